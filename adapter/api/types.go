@@ -1,0 +1,86 @@
+package api
+
+import "time"
+
+// Job is an evolving job as evosqueue and the dashboard see it.
+type Job struct {
+	ID          uint32    `json:"id"` // Slurm id of the base job (of the first job in a chain)
+	Name        string    `json:"name"`
+	User        string    `json:"user"`
+	UID         uint32    `json:"uid"`
+	Partition   string    `json:"partition"`
+	State       string    `json:"state"`               // queued, starting, running, waiting (step ended, next one's nodes to come), ended
+	Reason      string    `json:"reason"`              // why it is where it is, in words
+	EndState    string    `json:"end_state,omitempty"` // Slurm's state at the end
+	Drive       string    `json:"drive"`
+	ExpandLimit string    `json:"expand_limit"`
+	Profile     string    `json:"profile"` // requested, in the grammar of --profile
+	Step        int       `json:"step"`    // 1-based; 0 before the start
+	Steps       int       `json:"steps"`
+	Nodes       int       `json:"nodes"` // held now
+	NodeList    string    `json:"node_list"`
+	Priority    uint64    `json:"priority"`
+	Submit      time.Time `json:"submit"`
+	NextChange  time.Time `json:"next_change,omitzero"` // next planned start, grow, shrink or end
+	NextNodes   int       `json:"next_nodes"`           // nodes after it
+	Start       time.Time `json:"start,omitzero"`       // actual, else planned
+	End         time.Time `json:"end,omitzero"`         // actual, else planned
+	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)
+	Past        []Span    `json:"past"`                 // what was really held
+}
+
+// Span is a stretch of time with a constant node count.
+type Span struct {
+	Step     int       `json:"step"` // 1-based
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end,omitzero"` // zero: still going on
+	Nodes    int       `json:"nodes"`
+	NodeList string    `json:"node_list,omitempty"`
+}
+
+// Status is the sidecar and the cluster that it drives.
+type Status struct {
+	Version      string    `json:"version"`
+	Cluster      string    `json:"cluster"`
+	SlurmVersion string    `json:"slurm_version"`
+	Drive        string    `json:"drive"` // what Auto gets here
+	DriveReason  string    `json:"drive_reason"`
+	Strategy     string    `json:"strategy"`
+	Nodes        int       `json:"nodes"`
+	Started      time.Time `json:"started"`
+	LastCycle    time.Time `json:"last_cycle"`
+	LastError    string    `json:"last_error,omitempty"`
+	SlurmCalls   int       `json:"slurm_calls"` // in the last cycle
+}
+
+// NextRequest ends the present step. A caller that repeats it (the answer was
+// lost, or the wait was cut into pieces) does not end another one.
+type NextRequest struct {
+	From    int      `json:"from"`              // the step that ends, as the last Allocation told, 1-based
+	Release []string `json:"release,omitempty"` // nodes that the application would free at a shrink
+}
+
+// Allocation is what a job holds now: the answer to next, env, hostfile and run.
+type Allocation struct {
+	Ready bool   `json:"ready"` // false: the wait was cut short, ask again
+	Done  bool   `json:"done"`  // the last step has ended: there is no next one
+	Note  string `json:"note,omitempty"`
+	Job   uint32 `json:"job"`
+	Step  int    `json:"step"` // 1-based
+	Steps int    `json:"steps"`
+	Drive string `json:"drive"`
+	Nodes int    `json:"nodes"`
+	Parts []Part `json:"parts"` // base job first, then companions in order of age
+}
+
+// Part is the share of one Slurm job in an allocation.
+type Part struct {
+	Job      uint32   `json:"job"`
+	NodeList []string `json:"node_list"` // expanded, in Slurm's order
+	CPUs     []int    `json:"cpus"`      // per node, allocated
+}
+
+// Error is the body of every answer that is not 2xx.
+type Error struct {
+	Error string `json:"error"`
+}

@@ -1,0 +1,37 @@
+// Package spec is what a user asks of Evoslurm for one job, and the forms in
+// which that request travels: the marker in the Slurm comment, the #EVO lines of
+// a batch script and evosbatch's options.
+package spec
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Drive is how growth is done on Slurm (DESIGN, drive modes).
+type Drive string
+
+// The drive modes. Auto lets the sidecar choose merge where it works, else companion.
+const (
+	Auto      Drive = "auto"
+	Merge     Drive = "merge"
+	Companion Drive = "companion"
+	Chain     Drive = "chain"
+)
+
+// Spec is the request of one evolving job.
+type Spec struct {
+	Profile     planner.Profile
+	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
+	Drive       Drive
+	Begin       time.Time // the user's own --begin; zero: none
+	Chain       *ChainLink
+	Comment     string // the user's own --comment
+}
+
+// ChainLink says which step of a chain a Slurm job is (drive mode chain).
+type ChainLink struct {
+	First uint32 // Slurm id of the chain's first job; 0 for that job itself
+	Step  int    // 1-based
+}

@@ -1,0 +1,3 @@
+module github.com/evoslurm/evoslurm
+
+go 1.26
