@@ -1,0 +1,204 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Directive is one option of an #EVO line.
+type Directive struct {
+	Line  int    // 1-based, in the script
+	Name  string // without the dashes
+	Value string
+}
+
+// DirectiveError is an #EVO line that cannot be used.
+type DirectiveError struct {
+	Line int // 1-based, in the script
+	Err  error
+}
+
+func (e *DirectiveError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns the reason, a *planner.ParseError for a bad profile.
+func (e *DirectiveError) Unwrap() error { return e.Err }
+
+// Options are the names of evosbatch's own options, which are those of #EVO
+// lines too, each with a value.
+var Options = []string{"profile", "expand-limit", "drive"}
+
+// ParseDirectives returns the options of a batch script's #EVO lines, in order.
+// They are read as sbatch reads #SBATCH: at the start of a line, before the
+// first line that is neither blank nor a comment, split at white space, with
+// quotes, backslashes and trailing # comments as there. Where sbatch would
+// silently ignore a line after the first command, an #EVO line is an error.
+func ParseDirectives(script []byte) ([]Directive, error) {
+	var found []Directive
+	begun := false // the first command has been seen
+	number := 0
+	for line := range strings.SplitSeq(string(script), "\n") {
+		number++
+		rest, ok := strings.CutPrefix(line, "#EVO")
+		if !ok || rest != "" && !isSpace(rest[0]) { // #EVOLUTION is a plain comment
+			begun = begun || isCommand(line)
+			continue
+		}
+		if begun {
+			return nil, &DirectiveError{number, errors.New("#EVO after the first command: move it above")}
+		}
+		words, err := SplitDirective(rest)
+		if err != nil {
+			return nil, &DirectiveError{number, err}
+		}
+		for len(words) > 0 {
+			var d Directive
+			if d, words, err = nextOption(words); err != nil {
+				return nil, &DirectiveError{number, err}
+			}
+			d.Line = number
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// nextOption takes --option=value or --option value from the front of words.
+func nextOption(words []string) (Directive, []string, error) {
+	text, ok := strings.CutPrefix(words[0], "--")
+	name, value, joined := strings.Cut(text, "=")
+	if !ok || !isOption(name) {
+		return Directive{}, nil, fmt.Errorf("unknown #EVO option %q: there are --%s", clip(words[0]), strings.Join(Options, ", --"))
+	}
+	words = words[1:]
+	if !joined {
+		if len(words) == 0 {
+			return Directive{}, nil, fmt.Errorf("option --%s needs a value", name)
+		}
+		value, words = words[0], words[1:]
+	}
+	return Directive{Name: name, Value: value}, words, nil
+}
+
+func isOption(name string) bool {
+	for _, known := range Options {
+		if name == known {
+			return true
+		}
+	}
+	return false
+}
+
+// isCommand tells whether sbatch stops reading directives at this line.
+func isCommand(line string) bool {
+	trimmed := strings.TrimLeft(line, " \t\r\v\f")
+	return trimmed != "" && trimmed[0] != '#'
+}
+
+// SplitDirective splits the text after #EVO or #SBATCH into words the way sbatch
+// does: quotes group, a backslash takes the next character as it is (but a blank
+// outside of quotes still ends the word), an unquoted # or an empty word ends the
+// line.
+func SplitDirective(text string) ([]string, error) {
+	var words []string
+	for {
+		word, rest, err := nextWord(text)
+		if err != nil || word == "" {
+			return words, err
+		}
+		words, text = append(words, word), rest
+	}
+}
+
+// nextWord takes one word from the front of text; an empty one ends the line.
+func nextWord(text string) (word, rest string, err error) {
+	var b strings.Builder
+	i, quote := 0, byte(0)
+	for i < len(text) && isSpace(text[i]) {
+		i++
+	}
+scan:
+	for ; i < len(text) && (quote != 0 || !isSpace(text[i])); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			if i+1 < len(text) && (quote != 0 || !isSpace(text[i+1])) {
+				i++
+				b.WriteByte(text[i])
+			}
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case quote == 0 && c == '#':
+			break scan
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if quote != 0 {
+		return "", "", fmt.Errorf("unmatched %c", quote)
+	}
+	return b.String(), text[i:], nil
+}
+
+func isSpace(c byte) bool { return c < 0x80 && unicode.IsSpace(rune(c)) }
+
+// Set gives s the option name (one of Options) with the value as written. The
+// error of a bad profile is a *planner.ParseError.
+func (s *Spec) Set(name, value string) (err error) {
+	switch name {
+	case "profile":
+		s.Profile, err = planner.ParseProfile(value)
+	case "expand-limit":
+		s.ExpandLimit, err = planner.ParseExpandLimit(value)
+	case "drive":
+		s.Drive, err = ParseDrive(value)
+	default:
+		err = fmt.Errorf("unknown option --%s", clip(name))
+	}
+	return err
+}
+
+// FromScript returns what a batch script's #EVO lines ask for; of an option that
+// stands there twice the last one holds, as with #SBATCH.
+func FromScript(script []byte) (Spec, error) {
+	var s Spec
+	found, err := ParseDirectives(script)
+	if err != nil {
+		return Spec{}, err
+	}
+	for _, d := range found {
+		if err := s.Set(d.Name, d.Value); err != nil {
+			return Spec{}, &DirectiveError{d.Line, err}
+		}
+	}
+	return s, nil
+}
+
+// Complete fills what s does not say from the job's script: the profile where
+// the marker had no room for it, and the options given on #EVO lines only.
+func (s Spec) Complete(script []byte) (Spec, error) {
+	given, err := FromScript(script)
+	if err != nil {
+		return Spec{}, err
+	}
+	if s.Profile == nil {
+		s.Profile = given.Profile
+	}
+	if s.ExpandLimit == 0 {
+		s.ExpandLimit = given.ExpandLimit
+	}
+	if s.Drive == "" {
+		s.Drive = given.Drive
+	}
+	if s.Drive == "" {
+		s.Drive = Auto
+	}
+	if s.Profile == nil {
+		return Spec{}, errors.New("neither the marker nor the script has a profile")
+	}
+	return s, s.checkChain()
+}

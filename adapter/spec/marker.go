@@ -1,0 +1,264 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// MaxComment is the longest comment, in bytes, that Slurm takes with a job.
+const MaxComment = 1024
+
+// The marker is the comment of a Slurm job that evosbatch submitted:
+//
+//	evo:v1;p=2@10m,5@30m;x=2;d=merge;b=1790000000;i=2;f=123;c=the user's own
+//
+// Fields stand in this order; all but p may be missing. p is the profile, x the
+// expand limit, d the drive mode, b the user's --begin in Unix seconds, i and f
+// the step and the first job of a chain, c the user's own --comment up to the
+// end of the text. Where p does not fit, the word "script" stands in its place
+// and the profile is in the job script's #EVO lines.
+const (
+	markerPrefix = "evo:v1;"
+	inScript     = "script"
+	fieldOrder   = "pxdbifc"
+)
+
+// Marker returns the text that carries s in a Slurm comment, and whether it fits
+// in one. Where it does not, ScriptMarker is the way.
+func (s Spec) Marker() (string, bool) {
+	text := s.marker(false)
+	return text, len(text) <= MaxComment
+}
+
+// ScriptMarker is Marker for a profile that is read from the job script's #EVO
+// lines. It fails to fit only where the user's own comment is too long.
+func (s Spec) ScriptMarker() (string, bool) {
+	text := s.marker(true)
+	return text, len(text) <= MaxComment
+}
+
+func (s Spec) marker(script bool) string {
+	var b strings.Builder
+	b.WriteString(markerPrefix)
+	if script {
+		b.WriteString(inScript)
+	} else {
+		b.WriteString("p=" + s.Profile.String())
+	}
+	if s.ExpandLimit != 0 {
+		b.WriteString(";x=" + FormatExpandLimit(s.ExpandLimit))
+	}
+	if s.Drive != "" && (script || s.Drive != Auto) {
+		b.WriteString(";d=" + string(s.Drive))
+	}
+	if !s.Begin.IsZero() {
+		b.WriteString(";b=" + strconv.FormatInt(s.Begin.Unix(), 10))
+	}
+	if s.Chain != nil {
+		b.WriteString(";i=" + strconv.Itoa(s.Chain.Step))
+		if s.Chain.First != 0 {
+			b.WriteString(";f=" + strconv.FormatUint(uint64(s.Chain.First), 10))
+		}
+	}
+	if s.Comment != "" {
+		b.WriteString(";c=" + escapeComment(s.Comment))
+	}
+	return b.String()
+}
+
+// ParseMarker reads a job's comment. It reports false for a comment that is no
+// marker, and an error for one that is but cannot be understood: a later
+// version, or damaged. A Spec without a profile means that the job's script
+// holds it: see Complete. The text may be anything at all.
+func ParseMarker(comment string) (Spec, bool, error) {
+	version, ok := markerVersion(comment)
+	if !ok {
+		return Spec{}, false, nil
+	}
+	if version != "1" {
+		return Spec{}, true, fmt.Errorf("marker of version %s: this Evoslurm reads version 1 only", version)
+	}
+	s, err := parseMarkerV1(strings.TrimPrefix(comment, markerPrefix))
+	if err != nil {
+		return Spec{}, true, fmt.Errorf("damaged marker: %w", err)
+	}
+	return s, true, nil
+}
+
+// markerVersion returns the digits of a comment that begins with "evo:v<digits>;".
+func markerVersion(comment string) (string, bool) {
+	rest, ok := strings.CutPrefix(comment, "evo:v")
+	if !ok {
+		return "", false
+	}
+	version, _, ok := strings.Cut(rest, ";")
+	if !ok || version == "" || strings.Trim(version, "0123456789") != "" {
+		return "", false
+	}
+	return version, true
+}
+
+func parseMarkerV1(rest string) (Spec, error) {
+	var s Spec
+	script, last := false, -1
+	for more := true; more; {
+		var field string
+		if strings.HasPrefix(rest, "c=") {
+			field, more = rest, false // the user's text may hold semicolons
+		} else {
+			field, rest, more = strings.Cut(rest, ";")
+		}
+		if field == inScript && last == -1 {
+			script, last = true, 0
+			continue
+		}
+		key, value, ok := strings.Cut(field, "=")
+		at := strings.Index(fieldOrder, key)
+		if !ok || len(key) != 1 || at < 0 {
+			return Spec{}, fmt.Errorf("unknown field %q", clip(field))
+		}
+		if at <= last {
+			return Spec{}, fmt.Errorf("field %q is repeated or out of order", key)
+		}
+		last = at
+		if err := s.setField(key, value); err != nil {
+			return Spec{}, fmt.Errorf("field %q: %w", key, err)
+		}
+	}
+	if !script {
+		if s.Profile == nil {
+			return Spec{}, errors.New("no profile")
+		}
+		if s.Drive == "" {
+			s.Drive = Auto
+		}
+	}
+	return s, s.checkChain()
+}
+
+func (s *Spec) setField(key, value string) (err error) {
+	switch key {
+	case "p":
+		s.Profile, err = planner.ParseProfile(value)
+	case "x":
+		s.ExpandLimit, err = planner.ParseExpandLimit(value)
+	case "d":
+		s.Drive, err = ParseDrive(value)
+	case "b":
+		var unix int64
+		if unix, err = parseNumber(value, math.MaxInt64>>16); err == nil {
+			s.Begin = time.Unix(unix, 0)
+		}
+	case "i":
+		var step int64
+		if step, err = parseNumber(value, math.MaxInt32); err == nil {
+			s.Chain = &ChainLink{Step: int(step)}
+		}
+	case "f":
+		var first int64
+		if first, err = parseNumber(value, math.MaxUint32); err == nil {
+			if s.Chain == nil {
+				return errors.New("the first job of a chain, but no step")
+			}
+			s.Chain.First = uint32(first)
+		}
+	case "c":
+		s.Comment, err = unescapeComment(value)
+	}
+	return err
+}
+
+// checkChain sees that the parts of a chain's link agree.
+func (s Spec) checkChain() error {
+	if s.Chain == nil {
+		return nil
+	}
+	if s.Drive != Chain {
+		return errors.New("a chain's step without drive mode chain")
+	}
+	if s.Profile != nil && s.Chain.Step > len(s.Profile) {
+		return fmt.Errorf("step %d of a profile with %d", s.Chain.Step, len(s.Profile))
+	}
+	return nil
+}
+
+// parseNumber reads a decimal number from 1 to most, written in one way only.
+func parseNumber(text string, most int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > most || strconv.FormatInt(n, 10) != text {
+		return 0, fmt.Errorf("%q is no number from 1 to %d", clip(text), most)
+	}
+	return n, nil
+}
+
+// ParseDrive reads a drive mode.
+func ParseDrive(text string) (Drive, error) {
+	switch d := Drive(text); d {
+	case Auto, Merge, Companion, Chain:
+		return d, nil
+	}
+	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", clip(text))
+}
+
+// FormatExpandLimit writes an expand limit as planner.ParseExpandLimit reads it.
+func FormatExpandLimit(limit planner.ExpandLimit) string {
+	if limit == planner.Infinite {
+		return "inf"
+	}
+	return strconv.FormatFloat(float64(limit), 'f', -1, 64)
+}
+
+// escapeComment keeps the user's comment on one line of valid UTF-8: other bytes
+// and the percent sign become %XX.
+func escapeComment(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == '%' || r == utf8.RuneError && size == 1 || unicode.IsControl(r) {
+			for _, c := range []byte(text[i : i+size]) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		} else {
+			b.WriteString(text[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+func unescapeComment(text string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '%' {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i+2 >= len(text) {
+			return "", errors.New("cut in the middle of an escaped byte")
+		}
+		c, err := strconv.ParseUint(text[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", fmt.Errorf("%q is no escaped byte", text[i:i+3])
+		}
+		b.WriteByte(byte(c))
+		i += 2
+	}
+	return b.String(), nil
+}
+
+// clip bounds how much of a hostile text an error repeats.
+func clip(text string) string {
+	const most = 60
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}

@@ -1,0 +1,187 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var profile = planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 1800, Nodes: 5}}
+
+func TestMarkerText(t *testing.T) {
+	p := profile.String()
+	for want, s := range map[string]Spec{
+		"evo:v1;p=" + p:                                 {Profile: profile},
+		"evo:v1;p=" + p + ";x=1;c=my job":               {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
+		"evo:v1;p=" + p + ";x=inf;d=merge;b=1790000000": {Profile: profile, ExpandLimit: planner.Infinite, Drive: Merge, Begin: time.Unix(1790000000, 0)},
+		"evo:v1;p=" + p + ";x=1.5;d=chain;i=1":          {Profile: profile, ExpandLimit: 1.5, Drive: Chain, Chain: &ChainLink{Step: 1}},
+		"evo:v1;p=" + p + ";d=chain;i=2;f=77;c=a;c=b":   {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
+		"evo:v1;p=" + p + ";c=100%25%0A%FFé":            {Profile: profile, Comment: "100%\n\xffé"},
+	} {
+		if got, ok := s.Marker(); got != want || !ok {
+			t.Errorf("Marker() = %q, %v, want %q", got, ok, want)
+		}
+	}
+	s := Spec{ExpandLimit: 2, Drive: Auto, Comment: "x"}
+	if got, ok := s.ScriptMarker(); got != "evo:v1;script;x=2;d=auto;c=x" || !ok {
+		t.Errorf("ScriptMarker() = %q, %v", got, ok)
+	}
+}
+
+func TestParseMarkerPlainComments(t *testing.T) {
+	for _, comment := range []string{"", "hello", "evo:", "evo:v1", "evo:v;p=1@1m", "evo:vx;p=1@1m", " evo:v1;p=1@1m", "EVO:v1;p=1@1m", "evo:v-1;p=1@1m"} {
+		if s, ok, err := ParseMarker(comment); ok || err != nil || !cmp.Equal(s, Spec{}) {
+			t.Errorf("ParseMarker(%q) = %v, %v, %v; it is no marker", comment, s, ok, err)
+		}
+	}
+}
+
+func TestParseMarkerRefuses(t *testing.T) {
+	for comment, reason := range map[string]string{
+		"evo:v2;p=1@1m":                       "version 2",
+		"evo:v1;":                             "unknown field",
+		"evo:v1;x=2":                          "no profile",
+		"evo:v1;c=p=1@1m":                     "no profile",
+		"evo:v1;p=":                           `field "p"`,
+		"evo:v1;p=0@1m":                       `field "p"`,
+		"evo:v1;p=1@1m;":                      "unknown field",
+		"evo:v1;p=1@1m;p=1@1m":                "repeated or out of order",
+		"evo:v1;x=2;p=1@1m":                   "repeated or out of order",
+		"evo:v1;script;p=1@1m":                "repeated or out of order",
+		"evo:v1;p=1@1m;script":                "unknown field",
+		"evo:v1;p=1@1m;x=0.5":                 `field "x"`,
+		"evo:v1;p=1@1m;x=NaN":                 `field "x"`,
+		"evo:v1;p=1@1m;d=fast":                "no drive mode",
+		"evo:v1;p=1@1m;b=-5":                  `field "b"`,
+		"evo:v1;p=1@1m;b=9223372036854775":    `field "b"`,
+		"evo:v1;p=1@1m;d=chain;i=01":          `field "i"`,
+		"evo:v1;p=1@1m;d=chain;i=2":           "step 2 of a profile with 1",
+		"evo:v1;p=1@1m;i=1":                   "without drive mode chain",
+		"evo:v1;p=1@1m;d=chain;f=5":           "no step",
+		"evo:v1;p=1@1m;d=chain;i=1;f=2e9":     `field "f"`,
+		"evo:v1;p=1@1m;c=50%":                 "escaped byte",
+		"evo:v1;p=1@1m;c=%zz":                 "escaped byte",
+		"evo:v1;p=1@1m;q=1":                   "unknown field",
+		"evo:v1;p=1@1m;xd=1":                  "unknown field",
+		"evo:v1;p=1@1m;=1":                    "unknown field",
+		"evo:v1;p=" + strings.Repeat("9", 99): `field "p"`,
+	} {
+		if _, ok, err := ParseMarker(comment); !ok || err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("ParseMarker(%q) = %v, %v; want an error with %q", comment, ok, err, reason)
+		}
+	}
+}
+
+func TestMarkerTooLong(t *testing.T) {
+	long := make(planner.Profile, 200)
+	for i := range long {
+		long[i] = planner.Step{Duration: 61 + int64(i), Nodes: i + 1}
+	}
+	if text, ok := (Spec{Profile: long}).Marker(); ok {
+		t.Errorf("a marker of %d bytes fits", len(text))
+	}
+	if text, ok := (Spec{Profile: long}).ScriptMarker(); !ok {
+		t.Errorf("a script marker of %d bytes does not fit", len(text))
+	}
+	s := Spec{Profile: profile}
+	room := MaxComment - len(s.marker(false)) - len(";c=")
+	if _, ok := (Spec{Profile: profile, Comment: strings.Repeat("x", room)}).Marker(); !ok {
+		t.Errorf("a comment that fills the marker to the last byte does not fit")
+	}
+	if _, ok := (Spec{Profile: profile, Comment: strings.Repeat("x", room+1)}).Marker(); ok {
+		t.Errorf("a comment one byte too long fits")
+	}
+}
+
+// anySpec draws a request as evosbatch can build it.
+func anySpec(t *rapid.T) Spec {
+	s := Spec{
+		Profile: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) planner.Step {
+			return planner.Step{
+				Duration: rapid.Int64Range(1, 400*86400).Draw(t, "duration"),
+				Nodes:    rapid.IntRange(1, 100000).Draw(t, "nodes"),
+			}
+		}), 1, 12).Draw(t, "profile"),
+		ExpandLimit: rapid.SampledFrom([]planner.ExpandLimit{0, 1, 1.25, 2, 1e6, planner.Infinite}).Draw(t, "limit"),
+		Drive:       rapid.SampledFrom([]Drive{Auto, Merge, Companion, Chain}).Draw(t, "drive"),
+		Comment:     string(rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(rapid.StringMatching(`[a-z;%=|" \n]*`), func(s string) []byte { return []byte(s) })).Draw(t, "comment")),
+	}
+	if rapid.Bool().Draw(t, "begin") {
+		s.Begin = time.Unix(rapid.Int64Range(1, 1<<40).Draw(t, "unix"), 0)
+	}
+	if s.Drive == Chain {
+		s.Chain = &ChainLink{
+			First: rapid.Uint32().Draw(t, "first"),
+			Step:  rapid.IntRange(1, len(s.Profile)).Draw(t, "step"),
+		}
+	}
+	return s
+}
+
+func TestMarkerRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anySpec(t)
+		text, fits := want.Marker()
+		if fits != (len(text) <= MaxComment) {
+			t.Fatalf("%d bytes fit: %v", len(text), fits)
+		}
+		if strings.ContainsAny(text, "\n\r\x00") {
+			t.Fatalf("a marker of several lines: %q", text)
+		}
+		got, ok, err := ParseMarker(text)
+		if !ok || err != nil {
+			t.Fatalf("ParseMarker(%q): %v, %v", text, ok, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%q (-want +got):\n%s", text, diff)
+		}
+	})
+}
+
+func TestScriptMarkerRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anySpec(t)
+		script := "#!/bin/sh\n#EVO --profile=" + want.Profile.String() + "\ntrue\n"
+		text, _ := want.ScriptMarker()
+		got, ok, err := ParseMarker(text)
+		if !ok || err != nil {
+			t.Fatalf("ParseMarker(%q): %v, %v", text, ok, err)
+		}
+		if got, err = got.Complete([]byte(script)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%q (-want +got):\n%s", text, diff)
+		}
+	})
+}
+
+func FuzzParseMarker(f *testing.F) {
+	for _, seed := range []string{
+		"", "evo:v1;p=2@10m,5@30m", "evo:v1;p=2@10m;x=inf;d=merge;b=1790000000;c=hello %25",
+		"evo:v1;script;x=2;d=chain;i=2;f=9;c=;;", "evo:v1;p=1@1m;d=chain;i=1;f=4294967295", "evo:v2;", "evo:v1;p=1@1-0:0:1",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, comment string) {
+		s, ok, err := ParseMarker(comment)
+		if err != nil || !ok {
+			if !cmp.Equal(s, Spec{}) {
+				t.Fatalf("%+v beside ok=%v, %v", s, ok, err)
+			}
+			return
+		}
+		text := s.marker(s.Profile == nil) // what was understood can be said again
+		again, ok, err := ParseMarker(text)
+		if !ok || err != nil {
+			t.Fatalf("%q became %q: %v", comment, text, err)
+		}
+		if diff := cmp.Diff(s, again); diff != "" {
+			t.Fatalf("%q became %q (-first +second):\n%s", comment, text, diff)
+		}
+	})
+}
