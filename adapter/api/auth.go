@@ -1,0 +1,167 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// caller is who sent a request.
+type caller struct {
+	known bool // false: on TCP without a credential
+	uid   uint32
+	from  string // for the log
+}
+
+type peerKey struct{}
+
+// peer is what the kernel says about the other end of a Unix connection.
+type peer struct {
+	uid uint32
+	err error
+}
+
+// withPeer notes a Unix connection's peer when it is accepted (SO_PEERCRED: the
+// uid at the time of connect, which the caller cannot choose).
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return ctx
+	}
+	var p peer
+	raw, err := u.SyscallConn()
+	if err == nil {
+		e := raw.Control(func(fd uintptr) {
+			var cred *syscall.Ucred
+			if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+				p.uid = cred.Uid
+			}
+		})
+		err = errors.Join(err, e)
+	}
+	p.err = err
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
+// authenticate finds out who calls. A credential is checked wherever there is
+// one; without one only a Unix peer is known.
+func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
+	if p, ok := r.Context().Value(peerKey{}).(peer); ok {
+		if p.err != nil {
+			return caller{}, fmt.Errorf("the peer's credentials: %w", p.err)
+		}
+		return caller{known: true, uid: p.uid, from: "unix"}, nil
+	}
+	c := caller{from: r.RemoteAddr}
+	credential, err := credentialOf(r.Header)
+	if err != nil {
+		return c, Errorf(ErrDenied, "%v", err)
+	}
+	if credential == "" {
+		return c, nil
+	}
+	decoded, err := s.decode(r.Context(), credential)
+	if err != nil {
+		var m *mungeError
+		if errors.As(err, &m) && m.away() {
+			return c, Errorf(ErrUnavailable, "munged does not answer the sidecar: %v", err)
+		}
+		return c, Errorf(ErrDenied, "%v", err)
+	}
+	c.uid = decoded.UID
+	if err := decoded.check(r.Method, r.URL.RequestURI(), body, s.maxAge()); err != nil {
+		return c, err
+	}
+	if s.seen.used(credential, time.Now(), 2*s.maxAge()) {
+		return c, Errorf(ErrDenied, "the MUNGE credential has been used before")
+	}
+	c.known = true
+	return c, nil
+}
+
+// decode opens a credential, a bounded number at a time: whoever floods the
+// port with false ones gets no more processes than that.
+func (s *Server) decode(ctx context.Context, credential string) (Credential, error) {
+	select {
+	case s.decoders <- struct{}{}:
+		defer func() { <-s.decoders }()
+	case <-ctx.Done():
+		return Credential{}, ctx.Err()
+	}
+	return s.Munge.Decode(ctx, credential)
+}
+
+// check tells whether the credential was made for this very request, not long ago.
+func (c Credential) check(method, uri string, body []byte, maxAge time.Duration) error {
+	if c.Payload != binding(method, uri, body) {
+		return Errorf(ErrDenied, "the MUNGE credential was made for another request")
+	}
+	age := c.Decoded.Sub(c.Encoded)
+	if age > maxAge || age < -maxAge {
+		return Errorf(ErrDenied, "the MUNGE credential is %v old, at most %v is accepted (are the clocks of the two machines alike?)", age, maxAge)
+	}
+	return nil
+}
+
+// trusted users act on everybody's jobs.
+func (s *Server) trusted(c caller) bool {
+	if !c.known {
+		return false
+	}
+	return c.uid == 0 || int(c.uid) == os.Geteuid() || s.Operator != nil && s.Operator(c.uid)
+}
+
+// mayAct tells whether the caller may change the job: ErrDenied if unknown,
+// ErrForbidden if another user.
+func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
+	if !c.known {
+		return Errorf(ErrDenied, "this needs a MUNGE credential: send the header \"Authorization: MUNGE <credential>\"")
+	}
+	owner, err := s.Backend.Owner(ctx, id)
+	if err != nil {
+		return err
+	}
+	if c.uid == owner || s.trusted(c) {
+		return nil
+	}
+	return Errorf(ErrForbidden, "job %d belongs to uid %d, and you are uid %d", id, owner, c.uid)
+}
+
+// mayRead is mayAct's rule where reading is closed.
+func (s *Server) mayRead(ctx context.Context, c caller, id uint32) error {
+	if s.ReadOpen {
+		return nil
+	}
+	return s.mayAct(ctx, c, id)
+}
+
+// replayCache remembers the credentials of late. munged refuses replays by
+// itself; this holds even where two munged share one key. Its size is bounded by
+// dropping the oldest generation, at most every maxAge.
+type replayCache struct {
+	mu       sync.Mutex
+	now, old map[[sha256.Size]byte]struct{}
+	turned   time.Time
+}
+
+// used notes the credential and tells whether it was noted before.
+// Each is remembered for keep/2 at least.
+func (c *replayCache) used(credential string, now time.Time, keep time.Duration) bool {
+	key := sha256.Sum256([]byte(credential))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil || now.Sub(c.turned) > keep/2 {
+		c.old, c.now, c.turned = c.now, make(map[[sha256.Size]byte]struct{}), now
+	}
+	_, inNow := c.now[key]
+	_, inOld := c.old[key]
+	c.now[key] = struct{}{}
+	return inNow || inOld
+}

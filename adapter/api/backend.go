@@ -1,0 +1,51 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Backend is what the server asks; the controller implements it. Ids are those
+// of base jobs, or of any other Slurm job that belongs to an evolving job (a
+// companion, a link of a chain). Errors wrap ErrNotFound, ErrConflict,
+// ErrForbidden or ErrUnavailable (see Errorf); anything else is a failure of the
+// sidecar. Methods are called from many goroutines at once.
+type Backend interface {
+	Status(ctx context.Context) (Status, error)
+	// Jobs lists the evolving jobs, the ended ones too if all is set.
+	Jobs(ctx context.Context, all bool) ([]Job, error)
+	Job(ctx context.Context, id uint32) (Job, error)
+	// Allocation is what the job holds now; it does not wait.
+	Allocation(ctx context.Context, id uint32) (Allocation, error)
+	// Next ends step req.From, unless it has ended already, and waits for the
+	// next one's nodes. When ctx is done first it answers what there is with
+	// Ready false and no error; the step stays ended.
+	Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error)
+	// Owner is the uid of the job's user.
+	Owner(ctx context.Context, id uint32) (uint32, error)
+}
+
+// The kinds of error that cross the wire: a Backend's error that is one of
+// them (errors.Is) is the same kind again in the Client.
+var (
+	ErrNotFound    = errors.New("not found")    // 404: no such evolving job
+	ErrConflict    = errors.New("conflict")     // 409: not in the job's present state
+	ErrForbidden   = errors.New("forbidden")    // 403: not this user's to do
+	ErrInvalid     = errors.New("invalid")      // 400: the request makes no sense
+	ErrUnavailable = errors.New("unavailable")  // 503: not now, the client asks again
+	ErrDenied      = errors.New("unauthorised") // 401: the caller did not prove who it is
+)
+
+// Errorf is an error of one of the kinds above whose text is the sentence alone.
+func Errorf(kind error, format string, args ...any) error {
+	return &kindError{kind: kind, text: fmt.Sprintf(format, args...)}
+}
+
+type kindError struct {
+	kind error
+	text string
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }

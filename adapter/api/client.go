@@ -1,0 +1,3 @@
+package api
+
+const unixPrefix = "unix://"

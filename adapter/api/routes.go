@@ -1,0 +1,280 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// request is an authenticated request on its way to the backend.
+type request struct {
+	*http.Request
+	caller caller
+	body   []byte
+}
+
+// routes is the whole API. Done ctx ends the waits of next.
+func (s *Server) routes(ctx context.Context) http.Handler {
+	s.decoders = make(chan struct{}, maxDecoders)
+	mux := http.NewServeMux()
+	handle := func(pattern string, answer func(context.Context, request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			v, err := s.answer(w, r, answer)
+			if err != nil {
+				s.refuse(w, r, err)
+				return
+			}
+			writeJSON(w, http.StatusOK, v)
+		})
+	}
+	handle("GET /v1/status", s.status)
+	handle("GET /v1/jobs", s.jobs)
+	handle("GET /v1/jobs/{id}", s.job)
+	handle("GET /v1/jobs/{id}/allocation", s.allocation)
+	handle("POST /v1/jobs/{id}/next", func(reqCtx context.Context, r request) (any, error) {
+		return s.next(ctx, reqCtx, r)
+	})
+	for _, path := range []string{"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/allocation", "/v1/jobs/{id}/next"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			allow := http.MethodGet
+			if strings.HasSuffix(path, "/next") {
+				allow = http.MethodPost
+			}
+			w.Header().Set("Allow", allow)
+			writeJSON(w, http.StatusMethodNotAllowed, Error{Error: r.Method + " is not for " + r.URL.Path + "; use " + allow})
+		})
+	}
+	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, Errorf(ErrNotFound, "there is no %s in this API", r.URL.Path))
+	})
+	if s.Views != nil {
+		mux.HandleFunc("/", s.views)
+	}
+	return mux
+}
+
+// answer reads and authenticates a request and asks f. What f does besides
+// waiting is bounded by backendTimeout; next sets its own bound.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, f func(context.Context, request) (any, error)) (any, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
+	}
+	// The deadline was for the request; left set, it would end the wait of next.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	c, err := s.authenticate(r, body)
+	if err != nil {
+		return nil, &refusal{caller: c, err: err}
+	}
+	v, err := f(r.Context(), request{Request: r, caller: c, body: body})
+	if err != nil {
+		return nil, &refusal{caller: c, err: err}
+	}
+	return v, nil
+}
+
+// refusal keeps who was refused, for the log.
+type refusal struct {
+	caller caller
+	err    error
+}
+
+func (e *refusal) Error() string { return e.err.Error() }
+func (e *refusal) Unwrap() error { return e.err }
+
+func (s *Server) status(ctx context.Context, r request) (any, error) {
+	if !s.ReadOpen && !r.caller.known {
+		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	}
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	return s.Backend.Status(ctx)
+}
+
+func (s *Server) jobs(ctx context.Context, r request) (any, error) {
+	if !s.ReadOpen && !r.caller.known {
+		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	}
+	all := false
+	if v := r.URL.Query().Get("all"); v != "" {
+		var err error
+		if all, err = strconv.ParseBool(v); err != nil {
+			return nil, Errorf(ErrInvalid, "all=%q: want 1 or 0", v)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	jobs, err := s.Backend.Jobs(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	visible := make([]Job, 0, len(jobs))
+	everything := s.ReadOpen || s.trusted(r.caller)
+	for _, j := range jobs {
+		if everything || j.UID == r.caller.uid {
+			visible = append(visible, j)
+		}
+	}
+	return visible, nil
+}
+
+func (s *Server) job(ctx context.Context, r request) (any, error) {
+	id, err := r.id()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	if err := s.mayRead(ctx, r.caller, id); err != nil {
+		return nil, err
+	}
+	return s.Backend.Job(ctx, id)
+}
+
+func (s *Server) allocation(ctx context.Context, r request) (any, error) {
+	id, err := r.id()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	if err := s.mayRead(ctx, r.caller, id); err != nil {
+		return nil, err
+	}
+	return s.Backend.Allocation(ctx, id)
+}
+
+// next waits for at most s.wait(), less if the server stops; the client asks again.
+func (s *Server) next(server, ctx context.Context, r request) (any, error) {
+	id, err := r.id()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayAct(ctx, r.caller, id); err != nil {
+		return nil, err
+	}
+	var req NextRequest
+	dec := json.NewDecoder(strings.NewReader(string(r.body)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&req); err != nil {
+		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
+	}
+	if req.From < 1 {
+		return nil, Errorf(ErrInvalid, "from=%d: steps are numbered from 1", req.From)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.wait())
+	defer cancel()
+	defer context.AfterFunc(server, cancel)()
+	a, err := s.Backend.Next(ctx, id, req)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return Allocation{Job: id}, nil // the wait was cut short
+	}
+	return a, err
+}
+
+// views guards the pages beside the API; they are read, never acted on.
+func (s *Server) views(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "these pages can only be read", http.StatusMethodNotAllowed)
+		return
+	}
+	if !s.ReadOpen {
+		c, err := s.authenticate(r, nil)
+		if err == nil && !s.trusted(c) {
+			err = Errorf(ErrForbidden, "these pages are for operators here")
+		}
+		if err != nil {
+			s.refuse(w, r, &refusal{caller: c, err: err})
+			return
+		}
+	}
+	s.Views.ServeHTTP(w, r)
+}
+
+// id is the job in the request's path.
+func (r request) id() (uint32, error) {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 32)
+	if err != nil || id == 0 {
+		return 0, Errorf(ErrInvalid, "%q is no job id", r.PathValue("id"))
+	}
+	return uint32(id), nil
+}
+
+// kinds are the statuses of the kinds of error.
+var kinds = []struct {
+	kind   error
+	status int
+}{
+	{ErrInvalid, http.StatusBadRequest},
+	{ErrDenied, http.StatusUnauthorized},
+	{ErrForbidden, http.StatusForbidden},
+	{ErrNotFound, http.StatusNotFound},
+	{ErrConflict, http.StatusConflict},
+	{ErrUnavailable, http.StatusServiceUnavailable},
+}
+
+func statusOf(err error) int {
+	for _, k := range kinds {
+		if errors.Is(err, k.kind) {
+			return k.status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// refuse answers an error and logs what an administrator would look for: who
+// was turned away and why, and the sidecar's own failures.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(err)
+	entry := s.Log.WithFields(logrus.Fields{"method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr, "status": status})
+	var ref *refusal
+	if errors.As(err, &ref) && (ref.caller.known || ref.caller.uid != 0) {
+		entry = entry.WithField("uid", ref.caller.uid)
+	}
+	switch {
+	case status == http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", mungeScheme)
+		entry.Warn("refused: " + err.Error())
+	case status == http.StatusForbidden:
+		entry.Warn("refused: " + err.Error())
+	case status == http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+		entry.Info(err.Error())
+	case status >= http.StatusInternalServerError && r.Context().Err() == nil:
+		entry.Error("request failed: " + err.Error())
+	default:
+		entry.Debug(err.Error())
+	}
+	writeJSON(w, status, Error{Error: err.Error()})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v) // an error here is the caller's hanging up
+}
+
+// quietLog passes net/http's own messages (broken handshakes and such) on at debug level.
+func quietLog(l logrus.FieldLogger) *log.Logger {
+	return log.New(debugWriter{l}, "", 0)
+}
+
+type debugWriter struct{ log logrus.FieldLogger }
+
+func (w debugWriter) Write(b []byte) (int, error) {
+	w.log.Debug(strings.TrimSpace(string(b)))
+	return len(b), nil
+}

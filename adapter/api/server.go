@@ -1,0 +1,200 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Bounds of the server.
+const (
+	maxBody        = 1 << 20          // bytes; a Release list of 1,000 nodes is about 6 kB
+	maxHeader      = 16 << 10         // bytes
+	maxDecoders    = 16               // unmunge processes
+	readTimeout    = 10 * time.Second // for a whole request
+	writeTimeout   = 10 * time.Second // for an answer, beyond the wait
+	idleTimeout    = 2 * time.Minute  // of a kept connection
+	drainTimeout   = 5 * time.Second  // for open requests at the end
+	backendTimeout = 10 * time.Second // for everything but next
+
+	// DefaultWait bounds one long poll; see Server.Wait.
+	DefaultWait = 30 * time.Second
+	// DefaultMaxAge bounds a MUNGE credential's age; see Server.MaxAge.
+	DefaultMaxAge = time.Minute
+)
+
+// Server serves a Backend over a Unix socket and TCP. Set the fields, then
+// Listen, then Serve.
+type Server struct {
+	Backend Backend
+	Log     logrus.FieldLogger
+
+	Socket string        // path of the Unix socket; "": none
+	TCP    string        // host:port; "": none
+	Munge  Munge         // how credentials of TCP callers are decoded
+	MaxAge time.Duration // of a credential; 0: DefaultMaxAge
+	Wait   time.Duration // longest wait of one next request; 0: DefaultWait
+
+	// Operator tells whether a user may act on everybody's jobs (uid 0 and the
+	// server's own user always may). nil: nobody else.
+	Operator func(uid uint32) bool
+	// ReadOpen lets everybody, on TCP also without a credential, read status and
+	// jobs. Otherwise a user reads the user's own jobs only.
+	ReadOpen bool
+	// Views serves the read-only pages beside /v1 (dashboard, metrics), under
+	// ReadOpen's rule: if it is false, operators only. nil: none.
+	Views http.Handler
+
+	seen        replayCache
+	decoders    chan struct{} // one slot for each unmunge that may run
+	listeners   []net.Listener
+	readTimeout time.Duration // tests shorten it
+}
+
+// Listen opens the listeners, so that a wrong address or a second sidecar is
+// known before anything else is done.
+func (s *Server) Listen() error {
+	if s.Socket == "" && s.TCP == "" {
+		return errors.New("api: neither a Unix socket nor a TCP address to listen on")
+	}
+	if s.Socket != "" {
+		l, err := listenUnix(s.Socket)
+		if err != nil {
+			return fmt.Errorf("api: listen on unix://%s: %w", s.Socket, err)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if s.TCP != "" {
+		l, err := net.Listen("tcp", s.TCP)
+		if err != nil {
+			s.close()
+			return fmt.Errorf("api: listen on %s: %w", s.TCP, err)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	return nil
+}
+
+// Addresses are what clients may be given to reach the server, once Listen
+// has returned; a port 0 has become the real one.
+func (s *Server) Addresses() []string {
+	var as []string
+	for _, l := range s.listeners {
+		if l.Addr().Network() == "unix" {
+			as = append(as, unixPrefix+l.Addr().String())
+		} else {
+			as = append(as, l.Addr().String())
+		}
+	}
+	return as
+}
+
+// Serve answers requests until ctx is done; then waiting next requests are
+// answered Ready false, open requests finished (5 s) and the socket removed.
+func (s *Server) Serve(ctx context.Context) error {
+	if len(s.listeners) == 0 {
+		return errors.New("api: Serve before Listen")
+	}
+	if s.readTimeout == 0 {
+		s.readTimeout = readTimeout
+	}
+	srv := &http.Server{
+		Handler:        s.routes(ctx),
+		ReadTimeout:    s.readTimeout,
+		WriteTimeout:   s.wait() + backendTimeout + writeTimeout,
+		IdleTimeout:    idleTimeout,
+		MaxHeaderBytes: maxHeader,
+		ConnContext:    withPeer,
+		ErrorLog:       quietLog(s.Log),
+	}
+	failed := make(chan error, len(s.listeners))
+	for _, l := range s.listeners {
+		go func() { failed <- srv.Serve(l) }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if e := srv.Shutdown(drain); e != nil {
+		srv.Close()
+	}
+	s.close()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("api: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) close() {
+	for _, l := range s.listeners {
+		l.Close()
+	}
+	s.listeners = nil
+}
+
+func (s *Server) wait() time.Duration {
+	if s.Wait > 0 {
+		return s.Wait
+	}
+	return DefaultWait
+}
+
+func (s *Server) maxAge() time.Duration {
+	if s.MaxAge > 0 {
+		return s.MaxAge
+	}
+	return DefaultMaxAge
+}
+
+// listenUnix opens the socket for everybody (who calls is the kernel's word) in
+// a folder that only its owner may write, and takes over the file that a dead
+// server left.
+func listenUnix(path string) (net.Listener, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	st, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if st.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("folder %s is writable by others (mode %04o): anybody could put another socket in its place", dir, st.Mode().Perm())
+	}
+	if st, err := os.Lstat(path); err == nil {
+		if st.Mode()&os.ModeSocket == 0 {
+			return nil, errors.New("a file that is no socket is in the way")
+		}
+		c, err := net.DialTimeout("unix", path, time.Second)
+		if err == nil {
+			c.Close()
+			return nil, errors.New("another server is listening")
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, err
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
