@@ -1,0 +1,282 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Job is a job to plan.
+type Job struct {
+	ID          string
+	Submit      int64 // seconds; it never starts before
+	Profile     Profile
+	ExpandLimit ExpandLimit // 0: the strategy's
+}
+
+// Busy is nodes that are in use by others.
+type Busy struct {
+	Start    int64 // seconds
+	Duration int64 // seconds; Forever: without end
+	Nodes    int
+}
+
+// Problem is what a strategy plans: jobs, in list order, on a cluster.
+type Problem struct {
+	Nodes int
+	Busy  []Busy
+	Jobs  []Job
+}
+
+// Schedule is the placements of a problem's jobs, in the same order.
+type Schedule []Placement
+
+// Strategy is a planning algorithm.
+type Strategy interface {
+	// Name is what StrategyByName finds it by.
+	Name() string
+	// Plan places every job of a valid problem, or says which one cannot be
+	// placed (*FitError). Equal problems get equal schedules.
+	Plan(Problem) (Schedule, error)
+}
+
+// FitError says that a job fits nowhere.
+type FitError struct {
+	Job    int    // index into Problem.Jobs
+	ID     string // of that job
+	Reason string
+}
+
+func (e *FitError) Error() string { return fmt.Sprintf("job %q fits nowhere: %s", e.ID, e.Reason) }
+
+// ProblemError says what is wrong with a problem.
+type ProblemError struct {
+	Job   int    // index into Problem.Jobs; -1: none
+	ID    string // of that job
+	Field string // as in the workload file, e.g. "profile", "busy[3].nodes"
+	Err   error
+}
+
+func (e *ProblemError) Error() string {
+	if e.Job < 0 {
+		return fmt.Sprintf("%s: %v", e.Field, e.Err)
+	}
+	return fmt.Sprintf("job %d (%q): %s: %v", e.Job+1, e.ID, e.Field, e.Err)
+}
+
+func (e *ProblemError) Unwrap() error { return e.Err }
+
+// Validate says what is wrong with the problem; the error is a *ProblemError.
+// Jobs may share an ID here: strategies tell jobs apart by their index.
+func (p Problem) Validate() error {
+	fail := func(field, format string, args ...any) error {
+		return &ProblemError{Job: -1, Field: field, Err: fmt.Errorf(format, args...)}
+	}
+	if p.Nodes < 1 || p.Nodes > MaxNodes {
+		return fail("nodes", "%d is not within 1 … %d", p.Nodes, MaxNodes)
+	}
+	for i, b := range p.Busy {
+		switch {
+		case b.Nodes < 0 || b.Nodes > MaxNodes:
+			return fail(fmt.Sprintf("busy[%d].nodes", i), "%d is not within 0 … %d", b.Nodes, MaxNodes)
+		case b.Duration < 0:
+			return fail(fmt.Sprintf("busy[%d].duration", i), "%d is negative", b.Duration)
+		case b.Start < -horizon || b.Start > horizon:
+			return fail(fmt.Sprintf("busy[%d].start", i), "%d is out of range", b.Start)
+		}
+	}
+	for i, j := range p.Jobs {
+		fail := func(field string, err error) error {
+			return &ProblemError{Job: i, ID: j.ID, Field: field, Err: err}
+		}
+		if err := j.Profile.Validate(); err != nil {
+			return fail("profile", err)
+		}
+		if peak := j.Profile.Peak(); peak > p.Nodes {
+			return fail("profile", fmt.Errorf("needs %d nodes, the cluster has %d", peak, p.Nodes))
+		}
+		if j.Submit < -horizon || j.Submit > horizon {
+			return fail("submit", fmt.Errorf("%d is out of range", j.Submit))
+		}
+		if j.ExpandLimit != 0 {
+			if err := j.ExpandLimit.Validate(); err != nil {
+				return fail("expand_limit", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Timeline is the resource EP at the start: the sum of Busy.
+func (p Problem) Timeline() *Timeline {
+	t := new(Timeline)
+	for _, b := range p.Busy {
+		t.Add(b.Start, addTime(b.Start, b.Duration), b.Nodes)
+	}
+	return t
+}
+
+// Rigid is the problem as a scheduler without evolution sees it: every job
+// needs its peak for its whole duration and is never expanded (paper, section 5.1).
+func (p Problem) Rigid() Problem {
+	jobs := make([]Job, len(p.Jobs))
+	for i, j := range p.Jobs {
+		j.Profile = j.Profile.rigid()
+		jobs[i] = j
+	}
+	p.Jobs = jobs
+	return p
+}
+
+// list is Algorithm 1 (paper, section 4.1) with Algorithm 2 as the fit.
+type list struct {
+	name    string
+	limit   ExpandLimit
+	compact bool
+	rigid   bool
+}
+
+// StrategyByName gives rigid, noX, 2X, 2X+c, infX, infX+c, or any other
+// <limit>X or <limit>X+c, e.g. 1.5X+c (paper, section 5.1).
+func StrategyByName(name string) (Strategy, error) {
+	switch name {
+	case "rigid":
+		return list{name: name, limit: 1, rigid: true}, nil
+	case "noX":
+		return list{name: name, limit: 1}, nil
+	}
+	text, compact := strings.CutSuffix(name, "+c")
+	text, ok := strings.CutSuffix(text, "X")
+	if !ok {
+		return nil, fmt.Errorf("unknown strategy %s", quoteShort(name))
+	}
+	limit, err := ParseExpandLimit(text)
+	if err != nil {
+		return nil, fmt.Errorf("strategy %s: %w", quoteShort(name), err)
+	}
+	return list{name: name, limit: limit, compact: compact}, nil
+}
+
+// PaperStrategies are the names of the strategies that the paper compares, in
+// the order of its tables.
+func PaperStrategies() []string { return []string{"rigid", "noX", "2X", "2X+c", "infX", "infX+c"} }
+
+func (l list) Name() string { return l.name }
+
+// ExpandLimitOf is the expand limit of a strategy for jobs that have none of
+// their own; Infinite for a strategy that does not tell.
+func ExpandLimitOf(s Strategy) ExpandLimit {
+	if l, ok := s.(interface{ ExpandLimit() ExpandLimit }); ok {
+		return l.ExpandLimit()
+	}
+	return Infinite
+}
+
+// ExpandLimit is that of jobs that have none of their own.
+func (l list) ExpandLimit() ExpandLimit { return l.limit }
+
+func (l list) Plan(p Problem) (Schedule, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if l.rigid {
+		p = p.Rigid()
+	}
+	res := p.Timeline()
+	schedule := make(Schedule, len(p.Jobs))
+	var f fitter
+	for i, j := range p.Jobs {
+		o := FitOptions{NotBefore: j.Submit, Limit: l.limit, Compact: l.compact}
+		if j.ExpandLimit != 0 && !l.rigid {
+			o.Limit = j.ExpandLimit
+		}
+		if !f.fit(res, p.Nodes, j.Profile, o) {
+			return nil, &FitError{Job: i, ID: j.ID, Reason: "nodes that it needs are busy forever"}
+		}
+		schedule[i] = f.placement(j.Profile)
+		res.AddPlacement(schedule[i])
+	}
+	return schedule, nil
+}
+
+// VerifyError says which condition of the paper a schedule breaks.
+type VerifyError struct {
+	Condition string // "C1" or "C2" (paper, section 3.3)
+	Job       int    // index; -1: none
+	Reason    string
+}
+
+func (e *VerifyError) Error() string {
+	if e.Job < 0 {
+		return fmt.Sprintf("%s broken: %s", e.Condition, e.Reason)
+	}
+	return fmt.Sprintf("%s broken by job %d: %s", e.Condition, e.Job+1, e.Reason)
+}
+
+// Verify checks a schedule: every placement is the job's profile, delayed to its
+// submission or later and expanded within its limit (C1; limit is that of jobs
+// without their own), the last step never; and at no time are more nodes in use
+// than there are (C2). For rigid, verify against Problem.Rigid.
+func Verify(p Problem, s Schedule, limit ExpandLimit) error {
+	if len(s) != len(p.Jobs) {
+		return &VerifyError{"C1", -1, fmt.Sprintf("%d placements for %d jobs", len(s), len(p.Jobs))}
+	}
+	res := p.Timeline()
+	var over *Timeline // where Busy alone is too much, which no schedule can help
+	for _, b := range res.Steps() {
+		if b.Nodes > p.Nodes {
+			if over == nil {
+				over = new(Timeline)
+			}
+			over.Add(b.Start, b.End, b.Nodes-p.Nodes)
+		}
+	}
+	for i, j := range p.Jobs {
+		if err := verifyPlacement(j, s[i], limit); err != nil {
+			return &VerifyError{"C1", i, err.Error()}
+		}
+		res.AddPlacement(s[i])
+	}
+	for _, b := range res.Steps() {
+		allowed := p.Nodes
+		if over != nil {
+			allowed += over.Max(b.Start, b.End)
+		}
+		if b.Nodes > allowed {
+			return &VerifyError{"C2", -1, fmt.Sprintf("%d nodes in use from second %d on, there are %d", b.Nodes, b.Start, p.Nodes)}
+		}
+	}
+	return nil
+}
+
+func verifyPlacement(j Job, got Placement, limit ExpandLimit) error {
+	if j.ExpandLimit != 0 {
+		limit = j.ExpandLimit
+	}
+	if got.Start < j.Submit {
+		return fmt.Errorf("starts at second %d, submitted at %d", got.Start, j.Submit)
+	}
+	if len(got.Steps) != len(j.Profile) {
+		return fmt.Errorf("%d steps instead of %d", len(got.Steps), len(j.Profile))
+	}
+	if got.End() > math.MaxInt64-1 {
+		return errors.New("never ends")
+	}
+	for k, want := range j.Profile {
+		step := got.Steps[k]
+		longest := limit.Stretch(want.Duration)
+		if k == len(j.Profile)-1 {
+			longest = want.Duration
+		}
+		switch {
+		case step.Nodes != want.Nodes:
+			return fmt.Errorf("step %d has %d nodes instead of %d", k+1, step.Nodes, want.Nodes)
+		case step.Duration < want.Duration:
+			return fmt.Errorf("step %d lasts %d s instead of %d s", k+1, step.Duration, want.Duration)
+		case step.Duration > longest:
+			return fmt.Errorf("step %d lasts %d s, at most %d s are allowed", k+1, step.Duration, longest)
+		}
+	}
+	return nil
+}
