@@ -54,7 +54,7 @@ func (s Spec) marker(script bool) string {
 		b.WriteString("p=" + s.Profile.String())
 	}
 	if s.ExpandLimit != 0 {
-		b.WriteString(";x=" + FormatExpandLimit(s.ExpandLimit))
+		b.WriteString(";x=" + s.ExpandLimit.String())
 	}
 	if s.Drive != "" && (script || s.Drive != Auto) {
 		b.WriteString(";d=" + string(s.Drive))
@@ -206,14 +206,6 @@ func ParseDrive(text string) (Drive, error) {
 		return d, nil
 	}
 	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", clip(text))
-}
-
-// FormatExpandLimit writes an expand limit as planner.ParseExpandLimit reads it.
-func FormatExpandLimit(limit planner.ExpandLimit) string {
-	if limit == planner.Infinite {
-		return "inf"
-	}
-	return strconv.FormatFloat(float64(limit), 'f', -1, 64)
 }
 
 // escapeComment keeps the user's comment on one line of valid UTF-8: other bytes
