@@ -194,9 +194,6 @@ func (s Spec) Complete(script []byte) (Spec, error) {
 	if s.Drive == "" {
 		s.Drive = given.Drive
 	}
-	if s.Drive == "" {
-		s.Drive = Auto
-	}
 	if s.Profile == nil {
 		return Spec{}, errors.New("neither the marker nor the script has a profile")
 	}

@@ -86,7 +86,7 @@ func TestComplete(t *testing.T) {
 		t.Errorf("the marker's word is not kept: %+v, %v", got, err)
 	}
 	got, err = Spec{}.Complete([]byte("#EVO --profile=9@1m\n"))
-	if err != nil || got.Drive != Auto || got.ExpandLimit != 0 {
+	if err != nil || got.Drive != "" || got.ExpandLimit != 0 {
 		t.Errorf("defaults: %+v, %v", got, err)
 	}
 	if _, err = (Spec{}).Complete([]byte("#!/bin/sh\n")); err == nil {

@@ -56,7 +56,7 @@ func (s Spec) marker(script bool) string {
 	if s.ExpandLimit != 0 {
 		b.WriteString(";x=" + s.ExpandLimit.String())
 	}
-	if s.Drive != "" && (script || s.Drive != Auto) {
+	if s.Drive != "" {
 		b.WriteString(";d=" + string(s.Drive))
 	}
 	if !s.Begin.IsZero() {
@@ -133,13 +133,8 @@ func parseMarkerV1(rest string) (Spec, error) {
 			return Spec{}, fmt.Errorf("field %q: %w", key, err)
 		}
 	}
-	if !script {
-		if s.Profile == nil {
-			return Spec{}, errors.New("no profile")
-		}
-		if s.Drive == "" {
-			s.Drive = Auto
-		}
+	if !script && s.Profile == nil {
+		return Spec{}, errors.New("no profile")
 	}
 	return s, s.checkChain()
 }

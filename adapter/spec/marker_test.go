@@ -16,7 +16,7 @@ func TestMarkerText(t *testing.T) {
 	p := profile.String()
 	for want, s := range map[string]Spec{
 		"evo:v1;p=" + p:                                 {Profile: profile},
-		"evo:v1;p=" + p + ";x=1;c=my job":               {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
+		"evo:v1;p=" + p + ";x=1;d=auto;c=my job":        {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
 		"evo:v1;p=" + p + ";x=inf;d=merge;b=1790000000": {Profile: profile, ExpandLimit: planner.Infinite, Drive: Merge, Begin: time.Unix(1790000000, 0)},
 		"evo:v1;p=" + p + ";x=1.5;d=chain;i=1":          {Profile: profile, ExpandLimit: 1.5, Drive: Chain, Chain: &ChainLink{Step: 1}},
 		"evo:v1;p=" + p + ";d=chain;i=2;f=77;c=a;c=b":   {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
@@ -107,7 +107,7 @@ func anySpec(t *rapid.T) Spec {
 			}
 		}), 1, 12).Draw(t, "profile"),
 		ExpandLimit: rapid.SampledFrom([]planner.ExpandLimit{0, 1, 1.25, 2, 1e6, planner.Infinite}).Draw(t, "limit"),
-		Drive:       rapid.SampledFrom([]Drive{Auto, Merge, Companion, Chain}).Draw(t, "drive"),
+		Drive:       rapid.SampledFrom([]Drive{"", Auto, Merge, Companion, Chain}).Draw(t, "drive"),
 		Comment:     string(rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(rapid.StringMatching(`[a-z;%=|" \n]*`), func(s string) []byte { return []byte(s) })).Draw(t, "comment")),
 	}
 	if rapid.Bool().Draw(t, "begin") {

@@ -24,8 +24,8 @@ const (
 type Spec struct {
 	Profile     planner.Profile
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
-	Drive       Drive
-	Begin       time.Time // the user's own --begin; zero: none
+	Drive       Drive               // "": not given, the site's default
+	Begin       time.Time           // the user's own --begin; zero: none
 	Chain       *ChainLink
 	Comment     string // the user's own --comment
 }
