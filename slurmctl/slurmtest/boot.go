@@ -1,0 +1,340 @@
+package slurmtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Cluster is a running private Slurm. Its methods may be called from several
+// goroutines.
+type Cluster struct {
+	site  site
+	users []User
+	sup   *supervision
+
+	mu      sync.Mutex
+	options Options
+
+	stopping sync.Mutex
+	stopped  bool
+}
+
+// Boot boots a cluster and returns when all its nodes are idle. ctx bounds the
+// boot, not the cluster's life: that ends with Stop, or with this process.
+// Typically 8 nodes take a second, 64 two, 1,000 a quarter of a minute on two
+// cores; accounting adds a second or two, and some once per machine.
+func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
+	o, err = o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkInstalled(o.Accounting); err != nil {
+		return nil, err
+	}
+	c = &Cluster{options: o}
+	if c.users, err = findUsers(); err != nil {
+		return nil, err
+	}
+	if c.site, err = newSite(ctx, c.users[0].Name); err != nil {
+		return nil, err
+	}
+	if err := c.makeDir(); err != nil {
+		return nil, err
+	}
+	c.sup, err = startSupervisor(c.site.dir, c.site.dir+"/log/supervisor.log", o.Dir == "")
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(c.site.dir))
+	}
+	if err := c.boot(ctx); err != nil {
+		err = fmt.Errorf("%w\n%s", err, c.logTail(20))
+		keepLogs(c.site.dir, "boot")
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		return nil, errors.Join(err, c.Stop(end))
+	}
+	return c, nil
+}
+
+// stopTime is long enough to kill a thousand nodes on a busy machine.
+const stopTime = time.Minute
+
+// newSite finds out what a cluster needs to know of this machine.
+func newSite(ctx context.Context, me string) (site, error) {
+	s := site{slurmUser: me, addr: "127.0.0.1"}
+	if os.Geteuid() == 0 {
+		s.slurmUser = "root"
+		if account("slurm") != nil {
+			s.slurmUser = "slurm"
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return s, err
+	}
+	// Told to bind to one address (NoInAddrAny) the daemons take that of the host
+	// name; on most machines it is a loopback address.
+	if ips, err := net.DefaultResolver.LookupIP(ctx, "ip4", host); err == nil && len(ips) > 0 && ips[0].IsLoopback() {
+		s.addr, s.bind = ips[0].String(), true
+	}
+	s.host, _, _ = strings.Cut(host, ".")
+	s.version, err = slurmVersion(ctx)
+	return s, err
+}
+
+// makeDir makes the cluster's folder with all the folders in it.
+func (c *Cluster) makeDir() error {
+	dir := c.options.Dir
+	if dir == "" {
+		temp, err := os.MkdirTemp("", "slurmtest-")
+		if err != nil {
+			return err
+		}
+		dir = temp
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	c.site.dir = dir
+	// The longest socket is a step's: spool/n1000/n1000_4294967295.4294967295.
+	if len(dir) > 60 {
+		return fmt.Errorf("slurmtest: the folder %s has too long a path for Unix sockets: set TMPDIR or Options.Dir to one under 60 bytes", dir)
+	}
+	if strings.ContainsAny(dir, " \t\n#\"'%=,") {
+		return fmt.Errorf("slurmtest: the folder %q has a character that slurm.conf cannot hold", dir)
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return fmt.Errorf("slurmtest: Options.Dir %s is not empty", dir)
+	}
+	var folders []folder
+	slurm, munge := account(c.site.slurmUser), account("munge")
+	for _, f := range []folder{
+		{"", nil, 0o755}, {"log", slurm, 0o755}, {"state", slurm, 0o755}, {"spool", nil, 0o755},
+		{"munge", munge, 0o755}, {"home", nil, 0o755}, {"home/root", nil, 0o700},
+	} {
+		folders = append(folders, f)
+	}
+	if c.options.Accounting {
+		folders = append(folders, folder{"db", slurm, 0o755})
+	}
+	for i := 1; i <= c.options.Nodes; i++ {
+		folders = append(folders, folder{"spool/n" + strconv.Itoa(i), nil, 0o755})
+	}
+	for i := range c.users {
+		u := &c.users[i]
+		home := "home/" + u.Name
+		u.Home = filepath.Join(dir, home)
+		if os.Geteuid() != 0 {
+			folders = append(folders, folder{home, nil, 0o755})
+			continue
+		}
+		folders = append(folders, folder{home, &owner{UID: u.UID, GID: u.GID}, 0o755})
+	}
+	for _, f := range folders {
+		if err := f.make(dir); err != nil {
+			return err
+		}
+	}
+	return c.checkReach()
+}
+
+type folder struct {
+	path string
+	user *owner
+	mode os.FileMode
+}
+
+func (f folder) make(dir string) error {
+	path := filepath.Join(dir, f.path)
+	if err := os.MkdirAll(path, f.mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, f.mode); err != nil { // whatever the umask is
+		return err
+	}
+	return chown(path, f.user)
+}
+
+func chown(path string, u *owner) error {
+	if u == nil {
+		return nil
+	}
+	return os.Chown(path, int(u.UID), int(u.GID))
+}
+
+// checkReach makes sure that as root the other users get to the folder.
+func (c *Cluster) checkReach() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for dir := c.site.dir; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o001 == 0 {
+			return fmt.Errorf("slurmtest: unprivileged users cannot reach %s (mode %v of %s)", c.site.dir, info.Mode(), dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// boot starts the daemons, those side by side that do not need each other.
+func (c *Cluster) boot(ctx context.Context) error {
+	m, err := c.sup.call(ctx, request{Op: "ports", Ports: c.options.Nodes + 2})
+	if err != nil {
+		return err
+	}
+	c.site.port = m.Port
+	if err := c.writeConf(); err != nil {
+		return err
+	}
+	database := make(chan error, 1)
+	if c.options.Accounting {
+		go func() { database <- c.startDatabase(ctx) }()
+	}
+	err = c.startMunge(ctx)
+	if c.options.Accounting {
+		err = errors.Join(err, <-database)
+		if err == nil {
+			err = c.startSlurmdbd(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.StartController(ctx); err != nil {
+		return err
+	}
+	for i := 1; i <= c.options.Nodes; i++ {
+		if err := c.StartNode(ctx, nodeName(i)); err != nil {
+			return err
+		}
+	}
+	return c.WaitIdle(ctx)
+}
+
+func nodeName(i int) string { return "n" + strconv.Itoa(i) }
+
+// writeConf writes slurm.conf, and what goes with it, from the options.
+func (c *Cluster) writeConf() error {
+	text, err := slurmConf(c.options, c.site)
+	if err != nil {
+		return err
+	}
+	// Since 23.11 slurmd wants a cgroup plugin, even with proctrack/linuxproc.
+	if year, _ := strconv.Atoi(strings.Split(c.site.version, ".")[0]); year >= 23 {
+		if err := os.WriteFile(c.site.dir+"/cgroup.conf", []byte("CgroupPlugin=disabled\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	return replaceFile(c.site.conf(), text)
+}
+
+// replaceFile writes a file that others may be reading.
+func replaceFile(path, text string) error {
+	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (c *Cluster) startMunge(ctx context.Context) error {
+	key := make([]byte, 128)
+	rand.Read(key)
+	user, dir := account("munge"), c.site.dir+"/munge"
+	if err := os.WriteFile(dir+"/key", key, 0o400); err != nil {
+		return err
+	}
+	if err := chown(dir+"/key", user); err != nil {
+		return err
+	}
+	d, err := c.sup.start(ctx, request{
+		Name: "munged", Path: daemonPath("munged"),
+		Argv: []string{"munged", "--foreground", "--key-file=" + dir + "/key", "--socket=" + c.site.mungeSocket(),
+			"--pid-file=" + dir + "/pid", "--seed-file=" + dir + "/seed", "--num-threads=4", "--group-update-time=-1"},
+		Env: daemonEnv(), Dir: "/", Output: c.site.dir + "/log/munged.log", User: user,
+	})
+	if err != nil {
+		return err
+	}
+	return d.until(ctx, func() bool { return accepts("unix", c.site.mungeSocket()) })
+}
+
+func daemonEnv(more ...string) []string {
+	return append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8"}, more...)
+}
+
+func (c *Cluster) daemonEnv() []string { return daemonEnv("SLURM_CONF=" + c.site.conf()) }
+
+// accepts tells whether somebody listens.
+func accepts(network, addr string) bool {
+	conn, err := net.DialTimeout(network, addr, time.Second)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// until waits for a started daemon to be ready; it fails as soon as the daemon
+// has ended.
+func (d *daemon) until(ctx context.Context, ready func() bool) error {
+	for wait := time.Millisecond; !ready(); wait = min(2*wait, 20*time.Millisecond) {
+		select {
+		case <-d.ended:
+			return fmt.Errorf("slurmtest: %s ended at its start: %s", d.name, d.status)
+		case <-ctx.Done():
+			return fmt.Errorf("slurmtest: %s is not ready: %w", d.name, ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// Stop stops everything that belongs to the cluster: daemons, jobs, steps, client
+// commands still running; nothing is waited for. It then removes the folder, if
+// that is a temporary one. A second Stop does nothing.
+func (c *Cluster) Stop(ctx context.Context) error {
+	c.stopping.Lock()
+	defer c.stopping.Unlock()
+	if c.stopped {
+		return nil
+	}
+	if err := c.sup.stop(ctx); err != nil {
+		return err
+	}
+	c.stopped = true
+	return nil
+}
+
+// Conf is the path of the cluster's slurm.conf.
+func (c *Cluster) Conf() string { return c.site.conf() }
+
+// Dir is the cluster's folder.
+func (c *Cluster) Dir() string { return c.site.dir }
+
+// MungeSocket is the path of the cluster's munged socket.
+func (c *Cluster) MungeSocket() string { return c.site.mungeSocket() }
+
+// Version is Slurm's version, e.g. "22.05.8".
+func (c *Cluster) Version() string { return c.site.version }
+
+// Options are the cluster's options, defaults filled in and changes of
+// Reconfigure included.
+func (c *Cluster) Options() Options {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.options
+}

@@ -1,0 +1,238 @@
+package slurmtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// site is what a configuration needs to know of the machine and the cluster's
+// place on it.
+type site struct {
+	dir       string
+	host      string // short host name
+	addr      string // loopback address that the daemons listen on
+	bind      bool   // they listen on addr only
+	port      int    // slurmctld; port+1 is slurmdbd, port+1+i is slurmd of node i
+	slurmUser string
+	version   string
+}
+
+const clusterName = "slurmtest"
+
+func (s site) mungeSocket() string { return s.dir + "/munge/socket" }
+func (s site) conf() string        { return s.dir + "/slurm.conf" }
+
+// parameters is an ordered list of slurm.conf lines, one for every parameter.
+type parameters struct {
+	names  []string
+	values map[string]string // by lower-case name: "Name=value"
+}
+
+// set adds a parameter or replaces it.
+func (p *parameters) set(name, value string) {
+	key := strings.ToLower(name)
+	if _, known := p.values[key]; !known {
+		p.names = append(p.names, key)
+	}
+	if p.values == nil {
+		p.values = map[string]string{}
+	}
+	p.values[key] = name + "=" + value
+}
+
+// slurmConf writes the cluster's slurm.conf.
+func slurmConf(o Options, s site) (string, error) {
+	var p parameters
+	set := func(pairs ...string) {
+		for i := 0; i < len(pairs); i += 2 {
+			p.set(pairs[i], pairs[i+1])
+		}
+	}
+	set(
+		"ClusterName", clusterName,
+		"SlurmctldHost", fmt.Sprintf("%s(%s)", s.host, s.addr),
+		"SlurmctldPort", fmt.Sprint(s.port),
+		"SlurmUser", s.slurmUser,
+		"AuthType", "auth/munge",
+		"CredType", "cred/munge",
+		"AuthInfo", "socket="+s.mungeSocket(),
+		"StateSaveLocation", s.dir+"/state",
+		"SlurmctldPidFile", s.dir+"/state/slurmctld.pid",
+		"SlurmctldLogFile", s.dir+"/log/slurmctld.log",
+		"SlurmctldDebug", "verbose",
+		"SlurmdDebug", "verbose",
+		"SlurmdSpoolDir", s.dir+"/spool/%n",
+		"SlurmdPidFile", s.dir+"/spool/%n/slurmd.pid",
+		"SlurmdLogFile", s.dir+"/log/slurmd.%n.log",
+		// Nothing that needs root, cgroups or real hardware.
+		"ProctrackType", "proctrack/linuxproc",
+		"TaskPlugin", "task/none",
+		"JobAcctGatherType", "jobacct_gather/none",
+		"MpiDefault", "none",
+		"SwitchType", "switch/none",
+		"SlurmdParameters", "config_overrides", // more CPUs than the machine has
+		"MailProg", "/bin/true",
+		"ReturnToService", "2",
+		"SlurmdTimeout", "60",
+		"InactiveLimit", "0",
+		"KillWait", "2",
+		"MinJobAge", "300",
+		"MaxJobCount", "200000",
+		"MaxArraySize", "200001",
+		"SchedulerType", "sched/backfill",
+		"SelectType", "select/"+o.SelectType,
+	)
+	if s.slurmUser != "root" && s.slurmUser != "slurm" {
+		set("SlurmdUser", s.slurmUser)
+	}
+	if s.bind {
+		set("CommunicationParameters", "NoInAddrAny,NoCtldInAddrAny")
+	}
+	if o.SelectType != "linear" {
+		set("SelectTypeParameters", "CR_Core")
+	}
+	if o.PriorityType != "" {
+		set("PriorityType", "priority/"+o.PriorityType)
+	}
+	if o.PrologFlags != "" {
+		set("PrologFlags", o.PrologFlags)
+	}
+	if o.Accounting {
+		set(
+			"AccountingStorageType", "accounting_storage/slurmdbd",
+			"AccountingStorageHost", s.addr,
+			"AccountingStoragePort", fmt.Sprint(s.port+1),
+			"AccountingStoragePass", s.mungeSocket(),
+		)
+	} else {
+		set("AccountingStorageType", "accounting_storage/none")
+	}
+	if params := schedulerParameters(o); params != "" {
+		set("SchedulerParameters", params)
+	}
+	var raw []string // of ExtraConf: what may occur more than once
+	for line := range strings.Lines(o.ExtraConf) {
+		line = strings.TrimSpace(line)
+		name, value, ok := strings.Cut(line, "=")
+		switch key := strings.ToLower(name); {
+		case line == "":
+		case !ok, strings.ContainsAny(name, " \t#"), key == "nodename", key == "partitionname", key == "nodeset", key == "downnodes", key == "switchname":
+			raw = append(raw, line)
+		default:
+			set(name, value)
+		}
+	}
+	var b strings.Builder
+	for _, name := range p.names {
+		fmt.Fprintln(&b, p.values[name])
+	}
+	for _, line := range raw {
+		fmt.Fprintln(&b, line)
+	}
+	if err := writeNodes(&b, o, s); err != nil {
+		return "", err
+	}
+	if err := writePartitions(&b, o); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// schedulerParameters joins what the options ask for; Slurm takes the first of
+// equal names.
+func schedulerParameters(o Options) string {
+	var list []string
+	given := map[string]bool{}
+	add := func(params string) {
+		for param := range strings.SplitSeq(params, ",") {
+			name, _, _ := strings.Cut(strings.TrimSpace(param), "=")
+			if name != "" && !given[name] {
+				given[name] = true
+				list = append(list, strings.TrimSpace(param))
+			}
+		}
+	}
+	add(o.SchedulerParameters)
+	if o.PermitJobExpansion {
+		add("permit_job_expansion")
+	}
+	if !o.SlurmIntervals {
+		add("bf_interval=5,sched_interval=5,sched_min_interval=100000")
+	}
+	return strings.Join(list, ",")
+}
+
+// writeNodes writes one NodeName line for every run of nodes with the same
+// parameters.
+func writeNodes(b *strings.Builder, o Options, s site) error {
+	extra := make([]map[string]string, o.Nodes+1)
+	for _, list := range slices.Sorted(maps.Keys(o.NodeExtra)) {
+		numbers, err := expandNodes(list, o.Nodes)
+		if err != nil {
+			return err
+		}
+		for param := range strings.FieldsSeq(o.NodeExtra[list]) {
+			name, value, ok := strings.Cut(param, "=")
+			if !ok {
+				return fmt.Errorf("slurmtest: NodeExtra of %s: %q is not Name=value", list, param)
+			}
+			for _, i := range numbers {
+				if extra[i] == nil {
+					extra[i] = map[string]string{}
+				}
+				if _, twice := extra[i][name]; twice {
+					return fmt.Errorf("slurmtest: NodeExtra gives %s of n%d twice", name, i)
+				}
+				extra[i][name] = value
+			}
+		}
+	}
+	for first := 1; first <= o.Nodes; {
+		last := first
+		for last < o.Nodes && maps.Equal(extra[last+1], extra[first]) {
+			last++
+		}
+		params := map[string]string{"CPUs": fmt.Sprint(o.CPUs), "RealMemory": fmt.Sprint(o.MemoryMB), "State": "UNKNOWN"}
+		maps.Copy(params, extra[first])
+		fmt.Fprintf(b, "NodeName=n[%d-%d] NodeHostname=%s NodeAddr=%s Port=[%d-%d]",
+			first, last, s.host, s.addr, s.nodePort(first), s.nodePort(last))
+		for _, name := range slices.Sorted(maps.Keys(params)) {
+			fmt.Fprintf(b, " %s=%s", name, params[name])
+		}
+		fmt.Fprintln(b)
+		first = last + 1
+	}
+	return nil
+}
+
+func (s site) nodePort(node int) int { return s.port + 1 + node }
+
+func writePartitions(b *strings.Builder, o Options) error {
+	hasDefault := slices.ContainsFunc(o.Partitions, func(p Partition) bool { return p.Default })
+	for i, p := range o.Partitions {
+		nodes, isDefault, maxTime := p.Nodes, "NO", p.MaxTime
+		if nodes == "" {
+			nodes = "ALL"
+		}
+		if _, err := expandNodes(nodes, o.Nodes); err != nil {
+			return err
+		}
+		if p.Default || !hasDefault && i == 0 {
+			isDefault = "YES"
+		}
+		if maxTime == "" {
+			maxTime = "INFINITE"
+		}
+		line := fmt.Sprintf("PartitionName=%s Nodes=%s Default=%s MaxTime=%s", p.Name, nodes, isDefault, maxTime)
+		if !strings.Contains(strings.ToLower(p.Extra), "state=") {
+			line += " State=UP"
+		}
+		if p.Extra != "" {
+			line += " " + p.Extra
+		}
+		fmt.Fprintln(b, line)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package slurmtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// part is a file that a cluster needs, and the Debian package that brings it.
+type part struct {
+	pkg   string
+	paths []string // any of these; the last component may be a pattern
+}
+
+var slurmParts = []part{
+	{"slurmctld", []string{"/usr/sbin/slurmctld-wlm", "/usr/sbin/slurmctld"}},
+	{"slurmd", []string{"/usr/sbin/slurmd-wlm", "/usr/sbin/slurmd"}},
+	{"slurmd", []string{"/usr/sbin/slurmstepd-wlm", "/usr/sbin/slurmstepd", "/usr/libexec/slurmstepd"}},
+	{"slurm-client", []string{"/usr/bin/scontrol"}},
+	{"slurm-wlm-basic-plugins", []string{"/usr/lib/*/slurm-wlm/auth_munge.so", "/usr/lib/slurm*/auth_munge.so", "/usr/lib64/slurm/auth_munge.so"}},
+	{"munge", []string{"/usr/sbin/munged"}},
+}
+
+var accountingParts = []part{
+	{"slurmdbd", []string{"/usr/sbin/slurmdbd"}},
+	{"mariadb-server", []string{"/usr/sbin/mariadbd"}},
+	{"mariadb-server", []string{"/usr/bin/mariadb-install-db"}},
+}
+
+// find is the first existing path of the part of that base name, or "".
+func (p part) find() string {
+	for _, pattern := range p.paths {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return found[0]
+		}
+	}
+	return ""
+}
+
+// daemonPath is the executable of a daemon by its plain name.
+func daemonPath(name string) string {
+	for _, p := range slices.Concat(slurmParts, accountingParts) {
+		if slices.ContainsFunc(p.paths, func(path string) bool { return filepath.Base(path) == name }) {
+			return p.find()
+		}
+	}
+	return ""
+}
+
+// Missing names the Debian packages that this machine lacks to boot any cluster,
+// accounting included.
+func Missing() []string { return missing(true) }
+
+func missing(accounting bool) []string {
+	parts := slurmParts
+	if accounting {
+		parts = slices.Concat(slurmParts, accountingParts)
+	}
+	var pkgs []string
+	for _, p := range parts {
+		if p.find() == "" && !slices.Contains(pkgs, p.pkg) {
+			pkgs = append(pkgs, p.pkg)
+		}
+	}
+	return pkgs
+}
+
+// checkInstalled tells in one line what to install, if anything.
+func checkInstalled(accounting bool) error {
+	pkgs := missing(accounting)
+	if len(pkgs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("slurmtest: Slurm is not complete on this machine; install it with: apt-get install -y --no-install-recommends %s",
+		strings.Join(pkgs, " "))
+}
+
+// slurmVersion is the version of the installed slurmctld, e.g. "22.05.8".
+func slurmVersion(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, daemonPath("slurmctld"), "-V")
+	cmd.Args[0] = "slurmctld"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	f := strings.Fields(string(out))
+	if err != nil || len(f) == 0 {
+		return "", fmt.Errorf("slurmtest: slurmctld -V: %v: %s%s", err, out, stderr.Bytes())
+	}
+	return f[len(f)-1], nil
+}

@@ -1,0 +1,298 @@
+package slurmtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// supervisorName is argv[0] of the supervisor; with supervisorEnv it tells this
+// package's init that the process is one.
+const (
+	supervisorName = "slurmtest-supervisor"
+	supervisorEnv  = "SLURMTEST_SUPERVISOR=1"
+	temporaryDir   = "temporary" // argv[2]: remove the folder in the end
+)
+
+// clusterEnv is set, to the cluster's folder, in the environment of every client
+// command: what still carries it when the cluster goes down is killed with it.
+const clusterEnv = "SLURMTEST_CLUSTER"
+
+// request is a line from the owner to the supervisor.
+type request struct {
+	ID     int
+	Op     string // "ports", "start", "signal", "stop"
+	Name   string `json:",omitempty"` // of the process (start, signal)
+	Ports  int    `json:",omitempty"` // how many (ports)
+	Signal int    `json:",omitempty"`
+
+	Path   string   `json:",omitempty"` // start: the executable
+	Argv   []string `json:",omitempty"` // start: with argv[0]
+	Env    []string `json:",omitempty"`
+	Dir    string   `json:",omitempty"`
+	Output string   `json:",omitempty"` // file that standard output and error are appended to
+	User   *owner   `json:",omitempty"` // nil: as the supervisor
+}
+
+// owner is the account a process runs as.
+type owner struct {
+	UID, GID uint32
+	Groups   []uint32
+}
+
+// message is a line from the supervisor: the reply to request ID, or with ID 0
+// the news that a process has ended.
+type message struct {
+	ID     int
+	Err    string `json:",omitempty"`
+	PID    int    `json:",omitempty"`
+	Port   int    `json:",omitempty"`
+	Ended  string `json:",omitempty"` // name of the process
+	Status string `json:",omitempty"` // how it ended
+}
+
+func init() {
+	if len(os.Args) == 3 && os.Args[0] == supervisorName && slices.Contains(os.Environ(), supervisorEnv) {
+		supervise(os.Args[1], os.Args[2] == temporaryDir)
+		os.Exit(0)
+	}
+}
+
+// supervisor is the state of the supervising process; one goroutine owns it.
+type supervisor struct {
+	dir   string // the cluster's folder
+	owner int    // process that called Boot
+	out   *json.Encoder
+	names map[int]string // running children by pid
+	pids  map[string]int
+	ports *portRange
+}
+
+// supervise serves requests on standard input until the owner asks to stop or is
+// no more, then kills everything it is an ancestor of and, if dir is temporary, removes it.
+func supervise(dir string, temporary bool) {
+	// Pdeathsig is tied to the thread that forks: stay on one that lives as long
+	// as the process.
+	runtime.LockOSThread()
+	signal.Ignore(syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE)
+	ended := make(chan os.Signal, 64)
+	signal.Notify(ended, syscall.SIGCHLD)
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
+
+	s := &supervisor{
+		dir: dir, owner: os.Getppid(), out: json.NewEncoder(os.Stdout),
+		names: map[int]string{}, pids: map[string]int{},
+	}
+	const prSetChildSubreaper = 36
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); errno != 0 {
+		fmt.Fprintln(os.Stderr, "slurmtest: cannot become a child subreaper:", errno)
+		os.Exit(1)
+	}
+	requests := make(chan request)
+	go func() {
+		defer close(requests)
+		in := json.NewDecoder(os.Stdin)
+		for {
+			var r request
+			if in.Decode(&r) != nil {
+				return // the owner has closed the pipe, or is dead
+			}
+			requests <- r
+		}
+	}()
+	var stop request
+	orphaned := false
+serve:
+	for {
+		select {
+		case r, ok := <-requests:
+			if !ok {
+				orphaned = true
+				break serve
+			}
+			if r.Op == "stop" {
+				stop = r
+				break serve
+			}
+			m := s.handle(r)
+			m.ID = r.ID
+			s.out.Encode(m)
+		case <-ended:
+			s.reap()
+		case <-terminate:
+			orphaned = true
+			break serve
+		}
+	}
+	err := s.killAll()
+	if orphaned {
+		keepLogs(dir, fmt.Sprintf("orphaned-%d", s.owner))
+	}
+	if temporary {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	m := message{ID: stop.ID}
+	if err != nil {
+		m.Err = err.Error()
+	}
+	s.out.Encode(m)
+}
+
+func (s *supervisor) handle(r request) message {
+	fail := func(err error) message { return message{Err: err.Error()} }
+	switch r.Op {
+	case "ports":
+		p, err := reservePorts(r.Ports)
+		if err != nil {
+			return fail(err)
+		}
+		s.ports = p
+		return message{Port: p.base}
+	case "start":
+		pid, err := s.start(r)
+		if err != nil {
+			return fail(err)
+		}
+		return message{PID: pid}
+	case "signal":
+		pid := s.pids[r.Name]
+		if pid == 0 {
+			return fail(fmt.Errorf("%s is not running", r.Name))
+		}
+		if err := syscall.Kill(pid, syscall.Signal(r.Signal)); err != nil {
+			return fail(fmt.Errorf("kill %s: %w", r.Name, err))
+		}
+		return message{PID: pid}
+	}
+	return fail(fmt.Errorf("unknown request %q", r.Op))
+}
+
+func (s *supervisor) start(r request) (int, error) {
+	if s.pids[r.Name] != 0 {
+		return 0, fmt.Errorf("%s is running already", r.Name)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	out, err := os.OpenFile(r.Output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer out.Close()
+	attr := &syscall.ProcAttr{
+		Dir: r.Dir, Env: r.Env,
+		Files: []uintptr{null.Fd(), out.Fd(), out.Fd()},
+		// For the case that the supervisor itself is killed: a daemon that changes
+		// its user loses this, so it is a second net only.
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if u := r.User; u != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
+	pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
+	if err != nil {
+		return 0, fmt.Errorf("start %s: %w", r.Path, err)
+	}
+	s.names[pid], s.pids[r.Name] = r.Name, pid
+	return pid, nil
+}
+
+// reap collects ended children, daemons and adopted orphans alike.
+func (s *supervisor) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if pid <= 0 || err != nil {
+			return
+		}
+		name := s.names[pid]
+		if name == "" {
+			continue
+		}
+		delete(s.names, pid)
+		delete(s.pids, name)
+		how := fmt.Sprintf("exit status %d", status.ExitStatus())
+		if status.Signaled() {
+			how = "signal: " + status.Signal().String()
+		}
+		s.out.Encode(message{Ended: name, Status: how})
+	}
+}
+
+// killAll kills every descendant, and every client that carries the cluster in
+// its environment, until none is left. An orphan made while it looks becomes a
+// child of the supervisor and is found in the next round.
+func (s *supervisor) killAll() error {
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		procs := processes()
+		victims := descendants(procs, os.Getpid())
+		victims = append(victims, s.clients(procs)...)
+		if len(victims) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("slurmtest: %d processes survive SIGKILL: %v", len(victims), victims)
+		}
+		for _, pid := range victims {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(5 * time.Millisecond)
+		s.reap()
+	}
+}
+
+// clients are the processes, neither descendants nor the owner or an ancestor of
+// it, that were started with the cluster's environment.
+func (s *supervisor) clients(procs map[int]int) []int {
+	spare := map[int]bool{os.Getpid(): true}
+	for pid := s.owner; pid > 0 && !spare[pid]; pid = procs[pid] {
+		spare[pid] = true
+	}
+	mark := clusterEnv + "=" + s.dir
+	var pids []int
+	for pid := range procs {
+		if spare[pid] || isZombie(pid) {
+			continue
+		}
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil {
+			continue
+		}
+		if slices.Contains(strings.Split(string(environ), "\x00"), mark) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// keepLogs copies the log folder of a cluster to $SLURMTEST_LOGS/name, if set.
+func keepLogs(dir, name string) (string, error) {
+	to := os.Getenv("SLURMTEST_LOGS")
+	if to == "" {
+		return "", nil
+	}
+	to = to + "/" + strings.Map(func(r rune) rune {
+		if r == '/' || r < ' ' {
+			return '_'
+		}
+		return r
+	}, name)
+	if err := os.RemoveAll(to); err != nil {
+		return "", err
+	}
+	return to, os.CopyFS(to, os.DirFS(dir+"/log"))
+}

@@ -1,0 +1,71 @@
+package slurmtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Start boots a cluster for a test and stops it when the test is over. It fails
+// the test at once where Slurm cannot run. The logs of a failed test's cluster are
+// shown; see SLURMTEST_LOGS.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c, err := Boot(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("logs of the cluster:\n%s", c.logTail(80))
+			if kept, err := keepLogs(c.site.dir, t.Name()); kept != "" {
+				t.Logf("all logs are in %s (%v)", kept, err)
+			}
+		}
+		// The test's own context has ended.
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		if err := c.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// logTail is the end of the controller's log and, of every other log, the last
+// lines that tell of an error.
+func (c *Cluster) logTail(lines int) string {
+	var b strings.Builder
+	logs, _ := filepath.Glob(c.site.dir + "/log/*")
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		name := filepath.Base(path)
+		if err != nil || name == "slurmctld.out" || name == "slurmdbd.out" {
+			continue // a copy of the .log
+		}
+		all := strings.Split(strings.TrimSpace(string(text)), "\n")
+		if name != "slurmctld.log" {
+			var errors []string
+			for _, line := range all {
+				if low := strings.ToLower(line); strings.Contains(low, "error") || strings.Contains(low, "fatal") || strings.Contains(low, "panic") {
+					errors = append(errors, line)
+				}
+			}
+			all = errors
+		}
+		if len(all) == 0 || all[0] == "" {
+			continue
+		}
+		if len(all) > lines {
+			all = all[len(all)-lines:]
+		}
+		fmt.Fprintf(&b, "--- %s\n%s\n", name, strings.Join(all, "\n"))
+	}
+	return b.String()
+}
