@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Event is one line of the event log.
+type Event struct {
+	ID     int64
+	At     time.Time // to the microsecond
+	Job    int64     // 0: of none
+	Kind   string
+	Detail json.RawMessage
+}
+
+// AddEvent appends to the event log; detail is written as JSON.
+func (s *Store) AddEvent(ctx context.Context, job int64, at time.Time, kind string, detail any) error {
+	text, err := json.Marshal(detail)
+	if err != nil {
+		return fmt.Errorf("event %s: %w", kind, err)
+	}
+	if _, err := s.db.ExecContext(ctx, `INSERT INTO events (at, job, kind, detail) VALUES (?, nullif(?, 0), ?, ?)`,
+		at.UnixMicro(), job, kind, string(text)); err != nil {
+		return fmt.Errorf("event %s: %w", kind, err)
+	}
+	return nil
+}
+
+// Events reads a job's events (0: everybody's) after the one with that id,
+// oldest first, at most limit.
+func (s *Store) Events(ctx context.Context, job, after int64, limit int) ([]Event, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, at, coalesce(job, 0), kind, detail FROM events
+		WHERE id > ? AND (? = 0 OR job = ?) ORDER BY id LIMIT ?`, after, job, job, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	defer rows.Close()
+	var all []Event
+	for rows.Next() {
+		var e Event
+		var at int64
+		var detail string
+		if err := rows.Scan(&e.ID, &at, &e.Job, &e.Kind, &detail); err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		e.At, e.Detail = time.UnixMicro(at), json.RawMessage(detail)
+		all = append(all, e)
+	}
+	return all, rows.Err()
+}
+
+// Intent is a change asked of Slurm that is not known to be settled.
+type Intent struct {
+	ID     int64
+	Job    int64 // 0: of none
+	Action string
+	Detail string
+	At     time.Time
+}
+
+// Intend writes down a change before Slurm is asked for it.
+func (s *Store) Intend(ctx context.Context, job int64, at time.Time, action, detail string) (int64, error) {
+	result, err := s.db.ExecContext(ctx, `INSERT INTO intents (job, action, detail, at) VALUES (nullif(?, 0), ?, ?, ?)`,
+		job, action, detail, at.UnixMicro())
+	if err != nil {
+		return 0, fmt.Errorf("intent %s: %w", action, err)
+	}
+	return result.LastInsertId()
+}
+
+// Settle closes an intent with its outcome.
+func (s *Store) Settle(ctx context.Context, intent int64, at time.Time, outcome error) error {
+	text := ""
+	if outcome != nil {
+		text = outcome.Error()
+	}
+	if _, err := s.db.ExecContext(ctx, `UPDATE intents SET settled = ?, error = ? WHERE id = ?`, at.UnixMicro(), text, intent); err != nil {
+		return fmt.Errorf("settle intent %d: %w", intent, err)
+	}
+	return nil
+}
+
+// OpenIntents lists the intents that were never settled, oldest first.
+func (s *Store) OpenIntents(ctx context.Context) ([]Intent, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, coalesce(job, 0), action, detail, at FROM intents WHERE settled = 0 ORDER BY id`)
+	if err != nil {
+		return nil, fmt.Errorf("read intents: %w", err)
+	}
+	defer rows.Close()
+	var all []Intent
+	for rows.Next() {
+		var i Intent
+		var at int64
+		if err := rows.Scan(&i.ID, &i.Job, &i.Action, &i.Detail, &at); err != nil {
+			return nil, fmt.Errorf("read intents: %w", err)
+		}
+		i.At = time.UnixMicro(at)
+		all = append(all, i)
+	}
+	return all, rows.Err()
+}

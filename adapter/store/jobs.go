@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// State is where an evolving job is in its life.
+type State string
+
+// The states of a job.
+const (
+	Queued   State = "queued"   // parked in Slurm
+	Starting State = "starting" // let go, not running yet
+	Running  State = "running"  // in a step
+	Waiting  State = "waiting"  // a step has ended, the next one's nodes are to come
+	Ended    State = "ended"
+)
+
+// Job is an evolving job. The zero time is "not yet" or "none".
+type Job struct {
+	ID          int64 // ours; 0 before Add
+	SlurmID     uint32
+	Submitted   time.Time
+	Name        string
+	User        string
+	UID, GID    uint32
+	Account     string
+	QOS         string
+	Partition   string
+	Profile     planner.Profile
+	ExpandLimit planner.ExpandLimit
+	Drive       string
+	Begin       time.Time
+
+	State       State
+	Step        int // 1-based; 0 before the start
+	Started     time.Time
+	StepStarted time.Time
+	StepEnded   time.Time // when the application ended the present step
+	Ended       time.Time
+	EndState    string // Slurm's state at the end
+	BatchHost   string
+}
+
+const jobColumns = `id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin,
+	state, step, started, step_started, step_ended, ended, end_state, batch_host`
+
+// AddJob writes a new job with its requested profile and sets its ID.
+func (s *Store) AddJob(ctx context.Context, j *Job) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		row := tx.QueryRowContext(ctx, `INSERT INTO jobs (`+jobColumns+`)
+			VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			j.SlurmID, unix(j.Submitted), j.Name, j.User, j.UID, j.GID, j.Account, j.QOS, j.Partition,
+			float64(j.ExpandLimit), j.Drive, unix(j.Begin), j.State, j.Step, unix(j.Started),
+			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost)
+		if err := row.Scan(&j.ID); err != nil {
+			return fmt.Errorf("add job %d: %w", j.SlurmID, err)
+		}
+		for i, step := range j.Profile {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO profiles (job, step, duration, nodes) VALUES (?, ?, ?, ?)`,
+				j.ID, i+1, step.Duration, step.Nodes); err != nil {
+				return fmt.Errorf("add profile of job %d: %w", j.SlurmID, err)
+			}
+		}
+		return nil
+	})
+}
+
+// UpdateJob writes what changes in a job's life: its state, step, times, drive
+// mode and batch host.
+func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
+	_, err := s.db.ExecContext(ctx, `UPDATE jobs SET drive = ?, state = ?, step = ?, started = ?, step_started = ?,
+		step_ended = ?, ended = ?, end_state = ?, batch_host = ? WHERE id = ?`,
+		j.Drive, j.State, j.Step, unix(j.Started), unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended),
+		j.EndState, j.BatchHost, j.ID)
+	if err != nil {
+		return fmt.Errorf("update job %d: %w", j.SlurmID, err)
+	}
+	return nil
+}
+
+// ActiveJobs lists the jobs that have not ended, oldest first.
+func (s *Store) ActiveJobs(ctx context.Context) ([]*Job, error) {
+	return s.jobs(ctx, `WHERE state <> 'ended' ORDER BY id`)
+}
+
+// EndedJobs lists the last limit jobs that have ended, oldest first.
+func (s *Store) EndedJobs(ctx context.Context, limit int) ([]*Job, error) {
+	return s.jobs(ctx, `WHERE id IN (SELECT id FROM jobs WHERE state = 'ended' ORDER BY ended DESC, id DESC LIMIT ?) ORDER BY id`, limit)
+}
+
+// JobBySlurmID finds the latest job with that base job, or sql.ErrNoRows.
+func (s *Store) JobBySlurmID(ctx context.Context, id uint32) (*Job, error) {
+	found, err := s.jobs(ctx, `WHERE slurm_id = ? ORDER BY submitted DESC LIMIT 1`, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, sql.ErrNoRows
+	}
+	return found[0], nil
+}
+
+func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT `+jobColumns+` FROM jobs `+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read jobs: %w", err)
+	}
+	defer rows.Close()
+	var all []*Job
+	for rows.Next() {
+		var j Job
+		var limit float64
+		var submitted, begin, started, stepStarted, stepEnded, ended int64
+		if err := rows.Scan(&j.ID, &j.SlurmID, &submitted, &j.Name, &j.User, &j.UID, &j.GID, &j.Account, &j.QOS,
+			&j.Partition, &limit, &j.Drive, &begin, &j.State, &j.Step, &started, &stepStarted, &stepEnded, &ended,
+			&j.EndState, &j.BatchHost); err != nil {
+			return nil, fmt.Errorf("read jobs: %w", err)
+		}
+		j.ExpandLimit = planner.ExpandLimit(limit)
+		j.Submitted, j.Begin, j.Started = fromUnix(submitted), fromUnix(begin), fromUnix(started)
+		j.StepStarted, j.StepEnded, j.Ended = fromUnix(stepStarted), fromUnix(stepEnded), fromUnix(ended)
+		all = append(all, &j)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, fmt.Errorf("read jobs: %w", err)
+	}
+	for _, j := range all {
+		if err := s.readProfile(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *Store) readProfile(ctx context.Context, j *Job) error {
+	rows, err := s.db.QueryContext(ctx, `SELECT duration, nodes FROM profiles WHERE job = ? ORDER BY step`, j.ID)
+	if err != nil {
+		return fmt.Errorf("read profile of job %d: %w", j.SlurmID, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var step planner.Step
+		if err := rows.Scan(&step.Duration, &step.Nodes); err != nil {
+			return fmt.Errorf("read profile of job %d: %w", j.SlurmID, err)
+		}
+		j.Profile = append(j.Profile, step)
+	}
+	return rows.Err()
+}

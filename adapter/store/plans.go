@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// Span is nodes held, or planned to be, for a stretch of time.
+type Span struct {
+	Step     int // 1-based
+	Start    time.Time
+	End      time.Time // zero: still going on
+	Nodes    int
+	NodeList string // compressed
+}
+
+// SetPlan replaces a job's plan; an empty one deletes it.
+func (s *Store) SetPlan(ctx context.Context, job int64, plan []Span) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM plans WHERE job = ?`, job); err != nil {
+			return fmt.Errorf("set plan: %w", err)
+		}
+		for _, p := range plan {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO plans (job, step, starts, ends, nodes, node_list) VALUES (?, ?, ?, ?, ?, ?)`,
+				job, p.Step, unix(p.Start), unix(p.End), p.Nodes, p.NodeList); err != nil {
+				return fmt.Errorf("set plan: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Plan reads a job's plan, in step order.
+func (s *Store) Plan(ctx context.Context, job int64) ([]Span, error) {
+	return s.spans(ctx, `SELECT step, starts, ends, nodes, node_list FROM plans WHERE job = ? ORDER BY step`, job)
+}
+
+// SetAllocation records that the job holds these nodes from now on: the span
+// before ends. No nodes ends it only.
+func (s *Store) SetAllocation(ctx context.Context, job int64, step int, at time.Time, nodes int, nodeList string) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE allocations SET ends = ? WHERE job = ? AND ends = 0`, unix(at), job); err != nil {
+			return fmt.Errorf("set allocation: %w", err)
+		}
+		if nodes == 0 {
+			return nil
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO allocations (job, step, starts, nodes, node_list) VALUES (?, ?, ?, ?, ?)`,
+			job, step, unix(at), nodes, nodeList); err != nil {
+			return fmt.Errorf("set allocation: %w", err)
+		}
+		return nil
+	})
+}
+
+// Allocations reads what a job really held, in order of time.
+func (s *Store) Allocations(ctx context.Context, job int64) ([]Span, error) {
+	return s.spans(ctx, `SELECT step, starts, ends, nodes, node_list FROM allocations WHERE job = ? ORDER BY id`, job)
+}
+
+func (s *Store) spans(ctx context.Context, query string, job int64) ([]Span, error) {
+	rows, err := s.db.QueryContext(ctx, query, job)
+	if err != nil {
+		return nil, fmt.Errorf("read spans: %w", err)
+	}
+	defer rows.Close()
+	var all []Span
+	for rows.Next() {
+		var p Span
+		var start, end int64
+		if err := rows.Scan(&p.Step, &start, &end, &p.Nodes, &p.NodeList); err != nil {
+			return nil, fmt.Errorf("read spans: %w", err)
+		}
+		p.Start, p.End = fromUnix(start), fromUnix(end)
+		all = append(all, p)
+	}
+	return all, rows.Err()
+}
+
+// Part is a Slurm job that belongs to an evolving job beside its base job: a
+// companion, or the job of a chain's step.
+type Part struct {
+	SlurmID  uint32
+	Step     int // 1-based: that it came with, or that it runs
+	NodeList string
+}
+
+// SetParts replaces the list of a job's parts.
+func (s *Store) SetParts(ctx context.Context, job int64, parts []Part) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM parts WHERE job = ?`, job); err != nil {
+			return fmt.Errorf("set parts: %w", err)
+		}
+		for _, p := range parts {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO parts (job, slurm_id, step, node_list) VALUES (?, ?, ?, ?)`,
+				job, p.SlurmID, p.Step, p.NodeList); err != nil {
+				return fmt.Errorf("set parts: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Parts reads a job's parts, oldest first.
+func (s *Store) Parts(ctx context.Context, job int64) ([]Part, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT slurm_id, step, node_list FROM parts WHERE job = ? ORDER BY step, slurm_id`, job)
+	if err != nil {
+		return nil, fmt.Errorf("read parts: %w", err)
+	}
+	defer rows.Close()
+	var all []Part
+	for rows.Next() {
+		var p Part
+		if err := rows.Scan(&p.SlurmID, &p.Step, &p.NodeList); err != nil {
+			return nil, fmt.Errorf("read parts: %w", err)
+		}
+		all = append(all, p)
+	}
+	return all, rows.Err()
+}
