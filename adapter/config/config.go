@@ -1,0 +1,189 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// DefaultFile is read where no other file is named, if it exists.
+const DefaultFile = "/etc/evoslurm/evoslurm.yaml"
+
+// Config is everything that a site may set.
+type Config struct {
+	Database string `mapstructure:"database"` // sqlite file
+	Listen   Listen `mapstructure:"listen"`
+	API      string `mapstructure:"api"` // address that commands use: unix:///path or host:port
+	Munge    Munge  `mapstructure:"munge"`
+	Slurm    Slurm  `mapstructure:"slurm"`
+
+	PollInterval time.Duration `mapstructure:"poll_interval"` // between two looks at Slurm
+	Partitions   []string      `mapstructure:"partitions"`    // driven; empty: all
+	StockJobs    int           `mapstructure:"stock_jobs"`    // pending stock jobs taken into the plan, at most
+
+	Strategy    string              `mapstructure:"strategy"`
+	ExpandLimit planner.ExpandLimit `mapstructure:"expand_limit"` // of jobs that give none
+	Drive       spec.Drive          `mapstructure:"drive"`        // of jobs that give none
+	Margin      time.Duration       `mapstructure:"margin"`       // how much longer released nodes count as busy
+	HoldAhead   time.Duration       `mapstructure:"hold_ahead"`   // how far ahead of planned starts nodes are held
+	MaxHolds    int                 `mapstructure:"max_holds"`    // reservations at a time, at most
+
+	Grace   time.Duration `mapstructure:"grace"` // overrun of a step before it is warned, and again before it is acted on
+	Overrun Overrun       `mapstructure:"overrun"`
+
+	Operators    Operators `mapstructure:"operators"`
+	ReadOnlyOpen bool      `mapstructure:"read_only_open"` // everybody may read jobs and status
+	Log          Log       `mapstructure:"log"`
+}
+
+// Listen is where the sidecar serves its API; "" is nowhere.
+type Listen struct {
+	Socket string `mapstructure:"socket"` // path of a Unix socket
+	TCP    string `mapstructure:"tcp"`    // host:port, or :port for every interface
+}
+
+// Munge is how credentials are made and checked.
+type Munge struct {
+	Socket string        `mapstructure:"socket"` // munged's; "": munge's default
+	MaxAge time.Duration `mapstructure:"max_age"`
+}
+
+// Slurm is how Slurm's commands are run.
+type Slurm struct {
+	Bin     string        `mapstructure:"bin"`     // folder of squeue, scontrol, …; "": PATH
+	Timeout time.Duration `mapstructure:"timeout"` // of one command
+}
+
+// Log is the sidecar's own log.
+type Log struct {
+	Level  string `mapstructure:"level"`  // error, warn, info, debug, trace
+	Format string `mapstructure:"format"` // text or json
+}
+
+// Operators may act on everybody's jobs, as root and SlurmUser always may.
+type Operators struct {
+	Users  []string `mapstructure:"users"`
+	Groups []string `mapstructure:"groups"`
+}
+
+// Overrun is what happens to a job that keeps nodes beyond its step and the grace.
+type Overrun string
+
+// The overrun actions.
+const (
+	OverrunShrink Overrun = "shrink" // take the nodes away, as planned
+	OverrunCancel Overrun = "cancel" // cancel the job
+)
+
+// Default is the configuration without any file.
+func Default() Config {
+	return Config{
+		Database:     "/var/lib/evoslurm/evoslurm.db",
+		Listen:       Listen{Socket: "/run/evoslurm/api.sock"},
+		API:          "unix:///run/evoslurm/api.sock",
+		Munge:        Munge{MaxAge: time.Minute},
+		Slurm:        Slurm{Timeout: 30 * time.Second},
+		PollInterval: time.Second,
+		Partitions:   []string{},
+		StockJobs:    500,
+		Strategy:     "noX",
+		ExpandLimit:  1,
+		Drive:        spec.Auto,
+		Margin:       2 * time.Second,
+		HoldAhead:    time.Hour,
+		MaxHolds:     100,
+		Grace:        30 * time.Second,
+		Overrun:      OverrunShrink,
+		Operators:    Operators{Users: []string{}, Groups: []string{}},
+		ReadOnlyOpen: true,
+		Log:          Log{Level: "info", Format: "text"},
+	}
+}
+
+// Validate tells everything that is wrong, each with its key.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, key, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+		}
+	}
+	check(c.Database != "", "database", "empty; want the path of a file")
+	check(c.Listen.Socket != "" || c.Listen.TCP != "", "listen", "neither socket nor tcp is set")
+	check(strings.HasPrefix(c.Listen.Socket, "/") || c.Listen.Socket == "", "listen.socket", "%q is no absolute path", c.Listen.Socket)
+	if c.Listen.TCP != "" {
+		check(validHostPort(c.Listen.TCP, true), "listen.tcp", "%q; want host:port or :port", c.Listen.TCP)
+	}
+	socket, isUnix := strings.CutPrefix(c.API, "unix://")
+	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && validHostPort(c.API, false), "api", "%q; want unix:///path or host:port", c.API)
+	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
+	check(c.Slurm.Timeout >= time.Second, "slurm.timeout", "%v; want 1s or more", c.Slurm.Timeout)
+	check(c.PollInterval >= 100*time.Millisecond, "poll_interval", "%v; want 100ms or more", c.PollInterval)
+	check(c.StockJobs >= 0, "stock_jobs", "%d; want 0 or more", c.StockJobs)
+	check(c.MaxHolds >= 1, "max_holds", "%d; want 1 or more", c.MaxHolds)
+	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
+	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
+	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
+	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
+	if err := c.ExpandLimit.Validate(); err != nil {
+		check(false, "expand_limit", "%v", err)
+	}
+	_, err := spec.ParseDrive(string(c.Drive))
+	check(err == nil, "drive", "%v", err)
+	check(c.Overrun == OverrunShrink || c.Overrun == OverrunCancel, "overrun", "%q; want shrink or cancel", c.Overrun)
+	check(slices.Contains([]string{"error", "warn", "info", "debug", "trace"}, c.Log.Level), "log.level", "%q; want error, warn, info, debug or trace", c.Log.Level)
+	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "%q; want text or json", c.Log.Format)
+	for _, p := range c.Partitions {
+		check(p != "" && !strings.ContainsAny(p, " ,\t\n"), "partitions", "%q is no partition's name", p)
+	}
+	return errors.Join(errs...)
+}
+
+// validHostPort tells whether the address is host:port; the host may be empty to listen.
+func validHostPort(address string, listen bool) bool {
+	i := strings.LastIndexByte(address, ':')
+	if i < 0 || i == 0 && !listen {
+		return false
+	}
+	host := address[:i]
+	if strings.Contains(host, ":") && !(strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")) || strings.ContainsAny(host, "/ ") {
+		return false
+	}
+	port, err := strconv.ParseUint(address[i+1:], 10, 16)
+	return err == nil && (port > 0 || listen)
+}
+
+// Allows tells whether the user is an operator. Names are looked up each time,
+// so that a change of groups counts at once.
+func (o Operators) Allows(uid uint32) bool {
+	if len(o.Users) == 0 && len(o.Groups) == 0 {
+		return false
+	}
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return false
+	}
+	if slices.Contains(o.Users, u.Username) {
+		return true
+	}
+	if len(o.Groups) == 0 {
+		return false
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return false
+	}
+	for _, name := range o.Groups {
+		if g, err := user.LookupGroup(name); err == nil && slices.Contains(ids, g.Gid) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+const sample = "../../configs/evoslurm.yaml"
+
+// load reads a file with the given text; the variables of the caller's own shell are out of the way.
+func load(t *testing.T, text string, args ...string) (Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "evoslurm.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("EVOSLURM_CONFIG", file)
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	AddFlag(flags)
+	flags.String("log-level", "", "")
+	flags.String("api", "", "")
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	c, got, err := Load(flags)
+	if err == nil && got != file {
+		t.Errorf("read %q, want %q", got, file)
+	}
+	return c, err
+}
+
+func TestSampleIsTheDefault(t *testing.T) {
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := load(t, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(Default(), c); d != "" {
+		t.Errorf("sample differs from the default (-default +sample):\n%s", d)
+	}
+	v := viper.New()
+	v.SetConfigFile(sample)
+	if err := v.ReadInConfig(); err != nil {
+		t.Fatal(err)
+	}
+	keys := v.AllKeys()
+	slices.Sort(keys)
+	if d := cmp.Diff(slices.Sorted(maps.Keys(defaults())), keys); d != "" {
+		t.Errorf("keys of the sample (-exist +sample):\n%s", d)
+	}
+}
+
+func TestEmptyFileIsTheDefault(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "{}\n", "operators:\nlog:\n"} {
+		c, err := load(t, text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if d := cmp.Diff(Default(), c); d != "" {
+			t.Errorf("%q:\n%s", text, d)
+		}
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	c, err := load(t, `
+database: /x/db
+listen: {socket: /x/s, tcp: ":7"}
+api: head:7
+munge: {socket: /x/m, max_age: 2m}
+slurm: {bin: /x/bin, timeout: 5s}
+poll_interval: 500ms
+partitions: [a, b]
+stock_jobs: 7
+strategy: 2X+c
+expand_limit: 2.5
+drive: companion
+margin: 3s
+hold_ahead: 2h
+max_holds: 5
+grace: 1m
+overrun: cancel
+operators: {users: [u], groups: [g]}
+read_only_open: false
+log: {level: debug, format: json}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7"}, API: "head:7",
+		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second},
+		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
+		Strategy: "2X+c", ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
+		HoldAhead: 2 * time.Hour, MaxHolds: 5, Grace: time.Minute, Overrun: OverrunCancel,
+		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Log: Log{Level: "debug", Format: "json"},
+	}
+	if d := cmp.Diff(want, c); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestExpandLimit(t *testing.T) {
+	for text, want := range map[string]planner.ExpandLimit{"inf": planner.Infinite, "\"inf\"": planner.Infinite, ".inf": planner.Infinite, "2": 2, "\"1.5\"": 1.5} {
+		if c, err := load(t, "expand_limit: "+text); err != nil || c.ExpandLimit != want {
+			t.Errorf("expand_limit: %s: got %v, %v; want %v", text, c.ExpandLimit, err, want)
+		}
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	t.Setenv("EVOSLURM_LOG_LEVEL", "warn")
+	t.Setenv("EVOSLURM_PARTITIONS", "p,q")
+	t.Setenv("EVOSLURM_EXPAND_LIMIT", "inf")
+	t.Setenv("EVOSLURM_API", "env:1")
+	c, err := load(t, "log: {level: error}\napi: file:1\ngrace: 5s\n", "--api=flag:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.API != "flag:1" || c.Log.Level != "warn" || c.Grace != 5*time.Second || c.ExpandLimit != planner.Infinite || !slices.Equal(c.Partitions, []string{"p", "q"}) {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"strateggy: noX":           "unknown keys: strateggy",
+		"log: {levle: x}\nfoo: 1":  "unknown keys: foo, log.levle",
+		"log: debug":               "log",
+		"grace: 30":                "grace",
+		"grace: soon":              "grace",
+		"poll_interval: 1ms":       "poll_interval",
+		"expand_limit: 0.5":        "expand_limit",
+		"expand_limit: much":       "expand_limit",
+		"drive: teleport":          "drive: \"teleport\" is no drive mode",
+		"overrun: kill":            "overrun: \"kill\"",
+		"api: nowhere":             "api: \"nowhere\"",
+		"api: http://x:1":          "api: \"http://x:1\"",
+		"api: unix://x":            "api: \"unix://x\"",
+		"api: x:0":                 "api: \"x:0\"",
+		"api: x:70000":             "api: \"x:70000\"",
+		"listen: {socket: x}":      "listen.socket",
+		"listen: {socket: \"\"}":   "listen",
+		"listen: {tcp: x}":         "listen.tcp",
+		"log: {level: loud}":       "log.level",
+		"log: {format: xml}":       "log.format",
+		"max_holds: 0":             "max_holds",
+		"stock_jobs: many":         "stock_jobs",
+		"partitions: [\"a b\"]":    "partitions",
+		"database: \"\"":           "database",
+		"strategy: \"\"":           "strategy",
+		"munge: {max_age: 0s}":     "munge.max_age",
+		"slurm: {timeout: 0s}":     "slurm.timeout",
+		"margin: -1s":              "margin",
+		"grace: -1s":               "grace",
+		"hold_ahead: -1s":          "hold_ahead",
+		"a: [":                     "evoslurm.yaml",
+		"read_only_open: perhaps!": "read_only_open",
+	} {
+		if c, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "evoslurm.yaml") {
+			t.Errorf("%q: got %+v, %v; want an error with the file and %q", text, c, err, want)
+		}
+	}
+}
+
+func TestAllErrorsAreTold(t *testing.T) {
+	_, err := load(t, "grace: -1s\nmax_holds: 0\n")
+	if err == nil || !strings.Contains(err.Error(), "grace") || !strings.Contains(err.Error(), "max_holds") {
+		t.Errorf("got %v, want both keys", err)
+	}
+}
+
+func TestNamedFileMustExist(t *testing.T) {
+	t.Setenv("EVOSLURM_CONFIG", filepath.Join(t.TempDir(), "none.yaml"))
+	if _, _, err := Load(nil); err == nil {
+		t.Error("a file that was named and does not exist was ignored")
+	}
+}
+
+func TestListenAddresses(t *testing.T) {
+	for address, want := range map[string]bool{":6821": true, "0.0.0.0:1": true, "[::]:1": true, "[::1]:65535": true, "::1:1": false, "h": false, "h:": false, "h:x": false, "h:65536": false, "a/b:1": false} {
+		if got := validHostPort(address, true); got != want {
+			t.Errorf("%q: %v, want %v", address, got, want)
+		}
+	}
+}
+
+func TestOperators(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := user.LookupGroupId(me.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := uint32(os.Getuid())
+	for _, c := range []struct {
+		o    Operators
+		uid  uint32
+		want bool
+	}{
+		{Operators{}, uid, false},
+		{Operators{Users: []string{me.Username}}, uid, true},
+		{Operators{Users: []string{"no-such-user"}}, uid, false},
+		{Operators{Groups: []string{group.Name}}, uid, true},
+		{Operators{Groups: []string{"no-such-group"}}, uid, false},
+		{Operators{Users: []string{me.Username}, Groups: []string{group.Name}}, 4000000000, false},
+	} {
+		if got := c.o.Allows(c.uid); got != c.want {
+			t.Errorf("%+v allows %d: %v, want %v", c.o, c.uid, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+const envPrefix = "EVOSLURM"
+
+// AddFlag adds --config, the file to read.
+func AddFlag(flags *pflag.FlagSet) {
+	flags.String("config", "", "configuration file (default $EVOSLURM_CONFIG, else "+DefaultFile+")")
+}
+
+// Load reads the configuration: defaults, file, variables, and of the flags
+// those that were given and bear a key's name (nil: no flags). It also tells
+// which file was read, "" if none.
+func Load(flags *pflag.FlagSet) (Config, string, error) {
+	v := viper.New()
+	v.SetEnvPrefix(envPrefix)
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	v.AutomaticEnv()
+	known := defaults()
+	for key, value := range known {
+		v.SetDefault(key, value)
+		if flags == nil {
+			continue
+		}
+		if f := flags.Lookup(strings.NewReplacer(".", "-", "_", "-").Replace(key)); f != nil {
+			if err := v.BindPFlag(key, f); err != nil {
+				return Config{}, "", err
+			}
+		}
+	}
+	file, err := readFile(v, flags, known)
+	if err != nil {
+		return Config{}, "", err
+	}
+	var c Config
+	err = v.Unmarshal(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
+		expandLimitHook,
+		durationHook,
+		mapstructure.StringToSliceHookFunc(","),
+	)))
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		where := "configuration"
+		if file != "" {
+			where = file
+		}
+		return Config{}, "", fmt.Errorf("%s: %w", where, err)
+	}
+	return c, file, nil
+}
+
+// readFile reads the file that applies into v, and refuses keys that do not exist.
+func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (string, error) {
+	file, named := fileName(flags)
+	f, err := os.Open(file)
+	if err != nil {
+		if !named && errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		return "", fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	own := viper.New()
+	own.SetConfigType("yaml")
+	if err := own.ReadConfig(f); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	var unknown []string
+	for _, key := range own.AllKeys() {
+		if _, ok := known[key]; ok || own.Get(key) == nil && isSection(key, known) {
+			continue
+		}
+		unknown = append(unknown, key)
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return "", fmt.Errorf("%s: unknown keys: %s", file, strings.Join(unknown, ", "))
+	}
+	if err := v.MergeConfigMap(own.AllSettings()); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	return file, nil
+}
+
+// isSection tells whether the key holds others; "log:" with nothing below it is empty, not wrong.
+func isSection(key string, known map[string]any) bool {
+	for k := range known {
+		if strings.HasPrefix(k, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// fileName is the file to read, and whether somebody named it.
+func fileName(flags *pflag.FlagSet) (string, bool) {
+	if flags != nil {
+		if name, err := flags.GetString("config"); err == nil && name != "" {
+			return name, true
+		}
+	}
+	if name := os.Getenv(envPrefix + "_CONFIG"); name != "" {
+		return name, true
+	}
+	return DefaultFile, false
+}
+
+// defaults are Default's values by key.
+func defaults() map[string]any {
+	values := make(map[string]any)
+	var walk func(prefix string, v reflect.Value)
+	walk = func(prefix string, v reflect.Value) {
+		for i := range v.NumField() {
+			key := prefix + v.Type().Field(i).Tag.Get("mapstructure")
+			if f := v.Field(i); f.Kind() == reflect.Struct {
+				walk(key+".", f)
+			} else {
+				values[key] = f.Interface()
+			}
+		}
+	}
+	walk("", reflect.ValueOf(Default()))
+	return values
+}
+
+// expandLimitHook reads an expand limit from text ("inf") or a number.
+func expandLimitHook(from, to reflect.Type, data any) (any, error) {
+	if to != reflect.TypeFor[planner.ExpandLimit]() || from == to {
+		return data, nil
+	}
+	if f, ok := data.(float64); ok && math.IsInf(f, 1) { // YAML's .inf
+		return planner.Infinite, nil
+	}
+	return planner.ParseExpandLimit(fmt.Sprint(data))
+}
+
+// durationHook reads a duration from text; a bare number has no unit and is refused.
+func durationHook(from, to reflect.Type, data any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() || from == to {
+		return data, nil
+	}
+	return time.ParseDuration(fmt.Sprint(data))
+}
