@@ -1,3 +1,241 @@
 package api
 
-const unixPrefix = "unix://"
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	unixPrefix = "unix://"
+
+	maxAnswer      = 64 << 20         // bytes; 10,000 jobs are about 10 MB
+	attemptTimeout = 15 * time.Second // for one try, beyond the server's wait
+	firstPause     = 200 * time.Millisecond
+	longestPause   = 5 * time.Second
+	credentialTTL  = time.Minute
+)
+
+// Client asks a Server. While the server is away (not started yet, restarting,
+// its machine down) a call tries again until its context is done.
+type Client struct {
+	// Waiting is called once in each call that finds the server away; nil: nobody is told.
+	Waiting func(address string, err error)
+
+	address string
+	base    string // of URLs
+	unix    bool
+	munge   Munge
+	http    *http.Client
+}
+
+// NewClient makes a client of the server at unix:///path or host:port.
+func NewClient(address string, munge Munge) (*Client, error) {
+	c := &Client{address: address, munge: munge}
+	dialer := &net.Dialer{Timeout: attemptTimeout}
+	tr := &http.Transport{DialContext: dialer.DialContext, MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: idleTimeout / 2}
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		if !strings.HasPrefix(path, "/") {
+			return nil, fmt.Errorf("address %q: want unix:///path", address)
+		}
+		c.unix, c.base = true, "http://sidecar"
+		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", path)
+		}
+	} else {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return nil, fmt.Errorf("address %q: want unix:///path or host:port", address)
+		}
+		c.base = "http://" + address
+	}
+	c.http = &http.Client{
+		Transport:     tr,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// Status is the sidecar's.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
+}
+
+// Jobs lists the evolving jobs, the ended ones too if all is set.
+func (c *Client) Jobs(ctx context.Context, all bool) ([]Job, error) {
+	path := "/v1/jobs"
+	if all {
+		path += "?all=1"
+	}
+	var js []Job
+	return js, c.call(ctx, http.MethodGet, path, nil, &js)
+}
+
+// Job is one evolving job.
+func (c *Client) Job(ctx context.Context, id uint32) (Job, error) {
+	var j Job
+	return j, c.call(ctx, http.MethodGet, jobPath(id), nil, &j)
+}
+
+// Allocation is what the job holds now.
+func (c *Client) Allocation(ctx context.Context, id uint32) (Allocation, error) {
+	var a Allocation
+	return a, c.call(ctx, http.MethodGet, jobPath(id)+"/allocation", nil, &a)
+}
+
+// Next ends step req.From and waits until the next one's nodes are there (Ready),
+// there is no next one (Done), or ctx is done. Called again with the same From
+// it goes on waiting.
+func (c *Client) Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
+	pause := newPause()
+	for {
+		var a Allocation
+		asked := time.Now()
+		err := c.call(ctx, http.MethodPost, jobPath(id)+"/next", req, &a)
+		if err != nil || a.Ready || a.Done {
+			return a, err
+		}
+		if time.Since(asked) >= time.Second {
+			pause = newPause()
+		} else if err := pause.sleep(ctx); err != nil { // cut short at once: the sidecar is stopping
+			return a, err
+		}
+	}
+}
+
+func jobPath(id uint32) string { return "/v1/jobs/" + strconv.FormatUint(uint64(id), 10) }
+
+// call sends a request until it is answered.
+func (c *Client) call(ctx context.Context, method, uri string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	told := false
+	for pause := newPause(); ; {
+		err := c.attempt(ctx, method, uri, body, out)
+		if err == nil || ctx.Err() == nil && !away(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("the sidecar at %s: %w", c.address, errors.Join(ctx.Err(), err))
+		}
+		if !told && c.Waiting != nil {
+			c.Waiting(c.address, err)
+		}
+		told = true
+		if pause.sleep(ctx) != nil {
+			return fmt.Errorf("the sidecar at %s does not answer: %w (%w)", c.address, ctx.Err(), err)
+		}
+	}
+}
+
+// awayError is a failure that may pass.
+type awayError struct{ error }
+
+func (e awayError) Unwrap() error { return e.error }
+
+func away(err error) bool {
+	var a awayError
+	return errors.As(err, &a)
+}
+
+// attempt is one try.
+func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, out any) error {
+	limit := attemptTimeout
+	if method == http.MethodPost {
+		limit += DefaultWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.base+uri, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if !c.unix {
+		credential, err := c.munge.Encode(ctx, binding(method, uri, body), credentialTTL)
+		var m *mungeError
+		switch {
+		case errors.As(err, &m) && m.away():
+			return awayError{err}
+		case errors.Is(err, exec.ErrNotFound):
+			return fmt.Errorf("%w: it is needed to reach the sidecar at %s", err, c.address)
+		case err != nil:
+			return err
+		}
+		req.Header.Set("Authorization", authorization(credential))
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		return awayError{err}
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return awayError{err}
+	}
+	if res.StatusCode == http.StatusOK {
+		if err := json.Unmarshal(data, out); err != nil {
+			return fmt.Errorf("the sidecar at %s answered what is no JSON of this API: %w", c.address, err)
+		}
+		return nil
+	}
+	return c.failure(res.StatusCode, data)
+}
+
+// failure is the error that an answer tells of.
+func (c *Client) failure(status int, data []byte) error {
+	var e Error
+	if json.Unmarshal(data, &e) != nil || e.Error == "" {
+		e.Error = fmt.Sprintf("the server at %s answered %d %s; is it a sidecar?", c.address, status, http.StatusText(status))
+	}
+	err := errors.New(e.Error)
+	for _, k := range kinds {
+		if k.status == status {
+			err = Errorf(k.kind, "%s", e.Error)
+		}
+	}
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return awayError{err}
+	}
+	return err
+}
+
+// pause grows from one try to the next, with some chance in it so that the jobs
+// of a whole cluster do not return in step.
+type pause struct{ length time.Duration }
+
+func newPause() *pause { return &pause{firstPause} }
+
+func (p *pause) sleep(ctx context.Context) error {
+	t := time.NewTimer(p.length/2 + rand.N(p.length))
+	defer t.Stop()
+	p.length = min(2*p.length, longestPause)
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -119,6 +119,9 @@ func (m Munge) run(ctx context.Context, input, name string, args ...string) (str
 	if err == nil {
 		return out.String(), nil
 	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", err
+	}
 	e := &mungeError{status: -1}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
