@@ -71,9 +71,9 @@ const stopTime = time.Minute
 func newSite(ctx context.Context, me string) (site, error) {
 	s := site{slurmUser: me, addr: "127.0.0.1"}
 	if os.Geteuid() == 0 {
-		s.slurmUser = "root"
-		if account("slurm") != nil {
-			s.slurmUser = "slurm"
+		s.slurmUser = "slurm"
+		if account("slurm") == nil {
+			return s, errors.New("slurmtest: the account slurm is missing; Debian's package slurmctld makes it")
 		}
 	}
 	host, err := os.Hostname()
@@ -124,7 +124,7 @@ func (c *Cluster) makeDir() error {
 		folders = append(folders, f)
 	}
 	if c.options.Accounting {
-		folders = append(folders, folder{"db", slurm, 0o755})
+		folders = append(folders, folder{"db", slurm, 0o700})
 	}
 	for i := 1; i <= c.options.Nodes; i++ {
 		folders = append(folders, folder{"spool/n" + strconv.Itoa(i), nil, 0o755})
@@ -200,16 +200,12 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err := c.writeConf(); err != nil {
 		return err
 	}
-	database := make(chan error, 1)
+	munge := make(chan error, 1)
+	go func() { munge <- c.startMunge(ctx) }()
 	if c.options.Accounting {
-		go func() { database <- c.startDatabase(ctx) }()
-	}
-	err = c.startMunge(ctx)
-	if c.options.Accounting {
-		err = errors.Join(err, <-database)
-		if err == nil {
-			err = c.startSlurmdbd(ctx)
-		}
+		err = c.startAccounting(ctx, munge)
+	} else {
+		err = <-munge
 	}
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func slurmConf(o Options, s site) (string, error) {
 		"SchedulerType", "sched/backfill",
 		"SelectType", "select/"+o.SelectType,
 	)
-	if s.slurmUser != "root" && s.slurmUser != "slurm" {
+	if s.slurmUser != "slurm" { // without root
 		set("SlurmdUser", s.slurmUser)
 	}
 	if s.bind {
