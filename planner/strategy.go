@@ -176,6 +176,17 @@ func ExpandLimitOf(s Strategy) ExpandLimit {
 // ExpandLimit is that of jobs that have none of their own.
 func (l list) ExpandLimit() ExpandLimit { return l.limit }
 
+// IsRigid tells whether a strategy plans jobs without their evolution: its
+// schedules are those of Problem.Rigid, one step each.
+func IsRigid(s Strategy) bool {
+	l, ok := s.(interface{ Rigid() bool })
+	return ok && l.Rigid()
+}
+
+// Rigid tells that this is the baseline without evolution.
+func (l list) Rigid() bool { return l.rigid }
+
+// Plan places the jobs one by one in list order, each as early as it completes.
 func (l list) Plan(p Problem) (Schedule, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err

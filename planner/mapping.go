@@ -1,0 +1,404 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// NodeBusy is a node that others use during [Start, End): a running job, a
+// reservation, an outage.
+type NodeBusy struct {
+	Node       int   // 0 … nodes-1
+	Start, End int64 // seconds; End Forever: without end
+}
+
+// MappedJob is a placed job for which node IDs are to be found.
+type MappedJob struct {
+	Placement
+	Held    []int // nodes that it holds already at Start
+	Driver  int   // the node that is never freed before the end; -1: none
+	Prefer  []int // taken first when otherwise equal, to keep plans stable
+	Release []int // freed first at the first shrink: the application's choice
+}
+
+// MapError says that a job finds no nodes that stay free for as long as it needs
+// them, though there are enough at every single second.
+type MapError struct {
+	Job, Step  int   // indices from 0
+	At         int64 // second at which the nodes are needed
+	Node       int   // one that is free for too short a time; -1: there are simply too few nodes
+	Start, End int64 // the busy interval of that node that gets in the way
+}
+
+func (e *MapError) Error() string {
+	if e.Node < 0 {
+		return fmt.Sprintf("job %d, step %d: too few free nodes at second %d", e.Job+1, e.Step+1, e.At)
+	}
+	return fmt.Sprintf("job %d, step %d: node %d, wanted from second %d on, is busy during [%d, %d)",
+		e.Job+1, e.Step+1, e.Node, e.At, e.Start, e.End)
+}
+
+// MapNodes turns node counts into node IDs (RR-7205, Algorithm 1): for every job
+// and every step the sorted IDs of its nodes. It keeps RR-7205's conditions: every
+// step has as many nodes as placed (C2), no node is in use twice (C3), and a job
+// gives up only what it chooses: a growth keeps all nodes, a shrink keeps a
+// subset with the driver (C4).
+//
+// It goes through the boundaries in time order, releases first. The report takes
+// any free nodes; here nodes have a future, so a growth takes those whose free
+// window is the tightest that lasts for as long as the node will be held, and a
+// shrink frees those whose window ends first.
+//
+// A job whose Held nodes clash with busy, or that finds too few nodes, gives a
+// *MapError; malformed input another error. With B boundaries, n nodes and b busy
+// intervals it takes O(b log b + B·n log n). Equal input gives equal output.
+func MapNodes(nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, error) {
+	m, err := newMapper(nodes, busy, jobs)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range m.events() {
+		if e.step < len(jobs[e.job].Steps) && len(m.held[e.job]) < jobs[e.job].Steps[e.step].Nodes {
+			err = m.grow(e)
+		} else {
+			err = m.shrink(e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.step < len(jobs[e.job].Steps) {
+			m.result[e.job][e.step] = slices.Sorted(slices.Values(m.held[e.job]))
+		}
+	}
+	return m.result, nil
+}
+
+const free = -1 // owner of a node that no job holds
+
+type mapper struct {
+	jobs   []MappedJob
+	busy   [][]NodeBusy // per node, ascending, disjoint
+	owner  []int        // job that holds the node, or free
+	wanted []int        // job that prefers the node, or free
+	held   [][]int      // nodes of every job
+	shrunk []bool       // the job has had its first shrink
+	bounds [][]int64    // Boundaries of every job
+	result [][][]int
+
+	candidates []candidate // scratch
+}
+
+// candidate is a node with the second until which it is free.
+type candidate struct {
+	node   int
+	window int64
+	rank   int // the smaller, the sooner taken
+}
+
+// boundary is the begin of a job's step, or its end (step is the number of steps).
+type boundary struct {
+	at        int64
+	job, step int
+	grows     bool
+}
+
+func newMapper(nodes int, busy []NodeBusy, jobs []MappedJob) (*mapper, error) {
+	m := &mapper{
+		jobs:   jobs,
+		owner:  make([]int, nodes),
+		wanted: make([]int, nodes),
+		held:   make([][]int, len(jobs)),
+		shrunk: make([]bool, len(jobs)),
+		bounds: make([][]int64, len(jobs)),
+		result: make([][][]int, len(jobs)),
+	}
+	for n := range nodes {
+		m.owner[n], m.wanted[n] = free, free
+	}
+	check := func(n int) error {
+		if n < 0 || n >= nodes {
+			return fmt.Errorf("node %d is not within 0 … %d", n, nodes-1)
+		}
+		return nil
+	}
+	var err error
+	if m.busy, err = busyByNode(nodes, busy); err != nil {
+		return nil, err
+	}
+	for j, job := range jobs {
+		m.bounds[j] = job.Boundaries()
+		m.result[j] = make([][]int, len(job.Steps))
+		for _, n := range job.Held {
+			if err := check(n); err != nil {
+				return nil, fmt.Errorf("job %d holds: %w", j+1, err)
+			}
+			if m.owner[n] != free {
+				return nil, fmt.Errorf("job %d holds node %d, which job %d holds too", j+1, n, m.owner[n]+1)
+			}
+			m.owner[n] = j
+		}
+		m.held[j] = slices.Clone(job.Held)
+		for _, n := range job.Prefer {
+			if err := check(n); err != nil {
+				return nil, fmt.Errorf("job %d prefers: %w", j+1, err)
+			}
+			if m.wanted[n] == free {
+				m.wanted[n] = j
+			}
+		}
+	}
+	return m, nil
+}
+
+// busyByNode sorts intervals by node and time and joins those that touch.
+func busyByNode(nodes int, busy []NodeBusy) ([][]NodeBusy, error) {
+	byNode := make([][]NodeBusy, nodes)
+	for _, b := range busy {
+		if b.Node < 0 || b.Node >= nodes {
+			return nil, fmt.Errorf("busy node %d is not within 0 … %d", b.Node, nodes-1)
+		}
+		if b.Start < b.End {
+			byNode[b.Node] = append(byNode[b.Node], b)
+		}
+	}
+	for n, list := range byNode {
+		slices.SortFunc(list, func(a, b NodeBusy) int {
+			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
+		})
+		joined := list[:0]
+		for _, b := range list {
+			if k := len(joined) - 1; k >= 0 && b.Start <= joined[k].End {
+				joined[k].End = max(joined[k].End, b.End)
+			} else {
+				joined = append(joined, b)
+			}
+		}
+		byNode[n] = joined
+	}
+	return byNode, nil
+}
+
+// events lists all boundaries in time order, releases before acquisitions, then
+// in list order.
+func (m *mapper) events() []boundary {
+	var events []boundary
+	for j, job := range m.jobs {
+		before := len(job.Held)
+		for k := range len(job.Steps) + 1 {
+			after := 0
+			if k < len(job.Steps) {
+				after = job.Steps[k].Nodes
+			}
+			events = append(events, boundary{at: m.bounds[j][k], job: j, step: k, grows: after > before})
+			before = after
+		}
+	}
+	slices.SortStableFunc(events, func(a, b boundary) int {
+		if c := cmp.Compare(a.at, b.at); c != 0 || a.grows == b.grows {
+			return c
+		}
+		if a.grows {
+			return 1
+		}
+		return -1
+	})
+	return events
+}
+
+// next is the busy interval of node n that is going on at second t, or the next
+// one. There is none where the second result is false.
+func (m *mapper) next(n int, t int64) (NodeBusy, bool) {
+	list := m.busy[n]
+	i, _ := slices.BinarySearchFunc(list, t, func(b NodeBusy, t int64) int {
+		if b.End <= t {
+			return -1
+		}
+		return 1
+	})
+	if i == len(list) {
+		return NodeBusy{}, false
+	}
+	return list[i], true
+}
+
+// window is the second until which node n is not busy, t or earlier if it is at t.
+func (m *mapper) window(n int, t int64) int64 {
+	if b, ok := m.next(n, t); ok {
+		return b.Start
+	}
+	return Forever
+}
+
+// releases gives, for the nodes of a job's step, until when each is held if the
+// job frees the latest taken first: descending, one per node.
+func (m *mapper) releases(j, step int) []int64 {
+	steps, bounds := m.jobs[j].Steps, m.bounds[j]
+	count := steps[step].Nodes
+	until := make([]int64, count)
+	low := count
+	for k := step + 1; low > 0; k++ {
+		after := 0
+		if k < len(steps) {
+			after = steps[k].Nodes
+		}
+		for ; low > after; low-- {
+			until[low-1] = bounds[k]
+		}
+	}
+	return until
+}
+
+// grow takes nodes for step e.step of job e.job until it has as many as placed.
+func (m *mapper) grow(e boundary) error {
+	open, err := m.open(e)
+	if err != nil {
+		return err
+	}
+	m.candidates = m.candidates[:0]
+	for n, owner := range m.owner {
+		if owner != free {
+			continue
+		}
+		if w := m.window(n, e.at); w > e.at {
+			m.candidates = append(m.candidates, candidate{n, w, m.rank(n, e.job)})
+		}
+	}
+	// From the latest release to the earliest, each takes the tightest window that
+	// suffices: those left over suffice for the following ones too.
+	slices.SortFunc(m.candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.rank, b.rank), cmp.Compare(a.node, b.node))
+	})
+	taken := make([]bool, len(m.candidates))
+	for at := 0; at < len(open); {
+		until := open[at]
+		i, _ := slices.BinarySearchFunc(m.candidates, until, func(c candidate, until int64) int {
+			if c.window < until {
+				return -1
+			}
+			return 1
+		})
+		for ; i < len(taken) && at < len(open) && open[at] == until; i++ {
+			if !taken[i] {
+				taken[i] = true
+				m.take(m.candidates[i].node, e.job)
+				at++
+			}
+		}
+		if at < len(open) && open[at] == until {
+			return m.tooFew(e, until, taken)
+		}
+	}
+	return nil
+}
+
+// open are the releases of e's step that the nodes held already leave open,
+// descending.
+func (m *mapper) open(e boundary) ([]int64, error) {
+	until := m.releases(e.job, e.step)
+	held := make([]candidate, 0, len(m.held[e.job]))
+	for _, n := range m.held[e.job] {
+		c := candidate{node: n, window: m.window(n, e.at)}
+		if n == m.jobs[e.job].Driver {
+			if c.window < until[0] {
+				return nil, m.clash(e, n)
+			}
+			until = until[1:]
+			continue
+		}
+		held = append(held, c)
+	}
+	// The shortest window first, each takes the latest release that it can last to.
+	slices.SortFunc(held, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.node, b.node))
+	})
+	for _, c := range held {
+		i := slices.IndexFunc(until, func(u int64) bool { return u <= c.window })
+		if i < 0 {
+			return nil, m.clash(e, c.node)
+		}
+		until = slices.Delete(until, i, i+1)
+	}
+	return until, nil
+}
+
+// rank orders nodes with equal windows: those that the job prefers, those that
+// nobody does, those that another job prefers.
+func (m *mapper) rank(n, job int) int {
+	switch m.wanted[n] {
+	case job:
+		return 0
+	case free:
+		return 1
+	}
+	if slices.Contains(m.jobs[job].Prefer, n) {
+		return 0
+	}
+	return 2
+}
+
+func (m *mapper) take(n, job int) {
+	m.owner[n] = job
+	m.held[job] = append(m.held[job], n)
+}
+
+// shrink frees nodes until the job has as many as its step e.step, or none at
+// its end: the application's choice first, then the shortest windows.
+func (m *mapper) shrink(e boundary) error {
+	job := m.jobs[e.job]
+	keep := 0
+	if e.step < len(job.Steps) {
+		keep = job.Steps[e.step].Nodes
+	}
+	if excess := len(m.held[e.job]) - keep; excess > 0 {
+		order := make([]candidate, 0, len(m.held[e.job]))
+		for _, n := range m.held[e.job] {
+			c := candidate{node: n, window: m.window(n, e.at), rank: m.rank(n, e.job)}
+			switch {
+			case n == job.Driver:
+				c.window, c.rank = Forever, math.MinInt // never before the end
+			case !m.shrunk[e.job] && slices.Contains(job.Release, n):
+				c.window = math.MinInt64
+			}
+			order = append(order, c)
+		}
+		slices.SortFunc(order, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(b.rank, a.rank), cmp.Compare(b.node, a.node))
+		})
+		m.held[e.job] = m.held[e.job][:0]
+		for i, c := range order {
+			if i < excess {
+				m.owner[c.node] = free
+			} else {
+				m.held[e.job] = append(m.held[e.job], c.node)
+			}
+		}
+		m.shrunk[e.job] = true
+	}
+	if keep == 0 {
+		return nil
+	}
+	_, err := m.open(e) // what it keeps must last
+	return err
+}
+
+// clash is the error for a node that job e.job holds and that is busy too soon.
+func (m *mapper) clash(e boundary, n int) error {
+	b, _ := m.next(n, e.at)
+	return &MapError{Job: e.job, Step: e.step, At: e.at, Node: n, Start: b.Start, End: b.End}
+}
+
+// tooFew is the error for too few nodes that are free until the given second. It
+// names the one that comes nearest.
+func (m *mapper) tooFew(e boundary, until int64, taken []bool) error {
+	err := &MapError{Job: e.job, Step: e.step, At: e.at, Node: -1}
+	for i := len(m.candidates) - 1; i >= 0; i-- {
+		if c := m.candidates[i]; !taken[i] && c.window < until {
+			b, _ := m.next(c.node, e.at)
+			err.Node, err.Start, err.End = c.node, b.Start, b.End
+			break
+		}
+	}
+	return err
+}

@@ -1,0 +1,377 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Pool is a set of equal nodes, what others use of them, and the evolving jobs
+// that run or wait on them.
+type Pool struct {
+	Nodes int
+	Busy  []NodeBusy // without the nodes that Jobs hold
+	Jobs  []PoolJob  // in list order
+}
+
+// PoolJob is an evolving job of a pool.
+type PoolJob struct {
+	Job                 // Profile: what is still to come, from the running step's rest on
+	Held        []int   // nodes that it holds
+	Driver      int     // the node that is never freed before the end; -1: none
+	Prefer      []int   // taken first when otherwise equal
+	Release     []int   // freed first at the first shrink
+	MaxDuration []int64 // as in FitOptions, for a Fixed job
+	Fixed       bool    // it runs: it starts at Submit exactly, as a continuation, with Held
+}
+
+// Planned is the plan of one job of a pool.
+type Planned struct {
+	Placement
+	Nodes [][]int // sorted node IDs of every step
+	Unfit string  // why there is no plan for the job, in words; "": there is one
+}
+
+// mapRounds bounds how often Pool.Plan plans again because of node windows.
+const mapRounds = 64
+
+// Plan plans a pool: running jobs first, each as it can go on, then one call of
+// the strategy for all others, then node IDs. Where nodes cannot be found though
+// their number suffices, the time before the busy interval in the way is given up
+// on that node, and all is planned again; should that take too many rounds, every
+// node counts as busy until it is free for good.
+//
+// A job that cannot be placed has Unfit set and leaves the others alone; if it
+// runs, its held nodes stay its own for as long as its profile lasts. The error
+// is for a malformed pool or a strategy that fails.
+func (p Pool) Plan(s Strategy) ([]Planned, error) {
+	r, err := p.start(s)
+	if err != nil {
+		return nil, err
+	}
+	tried := make(map[NodeBusy]bool)
+	for round := 0; ; round++ {
+		planned, err := r.plan()
+		var clash *MapError
+		switch {
+		case err == nil:
+			return planned, nil
+		case !errors.As(err, &clash):
+			return nil, err
+		}
+		window := NodeBusy{clash.Node, clash.Start, clash.End}
+		switch {
+		case clash.Node >= 0 && r.holder[clash.Node] == clash.Job && clash.Start > clash.At:
+			r.overrun(clash, planned[clash.Job].Placement)
+		case r.conservative:
+			r.unfit[clash.Job] = "no nodes stay free for as long as it needs them"
+		case round >= mapRounds || clash.Node < 0:
+			r.holdBack()
+		case tried[window]:
+			r.busy = append(r.busy, NodeBusy{clash.Node, r.gapStart(window), clash.Start})
+		default:
+			tried[window] = true
+			r.busy = append(r.busy, NodeBusy{clash.Node, min(clash.At, clash.Start-1), clash.Start})
+		}
+	}
+}
+
+// run is one call of Pool.Plan.
+type run struct {
+	pool         Pool
+	strategy     Strategy
+	busy         []NodeBusy
+	holder       []int          // fixed job that holds the node, or free
+	unfit        map[int]string // jobs given up, and why
+	conservative bool
+}
+
+func (p Pool) start(s Strategy) (*run, error) {
+	if p.Nodes < 1 || p.Nodes > MaxNodes {
+		return nil, fmt.Errorf("pool of %d nodes", p.Nodes)
+	}
+	r := &run{pool: p, strategy: s, holder: make([]int, p.Nodes), unfit: make(map[int]string)}
+	for n := range r.holder {
+		r.holder[n] = free
+	}
+	for j, job := range p.Jobs {
+		if !job.Fixed && len(job.Held) > 0 {
+			return nil, fmt.Errorf("job %q holds nodes but does not run", job.ID)
+		}
+		for _, n := range job.Held {
+			if n < 0 || n >= p.Nodes {
+				return nil, fmt.Errorf("job %q holds node %d, which is not within 0 … %d", job.ID, n, p.Nodes-1)
+			}
+			if r.holder[n] != free {
+				return nil, fmt.Errorf("jobs %q and %q both hold node %d", p.Jobs[r.holder[n]].ID, job.ID, n)
+			}
+			r.holder[n] = j
+		}
+	}
+	for _, b := range p.Busy {
+		if b.Node < 0 || b.Node >= p.Nodes {
+			return nil, fmt.Errorf("busy node %d is not within 0 … %d", b.Node, p.Nodes-1)
+		}
+		if j := r.holder[b.Node]; j != free && b.Start <= p.Jobs[j].Submit && b.End > p.Jobs[j].Submit {
+			continue // held by the job, so whatever else says so is mistaken
+		}
+		r.busy = append(r.busy, b)
+	}
+	return r, nil
+}
+
+// overrun minds that a running job keeps a node whatever else was promised of it:
+// the busy interval in the way begins only when the job can first free the node.
+func (r *run) overrun(clash *MapError, placed Placement) {
+	bounds := placed.Boundaries()
+	k := clash.Step + 1
+	for k < len(placed.Steps) && placed.Steps[k].Nodes >= placed.Steps[clash.Step].Nodes {
+		k++
+	}
+	for i, b := range r.busy {
+		if b.Node == clash.Node && b.Start < clash.End && clash.Start < b.End {
+			r.busy[i].Start = min(max(b.Start, bounds[k]), b.End)
+		}
+	}
+}
+
+// gapStart is when the node's gap before window begins.
+func (r *run) gapStart(window NodeBusy) int64 {
+	start := r.now()
+	for _, b := range r.busy {
+		if b.Node == window.Node && b.End < window.Start {
+			start = max(start, b.End)
+		}
+	}
+	return min(start, window.Start-1)
+}
+
+// now is the earliest second at which any job may start.
+func (r *run) now() int64 {
+	now := horizon
+	for _, j := range r.pool.Jobs {
+		now = min(now, j.Submit)
+	}
+	return now
+}
+
+// holdBack takes the conservative view: a node that no job holds is busy until
+// its last busy interval ends; for a held one that begins when it is first busy.
+func (r *run) holdBack() {
+	r.conservative = true
+	whole := make(map[int]NodeBusy)
+	now := r.now()
+	for _, b := range r.busy {
+		if b.Start >= b.End || b.End <= now {
+			continue
+		}
+		if r.holder[b.Node] == free {
+			b.Start = now
+		}
+		if w, ok := whole[b.Node]; ok {
+			b.Start, b.End = min(b.Start, w.Start), max(b.End, w.End)
+		}
+		whole[b.Node] = b
+	}
+	r.busy = r.busy[:0]
+	for n := range r.pool.Nodes {
+		if b, ok := whole[n]; ok {
+			r.busy = append(r.busy, b)
+		}
+	}
+}
+
+// plan is one round.
+func (r *run) plan() ([]Planned, error) {
+	byNode, err := busyByNode(r.pool.Nodes, r.busy)
+	if err != nil {
+		return nil, err
+	}
+	var counts Timeline
+	for _, list := range byNode {
+		for _, b := range list {
+			counts.Add(b.Start, b.End, 1)
+		}
+	}
+	planned := make([]Planned, len(r.pool.Jobs))
+	r.planFixed(&counts, planned)
+	if err := r.planOthers(&counts, planned); err != nil {
+		return nil, err
+	}
+	return planned, r.mapNodes(planned) // with the placements even where it fails
+}
+
+// planFixed places the running jobs, and adds them to counts. All hold their
+// nodes at least until their step's end; where one cannot go on because of
+// another that was placed before it, it is placed first and all are tried again.
+func (r *run) planFixed(counts *Timeline, planned []Planned) {
+	var order []int
+	for j, job := range r.pool.Jobs {
+		if job.Fixed {
+			order = append(order, j)
+		}
+	}
+	given := counts.Clone()
+	moved := make(map[int]bool)
+	for again := true; again; {
+		again = false
+		*counts = *given.Clone()
+		for _, j := range order {
+			counts.AddPlacement(r.least(j))
+		}
+		for at, j := range order {
+			job := r.pool.Jobs[j]
+			counts.RemovePlacement(r.least(j))
+			placed, ok := Fit(counts, r.pool.Nodes, job.Profile, FitOptions{
+				NotBefore: job.Submit, Limit: r.limitOf(job.Job), Fixed: true, MaxDuration: job.MaxDuration,
+			})
+			planned[j] = Planned{Placement: placed, Unfit: r.unfit[j]}
+			switch {
+			case planned[j].Unfit != "":
+				planned[j].Placement = Placement{}
+			case ok:
+				counts.AddPlacement(placed)
+				continue
+			case job.Profile.Validate() != nil:
+				planned[j].Unfit = job.Profile.Validate().Error()
+			case job.Profile.Peak() > r.pool.Nodes:
+				planned[j].Unfit = fmt.Sprintf("it needs %d nodes, the pool has %d", job.Profile.Peak(), r.pool.Nodes)
+			case !moved[j] && at > 0:
+				moved[j] = true
+				order = slices.Insert(slices.Delete(order, at, at+1), 0, j)
+				again = true
+			default:
+				planned[j].Unfit = "the nodes of a coming step are not free in time, and its expand limit does not let it wait"
+			}
+			if again {
+				break
+			}
+			counts.AddPlacement(r.stuck(j))
+		}
+	}
+}
+
+// least is what a running job certainly holds: its nodes until its step's end.
+func (r *run) least(j int) Placement {
+	job := r.pool.Jobs[j]
+	if len(job.Profile) == 0 {
+		return Placement{Start: job.Submit}
+	}
+	return Placement{Start: job.Submit, Steps: job.Profile[:1]}
+}
+
+// stuck is what a running job holds that cannot go on as it should: its nodes,
+// for as long as its profile lasts.
+func (r *run) stuck(j int) Placement {
+	job := r.pool.Jobs[j]
+	return Placement{Start: job.Submit, Steps: Profile{{Duration: max(job.Profile.Duration(), 1), Nodes: len(job.Held)}}}
+}
+
+// limitOf is the expand limit of a job.
+func (r *run) limitOf(job Job) ExpandLimit {
+	if job.ExpandLimit != 0 {
+		return job.ExpandLimit
+	}
+	return ExpandLimitOf(r.strategy)
+}
+
+// planOthers calls the strategy, without the jobs that turn out to fit nowhere.
+func (r *run) planOthers(counts *Timeline, planned []Planned) error {
+	problem := Problem{Nodes: r.pool.Nodes}
+	for _, b := range counts.Steps() {
+		duration := Forever
+		if b.End != Forever {
+			duration = b.End - b.Start
+		}
+		problem.Busy = append(problem.Busy, Busy{Start: b.Start, Duration: duration, Nodes: b.Nodes})
+	}
+	var index []int
+	for j, job := range r.pool.Jobs {
+		switch {
+		case job.Fixed:
+		case r.unfit[j] != "":
+			planned[j].Unfit = r.unfit[j]
+		case job.Profile.Validate() != nil:
+			planned[j].Unfit = job.Profile.Validate().Error()
+		case job.Profile.Peak() > r.pool.Nodes:
+			planned[j].Unfit = fmt.Sprintf("it needs %d nodes, the pool has %d", job.Profile.Peak(), r.pool.Nodes)
+		default:
+			index = append(index, j)
+			problem.Jobs = append(problem.Jobs, job.Job)
+		}
+	}
+	for len(index) > 0 {
+		schedule, err := r.strategy.Plan(problem)
+		var unfit *FitError
+		if errors.As(err, &unfit) && unfit.Job >= 0 && unfit.Job < len(index) {
+			planned[index[unfit.Job]].Unfit = unfit.Reason
+			index = slices.Delete(index, unfit.Job, unfit.Job+1)
+			problem.Jobs = slices.Delete(problem.Jobs, unfit.Job, unfit.Job+1)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("strategy %s: %w", r.strategy.Name(), err)
+		}
+		if schedule, err = r.check(problem, schedule); err != nil {
+			return fmt.Errorf("strategy %s gave an invalid plan: %w", r.strategy.Name(), err)
+		}
+		for i, j := range index {
+			planned[j].Placement = schedule[i]
+		}
+		return nil
+	}
+	return nil
+}
+
+// check verifies a schedule. That of a strategy without evolution gets its steps
+// back, each with the peak.
+func (r *run) check(p Problem, s Schedule) (Schedule, error) {
+	if !IsRigid(r.strategy) {
+		return s, Verify(p, s, ExpandLimitOf(r.strategy))
+	}
+	if err := Verify(p.Rigid(), s, 1); err != nil {
+		return nil, err
+	}
+	split := make(Schedule, len(s))
+	for i, placed := range s {
+		steps := slices.Clone(p.Jobs[i].Profile)
+		for k := range steps {
+			steps[k].Nodes = placed.Steps[0].Nodes
+		}
+		split[i] = Placement{Start: placed.Start, Steps: steps}
+	}
+	return split, nil
+}
+
+// mapNodes finds node IDs for all planned jobs.
+func (r *run) mapNodes(planned []Planned) error {
+	var index []int
+	var jobs []MappedJob
+	busy := slices.Clone(r.busy)
+	for j, job := range r.pool.Jobs {
+		if planned[j].Unfit == "" {
+			index = append(index, j)
+			jobs = append(jobs, MappedJob{planned[j].Placement, job.Held, job.Driver, job.Prefer, job.Release})
+			continue
+		}
+		if job.Fixed { // nobody else gets its nodes
+			stuck := r.stuck(j)
+			for _, n := range job.Held {
+				busy = append(busy, NodeBusy{n, math.MinInt64, stuck.End()})
+			}
+		}
+	}
+	nodes, err := MapNodes(r.pool.Nodes, busy, jobs)
+	var clash *MapError
+	if errors.As(err, &clash) {
+		clash.Job = index[clash.Job]
+	}
+	if err != nil {
+		return err
+	}
+	for i, j := range index {
+		planned[j].Nodes = nodes[i]
+	}
+	return nil
+}
