@@ -54,7 +54,8 @@ func NewClient(address string, munge Munge) (*Client, error) {
 			return dialer.DialContext(ctx, "unix", path)
 		}
 	} else {
-		if _, _, err := net.SplitHostPort(address); err != nil {
+		_, port, err := net.SplitHostPort(address)
+		if _, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil {
 			return nil, fmt.Errorf("address %q: want unix:///path or host:port", address)
 		}
 		c.base = "http://" + address

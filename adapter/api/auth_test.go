@@ -1,0 +1,266 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+const nextBody = `{"from": 1}`
+
+// post sends a next request with the credential of payload, made by uid.
+func post(t *testing.T, r *running, uid uint32, payload string) (int, string) {
+	t.Helper()
+	return send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/v1/jobs/12/next", authorization(encodeAs(t, uid, payload, 60)), nextBody)
+}
+
+func good() string { return binding("POST", "/v1/jobs/12/next", []byte(nextBody)) }
+
+// ready is a backend whose next step's nodes are there at once.
+func ready(owner uint32) *fakeBackend {
+	b := newBackend(owner)
+	close(b.ready)
+	return b
+}
+
+func TestCredentialIsBoundToTheRequest(t *testing.T) {
+	me := uint32(os.Geteuid())
+	b := ready(me)
+	r := serve(t, b, nil)
+	for name, payload := range map[string]string{
+		"method":      binding("GET", "/v1/jobs/12/next", []byte(nextBody)),
+		"path":        binding("POST", "/v1/jobs/13/next", []byte(nextBody)),
+		"query":       binding("POST", "/v1/jobs/12/next?x", []byte(nextBody)),
+		"body":        binding("POST", "/v1/jobs/12/next", []byte(`{"from": 2}`)),
+		"empty":       "",
+		"other use":   "slurm",
+		"with a tail": good() + "x",
+		"cut":         strings.TrimSuffix(good(), "\n"),
+	} {
+		if status, body := post(t, r, me, payload); status != 401 || !strings.Contains(body, "another request") {
+			t.Errorf("other %s: %d %s; want 401", name, status, body)
+		}
+	}
+	if len(b.posted) > 0 {
+		t.Fatalf("the backend was asked: %+v", b.posted)
+	}
+	if status, body := post(t, r, me, good()); status != 200 {
+		t.Errorf("right: %d %s; want 200", status, body)
+	}
+	if want := fmt.Sprintf("uid=%d", me); me != 0 && !strings.Contains(r.log.String(), want) {
+		t.Errorf("the log has no %s: %s", want, r.log)
+	}
+	if !strings.Contains(r.log.String(), "made for another request") {
+		t.Errorf("the log has no reason: %s", r.log)
+	}
+}
+
+func TestReplayIsRefused(t *testing.T) {
+	me := uint32(os.Geteuid())
+	b := ready(me)
+	r := serve(t, b, nil)
+	auth := authorization(encodeAs(t, me, good(), 60))
+	for i, want := range []int{200, 401, 401} {
+		if status, body := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/v1/jobs/12/next", auth, nextBody); status != want || want == 401 && !strings.Contains(body, "used before") {
+			t.Errorf("time %d: %d %s; want %d", i+1, status, body, want)
+		}
+	}
+	if len(b.posted) != 1 {
+		t.Errorf("the backend was asked %d times", len(b.posted))
+	}
+}
+
+func TestExpiredCredential(t *testing.T) {
+	me := uint32(os.Geteuid())
+	r := serve(t, ready(me), nil)
+	auth := authorization(encodeAs(t, me, good(), 1))
+	time.Sleep(2100 * time.Millisecond) // munged counts whole seconds
+	if status, body := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/v1/jobs/12/next", auth, nextBody); status != 401 || !strings.Contains(body, "expired") {
+		t.Errorf("%d %s; want 401 expired", status, body)
+	}
+}
+
+func TestCredentialAge(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	for age, ok := range map[time.Duration]bool{0: true, time.Minute: true, 61 * time.Second: false, -time.Minute: true, -61 * time.Second: false} {
+		c := Credential{Encoded: at, Decoded: at.Add(age), Payload: good()}
+		if err := c.check("POST", "/v1/jobs/12/next", []byte(nextBody), time.Minute); (err == nil) != ok || err != nil && !errors.Is(err, ErrDenied) {
+			t.Errorf("age %v: %v", age, err)
+		}
+	}
+}
+
+func TestNoCredential(t *testing.T) {
+	b := ready(uint32(os.Geteuid()))
+	r := serve(t, b, nil)
+	for _, auth := range []string{"", "Basic eDp5", "MUNGE", "MUNGE x", "MUNGE MUNGE:AAAA:", "MUNGE --help", "MUNGE MUNGE:" + strings.Repeat("A", maxCredential) + ":"} {
+		if status, body := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/v1/jobs/12/next", auth, nextBody); status != 401 {
+			t.Errorf("%.20q: %d %s; want 401", auth, status, body)
+		}
+	}
+	if len(b.posted) > 0 {
+		t.Errorf("the backend was asked: %+v", b.posted)
+	}
+}
+
+func TestMungedAway(t *testing.T) {
+	r := serve(t, ready(0), func(s *Server) { s.Munge.Socket = "/nonexistent/socket" })
+	if status, body := post(t, r, uint32(os.Geteuid()), good()); status != 503 {
+		t.Errorf("%d %s; want 503, so that the client asks again", status, body)
+	}
+}
+
+// Who may do what, on both transports. As root the callers are real: the
+// kernel and munged see other users. Otherwise the one user there is.
+func TestRights(t *testing.T) {
+	me := uint32(os.Geteuid())
+	other := uint32(nobody)
+	if me != 0 {
+		other = me
+	}
+	operators := func(uids ...uint32) func(uint32) bool {
+		return func(uid uint32) bool {
+			for _, u := range uids {
+				if u == uid {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		owner    uint32
+		caller   uint32
+		operator func(uint32) bool
+		allowed  bool
+	}{
+		{"owner", other, other, nil, true},
+		{"stranger", other + 1, other, nil, other == me},
+		{"not an operator", other + 1, other, operators(other + 1), other == me},
+		{"operator", other + 1, other, operators(other), true},
+		{"the server's own user", other + 1, me, nil, true},
+	} {
+		b := ready(c.owner)
+		r := serve(t, b, func(s *Server) { s.Operator, s.ReadOpen = c.operator, false })
+		want := 403
+		if c.allowed {
+			want = 200
+		}
+		if status, body := post(t, r, c.caller, good()); status != want {
+			t.Errorf("%s, TCP: %d %s; want %d", c.name, status, body, want)
+		}
+		hc := unixAs(t, int(c.caller), r.unix)
+		if status, body := send(t, hc, "POST", "http://x/v1/jobs/12/next", "", nextBody); status != want {
+			t.Errorf("%s, Unix: %d %s; want %d", c.name, status, body, want)
+		}
+		for _, path := range []string{"/v1/jobs/12", "/v1/jobs/12/allocation"} {
+			if status, body := send(t, hc, "GET", "http://x"+path, "", ""); status != want {
+				t.Errorf("%s, closed reading of %s: %d %s; want %d", c.name, path, status, body, want)
+			}
+		}
+		_, body := send(t, hc, "GET", "http://x/v1/jobs", "", "")
+		if seen := strings.Contains(body, `"id":12`); seen != c.allowed {
+			t.Errorf("%s, closed reading of the list: %s", c.name, body)
+		}
+		if c.allowed {
+			if len(b.posted) != 2 {
+				t.Errorf("%s: the backend was asked %d times", c.name, len(b.posted))
+			}
+			continue
+		}
+		if len(b.posted) != 0 {
+			t.Errorf("%s: the backend was asked", c.name)
+		}
+		if log := r.log.String(); strings.Count(log, fmt.Sprintf("uid=%d", c.caller)) < 2 || !strings.Contains(log, "belongs to uid") {
+			t.Errorf("%s: the refusals are not in the log with uid and reason: %s", c.name, log)
+		}
+	}
+}
+
+// The same rule without any transport, so that it is checked for strangers
+// whoever runs the tests.
+func TestStrangersMayNot(t *testing.T) {
+	me := uint32(os.Geteuid())
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	s := &Server{Backend: ready(me + 100), Log: l}
+	for _, c := range []struct {
+		caller caller
+		want   error
+	}{
+		{caller{known: true, uid: me + 100}, nil},
+		{caller{known: true, uid: me + 101}, ErrForbidden},
+		{caller{known: true, uid: 0}, nil},
+		{caller{known: false, uid: 0}, ErrDenied},
+		{caller{known: false, uid: me + 100}, ErrDenied},
+	} {
+		if err := s.mayAct(t.Context(), c.caller, 12); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.caller, err, c.want)
+		}
+	}
+	if err := s.mayAct(t.Context(), caller{known: true}, 99); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no such job: %v", err)
+	}
+}
+
+func TestReading(t *testing.T) {
+	me := uint32(os.Geteuid())
+	paths := []string{"/v1/status", "/v1/jobs", "/v1/jobs/12", "/v1/jobs/12/allocation"}
+	for open, want := range map[bool]int{true: 200, false: 401} {
+		r := serve(t, ready(me), func(s *Server) { s.ReadOpen = open })
+		for _, path := range paths {
+			if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, "", ""); status != want {
+				t.Errorf("open %v, no credential, %s: %d %s; want %d", open, path, status, body, want)
+			}
+			auth := authorization(encodeAs(t, me, binding("GET", path, nil), 60))
+			if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, auth, ""); status != 200 {
+				t.Errorf("open %v, with a credential, %s: %d %s", open, path, status, body)
+			}
+			if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, "MUNGE x", ""); status != 401 {
+				t.Errorf("open %v, with a false credential, %s: %d %s; want 401", open, path, status, body)
+			}
+		}
+	}
+}
+
+func TestReplayCache(t *testing.T) {
+	var c replayCache
+	at := time.Unix(1e9, 0)
+	const keep = 2 * time.Minute
+	if c.used("a", at, keep) {
+		t.Error("a is new")
+	}
+	if !c.used("a", at.Add(time.Minute), keep) {
+		t.Error("a was forgotten within its time")
+	}
+	for i := range 100000 {
+		c.used(fmt.Sprint(i), at.Add(time.Duration(i)*time.Second), keep)
+		if n := len(c.now) + len(c.old); n > 200 {
+			t.Fatalf("%d credentials kept", n)
+		}
+	}
+	if !c.used("99999", at.Add(99999*time.Second+time.Minute), keep) {
+		t.Error("the last one was forgotten within its time")
+	}
+}
+
+func TestParseCredential(t *testing.T) {
+	const head = "ENCODE_TIME: 10\nDECODE_TIME: 12\nUID: 7\nGID: 8\n"
+	c, err := parseCredential(head + "LENGTH: 6\n\na\n\nb: c")
+	if err != nil || c.UID != 7 || c.GID != 8 || c.Payload != "a\n\nb: " || c.Decoded.Sub(c.Encoded) != 2*time.Second {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	for _, bad := range []string{"", "\n\n", head + "\nx", head + "LENGTH: 9\n\nx", head + "LENGTH: -1\n\nx", head + "LENGTH: x\n\nx", strings.Replace(head, "UID: 7", "UID: 4294967296", 1) + "LENGTH: 0\n\n", "UID: 0\nLENGTH: 0\n\n"} {
+		if c, err := parseCredential(bad); err == nil {
+			t.Errorf("%q gave %+v", bad, c)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// The uid of "nobody", everywhere where Slurm runs.
+const nobody = 65534
+
+// munged is a real MUNGE daemon with a key and a socket of its own.
+var munged Munge
+
+func TestMain(m *testing.M) {
+	code, err := withMunged(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "these tests need a MUNGE daemon of their own (Debian's package munge):", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withMunged(run func() int) (int, error) {
+	dir, err := os.MkdirTemp("", "munge")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // other users must reach the socket
+		return 0, err
+	}
+	key := make([]byte, 128)
+	rand.Read(key)
+	if err := os.WriteFile(dir+"/key", key, 0o400); err != nil {
+		return 0, err
+	}
+	path, err := exec.LookPath("munged")
+	if err != nil {
+		path = "/usr/sbin/munged"
+	}
+	munged = Munge{Socket: dir + "/socket"}
+	log, err := os.Create(dir + "/log")
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	cmd := exec.Command(path, "--foreground", "--key-file="+dir+"/key", "--socket="+munged.Socket,
+		"--pid-file="+dir+"/pid", "--seed-file="+dir+"/seed", "--num-threads=2")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the daemon dies with the thread that started it
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	}()
+	for range 500 {
+		if _, err = munged.Encode(context.Background(), "hello", time.Minute); err == nil {
+			return run(), nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(dir + "/log")
+	return 0, fmt.Errorf("%w: %s", err, text)
+}
+
+// fakeBackend has job 12 of owner, at step 1 of 3.
+type fakeBackend struct {
+	owner uint32
+
+	mu     sync.Mutex
+	step   int
+	ready  chan struct{} // closed: the nodes of the next step are there
+	posted []NextRequest
+	fail   error // of every call
+
+	waiting chan struct{} // receives at each wait of Next
+}
+
+func newBackend(owner uint32) *fakeBackend {
+	return &fakeBackend{owner: owner, step: 1, ready: make(chan struct{}), waiting: make(chan struct{}, 1000)}
+}
+
+func (b *fakeBackend) find(id uint32) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return b.fail
+	}
+	if id != 12 {
+		return Errorf(ErrNotFound, "job %d is no evolving job", id)
+	}
+	return nil
+}
+
+func (b *fakeBackend) Status(context.Context) (Status, error) {
+	return Status{Version: "v", Cluster: "c"}, b.find(12)
+}
+
+func (b *fakeBackend) Jobs(_ context.Context, all bool) ([]Job, error) {
+	js := []Job{{ID: 12, UID: b.owner}, {ID: 13, UID: b.owner + 1}}
+	if all {
+		js = append(js, Job{ID: 11, UID: b.owner})
+	}
+	return js, b.find(12)
+}
+
+func (b *fakeBackend) Job(_ context.Context, id uint32) (Job, error) {
+	return Job{ID: id, UID: b.owner}, b.find(id)
+}
+
+func (b *fakeBackend) Owner(_ context.Context, id uint32) (uint32, error) { return b.owner, b.find(id) }
+
+func (b *fakeBackend) Allocation(_ context.Context, id uint32) (Allocation, error) {
+	if err := b.find(id); err != nil {
+		return Allocation{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Allocation{Ready: true, Job: id, Step: b.step, Steps: 3}, nil
+}
+
+func (b *fakeBackend) Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
+	if err := b.find(id); err != nil {
+		return Allocation{}, err
+	}
+	b.mu.Lock()
+	b.posted = append(b.posted, req)
+	ready := b.ready
+	b.mu.Unlock()
+	b.waiting <- struct{}{}
+	select {
+	case <-ready:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.step = req.From + 1
+		return Allocation{Ready: true, Job: id, Step: b.step, Steps: 3}, nil
+	case <-ctx.Done():
+		return Allocation{}, ctx.Err()
+	}
+}
+
+// running is a server at work.
+type running struct {
+	*Server
+	unix, tcp string        // addresses
+	log       *lockedBuffer // its log
+	stop      func()        // ends it and waits
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// serve starts a server on a Unix socket and a TCP port, as change wants it.
+func serve(t *testing.T, b Backend, change func(*Server)) *running {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{log: &lockedBuffer{}}
+	l := logrus.New()
+	l.SetOutput(r.log)
+	l.SetLevel(logrus.DebugLevel)
+	r.Server = &Server{Backend: b, Log: l, Socket: filepath.Join(dir, "s"), TCP: "127.0.0.1:0", Munge: munged, ReadOpen: true}
+	if change != nil {
+		change(r.Server)
+	}
+	if err := r.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range r.Addresses() {
+		if strings.HasPrefix(a, unixPrefix) {
+			r.unix = a
+		} else {
+			r.tcp = a
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Serve(ctx) }()
+	var once sync.Once
+	r.stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		})
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+func client(t *testing.T, address string) *Client {
+	t.Helper()
+	c, err := NewClient(address, munged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// encodeAs makes a credential as another user: munged sees who runs munge.
+func encodeAs(t *testing.T, uid uint32, payload string, ttl int) string {
+	t.Helper()
+	cmd := exec.Command("munge", "--socket="+munged.Socket, fmt.Sprintf("--ttl=%d", ttl))
+	cmd.Stdin = strings.NewReader(payload)
+	if int(uid) != os.Geteuid() {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("munge as uid %d: %v", uid, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// dialAs connects to a Unix socket as another user: the kernel notes the
+// effective uid of the thread, which then is used for nothing else.
+func dialAs(t *testing.T, uid int, path string) net.Conn {
+	t.Helper()
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if _, _, e := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
+			done <- result{err: e}
+			return
+		}
+		c, err := net.Dial("unix", path)
+		done <- result{c, err}
+	}()
+	r := <-done
+	if r.err != nil {
+		t.Fatalf("connect as uid %d: %v", uid, r.err)
+	}
+	return r.conn
+}
+
+// unixAs is an HTTP client of the socket that the kernel reports as uid.
+func unixAs(t *testing.T, uid int, address string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return dialAs(t, uid, strings.TrimPrefix(address, unixPrefix)), nil
+	}}}
+}
+
+// send sends a request and gives its status and body.
+func send(t *testing.T, hc *http.Client, method, url, authorization, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	res, err := hc.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(data)
+}
