@@ -1,0 +1,168 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTimelineReference compares every query with the second-by-second reference.
+func TestTimelineReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const length = 64
+		naive, fast := make(naiveTimeline, length), new(Timeline)
+		second := rapid.Int64Range(0, length)
+		for range rapid.IntRange(1, 40).Draw(t, "operations") {
+			a, b := second.Draw(t, "a"), second.Draw(t, "b")
+			nodes := rapid.IntRange(1, 5).Draw(t, "nodes")
+			switch rapid.IntRange(0, 7).Draw(t, "operation") {
+			case 0, 1, 2:
+				naive.add(a, b, nodes)
+				fast.Add(a, b, nodes)
+			case 3:
+				naive.add(a, b, -nodes)
+				fast.Remove(a, b, nodes)
+			case 4:
+				drop := a / 8
+				naive.add(0, drop, 0)
+				for s := range drop {
+					naive[s] = 0
+				}
+				fast.DropBefore(drop)
+			case 5:
+				fast = fast.Clone()
+			}
+			checkTimeline(t, naive, fast, a, b, nodes)
+		}
+	})
+}
+
+func checkTimeline(t *rapid.T, naive naiveTimeline, fast *Timeline, a, b int64, nodes int) {
+	length := int64(len(naive))
+	for s := range length + 2 {
+		if got := fast.At(s - 1); got != naive.at(s-1) {
+			t.Fatalf("At(%d) = %d, want %d", s-1, got, naive.at(s-1))
+		}
+	}
+	wantMax, wantLoc := 0, a
+	for s := a; s < b; s++ {
+		if n := naive.at(s); s == a || n >= wantMax {
+			wantMax, wantLoc = n, s+1
+		}
+	}
+	if got := fast.Max(a, b); got != wantMax {
+		t.Fatalf("Max(%d, %d) = %d, want %d", a, b, got, wantMax)
+	}
+	if got := fast.Loc(a, b); got != wantLoc {
+		t.Fatalf("Loc(%d, %d) = %d, want %d", a, b, got, wantLoc)
+	}
+	for capacity := range 8 {
+		want := a
+		for !naive.free(want, want+b, nodes, capacity) && want <= length {
+			want++
+		}
+		if want > length {
+			want = Forever
+		}
+		if got := fast.EarliestFree(a, nodes, b, capacity); b > 0 && got != want {
+			t.Fatalf("EarliestFree(%d, %d, %d, %d) = %d, want %d", a, nodes, b, capacity, got, want)
+		}
+		first, last := Forever, a
+		for s := a; s < b; s++ {
+			if naive.at(s) > capacity {
+				first, last = min(first, s), s+1
+			}
+		}
+		if got := fast.firstAbove(a, b, capacity); got != first {
+			t.Fatalf("firstAbove(%d, %d, %d) = %d, want %d", a, b, capacity, got, first)
+		}
+		if got := fast.lastAbove(a, b, capacity); got != last {
+			t.Fatalf("lastAbove(%d, %d, %d) = %d, want %d", a, b, capacity, got, last)
+		}
+	}
+	checkSteps(t, fast)
+}
+
+// checkSteps: spans are in order, disjoint, not empty, and not to be joined.
+func checkSteps(t *rapid.T, fast *Timeline) {
+	steps := fast.Steps()
+	for i, s := range steps {
+		if s.Start >= s.End || s.Nodes == 0 || i > 0 && (s.Start < steps[i-1].End || s.Start == steps[i-1].End && s.Nodes == steps[i-1].Nodes) {
+			t.Fatalf("span %d of %v", i, steps)
+		}
+	}
+}
+
+// drawSpans draws intervals over a wide range, so that there are many of them.
+func drawSpans(t *rapid.T, most int) []Span {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Span {
+		start := rapid.Int64Range(0, 100_000).Draw(t, "start")
+		end := start + rapid.Int64Range(1, 5_000).Draw(t, "length")
+		if rapid.IntRange(0, 50).Draw(t, "forever") == 0 {
+			end = Forever
+		}
+		return Span{start, end, rapid.IntRange(1, 100).Draw(t, "nodes")}
+	}), 0, most).Draw(t, "spans")
+}
+
+// TestTimelineAddRemove: what is added and removed again leaves no trace, and the
+// order of adds does not matter.
+func TestTimelineAddRemove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spans, extra := drawSpans(t, 300), drawSpans(t, 300)
+		var one, other Timeline
+		for _, s := range spans {
+			one.Add(s.Start, s.End, s.Nodes)
+		}
+		for _, s := range extra {
+			other.Add(s.Start, s.End, s.Nodes)
+		}
+		for _, s := range slices.Backward(spans) {
+			other.Add(s.Start, s.End, s.Nodes)
+		}
+		for _, s := range extra {
+			other.Remove(s.Start, s.End, s.Nodes)
+		}
+		if !slices.Equal(one.Steps(), other.Steps()) {
+			t.Fatalf("got %v, want %v", other.Steps(), one.Steps())
+		}
+	})
+}
+
+// FuzzTimeline reads the input as a list of adds, removes them in another order,
+// and compares with the second-by-second reference on the way.
+func FuzzTimeline(f *testing.F) {
+	f.Add([]byte{0, 10, 3, 5, 20, 4, 0, 255, 1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		naive := make(naiveTimeline, 300)
+		var fast Timeline
+		var spans []Span
+		for ; len(data) >= 3; data = data[3:] {
+			s := Span{int64(data[0]), int64(data[0]) + int64(data[1]%32), int(data[2])}
+			spans = append(spans, s)
+			naive.add(s.Start, s.End, s.Nodes)
+			fast.Add(s.Start, s.End, s.Nodes)
+		}
+		for s := range int64(300) {
+			if fast.At(s) != naive.at(s) {
+				t.Fatalf("At(%d) = %d, want %d", s, fast.At(s), naive.at(s))
+			}
+		}
+		for _, s := range spans {
+			want := s.Start
+			for !naive.free(want, want+9, s.Nodes, 300) {
+				want++
+			}
+			if got := fast.EarliestFree(s.Start, s.Nodes, 9, 300); got != want {
+				t.Fatalf("EarliestFree(%d, %d, 9, 300) = %d, want %d", s.Start, s.Nodes, got, want)
+			}
+		}
+		for _, s := range spans {
+			fast.Remove(s.Start, s.End, s.Nodes)
+		}
+		if left := fast.Steps(); len(left) > 0 {
+			t.Fatalf("left over: %v", left)
+		}
+	})
+}
