@@ -53,8 +53,8 @@ type Job struct {
 	ExcNodes   []string // --exclude
 	Features   string   // --constraint as given
 	MinCPUs    int      // CPUs per node asked for
-	MinMemory  int64    // MiB per node asked for; 0: not given or per CPU
-	TRESPer    string   // --gres and friends per node, "" if none
+	MinMemory  int64    // MiB per node asked for; 0: not given
+	TRESPer    string   // --gres, --gpus and friends, "" if none
 	Exclusive  bool     // whole nodes (OverSubscribe=NO)
 	Dependency string
 
@@ -63,6 +63,12 @@ type Job struct {
 	StartTime   time.Time // actual, or expected or begin time of a pending job; zero: unknown
 	EndTime     time.Time // StartTime + TimeLimit, or actual; zero: unknown
 	Reservation string    // "" if none
+	Nice        int
+
+	// Of JobsByID; Jobs fills them from Slurm 24.05 on.
+	ExitCode     int    // of the batch script, once ended
+	ExitSignal   int    // that ended it; 0: none
+	AdminComment string // written by administrators only
 }
 
 // Node is one compute node.

@@ -1,0 +1,125 @@
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What a value may be made of. None of them can begin with '-' (an option), nor
+// hold ',' '=' blank, quote, NUL or newline (a further value or setting).
+var (
+	namePattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$`)
+	wordPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,255}$`)
+	partsPattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]{0,4095}$`)
+	userPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@\\$-]{0,255}$`)
+	nodePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
+	flagPattern    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}(=[0-9:-]{1,32})?$`)
+	signalPattern  = regexp.MustCompile(`^[A-Z][A-Z0-9]{0,15}$|^[0-9]{1,2}$`)
+	dependPattern  = regexp.MustCompile(`^[a-z][A-Za-z0-9_:,?+]{0,4095}$`)
+	featurePattern = regexp.MustCompile(`^[A-Za-z0-9_(\[][A-Za-z0-9_.,:|&*=()\[\]-]{0,1023}$`)
+)
+
+// maxArgument is the kernel's bound on one argument (MAX_ARG_STRLEN), in bytes.
+const maxArgument = 128<<10 - 1
+
+func check(what string, p *regexp.Regexp) func(string) error {
+	return func(s string) error {
+		if !p.MatchString(s) {
+			return fmt.Errorf("%q is no %s", oneLine(s, 80), what)
+		}
+		return nil
+	}
+}
+
+var (
+	checkName       = check("reservation name", namePattern)
+	checkWord       = check("name of Slurm's", wordPattern)
+	checkPartitions = check("partition list", partsPattern)
+	checkUserName   = check("user name", userPattern)
+	checkNode       = check("node name", nodePattern)
+	checkFlag       = check("reservation flag", flagPattern)
+	checkSignal     = check("signal name", signalPattern)
+	checkDependency = check("dependency", dependPattern)
+	checkFeatures   = check("constraint", featurePattern)
+)
+
+// checkText takes free text, which travels as one argument: all but NUL.
+func checkText(s string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("text has a NUL byte")
+	}
+	if len(s) > maxArgument-64 {
+		return fmt.Errorf("text of %d bytes is too long for an argument", len(s))
+	}
+	return nil
+}
+
+func checkID(id JobID) error {
+	if id == 0 {
+		return errors.New("0 is no job id")
+	}
+	return nil
+}
+
+// checkNodes takes names of single nodes, and gives them as one expression.
+func checkNodes(nodes []string) (string, error) {
+	for _, n := range nodes {
+		if err := checkNode(n); err != nil {
+			return "", err
+		}
+	}
+	expr := CompressNodes(nodes)
+	if len(expr) > maxArgument-64 {
+		return "", fmt.Errorf("list of %d nodes is too long for an argument", len(nodes))
+	}
+	return expr, nil
+}
+
+// setting is a scontrol command made of Key=value arguments, each checked.
+type setting struct {
+	args []string
+	err  error
+}
+
+func newSetting(words ...string) *setting { return &setting{args: words} }
+
+func (a *setting) raw(key, value string) { a.args = append(a.args, key+"="+value) }
+
+func (a *setting) add(key string, check func(string) error, value string) {
+	if err := check(value); err != nil && a.err == nil {
+		a.err = fmt.Errorf("scontrol %s: %s: %w", a.args[0], key, err)
+	}
+	a.raw(key, value)
+}
+
+func (a *setting) nodes(key string, nodes []string) {
+	expr, err := checkNodes(nodes)
+	if err != nil && a.err == nil {
+		a.err = fmt.Errorf("scontrol %s: %s: %w", a.args[0], key, err)
+	}
+	a.raw(key, expr)
+}
+
+func (a *setting) names(key string, check func(string) error, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	for _, v := range values {
+		if err := check(v); err != nil && a.err == nil {
+			a.err = fmt.Errorf("scontrol %s: %s: %w", a.args[0], key, err)
+		}
+	}
+	a.raw(key, strings.Join(values, ","))
+}
+
+// setting runs scontrol for a setting, unless a value of it was refused.
+func (c *Client) setting(ctx context.Context, a *setting) error {
+	if a.err != nil {
+		return a.err
+	}
+	_, err := c.output(ctx, "scontrol", a.args...)
+	return err
+}

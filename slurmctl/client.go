@@ -1,0 +1,254 @@
+package slurmctl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// DefaultTimeout bounds a command where Client.Timeout is zero.
+const DefaultTimeout = 30 * time.Second
+
+// killDelay is how long a command that was told to stop may take to do so.
+const killDelay = 2 * time.Second
+
+// maxStderr bounds what is kept of a command's stderr, in bytes.
+const maxStderr = 64 << 10
+
+// Client runs Slurm's commands. The zero value is usable; a Client is safe for
+// concurrent use and must not be copied once used.
+type Client struct {
+	Dir     string        // folder of the commands; "": found in PATH
+	Env     []string      // NAME=value, added to a minimal clean environment
+	Timeout time.Duration // of one command; 0: DefaultTimeout
+
+	calls   atomic.Uint64
+	release atomic.Int32 // of the commands, as version gives it; 0: not asked yet
+}
+
+// Calls says how many commands the client has started so far.
+func (c *Client) Calls() uint64 { return c.calls.Load() }
+
+// command is one run of one of Slurm's commands.
+type command struct {
+	name  string
+	args  []string
+	env   []string // on top of everything else
+	user  *User    // nil: as this process
+	stdin io.Reader
+	watch func(stderr []byte) // sees stderr as it grows, from one goroutine
+
+	ofUser bool          // runs for a user: neither locale, time zone nor SLURM_ variables are touched
+	open   bool          // no deadline but the context's, if that has one
+	grace  time.Duration // between SIGTERM and SIGKILL; 0: killDelay
+}
+
+// run runs a command to its end and returns what it printed. The error, if any,
+// is a *CommandError, save for an argument that no command may have.
+func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, err error) {
+	argv := append([]string{cmd.name}, cmd.args...)
+	for _, a := range argv {
+		if strings.ContainsRune(a, 0) {
+			return "", "", fmt.Errorf("%s: an argument has a NUL byte", cmd.name)
+		}
+	}
+	fail := func(err error) (string, string, error) {
+		return "", "", &CommandError{Args: argv, ExitCode: -1, Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(err)
+	}
+	env := c.environment(cmd)
+	path, err := c.lookPath(cmd.name, env)
+	if err != nil {
+		return fail(err)
+	}
+	own := ctx
+	if _, has := ctx.Deadline(); !cmd.open || !has {
+		var cancel context.CancelFunc
+		own, cancel = context.WithTimeout(ctx, c.timeout())
+		defer cancel()
+	}
+
+	out, errs := &bytes.Buffer{}, &tail{watch: cmd.watch}
+	x := exec.CommandContext(own, path, cmd.args...)
+	x.Env, x.Stdin, x.Stdout, x.Stderr = env, cmd.stdin, out, errs
+	if !cmd.ofUser {
+		x.Dir = "/"
+	}
+	// A group of its own: a ^C meant for the daemon is not meant for its commands,
+	// and a command that is stopped takes its children along.
+	x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: cmd.user.credential()}
+	grace := cmd.grace
+	if grace == 0 {
+		grace = killDelay
+	}
+	// The group, not the command alone: a wrapper script may stand in its place.
+	// The kill comes before WaitDelay gives up on the pipes.
+	x.Cancel = func() error {
+		kill := time.AfterFunc(grace, func() { _ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL) })
+		if err := syscall.Kill(-x.Process.Pid, syscall.SIGTERM); err != nil {
+			kill.Stop()
+			return os.ErrProcessDone
+		}
+		return nil
+	}
+	x.WaitDelay = grace + killDelay
+
+	c.calls.Add(1)
+	err = x.Run()
+	stdout, stderr = out.String(), errs.String()
+	if err == nil {
+		return stdout, stderr, nil
+	}
+	ce := &CommandError{Args: argv, ExitCode: -1, Stderr: stderr, Err: err}
+	if x.ProcessState != nil {
+		ce.ExitCode = x.ProcessState.ExitCode()
+	}
+	switch {
+	case ctx.Err() != nil:
+		ce.Err = ctx.Err()
+	case own.Err() != nil:
+		ce.Err = fmt.Errorf("no answer within %v: %w", c.timeout(), own.Err())
+	case errors.Is(err, syscall.EPERM) && x.SysProcAttr.Credential != nil:
+		ce.Err = fmt.Errorf("only root may run a command as user %s: %w", cmd.user, err)
+	}
+	return stdout, stderr, ce
+}
+
+// output runs a command for its standard output.
+func (c *Client) output(ctx context.Context, name string, args ...string) (string, error) {
+	stdout, _, err := c.run(ctx, command{name: name, args: args})
+	return stdout, err
+}
+
+func (c *Client) timeout() time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	return DefaultTimeout
+}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// environment is what a command sees. The caller's own SLURM_*, SQUEUE_*, …
+// variables would change what the commands do, so they are left out, and what
+// decides how times, numbers and text are printed is fixed: epoch seconds, UTC,
+// array expressions in full.
+func (c *Client) environment(cmd command) []string {
+	var env envList
+	env.set("PATH", defaultPath)
+	for _, name := range []string{"PATH", "SLURM_CONF", "HOME"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env.set(name, v)
+		}
+	}
+	for _, kv := range c.Env {
+		name, value, ok := strings.Cut(kv, "=")
+		if ok && (cmd.ofUser || !changesCommands(name)) {
+			env.set(name, value)
+		}
+	}
+	if u := cmd.user; u.foreign() {
+		env.set("HOME", u.home())
+		env.set("USER", u.Name)
+		env.set("LOGNAME", u.Name)
+	}
+	if !cmd.ofUser {
+		env.set("LC_ALL", "C.UTF-8")
+		env.set("TZ", "UTC0")
+		env.set("SLURM_TIME_FORMAT", "%s")
+		env.set("SLURM_BITSTR_LEN", "0")
+	}
+	for _, kv := range cmd.env {
+		name, value, _ := strings.Cut(kv, "=")
+		env.set(name, value)
+	}
+	return env
+}
+
+// changesCommands says whether a variable is one that Slurm's commands take as
+// an option, or that tells them which job they are in.
+func changesCommands(name string) bool {
+	switch name {
+	case "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_DEBUG_FLAGS":
+		return false
+	}
+	for _, p := range []string{"SLURM", "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_", "SBATCH_", "SALLOC_", "SDIAG_"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// envList is an environment in which every name is once.
+type envList []string
+
+func (e *envList) set(name, value string) {
+	for i, kv := range *e {
+		if strings.HasPrefix(kv, name+"=") {
+			(*e)[i] = name + "=" + value
+			return
+		}
+	}
+	*e = append(*e, name+"="+value)
+}
+
+func (e envList) get(name string) string {
+	for _, kv := range e {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// lookPath finds a command in Dir, or in the PATH that the command itself gets.
+func (c *Client) lookPath(name string, env envList) (string, error) {
+	if c.Dir != "" {
+		return filepath.Join(c.Dir, name), nil
+	}
+	for _, dir := range filepath.SplitList(env.get("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not in PATH (is Slurm's client package installed?): %w", name, fs.ErrNotExist)
+}
+
+// tail keeps the beginning of what is written to it and shows it as it grows.
+type tail struct {
+	buf   bytes.Buffer
+	watch func([]byte)
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	if room := maxStderr - t.buf.Len(); room > 0 {
+		t.buf.Write(p[:min(room, len(p))])
+		if t.watch != nil {
+			t.watch(t.buf.Bytes())
+		}
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return t.buf.String() }
+
+// formatID writes a job id as the commands take it.
+func formatID(id JobID) string { return strconv.FormatUint(uint64(id), 10) }

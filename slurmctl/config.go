@@ -1,0 +1,181 @@
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config is slurmctld's configuration.
+type Config struct {
+	Version     string // "22.05.8"
+	ClusterName string
+	Values      map[string]string // as printed; "(null)" is ""
+}
+
+// Config gives slurmctld's configuration, by one scontrol.
+func (c *Client) Config(ctx context.Context) (Config, error) {
+	out, err := c.output(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return Config{}, err
+	}
+	return parseConfig(out)
+}
+
+// parseConfig reads "Name = value" lines. The first of a name counts: sections of
+// plugins and of cgroup.conf follow the main one.
+func parseConfig(out string) (Config, error) {
+	values := map[string]string{}
+	for line := range strings.Lines(out) {
+		name, value, ok := strings.Cut(line, "=")
+		name = strings.TrimSpace(name)
+		if _, known := values[name]; !ok || known || name == "" || strings.ContainsAny(name, " \t") {
+			continue
+		}
+		values[name] = text(strings.TrimSpace(value))
+	}
+	cfg := Config{Version: values["SLURM_VERSION"], ClusterName: values["ClusterName"], Values: values}
+	if cfg.Version == "" {
+		return cfg, errors.New("scontrol show config: no SLURM_VERSION in its output")
+	}
+	return cfg, nil
+}
+
+// List is a value as a comma list, e.g. List("PrologFlags").
+func (c Config) List(name string) []string { return list(c.Values[name]) }
+
+// Has says whether SchedulerParameters has a parameter, in whatever case, with
+// or without a value.
+func (c Config) Has(param string) bool {
+	_, ok := c.SchedulerParameter(param)
+	return ok
+}
+
+// SchedulerParameter is the value of one of SchedulerParameters ("" where it is
+// there without one), and whether it is there.
+func (c Config) SchedulerParameter(param string) (string, bool) {
+	for _, p := range c.List("SchedulerParameters") {
+		name, value, _ := strings.Cut(p, "=")
+		if strings.EqualFold(name, param) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// HasPrologFlag says whether PrologFlags has a flag, e.g. "Contain".
+func (c Config) HasPrologFlag(flag string) bool {
+	return slices.ContainsFunc(c.List("PrologFlags"), func(f string) bool { return strings.EqualFold(f, flag) })
+}
+
+// SelectType is the selection plugin without its prefix: "cons_tres", "linear".
+func (c Config) SelectType() string { return c.plugin("SelectType") }
+
+// AccountingStorageType is "slurmdbd" or "none", without its prefix.
+func (c Config) AccountingStorageType() string { return c.plugin("AccountingStorageType") }
+
+// plugin is the part of a plugin's name behind the slash; "" where none is set.
+func (c Config) plugin(name string) string {
+	v := c.Values[name]
+	return v[strings.LastIndexByte(v, '/')+1:]
+}
+
+var userIDPattern = regexp.MustCompile(`^(.*)\((\d+)\)$`)
+
+// SlurmUser is the name and id of the user that slurmctld runs as.
+func (c Config) SlurmUser() (name string, uid uint32, err error) {
+	m := userIDPattern.FindStringSubmatch(c.Values["SlurmUser"])
+	if m == nil {
+		return "", 0, fmt.Errorf("SlurmUser %q is not understood", c.Values["SlurmUser"])
+	}
+	n, err := strconv.ParseUint(m[2], 10, 32)
+	return m[1], uint32(n), err
+}
+
+// MungeSocket is the socket of the cluster's munged, "" for the system's own.
+func (c Config) MungeSocket() string {
+	for _, p := range c.List("AuthInfo") {
+		if v, ok := strings.CutPrefix(p, "socket="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// KillWait is the time between SIGTERM and SIGKILL of a job at its end.
+func (c Config) KillWait() time.Duration { return c.seconds("KillWait") }
+
+// MinJobAge is how long slurmctld remembers an ended job.
+func (c Config) MinJobAge() time.Duration { return c.seconds("MinJobAge") }
+
+// seconds reads "30 sec"; 0 where it is not that.
+func (c Config) seconds(name string) time.Duration {
+	n, err := strconv.ParseUint(strings.TrimSuffix(c.Values[name], " sec"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}
+
+var versionPattern = regexp.MustCompile(`\b(\d{2})\.(\d{2})(?:[.-][0-9A-Za-z.-]+)?`)
+
+// Version is the version of Slurm's commands, e.g. "22.05.8".
+func (c *Client) Version(ctx context.Context) (string, error) {
+	out, err := c.output(ctx, "squeue", "--version")
+	if err != nil {
+		return "", err
+	}
+	v := versionPattern.FindString(out)
+	if v == "" {
+		return "", fmt.Errorf("squeue --version: %q is not understood", oneLine(out, 80))
+	}
+	return v, nil
+}
+
+// version is the release as a number, 22.05 being 2205. It is asked for once.
+func (c *Client) version(ctx context.Context) (int, error) {
+	if v := c.release.Load(); v != 0 {
+		return int(v), nil
+	}
+	s, err := c.Version(ctx)
+	if err != nil {
+		return 0, err
+	}
+	m := versionPattern.FindStringSubmatch(s)
+	n, err := strconv.Atoi(m[1] + m[2])
+	if err != nil {
+		return 0, err
+	}
+	c.release.Store(int32(n))
+	return n, nil
+}
+
+// Controller is one slurmctld as scontrol ping sees it.
+type Controller struct {
+	Role string // "primary", "backup", "backup1", …
+	Host string
+	Up   bool
+}
+
+var pingPattern = regexp.MustCompile(`(?m)^Slurmctld\(([^)\n]*)\) at (\S+) is (UP|DOWN)`)
+
+// Ping says which controllers are up. That none is, is no error of Ping's.
+func (c *Client) Ping(ctx context.Context) ([]Controller, error) {
+	out, err := c.output(ctx, "scontrol", "ping")
+	var found []Controller
+	for _, m := range pingPattern.FindAllStringSubmatch(out, -1) {
+		found = append(found, Controller{Role: m[1], Host: m[2], Up: m[3] == "UP"})
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("scontrol ping: %q is not understood", oneLine(out, 80))
+	}
+	return nil, err
+}

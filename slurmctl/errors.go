@@ -1,0 +1,141 @@
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// What a command's failure means, where its text says so. Use errors.Is.
+var (
+	ErrUnknownJob         = errors.New("unknown job")
+	ErrAlreadyDone        = errors.New("job has already ended")
+	ErrNotPending         = errors.New("job is not pending")
+	ErrDependency         = errors.New("job dependency problem")        // the base job of an expander is not running or not there
+	ErrNodeCount          = errors.New("node count invalid")            // also: a restart of slurmctld has lost an expand link
+	ErrNodeName           = errors.New("node name invalid")             // also: the batch host would be dropped
+	ErrHasSteps           = errors.New("job has steps")                 // an expander with a step cannot be merged
+	ErrDBIndex            = errors.New("job has no database index yet") // 22.05 without slurmdbd: a second resize
+	ErrNotSupported       = errors.New("operation not supported by this cluster")
+	ErrAccessDenied       = errors.New("access denied")
+	ErrUnknownReservation = errors.New("unknown reservation")
+	ErrReservationExists  = errors.New("reservation exists already")
+	ErrReservationOverlap = errors.New("reservation overlaps another")
+	ErrReservationInUse   = errors.New("reservation in use")
+	ErrNodesBusy          = errors.New("nodes are busy")
+	ErrUnreachable        = errors.New("slurmctld is unreachable")
+)
+
+// phrases are the texts of slurm_errno.c, 20.11 to 26.05, in lower case.
+var phrases = map[error][]string{
+	ErrUnknownJob:         {"invalid job id"},
+	ErrAlreadyDone:        {"job has already finished", "already completing or completed", "job has already completed"},
+	ErrNotPending:         {"job is no longer pending", "job has already started"},
+	ErrDependency:         {"job dependency problem"},
+	ErrNodeCount:          {"node count specification invalid"},
+	ErrNodeName:           {"invalid node name"},
+	ErrHasSteps:           {"job step already exists"},
+	ErrDBIndex:            {"the db index is being set"},
+	ErrNotSupported:       {"requested operation not supported", "requested operation is presently disabled"},
+	ErrAccessDenied:       {"access/permission denied", "access denied", "invalid user id"},
+	ErrUnknownReservation: {"requested reservation is invalid", "no reservation found"},
+	ErrReservationExists:  {"duplicate reservation name"},
+	ErrReservationOverlap: {"overlaps with another reservation"},
+	ErrReservationInUse:   {"requested reservation is in use"},
+	ErrNodesBusy:          {"requested nodes are busy"},
+	ErrUnreachable: {"unable to contact slurm controller", "connection refused", "connection timed out",
+		"socket timed out", "communication connection failure", "standby mode", "message receive failure",
+		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing"},
+}
+
+// CommandError is a command that failed, with all that is known of it.
+type CommandError struct {
+	Args     []string // the command and its arguments
+	ExitCode int      // -1: it did not start, or was killed
+	Stderr   string
+	Err      error // why, as the system says
+}
+
+// Error tells the command, what it printed and how it ended, on one line.
+func (e *CommandError) Error() string {
+	var b strings.Builder
+	b.WriteString(oneLine(strings.Join(quoteArgs(e.Args), " "), 200))
+	if msg := e.message(); msg != "" {
+		b.WriteString(": " + oneLine(msg, 500))
+	}
+	var exit *exec.ExitError
+	if e.Err != nil && !errors.As(e.Err, &exit) {
+		b.WriteString(": " + oneLine(e.Err.Error(), 200))
+	}
+	if e.ExitCode >= 0 {
+		fmt.Fprintf(&b, " (exit status %d)", e.ExitCode)
+	}
+	return b.String()
+}
+
+// Unwrap gives the system's error: an *exec.ExitError, context.Canceled, ….
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// Is matches the sentinels of this package by what the command printed. A
+// command that ran out of time counts as an unreachable controller.
+func (e *CommandError) Is(target error) bool {
+	if target == ErrUnreachable && errors.Is(e.Err, context.DeadlineExceeded) {
+		return true
+	}
+	text := strings.ToLower(e.Stderr)
+	for _, p := range phrases[target] {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// message is stderr without the prefixes that repeat the command's name.
+func (e *CommandError) message() string {
+	var lines []string
+	for line := range strings.Lines(e.Stderr) {
+		line = strings.TrimSpace(line)
+		if len(e.Args) > 0 {
+			line = strings.TrimPrefix(line, e.Args[0]+": ")
+		}
+		line = strings.TrimPrefix(line, "error: ")
+		if line != "" && (len(lines) == 0 || lines[len(lines)-1] != line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// refused is a command that reported success and yet did nothing.
+func refused(args []string, exit int, stderr, why string) error {
+	return &CommandError{Args: args, ExitCode: exit, Stderr: stderr, Err: errors.New(why)}
+}
+
+func quoteArgs(args []string) []string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		if a == "" || strings.ContainsAny(a, " \t\n\"'\\|") {
+			a = strconv.Quote(a)
+		}
+		quoted[i] = a
+	}
+	return quoted
+}
+
+// oneLine makes text safe to log: no control characters, at most n bytes or so.
+func oneLine(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,69 @@
+package slurmctl
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// table splits what squeue and sinfo print. Job names and comments are free text
+// and may hold anything, newlines too, so fields are kept apart by a separator
+// drawn at random for each call. It travels in the environment (SQUEUE_FORMAT),
+// where other users cannot read it, not in the arguments, where they can: no
+// text that a user wrote can hold it.
+type table struct {
+	sep    string
+	fields int
+}
+
+// newTable draws a separator for records of n fields.
+func newTable(n int) table {
+	var nonce [16]byte
+	if _, err := rand.Read(nonce[:]); err != nil {
+		panic(err) // crypto/rand never fails on Linux
+	}
+	return table{sep: "<" + hex.EncodeToString(nonce[:]) + ">", fields: n}
+}
+
+// short is a format for -o: one letter per field, each followed by the separator.
+func (t table) short(letters ...string) string {
+	var b strings.Builder
+	for _, l := range letters {
+		b.WriteString("%" + l + t.sep)
+	}
+	return b.String()
+}
+
+// long is a format for -O: one name per field, each followed by the separator.
+func (t table) long(names ...string) string {
+	for i, n := range names {
+		names[i] = n + ":" + t.sep
+	}
+	return strings.Join(names, ",")
+}
+
+// split gives the records of an output. Output that is not whole records is an
+// error: something was cut off.
+func (t table) split(out string) ([][]string, error) {
+	cells := strings.Split(out, t.sep)
+	last := cells[len(cells)-1]
+	cells = cells[:len(cells)-1]
+	if last != "" && last != "\n" || len(cells)%t.fields != 0 || len(cells) > 0 && last == "" {
+		return nil, fmt.Errorf("output of %d bytes is not whole records of %d fields", len(out), t.fields)
+	}
+	records := make([][]string, 0, len(cells)/t.fields)
+	for i := 0; i < len(cells); i += t.fields {
+		record := cells[i : i+t.fields : i+t.fields]
+		if i > 0 {
+			// the newline that ended the record before
+			first, ok := strings.CutPrefix(record[0], "\n")
+			if !ok {
+				return nil, fmt.Errorf("record %d does not begin on a line of its own", i/t.fields+1)
+			}
+			record[0] = first
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}

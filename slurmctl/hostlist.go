@@ -1,0 +1,220 @@
+package slurmctl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxNodes bounds what ExpandNodes makes of a list: Slurm's own bound is 65,533
+// nodes in a cluster.
+const MaxNodes = 1 << 17
+
+// ExpandNodes lists the nodes that a hostlist expression stands for, in its
+// order: "n[1-3,7],m[01-10]x", several brackets in a name too. "", "(null)" and
+// "None" are no nodes. An expression that is malformed or stands for more than
+// MaxNodes names is an error. O(length of the result).
+func ExpandNodes(expr string) ([]string, error) {
+	if none(expr) {
+		return nil, nil
+	}
+	if len(expr) > 64*MaxNodes {
+		return nil, fmt.Errorf("hostlist of %d bytes is too long", len(expr))
+	}
+	var nodes []string
+	for rest := expr; ; {
+		name, tail, more := cutHost(rest)
+		if name == "" {
+			return nil, hostlistError(expr, "an empty name")
+		}
+		var err error
+		if nodes, err = expandName(nodes, name); err != nil {
+			return nil, hostlistError(expr, err.Error())
+		}
+		if !more {
+			return nodes, nil
+		}
+		rest = tail
+	}
+}
+
+func hostlistError(expr, why string) error {
+	return fmt.Errorf("hostlist %q: %s", oneLine(expr, 80), why)
+}
+
+// cutHost cuts at the first comma outside brackets.
+func cutHost(s string) (name, rest string, more bool) {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case ',':
+			if depth <= 0 {
+				return s[:i], s[i+1:], true
+			}
+		}
+	}
+	return s, "", false
+}
+
+// expandName appends the nodes of one name with any number of brackets, the
+// rightmost turning fastest.
+func expandName(nodes []string, name string) ([]string, error) {
+	made := []string{""}
+	for name != "" {
+		open := strings.IndexByte(name, '[')
+		literal := name
+		if open >= 0 {
+			literal = name[:open]
+		}
+		if strings.ContainsAny(literal, "] \t\n") {
+			return nil, fmt.Errorf("a stray %q", "]")
+		}
+		for i := range made {
+			made[i] += literal
+		}
+		if open < 0 {
+			break
+		}
+		inside, after, ok := strings.Cut(name[open+1:], "]")
+		if !ok {
+			return nil, fmt.Errorf("a bracket is not closed")
+		}
+		numbers, err := expandRanges(inside, MaxNodes/len(made))
+		if err != nil {
+			return nil, err
+		}
+		next := make([]string, 0, len(made)*len(numbers))
+		for _, m := range made {
+			for _, n := range numbers {
+				next = append(next, m+n)
+			}
+		}
+		made, name = next, after
+	}
+	if len(nodes)+len(made) > MaxNodes {
+		return nil, fmt.Errorf("more than %d nodes", MaxNodes)
+	}
+	return append(nodes, made...), nil
+}
+
+// expandRanges lists "1-3,007,9", padded with zeros as their first ends are.
+func expandRanges(s string, limit int) ([]string, error) {
+	var out []string
+	for _, part := range strings.Split(s, ",") {
+		lo, hi, isRange := strings.Cut(part, "-")
+		if !isRange {
+			hi = lo
+		}
+		if !digits(lo) || !digits(hi) || len(lo) > maxDigits || len(hi) > maxDigits {
+			return nil, fmt.Errorf("range %q is not understood", part)
+		}
+		a, _ := strconv.ParseUint(lo, 10, 64) // at most maxDigits digits: cannot fail
+		b, _ := strconv.ParseUint(hi, 10, 64)
+		if b < a {
+			return nil, fmt.Errorf("range %q runs backwards", part)
+		}
+		if b-a >= uint64(limit-len(out)) {
+			return nil, fmt.Errorf("more than %d nodes", MaxNodes)
+		}
+		for n := a; n <= b; n++ {
+			out = append(out, pad(n, len(lo)))
+		}
+	}
+	return out, nil
+}
+
+// maxDigits is the longest number that is taken for one; a longer one is text.
+const maxDigits = 15
+
+func pad(n uint64, width int) string {
+	s := strconv.FormatUint(n, 10)
+	if len(s) < width {
+		return strings.Repeat("0", width-len(s)) + s
+	}
+	return s
+}
+
+// CompressNodes writes nodes as one expression, sorted by name and number, each
+// once: n1 n2 n3 n10 is "n[1-3,10]". ExpandNodes reverses it. Only the digits at
+// the end of a name are folded. O(n log n).
+func CompressNodes(nodes []string) string {
+	hosts := make([]host, len(nodes))
+	for i, n := range nodes {
+		hosts[i] = splitHost(n)
+	}
+	slices.SortFunc(hosts, compareHosts)
+	hosts = slices.Compact(hosts)
+
+	var b strings.Builder
+	for i := 0; i < len(hosts); {
+		j := i + 1
+		for hosts[i].digits != "" && j < len(hosts) && hosts[j].prefix == hosts[i].prefix && hosts[j].digits != "" {
+			j++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(hosts[i].prefix)
+		if j-i == 1 {
+			b.WriteString(hosts[i].digits)
+		} else {
+			b.WriteString("[" + compressRanges(hosts[i:j]) + "]")
+		}
+		i = j
+	}
+	return b.String()
+}
+
+// compressRanges folds the sorted numbers of one prefix.
+func compressRanges(hosts []host) string {
+	var b strings.Builder
+	for i := 0; i < len(hosts); {
+		first, last := hosts[i], hosts[i]
+		for i++; i < len(hosts) && hosts[i].number == last.number+1 &&
+			hosts[i].digits == pad(hosts[i].number, len(first.digits)); i++ {
+			last = hosts[i]
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(first.digits)
+		if last != first {
+			b.WriteString("-" + last.digits)
+		}
+	}
+	return b.String()
+}
+
+// SortNodes sorts names in place as CompressNodes does: n2 before n10.
+func SortNodes(nodes []string) {
+	slices.SortFunc(nodes, func(a, b string) int { return compareHosts(splitHost(a), splitHost(b)) })
+}
+
+// host is a name, cut before the digits at its end.
+type host struct {
+	prefix, digits string
+	number         uint64
+}
+
+func splitHost(name string) host {
+	i := len(name)
+	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
+		i--
+	}
+	if len(name)-i > maxDigits {
+		return host{prefix: name}
+	}
+	n, _ := strconv.ParseUint(name[i:], 10, 64)
+	return host{name[:i], name[i:], n}
+}
+
+func compareHosts(a, b host) int {
+	return cmp.Or(cmp.Compare(a.prefix, b.prefix), cmp.Compare(a.number, b.number),
+		cmp.Compare(len(a.digits), len(b.digits)))
+}

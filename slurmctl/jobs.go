@@ -1,0 +1,335 @@
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// column is one field that squeue prints of a job.
+type column struct {
+	letter string // for -o; "": has none
+	long   string // for -O
+	since  int    // first version in which the long name is there, e.g. 2405; 0: all
+	until  int    // first version in which the column is of no more use; 0: none
+	set    func(*Job, string) error
+}
+
+// jobColumns is all that is asked of a job. Before 24.05 neither form of format
+// has them all (-o no exit code, memory per CPU and GRES per job; -O no excluded
+// nodes); from 24.05 on, -O has. In 26.05 OverSubscribe no longer tells whether
+// the job has its nodes alone: Exclusive does.
+var jobColumns = []column{
+	{"A", "JobID", 0, 0, func(j *Job, s string) (err error) { j.ID, err = parseID(s); return }},
+	{"i", "JobArrayID", 0, 0, setDisplay},
+	{"F", "ArrayJobID", 0, 0, func(j *Job, s string) (err error) { j.ArrayJobID, err = parseID(s); return }},
+	{"K", "ArrayTaskID", 0, 0, func(j *Job, s string) (err error) { j.ArrayTasks, err = countTasks(s); return }},
+	{"j", "Name", 0, 0, func(j *Job, s string) error { j.Name = s; return nil }},
+	{"u", "UserName", 0, 0, func(j *Job, s string) error { j.User = s; return nil }},
+	{"U", "UserID", 0, 0, func(j *Job, s string) error {
+		n, err := strconv.ParseUint(s, 10, 32)
+		j.UID = uint32(n)
+		return err
+	}},
+	{"a", "Account", 0, 0, func(j *Job, s string) error { j.Account = text(s); return nil }},
+	{"q", "QOS", 0, 0, func(j *Job, s string) error { j.QOS = text(s); return nil }},
+	{"P", "Partition", 0, 0, func(j *Job, s string) error { j.Partition = text(s); return nil }},
+	{"k", "Comment", 0, 0, func(j *Job, s string) error { j.Comment = text(s); return nil }},
+	{"T", "State", 0, 0, func(j *Job, s string) error { j.State = JobState(s); return nil }},
+	{"r", "Reason", 0, 0, func(j *Job, s string) error { j.Reason = text(s); return nil }},
+	{"Q", "PriorityLong", 0, 0, func(j *Job, s string) (err error) { j.Priority, err = strconv.ParseUint(s, 10, 64); return }},
+	{"D", "NumNodes", 0, 0, func(j *Job, s string) (err error) { j.NumNodes, err = parseCount(s); return }},
+	{"C", "NumCPUs", 0, 0, func(j *Job, s string) (err error) { j.NumCPUs, err = parseCount(s); return }},
+	{"N", "NodeList", 0, 0, func(j *Job, s string) (err error) { j.NodeList, err = ExpandNodes(s); return }},
+	{"B", "BatchHost", 0, 0, func(j *Job, s string) error {
+		if !none(s) {
+			j.BatchHost = s
+		}
+		return nil
+	}},
+	{"n", "ReqNodes", 0, 0, func(j *Job, s string) (err error) { j.ReqNodes, err = ExpandNodes(s); return }},
+	{"x", "ExcNodes", 2405, 0, func(j *Job, s string) (err error) { j.ExcNodes, err = ExpandNodes(s); return }},
+	{"f", "Feature", 0, 0, func(j *Job, s string) error { j.Features = text(s); return nil }},
+	{"c", "MinCpus", 0, 0, func(j *Job, s string) (err error) { j.MinCPUs, err = parseCount(s); return }},
+	{"m", "MinMemory", 0, 0, func(j *Job, s string) (err error) { j.MinMemory, err = parseMemory(s); return }},
+	{"", "tres-alloc", 0, 0, setTRES}, // after MinMemory, NumNodes
+	{"", "tres-per-job", 0, 0, addTRESPer},
+	{"b", "tres-per-node", 0, 0, addTRESPer},
+	{"", "tres-per-socket", 0, 0, addTRESPer},
+	{"", "tres-per-task", 0, 0, addTRESPer},
+	{"h", "OverSubscribe", 0, 2605, func(j *Job, s string) error { j.Exclusive = s == "NO"; return nil }},
+	{"", "Exclusive", 2605, 0, func(j *Job, s string) error { j.Exclusive = s == "NODE"; return nil }},
+	{"E", "Dependency", 0, 0, func(j *Job, s string) error { j.Dependency = text(s); return nil }},
+	{"l", "TimeLimit", 0, 0, func(j *Job, s string) (err error) { j.TimeLimit, err = parseDuration(s); return }},
+	{"V", "SubmitTime", 0, 0, func(j *Job, s string) (err error) { j.SubmitTime, err = parseTime(s); return }},
+	{"S", "StartTime", 0, 0, func(j *Job, s string) (err error) { j.StartTime, err = parseTime(s); return }},
+	{"e", "EndTime", 0, 0, func(j *Job, s string) (err error) { j.EndTime, err = parseTime(s); return }},
+	{"v", "Reservation", 0, 0, func(j *Job, s string) error { j.Reservation = text(s); return nil }},
+	{"y", "Nice", 0, 0, func(j *Job, s string) (err error) { j.Nice, err = strconv.Atoi(s); return }},
+	{"", "exit_code", 0, 0, setExit},
+	{"", "admin_comment", 0, 0, func(j *Job, s string) error { j.AdminComment = text(s); return nil }},
+}
+
+// detailColumns are the few that -o lacks, behind the columns that setTRES minds.
+var detailOnly = map[string]bool{"JobID": true, "State": true, "NumNodes": true, "MinMemory": true,
+	"tres-alloc": true, "tres-per-job": true, "tres-per-node": true, "tres-per-socket": true, "tres-per-task": true,
+	"exit_code": true, "admin_comment": true}
+
+// longFormat is the first version whose -O has all columns.
+const longFormat = 2405
+
+// view is a set of columns and how they are asked for.
+type view struct {
+	table
+	columns []column
+	env     string
+}
+
+// shortView is what -o can show, longView what -O of that version can.
+func shortView() view {
+	var cols []column
+	var letters []string
+	for _, c := range jobColumns {
+		if c.letter != "" {
+			cols, letters = append(cols, c), append(letters, c.letter)
+		}
+	}
+	t := newTable(len(cols))
+	return view{t, cols, "SQUEUE_FORMAT=" + t.short(letters...)}
+}
+
+func longView(version int, only map[string]bool) view {
+	var cols []column
+	var names []string
+	for _, c := range jobColumns {
+		if version >= c.since && (c.until == 0 || version < c.until) && (only == nil || only[c.long]) {
+			cols, names = append(cols, c), append(names, c.long)
+		}
+	}
+	t := newTable(len(cols))
+	return view{t, cols, "SQUEUE_FORMAT2=" + t.long(names...)}
+}
+
+// parse reads squeue's output into jobs.
+func (v view) parse(out string) ([]Job, error) {
+	records, err := v.split(out)
+	if err != nil {
+		return nil, fmt.Errorf("squeue: %w", err)
+	}
+	jobs := make([]Job, len(records))
+	for i, r := range records {
+		for k, c := range v.columns {
+			if err := c.set(&jobs[i], r[k]); err != nil {
+				return nil, fmt.Errorf("squeue: job %s: %s: %w", oneLine(r[0], 20), c.long, err)
+			}
+		}
+	}
+	return jobs, nil
+}
+
+// Jobs gives every job that is pending, running, suspended or completing, in
+// squeue's order, by one squeue. Before 24.05, MinMemory may be per CPU
+// and TRESPer is only what was asked per node: see JobsByID. O(jobs + nodes held).
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	version, err := c.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if version >= longFormat {
+		return c.squeue(ctx, longView(version, nil))
+	}
+	return c.squeue(ctx, shortView())
+}
+
+// JobsByID gives the jobs with these ids, ended ones too as long as slurmctld
+// remembers them (MinJobAge), in the order of ids. Ids that are not known are
+// absent. The id of an array is that of the record of its tasks not yet begun.
+// It takes one squeue, two before 24.05.
+func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	version, err := c.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--states=all"}
+	if len(ids) <= 200 { // squeue reads all jobs and drops the others, save for a single id
+		args = append(args, "--jobs="+joinIDs(ids))
+	}
+	look := func(v view) (map[JobID]Job, error) {
+		jobs, err := c.squeue(ctx, v, args...)
+		if errors.Is(err, ErrUnknownJob) {
+			return nil, nil
+		}
+		byID := make(map[JobID]Job, len(jobs))
+		for _, j := range jobs {
+			byID[j.ID] = j
+		}
+		return byID, err
+	}
+	var jobs, details map[JobID]Job
+	if version >= longFormat {
+		jobs, err = look(longView(version, nil))
+	} else if jobs, err = look(shortView()); err == nil {
+		details, err = look(longView(version, detailOnly))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []Job
+	for _, id := range ids {
+		j, ok := jobs[id]
+		if !ok {
+			continue
+		}
+		delete(jobs, id) // an id given twice
+		if d, ok := details[id]; ok {
+			j.State, j.ExitCode, j.ExitSignal = d.State, d.ExitCode, d.ExitSignal
+			j.MinMemory, j.TRESPer, j.AdminComment = d.MinMemory, d.TRESPer, d.AdminComment
+		}
+		found = append(found, j)
+	}
+	return found, nil
+}
+
+// squeue runs squeue once for a view.
+func (c *Client) squeue(ctx context.Context, v view, args ...string) ([]Job, error) {
+	args = append([]string{"--noheader", "--all", "--local", "--noconvert"}, args...)
+	out, _, err := c.run(ctx, command{name: "squeue", args: args, env: []string{v.env}})
+	if err != nil {
+		return nil, err
+	}
+	return v.parse(out)
+}
+
+func joinIDs(ids []JobID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = formatID(id)
+	}
+	return strings.Join(texts, ",")
+}
+
+func parseID(s string) (JobID, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err == nil && n == 0 {
+		err = strconv.ErrRange
+	}
+	return JobID(n), err
+}
+
+func setDisplay(j *Job, s string) error {
+	j.Display = s
+	j.Heterogenous = strings.Contains(s, "+")
+	return nil
+}
+
+// countTasks counts what an array expression stands for: "N/A" (no array), "7",
+// "2-200%2", "1,3,5-9:2%4".
+func countTasks(s string) (int, error) {
+	if none(s) {
+		return 1, nil
+	}
+	s, _, _ = strings.Cut(strings.Trim(s, "[]"), "%")
+	total := 0
+	for _, part := range strings.Split(s, ",") {
+		r, step, hasStep := strings.Cut(part, ":")
+		lo, hi, isRange := strings.Cut(r, "-")
+		a, err := strconv.ParseUint(lo, 10, 32)
+		if err != nil {
+			return 0, fmt.Errorf("array tasks %q are not understood", s)
+		}
+		b, by := a, uint64(1)
+		if isRange {
+			if b, err = strconv.ParseUint(hi, 10, 32); err != nil || b < a {
+				return 0, fmt.Errorf("array tasks %q are not understood", s)
+			}
+		}
+		if hasStep {
+			if by, err = strconv.ParseUint(step, 10, 32); err != nil || by == 0 {
+				return 0, fmt.Errorf("array tasks %q are not understood", s)
+			}
+		}
+		total += int((b-a)/by) + 1
+	}
+	return total, nil
+}
+
+// setTRES turns memory per CPU, which MinMemory cannot be told from memory per
+// node, into memory per node: the total is known while the job is pending.
+func setTRES(j *Job, s string) error {
+	if j.MinMemory == 0 || j.NumNodes == 0 {
+		return nil
+	}
+	for _, t := range list(s) {
+		if v, ok := strings.CutPrefix(t, "mem="); ok {
+			total, err := parseMemory(v)
+			if err != nil {
+				return err
+			}
+			j.MinMemory = (total + int64(j.NumNodes) - 1) / int64(j.NumNodes)
+		}
+	}
+	return nil
+}
+
+func addTRESPer(j *Job, s string) error {
+	if none(s) {
+		return nil
+	}
+	if j.TRESPer != "" {
+		j.TRESPer += ","
+	}
+	j.TRESPer += s
+	return nil
+}
+
+// setExit reads "status:signal" or, up to 22.05, the raw status of wait(2).
+func setExit(j *Job, s string) error {
+	if code, sig, ok := strings.Cut(s, ":"); ok {
+		var err1, err2 error
+		j.ExitCode, err1 = strconv.Atoi(code)
+		j.ExitSignal, err2 = strconv.Atoi(sig)
+		return errors.Join(err1, err2)
+	}
+	if none(s) {
+		return nil
+	}
+	raw, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return err
+	}
+	switch w := syscall.WaitStatus(raw); {
+	case w.Signaled():
+		j.ExitSignal = int(w.Signal())
+	case w.Exited():
+		j.ExitCode = w.ExitStatus()
+	}
+	return nil
+}
+
+// Ended says whether the job's state is a final one. COMPLETING is not: its
+// nodes are not free yet.
+func (j Job) Ended() bool {
+	switch j.State {
+	case Completed, Cancelled, Failed, TimedOut, "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED":
+		return true
+	}
+	return false
+}
+
+// Held says whether the job is pending until it is released.
+func (j Job) Held() bool { return j.State == Pending && j.Priority == 0 }
+
+// Left is how long the job may still run at a time: Unlimited, or 0 when it is over.
+func (j Job) Left(now time.Time) time.Duration {
+	if j.EndTime.IsZero() {
+		return Unlimited
+	}
+	return max(0, j.EndTime.Sub(now))
+}

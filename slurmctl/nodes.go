@@ -1,0 +1,153 @@
+package slurmctl
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Letters of sinfo's format, in the order that parseNodes reads. Features are
+// the active ones: those a job can have now.
+var sinfoLetters = []string{"N", "R", "P", "a", "l", "L", "s", "h", "T", "C", "m", "b", "G", "w"}
+
+// Nodes gives all nodes and all partitions, hidden ones too, by one sinfo. The
+// nodes of a partition are in sinfo's order. O(nodes × partitions they are in).
+func (c *Client) Nodes(ctx context.Context) ([]Node, []Partition, error) {
+	t := newTable(len(sinfoLetters))
+	out, _, err := c.run(ctx, command{name: "sinfo",
+		args: []string{"--noheader", "--all", "--local", "--Node", "--noconvert"},
+		env:  []string{"SINFO_FORMAT=" + t.short(sinfoLetters...)}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return parseNodes(t, out)
+}
+
+// parseNodes reads one record per node and partition.
+func parseNodes(t table, out string) ([]Node, []Partition, error) {
+	records, err := t.split(out)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sinfo: %w", err)
+	}
+	var nodes []Node
+	var parts []Partition
+	nodeAt, partAt := map[string]int{}, map[string]int{}
+	for _, r := range records {
+		name, part := r[0], text(r[1])
+		n, known := nodeAt[name]
+		if !known && name != "" {
+			node, err := parseNode(r)
+			if err != nil {
+				return nil, nil, fmt.Errorf("sinfo: node %s: %w", oneLine(name, 40), err)
+			}
+			n = len(nodes)
+			nodeAt[name] = n
+			nodes = append(nodes, node)
+		}
+		if part == "" {
+			continue // a node of no partition
+		}
+		p, known := partAt[part]
+		if !known {
+			partition, err := parsePartition(r)
+			if err != nil {
+				return nil, nil, fmt.Errorf("sinfo: partition %s: %w", oneLine(part, 40), err)
+			}
+			p = len(parts)
+			partAt[part] = p
+			parts = append(parts, partition)
+		}
+		if name != "" {
+			nodes[n].Partitions = append(nodes[n].Partitions, part)
+			parts[p].Nodes = append(parts[p].Nodes, name)
+		}
+	}
+	return nodes, parts, nil
+}
+
+func parseNode(r []string) (Node, error) {
+	n := Node{Name: r[0], Features: list(r[11])}
+	n.State, n.Flags = splitState(r[8])
+	if !none(r[12]) {
+		n.GRES = r[12]
+	}
+	cpus := strings.Split(r[9], "/") // allocated/idle/other/total
+	if len(cpus) != 4 {
+		return n, fmt.Errorf("CPUs %q are not understood", r[9])
+	}
+	var err error
+	if n.CPUsAlloc, err = parseCount(cpus[0]); err != nil {
+		return n, err
+	}
+	if n.CPUs, err = parseCount(cpus[3]); err != nil {
+		return n, err
+	}
+	if n.Memory, err = parseMemory(r[10]); err != nil {
+		return n, err
+	}
+	if n.Weight, err = strconv.Atoi(strings.TrimSuffix(r[13], "+")); err != nil {
+		return n, fmt.Errorf("weight %q is not understood", r[13])
+	}
+	return n, nil
+}
+
+func parsePartition(r []string) (Partition, error) {
+	p := Partition{Name: r[1], Default: r[2] == r[1]+"*", Up: r[3] == "up", OverSubscribe: r[7]}
+	var err error
+	if p.MaxTime, err = parseLimit(r[4]); err != nil {
+		return p, err
+	}
+	if p.DefaultTime, err = parseLimit(r[5]); err != nil {
+		return p, err
+	}
+	low, high, isRange := strings.Cut(r[6], "-")
+	if p.MinNodes, err = parseCount(low); err != nil {
+		return p, err
+	}
+	switch {
+	case !isRange:
+		p.MaxNodes = p.MinNodes
+	case high != "infinite":
+		if p.MaxNodes, err = parseCount(high); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// parseLimit reads a partition's time limit, where not given is no limit.
+func parseLimit(s string) (d time.Duration, err error) {
+	if none(s) {
+		return Unlimited, nil
+	}
+	return parseDuration(s)
+}
+
+// stateFlags are the marks that sinfo puts behind a state.
+const stateFlags = "*~#!%$@^+-"
+
+// splitState parts a state from its marks. A planned node without a job is shown
+// as "planned" and not "idle-": it is idle.
+func splitState(s string) (state, flags string) {
+	state = strings.ToLower(strings.TrimRight(s, stateFlags))
+	flags = s[len(state):]
+	if state == "planned" {
+		state = "idle"
+		if !strings.Contains(flags, "-") {
+			flags += "-"
+		}
+	}
+	return state, flags
+}
+
+// Usable says whether the node can run jobs now or after those that it runs:
+// it is up, answers, and is neither drained, failing, rebooting nor powered off.
+func (n Node) Usable() bool {
+	switch n.State {
+	case "idle", "mixed", "allocated", "completing", "reserved":
+		return !strings.ContainsAny(n.Flags, "*~!%$@^")
+	}
+	return false
+}

@@ -1,0 +1,179 @@
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Submit runs sbatch with args as they are, as u (nil: as this process), and
+// gives what it printed. Give the user's whole environment as Client.Env, since
+// the job inherits it: neither locale, time zone nor SLURM_ and SBATCH_
+// variables are touched. The folder stays the present one.
+func (c *Client) Submit(ctx context.Context, u *User, args []string, stdin io.Reader) (string, error) {
+	stdout, _, err := c.run(ctx, command{name: "sbatch", args: args, user: u, stdin: stdin, ofUser: true})
+	return stdout, err
+}
+
+// AllocateRequest is an allocation without a shell: an expander or a companion.
+type AllocateRequest struct {
+	User        *User    // whose job it is; nil: this process's
+	Nodes       int      // how many
+	NodeList    []string // --nodelist: these among them
+	Exclude     []string // --exclude
+	Partition   string
+	Account     string
+	QOS         string
+	Reservation string
+	Constraint  string
+	ExpandJob   JobID         // the base job that it is to be merged into; 0: none
+	Name        string        // free text; a tag unique to this request makes a lost one findable
+	Comment     string        // free text
+	TimeLimit   time.Duration // 0: the partition's default
+	Exclusive   bool
+	WorkDir     string // "": /
+}
+
+// Allocate runs salloc --no-shell and waits until the allocation is granted.
+// Without a deadline of the context it waits as long as any command may. When
+// the context ends first, the job, pending or granted, is cancelled before
+// Allocate returns. The id is given with an error too, where it is known.
+//
+// It fails with ErrDependency (no such running base job), ErrNotSupported, ….
+func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (JobID, error) {
+	args, err := q.args()
+	if err != nil {
+		return 0, err
+	}
+	var seen firstID
+	_, _, err = c.run(ctx, command{name: "salloc", args: args, user: q.User,
+		watch: seen.look, open: true, grace: allocateGrace})
+	id, granted := seen.get()
+	if err == nil && !granted {
+		err = refused(append([]string{"salloc"}, args...), 0, "", "no allocation was granted")
+	}
+	if err == nil {
+		err = c.own(ctx, id, q)
+		if err == nil {
+			return id, nil
+		}
+	}
+	if id != 0 {
+		// salloc cancels its job when told to stop; be sure of it.
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout())
+		defer cancel()
+		err = errors.Join(err, c.Cancel(after, id))
+	}
+	return id, err
+}
+
+// allocateGrace is how long a salloc that was told to stop may take to cancel its job.
+const allocateGrace = 5 * time.Second
+
+// own sees that a job is the one asked for, by its user and name: what salloc
+// prints holds messages of other people too (scontrol notify).
+func (c *Client) own(ctx context.Context, id JobID, q AllocateRequest) error {
+	jobs, err := c.JobsByID(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case len(jobs) == 0:
+		return fmt.Errorf("job %d: %w: gone as soon as granted", id, ErrUnknownJob)
+	case q.User != nil && jobs[0].UID != q.User.UID, q.Name != "" && jobs[0].Name != q.Name:
+		return fmt.Errorf("job %d is not the one allocated", id)
+	case jobs[0].Ended():
+		return fmt.Errorf("job %d: %w (%s) as soon as granted", id, ErrAlreadyDone, jobs[0].State)
+	}
+	return nil
+}
+
+// args checks the request and writes it as options.
+func (q AllocateRequest) args() ([]string, error) {
+	args := []string{"--no-shell"}
+	var problem error
+	add := func(option string, check func(string) error, value string) {
+		if value == "" {
+			return
+		}
+		if err := check(value); err != nil && problem == nil {
+			problem = fmt.Errorf("salloc %s: %w", option, err)
+		}
+		args = append(args, option+"="+value)
+	}
+	nodes := func(option string, names []string) {
+		expr, err := checkNodes(names)
+		add(option, func(string) error { return err }, expr)
+	}
+	if q.Nodes < 1 {
+		return nil, fmt.Errorf("salloc --nodes: %d nodes", q.Nodes)
+	}
+	args = append(args, "--nodes="+strconv.Itoa(q.Nodes))
+	nodes("--nodelist", q.NodeList)
+	nodes("--exclude", q.Exclude)
+	add("--partition", checkPartitions, q.Partition)
+	add("--account", checkWord, q.Account)
+	add("--qos", checkWord, q.QOS)
+	add("--reservation", checkName, q.Reservation)
+	add("--constraint", checkFeatures, q.Constraint)
+	if q.ExpandJob != 0 {
+		args = append(args, "--dependency=expand:"+formatID(q.ExpandJob))
+	}
+	add("--job-name", checkText, q.Name)
+	add("--comment", checkText, q.Comment)
+	if q.TimeLimit != 0 {
+		add("--time", checkLimit(q.TimeLimit), formatDuration(q.TimeLimit))
+	}
+	if q.Exclusive {
+		args = append(args, "--exclusive")
+	}
+	workDir := q.WorkDir
+	if workDir == "" {
+		workDir = "/"
+	}
+	add("--chdir", checkText, workDir)
+	return args, problem
+}
+
+var (
+	pendingPattern = regexp.MustCompile(`(?m)^salloc: Pending job allocation (\d+)$`)
+	grantedPattern = regexp.MustCompile(`(?m)^salloc: Granted job allocation (\d+)$`)
+)
+
+// firstID finds a job's id in what salloc prints, line by line as it comes. The
+// first id counts: what others may have printed there comes later.
+type firstID struct {
+	mu      sync.Mutex
+	id      JobID
+	granted bool
+}
+
+func (f *firstID) look(stderr []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.granted {
+		return
+	}
+	whole := stderr[:slices.Index(append(slices.Clone(stderr), 0), 0)]
+	for _, p := range []*regexp.Regexp{pendingPattern, grantedPattern} {
+		for _, m := range p.FindAllSubmatch(whole, -1) {
+			n, err := strconv.ParseUint(string(m[1]), 10, 32)
+			if err != nil || f.id != 0 && f.id != JobID(n) {
+				continue
+			}
+			f.id = JobID(n)
+			f.granted = p == grantedPattern
+		}
+	}
+}
+
+func (f *firstID) get() (JobID, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.id, f.granted
+}

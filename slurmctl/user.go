@@ -1,0 +1,71 @@
+package slurmctl
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// User is a user of this machine whom a command can be run as.
+type User struct {
+	UID, GID uint32
+	Groups   []uint32 // supplementary
+	Name     string
+	Home     string // "": unknown
+}
+
+// LookupUser finds a user and the user's groups in the system's databases.
+func LookupUser(uid uint32) (*User, error) {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return nil, fmt.Errorf("user %d: %w", uid, err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("user %d: group %q: %w", uid, u.Gid, err)
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("groups of user %d: %w", uid, err)
+	}
+	found := &User{UID: uid, GID: uint32(gid), Name: u.Username, Home: u.HomeDir}
+	for _, id := range ids {
+		g, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("groups of user %d: %q: %w", uid, id, err)
+		}
+		found.Groups = append(found.Groups, uint32(g))
+	}
+	return found, nil
+}
+
+// String is the name, or the id of a user without one.
+func (u *User) String() string {
+	if u == nil {
+		return strconv.Itoa(os.Geteuid())
+	}
+	if u.Name != "" {
+		return u.Name
+	}
+	return strconv.FormatUint(uint64(u.UID), 10)
+}
+
+// foreign says whether u is another user than the one this process runs as.
+func (u *User) foreign() bool { return u != nil && int(u.UID) != os.Geteuid() }
+
+// credential is what the child process becomes: nil, to stay what this one is.
+func (u *User) credential() *syscall.Credential {
+	if !u.foreign() {
+		return nil
+	}
+	return &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+}
+
+func (u *User) home() string {
+	if u.Home == "" {
+		return "/"
+	}
+	return u.Home
+}

@@ -1,0 +1,176 @@
+package slurmctl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// none is how the commands print a text or list that is not there.
+func none(s string) bool {
+	switch s {
+	case "", "(null)", "N/A", "n/a", "None", "none":
+		return true
+	}
+	return false
+}
+
+// text drops the placeholders of an absent text.
+func text(s string) string {
+	if s == "(null)" {
+		return ""
+	}
+	return s
+}
+
+// list splits a comma list.
+func list(s string) []string {
+	if none(s) {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+// parseTime reads epoch seconds (SLURM_TIME_FORMAT=%s), or UTC without a zone,
+// which a build that minds no format prints. A time that is not known is zero.
+func parseTime(s string) (time.Time, error) {
+	switch strings.ToLower(s) {
+	case "", "n/a", "none", "unknown", "(null)", "invalid", "not_set", "0":
+		return time.Time{}, nil
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		if n < 0 || n > 1<<40 {
+			return time.Time{}, fmt.Errorf("time %q is out of range", s)
+		}
+		return time.Unix(n, 0).UTC(), nil
+	}
+	t, err := time.ParseInLocation("2006-01-02T15:04:05", s, time.UTC)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("time %q is not understood", s)
+	}
+	return t, nil
+}
+
+// formatTime writes a time as scontrol takes it, whatever the time zone.
+func formatTime(t time.Time) string {
+	return "uts" + strconv.FormatInt(t.Unix(), 10)
+}
+
+// maxDuration bounds what is read: a hundred years.
+const maxDuration = 100 * 366 * 24 * time.Hour
+
+// parseDuration reads [days-]hours:minutes:seconds, minutes:seconds, seconds
+// alone never occurring; Unlimited where there is no limit, 0 where none is set.
+func parseDuration(s string) (time.Duration, error) {
+	switch strings.ToUpper(s) {
+	case "UNLIMITED", "INFINITE", "NONE":
+		return Unlimited, nil
+	case "", "NOT_SET", "N/A", "INVALID", "(NULL)", "UNKNOWN":
+		return 0, nil
+	}
+	bad := fmt.Errorf("duration %q is not understood", s)
+	days, clock, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, clock = "0", s
+	}
+	parts := strings.Split(clock, ":")
+	units := []time.Duration{time.Hour, time.Minute, time.Second}
+	switch {
+	case len(parts) > 3, len(parts) < 2 && !hasDays:
+		return 0, bad
+	case !hasDays:
+		units = units[3-len(parts):] // minutes:seconds
+	}
+	total := time.Duration(0)
+	add := func(field string, unit time.Duration) bool {
+		n, err := strconv.ParseUint(field, 10, 32)
+		if err != nil || !digits(field) || time.Duration(n) > maxDuration/unit {
+			return false
+		}
+		total += time.Duration(n) * unit
+		return total <= maxDuration
+	}
+	if !add(days, 24*time.Hour) {
+		return 0, bad
+	}
+	for i, p := range parts {
+		if !add(p, units[i]) {
+			return 0, bad
+		}
+	}
+	return total, nil
+}
+
+// formatDuration writes D-HH:MM:SS, which every option that takes a duration reads.
+func formatDuration(d time.Duration) string {
+	if d == Unlimited {
+		return "UNLIMITED"
+	}
+	s := int64(d / time.Second)
+	return fmt.Sprintf("%d-%02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
+}
+
+// parseCount reads a number of things, "3", "2-4" (its lower bound) or "2K".
+func parseCount(s string) (int, error) {
+	low, _, _ := strings.Cut(s, "-")
+	if none(low) {
+		return 0, nil
+	}
+	n, err := scaled(low, 1000, "KMG")
+	if err != nil || n > 1<<31-1 {
+		return 0, fmt.Errorf("count %q is not understood", s)
+	}
+	return int(n), nil
+}
+
+// parseMemory reads an amount of memory as MiB: "0", "500M", "1.50G", "2Tn", "100Mc".
+func parseMemory(s string) (int64, error) {
+	if none(s) || s == "UNLIMITED" {
+		return 0, nil
+	}
+	v := strings.TrimRight(strings.TrimSuffix(s, "+"), "cn")
+	kib := strings.TrimSuffix(v, "K")
+	if kib != v {
+		n, err := strconv.ParseFloat(kib, 64)
+		if err != nil || !(n >= 0 && n < 1<<50) {
+			return 0, fmt.Errorf("memory %q is not understood", s)
+		}
+		return int64((n + 1023) / 1024), nil
+	}
+	n, err := scaled(strings.TrimSuffix(v, "M"), 1024, "GTP")
+	if err != nil {
+		return 0, fmt.Errorf("memory %q is not understood", s)
+	}
+	return n, nil
+}
+
+// scaled reads a decimal number with at most one of the unit letters behind it,
+// the first of which stands for step, the next for step², and so on.
+func scaled(s string, step float64, letters string) (int64, error) {
+	factor := 1.0
+	if s != "" {
+		if i := strings.IndexByte(letters, s[len(s)-1]); i >= 0 {
+			for range i + 1 {
+				factor *= step
+			}
+			s = s[:len(s)-1]
+		}
+	}
+	if s == "" || strings.Trim(s, "0123456789.") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, err
+	}
+	if n *= factor; n > 1<<50 {
+		return 0, strconv.ErrRange
+	}
+	return int64(n), nil
+}
+
+// digits says whether s is decimal digits and nothing else.
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
