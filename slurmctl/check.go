@@ -13,21 +13,24 @@ import (
 var (
 	namePattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$`)
 	wordPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,255}$`)
-	partsPattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]{0,4095}$`)
+	partsPattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)
 	userPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@\\$-]{0,255}$`)
 	nodePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
 	flagPattern    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}(=[0-9:-]{1,32})?$`)
 	signalPattern  = regexp.MustCompile(`^[A-Z][A-Z0-9]{0,15}$|^[0-9]{1,2}$`)
-	dependPattern  = regexp.MustCompile(`^[a-z][A-Za-z0-9_:,?+]{0,4095}$`)
-	featurePattern = regexp.MustCompile(`^[A-Za-z0-9_(\[][A-Za-z0-9_.,:|&*=()\[\]-]{0,1023}$`)
+	dependPattern  = regexp.MustCompile(`^[a-z][A-Za-z0-9_:,?+]*$`)
+	featurePattern = regexp.MustCompile(`^[A-Za-z0-9_(\[][A-Za-z0-9_.,:|&*=()\[\]-]*$`)
 )
+
+// maxName bounds names and lists of them, in bytes.
+const maxName = 4096
 
 // maxArgument is the kernel's bound on one argument (MAX_ARG_STRLEN), in bytes.
 const maxArgument = 128<<10 - 1
 
 func check(what string, p *regexp.Regexp) func(string) error {
 	return func(s string) error {
-		if !p.MatchString(s) {
+		if len(s) > maxName || !p.MatchString(s) {
 			return fmt.Errorf("%q is no %s", oneLine(s, 80), what)
 		}
 		return nil

@@ -95,19 +95,23 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		grace = killDelay
 	}
 	// The group, not the command alone: a wrapper script may stand in its place.
-	// The kill comes before WaitDelay gives up on the pipes.
+	// What outlives SIGTERM gets SIGKILL.
+	var late *time.Timer
 	x.Cancel = func() error {
-		kill := time.AfterFunc(grace, func() { _ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL) })
-		if err := syscall.Kill(-x.Process.Pid, syscall.SIGTERM); err != nil {
-			kill.Stop()
-			return os.ErrProcessDone
+		pid := x.Process.Pid
+		late = time.AfterFunc(grace, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
+		if syscall.Kill(-pid, syscall.SIGTERM) == syscall.ESRCH {
+			return os.ErrProcessDone // it ended by itself
 		}
 		return nil
 	}
 	x.WaitDelay = grace + killDelay
 
 	c.calls.Add(1)
-	err = x.Run()
+	err = x.Run() // calls Cancel, if at all, before it returns
+	if late != nil && late.Stop() {
+		_ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL) // what the command left behind
+	}
 	stdout, stderr = out.String(), errs.String()
 	if err == nil {
 		return stdout, stderr, nil

@@ -1,12 +1,12 @@
 package slurmctl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -140,13 +140,10 @@ func (q AllocateRequest) args() ([]string, error) {
 	return args, problem
 }
 
-var (
-	pendingPattern = regexp.MustCompile(`(?m)^salloc: Pending job allocation (\d+)$`)
-	grantedPattern = regexp.MustCompile(`(?m)^salloc: Granted job allocation (\d+)$`)
-)
+var allocationPattern = regexp.MustCompile(`(?m)^salloc: (Pending|Granted) job allocation (\d+)$`)
 
-// firstID finds a job's id in what salloc prints, line by line as it comes. The
-// first id counts: what others may have printed there comes later.
+// firstID finds a job's id in what salloc prints, as it comes. The first id
+// counts: what others may have printed there comes later.
 type firstID struct {
 	mu      sync.Mutex
 	id      JobID
@@ -156,19 +153,14 @@ type firstID struct {
 func (f *firstID) look(stderr []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.granted {
-		return
-	}
-	whole := stderr[:slices.Index(append(slices.Clone(stderr), 0), 0)]
-	for _, p := range []*regexp.Regexp{pendingPattern, grantedPattern} {
-		for _, m := range p.FindAllSubmatch(whole, -1) {
-			n, err := strconv.ParseUint(string(m[1]), 10, 32)
-			if err != nil || f.id != 0 && f.id != JobID(n) {
-				continue
-			}
-			f.id = JobID(n)
-			f.granted = p == grantedPattern
+	whole := stderr[:bytes.LastIndexByte(stderr, '\n')+1]
+	for _, m := range allocationPattern.FindAllSubmatch(whole, -1) {
+		n, err := strconv.ParseUint(string(m[2]), 10, 32)
+		if err != nil || n == 0 || f.id != 0 && f.id != JobID(n) {
+			continue
 		}
+		f.id = JobID(n)
+		f.granted = f.granted || string(m[1]) == "Granted"
 	}
 }
 
