@@ -1,0 +1,203 @@
+package injob
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Var is one environment variable.
+type Var struct{ Name, Value string }
+
+// Exports are the changes to a job script's environment that make srun and MPI
+// launchers see the nodes that the job holds now.
+type Exports struct {
+	Unset []string
+	Set   []Var
+}
+
+// stale are the variables that sbatch set for the first step and that srun
+// believes ever after.
+var stale = []string{"SLURM_NTASKS", "SLURM_NPROCS"}
+
+// ExportsOf are the exports for an allocation. getenv reads the present
+// environment: the options that the script was submitted with (tasks per node,
+// CPUs per task) hold on every node, also on new ones.
+//
+// The SLURM_ variables describe the base job: in drive mode companion srun
+// cannot reach further than that, and EVO_NODELIST has all nodes.
+func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
+	if err := check(a); err != nil {
+		return Exports{}, err
+	}
+	done := ""
+	if a.Done {
+		done = "1"
+	}
+	e := Exports{
+		Unset: append([]string{VarError}, stale...),
+		Set: []Var{
+			{VarJob, strconv.FormatUint(uint64(a.Job), 10)},
+			{VarStep, strconv.Itoa(a.Step)},
+			{VarSteps, strconv.Itoa(a.Steps)},
+			{VarNodes, strconv.Itoa(len(nodesOf(a)))},
+			{VarNodeList, slurmctl.CompressNodes(nodesOf(a))},
+			{VarDrive, a.Drive},
+			{VarDone, done},
+		},
+	}
+	if len(a.Parts) == 0 {
+		return e, nil
+	}
+	base := sorted(a.Parts[0])
+	slots := make([]int, len(base.CPUs))
+	for i, cpus := range base.CPUs {
+		slots[i] = slotsOf(cpus, getenv)
+	}
+	list, n := slurmctl.CompressNodes(base.NodeList), strconv.Itoa(len(base.NodeList))
+	e.Set = append(e.Set,
+		Var{"SLURM_JOB_NODELIST", list}, Var{"SLURM_NODELIST", list},
+		Var{"SLURM_JOB_NUM_NODES", n}, Var{"SLURM_NNODES", n},
+		Var{"SLURM_TASKS_PER_NODE", counts(slots)}, Var{"SLURM_JOB_CPUS_PER_NODE", counts(base.CPUs)},
+	)
+	return e, nil
+}
+
+// Apply makes the changes to an environment of NAME=value strings.
+func (e Exports) Apply(environ []string) []string {
+	gone := make(map[string]bool)
+	for _, name := range e.Unset {
+		gone[name] = true
+	}
+	for _, v := range e.Set {
+		gone[v.Name] = true
+	}
+	out := make([]string, 0, len(environ)+len(e.Set))
+	for _, entry := range environ {
+		if name, _, _ := strings.Cut(entry, "="); !gone[name] {
+			out = append(out, entry)
+		}
+	}
+	for _, v := range e.Set {
+		out = append(out, v.Name+"="+v.Value)
+	}
+	return out
+}
+
+// check refuses an allocation that no Slurm has.
+func check(a api.Allocation) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("the sidecar's answer about job %d: %s", a.Job, fmt.Sprintf(format, args...))
+	}
+	if len(a.Parts) == 0 && !a.Done {
+		return bad("no nodes")
+	}
+	if a.Drive != "" {
+		if _, err := spec.ParseDrive(a.Drive); err != nil {
+			return bad("%v", err)
+		}
+	}
+	seen := make(map[string]bool)
+	for _, p := range a.Parts {
+		if p.Job == 0 || len(p.NodeList) == 0 || len(p.CPUs) != len(p.NodeList) {
+			return bad("Slurm job %d with %d nodes and %d CPU counts", p.Job, len(p.NodeList), len(p.CPUs))
+		}
+		for i, name := range p.NodeList {
+			if seen[name] {
+				return bad("%s twice", name)
+			}
+			seen[name] = true
+			if !validNode(name) {
+				return bad("%q is no node's name", name)
+			}
+			if p.CPUs[i] < 1 {
+				return bad("%d CPUs on %s", p.CPUs[i], name)
+			}
+		}
+	}
+	return nil
+}
+
+// validNode tells whether text is a node's name: letters, digits, dots, dashes
+// and underscores, not beginning with a dash.
+func validNode(text string) bool {
+	for i, r := range text {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
+		case (r == '-' || r == '.') && i > 0:
+		default:
+			return false
+		}
+	}
+	return text != "" && len(text) <= 255
+}
+
+// sorted has the part's nodes in the order of CompressNodes, so that counts per
+// node belong to the node list that is written beside them.
+func sorted(p api.Part) api.Part {
+	cpus := make(map[string]int)
+	for i, node := range p.NodeList {
+		cpus[node] = p.CPUs[i]
+	}
+	s := api.Part{Job: p.Job, NodeList: slices.Clone(p.NodeList), CPUs: make([]int, len(p.CPUs))}
+	slurmctl.SortNodes(s.NodeList)
+	for i, node := range s.NodeList {
+		s.CPUs[i] = cpus[node]
+	}
+	return s
+}
+
+// nodesOf are all nodes of an allocation, part by part.
+func nodesOf(a api.Allocation) []string {
+	var nodes []string
+	for _, p := range a.Parts {
+		nodes = append(nodes, p.NodeList...)
+	}
+	return nodes
+}
+
+// slotsOf is how many tasks Slurm would place on a node: --ntasks-per-node, else
+// the CPUs divided by --cpus-per-task.
+func slotsOf(cpus int, getenv func(string) string) int {
+	if n := positive(getenv("SLURM_NTASKS_PER_NODE")); n > 0 {
+		return n
+	}
+	if n := positive(getenv("SLURM_CPUS_PER_TASK")); n > 0 {
+		return max(1, cpus/n)
+	}
+	return cpus
+}
+
+// positive is the number in text, 0 if there is none.
+func positive(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
+}
+
+// counts writes numbers per node as Slurm does: 4(x2),3.
+func counts(ns []int) string {
+	var b strings.Builder
+	for i := 0; i < len(ns); {
+		j := i
+		for j < len(ns) && ns[j] == ns[i] {
+			j++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(ns[i]))
+		if j-i > 1 {
+			fmt.Fprintf(&b, "(x%d)", j-i)
+		}
+		i = j
+	}
+	return b.String()
+}

@@ -1,0 +1,38 @@
+package injob
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// Hostfile writes all nodes of an allocation, one on a line: "plain" the name
+// alone, "mpich" name:slots, "openmpi" name slots=slots. Slots are the tasks that
+// Slurm would place there, unless given (> 0).
+func Hostfile(a api.Allocation, format string, slots int, getenv func(string) string) (string, error) {
+	if err := check(a); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, p := range a.Parts {
+		for i, node := range p.NodeList {
+			n := slots
+			if n <= 0 {
+				n = slotsOf(p.CPUs[i], getenv)
+			}
+			switch format {
+			case "plain":
+				b.WriteString(node)
+			case "mpich":
+				fmt.Fprintf(&b, "%s:%d", node, n)
+			case "openmpi":
+				fmt.Fprintf(&b, "%s slots=%d", node, n)
+			default:
+				return "", fmt.Errorf("%q is no host file format: plain, mpich or openmpi", format)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,55 @@
+package injob
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Variables that evosctl and evosrun set for scripts and tasks.
+const (
+	VarJob      = "EVO_JOB_ID"   // the base job's id
+	VarStep     = "EVO_STEP"     // 1-based
+	VarSteps    = "EVO_STEPS"    //
+	VarNodes    = "EVO_NODES"    // number of nodes held
+	VarNodeList = "EVO_NODELIST" // all nodes held, as Slurm writes lists
+	VarDrive    = "EVO_DRIVE"    //
+	VarDone     = "EVO_DONE"     // 1 after the last step, else empty
+	VarError    = "EVO_ERROR"    // why evosctl failed; unset when it did not
+	VarPart     = "EVO_PART_ID"  // in tasks: the Slurm job that the task runs in
+	VarRank     = "EVO_RANK"     // in tasks: rank over all parts, from 0
+	VarTasks    = "EVO_NTASKS"   // in tasks: number of tasks over all parts
+)
+
+// JobID is the job that a command is about: the one given, else that of the
+// environment. SLURM_JOB_ID says where a script runs; EVO_JOB_ID wins over it
+// only where it was set for this very place (in a task on a companion), not
+// where it was inherited from the shell that submitted the job.
+func JobID(given string, getenv func(string) string) (uint32, error) {
+	text, from := given, "--job"
+	if text == "" {
+		slurm, evo := getenv("SLURM_JOB_ID"), getenv(VarJob)
+		text, from = slurm, "SLURM_JOB_ID"
+		if evo != "" && (slurm == "" || slurm == getenv(VarPart)) {
+			text, from = evo, VarJob
+		}
+	}
+	if text == "" {
+		return 0, errors.New("which job? Neither SLURM_JOB_ID nor EVO_JOB_ID is set: run this inside an evolving job, or name one")
+	}
+	id, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || id == 0 {
+		return 0, fmt.Errorf("%s: %q is no job id", from, text)
+	}
+	return uint32(id), nil
+}
+
+// PresentStep is the step that the calling shell believes it is in: EVO_STEP if
+// it was set for this job, else 0.
+func PresentStep(job uint32, getenv func(string) string) int {
+	step, err := strconv.Atoi(getenv(VarStep))
+	if err != nil || step < 1 || getenv(VarJob) != strconv.FormatUint(uint64(job), 10) {
+		return 0
+	}
+	return step
+}

@@ -1,0 +1,191 @@
+package injob
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// share is what one part of an allocation runs of a command.
+type share struct {
+	job   uint32
+	nodes []string
+	all   bool // all nodes of the part
+	tasks int
+	first int // rank of its first task
+}
+
+// layOut spreads a command's tasks over the parts as srun would over nodes: the
+// nodes that -N, -w and -x leave, each one task, and what -n asks beyond that in
+// proportion to the CPUs. O(nodes).
+func layOut(a api.Allocation, s srunArgs, getenv func(string) string) ([]share, error) {
+	parts, err := chooseNodes(a, s)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, p := range parts {
+		n += len(p.NodeList)
+	}
+	tasks, given, err := s.number("ntasks")
+	if err != nil {
+		return nil, err
+	}
+	perNode, perNodeGiven, err := s.number("ntasks-per-node")
+	if err != nil {
+		return nil, err
+	}
+	if !perNodeGiven {
+		perNode = max(1, positive(getenv("SLURM_NTASKS_PER_NODE")))
+	}
+	if !given {
+		tasks = perNode * n
+	}
+	if tasks < n {
+		parts, n = firstNodes(parts, tasks), tasks
+	}
+	shares := make([]share, len(parts))
+	weights := make([]int, len(parts))
+	for i, p := range parts {
+		shares[i] = share{job: p.Job, nodes: p.NodeList, all: len(p.NodeList) == nodesOfPart(a, p.Job), tasks: len(p.NodeList)}
+		for _, cpus := range p.CPUs {
+			weights[i] += cpus
+		}
+		if !given {
+			weights[i] = len(p.NodeList) // the same on every node
+		}
+	}
+	spread(shares, weights, tasks-n)
+	first := 0
+	for i := range shares {
+		shares[i].first = first
+		first += shares[i].tasks
+	}
+	return shares, nil
+}
+
+// spread adds n tasks to the shares in proportion to the weights, so that the
+// sum of those before any share is the exact proportion, rounded down.
+func spread(shares []share, weights []int, n int) {
+	total := 0
+	for _, w := range weights {
+		total += w
+	}
+	sum, placed := 0, 0
+	for i, w := range weights {
+		sum += w
+		upTo := int(int64(n) * int64(sum) / int64(total))
+		shares[i].tasks += upTo - placed
+		placed = upTo
+	}
+}
+
+// chooseNodes are the parts with the nodes that -w, -x and -N leave of them.
+func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
+	held := make(map[string]bool)
+	for _, node := range nodesOf(a) {
+		held[node] = true
+	}
+	set := func(name string) (map[string]bool, error) {
+		value, given := s.last(name)
+		if !given {
+			return nil, nil
+		}
+		if strings.Contains(value, "/") {
+			return nil, fmt.Errorf("--%s=%s: files are not read here while the job is several Slurm jobs; write the nodes", name, value)
+		}
+		nodes, err := slurmctl.ExpandNodes(value)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", name, err)
+		}
+		chosen := make(map[string]bool)
+		for _, node := range nodes {
+			if !held[node] && name == "nodelist" {
+				return nil, fmt.Errorf("--nodelist: the job does not hold %s", node)
+			}
+			chosen[node] = true
+		}
+		return chosen, nil
+	}
+	only, err := set("nodelist")
+	if err != nil {
+		return nil, err
+	}
+	not, err := set("exclude")
+	if err != nil {
+		return nil, err
+	}
+	limit := len(held)
+	if value, given := s.last("nodes"); given {
+		least, most, isRange := strings.Cut(value, "-")
+		if !isRange {
+			most = least
+		}
+		low, high := positive(least), positive(most)
+		if low == 0 || high < low {
+			return nil, fmt.Errorf("--nodes=%s: want a number of nodes", value)
+		}
+		if low > len(held) {
+			return nil, fmt.Errorf("--nodes=%s: the job holds %d nodes", value, len(held))
+		}
+		limit = high
+	}
+	var parts []api.Part
+	for _, p := range a.Parts {
+		q := api.Part{Job: p.Job}
+		for i, node := range p.NodeList {
+			if only != nil && !only[node] || not[node] {
+				continue
+			}
+			q.NodeList = append(q.NodeList, node)
+			q.CPUs = append(q.CPUs, p.CPUs[i])
+		}
+		if len(q.NodeList) > 0 {
+			parts = append(parts, q)
+		}
+	}
+	parts = firstNodes(parts, limit)
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("--nodelist and --exclude leave no node")
+	}
+	return parts, nil
+}
+
+// firstNodes are the parts cut to n nodes.
+func firstNodes(parts []api.Part, n int) []api.Part {
+	var cut []api.Part
+	for _, p := range parts {
+		if n <= 0 {
+			break
+		}
+		k := min(n, len(p.NodeList))
+		cut = append(cut, api.Part{Job: p.Job, NodeList: p.NodeList[:k], CPUs: p.CPUs[:k]})
+		n -= k
+	}
+	return cut
+}
+
+func nodesOfPart(a api.Allocation, job uint32) int {
+	for _, p := range a.Parts {
+		if p.Job == job {
+			return len(p.NodeList)
+		}
+	}
+	return 0
+}
+
+// number is the value of an option that is a positive number.
+func (s srunArgs) number(name string) (int, bool, error) {
+	value, given := s.last(name)
+	if !given {
+		return 0, false, nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		return 0, true, fmt.Errorf("--%s=%s: want a positive number", name, value)
+	}
+	return n, true, nil
+}

@@ -1,0 +1,360 @@
+package injob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Command is a command to run over all nodes that a job holds.
+type Command struct {
+	Allocation api.Allocation
+	Args       []string // srun's options, then the command and its arguments
+	Environ    []string // of the job script
+	Srun       string   // path of srun; "": found in PATH
+
+	Stdin          *os.File
+	Stdout, Stderr *os.File
+}
+
+// rankScript runs a task of a part. It is given the rank of the part's first
+// task, the number of all tasks and the base job; the command follows as
+// arguments and is run as it stands, no shell reads it.
+const rankScript = `export EVO_RANK=$(($1 + SLURM_PROCID)) EVO_NTASKS=$2 EVO_JOB_ID=$3 EVO_PART_ID=$SLURM_JOB_ID
+shift 3
+exec "$@"`
+
+// overParts are srun's options that mean something within one Slurm job only.
+var overParts = []struct{ name, why string }{
+	{"multi-prog", "its file counts the tasks of one Slurm job"},
+	{"pty", "there is one terminal"},
+	{"relative", "it counts the nodes of one Slurm job; use --nodelist"},
+	{"nodefile", "write the nodes with --nodelist"},
+	{"het-group", "evolving jobs are not heterogeneous"},
+	{"no-allocate", "the nodes are allocated"},
+}
+
+// run is one srun.
+type run struct {
+	job   uint32
+	args  []string
+	env   []string
+	first int      // rank of its first task, for labels
+	stdin *os.File // nil: empty
+}
+
+// Run runs the command with srun, one for each part, and returns the highest
+// exit status. Signals that arrive are passed on to srun; ctx's end kills it.
+// Where a part is a job of its own the tasks are numbered through (EVO_RANK) and
+// so are the labels of --label; MPI does not span parts this way (see Launch).
+func (c Command) Run(ctx context.Context, signals <-chan os.Signal) (int, error) {
+	if err := check(c.Allocation); err != nil {
+		return 1, err
+	}
+	if len(c.Allocation.Parts) == 0 {
+		return 1, errors.New("the job's last step has ended: it holds no nodes to run on")
+	}
+	args, err := parseSrun(c.Args)
+	if err != nil {
+		return 1, err
+	}
+	if len(args.command) == 0 {
+		return 1, errors.New("no command to run")
+	}
+	if len(c.Allocation.Parts) == 1 {
+		r, err := c.single(args)
+		if err != nil {
+			return 1, err
+		}
+		r.stdin = c.Stdin
+		return c.start(ctx, []run{r}, options{}, signals)
+	}
+	runs, o, err := c.several(args)
+	if err != nil {
+		return 1, err
+	}
+	return c.start(ctx, runs, o, signals)
+}
+
+// single is the srun of a job that is one Slurm job: the options as given, the
+// environment of its present size.
+func (c Command) single(args srunArgs) (run, error) {
+	e, err := ExportsOf(c.Allocation, c.getenv)
+	if err != nil {
+		return run{}, err
+	}
+	part := c.Allocation.Parts[0]
+	id := strconv.FormatUint(uint64(part.Job), 10)
+	e.Set = append(e.Set, Var{"SLURM_JOB_ID", id}, Var{"SLURM_JOBID", id})
+	tasks := 0 // unknown here: srun decides
+	if shares, err := layOut(c.Allocation, args, c.getenv); err == nil {
+		for _, s := range shares {
+			tasks += s.tasks
+		}
+	}
+	return run{job: part.Job, args: append(args.without("jobid"), c.wrap(args, 0, tasks)...), env: e.Apply(c.Environ)}, nil
+}
+
+// several are the sruns of a job that is several Slurm jobs.
+func (c Command) several(args srunArgs) ([]run, options, error) {
+	for _, o := range overParts {
+		if args.has(o.name) {
+			return nil, options{}, fmt.Errorf("--%s cannot be used while the job is several Slurm jobs (drive mode companion): %s", o.name, o.why)
+		}
+	}
+	shares, err := layOut(c.Allocation, args, c.getenv)
+	if err != nil {
+		return nil, options{}, err
+	}
+	tasks := 0
+	for _, s := range shares {
+		tasks += s.tasks
+	}
+	io, err := c.redirections(args, shares)
+	if err != nil {
+		return nil, options{}, err
+	}
+	env := withoutSlurm(c.Environ)
+	runs := make([]run, len(shares))
+	for i, s := range shares {
+		a := append(args.without("jobid", "nodes", "ntasks", "nodelist", "exclude", "input"),
+			"--jobid="+strconv.FormatUint(uint64(s.job), 10), "--nodes="+strconv.Itoa(len(s.nodes)), "--ntasks="+strconv.Itoa(s.tasks))
+		if !s.all {
+			a = append(a, "--nodelist="+slurmctl.CompressNodes(s.nodes))
+		}
+		a = append(a, io.input[i]...)
+		if io.append {
+			a = append(a, "--open-mode=append")
+		}
+		runs[i] = run{job: s.job, args: append(a, c.wrap(args, s.first, tasks)...), env: env, first: s.first}
+	}
+	return runs, options{
+		label: labelled(args, c.getenv), width: len(strconv.Itoa(tasks - 1)),
+		killOnBadExit: killOnBadExit(args, c.getenv), reads: io.reads,
+	}, nil
+}
+
+// wrap is the command behind srun's options, started so that it knows its rank.
+// Where srun itself must see the command's file it is left as it is.
+func (c Command) wrap(args srunArgs, first, tasks int) []string {
+	if args.has("multi-prog", "bcast", "launch-cmd") {
+		return args.command
+	}
+	var w []string
+	if !args.has("job-name") { // else the step would be called sh
+		if name := filepath.Base(args.command[0]); !strings.HasPrefix(name, "-") {
+			w = append(w, "--job-name="+name)
+		}
+	}
+	base := strconv.FormatUint(uint64(c.Allocation.Job), 10)
+	return append(append(w, "/bin/sh", "-c", rankScript, "evosrun", strconv.Itoa(first), strconv.Itoa(tasks), base), args.command...)
+}
+
+func (c Command) getenv(name string) string { return lookup(c.Environ, name) }
+
+// lookup is the value of a variable in an environment.
+func lookup(environ []string, name string) string {
+	for _, entry := range slices.Backward(environ) {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// keptSlurm are the SLURM_ variables that a srun --jobid of another Slurm job
+// may see: where the configuration is, and options that users set for themselves.
+var keptSlurm = []string{
+	"SLURM_CONF", "SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_LABELIO", "SLURM_UNBUFFEREDIO",
+	"SLURM_OVERLAP", "SLURM_EXACT", "SLURM_OVERCOMMIT", "SLURM_WAIT", "SLURM_NTASKS_PER_NODE",
+}
+
+// withoutSlurm cleans an environment of what Slurm set for one job.
+func withoutSlurm(environ []string) []string {
+	var out []string
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if slurm := strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "SLURMD_"); !slurm || slices.Contains(keptSlurm, name) {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+func labelled(args srunArgs, getenv func(string) string) bool {
+	return args.has("label") || isOn(getenv("SLURM_LABELIO"))
+}
+
+func killOnBadExit(args srunArgs, getenv func(string) string) bool {
+	if value, given := args.last("kill-on-bad-exit"); given {
+		return value == "" || isOn(value)
+	}
+	return isOn(getenv("SLURM_KILL_BAD_EXIT"))
+}
+
+func isOn(text string) bool { return text != "" && text != "0" && text != "no" }
+
+// redirections are what becomes of --input, --output and --error over parts.
+type redirections struct {
+	input  [][]string // options of each share
+	reads  []bool     // the share reads evosrun's own input
+	append bool       // parts share a file, which none may truncate
+}
+
+func (c Command) redirections(args srunArgs, shares []share) (redirections, error) {
+	r := redirections{input: make([][]string, len(shares)), reads: make([]bool, len(shares))}
+	value, given := args.last("input")
+	rank, err := strconv.Atoi(value)
+	for i, s := range shares {
+		switch {
+		case !given || value == "all":
+			r.reads[i] = true
+		case err != nil: // "none" or a file
+			r.input[i] = []string{"--input=" + value}
+		case rank >= s.first && rank < s.first+s.tasks: // one task's, by its rank over all parts
+			r.reads[i], r.input[i] = true, []string{"--input=" + strconv.Itoa(rank-s.first)}
+		default:
+			r.input[i] = []string{"--input=none"}
+		}
+	}
+	files := make(map[string]bool)
+	for _, name := range []string{"output", "error"} {
+		value, given := args.last(name)
+		if _, err := strconv.Atoi(value); !given || value == "all" || value == "none" {
+			continue
+		} else if err == nil {
+			return r, fmt.Errorf("--%s=%s: the output of one task alone cannot be had while the job is several Slurm jobs", name, value)
+		}
+		for _, pattern := range []string{"%t", "%n"} {
+			if strings.Contains(value, pattern) {
+				return r, fmt.Errorf("--%s=%s: %s counts within one Slurm job, and the job is several now; let the command write to a file named by $EVO_RANK", name, value, pattern)
+			}
+		}
+		if !strings.Contains(value, "%") {
+			files[value] = true
+		}
+	}
+	if len(files) == 0 || args.has("open-mode") {
+		return r, nil
+	}
+	r.append = true
+	for file := range files {
+		if dir, given := args.last("chdir"); given && !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+		f, err := os.Create(file)
+		if err != nil {
+			return r, err
+		}
+		f.Close()
+	}
+	return r, nil
+}
+
+// options are how several sruns are run together.
+type options struct {
+	label         bool
+	width         int // of labels
+	killOnBadExit bool
+	reads         []bool // by run: it gets a copy of evosrun's own input
+}
+
+// start runs the sruns side by side and returns the highest status.
+func (c Command) start(ctx context.Context, runs []run, o options, signals <-chan os.Signal) (int, error) {
+	srun := c.Srun
+	if srun == "" {
+		var err error
+		if srun, err = exec.LookPath("srun"); err != nil {
+			return 1, err
+		}
+	}
+	closeInputs, err := copyInput(c.Stdin, runs, o.reads)
+	if err != nil {
+		return 1, err
+	}
+	defer closeInputs()
+	procs := make([]*process, len(runs))
+	for i, r := range runs {
+		procs[i] = c.process(srun, r, o)
+	}
+	finished := make(chan struct{})
+	defer close(finished)
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				for _, p := range procs {
+					p.signal(s)
+				}
+			case <-finished:
+				return
+			}
+		}
+	}()
+	statuses := make([]int, len(procs))
+	var wg sync.WaitGroup
+	for i, p := range procs {
+		wg.Go(func() {
+			statuses[i] = p.runToEnd(ctx)
+			if statuses[i] != 0 && o.killOnBadExit {
+				for _, other := range procs {
+					other.stop()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Max(statuses), nil
+}
+
+// copyInput gives every run that reads a pipe with a copy of what stdin has, and
+// returns what to call in the end.
+func copyInput(stdin *os.File, runs []run, reads []bool) (func(), error) {
+	var writers, files []*os.File
+	closeAll := func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	for i := range reads {
+		if !reads[i] {
+			continue
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll()
+			return nil, err
+		}
+		runs[i].stdin = r
+		writers, files = append(writers, w), append(files, r, w)
+	}
+	if len(writers) == 0 {
+		return closeAll, nil
+	}
+	go func() {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := stdin.Read(buf)
+			for _, w := range writers {
+				w.Write(buf[:n]) // a part that reads no more does not keep the others from reading
+			}
+			if err != nil {
+				break
+			}
+		}
+		for _, w := range writers {
+			w.Close()
+		}
+	}()
+	return closeAll, nil
+}
