@@ -1,0 +1,225 @@
+package chart
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// Options are how a chart is drawn. The zero value is 80 columns of UTF-8
+// without colour.
+type Options struct {
+	Width  int  // columns; 0: 80, and never below 40
+	Height int  // rows that the chart should keep to by drawing jobs in one row instead of two; 0: no bound
+	Color  bool // ANSI colours, 256 of them
+	ASCII  bool // for a terminal without UTF-8
+
+	Nodes  int        // size of the cluster, for the stack of all jobs; 0: no stack
+	Others []api.Span // nodes held by others than evolving jobs, drawn at the stack's bottom
+
+	From, To time.Time // the stretch of time that is shown; zero: what the jobs need
+}
+
+const (
+	defaultWidth = 80
+	minWidth     = 40
+	maxStack     = 8 // rows of the stack, unless it has fewer nodes
+)
+
+// Render draws the jobs as they are at the time now, whose location is that of
+// the clock times. Every line ends in a newline and has at most opts.Width
+// columns. It takes O(columns × spans).
+func Render(jobs []api.Job, now time.Time, opts Options) string {
+	if len(jobs) == 0 {
+		return "No evolving jobs.\n"
+	}
+	c := newCanvas(jobs, now, opts)
+	var b strings.Builder
+	for _, line := range c.lines() {
+		b.WriteString(strings.TrimRight(line, " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// lane is one job, ready to be drawn.
+type lane struct {
+	job   api.Job
+	color int
+	spans []span
+}
+
+// span is a stretch of a lane with a constant node count, past or planned.
+type span struct {
+	start, end time.Time
+	nodes      int
+	planned    bool
+}
+
+// canvas has what all rows share.
+type canvas struct {
+	opts   Options
+	glyphs glyphs
+	now    time.Time
+	lanes  []lane
+	peak   int // largest node count shown: a bar of full height
+
+	from time.Time
+	cell time.Duration // of one column
+	left int           // columns of the text beside the bars
+	cols int           // columns of the bars
+	at   int           // the column of now, where nothing else is drawn; -1: outside
+}
+
+func newCanvas(jobs []api.Job, now time.Time, opts Options) *canvas {
+	if opts.Width == 0 {
+		opts.Width = defaultWidth
+	}
+	opts.Width = max(opts.Width, minWidth)
+	c := &canvas{opts: opts, glyphs: unicodeGlyphs, now: now}
+	if opts.ASCII {
+		c.glyphs = asciiGlyphs
+	}
+	for _, j := range jobs {
+		l := lane{job: j, spans: spansOf(j, now)}
+		for _, s := range l.spans {
+			c.peak = max(c.peak, s.nodes)
+		}
+		c.lanes = append(c.lanes, l)
+	}
+	colorLanes(c.lanes)
+	c.left = c.labelWidth()
+	c.cols = opts.Width - c.left
+	c.setTime()
+	return c
+}
+
+// spansOf is what a job held until now and what is planned from then on.
+func spansOf(j api.Job, now time.Time) []span {
+	var spans []span
+	for _, p := range j.Past {
+		end := p.End
+		if end.IsZero() || end.After(now) {
+			end = now
+		}
+		if p.Nodes > 0 && end.After(p.Start) {
+			spans = append(spans, span{p.Start, end, p.Nodes, false})
+		}
+	}
+	if j.State == "ended" {
+		return spans
+	}
+	for _, p := range j.Plan {
+		start := p.Start
+		if start.Before(now) {
+			start = now
+		}
+		if p.Nodes > 0 && p.End.After(start) {
+			spans = append(spans, span{start, p.End, p.Nodes, true})
+		}
+	}
+	return spans
+}
+
+// colorLanes gives every job a colour that stays its own while others come and go.
+func colorLanes(lanes []lane) {
+	order := make([]int, len(lanes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(lanes[a].job.ID, lanes[b].job.ID) })
+	used := map[int]int{}
+	for _, i := range order {
+		best := int(lanes[i].job.ID) % len(palette)
+		for k := range palette {
+			other := (int(lanes[i].job.ID) + k) % len(palette)
+			if used[other] < used[best] {
+				best = other
+			}
+		}
+		used[best]++
+		lanes[i].color = palette[best]
+	}
+}
+
+// setTime fits the time shown into the columns. What lies ahead is shown whole;
+// of the past no more than as much again, so that a long one cannot crush the
+// plan. The present falls between two columns and has one of its own.
+func (c *canvas) setTime() {
+	first, last := c.now, c.now
+	for _, l := range c.lanes {
+		for _, s := range l.spans {
+			first, last = earlier(first, s.start), later(last, s.end)
+		}
+	}
+	if ahead := last.Sub(c.now); ahead > 0 {
+		first = later(first, c.now.Add(-ahead))
+	}
+	if !c.opts.From.IsZero() {
+		first = c.opts.From
+	}
+	if !c.opts.To.IsZero() {
+		last = later(c.opts.To, first)
+	}
+	room := time.Duration(c.cols - 2) // the column of now, and one for rounding
+	c.cell = max((last.Sub(first)+room-1)/room, time.Second/10)
+	c.from, c.at = first, -1
+	if !c.now.Before(first) && !c.now.After(last) {
+		c.at = int((c.now.Sub(first) + c.cell/2) / c.cell)
+		c.from = c.now.Add(-time.Duration(c.at) * c.cell)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// start is when the time begins that a column stands for; it ends where the next
+// one's begins, save that the column of now stands for none.
+func (c *canvas) start(col int) time.Time {
+	if c.at >= 0 && col > c.at {
+		col--
+	}
+	return c.from.Add(time.Duration(col) * c.cell)
+}
+
+// column is where a time is drawn.
+func (c *canvas) column(t time.Time) int {
+	col := int(t.Sub(c.from) / c.cell)
+	if t.Before(c.from) {
+		return -1
+	}
+	if c.at >= 0 && col >= c.at && !t.Before(c.now) {
+		col++
+	}
+	return col
+}
+
+// spanAt is the span that fills most of a column; none leaves nodes at 0.
+func (c *canvas) spanAt(l lane, col int) (best span, index int) {
+	if col == c.at {
+		return span{}, -1
+	}
+	index = -1
+	start, end := c.start(col), c.start(col).Add(c.cell)
+	var most time.Duration
+	for i, s := range l.spans {
+		if overlap := earlier(s.end, end).Sub(later(s.start, start)); overlap > most {
+			best, index, most = s, i, overlap
+		}
+	}
+	return best, index
+}

@@ -1,0 +1,121 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+)
+
+// glyphs are the characters that a chart is made of.
+type glyphs struct {
+	held, planned         []string // bars of growing height
+	now, rule, tick, mark string
+	other, cut            string
+}
+
+var unicodeGlyphs = glyphs{
+	held:    strings.Split("▁▂▃▄▅▆▇█", ""),
+	planned: strings.Split("⣀⣤⣶⣿", ""), // dots, and so lighter
+	now:     "│", rule: "─", tick: "┬", mark: "▼",
+	other: "▒", cut: "…",
+}
+
+var asciiGlyphs = glyphs{
+	held:    []string{"#"},
+	planned: []string{":"},
+	now:     "|", rule: "-", tick: "+", mark: "v",
+	other: "%", cut: ">",
+}
+
+// bar is the glyph for nodes of peak.
+func (g glyphs) bar(nodes, peak int, planned bool) string {
+	levels := g.held
+	if planned {
+		levels = g.planned
+	}
+	level := (nodes*len(levels) + peak - 1) / max(1, peak)
+	return levels[min(max(level, 1), len(levels))-1]
+}
+
+// palette are colours of the 256 that differ well and read on black and white.
+var palette = []int{39, 208, 71, 170, 178, 37, 203, 141, 107, 168}
+
+const (
+	gray  = 244
+	white = -1 // bold, in the terminal's own colour
+)
+
+// paint colours a text; colour 0 is the terminal's own.
+func (c *canvas) paint(text string, color int) string {
+	switch {
+	case !c.opts.Color || color == 0 || strings.TrimSpace(text) == "":
+		return text
+	case color == white:
+		return "\x1b[1m" + text + "\x1b[0m"
+	}
+	return fmt.Sprintf("\x1b[38;5;%dm%s\x1b[0m", color, text)
+}
+
+// runeWidth is the number of columns that a terminal gives a character.
+func runeWidth(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case r >= 0x1F300 && r <= 0x1FAFF:
+		return 2
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// clean makes a user's text safe to print: what is not printable becomes '?'.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+func textWidth(text string) int {
+	n := 0
+	for _, r := range clean(text) {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// fit cleans a text, cuts it to a width with a mark where something is missing,
+// and fills it up.
+func (c *canvas) fit(text string, columns int) string {
+	if text = clean(text); c.opts.ASCII {
+		text = strings.Map(func(r rune) rune {
+			if r > unicode.MaxASCII {
+				return '?'
+			}
+			return r
+		}, text)
+	}
+	n := textWidth(text)
+	if n > columns {
+		var b strings.Builder
+		n = 0
+		for _, r := range text {
+			if n+runeWidth(r) > columns-1 {
+				break
+			}
+			b.WriteRune(r)
+			n += runeWidth(r)
+		}
+		b.WriteString(c.glyphs.cut)
+		text, n = b.String(), n+1
+	}
+	return text + strings.Repeat(" ", max(0, columns-n))
+}

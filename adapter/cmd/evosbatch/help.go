@@ -1,0 +1,39 @@
+package main
+
+const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES@DURATION...]
+                 [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
+                 [--dry-run] script [args]
+`
+
+const help = usage + `
+Submits an evolving job: one whose node count changes while it runs, as its
+evolution profile says. Works as sbatch does and prints what sbatch prints; the
+job waits until Evoslurm starts it.
+
+Options of evosbatch:
+      --profile=NODES@DURATION[,...]  the steps of the job: how many nodes, for how
+                              long. Durations as 90s, 10m, 1h30m, or as Slurm has
+                              them: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM:SS
+      --expand-limit=limit    how long a step may be held, waiting for the next
+                              one's nodes, as a multiple of its duration: 1 is
+                              never longer, inf has no bound (default: the site's)
+      --drive=mode            how the nodes are brought: auto, merge, companion,
+                              or chain: each step a job of its own, which gets
+                              EVO_STEP and EVO_STEPS (default: the site's)
+      --dry-run               print the sbatch command line, submit nothing
+
+The same options in the script, before its first command (the command line wins):
+      #EVO --profile=2@10m,5@30m,1@5m
+
+All of sbatch's options work, on the command line, in SBATCH_ variables and on
+#SBATCH lines, but for those that contradict the profile or cannot be planned:
+--nodes, --array, --gres, --gpus and their like, --reservation, heterogeneous jobs.
+--time may be left away; it is the whole job's and not shorter than the profile.
+--begin is the earliest start. sbatch's own --profile=all|none|energy|task|... is
+passed on.
+
+Help options:
+  -h, --help                  show this help
+      --usage                 display brief usage
+  -V, --version               output version information
+`

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/submit"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+var version string // set by the linker
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	status := 0
+	root := newCommand(&status)
+	err := root.ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// newCommand is evosbatch for cobra, which does no more here than shell
+// completion: the options are sbatch's, which a flag package cannot know.
+func newCommand(status *int) *cobra.Command {
+	return &cobra.Command{
+		Use:                   "evosbatch [sbatch options] --profile=NODES@DURATION[,…] script [args]",
+		Short:                 "Submit an evolving job: sbatch with an evolution profile",
+		DisableFlagParsing:    true,
+		DisableFlagsInUseLine: true,
+		SilenceUsage:          true,
+		Args:                  cobra.ArbitraryArgs,
+		ValidArgsFunction:     complete,
+		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			*status = submitJob(cmd.Context(), args)
+			return nil
+		},
+	}
+}
+
+func submitJob(ctx context.Context, args []string) int {
+	site, _, err := config.Load(nil)
+	if err != nil { // a submission needs Slurm only
+		fmt.Fprintf(os.Stderr, "evosbatch: warning: %v; going on with defaults\n", err)
+		site = config.Default()
+	}
+	sbatch := "sbatch"
+	if site.Slurm.Bin != "" {
+		sbatch = filepath.Join(site.Slurm.Bin, sbatch)
+	}
+	c := submit.Command{
+		Args:       args,
+		Environ:    os.Environ(),
+		Stdin:      os.Stdin,
+		Stdout:     os.Stdout,
+		Stderr:     os.Stderr,
+		Sbatch:     sbatch,
+		Cluster:    &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout},
+		Defaults:   spec.Spec{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
+		Partitions: site.Partitions,
+		Help:       func() { fmt.Print(help) },
+		Usage:      func() { fmt.Print(usage) },
+		Version:    func() { fmt.Println(versionLine(ctx, sbatch)) },
+		Exec:       replaceProcess,
+	}
+	return c.Run(ctx)
+}
+
+// replaceProcess makes this process the program, so that what it prints, waits
+// for and returns is its own.
+func replaceProcess(path string, argv, environ []string, stdin *os.File) error {
+	if stdin != os.Stdin {
+		if err := unix.Dup3(int(stdin.Fd()), 0, 0); err != nil {
+			return fmt.Errorf("passing the script on: %w", err)
+		}
+	}
+	return fmt.Errorf("%s: %w", path, syscall.Exec(path, argv, environ))
+}
+
+// versionLine names this program's version and that of the sbatch it runs.
+func versionLine(ctx context.Context, sbatch string) string {
+	own := version
+	if info, ok := debug.ReadBuildInfo(); ok && own == "" {
+		own = info.Main.Version
+	}
+	text := "evoslurm " + own
+	if out, err := exec.CommandContext(ctx, sbatch, "--version").Output(); err == nil {
+		text += " (" + strings.TrimSpace(string(out)) + ")"
+	}
+	return text
+}

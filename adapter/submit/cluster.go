@@ -1,0 +1,183 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Cluster is what a submission asks Slurm about; *slurmctl.Client is one.
+type Cluster interface {
+	Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
+	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
+}
+
+// lookTime bounds the look at the cluster before a submission. Where there is no
+// answer, sbatch will say so itself.
+const lookTime = 20 * time.Second
+
+// place is a partition that a job may run in.
+type place struct {
+	partition slurmctl.Partition
+	usable    int // nodes of it that the job may have
+}
+
+// places are the partitions that the options name, or the default one, with the
+// nodes that --exclude and --constraint leave. Unknown names are left to sbatch.
+func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
+	nodes, partitions, err := cluster.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if o, given := l.last("partition"); given {
+		names = strings.Split(o.value, ",")
+	}
+	excluded, err := l.nodeNames("exclude")
+	if err != nil {
+		return nil, err
+	}
+	allowed := func(string) bool { return true }
+	if o, given := l.last("constraint"); given && simpleConstraint(o.value) {
+		with := map[string]bool{}
+		for _, n := range nodes {
+			with[n.Name] = satisfies(n.Features, o.value)
+		}
+		allowed = func(name string) bool { return with[name] }
+	}
+	var found []place
+	for _, p := range partitions {
+		if len(names) > 0 && !slices.Contains(names, p.Name) || len(names) == 0 && !p.Default {
+			continue
+		}
+		usable := 0
+		for _, name := range p.Nodes {
+			if !slices.Contains(excluded, name) && allowed(name) {
+				usable++
+			}
+		}
+		if p.MaxNodes > 0 {
+			usable = min(usable, p.MaxNodes)
+		}
+		found = append(found, place{p, usable})
+	}
+	return found, nil
+}
+
+// nodeNames are the nodes that an option lists; none where it names a file.
+func (l layers) nodeNames(name string) ([]string, error) {
+	o, given := l.last(name)
+	if !given || strings.Contains(o.value, "/") {
+		return nil, nil
+	}
+	nodes, err := slurmctl.ExpandNodes(o.value)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.spelled(), err)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes), nil
+}
+
+// simpleConstraint tells whether a constraint is of features, & and | alone;
+// counts, brackets and parentheses are left to Slurm.
+func simpleConstraint(text string) bool {
+	return text != "" && !strings.ContainsAny(text, "*[]()")
+}
+
+// satisfies evaluates a simple constraint from left to right, as Slurm does: its
+// & and | have no precedence.
+func satisfies(features []string, constraint string) bool {
+	result, and := false, false
+	for rest := constraint; ; {
+		end := strings.IndexAny(rest, "&|,")
+		name := rest
+		if end >= 0 {
+			name = rest[:end]
+		}
+		has := slices.Contains(features, strings.TrimSpace(name))
+		if and {
+			result = result && has
+		} else {
+			result = result || has
+		}
+		if end < 0 {
+			return result
+		}
+		and, rest = rest[end] != '|', rest[end+1:]
+	}
+}
+
+// checkNodeList sees that --nodelist agrees with the first step: sbatch takes it
+// for nodes that the job must have at its start.
+func (l layers) checkNodeList(profile planner.Profile) error {
+	names, err := l.nodeNames("nodelist")
+	if err != nil {
+		return err
+	}
+	if first := profile[0].Nodes; len(names) > first {
+		o, _ := l.last("nodelist")
+		return fmt.Errorf("%s: names %d nodes, the first step has %d; to keep the job off nodes use --exclude", o.spelled(), len(names), first)
+	}
+	return nil
+}
+
+// checkFit refuses a profile that no place can ever hold, and returns the longest
+// time limit that one of those with room allows, in minutes. Without places it
+// has nothing to say.
+func checkFit(profile planner.Profile, places []place) (longest int64, err error) {
+	if len(places) == 0 {
+		return unlimited, nil
+	}
+	peak, need := profile.Peak(), minutes(profile.Duration())
+	var tooSmall, tooShort []string
+	fits := false
+	for _, p := range places {
+		limit := int64(unlimited)
+		if p.partition.MaxTime != slurmctl.Unlimited && p.partition.MaxTime > 0 {
+			limit = int64(p.partition.MaxTime / time.Minute)
+		}
+		switch {
+		case peak > p.usable:
+			tooSmall = append(tooSmall, fmt.Sprintf("partition %s has %d for this job", p.partition.Name, p.usable))
+		case need > limit:
+			tooShort = append(tooShort, fmt.Sprintf("partition %s allows %s", p.partition.Name, formatMinutes(limit)))
+		default:
+			fits, longest = true, max(longest, limit)
+		}
+	}
+	switch {
+	case fits:
+		return longest, nil
+	case len(tooShort) > 0:
+		return 0, fmt.Errorf("the profile takes %s, but %s", formatMinutes(need), strings.Join(append(tooShort, tooSmall...), ", "))
+	}
+	return 0, fmt.Errorf("the profile goes up to %s, but %s", plural(peak, "node"), strings.Join(tooSmall, ", "))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// checkDriven refuses a job in none of the partitions that the site's Evoslurm
+// drives: nobody would ever start it.
+func checkDriven(places []place, driven []string) error {
+	if len(driven) == 0 || len(places) == 0 {
+		return nil
+	}
+	var names []string
+	for _, p := range places {
+		if slices.Contains(driven, p.partition.Name) {
+			return nil
+		}
+		names = append(names, p.partition.Name)
+	}
+	return fmt.Errorf("partition %s has no evolving jobs here: choose --partition=%s", strings.Join(names, ","), strings.Join(driven, " or "))
+}

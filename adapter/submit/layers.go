@@ -1,0 +1,134 @@
+package submit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+)
+
+// environmentOptions are the variables that sbatch reads as options, 22.05 to
+// 26.05, as far as the request must know of them.
+var environmentOptions = [][2]string{
+	{"SBATCH_ARRAY_INX", "array"},
+	{"SLURM_CLUSTERS", "clusters"},
+	{"SBATCH_CLUSTERS", "clusters"},
+	{"SBATCH_CLUSTER_CONSTRAINT", "cluster-constraint"},
+	{"SBATCH_CONSTRAINT", "constraint"},
+	{"SBATCH_CONSOLIDATE_SEGMENTS", "consolidate-segments"},
+	{"SBATCH_CPUS_PER_GPU", "cpus-per-gpu"},
+	{"SBATCH_EXCLUSIVE", "exclusive"},
+	{"SBATCH_EXPORT", "export"},
+	{"SBATCH_GRES", "gres"},
+	{"SBATCH_GPUS", "gpus"},
+	{"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
+	{"SBATCH_GPUS_PER_SOCKET", "gpus-per-socket"},
+	{"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
+	{"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
+	{"SBATCH_OPEN_MODE", "open-mode"},
+	{"SBATCH_PARTITION", "partition"},
+	{"SBATCH_REQ_SWITCH", "switches"},
+	{"SBATCH_RESERVATION", "reservation"},
+	{"SBATCH_SEGMENT_SIZE", "segment"},
+	{"SBATCH_SPREAD_SEGMENTS", "spread-segments"},
+	{"SBATCH_TIMELIMIT", "time"},
+	{"SBATCH_TRES_PER_TASK", "tres-per-task"},
+	{"SBATCH_WAIT", "wait"},
+}
+
+// layers are the options of one submission from all the places where sbatch
+// looks for them, the weakest first.
+type layers struct {
+	script, environment, command []option
+}
+
+// all are the options in the order in which sbatch applies them.
+func (l layers) all() []option {
+	var all []option
+	for _, layer := range [][]option{l.script, l.environment, l.command} {
+		all = append(all, layer...)
+	}
+	return all
+}
+
+// last returns the option that holds among those given, if there is one.
+func (l layers) last(name string) (option, bool) {
+	all := l.all()
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].name == name && !isEvolution(all[i]) {
+			return all[i], true
+		}
+	}
+	return option{}, false
+}
+
+// has tells whether the command line has an option.
+func (l layers) has(name string) bool {
+	for _, o := range l.command {
+		if o.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// fromEnvironment are the options that the environment gives to sbatch.
+func fromEnvironment(environ []string) []option {
+	values := map[string]string{}
+	for _, assignment := range environ {
+		if name, value, ok := strings.Cut(assignment, "="); ok {
+			values[name] = value
+		}
+	}
+	var found []option
+	for _, pair := range environmentOptions {
+		if value, ok := values[pair[0]]; ok {
+			found = append(found, option{name: pair[1], value: value, hasValue: value != "", source: pair[0]})
+		}
+	}
+	return found
+}
+
+// errHeterogeneous is what every way to ask for a heterogeneous job gets.
+var errHeterogeneous = errors.New("heterogeneous jobs (\":\", hetjob) cannot be planned: submit them with sbatch")
+
+// fromScript are the options of a script's #SBATCH lines. sbatch joins the words
+// of all lines before it reads them as options, and so does this.
+func (t *optionTable) fromScript(script []byte, name string) ([]option, error) {
+	var words []string
+	var lines []int // the line of each word
+	number := 0
+	for line := range strings.SplitSeq(string(script), "\n") {
+		number++
+		rest, ok := strings.CutPrefix(line, "#SBATCH")
+		if !ok {
+			rest, ok = strings.CutPrefix(line, "#SLURM")
+		}
+		if !ok {
+			if trimmed := strings.TrimLeft(line, " \t\r\v\f"); trimmed != "" && trimmed[0] != '#' {
+				break
+			}
+			continue
+		}
+		if first, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(rest))+" ", " "); first == "hetjob" || first == "packjob" {
+			return nil, fmt.Errorf("%s, line %d: %w", name, number, errHeterogeneous)
+		}
+		found, err := spec.SplitDirective(rest)
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", name, number, err)
+		}
+		for _, word := range found {
+			words, lines = append(words, word), append(lines, number)
+		}
+	}
+	place := func(at int) string { return fmt.Sprintf("%s, line %d", name, lines[min(at, len(lines)-1)]) }
+	parsed, err := t.parse(words, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place(parsed.failed), err)
+	}
+	for i, o := range parsed.options {
+		parsed.options[i].source = place(o.at)
+	}
+	return parsed.options, nil
+}

@@ -1,0 +1,48 @@
+package submit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+)
+
+// profilers are the values of sbatch's own --profile, which chooses what its
+// accounting samples. No evolution profile looks like one of them.
+var profilers = []string{"all", "none", "energy", "task", "lustre", "filesystem", "network"}
+
+// isEvolution tells whether an option named profile holds an evolution profile,
+// and not a value that is meant for sbatch's own option of that name.
+func isEvolution(o option) bool {
+	if o.name != "profile" || o.source != "" {
+		return false // in #SBATCH lines and SBATCH_PROFILE it is always sbatch's
+	}
+	for name := range strings.SplitSeq(o.value, ",") {
+		if !slices.Contains(profilers, strings.ToLower(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOwn tells whether an option of the command line is not for sbatch.
+func isOwn(o option) bool {
+	switch o.name {
+	case "expand-limit", "drive", "dry-run":
+		return true
+	}
+	return isEvolution(o)
+}
+
+// requested is the request that the command line makes by itself.
+func requested(options []option) (spec.Spec, error) {
+	var s spec.Spec
+	for _, o := range options {
+		if isOwn(o) && o.name != "dry-run" {
+			if err := s.Set(o.name, o.value); err != nil {
+				return spec.Spec{}, err
+			}
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,83 @@
+package submit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// refusals are the options that an evolving job cannot have, and what to do.
+var refusals = map[string]string{
+	"array":                "job arrays cannot be planned yet: submit each task with evosbatch",
+	"gres":                 "generic resources cannot be planned yet",
+	"gpus":                 "GPUs cannot be planned yet",
+	"gpus-per-node":        "GPUs cannot be planned yet",
+	"gpus-per-socket":      "GPUs cannot be planned yet",
+	"gpus-per-task":        "GPUs cannot be planned yet",
+	"cpus-per-gpu":         "GPUs cannot be planned yet",
+	"mem-per-gpu":          "GPUs cannot be planned yet",
+	"ntasks-per-gpu":       "GPUs cannot be planned yet",
+	"ntasks-per-tres":      "generic resources cannot be planned yet",
+	"tres-per-task":        "generic resources cannot be planned yet",
+	"clusters":             "an evolving job belongs to the cluster whose Evoslurm plans it",
+	"cluster-constraint":   "an evolving job belongs to the cluster whose Evoslurm plans it",
+	"reservation":          "jobs within a reservation cannot be planned yet",
+	"contiguous":           "the place of nodes in the network cannot be planned yet",
+	"switches":             "the place of nodes in the network cannot be planned yet",
+	"segment":              "the place of nodes in the network cannot be planned yet",
+	"spread-segments":      "the place of nodes in the network cannot be planned yet",
+	"consolidate-segments": "the place of nodes in the network cannot be planned yet",
+	"nodefile":             "name the nodes with --nodelist",
+	"use-min-nodes":        "the profile says the nodes",
+	"oversubscribe":        "an evolving job has whole nodes",
+	"time-min":             "the profile says the time, and Slurm must not shorten it",
+	"deadline":             "the start of an evolving job is planned by Evoslurm, which knows no deadlines yet",
+	"external":             "an evolving job is a batch job",
+}
+
+// refuse looks for what cannot be planned, or contradicts the profile.
+func (l layers) refuse(profile planner.Profile) error {
+	first := profile[0].Nodes
+	for _, o := range l.all() {
+		if reason, refused := refusals[o.name]; refused {
+			return fmt.Errorf("%s: %s", o.spelled(), reason)
+		}
+		switch o.name {
+		case "exclusive":
+			if o.hasValue && !strings.EqualFold(o.value, "exclusive") {
+				return fmt.Errorf("%s: an evolving job has whole nodes", o.spelled())
+			}
+		case "nodes":
+			if !sameNodes(o.value, first) {
+				return fmt.Errorf("%s: the profile says the nodes, %d in the first step; leave the option away", o.spelled(), first)
+			}
+		}
+	}
+	return l.refuseTasks(first)
+}
+
+// refuseTasks refuses a task count below the node count, to which sbatch would
+// lower the nodes.
+func (l layers) refuseTasks(first int) error {
+	o, given := l.last("ntasks")
+	if !given {
+		return nil
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(o.value))
+	if err == nil && n < first {
+		return fmt.Errorf("%s: fewer tasks than the %d nodes of the first step; --ntasks-per-node goes with any number of nodes", o.spelled(), first)
+	}
+	return nil // what is no number sbatch refuses itself
+}
+
+// sameNodes tells whether a value of sbatch's --nodes asks for just n nodes.
+func sameNodes(value string, n int) bool {
+	low, high, isRange := strings.Cut(value, "-")
+	if !isRange {
+		high = low
+	}
+	want := strconv.Itoa(n)
+	return strings.TrimSpace(low) == want && strings.TrimSpace(high) == want
+}

@@ -1,0 +1,416 @@
+package submit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// maxScript bounds a script, in bytes; Slurm's own bound is 4 MiB as a rule.
+const maxScript = 64 << 20
+
+// helpTime bounds a look at sbatch's help.
+const helpTime = 10 * time.Second
+
+// Command is one run of evosbatch.
+type Command struct {
+	Args       []string // without the program's name
+	Environ    []string
+	Stdin      *os.File
+	Stdout     io.Writer
+	Stderr     io.Writer
+	Sbatch     string    // the program to run: a path, or a name to look for in PATH
+	Cluster    Cluster   // nil: sizes are not checked
+	Defaults   spec.Spec // the site's, where the job says nothing
+	Partitions []string  // those that the site's Evoslurm drives; none: all
+	Help       func()    // shows evosbatch's own help
+	Usage      func()
+	Version    func()
+	// Exec replaces this process by another program.
+	Exec func(path string, argv, environ []string, stdin *os.File) error
+
+	table *optionTable
+}
+
+// Run submits the job and returns the exit status: sbatch's, or where nothing
+// was submitted sbatch's for errors, 1 or $SLURM_EXIT_ERROR. A submission that
+// succeeds does not return if Exec does its work.
+func (c *Command) Run(ctx context.Context) int {
+	c.table = newOptionTable()
+	status, err := c.run(ctx)
+	if err == nil {
+		return status
+	}
+	fmt.Fprintf(c.Stderr, "evosbatch: error: %v\n", err)
+	var bad *planner.ParseError
+	if errors.As(err, &bad) {
+		if pointer := bad.Pointer(); pointer != "" {
+			fmt.Fprintln(c.Stderr, pointer)
+		}
+	}
+	if n, err := strconv.Atoi(c.getenv("SLURM_EXIT_ERROR")); err == nil && n != 0 {
+		return n
+	}
+	return 1
+}
+
+func (c *Command) run(ctx context.Context) (int, error) {
+	line, err := c.parse(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range line.options {
+		switch o.name {
+		case "help":
+			c.Help()
+			return 0, nil
+		case "usage":
+			c.Usage()
+			return 0, nil
+		case "version":
+			c.Version()
+			return 0, nil
+		case "autocomplete":
+			return 0, c.exec(c.Args, c.Stdin)
+		}
+	}
+	r, err := c.request(line)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.checkCluster(ctx, r); err != nil {
+		return 0, err
+	}
+	chain, dry := r.spec.Drive == spec.Chain, r.options.has("dry-run")
+	switch {
+	case chain && dry:
+		return 0, c.showChain(r)
+	case chain:
+		return c.submitChain(ctx, r)
+	}
+	s, err := r.whole()
+	if err != nil {
+		return 0, err
+	}
+	if dry {
+		c.show(r.words(s))
+		return 0, nil
+	}
+	return 0, c.submit(r.words(s), r.script)
+}
+
+// parse reads the command line. Options that the table lacks may be those of a
+// site's plugins or of a newer Slurm: sbatch's help tells.
+func (c *Command) parse(ctx context.Context) (commandLine, error) {
+	line, err := c.table.parse(c.Args, "")
+	var unknown *unknownOption
+	if errors.As(err, &unknown) {
+		c.learn(ctx)
+		line, err = c.table.parse(c.Args, "")
+	}
+	if err != nil {
+		return line, fmt.Errorf("%w\nTry \"evosbatch --help\" for more information", err)
+	}
+	if len(line.operands) > 0 && line.operands[0] == ":" {
+		return line, errHeterogeneous
+	}
+	for _, o := range line.options {
+		if o.hasValue && o.value == ":" {
+			return line, errHeterogeneous // sbatch takes every lone colon for a separator
+		}
+	}
+	return line, nil
+}
+
+func (c *Command) learn(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, helpTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.Sbatch, "--help")
+	cmd.Env = c.Environ
+	cmd.WaitDelay = time.Second
+	if help, err := cmd.Output(); err == nil {
+		c.table.learn(string(help))
+	}
+}
+
+// request reads the script and joins everything to a request.
+func (c *Command) request(line commandLine) (*request, error) {
+	options := layers{environment: fromEnvironment(c.Environ), command: line.options}
+	var script []byte
+	var err error
+	name, fromStdin := "stdin", false
+	switch {
+	case options.has("wrap"):
+		name = "--wrap"
+	case len(line.operands) > 0:
+		name = filepath.Base(line.operands[0])
+		script, err = readScript(c.find(line.operands[0]))
+	default:
+		fromStdin = true
+		script, err = readAll(c.Stdin)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if options.script, err = c.table.fromScript(script, name); err != nil {
+		return nil, err
+	}
+	asked, err := spec.FromScript(script)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %w", name, err)
+	}
+	r, err := newRequest(line, asked, options, c.Defaults, time.Now())
+	if err == nil && fromStdin {
+		r.script = script
+	}
+	return r, err
+}
+
+// find looks for a script where sbatch does: a name without a leading dot or
+// slash in the working directory, then in PATH.
+func (c *Command) find(name string) string {
+	if strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".") {
+		return name
+	}
+	for _, dir := range append([]string{""}, filepath.SplitList(c.getenv("PATH"))...) {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return name
+}
+
+func readScript(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("unable to open the script: %w", err)
+	}
+	defer f.Close()
+	return readAll(f)
+}
+
+func readAll(r io.Reader) ([]byte, error) {
+	script, err := io.ReadAll(io.LimitReader(r, maxScript+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the script: %w", err)
+	case len(script) > maxScript:
+		return nil, fmt.Errorf("the script is larger than %d MiB", maxScript>>20)
+	}
+	return script, nil
+}
+
+// checkCluster refuses what the partitions can never hold. A Slurm that does not
+// answer is left to sbatch, which says it in its own words.
+func (c *Command) checkCluster(ctx context.Context, r *request) error {
+	if c.Cluster == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	places, err := r.options.places(ctx, c.Cluster)
+	var failed *slurmctl.CommandError
+	if errors.As(err, &failed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkDriven(places, c.Partitions); err != nil {
+		return err
+	}
+	r.maxTime, err = checkFit(r.spec.Profile, places)
+	return err
+}
+
+// submit becomes sbatch.
+func (c *Command) submit(words []string, script []byte) error {
+	stdin := c.Stdin
+	if script != nil {
+		f, err := fileOf(script)
+		if err != nil {
+			return err
+		}
+		stdin = f
+	}
+	return c.exec(words, stdin)
+}
+
+func (c *Command) exec(words []string, stdin *os.File) error {
+	path, err := exec.LookPath(c.Sbatch)
+	if err != nil {
+		return fmt.Errorf("sbatch: %w", err)
+	}
+	return c.Exec(path, append([]string{"sbatch"}, words...), c.Environ, stdin)
+}
+
+// fileOf is an unnamed file with this content, open at its beginning.
+func fileOf(content []byte) (*os.File, error) {
+	f, err := os.CreateTemp("", "evosbatch-")
+	if err != nil {
+		return nil, fmt.Errorf("keeping the script from standard input: %w", err)
+	}
+	_ = os.Remove(f.Name())
+	if _, err = f.Write(content); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("keeping the script from standard input: %w", err)
+	}
+	return f, nil
+}
+
+// submitChain runs sbatch once for each step. If one fails, those before it are
+// cancelled: half a chain would run and never finish.
+func (c *Command) submitChain(ctx context.Context, r *request) (int, error) {
+	var ids []slurmctl.JobID
+	var first, previous uint32
+	for i := range r.spec.Profile {
+		s, err := r.chainStep(i, first, previous)
+		if err != nil {
+			return 0, c.giveUp(ids, err)
+		}
+		id, status, err := c.submitStep(ctx, r, i, s)
+		if err != nil {
+			return 0, c.giveUp(ids, err)
+		}
+		if status != 0 {
+			if len(ids) > 0 {
+				fmt.Fprintf(c.Stderr, "evosbatch: error: %v\n", c.giveUp(ids, fmt.Errorf("step %d of %d was not submitted", i+1, len(r.spec.Profile))))
+			}
+			return status, nil
+		}
+		if r.testOnly {
+			continue
+		}
+		if i == 0 {
+			first = id
+		}
+		previous = id
+		ids = append(ids, slurmctl.JobID(id))
+	}
+	c.report(r, ids)
+	return 0, nil
+}
+
+// submitStep runs sbatch for one step of a chain and returns the job's id.
+func (c *Command) submitStep(ctx context.Context, r *request, i int, s step) (uint32, int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, 0, errors.New("interrupted")
+	}
+	if !r.testOnly {
+		s.extra = append(s.extra, "--parsable")
+	}
+	var stdout bytes.Buffer
+	cmd := exec.Command(c.Sbatch, r.words(s)...) // no deadline: sbatch has its own
+	cmd.Env = append(append([]string{}, c.Environ...), stepVariables(i, r.spec.Profile)...)
+	cmd.Stdin = c.Stdin
+	if r.script != nil {
+		cmd.Stdin = bytes.NewReader(r.script)
+	}
+	cmd.Stdout, cmd.Stderr = &stdout, c.Stderr
+	err := cmd.Run()
+	var failed *exec.ExitError
+	switch {
+	case errors.As(err, &failed) && failed.Exited():
+		return 0, failed.ExitCode(), nil
+	case err != nil:
+		return 0, 0, fmt.Errorf("sbatch: %w", err)
+	case r.testOnly:
+		return 0, 0, nil
+	}
+	id, err := parseJobID(stdout.String())
+	return id, 0, err
+}
+
+// giveUp cancels the jobs of a chain that cannot be completed and adds to err
+// what became of them.
+func (c *Command) giveUp(ids []slurmctl.JobID, err error) error {
+	if len(ids) == 0 {
+		return err
+	}
+	var names []string
+	for _, id := range ids {
+		names = append(names, strconv.FormatUint(uint64(id), 10))
+	}
+	list := strings.Join(names, " ")
+	if c.Cluster == nil {
+		return fmt.Errorf("%w; cancel the steps before it: scancel %s", err, list)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	if failed := c.Cluster.Cancel(ctx, ids...); failed != nil {
+		return fmt.Errorf("%w; cancelling the steps before it failed (%v): scancel %s", err, failed, list)
+	}
+	return fmt.Errorf("%w; the steps before it are cancelled: %s", err, list)
+}
+
+// report prints what sbatch would print for the chain's first job; the others go
+// to stderr.
+func (c *Command) report(r *request, ids []slurmctl.JobID) {
+	if r.testOnly || len(ids) == 0 || r.options.has("quiet") {
+		return
+	}
+	if r.options.has("parsable") {
+		fmt.Fprintln(c.Stdout, ids[0])
+		return
+	}
+	fmt.Fprintf(c.Stdout, "Submitted batch job %d\n", ids[0])
+	for i, id := range ids[1:] {
+		fmt.Fprintf(c.Stderr, "evosbatch: step %d of %d is job %d\n", i+2, len(ids), id)
+	}
+}
+
+// show prints a call of sbatch as one would type it.
+func (c *Command) show(words []string) {
+	quoted := []string{"sbatch"}
+	for _, w := range words {
+		quoted = append(quoted, quote(w))
+	}
+	fmt.Fprintln(c.Stdout, strings.Join(quoted, " "))
+}
+
+// showChain prints the calls of a chain, with 1, 2, … for the jobs' ids to come.
+func (c *Command) showChain(r *request) error {
+	for i := range r.spec.Profile {
+		s, err := r.chainStep(i, 1, uint32(i))
+		if err != nil {
+			return err
+		}
+		c.show(r.words(s))
+	}
+	return nil
+}
+
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./,:@%"
+
+// quote writes a word as a POSIX shell reads it.
+func quote(word string) string {
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func (c *Command) getenv(name string) string {
+	for i := len(c.Environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(c.Environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package submit
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// unlimited stands for a time limit without bound, in minutes.
+const unlimited = math.MaxInt64
+
+// margin is added to computed time limits for what happens between steps.
+const margin = 60 // seconds
+
+// limitWithoutBound is the multiple of the durations that becomes the time limit
+// where the expand limit has no bound, or where only the site knows it.
+const limitWithoutBound = 2
+
+// parseTimeLimit reads a value of sbatch's --time, in minutes rounded up.
+func parseTimeLimit(text string) (int64, error) {
+	switch strings.ToLower(text) {
+	case "infinite", "unlimited", "-1":
+		return unlimited, nil
+	}
+	if strings.Trim(text, "0123456789:-") == "" && strings.Trim(text, "0:-") == "" && text != "" {
+		return unlimited, nil // sbatch takes a limit of zero for none
+	}
+	seconds, err := planner.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("time limit %q is not understood (MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS)", clip(text))
+	}
+	return minutes(seconds), nil
+}
+
+func minutes(seconds int64) int64 { return (seconds + 59) / 60 }
+
+// timeLimit is how long a job with these steps may need, in minutes: every step
+// expanded to its limit, and a minute.
+func timeLimit(steps planner.Profile, limit planner.ExpandLimit) int64 {
+	if limit == 0 || limit == planner.Infinite {
+		limit = limitWithoutBound
+	}
+	var seconds int64 = margin
+	for _, s := range steps {
+		seconds += min(limit.Stretch(s.Duration), planner.MaxDuration)
+	}
+	// Slurm keeps minutes in 32 bits and has its highest values for "none".
+	return min(minutes(seconds), math.MaxInt32)
+}
+
+// checkTime sees that the user's own time limit, if there is one, is not shorter
+// than the profile. It returns it in minutes, 0 where there is none.
+func (l layers) checkTime(profile planner.Profile) (int64, error) {
+	o, given := l.last("time")
+	if !given || !o.hasValue {
+		return 0, nil
+	}
+	limit, err := parseTimeLimit(o.value)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", o.spelled(), err)
+	}
+	if need := minutes(profile.Duration()); limit < need {
+		return 0, fmt.Errorf("%s: shorter than the profile, which takes %s; give at least --time=%s, or none",
+			o.spelled(), planner.FormatDuration(profile.Duration()), formatMinutes(need))
+	}
+	return limit, nil
+}
+
+// formatMinutes writes a time limit as sbatch reads it: minutes while that is
+// easy to read, else D-HH:MM.
+func formatMinutes(m int64) string {
+	if m < 24*60 {
+		return strconv.FormatInt(m, 10)
+	}
+	return fmt.Sprintf("%d-%02d:%02d", m/1440, m/60%24, m%60)
+}
