@@ -115,6 +115,7 @@ func (c *Client) CreateReservation(ctx context.Context, q ReservationRequest) er
 // ReservationUpdate is what to change of a reservation; what is zero stays.
 type ReservationUpdate struct {
 	Start     time.Time
+	StartNow  bool // instead of Start
 	End       time.Time
 	Nodes     []string
 	NodeCount int
@@ -130,7 +131,12 @@ type ReservationUpdate struct {
 func (c *Client) UpdateReservation(ctx context.Context, name string, u ReservationUpdate) error {
 	a := newSetting("update")
 	a.add("ReservationName", checkName, name)
-	if !u.Start.IsZero() {
+	switch {
+	case u.StartNow && !u.Start.IsZero():
+		return errors.New("scontrol update: StartNow and Start exclude each other")
+	case u.StartNow:
+		a.raw("StartTime", "now")
+	case !u.Start.IsZero():
 		a.raw("StartTime", formatTime(u.Start))
 	}
 	if !u.End.IsZero() {

@@ -1,0 +1,206 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// load brings back what the database knows of jobs that had not ended.
+func (c *Controller) load() error {
+	rows, err := c.store.ActiveJobs(c.ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		j := &job{Job: row}
+		plan, err := c.store.Plan(c.ctx, j.ID)
+		if err != nil {
+			return err
+		}
+		for _, p := range plan {
+			nodes, err := slurmctl.ExpandNodes(p.NodeList)
+			if err != nil {
+				return fmt.Errorf("plan of job %d: %w", j.SlurmID, err)
+			}
+			j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: nodes})
+		}
+		parts, err := c.store.Parts(c.ctx, j.ID)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			nodes, err := slurmctl.ExpandNodes(p.NodeList)
+			if err != nil {
+				return fmt.Errorf("parts of job %d: %w", j.SlurmID, err)
+			}
+			if j.isChain() {
+				j.chain = append(j.chain, slurmctl.JobID(p.SlurmID))
+			} else {
+				j.held = append(j.held, part{id: slurmctl.JobID(p.SlurmID), step: p.Step, nodes: nodes})
+			}
+		}
+		if j.past, err = c.store.Allocations(c.ctx, j.ID); err != nil {
+			return err
+		}
+		c.add(j)
+	}
+	intents, err := c.store.OpenIntents(c.ctx)
+	if err != nil {
+		return err
+	}
+	// Whatever they were to do, the next observation shows how far they came, and
+	// every decision is made from that.
+	for _, i := range intents {
+		c.log.WithField("intent", i.ID).WithField("action", i.Action).Info("a change was under way when the sidecar stopped: " + i.Detail)
+		c.check(c.store.Settle(c.ctx, i.ID, time.Now(), fmt.Errorf("the sidecar stopped in the middle")))
+	}
+	c.event(nil, "sidecar started", map[string]any{"version": c.version, "jobs": len(rows)})
+	return nil
+}
+
+// add puts a job on the list of those that are looked after.
+func (c *Controller) add(j *job) {
+	c.active = append(c.active, j)
+	c.byID[j.id()] = j
+	for _, id := range j.chain {
+		c.byID[id] = j
+	}
+	for _, p := range j.held {
+		c.byID[p.id] = j
+	}
+}
+
+// adopt takes in the jobs whose comment has the marker of evosbatch.
+func (c *Controller) adopt(s *snapshot) {
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil {
+			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
+		}
+		if r.State != slurmctl.Pending && r.State != slurmctl.Running || c.owner(r.ID) != nil || c.refused[r.ID] != "" || r.ArrayTasks > 1 {
+			continue
+		}
+		sp, marked, err := spec.ParseMarker(r.Comment)
+		if err != nil {
+			c.refuse(r, err)
+			continue
+		}
+		if !marked || len(c.cfg.Partitions) > 0 && !slices.Contains(c.cfg.Partitions, r.Partition) {
+			continue
+		}
+		if sp.Chain != nil && sp.Chain.First != 0 {
+			continue // comes with the chain's first job
+		}
+		if len(sp.Profile) == 0 {
+			script, err := c.slurm.BatchScript(c.ctx, r.ID)
+			if err == nil {
+				sp, err = sp.Complete([]byte(script))
+			}
+			if err != nil {
+				c.refuse(r, err)
+				continue
+			}
+		}
+		if err := c.adoptJob(s, r, sp); err != nil {
+			c.refuse(r, err)
+		}
+	}
+	for name := range s.reservations {
+		if own, ours := parseHoldName(name); ours && c.byID[own.job] != nil {
+			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
+		}
+	}
+	for id := range c.refused {
+		if s.byID[id] == nil {
+			delete(c.refused, id)
+		}
+	}
+}
+
+// refuse leaves a job with a marker alone: it stays parked, and the log says why.
+func (c *Controller) refuse(r *slurmctl.Job, err error) {
+	c.refused[r.ID] = err.Error()
+	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; it stays parked")
+	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "user": r.User, "error": err.Error()})
+}
+
+func (c *Controller) adoptJob(s *snapshot, r *slurmctl.Job, sp spec.Spec) error {
+	u, err := slurmctl.LookupUser(r.UID)
+	if err != nil {
+		return err
+	}
+	if err := sp.Profile.Validate(); err != nil {
+		return err
+	}
+	row := &store.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: u.GID,
+		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: sp.Profile, ExpandLimit: sp.ExpandLimit,
+		Drive: string(c.driveFor(sp.Drive)), Begin: sp.Begin, State: store.Queued}
+	j := &job{Job: row, record: *r}
+	if sp.Chain != nil {
+		row.Drive = string(spec.Chain)
+		if j.chain = chainOf(s, r, len(sp.Profile)); j.chain == nil {
+			return nil // evosbatch is still submitting the rest of it
+		}
+	}
+	if err := c.store.AddJob(c.ctx, row); err != nil {
+		return err
+	}
+	c.saveParts(j)
+	c.add(j)
+	c.event(j, "adopted", map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
+		"expand_limit": c.expandLimit(j), "drive": row.Drive})
+	c.logJob(j).WithField("profile", row.Profile.String()).WithField("drive", row.Drive).Info("adopted")
+	return nil
+}
+
+// driveFor is the drive mode that a job gets: what it asked for, else the site's,
+// else what works here.
+func (c *Controller) driveFor(asked spec.Drive) spec.Drive {
+	for _, d := range []spec.Drive{asked, c.cfg.Drive} {
+		if d != "" && d != spec.Auto {
+			return d
+		}
+	}
+	return c.drive
+}
+
+// chainOf finds the Slurm jobs of a chain's steps, nil while some are missing.
+func chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
+	ids := make([]slurmctl.JobID, steps)
+	ids[0] = first.ID
+	found := 1
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		sp, marked, err := spec.ParseMarker(r.Comment)
+		if err != nil || !marked || sp.Chain == nil || sp.Chain.First != uint32(first.ID) || r.UID != first.UID {
+			continue
+		}
+		if k := sp.Chain.Step; k >= 2 && k <= steps && ids[k-1] == 0 {
+			ids[k-1] = r.ID
+			found++
+		}
+	}
+	if found < steps {
+		return nil
+	}
+	return ids
+}
+
+// saveParts writes which Slurm jobs the job consists of.
+func (c *Controller) saveParts(j *job) {
+	var rows []store.Part
+	for i, id := range j.chain {
+		rows = append(rows, store.Part{SlurmID: uint32(id), Step: i + 1})
+	}
+	if !j.isChain() {
+		for _, p := range j.held {
+			rows = append(rows, store.Part{SlurmID: uint32(p.id), Step: p.step, NodeList: slurmctl.CompressNodes(p.nodes)})
+		}
+	}
+	c.check(c.store.SetParts(c.ctx, j.ID, rows))
+}

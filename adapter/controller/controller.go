@@ -1,0 +1,341 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Controller is the sidecar's loop and what it knows. Its exported methods are
+// safe for concurrent use; all other state belongs to the goroutine of Run.
+type Controller struct {
+	cfg      config.Config
+	slurm    *slurmctl.Client
+	store    *store.Store
+	strategy planner.Strategy
+	log      *logrus.Logger
+	version  string
+	self     string // user that the sidecar runs as
+	root     bool
+
+	ctx     context.Context // of Run
+	mail    chan func()
+	gone    chan struct{} // closed when Run has returned
+	actions sync.WaitGroup
+
+	slurmConfig slurmctl.Config
+	configRead  time.Time
+	drive       spec.Drive // what Auto gets here
+	driveReason string
+
+	active       []*job                  // not ended, oldest first
+	ended        []*job                  // the last ones
+	byID         map[slurmctl.JobID]*job // by base jobs, companions and links of chains
+	snapshot     *snapshot
+	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
+	heldSince    map[string]time.Time            // when a hold was made
+	refused      map[slurmctl.JobID]string       // jobs with a marker that are not adopted, and why
+	nextCycle    time.Time
+	cycleCalls   int
+	lastErr      error
+	started      time.Time
+
+	view atomic.Pointer[view] // what the API shows
+}
+
+// New makes a controller. It acts on nothing before Run.
+func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
+	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
+		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
+		refused: map[slurmctl.JobID]string{}, started: time.Now(), root: os.Geteuid() == 0}
+	if u, err := user.Current(); err == nil {
+		c.self = u.Username
+	}
+	if err := c.configure(cfg); err != nil {
+		return nil, err
+	}
+	c.view.Store(&view{status: api.Status{Version: version, Started: c.started, Strategy: c.strategy.Name()}})
+	return c, nil
+}
+
+func (c *Controller) configure(cfg config.Config) error {
+	strategy, err := planner.StrategyByName(cfg.Strategy)
+	if err != nil {
+		return fmt.Errorf("strategy: %w", err)
+	}
+	c.cfg, c.strategy = cfg, strategy
+	c.configRead = time.Time{} // look at Slurm's configuration again, too
+	return nil
+}
+
+// Configure takes another configuration between two cycles. What is bound to the
+// process (database, addresses, the folder of Slurm's commands) stays as it was.
+func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
+	return call(ctx, c, func() error { return c.configure(cfg) })
+}
+
+// Run runs the loop until ctx is done. Actions that are under way are then let
+// finish, for at most the deadline of a Slurm command. Jobs go on without it.
+func (c *Controller) Run(ctx context.Context) error {
+	defer close(c.gone)
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	c.ctx = work
+	if err := c.load(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return c.finish(stop)
+		case f := <-c.mail:
+			f()
+			c.drainMail()
+			if c.snapshot != nil && time.Now().Before(c.nextCycle) {
+				c.act(c.snapshot)
+				c.publish()
+			}
+		case <-timer.C:
+		}
+		if !time.Now().Before(c.nextCycle) {
+			c.cycle()
+		}
+		timer.Reset(max(time.Until(c.wakeAt()), time.Millisecond))
+	}
+}
+
+// finish lets running actions post their outcome, then wakes whoever still waits.
+func (c *Controller) finish(stop context.CancelFunc) error {
+	done := make(chan struct{})
+	go func() { c.actions.Wait(); close(done) }()
+	late := time.After(c.cfg.Slurm.Timeout)
+	for {
+		select {
+		case f := <-c.mail:
+			f()
+			continue
+		case <-late:
+			stop()
+			continue
+		case <-done:
+		}
+		break
+	}
+	c.drainMail()
+	for _, j := range c.active {
+		j.notify()
+	}
+	return nil
+}
+
+func (c *Controller) drainMail() {
+	for {
+		select {
+		case f := <-c.mail:
+			f()
+		default:
+			return
+		}
+	}
+}
+
+// post runs f on the loop's goroutine.
+func (c *Controller) post(f func()) { c.mail <- f }
+
+// call runs f on the loop's goroutine and waits for its answer.
+func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
+	done := make(chan T, 1)
+	select {
+	case c.mail <- func() { done <- f() }:
+	case <-c.gone:
+		return answer
+	case <-ctx.Done():
+		return answer
+	}
+	select {
+	case answer = <-done:
+	case <-c.gone:
+	case <-ctx.Done():
+	}
+	return answer
+}
+
+// fast is the time between two looks while an application waits for nodes, or a
+// job that was let go is about to run.
+const fast = 250 * time.Millisecond
+
+// cycle is one round of observe, adopt, follow, plan, hold and act.
+func (c *Controller) cycle() {
+	before := c.slurm.Calls()
+	c.nextCycle = time.Now().Add(c.cfg.PollInterval)
+	s, err := c.look()
+	if err != nil {
+		if c.lastErr == nil {
+			c.log.WithError(err).Error("Slurm cannot be observed; nothing is changed until it can")
+		}
+		c.lastErr = err
+		c.nextCycle = time.Now().Add(max(c.cfg.PollInterval, time.Second))
+		c.publish()
+		return
+	}
+	if c.lastErr != nil {
+		c.log.Info("Slurm can be observed again")
+		c.lastErr = nil
+	}
+	c.snapshot = s
+	c.reservations = maps.Clone(s.reservations)
+	c.adopt(s)
+	c.follow(s)
+	c.followPlans(s)
+	c.plan(s)
+	c.syncHolds(c.ctx, s)
+	c.mirror(s)
+	c.clean(s)
+	c.act(s)
+	for _, j := range c.active {
+		if j.State == store.Starting || j.State == store.Waiting && j.next() != nil && j.next().start <= time.Now().Unix() ||
+			j.State == store.Queued && len(j.plan) > 0 && j.plan[0].start <= time.Now().Unix() {
+			c.nextCycle = time.Now().Add(min(fast, c.cfg.PollInterval))
+		}
+	}
+	c.cycleCalls = int(c.slurm.Calls() - before)
+	c.publish()
+}
+
+// look observes the cluster, and every now and then Slurm's configuration.
+func (c *Controller) look() (*snapshot, error) {
+	if time.Since(c.configRead) > 5*time.Minute {
+		cfg, err := c.slurm.Config(c.ctx)
+		if err != nil {
+			return nil, err
+		}
+		merge, reasons := slurmctl.Capabilities(cfg)
+		c.slurmConfig, c.configRead = cfg, time.Now()
+		before := c.drive
+		c.drive, c.driveReason = spec.Companion, joinWords(reasons)
+		if merge {
+			c.drive = spec.Merge
+		}
+		if c.drive != before {
+			c.log.WithField("drive", c.drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.driveReason)
+		}
+	}
+	return c.observe(c.ctx)
+}
+
+// wakeAt is when the loop has something to do, if nobody calls before.
+func (c *Controller) wakeAt() time.Time {
+	at := c.nextCycle
+	now := time.Now()
+	for _, j := range c.active {
+		if len(j.plan) == 0 {
+			continue
+		}
+		var due time.Time
+		switch j.State {
+		case store.Queued:
+			due = time.Unix(j.plan[0].start, 0)
+		case store.Waiting:
+			if next := j.next(); next != nil {
+				due = time.Unix(next.start, 0)
+			}
+		}
+		if due.After(now) && due.Before(at) {
+			at = due
+			c.nextCycle = due
+		}
+	}
+	return at
+}
+
+// do runs one action on a job beside the loop. The intent is written before, and
+// settled with the outcome after; then result runs on the loop's goroutine. A
+// failed action is tried again later, less and less often.
+func (c *Controller) do(j *job, action, detail string, run func(context.Context) error, result func(error)) {
+	intent, err := c.store.Intend(c.ctx, j.ID, time.Now(), action, detail)
+	if err != nil {
+		c.check(err)
+		j.retryAt = time.Now().Add(time.Second)
+		return // what cannot be written down is not done
+	}
+	j.busy = true
+	c.actions.Add(1)
+	go func() {
+		defer c.actions.Done()
+		begun := time.Now()
+		err := run(c.ctx)
+		c.post(func() {
+			j.busy, j.touched = false, time.Now()
+			c.check(c.store.Settle(c.ctx, intent, time.Now(), err))
+			entry := c.logJob(j).WithField("action", action).WithField("seconds", time.Since(begun).Seconds())
+			if err != nil {
+				j.failures++
+				j.retryAt = time.Now().Add(min(250*time.Millisecond<<min(j.failures, 7), 30*time.Second))
+				j.reason = action + " failed: " + err.Error()
+				c.event(j, "failed", map[string]any{"action": action, "detail": detail, "error": err.Error()})
+				entry.WithError(err).Warn("an action failed; it will be tried again")
+			} else {
+				j.failures, j.retryAt = 0, time.Time{}
+				entry.Debug(detail)
+			}
+			result(err)
+			c.nextCycle = time.Now() // see what came of it
+		})
+	}()
+}
+
+// event appends to the event log.
+func (c *Controller) event(j *job, kind string, detail any) {
+	id := int64(0)
+	if j != nil {
+		id = j.ID
+	}
+	c.check(c.store.AddEvent(c.ctx, id, time.Now(), kind, detail))
+}
+
+// check reports an error of the store. Slurm holds the nodes, so the loop goes on.
+func (c *Controller) check(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		c.log.WithError(err).Error("the database refuses")
+	}
+}
+
+func (c *Controller) save(j *job) { c.check(c.store.UpdateJob(c.ctx, j.Job)) }
+
+func (c *Controller) logJob(j *job) *logrus.Entry {
+	return c.log.WithFields(logrus.Fields{"job": j.SlurmID, "user": j.User, "step": j.Step})
+}
+
+// owner is the evolving job that a Slurm job belongs to, nil for a stock job.
+func (c *Controller) owner(id slurmctl.JobID) *job { return c.byID[id] }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func joinWords(reasons []string) string {
+	text := ""
+	for i, r := range reasons {
+		if i > 0 {
+			text += "; "
+		}
+		text += r
+	}
+	return text
+}

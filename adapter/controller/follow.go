@@ -1,0 +1,266 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// follow finds out what became of the known jobs.
+func (c *Controller) follow(s *snapshot) {
+	for _, j := range slices.Clone(c.active) {
+		if j.busy || j.touched.After(s.taken) {
+			continue // its last action is newer than what was seen
+		}
+		if j.isChain() {
+			c.followChain(s, j)
+			continue
+		}
+		r := s.byID[j.id()]
+		if r != nil {
+			j.record, j.priority = *r, r.Priority
+		}
+		switch {
+		case r == nil || r.Ended():
+			c.end(j)
+		case r.State == slurmctl.Completing:
+			j.ending, j.reason = true, "completing"
+			c.observeHeld(s, j)
+		case r.State == slurmctl.Pending:
+			if j.runs() {
+				c.requeued(j)
+			}
+		default:
+			c.observeHeld(s, j)
+			if !j.runs() {
+				c.began(s, j, r)
+			}
+		}
+	}
+}
+
+// observeHeld takes over from Slurm which nodes the job has: Slurm is the truth,
+// whatever the sidecar believes to have done. A merge or a shrink that slurmctld
+// forgot in a crash shows here, and so does one that it made while the sidecar
+// was away.
+func (c *Controller) observeHeld(s *snapshot, j *job) {
+	held := []part{{id: j.id(), step: 1, nodes: j.record.NodeList}}
+	j.expanders = j.expanders[:0]
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		own, ours := parseHoldName(r.Name)
+		if !ours || own.job != j.id() || !isExpander(r) || r.State == slurmctl.Completing || r.Ended() {
+			continue
+		}
+		c.byID[r.ID] = j
+		if spec.Drive(j.Drive) == spec.Companion && r.State == slurmctl.Running {
+			held = append(held, part{id: r.ID, step: own.step, nodes: r.NodeList})
+		} else {
+			j.expanders = append(j.expanders, r.ID)
+		}
+	}
+	slices.SortFunc(held[1:], func(a, b part) int { return int(a.id) - int(b.id) })
+	if slices.EqualFunc(j.held, held, func(a, b part) bool { return a.id == b.id && sameSet(a.nodes, b.nodes) }) {
+		return
+	}
+	if len(j.held) > 0 {
+		c.event(j, "nodes changed", map[string]any{"from": slurmctl.CompressNodes(j.nodes()), "to": heldText(held)})
+	}
+	c.setHeld(j, held)
+}
+
+// setHeld records what the job has from now on.
+func (c *Controller) setHeld(j *job, held []part) {
+	j.held = held
+	for _, p := range held {
+		c.byID[p.id] = j
+	}
+	c.saveParts(j)
+	if j.Step > 0 {
+		c.recordAllocation(j)
+	}
+}
+
+func heldText(held []part) string {
+	return slurmctl.CompressNodes((&job{held: held}).nodes())
+}
+
+// recordAllocation writes what the job holds, and for which step, as of now.
+func (c *Controller) recordAllocation(j *job) {
+	now := time.Now()
+	nodes := j.nodes()
+	c.check(c.store.SetAllocation(c.ctx, j.ID, j.Step, now, len(nodes), slurmctl.CompressNodes(nodes)))
+	if last := len(j.past) - 1; last >= 0 && j.past[last].End.IsZero() {
+		j.past[last].End = now
+	}
+	if len(nodes) > 0 {
+		j.past = append(j.past, store.Span{Step: j.Step, Start: now, Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes)})
+	}
+}
+
+// began is called once Slurm has started the job.
+func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
+	planned := int64(0)
+	if len(j.plan) > 0 {
+		planned = j.plan[0].start
+	}
+	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
+	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = r.StartTime, r.StartTime, time.Time{}, "", false
+	c.save(j)
+	c.recordAllocation(j)
+	if n := len(j.past); n > 0 {
+		j.past[n-1].Start = r.StartTime
+	}
+	c.event(j, "started", map[string]any{"planned": planned, "nodes": slurmctl.CompressNodes(j.nodes())})
+	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
+	if len(j.plan) == 0 || planned != r.StartTime.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
+		c.refit(s, j, s.taken.Unix(), "it started at another time than planned")
+	}
+}
+
+// requeued is called when a job that ran waits in Slurm's queue again: it starts
+// over.
+func (c *Controller) requeued(j *job) {
+	c.event(j, "requeued", map[string]any{"step": j.Step})
+	c.logJob(j).Warn("the job was requeued: it starts over")
+	j.State, j.Step, j.held, j.ending = store.Queued, 0, nil, false
+	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
+	c.save(j)
+	c.check(c.store.SetAllocation(c.ctx, j.ID, 0, time.Now(), 0, ""))
+	c.saveParts(j)
+	c.storePlan(j, nil)
+	j.notify()
+}
+
+// end closes a job's books. What it leaves in Slurm (holds, expanders) is not
+// wanted any more and goes in this same cycle.
+func (c *Controller) end(j *job) {
+	state, at := "", time.Now()
+	ids := []slurmctl.JobID{j.id()}
+	if j.isChain() && j.Step > 0 {
+		ids = []slurmctl.JobID{j.chain[j.Step-1]}
+	}
+	if last, err := c.slurm.JobsByID(c.ctx, ids...); err != nil {
+		c.logJob(j).WithError(err).Warn("how the job ended is not known")
+	} else if len(last) > 0 {
+		state = string(last[0].State)
+		if e := last[0].EndTime; !e.IsZero() && e.Before(at) {
+			at = e
+		}
+	}
+	j.State, j.Ended, j.EndState = store.Ended, at, state
+	c.save(j)
+	c.check(c.store.SetAllocation(c.ctx, j.ID, j.Step, at, 0, ""))
+	if n := len(j.past); n > 0 && j.past[n-1].End.IsZero() {
+		j.past[n-1].End = at
+	}
+	c.event(j, "ended", map[string]any{"state": state, "step": j.Step, "steps": len(j.Profile)})
+	c.logJob(j).WithField("state", state).Info("ended")
+	j.notify()
+	c.active = slices.DeleteFunc(c.active, func(other *job) bool { return other == j })
+	for id, owner := range c.byID {
+		if owner == j {
+			delete(c.byID, id)
+		}
+	}
+	c.ended = append(c.ended, j)
+	if len(c.ended) > maxEnded {
+		c.ended = c.ended[1:]
+	}
+}
+
+// maxEnded is how many ended jobs evosqueue --all can show.
+const maxEnded = 200
+
+// followChain is follow for a chain, whose steps begin and end with Slurm jobs.
+func (c *Controller) followChain(s *snapshot, j *job) {
+	current := max(j.Step, 1) - 1
+	if j.State == store.Waiting {
+		current = j.Step // the job of the step to come
+	}
+	r := s.byID[j.chain[current]]
+	if r != nil {
+		j.record, j.priority = *r, r.Priority
+	}
+	switch {
+	case r == nil || r.Ended():
+		done, err := c.slurm.JobsByID(c.ctx, j.chain[current])
+		if err != nil {
+			c.logJob(j).WithError(err).Warn("how the step ended is not known yet")
+			return
+		}
+		completed := len(done) > 0 && done[0].State == slurmctl.Completed
+		if !completed || j.last() || j.State != store.Running {
+			c.cancelChain(j)
+			c.end(j)
+			return
+		}
+		j.State, j.StepEnded = store.Waiting, time.Now()
+		c.save(j)
+		c.event(j, "step ended", map[string]any{"step": j.Step})
+		if next := j.next(); next != nil && next.start > s.taken.Unix() {
+			c.refit(s, j, s.taken.Unix(), "a step ended early")
+		}
+	case r.State == slurmctl.Running || r.State == slurmctl.Suspended:
+		held := []part{{id: r.ID, step: current + 1, nodes: r.NodeList}}
+		if j.Step == current+1 {
+			return
+		}
+		j.held = held
+		if j.Step == 0 {
+			c.began(s, j, r)
+			return
+		}
+		c.beginStep(j, r.StartTime)
+	}
+}
+
+// cancelChain cancels what is left of a chain.
+func (c *Controller) cancelChain(j *job) {
+	left := j.chain[min(max(j.Step, 1), len(j.chain)):]
+	if len(left) == 0 {
+		return
+	}
+	if err := c.slurm.Cancel(c.ctx, left...); err != nil {
+		c.logJob(j).WithError(err).Warn("the rest of the chain could not be cancelled")
+	}
+}
+
+// expanderMark begins the comment of every expander.
+const expanderMark = "evox:v1"
+
+// isExpander says whether a Slurm job was made by the sidecar to bring nodes.
+func isExpander(r *slurmctl.Job) bool {
+	_, ours := parseHoldName(r.Name)
+	return ours && strings.HasPrefix(r.Comment, expanderMark)
+}
+
+// clean cancels expanders whose base job has ended or does not want them.
+func (c *Controller) clean(s *snapshot) {
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if !isExpander(r) || r.State == slurmctl.Completing || r.Ended() {
+			continue
+		}
+		own, _ := parseHoldName(r.Name)
+		j := c.byID[own.job]
+		if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs()) {
+			continue
+		}
+		if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
+			continue // somebody else's job that only looks like ours
+		}
+		c.log.WithField("expander", r.ID).WithField("job", own.job).Info("an expander outlived its job and is cancelled")
+		c.event(j, "cleaned", map[string]any{"expander": r.ID, "base": own.job})
+		if err := c.slurm.Cancel(c.ctx, r.ID); err != nil {
+			c.log.WithError(err).WithField("expander", r.ID).Warn("an expander could not be cancelled")
+		}
+	}
+}
+
+// isSelf says whether the sidecar itself submitted the job, in its own name.
+func (c *Controller) isSelf(r *slurmctl.Job) bool { return r.User == c.self }

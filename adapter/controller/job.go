@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// job is an evolving job with what is known of it at present.
+type job struct {
+	*store.Job
+	limit    time.Duration // Slurm's time limit of the base job
+	priority uint64
+	reason   string // why it is where it is, in words
+
+	plan      []plannedStep // one a step, or none while there is no plan
+	unfit     string        // why there is none
+	held      []part        // what it holds now; the base job first
+	chain     []slurmctl.JobID
+	expanders []slurmctl.JobID // that bring it nodes and are not merged yet
+	letGo     slurmctl.JobID   // the chain's job that was last told to start
+	ending    bool             // completing in Slurm
+	release   []string         // nodes that the application would free at the next shrink
+	past      []store.Span
+
+	busy      bool      // an action is under way
+	touched   time.Time // when the last one ended: older observations do not count
+	retryAt   time.Time // after a failed action
+	holdRetry time.Time
+	failures  int  // in a row
+	attempt   int  // of the last expander or hold
+	warned    bool // of the present step's overrun
+	waiters   []chan struct{}
+
+	record slurmctl.Job // the last squeue record of the base job (a chain's present one)
+}
+
+// part is the share of one Slurm job.
+type part struct {
+	id    slurmctl.JobID
+	step  int // that it came with
+	nodes []string
+}
+
+// plannedStep is a step of a scheduled profile in absolute time.
+type plannedStep struct {
+	start, end int64 // Unix seconds
+	nodes      []string
+}
+
+func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
+
+func (j *job) isChain() bool { return spec.Drive(j.Drive) == spec.Chain }
+
+// runs says whether the job has begun and not ended: its future is promised.
+func (j *job) runs() bool { return j.State == store.Running || j.State == store.Waiting }
+
+func (j *job) last() bool { return j.Step == len(j.Profile) }
+
+// next is the planned step after the present one, nil after the last or without
+// a plan.
+func (j *job) next() *plannedStep {
+	if j.Step >= len(j.plan) {
+		return nil
+	}
+	return &j.plan[j.Step]
+}
+
+// nodes lists all nodes that the job holds, base job first.
+func (j *job) nodes() []string {
+	var all []string
+	for _, p := range j.held {
+		all = append(all, p.nodes...)
+	}
+	return all
+}
+
+// planned lists all nodes of the present and coming steps.
+func (j *job) planned() []string {
+	seen := set{}
+	var all []string
+	for _, step := range j.plan[min(max(j.Step-1, 0), len(j.plan)):] {
+		for _, n := range step.nodes {
+			if !seen[n] {
+				seen[n] = true
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// newestFirst lists the nodes that came later than the base job's, newest first:
+// in companion mode they are the cheapest to give back.
+func (j *job) newestFirst() []string {
+	var all []string
+	for i := len(j.held) - 1; i > 0; i-- {
+		all = append(all, j.held[i].nodes...)
+	}
+	return all
+}
+
+// expected is the second at which the present step ends if the application keeps
+// to its profile.
+func (j *job) expected() int64 {
+	return j.StepStarted.Unix() + j.Profile[j.Step-1].Duration
+}
+
+// notify wakes everyone who waits for a change of the job.
+func (j *job) notify() {
+	for _, w := range j.waiters {
+		close(w)
+	}
+	j.waiters = nil
+}

@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// occupancy says when every node of the cluster is in use, in seconds from an
+// origin. It is kept by node, not as a count, because jobs may be eligible for
+// different sets of nodes and because reservations and promised growths are of
+// certain nodes: a node promised to one job is promised to nobody else, whatever
+// partition the other comes from.
+type occupancy struct {
+	origin int64 // Unix second that is 0
+	busy   [][]planner.NodeBusy
+}
+
+func newOccupancy(nodes int, origin int64) *occupancy {
+	return &occupancy{origin: origin, busy: make([][]planner.NodeBusy, nodes)}
+}
+
+// add marks a node busy during [start, end), in Unix seconds.
+func (o *occupancy) add(node int, start, end int64) {
+	start = max(start-o.origin, 0)
+	if end != planner.Forever {
+		end -= o.origin
+	}
+	if end > start {
+		o.busy[node] = append(o.busy[node], planner.NodeBusy{Node: node, Start: start, End: end})
+	}
+}
+
+// window is what the pool of these nodes (indices into the cluster's) has in use,
+// with the nodes numbered by their position.
+func (o *occupancy) window(nodes []int) []planner.NodeBusy {
+	var all []planner.NodeBusy
+	for i, n := range nodes {
+		for _, b := range o.busy[n] {
+			b.Node = i
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// occupied is everything that is certain: what others use, and what is promised
+// to evolving jobs that have begun; except is left out.
+func (c *Controller) occupied(s *snapshot, origin int64, except *job) *occupancy {
+	o := c.foreign(s, origin)
+	for _, j := range c.active {
+		if j != except && (j.runs() || j.State == store.Starting) {
+			c.addPromises(o, s, j, s.taken.Unix())
+		}
+	}
+	return o
+}
+
+// foreign is what is not ours: stock jobs, others' reservations, nodes that cannot
+// be used.
+func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
+	o := newOccupancy(len(s.nodes), origin)
+	now := s.taken.Unix()
+	for i, n := range s.nodes {
+		if !usable(n) {
+			o.add(i, origin, planner.Forever)
+		}
+	}
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if len(r.NodeList) == 0 || c.owner(r.ID) != nil && r.State != slurmctl.Completing {
+			continue // ours are below, with what is promised to them
+		}
+		end := c.releases(r, now)
+		for _, name := range r.NodeList {
+			if n, ok := s.index[name]; ok {
+				o.add(n, origin, end)
+			}
+		}
+	}
+	for _, r := range s.reservations {
+		if _, ours := parseHoldName(r.Name); ours {
+			continue
+		}
+		for _, name := range r.Nodes {
+			if n, ok := s.index[name]; ok {
+				o.add(n, r.Start.Unix(), r.End.Unix())
+			}
+		}
+	}
+	return o
+}
+
+// releases is the Unix second from which the nodes of a stock job can be counted
+// on.
+func (c *Controller) releases(r *slurmctl.Job, now int64) int64 {
+	margin := int64(c.cfg.Margin / time.Second)
+	if r.State == slurmctl.Completing {
+		return now + max(margin, 1)
+	}
+	if r.TimeLimit == slurmctl.Unlimited || r.EndTime.IsZero() || r.State == slurmctl.Suspended {
+		return planner.Forever
+	}
+	return max(r.EndTime.Unix(), now) + max(margin, 1)
+}
+
+// addPromises adds the nodes that a job has and will have, each until the margin
+// after its planned release.
+func (c *Controller) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
+	margin := int64(c.cfg.Margin / time.Second)
+	until := map[string]int64{} // planned release of every node
+	from := map[string]int64{}
+	for i := max(j.Step-1, 0); i < len(j.plan); i++ {
+		for _, n := range j.plan[i].nodes {
+			until[n] = j.plan[i].end
+			if _, seen := from[n]; !seen {
+				from[n] = j.plan[i].start
+			}
+		}
+	}
+	for _, n := range j.nodes() {
+		from[n] = o.origin
+		until[n] = max(until[n], now) // an overrunning step holds them still
+	}
+	for name, start := range from {
+		if n, ok := s.index[name]; ok {
+			o.add(n, start, until[name]+margin)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// candidate is a pending job in the order of the list: an evolving one, or a
+// stock one of higher priority, which nobody may overtake.
+type candidate struct {
+	job      *job          // nil: stock
+	record   *slurmctl.Job // of Slurm
+	nodes    []int         // eligible
+	profile  planner.Profile
+	earliest int64 // Unix second
+}
+
+// batch is candidates that are planned together: they share one set of eligible
+// nodes, and no batch before it competes for these.
+type batch struct {
+	nodes []int
+	jobs  []candidate
+}
+
+// plan plans all queued jobs over what is certain, in order of priority.
+func (c *Controller) plan(s *snapshot) {
+	now := s.taken.Unix()
+	occupied := c.occupied(s, now, nil)
+	for _, b := range batches(c.candidates(s, now)) {
+		c.planBatch(s, occupied, b, now)
+	}
+}
+
+// candidates lists what is planned, most urgent first.
+func (c *Controller) candidates(s *snapshot, now int64) []candidate {
+	var list []candidate
+	lowest := uint64(1<<64 - 1) // priority of the last evolving job
+	for _, j := range c.active {
+		if j.State != store.Queued {
+			continue
+		}
+		j.reason, j.unfit = "", ""
+		if why := notEligible(&j.record); why != "" {
+			c.dropPlan(j, why)
+			continue
+		}
+		nodes, err := s.eligible(&j.record)
+		if err == nil && j.record.TRESPer != "" {
+			err = fmt.Errorf("generic resources (%s) cannot be planned yet", j.record.TRESPer)
+		}
+		if err != nil {
+			c.dropPlan(j, err.Error())
+			continue
+		}
+		earliest := now
+		if !j.Begin.IsZero() {
+			earliest = max(earliest, j.Begin.Unix())
+		}
+		lowest = min(lowest, j.record.Priority)
+		list = append(list, candidate{job: j, record: &j.record, nodes: nodes, profile: j.Profile, earliest: earliest})
+	}
+	if len(list) > 0 {
+		list = append(list, c.stockCandidates(s, now, lowest)...)
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.record.Priority, a.record.Priority), cmp.Compare(a.record.ID, b.record.ID))
+	})
+	return list
+}
+
+// stockCandidates lists pending stock jobs that Slurm would start before the last
+// of the evolving jobs.
+func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []candidate {
+	var list []candidate
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || isExpander(r) || notEligible(r) != "" || r.Reason == "BeginTime" {
+			continue
+		}
+		nodes, err := s.eligible(r)
+		if err != nil || len(nodes) == 0 {
+			continue
+		}
+		limit := int64(r.TimeLimit / time.Second)
+		if r.TimeLimit == slurmctl.Unlimited || limit > planner.MaxDuration {
+			limit = planner.MaxDuration
+		}
+		count := r.NumNodes
+		if !r.Exclusive && count == 1 { // shares its node: count whole nodes by CPUs
+			per := max(s.nodes[nodes[0]].CPUs, 1)
+			count = (r.NumCPUs*r.ArrayTasks + per - 1) / per
+		} else {
+			count *= max(r.ArrayTasks, 1)
+		}
+		count = min(max(count, 1), len(nodes))
+		list = append(list, candidate{record: r, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now})
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.record.Priority, a.record.Priority), cmp.Compare(a.record.ID, b.record.ID))
+	})
+	return list[:min(len(list), c.cfg.StockJobs)]
+}
+
+// notEligible says why Slurm does not consider a pending job at present.
+func notEligible(r *slurmctl.Job) string {
+	switch {
+	case r.Priority == 0:
+		return "held: " + r.Reason
+	case r.Reason == "Dependency", r.Reason == "DependencyNeverSatisfied":
+		return "waits for another job (" + r.Reason + ")"
+	}
+	return ""
+}
+
+// batches groups the candidates without letting anyone overtake: a job joins the
+// last batch that competes for any of its nodes, if that one has the same nodes,
+// else it opens a new one.
+func batches(list []candidate) []*batch {
+	var all []*batch
+	for _, cand := range list {
+		var rival *batch
+		for i := len(all) - 1; i >= 0; i-- {
+			if overlap(all[i].nodes, cand.nodes) {
+				rival = all[i]
+				break
+			}
+		}
+		if rival == nil || !slices.Equal(rival.nodes, cand.nodes) {
+			rival = &batch{nodes: cand.nodes}
+			all = append(all, rival)
+		}
+		rival.jobs = append(rival.jobs, cand)
+	}
+	return all
+}
+
+// overlap says whether two ascending lists share a member.
+func overlap(a, b []int) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// planBatch plans one batch and marks what it takes in o.
+func (c *Controller) planBatch(s *snapshot, o *occupancy, b *batch, now int64) {
+	margin := int64(c.cfg.Margin / time.Second)
+	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes)}
+	for i, cand := range b.jobs {
+		limit := planner.ExpandLimit(1)
+		var prefer []int
+		if cand.job != nil {
+			limit = padLimit(cand.profile, margin, c.expandLimit(cand.job))
+			prefer = s.local(b.nodes, cand.job.planned())
+		}
+		pool.Jobs = append(pool.Jobs, planner.PoolJob{
+			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
+				Profile: planner.Pad(cand.profile, margin), ExpandLimit: limit},
+			Driver: -1, Prefer: prefer,
+		})
+	}
+	planned, err := pool.Plan(c.strategy)
+	if err != nil {
+		c.log.WithError(err).Error("planning failed: the plan stays as it was")
+		return
+	}
+	for i, p := range planned {
+		cand := b.jobs[i]
+		if p.Unfit != "" {
+			if cand.job != nil {
+				c.dropPlan(cand.job, p.Unfit)
+			}
+			continue
+		}
+		padded := p.Placement
+		at := padded.Start + o.origin
+		for k, step := range padded.Steps {
+			for _, n := range p.Nodes[k] {
+				o.add(b.nodes[n], at, at+step.Duration)
+			}
+			at += step.Duration
+		}
+		if cand.job != nil {
+			c.setPlan(s, cand.job, planner.Unpad(padded, cand.profile, margin), p.Nodes, b.nodes, o.origin)
+		}
+	}
+}
+
+// padLimit is the expand limit for the padded profile that keeps the requested
+// one within its own: padding makes some steps longer, and a multiple of them
+// even more so.
+func padLimit(p planner.Profile, margin int64, limit planner.ExpandLimit) planner.ExpandLimit {
+	if limit == planner.Infinite || limit <= 1 {
+		return limit
+	}
+	safe := limit
+	for i, step := range planner.Pad(p, margin) {
+		grown := step.Duration - p[i].Duration
+		safe = min(safe, planner.ExpandLimit(float64(limit.Stretch(p[i].Duration)+grown)/float64(step.Duration)))
+	}
+	return max(safe, 1)
+}
+
+// expandLimit is the job's own expand limit, else the site's.
+func (c *Controller) expandLimit(j *job) planner.ExpandLimit {
+	if j.ExpandLimit == 0 {
+		return c.cfg.ExpandLimit
+	}
+	return j.ExpandLimit
+}
+
+// setPlan gives a job the plan that a placement on pool nodes stands for.
+func (c *Controller) setPlan(s *snapshot, j *job, placed planner.Placement, nodes [][]int, pool []int, origin int64) {
+	plan := make([]plannedStep, len(placed.Steps))
+	at := placed.Start + origin
+	for k, step := range placed.Steps {
+		names := make([]string, len(nodes[k]))
+		for i, n := range nodes[k] {
+			names[i] = s.nodes[pool[n]].Name
+		}
+		plan[k] = plannedStep{start: at, end: at + step.Duration, nodes: names}
+		at += step.Duration
+	}
+	c.storePlan(j, plan)
+}
+
+// storePlan sets and writes a job's plan if it is another one than before.
+func (c *Controller) storePlan(j *job, plan []plannedStep) {
+	if slices.EqualFunc(j.plan, plan, func(a, b plannedStep) bool {
+		return a.start == b.start && a.end == b.end && slices.Equal(a.nodes, b.nodes)
+	}) {
+		return
+	}
+	j.plan = plan
+	rows := make([]store.Span, len(plan))
+	for i, p := range plan {
+		rows[i] = store.Span{Step: i + 1, Start: time.Unix(p.start, 0), End: time.Unix(p.end, 0),
+			Nodes: len(p.nodes), NodeList: slurmctl.CompressNodes(p.nodes)}
+	}
+	c.check(c.store.SetPlan(c.ctx, j.ID, rows))
+}
+
+// dropPlan takes a job's plan away and says why.
+func (c *Controller) dropPlan(j *job, why string) {
+	j.unfit, j.reason = why, why
+	c.storePlan(j, nil)
+}

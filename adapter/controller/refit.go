@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// overrunQuantum is by how many seconds a step that lasts longer than planned is
+// taken to go on, each time anew.
+const overrunQuantum = 5
+
+// followPlans refits the running jobs whose plan no longer holds: a step lasts
+// longer than planned, or nodes of coming steps are lost to others.
+func (c *Controller) followPlans(s *snapshot) {
+	now := s.taken.Unix()
+	for _, j := range c.active {
+		if !j.runs() || j.busy || j.touched.After(s.taken) {
+			continue
+		}
+		switch {
+		case len(j.plan) != len(j.Profile):
+			c.refit(s, j, now, "it had no plan")
+		case j.State == store.Running && j.plan[j.Step-1].end <= now && !(j.last() && j.record.State == slurmctl.Completing):
+			c.refit(s, j, now, "the step lasts longer than planned")
+		case c.lostNodes(s, j, now):
+			c.refit(s, j, now, "nodes of its plan are taken or down")
+		}
+	}
+}
+
+// lostNodes says whether others use nodes that are planned for the job's coming
+// steps at that time.
+func (c *Controller) lostNodes(s *snapshot, j *job, now int64) bool {
+	mine := setOf(j.nodes())
+	others := c.foreign(s, now)
+	for i := j.Step; i < len(j.plan); i++ {
+		start, end := max(j.plan[i].start, now)-now, max(j.plan[i].end, now)-now
+		for _, name := range j.plan[i].nodes {
+			n, ok := s.index[name]
+			if !ok {
+				return true
+			}
+			if mine[name] {
+				continue
+			}
+			for _, b := range others.busy[n] {
+				// a job about to end may be late by the margin that it is given
+				if b.Start < end && start < b.End-int64(c.cfg.Margin/time.Second)-1 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// refit plans the rest of a running job anew, over what is certain without it: the
+// present step goes on for what is left of it (no longer than its expand limit
+// allows), the nodes that it has stay its own, and other running jobs keep what
+// they were promised. Where the limit leaves no way, the job is delayed beyond it
+// rather than stopped, and the event log says so.
+func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
+	margin := int64(c.cfg.Margin / time.Second)
+	origin, rest := now, j.expected()-now
+	switch {
+	case j.State == store.Waiting:
+		origin, rest = now-1, 1 // what is left of the step is over: the next may begin now
+	case rest < 1:
+		rest = overrunQuantum
+	}
+	profile := slices.Concat(planner.Profile{{Duration: rest, Nodes: len(j.nodes())}}, j.Profile[j.Step:])
+	limit := c.expandLimit(j)
+	allowed := rest
+	if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
+		allowed = planner.Forever
+	} else {
+		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin)
+	}
+
+	eligible, err := s.eligible(&j.record)
+	if err != nil {
+		c.log.WithError(err).WithField("job", j.SlurmID).Warn("the job's eligible nodes are not known any more")
+	}
+	pool := slices.Clone(eligible)
+	for _, name := range j.nodes() {
+		if i, ok := s.index[name]; ok && !slices.Contains(pool, i) {
+			pool = append(pool, i)
+		}
+	}
+	slices.Sort(pool)
+	padded := planner.Pad(profile, margin)
+	if allowed != planner.Forever {
+		allowed += padded[0].Duration - rest
+	}
+	driver := -1
+	if at := s.local(pool, []string{j.BatchHost}); len(at) == 1 && !j.isChain() {
+		driver = at[0]
+	}
+	release := j.release
+	if len(release) == 0 && spec.Drive(j.Drive) == spec.Companion {
+		release = j.newestFirst()
+	}
+	job := planner.PoolJob{
+		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
+		Fixed: true, Held: s.local(pool, j.nodes()), Driver: driver, MaxDuration: []int64{allowed},
+		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release),
+	}
+	busy := c.occupied(s, origin, j).window(pool)
+	planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(c.strategy)
+	late := false
+	if err == nil && planned[0].Unfit != "" {
+		late = true
+		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
+		planned, err = planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(c.strategy)
+	}
+	if err != nil || planned[0].Unfit != "" {
+		reason := ""
+		if err == nil {
+			reason = planned[0].Unfit
+		} else {
+			reason = err.Error()
+		}
+		c.logJob(j).WithField("why", why).Error("the job's rest cannot be planned: " + reason)
+		j.reason = "its coming steps cannot be planned: " + reason
+		return
+	}
+	placed := planner.Unpad(planned[0].Placement, profile, margin)
+	plan := make([]plannedStep, 0, len(j.Profile))
+	if len(j.plan) == len(j.Profile) {
+		plan = append(plan, j.plan[:j.Step-1]...)
+	} else {
+		for _, step := range j.Profile[:j.Step-1] { // long past
+			plan = append(plan, plannedStep{start: j.StepStarted.Unix() - step.Duration, end: j.StepStarted.Unix()})
+		}
+	}
+	at := placed.Start + origin
+	for k, step := range placed.Steps {
+		names := make([]string, len(planned[0].Nodes[k]))
+		for i, n := range planned[0].Nodes[k] {
+			names[i] = s.nodes[pool[n]].Name
+		}
+		start := at
+		if k == 0 {
+			start = j.StepStarted.Unix()
+		}
+		plan = append(plan, plannedStep{start: start, end: at + step.Duration, nodes: names})
+		at += step.Duration
+	}
+	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
+	c.storePlan(j, plan)
+	if late && moved {
+		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": plan[j.Step].start})
+		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
+	}
+}

@@ -1,0 +1,344 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// endStep is called when the application has ended its step, or was made to.
+func (c *Controller) endStep(j *job, now time.Time) {
+	j.State, j.StepEnded, j.reason = store.Waiting, now, ""
+	c.save(j)
+	c.event(j, "step ended", map[string]any{"step": j.Step, "expected": j.expected()})
+	if c.snapshot == nil {
+		return
+	}
+	if next := j.next(); next != nil && (next.start > now.Unix() && len(next.nodes) > len(j.nodes()) || len(j.release) > 0) {
+		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
+		c.syncHolds(c.ctx, c.snapshot)
+	}
+}
+
+// transition brings a job whose step has ended to the nodes of the next one. It
+// goes by what the job has and what it is to have, so it can be left and taken up
+// at any point.
+func (c *Controller) transition(s *snapshot, j *job, now time.Time) {
+	next := j.next()
+	if next == nil {
+		return
+	}
+	if j.isChain() {
+		c.startLink(s, j, next, now)
+		return
+	}
+	have := j.nodes()
+	missing, surplus := without(next.nodes, have), without(have, next.nodes)
+	switch {
+	case len(missing) > 0:
+		if next.start > now.Unix() && !c.early(s, j, missing, now.Unix()) {
+			j.reason = fmt.Sprintf("waits for %d nodes, planned for %s", len(missing), time.Unix(next.start, 0).Format(time.TimeOnly))
+			return
+		}
+		c.grow(s, j, j.Step+1, missing)
+	case len(surplus) > 0:
+		c.shrink(j, surplus)
+	default:
+		c.beginStep(j, now)
+	}
+}
+
+// early says whether a growth may be done before its time: the nodes are free, and
+// nobody else was promised them until then.
+func (c *Controller) early(s *snapshot, j *job, nodes []string, now int64) bool {
+	if !s.free(nodes) {
+		return false
+	}
+	for _, other := range c.active {
+		if other == j || !other.runs() && other.State != store.Starting {
+			continue
+		}
+		for i := max(other.Step-1, 0); i < len(other.plan); i++ {
+			if other.plan[i].end > now && other.plan[i].start < j.next().start && len(common(nodes, other.plan[i].nodes)) > 0 {
+				return false
+			}
+		}
+	}
+	for name, r := range c.reservations {
+		if own, ours := parseHoldName(name); ours && own.job == j.id() {
+			continue
+		}
+		if r.Start.Unix() < j.next().start && r.End.Unix() > now && len(common(nodes, r.Nodes)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// beginStep is called once the job has the nodes of its next step.
+func (c *Controller) beginStep(j *job, at time.Time) {
+	planned := j.plan[j.Step]
+	j.plan[j.Step-1].end = at.Unix()
+	j.Step++
+	j.State, j.StepStarted, j.StepEnded = store.Running, at, time.Time{}
+	j.release, j.reason, j.warned = nil, "", false
+	c.save(j)
+	c.saveParts(j)
+	c.recordAllocation(j)
+	c.event(j, "step begun", map[string]any{"step": j.Step, "planned": planned.start, "nodes": slurmctl.CompressNodes(j.nodes())})
+	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("step begun")
+	if c.snapshot != nil && planned.start != at.Unix() && !j.isChain() {
+		c.refit(c.snapshot, j, at.Unix(), "the step began at another time than planned")
+	}
+	j.notify()
+}
+
+// grow brings the nodes of a step to a job by an expander that is started in the
+// hold on them.
+func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
+	if !s.free(nodes) && len(j.expanders) == 0 {
+		if j.next() != nil && j.State == store.Waiting && time.Now().Unix() > j.next().start+5 {
+			c.refit(s, j, time.Now().Unix(), "nodes of the growth are not free in time")
+		}
+		j.reason = "waits for nodes that others have not given back yet"
+		return
+	}
+	g := growth{c: c, base: j.id(), nodes: nodes, drive: spec.Drive(j.Drive),
+		step: step,
+		name: c.nextName(j, step).String(), expanders: slices.Clone(j.expanders), held: slices.Clone(j.held)}
+	if r, ok := c.holdFor(j, step); ok && len(without(nodes, r.Nodes)) == 0 {
+		g.hold, g.holdBegins = r.Name, r.Start
+	}
+	if c.root || j.User == c.self {
+		u, err := slurmctl.LookupUser(j.UID)
+		if err != nil {
+			j.reason = err.Error()
+			j.retryAt = time.Now().Add(time.Second)
+			return
+		}
+		g.user = u
+	}
+	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
+	g.request = slurmctl.AllocateRequest{User: g.user, Nodes: len(nodes), NodeList: nodes, Partition: partitionOf(j),
+		Account: j.Account, QOS: j.QOS, Name: g.name, Comment: expanderMark, Exclusive: true, WorkDir: "/"}
+	if g.drive == spec.Merge {
+		g.request.ExpandJob = g.base
+	} else {
+		g.request.TimeLimit = max(time.Until(j.record.EndTime).Truncate(time.Minute)+time.Minute, time.Minute)
+		if j.record.TimeLimit == slurmctl.Unlimited {
+			g.request.TimeLimit = slurmctl.Unlimited
+		}
+	}
+	c.do(j, "grow", g.name+" "+slurmctl.CompressNodes(nodes), g.run, func(err error) {
+		if g.hold != "" && g.holdGone {
+			c.forgetHold(g.hold)
+		}
+		j.expanders = g.expanders
+		if len(g.after) > 0 {
+			c.setHeld(j, g.after)
+		}
+	})
+}
+
+// partitionOf is the partition in which the base job runs.
+func partitionOf(j *job) string {
+	if j.record.Partition != "" {
+		return j.record.Partition
+	}
+	return j.Partition
+}
+
+// growth is one grow action; run works beside the loop, on its own copies.
+type growth struct {
+	c          *Controller
+	base       slurmctl.JobID
+	user       *slurmctl.User
+	drive      spec.Drive
+	name       string
+	nodes      []string
+	step       int
+	held       []part // before
+	hold       string
+	holdBegins time.Time
+	request    slurmctl.AllocateRequest
+
+	expanders []slurmctl.JobID // not merged yet
+	holdGone  bool
+	after     []part // what the job has now
+}
+
+// allocateWait bounds how long an expander may be pending: its nodes are free and
+// its hold has begun, so it is started at once or something is wrong.
+const allocateWait = 10 * time.Second
+
+func (g *growth) run(ctx context.Context) error {
+	slurm := g.c.slurm
+	if g.hold != "" && g.holdBegins.After(time.Now()) { // an early growth
+		if err := slurm.UpdateReservation(ctx, g.hold, slurmctl.ReservationUpdate{StartNow: true}); err != nil {
+			return err
+		}
+	}
+	if len(g.expanders) == 0 {
+		g.request.Reservation = g.hold
+		wait, cancel := context.WithTimeout(ctx, allocateWait)
+		id, err := slurm.Allocate(wait, g.request)
+		cancel()
+		if err != nil {
+			return err
+		}
+		g.expanders = []slurmctl.JobID{id}
+	}
+	// See the base job running just before the merge: merging into a job that has
+	// ended leaks nodes.
+	ids := append([]slurmctl.JobID{g.base}, g.expanders...)
+	records, err := slurm.JobsByID(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	byID := map[slurmctl.JobID]slurmctl.Job{}
+	for _, r := range records {
+		byID[r.ID] = r
+	}
+	if byID[g.base].State != slurmctl.Running {
+		err := slurm.Cancel(ctx, g.expanders...)
+		g.expanders = nil
+		return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.base, byID[g.base].State), err)
+	}
+	if g.drive == spec.Companion {
+		return g.keep(ctx, byID)
+	}
+	return g.merge(ctx)
+}
+
+// merge gives the expanders' nodes to the base job, one at a time, and reads the
+// result back.
+func (g *growth) merge(ctx context.Context) error {
+	slurm := g.c.slurm
+	for len(g.expanders) > 0 {
+		k := g.expanders[0]
+		if err := slurm.Merge(ctx, k); err != nil {
+			if errors.Is(err, slurmctl.ErrDBIndex) || errors.Is(err, slurmctl.ErrUnreachable) {
+				return err // the expander keeps its nodes; try again
+			}
+			// the expand link is lost, or the expander is gone: ask for another one
+			g.expanders = g.expanders[1:]
+			return errors.Join(err, slurm.Cancel(ctx, k))
+		}
+		g.expanders = g.expanders[1:]
+	}
+	base, err := slurm.JobsByID(ctx, g.base)
+	if err != nil {
+		return err
+	}
+	if len(base) != 1 || len(without(g.nodes, base[0].NodeList)) > 0 {
+		return fmt.Errorf("job %d has not got all of %s by the merge", g.base, slurmctl.CompressNodes(g.nodes))
+	}
+	g.after = []part{{id: g.base, step: 1, nodes: base[0].NodeList}}
+	g.release(ctx)
+	return nil
+}
+
+// keep leaves the expander beside the base job as a companion, out of the hold.
+func (g *growth) keep(ctx context.Context, records map[slurmctl.JobID]slurmctl.Job) error {
+	none := ""
+	held := g.held
+	for _, k := range g.expanders {
+		if records[k].State != slurmctl.Running {
+			return fmt.Errorf("expander %d is %s, not RUNNING", k, records[k].State)
+		}
+		if g.hold != "" {
+			if err := g.c.slurm.UpdateJob(ctx, k, slurmctl.JobUpdate{Reservation: &none}); err != nil {
+				return err
+			}
+		}
+		held = append(held, part{id: k, step: g.step, nodes: records[k].NodeList})
+	}
+	g.expanders, g.after = nil, held
+	g.release(ctx)
+	return nil
+}
+
+// release gives up the hold: its nodes are the job's own. Should it fail, the next
+// cycle does it.
+func (g *growth) release(ctx context.Context) {
+	if g.hold == "" {
+		return
+	}
+	if err := ignoreUnknown(g.c.slurm.DeleteReservation(ctx, g.hold)); err == nil {
+		g.holdGone = true
+	}
+}
+
+// shrink gives nodes back, those of companions first, newest first.
+func (c *Controller) shrink(j *job, surplus []string) {
+	held := slices.Clone(j.held)
+	detail := slurmctl.CompressNodes(surplus)
+	j.reason = fmt.Sprintf("gives %d nodes back", len(surplus))
+	c.do(j, "shrink", detail, func(ctx context.Context) error {
+		for i := len(held) - 1; i >= 0; i-- {
+			keep := without(held[i].nodes, surplus)
+			switch {
+			case len(keep) == len(held[i].nodes):
+			case len(keep) == 0 && i > 0:
+				if err := c.slurm.Cancel(ctx, held[i].id); err != nil {
+					return err
+				}
+				held = slices.Delete(held, i, i+1)
+			default:
+				if err := c.slurm.Shrink(ctx, held[i].id, keep); err != nil {
+					return err
+				}
+				held[i].nodes = keep
+			}
+		}
+		return nil
+	}, func(err error) {
+		c.setHeld(j, held)
+		if err == nil && c.snapshot != nil {
+			for _, name := range surplus { // others may have them at once
+				delete(c.snapshot.inUse, name)
+			}
+		}
+	})
+}
+
+// repair gives a running job back what its present step should have: after a crash
+// of slurmctld rolled a merge or a shrink back, or a companion was lost.
+func (c *Controller) repair(s *snapshot, j *job) {
+	if j.isChain() || len(j.plan) < j.Step || j.touched.After(s.taken) {
+		return
+	}
+	want, have := j.plan[j.Step-1].nodes, j.nodes()
+	if len(have) == j.Profile[j.Step-1].Nodes {
+		return
+	}
+	missing, surplus := without(want, have), without(have, want)
+	switch {
+	case len(missing) > 0 && len(have) < j.Profile[j.Step-1].Nodes && (s.free(missing) || len(j.expanders) > 0):
+		c.event(j, "repair", map[string]any{"missing": slurmctl.CompressNodes(missing)})
+		c.grow(s, j, j.Step, missing)
+	case len(surplus) > 0 && len(missing) == 0:
+		c.event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(surplus)})
+		c.shrink(j, surplus)
+	}
+}
+
+// startLink starts the Slurm job of a chain's next step in its hold.
+func (c *Controller) startLink(s *snapshot, j *job, next *plannedStep, now time.Time) {
+	r := s.byID[j.chain[j.Step]]
+	hold, ok := c.holdFor(j, j.Step+1)
+	if r == nil || r.State != slurmctl.Pending || !ok || next.start > now.Unix() {
+		return
+	}
+	if hold.Start.After(now) || j.letGo == r.ID && now.Sub(j.touched) < 10*time.Second {
+		return
+	}
+	j.letGo = r.ID
+	c.letGo(j, r.ID, hold.Name, store.Waiting)
+}

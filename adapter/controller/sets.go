@@ -1,0 +1,43 @@
+package controller
+
+// set is a set of node names.
+type set map[string]bool
+
+func setOf(lists ...[]string) set {
+	s := set{}
+	for _, list := range lists {
+		for _, x := range list {
+			s[x] = true
+		}
+	}
+	return s
+}
+
+// without returns the members of a that are not in b, in a's order.
+func without(a, b []string) []string {
+	in := setOf(b)
+	var rest []string
+	for _, x := range a {
+		if !in[x] {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}
+
+// common returns the members of a that are in b, in a's order.
+func common(a, b []string) []string {
+	in := setOf(b)
+	var both []string
+	for _, x := range a {
+		if in[x] {
+			both = append(both, x)
+		}
+	}
+	return both
+}
+
+// sameSet says whether a and b have the same members; neither repeats one.
+func sameSet(a, b []string) bool {
+	return len(a) == len(b) && len(without(a, b)) == 0
+}
