@@ -116,7 +116,7 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	if err == nil {
 		return stdout, stderr, nil
 	}
-	ce := &CommandError{Args: argv, ExitCode: -1, Stderr: stderr, Err: err}
+	ce := &CommandError{Args: argv, ExitCode: -1, Stderr: stderr, Err: err, waiting: cmd.open}
 	if x.ProcessState != nil {
 		ce.ExitCode = x.ProcessState.ExitCode()
 	}

@@ -57,6 +57,8 @@ type CommandError struct {
 	ExitCode int      // -1: it did not start, or was killed
 	Stderr   string
 	Err      error // why, as the system says
+
+	waiting bool // it may take long by its nature: out of time is not out of reach
 }
 
 // Error tells the command, what it printed and how it ended, on one line.
@@ -80,9 +82,10 @@ func (e *CommandError) Error() string {
 func (e *CommandError) Unwrap() error { return e.Err }
 
 // Is matches the sentinels of this package by what the command printed. A
-// command that ran out of time counts as an unreachable controller.
+// command that ran out of time counts as an unreachable controller, save for
+// Allocate, which waits for nodes.
 func (e *CommandError) Is(target error) bool {
-	if target == ErrUnreachable && errors.Is(e.Err, context.DeadlineExceeded) {
+	if target == ErrUnreachable && !e.waiting && errors.Is(e.Err, context.DeadlineExceeded) {
 		return true
 	}
 	text := strings.ToLower(e.Stderr)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // column is one field that squeue prints of a job.
@@ -278,14 +277,18 @@ func setTRES(j *Job, s string) error {
 	return nil
 }
 
+// addTRESPer collects what is asked for beside CPUs and memory, which newer
+// versions show here too ("cpu=2" of --cpus-per-task).
 func addTRESPer(j *Job, s string) error {
-	if none(s) {
-		return nil
+	for _, t := range list(s) {
+		if strings.HasPrefix(t, "cpu=") || strings.HasPrefix(t, "cpu:") {
+			continue
+		}
+		if j.TRESPer != "" {
+			j.TRESPer += ","
+		}
+		j.TRESPer += t
 	}
-	if j.TRESPer != "" {
-		j.TRESPer += ","
-	}
-	j.TRESPer += s
 	return nil
 }
 
@@ -325,11 +328,3 @@ func (j Job) Ended() bool {
 
 // Held says whether the job is pending until it is released.
 func (j Job) Held() bool { return j.State == Pending && j.Priority == 0 }
-
-// Left is how long the job may still run at a time: Unlimited, or 0 when it is over.
-func (j Job) Left(now time.Time) time.Duration {
-	if j.EndTime.IsZero() {
-		return Unlimited
-	}
-	return max(0, j.EndTime.Sub(now))
-}

@@ -16,9 +16,9 @@ var sinfoLetters = []string{"N", "R", "P", "a", "l", "L", "s", "h", "T", "C", "m
 // nodes of a partition are in sinfo's order. O(nodes × partitions they are in).
 func (c *Client) Nodes(ctx context.Context) ([]Node, []Partition, error) {
 	t := newTable(len(sinfoLetters))
-	out, _, err := c.run(ctx, command{name: "sinfo",
-		args: []string{"--noheader", "--all", "--local", "--Node", "--noconvert"},
-		env:  []string{"SINFO_FORMAT=" + t.short(sinfoLetters...)}})
+	// sinfo --Node minds no SINFO_FORMAT; no user writes any of what is printed here.
+	out, err := c.output(ctx, "sinfo", "--noheader", "--all", "--local", "--Node", "--noconvert",
+		"--format="+t.short(sinfoLetters...))
 	if err != nil {
 		return nil, nil, err
 	}
