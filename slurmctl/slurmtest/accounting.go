@@ -50,7 +50,7 @@ func (c *Cluster) installDatabase(ctx context.Context, data string) error {
 // live as long as the cluster.
 var innodb = []string{
 	"--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0",
-	"--skip-innodb-doublewrite", "--skip-innodb-use-native-aio",
+	"--skip-innodb-doublewrite", "--skip-innodb-use-native-aio", "--innodb-autoextend-increment=1",
 }
 
 func (c *Cluster) startMariadbd(ctx context.Context) error {

@@ -21,9 +21,6 @@ func (c *Cluster) StartController(ctx context.Context) error {
 		return err
 	}
 	return d.until(ctx, func() bool {
-		if !accepts("tcp", fmt.Sprintf("%s:%d", c.site.addr, c.site.port)) {
-			return false
-		}
 		_, err := c.Run(ctx, Root, "scontrol", "ping")
 		return err == nil
 	})

@@ -1,0 +1,85 @@
+package slurmtest
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestControllerCrash(t *testing.T) {
+	c := Start(t, Options{Nodes: 2})
+	job := run(t, c, c.Users()[0], "sbatch", "--parsable", "-N1", "--wrap", "sleep 600")
+	state := func() string { return run(t, c, Root, "squeue", "-h", "-o", "%i %T") }
+	eventually(t, "the job runs", func() bool { return state() == job+" RUNNING" })
+	if err := c.RestartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != job+" RUNNING" {
+		t.Errorf("after a restart: %q", got)
+	}
+	if err := c.KillController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Run(t.Context(), Root, "scontrol", "ping"); err == nil {
+		t.Error("a killed controller answers")
+	}
+	if err := c.KillController(t.Context()); err == nil || !strings.Contains(err.Error(), "not running") {
+		t.Errorf("a second kill: %v", err)
+	}
+	if err := c.StartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartController(t.Context()); err == nil || !strings.Contains(err.Error(), "running already") {
+		t.Errorf("a second start: %v", err)
+	}
+	if got := state(); got != job+" RUNNING" {
+		t.Errorf("after a crash: %q", got)
+	}
+	run(t, c, Root, "scancel", job)
+	clean(t, c)
+}
+
+func TestNodeCrash(t *testing.T) {
+	c := Start(t, Options{Nodes: 3, ExtraConf: "SlurmdTimeout=3"})
+	u := c.Users()[0]
+	run(t, c, u, "sbatch", "-w", "n2", "--wrap", "echo $$ > pid; sleep 600")
+	run(t, c, u, "sbatch", "-w", "n1", "--wrap", "sleep 601")
+	sleeps := func() string {
+		return run(t, c, Root, "sh", "-c", `ps -eo uid,args | grep -c "^ *`+uid(u)+` sleep 60[01]" || true`)
+	}
+	eventually(t, "both jobs sleep", func() bool { return sleeps() == "2" })
+	if err := c.StopNode(t.Context(), "n2"); err != nil {
+		t.Fatal(err)
+	}
+	if n := sleeps(); n != "1" {
+		t.Errorf("%s jobs sleep after the stop of one node, want 1", n)
+	}
+	node := func() string { return run(t, c, Root, "sinfo", "-h", "-n", "n2", "-o", "%t") }
+	eventually(t, "the node is down", func() bool { return strings.HasPrefix(node(), "down") })
+	if err := c.StartNode(t.Context(), "n2"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the node is back", func() bool { return node() == "idle" })
+	for _, bad := range []string{"n9", "n[1-2]", "", "slurmctld"} {
+		if err := c.StopNode(t.Context(), bad); err == nil {
+			t.Errorf("node %q can be stopped", bad)
+		}
+	}
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	c := Start(t, Options{Nodes: 2})
+	ctx, cancel := contextWithTimeout()
+	defer cancel()
+	if err := startJobs(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range 2 { // the second does nothing
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("stopped in %v", time.Since(began))
+	checkGone(t, c.Dir())
+}
