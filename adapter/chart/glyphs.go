@@ -74,7 +74,23 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// clean makes a user's text safe to print: what is not printable becomes '?'.
+// Printable makes a user's text safe for a terminal: what is not printable
+// becomes '?', without UTF-8 all but ASCII too.
+func Printable(text string, ascii bool) string {
+	if text = clean(text); ascii {
+		text = strings.Map(func(r rune) rune {
+			if r > unicode.MaxASCII {
+				return '?'
+			}
+			return r
+		}, text)
+	}
+	return text
+}
+
+// Columns is how many columns of a terminal a printable text takes.
+func Columns(text string) int { return textWidth(text) }
+
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -95,14 +111,7 @@ func textWidth(text string) int {
 // fit cleans a text, cuts it to a width with a mark where something is missing,
 // and fills it up.
 func (c *canvas) fit(text string, columns int) string {
-	if text = clean(text); c.opts.ASCII {
-		text = strings.Map(func(r rune) rune {
-			if r > unicode.MaxASCII {
-				return '?'
-			}
-			return r
-		}, text)
-	}
+	text = Printable(text, c.opts.ASCII)
 	n := textWidth(text)
 	if n > columns {
 		var b strings.Builder

@@ -17,6 +17,11 @@ type Cluster interface {
 	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
 }
 
+// lookError is a look at the cluster that failed.
+type lookError struct{ error }
+
+func (e lookError) Unwrap() error { return e.error }
+
 // lookTime bounds the look at the cluster before a submission. Where there is no
 // answer, sbatch will say so itself.
 const lookTime = 20 * time.Second
@@ -32,7 +37,7 @@ type place struct {
 func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
 	nodes, partitions, err := cluster.Nodes(ctx)
 	if err != nil {
-		return nil, err
+		return nil, lookError{err}
 	}
 	var names []string
 	if o, given := l.last("partition"); given {

@@ -222,8 +222,12 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	places, err := r.options.places(ctx, c.Cluster)
-	var failed *slurmctl.CommandError
-	if errors.As(err, &failed) {
+	var blind lookError
+	if errors.As(err, &blind) {
+		var failed *slurmctl.CommandError
+		if !errors.As(err, &failed) {
+			fmt.Fprintf(c.Stderr, "evosbatch: warning: the profile's size is not checked: %v\n", err)
+		}
 		return nil
 	}
 	if err != nil {

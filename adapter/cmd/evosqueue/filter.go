@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// state is one of the states of the API with the names that users know it by,
+// the first of which is the code of the table.
+type state struct {
+	api   string
+	names []string
+}
+
+var states = []state{
+	{"queued", []string{"PD", "PENDING", "QUEUED"}},
+	{"starting", []string{"CF", "CONFIGURING", "STARTING"}},
+	{"running", []string{"R", "RUNNING"}},
+	{"waiting", []string{"WT", "WAITING"}},
+}
+
+// ends are Slurm's states of ended jobs.
+var ends = []state{
+	{"COMPLETED", []string{"CD"}}, {"CANCELLED", []string{"CA"}}, {"FAILED", []string{"F"}},
+	{"TIMEOUT", []string{"TO"}}, {"NODE_FAIL", []string{"NF"}}, {"OUT_OF_MEMORY", []string{"OOM"}},
+	{"BOOT_FAIL", []string{"BF"}}, {"DEADLINE", []string{"DL"}}, {"PREEMPTED", []string{"PR"}},
+}
+
+// stateName is a job's state in one word.
+func stateName(j api.Job) string {
+	if j.State == "ended" && j.EndState != "" {
+		return j.EndState
+	}
+	return strings.ToUpper(j.State)
+}
+
+// stateCode is a job's state in two letters or so, as in squeue's ST.
+func stateCode(j api.Job) string {
+	for _, s := range states {
+		if s.api == j.State {
+			return s.names[0]
+		}
+	}
+	for _, s := range ends {
+		if strings.EqualFold(s.api, j.EndState) {
+			return s.names[0]
+		}
+	}
+	return stateName(j)
+}
+
+// filter is which jobs are shown; an empty list does not narrow.
+type filter struct {
+	users, partitions, names []string
+	states                   []string // as stateSet gives them
+	ids                      []uint32
+	all                      bool // ended ones too
+}
+
+// stateSet turns what the user calls states into the API's names, or Slurm's for
+// ends, and tells whether ended jobs are among them.
+func stateSet(words []string) (set []string, ended bool, err error) {
+	for _, word := range words {
+		upper := strings.ToUpper(word)
+		if upper == "ALL" {
+			return nil, true, nil
+		}
+		found := false
+		for _, s := range states {
+			if slices.Contains(s.names, upper) {
+				set, found = append(set, s.api), true
+			}
+		}
+		if upper == "R" || upper == "RUNNING" {
+			set = append(set, "waiting") // to Slurm such a job runs
+		}
+		for _, s := range ends {
+			if s.api == upper || s.names[0] == upper {
+				set, found, ended = append(set, s.api), true, true
+			}
+		}
+		if !found {
+			return nil, false, fmt.Errorf("invalid job state: %s", word)
+		}
+	}
+	return set, ended, nil
+}
+
+// jobIDs reads job ids.
+func jobIDs(words []string) ([]uint32, error) {
+	var ids []uint32
+	for _, word := range words {
+		id, err := strconv.ParseUint(word, 10, 32)
+		if err != nil || id == 0 {
+			return nil, fmt.Errorf("invalid job id: %s", word)
+		}
+		ids = append(ids, uint32(id))
+	}
+	return ids, nil
+}
+
+func (f filter) shows(j api.Job) bool {
+	in := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+	condition := j.State
+	if condition == "ended" {
+		condition = strings.ToUpper(j.EndState)
+	}
+	uid := strconv.FormatUint(uint64(j.UID), 10)
+	return (in(f.users, j.User) || in(f.users, uid)) &&
+		in(f.partitions, j.Partition) && in(f.names, j.Name) && in(f.states, condition) &&
+		(len(f.ids) == 0 || slices.Contains(f.ids, j.ID))
+}
+
+// apply picks the jobs to show, in the order of their starts, those without last.
+func (f filter) apply(jobs []api.Job) []api.Job {
+	shown := []api.Job{}
+	for _, j := range jobs {
+		if f.shows(j) {
+			shown = append(shown, j)
+		}
+	}
+	slices.SortStableFunc(shown, func(a, b api.Job) int {
+		if a.Start.IsZero() != b.Start.IsZero() {
+			if a.Start.IsZero() {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+	})
+	return shown
+}
