@@ -1,15 +1,66 @@
 package slurmctl
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
+
+// Releases between which growth by merge has been tried on real clusters, and
+// the first that was seen to resize a job again and again without slurmdbd
+// (22.05 needs it; what lies between was not tried).
+const (
+	firstMergeRelease     = 2011
+	lastMergeRelease      = 2605
+	firstResizeWithoutDBD = 2411
+)
+
+// prologContain are the PrologFlags under which every job has an extern step,
+// and a job with a step cannot be merged: Contain, and those that imply it.
+var prologContain = []string{"Contain", "X11", "RunInJob"}
 
 // Capabilities says whether growth by merge works on a cluster with this
-// configuration, and why or why not, in words.
+// configuration, and why or why not: each reason is a clause without a full stop.
 func Capabilities(cfg Config) (merge bool, reasons []string) {
-	if !strings.Contains(cfg.Values["SchedulerParameters"], "permit_job_expansion") {
+	release, err := parseRelease(cfg.Version)
+	switch {
+	case err != nil:
+		reasons = append(reasons, fmt.Sprintf("the Slurm version %q is not understood", oneLine(cfg.Version, 40)))
+	case release < firstMergeRelease || release > lastMergeRelease:
+		reasons = append(reasons, fmt.Sprintf("merging was never tried on Slurm %s (it was from 20.11 to 26.05)", cfg.Version))
+	case release < firstResizeWithoutDBD && cfg.AccountingStorageType() != "slurmdbd":
+		reasons = append(reasons, fmt.Sprintf("Slurm %s without slurmdbd resizes a job only once", cfg.Version))
+	}
+	if !cfg.Has("permit_job_expansion") {
 		reasons = append(reasons, "SchedulerParameters has no permit_job_expansion")
 	}
-	if strings.Contains(strings.ToLower(cfg.Values["PrologFlags"]), "contain") {
-		reasons = append(reasons, "PrologFlags has Contain")
+	if cfg.Has("disable_job_shrink") {
+		reasons = append(reasons, "SchedulerParameters has disable_job_shrink, so that merged nodes could not be taken back")
 	}
-	return len(reasons) == 0, reasons
+	for _, flag := range prologContain {
+		if cfg.HasPrologFlag(flag) {
+			reasons = append(reasons, fmt.Sprintf("PrologFlags has %s, under which Slurm merges no jobs", flag))
+			break
+		}
+	}
+	if len(reasons) > 0 {
+		return false, reasons
+	}
+	reasons = append(reasons, fmt.Sprintf("Slurm %s can merge jobs, permit_job_expansion is set and PrologFlags has no Contain", cfg.Version))
+	if gres := cfg.List("GresTypes"); len(gres) > 0 {
+		reasons = append(reasons, fmt.Sprintf("a job with GRES (%s) cannot be merged", strings.Join(gres, ", ")))
+	}
+	return true, reasons
+}
+
+// parseRelease is the release as a number: "22.05.8" is 2205.
+func parseRelease(version string) (int, error) {
+	m := versionPattern.FindStringSubmatch(version)
+	if m == nil {
+		return 0, fmt.Errorf("version %q is not understood", oneLine(version, 40))
+	}
+	var year, month int
+	if _, err := fmt.Sscanf(m[1]+" "+m[2], "%d %d", &year, &month); err != nil {
+		return 0, err
+	}
+	return 100*year + month, nil
 }

@@ -1,0 +1,67 @@
+package slurmctl
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestCapabilities(t *testing.T) {
+	const slurmdbd, none = "accounting_storage/slurmdbd", ""
+	for _, c := range []struct {
+		name, version, storage, scheduler, prolog, gres string
+
+		merge   bool
+		reasons []string // words, one in each reason
+	}{
+		{"Debian 12", "22.05.8", slurmdbd, "permit_job_expansion", "", "", true, []string{"22.05.8 can merge"}},
+		{"among others", "24.11.5", none, "bf_interval=5,permit_job_expansion,sched_interval=5", "", "", true, []string{"can merge"}},
+		{"other case", "24.11.5", none, "PERMIT_JOB_EXPANSION", "", "", true, []string{"can merge"}},
+		{"oldest", "20.11.4", slurmdbd, "permit_job_expansion", "", "", true, []string{"can merge"}},
+		{"newest", "26.05.5", none, "permit_job_expansion", "", "", true, []string{"can merge"}},
+		{"GRES", "26.05.5", none, "permit_job_expansion", "", "gpu,nic", true, []string{"can merge", "GRES (gpu, nic)"}},
+		{"prolog on all nodes", "26.05.5", none, "permit_job_expansion", "Alloc", "", true, []string{"can merge"}},
+		{"nothing set", "24.11.5", none, "", "", "", false, []string{"no permit_job_expansion"}},
+		{"a name that begins so", "24.11.5", none, "permit_job_expansions", "", "", false, []string{"no permit_job_expansion"}},
+		{"contained", "24.11.5", none, "permit_job_expansion", "Alloc,Contain", "", false, []string{"Contain"}},
+		{"contained by X11", "24.11.5", none, "permit_job_expansion", "x11", "", false, []string{"X11"}},
+		{"contained by RunInJob", "24.11.5", none, "permit_job_expansion", "RunInJob", "", false, []string{"RunInJob"}},
+		{"no shrink", "24.11.5", none, "permit_job_expansion,disable_job_shrink", "", "", false, []string{"disable_job_shrink"}},
+		{"no slurmdbd", "22.05.8", none, "permit_job_expansion", "", "", false, []string{"only once"}},
+		{"no slurmdbd", "22.05.8", "accounting_storage/none", "permit_job_expansion", "", "", false, []string{"only once"}},
+		{"no slurmdbd, not tried", "23.11.1", none, "permit_job_expansion", "", "", false, []string{"only once"}},
+		{"too old", "20.02.7", slurmdbd, "permit_job_expansion", "", "", false, []string{"never tried"}},
+		{"too new", "26.11.0", slurmdbd, "permit_job_expansion", "", "", false, []string{"never tried"}},
+		{"pre-release", "25.05.0-0rc1", none, "permit_job_expansion", "", "", true, []string{"can merge"}},
+		{"no version", "", none, "permit_job_expansion", "", "", false, []string{"not understood"}},
+		{"all wrong", "22.05.8", none, "disable_job_shrink", "Contain", "", false, []string{"only once", "no permit_job_expansion", "disable_job_shrink", "Contain"}},
+	} {
+		merge, reasons := Capabilities(Config{Version: c.version, Values: map[string]string{
+			"AccountingStorageType": c.storage, "SchedulerParameters": c.scheduler, "PrologFlags": c.prolog, "GresTypes": c.gres,
+		}})
+		ok := merge == c.merge && len(reasons) == len(c.reasons)
+		for i := range c.reasons {
+			ok = ok && strings.Contains(reasons[i], c.reasons[i])
+		}
+		if !ok {
+			t.Errorf("%s (%s): merge %v because %q; want %v because %q", c.name, c.version, merge, reasons, c.merge, c.reasons)
+		}
+	}
+}
+
+// The output of a real cluster's scontrol, without and with one of its lines changed.
+func TestCapabilitiesOfRealOutput(t *testing.T) {
+	text, err := os.ReadFile("testdata/22.05/config.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for change, want := range map[string]bool{"": true, "PrologFlags             = Contain": false} {
+		cfg, err := parseConfig(change + "\n" + string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if merge, reasons := Capabilities(cfg); merge != want {
+			t.Errorf("%q: merge %v because %q", change, merge, reasons)
+		}
+	}
+}
