@@ -27,7 +27,7 @@ type MappedJob struct {
 // them, though there are enough at every single second.
 type MapError struct {
 	Job, Step  int   // indices from 0
-	At         int64 // second at which the nodes are needed
+	At, Until  int64 // seconds from and until which the nodes are needed
 	Node       int   // one that is free for too short a time; -1: there are simply too few nodes
 	Start, End int64 // the busy interval of that node that gets in the way
 }
@@ -36,8 +36,8 @@ func (e *MapError) Error() string {
 	if e.Node < 0 {
 		return fmt.Sprintf("job %d, step %d: too few free nodes at second %d", e.Job+1, e.Step+1, e.At)
 	}
-	return fmt.Sprintf("job %d, step %d: node %d, wanted from second %d on, is busy during [%d, %d)",
-		e.Job+1, e.Step+1, e.Node, e.At, e.Start, e.End)
+	return fmt.Sprintf("job %d, step %d: node %d, wanted during [%d, %d), is busy during [%d, %d)",
+		e.Job+1, e.Step+1, e.Node, e.At, e.Until, e.Start, e.End)
 }
 
 // MapNodes turns node counts into node IDs (RR-7205, Algorithm 1): for every job
@@ -250,12 +250,25 @@ func (m *mapper) releases(j, step int) []int64 {
 	return until
 }
 
+// earliest gives, ascending, until when each of a step's nodes is held at least:
+// as releases, but with nodes that were taken later staying for those of now.
+func (m *mapper) earliest(j, step int) []int64 {
+	steps, bounds := m.jobs[j].Steps, m.bounds[j]
+	until := make([]int64, 0, steps[step].Nodes)
+	for k := step + 1; len(until) < cap(until); k++ {
+		after := 0
+		if k < len(steps) {
+			after = steps[k].Nodes
+		}
+		for n := steps[k-1].Nodes; n > after && len(until) < cap(until); n-- {
+			until = append(until, bounds[k])
+		}
+	}
+	return until
+}
+
 // grow takes nodes for step e.step of job e.job until it has as many as placed.
 func (m *mapper) grow(e boundary) error {
-	open, err := m.open(e)
-	if err != nil {
-		return err
-	}
 	m.candidates = m.candidates[:0]
 	for n, owner := range m.owner {
 		if owner != free {
@@ -265,62 +278,114 @@ func (m *mapper) grow(e boundary) error {
 			m.candidates = append(m.candidates, candidate{n, w, m.rank(n, e.job)})
 		}
 	}
-	// From the latest release to the earliest, each takes the tightest window that
-	// suffices: those left over suffice for the following ones too.
 	slices.SortFunc(m.candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.rank, b.rank), cmp.Compare(a.node, b.node))
 	})
-	taken := make([]bool, len(m.candidates))
-	for at := 0; at < len(open); {
-		until := open[at]
-		i, _ := slices.BinarySearchFunc(m.candidates, until, func(c candidate, until int64) int {
-			if c.window < until {
-				return -1
-			}
-			return 1
-		})
-		for ; i < len(taken) && at < len(open) && open[at] == until; i++ {
-			if !taken[i] {
-				taken[i] = true
-				m.take(m.candidates[i].node, e.job)
-				at++
-			}
-		}
-		if at < len(open) && open[at] == until {
-			return m.tooFew(e, until, taken)
-		}
+	chosen, ok := m.tightest(e)
+	if !ok {
+		chosen, ok = m.longest(e)
 	}
-	return nil
+	if !ok {
+		return &MapError{Job: e.job, Step: e.step, At: e.at, Until: e.at + 1, Node: -1}
+	}
+	for _, n := range chosen {
+		m.owner[n] = e.job
+	}
+	m.held[e.job] = append(m.held[e.job], chosen...)
+	return m.lasts(e)
+}
+
+// tightest chooses candidates so that the nodes taken last can be freed first.
+// From the latest release to the earliest, each gets the tightest window that
+// suffices: what is left over suffices for the following ones too.
+func (m *mapper) tightest(e boundary) (chosen []int, ok bool) {
+	open, ok := m.open(e)
+	if !ok {
+		return nil, false
+	}
+	taken := make([]bool, len(m.candidates))
+	i := 0
+	for k, until := range open {
+		if k == 0 || until != open[k-1] {
+			i, _ = slices.BinarySearchFunc(m.candidates, until, func(c candidate, until int64) int {
+				if c.window < until {
+					return -1
+				}
+				return 1
+			})
+		}
+		for i < len(taken) && taken[i] {
+			i++
+		}
+		if i == len(taken) {
+			return nil, false
+		}
+		taken[i] = true
+		chosen = append(chosen, m.candidates[i].node)
+	}
+	return chosen, true
+}
+
+// longest chooses the candidates with the longest windows.
+func (m *mapper) longest(e boundary) (chosen []int, ok bool) {
+	missing := m.jobs[e.job].Steps[e.step].Nodes - len(m.held[e.job])
+	if missing > len(m.candidates) {
+		return nil, false
+	}
+	for _, c := range m.candidates[len(m.candidates)-missing:] {
+		chosen = append(chosen, c.node)
+	}
+	return chosen, true
 }
 
 // open are the releases of e's step that the nodes held already leave open,
-// descending.
-func (m *mapper) open(e boundary) ([]int64, error) {
+// descending; false if one of those is free for less than any release.
+func (m *mapper) open(e boundary) ([]int64, bool) {
 	until := m.releases(e.job, e.step)
+	// The shortest window first, each takes the latest release that it can last to.
+	for _, c := range m.windows(e) {
+		if c.node == m.jobs[e.job].Driver {
+			c.window = Forever // lasts looks after it
+		}
+		i := slices.IndexFunc(until, func(u int64) bool { return u <= c.window })
+		if i < 0 {
+			return nil, false
+		}
+		until = slices.Delete(until, i, i+1)
+	}
+	return until, true
+}
+
+// windows are the nodes that e's job holds, the driver last and the others by
+// the second until which they are free.
+func (m *mapper) windows(e boundary) []candidate {
 	held := make([]candidate, 0, len(m.held[e.job]))
 	for _, n := range m.held[e.job] {
 		c := candidate{node: n, window: m.window(n, e.at)}
 		if n == m.jobs[e.job].Driver {
-			if c.window < until[0] {
-				return nil, m.clash(e, n)
-			}
-			until = until[1:]
-			continue
+			c.rank = 1
 		}
 		held = append(held, c)
 	}
-	// The shortest window first, each takes the latest release that it can last to.
 	slices.SortFunc(held, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.node, b.node))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.window, b.window), cmp.Compare(a.node, b.node))
 	})
-	for _, c := range held {
-		i := slices.IndexFunc(until, func(u int64) bool { return u <= c.window })
-		if i < 0 {
-			return nil, m.clash(e, c.node)
+	return held
+}
+
+// lasts checks that all nodes of e's job stay free until the job can free them.
+func (m *mapper) lasts(e boundary) error {
+	until := m.earliest(e.job, e.step)
+	for i, c := range m.windows(e) {
+		if c.rank > 0 {
+			until[i] = m.bounds[e.job][len(m.jobs[e.job].Steps)]
 		}
-		until = slices.Delete(until, i, i+1)
+		if c.window < until[i] {
+			b, _ := m.next(c.node, e.at)
+			return &MapError{Job: e.job, Step: e.step, At: e.at, Until: until[i], Node: c.node, Start: b.Start, End: b.End}
+		}
 	}
-	return until, nil
+	return nil
 }
 
 // rank orders nodes with equal windows: those that the job prefers, those that
@@ -336,11 +401,6 @@ func (m *mapper) rank(n, job int) int {
 		return 0
 	}
 	return 2
-}
-
-func (m *mapper) take(n, job int) {
-	m.owner[n] = job
-	m.held[job] = append(m.held[job], n)
 }
 
 // shrink frees nodes until the job has as many as its step e.step, or none at
@@ -379,26 +439,5 @@ func (m *mapper) shrink(e boundary) error {
 	if keep == 0 {
 		return nil
 	}
-	_, err := m.open(e) // what it keeps must last
-	return err
-}
-
-// clash is the error for a node that job e.job holds and that is busy too soon.
-func (m *mapper) clash(e boundary, n int) error {
-	b, _ := m.next(n, e.at)
-	return &MapError{Job: e.job, Step: e.step, At: e.at, Node: n, Start: b.Start, End: b.End}
-}
-
-// tooFew is the error for too few nodes that are free until the given second. It
-// names the one that comes nearest.
-func (m *mapper) tooFew(e boundary, until int64, taken []bool) error {
-	err := &MapError{Job: e.job, Step: e.step, At: e.at, Node: -1}
-	for i := len(m.candidates) - 1; i >= 0; i-- {
-		if c := m.candidates[i]; !taken[i] && c.window < until {
-			b, _ := m.next(c.node, e.at)
-			err.Node, err.Start, err.End = c.node, b.Start, b.End
-			break
-		}
-	}
-	return err
+	return m.lasts(e)
 }

@@ -63,7 +63,7 @@ func (p Pool) Plan(s Strategy) ([]Planned, error) {
 		window := NodeBusy{clash.Node, clash.Start, clash.End}
 		switch {
 		case clash.Node >= 0 && r.holder[clash.Node] == clash.Job && clash.Start > clash.At:
-			r.overrun(clash, planned[clash.Job].Placement)
+			r.overrun(clash)
 		case r.conservative:
 			r.unfit[clash.Job] = "no nodes stay free for as long as it needs them"
 		case round >= mapRounds || clash.Node < 0:
@@ -123,15 +123,10 @@ func (p Pool) start(s Strategy) (*run, error) {
 
 // overrun minds that a running job keeps a node whatever else was promised of it:
 // the busy interval in the way begins only when the job can first free the node.
-func (r *run) overrun(clash *MapError, placed Placement) {
-	bounds := placed.Boundaries()
-	k := clash.Step + 1
-	for k < len(placed.Steps) && placed.Steps[k].Nodes >= placed.Steps[clash.Step].Nodes {
-		k++
-	}
+func (r *run) overrun(clash *MapError) {
 	for i, b := range r.busy {
-		if b.Node == clash.Node && b.Start < clash.End && clash.Start < b.End {
-			r.busy[i].Start = min(max(b.Start, bounds[k]), b.End)
+		if b.Node == clash.Node && b.Start < clash.Until {
+			r.busy[i].Start = min(clash.Until, b.End)
 		}
 	}
 }
