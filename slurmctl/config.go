@@ -47,7 +47,13 @@ func parseConfig(out string) (Config, error) {
 }
 
 // List is a value as a comma list, e.g. List("PrologFlags").
-func (c Config) List(name string) []string { return list(c.Values[name]) }
+func (c Config) List(name string) []string {
+	items := list(c.Values[name])
+	for i, item := range items {
+		items[i] = strings.TrimSpace(item)
+	}
+	return items
+}
 
 // Has says whether SchedulerParameters has a parameter, in whatever case, with
 // or without a value.
@@ -77,7 +83,12 @@ func (c Config) HasPrologFlag(flag string) bool {
 func (c Config) SelectType() string { return c.plugin("SelectType") }
 
 // AccountingStorageType is "slurmdbd" or "none", without its prefix.
-func (c Config) AccountingStorageType() string { return c.plugin("AccountingStorageType") }
+func (c Config) AccountingStorageType() string {
+	if p := c.plugin("AccountingStorageType"); p != "" {
+		return p
+	}
+	return "none" // newer versions print "(null)"
+}
 
 // plugin is the part of a plugin's name behind the slash; "" where none is set.
 func (c Config) plugin(name string) string {

@@ -108,7 +108,10 @@ func (q AllocateRequest) args() ([]string, error) {
 	}
 	nodes := func(option string, names []string) {
 		expr, err := checkNodes(names)
-		add(option, func(string) error { return err }, expr)
+		if err != nil && problem == nil {
+			problem = fmt.Errorf("salloc %s: %w", option, err)
+		}
+		add(option, func(string) error { return nil }, expr)
 	}
 	if q.Nodes < 1 {
 		return nil, fmt.Errorf("salloc --nodes: %d nodes", q.Nodes)

@@ -1,0 +1,209 @@
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stand puts a script in the place of a command. Only how commands are run is
+// tested with it; what Slurm does is tested with Slurm.
+func stand(t *testing.T, name, script string) *Client {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &Client{Dir: dir}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("SLURM_JOB_ID", "7")
+	t.Setenv("SQUEUE_STATES", "none")
+	t.Setenv("SLURM_CONF", "/etc/x.conf")
+	t.Setenv("SECRET", "1")
+	c := &Client{Env: []string{"SLURM_TIME_FORMAT=relative", "SQUEUE_FORMAT=%i", "TZ=America/New_York", "LC_ALL=de_DE", "OWN=a=b", "SLURM_JOBID=8"}}
+	want := []string{"HOME=" + os.Getenv("HOME"), "LC_ALL=C.UTF-8", "OWN=a=b", "PATH=" + os.Getenv("PATH"),
+		"SLURM_BITSTR_LEN=0", "SLURM_CONF=/etc/x.conf", "SLURM_TIME_FORMAT=%s", "SQUEUE_FORMAT=mine", "TZ=UTC0"}
+	got := c.environment(command{env: []string{"SQUEUE_FORMAT=mine"}})
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("environment is %q", got)
+	}
+	// What runs for a user keeps what the caller gives of the user's.
+	got = c.environment(command{ofUser: true})
+	for _, kv := range []string{"TZ=America/New_York", "LC_ALL=de_DE", "SLURM_JOBID=8", "SLURM_TIME_FORMAT=relative"} {
+		if !slices.Contains(got, kv) {
+			t.Errorf("environment of a user's command lacks %s: %q", kv, got)
+		}
+	}
+	got = c.environment(command{user: &User{UID: 4294967294, Name: "u", Home: "/h"}})
+	for _, kv := range []string{"HOME=/h", "USER=u", "LOGNAME=u"} {
+		if !slices.Contains(got, kv) {
+			t.Errorf("environment of another user's command lacks %s: %q", kv, got)
+		}
+	}
+}
+
+func TestLookPath(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "squeue"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{Env: []string{"PATH=.::" + filepath.Join(dir, "none") + ":" + dir}}
+	if got, err := c.lookPath("squeue", c.environment(command{})); err != nil || got != filepath.Join(dir, "squeue") {
+		t.Error(got, err)
+	}
+	if _, err := c.Version(t.Context()); err == nil {
+		t.Error("an empty file gave a version")
+	}
+	if _, err := c.Config(t.Context()); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "not in PATH") {
+		t.Error(err)
+	}
+}
+
+func TestCommandError(t *testing.T) {
+	c := stand(t, "scontrol", `printf 'scontrol: error: Invalid job id specified\nscontrol: error: Invalid job id specified\n' >&2; exit 3`)
+	err := c.Merge(t.Context(), 9)
+	var ce *CommandError
+	if !errors.As(err, &ce) || ce.ExitCode != 3 || !errors.Is(err, ErrUnknownJob) || errors.Is(err, ErrUnreachable) {
+		t.Fatalf("%#v", err)
+	}
+	if got, want := err.Error(), "scontrol update JobId=9 NumNodes=0: Invalid job id specified (exit status 3)"; got != want {
+		t.Errorf("got %q", got)
+	}
+	evil := "x\x1b[2J\ny"
+	err = c.UpdateJob(t.Context(), 9, JobUpdate{Comment: &evil})
+	if s := err.Error(); strings.ContainsAny(s, "\n\x1b") {
+		t.Errorf("not one plain line: %q", s)
+	}
+}
+
+// TestTimeout: a command that hangs is ended with its children, in time, even
+// when it minds no SIGTERM.
+func TestTimeout(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	c := stand(t, "scontrol", "trap '' TERM; sleep 300 & echo $! >"+pid+"; wait; wait; sleep 300")
+	c.Timeout = 300 * time.Millisecond
+	err := c.Reconfigure(t.Context())
+	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); running(child); {
+		if time.Now().After(deadline) {
+			t.Fatal("the command's child still runs")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// running says whether a process is there and no zombie.
+func running(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z") && syscall.Kill(pid, 0) == nil
+}
+
+func TestCallerCancels(t *testing.T) {
+	c := stand(t, "scontrol", "exec sleep 300")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for c.Calls() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	err := c.Reconfigure(ctx)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
+		t.Error(err)
+	}
+}
+
+// TestStderrIsBounded: a command that prints without end on stderr is read, not kept.
+func TestStderrIsBounded(t *testing.T) {
+	c := stand(t, "scontrol", "yes error | head -c 3000000 >&2; exit 1")
+	var ce *CommandError
+	if err := c.Reconfigure(t.Context()); !errors.As(err, &ce) || len(ce.Stderr) != maxStderr {
+		t.Errorf("%d bytes", len(ce.Stderr))
+	}
+}
+
+func TestCancelOnlyGone(t *testing.T) {
+	for script, ok := range map[string]bool{
+		"exit 0": true,
+		"echo 'scancel: error: Kill job error on job id 7: Invalid job id specified' >&2; exit 1":                                                               true,
+		"echo 'scancel: error: Kill job error on job id 7: Job/step already completing or completed' >&2; exit 1":                                               true,
+		"echo 'scancel: error: Kill job error on job id 7: Access/permission denied' >&2; exit 210":                                                             false,
+		"echo 'scancel: error: Kill job error on job id 7: Invalid job id specified' >&2; echo 'scancel: error: Kill job error on job id 8: Other' >&2; exit 1": false,
+		"exit 1": false,
+	} {
+		if err := stand(t, "scancel", script).Cancel(t.Context(), 7, 8); (err == nil) != ok {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+}
+
+// TestManyCancels: more jobs than one scancel takes.
+func TestManyCancels(t *testing.T) {
+	c := stand(t, "scancel", "exit 0")
+	ids := make([]JobID, perCancel+1)
+	for i := range ids {
+		ids[i] = JobID(i + 1)
+	}
+	if err := c.Cancel(t.Context(), ids...); err != nil || c.Calls() != 2 {
+		t.Error(err, c.Calls())
+	}
+}
+
+// TestFirstID: a message of somebody else in salloc's output is no grant.
+func TestFirstID(t *testing.T) {
+	for in, want := range map[string]struct {
+		id      JobID
+		granted bool
+	}{
+		"salloc: Granted job allocation 7\n": {7, true},
+		"salloc: Granted job allocation 7":   {0, false}, // not whole yet
+		"salloc: Pending job allocation 7\nsalloc: job 7 queued\nsalloc: Granted job allocation 7\n": {7, true},
+		"salloc: Pending job allocation 7\nsalloc: Granted job allocation 99\n":                      {7, false},
+		"salloc: Granted job allocation 7\nsalloc: Pending job allocation 99\n":                      {7, true},
+		"salloc: x\nsalloc: hello salloc: Granted job allocation 7\n":                                {0, false},
+		"salloc: Granted job allocation 99999999999\n":                                               {0, false},
+		"salloc: Granted job allocation 0\n":                                                         {0, false},
+	} {
+		var f firstID
+		for i := range len(in) + 1 { // as it comes
+			f.look([]byte(in[:i]))
+		}
+		if id, granted := f.get(); id != want.id || granted != want.granted {
+			t.Errorf("%q: %d, %v", in, id, granted)
+		}
+	}
+}
+
+func TestLookupUser(t *testing.T) {
+	u, err := LookupUser(0)
+	if err != nil || u.Name != "root" || u.GID != 0 || u.Home == "" {
+		t.Error(u, err)
+	}
+	if _, err := LookupUser(4294967290); err == nil {
+		t.Error("a user that is not there was found")
+	}
+}

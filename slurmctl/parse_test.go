@@ -1,0 +1,184 @@
+package slurmctl
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCountTasks(t *testing.T) {
+	for in, want := range map[string]int{"N/A": 1, "7": 1, "2-200%2": 199, "1,3,5-9:2%4": 5, "[4-9]": 6, "0-0": 1, "1-100:3": 34} {
+		if got, err := countTasks(in); err != nil || got != want {
+			t.Errorf("%q is %d, %v; want %d", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"x", "9-4", "1-", "1-5:0", "1,,2", "1,3,...%4"} {
+		if got, err := countTasks(in); err == nil {
+			t.Errorf("%q is taken as %d", in, got)
+		}
+	}
+}
+
+func TestSetExit(t *testing.T) {
+	for in, want := range map[string][2]int{"768": {3, 0}, "9": {0, 9}, "0": {0, 0}, "3:0": {3, 0}, "0:15": {0, 15}, "137": {0, 9}} {
+		var j Job
+		if err := setExit(&j, in); err != nil || j.ExitCode != want[0] || j.ExitSignal != want[1] {
+			t.Errorf("%q is %d:%d, %v", in, j.ExitCode, j.ExitSignal, err)
+		}
+	}
+}
+
+func TestSplitState(t *testing.T) {
+	for in, want := range map[string]Node{
+		"idle":       {State: "idle"},
+		"idle*":      {State: "idle", Flags: "*"},
+		"mixed-":     {State: "mixed", Flags: "-"},
+		"planned":    {State: "idle", Flags: "-"},
+		"PLANNED":    {State: "idle", Flags: "-"},
+		"drained*":   {State: "drained", Flags: "*"},
+		"allocated+": {State: "allocated", Flags: "+"},
+		"idle~":      {State: "idle", Flags: "~"},
+		"down$":      {State: "down", Flags: "$"},
+		"idle^":      {State: "idle", Flags: "^"},
+		"mixed@":     {State: "mixed", Flags: "@"},
+	} {
+		var n Node
+		n.State, n.Flags = splitState(in)
+		if diff := cmp.Diff(want, n); diff != "" {
+			t.Errorf("%q: %s", in, diff)
+		}
+	}
+	for state, usable := range map[string]bool{"idle": true, "mixed-": true, "planned": true, "completing": true, "reserved": true,
+		"idle*": false, "down": false, "drained": false, "draining": false, "idle~": false, "maint": false, "mixed@": false, "unknown": false} {
+		var n Node
+		if n.State, n.Flags = splitState(state); n.Usable() != usable {
+			t.Errorf("%q: usable %v", state, n.Usable())
+		}
+	}
+}
+
+// TestReservationComment: what a comment says of times and nodes is not read.
+func TestReservationComment(t *testing.T) {
+	line := "ReservationName=a StartTime=100 EndTime=200 Duration=00:01:40 Nodes=n1 NodeCnt=1 PartitionName=main Flags= " +
+		"Users=u Groups=(null) Accounts=(null) State=ACTIVE BurstBuffer=(null) Comment=x EndTime=900 Nodes=n9 State=INACTIVE\n"
+	got, err := parseReservations("Warning: something\n" + line)
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	if r := got[0]; r.End.Unix() != 200 || len(r.Nodes) != 1 || r.Nodes[0] != "n1" || !r.Active {
+		t.Errorf("%+v", r)
+	}
+	for _, none := range []string{"No reservations in the system\n", ""} {
+		if got, err := parseReservations(none); err != nil || len(got) != 0 {
+			t.Error(got, err)
+		}
+	}
+}
+
+func TestConfigHelpers(t *testing.T) {
+	c, err := parseConfig("Configuration data as of 1\nSLURM_VERSION = 24.05.1\nSchedulerParameters = bf_interval=5, PERMIT_JOB_EXPANSION\n" +
+		"PrologFlags = Alloc,Contain\nAuthInfo = cred_expire=9,socket=/run/m\nSlurmUser = root(0)\nKillWait = 30 sec\n\n" +
+		"Cgroup Support Configuration:\nSLURM_VERSION = 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.HasPrologFlag("contain") || c.HasPrologFlag("X11") || c.MungeSocket() != "/run/m" || c.Version != "24.05.1" {
+		t.Errorf("%+v", c)
+	}
+	if v, ok := c.SchedulerParameter("bf_interval"); !ok || v != "5" || c.Has("bf") {
+		t.Errorf("bf_interval is %q, %v", v, ok)
+	}
+	if !c.Has("permit_job_expansion") {
+		t.Error("a blank after a comma hides a parameter")
+	}
+	if _, err := parseConfig("Unable to contact\n"); err == nil {
+		t.Error("text that is no configuration was taken for one")
+	}
+}
+
+func FuzzJobs(f *testing.F) {
+	for version, release := range releases {
+		if release >= longFormat {
+			f.Add(read(f, version, "squeue-long.txt"), release)
+		} else {
+			f.Add(read(f, version, "squeue-short.txt"), release)
+		}
+	}
+	f.Fuzz(func(t *testing.T, out string, release int) {
+		v := shortView()
+		if release >= longFormat {
+			v = longView(release, nil)
+		}
+		jobs, err := v.withSep(recorded).parse(out)
+		if err != nil {
+			return
+		}
+		if want := strings.Count(out, recorded) / len(v.columns); len(jobs) != want {
+			t.Errorf("%d jobs of %d records", len(jobs), want)
+		}
+		for _, j := range jobs {
+			if j.ID == 0 || j.ArrayTasks < 1 || j.NumNodes < 0 {
+				t.Errorf("%+v", j)
+			}
+		}
+	})
+}
+
+func FuzzNodes(f *testing.F) {
+	for version := range releases {
+		f.Add(read(f, version, "sinfo.txt"))
+	}
+	f.Fuzz(func(t *testing.T, out string) {
+		nodes, parts, err := parseNodes(table{recorded, len(sinfoLetters)}, out)
+		if err != nil {
+			return
+		}
+		inParts, inNodes := 0, 0
+		for _, n := range nodes {
+			inParts += len(n.Partitions)
+		}
+		for _, p := range parts {
+			inNodes += len(p.Nodes)
+		}
+		if inParts != inNodes {
+			t.Errorf("nodes are in %d partitions, partitions have %d nodes", inParts, inNodes)
+		}
+	})
+}
+
+func FuzzReservations(f *testing.F) {
+	for version := range releases {
+		f.Add(read(f, version, "reservations.txt"))
+	}
+	f.Add("No reservations in the system\n")
+	f.Fuzz(func(t *testing.T, out string) {
+		all, err := parseReservations(out)
+		if err != nil {
+			return
+		}
+		for _, r := range all {
+			if len(r.Nodes) > MaxNodes || strings.ContainsAny(r.Name, " \t\n") {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
+
+func FuzzConfig(f *testing.F) {
+	for version := range releases {
+		f.Add(read(f, version, "config.txt"))
+	}
+	f.Fuzz(func(t *testing.T, out string) {
+		c, err := parseConfig(out)
+		if err != nil {
+			return
+		}
+		if c.Version == "" || c.KillWait() < 0 {
+			t.Errorf("%+v", c)
+		}
+		c.Has("x")
+		c.MungeSocket()
+		_, _, _ = c.SlurmUser()
+	})
+}
