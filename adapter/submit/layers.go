@@ -127,6 +127,9 @@ func (t *optionTable) fromScript(script []byte, name string) ([]option, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", place(parsed.failed), err)
 	}
+	if n := len(parsed.operands); n > 0 {
+		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), clip(parsed.operands[0]))
+	}
 	for i, o := range parsed.options {
 		parsed.options[i].source = place(o.at)
 	}

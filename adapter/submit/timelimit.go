@@ -43,12 +43,12 @@ func timeLimit(steps planner.Profile, limit planner.ExpandLimit) int64 {
 	if limit == 0 || limit == planner.Infinite {
 		limit = limitWithoutBound
 	}
+	const most = math.MaxInt32 * 60 // Slurm keeps minutes in 32 bits, the highest values are for "none"
 	var seconds int64 = margin
 	for _, s := range steps {
-		seconds += min(limit.Stretch(s.Duration), planner.MaxDuration)
+		seconds = min(seconds+min(limit.Stretch(s.Duration), most), most)
 	}
-	// Slurm keeps minutes in 32 bits and has its highest values for "none".
-	return min(minutes(seconds), math.MaxInt32)
+	return minutes(seconds)
 }
 
 // checkTime sees that the user's own time limit, if there is one, is not shorter

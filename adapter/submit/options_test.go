@@ -1,0 +1,210 @@
+package submit
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// summary writes a command line as name=value words, then | and the operands.
+func summary(line commandLine) string {
+	var words []string
+	for _, o := range line.options {
+		word := o.name
+		if o.hasValue {
+			word += "=" + o.value
+		}
+		words = append(words, word)
+	}
+	if line.dashes {
+		words = append(words, "--")
+	}
+	return strings.Join(append(append(words, "|"), line.operands...), " ")
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct{ words, want string }{
+		{"job.sh", "| job.sh"},
+		{"", "|"},
+		{"-N 2 job.sh -N 3", "nodes=2 | job.sh -N 3"},
+		{"-N2 --nodes=3 --nodes 4 job.sh", "nodes=2 nodes=3 nodes=4 | job.sh"},
+		{"-vvN2 job.sh", "verbose verbose nodes=2 | job.sh"},
+		{"-HvJ name job.sh", "hold verbose job-name=name | job.sh"},
+		{"-k job.sh", "no-kill | job.sh"},
+		{"-kv job.sh", "no-kill=v | job.sh"},
+		{"--no-kill=off --nice job.sh", "no-kill=off nice | job.sh"},
+		{"--exclusive user", "exclusive | user"},
+		{"--exclusive=user job.sh", "exclusive=user | job.sh"},
+		{"--wrap true", "wrap=true |"},
+		{"--wrap=echo -N2", "wrap=echo nodes=2 |"},
+		{"--partit main --exclusi -- -odd.sh a", "partition=main exclusive -- | -odd.sh a"},
+		{"--profile 2@10m job.sh", "profile=2@10m | job.sh"},
+		{"--prof=2@10m --expand=2 --drive=merge --dry job.sh", "profile=2@10m expand-limit=2 drive=merge dry-run | job.sh"},
+		{"-", "| -"},
+		{"-J -x job.sh", "job-name=-x | job.sh"},
+		{"--time=5 -t5 -t 5 x", "time=5 time=5 time=5 | x"},
+	} {
+		line, err := newOptionTable().parse(strings.Fields(c.words), "")
+		if err != nil {
+			t.Errorf("%q: %v", c.words, err)
+			continue
+		}
+		if got := summary(line); got != c.want {
+			t.Errorf("%q is %q, want %q", c.words, got, c.want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for words, reason := range map[string]string{
+		"--foo job.sh":     "unrecognized option '--foo'",
+		"-Z":               "unrecognized option '-Z'",
+		"-vZ":              "unrecognized option '-Z'",
+		"--hold=1":         "option '--hold' doesn't allow an argument",
+		"-N":               "option requires an argument -- 'N'",
+		"-vJ":              "option requires an argument -- 'J'",
+		"--nodes":          "option '--nodes' requires an argument",
+		"--ex":             "option '--ex' is ambiguous: --exclude, --exclusive, --expand-limit, --export",
+		"--=3":             "unrecognized option '--'",
+		"--profile":        "option '--profile' requires an argument",
+		"--expand-limit x": "",
+	} {
+		_, err := newOptionTable().parse(strings.Fields(words), "")
+		if reason == "" {
+			if err != nil {
+				t.Errorf("%q: %v", words, err)
+			}
+			continue
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), reason) {
+			t.Errorf("%q: %v, want %q", words, err, reason)
+		}
+		var unknown *unknownOption
+		if errors.As(err, &unknown) != strings.Contains(reason, "unrecognized") {
+			t.Errorf("%q: %T", words, err)
+		}
+	}
+}
+
+// What sbatch prints for a plugin's options: src/common/plugstack.c.
+const pluginHelp = `Usage: sbatch [OPTIONS(0)...]
+
+  -N, --nodes=N               number of nodes on which to run (N = min[-max])
+      --export[=names]        specify environment variables to export
+
+Options provided by plugins:
+      --renice=prio           change the priority of tasks
+      --private-tmp           a /tmp of the job's own
+  -Z, --zeta[=level]          not by a plugin, but of a Slurm to come
+`
+
+func TestLearn(t *testing.T) {
+	table := newOptionTable()
+	table.learn(pluginHelp)
+	line, err := table.parse(strings.Fields("--renice 5 --private-tmp -Z --zeta=2 --export NONE -Z3 job.sh"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := summary(line), "renice=5 private-tmp zeta zeta=2 export=NONE zeta=3 | job.sh"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// words draws a command line whose script begins at a known place.
+func drawWords(t *rapid.T, table *optionTable) (words []string, names []string) {
+	var long []string
+	for name := range table.long {
+		long = append(long, name)
+	}
+	slices.Sort(long)
+	letters := map[string]byte{}
+	for letter, name := range table.short {
+		letters[name] = letter
+	}
+	value := rapid.StringMatching(`[a-z0-9=@,: -]{1,8}`)
+	for range rapid.IntRange(0, 8).Draw(t, "options") {
+		name := rapid.SampledFrom(long).Draw(t, "name")
+		names = append(names, name)
+		letter, short := letters[name]
+		short = short && rapid.Bool().Draw(t, "short")
+		v := value.Draw(t, "value")
+		joined := rapid.Bool().Draw(t, "joined")
+		switch has := table.long[name]; {
+		case short && has == required && joined:
+			words = append(words, "-"+string(letter)+v)
+		case short && has == required:
+			words = append(words, "-"+string(letter), v)
+		case short:
+			words = append(words, "-"+string(letter))
+		case has == required && !joined:
+			words = append(words, "--"+name, v)
+		case has == required || has == optional && joined:
+			words = append(words, "--"+name+"="+v)
+		default:
+			words = append(words, "--"+name)
+		}
+	}
+	return words, names
+}
+
+func TestParseFindsTheScript(t *testing.T) {
+	table := newOptionTable()
+	rapid.Check(t, func(t *rapid.T) {
+		words, names := drawWords(t, table)
+		operands := rapid.SliceOf(rapid.SampledFrom([]string{"-N", "--", ":", "a", "--nodes=3", ""})).Draw(t, "operands")
+		all := append(slices.Clone(words), append([]string{"job.sh"}, operands...)...)
+		line, err := table.parse(all, "")
+		if err != nil {
+			t.Fatalf("%q: %v", all, err)
+		}
+		if diff := cmp.Diff(all[len(words):], line.operands); diff != "" {
+			t.Fatalf("operands of %q (-want +got):\n%s", all, diff)
+		}
+		var passed, found []string
+		for _, o := range line.options {
+			passed, found = append(passed, o.words...), append(found, o.name)
+		}
+		if diff := cmp.Diff(words, passed); diff != "" {
+			t.Fatalf("words passed on (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(names, found); diff != "" {
+			t.Fatalf("options of %q (-want +got):\n%s", all, diff)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"", "-N\x002\x00job.sh", "-vvkJ\x00--\x00--", "--ex\x00-", "-\x00\x00", "--wrap=a b\x00:"} {
+		f.Add(seed)
+	}
+	table := newOptionTable()
+	f.Fuzz(func(t *testing.T, text string) {
+		words := strings.Split(text, "\x00")
+		line, err := table.parse(words, "")
+		if err != nil {
+			if line.failed < 0 || line.failed >= len(words) {
+				t.Fatalf("failed at word %d of %d", line.failed, len(words))
+			}
+			return
+		}
+		var passed []string
+		for _, o := range line.options {
+			passed = append(passed, o.words...)
+		}
+		if line.dashes {
+			passed = append(passed, "--")
+		}
+		passed = append(passed, line.operands...)
+		again, err := table.parse(passed, "")
+		if err != nil {
+			t.Fatalf("%q became %q: %v", words, passed, err)
+		}
+		if summary(line) != summary(again) {
+			t.Fatalf("%q became %q", summary(line), summary(again))
+		}
+	})
+}
