@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const (
+	checkTimeout = 5 * time.Second // of one question
+
+	// Slurm's clock is read to the second, so that a difference below two is none.
+	clockNoticed = 2 * time.Second
+	staleCycle   = time.Minute // a sidecar that has not looked at Slurm for so long is stuck
+)
+
+// The commands that the sidecar and the jobs run.
+var slurmCommands = []string{"squeue", "sinfo", "scontrol", "sbatch", "salloc", "scancel", "srun"}
+
+// doctor holds what the checks find out for each other.
+type doctor struct {
+	report
+	cfg   config.Config
+	slurm *slurmctl.Client
+}
+
+// examine runs all checks; what cannot be checked because of what failed before
+// it is left out.
+func examine(ctx context.Context, flags *pflag.FlagSet) *report {
+	d := &doctor{}
+	if !d.configuration(flags) {
+		return &d.report
+	}
+	d.slurm = &slurmctl.Client{Dir: d.cfg.Slurm.Bin, Timeout: min(d.cfg.Slurm.Timeout, checkTimeout)}
+	d.munge(ctx)
+	if d.commands() && d.controllers(ctx) {
+		d.cluster(ctx)
+	}
+	d.sidecar(ctx)
+	return &d.report
+}
+
+func (d *doctor) configuration(flags *pflag.FlagSet) bool {
+	cfg, file, err := config.Load(flags)
+	if err != nil {
+		d.add("configuration", fail, err.Error(), "see the sample configs/evoslurm.yaml")
+		return false
+	}
+	if file == "" {
+		file = "defaults (no file)"
+	}
+	d.cfg = cfg
+	d.add("configuration", ok, file, "")
+	return true
+}
+
+func (d *doctor) commands() bool {
+	var missing []string
+	for _, name := range slurmCommands {
+		path := name
+		if d.cfg.Slurm.Bin != "" {
+			path = filepath.Join(d.cfg.Slurm.Bin, name)
+		}
+		if _, err := exec.LookPath(path); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		d.add("Slurm commands", fail, "not found: "+strings.Join(missing, ", "), "install Slurm's client commands (Debian: slurm-client), or set slurm.bin to their folder")
+		return false
+	}
+	d.add("Slurm commands", ok, strings.Join(slurmCommands, ", "), "")
+	return true
+}
+
+func (d *doctor) controllers(ctx context.Context) bool {
+	found, err := d.slurm.Ping(ctx)
+	if err != nil {
+		d.add("slurmctld", fail, err.Error(), "is slurm.conf there (SLURM_CONF, /etc/slurm), and slurmctld running?")
+		return false
+	}
+	var up, down []string
+	for _, c := range found {
+		if c.Up {
+			up = append(up, fmt.Sprintf("%s (%s)", c.Host, c.Role))
+		} else {
+			down = append(down, fmt.Sprintf("%s (%s)", c.Host, c.Role))
+		}
+	}
+	switch {
+	case len(up) == 0:
+		d.add("slurmctld", fail, "down: "+strings.Join(down, ", "), "start slurmctld")
+		return false
+	case len(down) > 0:
+		d.add("slurmctld", warn, "up: "+strings.Join(up, ", ")+"; down: "+strings.Join(down, ", "), "")
+	default:
+		d.add("slurmctld", ok, "up: "+strings.Join(up, ", "), "")
+	}
+	return true
+}
+
+// cluster checks slurmctld's configuration and decides the drive mode.
+func (d *doctor) cluster(ctx context.Context) {
+	sc, err := d.slurm.Config(ctx)
+	if err != nil {
+		d.add("Slurm's configuration", fail, err.Error(), "")
+		return
+	}
+	d.version(ctx, sc)
+	d.clock(ctx)
+	d.rights(ctx, sc)
+	d.expansion(sc)
+	d.accounting(sc)
+	d.nodes(ctx)
+	if own, theirs := d.cfg.Munge.Socket, sc.MungeSocket(); own != theirs {
+		d.add("MUNGE sockets", warn, fmt.Sprintf("Slurm uses %s, Evoslurm %s", orDefault(theirs), orDefault(own)), "set munge.socket unless both have the same key")
+	}
+	merge, reasons := slurmctl.Capabilities(sc)
+	d.Drive, d.Reasons = string(spec.Companion), reasons
+	if merge {
+		d.Drive = string(spec.Merge)
+	}
+	if d.cfg.Drive != spec.Auto {
+		d.Reasons = append([]string{fmt.Sprintf("the configuration says drive: %s (auto would choose %s)", d.cfg.Drive, d.Drive)}, reasons...)
+		if d.cfg.Drive == spec.Merge && !merge {
+			d.add("drive mode", fail, "the configuration says drive: merge, which does not work here", "set drive: auto")
+		}
+		d.Drive = string(d.cfg.Drive)
+	}
+}
+
+func orDefault(socket string) string {
+	if socket == "" {
+		return "munge's default"
+	}
+	return socket
+}
+
+func (d *doctor) version(ctx context.Context, sc slurmctl.Config) {
+	client, err := d.slurm.Version(ctx)
+	switch {
+	case err != nil:
+		d.add("Slurm's version", fail, err.Error(), "")
+	case client != sc.Version:
+		d.add("Slurm's version", warn, fmt.Sprintf("slurmctld %s, commands %s", sc.Version, client), "use the commands of slurmctld's release here")
+	default:
+		d.add("Slurm's version", ok, fmt.Sprintf("%s, cluster %s", sc.Version, sc.ClusterName), "")
+	}
+}
+
+func (d *doctor) clock(ctx context.Context) {
+	before := time.Now()
+	at, err := d.slurm.Clock(ctx)
+	if err != nil {
+		d.add("clock", warn, err.Error(), "")
+		return
+	}
+	diff := at.Sub(before.Truncate(time.Second))
+	if diff > 0 {
+		diff = max(0, diff-time.Since(before).Round(time.Second))
+	}
+	detail := fmt.Sprintf("slurmctld's is %v from this machine's, to the second", diff)
+	switch {
+	case diff.Abs() > d.cfg.Munge.MaxAge:
+		d.add("clock", fail, detail, "set the clocks (NTP); MUNGE credentials are refused")
+	case diff.Abs() > clockNoticed:
+		d.add("clock", warn, detail, "set the clocks (NTP): steps begin by so much too early or too late")
+	default:
+		d.add("clock", ok, detail, "")
+	}
+}
+
+func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) {
+	me, err := user.Current()
+	if err != nil {
+		d.add("rights", warn, err.Error(), "")
+		return
+	}
+	slurmUser, slurmUID, err := sc.SlurmUser()
+	uid := fmt.Sprint(os.Geteuid())
+	const root = "run the sidecar as root: only root submits companions and expanders in the users' names"
+	switch {
+	case uid == "0":
+		d.add("rights", ok, "root: may do all that the sidecar does", "")
+		return
+	case err == nil && uid == fmt.Sprint(slurmUID):
+		d.add("rights", warn, fmt.Sprintf("%s is SlurmUser: may change all jobs and hold nodes, submit for itself only", slurmUser), root)
+		return
+	}
+	level, err := d.slurm.AdminLevel(ctx, me.Username)
+	switch {
+	case err != nil:
+		d.add("rights", warn, fmt.Sprintf("%s is neither root nor SlurmUser (%s), and sacctmgr says: %v", me.Username, slurmUser, err), "run doctor as the sidecar's user to check its rights")
+	case level == "None":
+		d.add("rights", warn, fmt.Sprintf("%s is an ordinary user", me.Username), "run doctor as the sidecar's user to check its rights")
+	default:
+		d.add("rights", warn, fmt.Sprintf("%s is %s: may change all jobs and hold nodes, submit for itself only", me.Username, level), root)
+	}
+}
+
+func (d *doctor) expansion(sc slurmctl.Config) {
+	const remedy = "for drive mode merge: "
+	if sc.Has("permit_job_expansion") {
+		d.add("permit_job_expansion", ok, "set", "")
+	} else {
+		d.add("permit_job_expansion", warn, "not set", remedy+"SchedulerParameters=permit_job_expansion in slurm.conf")
+	}
+	if sc.Has("disable_job_shrink") {
+		d.add("disable_job_shrink", warn, "set: a base job keeps its first nodes to its end", "remove it from SchedulerParameters in slurm.conf")
+	} else {
+		d.add("disable_job_shrink", ok, "not set", "")
+	}
+	if flags := strings.Join(sc.List("PrologFlags"), ","); flags == "" {
+		d.add("PrologFlags", ok, "none", "")
+	} else if sc.HasPrologFlag("Contain") || sc.HasPrologFlag("X11") || sc.HasPrologFlag("RunInJob") {
+		d.add("PrologFlags", warn, flags, "jobs with an extern step cannot be merged; companions work")
+	} else {
+		d.add("PrologFlags", ok, flags, "")
+	}
+	if gres := strings.Join(sc.List("GresTypes"), ","); gres == "" {
+		d.add("GRES", ok, "none", "")
+	} else {
+		d.add("GRES", warn, gres, "evolving jobs that ask for GRES are refused by evosbatch")
+	}
+}
+
+func (d *doctor) accounting(sc slurmctl.Config) {
+	if sc.AccountingStorageType() == "slurmdbd" {
+		d.add("slurmdbd", ok, "in use", "")
+		return
+	}
+	d.add("slurmdbd", warn, "not in use", "Slurm 22.05 and older need it to resize a job more than once")
+}
+
+// nodes checks that compute nodes can reach the sidecar as it is configured.
+func (d *doctor) nodes(ctx context.Context) {
+	nodes, _, err := d.slurm.Nodes(ctx)
+	switch {
+	case err != nil:
+		d.add("nodes", fail, err.Error(), "")
+	case len(nodes) == 0:
+		d.add("nodes", fail, "the cluster has none", "")
+	case strings.HasPrefix(d.cfg.API, "unix://") && d.cfg.Listen.TCP == "":
+		d.add("nodes", warn, fmt.Sprintf("%d, and the sidecar serves this machine alone", len(nodes)), "set listen.tcp, and api on compute nodes, so that jobs reach the sidecar from there")
+	default:
+		d.add("nodes", ok, fmt.Sprint(len(nodes)), "")
+	}
+}
+
+// munge makes a credential and opens it again.
+func (d *doctor) munge(ctx context.Context) {
+	m := api.Munge{Socket: d.cfg.Munge.Socket}
+	credential, err := m.Encode(ctx, "evosctl doctor", d.cfg.Munge.MaxAge)
+	if err == nil {
+		var c api.Credential
+		if c, err = m.Decode(ctx, credential); err == nil && (int(c.UID) != os.Geteuid() || c.Payload != "evosctl doctor") {
+			err = fmt.Errorf("a credential of uid %d came back as uid %d's", os.Geteuid(), c.UID)
+		}
+	}
+	if err != nil {
+		d.add("MUNGE", fail, err.Error(), "install munge, start munged, or set munge.socket to its socket")
+		return
+	}
+	d.add("MUNGE", ok, "a credential made here is accepted here", "")
+}
+
+// sidecar asks the sidecar how it is.
+func (d *doctor) sidecar(ctx context.Context) {
+	client, err := api.NewClient(d.cfg.API, api.Munge{Socket: d.cfg.Munge.Socket})
+	if err != nil {
+		d.add("sidecar", fail, err.Error(), "")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var away error
+	client.Waiting = func(_ string, err error) { away = err; cancel() }
+	s, err := client.Status(ctx)
+	if away != nil {
+		err = fmt.Errorf("at %s: %w", d.cfg.API, away)
+	}
+	if err != nil {
+		d.add("sidecar", fail, err.Error(), "start evoslurmd; check api in the configuration, and listen.tcp in the sidecar's")
+		return
+	}
+	detail := fmt.Sprintf("version %s at %s drives cluster %s", s.Version, d.cfg.API, s.Cluster)
+	switch age := time.Since(s.LastCycle); {
+	case s.LastError != "":
+		d.add("sidecar", warn, detail+"; its last look at Slurm failed: "+s.LastError, "see its log")
+	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval):
+		d.add("sidecar", warn, detail+", but has not looked at Slurm of late", "see its log")
+	default:
+		d.add("sidecar", ok, detail, "")
+	}
+}

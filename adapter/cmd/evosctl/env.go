@@ -1,0 +1,29 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newEnv() *cobra.Command {
+	var job jobFlag
+	var out output
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Print the exports of the present step, without ending it",
+		Long: `Print what evosctl next prints, for the nodes that the job holds now:
+
+  eval "$(evosctl env)"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := job.present(cmd)
+			if err == nil {
+				err = out.print(a)
+			}
+			if err != nil {
+				return out.fail(err, 1, true)
+			}
+			return nil
+		},
+	}
+	job.add(cmd)
+	out.add(cmd)
+	return cmd
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+func newHostfile() *cobra.Command {
+	var job jobFlag
+	var format, file string
+	var slots int
+	cmd := &cobra.Command{
+		Use:   "hostfile",
+		Short: "Write the nodes that the job holds now as an MPI host file",
+		Long: `Write all nodes that the job holds now, one on a line: plain (n1), mpich (n1:4)
+or openmpi (n1 slots=4). Slots are --slots, else what Slurm would place there:
+--ntasks-per-node, else the CPUs divided by --cpus-per-task.
+
+  evosctl hostfile --format=mpich -o hosts
+  mpiexec -f hosts ./a.out
+
+In drive mode companion the launcher needs help to reach all nodes: see evosctl
+launch --help.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := job.present(cmd)
+			if err != nil {
+				return err
+			}
+			text, err := injob.Hostfile(a, format, slots, os.Getenv)
+			if err != nil {
+				return err
+			}
+			if file == "" || file == "-" {
+				_, err = os.Stdout.WriteString(text)
+				return err
+			}
+			return replaceFile(file, text)
+		},
+	}
+	job.add(cmd)
+	cmd.Flags().StringVar(&format, "format", "plain", "plain, mpich or openmpi")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write (default standard output)")
+	cmd.Flags().IntVar(&slots, "slots", 0, "slots of every node")
+	return cmd
+}
+
+// replaceFile writes a file so that a reader sees the old text or the new one.
+func replaceFile(file, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once it has been renamed
+	if _, err := f.WriteString(text); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}

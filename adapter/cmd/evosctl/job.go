@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+// jobFlag is --job, for the commands that are about one job.
+type jobFlag struct{ id uint32 }
+
+func (f *jobFlag) add(cmd *cobra.Command) {
+	cmd.Flags().Uint32Var(&f.id, "job", 0, "the evolving job (inside it: not needed)")
+}
+
+// connect gives a client and the job that the command is about.
+func (f *jobFlag) connect(cmd *cobra.Command) (*api.Client, uint32, error) {
+	given := ""
+	if cmd.Flags().Changed("job") {
+		given = strconv.FormatUint(uint64(f.id), 10)
+	}
+	job, err := injob.JobID(given, os.Getenv)
+	if err != nil {
+		return nil, 0, err
+	}
+	client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+	return client, job, err
+}
+
+// present is what the job holds now.
+func (f *jobFlag) present(cmd *cobra.Command) (api.Allocation, error) {
+	client, job, err := f.connect(cmd)
+	if err != nil {
+		return api.Allocation{}, err
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	return injob.Present(ctx, client, job)
+}
+
+// say tells the user something without touching the shell's input.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "evosctl: "+format+"\n", args...) }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+const launchHelp = `Start a command on a node of the job, as ssh would: what an MPI launcher needs to
+reach the nodes of all Slurm jobs of an evolving job (drive mode companion). Where
+a launcher takes no arguments to its agent use evolaunch, a link to evosctl.
+
+MPICH (Hydra):
+  evosctl hostfile --format=mpich -o hosts
+  (unset $(env | sed -n 's/^\(SLURM_[^=]*\)=.*/\1/p' | grep -v SLURM_CONF)
+   mpiexec -launcher ssh -launcher-exec "$(command -v evolaunch)" -f hosts ./a.out)
+
+Open MPI:
+  evosctl hostfile --format=openmpi -o hosts
+  mpiexec --mca ras ^slurm --mca plm rsh --mca plm_rsh_agent "$(command -v evolaunch)" --hostfile hosts ./a.out`
+
+func newLaunch() *cobra.Command {
+	return &cobra.Command{
+		Use:                "launch [options] HOST COMMAND…",
+		Short:              "Start a command on one node, for MPI launchers",
+		Long:               launchHelp,
+		DisableFlagParsing: true, // they are ssh's
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || slices.Contains([]string{"-h", "--help"}, args[0]) {
+				return cmd.Help()
+			}
+			id, err := injob.JobID(os.Getenv(injob.VarJob), os.Getenv)
+			if err != nil {
+				return err
+			}
+			client, err := injob.Connect(nil, "evosctl launch", os.Stderr)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			a, err := injob.Present(ctx, client, id)
+			if err != nil {
+				return err
+			}
+			argv, env, err := injob.Launch(a, args, os.Environ())
+			if err != nil {
+				return err
+			}
+			srun, err := exec.LookPath(argv[0])
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("%s: %w", srun, syscall.Exec(srun, argv, env))
+		},
+	}
+}

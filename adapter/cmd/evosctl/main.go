@@ -1,0 +1,79 @@
+// Command evosctl is what an evolving job's script calls to pass from one step
+// to the next, and what an administrator asks whether all is well.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	args := os.Args[1:]
+	if filepath.Base(os.Args[0]) == "evolaunch" { // a link of this name serves where launchers take no arguments
+		args = append([]string{"launch"}, args...)
+	}
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return 0
+	}
+	var status exitStatus
+	if !errors.As(err, &status) {
+		fmt.Fprintf(os.Stderr, "evosctl: %v\n", err)
+		return 1
+	}
+	return int(status)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:              "evosctl",
+		Short:            "Steer an evolving job from inside; check an installation",
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		TraverseChildren: true,
+	}
+	config.AddFlag(root.PersistentFlags())
+	root.AddCommand(newNext(), newEnv(), newHostfile(), newRun(), newLaunch(), newDoctor())
+	return root
+}
+
+// exitStatus ends evosctl with a status; what there was to say has been said.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// interrupted is the cause of a context that a signal has ended.
+type interrupted struct{ signal syscall.Signal }
+
+func (e interrupted) Error() string { return e.signal.String() }
+
+// untilSignal is a context that SIGINT, SIGTERM or SIGHUP ends; the cause tells which.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(interrupted{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}

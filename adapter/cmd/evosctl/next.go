@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const nextHelp = `End the present step of the evolving job, wait until the next step's nodes are
+there, and print what the job's shell must evaluate to use them:
+
+  #!/bin/bash
+  #EVO --profile=2@10m,5@30m,1@5m
+  evosrun ./simulate first                  # on 2 nodes
+  while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do
+      evosrun ./simulate step $EVO_STEP     # on 5 nodes, then on 1
+  done
+
+Set after the eval: EVO_JOB_ID, EVO_STEP (from 1), EVO_STEPS, EVO_NODES (how
+many), EVO_NODELIST (n[1-5]), EVO_DRIVE, EVO_DONE (empty; 1 once the last step
+has ended), and the SLURM_ variables that srun and MPI launchers read. In drive
+mode companion those describe the base job alone, as srun does not reach
+further: use evosrun, or evosctl hostfile.
+
+At a shrink the application must be off the nodes that go before it calls this;
+--release names those that it would rather give up.
+
+Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
+EVO_ERROR has the reason and EVO_DONE is 1); 124 after --timeout, 128 + N after
+signal N: the step has ended all the same, call again to go on waiting. While the
+sidecar is away this waits. Which step ends: --from, else EVO_STEP (set by the
+last eval), else the present one; to end a step twice does nothing.`
+
+type next struct {
+	job     jobFlag
+	out     output
+	from    int
+	release string
+	timeout time.Duration
+}
+
+func newNext() *cobra.Command {
+	n := &next{}
+	cmd := &cobra.Command{
+		Use:   "next",
+		Short: "End the present step and wait for the next one's nodes",
+		Long:  nextHelp,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return n.run(cmd) },
+	}
+	n.job.add(cmd)
+	n.out.add(cmd)
+	cmd.Flags().IntVar(&n.from, "from", 0, "the step that ends")
+	cmd.Flags().StringVar(&n.release, "release", "", "nodes to give up at a shrink, e.g. n3,n4")
+	cmd.Flags().DurationVar(&n.timeout, "timeout", 0, "wait no longer than this, e.g. 5m (0: as long as it takes)")
+	return cmd
+}
+
+func (n *next) run(cmd *cobra.Command) error {
+	release, err := slurmctl.ExpandNodes(n.release)
+	if err != nil {
+		return n.out.fail(fmt.Errorf("--release: %w", err), 1, true)
+	}
+	client, job, err := n.job.connect(cmd)
+	if err != nil {
+		return n.out.fail(err, 1, true)
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	if n.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.timeout)
+		defer cancel()
+	}
+	a, err := n.wait(ctx, client, job, release)
+	if err != nil {
+		return n.failed(ctx, err)
+	}
+	if a.Note != "" {
+		say("%s", a.Note)
+	}
+	if a.Done {
+		say("step %d of %d was the last", a.Steps, a.Steps)
+	}
+	if err := n.out.print(a); err != nil {
+		return n.out.fail(err, 1, true)
+	}
+	return nil
+}
+
+// wait ends the step and waits for the next.
+func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release []string) (api.Allocation, error) {
+	a, err := injob.Present(ctx, client, job)
+	if err != nil || a.Done {
+		return a, err
+	}
+	from := a.Step
+	if n.from > 0 {
+		from = n.from
+	} else if step := injob.PresentStep(a.Job, os.Getenv); step > 0 && !n.out.json {
+		// The shell knows best: a next that was killed before its answer was
+		// evaluated may have ended the step already.
+		if from = step; step < a.Step {
+			say("step %d has ended already, the job is at step %d (evaluate what evosctl next prints, and EVO_STEP is right)", step, a.Step)
+		}
+	}
+	return client.Next(ctx, job, api.NextRequest{From: from, Release: release})
+}
+
+// failed tells why there is no next step: what may pass (a signal, the time
+// limit of --timeout) apart from what will not.
+func (n *next) failed(ctx context.Context, err error) error {
+	var sig interrupted
+	switch {
+	case errors.As(context.Cause(ctx), &sig):
+		return n.out.fail(fmt.Errorf("%v; the step has ended, call again to wait for the next one", sig), 128+int(sig.signal), false)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return n.out.fail(fmt.Errorf("not ready after %v; the step has ended, call again to wait for the next one", n.timeout), 124, false)
+	}
+	return n.out.fail(err, 1, true)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+// output is how an allocation is printed: as a shell's commands or as JSON.
+type output struct {
+	shell string
+	json  bool
+}
+
+func (o *output) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.shell, "shell", "sh", "write for sh (also bash, dash, ksh, zsh), csh (tcsh) or fish")
+	cmd.Flags().BoolVar(&o.json, "json", false, "write the allocation as JSON instead")
+}
+
+func (o *output) print(a api.Allocation) error {
+	if o.json {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(a)
+	}
+	sh, err := injob.ParseShell(o.shell)
+	if err != nil {
+		return err
+	}
+	e, err := injob.ExportsOf(a, os.Getenv)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Print(sh.Exports(e))
+	return err
+}
+
+// fail tells what went wrong, on stderr for people and on stdout for the shell,
+// whose eval of it fails. final: asking again will not help.
+func (o *output) fail(err error, status int, final bool) error {
+	say("%v", err)
+	if sh, e := injob.ParseShell(o.shell); e == nil && !o.json {
+		fmt.Print(sh.Failure(err.Error(), final))
+	}
+	return exitStatus(status)
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+func newRun() *cobra.Command {
+	return &cobra.Command{
+		Use:                "run [srun options] -- command [arguments]",
+		Short:              "Run a command over all nodes that the job holds now (as evosrun)",
+		Long:               injob.RunHelp,
+		DisableFlagParsing: true, // they are srun's
+		RunE: func(_ *cobra.Command, args []string) error {
+			if status := injob.Main("evosctl run", args); status != 0 {
+				return exitStatus(status)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,45 @@
+package slurmctl
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var sdiagTimePattern = regexp.MustCompile(`(?m)^sdiag output at .*\((\d+)\)$`)
+
+// Clock is the time that slurmctld's machine has, to the second.
+func (c *Client) Clock(ctx context.Context) (time.Time, error) {
+	out, err := c.output(ctx, "sdiag")
+	if err != nil {
+		return time.Time{}, err
+	}
+	m := sdiagTimePattern.FindStringSubmatch(out)
+	if m == nil {
+		return time.Time{}, fmt.Errorf("sdiag: no time in %q", oneLine(out, 80))
+	}
+	seconds, err := strconv.ParseInt(m[1], 10, 64)
+	return time.Unix(seconds, 0), err
+}
+
+var userNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
+
+// AdminLevel is what slurmdbd's accounts let a user do: "None", "Operator" or
+// "Administrator". A user whom it does not know has "None".
+func (c *Client) AdminLevel(ctx context.Context, user string) (string, error) {
+	if !userNamePattern.MatchString(user) {
+		return "", fmt.Errorf("%q is no user's name", oneLine(user, 40))
+	}
+	out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "user", "name="+user, "format=AdminLevel")
+	if err != nil {
+		return "", err
+	}
+	level, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
+	if level == "" {
+		level = "None"
+	}
+	return level, nil
+}
