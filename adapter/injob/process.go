@@ -213,9 +213,6 @@ func (l *labeller) put(ended bool) error {
 
 func (l *labeller) relabel(line []byte) []byte {
 	label, text, ok := strings.Cut(string(line), ": ")
-	if !ok { // a line without text: "2:"
-		label, text, ok = strings.Cut(string(line), ":")
-	}
 	rank := 0
 	if _, err := fmt.Sscanf(label, "%d", &rank); !ok || err != nil || fmt.Sprint(rank) != strings.TrimSpace(label) {
 		return line // srun's own message
