@@ -48,7 +48,8 @@ type FitOptions struct {
 // Fit delays and expands the requested EP p over the resource EP res so that at
 // no time more than capacity nodes are in use (paper, section 4.2). It gives the
 // earliest completion there is; without Compact every step also starts as early
-// as in any such placement. With Compact the completion is the same, every step
+// as in any valid placement, but for the first, which is delayed rather than
+// expanded (unless Fixed). With Compact the completion is the same, every step
 // starts as late as it then can, and no more node-seconds are wasted than
 // without. It is false if the job fits nowhere.
 //
@@ -132,6 +133,9 @@ func (f *fitter) earliest(res *Timeline, capacity int, p Profile, o FitOptions) 
 		if i < len(p) {
 			starts[i] = max(starts[i], start+p[i-1].Duration)
 		}
+	}
+	if len(p) > 1 && !o.Fixed {
+		starts[0] = starts[1] - p[0].Duration // lines 18–20: delayed, not expanded
 	}
 	return true
 }

@@ -16,14 +16,14 @@ func TestFitPaperExample(t *testing.T) {
 	res.Add(2000, 2515, 95)
 	requested := Profile{{500, 5}, {3600, 10}}
 	want := Placement{Start: 2000, Steps: Profile{{515, 5}, {3600, 10}}}
-	got, ok := Fit(&res, 100, requested, FitOptions{Limit: 2})
+	got, ok := Fit(&res, 100, requested, FitOptions{Limit: 2, NotBefore: 2000, Fixed: true})
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
-		t.Errorf("base fit (-want +got):\n%s", diff)
+		t.Errorf("as printed (-want +got):\n%s", diff)
 	}
 	want = Placement{Start: 2015, Steps: requested}
-	got, ok = Fit(&res, 100, requested, FitOptions{Limit: 2, Compact: true})
+	got, ok = Fit(&res, 100, requested, FitOptions{Limit: 2})
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
-		t.Errorf("compacted (-want +got):\n%s", diff)
+		t.Errorf("base fit, which delays the first step rather than expand it (-want +got):\n%s", diff)
 	}
 }
 
@@ -56,14 +56,16 @@ func TestFitTable(t *testing.T) {
 			want: Placement{5, Profile{{10, 3}}}},
 		{name: "no expansion: delayed as a whole", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Limit: 1},
 			want: Placement{20, Profile{{10, 1}, {5, 2}}}},
-		{name: "expanded within the limit", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Limit: 2},
-			want: Placement{10, Profile{{20, 1}, {5, 2}}}},
-		{name: "expanded without bound", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Limit: Infinite},
-			want: Placement{0, Profile{{30, 1}, {5, 2}}}},
-		{name: "compacted", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Limit: Infinite, Compact: true},
+		{name: "the first step is delayed, not expanded", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Limit: Infinite},
 			want: Placement{20, Profile{{10, 1}, {5, 2}}}},
-		{name: "fractional limit is rounded down", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{9, 1}, {5, 2}}, options: FitOptions{Limit: 1.5},
-			want: Placement{17, Profile{{13, 1}, {5, 2}}}},
+		{name: "expanded within the limit", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{1, 1}, {10, 1}, {5, 2}}, options: FitOptions{Limit: 2},
+			want: Placement{9, Profile{{1, 1}, {20, 1}, {5, 2}}}},
+		{name: "expanded without bound", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{1, 1}, {10, 1}, {5, 2}}, options: FitOptions{Limit: Infinite},
+			want: Placement{0, Profile{{1, 1}, {29, 1}, {5, 2}}}},
+		{name: "compacted", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{1, 1}, {10, 1}, {5, 2}}, options: FitOptions{Limit: Infinite, Compact: true},
+			want: Placement{19, Profile{{1, 1}, {10, 1}, {5, 2}}}},
+		{name: "fractional limit is rounded down", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{1, 1}, {9, 1}, {5, 2}}, options: FitOptions{Limit: 1.5},
+			want: Placement{16, Profile{{1, 1}, {13, 1}, {5, 2}}}},
 		{name: "fixed waits", res: busy(Span{10, 30, 3}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Limit: 3, Fixed: true},
 			want: Placement{0, Profile{{30, 1}, {5, 2}}}},
 		{name: "fixed may not wait so long", res: busy(Span{10, 31, 3}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Limit: 3, Fixed: true},
@@ -75,9 +77,9 @@ func TestFitTable(t *testing.T) {
 		{name: "fixed that cannot hold", res: busy(Span{5, 6, 4}), capacity: 4, profile: Profile{{10, 1}, {5, 2}}, options: FitOptions{Fixed: true}, fails: true},
 		{name: "no steps", res: busy(), capacity: 4, fails: true},
 		{name: "ends beyond the horizon", res: busy(), capacity: 4, profile: Profile{{10, 1}}, options: FitOptions{NotBefore: Forever - 5}, fails: true},
-		{name: "compacting would waste more", res: busy(Span{1, 101, 50}, Span{101, 201, 9}), capacity: 59,
-			profile: Profile{{1, 50}, {100, 1}, {10, 51}}, options: FitOptions{Limit: Infinite, Compact: true},
-			want: Placement{0, Profile{{1, 50}, {200, 1}, {10, 51}}}},
+		{name: "compacting would waste more", res: busy(Span{1, 500, 10}), capacity: 60,
+			profile: Profile{{1, 60}, {1, 50}, {100, 1}, {10, 60}}, options: FitOptions{Limit: Infinite, Compact: true},
+			want: Placement{0, Profile{{1, 60}, {1, 50}, {498, 1}, {10, 60}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, ok := Fit(c.res, c.capacity, c.profile, c.options)
@@ -121,11 +123,14 @@ func TestFitExhaustive(t *testing.T) {
 		found := false
 		for _, other := range all {
 			for i := range starts {
-				if other[i] < starts[i] {
+				if other[i] < starts[i] && (i > 0 || o.Fixed || len(p) == 1) {
 					t.Fatalf("step %d starts at %v, could at %v", i, starts, other)
 				}
 			}
 			found = found || slices.Equal(other, starts)
+		}
+		if len(p) > 1 && !o.Fixed && starts[1]-starts[0] != p[0].Duration {
+			t.Fatalf("the first step is expanded: %v", base)
 		}
 		if !found {
 			t.Fatalf("%v is not among the valid placements", starts)

@@ -42,7 +42,7 @@ func TestPoolPlan(t *testing.T) {
 			{Job: Job{ID: "fits", Profile: Profile{{10, 3}}}, Driver: -1},
 		}}, []Planned{
 			{Unfit: "it needs 5 nodes, the pool has 4"},
-			{Unfit: "nodes that it needs are busy forever"},
+			{Unfit: "there is no time at which its nodes are free for long enough"},
 			{Unfit: "step 1: duration is 0, must be at least 1 second"},
 			{Placement: placed(0, Step{10, 3}), Nodes: [][]int{{1, 2, 3}}},
 		}},

@@ -203,7 +203,7 @@ func (l list) Plan(p Problem) (Schedule, error) {
 			o.Limit = j.ExpandLimit
 		}
 		if !f.fit(res, p.Nodes, j.Profile, o) {
-			return nil, &FitError{Job: i, ID: j.ID, Reason: "nodes that it needs are busy forever"}
+			return nil, &FitError{Job: i, ID: j.ID, Reason: "there is no time at which its nodes are free for long enough"}
 		}
 		schedule[i] = f.placement(j.Profile)
 		res.AddPlacement(schedule[i])

@@ -1,0 +1,14 @@
+// Package workload reads, checks, writes and generates workloads: the jobs and
+// the cluster that evosim and the strategies' tests plan.
+//
+// A workload file is JSON:
+//
+//	{"nodes": 100,
+//	 "busy": [{"start": 0, "duration": 1200, "nodes": 10}],
+//	 "jobs": [{"id": "a", "submit": 0,
+//	           "profile": [{"duration": 500, "nodes": 5}, {"duration": 3600, "nodes": 10}],
+//	           "expand_limit": 2}]}
+//
+// Times are whole seconds from 0, jobs are in list order. busy, submit and
+// expand_limit (a number ≥ 1 or "inf"; in place of the strategy's) are optional.
+package workload

@@ -1,0 +1,323 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Bounds on what a workload file may say. With them no sum overflows.
+const (
+	MaxBytes = 1 << 30 // of a file
+	MaxTime  = 1 << 53 // seconds: of submissions and of busy intervals
+)
+
+// The file's objects. Pointers tell a missing field from a zero.
+type (
+	jobJSON struct {
+		ID          *string              `json:"id"`
+		Submit      *int64               `json:"submit,omitempty"`
+		Profile     []stepJSON           `json:"profile"`
+		ExpandLimit *planner.ExpandLimit `json:"expand_limit,omitempty"`
+	}
+	stepJSON struct {
+		Duration *int64 `json:"duration"`
+		Nodes    *int   `json:"nodes"`
+	}
+	busyJSON struct {
+		Start    *int64 `json:"start"`
+		Duration *int64 `json:"duration"`
+		Nodes    *int   `json:"nodes"`
+	}
+)
+
+// Read reads one workload and checks it. The error names the job and the field
+// (*planner.ProblemError) or says at which byte the JSON is broken. It takes time
+// and memory linear in the input.
+func Read(r io.Reader) (planner.Problem, error) {
+	limited := &io.LimitedReader{R: r, N: MaxBytes + 1}
+	d := &decoder{json: json.NewDecoder(bufio.NewReaderSize(limited, 1<<16)), ids: make(map[string]int)}
+	d.json.DisallowUnknownFields()
+	err := d.file()
+	if limited.N <= 0 {
+		return planner.Problem{}, fmt.Errorf("workload is larger than %d bytes", MaxBytes)
+	}
+	if err != nil {
+		return planner.Problem{}, err
+	}
+	if err := check(d.problem); err != nil {
+		return planner.Problem{}, err
+	}
+	return d.problem, nil
+}
+
+type decoder struct {
+	json    *json.Decoder
+	problem planner.Problem
+	ids     map[string]int // index of the job with an id
+}
+
+// file reads the outermost object.
+func (d *decoder) file() error {
+	if err := d.delim('{', "workload"); err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for d.json.More() {
+		token, err := d.json.Token()
+		if err != nil {
+			return d.broken(err)
+		}
+		key, _ := token.(string)
+		if seen[key] {
+			return fileError(key, errors.New("is given twice"))
+		}
+		seen[key] = true
+		switch key {
+		case "nodes":
+			var n *int
+			if err := d.json.Decode(&n); err != nil {
+				return d.wrap(-1, "", key, err)
+			}
+			if n == nil {
+				return fileError(key, errors.New("is null"))
+			}
+			d.problem.Nodes = *n
+		case "busy":
+			err = d.array(key, d.busy)
+		case "jobs":
+			err = d.array(key, d.job)
+		default:
+			return fileError(key, errors.New("unknown field"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := d.json.Token(); err != nil {
+		return d.broken(err)
+	}
+	if _, err := d.json.Token(); err != io.EOF {
+		return fmt.Errorf("there is more after the workload, at byte %d", d.json.InputOffset())
+	}
+	for _, key := range []string{"nodes", "jobs"} {
+		if !seen[key] {
+			return fileError(key, errors.New("is missing"))
+		}
+	}
+	return nil
+}
+
+func (d *decoder) array(key string, element func(i int) error) error {
+	if err := d.delim('[', key); err != nil {
+		return err
+	}
+	for i := 0; d.json.More(); i++ {
+		if err := element(i); err != nil {
+			return err
+		}
+	}
+	if _, err := d.json.Token(); err != nil {
+		return d.broken(err)
+	}
+	return nil
+}
+
+func (d *decoder) delim(want json.Delim, what string) error {
+	token, err := d.json.Token()
+	if err != nil {
+		return d.broken(err)
+	}
+	if token != want {
+		kind := "an object"
+		if want == '[' {
+			kind = "an array"
+		}
+		return fileError(what, fmt.Errorf("is not %s", kind))
+	}
+	return nil
+}
+
+func (d *decoder) busy(i int) error {
+	field := fmt.Sprintf("busy[%d]", i)
+	var b busyJSON
+	if err := d.json.Decode(&b); err != nil {
+		return d.wrap(-1, "", field, err)
+	}
+	for name, missing := range map[string]bool{"start": b.Start == nil, "duration": b.Duration == nil, "nodes": b.Nodes == nil} {
+		if missing {
+			return fileError(field+"."+name, errors.New("is missing"))
+		}
+	}
+	d.problem.Busy = append(d.problem.Busy, planner.Busy{Start: *b.Start, Duration: *b.Duration, Nodes: *b.Nodes})
+	return nil
+}
+
+func (d *decoder) job(i int) error {
+	var j jobJSON
+	err := d.json.Decode(&j)
+	id := ""
+	if j.ID != nil {
+		id = *j.ID
+	}
+	fail := func(field, format string, args ...any) error {
+		return &planner.ProblemError{Job: i, ID: id, Field: field, Err: fmt.Errorf(format, args...)}
+	}
+	switch {
+	case err != nil:
+		return d.wrap(i, id, "", err)
+	case j.ID == nil:
+		return fail("id", "is missing")
+	case id == "":
+		return fail("id", "is empty")
+	case j.Profile == nil:
+		return fail("profile", "is missing")
+	}
+	if first, twice := d.ids[id]; twice {
+		return fail("id", "is that of job %d, too", first+1)
+	}
+	d.ids[id] = i
+	job := planner.Job{ID: id, Profile: make(planner.Profile, len(j.Profile))}
+	if j.Submit != nil {
+		job.Submit = *j.Submit
+	}
+	if j.ExpandLimit != nil {
+		job.ExpandLimit = *j.ExpandLimit
+	}
+	for k, s := range j.Profile {
+		if s.Duration == nil {
+			return fail("profile", "step %d: duration is missing", k+1)
+		}
+		if s.Nodes == nil {
+			return fail("profile", "step %d: nodes is missing", k+1)
+		}
+		job.Profile[k] = planner.Step{Duration: *s.Duration, Nodes: *s.Nodes}
+	}
+	d.problem.Jobs = append(d.problem.Jobs, job)
+	return nil
+}
+
+// wrap says in which job and field decoding failed.
+func (d *decoder) wrap(job int, id, field string, err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		field = strings.Trim(field+"."+kind.Field, ".")
+		err = fmt.Errorf("is a %s, not a %s", kind.Value, jsonKind(kind.Type.String()))
+	} else if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		field = strings.Trim(field+"."+strings.Trim(name, `"`), ".")
+		err = errors.New("unknown field")
+	} else if isSyntax(err) {
+		err = d.broken(err)
+		if job < 0 {
+			return err
+		}
+		return fmt.Errorf("job %d: %w", job+1, err)
+	} else if field == "" {
+		field = "expand_limit" // the only field that reads itself
+	}
+	return &planner.ProblemError{Job: job, ID: id, Field: field, Err: err}
+}
+
+func isSyntax(err error) bool {
+	return errors.As(err, new(*json.SyntaxError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// jsonKind is what a Go type is called in the file.
+func jsonKind(goType string) string {
+	switch {
+	case strings.HasPrefix(goType, "int"):
+		return "whole number in range"
+	case goType == "string":
+		return "string"
+	case strings.HasPrefix(goType, "[]"):
+		return "array"
+	}
+	return "object"
+}
+
+// broken is the error for what is not JSON.
+func (d *decoder) broken(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("JSON is truncated at byte %d", d.json.InputOffset())
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("broken JSON near byte %d: %w", d.json.InputOffset(), err)
+	}
+	return err
+}
+
+func fileError(field string, err error) error {
+	return &planner.ProblemError{Job: -1, Field: field, Err: err}
+}
+
+// check holds a problem to the bounds of a file, beyond planner's own.
+func check(p planner.Problem) error {
+	for i, b := range p.Busy {
+		field := fmt.Sprintf("busy[%d]", i)
+		switch {
+		case b.Start < 0 || b.Start > MaxTime:
+			return fileError(field+".start", fmt.Errorf("%d is not within 0 … 2^53", b.Start))
+		case b.Duration < 1 || b.Duration > MaxTime:
+			return fileError(field+".duration", fmt.Errorf("%d is not within 1 … 2^53", b.Duration))
+		}
+	}
+	for i, j := range p.Jobs {
+		if j.Submit < 0 || j.Submit > MaxTime {
+			return &planner.ProblemError{Job: i, ID: j.ID, Field: "submit", Err: fmt.Errorf("%d is not within 0 … 2^53", j.Submit)}
+		}
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	for _, s := range p.Timeline().Steps() {
+		if s.Nodes > p.Nodes {
+			return fileError("busy", fmt.Errorf("%d nodes are in use at second %d, the cluster has %d", s.Nodes, s.Start, p.Nodes))
+		}
+	}
+	return nil
+}
+
+// Write writes a workload that Read reads back, on one line.
+func Write(w io.Writer, p planner.Problem) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"nodes":%d,`, p.Nodes)
+	if len(p.Busy) > 0 {
+		b.WriteString(`"busy":[`)
+		for i, busy := range p.Busy {
+			comma(&b, i)
+			fmt.Fprintf(&b, `{"start":%d,"duration":%d,"nodes":%d}`, busy.Start, busy.Duration, busy.Nodes)
+		}
+		b.WriteString(`],`)
+	}
+	b.WriteString(`"jobs":[`)
+	for i, j := range p.Jobs {
+		comma(&b, i)
+		out := struct {
+			ID          string              `json:"id"`
+			Submit      int64               `json:"submit,omitempty"`
+			Profile     planner.Profile     `json:"profile"`
+			ExpandLimit planner.ExpandLimit `json:"expand_limit,omitempty"`
+		}{j.ID, j.Submit, j.Profile, j.ExpandLimit}
+		text, err := json.Marshal(out)
+		if err != nil {
+			return fmt.Errorf("job %d: %w", i+1, err)
+		}
+		b.Write(text)
+	}
+	b.WriteString("]}\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func comma(b *bytes.Buffer, i int) {
+	if i > 0 {
+		b.WriteByte(',')
+	}
+}
