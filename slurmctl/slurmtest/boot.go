@@ -30,8 +30,8 @@ type Cluster struct {
 
 // Boot boots a cluster and returns when all its nodes are idle. ctx bounds the
 // boot, not the cluster's life: that ends with Stop, or with this process.
-// Typically 8 nodes take a second, 64 two, 1,000 a quarter of a minute on two
-// cores; accounting adds a second or two, and some once per machine.
+// On two cores 8 nodes took 0.1 s, 64 nodes 0.4 s and 1,000 nodes 11 s; accounting
+// added 1.1 s, and 3 s more the first time on a machine.
 func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
 	o, err = o.withDefaults()
 	if err != nil {

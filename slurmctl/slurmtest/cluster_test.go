@@ -22,6 +22,14 @@ func run(t *testing.T, c *Cluster, u User, name string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// batch runs a batch job and waits for its end, which sbatch --wait notices late.
+func batch(t *testing.T, c *Cluster, u User, args ...string) {
+	t.Helper()
+	job := run(t, c, u, "sbatch", append([]string{"--parsable"}, args...)...)
+	state := func() string { return run(t, c, Root, "squeue", "-h", "-t", "all", "-j", job, "-o", "%T") }
+	eventually(t, "job "+job+" ends", func() bool { return state() == "COMPLETED" })
+}
+
 // eventually waits for something to become true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -36,14 +44,10 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func clean(t *testing.T, c *Cluster) {
 	t.Helper()
-	var left Leftovers
 	eventually(t, "nothing is left", func() bool {
-		var err error
-		if left, err = c.Leftovers(t.Context()); err != nil {
+		left, err := c.Leftovers(t.Context())
+		if err != nil {
 			t.Fatal(err)
-		}
-		if !left.None() {
-			t.Log(left)
 		}
 		return left.None()
 	})
@@ -61,7 +65,7 @@ func TestBothUsersRunJobs(t *testing.T) {
 		if out != want+"\n"+want {
 			t.Errorf("srun as %s prints %q, want twice %q", u.Name, out, want)
 		}
-		run(t, c, u, "sbatch", "--wait", "-N8", "-o", "out", "--wrap", "srun -l hostname | sort -u | wc -l > tasks")
+		batch(t, c, u, "-N8", "--wrap", "srun -l hostname | sort -u | wc -l > tasks")
 		if n := run(t, c, u, "cat", "tasks"); n != "8" {
 			t.Errorf("the batch job of %s counts %s tasks, want 8", u.Name, n)
 		}
@@ -111,7 +115,7 @@ func TestSideBySide(t *testing.T) {
 	if out := run(t, a, Root, "squeue", "-h", "-o", "%i %T"); out != job+" RUNNING" {
 		t.Errorf("after the stop of the other cluster the job is %q", out)
 	}
-	run(t, a, a.Users()[1], "sbatch", "--wait", "-N2", "--wrap", "srun true")
+	batch(t, a, a.Users()[1], "-N2", "--wrap", "srun true")
 	eventually(t, "sacct has both jobs", func() bool {
 		return lines(run(t, a, Root, "sacct", "-a", "-n", "-X", "-A", accountName)+"\n") == 2
 	})

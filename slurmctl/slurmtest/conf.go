@@ -140,6 +140,10 @@ func slurmConf(o Options, s site) (string, error) {
 	return b.String(), nil
 }
 
+// shortIntervals make a batch job start within a second or so; Slurm's own take
+// three for that, and look at later jobs every 30.
+const shortIntervals = "batch_sched_delay=1,bf_interval=1,sched_interval=1,sched_min_interval=100000"
+
 // schedulerParameters joins what the options ask for; Slurm takes the first of
 // equal names.
 func schedulerParameters(o Options) string {
@@ -159,7 +163,7 @@ func schedulerParameters(o Options) string {
 		add("permit_job_expansion")
 	}
 	if !o.SlurmIntervals {
-		add("bf_interval=5,sched_interval=5,sched_min_interval=100000")
+		add(shortIntervals)
 	}
 	return strings.Join(list, ",")
 }

@@ -46,7 +46,7 @@ func startSupervisor(dir, log string, temporary bool) (*supervision, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{supervisorName, dir, after},
-		Env: []string{supervisorEnv, "SLURMTEST_LOGS=" + os.Getenv("SLURMTEST_LOGS"), "GOTRACEBACK=all"},
+		Env: []string{supervisorEnv, "SLURMTEST_LOGS=" + os.Getenv("SLURMTEST_LOGS"), "GORACE=atexit_sleep_ms=0"},
 		Dir: "/", Stderr: out,
 		// A session of its own: ^C in the terminal ends the owner, and then the
 		// supervisor tidies up.

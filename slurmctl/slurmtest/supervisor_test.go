@@ -47,9 +47,6 @@ func checkGone(t *testing.T, dir string) {
 	eventually(t, "the cluster is gone", func() bool {
 		left := processesOf(dir)
 		_, err := os.Lstat(dir)
-		if len(left) > 0 {
-			t.Logf("left: %v", left)
-		}
 		return len(left) == 0 && os.IsNotExist(err)
 	})
 }
