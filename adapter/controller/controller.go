@@ -49,7 +49,8 @@ type Controller struct {
 	byID         map[slurmctl.JobID]*job // by base jobs, companions and links of chains
 	snapshot     *snapshot
 	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
-	heldSince    map[string]time.Time            // when a hold was made
+	wanted       []hold                          // what the plan needs held
+	heldSince    map[string]time.Time            // when a hold was made or got its nodes
 	refused      map[slurmctl.JobID]string       // jobs with a marker that are not adopted, and why
 	nextCycle    time.Time
 	cycleCalls   int

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,15 +78,31 @@ func (c *Controller) wantedHolds(now int64) []hold {
 	if len(all) > c.cfg.MaxHolds {
 		all = c.wholeJobs(all)
 	}
-	// a hold ends where the next one on one of its nodes begins
-	for i := range all {
-		for k := range all {
-			if i != k && all[k].start > all[i].start && all[k].start < all[i].end && len(common(all[i].nodes, all[k].nodes)) > 0 {
-				all[i].end = all[k].start
+	return deferred(all)
+}
+
+// deferred leaves every node to the earliest hold on it; later holds get it once
+// the job of the earlier one has it. Slurm starts no job on a node that is
+// reserved for something else before the job's time limit, though the plan may
+// say that the job gives the node back in time. Nobody can slip in meanwhile: the
+// node is in the earlier hold, then allocated.
+func deferred(all []hold) []hold {
+	slices.SortStableFunc(all, func(a, b hold) int { return cmp.Compare(a.start, b.start) })
+	taken := set{}
+	kept := all[:0]
+	for _, h := range all {
+		rest := h.nodes[:0:0]
+		for _, n := range h.nodes {
+			if !taken[n] {
+				taken[n] = true
+				rest = append(rest, n)
 			}
 		}
+		if h.nodes = rest; len(rest) > 0 {
+			kept = append(kept, h)
+		}
 	}
-	return all
+	return kept
 }
 
 // wholeJobs cuts the list of holds at the site's bound: queued jobs are left out
@@ -143,6 +160,7 @@ func (c *Controller) holdsOf(j *job, now int64) []hold {
 func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 	now := time.Now().Unix()
 	wanted := c.wantedHolds(now)
+	c.wanted = wanted
 	type key struct {
 		job  slurmctl.JobID
 		step int
@@ -164,11 +182,20 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 			delete(needed, k) // an action may be using it; look again when it is over
 			continue
 		}
-		if _, double := existing[k]; !want || double || c.stale(c.reservations[name], h, now) {
+		r := c.reservations[name]
+		if _, double := existing[k]; !want || double || c.stale(r, h, now) || len(common(r.Nodes, h.nodes)) == 0 {
 			c.deleteHold(ctx, s, name)
 			continue
 		}
-		existing[k] = c.reservations[name]
+		existing[k] = r
+	}
+	for k, r := range existing { // nodes that change hands go before they come
+		if kept := common(r.Nodes, needed[k].nodes); len(kept) > 0 && len(kept) < len(r.Nodes) {
+			if err := c.slurm.UpdateReservation(ctx, r.Name, slurmctl.ReservationUpdate{Nodes: kept}); err == nil {
+				r.Nodes = kept
+				existing[k], c.reservations[r.Name] = r, r
+			}
+		}
 	}
 	for _, h := range wanted {
 		k := key{h.job.id(), h.step}
@@ -176,7 +203,7 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 			continue
 		}
 		if r, ok := existing[k]; ok {
-			c.adjustHold(ctx, r, h, now)
+			c.adjustHold(ctx, s, r, h, now)
 		} else if !h.job.busy {
 			c.createHold(ctx, s, h)
 		}
@@ -187,14 +214,14 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 // being worth a change: nodes in plans shift by seconds all the time.
 const earlier = 10
 
-// stale says whether a reservation cannot be made to be the hold by moving its end
-// or its start: it is of other nodes, or has begun though the hold is to come.
+// stale says whether a reservation cannot be made to be the hold by changing it: it
+// has begun though the hold is to come.
 func (c *Controller) stale(r slurmctl.Reservation, h hold, now int64) bool {
-	return !sameSet(r.Nodes, h.nodes) || r.Start.Unix() <= now && h.start > now+earlier
+	return r.Start.Unix() <= now && h.start > now+earlier
 }
 
-// adjustHold moves a reservation's start and end where they are off.
-func (c *Controller) adjustHold(ctx context.Context, r slurmctl.Reservation, h hold, now int64) {
+// adjustHold changes a reservation's start, end and nodes where they are off.
+func (c *Controller) adjustHold(ctx context.Context, s *snapshot, r slurmctl.Reservation, h hold, now int64) {
 	var u slurmctl.ReservationUpdate
 	start, end := r.Start.Unix(), r.End.Unix()
 	switch want := max(h.start, now); {
@@ -209,11 +236,17 @@ func (c *Controller) adjustHold(ctx context.Context, r slurmctl.Reservation, h h
 		u.End = time.Unix(h.end, 0)
 		r.End = u.End
 	}
-	if u.Start.IsZero() && !u.StartNow && u.End.IsZero() {
+	if !sameSet(r.Nodes, h.nodes) {
+		u.Nodes = h.nodes
+		r.Nodes = h.nodes
+		c.heldSince[r.Name] = time.Now()
+	}
+	if u.Start.IsZero() && !u.StartNow && u.End.IsZero() && u.Nodes == nil {
 		return
 	}
 	if err := c.slurm.UpdateReservation(ctx, r.Name, u); err != nil {
-		c.logJob(h.job).WithError(err).Warn("a hold could not be moved")
+		c.logJob(h.job).WithError(err).Warn("a hold could not be changed; it is made anew")
+		c.deleteHold(ctx, s, r.Name)
 		return
 	}
 	c.reservations[r.Name] = r
@@ -279,13 +312,18 @@ func (c *Controller) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
 // confirmed says whether all that a queued job needs is held, and whether an
 // observation has been made since: then nobody can have slipped in between.
 func (c *Controller) confirmed(s *snapshot, j *job, now int64) bool {
-	for _, h := range c.holdsOf(j, now) {
+	start := false
+	for _, h := range c.wanted {
+		if h.job != j {
+			continue
+		}
 		r, ok := c.holdFor(j, h.step)
 		if !ok || !sameSet(r.Nodes, h.nodes) || r.Start.Unix() > max(h.start, now) || !s.taken.After(c.heldSince[r.Name]) {
 			return false
 		}
+		start = start || h.step == 1 && sameSet(h.nodes, j.plan[0].nodes)
 	}
-	return true
+	return start
 }
 
 // nextName is a new name for a hold or an expander.

@@ -58,7 +58,7 @@ func (c *Controller) mirror(s *snapshot) {
 	now := time.Now()
 	changes := 0
 	for _, j := range c.active {
-		if j.busy || j.touched.After(s.taken) || j.record.State != slurmctl.Pending || now.Before(j.retryAt) {
+		if now.Sub(j.Submitted) < mirrorAge || j.busy || j.touched.After(s.taken) || j.record.State != slurmctl.Pending || now.Before(j.retryAt) {
 			continue
 		}
 		var want time.Time
@@ -94,6 +94,8 @@ func (c *Controller) mirror(s *snapshot) {
 }
 
 const (
+	// mirrorAge spares jobs that start at once.
+	mirrorAge = 5 * time.Second
 	// mirrorDelay is how much later than planned Slurm itself would start a job.
 	mirrorDelay = 30 * time.Second
 	// parked is how far in the future the start of a job without a plan is.
