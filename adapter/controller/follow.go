@@ -193,6 +193,15 @@ func (c *Controller) followChain(s *snapshot, j *job) {
 			c.logJob(j).WithError(err).Warn("how the step ended is not known yet")
 			return
 		}
+		if len(done) > 0 && j.Step == current && !done[0].StartTime.IsZero() && done[0].BatchHost != "" {
+			// it began and ended between two observations
+			j.held = []part{{id: done[0].ID, step: current + 1, nodes: done[0].NodeList}}
+			if j.Step == 0 {
+				c.began(s, j, &done[0])
+			} else {
+				c.beginStep(j, done[0].StartTime)
+			}
+		}
 		completed := len(done) > 0 && done[0].State == slurmctl.Completed
 		if !completed || j.last() || j.State != store.Running {
 			c.cancelChain(j)

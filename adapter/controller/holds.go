@@ -189,6 +189,20 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 		}
 		existing[k] = r
 	}
+	// a hold whose job runs in it goes once the job is out of it; until then its
+	// nodes cannot be in another
+	leaving := set{}
+	for name, r := range c.reservations {
+		if own, ours := parseHoldName(name); ours && existing[key{own.job, own.step}].Name != name {
+			for _, n := range r.Nodes {
+				leaving[n] = true
+			}
+		}
+	}
+	for k, h := range needed {
+		h.nodes = slices.DeleteFunc(slices.Clone(h.nodes), func(n string) bool { return leaving[n] })
+		needed[k] = h
+	}
 	for k, r := range existing { // nodes that change hands go before they come
 		if kept := common(r.Nodes, needed[k].nodes); len(kept) > 0 && len(kept) < len(r.Nodes) {
 			if err := c.slurm.UpdateReservation(ctx, r.Name, slurmctl.ReservationUpdate{Nodes: kept}); err == nil {
@@ -199,7 +213,8 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 	}
 	for _, h := range wanted {
 		k := key{h.job.id(), h.step}
-		if _, skip := needed[k]; !skip {
+		h, want := needed[k]
+		if !want || len(h.nodes) == 0 {
 			continue
 		}
 		if r, ok := existing[k]; ok {
