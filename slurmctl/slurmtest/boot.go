@@ -18,6 +18,7 @@ import (
 // goroutines.
 type Cluster struct {
 	site  site
+	nodes int
 	users []User
 	sup   *supervision
 
@@ -40,7 +41,7 @@ func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
 	if err := checkInstalled(o.Accounting); err != nil {
 		return nil, err
 	}
-	c = &Cluster{options: o}
+	c = &Cluster{options: o, nodes: o.Nodes}
 	if c.users, err = findUsers(); err != nil {
 		return nil, err
 	}
@@ -48,6 +49,9 @@ func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
 		return nil, err
 	}
 	if err := c.makeDir(); err != nil {
+		if o.Dir == "" && c.site.dir != "" {
+			err = errors.Join(err, os.RemoveAll(c.site.dir))
+		}
 		return nil, err
 	}
 	c.sup, err = startSupervisor(c.site.dir, c.site.dir+"/log/supervisor.log", o.Dir == "")

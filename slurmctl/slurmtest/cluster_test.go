@@ -119,9 +119,21 @@ func TestSideBySide(t *testing.T) {
 	eventually(t, "sacct has both jobs", func() bool {
 		return lines(run(t, a, Root, "sacct", "-a", "-n", "-X", "-A", accountName)+"\n") == 2
 	})
-	if out := run(t, a, Root, "squeue", "-h", "-o", "%i %T"); out != job+" RUNNING" {
-		t.Errorf("the job is %q", out)
+}
+
+func TestSlurmdbdDown(t *testing.T) {
+	c := Start(t, Options{Nodes: 1, Accounting: true})
+	if err := c.StopSlurmdbd(t.Context()); err != nil {
+		t.Fatal(err)
 	}
+	if _, err := c.Run(t.Context(), Root, "sacct", "-a"); err == nil {
+		t.Error("sacct works without slurmdbd")
+	}
+	run(t, c, c.Users()[0], "srun", "true")
+	if err := c.StartSlurmdbd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "sacct has the job", func() bool { return run(t, c, Root, "sacct", "-a", "-n", "-X") != "" })
 }
 
 // TestTwoResizes needs slurmdbd on 22.05, and permit_job_expansion.
@@ -175,5 +187,23 @@ func TestSixtyFourNodes(t *testing.T) {
 	}
 	if out := run(t, c, Root, "sinfo", "-h", "-o", "%D %C"); !strings.HasSuffix(out, "/1024") {
 		t.Errorf("sinfo counts %q, want 1024 CPUs", out)
+	}
+}
+
+func BenchmarkBoot(b *testing.B) {
+	for name, o := range map[string]Options{
+		"8nodes": {}, "8nodes-accounting": {Accounting: true}, "64nodes": {Nodes: 64}, "1000nodes": {Nodes: 1000},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				c, err := Boot(b.Context(), o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := c.Stop(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

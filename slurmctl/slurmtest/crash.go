@@ -44,6 +44,14 @@ func (c *Cluster) RestartController(ctx context.Context) error {
 	return c.StartController(ctx)
 }
 
+// StopSlurmdbd stops slurmdbd; the controller then keeps its messages.
+func (c *Cluster) StopSlurmdbd(ctx context.Context) error {
+	return c.sup.kill(ctx, "slurmdbd", syscall.SIGTERM)
+}
+
+// StartSlurmdbd starts slurmdbd again.
+func (c *Cluster) StartSlurmdbd(ctx context.Context) error { return c.startSlurmdbd(ctx) }
+
 // StartNode starts the slurmd of a node. It does not wait for the node to be up.
 func (c *Cluster) StartNode(ctx context.Context, name string) error {
 	if err := c.checkNode(name); err != nil {
@@ -101,7 +109,7 @@ func (c *Cluster) stepProcesses(node string) []int {
 }
 
 func (c *Cluster) checkNode(name string) error {
-	numbers, err := expandNodes(name, c.options.Nodes)
+	numbers, err := expandNodes(name, c.nodes)
 	if err == nil && (len(numbers) != 1 || name != nodeName(numbers[0])) {
 		err = fmt.Errorf("slurmtest: %q is not one node", name)
 	}

@@ -18,11 +18,11 @@ func (c *Cluster) WaitIdle(ctx context.Context) error {
 				idle[node] = true
 			}
 		}
-		if err == nil && len(idle) == c.options.Nodes {
+		if err == nil && len(idle) == c.nodes {
 			return nil
 		}
 		if pauseErr := pause(ctx); pauseErr != nil {
-			return fmt.Errorf("slurmtest: %d of %d nodes are idle (%v): %w", len(idle), c.options.Nodes, err, pauseErr)
+			return fmt.Errorf("slurmtest: %d of %d nodes are idle (%v): %w", len(idle), c.nodes, err, pauseErr)
 		}
 	}
 }

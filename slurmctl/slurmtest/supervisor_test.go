@@ -81,16 +81,32 @@ func TestPanicLeavesNothing(t *testing.T) {
 	checkGone(t, dir)
 }
 
+// TestKillLeavesNothing kills one of two processes that each have a cluster.
 func TestKillLeavesNothing(t *testing.T) {
-	cmd, dir, _ := startChild(t, "sleep")
-	if n := len(processesOf(dir)); n < 8 {
-		t.Fatalf("only %d processes found before the kill", n)
+	killed, dir, _ := startChild(t, "sleep")
+	kept, keptDir, _ := startChild(t, "sleep")
+	for _, d := range []string{dir, keptDir} {
+		if n := len(processesOf(d)); n < 8 {
+			t.Fatalf("only %d processes found before the kill", n)
+		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+	for _, kill := range []struct {
+		cmd *exec.Cmd
+		dir string
+	}{{killed, dir}, {kept, keptDir}} {
+		if kill.cmd == kept {
+			squeue := exec.CommandContext(t.Context(), "squeue", "-h")
+			squeue.Env = []string{"SLURM_CONF=" + keptDir + "/slurm.conf"}
+			if out, err := squeue.CombinedOutput(); err != nil || lines(string(out)) != 3 {
+				t.Errorf("the other cluster's jobs are: %v: %s", err, out)
+			}
+		}
+		if err := kill.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		kill.cmd.Wait()
+		checkGone(t, kill.dir)
 	}
-	cmd.Wait()
-	checkGone(t, dir)
 }
 
 // TestSupervisorKilled: not even that leaves a daemon, though job processes then
