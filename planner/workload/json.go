@@ -40,13 +40,15 @@ type (
 // Read reads one workload and checks it. The error names the job and the field
 // (*planner.ProblemError) or says at which byte the JSON is broken. It takes time
 // and memory linear in the input.
-func Read(r io.Reader) (planner.Problem, error) {
-	limited := &io.LimitedReader{R: r, N: MaxBytes + 1}
+func Read(r io.Reader) (planner.Problem, error) { return read(r, MaxBytes) }
+
+func read(r io.Reader, most int64) (planner.Problem, error) {
+	limited := &io.LimitedReader{R: r, N: most + 1}
 	d := &decoder{json: json.NewDecoder(bufio.NewReaderSize(limited, 1<<16)), ids: make(map[string]int)}
 	d.json.DisallowUnknownFields()
 	err := d.file()
 	if limited.N <= 0 {
-		return planner.Problem{}, fmt.Errorf("workload is larger than %d bytes", MaxBytes)
+		return planner.Problem{}, fmt.Errorf("workload is larger than %d bytes", most)
 	}
 	if err != nil {
 		return planner.Problem{}, err
@@ -208,7 +210,10 @@ func (d *decoder) wrap(job int, id, field string, err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		field = strings.Trim(field+"."+kind.Field, ".")
-		err = fmt.Errorf("is a %s, not a %s", kind.Value, jsonKind(kind.Type.String()))
+		err = fmt.Errorf("is a %s, not %s", kind.Value, jsonKind(kind.Type.String()))
+		if field == "" {
+			return fmt.Errorf("job %d: %w", job+1, err)
+		}
 	} else if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		field = strings.Trim(field+"."+strings.Trim(name, `"`), ".")
 		err = errors.New("unknown field")
@@ -232,13 +237,13 @@ func isSyntax(err error) bool {
 func jsonKind(goType string) string {
 	switch {
 	case strings.HasPrefix(goType, "int"):
-		return "whole number in range"
+		return "a whole number in range"
 	case goType == "string":
-		return "string"
+		return "a string"
 	case strings.HasPrefix(goType, "[]"):
-		return "array"
+		return "an array"
 	}
-	return "object"
+	return "an object"
 }
 
 // broken is the error for what is not JSON.
@@ -248,7 +253,7 @@ func (d *decoder) broken(err error) error {
 	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return fmt.Errorf("broken JSON near byte %d: %w", d.json.InputOffset(), err)
+		return fmt.Errorf("broken JSON at byte %d: %w", syntax.Offset, err)
 	}
 	return err
 }

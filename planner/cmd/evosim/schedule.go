@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/workload"
+)
+
+func scheduleCommand() *cobra.Command {
+	strategy, format := "noX", format("json")
+	cmd := &cobra.Command{
+		Use:   "schedule [--strategy=NAME] [--format=json|table] FILE",
+		Short: "Plan the jobs of a workload file",
+		Long: `Plan the jobs of a workload file, all known from the start, in list order.
+"-" is standard input.
+
+Strategies: rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X[+c].
+
+Waste is in percent of the node-seconds used, utilisation (allocated) and
+effective utilisation (used) in percent of nodes × makespan, times in seconds;
+schedule_ns is the planning alone.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := planner.StrategyByName(strategy)
+			if err != nil {
+				return err
+			}
+			problem, err := readWorkload(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			result, err := schedule(problem, s)
+			if err != nil {
+				return err
+			}
+			if format == "table" {
+				return output(result.table(cmd.OutOrStdout()))
+			}
+			return output(writeJSON(cmd.OutOrStdout(), result))
+		},
+	}
+	cmd.Flags().StringVar(&strategy, "strategy", strategy, "planning strategy")
+	cmd.Flags().Var(&format, "format", "output format")
+	return cmd
+}
+
+// readWorkload reads a file, or standard input for "-".
+func readWorkload(name string, stdin io.Reader) (planner.Problem, error) {
+	in, label := stdin, "standard input"
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return planner.Problem{}, err
+		}
+		defer f.Close()
+		in, label = f, name
+	}
+	problem, err := workload.Read(in)
+	if err != nil {
+		return planner.Problem{}, fmt.Errorf("%s: %w", label, err)
+	}
+	return problem, nil
+}
+
+// The output of schedule.
+type (
+	scheduleJSON struct {
+		Strategy string       `json:"strategy"`
+		Nodes    int          `json:"nodes"`
+		Jobs     []placedJSON `json:"jobs"`
+		Metrics  metricsJSON  `json:"metrics"`
+	}
+	placedJSON struct {
+		ID    string          `json:"id"`
+		Start int64           `json:"start"`
+		End   int64           `json:"end"`
+		Steps planner.Profile `json:"steps"`
+	}
+	metricsJSON struct {
+		Makespan             int64   `json:"makespan"`
+		Waste                float64 `json:"waste"`
+		Utilisation          float64 `json:"utilisation"`
+		EffectiveUtilisation float64 `json:"effective_utilisation"`
+		AvgCompletion        float64 `json:"avg_completion"`
+		AvgWait              float64 `json:"avg_wait"`
+		ExpandedJobs         float64 `json:"expanded_jobs"`
+		ScheduleNS           int64   `json:"schedule_ns"`
+	}
+)
+
+// schedule plans a problem and checks the plan.
+func schedule(p planner.Problem, s planner.Strategy) (scheduleJSON, error) {
+	begin := time.Now()
+	plan, err := s.Plan(p)
+	took := time.Since(begin)
+	if err != nil {
+		var unfit *planner.FitError
+		if errors.As(err, &unfit) {
+			return scheduleJSON{}, err // the workload's fault
+		}
+		return scheduleJSON{}, failure{err}
+	}
+	against := p
+	if planner.IsRigid(s) {
+		against = p.Rigid()
+	}
+	if err := planner.Verify(against, plan, planner.ExpandLimitOf(s)); err != nil {
+		return scheduleJSON{}, failure{fmt.Errorf("strategy %s gave an invalid plan: %w", s.Name(), err)}
+	}
+	m := planner.Measure(p, plan)
+	result := scheduleJSON{Strategy: s.Name(), Nodes: p.Nodes, Jobs: make([]placedJSON, len(plan)), Metrics: metricsJSON{
+		Makespan: m.Makespan, Waste: m.Waste, Utilisation: m.Utilisation, EffectiveUtilisation: m.EffectiveUtilisation,
+		AvgCompletion: m.AvgCompletion, AvgWait: m.AvgWait, ExpandedJobs: m.ExpandedApps, ScheduleNS: took.Nanoseconds(),
+	}}
+	for i, placed := range plan {
+		result.Jobs[i] = placedJSON{p.Jobs[i].ID, placed.Start, placed.End(), placed.Steps}
+	}
+	return result, nil
+}
+
+// writeJSON writes a value on one line.
+func writeJSON(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+func (r scheduleJSON) table(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "JOB\tSTART\tEND\tSTEPS")
+	for _, j := range r.Jobs {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", j.ID, j.Start, j.End, j.Steps)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	m := r.Metrics
+	_, err := fmt.Fprintf(out, `
+%s on %d nodes, planned in %v
+makespan %d s, waste %.1f %%, utilisation %.1f %%, effective utilisation %.1f %%
+average completion %.0f s, average wait %.0f s, %.0f %% of the jobs expanded
+`, r.Strategy, r.Nodes, time.Duration(m.ScheduleNS), m.Makespan, m.Waste, m.Utilisation, m.EffectiveUtilisation,
+		m.AvgCompletion, m.AvgWait, m.ExpandedJobs)
+	return err
+}
