@@ -11,7 +11,6 @@ import (
 // job is an evolving job with what is known of it at present.
 type job struct {
 	*store.Job
-	limit    time.Duration // Slurm's time limit of the base job
 	priority uint64
 	reason   string // why it is where it is, in words
 
@@ -106,6 +105,14 @@ func (j *job) newestFirst() []string {
 // to its profile.
 func (j *job) expected() int64 {
 	return j.StepStarted.Unix() + j.Profile[j.Step-1].Duration
+}
+
+// reach is how many seconds away the job's time limit in Slurm is.
+func (j *job) reach(now int64) int64 {
+	if j.record.EndTime.IsZero() || j.record.TimeLimit == slurmctl.Unlimited {
+		return seconds(j.record.TimeLimit)
+	}
+	return max(j.record.EndTime.Unix()-now, 0)
 }
 
 // notify wakes everyone who waits for a change of the job.

@@ -14,32 +14,50 @@ import (
 // certain nodes: a node promised to one job is promised to nobody else, whatever
 // partition the other comes from.
 type occupancy struct {
-	origin int64 // Unix second that is 0
-	busy   [][]planner.NodeBusy
+	origin   int64 // Unix second that is 0
+	busy     [][]planner.NodeBusy
+	reserved [][]planner.NodeBusy // by others
 }
 
 func newOccupancy(nodes int, origin int64) *occupancy {
-	return &occupancy{origin: origin, busy: make([][]planner.NodeBusy, nodes)}
+	return &occupancy{origin: origin, busy: make([][]planner.NodeBusy, nodes), reserved: make([][]planner.NodeBusy, nodes)}
 }
 
 // add marks a node busy during [start, end), in Unix seconds.
 func (o *occupancy) add(node int, start, end int64) {
+	if b, ok := o.interval(node, start, end); ok {
+		o.busy[node] = append(o.busy[node], b)
+	}
+}
+
+// reserve marks a node as reserved by others during [start, end), in Unix seconds.
+func (o *occupancy) reserve(node int, start, end int64) {
+	if b, ok := o.interval(node, start, end); ok {
+		o.reserved[node] = append(o.reserved[node], b)
+	}
+}
+
+func (o *occupancy) interval(node int, start, end int64) (planner.NodeBusy, bool) {
 	start = max(start-o.origin, 0)
 	if end != planner.Forever {
 		end -= o.origin
 	}
-	if end > start {
-		o.busy[node] = append(o.busy[node], planner.NodeBusy{Node: node, Start: start, End: end})
-	}
+	return planner.NodeBusy{Node: node, Start: start, End: end}, end > start
 }
 
-// window is what the pool of these nodes (indices into the cluster's) has in use,
-// with the nodes numbered by their position.
-func (o *occupancy) window(nodes []int) []planner.NodeBusy {
+// window is what the pool of these nodes (indices into the cluster's) has in use
+// for jobs whose time limit is reach seconds away, with the nodes numbered by
+// their position. Slurm starts no job on a node that others have reserved before
+// the job's limit, though the plan may give it back in time.
+func (o *occupancy) window(nodes []int, reach int64) []planner.NodeBusy {
 	var all []planner.NodeBusy
 	for i, n := range nodes {
 		for _, b := range o.busy[n] {
 			b.Node = i
+			all = append(all, b)
+		}
+		for _, b := range o.reserved[n] {
+			b.Node, b.Start = i, max(b.Start-reach, 0)
 			all = append(all, b)
 		}
 	}
@@ -86,7 +104,7 @@ func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 		}
 		for _, name := range r.Nodes {
 			if n, ok := s.index[name]; ok {
-				o.add(n, r.Start.Unix(), r.End.Unix())
+				o.reserve(n, r.Start.Unix(), r.End.Unix())
 			}
 		}
 	}

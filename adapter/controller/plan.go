@@ -88,10 +88,7 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 		if err != nil || len(nodes) == 0 {
 			continue
 		}
-		limit := int64(r.TimeLimit / time.Second)
-		if r.TimeLimit == slurmctl.Unlimited || limit > planner.MaxDuration {
-			limit = planner.MaxDuration
-		}
+		limit := seconds(r.TimeLimit)
 		count := r.NumNodes
 		if !r.Exclusive && count == 1 { // shares its node: count whole nodes by CPUs
 			per := max(s.nodes[nodes[0]].CPUs, 1)
@@ -106,6 +103,14 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 		return cmp.Or(cmp.Compare(b.record.Priority, a.record.Priority), cmp.Compare(a.record.ID, b.record.ID))
 	})
 	return list[:min(len(list), c.cfg.StockJobs)]
+}
+
+// seconds is a time limit in whole seconds that the planner takes.
+func seconds(limit time.Duration) int64 {
+	if s := int64(limit / time.Second); limit != slurmctl.Unlimited && s < planner.MaxDuration {
+		return s
+	}
+	return planner.MaxDuration
 }
 
 // notEligible says why Slurm does not consider a pending job at present.
@@ -159,7 +164,11 @@ func overlap(a, b []int) bool {
 // planBatch plans one batch and marks what it takes in o.
 func (c *Controller) planBatch(s *snapshot, o *occupancy, b *batch, now int64) {
 	margin := int64(c.cfg.Margin / time.Second)
-	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes)}
+	reach := int64(0)
+	for _, cand := range b.jobs {
+		reach = max(reach, seconds(cand.record.TimeLimit))
+	}
+	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes, reach)}
 	for i, cand := range b.jobs {
 		limit := planner.ExpandLimit(1)
 		var prefer []int

@@ -48,7 +48,7 @@ func (c *Controller) lostNodes(s *snapshot, j *job, now int64) bool {
 			if mine[name] {
 				continue
 			}
-			for _, b := range others.busy[n] {
+			for _, b := range others.window([]int{n}, 0) {
 				// a job about to end may be late by the margin that it is given
 				if b.Start < end && start < b.End-int64(c.cfg.Margin/time.Second)-1 {
 					return true
@@ -110,7 +110,7 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 		Fixed: true, Held: s.local(pool, j.nodes()), Driver: driver, MaxDuration: []int64{allowed},
 		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release),
 	}
-	busy := c.occupied(s, origin, j).window(pool)
+	busy := c.occupied(s, origin, j).window(pool, j.reach(now))
 	planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(c.strategy)
 	late := false
 	if err == nil && planned[0].Unfit != "" {
@@ -153,8 +153,27 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 	}
 	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
 	c.storePlan(j, plan)
+	if j.State == store.Waiting || j.expected() > now { // not for a step that overruns
+		c.extendLimit(j)
+	}
 	if late && moved {
 		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": plan[j.Step].start})
 		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
 	}
+}
+
+// extendLimit raises Slurm's time limit of a job whose plan, through no fault of
+// its own, ends after it.
+func (c *Controller) extendLimit(j *job) {
+	end := time.Unix(j.plan[len(j.plan)-1].end, 0)
+	if j.isChain() || j.record.TimeLimit == slurmctl.Unlimited || j.record.EndTime.IsZero() || !end.After(j.record.EndTime) {
+		return
+	}
+	limit := end.Sub(j.Started).Truncate(time.Minute) + 2*time.Minute
+	if err := c.slurm.UpdateJob(c.ctx, j.id(), slurmctl.JobUpdate{TimeLimit: limit}); err != nil {
+		c.logJob(j).WithError(err).Warn("the time limit could not be raised to the planned end")
+		return
+	}
+	j.record.TimeLimit, j.record.EndTime = limit, j.Started.Add(limit)
+	c.event(j, "limit raised", map[string]any{"minutes": int(limit.Minutes())})
 }
