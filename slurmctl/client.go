@@ -23,6 +23,9 @@ const DefaultTimeout = 30 * time.Second
 // killDelay is how long a command that was told to stop may take to do so.
 const killDelay = 2 * time.Second
 
+// patience is how long SIGTERM waits for a command to get where it can take it.
+const patience = 10 * time.Second
+
 // maxStderr bounds what is kept of a command's stderr, in bytes.
 const maxStderr = 64 << 10
 
@@ -48,6 +51,7 @@ type command struct {
 	user  *User    // nil: as this process
 	stdin io.Reader
 	watch func(stderr []byte) // sees stderr as it grows, from one goroutine
+	ready func() bool         // where given: SIGTERM waits for it, at most patience
 
 	ofUser bool          // runs for a user: neither locale, time zone nor SLURM_ variables are touched
 	open   bool          // no deadline but the context's, if that has one
@@ -99,6 +103,12 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	var late *time.Timer
 	x.Cancel = func() error {
 		pid := x.Process.Pid
+		for end := time.Now().Add(patience); cmd.ready != nil && !cmd.ready() && time.Now().Before(end); {
+			if x.Process.Signal(syscall.Signal(0)) != nil {
+				return os.ErrProcessDone
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
 		late = time.AfterFunc(grace, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
 		if syscall.Kill(-pid, syscall.SIGTERM) == syscall.ESRCH {
 			return os.ErrProcessDone // it ended by itself
@@ -189,7 +199,7 @@ func changesCommands(name string) bool {
 	case "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_DEBUG_FLAGS":
 		return false
 	}
-	for _, p := range []string{"SLURM", "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_", "SBATCH_", "SALLOC_", "SDIAG_"} {
+	for _, p := range []string{"SLURM_", "SLURMD_", "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_", "SBATCH_", "SALLOC_", "SDIAG_"} {
 		if strings.HasPrefix(name, p) {
 			return true
 		}

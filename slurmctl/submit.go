@@ -43,7 +43,12 @@ type AllocateRequest struct {
 // Allocate runs salloc --no-shell and waits until the allocation is granted.
 // Without a deadline of the context it waits as long as any command may. When
 // the context ends first, the job, pending or granted, is cancelled before
-// Allocate returns. The id is given with an error too, where it is known.
+// Allocate returns. The id is given with an error too, where it is known. Only
+// where slurmctld does not answer at all (ErrUnreachable or no id) may there be a
+// job that nobody knows of: look for its Name.
+//
+// A salloc that gets SIGTERM before slurmctld's answer dies and leaves the job
+// behind, so none is told to stop before it has printed the id.
 //
 // It fails with ErrDependency (no such running base job), ErrNotSupported, ….
 func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (JobID, error) {
@@ -53,7 +58,7 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (JobID, error)
 	}
 	var seen firstID
 	_, _, err = c.run(ctx, command{name: "salloc", args: args, user: q.User,
-		watch: seen.look, open: true, grace: allocateGrace})
+		watch: seen.look, ready: seen.known, open: true, grace: allocateGrace})
 	id, granted := seen.get()
 	if err == nil && !granted {
 		err = refused(append([]string{"salloc"}, args...), 0, "", "no allocation was granted")
@@ -165,6 +170,11 @@ func (f *firstID) look(stderr []byte) {
 		f.id = JobID(n)
 		f.granted = f.granted || string(m[1]) == "Granted"
 	}
+}
+
+func (f *firstID) known() bool {
+	id, _ := f.get()
+	return id != 0
 }
 
 func (f *firstID) get() (JobID, bool) {
