@@ -44,6 +44,13 @@ func newRoot() *cobra.Command {
 		SilenceErrors:    true,
 		SilenceUsage:     true,
 		TraverseChildren: true,
+		Args:             cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("there is no command %q; see evosctl --help", args[0])
+			}
+			return cmd.Help()
+		},
 	}
 	config.AddFlag(root.PersistentFlags())
 	root.AddCommand(newNext(), newEnv(), newHostfile(), newRun(), newLaunch(), newDoctor())

@@ -151,7 +151,7 @@ func newSite(t *testing.T, o slurmtest.Options, drive string) *site {
 			t.Error(err)
 		}
 	})
-	s.env = []string{"EVOSLURM_API=" + srv.Addresses()[0], "EVOSLURM_MUNGE_SOCKET=" + c.MungeSocket()}
+	s.env = []string{"GORACE=atexit_sleep_ms=0", "EVOSLURM_API=" + srv.Addresses()[0], "EVOSLURM_MUNGE_SOCKET=" + c.MungeSocket()}
 	return s
 }
 

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// scripted is a backend of jobs with three steps. Job 12 grows and shrinks by
+// merges, job 14 by companions, at once; job 13 never gets its second step's nodes.
+type scripted struct {
+	mu    sync.Mutex
+	step  map[uint32]int
+	posts []string
+}
+
+func (b *scripted) known(id uint32) error {
+	if id < 12 || id > 14 {
+		return api.Errorf(api.ErrNotFound, "job %d is no evolving job", id)
+	}
+	return nil
+}
+
+func (b *scripted) Status(context.Context) (api.Status, error) {
+	return api.Status{Version: "v1", Cluster: "paper", LastCycle: time.Now()}, nil
+}
+func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) { return nil, nil }
+func (b *scripted) Job(_ context.Context, id uint32) (api.Job, error) {
+	return api.Job{ID: id}, b.known(id)
+}
+func (b *scripted) Owner(_ context.Context, id uint32) (uint32, error) {
+	return uint32(os.Getuid()), b.known(id)
+}
+
+func (b *scripted) Allocation(_ context.Context, id uint32) (api.Allocation, error) {
+	if err := b.known(id); err != nil {
+		return api.Allocation{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	step := max(1, b.step[id])
+	a := api.Allocation{Ready: true, Job: id, Step: min(step, 3), Steps: 3, Drive: "merge", Done: step > 3}
+	part := func(job uint32, nodes ...string) {
+		p := api.Part{Job: job, NodeList: nodes}
+		for range nodes {
+			p.CPUs = append(p.CPUs, 4)
+		}
+		a.Parts = append(a.Parts, p)
+		a.Nodes += len(nodes)
+	}
+	switch {
+	case step == 1:
+		part(id, "n1", "n2")
+	case step == 2 && id == 14:
+		part(id, "n1", "n2")
+		part(20, "n3", "n4", "n5")
+		a.Drive = "companion"
+	case step == 2:
+		part(id, "n1", "n2", "n3", "n4", "n5")
+	default:
+		part(id, "n1")
+	}
+	return a, nil
+}
+
+func (b *scripted) Next(ctx context.Context, id uint32, r api.NextRequest) (api.Allocation, error) {
+	b.mu.Lock()
+	b.posts = append(b.posts, strings.TrimSpace(fmt.Sprint(id, ":", r.From, " ", strings.Join(r.Release, ","))))
+	if id != 13 && r.From == max(1, b.step[id]) {
+		b.step[id] = r.From + 1
+	}
+	b.mu.Unlock()
+	if id == 13 {
+		<-ctx.Done()
+		return api.Allocation{Job: id}, nil
+	}
+	return b.Allocation(ctx, id)
+}
+
+// sidecar is a server that a script starts and stops.
+type sidecar struct {
+	backend *scripted
+	socket  string
+	stop    func()
+}
+
+func (s *sidecar) start() error {
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	srv := &api.Server{Backend: s.backend, Log: log, Socket: s.socket, ReadOpen: true}
+	if err := srv.Listen(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx) }()
+	s.stop = func() {
+		cancel()
+		<-done
+		s.stop = func() {}
+	}
+	return nil
+}
+
+func TestScripts(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	commands(t, bin)
+	type key struct{}
+	of := func(ts *testscript.TestScript) *sidecar { return ts.Value(key{}).(*sidecar) }
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			dir, err := os.MkdirTemp("", "evo") // a socket's path is short
+			if err != nil {
+				return err
+			}
+			s := &sidecar{backend: &scripted{step: make(map[uint32]int)}, socket: filepath.Join(dir, "s"), stop: func() {}}
+			e.Values[key{}] = s
+			e.Defer(func() { s.stop(); os.RemoveAll(dir) })
+			e.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			e.Setenv("EVOSLURM_API", "unix://"+s.socket)
+			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			return s.start()
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// sidecar start|stop
+			"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
+				if args[0] == "stop" {
+					of(ts).stop()
+					return
+				}
+				ts.Check(of(ts).start())
+			},
+			// posted WANT...: the next requests so far, in order
+			"posted": func(ts *testscript.TestScript, _ bool, args []string) {
+				b := of(ts).backend
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				if got, want := fmt.Sprintf("%q", b.posts), fmt.Sprintf("%q", args); got != want {
+					ts.Fatalf("posted %s, want %s", got, want)
+				}
+			},
+			// asked N: waits for the Nth next request
+			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
+				b := of(ts).backend
+				for range 3000 {
+					b.mu.Lock()
+					n := len(b.posts)
+					b.mu.Unlock()
+					if fmt.Sprint(n) >= args[0] {
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				ts.Fatalf("nobody asked")
+			},
+			// grows FILE TEXT: waits until the file has the text
+			"grows": func(ts *testscript.TestScript, _ bool, args []string) {
+				for range 3000 {
+					if text, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && strings.Contains(string(text), args[1]) {
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				ts.Fatalf("%s has no %q", args[0], args[1])
+			},
+		},
+	})
+}
+
+// Doctor's table is the same with and without colour, but for the colour.
+func TestReport(t *testing.T) {
+	r := report{Drive: "merge", Reasons: []string{"a", "b"}}
+	r.add("one", ok, "fine", "")
+	r.add("longer", warn, "so so", "do this")
+	if r.failed() {
+		t.Error("a warning is no failure")
+	}
+	r.add("x", fail, "bad", "do that")
+	if !r.failed() {
+		t.Error("a failure is not told")
+	}
+	var plain, colour strings.Builder
+	r.print(&plain, false)
+	r.print(&colour, true)
+	const want = `one     ok    fine
+longer  warn  so so
+              → do this
+x       fail  bad
+              → do that
+
+Jobs grow by drive mode merge: a; b.
+`
+	if plain.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", plain.String(), want)
+	}
+	if !strings.Contains(colour.String(), "\x1b[31mfail\x1b[0m") {
+		t.Errorf("no colour: %q", colour.String())
+	}
+	if strings.NewReplacer("\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(colour.String()) != want {
+		t.Errorf("colour changes the text: %q", colour.String())
+	}
+}
