@@ -25,12 +25,14 @@ const (
 	firstPause     = 200 * time.Millisecond
 	longestPause   = 5 * time.Second
 	credentialTTL  = time.Minute
+	patience       = 2 * time.Second // with a server that says "not yet", as it does of a job that has just started
 )
 
 // Client asks a Server. While the server is away (not started yet, restarting,
 // its machine down) a call tries again until its context is done.
 type Client struct {
-	// Waiting is called once in each call that finds the server away; nil: nobody is told.
+	// Waiting is called once in each call that finds the server away, or for two
+	// seconds not ready to answer; nil: nobody is told.
 	Waiting func(address string, err error)
 
 	address string
@@ -126,7 +128,7 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 			return err
 		}
 	}
-	told := false
+	told, since := false, time.Now()
 	for pause := newPause(); ; {
 		err := c.attempt(ctx, method, uri, body, out)
 		if err == nil || ctx.Err() == nil && !away(err) {
@@ -135,10 +137,11 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 		if ctx.Err() != nil {
 			return fmt.Errorf("the sidecar at %s: %w", c.address, errors.Join(ctx.Err(), err))
 		}
-		if !told && c.Waiting != nil {
+		notYet := errors.Is(err, ErrUnavailable) && time.Since(since) < patience
+		if !told && !notYet && c.Waiting != nil {
 			c.Waiting(c.address, err)
+			told = true
 		}
-		told = true
 		if pause.sleep(ctx) != nil {
 			return fmt.Errorf("the sidecar at %s does not answer: %w (%w)", c.address, ctx.Err(), err)
 		}

@@ -2,6 +2,7 @@ package injob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -24,6 +25,10 @@ func Connect(flags *pflag.FlagSet, program string, stderr io.Writer) (*api.Clien
 		return nil, err
 	}
 	client.Waiting = func(address string, err error) {
+		if errors.Is(err, api.ErrUnavailable) { // it has answered
+			fmt.Fprintf(stderr, "%s: waiting: %v\n", program, err)
+			return
+		}
 		fmt.Fprintf(stderr, "%s: waiting for the sidecar at %s: %v\n", program, address, err)
 	}
 	return client, nil

@@ -16,6 +16,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 )
 
+// version is set by the linker.
+var version = "devel"
+
 func main() { os.Exit(run()) }
 
 func run() int {
@@ -40,6 +43,7 @@ func run() int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:              "evosctl",
+		Version:          version,
 		Short:            "Steer an evolving job from inside; check an installation",
 		SilenceErrors:    true,
 		SilenceUsage:     true,

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// diagnose runs doctor and gives its report and exit status.
+func (s *site) diagnose(u slurmtest.User, env ...string) (report, int) {
+	s.t.Helper()
+	cmd := s.command("evosctl", "doctor", "--json")
+	if u.Name == slurmtest.Root.Name {
+		cmd = s.Command(s.t.Context(), u, cmd.Path, "doctor", "--json")
+		cmd.Env = append(cmd.Env, s.env...)
+	}
+	cmd.Env = append(cmd.Env, env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var r report
+	if e := json.Unmarshal(out.Bytes(), &r); e != nil {
+		s.t.Fatalf("doctor: %v, %v: %s%s", err, e, out.String(), errs.String())
+	}
+	return r, cmd.ProcessState.ExitCode()
+}
+
+// results are the results by check.
+func (r report) results() map[string]result {
+	m := make(map[string]result)
+	for _, c := range r.Checks {
+		m[c.Check] = c.Result
+	}
+	return m
+}
+
+func TestDoctor(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Nodes: 2, PermitJobExpansion: true}, "")
+	cfg, err := s.backend.slurm.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	merge, _ := slurmctl.Capabilities(cfg)
+	rights := ok // root may all
+	if os.Geteuid() != 0 {
+		rights = warn
+	}
+	want := map[string]result{
+		"configuration": ok, "MUNGE": ok, "Slurm commands": ok, "slurmctld": ok, "Slurm's version": ok, "clock": ok,
+		"rights": rights, "permit_job_expansion": ok, "disable_job_shrink": ok, "PrologFlags": ok, "GRES": ok,
+		"slurmdbd": warn, "nodes": ok, "sidecar": warn, // the sidecar by hand never looks at Slurm
+	}
+	r, status := s.diagnose(slurmtest.Root)
+	if d := cmp.Diff(want, r.results()); d != "" || status != 0 {
+		t.Errorf("as the administrator, exit status %d: %s", status, d)
+	}
+	if want := map[bool]string{true: "merge", false: "companion"}[merge]; r.Drive != want || len(r.Reasons) == 0 {
+		t.Errorf("drive mode %s because %q, want %s", r.Drive, r.Reasons, want)
+	}
+
+	s.run("what Slurm's configuration says", func(t *testing.T) {
+		err := s.Reconfigure(t.Context(), func(o *slurmtest.Options) {
+			o.PermitJobExpansion = false
+			o.SchedulerParameters = "disable_job_shrink"
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, status := s.diagnose(s.user)
+		got := r.results()
+		if got["permit_job_expansion"] != warn || got["disable_job_shrink"] != warn || r.Drive != "companion" || status != 0 {
+			t.Errorf("exit status %d, drive mode %s: %v", status, r.Drive, got)
+		}
+		if os.Geteuid() == 0 && got["rights"] != warn {
+			t.Errorf("an ordinary user's rights are %s", got["rights"])
+		}
+		r, status = s.diagnose(s.user, "EVOSLURM_DRIVE=merge")
+		if r.results()["drive mode"] != fail || status != 1 {
+			t.Errorf("drive: merge where it cannot be: exit status %d, %v", status, r.results())
+		}
+	})
+
+	s.run("what is missing", func(t *testing.T) {
+		for env, check := range map[string]string{
+			"EVOSLURM_API=unix:///nonexistent/socket": "sidecar",
+			"EVOSLURM_MUNGE_SOCKET=/nonexistent":      "MUNGE",
+			"EVOSLURM_SLURM_BIN=/nonexistent":         "Slurm commands",
+			"SLURM_CONF=/nonexistent":                 "slurmctld",
+			"EVOSLURM_GRACE=soon":                     "configuration",
+			"EVOSLURM_CONFIG=/nonexistent":            "configuration",
+		} {
+			r, status := s.diagnose(s.user, env)
+			failures := slices.Collect(maps.Keys(r.results()))
+			failures = slices.DeleteFunc(failures, func(name string) bool { return r.results()[name] != fail })
+			// without MUNGE nobody reaches the sidecar, nor slurmctld where it is the same socket
+			if status != 1 || !slices.Contains(failures, check) || check != "MUNGE" && len(failures) != 1 {
+				t.Errorf("%s: exit status %d, failures %q, want %s", env, status, failures, check)
+			}
+			for _, c := range r.Checks {
+				if c.Result == fail && c.Detail == "" {
+					t.Errorf("%s: %s failed without a reason", env, c.Check)
+				}
+			}
+		}
+	})
+
+	s.run("the table", func(t *testing.T) {
+		out := s.must("evosctl", "doctor")
+		for _, want := range []string{"slurmctld", "Jobs grow by drive mode companion: ", "permit_job_expansion  warn  not set\n", "→ for drive mode merge"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in\n%s", want, out)
+			}
+		}
+		if strings.Contains(out, "\x1b") {
+			t.Errorf("colour where there is no terminal: %q", out)
+		}
+	})
+
+	s.run("slurmctld is down", func(t *testing.T) {
+		if err := s.StopController(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, status := s.diagnose(s.user)
+		if got := r.results()["slurmctld"]; got != fail || status != 1 || r.Drive != "" {
+			t.Errorf("exit status %d, slurmctld %s, drive mode %q", status, got, r.Drive)
+		}
+		if err := s.StartController(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
