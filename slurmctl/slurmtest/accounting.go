@@ -34,7 +34,8 @@ func (c *Cluster) startDatabase(ctx context.Context, template string) error {
 // SlurmUser can reach the socket.
 func (c *Cluster) installDatabase(ctx context.Context, data string) error {
 	cmd := exec.CommandContext(ctx, accountingParts[2].find(), "--no-defaults", "--datadir="+data,
-		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
+		"--force") // where the host's name has no address
 	cmd.Args = append(cmd.Args, innodb...)
 	cmd.Env, cmd.Dir = daemonEnv("HOME="+c.databaseDir(), "TMPDIR="+c.databaseDir()), c.databaseDir()
 	if u := account(c.site.slurmUser); u != nil {

@@ -217,12 +217,22 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err := c.StartController(ctx); err != nil {
 		return err
 	}
-	for i := 1; i <= c.options.Nodes; i++ {
-		if err := c.StartNode(ctx, nodeName(i)); err != nil {
+	var nodes []*daemon
+	for i := 1; i <= c.nodes; i++ {
+		d, err := c.startNode(ctx, nodeName(i))
+		if err != nil {
 			return err
 		}
+		nodes = append(nodes, d)
 	}
-	return c.WaitIdle(ctx)
+	return c.waitIdle(ctx, func() error {
+		for _, d := range nodes {
+			if d.over() {
+				return d.endedEarly()
+			}
+		}
+		return nil
+	})
 }
 
 func nodeName(i int) string { return "n" + strconv.Itoa(i) }
@@ -233,11 +243,15 @@ func (c *Cluster) writeConf() error {
 	if err != nil {
 		return err
 	}
-	// Since 23.11 slurmd wants a cgroup plugin, even with proctrack/linuxproc.
+	// Nothing here uses cgroups, but slurmd loads a plugin for them: left alone it
+	// looks for a mounted hierarchy, and for systemd. cgroup/v1 does nothing until
+	// it is asked; since 23.11 there is "disabled".
+	plugin := "cgroup/v1"
 	if year, _ := strconv.Atoi(strings.Split(c.site.version, ".")[0]); year >= 23 {
-		if err := os.WriteFile(c.site.dir+"/cgroup.conf", []byte("CgroupPlugin=disabled\n"), 0o644); err != nil {
-			return err
-		}
+		plugin = "disabled"
+	}
+	if err := os.WriteFile(c.site.dir+"/cgroup.conf", []byte("CgroupPlugin="+plugin+"\n"), 0o644); err != nil {
+		return err
 	}
 	return replaceFile(c.site.conf(), text)
 }
@@ -294,13 +308,17 @@ func (d *daemon) until(ctx context.Context, ready func() bool) error {
 	for wait := time.Millisecond; !ready(); wait = min(2*wait, 20*time.Millisecond) {
 		select {
 		case <-d.ended:
-			return fmt.Errorf("slurmtest: %s ended at its start: %s", d.name, d.status)
+			return d.endedEarly()
 		case <-ctx.Done():
 			return fmt.Errorf("slurmtest: %s is not ready: %w", d.name, ctx.Err())
 		case <-time.After(wait):
 		}
 	}
 	return nil
+}
+
+func (d *daemon) endedEarly() error {
+	return fmt.Errorf("slurmtest: %s ended at its start: %s", d.name, d.status)
 }
 
 // Stop stops everything that belongs to the cluster: daemons, jobs, steps, client

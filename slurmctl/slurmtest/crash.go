@@ -57,12 +57,16 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 	if err := c.checkNode(name); err != nil {
 		return err
 	}
-	_, err := c.sup.start(ctx, request{
+	_, err := c.startNode(ctx, name)
+	return err
+}
+
+func (c *Cluster) startNode(ctx context.Context, name string) (*daemon, error) {
+	return c.sup.start(ctx, request{
 		Name: "slurmd " + name, Path: daemonPath("slurmd"),
 		Argv: []string{"slurmd", "-D", "-N", name, "-d", daemonPath("slurmstepd")},
 		Env:  c.daemonEnv(), Dir: c.site.dir + "/spool/" + name, Output: c.site.dir + "/log/slurmd." + name + ".out",
 	})
-	return err
 }
 
 // StopNode kills a node as a power cut would: its slurmd, its steps and the

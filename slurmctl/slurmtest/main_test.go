@@ -15,7 +15,7 @@ const childEnv = "SLURMTEST_CHILD"
 // children are the programs that tests run in a process of their own.
 var children = map[string]func() error{
 	"panic":        func() error { _, err := bootWithJobs(); panic(err) },
-	"sleep":        func() error { _, err := bootWithJobs(); time.Sleep(time.Hour); return err },
+	"sleep":        sleep,
 	"unprivileged": unprivileged,
 }
 
@@ -28,6 +28,14 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+func sleep() error {
+	if _, err := bootWithJobs(); err != nil {
+		return err
+	}
+	time.Sleep(time.Hour)
+	return nil
 }
 
 // bootWithJobs boots a cluster with all kinds of processes that can be left over,

@@ -10,7 +10,15 @@ import (
 
 // WaitIdle waits until all nodes are idle.
 func (c *Cluster) WaitIdle(ctx context.Context) error {
+	return c.waitIdle(ctx, func() error { return nil })
+}
+
+// waitIdle gives up when healthy fails.
+func (c *Cluster) waitIdle(ctx context.Context, healthy func() error) error {
 	for {
+		if err := healthy(); err != nil {
+			return err
+		}
 		out, err := c.Run(ctx, Root, "sinfo", "-h", "-N", "-o", "%N %T")
 		idle := map[string]bool{}
 		for line := range strings.Lines(out) {

@@ -10,12 +10,18 @@ import (
 	"time"
 )
 
+// A boot takes a tenth of this or less; the machine may be busy.
+const (
+	bootTime        = time.Minute
+	bootTimePerNode = 100 * time.Millisecond
+)
+
 // Start boots a cluster for a test and stops it when the test is over. It fails
 // the test at once where Slurm cannot run. The logs of a failed test's cluster are
 // shown; see SLURMTEST_LOGS.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), bootTime+time.Duration(o.Nodes)*bootTimePerNode)
 	defer cancel()
 	c, err := Boot(ctx, o)
 	if err != nil {
