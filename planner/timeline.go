@@ -1,12 +1,11 @@
 package planner
 
-import (
-	"math"
-	"sort"
-)
+import "math"
 
 // Forever is the end of an interval without end, and the answer "never".
 const Forever int64 = math.MaxInt64
+
+const dawn int64 = math.MinInt64 // start of the first segment
 
 // Span is a stretch of time [Start, End) with a constant node count.
 type Span struct {
@@ -17,137 +16,163 @@ type Span struct {
 
 // Timeline is the resource EP (paper, section 3.1): how many nodes are in use
 // at every second. The zero Timeline is empty and ready for use. It is not safe
-// for concurrent use.
+// for concurrent use, not even for queries alone.
+//
+// It is a B+ tree over the seconds at which the number changes. Inner nodes know
+// the maximum and minimum below them and hold back additions that go for all below
+// them. With n changes, every operation takes O(log n) where nothing else is said.
+// Nodes live in two arrays and refer to each other by index: apart from the growth
+// of these arrays nothing is allocated.
 type Timeline struct {
-	segments []segment // ascending; each lasts until the next; before the first: 0
+	leaves []leaf
+	inners []inner
+	root   int32
+	height int // of the tree; 0: the root is a leaf
+
+	dropped bool  // there is a past:
+	past    int64 // everything before is forgotten
+
+	freeLeaves, freeInners []int32
+	changes                int // segments in use, for tidying
+
+	here spot // the leaf of the last look-up
 }
 
-type segment struct {
-	start int64
-	nodes int
+const (
+	leafSize  = 64
+	innerSize = 32
+)
+
+// leaf holds segments: from start[i] on, until the next, nodes[i] are in use, plus
+// what the inner nodes above hold back.
+type leaf struct {
+	n     int
+	start [leafSize]int64
+	nodes [leafSize]int64
+}
+
+// inner holds for every child the second at which it begins, the most and the
+// least nodes in use in it (what this node and the child hold back included, what
+// the nodes above hold back not), and what is held back for it.
+type inner struct {
+	n        int
+	start    [innerSize]int64
+	most     [innerSize]int64
+	least    [innerSize]int64
+	heldBack [innerSize]int64
+	child    [innerSize]int32
+}
+
+// spot is a leaf, the time that it covers and what is held back for it above.
+type spot struct {
+	leaf       int32
+	start, end int64 // empty: none
+	heldBack   int64
 }
 
 // Add puts nodes more in use during [start, end). An empty interval changes nothing.
 func (t *Timeline) Add(start, end int64, nodes int) {
+	if t.isPast(start) {
+		start = t.past
+	}
 	if start >= end || nodes == 0 {
 		return
 	}
-	first := t.split(start)
-	last := len(t.segments)
+	t.split(start)
 	if end != Forever {
-		last = t.split(end)
+		t.split(end)
 	}
-	for i := first; i < last; i++ {
-		t.segments[i].nodes += nodes
+	t.put(start, end, int64(nodes))
+	t.join(start)
+	if end != Forever {
+		t.join(end)
 	}
-	t.merge(last)
-	t.merge(first)
+	t.tidy()
 }
 
 // Remove undoes an Add of the same interval, or of one that contains it.
 func (t *Timeline) Remove(start, end int64, nodes int) { t.Add(start, end, -nodes) }
 
-// split makes a segment start at second s and gives its index.
-func (t *Timeline) split(s int64) int {
-	i := sort.Search(len(t.segments), func(i int) bool { return t.segments[i].start >= s })
-	if i < len(t.segments) && t.segments[i].start == s {
-		return i
-	}
-	nodes := 0
-	if i > 0 {
-		nodes = t.segments[i-1].nodes
-	}
-	t.segments = append(t.segments, segment{})
-	copy(t.segments[i+1:], t.segments[i:])
-	t.segments[i] = segment{s, nodes}
-	return i
-}
-
-// merge drops segment i if the one before has as many nodes.
-func (t *Timeline) merge(i int) {
-	if i >= len(t.segments) {
-		return
-	}
-	before := 0
-	if i > 0 {
-		before = t.segments[i-1].nodes
-	}
-	if t.segments[i].nodes == before {
-		t.segments = append(t.segments[:i], t.segments[i+1:]...)
-	}
-}
-
-// index is the segment at second s, -1 before the first.
-func (t *Timeline) index(s int64) int {
-	return sort.Search(len(t.segments), func(i int) bool { return t.segments[i].start > s }) - 1
-}
-
 // At is the number of nodes in use at second s.
 func (t *Timeline) At(s int64) int {
-	if i := t.index(s); i >= 0 {
-		return t.segments[i].nodes
+	if t.isPast(s) || t.empty() {
+		return 0
 	}
-	return 0
+	t.find(s)
+	l := &t.leaves[t.here.leaf]
+	return int(l.nodes[l.index(s)] + t.here.heldBack)
 }
 
 // Max is the largest number of nodes in use during [t0, t1), 0 if that is empty:
 // max(ep, t0, t1) of the paper.
 func (t *Timeline) Max(t0, t1 int64) int {
-	most, _ := t.maxLoc(t0, t1)
-	return most
+	if t0 >= t1 || t.empty() {
+		return 0
+	}
+	most := int64(math.MinInt64)
+	if t.isPast(t0) {
+		most = 0
+		t0 = t.past
+	}
+	if t0 < t1 {
+		most = max(most, t.most(t0, t1))
+	}
+	return int(most)
 }
 
 // Loc is the end of the last step that has the maximum of [t0, t1), at most t1:
 // loc(ep, t0, t1) of the paper. For an empty interval it is t0.
 func (t *Timeline) Loc(t0, t1 int64) int64 {
-	_, loc := t.maxLoc(t0, t1)
-	return loc
-}
-
-func (t *Timeline) maxLoc(t0, t1 int64) (most int, loc int64) {
 	if t0 >= t1 {
-		return 0, t0
+		return t0
 	}
-	most = math.MinInt
-	for i := t.index(t0); ; i++ {
-		nodes, end := 0, Forever
-		if i >= 0 {
-			nodes = t.segments[i].nodes
-		}
-		if i+1 < len(t.segments) {
-			end = t.segments[i+1].start
-		}
-		if nodes >= most {
-			most, loc = nodes, min(end, t1)
-		}
-		if end >= t1 {
-			return most, loc
-		}
-	}
+	return t.lastAbove(t0, t1, t.Max(t0, t1)-1)
 }
 
 // EarliestFree is the first second s ≥ from such that nodes nodes of capacity
-// are free during [s, s+duration); Forever if there is none.
+// are free during [s, s+duration); Forever if there is none. It takes O(log n)
+// for every stretch that is free but too short.
 func (t *Timeline) EarliestFree(from int64, nodes int, duration int64, capacity int) int64 {
 	limit := capacity - nodes
-	start := from
-	for i := t.index(from); ; i++ {
-		used, end := 0, Forever
-		if i >= 0 {
-			used = t.segments[i].nodes
+	for s := from; ; {
+		if s = t.firstAtMost(s, limit); s == Forever {
+			return Forever
 		}
-		if i+1 < len(t.segments) {
-			end = t.segments[i+1].start
+		above := t.lastAbove(s, addTime(s, duration), limit)
+		if above == s {
+			return s
 		}
-		if used > limit {
-			if end == Forever {
-				return Forever
-			}
-			start = end
-		} else if end-duration >= start || end == Forever {
-			return start
+		s = above
+	}
+}
+
+// firstAtMost is the first second ≥ from with at most limit nodes in use; Forever
+// if there is none.
+func (t *Timeline) firstAtMost(from int64, limit int) int64 {
+	if t.empty() || t.isPast(from) {
+		if limit >= 0 {
+			return from
+		}
+		if t.empty() {
+			return Forever
+		}
+		from = t.past
+	}
+	t.find(from)
+	l, k := &t.leaves[t.here.leaf], int64(limit)-t.here.heldBack
+	i := l.index(from)
+	if l.nodes[i] <= k {
+		return from
+	}
+	for i++; i < l.n; i++ {
+		if l.nodes[i] <= k {
+			return l.start[i]
 		}
 	}
+	if t.here.end == Forever {
+		return Forever
+	}
+	return t.firstBelow(t.root, t.height, t.here.end, Forever, int64(limit))
 }
 
 // firstAbove is the first second in [t0, t1) with more than limit nodes in use;
@@ -156,24 +181,25 @@ func (t *Timeline) firstAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
 		return Forever
 	}
-	for i := t.index(t0); ; i++ {
-		used, start, end := 0, t0, Forever
-		if i >= 0 {
-			used, start = t.segments[i].nodes, max(t0, t.segments[i].start)
+	if t.empty() || t.isPast(t0) {
+		if limit < 0 {
+			return t0
 		}
-		if i+1 < len(t.segments) {
-			end = t.segments[i+1].start
-		}
-		if start >= t1 {
-			return Forever
-		}
-		if used > limit {
-			return start
-		}
-		if end == Forever {
+		if t0 = t.past; t.empty() || t0 >= t1 {
 			return Forever
 		}
 	}
+	t.find(t0)
+	l, k := &t.leaves[t.here.leaf], int64(limit)-t.here.heldBack
+	for i := l.index(t0); i < l.n && l.start[i] < t1; i++ {
+		if l.nodes[i] > k {
+			return max(l.start[i], t0)
+		}
+	}
+	if t.here.end >= t1 {
+		return Forever
+	}
+	return t.firstOver(t.root, t.height, t.here.end, t1, Forever, int64(limit))
 }
 
 // lastAbove is the end of the last stretch within [t0, t1) with more than limit
@@ -182,62 +208,108 @@ func (t *Timeline) lastAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
 		return t0
 	}
-	for i := t.index(t1 - 1); ; i-- {
-		used, start, end := 0, int64(math.MinInt64), Forever
-		if i >= 0 {
-			used, start = t.segments[i].nodes, t.segments[i].start
+	if t.empty() || t.isPast(t0) {
+		last := t0
+		if limit < 0 {
+			last = t1
 		}
-		if i+1 < len(t.segments) {
-			end = t.segments[i+1].start
+		if t.empty() || t1 <= t.past {
+			return last
 		}
-		if end <= t0 {
-			return t0
+		if above := t.lastAbove(t.past, t1, limit); above > t.past {
+			return above
 		}
-		if used > limit {
-			return min(end, t1)
-		}
-		if start <= t0 {
-			return t0
+		return min(last, t.past)
+	}
+	t.find(t0)
+	if t.here.end < t1 && t.height > 0 {
+		return t.lastOver(t.root, t.height, t0, t1, Forever, int64(limit))
+	}
+	l, k := &t.leaves[t.here.leaf], int64(limit)-t.here.heldBack
+	i := l.index(t0)
+	last := t0
+	for ; i < l.n && l.start[i] < t1; i++ {
+		if l.nodes[i] > k {
+			if i+1 < l.n {
+				last = l.start[i+1]
+			} else {
+				last = t.here.end
+			}
 		}
 	}
+	return min(last, t1)
 }
 
-// DropBefore forgets what was in use before second s: time has passed.
+// DropBefore forgets what is in use before second s, now and in future: time has
+// passed. It takes amortised O(log n).
 func (t *Timeline) DropBefore(s int64) {
-	i := t.index(s)
-	if i < 0 {
+	if t.dropped && s <= t.past {
 		return
 	}
-	t.segments = append(t.segments[:0], t.segments[i:]...)
-	t.segments[0].start = s
-	t.merge(0)
+	t.dropped, t.past = true, s
+	if t.empty() {
+		return
+	}
+	t.here = spot{}
+	node := t.root
+	for h := t.height; h > 0; h-- {
+		in := &t.inners[node]
+		k := in.index(s)
+		for i := range k {
+			t.free(in.child[i], h-1)
+		}
+		in.cut(0, k)
+		node = in.child[0]
+	}
+	l := &t.leaves[node]
+	k := l.index(s)
+	copy(l.start[:], l.start[k:l.n])
+	copy(l.nodes[:], l.nodes[k:l.n])
+	l.n -= k
+	t.changes -= k
+	for t.height > 0 && t.inners[t.root].n == 1 && t.inners[t.root].heldBack[0] == 0 {
+		t.freeInners = append(t.freeInners, t.root)
+		t.root = t.inners[t.root].child[0]
+		t.height--
+	}
 }
 
-// Clone is an independent copy.
+// Clone is an independent copy. It takes O(n).
 func (t *Timeline) Clone() *Timeline {
-	return &Timeline{segments: append([]segment(nil), t.segments...)}
+	c := *t
+	c.leaves = append([]leaf(nil), t.leaves...)
+	c.inners = append([]inner(nil), t.inners...)
+	c.freeLeaves = append([]int32(nil), t.freeLeaves...)
+	c.freeInners = append([]int32(nil), t.freeInners...)
+	return &c
 }
 
 // Reset empties the timeline and keeps its memory.
-func (t *Timeline) Reset() { t.segments = t.segments[:0] }
+func (t *Timeline) Reset() {
+	*t = Timeline{
+		leaves: t.leaves[:0], inners: t.inners[:0],
+		freeLeaves: t.freeLeaves[:0], freeInners: t.freeInners[:0],
+	}
+}
 
-// Steps lists the spans with nodes in use, in time order.
+// Steps lists the spans with nodes in use, in time order. It takes O(n).
 func (t *Timeline) Steps() []Span {
 	var spans []Span
-	for i, s := range t.segments {
-		end := Forever
-		if i+1 < len(t.segments) {
-			end = t.segments[i+1].start
+	t.walk(dawn, Forever, func(start, end int64, nodes int) {
+		if k := len(spans) - 1; k >= 0 && spans[k].End == start && spans[k].Nodes == nodes {
+			spans[k].End = end
+		} else if nodes != 0 {
+			spans = append(spans, Span{start, end, nodes})
 		}
-		if s.nodes != 0 {
-			spans = append(spans, Span{Start: s.start, End: end, Nodes: s.nodes})
-		}
-	}
+	})
 	return spans
 }
 
 // AddPlacement puts a scheduled EP in use, step by step.
 func (t *Timeline) AddPlacement(p Placement) {
+	if t.addSteps(p, 1) {
+		return
+	}
 	at := p.Start
 	for _, s := range p.Steps {
 		t.Add(at, at+s.Duration, s.Nodes)
@@ -247,6 +319,10 @@ func (t *Timeline) AddPlacement(p Placement) {
 
 // RemovePlacement undoes AddPlacement.
 func (t *Timeline) RemovePlacement(p Placement) {
+	if t.addSteps(p, -1) {
+		t.tidy()
+		return
+	}
 	at := p.Start
 	for _, s := range p.Steps {
 		t.Remove(at, at+s.Duration, s.Nodes)

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -12,24 +13,21 @@ func TestTimelineReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const length = 64
 		naive, fast := make(naiveTimeline, length), new(Timeline)
-		second := rapid.Int64Range(0, length)
+		second, past := rapid.Int64Range(0, length), int64(0)
 		for range rapid.IntRange(1, 40).Draw(t, "operations") {
 			a, b := second.Draw(t, "a"), second.Draw(t, "b")
 			nodes := rapid.IntRange(1, 5).Draw(t, "nodes")
 			switch rapid.IntRange(0, 7).Draw(t, "operation") {
 			case 0, 1, 2:
-				naive.add(a, b, nodes)
+				naive.add(max(a, past), b, nodes)
 				fast.Add(a, b, nodes)
 			case 3:
-				naive.add(a, b, -nodes)
+				naive.add(max(a, past), b, -nodes)
 				fast.Remove(a, b, nodes)
 			case 4:
-				drop := a / 8
-				naive.add(0, drop, 0)
-				for s := range drop {
-					naive[s] = 0
-				}
-				fast.DropBefore(drop)
+				past = max(past, a/8)
+				clear(naive[:past])
+				fast.DropBefore(a / 8)
 			case 5:
 				fast = fast.Clone()
 			}
@@ -165,4 +163,94 @@ func FuzzTimeline(f *testing.F) {
 			t.Fatalf("left over: %v", left)
 		}
 	})
+}
+
+// TestTimelineLarge compares the tree, several levels deep, with a flat array:
+// adds, removals, whole placements, time that passes, and every query.
+func TestTimelineLarge(t *testing.T) {
+	for seed := range uint64(4) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		tree, flat := new(Timeline), new(flatTimeline)
+		const length = 1_000_000
+		draw := func() (start, end int64) {
+			start = random.Int64N(length)
+			return start, start + 1 + random.Int64N(1<<random.IntN(18))
+		}
+		var placements []Placement
+		past := int64(0)
+		for operation := range 20_000 {
+			start, end := draw()
+			nodes := 1 + random.IntN(20)
+			switch k := random.IntN(100); {
+			case k < 40:
+				start = max(start, past)
+				tree.Add(start, end, nodes)
+				flat.Add(start, end, nodes)
+			case k < 75:
+				p := Placement{Start: max(start, past)}
+				for range 1 + random.IntN(6) {
+					p.Steps = append(p.Steps, Step{1 + random.Int64N(2000), 1 + random.IntN(5)})
+				}
+				placements = append(placements, p)
+				tree.AddPlacement(p)
+				flat.addPlacement(p, 1)
+			case k < 95 && len(placements) > 0:
+				i := random.IntN(len(placements))
+				p := placements[i]
+				placements = slices.Delete(placements, i, i+1)
+				if p.Start >= past {
+					tree.RemovePlacement(p)
+					flat.addPlacement(p, -1)
+				}
+			case k == 95 && operation > 15_000:
+				past += length / 100
+				tree.DropBefore(past)
+			case k == 96:
+				tree = tree.Clone()
+			}
+			start, end = draw()
+			if start < past {
+				continue
+			}
+			limit, duration := random.IntN(200)-10, end-start
+			for name, got := range map[string][2]int64{
+				"At":           {int64(tree.At(start)), int64(flat.At(start))},
+				"Max":          {int64(tree.Max(start, end)), int64(flat.Max(start, end))},
+				"Loc":          {tree.Loc(start, end), flat.Loc(start, end)},
+				"EarliestFree": {tree.EarliestFree(start, nodes, duration, limit), flat.EarliestFree(start, nodes, duration, limit)},
+				"firstAbove":   {tree.firstAbove(start, end, limit), flat.firstAbove(start, end, limit)},
+				"lastAbove":    {tree.lastAbove(start, end, limit), flat.lastAbove(start, end, limit)},
+			} {
+				if got[0] != got[1] {
+					t.Fatalf("seed %d, operation %d: %s(%d, %d), limit %d: got %d, want %d", seed, operation, name, start, end, limit, got[0], got[1])
+				}
+			}
+		}
+		if tree.height < 2 {
+			t.Errorf("the tree has height %d only", tree.height)
+		}
+		want := new(Timeline)
+		for _, s := range flat.Steps() {
+			want.Add(max(s.Start, past), s.End, s.Nodes)
+		}
+		if !slices.Equal(tree.Steps(), want.Steps()) {
+			t.Errorf("seed %d: the steps differ in the end", seed)
+		}
+		for _, p := range placements {
+			if p.Start >= past {
+				tree.RemovePlacement(p)
+			}
+		}
+		if used := len(tree.leaves) - len(tree.freeLeaves); used > 9+tree.changes/(leafSize/8) {
+			t.Errorf("%d leaves for %d changes", used, tree.changes)
+		}
+	}
+}
+
+func (t *flatTimeline) addPlacement(p Placement, sign int) {
+	at := p.Start
+	for _, s := range p.Steps {
+		t.Add(at, at+s.Duration, sign*s.Nodes)
+		at += s.Duration
+	}
 }
