@@ -48,7 +48,7 @@ func Render(jobs []api.Job, now time.Time, opts Options) string {
 // lane is one job, ready to be drawn.
 type lane struct {
 	job   api.Job
-	color int
+	hue   hue
 	spans []span
 }
 
@@ -141,7 +141,7 @@ func colorLanes(lanes []lane) {
 			}
 		}
 		used[best]++
-		lanes[i].color = palette[best]
+		lanes[i].hue = palette[best]
 	}
 }
 

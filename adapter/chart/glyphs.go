@@ -18,7 +18,7 @@ type glyphs struct {
 
 var unicodeGlyphs = glyphs{
 	held:    strings.Split("▁▂▃▄▅▆▇█", ""),
-	planned: strings.Split("⣀⣤⣶⣿", ""), // dots, and so lighter
+	planned: strings.Split("░▒▓", ""), // lighter; a darker colour says it better
 	now:     "│", rule: "─", tick: "┬", mark: "▼",
 	other: "▒", cut: "…",
 }
@@ -30,22 +30,29 @@ var asciiGlyphs = glyphs{
 	other: "%", cut: ">",
 }
 
-// bar is the glyph for nodes of peak.
-func (g glyphs) bar(nodes, peak int, planned bool) string {
-	levels := g.held
-	if planned {
-		levels = g.planned
+// bar is a column of a lane with this many nodes.
+func (c *canvas) bar(l lane, nodes, peak int, planned bool) string {
+	levels, color := c.glyphs.held, l.hue.held
+	if planned && c.opts.Color {
+		color = l.hue.planned
+	} else if planned {
+		levels = c.glyphs.planned
 	}
 	level := (nodes*len(levels) + peak - 1) / max(1, peak)
-	return levels[min(max(level, 1), len(levels))-1]
+	return c.paint(levels[min(max(level, 1), len(levels))-1], color)
 }
 
-// palette are colours of the 256 that differ well and read on black and white.
-var palette = []int{39, 208, 71, 170, 178, 37, 203, 141, 107, 168}
+// hue is a colour of the 256 for what is held, and a darker one of the same kind
+// for what is planned.
+type hue struct{ held, planned int }
+
+// palette are hues that differ well and read on black and white.
+var palette = []hue{{39, 24}, {208, 130}, {71, 65}, {170, 96}, {178, 94}, {37, 30}, {203, 95}, {141, 61}, {107, 64}, {168, 89}}
 
 const (
-	gray  = 244
-	white = -1 // bold, in the terminal's own colour
+	gray     = 244
+	darkGray = 238
+	white    = -1 // bold, in the terminal's own colour
 )
 
 // paint colours a text; colour 0 is the terminal's own.

@@ -37,10 +37,10 @@ func (c *canvas) lines() []string {
 			letter = letterOf(i) + " "
 		}
 		if rows == 2 {
-			lines = append(lines, c.label(letter+heading(l.job), l.color)+c.counts(l))
-			lines = append(lines, c.label(strings.Repeat(" ", len(letter))+c.condition(l.job), 0)+c.bar(l, false))
+			lines = append(lines, c.label(letter+heading(l.job), l.hue.held)+c.counts(l))
+			lines = append(lines, c.label(strings.Repeat(" ", len(letter))+c.condition(l.job), 0)+c.bars(l, false))
 		} else {
-			lines = append(lines, c.label(letter+heading(l.job), l.color)+c.bar(l, true))
+			lines = append(lines, c.label(letter+heading(l.job), l.hue.held)+c.bars(l, true))
 		}
 	}
 	if more := len(c.lanes) - shown; more > 0 {
@@ -107,7 +107,7 @@ func (c *canvas) counts(l lane) string {
 			continue // perhaps there is room further along the step
 		}
 		for k := range len(text) {
-			row[col+k] = c.paint(text[k:k+1], l.color)
+			row[col+k] = c.paint(text[k:k+1], l.hue.held)
 		}
 		free, previous, last = col+len(text)+1, i, s.nodes
 	}
@@ -119,8 +119,8 @@ func (c *canvas) fits(col, n int) bool {
 	return col+n <= c.cols && (c.at < col || c.at >= col+n)
 }
 
-// bar draws a lane as high as its node counts, with the counts in it if inlaid.
-func (c *canvas) bar(l lane, inlaid bool) string {
+// bars draws a lane as high as its node counts, with the counts in it if inlaid.
+func (c *canvas) bars(l lane, inlaid bool) string {
 	row := c.blank()
 	previous, last := -1, 0
 	for col := 0; col < c.cols; col++ {
@@ -133,7 +133,7 @@ func (c *canvas) bar(l lane, inlaid bool) string {
 			last = 0
 			continue
 		}
-		row[col] = c.paint(c.glyphs.bar(s.nodes, c.peak, s.planned), l.color)
+		row[col] = c.bar(l, s.nodes, c.peak, s.planned)
 		if !inlaid || i == previous || s.nodes == last {
 			previous = i
 			continue
@@ -147,7 +147,7 @@ func (c *canvas) bar(l lane, inlaid bool) string {
 			continue
 		}
 		for k := range len(text) {
-			row[col+k] = c.paint(text[k:k+1], l.color)
+			row[col+k] = c.paint(text[k:k+1], l.hue.held)
 		}
 		col += len(text) - 1
 	}
@@ -219,7 +219,7 @@ func (c *canvas) occupant(others lane, node, col int, letters bool) string {
 			case letters:
 				return letterOf(i)
 			}
-			return c.paint(c.glyphs.bar(1, 1, s.planned), l.color)
+			return c.bar(l, 1, 1, s.planned)
 		}
 	}
 	return " "
@@ -240,20 +240,30 @@ func (c *canvas) blank() []string {
 // nowCell is the cell of the present.
 func (c *canvas) nowCell() string { return c.paint(c.glyphs.now, white) }
 
+// legend explains the glyphs, as far as there is room.
 func (c *canvas) legend(stack, letters bool) string {
-	held, planned := c.glyphs.bar(1, 1, false)+" ", c.glyphs.bar(1, 1, true)+" "
+	sample := lane{hue: hue{held: gray, planned: darkGray}}
+	held, planned := " held", " planned"
 	if letters {
-		held, planned = held+"A ", planned+"a "
+		held, planned = " A held", " a planned"
 	}
-	parts := []string{held + "held", planned + "planned"}
+	type entry struct{ glyph, text string }
+	entries := []entry{{c.bar(sample, 1, 1, false), held}, {c.bar(sample, 1, 1, true), planned}}
 	if c.at >= 0 {
-		parts = append(parts, c.glyphs.now+" now")
+		entries = append(entries, entry{c.glyphs.now, " now"})
 	}
 	if stack && len(c.opts.Others) > 0 {
-		parts = append(parts, c.glyphs.other+" other jobs")
+		entries = append(entries, entry{c.paint(c.glyphs.other, gray), " other jobs"})
 	}
-	text := strings.Repeat(" ", c.left) + strings.Join(parts, "   ")
-	return c.paint(c.fit(text, c.opts.Width), gray)
+	line, room := strings.Repeat(" ", c.left), c.cols
+	for _, e := range entries {
+		if room -= 1 + len(e.text); room < 0 {
+			break
+		}
+		line += e.glyph + e.text + "   "
+		room -= 3
+	}
+	return line
 }
 
 // ticks are the distances of the marks on the axis from which one is chosen.

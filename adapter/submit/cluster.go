@@ -24,7 +24,7 @@ func (e lookError) Unwrap() error { return e.error }
 
 // lookTime bounds the look at the cluster before a submission. Where there is no
 // answer, sbatch will say so itself.
-const lookTime = 20 * time.Second
+const lookTime = 10 * time.Second
 
 // place is a partition that a job may run in.
 type place struct {

@@ -74,7 +74,7 @@ func (l layers) has(name string) bool {
 }
 
 // fromEnvironment are the options that the environment gives to sbatch.
-func fromEnvironment(environ []string) []option {
+func (t *optionTable) fromEnvironment(environ []string) []option {
 	values := map[string]string{}
 	for _, assignment := range environ {
 		if name, value, ok := strings.Cut(assignment, "="); ok {
@@ -83,7 +83,7 @@ func fromEnvironment(environ []string) []option {
 	}
 	var found []option
 	for _, pair := range environmentOptions {
-		if value, ok := values[pair[0]]; ok {
+		if value, ok := values[pair[0]]; ok && (value != "" || t.long[pair[1]] != required) {
 			found = append(found, option{name: pair[1], value: value, hasValue: value != "", source: pair[0]})
 		}
 	}

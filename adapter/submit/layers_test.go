@@ -46,10 +46,10 @@ func TestFromScriptRefuses(t *testing.T) {
 	for script, want := range map[string]string{
 		"#!/bin/sh\n#SBATCH hetjob\n#SBATCH -N2":    "job.sh, line 2: heterogeneous jobs",
 		"#!/bin/sh\n#SBATCH -N2\n#SBATCH PackJob x": "job.sh, line 3: heterogeneous jobs",
-		"#SBATCH -J 'x":                             "job.sh, line 1: unmatched '",
-		"#SBATCH -N 2\n#SBATCH -vN":                 "job.sh, line 2: option requires an argument",
-		"#SBATCH -N 2\n\n#SBATCH --what -v":         "job.sh, line 3: unrecognized option '--what'",
-		"#SBATCH -N 2\n#SBATCH -N 2 word -v":        "job.sh, line 2: invalid directive \"word\"",
+		"#SBATCH -J 'x":                      "job.sh, line 1: unmatched '",
+		"#SBATCH -N 2\n#SBATCH -vN":          "job.sh, line 2: option requires an argument",
+		"#SBATCH -N 2\n\n#SBATCH --what -v":  "job.sh, line 3: unrecognized option '--what'",
+		"#SBATCH -N 2\n#SBATCH -N 2 word -v": "job.sh, line 2: invalid directive \"word\"",
 	} {
 		if _, err := newOptionTable().fromScript([]byte(script), "job.sh"); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", script, err, want)
@@ -68,14 +68,16 @@ func TestLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := layers{script: script, command: line.options,
-		environment: fromEnvironment([]string{"SBATCH_TIMELIMIT=2", "SBATCH_PARTITION=two", "SBATCH_WAIT=", "HOME=/", "SBATCH_EXCLUSIVE=user", "junk"})}
+		environment: table.fromEnvironment([]string{"SBATCH_TIMELIMIT=2", "SBATCH_PARTITION=two", "SBATCH_WAIT=", "HOME=/", "SBATCH_GRES=", "SBATCH_EXCLUSIVE=user", "junk"})}
 	for name, want := range map[string]string{"time": "4", "partition": "two", "comment": "script", "begin": "noon", "exclusive": "user", "wait": "", "profile": "energy"} {
 		if o, ok := l.last(name); !ok || o.value != want {
 			t.Errorf("%s is %q, %v, want %q", name, o.value, ok, want)
 		}
 	}
-	if o, ok := l.last("nodes"); ok {
-		t.Errorf("nodes is %q", o.value)
+	for _, name := range []string{"nodes", "gres"} {
+		if o, ok := l.last(name); ok {
+			t.Errorf("%s is %q", name, o.value)
+		}
 	}
 	if l.has("comment") || !l.has("time") {
 		t.Errorf("the command line has a comment, or no time")

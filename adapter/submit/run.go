@@ -147,7 +147,7 @@ func (c *Command) learn(ctx context.Context) {
 
 // request reads the script and joins everything to a request.
 func (c *Command) request(line commandLine) (*request, error) {
-	options := layers{environment: fromEnvironment(c.Environ), command: line.options}
+	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.options}
 	var script []byte
 	var err error
 	name, fromStdin := "stdin", false

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"evosbatch": main})
+}
+
+// TestScripts runs testdata/script on a real Slurm of 8 nodes, of which n[1-3]
+// have the feature big and n[1-2] the partition small with a limit of one hour.
+func TestScripts(t *testing.T) {
+	cluster := slurmtest.Start(t, slurmtest.Options{
+		Nodes:     8,
+		NodeExtra: map[string]string{"n[1-3]": "Feature=big"},
+		Partitions: []slurmtest.Partition{
+			{Name: "main", Default: true},
+			{Name: "small", Nodes: "n[1-2]", MaxTime: "1:00:00"},
+		},
+	})
+	testscript.Run(t, testscript.Params{
+		Dir:             "testdata/script",
+		ContinueOnError: true,
+		Setup: func(env *testscript.Env) error {
+			keep := env.Getenv("PATH") // with the commands under test
+			for _, assignment := range cluster.Env() {
+				name, value, _ := strings.Cut(assignment, "=")
+				env.Setenv(name, value)
+			}
+			env.Setenv("PATH", keep)
+			env.Setenv("TZ", "UTC")
+			env.Setenv("EVOSLURM_CONFIG", filepath.Join(env.WorkDir, "evoslurm.yaml"))
+			return os.WriteFile(filepath.Join(env.WorkDir, "evoslurm.yaml"), nil, 0o644)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"jobid":  jobID,
+			"fields": fields,
+		},
+	})
+}
+
+// jobID sets a variable to the job id that the last command printed.
+func jobID(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: jobid VARIABLE")
+	}
+	out := strings.TrimSpace(ts.ReadFile("stdout"))
+	id := strings.TrimPrefix(out, "Submitted batch job ")
+	if id == "" || strings.Trim(id, "0123456789") != "" {
+		ts.Fatalf("no job id: %q", out)
+	}
+	ts.Setenv(args[0], id)
+}
+
+// fields sees that the last command's output, one scontrol show job -o, has all
+// of these fields.
+func fields(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: [!] fields NAME=VALUE…")
+	}
+	out := " " + strings.Join(strings.Fields(ts.ReadFile("stdout")), " ") + " "
+	for _, want := range args {
+		if strings.Contains(out, " "+want+" ") == neg {
+			ts.Fatalf("field %q: there is %v in%s", want, neg, strings.ReplaceAll(out, " ", "\n  "))
+		}
+	}
+}

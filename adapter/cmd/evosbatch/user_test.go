@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestAsUsers has the cluster's unprivileged users submit, and reads the jobs
+// the way the sidecar does.
+func TestAsUsers(t *testing.T) {
+	cluster := slurmtest.Start(t, slurmtest.Options{Nodes: 2})
+	program := filepath.Join(cluster.Dir(), "evosbatch")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	client := &slurmctl.Client{Env: cluster.Env()}
+	for _, u := range cluster.Users() {
+		script := filepath.Join(u.Home, "job.sh")
+		body := "#!/bin/sh\n#EVO --profile=1@1m,2@2m --drive=merge\necho $0 \"$@\"; hostname\n"
+		if err := os.WriteFile(script, []byte(body), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		comment := "a | b;c=\n\"quoted\" 100% – é"
+		out, err := cluster.Run(t.Context(), u, program, "--parsable", "--comment", comment, "job.sh", "$(id)", "; true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var id slurmctl.JobID
+		if _, err := fmt.Sscan(out, &id); err != nil {
+			t.Fatalf("%q: %v", out, err)
+		}
+		jobs, err := client.JobsByID(t.Context(), id)
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("%v, %v", jobs, err)
+		}
+		j := jobs[0]
+		if j.User != u.Name || j.State != slurmctl.Pending || j.Reason != "BeginTime" || j.NumNodes != 1 || !j.Exclusive {
+			t.Errorf("%+v", j)
+		}
+		s, ok, err := spec.ParseMarker(j.Comment)
+		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != spec.Merge || s.Comment != comment {
+			t.Errorf("marker %q: %+v, %v, %v", j.Comment, s, ok, err)
+		}
+		got, err := client.BatchScript(t.Context(), id)
+		if err != nil || got != body {
+			t.Errorf("script %q, %v", got, err)
+		}
+		// Started, it runs what was submitted, with its arguments as they were.
+		if _, err := cluster.Run(t.Context(), u, "scontrol", "update", fmt.Sprintf("JobId=%d", id), "StartTime=now"); err != nil {
+			t.Fatal(err)
+		}
+		waitEnd(t, client, id)
+		printed, err := os.ReadFile(filepath.Join(u.Home, fmt.Sprintf("slurm-%d.out", id)))
+		if err != nil || !strings.Contains(string(printed), " $(id) ; true\n") {
+			t.Errorf("%q, %v", printed, err)
+		}
+	}
+}
+
+// waitEnd waits until a job has completed.
+func waitEnd(t *testing.T, client *slurmctl.Client, id slurmctl.JobID) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		jobs, err := client.JobsByID(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(jobs) == 0 || jobs[0].State == slurmctl.Completed {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
