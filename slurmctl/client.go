@@ -174,7 +174,7 @@ func (c *Client) environment(cmd command) []string {
 			env.set(name, value)
 		}
 	}
-	if u := cmd.user; u.foreign() {
+	if u := cmd.user; u != nil {
 		env.set("HOME", u.home())
 		env.set("USER", u.Name)
 		env.set("LOGNAME", u.Name)

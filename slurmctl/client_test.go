@@ -207,3 +207,21 @@ func TestLookupUser(t *testing.T) {
 		t.Error("a user that is not there was found")
 	}
 }
+
+// TestFormatIsNoArgument: other users can read a command's arguments while it
+// runs, but not its environment, where the separators are.
+func TestFormatIsNoArgument(t *testing.T) {
+	seen := filepath.Join(t.TempDir(), "seen")
+	for _, release := range []string{"22.05.8", "24.11.5", "26.05.5"} {
+		c := stand(t, "squeue", `case "$*" in *--version*) echo slurm-wlm `+release+`;; *) echo "$@" >>`+seen+`; env | grep ^SQUEUE_ >&2; exit 1;; esac`)
+		_, err := c.JobsByID(t.Context(), 1, 2)
+		var ce *CommandError
+		if !errors.As(err, &ce) || !strings.HasPrefix(ce.Stderr, "SQUEUE_FORMAT") || !strings.Contains(ce.Stderr, ">") {
+			t.Fatal(err)
+		}
+	}
+	args, err := os.ReadFile(seen)
+	if err != nil || len(args) == 0 || strings.ContainsAny(string(args), "<>%") {
+		t.Errorf("arguments are %s (%v)", args, err)
+	}
+}

@@ -131,8 +131,8 @@ const stateFlags = "*~#!%$@^+-"
 // splitState parts a state from its marks. A planned node without a job is shown
 // as "planned" and not "idle-": it is idle.
 func splitState(s string) (state, flags string) {
-	state = strings.ToLower(strings.TrimRight(s, stateFlags))
-	flags = s[len(state):]
+	state = strings.TrimRight(s, stateFlags)
+	state, flags = strings.ToLower(state), s[len(state):]
 	if state == "planned" {
 		state = "idle"
 		if !strings.Contains(flags, "-") {
