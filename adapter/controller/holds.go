@@ -289,19 +289,32 @@ func (c *Controller) createHold(ctx context.Context, s *snapshot, h hold) {
 	c.logJob(h.job).WithField("hold", name).WithField("nodes", slurmctl.CompressNodes(h.nodes)).Debug("nodes held")
 }
 
+// deleteHold gives a hold up. Slurm deletes no reservation that jobs refer to:
+// pending ones are taken out of it, running ones must be detached before.
 func (c *Controller) deleteHold(ctx context.Context, s *snapshot, name string) {
-	// a reservation that jobs use cannot be deleted
 	for i := range s.jobs {
-		if r := &s.jobs[i]; r.Reservation == name && r.State != slurmctl.Pending {
-			return // detach (act.go) comes first
+		r := &s.jobs[i]
+		if j := c.owner(r.ID); j != nil && j.record.ID == r.ID {
+			r = &j.record // knows of what was done since the snapshot
 		}
+		if r.Reservation != name {
+			continue
+		}
+		if r.State != slurmctl.Pending || isExpander(r) {
+			return
+		}
+		none := ""
+		if err := c.slurm.UpdateJob(ctx, r.ID, slurmctl.JobUpdate{Reservation: &none}); err != nil {
+			c.log.WithError(err).WithField("hold", name).Warn("a pending job could not be taken out of its hold")
+			return
+		}
+		r.Reservation = ""
 	}
 	if err := c.slurm.DeleteReservation(ctx, name); err != nil && !errors.Is(err, slurmctl.ErrUnknownReservation) {
 		c.log.WithError(err).WithField("hold", name).Warn("a hold could not be given up")
 		return
 	}
-	delete(c.reservations, name)
-	delete(c.heldSince, name)
+	c.forgetHold(name)
 }
 
 // holdUsers are those who may use a hold: the job's user, and whoever the sidecar

@@ -341,3 +341,68 @@ func TestPlansAsThePaper(t *testing.T) {
 	}
 	l.clean()
 }
+
+// TestWithoutSidecar: what is planned is in Slurm, which keeps it when the sidecar
+// is gone.
+func TestWithoutSidecar(t *testing.T) {
+	l := newLab(t, slurmtest.Options{})
+	l.run("a planned start", func(l *lab) {
+		blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=5")
+		l.eventually("the blocker runs", func() error {
+			if l.slurmNodes(blocker) == 0 {
+				return fmt.Errorf("not yet")
+			}
+			return nil
+		})
+		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(blocker)), "EndTime=now+15seconds")
+		l.must(err)
+		id := l.submit("2@30s,4@30s")
+		var planned time.Time
+		l.eventually("the plan is in Slurm", func() error {
+			job, err := l.Job(context.Background(), id)
+			if err != nil || len(job.Plan) == 0 {
+				return fmt.Errorf("no plan (%v)", err)
+			}
+			planned = job.Plan[0].Start
+			r, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(id))
+			if err != nil || len(r) != 1 || r[0].Reservation == "" || r[0].StartTime.Sub(planned).Abs() > 20*time.Second {
+				return fmt.Errorf("Slurm has %+v (%v), planned %v", r, err, planned)
+			}
+			return nil
+		})
+		l.stop()
+		l.eventually("Slurm starts it in its hold", func() error {
+			if n := l.slurmNodes(id); n != 2 {
+				return fmt.Errorf("%d nodes", n)
+			}
+			return nil
+		})
+		l.start()
+		l.running(id, 1)
+		l.has(l.next(id, 1), 4)
+		l.cancel(id)
+		l.ended(id)
+	})
+	l.run("a chain", func(l *lab) {
+		ids := l.submitChain("1@8s,3@8s", "sleep 8", "exec sleep 600")
+		l.running(ids[0], 1)
+		l.eventually("the coming step is in Slurm", func() error {
+			r, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(ids[1]))
+			if err != nil || len(r) != 1 || r[0].Reservation == "" || time.Until(r[0].StartTime) > time.Minute {
+				return fmt.Errorf("Slurm has %+v (%v)", r, err)
+			}
+			return nil
+		})
+		l.stop()
+		l.eventually("Slurm starts the second step", func() error {
+			if n := l.slurmNodes(ids[1]); n != 3 {
+				return fmt.Errorf("%d nodes", n)
+			}
+			return nil
+		})
+		l.start()
+		l.running(ids[0], 2)
+		l.cancel(ids[1])
+		l.ended(ids[0])
+	})
+}

@@ -48,56 +48,78 @@ func (c *Controller) letGo(j *job, id slurmctl.JobID, hold string, state store.S
 	})
 }
 
-// mirrorChanges bounds how many jobs' StartTime is changed in one cycle.
-const mirrorChanges = 20
-
-// mirror writes planned starts into Slurm, so that users see them in squeue and
-// that Slurm keeps them should the sidecar die. They are a little late: at the
-// second itself the sidecar lets the job go.
-func (c *Controller) mirror(s *snapshot) {
-	now := time.Now()
-	changes := 0
-	for _, j := range c.active {
-		if now.Sub(j.Submitted) < mirrorAge || j.busy || j.touched.After(s.taken) || j.record.State != slurmctl.Pending || now.Before(j.retryAt) {
-			continue
-		}
-		var want time.Time
-		switch {
-		case j.State == store.Queued && len(j.plan) > 0:
-			want = time.Unix(j.plan[0].start, 0).Add(mirrorDelay)
-			if soonest := now.Add(mirrorDelay); want.Before(soonest) {
-				want = soonest
-			}
-		case j.State == store.Queued:
-			want = now.Add(parked)
-		default:
-			continue
-		}
-		// small shifts are not worth a command
-		off := j.record.StartTime.Sub(want)
-		if off < 0 {
-			off = -off
-		}
-		if off < mirrorDelay*2/3 || want.Sub(now) > parked/2 && j.record.StartTime.Sub(now) > parked/2 {
-			continue
-		}
-		if changes++; changes > mirrorChanges {
-			return
-		}
-		if err := c.slurm.UpdateJob(c.ctx, j.record.ID, slurmctl.JobUpdate{StartTime: want}); err != nil {
-			j.retryAt = now.Add(2 * time.Second)
-			c.logJob(j).WithError(err).Warn("the planned start could not be written into Slurm")
-			continue
-		}
-		j.record.StartTime = want
-	}
-}
-
 const (
 	// mirrorAge spares jobs that start at once.
 	mirrorAge = 5 * time.Second
 	// mirrorDelay is how much later than planned Slurm itself would start a job.
-	mirrorDelay = 30 * time.Second
+	mirrorDelay = 10 * time.Second
+	// mirrorChanges bounds how many jobs' StartTime is changed in one cycle.
+	mirrorChanges = 20
 	// parked is how far in the future the start of a job without a plan is.
 	parked = 10 * 365 * 24 * time.Hour
 )
+
+// mirror writes the plan into Slurm, so that users see planned starts in squeue and
+// that Slurm keeps them should the sidecar die: StartTime, a little late since the
+// sidecar lets the job go at the second itself, and the hold to start in. Of a
+// chain that has begun, all coming steps.
+func (c *Controller) mirror(s *snapshot) {
+	now := time.Now()
+	changes := 0
+	for _, j := range c.active {
+		if now.Sub(j.Submitted) < mirrorAge || j.busy || j.touched.After(s.taken) || now.Before(j.retryAt) {
+			continue
+		}
+		switch {
+		case j.State == store.Queued:
+			c.mirrorStep(j, &j.record, 1, now, &changes)
+		case j.isChain() && j.runs():
+			for k := j.Step; k < len(j.chain); k++ {
+				if r := s.byID[j.chain[k]]; r != nil && r.ID != j.letGo {
+					c.mirrorStep(j, r, k+1, now, &changes)
+				}
+			}
+		}
+	}
+}
+
+// mirrorStep writes one planned start into a pending Slurm job, unless it is
+// nearly there: small shifts are not worth a command.
+func (c *Controller) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time, changes *int) {
+	if r.State != slurmctl.Pending || *changes >= mirrorChanges {
+		return
+	}
+	want, hold := now.Add(parked), ""
+	if len(j.plan) >= step {
+		want = time.Unix(j.plan[step-1].start, 0).Add(mirrorDelay)
+		if soonest := now.Add(mirrorDelay); want.Before(soonest) {
+			want = soonest
+		}
+		if res, ok := c.holdFor(j, step); ok {
+			hold = res.Name
+		}
+	}
+	var u slurmctl.JobUpdate
+	off := r.StartTime.Sub(want).Abs()
+	if off > mirrorDelay*2/3 && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
+		u.StartTime = want
+	}
+	if _, ours := parseHoldName(r.Reservation); hold != "" && r.Reservation != hold || hold == "" && ours {
+		u.Reservation = &hold
+	}
+	if u.StartTime.IsZero() && u.Reservation == nil {
+		return
+	}
+	*changes++
+	if err := c.slurm.UpdateJob(c.ctx, r.ID, u); err != nil {
+		j.retryAt = now.Add(2 * time.Second)
+		c.logJob(j).WithError(err).Warn("the planned start could not be written into Slurm")
+		return
+	}
+	if !u.StartTime.IsZero() {
+		r.StartTime = want
+	}
+	if u.Reservation != nil {
+		r.Reservation = hold
+	}
+}
