@@ -76,7 +76,7 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 		"AuthType=auth/munge",
 		"AuthInfo=socket=" + c.site.mungeSocket(),
 		"DbdHost=" + c.site.host,
-		"DbdAddr=" + c.site.addr,
+		"DbdAddr=" + loopback,
 		fmt.Sprintf("DbdPort=%d", c.site.port+1),
 		"SlurmUser=" + c.site.slurmUser,
 		"PidFile=" + c.databaseDir() + "/slurmdbd.pid",
@@ -103,7 +103,7 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.until(ctx, func() bool { return accepts("tcp", fmt.Sprintf("%s:%d", c.site.addr, c.site.port+1)) })
+	return d.until(ctx, func() bool { return accepts("tcp", fmt.Sprintf("%s:%d", loopback, c.site.port+1)) })
 }
 
 // startAccounting starts the database and slurmdbd. The first time on a machine

@@ -73,7 +73,7 @@ const stopTime = time.Minute
 
 // newSite finds out what a cluster needs to know of this machine.
 func newSite(ctx context.Context, me string) (site, error) {
-	s := site{slurmUser: me, addr: "127.0.0.1"}
+	s := site{slurmUser: me}
 	if os.Geteuid() == 0 {
 		s.slurmUser = "slurm"
 		if account("slurm") == nil {
@@ -84,11 +84,11 @@ func newSite(ctx context.Context, me string) (site, error) {
 	if err != nil {
 		return s, err
 	}
-	// Told to bind to one address (NoInAddrAny) the daemons take that of the host
-	// name; on most machines it is a loopback address.
-	if ips, err := net.DefaultResolver.LookupIP(ctx, "ip4", host); err == nil && len(ips) > 0 && ips[0].IsLoopback() {
-		s.addr, s.bind = ips[0].String(), true
-	}
+	// Told not to listen on every address (NoInAddrAny), Slurm takes that of the
+	// host's name. With 127.0.1.1, as many a machine has it, srun then fails: a
+	// connection to it comes from 127.0.0.1, and that is where the answer goes.
+	ips, err := net.DefaultResolver.LookupIP(ctx, "ip4", host)
+	s.bind = err == nil && len(ips) > 0 && ips[0].Equal(net.ParseIP(loopback))
 	s.host, _, _ = strings.Cut(host, ".")
 	s.version, err = slurmVersion(ctx)
 	return s, err

@@ -12,14 +12,16 @@ import (
 type site struct {
 	dir       string
 	host      string // short host name
-	addr      string // loopback address that the daemons listen on
-	bind      bool   // they listen on addr only
+	bind      bool   // the daemons can be told to listen on loopback only
 	port      int    // slurmctld; port+1 is slurmdbd, port+1+i is slurmd of node i
 	slurmUser string
 	version   string
 }
 
-const clusterName = "slurmtest"
+const (
+	clusterName = "slurmtest"
+	loopback    = "127.0.0.1" // the address of all daemons
+)
 
 func (s site) mungeSocket() string { return s.dir + "/munge/socket" }
 func (s site) conf() string        { return s.dir + "/slurm.conf" }
@@ -52,7 +54,7 @@ func slurmConf(o Options, s site) (string, error) {
 	}
 	set(
 		"ClusterName", clusterName,
-		"SlurmctldHost", fmt.Sprintf("%s(%s)", s.host, s.addr),
+		"SlurmctldHost", fmt.Sprintf("%s(%s)", s.host, loopback),
 		"SlurmctldPort", fmt.Sprint(s.port),
 		"SlurmUser", s.slurmUser,
 		"AuthType", "auth/munge",
@@ -102,7 +104,7 @@ func slurmConf(o Options, s site) (string, error) {
 	if o.Accounting {
 		set(
 			"AccountingStorageType", "accounting_storage/slurmdbd",
-			"AccountingStorageHost", s.addr,
+			"AccountingStorageHost", loopback,
 			"AccountingStoragePort", fmt.Sprint(s.port+1),
 			"AccountingStoragePass", s.mungeSocket(),
 		)
@@ -201,7 +203,7 @@ func writeNodes(b *strings.Builder, o Options, s site) error {
 		params := map[string]string{"CPUs": fmt.Sprint(o.CPUs), "RealMemory": fmt.Sprint(o.MemoryMB), "State": "UNKNOWN"}
 		maps.Copy(params, extra[first])
 		fmt.Fprintf(b, "NodeName=n[%d-%d] NodeHostname=%s NodeAddr=%s Port=[%d-%d]",
-			first, last, s.host, s.addr, s.nodePort(first), s.nodePort(last))
+			first, last, s.host, loopback, s.nodePort(first), s.nodePort(last))
 		for _, name := range slices.Sorted(maps.Keys(params)) {
 			fmt.Fprintf(b, " %s=%s", name, params[name])
 		}

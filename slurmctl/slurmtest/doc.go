@@ -2,8 +2,10 @@
 // demonstrations, as net/http/httptest does for HTTP servers: slurmctld, one
 // slurmd for every node, a munged with a key of its own and, where accounting is
 // asked for, slurmdbd on a private MariaDB. They are the daemons of Debian's
-// packages, run in a temporary folder, without systemd, talking over loopback
-// only, on ports that no other cluster uses.
+// packages, run in a temporary folder, without systemd, talking over 127.0.0.1
+// only, on ports that no other cluster uses. Where the host's name means another
+// address than that, Slurm cannot be told to listen there only; its daemons still
+// trust nobody without the cluster's own MUNGE key.
 //
 //	func TestJob(t *testing.T) {
 //		c := slurmtest.Start(t, slurmtest.Options{Nodes: 8, PermitJobExpansion: true})
