@@ -48,7 +48,7 @@ func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
 		return nil, err
 	}
 	allowed := func(string) bool { return true }
-	if o, given := l.last("constraint"); given && simpleConstraint(o.value) {
+	if o, given := l.last("constraint"); given && o.value != "" {
 		with := map[string]bool{}
 		for _, n := range nodes {
 			with[n.Name] = satisfies(n.Features, o.value)
@@ -88,45 +88,44 @@ func (l layers) nodeNames(name string) ([]string, error) {
 	return slices.Compact(nodes), nil
 }
 
-// simpleConstraint tells whether a constraint is of features, & and | alone;
-// counts, brackets and parentheses are left to Slurm.
-func simpleConstraint(text string) bool {
-	return text != "" && !strings.ContainsAny(text, "*[]()")
-}
-
-// satisfies evaluates a simple constraint from left to right, as Slurm does: its
-// & and | have no precedence.
-func satisfies(features []string, constraint string) bool {
-	result, and := false, false
-	for rest := constraint; ; {
-		end := strings.IndexAny(rest, "&|,")
-		name := rest
-		if end >= 0 {
-			name = rest[:end]
-		}
-		has := slices.Contains(features, strings.TrimSpace(name))
-		if and {
-			result = result && has
-		} else {
-			result = result || has
-		}
-		if end < 0 {
-			return result
-		}
-		and, rest = rest[end] != '|', rest[end+1:]
+// refuseConstraint refuses what the sidecar does not plan: all but features
+// joined by & or by |.
+func (l layers) refuseConstraint() error {
+	o, given := l.last("constraint")
+	if given && (strings.ContainsAny(o.value, "*[]()") || strings.Contains(o.value, "|") && strings.ContainsAny(o.value, "&,")) {
+		return fmt.Errorf("%s: only features joined by & or by | can be planned yet", o.spelled())
 	}
+	return nil
 }
 
-// checkNodeList sees that --nodelist agrees with the first step: sbatch takes it
-// for nodes that the job must have at its start.
+// satisfies tells whether a node's features meet a constraint that was not refused.
+func satisfies(features []string, constraint string) bool {
+	has := func(name string) bool { return slices.Contains(features, name) }
+	if strings.Contains(constraint, "|") {
+		return slices.ContainsFunc(strings.Split(constraint, "|"), has)
+	}
+	for _, name := range strings.FieldsFunc(constraint, func(r rune) bool { return r == '&' || r == ',' }) {
+		if !has(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkNodeList sees that --nodelist agrees with the profile. To sbatch it names
+// nodes that the job must have from its start, to the sidecar all that it may have.
 func (l layers) checkNodeList(profile planner.Profile) error {
 	names, err := l.nodeNames("nodelist")
-	if err != nil {
+	if err != nil || names == nil {
 		return err
 	}
-	if first := profile[0].Nodes; len(names) > first {
-		o, _ := l.last("nodelist")
-		return fmt.Errorf("%s: names %d nodes, the first step has %d; to keep the job off nodes use --exclude", o.spelled(), len(names), first)
+	o, _ := l.last("nodelist")
+	first, peak := profile[0].Nodes, profile.Peak()
+	switch {
+	case len(names) > first:
+		return fmt.Errorf("%s: names %s, the first step has %d; to keep the job off nodes use --exclude", o.spelled(), plural(len(names), "node"), first)
+	case len(names) < peak:
+		return fmt.Errorf("%s: names %s, the profile goes up to %d; to keep the job off nodes use --exclude", o.spelled(), plural(len(names), "node"), peak)
 	}
 	return nil
 }
@@ -171,18 +170,18 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// checkDriven refuses a job in none of the partitions that the site's Evoslurm
-// drives: nobody would ever start it.
+// checkDriven refuses a job outside of the partitions that the site's Evoslurm
+// drives, none for all: nobody would ever start it.
 func checkDriven(places []place, driven []string) error {
 	if len(driven) == 0 || len(places) == 0 {
 		return nil
 	}
 	var names []string
 	for _, p := range places {
-		if slices.Contains(driven, p.partition.Name) {
-			return nil
-		}
 		names = append(names, p.partition.Name)
+	}
+	if len(names) == 1 && slices.Contains(driven, names[0]) {
+		return nil
 	}
 	return fmt.Errorf("partition %s has no evolving jobs here: choose --partition=%s", strings.Join(names, ","), strings.Join(driven, " or "))
 }

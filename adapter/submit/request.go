@@ -58,6 +58,9 @@ func newRequest(line commandLine, fromScript spec.Spec, options layers, defaults
 	if err := options.refuse(r.spec.Profile); err != nil {
 		return nil, err
 	}
+	if err := options.refuseConstraint(); err != nil {
+		return nil, err
+	}
 	if err := options.checkNodeList(r.spec.Profile); err != nil {
 		return nil, err
 	}
