@@ -68,6 +68,29 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 	return e, nil
 }
 
+// WithoutSlurm are the exports for starting an MPI launcher over several Slurm
+// jobs: no trace of the base job is left in the environment, which launchers
+// would take for the whole, or copy to every rank.
+func (e Exports) WithoutSlurm(environ []string) Exports {
+	w := Exports{Unset: []string{VarError}}
+	for _, entry := range environ {
+		if name, _, _ := strings.Cut(entry, "="); slurmsOwn(name) {
+			w.Unset = append(w.Unset, name)
+		}
+	}
+	for _, v := range e.Set {
+		if !slurmsOwn(v.Name) {
+			w.Set = append(w.Set, v)
+		}
+	}
+	return w
+}
+
+// slurmsOwn tells whether Slurm sets the variable for a job, a step or a task.
+func slurmsOwn(name string) bool {
+	return (strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "SLURMD_")) && name != "SLURM_CONF"
+}
+
 // Apply makes the changes to an environment of NAME=value strings.
 func (e Exports) Apply(environ []string) []string {
 	gone := make(map[string]bool)

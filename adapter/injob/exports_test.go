@@ -121,6 +121,25 @@ func TestFalseAllocationsAreRefused(t *testing.T) {
 	}
 }
 
+func TestExportsWithoutSlurm(t *testing.T) {
+	e, err := ExportsOf(companions(), env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := e.WithoutSlurm([]string{"SLURM_CONF=/c", "SLURM_JOB_ID=12", "SLURMD_NODENAME=n1", "SLURMTEST=1", "HOME=/h"})
+	if want := []string{"EVO_ERROR", "SLURM_JOB_ID", "SLURMD_NODENAME"}; !slices.Equal(w.Unset, want) {
+		t.Errorf("unset %q, want %q", w.Unset, want)
+	}
+	for _, v := range w.Set {
+		if !strings.HasPrefix(v.Name, "EVO_") {
+			t.Errorf("%s is set", v.Name)
+		}
+	}
+	if len(w.Set) != 7 {
+		t.Errorf("set %q", w.Set)
+	}
+}
+
 func TestApply(t *testing.T) {
 	e := Exports{Unset: []string{"GONE"}, Set: []Var{{"NEW", "1"}, {"OLD", "2"}}}
 	got := e.Apply([]string{"GONE=x", "OLD=x", "KEPT=a=b", "OLD=y"})

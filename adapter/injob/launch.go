@@ -39,10 +39,9 @@ func Launch(a api.Allocation, args, environ []string) (argv, env []string, err e
 		if !slices.Contains(p.NodeList, host) {
 			continue
 		}
-		for _, entry := range withoutSlurm(environ) {
+		for _, entry := range environ {
 			name, _, _ := strings.Cut(entry, "=")
-			launcher := slices.ContainsFunc([]string{"PMI", "HYD", "SLURM_NTASKS"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-			if !launcher {
+			if !slurmsOwn(name) && !strings.HasPrefix(name, "PMI") && !strings.HasPrefix(name, "HYD") {
 				env = append(env, entry)
 			}
 		}

@@ -173,9 +173,9 @@ func lookup(environ []string, name string) string {
 }
 
 // keptSlurm are the SLURM_ variables that a srun --jobid of another Slurm job
-// may see: where the configuration is, and options that users set for themselves.
+// may see: options that users set for themselves.
 var keptSlurm = []string{
-	"SLURM_CONF", "SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_LABELIO", "SLURM_UNBUFFEREDIO",
+	"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_LABELIO", "SLURM_UNBUFFEREDIO",
 	"SLURM_OVERLAP", "SLURM_EXACT", "SLURM_OVERCOMMIT", "SLURM_WAIT", "SLURM_NTASKS_PER_NODE",
 }
 
@@ -183,8 +183,7 @@ var keptSlurm = []string{
 func withoutSlurm(environ []string) []string {
 	var out []string
 	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
-		if slurm := strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "SLURMD_"); !slurm || slices.Contains(keptSlurm, name) {
+		if name, _, _ := strings.Cut(entry, "="); !slurmsOwn(name) || slices.Contains(keptSlurm, name) {
 			out = append(out, entry)
 		}
 	}

@@ -10,7 +10,10 @@ func newEnv() *cobra.Command {
 		Short: "Print the exports of the present step, without ending it",
 		Long: `Print what evosctl next prints, for the nodes that the job holds now:
 
-  eval "$(evosctl env)"`,
+  eval "$(evosctl env)"
+
+With --no-slurm all SLURM_ variables but SLURM_CONF are unset: for MPI launchers
+that start processes by themselves; see evosctl launch --help.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := job.present(cmd)
@@ -25,5 +28,6 @@ func newEnv() *cobra.Command {
 	}
 	job.add(cmd)
 	out.add(cmd)
+	cmd.Flags().BoolVar(&out.noSlurm, "no-slurm", false, "unset all that Slurm has set")
 	return cmd
 }

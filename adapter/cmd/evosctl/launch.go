@@ -16,14 +16,15 @@ const launchHelp = `Start a command on a node of the job, as ssh would: what an 
 reach the nodes of all Slurm jobs of an evolving job (drive mode companion). Where
 a launcher takes no arguments to its agent use evolaunch, a link to evosctl.
 
+  eval "$(evosctl env --no-slurm)"       # in a subshell, if srun is used later
+
 MPICH (Hydra):
   evosctl hostfile --format=mpich -o hosts
-  (unset $(env | sed -n 's/^\(SLURM_[^=]*\)=.*/\1/p' | grep -v SLURM_CONF)
-   mpiexec -launcher ssh -launcher-exec "$(command -v evolaunch)" -f hosts ./a.out)
+  mpiexec -launcher ssh -launcher-exec "$(command -v evolaunch)" -f hosts ./a.out
 
 Open MPI:
   evosctl hostfile --format=openmpi -o hosts
-  mpiexec --mca ras ^slurm --mca plm rsh --mca plm_rsh_agent "$(command -v evolaunch)" --hostfile hosts ./a.out`
+  mpiexec --mca plm rsh --mca plm_rsh_agent "$(command -v evolaunch)" --hostfile hosts ./a.out`
 
 func newLaunch() *cobra.Command {
 	return &cobra.Command{

@@ -13,8 +13,9 @@ import (
 
 // output is how an allocation is printed: as a shell's commands or as JSON.
 type output struct {
-	shell string
-	json  bool
+	shell   string
+	json    bool
+	noSlurm bool // env alone
 }
 
 func (o *output) add(cmd *cobra.Command) {
@@ -35,6 +36,9 @@ func (o *output) print(a api.Allocation) error {
 	e, err := injob.ExportsOf(a, os.Getenv)
 	if err != nil {
 		return err
+	}
+	if o.noSlurm {
+		e = e.WithoutSlurm(os.Environ())
 	}
 	_, err = fmt.Print(sh.Exports(e))
 	return err
