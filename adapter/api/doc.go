@@ -7,4 +7,20 @@
 //	GET  /v1/jobs/{id}             one of them                            Job
 //	GET  /v1/jobs/{id}/allocation  what it holds now                      Allocation
 //	POST /v1/jobs/{id}/next        ends the present step and waits        NextRequest → Allocation
+//
+// Bodies are JSON; an answer that is not 2xx is an Error. A next that is not
+// answered within 30 s is answered Ready false: ask again, with the same From.
+//
+// # Who calls
+//
+// On TCP a request carries "Authorization: MUNGE <credential>". The credential's
+// payload is four lines, each ended by a newline: "evoslurm-api-1", the method, the
+// path with its query as in the request line, and the SHA-256 of the body in lower
+// case hexadecimal. It is valid once, for this request, for a minute (munge.max_age).
+//
+// Users act on their own jobs; root, the sidecar's own user and operators on all.
+// Reading is open to everybody, without a credential too, unless it was closed by
+// configuration; then users see their own jobs only. The answers themselves are
+// not authenticated: clients take node names from them and nothing else, and check
+// those.
 package api

@@ -40,7 +40,7 @@ type process struct {
 }
 
 // process prepares one srun.
-func (c Command) process(srun string, r run, o options) *process {
+func (c Command) process(srun string, r run, o together) *process {
 	p := &process{say: c.Stderr, tail: &tail{to: c.Stderr}}
 	var stdout, stderr io.Writer = c.Stdout, p.tail
 	if o.label {

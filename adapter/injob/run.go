@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -28,9 +29,9 @@ type Command struct {
 }
 
 // rankScript runs a task of a part. It is given the rank of the part's first
-// task, the number of all tasks and the base job; the command follows as
-// arguments and is run as it stands, no shell reads it.
-const rankScript = `export EVO_RANK=$(($1 + SLURM_PROCID)) EVO_NTASKS=$2 EVO_JOB_ID=$3 EVO_PART_ID=$SLURM_JOB_ID
+// task, the number of all tasks (empty: the step's) and the base job; the command
+// follows as arguments and is run as it stands, no shell reads it.
+const rankScript = `export EVO_RANK=$(($1 + SLURM_PROCID)) EVO_NTASKS=${2:-$SLURM_STEP_NUM_TASKS} EVO_JOB_ID=$3 EVO_PART_ID=$SLURM_JOB_ID
 shift 3
 exec "$@"`
 
@@ -77,7 +78,7 @@ func (c Command) Run(ctx context.Context, signals <-chan os.Signal) (int, error)
 			return 1, err
 		}
 		r.stdin = c.Stdin
-		return c.start(ctx, []run{r}, options{}, signals)
+		return c.start(ctx, []run{r}, together{}, signals)
 	}
 	runs, o, err := c.several(args)
 	if err != nil {
@@ -96,25 +97,19 @@ func (c Command) single(args srunArgs) (run, error) {
 	part := c.Allocation.Parts[0]
 	id := strconv.FormatUint(uint64(part.Job), 10)
 	e.Set = append(e.Set, Var{"SLURM_JOB_ID", id}, Var{"SLURM_JOBID", id})
-	tasks := 0 // unknown here: srun decides
-	if shares, err := layOut(c.Allocation, args, c.getenv); err == nil {
-		for _, s := range shares {
-			tasks += s.tasks
-		}
-	}
-	return run{job: part.Job, args: append(args.without("jobid"), c.wrap(args, 0, tasks)...), env: e.Apply(c.Environ)}, nil
+	return run{job: part.Job, args: append(args.without("jobid"), c.wrap(args, 0, "")...), env: e.Apply(c.Environ)}, nil
 }
 
 // several are the sruns of a job that is several Slurm jobs.
-func (c Command) several(args srunArgs) ([]run, options, error) {
+func (c Command) several(args srunArgs) ([]run, together, error) {
 	for _, o := range overParts {
 		if args.has(o.name) {
-			return nil, options{}, fmt.Errorf("--%s cannot be used while the job is several Slurm jobs (drive mode companion): %s", o.name, o.why)
+			return nil, together{}, fmt.Errorf("--%s cannot be used while the job is several Slurm jobs (drive mode companion): %s", o.name, o.why)
 		}
 	}
 	shares, err := layOut(c.Allocation, args, c.getenv)
 	if err != nil {
-		return nil, options{}, err
+		return nil, together{}, err
 	}
 	tasks := 0
 	for _, s := range shares {
@@ -122,12 +117,16 @@ func (c Command) several(args srunArgs) ([]run, options, error) {
 	}
 	io, err := c.redirections(args, shares)
 	if err != nil {
-		return nil, options{}, err
+		return nil, together{}, err
+	}
+	options := args.without("jobid", "nodes", "ntasks", "nodelist", "exclude", "input")
+	if n := positive(c.getenv("SLURM_NTASKS_PER_NODE")); n > 0 && !args.has("ntasks", "ntasks-per-node") {
+		options = append(options, "--ntasks-per-node="+strconv.Itoa(n)) // the script's --ntasks-per-node
 	}
 	env := withoutSlurm(c.Environ)
 	runs := make([]run, len(shares))
 	for i, s := range shares {
-		a := append(args.without("jobid", "nodes", "ntasks", "nodelist", "exclude", "input"),
+		a := append(slices.Clone(options),
 			"--jobid="+strconv.FormatUint(uint64(s.job), 10), "--nodes="+strconv.Itoa(len(s.nodes)), "--ntasks="+strconv.Itoa(s.tasks))
 		if !s.all {
 			a = append(a, "--nodelist="+slurmctl.CompressNodes(s.nodes))
@@ -136,9 +135,9 @@ func (c Command) several(args srunArgs) ([]run, options, error) {
 		if io.append {
 			a = append(a, "--open-mode=append")
 		}
-		runs[i] = run{job: s.job, args: append(a, c.wrap(args, s.first, tasks)...), env: env, first: s.first}
+		runs[i] = run{job: s.job, args: append(a, c.wrap(args, s.first, strconv.Itoa(tasks))...), env: env, first: s.first}
 	}
-	return runs, options{
+	return runs, together{
 		label: labelled(args, c.getenv), width: len(strconv.Itoa(tasks - 1)),
 		killOnBadExit: killOnBadExit(args, c.getenv), reads: io.reads,
 	}, nil
@@ -146,7 +145,7 @@ func (c Command) several(args srunArgs) ([]run, options, error) {
 
 // wrap is the command behind srun's options, started so that it knows its rank.
 // Where srun itself must see the command's file it is left as it is.
-func (c Command) wrap(args srunArgs, first, tasks int) []string {
+func (c Command) wrap(args srunArgs, first int, tasks string) []string {
 	if args.has("multi-prog", "bcast", "launch-cmd") {
 		return args.command
 	}
@@ -157,7 +156,7 @@ func (c Command) wrap(args srunArgs, first, tasks int) []string {
 		}
 	}
 	base := strconv.FormatUint(uint64(c.Allocation.Job), 10)
-	return append(append(w, "/bin/sh", "-c", rankScript, "evosrun", strconv.Itoa(first), strconv.Itoa(tasks), base), args.command...)
+	return append(append(w, "/bin/sh", "-c", rankScript, "evosrun", strconv.Itoa(first), tasks, base), args.command...)
 }
 
 func (c Command) getenv(name string) string { return lookup(c.Environ, name) }
@@ -176,7 +175,7 @@ func lookup(environ []string, name string) string {
 // may see: options that users set for themselves.
 var keptSlurm = []string{
 	"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_LABELIO", "SLURM_UNBUFFEREDIO",
-	"SLURM_OVERLAP", "SLURM_EXACT", "SLURM_OVERCOMMIT", "SLURM_WAIT", "SLURM_NTASKS_PER_NODE",
+	"SLURM_OVERLAP", "SLURM_EXACT", "SLURM_OVERCOMMIT", "SLURM_WAIT",
 }
 
 // withoutSlurm cleans an environment of what Slurm set for one job.
@@ -260,8 +259,8 @@ func (c Command) redirections(args srunArgs, shares []share) (redirections, erro
 	return r, nil
 }
 
-// options are how several sruns are run together.
-type options struct {
+// together is how several sruns are run side by side.
+type together struct {
 	label         bool
 	width         int // of labels
 	killOnBadExit bool
@@ -269,7 +268,7 @@ type options struct {
 }
 
 // start runs the sruns side by side and returns the highest status.
-func (c Command) start(ctx context.Context, runs []run, o options, signals <-chan os.Signal) (int, error) {
+func (c Command) start(ctx context.Context, runs []run, o together, signals <-chan os.Signal) (int, error) {
 	srun := c.Srun
 	if srun == "" {
 		var err error
@@ -286,12 +285,16 @@ func (c Command) start(ctx context.Context, runs []run, o options, signals <-cha
 	for i, r := range runs {
 		procs[i] = c.process(srun, r, o)
 	}
+	atTerminal := isTerminal(c.Stdin)
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {
 		for {
 			select {
 			case s := <-signals:
+				if atTerminal && (s == os.Interrupt || s == syscall.SIGQUIT) {
+					continue // typed there: srun, in the same group, has it already, and twice is an abort
+				}
 				for _, p := range procs {
 					p.signal(s)
 				}

@@ -71,6 +71,20 @@ func TestRunOverCompanions(t *testing.T) {
 		}
 	})
 
+	s.run("tasks per node of the script", func(t *testing.T) {
+		cmd := s.command("evosrun", "sh", "-c", `echo $SLURMD_NODENAME $EVO_NTASKS`)
+		cmd.Env = append(cmd.Env, "SLURM_NTASKS_PER_NODE=3", "EVO_PART_ID=12345", "SLURM_JOB_ID=12345", "SLURM_NNODES=1", "SLURM_NTASKS=1")
+		out, err := cmd.CombinedOutput()
+		var want []string
+		for _, node := range nodes {
+			want = append(want, node+" 18", node+" 18", node+" 18")
+		}
+		slices.Sort(want)
+		if got := lines(string(out)); err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v; want %q", got, err, want)
+		}
+	})
+
 	s.run("chosen nodes", func(t *testing.T) {
 		out := s.must("evosrun", "-w", nodes[1]+","+nodes[3]+","+nodes[5], "-x", nodes[5], "sh", "-c", `echo $EVO_RANK $SLURMD_NODENAME`)
 		if want := []string{"0 " + nodes[1], "1 " + nodes[3]}; !slices.Equal(lines(out), want) {
