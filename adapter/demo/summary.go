@@ -1,0 +1,134 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// summarise writes what was measured.
+func summarise(out io.Writer, t terminal, evolving, rigid outcome) {
+	fmt.Fprintln(out, t.bold("What every evolving job asked for, was promised and got"))
+	fmt.Fprintln(out, t.dim("actual: nodes that answered a srun inside the job at the beginning and end of a step"))
+	for _, r := range evolving.jobs {
+		if r.Evolving {
+			r.writeProfiles(out, t)
+		}
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(out, t.bold("The same jobs evolving, and at their peak sizes"), "(seconds)")
+	fmt.Fprintf(out, "%-19s %15s  %15s\n", "", "evolving", "peak size")
+	fmt.Fprintf(out, "%-8s %-10s %7s %7s  %7s %7s\n", "job", "user", "waits", "ends", "waits", "ends")
+	for i, r := range evolving.jobs {
+		fmt.Fprintf(out, "%-8s %-10s %s  %s%s\n", clip(r.Name, 8), clip(r.owner, 10), r.times(evolving), peakTimes(rigid, i), stockMark(r))
+	}
+	e, p := evolving.account(), rigid.account()
+	fmt.Fprintln(out)
+	for _, line := range []struct {
+		what   string
+		values [2]float64
+		unit   string
+	}{
+		{"all jobs done after", [2]float64{e.makespan, p.makespan}, "s"},
+		{"mean wait of a job", [2]float64{e.wait, p.wait}, "s"},
+		{"nodes allocated", [2]float64{e.allocated, p.allocated}, "node-seconds"},
+		{"  of which wasted", [2]float64{e.wasted, p.wasted}, "node-seconds (allocated, not asked for)"},
+		{"nodes never allocated", [2]float64{e.idle, p.idle}, "node-seconds"},
+	} {
+		fmt.Fprintf(out, "%-22s evolving %6.0f   peak size %6.0f   %s\n", line.what, line.values[0], line.values[1], line.unit)
+	}
+}
+
+// writeProfiles writes the three profiles of a job below each other, step by step.
+func (r *result) writeProfiles(out io.Writer, t terminal) {
+	mark := t.green("✓")
+	if t.ascii {
+		mark = t.green("ok")
+	}
+	if len(r.faults(true)) > 0 {
+		mark = t.red("✗")
+		if t.ascii {
+			mark = t.red("FAULTY")
+		}
+	}
+	fmt.Fprintf(out, "\n%s %s  %s\n", t.bold(fmt.Sprintf("%d %s", r.id, r.Name)), mark,
+		t.dim(fmt.Sprintf("%s, %s, started after %.1f s", r.owner, r.drive, r.delay().Seconds())))
+	requested, plan, actual, usable := []string{}, []string{}, []string{}, []string{"-"}
+	for i, s := range r.Profile {
+		requested = append(requested, fmt.Sprintf("%d@%ds", s.Nodes, s.Duration))
+		if i < len(r.planned) {
+			p := r.planned[i]
+			plan = append(plan, fmt.Sprintf("%d@%.0fs", p.nodes, p.end.Sub(p.start).Seconds()))
+		}
+		if i < len(r.trace.steps) {
+			first, last := len(r.trace.steps[i].first.nodes), len(r.trace.steps[i].last.nodes)
+			nodes := fmt.Sprint(first)
+			if last != first {
+				nodes += fmt.Sprintf("/%d", last)
+			}
+			actual = append(actual, fmt.Sprintf("%s@%.1fs", nodes, r.held(i).Seconds()))
+			if i > 0 {
+				usable = append(usable, fmt.Sprintf("%.2fs", r.latency(i).Seconds()))
+			}
+		}
+	}
+	for _, row := range []struct {
+		label string
+		cells []string
+	}{{"requested", requested}, {"planned", plan}, {"actual", actual}, {"usable in", usable}} {
+		var b strings.Builder
+		fmt.Fprintf(&b, "  %-11s", row.label)
+		for _, c := range row.cells {
+			fmt.Fprintf(&b, "%-10s", c)
+		}
+		fmt.Fprintln(out, strings.TrimRight(b.String(), " "))
+	}
+}
+
+func stockMark(r *result) string {
+	if r.Evolving {
+		return ""
+	}
+	return "  stock"
+}
+
+// delay is from the submission until the script's first line.
+func (r *result) delay() time.Duration {
+	if r.trace.begin.IsZero() {
+		return 0
+	}
+	return r.trace.begin.Sub(r.submitted)
+}
+
+// times are the wait of a job and its end since the phase began.
+func (r *result) times(o outcome) string {
+	if r.trace.end.IsZero() {
+		return fmt.Sprintf("%7s %7s", "-", "-")
+	}
+	return fmt.Sprintf("%7.1f %7.1f", r.delay().Seconds(), r.trace.end.Sub(o.begin()).Seconds())
+}
+
+func peakTimes(rigid outcome, i int) string {
+	if i >= len(rigid.jobs) {
+		return ""
+	}
+	return rigid.jobs[i].times(rigid)
+}
+
+// account is what a phase cost.
+type account struct {
+	makespan, wait          float64 // seconds
+	allocated, wasted, idle float64 // node-seconds
+}
+
+func (o outcome) account() account {
+	a := account{makespan: o.makespan().Seconds()}
+	for _, r := range o.jobs {
+		a.wait += r.delay().Seconds() / float64(len(o.jobs))
+		a.allocated += r.trace.nodeSeconds()
+		a.wasted += r.trace.nodeSeconds() - float64(r.Profile.Area())
+	}
+	a.idle = a.makespan*float64(o.nodes) - a.allocated
+	return a
+}
