@@ -21,6 +21,6 @@
 // Users act on their own jobs; root, the sidecar's own user and operators on all.
 // Reading is open to everybody, without a credential too, unless it was closed by
 // configuration; then users see their own jobs only. The answers themselves are
-// not authenticated: clients take node names from them and nothing else, and check
-// those.
+// not authenticated: clients check what they take from them (node names, job ids)
+// and act on it with the user's own rights.
 package api

@@ -195,7 +195,7 @@ func TestOtherShells(t *testing.T) {
 	e := Exports{Unset: []string{"A"}, Set: []Var{{"B", `it's! \`}, {"C", "n[1-2]"}}}
 	for name, want := range map[string]string{
 		"tcsh": `unsetenv A; setenv B 'it'\''s\! \'; setenv C 'n[1-2]'` + "\n",
-		"fish": "set -e A\nset -gx B 'it\\'s! \\\\'\nset -gx C 'n[1-2]'\n",
+		"fish": "set -e A; or true\nset -gx B 'it\\'s! \\\\'\nset -gx C 'n[1-2]'\n",
 	} {
 		s, err := ParseShell(name)
 		if err != nil {

@@ -18,7 +18,8 @@ var shells = []Shell{
 	{Name: "sh", set: "export %s=%s", unset: "unset %s", quote: quotePOSIX, separator: "\n"},
 	// One line: csh's `…` makes words of lines.
 	{Name: "csh", set: "setenv %s %s", unset: "unsetenv %s", quote: quoteCsh, separator: "; "},
-	{Name: "fish", set: "set -gx %s %s", unset: "set -e %s", quote: quoteFish, separator: "\n"},
+	// To erase what is not set fails, and to set keeps the status.
+	{Name: "fish", set: "set -gx %s %s", unset: "set -e %s; or true", quote: quoteFish, separator: "\n"},
 }
 
 // ParseShell finds a shell: sh (also bash, dash, ksh, zsh), csh (tcsh) or fish.
