@@ -72,7 +72,7 @@ func (c *Cluster) startMariadbd(ctx context.Context) error {
 
 // startSlurmdbd starts slurmdbd on the running database.
 func (c *Cluster) startSlurmdbd(ctx context.Context) error {
-	conf := strings.Join([]string{
+	lines := []string{
 		"AuthType=auth/munge",
 		"AuthInfo=socket=" + c.site.mungeSocket(),
 		"DbdHost=" + c.site.host,
@@ -86,9 +86,12 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 		"StorageHost=localhost",
 		"StorageUser=root",
 		"StorageLoc=slurm_acct_db",
-	}, "\n") + "\n"
+	}
+	if c.site.bind {
+		lines = append(lines, "CommunicationParameters=NoInAddrAny")
+	}
 	path := c.site.dir + "/slurmdbd.conf"
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		return err
 	}
 	if err := chown(path, account(c.site.slurmUser)); err != nil {
