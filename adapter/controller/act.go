@@ -37,6 +37,10 @@ func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
 		if len(j.plan) > 0 && j.plan[0].start <= now.Unix() {
 			c.start(s, j)
 		}
+	case store.Starting:
+		if now.Sub(j.touched) > startWait {
+			c.park(j)
+		}
 	case store.Waiting:
 		c.transition(s, j, now)
 	case store.Running:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -82,7 +83,7 @@ func (c *Controller) adopt(s *snapshot) {
 		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil {
 			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
 		}
-		if r.State != slurmctl.Pending && r.State != slurmctl.Running || c.owner(r.ID) != nil || c.refused[r.ID] != "" || r.ArrayTasks > 1 {
+		if r.State != slurmctl.Pending && r.State != slurmctl.Running || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
 			continue
 		}
 		sp, marked, err := spec.ParseMarker(r.Comment)
@@ -124,7 +125,8 @@ func (c *Controller) adopt(s *snapshot) {
 
 // refuse leaves a job with a marker alone: it stays parked, and the log says why.
 func (c *Controller) refuse(r *slurmctl.Job, err error) {
-	c.refused[r.ID] = err.Error()
+	c.refused[r.ID] = api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Partition: r.Partition, State: string(store.Queued),
+		Reason: "refused: " + err.Error(), Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
 	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; it stays parked")
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "user": r.User, "error": err.Error()})
 }

@@ -49,9 +49,10 @@ type Controller struct {
 	byID         map[slurmctl.JobID]*job // by base jobs, companions and links of chains
 	snapshot     *snapshot
 	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
+	unsaved      map[*job]bool                   // whose plans are to be written
 	wanted       []hold                          // what the plan needs held
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
-	refused      map[slurmctl.JobID]string       // jobs with a marker that are not adopted, and why
+	refused      map[slurmctl.JobID]api.Job      // jobs with a marker that are not adopted
 	nextCycle    time.Time
 	cycleCalls   int
 	lastErr      error
@@ -64,7 +65,7 @@ type Controller struct {
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
 	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
 		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
-		refused: map[slurmctl.JobID]string{}, started: time.Now(), root: os.Geteuid() == 0}
+		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, started: time.Now(), root: os.Geteuid() == 0}
 	if u, err := user.Current(); err == nil {
 		c.self = u.Username
 	}
@@ -112,6 +113,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.drainMail()
 			if c.snapshot != nil && time.Now().Before(c.nextCycle) {
 				c.act(c.snapshot)
+				c.savePlans()
 				c.publish()
 			}
 		case <-timer.C:
@@ -183,6 +185,9 @@ func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
 // job that was let go is about to run.
 const fast = 250 * time.Millisecond
 
+// fastFor is for how long after a start or growth is due the loop looks more often.
+const fastFor = 10 * time.Second
+
 // cycle is one round of observe, adopt, follow, plan, hold and act.
 func (c *Controller) cycle() {
 	before := c.slurm.Calls()
@@ -211,9 +216,9 @@ func (c *Controller) cycle() {
 	c.mirror(s)
 	c.clean(s)
 	c.act(s)
+	c.savePlans()
 	for _, j := range c.active {
-		if j.State == store.Starting || j.State == store.Waiting && j.next() != nil && j.next().start <= time.Now().Unix() ||
-			j.State == store.Queued && len(j.plan) > 0 && j.plan[0].start <= time.Now().Unix() {
+		if due := j.due(); !due.IsZero() && time.Since(due) >= 0 && time.Since(due) < fastFor {
 			c.nextCycle = time.Now().Add(min(fast, c.cfg.PollInterval))
 		}
 	}
@@ -247,19 +252,7 @@ func (c *Controller) wakeAt() time.Time {
 	at := c.nextCycle
 	now := time.Now()
 	for _, j := range c.active {
-		if len(j.plan) == 0 {
-			continue
-		}
-		var due time.Time
-		switch j.State {
-		case store.Queued:
-			due = time.Unix(j.plan[0].start, 0)
-		case store.Waiting:
-			if next := j.next(); next != nil {
-				due = time.Unix(next.start, 0)
-			}
-		}
-		if due.After(now) && due.Before(at) {
+		if due := j.due(); due.After(now) && due.Before(at) {
 			at = due
 			c.nextCycle = due
 		}

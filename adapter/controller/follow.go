@@ -81,7 +81,7 @@ func (c *Controller) setHeld(j *job, held []part) {
 	}
 	c.saveParts(j)
 	if j.Step > 0 {
-		c.recordAllocation(j)
+		c.recordAllocation(j, time.Now())
 	}
 }
 
@@ -89,9 +89,8 @@ func heldText(held []part) string {
 	return slurmctl.CompressNodes((&job{held: held}).nodes())
 }
 
-// recordAllocation writes what the job holds, and for which step, as of now.
-func (c *Controller) recordAllocation(j *job) {
-	now := time.Now()
+// recordAllocation writes what the job holds, and for which step, as of then.
+func (c *Controller) recordAllocation(j *job, now time.Time) {
 	nodes := j.nodes()
 	c.check(c.store.SetAllocation(c.ctx, j.ID, j.Step, now, len(nodes), slurmctl.CompressNodes(nodes)))
 	if last := len(j.past) - 1; last >= 0 && j.past[last].End.IsZero() {
@@ -111,10 +110,7 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = r.StartTime, r.StartTime, time.Time{}, "", false
 	c.save(j)
-	c.recordAllocation(j)
-	if n := len(j.past); n > 0 {
-		j.past[n-1].Start = r.StartTime
-	}
+	c.recordAllocation(j, r.StartTime)
 	c.event(j, "started", map[string]any{"planned": planned, "nodes": slurmctl.CompressNodes(j.nodes())})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
 	if len(j.plan) == 0 || planned != r.StartTime.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {

@@ -14,15 +14,17 @@ type job struct {
 	priority uint64
 	reason   string // why it is where it is, in words
 
-	plan      []plannedStep // one a step, or none while there is no plan
-	unfit     string        // why there is none
-	held      []part        // what it holds now; the base job first
-	chain     []slurmctl.JobID
-	expanders []slurmctl.JobID // that bring it nodes and are not merged yet
-	letGo     slurmctl.JobID   // the chain's job that was last told to start
-	ending    bool             // completing in Slurm
-	release   []string         // nodes that the application would free at the next shrink
-	past      []store.Span
+	plan        []plannedStep // one a step, or none while there is no plan
+	unfit       string        // why there is none
+	parkedUntil time.Time     // Slurm did not start it; it is not tried before
+	parkedWhy   string
+	held        []part // what it holds now; the base job first
+	chain       []slurmctl.JobID
+	expanders   []slurmctl.JobID // that bring it nodes and are not merged yet
+	letGo       slurmctl.JobID   // the chain's job that was last told to start
+	ending      bool             // completing in Slurm
+	release     []string         // nodes that the application would free at the next shrink
+	past        []store.Span
 
 	busy      bool      // an action is under way
 	touched   time.Time // when the last one ended: older observations do not count
@@ -105,6 +107,19 @@ func (j *job) newestFirst() []string {
 // to its profile.
 func (j *job) expected() int64 {
 	return j.StepStarted.Unix() + j.Profile[j.Step-1].Duration
+}
+
+// due is when the job's coming start or growth is to be done; zero if none is.
+func (j *job) due() time.Time {
+	switch {
+	case j.State == store.Queued && len(j.plan) > 0:
+		return time.Unix(j.plan[0].start, 0)
+	case j.State == store.Starting:
+		return j.touched
+	case j.State == store.Waiting && j.next() != nil:
+		return time.Unix(j.next().start, 0)
+	}
+	return time.Time{}
 }
 
 // reach is how many seconds away the job's time limit in Slurm is.

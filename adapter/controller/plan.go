@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store"
@@ -46,7 +47,12 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 		if j.State != store.Queued {
 			continue
 		}
-		j.reason, j.unfit = "", ""
+		if j.reason, j.unfit = "", ""; !j.parkedUntil.IsZero() {
+			if c.dropPlan(j, j.parkedWhy); time.Now().Before(j.parkedUntil) {
+				continue
+			}
+			j.parkedUntil = time.Time{}
+		}
 		if why := notEligible(&j.record); why != "" {
 			c.dropPlan(j, why)
 			continue
@@ -81,7 +87,7 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 	var list []candidate
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || isExpander(r) || notEligible(r) != "" || r.Reason == "BeginTime" {
+		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || isExpander(r) || r.Reservation != "" || !queues(r) {
 			continue
 		}
 		nodes, err := s.eligible(r)
@@ -103,6 +109,17 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 		return cmp.Or(cmp.Compare(b.record.Priority, a.record.Priority), cmp.Compare(a.record.ID, b.record.ID))
 	})
 	return list[:min(len(list), c.cfg.StockJobs)]
+}
+
+// queues says whether a pending job only waits for its turn or for nodes, and not
+// for something that the plan knows nothing of (a begin time, another job, a limit
+// of its account).
+func queues(r *slurmctl.Job) bool {
+	switch r.Reason {
+	case "None", "Priority", "Resources":
+		return r.Priority > 0
+	}
+	return r.Priority > 0 && (strings.HasPrefix(r.Reason, "ReqNodeNotAvail") || strings.HasPrefix(r.Reason, "Nodes required for job"))
 }
 
 // seconds is a time limit in whole seconds that the planner takes.
@@ -247,7 +264,7 @@ func (c *Controller) setPlan(s *snapshot, j *job, placed planner.Placement, node
 	c.storePlan(j, plan)
 }
 
-// storePlan sets and writes a job's plan if it is another one than before.
+// storePlan sets a job's plan, to be written if it is another one than before.
 func (c *Controller) storePlan(j *job, plan []plannedStep) {
 	if slices.EqualFunc(j.plan, plan, func(a, b plannedStep) bool {
 		return a.start == b.start && a.end == b.end && slices.Equal(a.nodes, b.nodes)
@@ -255,12 +272,25 @@ func (c *Controller) storePlan(j *job, plan []plannedStep) {
 		return
 	}
 	j.plan = plan
-	rows := make([]store.Span, len(plan))
-	for i, p := range plan {
-		rows[i] = store.Span{Step: i + 1, Start: time.Unix(p.start, 0), End: time.Unix(p.end, 0),
-			Nodes: len(p.nodes), NodeList: slurmctl.CompressNodes(p.nodes)}
+	c.unsaved[j] = true
+}
+
+// savePlans writes the plans that have changed, all at once.
+func (c *Controller) savePlans() {
+	if len(c.unsaved) == 0 {
+		return
 	}
-	c.check(c.store.SetPlan(c.ctx, j.ID, rows))
+	plans := make(map[int64][]store.Span, len(c.unsaved))
+	for j := range c.unsaved {
+		rows := make([]store.Span, len(j.plan))
+		for i, p := range j.plan {
+			rows[i] = store.Span{Step: i + 1, Start: time.Unix(p.start, 0), End: time.Unix(p.end, 0),
+				Nodes: len(p.nodes), NodeList: slurmctl.CompressNodes(p.nodes)}
+		}
+		plans[j.ID] = rows
+	}
+	clear(c.unsaved)
+	c.check(c.store.SetPlans(c.ctx, plans))
 }
 
 // dropPlan takes a job's plan away and says why.

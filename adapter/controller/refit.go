@@ -18,6 +18,7 @@ const overrunQuantum = 5
 // longer than planned, or nodes of coming steps are lost to others.
 func (c *Controller) followPlans(s *snapshot) {
 	now := s.taken.Unix()
+	others := c.foreign(s, now)
 	for _, j := range c.active {
 		if !j.runs() || j.busy || j.touched.After(s.taken) {
 			continue
@@ -27,7 +28,7 @@ func (c *Controller) followPlans(s *snapshot) {
 			c.refit(s, j, now, "it had no plan")
 		case j.State == store.Running && j.plan[j.Step-1].end <= now && !(j.last() && j.record.State == slurmctl.Completing):
 			c.refit(s, j, now, "the step lasts longer than planned")
-		case c.lostNodes(s, j, now):
+		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
 		}
 	}
@@ -35,9 +36,8 @@ func (c *Controller) followPlans(s *snapshot) {
 
 // lostNodes says whether others use nodes that are planned for the job's coming
 // steps at that time.
-func (c *Controller) lostNodes(s *snapshot, j *job, now int64) bool {
+func (c *Controller) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool {
 	mine := setOf(j.nodes())
-	others := c.foreign(s, now)
 	for i := j.Step; i < len(j.plan); i++ {
 		start, end := max(j.plan[i].start, now)-now, max(j.plan[i].end, now)-now
 		for _, name := range j.plan[i].nodes {

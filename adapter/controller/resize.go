@@ -90,7 +90,7 @@ func (c *Controller) beginStep(j *job, at time.Time) {
 	j.release, j.reason, j.warned = nil, "", false
 	c.save(j)
 	c.saveParts(j)
-	c.recordAllocation(j)
+	c.recordAllocation(j, at)
 	c.event(j, "step begun", map[string]any{"step": j.Step, "planned": planned.start, "nodes": slurmctl.CompressNodes(j.nodes())})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("step begun")
 	if c.snapshot != nil && planned.start != at.Unix() && !j.isChain() {

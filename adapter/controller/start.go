@@ -49,6 +49,29 @@ func (c *Controller) letGo(j *job, id slurmctl.JobID, hold string, state store.S
 }
 
 const (
+	// startWait is how long Slurm may take to start a job that was let go.
+	startWait = time.Minute
+	// parkTime is how long a job that it did not start stays parked again.
+	parkTime = time.Minute
+)
+
+// park takes back a job that Slurm does not start, for a reason of its own (a
+// limit of the account, say), so that its nodes are not held in vain.
+func (c *Controller) park(j *job) {
+	why := "Slurm did not start it: " + j.record.Reason
+	id, none := j.record.ID, ""
+	c.do(j, "park", why, func(ctx context.Context) error {
+		return c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: time.Now().Add(parked), Reservation: &none})
+	}, func(err error) {
+		if err == nil {
+			j.State, j.parkedUntil, j.parkedWhy = store.Queued, time.Now().Add(parkTime), why
+			c.save(j)
+			c.event(j, "parked again", map[string]any{"reason": j.record.Reason})
+		}
+	})
+}
+
+const (
 	// mirrorAge spares jobs that start at once.
 	mirrorAge = 5 * time.Second
 	// mirrorDelay is how much later than planned Slurm itself would start a job.

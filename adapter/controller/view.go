@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,11 @@ func (c *Controller) publish() {
 	}
 	for _, j := range c.active {
 		v.jobs = append(v.jobs, c.describe(j))
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.refused)) {
+		r := c.refused[id]
+		v.jobs = append(v.jobs, r)
+		v.owners[r.ID], v.alias[r.ID] = r.UID, r.ID
 	}
 	for _, j := range c.ended {
 		v.ended = append(v.ended, c.describe(j))

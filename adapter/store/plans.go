@@ -16,20 +16,31 @@ type Span struct {
 	NodeList string // compressed
 }
 
-// SetPlan replaces a job's plan; an empty one deletes it.
-func (s *Store) SetPlan(ctx context.Context, job int64, plan []Span) error {
-	return s.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM plans WHERE job = ?`, job); err != nil {
-			return fmt.Errorf("set plan: %w", err)
+// SetPlans replaces the plans of jobs, all or none; an empty plan deletes the one
+// there was.
+func (s *Store) SetPlans(ctx context.Context, plans map[int64][]Span) error {
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		insert, err := tx.PrepareContext(ctx, `INSERT INTO plans (job, step, starts, ends, nodes, node_list) VALUES (?, ?, ?, ?, ?, ?)`)
+		if err != nil {
+			return err
 		}
-		for _, p := range plan {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO plans (job, step, starts, ends, nodes, node_list) VALUES (?, ?, ?, ?, ?, ?)`,
-				job, p.Step, unix(p.Start), unix(p.End), p.Nodes, p.NodeList); err != nil {
-				return fmt.Errorf("set plan: %w", err)
+		defer insert.Close()
+		for job, plan := range plans {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM plans WHERE job = ?`, job); err != nil {
+				return err
+			}
+			for _, p := range plan {
+				if _, err := insert.ExecContext(ctx, job, p.Step, unix(p.Start), unix(p.End), p.Nodes, p.NodeList); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("set plans: %w", err)
+	}
+	return nil
 }
 
 // Plan reads a job's plan, in step order.

@@ -48,7 +48,7 @@ func TestJobsSurviveReopening(t *testing.T) {
 	held := []Span{{Step: 1, Start: time.Unix(10, 0), End: time.Unix(12, 0), Nodes: 2, NodeList: "n[1-2]"},
 		{Step: 2, Start: time.Unix(12, 0), Nodes: 5, NodeList: "n[1-5]"}}
 	parts := []Part{{SlurmID: 9, Step: 2, NodeList: "n[3-5]"}}
-	err := errors.Join(s.SetPlan(ctx, job.ID, append(plan, Span{Step: 2})), s.SetPlan(ctx, job.ID, plan), s.SetParts(ctx, job.ID, parts),
+	err := errors.Join(s.SetPlans(ctx, map[int64][]Span{job.ID: append(plan, Span{Step: 2})}), s.SetPlans(ctx, map[int64][]Span{job.ID: plan}), s.SetParts(ctx, job.ID, parts),
 		s.SetAllocation(ctx, job.ID, 1, held[0].Start, 2, "n[1-2]"), s.SetAllocation(ctx, job.ID, 2, held[1].Start, 5, "n[1-5]"))
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestIntents(t *testing.T) {
 
 func TestForeignKeys(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "db"))
-	if err := s.SetPlan(context.Background(), 42, []Span{{Step: 1, Nodes: 1}}); err == nil {
+	if err := s.SetPlans(context.Background(), map[int64][]Span{42: {{Step: 1, Nodes: 1}}}); err == nil {
 		t.Error("a plan of no job was accepted")
 	}
 }
