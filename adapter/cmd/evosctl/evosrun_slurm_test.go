@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,6 +169,28 @@ func TestRunOverCompanions(t *testing.T) {
 				t.Errorf("%v: %v, %d tasks heard it: %s", sig, err, heard, out.String())
 			}
 			s.until("no step runs", func() bool { return s.steps() == 0 })
+		}
+	})
+
+	s.run("a node that has not heard of the merge", func(t *testing.T) {
+		srun, err := exec.LookPath("srun")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shims := filepath.Join(s.user.Home, "shims")
+		s.must("mkdir", shims)
+		script := "#!/bin/sh\nif mkdir " + shims + "/first 2>/dev/null; then\n" +
+			"\techo 'srun: error: Task launch failed on node n3: Invalid job credential' >&2\n\texit 1\nfi\nexec " + srun + ` "$@"` + "\n"
+		if err := os.WriteFile(shims+"/srun", []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := s.command("evosrun", "sh", "-c", "echo $EVO_RANK")
+		cmd.Env = append(cmd.Env, "PATH="+shims+":"+os.Getenv("PATH"))
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if want := []string{"0", "1", "2", "3", "4", "5"}; err != nil || !slices.Equal(lines(string(out)), want) || !strings.Contains(errs.String(), "trying once more") {
+			t.Errorf("got %q, %v, %s; want %q", lines(string(out)), err, errs.String(), want)
 		}
 	})
 
