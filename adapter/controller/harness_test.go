@@ -58,7 +58,7 @@ func newLab(t *testing.T, options slurmtest.Options, change ...func(*config.Conf
 		if l.stop != nil {
 			l.stop()
 		}
-		if t.Failed() {
+		if t.Failed() || os.Getenv("EVOSLURM_TEST_LOG") != "" {
 			text, _ := os.ReadFile(logFile.Name())
 			t.Logf("the sidecar's log:\n%s", text)
 		}

@@ -175,7 +175,7 @@ type growth struct {
 
 // allocateWait bounds how long an expander may be pending: its nodes are free and
 // its hold has begun, so it is started at once or something is wrong.
-const allocateWait = 10 * time.Second
+const allocateWait = 4 * time.Second
 
 func (g *growth) run(ctx context.Context) error {
 	slurm := g.c.slurm
