@@ -138,6 +138,33 @@ func TestNextIsCutIntoPieces(t *testing.T) {
 	}
 }
 
+func TestManyWait(t *testing.T) {
+	b := newBackend(uint32(os.Geteuid()))
+	r := serve(t, b, nil)
+	const n = 500
+	errs := make(chan error, n)
+	for range n {
+		c := client(t, r.unix)
+		c.Waiting = func(_ string, err error) { errs <- err }
+		go func() {
+			a, err := c.Next(t.Context(), 12, NextRequest{From: 1})
+			if err == nil && (!a.Ready || a.Step != 2) {
+				err = fmt.Errorf("got %+v", a)
+			}
+			errs <- err
+		}()
+	}
+	for range n {
+		<-b.waiting
+	}
+	close(b.ready)
+	for range n {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestReadDeadlineDoesNotEndTheWait(t *testing.T) {
 	b := newBackend(uint32(os.Geteuid()))
 	r := serve(t, b, func(s *Server) { s.Wait = time.Minute; s.readTimeout = 50 * time.Millisecond })

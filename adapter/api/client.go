@@ -137,8 +137,11 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 		if ctx.Err() != nil {
 			return fmt.Errorf("the sidecar at %s: %w", c.address, errors.Join(ctx.Err(), err))
 		}
-		notYet := errors.Is(err, ErrUnavailable) && time.Since(since) < patience
-		if !told && !notYet && c.Waiting != nil {
+		notYet := errors.Is(err, ErrUnavailable)
+		if notYet {
+			pause.length = min(pause.length, time.Second)
+		}
+		if !told && !(notYet && time.Since(since) < patience) && c.Waiting != nil {
 			c.Waiting(c.address, err)
 			told = true
 		}
