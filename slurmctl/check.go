@@ -39,7 +39,7 @@ func check(what string, p *regexp.Regexp) func(string) error {
 
 var (
 	checkName       = check("reservation name", namePattern)
-	checkWord       = check("name of Slurm's", wordPattern)
+	checkWord       = check("plain name", wordPattern)
 	checkPartitions = check("partition list", partsPattern)
 	checkUserName   = check("user name", userPattern)
 	checkNode       = check("node name", nodePattern)

@@ -50,8 +50,8 @@ var jobColumns = []column{
 		}
 		return nil
 	}},
-	{"n", "ReqNodes", 0, 0, func(j *Job, s string) (err error) { j.ReqNodes, err = ExpandNodes(s); return }},
-	{"x", "ExcNodes", 2405, 0, func(j *Job, s string) (err error) { j.ExcNodes, err = ExpandNodes(s); return }},
+	{"n", "ReqNodes", 0, 0, func(j *Job, s string) error { j.ReqNodes = wished(s); return nil }},
+	{"x", "ExcNodes", 2405, 0, func(j *Job, s string) error { j.ExcNodes = wished(s); return nil }},
 	{"f", "Feature", 0, 0, func(j *Job, s string) error { j.Features = text(s); return nil }},
 	{"c", "MinCpus", 0, 0, func(j *Job, s string) (err error) { j.MinCPUs, err = parseCount(s); return }},
 	{"m", "MinMemory", 0, 0, func(j *Job, s string) (err error) { j.MinMemory, err = parseMemory(s); return }},
@@ -226,6 +226,16 @@ func setDisplay(j *Job, s string) error {
 	j.Display = s
 	j.Heterogenous = strings.Contains(s, "+")
 	return nil
+}
+
+// wished is a list of nodes as a user gave it. One that is not understood is one
+// node that there is not: nobody's job may hide all the others.
+func wished(s string) []string {
+	nodes, err := ExpandNodes(s)
+	if err != nil {
+		return []string{s}
+	}
+	return nodes
 }
 
 // countTasks counts what an array expression stands for: "N/A" (no array), "7",

@@ -29,6 +29,35 @@ func TestSetExit(t *testing.T) {
 	}
 }
 
+// TestOneJobHidesNoOther: whatever a user can ask for, all jobs are read.
+func TestOneJobHidesNoOther(t *testing.T) {
+	v := shortView()
+	good := map[string]string{"A": "7", "i": "7", "F": "7", "K": "N/A", "U": "1", "Q": "1", "D": "1", "C": "1", "c": "1", "m": "0",
+		"l": "10:00", "V": "1", "S": "N/A", "e": "N/A", "y": "0"}
+	for letter, odd := range map[string][]string{
+		"n": {"n1 n2", "n[1-", "n[0-999999999]", ","}, "x": {"n]", "\n"}, "l": {"INVALID", "99999999-00:00:00", "NOT_SET"},
+		"m": {"97656248G", "9999999999999P", "18446744073709551615M"}, "c": {"4294967295"}, "C": {"4294967295", "4E"},
+		"D": {"4294967294", "1-4294967294"}, "y": {"-2147483645"}, "e": {"253402215000"}, "Q": {"4294967295"}, "f": {"a|b&[c*2]"},
+	} {
+		for _, value := range odd {
+			var record []string
+			for _, c := range v.columns {
+				if c.letter == letter {
+					record = append(record, value)
+				} else {
+					record = append(record, good[c.letter])
+				}
+			}
+			jobs, err := v.parse(v.print([][]string{record}))
+			if err != nil || len(jobs) != 1 || jobs[0].ID != 7 {
+				t.Errorf("%%%s is %q: %v", letter, value, err)
+			} else if j := jobs[0]; letter == "l" && value != "NOT_SET" && j.TimeLimit != Unlimited || letter == "n" && len(j.ReqNodes) == 0 {
+				t.Errorf("%%%s is %q: %+v", letter, value, j)
+			}
+		}
+	}
+}
+
 func TestSplitState(t *testing.T) {
 	for in, want := range map[string]Node{
 		"idle":       {State: "idle"},
@@ -181,4 +210,17 @@ func FuzzConfig(f *testing.F) {
 		c.MungeSocket()
 		_, _, _ = c.SlurmUser()
 	})
+}
+
+// BenchmarkParseJobs reads about a thousand jobs.
+func BenchmarkParseJobs(b *testing.B) {
+	one := read(b, "24.11", "squeue-long.txt")
+	out := strings.Repeat(one, 1000/strings.Count(one, "\n")*2)
+	v := longView(2411, nil).withSep(recorded)
+	b.SetBytes(int64(len(out)))
+	for b.Loop() {
+		if _, err := v.parse(out); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,27 +137,21 @@ func TestOddNames(t *testing.T) {
 		t.Error(diff)
 	}
 	// Comments set later, the administrators' too.
-	id := slices.Max(slices.Collect(maps(want)))
+	id := slices.Max(slices.Collect(maps.Keys(want)))
 	for _, text := range append(names, "") {
 		f.must(f.UpdateJob(f.ctx, id, slurmctl.JobUpdate{Comment: &text, AdminComment: &text}))
 		if j := f.job(id); j.Comment != text || j.AdminComment != text {
 			t.Errorf("%q was set, comment is %q, admin comment is %q", text, j.Comment, j.AdminComment)
 		}
 	}
+	long := strings.Repeat("x", 1025)
+	if err := f.UpdateJob(f.ctx, id, slurmctl.JobUpdate{Comment: &long}); err == nil {
+		t.Error("a comment of 1,025 characters was taken")
+	}
 	big := strings.Repeat("0123456789", 12_000)
 	f.must(f.UpdateJob(f.ctx, id, slurmctl.JobUpdate{AdminComment: &big}))
 	if j := f.job(id); j.AdminComment != big {
 		t.Errorf("an admin comment of %d bytes is %d bytes", len(big), len(j.AdminComment))
-	}
-}
-
-func maps[K comparable, V any](m map[K]V) func(func(K) bool) {
-	return func(yield func(K) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
 	}
 }
 
@@ -194,6 +189,9 @@ func TestKindsOfJobs(t *testing.T) {
 		if strings.Contains(j.TRESPer, "fpga") != strings.Contains(option, "fpga") {
 			t.Errorf("%s: %q", option, j.TRESPer)
 		}
+	}
+	if j := f.job(f.submit(sleeps, "--hold", "--time=99999999")); j.TimeLimit != slurmctl.Unlimited {
+		t.Errorf("a limit of 190 years is %v", j.TimeLimit)
 	}
 	begin := time.Now().Add(7 * time.Hour).Truncate(time.Second)
 	later := f.job(f.submit(sleeps, "--begin=now+1day", "--time=10"))
@@ -542,9 +540,7 @@ func TestSignal(t *testing.T) {
 	if j := f.ended(id); j.ExitCode != 7 {
 		t.Errorf("%+v", j)
 	}
-	if err := f.Signal(f.ctx, 99999, "USR1", slurmctl.SignalOptions{}); !errors.Is(err, slurmctl.ErrUnknownJob) {
-		t.Logf("a signal to no job: %v", err)
-	}
+	f.is("no such job", f.Signal(f.ctx, 99999, "USR1", slurmctl.SignalOptions{}), slurmctl.ErrUnknownJob)
 }
 
 // TestConfig: what decides how jobs can grow is read right.

@@ -94,7 +94,7 @@ type Partition struct {
 	DefaultTime   time.Duration // Unlimited: none given
 	MinNodes      int
 	MaxNodes      int    // 0: no bound
-	OverSubscribe string // NO, YES, FORCE:n, EXCLUSIVE
+	OverSubscribe string // NO, YES, FORCE:n, EXCLUSIVE (26.05 shows NO for that)
 	Nodes         []string
 }
 

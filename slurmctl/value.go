@@ -1,7 +1,9 @@
 package slurmctl
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -61,12 +63,13 @@ func formatTime(t time.Time) string {
 const maxDuration = 100 * 366 * 24 * time.Hour
 
 // parseDuration reads [days-]hours:minutes:seconds, minutes:seconds, seconds
-// alone never occurring; Unlimited where there is no limit, 0 where none is set.
+// alone never occurring; 0 where none is set. Unlimited is what has no limit, one
+// above maxDuration, or one too long for Slurm to print (INVALID).
 func parseDuration(s string) (time.Duration, error) {
 	switch strings.ToUpper(s) {
-	case "UNLIMITED", "INFINITE", "NONE":
+	case "UNLIMITED", "INFINITE", "NONE", "INVALID":
 		return Unlimited, nil
-	case "", "NOT_SET", "N/A", "INVALID", "(NULL)", "UNKNOWN":
+	case "", "NOT_SET", "N/A", "(NULL)", "UNKNOWN":
 		return 0, nil
 	}
 	bad := fmt.Errorf("duration %q is not understood", s)
@@ -84,12 +87,15 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	total := time.Duration(0)
 	add := func(field string, unit time.Duration) bool {
-		n, err := strconv.ParseUint(field, 10, 32)
-		if err != nil || !digits(field) || time.Duration(n) > maxDuration/unit {
+		if !digits(field) {
 			return false
 		}
-		total += time.Duration(n) * unit
-		return total <= maxDuration
+		n, err := strconv.ParseUint(field, 10, 32)
+		if err != nil || time.Duration(n) > maxDuration/unit {
+			n = uint64(maxDuration/unit) + 1
+		}
+		total = min(total+time.Duration(n)*unit, maxDuration+time.Second)
+		return true
 	}
 	if !add(days, 24*time.Hour) {
 		return 0, bad
@@ -98,6 +104,9 @@ func parseDuration(s string) (time.Duration, error) {
 		if !add(p, units[i]) {
 			return 0, bad
 		}
+	}
+	if total > maxDuration {
+		return Unlimited, nil
 	}
 	return total, nil
 }
@@ -111,17 +120,18 @@ func formatDuration(d time.Duration) string {
 	return fmt.Sprintf("%d-%02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
 }
 
-// parseCount reads a number of things, "3", "2-4" (its lower bound) or "2K".
+// parseCount reads a number of things, "3", "2-4" (its lower bound) or "2K". What
+// is too much (a user may ask for anything) is the most there is.
 func parseCount(s string) (int, error) {
 	low, _, _ := strings.Cut(s, "-")
 	if none(low) {
 		return 0, nil
 	}
-	n, err := scaled(low, 1000, "KMG")
-	if err != nil || n > 1<<31-1 {
+	n, err := scaled(low, 1000, "KMGTPE")
+	if err != nil {
 		return 0, fmt.Errorf("count %q is not understood", s)
 	}
-	return int(n), nil
+	return int(min(n, math.MaxInt32)), nil
 }
 
 // parseMemory reads an amount of memory as MiB: "0", "500M", "1.50G", "2Tn", "100Mc".
@@ -138,12 +148,15 @@ func parseMemory(s string) (int64, error) {
 		}
 		return int64((n + 1023) / 1024), nil
 	}
-	n, err := scaled(strings.TrimSuffix(v, "M"), 1024, "GTP")
+	n, err := scaled(strings.TrimSuffix(v, "M"), 1024, "GTPE")
 	if err != nil {
 		return 0, fmt.Errorf("memory %q is not understood", s)
 	}
 	return n, nil
 }
+
+// maxScaled is the most that scaled gives.
+const maxScaled = 1 << 50
 
 // scaled reads a decimal number with at most one of the unit letters behind it,
 // the first of which stands for step, the next for step², and so on.
@@ -161,13 +174,10 @@ func scaled(s string, step float64, letters string) (int64, error) {
 		return 0, strconv.ErrSyntax
 	}
 	n, err := strconv.ParseFloat(s, 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, err
 	}
-	if n *= factor; n > 1<<50 {
-		return 0, strconv.ErrRange
-	}
-	return int64(n), nil
+	return int64(min(n*factor, maxScaled)), nil
 }
 
 // digits says whether s is decimal digits and nothing else.

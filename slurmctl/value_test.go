@@ -1,6 +1,8 @@
 package slurmctl
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,14 +14,15 @@ func TestParseDuration(t *testing.T) {
 	for in, want := range map[string]time.Duration{
 		"10:00": 10 * time.Minute, "0:01": time.Second, "1:30:00": 90 * time.Minute, "1-00:00:00": day,
 		"2-01:00:00": 49 * time.Hour, "365-00:00:00": 365 * day, "1-2": 26 * time.Hour, "1-02:03": 26*time.Hour + 3*time.Minute,
-		"UNLIMITED": Unlimited, "infinite": Unlimited, "NOT_SET": 0, "N/A": 0, "INVALID": 0, "": 0, "00:00": 0,
+		"UNLIMITED": Unlimited, "infinite": Unlimited, "NOT_SET": 0, "N/A": 0, "INVALID": Unlimited, "": 0, "00:00": 0,
+		"99999999999-00:00:00": Unlimited, "40000-00:00:00": Unlimited, "1-99999999:00:00": Unlimited,
 		"8784:00:00": 366 * day, "90:61": 90*time.Minute + 61*time.Second,
 	} {
 		if got, err := parseDuration(in); err != nil || got != want {
 			t.Errorf("%q is %v, %v; want %v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"10", "x", "1:2:3:4", "1:-2:00", "-1:00", "1-", "-", ":", "1::2", "99999999999-00:00:00", "1-1-1", "+1:00", " 1:00"} {
+	for _, in := range []string{"10", "x", "1:2:3:4", "1:-2:00", "-1:00", "1-", "-", ":", "1::2", "1-1-1", "+1:00", " 1:00"} {
 		if got, err := parseDuration(in); err == nil {
 			t.Errorf("%q is taken as %v", in, got)
 		}
@@ -64,12 +67,16 @@ func TestParseMemory(t *testing.T) {
 	for in, want := range map[string]int64{
 		"0": 0, "100M": 100, "1G": 1024, "1.50G": 1536, "2Tn": 2 << 20, "100Mc": 100, "1000": 1000, "1000+": 1000,
 		"N/A": 0, "UNLIMITED": 0, "2048K": 2, "1K": 1, "": 0, "1P": 1 << 30,
+		"99999999999999999999P": maxScaled, "4E": 4 << 40,
 	} {
 		if got, err := parseMemory(in); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"x", "-1", "M", "1e9", "NaN", "NaNK", "1GG", "99999999999999999999P", "0x10", "InfK"} {
+	if got, err := parseMemory(strings.Repeat("9", 400) + "G"); err != nil || got != maxScaled {
+		t.Error(got, err)
+	}
+	for _, in := range []string{"x", "-1", "M", "1e9", "NaN", "NaNK", "1GG", "0x10", "InfK"} {
 		if got, err := parseMemory(in); err == nil {
 			t.Errorf("%q is taken as %d", in, got)
 		}
@@ -77,12 +84,12 @@ func TestParseMemory(t *testing.T) {
 }
 
 func TestParseCount(t *testing.T) {
-	for in, want := range map[string]int{"3": 3, "2-4": 2, "2K": 2000, "1.5K": 1500, "": 0, "N/A": 0, "0": 0} {
+	for in, want := range map[string]int{"3": 3, "2-4": 2, "2K": 2000, "1.5K": 1500, "": 0, "N/A": 0, "0": 0, "9999999999": math.MaxInt32, "5T": math.MaxInt32} {
 		if got, err := parseCount(in); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"x", "5T", "9999999999", "+3", "1.2.3"} {
+	for _, in := range []string{"x", "+3", "1.2.3"} {
 		if got, err := parseCount(in); err == nil {
 			t.Errorf("%q is taken as %d", in, got)
 		}
