@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -53,18 +55,25 @@ type site struct {
 	cluster *slurmtest.Cluster
 	dir     string // everybody may read it, and write below out/
 	daemon  *exec.Cmd
+	account *slurmctl.User // that the sidecar runs as; nil: root
 	log     *os.File
 }
 
-func newSite(t *testing.T, options slurmtest.Options) *site {
+func newSite(t *testing.T, options slurmtest.Options, account *slurmctl.User) *site {
 	t.Helper()
-	s := &site{t: t, cluster: slurmtest.Start(t, options)}
+	s := &site{t: t, cluster: slurmtest.Start(t, options), account: account}
 	var err error
 	s.dir, err = os.MkdirTemp("", "evoslurm-site-")
 	s.must(err)
 	s.must(os.Chmod(s.dir, 0o755))
 	s.must(os.Mkdir(s.dir+"/out", 0o777))
 	s.must(os.Chmod(s.dir+"/out", 0o1777))
+	if account != nil {
+		for _, dir := range []string{"/db", "/run"} {
+			s.must(os.Mkdir(s.dir+dir, 0o755))
+			s.must(os.Chown(s.dir+dir, int(account.UID), int(account.GID)))
+		}
+	}
 	s.log, err = os.Create(s.dir + "/evoslurmd.log")
 	s.must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +83,7 @@ func newSite(t *testing.T, options slurmtest.Options) *site {
 	s.must(os.WriteFile(s.dir+"/evoslurm.yaml", fmt.Appendf(nil, `
 database: %s/db/evoslurm.db
 listen:
-  socket: %s/api.sock
+  socket: %s/run/api.sock
   tcp: %s
 api: %s
 munge:
@@ -118,6 +127,9 @@ func (s *site) start() {
 	s.daemon = exec.Command(bin+"/evoslurmd", "--config", s.dir+"/evoslurm.yaml")
 	s.daemon.Env = append(os.Environ(), s.env()...)
 	s.daemon.Stderr = s.log
+	if u := s.account; u != nil {
+		s.daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}}
+	}
 	s.must(s.daemon.Start())
 }
 
@@ -207,7 +219,7 @@ var evolved = []string{
 }
 
 func TestUserStory(t *testing.T) {
-	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	evolving := s.script("evolve.sh", evolve)
 	for _, drive := range []string{"merge", "companion"} {
 		t.Run(drive, func(t *testing.T) {
@@ -347,9 +359,43 @@ func (s *site) job(id string) (found api.Job) {
 
 func (s *site) status() api.Status {
 	s.t.Helper()
-	c, err := api.NewClient("unix://"+s.dir+"/api.sock", api.Munge{})
+	c, err := api.NewClient("unix://"+s.dir+"/run/api.sock", api.Munge{})
 	s.must(err)
 	status, err := c.Status(context.Background())
 	s.must(err)
 	return status
+}
+
+// TestAsSlurmUser: without root the sidecar merges expanders of its own, and says
+// what it cannot do.
+func TestAsSlurmUser(t *testing.T) {
+	account, err := user.Lookup("slurm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slurm, err := slurmctl.LookupUser(uint32(uid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, slurm)
+	evolving := s.script("evolve.sh", evolve)
+	t.Run("merge", func(t *testing.T) {
+		s.t = t
+		if got := messages(s.output(s.submit(evolving))); !slices.Equal(got, evolved) {
+			t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
+		}
+	})
+	t.Run("companion is refused", func(t *testing.T) {
+		s.t = t
+		id := s.submit("--drive=companion", evolving)
+		s.eventually("the refusal", func() bool { return strings.Contains(s.job(id).Reason, "must run as root") })
+		_, err := s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+		s.must(err)
+	})
+	s.t = t
+	s.stop(syscall.SIGTERM)
 }

@@ -142,6 +142,9 @@ func (c *Controller) adoptJob(s *snapshot, r *slurmctl.Job, sp spec.Spec) error 
 	row := &store.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: u.GID,
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: sp.Profile, ExpandLimit: sp.ExpandLimit,
 		Drive: string(c.driveFor(sp.Drive)), Begin: sp.Begin, State: store.Queued}
+	if spec.Drive(row.Drive) == spec.Companion && !c.root && r.User != c.self {
+		return fmt.Errorf("drive mode companion submits jobs in the user's name, for which the sidecar must run as root, not as %s", c.self)
+	}
 	j := &job{Job: row, record: *r}
 	if sp.Chain != nil {
 		row.Drive = string(spec.Chain)
