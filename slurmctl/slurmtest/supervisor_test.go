@@ -56,6 +56,7 @@ func startChild(t *testing.T, name string) (cmd *exec.Cmd, line string, stderr *
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), childEnv+"="+name)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr = &bytes.Buffer{}
 	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
