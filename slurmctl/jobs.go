@@ -73,8 +73,8 @@ var jobColumns = []column{
 	{"", "admin_comment", 0, 0, func(j *Job, s string) error { j.AdminComment = text(s); return nil }},
 }
 
-// detailColumns are the few that -o lacks, behind the columns that setTRES minds.
-var detailOnly = map[string]bool{"JobID": true, "State": true, "NumNodes": true, "MinMemory": true,
+// detailOnly are the few that -o lacks, and those that setTRES minds.
+var detailOnly = map[string]bool{"JobID": true, "NumNodes": true, "MinMemory": true,
 	"tres-alloc": true, "tres-per-job": true, "tres-per-node": true, "tres-per-socket": true, "tres-per-task": true,
 	"exit_code": true, "admin_comment": true}
 
@@ -188,7 +188,11 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 		}
 		delete(jobs, id) // an id given twice
 		if d, ok := details[id]; ok {
-			j.State, j.ExitCode, j.ExitSignal = d.State, d.ExitCode, d.ExitSignal
+			// The second look is later: the record stays as the first saw it, and an
+			// exit code belongs to a job that had ended by then.
+			if j.Ended() {
+				j.ExitCode, j.ExitSignal = d.ExitCode, d.ExitSignal
+			}
 			j.MinMemory, j.TRESPer, j.AdminComment = d.MinMemory, d.TRESPer, d.AdminComment
 		}
 		found = append(found, j)
