@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/spec"
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -61,11 +60,11 @@ func (o outcome) makespan() time.Duration {
 
 // phase runs all jobs once: evolving ones evolving, or rigid at their peaks.
 type phase struct {
-	lab    *lab
-	drive  spec.Drive
-	rigid  bool
-	name   string         // of its traces
-	watch  *watch
+	lab   *lab
+	drive spec.Drive
+	rigid bool
+	name  string // of its traces
+	watch *watch
 }
 
 // phaseTime bounds a phase: what takes so long hangs.
@@ -193,13 +192,4 @@ func (p *phase) collect(out *outcome) error {
 		}
 	}
 	return nil
-}
-
-// profileOf is a plan as a profile.
-func profileOf(plan []planned) planner.Profile {
-	var p planner.Profile
-	for _, s := range plan {
-		p = append(p, planner.Step{Duration: int64(s.end.Sub(s.start).Seconds()), Nodes: s.nodes})
-	}
-	return p
 }

@@ -39,10 +39,6 @@ func (t trace) stepEnd(i int) time.Time {
 	return t.end
 }
 
-// usable is how long after the call of next the application had used all nodes of
-// step i, which is not the first.
-func (t trace) usable(i int) time.Duration { return t.steps[i].first.came.Sub(t.steps[i].called) }
-
 // nodeSeconds is what the job held.
 func (t trace) nodeSeconds() float64 {
 	var sum float64

@@ -1,0 +1,95 @@
+# Everything is done from here; `make help` tells what there is.
+
+PREFIX     ?= /usr/local
+SYSCONFDIR ?= /etc
+DESTDIR    ?=
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
+
+# Real-Slurm tests boot clusters: no more than two packages at a time on two cores.
+PACKAGES    ?= ./...
+TESTFLAGS   ?= -race -p 2 -timeout 14m
+FUZZTIME    ?= 10s
+BENCH       ?= .
+DEMOFLAGS   ?=
+
+SOURCES := adapter planner plugins slurmctl
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -X main.version=$(VERSION)
+
+GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
+
+.PHONY: build
+build: build-deps ## build all commands into bin/ (the default)
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./...
+
+.PHONY: demo
+demo: deps build ## boot a private Slurm and show evolving jobs on it (DEMOFLAGS=--drive=companion)
+	bin/evosdemo $(DEMOFLAGS)
+
+.PHONY: test
+test: deps lint ## lint and run every test, those on a real Slurm too, with the race detector
+	go test $(TESTFLAGS) $(PACKAGES)
+
+# The race detector's build of the packages serves the linters too: cgo's sqlite
+# is compiled once.
+.PHONY: lint
+lint: build-deps $(GOLANGCI_LINT) ## gofmt, go vet and golangci-lint
+	@files=$$(gofmt -l $(SOURCES)); \
+	if [ -n "$$files" ]; then echo "gofmt is to be run on:" >&2; echo "$$files" >&2; exit 1; fi
+	go vet -race ./...
+	GOFLAGS="$(GOFLAGS) -race" $(GOLANGCI_LINT) run ./...
+
+$(GOLANGCI_LINT):
+	GOBIN=$(CURDIR)/bin/tools go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	mv bin/tools/golangci-lint $@
+
+.PHONY: bench
+bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(PACKAGES)
+
+.PHONY: fuzz
+fuzz: build-deps ## fuzz every parser for a short while (FUZZTIME=10s)
+	@for package in $$(go list $(PACKAGES)); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+# root, who installs, need not have Go.
+bin/evoslurmd:
+	$(MAKE) build
+
+.PHONY: install
+install: | bin/evoslurmd ## install commands, man pages, systemd unit and configuration (DESTDIR, PREFIX, SYSCONFDIR)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(SYSCONFDIR)/evoslurm
+	install bin/evosbatch bin/evosqueue bin/evosctl bin/evosrun bin/evosim $(DESTDIR)$(PREFIX)/bin
+	ln -sf evosctl $(DESTDIR)$(PREFIX)/bin/evolaunch
+	install bin/evoslurmd $(DESTDIR)$(PREFIX)/sbin
+	for page in $(wildcard contrib/man/*.[158]); do \
+		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
+	done
+	for unit in $(wildcard contrib/systemd/*.service); do \
+		install -D -m 644 $$unit $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
+	done
+	install -D -m 644 configs/evoslurm.yaml $(DESTDIR)$(PREFIX)/share/doc/evoslurm/evoslurm.yaml
+	test -e $(DESTDIR)$(SYSCONFDIR)/evoslurm/evoslurm.yaml || \
+		install -m 644 configs/evoslurm.yaml $(DESTDIR)$(SYSCONFDIR)/evoslurm/evoslurm.yaml
+
+.PHONY: deps
+deps: ## install the Debian packages that are missing: Slurm, MUNGE, MariaDB, a C compiler
+	@.ci/deps
+
+# What a build alone needs.
+.PHONY: build-deps
+build-deps:
+	@.ci/deps build
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+
+.PHONY: help
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
