@@ -45,6 +45,13 @@ func (c *Controller) Owner(_ context.Context, id uint32) (uint32, error) {
 	return uid, nil
 }
 
+// Operator says whether a user may act on everybody's jobs: root, SlurmUser and
+// those whom the site names.
+func (c *Controller) Operator(uid uint32) bool {
+	v := c.view.Load()
+	return uid == 0 || uid == v.slurmUser || v.operators.Allows(uid)
+}
+
 // answer is an allocation or why there is none.
 type answer struct {
 	allocation api.Allocation

@@ -40,6 +40,7 @@ type Controller struct {
 	actions sync.WaitGroup
 
 	slurmConfig slurmctl.Config
+	slurmUser   uint32
 	configRead  time.Time
 	drive       spec.Drive // what Auto gets here
 	driveReason string
@@ -235,6 +236,9 @@ func (c *Controller) look() (*snapshot, error) {
 		}
 		merge, reasons := slurmctl.Capabilities(cfg)
 		c.slurmConfig, c.configRead = cfg, time.Now()
+		if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
+			return nil, err
+		}
 		before := c.drive
 		c.drive, c.driveReason = spec.Companion, joinWords(reasons)
 		if merge {

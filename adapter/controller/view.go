@@ -8,22 +8,25 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // view is what the API shows: made after every round, never changed.
 type view struct {
-	status api.Status
-	jobs   []api.Job // active
-	ended  []api.Job
-	owners map[uint32]uint32 // Slurm id → uid
-	alias  map[uint32]uint32 // Slurm id of a companion or link → base job
+	status    api.Status
+	jobs      []api.Job // active
+	ended     []api.Job
+	owners    map[uint32]uint32 // Slurm id → uid
+	operators config.Operators
+	slurmUser uint32
+	alias     map[uint32]uint32 // Slurm id of a companion or link → base job
 }
 
 // publish makes the present state visible to the API.
 func (c *Controller) publish() {
-	v := &view{owners: map[uint32]uint32{}, alias: map[uint32]uint32{}}
+	v := &view{owners: map[uint32]uint32{}, alias: map[uint32]uint32{}, operators: c.cfg.Operators, slurmUser: c.slurmUser}
 	v.status = api.Status{Version: c.version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
 		Drive: string(c.drive), DriveReason: c.driveReason, Strategy: c.strategy.Name(), Started: c.started, SlurmCalls: c.cycleCalls}
 	if c.snapshot != nil {

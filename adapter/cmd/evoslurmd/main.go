@@ -82,7 +82,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	server := &api.Server{
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP,
 		Munge: api.Munge{Socket: cfg.Munge.Socket}, MaxAge: cfg.Munge.MaxAge,
-		Operator: cfg.Operators.Allows, ReadOpen: cfg.ReadOnlyOpen,
+		Operator: ctl.Operator, ReadOpen: cfg.ReadOnlyOpen,
 	}
 	if err := server.Listen(); err != nil {
 		return err
