@@ -1,0 +1,33 @@
+// Command strategytest tells whether an executable is a strategy that Evoslurm
+// can use: it runs the conformance kit against it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/evoslurm/evoslurm/plugins/strategytest"
+)
+
+func main() {
+	if len(os.Args) != 2 || os.Args[1] == "-h" || os.Args[1] == "--help" {
+		fmt.Fprintln(os.Stderr, "usage: strategytest PATH\nRuns the conformance tests of strategies against the plugin PATH; exit status 1 if one fails.")
+		os.Exit(2)
+	}
+	failed := 0
+	for _, c := range strategytest.Cases() {
+		began := time.Now()
+		err := c.Run(context.Background(), strategytest.Process(os.Args[1]))
+		if err != nil {
+			failed++
+			fmt.Printf("FAIL  %s: %v\n", c.Name, err)
+			continue
+		}
+		fmt.Printf("ok    %s (%.2f s)\n", c.Name, time.Since(began).Seconds())
+	}
+	if failed > 0 {
+		os.Exit(1)
+	}
+}

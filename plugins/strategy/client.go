@@ -1,0 +1,180 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/evoslurm/evoslurm/planner"
+	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
+)
+
+// Launch says how a plugin's process is started: Command, or what Runner makes.
+type Launch struct {
+	Command *exec.Cmd
+	Runner  func(log hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error)
+
+	Group   string        // that may use the socket's folder, with Runner; "": the process's own
+	Timeout time.Duration // for the start; 0: 10 s
+}
+
+// Client speaks to one plugin process.
+type Client struct {
+	client *plugin.Client
+	rpc    pb.StrategyClient
+}
+
+// Description is what a plugin says of itself, with the parameters asked for.
+type Description struct {
+	Definition                      // New is nil
+	ExpandLimit planner.ExpandLimit // of jobs without their own; 0: it does not tell
+	Rigid       bool                // it plans every job with its peak for its whole duration
+}
+
+// ErrNoResize is Resize's answer of a plugin that cannot.
+var ErrNoResize = errors.New("the strategy does not resize jobs")
+
+// Bounds of what a plugin may answer, in bytes.
+const (
+	maxDescription = 1 << 20
+	maxAnswer      = 64 << 10 // and for every step and job:
+	perStep        = 12
+	perJob         = 300
+)
+
+// Start starts a plugin and connects to it. On an error nothing is left running.
+func Start(l Launch) (*Client, error) {
+	if l.Timeout == 0 {
+		l.Timeout = 10 * time.Second
+	}
+	config := &plugin.ClientConfig{
+		HandshakeConfig:  handshake,
+		VersionedPlugins: map[int]plugin.PluginSet{planOnly: {service: &grpcPlugin{}}, withResize: {service: &grpcPlugin{}}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		AutoMTLS:         true,
+		SkipHostEnv:      true,
+		StartTimeout:     l.Timeout,
+		Logger:           hclog.NewNullLogger(),
+		UnixSocketConfig: &plugin.UnixSocketConfig{Group: l.Group},
+		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxDescription))},
+	}
+	if l.Runner != nil {
+		config.RunnerFunc = l.Runner
+	} else {
+		config.Cmd = l.Command
+	}
+	c := &Client{client: plugin.NewClient(config)}
+	protocol, err := c.client.Client()
+	if err != nil {
+		c.client.Kill()
+		return nil, fmt.Errorf("start: %s", Clean(err.Error(), 500))
+	}
+	rpc, err := protocol.Dispense(service)
+	if err != nil {
+		c.client.Kill()
+		return nil, err
+	}
+	c.rpc = rpc.(pb.StrategyClient)
+	return c, nil
+}
+
+// Version is the protocol's that was agreed on.
+func (c *Client) Version() int { return c.client.NegotiatedVersion() }
+
+// Exited tells whether the process has ended.
+func (c *Client) Exited() bool { return c.client.Exited() }
+
+// Close ends the process. Of one that may hang, end the process first.
+func (c *Client) Close() { c.client.Kill() }
+
+// Describe asks the plugin what it is with these parameters.
+func (c *Client) Describe(ctx context.Context, parameters map[string]string) (Description, error) {
+	m, err := c.rpc.Describe(ctx, &pb.DescribeRequest{Parameters: parameters})
+	if err != nil {
+		return Description{}, c.failure(err)
+	}
+	return decodeDescription(m)
+}
+
+// Plan asks for a plan; d is what Describe answered for the same parameters. The
+// answer has the right shape, and pinned jobs are as they were; Check the rest.
+// The context's deadline is the plugin's, too.
+func (c *Client) Plan(ctx context.Context, parameters map[string]string, d Description, r Request) (Answer, error) {
+	left := time.Duration(1<<32-1) * time.Millisecond
+	if deadline, ok := ctx.Deadline(); ok {
+		left = time.Until(deadline)
+	}
+	m := encodeRequest(r, maps.Clone(parameters), left)
+	limit := maxAnswer + perStep*len(m.StepDuration) + perJob*len(m.JobStart)
+	answer, err := c.rpc.Plan(ctx, m, grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(1<<31-1))
+	if err != nil {
+		return Answer{}, c.failure(err)
+	}
+	return decodeAnswer(r, d.Rigid, answer)
+}
+
+// Resize asks for malleable jobs' sizes; ErrNoResize from a plugin that is too
+// old, or does not care.
+func (c *Client) Resize(ctx context.Context, parameters map[string]string, r ResizeRequest) ([]int, error) {
+	if c.Version() < withResize {
+		return nil, ErrNoResize
+	}
+	m := &pb.ResizeRequest{Parameters: maps.Clone(parameters), Nodes: uint32(r.Nodes), Now: r.Now}
+	if deadline, ok := ctx.Deadline(); ok {
+		m.DeadlineMs = uint32(max(time.Until(deadline).Milliseconds(), 1))
+	}
+	for _, b := range r.Busy {
+		m.BusyStart, m.BusyDuration, m.BusyNodes = append(m.BusyStart, b.Start), append(m.BusyDuration, b.Duration), append(m.BusyNodes, uint32(b.Nodes))
+	}
+	for _, j := range r.Jobs {
+		m.JobNodes, m.JobMin = append(m.JobNodes, uint32(j.Nodes)), append(m.JobMin, uint32(j.Min))
+		m.JobMax, m.JobStart = append(m.JobMax, uint32(j.Max)), append(m.JobStart, j.Start)
+	}
+	answer, err := c.rpc.Resize(ctx, m, grpc.MaxCallRecvMsgSize(maxAnswer+perStep*len(r.Jobs)))
+	if status.Code(err) == codes.Unimplemented {
+		return nil, ErrNoResize
+	}
+	if err != nil {
+		return nil, c.failure(err)
+	}
+	if len(answer.JobNodes) != len(r.Jobs) {
+		return nil, fmt.Errorf("%d sizes for %d jobs", len(answer.JobNodes), len(r.Jobs))
+	}
+	sizes := make([]int, len(r.Jobs))
+	for i, j := range r.Jobs {
+		sizes[i] = int(answer.JobNodes[i])
+		if sizes[i] < j.Min || sizes[i] > j.Max {
+			return nil, fmt.Errorf("job %d: %d nodes, which is not within %d … %d", i+1, sizes[i], j.Min, j.Max)
+		}
+	}
+	return sizes, nil
+}
+
+// failure says in words why a call failed.
+func (c *Client) failure(err error) error {
+	s := status.Convert(err)
+	text := Clean(s.Message(), 1000)
+	switch s.Code() {
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
+	case codes.Canceled:
+		return context.Canceled
+	case codes.Unavailable:
+		return errors.New("the connection broke: " + text)
+	case codes.ResourceExhausted:
+		return errors.New("the answer is too large: " + text)
+	case codes.Unknown, codes.Internal, codes.InvalidArgument:
+		return errors.New(text)
+	}
+	return errors.New(s.Code().String() + ": " + text)
+}

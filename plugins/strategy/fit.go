@@ -1,0 +1,65 @@
+package strategy
+
+import (
+	"context"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Fit places one job over what is in use (res) on a cluster of so many nodes:
+// delayed to j.Submit or later, its steps expanded within j.ExpandLimit (never 0
+// here). It is false if the job fits nowhere. res must stay as it is.
+type Fit func(res *planner.Timeline, nodes int, j planner.Job) (planner.Placement, bool)
+
+// FromFit makes a strategy of the fit of one job by Algorithm 1 (Klein & Pérez
+// 2011, section 4.1): the jobs are placed one by one in list order, each over
+// those before it. limit is the expand limit of jobs that have none of their own.
+func FromFit(name string, limit planner.ExpandLimit, fit Fit) planner.Strategy {
+	return fromFit{name, limit, fit}
+}
+
+type fromFit struct {
+	name  string
+	limit planner.ExpandLimit
+	fit   Fit
+}
+
+func (f fromFit) Name() string                     { return f.name }
+func (f fromFit) ExpandLimit() planner.ExpandLimit { return f.limit }
+
+// Plan implements planner.Strategy.
+func (f fromFit) Plan(p planner.Problem) (planner.Schedule, error) {
+	a, err := f.PlanRequest(context.Background(), Request{Problem: p})
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Jobs {
+		if why, ok := a.Unfit[i]; ok {
+			return nil, &planner.FitError{Job: i, ID: p.Jobs[i].ID, Reason: why}
+		}
+	}
+	return a.Schedule, nil
+}
+
+// PlanRequest implements Planner.
+func (f fromFit) PlanRequest(ctx context.Context, r Request) (Answer, error) {
+	if err := r.Validate(); err != nil {
+		return Answer{}, err
+	}
+	res := r.Timeline()
+	a := Answer{Schedule: make(planner.Schedule, len(r.Jobs)), Unfit: map[int]string{}}
+	for i, j := range r.Jobs {
+		if err := ctx.Err(); err != nil {
+			return Answer{}, err
+		}
+		j.ExpandLimit = limitOf(j, f.limit)
+		placed, ok := f.fit(res, r.Nodes, j)
+		if !ok {
+			a.Unfit[i] = fitsNowhere
+			continue
+		}
+		a.Schedule[i] = placed
+		res.AddPlacement(placed)
+	}
+	return a, nil
+}

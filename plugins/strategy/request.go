@@ -1,0 +1,119 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Request is what is planned.
+type Request struct {
+	planner.Problem
+	Now int64 // second of the problem's clock; nothing starts before
+
+	// Pinned are jobs that run, or are certain to, as placed here (one has run for
+	// Now - Start seconds). Busy contains what they use.
+	Pinned []planner.Placement
+}
+
+// Answer is what a strategy makes of a Request.
+type Answer struct {
+	Schedule planner.Schedule // one for each of the request's jobs; that of an unfit one is empty
+	Unfit    map[int]string   // jobs that fit nowhere, by index, and why
+}
+
+// Planner is a strategy that wants to know more than the problem: the pinned
+// jobs, and by when it must have answered (ctx has the deadline).
+type Planner interface {
+	planner.Strategy
+	PlanRequest(ctx context.Context, r Request) (Answer, error)
+}
+
+// Run plans a request in this process. Jobs that fit nowhere are in Unfit and
+// leave the others alone.
+func Run(ctx context.Context, s planner.Strategy, r Request) (Answer, error) {
+	if len(r.Jobs) == 0 {
+		return Answer{Schedule: planner.Schedule{}}, r.Validate()
+	}
+	if p, ok := s.(Planner); ok {
+		return p.PlanRequest(ctx, r)
+	}
+	a := Answer{Schedule: make(planner.Schedule, len(r.Jobs))}
+	problem := r.Problem
+	problem.Jobs = slices.Clone(r.Jobs)
+	index := make([]int, len(r.Jobs))
+	for i := range index {
+		index[i] = i
+	}
+	for len(index) > 0 {
+		if err := ctx.Err(); err != nil {
+			return Answer{}, err
+		}
+		schedule, err := s.Plan(problem)
+		var unfit *planner.FitError
+		if errors.As(err, &unfit) && unfit.Job >= 0 && unfit.Job < len(index) {
+			drop := map[int]string{unfit.Job: unfit.Reason}
+			if a.Unfit == nil { // where one fits nowhere there are often many: those alone on the cluster are easily told
+				a.Unfit = make(map[int]string)
+				maps.Copy(drop, hopeless(s, problem))
+			}
+			kept := 0
+			for i := range index {
+				if why, gone := drop[i]; gone {
+					a.Unfit[index[i]] = why
+					continue
+				}
+				index[kept], problem.Jobs[kept] = index[i], problem.Jobs[i]
+				kept++
+			}
+			index, problem.Jobs = index[:kept], problem.Jobs[:kept]
+			continue
+		}
+		if err != nil {
+			return Answer{}, err
+		}
+		if len(schedule) != len(index) {
+			return Answer{}, fmt.Errorf("%d placements for %d jobs", len(schedule), len(index))
+		}
+		for i, j := range index {
+			a.Schedule[j] = schedule[i]
+		}
+		break
+	}
+	return a, nil
+}
+
+// hopeless are the jobs that would fit nowhere even if there were no other.
+func hopeless(s planner.Strategy, p planner.Problem) map[int]string {
+	if planner.IsRigid(s) {
+		p = p.Rigid()
+	}
+	res := p.Timeline()
+	unfit := map[int]string{}
+	for i, j := range p.Jobs {
+		if _, ok := planner.Fit(res, p.Nodes, j.Profile, planner.FitOptions{NotBefore: j.Submit, Limit: limitOf(j, planner.ExpandLimitOf(s))}); !ok {
+			unfit[i] = fitsNowhere
+		}
+	}
+	return unfit
+}
+
+const fitsNowhere = "there is no time at which its nodes are free for long enough"
+
+// limitOf is the job's own limit, else the strategy's.
+func limitOf(j planner.Job, strategy planner.ExpandLimit) planner.ExpandLimit {
+	if j.ExpandLimit != 0 {
+		return j.ExpandLimit
+	}
+	return strategy
+}
+
+// Describe is the description of a strategy in this process.
+func Describe(d Definition, s planner.Strategy) Description {
+	d.New = nil
+	return Description{Definition: d, ExpandLimit: ownLimit(s), Rigid: planner.IsRigid(s)}
+}

@@ -1,0 +1,98 @@
+package strategy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
+)
+
+// Protocol versions, as in the contract.
+const (
+	planOnly   = 1
+	withResize = 2
+)
+
+// handshake tells a plugin that it was started by Evoslurm and not by hand; it is
+// no secret.
+var handshake = plugin.HandshakeConfig{ProtocolVersion: planOnly, MagicCookieKey: "EVOSLURM_STRATEGY", MagicCookieValue: "evoslurm.strategy"}
+
+const service = "strategy"
+
+// Serve makes the process a plugin that serves the strategy; it returns when the
+// process should end. Started by hand, the process tells what it is and exits
+// with status 1. What the strategy prints goes nowhere on standard output, and
+// into the sidecar's log on standard error.
+func Serve(d Definition) {
+	serve(d, withResize)
+}
+
+func serve(d Definition, newest int) {
+	if err := d.Validate(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
+		fmt.Fprintf(os.Stderr, "%s %s is a strategy of Evoslurm: put it into the sidecar's folder of strategies,\nthen: evosctl strategy reload; evosctl strategy use %s\n\n%s\n", d.Name, d.Version, d.Name, d.Help)
+		os.Exit(1)
+	}
+	versions := map[int]plugin.PluginSet{}
+	for v := planOnly; v <= newest; v++ {
+		versions[v] = plugin.PluginSet{service: &grpcPlugin{server: newServer(d)}}
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig:  handshake,
+		VersionedPlugins: versions,
+		Logger:           hclog.New(&hclog.LoggerOptions{Level: hclog.Error, Output: os.Stderr}),
+		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(math.MaxInt32))...)
+		},
+	})
+}
+
+// grpcPlugin is both ends of the connection.
+type grpcPlugin struct {
+	plugin.NetRPCUnsupportedPlugin
+	server pb.StrategyServer
+}
+
+func (p *grpcPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	pb.RegisterStrategyServer(s, p.server)
+	return nil
+}
+
+func (*grpcPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
+	return pb.NewStrategyClient(c), nil
+}
+
+// made keeps the strategies that were made, by their parameters.
+type made[T any] struct {
+	mu  sync.Mutex
+	all map[string]T
+}
+
+// get makes a strategy if there is none with these parameters yet; old ones are
+// forgotten where there are many.
+func (m *made[T]) get(key string, make_ func() (T, error)) (T, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t, ok := m.all[key]; ok {
+		return t, nil
+	}
+	t, err := make_()
+	if err != nil {
+		return t, err
+	}
+	if m.all == nil || len(m.all) >= 16 {
+		m.all = map[string]T{}
+	}
+	m.all[key] = t
+	return t, nil
+}

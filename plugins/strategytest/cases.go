@@ -1,0 +1,295 @@
+package strategytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/plugins/strategy"
+)
+
+// Cases are all cases of the kit.
+func Cases() []Case {
+	return []Case{
+		{"describes itself", describesItself},
+		{"refuses what is no parameter", refusesParameters},
+		{"no jobs", noJobs},
+		{"a free cluster", freeCluster},
+		{"random queues", randomQueues},
+		{"pinned jobs stay", pinnedStay},
+		{"jobs that fit nowhere", fitNowhere},
+		{"extreme values", extremes},
+		{"the same again", deterministic},
+		{"several at once", concurrent},
+		{"deadlines", deadlines},
+		{"10,000 jobs of 5 steps", huge},
+	}
+}
+
+// variants are parameters to try: the defaults, and each value of what has few.
+func (r *run) variants() ([]map[string]string, error) {
+	d, err := r.instance.describe(r.ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	all := []map[string]string{nil}
+	for _, p := range d.Parameters {
+		values := p.Choices
+		if p.Type == strategy.Bool {
+			values = []string{"true", "false"}
+		}
+		for _, v := range append(values, p.Min, p.Max) {
+			if v != "" && v != p.Default {
+				all = append(all, map[string]string{p.Name: v})
+			}
+		}
+	}
+	return all, nil
+}
+
+func describesItself(r *run) error {
+	d, err := r.instance.describe(r.ctx, nil)
+	if err != nil {
+		return err
+	}
+	if d.Version == "" || d.Help == "" {
+		return errors.New("version or help is empty")
+	}
+	for _, p := range d.Parameters {
+		if p.Help == "" {
+			return fmt.Errorf("parameter %s has no help", p.Name)
+		}
+	}
+	return d.Validate()
+}
+
+func refusesParameters(r *run) error {
+	if _, err := r.instance.describe(r.ctx, map[string]string{"no_such_parameter": "1"}); err == nil {
+		return errors.New("it takes a parameter that it does not have")
+	}
+	d, err := r.instance.describe(r.ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range d.Parameters {
+		if p.Type == strategy.String && len(p.Choices) == 0 {
+			continue
+		}
+		if _, err := r.instance.describe(r.ctx, map[string]string{p.Name: "no such value"}); err == nil {
+			return fmt.Errorf("parameter %s takes %q", p.Name, "no such value")
+		}
+	}
+	_, err = r.planned(nil, queue(rand.New(rand.NewPCG(1, 1)), 10)) // and still works
+	return err
+}
+
+func noJobs(r *run) error {
+	a, err := r.planned(nil, strategy.Request{Problem: planner.Problem{Nodes: 4, Busy: []planner.Busy{{Duration: 10, Nodes: 4}}}})
+	if err == nil && len(a.Schedule) != 0 {
+		err = fmt.Errorf("%d placements", len(a.Schedule))
+	}
+	return err
+}
+
+func freeCluster(r *run) error {
+	a, err := r.planned(nil, strategy.Request{Now: 100, Problem: planner.Problem{Nodes: 8, Jobs: []planner.Job{
+		{ID: "1", Submit: 100, Profile: planner.Profile{{Duration: 10, Nodes: 2}, {Duration: 20, Nodes: 8}, {Duration: 5, Nodes: 1}}, ExpandLimit: 1},
+	}}})
+	if err != nil {
+		return err
+	}
+	if got := a.Schedule[0]; got.Start != 100 || got.End() != 135 {
+		return fmt.Errorf("a job alone on a free cluster runs from second %d to %d, want 100 to 135", got.Start, got.End())
+	}
+	return nil
+}
+
+// queue is a random request of so many jobs.
+func queue(rnd *rand.Rand, jobs int) strategy.Request {
+	q := strategy.Request{Now: rnd.Int64N(1000)}
+	q.Nodes = 1 + rnd.IntN(64)
+	for range rnd.IntN(8) {
+		q.Busy = append(q.Busy, planner.Busy{Start: q.Now + rnd.Int64N(500), Duration: rnd.Int64N(1000), Nodes: rnd.IntN(q.Nodes)/4 + 1})
+	}
+	limits := []planner.ExpandLimit{0, 1, 1.5, 2, planner.Infinite}
+	for i := range jobs {
+		j := planner.Job{ID: strconv.Itoa(i + 1), Submit: q.Now, ExpandLimit: limits[rnd.IntN(len(limits))]}
+		if rnd.IntN(4) == 0 {
+			j.Submit += rnd.Int64N(300)
+		}
+		for range 1 + rnd.IntN(6) {
+			j.Profile = append(j.Profile, planner.Step{Duration: 1 + rnd.Int64N(200), Nodes: 1 + rnd.IntN(q.Nodes)})
+		}
+		q.Jobs = append(q.Jobs, j)
+	}
+	return q
+}
+
+func randomQueues(r *run) error {
+	variants, err := r.variants()
+	if err != nil {
+		return err
+	}
+	for n, parameters := range variants {
+		rnd := rand.New(rand.NewPCG(uint64(n), 2))
+		for k := range 40 {
+			if _, err := r.planned(parameters, queue(rnd, 1+k%20)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func pinnedStay(r *run) error {
+	q := queue(rand.New(rand.NewPCG(3, 3)), 10)
+	q.Pinned = []planner.Placement{
+		{Start: q.Now - 50, Steps: planner.Profile{{Duration: 20, Nodes: 1}, {Duration: 90, Nodes: 1}}},
+		{Start: q.Now + 10, Steps: planner.Profile{{Duration: 30, Nodes: 1}}},
+	}
+	for _, p := range q.Pinned {
+		at := p.Start
+		for _, s := range p.Steps {
+			q.Busy = append(q.Busy, planner.Busy{Start: at, Duration: s.Duration, Nodes: s.Nodes})
+			at += s.Duration
+		}
+	}
+	_, err := r.planned(nil, q) // the client compares the pinned rows
+	return err
+}
+
+func fitNowhere(r *run) error {
+	q := strategy.Request{Problem: planner.Problem{Nodes: 10, Busy: []planner.Busy{{Duration: planner.Forever, Nodes: 6}}}}
+	for i, nodes := range []int{3, 5, 4, 10, 1} {
+		q.Jobs = append(q.Jobs, planner.Job{ID: strconv.Itoa(i + 1), ExpandLimit: 1, Profile: planner.Profile{{Duration: 10, Nodes: 1}, {Duration: 10, Nodes: nodes}}})
+	}
+	a, err := r.planned(nil, q)
+	if err != nil {
+		return err
+	}
+	if len(a.Unfit) != 2 || a.Unfit[1] == "" || a.Unfit[3] == "" {
+		return fmt.Errorf("on 4 nodes that are ever free, jobs 2 (5 nodes) and 4 (10 nodes) fit nowhere; answered %v", a.Unfit)
+	}
+	return nil
+}
+
+func extremes(r *run) error {
+	longest := int64(planner.MaxDuration)
+	q := strategy.Request{Now: -1000, Problem: planner.Problem{Nodes: 100000, Busy: []planner.Busy{
+		{Start: -1000, Duration: 2000, Nodes: 100000}, {Start: 1 << 40, Duration: planner.Forever, Nodes: 1}, {Start: 5, Duration: 0, Nodes: 7},
+	}}}
+	for i := range 4 {
+		q.Jobs = append(q.Jobs,
+			planner.Job{ID: strconv.Itoa(i), Submit: -1000, ExpandLimit: planner.Infinite, Profile: planner.Profile{{Duration: longest, Nodes: 60000}, {Duration: 1, Nodes: 1}, {Duration: longest, Nodes: 99999}}},
+			planner.Job{ID: strconv.Itoa(i), Submit: 1 << 33, ExpandLimit: 1.000001, Profile: planner.Profile{{Duration: 1, Nodes: 1}}})
+	}
+	_, err := r.planned(nil, q)
+	return err
+}
+
+func deterministic(r *run) error {
+	q := queue(rand.New(rand.NewPCG(4, 4)), 30)
+	first, err := r.planned(nil, q)
+	if err != nil {
+		return err
+	}
+	if _, err := r.planned(nil, queue(rand.New(rand.NewPCG(5, 5)), 30)); err != nil { // what it saw before does not matter
+		return err
+	}
+	again, err := r.planned(nil, q)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(first, again) {
+		return errors.New("the same request got another answer the second time")
+	}
+	other, err := r.subject.open()
+	if err != nil {
+		return err
+	}
+	defer other.close()
+	fresh, err := (&run{r.ctx, r.subject, other}).planned(nil, q)
+	if err == nil && !reflect.DeepEqual(first, fresh) {
+		err = errors.New("the same request got another answer from another process")
+	}
+	return err
+}
+
+func concurrent(r *run) error {
+	const callers = 4
+	var group sync.WaitGroup
+	errs := make([]error, callers)
+	for i := range callers {
+		group.Go(func() {
+			q := queue(rand.New(rand.NewPCG(6, uint64(i))), 20)
+			alone, err := r.planned(nil, q)
+			for range 5 {
+				if errs[i] = err; err != nil {
+					return
+				}
+				var a strategy.Answer
+				if a, err = r.planned(nil, q); err == nil && !reflect.DeepEqual(a, alone) {
+					err = errors.New("beside others, the same request got another answer")
+				}
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// deadlines: what is late is given up, and the strategy works afterwards.
+func deadlines(r *run) error {
+	d, err := r.instance.describe(r.ctx, nil)
+	if err != nil {
+		return err
+	}
+	q := tenThousand()
+	ctx, cancel := context.WithTimeout(r.ctx, 5*time.Millisecond)
+	began := time.Now()
+	_, err = r.instance.plan(ctx, nil, d, q)
+	cancel()
+	if took := time.Since(began); took > 20*time.Second {
+		return fmt.Errorf("with 5 ms it took %v (%v)", took, err)
+	}
+	began = time.Now()
+	if _, err := r.planned(nil, queue(rand.New(rand.NewPCG(7, 7)), 5)); err != nil {
+		return err
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		return fmt.Errorf("a small plan took %v after a large one was given up", took)
+	}
+	return nil
+}
+
+func huge(r *run) error {
+	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+	defer cancel()
+	_, err := (&run{ctx, r.subject, r.instance}).planned(nil, tenThousand())
+	return err
+}
+
+// tenThousand is 10,000 jobs of 5 steps on 1,000 nodes.
+func tenThousand() strategy.Request {
+	rnd := rand.New(rand.NewPCG(8, 8))
+	q := strategy.Request{Problem: planner.Problem{Nodes: 1000}}
+	for i := range 10000 {
+		j := planner.Job{ID: strconv.Itoa(i + 1), ExpandLimit: 1}
+		for range 5 {
+			j.Profile = append(j.Profile, planner.Step{Duration: 60 + rnd.Int64N(3600), Nodes: 1 + rnd.IntN(100)})
+		}
+		q.Jobs = append(q.Jobs, j)
+	}
+	return q
+}
+
+// TenThousand is a request of 10,000 jobs of 5 steps on 1,000 nodes, always the
+// same one, for benchmarks.
+func TenThousand() strategy.Request { return tenThousand() }
