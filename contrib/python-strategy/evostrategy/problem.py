@@ -1,0 +1,113 @@
+"""What a strategy is given, and what it answers. Times are whole seconds."""
+
+from dataclasses import dataclass, field
+import re
+
+NEVER = 2**63 - 1
+INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job to place: it starts at `submit` or later."""
+
+    submit: int
+    steps: tuple  # of (duration, nodes)
+    expand_limit: float  # 0: the strategy's
+
+    def longest(self, k, limit=1.0):
+        """The longest time for which step k may be held."""
+        duration = self.steps[k][0]
+        if k == len(self.steps) - 1:
+            return duration
+        limit = self.expand_limit or limit
+        if limit == INFINITE:
+            return NEVER
+        # exact for limits of up to six decimals: 1.15 of 100 is 115
+        return max(duration, duration * round(limit * 1_000_000) // 1_000_000)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a job is placed: its start, and for how long each step is held."""
+
+    start: int
+    durations: tuple
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """The answer for a job that fits nowhere."""
+
+    reason: str = "there is no time at which its nodes are free for long enough"
+
+
+@dataclass
+class Request:
+    """What is planned."""
+
+    nodes: int
+    now: int
+    deadline: float  # seconds in which to answer
+    busy: list  # of (start, duration, nodes); pinned jobs are part of it
+    jobs: list  # of Job, most urgent first
+    pinned: list = field(default_factory=list)  # of (start, steps): jobs that run
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that sites may set. The default's Python type is its type."""
+
+    name: str
+    default: object  # bool, int, float or str
+    help: str
+    min: object = None
+    max: object = None
+    choices: tuple = ()
+
+    def parse(self, text):
+        """The value that a text stands for; ValueError if it is none."""
+        if isinstance(self.default, bool):
+            values = {"true": True, "false": False, "1": True, "0": False}
+            if text.lower() not in values:
+                raise ValueError(f"{self.name}: {text!r}; want true or false")
+            return values[text.lower()]
+        if isinstance(self.default, int):
+            if not re.fullmatch(r"[+-]?[0-9]+", text):
+                raise ValueError(f"{self.name}: {text!r}; want an integer")
+            value = int(text)
+        elif isinstance(self.default, float):
+            try:
+                value = float(text)
+            except ValueError:
+                value = float("nan")
+            if value != value:
+                raise ValueError(f"{self.name}: {text!r}; want a number")
+        else:
+            if self.choices and text not in self.choices:
+                raise ValueError(f"{self.name}: {text!r}; want one of {', '.join(self.choices)}")
+            return text
+        if self.min is not None and value < self.min or self.max is not None and value > self.max:
+            raise ValueError(f"{self.name}: {text}; want {self.min} … {self.max}")
+        return value
+
+
+class Strategy:
+    """Derive from this: set the attributes and write plan()."""
+
+    name = ""
+    version = "1"
+    help = ""
+    parameters = ()  # of Parameter
+
+    def expand_limit(self, values):
+        """The limit of jobs that have none of their own; 0: the site's."""
+        return 0
+
+    def plan(self, request, values):
+        """A Placement, or an Unfit, for every job of the request, in its order.
+
+        `values` has the parameters' values by name. Equal requests must get
+        equal answers.
+        """
+        raise NotImplementedError

@@ -1,0 +1,197 @@
+"""The plugin's side of the contract (strategy.proto), with go-plugin's handshake."""
+
+import base64
+import concurrent.futures
+import datetime
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+import grpc
+
+from . import strategy_pb2 as pb
+from .problem import Job, Request, Unfit
+
+CORE_PROTOCOL = 1  # go-plugin's
+PROTOCOL = 1  # of the contract: Describe and Plan
+COOKIE, COOKIE_VALUE = "EVOSLURM_STRATEGY", "evoslurm.strategy"
+SERVICE = "evoslurm.strategy.v1.Strategy"
+TYPES = {bool: pb.TYPE_BOOL, int: pb.TYPE_INT, float: pb.TYPE_NUMBER, str: pb.TYPE_STRING}
+
+
+def serve(strategy):
+    """Makes this process a plugin that serves the strategy, until it is told to end.
+
+    What it prints goes to the sidecar's log (standard error); standard output
+    belongs to the handshake.
+    """
+    if os.environ.get(COOKIE) != COOKIE_VALUE:
+        sys.exit(f"{strategy.name} {strategy.version} is a strategy of Evoslurm: put it into the sidecar's folder of\n"
+                 f"strategies, then: evosctl strategy reload; evosctl strategy use {strategy.name}\n\n{strategy.help}")
+    versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PROTOCOL)).split(",")
+    if str(PROTOCOL) not in versions:
+        sys.exit(f"the sidecar speaks protocol versions {versions}, this strategy {PROTOCOL}")
+    handshake = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # print() must not disturb the handshake
+
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4),
+                         options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)])
+    server.add_generic_rpc_handlers((_handlers(strategy), *_go_plugin_handlers(server)))
+    folder = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.mkdtemp(prefix="strategy")
+    path = os.path.join(folder, f"{os.getpid()}.sock")
+    certificate = ""
+    client = os.environ.get("PLUGIN_CLIENT_CERT", "").encode()
+    if client:
+        key, pem, der = _certificate()
+        credentials = grpc.ssl_server_credentials([(key, pem)], root_certificates=client, require_client_auth=True)
+        server.add_secure_port("unix:" + path, credentials)
+        certificate = base64.b64encode(der).decode().rstrip("=")
+    else:
+        server.add_insecure_port("unix:" + path)
+    server.start()
+    if group := os.environ.get("PLUGIN_UNIX_SOCKET_GROUP"):
+        os.chown(path, -1, int(group))
+        os.chmod(path, 0o660)
+    print(f"{CORE_PROTOCOL}|{PROTOCOL}|unix|{path}|grpc|{certificate}", file=handshake, flush=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server.wait_for_termination()
+
+
+def _certificate():
+    """A key and a certificate for this one connection; the host learns it from the handshake."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.utcnow()
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5)).not_valid_after(now + datetime.timedelta(days=3650))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.KeyUsage(digital_signature=True, key_cert_sign=True, key_encipherment=False, content_commitment=False,
+                                     data_encipherment=False, key_agreement=False, crl_sign=False, encipher_only=False, decipher_only=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return (
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+        certificate.public_bytes(serialization.Encoding.PEM),
+        certificate.public_bytes(serialization.Encoding.DER),
+    )
+
+
+def _handlers(strategy):
+    planning = threading.Lock()  # one plan at a time: strategies need not mind threads
+
+    def answer(call):
+        def handler(message, context):
+            try:
+                return call(message)
+            except ValueError as e:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(e))
+            except Exception:
+                context.abort(grpc.StatusCode.INTERNAL, traceback.format_exc(limit=-5))
+        return handler
+
+    def describe(message):
+        values = _values(strategy, message.parameters)
+        d = pb.DescribeResponse(name=strategy.name, version=strategy.version, help=strategy.help,
+                                expand_limit=strategy.expand_limit(values))
+        for p in strategy.parameters:
+            d.parameters.append(pb.Parameter(name=p.name, type=TYPES[type(p.default)], default=_text(p.default), help=p.help,
+                                             min=_text(p.min), max=_text(p.max), choices=p.choices))
+        return d
+
+    def plan(message):
+        request, pinned = _decode(message)
+        values = _values(strategy, message.parameters)
+        with planning:
+            answers = strategy.plan(request, values) if request.jobs else []
+        if len(answers) != len(request.jobs):
+            raise RuntimeError(f"plan() answered {len(answers)} jobs of {len(request.jobs)}")
+        return _encode(request, pinned, answers)
+
+    def unary(call, request):
+        return grpc.unary_unary_rpc_method_handler(answer(call), request_deserializer=request.FromString,
+                                                   response_serializer=lambda m: m.SerializeToString())
+
+    return grpc.method_handlers_generic_handler(SERVICE, {"Describe": unary(describe, pb.DescribeRequest), "Plan": unary(plan, pb.PlanRequest)})
+
+
+def _go_plugin_handlers(server):
+    """What go-plugin asks of every plugin: whether it is well, and to end."""
+    def unary(answer):
+        return grpc.unary_unary_rpc_method_handler(lambda message, context: answer(), None, None)
+
+    def shutdown():
+        server.stop(grace=0.1)
+        return b""
+
+    return (
+        grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": unary(lambda: b"\x08\x01")}),  # serving
+        grpc.method_handlers_generic_handler("plugin.GRPCController", {"Shutdown": unary(shutdown)}),
+    )
+
+
+def _text(value):
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _values(strategy, given):
+    values = {p.name: p.default for p in strategy.parameters}
+    by_name = {p.name: p for p in strategy.parameters}
+    for name, text in given.items():
+        if name not in by_name:
+            raise ValueError(f"strategy {strategy.name} has no parameter {name!r}")
+        values[name] = by_name[name].parse(text)
+    return values
+
+
+def _decode(m):
+    """The request, and for every row whether it is pinned."""
+    request = Request(nodes=m.nodes, now=m.now, deadline=m.deadline_ms / 1000,
+                      busy=list(zip(m.busy_start, m.busy_duration, m.busy_nodes)), jobs=[])
+    durations, nodes = list(m.step_duration), list(m.step_nodes)
+    pinned = list(m.job_pinned) or [False] * len(m.job_start)
+    first = 0
+    for start, limit, count, is_pinned in zip(m.job_start, m.job_expand_limit, m.job_steps, pinned):
+        steps = tuple(zip(durations[first:first + count], nodes[first:first + count]))
+        first += count
+        if is_pinned:
+            request.pinned.append((start, steps))
+        else:
+            request.jobs.append(Job(start, steps, limit))
+    return request, pinned
+
+
+def _encode(request, pinned, answers):
+    m = pb.PlanResponse()
+    starts, durations = [], []
+    running, planned = iter(request.pinned), iter(zip(request.jobs, answers))
+    for row, is_pinned in enumerate(pinned):
+        if is_pinned:
+            start, steps = next(running)
+            starts.append(start)
+            durations.extend(d for d, _ in steps)
+            continue
+        job, placed = next(planned)
+        if isinstance(placed, Unfit):
+            m.unfit.append(row)
+            m.unfit_reason.append(placed.reason)
+            starts.append(0)
+            durations.extend([0] * len(job.steps))
+            continue
+        starts.append(placed.start)
+        durations.extend(placed.durations)
+    m.start.extend(starts)
+    m.step_duration.extend(durations)
+    return m
