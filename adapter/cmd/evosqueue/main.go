@@ -46,8 +46,9 @@ type options struct {
 	address                                string // of the sidecar
 }
 
-func newCommand() *cobra.Command {
-	var o options
+func newCommand() *cobra.Command { return newCommandOf(&options{}) }
+
+func newCommandOf(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evosqueue",
 		Short: "Show evolving jobs",
