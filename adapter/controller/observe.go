@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -42,9 +41,8 @@ func (c *Controller) observe(ctx context.Context) (*snapshot, error) {
 	if s.jobs, err = c.slurm.Jobs(ctx); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(nodes, func(a, b slurmctl.Node) int { return compareNatural(a.Name, b.Name) })
-	s.nodes = nodes
-	for i, n := range nodes {
+	s.nodes = sortedNodes(nodes)
+	for i, n := range s.nodes {
 		s.index[n.Name] = i
 	}
 	for _, p := range partitions {
@@ -61,6 +59,20 @@ func (c *Controller) observe(ctx context.Context) (*snapshot, error) {
 		}
 	}
 	return s, nil
+}
+
+// sortedNodes orders nodes by name: n2 before n10.
+func sortedNodes(nodes []slurmctl.Node) []slurmctl.Node {
+	names, byName := make([]string, len(nodes)), make(map[string]slurmctl.Node, len(nodes))
+	for i, n := range nodes {
+		names[i], byName[n.Name] = n.Name, n
+	}
+	slurmctl.SortNodes(names)
+	sorted := make([]slurmctl.Node, len(names))
+	for i, name := range names {
+		sorted[i] = byName[name]
+	}
+	return sorted
 }
 
 // local translates node names to their positions in a pool (ascending indices into
@@ -81,53 +93,9 @@ func (s *snapshot) local(pool []int, names []string) []int {
 func (s *snapshot) free(names []string) bool {
 	for _, name := range names {
 		i, ok := s.index[name]
-		if !ok || s.inUse[name] || !usable(s.nodes[i]) {
+		if !ok || s.inUse[name] || !s.nodes[i].Usable() {
 			return false
 		}
 	}
 	return true
-}
-
-// usable says whether Slurm would start a job on the node, now or once it is free.
-func usable(n slurmctl.Node) bool {
-	if strings.Contains(n.Flags, "*") { // not responding
-		return false
-	}
-	switch n.State {
-	case "idle", "mixed", "allocated", "completing", "planned", "reserved":
-		return true
-	}
-	return false
-}
-
-// compareNatural orders names the way people count: n2 before n10.
-func compareNatural(a, b string) int {
-	for a != "" && b != "" {
-		da, db := digits(a), digits(b)
-		if da > 0 && db > 0 {
-			x, y := strings.TrimLeft(a[:da], "0"), strings.TrimLeft(b[:db], "0")
-			if len(x) != len(y) {
-				return len(x) - len(y)
-			}
-			if order := strings.Compare(x, y); order != 0 {
-				return order
-			}
-			a, b = a[da:], b[db:]
-			continue
-		}
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return len(a) - len(b)
-}
-
-// digits is the length of the run of digits at the start of s.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
 }

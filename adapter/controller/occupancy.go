@@ -82,7 +82,7 @@ func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 	o := newOccupancy(len(s.nodes), origin)
 	now := s.taken.Unix()
 	for i, n := range s.nodes {
-		if !usable(n) {
+		if !n.Usable() {
 			o.add(i, origin, planner.Forever)
 		}
 	}
