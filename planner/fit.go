@@ -68,16 +68,22 @@ func Fit(res *Timeline, capacity int, p Profile, o FitOptions) (Placement, bool)
 
 // fitter is the scratch memory of Fit, for many fits in a row.
 type fitter struct {
-	starts  []int64 // of every step
-	longest []int64 // for which every step may hold its nodes
-	base    []int64 // starts before compacting
+	grid    *grid    // of the resource EP, or nil
+	starts  []int64  // of every step
+	longest []int64  // for which every step may hold its nodes
+	base    []int64  // starts before compacting
+	order   []int    // steps, those with most nodes first
+	probes  []probe  // for the grid
+	ofStep  [][2]int // range in probes of every step
 }
 
 func (f *fitter) fit(res *Timeline, capacity int, p Profile, o FitOptions) bool {
 	if len(p) == 0 || p.Peak() > capacity || o.NotBefore > horizon {
 		return false
 	}
-	f.prepare(p, o)
+	if !f.prepare(p, o) && !o.Fixed {
+		return f.asOne(res, capacity, p, o.NotBefore)
+	}
 	if !f.earliest(res, capacity, p, o) {
 		return false
 	}
@@ -87,25 +93,91 @@ func (f *fitter) fit(res *Timeline, capacity int, p Profile, o FitOptions) bool 
 	return true
 }
 
-func (f *fitter) prepare(p Profile, o FitOptions) {
+// prepare sets starts and longest; it tells whether any step can be expanded.
+func (f *fitter) prepare(p Profile, o FitOptions) (expandable bool) {
 	f.starts, f.longest = f.starts[:0], f.longest[:0]
 	limit := max(o.Limit, 1)
 	for i, s := range p {
-		longest := limit.Stretch(s.Duration)
+		longest := s.Duration
+		if limit > 1 {
+			longest = limit.Stretch(s.Duration)
+		}
 		if i < len(o.MaxDuration) && o.MaxDuration[i] > 0 {
 			longest = max(o.MaxDuration[i], s.Duration)
 		}
+		expandable = expandable || longest > s.Duration && i+1 < len(p)
 		f.starts = append(f.starts, o.NotBefore)
 		f.longest = append(f.longest, longest)
 	}
+	return expandable
+}
+
+// byNodes sets order.
+func (f *fitter) byNodes(p Profile) {
+	f.order = f.order[:0]
+	for i, s := range p {
+		k := len(f.order)
+		f.order = append(f.order, i)
+		for ; k > 0 && p[f.order[k-1]].Nodes < s.Nodes; k-- {
+			f.order[k] = f.order[k-1]
+		}
+		f.order[k] = i
+	}
+}
+
+// asOne places a profile that cannot be expanded, so its steps move together: the
+// hardest step first, each that does not fit moves all behind what is in its way.
+func (f *fitter) asOne(res *Timeline, capacity int, p Profile, notBefore int64) bool {
+	if len(p) == 1 && f.grid == nil {
+		f.starts[0] = res.EarliestFree(notBefore, p[0].Nodes, p[0].Duration, capacity)
+		return f.starts[0] <= horizon
+	}
+	f.byNodes(p)
+	starts := f.starts // at first relative to the start of the profile
+	after := int64(0)
+	for i, s := range p {
+		starts[i] = after
+		after += s.Duration
+	}
+	if f.grid != nil {
+		f.probes = f.probes[:0]
+		for _, i := range f.order {
+			f.probes = f.grid.probe(f.probes, starts[i], p[i])
+		}
+		sortProbes(f.probes)
+	}
+	start := notBefore
+search:
+	for start <= horizon {
+		if f.grid != nil {
+			start = f.grid.next(start, f.probes)
+		}
+		for _, i := range f.order {
+			s, limit := start+starts[i], capacity-p[i].Nodes
+			if above := res.lastAbove(s, s+p[i].Duration, limit); above > s {
+				if start = res.firstAtMost(above, limit); start != Forever {
+					start -= starts[i]
+				}
+				continue search
+			}
+		}
+		for i := range starts {
+			starts[i] += start
+		}
+		return true
+	}
+	return false
 }
 
 // earliest is Algorithm 2 without recursion: starts[i] only ever rises, and only
 // to a time before which step i cannot start.
 func (f *fitter) earliest(res *Timeline, capacity int, p Profile, o FitOptions) bool {
 	starts := f.starts
+	if f.grid != nil {
+		f.probe(p)
+	}
 	for i := 0; i < len(p); {
-		start := res.EarliestFree(starts[i], p[i].Nodes, p[i].Duration, capacity) // lines 4–7
+		start := f.earliestFree(res, capacity, p, i) // lines 4–7
 		if start > horizon || i == 0 && o.Fixed && start != o.NotBefore {
 			return false
 		}
@@ -138,6 +210,62 @@ func (f *fitter) earliest(res *Timeline, capacity int, p Profile, o FitOptions) 
 		starts[0] = starts[1] - p[0].Duration // lines 18–20: delayed, not expanded
 	}
 	return true
+}
+
+// earliestFree is the first second ≥ starts[i] at which step i has its nodes.
+func (f *fitter) earliestFree(res *Timeline, capacity int, p Profile, i int) int64 {
+	if f.grid == nil {
+		return res.EarliestFree(f.starts[i], p[i].Nodes, p[i].Duration, capacity)
+	}
+	probes := f.probes[f.ofStep[i][0]:f.ofStep[i][1]]
+	for start := f.starts[i]; ; {
+		start = f.grid.next(start, probes)
+		above := res.lastAbove(start, start+p[i].Duration, capacity-p[i].Nodes)
+		if above == start {
+			return start
+		}
+		if start = res.firstAtMost(above, capacity-p[i].Nodes); start > horizon {
+			return start
+		}
+	}
+}
+
+// probe sets what the grid must have around the start of every step, however the
+// steps are expanded: the one before has held its nodes until then. For the
+// hardest such pair it looks at the other steps too, within the times that their
+// expansion leaves.
+func (f *fitter) probe(p Profile) {
+	pivot := 0
+	for i := 1; i < len(p); i++ {
+		if pivot == 0 || p[i-1].Nodes+p[i].Nodes > p[pivot-1].Nodes+p[pivot].Nodes {
+			pivot = i
+		}
+	}
+	f.probes, f.ofStep = f.probes[:0], f.ofStep[:0]
+	for i := range p {
+		begin := len(f.probes)
+		probes := f.grid.probe(f.probes[begin:], 0, p[i])
+		if i > 0 {
+			probes = f.grid.probe(probes, -p[i-1].Duration, p[i-1])
+		}
+		sortProbes(probes)
+		if i == pivot {
+			low, high := p[i].Duration, f.longest[i]
+			for k := i + 1; k < len(p) && high < Forever; k++ {
+				probes = f.grid.probeAfter(probes, low, high, p[k])
+				low, high = addTime(low, p[k].Duration), addTime(high, f.longest[k])
+			}
+			if i > 0 {
+				low, high = p[i-1].Duration, f.longest[i-1]
+				for k := i - 2; k >= 0 && high < Forever; k-- {
+					probes = f.grid.probeBefore(probes, low, high, p[k])
+					low, high = addTime(low, p[k].Duration), addTime(high, f.longest[k])
+				}
+			}
+		}
+		f.probes = append(f.probes[:begin], probes...)
+		f.ofStep = append(f.ofStep, [2]int{begin, len(f.probes)})
+	}
 }
 
 // compact moves starts as late as the completion allows, from the last step to
@@ -186,13 +314,14 @@ func (f *fitter) wasted(p Profile, starts []int64) (w wide) {
 }
 
 func (f *fitter) placement(p Profile) Placement {
-	steps := make(Profile, len(p))
-	last := len(p) - 1
-	for i, s := range p {
-		steps[i] = s
-		if i < last {
-			steps[i].Duration = f.starts[i+1] - f.starts[i]
-		}
+	return f.placementIn(p, make(Profile, len(p)))
+}
+
+// placementIn is placement with the memory for its steps.
+func (f *fitter) placementIn(p, steps Profile) Placement {
+	copy(steps, p)
+	for i := range len(p) - 1 {
+		steps[i].Duration = f.starts[i+1] - f.starts[i]
 	}
 	return Placement{Start: f.starts[0], Steps: steps}
 }

@@ -135,6 +135,7 @@ type list struct {
 	limit   ExpandLimit
 	compact bool
 	rigid   bool
+	plain   bool // without the grid
 }
 
 // StrategyByName gives rigid, noX, 2X, 2X+c, infX, infX+c, or any other
@@ -196,7 +197,22 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	}
 	res := p.Timeline()
 	schedule := make(Schedule, len(p.Jobs))
+	steps, seconds := 0, int64(0)
+	for _, j := range p.Jobs {
+		steps += len(j.Profile)
+		seconds += j.Profile.Duration()
+	}
+	memory := make(Profile, steps)
 	var f fitter
+	if len(p.Jobs) >= gridJobs && !l.plain {
+		f.grid = newGrid(res, p.Nodes, p.Jobs[0].Submit, seconds/int64(steps)/gridCellsPerStep)
+		for _, j := range p.Jobs {
+			f.grid.origin = min(f.grid.origin, j.Submit)
+		}
+		for _, b := range p.Busy {
+			f.grid.update(b.Start, addTime(b.Start, b.Duration))
+		}
+	}
 	for i, j := range p.Jobs {
 		o := FitOptions{NotBefore: j.Submit, Limit: l.limit, Compact: l.compact}
 		if j.ExpandLimit != 0 && !l.rigid {
@@ -205,11 +221,23 @@ func (l list) Plan(p Problem) (Schedule, error) {
 		if !f.fit(res, p.Nodes, j.Profile, o) {
 			return nil, &FitError{Job: i, ID: j.ID, Reason: "there is no time at which its nodes are free for long enough"}
 		}
-		schedule[i] = f.placement(j.Profile)
+		n := len(j.Profile)
+		schedule[i] = f.placementIn(j.Profile, memory[:n:n])
+		memory = memory[n:]
 		res.AddPlacement(schedule[i])
+		if f.grid != nil {
+			f.grid.update(schedule[i].Start, schedule[i].End())
+		}
 	}
 	return schedule, nil
 }
+
+// A plan of fewer than gridJobs jobs does without a grid; with one, an average step
+// has so many cells.
+const (
+	gridJobs         = 100
+	gridCellsPerStep = 8
+)
 
 // VerifyError says which condition of the paper a schedule breaks.
 type VerifyError struct {

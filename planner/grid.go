@@ -1,0 +1,345 @@
+package planner
+
+import "math/bits"
+
+// grid is a coarse view of a timeline that tells quickly where a job cannot
+// start. Time is cut into cells; for every cell it keeps, at several levels of
+// free nodes, whether that many are free during the whole cell. A step covers
+// some cells whole wherever in a given cell the job starts; a start cell is out of
+// the question if one of them has too few free nodes. With a bit per cell and
+// level, 64 start cells are tried at once.
+//
+// What the grid lets pass may still be impossible, never the other way round:
+// plans are the same with and without it, only faster. Cells that it does not
+// know count as free.
+type grid struct {
+	res      *Timeline
+	capacity int
+	origin   int64 // second at which cell 0 begins
+	shift    uint  // a cell has 1<<shift seconds
+	cells    int   // known ones, a multiple of 64
+	most     []int64
+	level    []uint8 // free level of every cell
+	layers   [gridLevels + 1][gridRuns]layer
+}
+
+const (
+	gridLevels = 32      // level k: at least k/gridLevels of the nodes are free
+	gridRuns   = 3       // layer j: in 1, 4 or 8 cells in a row
+	gridCells  = 1 << 22 // no more than so many cells
+	gridProbes = 24      // no more than so many probes of a job
+	gridSpan   = 48      // with the 16 cells of a group, a word
+)
+
+// layer is a bit per cell, and a bit per group of 16 cells: whether one of its
+// cells or of the next group's has its bit set.
+type layer struct {
+	words, near []uint64
+	cleared     int // bits of near that are not set: the more, the better a filter
+}
+
+// probe says that at a cell offset, relative to the start cell of a job, or at one
+// of the span cells after it, a layer's bit must be set.
+type probe struct {
+	layer  *layer
+	offset int // cells
+	span   int // cells, at most gridSpan
+}
+
+func newGrid(res *Timeline, capacity int, origin, width int64) *grid {
+	return &grid{res: res, capacity: capacity, origin: origin, shift: uint(bits.Len64(uint64(max(width, 1))) - 1)}
+}
+
+func (g *grid) cell(s int64) int64  { return (s - g.origin) >> g.shift }
+func (g *grid) start(c int64) int64 { return g.origin + c<<g.shift }
+
+// levelOf is the level that has at least so many free nodes.
+func (g *grid) levelOf(nodes int) int {
+	return int(uint64(max(nodes, 0)) * gridLevels / uint64(g.capacity))
+}
+
+// probe appends what a step needs that starts after seconds after the start of its
+// job, which is anywhere in its cell.
+func (g *grid) probe(probes []probe, after int64, step Step) []probe {
+	width := int64(1) << g.shift
+	first := (after + 2*width - 2) >> g.shift // ceil((after+width-1)/width)
+	last := (after + step.Duration) >> g.shift
+	level := g.levelOf(step.Nodes)
+	if first >= last || level == 0 || last > gridCells || first < -gridCells {
+		return probes
+	}
+	j, run := longestRun(last - first)
+	l := &g.layers[level][j]
+	for last -= run; ; first += run {
+		cell := min(first, last)
+		probes = append(probes, probe{l, int(cell), 0})
+		if cell == last || len(probes) >= gridProbes {
+			return probes
+		}
+	}
+}
+
+// longestRun is the layer with the longest run of at most so many cells.
+func longestRun(cells int64) (layer int, run int64) {
+	switch {
+	case cells >= 8:
+		return 2, 8
+	case cells >= 4:
+		return 1, 4
+	}
+	return 0, 1
+}
+
+// probeAfter appends what a step needs that starts between low and high seconds
+// after the pivot.
+func (g *grid) probeAfter(probes []probe, low, high int64, step Step) []probe {
+	width := int64(1) << g.shift
+	first, last := low>>g.shift+1, (high+width-1)>>g.shift+1
+	return g.probeSpan(probes, first, last, step.Duration>>g.shift-1, step.Nodes)
+}
+
+// probeBefore appends what a step needs that ends between high and low seconds
+// before the pivot.
+func (g *grid) probeBefore(probes []probe, low, high int64, step Step) []probe {
+	width := int64(1) << g.shift
+	run := (step.Duration - width + 1) >> g.shift
+	return g.probeSpan(probes, -high>>g.shift-run, (width-1-low)>>g.shift-run, run, step.Nodes)
+}
+
+func (g *grid) probeSpan(probes []probe, first, last, run int64, nodes int) []probe {
+	level := g.levelOf(nodes)
+	if run < 1 || level == 0 || last-first > gridSpan || last > gridCells || first < -gridCells || len(probes) >= gridProbes {
+		return probes
+	}
+	j, _ := longestRun(run)
+	return append(probes, probe{&g.layers[level][j], int(first), int(last - first)})
+}
+
+// extend makes the cells before cell known; they are free at first.
+func (g *grid) extend(cell int64) {
+	for int64(g.cells) < cell && g.cells < gridCells {
+		for k := range g.layers {
+			for j := range g.layers[k] {
+				l := &g.layers[k][j]
+				if len(l.words)%16 == 0 {
+					l.near = append(l.near, ^uint64(0))
+				}
+				l.words = append(l.words, ^uint64(0))
+			}
+		}
+		for range 64 {
+			g.level = append(g.level, gridLevels)
+		}
+		g.cells += 64
+	}
+}
+
+// update looks again at [start, end), where the timeline has changed.
+func (g *grid) update(start, end int64) {
+	if end > horizon || g.cell(start) >= gridCells {
+		return
+	}
+	from, to := max(g.cell(start), 0), min(g.cell(end-1)+1, gridCells)
+	if from >= to {
+		return
+	}
+	g.extend(to)
+	g.most = g.most[:0]
+	for range to - from {
+		g.most = append(g.most, 0)
+	}
+	g.res.walk(g.start(from), g.start(to), func(a, b int64, nodes int) {
+		for c := g.cell(a); c <= g.cell(b-1); c++ {
+			g.most[c-from] = max(g.most[c-from], int64(nodes))
+		}
+	})
+	low, high := gridLevels, 0 // levels that changed: low < k ≤ high
+	for i, most := range g.most {
+		c := int(from) + i
+		was, is := int(g.level[c]), g.levelOf(g.capacity-int(most))
+		g.level[c] = uint8(is)
+		if is == was {
+			continue
+		}
+		bit := uint64(1) << (c % 64)
+		for k := is + 1; k <= was; k++ {
+			g.layers[k][0].words[c/64] &^= bit
+		}
+		for k := was + 1; k <= is; k++ {
+			g.layers[k][0].words[c/64] |= bit
+		}
+		low, high = min(low, is, was), max(high, is, was)
+	}
+	firstWord, lastWord := int(max(from-8, 0))/64, int(to-1)/64
+	for k := low + 1; k <= high; k++ {
+		g.renew(k, firstWord, lastWord)
+	}
+}
+
+// renew works out the layers of a level from its first one, for some words.
+func (g *grid) renew(k, first, last int) {
+	one, four, eight := &g.layers[k][0], &g.layers[k][1], &g.layers[k][2]
+	next := word(one.words, last+1)
+	next2 := next & (next>>1 | 1<<63)   // two in a row; what is yet further away only
+	next4 := next2 & (next2>>2 | 3<<62) // matters to bits that the shifts below drop
+	after1, after4, after8 := groups(next), groups(word(four.words, last+1)), groups(word(eight.words, last+1))
+	for w := last; w >= first; w-- {
+		run := one.words[w]
+		run2 := run & (run>>1 | next<<63)
+		run4 := run2 & (run2>>2 | next2<<62)
+		run8 := run4 & (run4>>4 | next4<<60)
+		next, next2, next4 = run, run2, run4
+		four.words[w], eight.words[w] = run4, run8
+		after1, after4, after8 = one.renewNear(w, after1), four.renewNear(w, after4), eight.renewNear(w, after8)
+	}
+	if first > 0 {
+		one.renewNear(first-1, after1)
+		four.renewNear(first-1, after4)
+		eight.renewNear(first-1, after8)
+	}
+}
+
+// renewNear renews the groups of word w, given those of the next word, and gives
+// those of w itself.
+func (l *layer) renewNear(w int, after uint64) uint64 {
+	here := groups(l.words[w])
+	at := uint(w&15) * 4
+	near := here | here>>1 | after<<3&15
+	was := l.near[w>>4] >> at & 15
+	l.near[w>>4] ^= (was ^ near) << at
+	l.cleared += bits.OnesCount64(was) - bits.OnesCount64(near)
+	return here
+}
+
+// groups has a bit for each of the four groups of a word that is not empty.
+func groups(w uint64) uint64 {
+	w |= w >> 8
+	w |= w >> 4
+	w |= w >> 2
+	w |= w >> 1
+	return w&1 | w>>15&2 | w>>30&4 | w>>45&8
+}
+
+// next is the first second ≥ s whose cell passes all probes.
+func (g *grid) next(s int64, probes []probe) int64 {
+	from := g.cell(s)
+	if from < 0 || from >= int64(g.cells) || len(probes) == 0 || probes[0].span > 0 {
+		return s
+	}
+	low, high := 0, 0
+	for _, p := range probes {
+		low, high = min(low, p.offset), max(high, p.offset+p.span)
+	}
+	first := int(from >> 4)             // groups:
+	known := (g.cells-high)>>4 - 64 - 4 // up to here no probe leads out of the known cells
+	begin := max(first, (63-low)>>4)    // from here on
+	exact := probes[:1]
+	for len(exact) < len(probes) && probes[len(exact)].span == 0 {
+		exact = probes[:len(exact)+1]
+	}
+	a, b, c, d := &exact[0], &exact[1%len(exact)], &exact[2%len(exact)], &exact[3%len(exact)]
+	for group := first; group < g.cells>>4; {
+		if group < begin || group > known {
+			if at := g.check(group, from, probes); at >= 0 {
+				return max(s, g.start(at))
+			}
+			group++
+			continue
+		}
+		some := ^uint64(0) // of 64 groups from here: those in which a cell may pass
+		for i := range probes {
+			p := &probes[i]
+			near := inside(p.layer.near, group+p.offset>>4)
+			if p.span > 0 {
+				near |= near>>2 | 15<<60 // 4 groups are enough for a span, one is not known
+				near |= near >> 1
+			}
+			if some &= near; some == 0 {
+				break
+			}
+		}
+		for ; some != 0; some &= some - 1 {
+			at := group + bits.TrailingZeros64(some)
+			cell := at << 4
+			// The four best filters at once: cheaper than to guess which one fails.
+			pass := inside(a.layer.words, cell+a.offset) & inside(b.layer.words, cell+b.offset) &
+				inside(c.layer.words, cell+c.offset) & inside(d.layer.words, cell+d.offset)
+			if pass&(1<<16-1) != 0 {
+				if at := g.check(at, from, probes); at >= 0 {
+					return max(s, g.start(at))
+				}
+			}
+		}
+		group += 64
+	}
+	return max(s, g.start(int64(g.cells)))
+}
+
+// inside is the 64 bits from bit i on, all in the set.
+func inside(set []uint64, i int) uint64 {
+	k, by := uint(i)>>6, uint(i)&63
+	return set[k]>>by | set[k+1]<<1<<(63-by)
+}
+
+// check is the first cell of a group, not before from, that passes all probes; -1
+// if none does.
+func (g *grid) check(group int, from int64, probes []probe) int64 {
+	pass := uint64(1<<16 - 1)
+	if int64(group) == from>>4 {
+		pass &= pass << (from & 15)
+	}
+	for i := range probes {
+		p := &probes[i]
+		set := ahead(p.layer.words, group<<4+p.offset)
+		if p.span > 0 {
+			set = spread(set, p.span)
+		}
+		if pass &= set; pass == 0 {
+			return -1
+		}
+	}
+	return int64(group<<4 + bits.TrailingZeros64(pass))
+}
+
+// spread sets a bit where it or one of the span bits after it is set.
+func spread(set uint64, span int) uint64 {
+	for by := 1; span > 0; by *= 2 {
+		by = min(by, span)
+		set |= set >> by
+		span -= by
+	}
+	return set
+}
+
+// ahead is the 64 bits from bit i on; bits outside are set.
+func ahead(set []uint64, i int) uint64 {
+	k, by := i>>6, uint(i&63)
+	if uint(k+1) < uint(len(set)) && k >= 0 {
+		return set[k]>>by | set[k+1]<<1<<(63-by)
+	}
+	return word(set, k)>>by | word(set, k+1)<<1<<(63-by)
+}
+
+// sortProbes puts the best filters first, but no layer twice before the others.
+func sortProbes(probes []probe) {
+	for i := 1; i < len(probes); i++ {
+		for k := i; k > 0 && probes[k].layer.cleared > probes[k-1].layer.cleared; k-- {
+			probes[k], probes[k-1] = probes[k-1], probes[k]
+		}
+	}
+	w := 1
+	for i := 1; i < len(probes); i++ {
+		if probes[i].layer != probes[w-1].layer {
+			probes[w], probes[i] = probes[i], probes[w]
+			w++
+		}
+	}
+}
+
+// word is a word of a set; all outside are set.
+func word(set []uint64, k int) uint64 {
+	if k < 0 || k >= len(set) {
+		return ^uint64(0)
+	}
+	return set[k]
+}
