@@ -2,6 +2,8 @@ package submit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,3 +83,6 @@ func sameNodes(value string, n int) bool {
 	want := strconv.Itoa(n)
 	return strings.TrimSpace(low) == want && strings.TrimSpace(high) == want
 }
+
+// Refused are the names of the options that an evolving job cannot have.
+func Refused() []string { return slices.Sorted(maps.Keys(refusals)) }
