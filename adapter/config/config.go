@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type Config struct {
 	StockJobs    int           `mapstructure:"stock_jobs"`    // pending stock jobs taken into the plan, at most
 
 	Strategy    string              `mapstructure:"strategy"`
+	Strategies  Strategies          `mapstructure:"strategies"`   // plugins
 	ExpandLimit planner.ExpandLimit `mapstructure:"expand_limit"` // of jobs that give none
 	Drive       spec.Drive          `mapstructure:"drive"`        // of jobs that give none
 	Margin      time.Duration       `mapstructure:"margin"`       // how much longer released nodes count as busy
@@ -67,6 +69,42 @@ type Log struct {
 	Format string `mapstructure:"format"` // text or json
 }
 
+// Strategies is how strategies that are plugin processes are found and run.
+type Strategies struct {
+	Dir        string        `mapstructure:"dir"`        // folder of the executables; "": no plugins
+	SHA256     []string      `mapstructure:"sha256"`     // lines of sha256sum; a plugin named there must match
+	Parameters []string      `mapstructure:"parameters"` // of the strategy in use at the start, name=value
+	Timeout    time.Duration `mapstructure:"timeout"`    // for a plugin's part of one cycle
+	Memory     int           `mapstructure:"memory"`     // MiB, of all processes of one plugin
+	User       string        `mapstructure:"user"`       // that plugins run as, if the sidecar is root; "": root
+}
+
+// Sums are the SHA-256 sums by plugin name, in lower-case hexadecimal.
+func (s Strategies) Sums() (map[string]string, error) {
+	sums := map[string]string{}
+	for _, line := range s.SHA256 {
+		fields := strings.Fields(line)
+		if len(fields) != 2 || len(fields[0]) != 64 || strings.Trim(strings.ToLower(fields[0]), "0123456789abcdef") != "" {
+			return nil, fmt.Errorf("%q; want a line of sha256sum, the sum and the plugin's file", line)
+		}
+		sums[filepath.Base(strings.TrimPrefix(fields[1], "*"))] = strings.ToLower(fields[0])
+	}
+	return sums, nil
+}
+
+// Values are the parameters by name.
+func (s Strategies) Values() (map[string]string, error) {
+	values := map[string]string{}
+	for _, text := range s.Parameters {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q; want name=value", text)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
 // Operators may act on everybody's jobs, as root and SlurmUser always may.
 type Operators struct {
 	Users  []string `mapstructure:"users"`
@@ -94,6 +132,8 @@ func Default() Config {
 		Partitions:   []string{},
 		StockJobs:    500,
 		Strategy:     "noX",
+		Strategies: Strategies{Dir: "/usr/libexec/evoslurm/strategies", SHA256: []string{}, Parameters: []string{},
+			Timeout: 2 * time.Second, Memory: 1024, User: "nobody"},
 		ExpandLimit:  1,
 		Drive:        spec.Auto,
 		Margin:       2 * time.Second,
@@ -132,10 +172,17 @@ func (c Config) Validate() error {
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
 	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
 	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
+	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is no absolute path", c.Strategies.Dir)
+	check(c.Strategies.Timeout >= 100*time.Millisecond, "strategies.timeout", "%v; want 100ms or more", c.Strategies.Timeout)
+	check(c.Strategies.Memory >= 64, "strategies.memory", "%d; want 64 (MiB) or more", c.Strategies.Memory)
+	_, err := c.Strategies.Sums()
+	check(err == nil, "strategies.sha256", "%v", err)
+	_, err = c.Strategies.Values()
+	check(err == nil, "strategies.parameters", "%v", err)
 	if err := c.ExpandLimit.Validate(); err != nil {
 		check(false, "expand_limit", "%v", err)
 	}
-	_, err := spec.ParseDrive(string(c.Drive))
+	_, err = spec.ParseDrive(string(c.Drive))
 	check(err == nil, "drive", "%v", err)
 	check(c.Overrun == OverrunShrink || c.Overrun == OverrunCancel, "overrun", "%q; want shrink or cancel", c.Overrun)
 	check(slices.Contains([]string{"error", "warn", "info", "debug", "trace"}, c.Log.Level), "log.level", "%q; want error, warn, info, debug or trace", c.Log.Level)

@@ -89,6 +89,7 @@ poll_interval: 500ms
 partitions: [a, b]
 stock_jobs: 7
 strategy: 2X+c
+strategies: {dir: /x/s, sha256: ["9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"], parameters: [a=b], timeout: 3s, memory: 512, user: u}
 expand_limit: 2.5
 drive: companion
 margin: 3s
@@ -107,12 +108,19 @@ log: {level: debug, format: json}
 		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7"}, API: "head:7",
 		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
-		Strategy: "2X+c", ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
+		Strategy: "2X+c",
+		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
+			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
+		ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5, Grace: time.Minute, Overrun: OverrunCancel,
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Log: Log{Level: "debug", Format: "json"},
 	}
 	if d := cmp.Diff(want, c); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	sums, err := c.Strategies.Sums()
+	if want := "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"; err != nil || sums["klein"] != want {
+		t.Errorf("sums %v (%v), want klein's %s", sums, err, want)
 	}
 }
 
@@ -140,38 +148,43 @@ func TestLaterSourcesWin(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"strateggy: noX":           "unknown keys: strateggy",
-		"log: {levle: x}\nfoo: 1":  "unknown keys: foo, log.levle",
-		"log: debug":               "log",
-		"grace: 30":                "grace",
-		"grace: soon":              "grace",
-		"poll_interval: 1ms":       "poll_interval",
-		"expand_limit: 0.5":        "expand_limit",
-		"expand_limit: much":       "expand_limit",
-		"drive: teleport":          "drive: \"teleport\" is no drive mode",
-		"overrun: kill":            "overrun: \"kill\"",
-		"api: nowhere":             "api: \"nowhere\"",
-		"api: http://x:1":          "api: \"http://x:1\"",
-		"api: unix://x":            "api: \"unix://x\"",
-		"api: x:0":                 "api: \"x:0\"",
-		"api: x:70000":             "api: \"x:70000\"",
-		"listen: {socket: x}":      "listen.socket",
-		"listen: {socket: \"\"}":   "listen",
-		"listen: {tcp: x}":         "listen.tcp",
-		"log: {level: loud}":       "log.level",
-		"log: {format: xml}":       "log.format",
-		"max_holds: 0":             "max_holds",
-		"stock_jobs: many":         "stock_jobs",
-		"partitions: [\"a b\"]":    "partitions",
-		"database: \"\"":           "database",
-		"strategy: \"\"":           "strategy",
-		"munge: {max_age: 0s}":     "munge.max_age",
-		"slurm: {timeout: 0s}":     "slurm.timeout",
-		"margin: -1s":              "margin",
-		"grace: -1s":               "grace",
-		"hold_ahead: -1s":          "hold_ahead",
-		"a: [":                     "evoslurm.yaml",
-		"read_only_open: perhaps!": "read_only_open",
+		"strateggy: noX":                    "unknown keys: strateggy",
+		"log: {levle: x}\nfoo: 1":           "unknown keys: foo, log.levle",
+		"log: debug":                        "log",
+		"grace: 30":                         "grace",
+		"grace: soon":                       "grace",
+		"poll_interval: 1ms":                "poll_interval",
+		"expand_limit: 0.5":                 "expand_limit",
+		"expand_limit: much":                "expand_limit",
+		"drive: teleport":                   "drive: \"teleport\" is no drive mode",
+		"overrun: kill":                     "overrun: \"kill\"",
+		"api: nowhere":                      "api: \"nowhere\"",
+		"api: http://x:1":                   "api: \"http://x:1\"",
+		"api: unix://x":                     "api: \"unix://x\"",
+		"api: x:0":                          "api: \"x:0\"",
+		"api: x:70000":                      "api: \"x:70000\"",
+		"listen: {socket: x}":               "listen.socket",
+		"listen: {socket: \"\"}":            "listen",
+		"listen: {tcp: x}":                  "listen.tcp",
+		"log: {level: loud}":                "log.level",
+		"log: {format: xml}":                "log.format",
+		"max_holds: 0":                      "max_holds",
+		"stock_jobs: many":                  "stock_jobs",
+		"partitions: [\"a b\"]":             "partitions",
+		"database: \"\"":                    "database",
+		"strategy: \"\"":                    "strategy",
+		"munge: {max_age: 0s}":              "munge.max_age",
+		"slurm: {timeout: 0s}":              "slurm.timeout",
+		"strategies: {dir: x}":              "strategies.dir",
+		"strategies: {sha256: [abc klein]}": "strategies.sha256",
+		"strategies: {parameters: [a]}":     "strategies.parameters",
+		"strategies: {timeout: 1ms}":        "strategies.timeout",
+		"strategies: {memory: 1}":           "strategies.memory",
+		"margin: -1s":                       "margin",
+		"grace: -1s":                        "grace",
+		"hold_ahead: -1s":                   "hold_ahead",
+		"a: [":                              "evoslurm.yaml",
+		"read_only_open: perhaps!":          "read_only_open",
 	} {
 		if c, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "evoslurm.yaml") {
 			t.Errorf("%q: got %+v, %v; want an error with the file and %q", text, c, err, want)
