@@ -145,9 +145,9 @@ func colorLanes(lanes []lane) {
 	}
 }
 
-// setTime fits the time shown into the columns. What lies ahead is shown whole;
-// of the past no more than as much again, so that a long one cannot crush the
-// plan. The present falls between two columns and has one of its own.
+// setTime fits the time shown into the columns. What lies ahead is shown whole; of
+// the past five minutes or three times as much, so that a long one cannot crush
+// the plan. The present falls between two columns and has one of its own.
 func (c *canvas) setTime() {
 	first, last := c.now, c.now
 	for _, l := range c.lanes {
@@ -156,7 +156,7 @@ func (c *canvas) setTime() {
 		}
 	}
 	if ahead := last.Sub(c.now); ahead > 0 {
-		first = later(first, c.now.Add(-ahead))
+		first = later(first, c.now.Add(-max(3*ahead, 5*time.Minute)))
 	}
 	if !c.opts.From.IsZero() {
 		first = c.opts.From
