@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	fmt.Fprintf(o.Out, "Booting a private Slurm of %d nodes, with evoslurmd beside it\n", o.Nodes)
 	l, err := openLab(ctx, o)
 	defer func() {
-		keep := o.KeepLogs || err != nil && ctx.Err() == nil && l.dir != ""
+		keep := l.cluster != nil && (o.KeepLogs || err != nil && ctx.Err() == nil)
 		err = errors.Join(err, l.close(keep))
 		if keep {
 			fmt.Fprintln(o.Out, "Logs, traces and database are kept in", l.dir)

@@ -37,8 +37,12 @@ func (r *result) faults(evolving bool) []string {
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Sprintf("job %d %s: ", r.id, r.Name)+fmt.Sprintf(format, args...))
 	}
-	if r.endState != "COMPLETED" {
-		fault("it ended %s", strings.ToLower(orElse(r.endState, "in no way that Slurm knows")))
+	switch r.endState {
+	case "COMPLETED":
+	case "":
+		fault("Slurm does not know how it ended")
+	default:
+		fault("it ended %s", strings.ToLower(r.endState))
 	}
 	if !evolving {
 		if r.trace.end.IsZero() {
@@ -111,10 +115,3 @@ func (r *result) latency(i int) time.Duration {
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}

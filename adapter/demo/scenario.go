@@ -40,8 +40,8 @@ const scenarioNodes = 8
 func Standard() []Job {
 	return []Job{
 		stock("render", 1, 0, "3@16s"),
-		evolving("grow", 0, 0, "1@10s,3@10s,5@12s"),
-		evolving("shrink", 1, 0, "5@12s,3@10s,1@10s"),
+		evolving("refine", 0, 0, "1@10s,3@10s,5@12s"),
+		evolving("reduce", 1, 0, "5@12s,3@10s,1@10s"),
 		evolving("amr", 0, 1*time.Second, "2@10s,6@10s,2@10s"),
 		stock("sweep", 0, 2*time.Second, "2@14s"),
 		evolving("pulse", 1, 3*time.Second, "1@10s,3@10s,1@10s"),

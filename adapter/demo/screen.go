@@ -65,19 +65,16 @@ func (l *live) draw(f frame) {
 	io.WriteString(l.out, text)
 }
 
-// eventLines is how many of the last events are shown below the chart, if there
-// is room.
-const eventLines = 8
-
 // compose is the frame as the terminal takes it: every line cut to its width and
 // cleared behind.
 func (l *live) compose(f frame) string {
 	width, height := l.size()
 	clock := fmt.Sprintf("%3.0f s", f.now.Sub(f.begin).Seconds())
+	const eventLines = 4 // at least, below the chart
 	lines := []string{l.bold(pad(l.header, width-len(clock)) + clock), l.dim(clip(f.title, width)), ""}
-	drawn := strings.Split(strings.TrimSuffix(l.chart(f, max(height-len(lines)-4, 8)), "\n"), "\n")
+	drawn := strings.Split(strings.TrimSuffix(l.chart(f, max(height-len(lines)-2-eventLines, 8)), "\n"), "\n")
 	lines = append(lines, drawn...)
-	if room := min(height-len(lines)-2, eventLines); room > 0 {
+	if room := height - len(lines) - 2; room > 0 {
 		lines = append(lines, "")
 		for _, e := range f.events[max(0, len(f.events)-room):] {
 			lines = append(lines, clip(e, width))

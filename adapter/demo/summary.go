@@ -18,25 +18,25 @@ func summarise(out io.Writer, t terminal, evolving, rigid outcome) {
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(out, t.bold("The same jobs evolving, and at their peak sizes"), "(seconds)")
-	fmt.Fprintf(out, "%-19s %15s  %15s\n", "", "evolving", "peak size")
-	fmt.Fprintf(out, "%-8s %-10s %7s %7s  %7s %7s\n", "job", "user", "waits", "ends", "waits", "ends")
+	fmt.Fprintf(out, "%-20s %16s  %16s\n", "", "evolving", "peak size")
+	fmt.Fprintf(out, "%-10s %-10s %7s %7s  %8s %7s\n", "job", "user", "waits", "ends", "waits", "ends")
 	for i, r := range evolving.jobs {
-		fmt.Fprintf(out, "%-8s %-10s %s  %s%s\n", clip(r.Name, 8), clip(r.owner, 10), r.times(evolving), peakTimes(rigid, i), stockMark(r))
+		fmt.Fprintf(out, "%-10s %-10s %s   %s%s\n", clip(r.Name, 10), clip(r.owner, 10), r.times(evolving), peakTimes(rigid, i), stockMark(r))
 	}
 	e, p := evolving.account(), rigid.account()
-	fmt.Fprintln(out)
+	fmt.Fprintf(out, "\n%-29s %9s %9s\n", "", "evolving", "peak size")
 	for _, line := range []struct {
-		what   string
-		values [2]float64
-		unit   string
+		what           string
+		evolving, peak float64
+		unit           string
 	}{
-		{"all jobs done after", [2]float64{e.makespan, p.makespan}, "s"},
-		{"mean wait of a job", [2]float64{e.wait, p.wait}, "s"},
-		{"nodes allocated", [2]float64{e.allocated, p.allocated}, "node-seconds"},
-		{"  of which wasted", [2]float64{e.wasted, p.wasted}, "node-seconds (allocated, not asked for)"},
-		{"nodes never allocated", [2]float64{e.idle, p.idle}, "node-seconds"},
+		{"all jobs done after", e.makespan, p.makespan, "s"},
+		{"a job waits, on average", e.wait, p.wait, "s"},
+		{"nodes allocated", e.allocated, p.allocated, "node-seconds"},
+		{"  wasted: not asked for", e.wasted, p.wasted, "node-seconds"},
+		{"nodes idle, held or free", e.idle, p.idle, "node-seconds"},
 	} {
-		fmt.Fprintf(out, "%-22s evolving %6.0f   peak size %6.0f   %s\n", line.what, line.values[0], line.values[1], line.unit)
+		fmt.Fprintf(out, "%-29s %9.0f %9.0f  %s\n", line.what, line.evolving, line.peak, line.unit)
 	}
 }
 

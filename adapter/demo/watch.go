@@ -152,7 +152,7 @@ func (w *watch) followStock(s *seen, record *slurmctl.Job, now time.Time) {
 		w.tell(now, "%s has ended", s.Name)
 	case record != nil && s.state == "queued" && record.State == slurmctl.Running:
 		s.state, s.nodes = "running", record.NodeList
-		s.spans = []api.Span{{Step: 1, Start: record.StartTime, Nodes: len(s.nodes)}}
+		s.spans = []api.Span{{Step: 1, Start: now, Nodes: len(s.nodes)}} // Slurm's own times are whole seconds
 		w.tell(now, "%s starts on %s", s.Name, list(s.nodes))
 	}
 	if n := len(s.spans); n > 0 && s.spans[n-1].End.IsZero() && (record == nil || record.State == slurmctl.Completing) {
