@@ -77,7 +77,16 @@ type fitter struct {
 	ofStep  [][2]int // range in probes of every step
 }
 
-func (f *fitter) fit(res *Timeline, capacity int, p Profile, o FitOptions) bool {
+// newFitter has room for profiles of so many steps.
+func newFitter(steps int) *fitter {
+	times, numbers := make([]int64, 3*steps), make([]int, steps)
+	return &fitter{
+		starts: times[0:0:steps], longest: times[steps : steps : 2*steps], base: times[2*steps : 2*steps : 3*steps],
+		order: numbers[:0],
+	}
+}
+
+func (f *fitter) fit(res occupancy, capacity int, p Profile, o FitOptions) bool {
 	if len(p) == 0 || p.Peak() > capacity || o.NotBefore > horizon {
 		return false
 	}
@@ -127,7 +136,7 @@ func (f *fitter) byNodes(p Profile) {
 
 // asOne places a profile that cannot be expanded, so its steps move together: the
 // hardest step first, each that does not fit moves all behind what is in its way.
-func (f *fitter) asOne(res *Timeline, capacity int, p Profile, notBefore int64) bool {
+func (f *fitter) asOne(res occupancy, capacity int, p Profile, notBefore int64) bool {
 	if len(p) == 1 && f.grid == nil {
 		f.starts[0] = res.EarliestFree(notBefore, p[0].Nodes, p[0].Duration, capacity)
 		return f.starts[0] <= horizon
@@ -147,6 +156,15 @@ func (f *fitter) asOne(res *Timeline, capacity int, p Profile, notBefore int64) 
 		sortProbes(f.probes)
 	}
 	start := notBefore
+	if s, ok := res.(*strip); ok {
+		if start = s.asOne(capacity, p, starts, f.order, start); start > horizon {
+			return false
+		}
+		for i := range starts {
+			starts[i] += start
+		}
+		return true
+	}
 search:
 	for start <= horizon {
 		if f.grid != nil {
@@ -171,7 +189,7 @@ search:
 
 // earliest is Algorithm 2 without recursion: starts[i] only ever rises, and only
 // to a time before which step i cannot start.
-func (f *fitter) earliest(res *Timeline, capacity int, p Profile, o FitOptions) bool {
+func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) bool {
 	starts := f.starts
 	if f.grid != nil {
 		f.probe(p)
@@ -213,7 +231,7 @@ func (f *fitter) earliest(res *Timeline, capacity int, p Profile, o FitOptions) 
 }
 
 // earliestFree is the first second ≥ starts[i] at which step i has its nodes.
-func (f *fitter) earliestFree(res *Timeline, capacity int, p Profile, i int) int64 {
+func (f *fitter) earliestFree(res occupancy, capacity int, p Profile, i int) int64 {
 	if f.grid == nil {
 		return res.EarliestFree(f.starts[i], p[i].Nodes, p[i].Duration, capacity)
 	}
@@ -270,7 +288,7 @@ func (f *fitter) probe(p Profile) {
 
 // compact moves starts as late as the completion allows, from the last step to
 // the first (paper, section 4.2, compacting), unless that wastes more.
-func (f *fitter) compact(res *Timeline, capacity int, p Profile, o FitOptions) {
+func (f *fitter) compact(res occupancy, capacity int, p Profile, o FitOptions) {
 	f.base = append(f.base[:0], f.starts...)
 	starts := f.starts
 	last := len(p) - 1

@@ -195,24 +195,31 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	if l.rigid {
 		p = p.Rigid()
 	}
-	res := p.Timeline()
-	schedule := make(Schedule, len(p.Jobs))
-	steps, seconds := 0, int64(0)
+	steps, most, seconds := 0, 0, int64(0)
 	for _, j := range p.Jobs {
 		steps += len(j.Profile)
+		most = max(most, len(j.Profile))
 		seconds += j.Profile.Duration()
 	}
-	memory := make(Profile, steps)
-	var f fitter
-	if len(p.Jobs) >= gridJobs && !l.plain {
-		f.grid = newGrid(res, p.Nodes, p.Jobs[0].Submit, seconds/int64(steps)/gridCellsPerStep)
-		for _, j := range p.Jobs {
-			f.grid.origin = min(f.grid.origin, j.Submit)
-		}
-		for _, b := range p.Busy {
-			f.grid.update(b.Start, addTime(b.Start, b.Duration))
+	f := newFitter(most)
+	var res occupancy
+	var add func(Placement)
+	if steps <= stripSteps && !l.plain {
+		few := newStrip(p.Busy, 2*steps, most)
+		res, add = few, few.add
+	} else {
+		tree := p.Timeline()
+		res, add = tree, tree.AddPlacement
+		if !l.plain {
+			f.grid = p.grid(tree, seconds/int64(steps)/gridCellsPerStep)
+			add = func(placed Placement) {
+				tree.AddPlacement(placed)
+				f.grid.update(placed.Start, placed.End())
+			}
 		}
 	}
+	schedule := make(Schedule, len(p.Jobs))
+	memory := make(Profile, steps)
 	for i, j := range p.Jobs {
 		o := FitOptions{NotBefore: j.Submit, Limit: l.limit, Compact: l.compact}
 		if j.ExpandLimit != 0 && !l.rigid {
@@ -224,18 +231,28 @@ func (l list) Plan(p Problem) (Schedule, error) {
 		n := len(j.Profile)
 		schedule[i] = f.placementIn(j.Profile, memory[:n:n])
 		memory = memory[n:]
-		res.AddPlacement(schedule[i])
-		if f.grid != nil {
-			f.grid.update(schedule[i].Start, schedule[i].End())
-		}
+		add(schedule[i])
 	}
 	return schedule, nil
 }
 
-// A plan of fewer than gridJobs jobs does without a grid; with one, an average step
-// has so many cells.
+// grid is a grid for the problem's jobs over a timeline with its busy nodes.
+func (p Problem) grid(res *Timeline, width int64) *grid {
+	origin := horizon
+	for _, j := range p.Jobs {
+		origin = min(origin, j.Submit)
+	}
+	g := newGrid(res, p.Nodes, origin, width)
+	for _, b := range p.Busy {
+		g.update(b.Start, addTime(b.Start, b.Duration))
+	}
+	return g
+}
+
+// A plan of at most stripSteps steps does without tree and grid. With a grid, an
+// average step has gridCellsPerStep cells.
 const (
-	gridJobs         = 100
+	stripSteps       = 400
 	gridCellsPerStep = 8
 )
 

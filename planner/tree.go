@@ -451,39 +451,9 @@ func (t *Timeline) addSteps(p Placement, sign int64) bool {
 	if end >= t.here.end || l.n+len(p.Steps)+1 > leafSize {
 		return false
 	}
-	var start, nodes [leafSize]int64 // what comes in place of segments first … last
 	first, last := l.index(p.Start), l.index(end)
-	i, m := first, 0
-	base, value := int64(0), int64(math.MinInt64) // of the present segment; of the one written last
-	if first > 0 {
-		value = l.nodes[first-1]
-	}
-	at, added := p.Start, int64(0)
-	for k := 0; k <= len(p.Steps); k++ {
-		for i <= last && l.start[i] < at {
-			base = l.nodes[i]
-			value = base + added
-			start[m], nodes[m] = l.start[i], value
-			i++
-			m++
-		}
-		if i <= last && l.start[i] == at {
-			base = l.nodes[i]
-			i++
-		}
-		added = 0
-		if k < len(p.Steps) {
-			added = sign * int64(p.Steps[k].Nodes)
-		}
-		if base+added != value {
-			value = base + added
-			start[m], nodes[m] = at, value
-			m++
-		}
-		if k < len(p.Steps) {
-			at += p.Steps[k].Duration
-		}
-	}
+	var start, nodes [leafSize]int64 // what comes in place of segments first … last
+	m := mergeSteps(l.start[first:last+1], l.nodes[first:last+1], p, sign, start[:], nodes[:])
 	copy(l.start[first+m:], l.start[last+1:l.n])
 	copy(l.nodes[first+m:], l.nodes[last+1:l.n])
 	copy(l.start[first:], start[:m])
