@@ -30,6 +30,10 @@ func (c *Controller) load() error {
 			}
 			j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: nodes})
 		}
+		if j.State == store.Starting {
+			// Whether Slurm was told to start it is not known; to say so twice does no harm.
+			j.State = store.Queued
+		}
 		parts, err := c.store.Parts(c.ctx, j.ID)
 		if err != nil {
 			return err
@@ -152,13 +156,19 @@ func (c *Controller) adoptJob(s *snapshot, r *slurmctl.Job, sp spec.Spec) error 
 			return nil // evosbatch is still submitting the rest of it
 		}
 	}
-	if err := c.store.AddJob(c.ctx, row); err != nil {
-		return err
+	var refused error
+	c.together(func() {
+		if refused = c.store.AddJob(c.ctx, row); refused != nil {
+			return
+		}
+		c.saveParts(j)
+		c.event(j, "adopted", map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
+			"expand_limit": c.expandLimit(j), "drive": row.Drive})
+	})
+	if refused != nil {
+		return refused
 	}
-	c.saveParts(j)
 	c.add(j)
-	c.event(j, "adopted", map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
-		"expand_limit": c.expandLimit(j), "drive": row.Drive})
 	c.logJob(j).WithField("profile", row.Profile.String()).WithField("drive", row.Drive).Info("adopted")
 	return nil
 }

@@ -126,8 +126,10 @@ func (c *Controller) endOrWait(j *job, req api.NextRequest) answer {
 	case j.last():
 		if j.StepEnded.IsZero() {
 			j.StepEnded = time.Now()
-			c.save(j)
-			c.event(j, "step ended", map[string]any{"step": j.Step})
+			c.together(func() {
+				c.save(j)
+				c.event(j, "step ended", map[string]any{"step": j.Step})
+			})
 		}
 		a := c.allocation(j)
 		a.Done = true

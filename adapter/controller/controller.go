@@ -57,6 +57,8 @@ type Controller struct {
 	nextCycle    time.Time
 	cycleCalls   int
 	lastErr      error
+	refusal      error // the database's last one
+	batched      bool  // within together
 	started      time.Time
 
 	view atomic.Pointer[view] // what the API shows
@@ -282,19 +284,21 @@ func (c *Controller) do(j *job, action, detail string, run func(context.Context)
 		err := run(c.ctx)
 		c.post(func() {
 			j.busy, j.touched = false, time.Now()
-			c.check(c.store.Settle(c.ctx, intent, time.Now(), err))
 			entry := c.logJob(j).WithField("action", action).WithField("seconds", time.Since(begun).Seconds())
-			if err != nil {
-				j.failures++
-				j.retryAt = time.Now().Add(min(250*time.Millisecond<<min(j.failures, 7), 30*time.Second))
-				j.reason = action + " failed: " + err.Error()
-				c.event(j, "failed", map[string]any{"action": action, "detail": detail, "error": err.Error()})
-				entry.WithError(err).Warn("an action failed; it will be tried again")
-			} else {
-				j.failures, j.retryAt = 0, time.Time{}
-				entry.Debug(detail)
-			}
-			result(err)
+			c.together(func() {
+				c.check(c.store.Settle(c.ctx, intent, time.Now(), err))
+				if err != nil {
+					j.failures++
+					j.retryAt = time.Now().Add(min(250*time.Millisecond<<min(j.failures, 7), 30*time.Second))
+					j.reason = action + " failed: " + err.Error()
+					c.event(j, "failed", map[string]any{"action": action, "detail": detail, "error": err.Error()})
+					entry.WithError(err).Warn("an action failed; it will be tried again")
+				} else {
+					j.failures, j.retryAt = 0, time.Time{}
+					entry.Debug(detail)
+				}
+				result(err)
+			})
 			c.nextCycle = time.Now() // see what came of it
 		})
 	}()
@@ -311,9 +315,30 @@ func (c *Controller) event(j *job, kind string, detail any) {
 
 // check reports an error of the store. Slurm holds the nodes, so the loop goes on.
 func (c *Controller) check(err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err == nil {
+		return
+	}
+	c.refusal = err
+	if !errors.Is(err, context.Canceled) {
 		c.log.WithError(err).Error("the database refuses")
 	}
+}
+
+// together writes all that f writes in one transaction, so that no crash leaves the
+// books half kept. f must run no command.
+func (c *Controller) together(f func()) {
+	outer := c.store
+	if c.batched {
+		f() // part of a larger one
+		return
+	}
+	c.batched = true
+	defer func() { c.store, c.batched = outer, false }()
+	c.check(outer.Together(c.ctx, func(tx *store.Store) error {
+		c.store, c.refusal = tx, nil
+		f()
+		return c.refusal
+	}))
 }
 
 func (c *Controller) save(j *job) { c.check(c.store.UpdateJob(c.ctx, j.Job)) }

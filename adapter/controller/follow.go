@@ -67,10 +67,12 @@ func (c *Controller) observeHeld(s *snapshot, j *job) {
 	if slices.EqualFunc(j.held, held, func(a, b part) bool { return a.id == b.id && sameSet(a.nodes, b.nodes) }) {
 		return
 	}
-	if len(j.held) > 0 {
-		c.event(j, "nodes changed", map[string]any{"from": slurmctl.CompressNodes(j.nodes()), "to": heldText(held)})
-	}
-	c.setHeld(j, held)
+	c.together(func() {
+		if len(j.held) > 0 {
+			c.event(j, "nodes changed", map[string]any{"from": slurmctl.CompressNodes(j.nodes()), "to": heldText(held)})
+		}
+		c.setHeld(j, held)
+	})
 }
 
 // setHeld records what the job has from now on.
@@ -109,9 +111,11 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 	}
 	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = r.StartTime, r.StartTime, time.Time{}, "", false
-	c.save(j)
-	c.recordAllocation(j, r.StartTime)
-	c.event(j, "started", map[string]any{"planned": planned, "nodes": slurmctl.CompressNodes(j.nodes())})
+	c.together(func() {
+		c.save(j)
+		c.recordAllocation(j, r.StartTime)
+		c.event(j, "started", map[string]any{"planned": planned, "nodes": slurmctl.CompressNodes(j.nodes())})
+	})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
 	if len(j.plan) == 0 || planned != r.StartTime.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
 		c.refit(s, j, s.taken.Unix(), "it started at another time than planned")
@@ -121,13 +125,15 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 // requeued is called when a job that ran waits in Slurm's queue again: it starts
 // over.
 func (c *Controller) requeued(j *job) {
-	c.event(j, "requeued", map[string]any{"step": j.Step})
 	c.logJob(j).Warn("the job was requeued: it starts over")
-	j.State, j.Step, j.held, j.ending = store.Queued, 0, nil, false
-	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
-	c.save(j)
-	c.check(c.store.SetAllocation(c.ctx, j.ID, 0, time.Now(), 0, ""))
-	c.saveParts(j)
+	c.together(func() {
+		c.event(j, "requeued", map[string]any{"step": j.Step})
+		j.State, j.Step, j.held, j.ending = store.Queued, 0, nil, false
+		j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
+		c.save(j)
+		c.check(c.store.SetAllocation(c.ctx, j.ID, 0, time.Now(), 0, ""))
+		c.saveParts(j)
+	})
 	c.storePlan(j, nil)
 	j.notify()
 }
@@ -149,12 +155,14 @@ func (c *Controller) end(j *job) {
 		}
 	}
 	j.State, j.Ended, j.EndState = store.Ended, at, state
-	c.save(j)
-	c.check(c.store.SetAllocation(c.ctx, j.ID, j.Step, at, 0, ""))
+	c.together(func() {
+		c.save(j)
+		c.check(c.store.SetAllocation(c.ctx, j.ID, j.Step, at, 0, ""))
+		c.event(j, "ended", map[string]any{"state": state, "step": j.Step, "steps": len(j.Profile)})
+	})
 	if n := len(j.past); n > 0 && j.past[n-1].End.IsZero() {
 		j.past[n-1].End = at
 	}
-	c.event(j, "ended", map[string]any{"state": state, "step": j.Step, "steps": len(j.Profile)})
 	c.logJob(j).WithField("state", state).Info("ended")
 	j.notify()
 	c.active = slices.DeleteFunc(c.active, func(other *job) bool { return other == j })
@@ -205,8 +213,10 @@ func (c *Controller) followChain(s *snapshot, j *job) {
 			return
 		}
 		j.State, j.StepEnded = store.Waiting, time.Now()
-		c.save(j)
-		c.event(j, "step ended", map[string]any{"step": j.Step})
+		c.together(func() {
+			c.save(j)
+			c.event(j, "step ended", map[string]any{"step": j.Step})
+		})
 		if next := j.next(); next != nil && next.start > s.taken.Unix() {
 			c.refit(s, j, s.taken.Unix(), "a step ended early")
 		}

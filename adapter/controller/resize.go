@@ -15,8 +15,10 @@ import (
 // endStep is called when the application has ended its step, or was made to.
 func (c *Controller) endStep(j *job, now time.Time) {
 	j.State, j.StepEnded, j.reason = store.Waiting, now, ""
-	c.save(j)
-	c.event(j, "step ended", map[string]any{"step": j.Step, "expected": j.expected()})
+	c.together(func() {
+		c.save(j)
+		c.event(j, "step ended", map[string]any{"step": j.Step, "expected": j.expected()})
+	})
 	if c.snapshot == nil {
 		return
 	}
@@ -88,10 +90,12 @@ func (c *Controller) beginStep(j *job, at time.Time) {
 	j.Step++
 	j.State, j.StepStarted, j.StepEnded = store.Running, at, time.Time{}
 	j.release, j.reason, j.warned = nil, "", false
-	c.save(j)
-	c.saveParts(j)
-	c.recordAllocation(j, at)
-	c.event(j, "step begun", map[string]any{"step": j.Step, "planned": planned.start, "nodes": slurmctl.CompressNodes(j.nodes())})
+	c.together(func() {
+		c.save(j)
+		c.saveParts(j)
+		c.recordAllocation(j, at)
+		c.event(j, "step begun", map[string]any{"step": j.Step, "planned": planned.start, "nodes": slurmctl.CompressNodes(j.nodes())})
+	})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("step begun")
 	if c.snapshot != nil && planned.start != at.Unix() && !j.isChain() {
 		c.refit(c.snapshot, j, at.Unix(), "the step began at another time than planned")

@@ -22,7 +22,7 @@ func (s *Store) AddEvent(ctx context.Context, job int64, at time.Time, kind stri
 	if err != nil {
 		return fmt.Errorf("event %s: %w", kind, err)
 	}
-	if _, err := s.db.ExecContext(ctx, `INSERT INTO events (at, job, kind, detail) VALUES (?, nullif(?, 0), ?, ?)`,
+	if _, err := s.on().ExecContext(ctx, `INSERT INTO events (at, job, kind, detail) VALUES (?, nullif(?, 0), ?, ?)`,
 		at.UnixMicro(), job, kind, string(text)); err != nil {
 		return fmt.Errorf("event %s: %w", kind, err)
 	}
@@ -32,7 +32,7 @@ func (s *Store) AddEvent(ctx context.Context, job int64, at time.Time, kind stri
 // Events reads a job's events (0: everybody's) after the one with that id,
 // oldest first, at most limit.
 func (s *Store) Events(ctx context.Context, job, after int64, limit int) ([]Event, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id, at, coalesce(job, 0), kind, detail FROM events
+	rows, err := s.on().QueryContext(ctx, `SELECT id, at, coalesce(job, 0), kind, detail FROM events
 		WHERE id > ? AND (? = 0 OR job = ?) ORDER BY id LIMIT ?`, after, job, job, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
@@ -63,7 +63,7 @@ type Intent struct {
 
 // Intend writes down a change before Slurm is asked for it.
 func (s *Store) Intend(ctx context.Context, job int64, at time.Time, action, detail string) (int64, error) {
-	result, err := s.db.ExecContext(ctx, `INSERT INTO intents (job, action, detail, at) VALUES (nullif(?, 0), ?, ?, ?)`,
+	result, err := s.on().ExecContext(ctx, `INSERT INTO intents (job, action, detail, at) VALUES (nullif(?, 0), ?, ?, ?)`,
 		job, action, detail, at.UnixMicro())
 	if err != nil {
 		return 0, fmt.Errorf("intent %s: %w", action, err)
@@ -77,7 +77,7 @@ func (s *Store) Settle(ctx context.Context, intent int64, at time.Time, outcome 
 	if outcome != nil {
 		text = outcome.Error()
 	}
-	if _, err := s.db.ExecContext(ctx, `UPDATE intents SET settled = ?, error = ? WHERE id = ?`, at.UnixMicro(), text, intent); err != nil {
+	if _, err := s.on().ExecContext(ctx, `UPDATE intents SET settled = ?, error = ? WHERE id = ?`, at.UnixMicro(), text, intent); err != nil {
 		return fmt.Errorf("settle intent %d: %w", intent, err)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (s *Store) Settle(ctx context.Context, intent int64, at time.Time, outcome 
 
 // OpenIntents lists the intents that were never settled, oldest first.
 func (s *Store) OpenIntents(ctx context.Context) ([]Intent, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id, coalesce(job, 0), action, detail, at FROM intents WHERE settled = 0 ORDER BY id`)
+	rows, err := s.on().QueryContext(ctx, `SELECT id, coalesce(job, 0), action, detail, at FROM intents WHERE settled = 0 ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("read intents: %w", err)
 	}

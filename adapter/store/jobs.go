@@ -75,7 +75,7 @@ func (s *Store) AddJob(ctx context.Context, j *Job) error {
 // UpdateJob writes what changes in a job's life: its state, step, times, drive
 // mode and batch host.
 func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
-	_, err := s.db.ExecContext(ctx, `UPDATE jobs SET drive = ?, state = ?, step = ?, started = ?, step_started = ?,
+	_, err := s.on().ExecContext(ctx, `UPDATE jobs SET drive = ?, state = ?, step = ?, started = ?, step_started = ?,
 		step_ended = ?, ended = ?, end_state = ?, batch_host = ? WHERE id = ?`,
 		j.Drive, j.State, j.Step, unix(j.Started), unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended),
 		j.EndState, j.BatchHost, j.ID)
@@ -108,7 +108,7 @@ func (s *Store) JobBySlurmID(ctx context.Context, id uint32) (*Job, error) {
 }
 
 func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT `+jobColumns+` FROM jobs `+where, args...)
+	rows, err := s.on().QueryContext(ctx, `SELECT `+jobColumns+` FROM jobs `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read jobs: %w", err)
 	}
@@ -140,7 +140,7 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 }
 
 func (s *Store) readProfile(ctx context.Context, j *Job) error {
-	rows, err := s.db.QueryContext(ctx, `SELECT duration, nodes FROM profiles WHERE job = ? ORDER BY step`, j.ID)
+	rows, err := s.on().QueryContext(ctx, `SELECT duration, nodes FROM profiles WHERE job = ? ORDER BY step`, j.ID)
 	if err != nil {
 		return fmt.Errorf("read profile of job %d: %w", j.SlurmID, err)
 	}

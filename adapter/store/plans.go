@@ -72,7 +72,7 @@ func (s *Store) Allocations(ctx context.Context, job int64) ([]Span, error) {
 }
 
 func (s *Store) spans(ctx context.Context, query string, job int64) ([]Span, error) {
-	rows, err := s.db.QueryContext(ctx, query, job)
+	rows, err := s.on().QueryContext(ctx, query, job)
 	if err != nil {
 		return nil, fmt.Errorf("read spans: %w", err)
 	}
@@ -116,7 +116,7 @@ func (s *Store) SetParts(ctx context.Context, job int64, parts []Part) error {
 
 // Parts reads a job's parts, oldest first.
 func (s *Store) Parts(ctx context.Context, job int64) ([]Part, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT slurm_id, step, node_list FROM parts WHERE job = ? ORDER BY step, slurm_id`, job)
+	rows, err := s.on().QueryContext(ctx, `SELECT slurm_id, step, node_list FROM parts WHERE job = ? ORDER BY step, slurm_id`, job)
 	if err != nil {
 		return nil, fmt.Errorf("read parts: %w", err)
 	}

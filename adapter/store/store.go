@@ -21,6 +21,25 @@ var migrations embed.FS
 // Store is the sidecar's database. It is safe for concurrent use.
 type Store struct {
 	db *sql.DB
+	tx *sql.Tx // of Together; nil: every call stands alone
+}
+
+// on is what statements run on.
+func (s *Store) on() interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+} {
+	if s.tx != nil {
+		return s.tx
+	}
+	return s.db
+}
+
+// Together makes all that f writes through the store that it is given one
+// transaction: after a crash all of it is there, or nothing. Where f fails,
+// nothing is written. Nobody else can write meanwhile, so f is to be quick.
+func (s *Store) Together(ctx context.Context, f func(*Store) error) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error { return f(&Store{db: s.db, tx: tx}) })
 }
 
 // Open opens the database file, makes it where it does not exist (mode 0600) and
@@ -42,7 +61,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		"_synchronous":  {"FULL"}, // an intent must outlive a power cut
 		"_txlock":       {"immediate"},
 	}
-	db, err := sql.Open("sqlite3", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String())
+	db, err := sql.Open(driver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
@@ -70,8 +89,23 @@ func (s *Store) migrate(ctx context.Context) error {
 // Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 
-// inTx runs f in one transaction.
+// Check reads the whole database and says what sqlite finds wrong with it.
+func (s *Store) Check(ctx context.Context) error {
+	var verdict string
+	if err := s.db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&verdict); err != nil {
+		return fmt.Errorf("database check: %w", err)
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("database check: %s", verdict)
+	}
+	return nil
+}
+
+// inTx runs f in one transaction, that of Together if there is one.
 func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) error {
+	if s.tx != nil {
+		return f(s.tx)
+	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -141,3 +141,32 @@ func TestForeignKeys(t *testing.T) {
 		t.Error("a plan of no job was accepted")
 	}
 }
+
+func TestTogether(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "db")
+	s := open(t, path)
+	job := sample(7)
+	refused := errors.New("refused")
+	write := func(outcome error) error {
+		return s.Together(ctx, func(tx *Store) error {
+			return errors.Join(tx.AddJob(ctx, job), tx.SetParts(ctx, job.ID, []Part{{SlurmID: 9, Step: 2}}),
+				tx.AddEvent(ctx, job.ID, time.Now(), "adopted", nil), outcome)
+		})
+	}
+	if err := write(refused); !errors.Is(err, refused) {
+		t.Fatalf("error %v, want the one of the function", err)
+	}
+	active, err1 := s.ActiveJobs(ctx)
+	events, err2 := s.Events(ctx, 0, 0, 10)
+	if len(active)+len(events) > 0 || errors.Join(err1, err2) != nil {
+		t.Errorf("after a failure there are %d jobs and %d events (%v %v), want none", len(active), len(events), err1, err2)
+	}
+	if err := write(nil); err != nil {
+		t.Fatal(err)
+	}
+	active, err1 = s.ActiveJobs(ctx)
+	events, err2 = s.Events(ctx, 0, 0, 10)
+	if len(active) != 1 || len(events) != 1 || errors.Join(err1, err2) != nil {
+		t.Errorf("%d jobs and %d events (%v %v), want one each", len(active), len(events), err1, err2)
+	}
+}

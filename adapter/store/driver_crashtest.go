@@ -1,0 +1,31 @@
+//go:build crashtest
+
+package store
+
+import (
+	"database/sql"
+	"os"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/evoslurm/evoslurm/adapter/crashtest"
+)
+
+// driver is the database driver's name: sqlite, with every commit told to the test
+// before it is made.
+const driver = "sqlite3-crashtest"
+
+func init() {
+	socket := os.Getenv(crashtest.SocketVariable)
+	sql.Register(driver, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
+		if socket != "" {
+			c.RegisterCommitHook(func() int {
+				if _, err := crashtest.Ask(socket, crashtest.Question{Moment: crashtest.Commit}); err != nil {
+					return 1 // the commit becomes a rollback
+				}
+				return 0
+			})
+		}
+		return nil
+	}})
+}
