@@ -1,0 +1,18 @@
+// Package crashtest is how the sidecar is tried at every point where it could
+// die, and against a Slurm that answers badly. Nothing of it is in production
+// builds.
+//
+// The commands that the sidecar runs are replaced by slurmshim, which asks the
+// test before it runs the real one and again after; a sidecar built with the tag
+// crashtest asks before every commit of its database too. All ask over one Unix
+// socket, so what a scenario does is one numbered sequence of points, at each of
+// which the test may kill the sidecar with SIGKILL, or have the command fail in
+// one of the ways of Action.
+//
+//	evoslurmd ── slurmshim ── scontrol, salloc, …     the real ones, a real Slurm
+//	    │ commit     │ before, after
+//	    └────────────┴──────── the test: counts, kills, injects
+//
+// Commands that only look change nothing, so that a crash before or after one is
+// the same as at the next point; they are recorded but not numbered.
+package crashtest
