@@ -51,7 +51,6 @@ type Controller struct {
 	snapshot     *snapshot
 	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
 	unsaved      map[*job]bool                   // whose plans are to be written
-	wanted       []hold                          // what the plan needs held
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
 	refused      map[slurmctl.JobID]api.Job      // jobs with a marker that are not adopted
 	nextCycle    time.Time

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +22,13 @@ type hold struct {
 	end   int64
 }
 
-// holdFlags: our own node mapping has chosen the nodes with the jobs in view that
-// run there now, and a job that waits for a hold is not to be held when it ends.
-var holdFlags = []string{"IGNORE_JOBS", "NO_HOLD_JOBS_AFTER_END"}
+// holdFlags: our own node mapping has chosen the nodes, with the jobs in view that
+// run there now (IGNORE_JOBS) and with all other holds. A node is held for one job
+// after another, and a job's time limit reaches beyond the time at which the plan
+// has it give a node back: with OVERLAP Slurm lets holds share nodes, and starts a
+// job in its own hold in spite of others' later ones. Administrators' reservations
+// are not in their way. A job that waits for a hold is not to be held when it ends.
+var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
 
 // Names of holds and expanders carry job, step and attempt, so that what is left
 // of a crashed sidecar can be found again.
@@ -78,31 +81,7 @@ func (c *Controller) wantedHolds(now int64) []hold {
 	if len(all) > c.cfg.MaxHolds {
 		all = c.wholeJobs(all)
 	}
-	return deferred(all)
-}
-
-// deferred leaves every node to the earliest hold on it; later holds get it once
-// the job of the earlier one has it. Slurm starts no job on a node that is
-// reserved for something else before the job's time limit, though the plan may
-// say that the job gives the node back in time. Nobody can slip in meanwhile: the
-// node is in the earlier hold, then allocated.
-func deferred(all []hold) []hold {
-	slices.SortStableFunc(all, func(a, b hold) int { return cmp.Compare(a.start, b.start) })
-	taken := set{}
-	kept := all[:0]
-	for _, h := range all {
-		rest := h.nodes[:0:0]
-		for _, n := range h.nodes {
-			if !taken[n] {
-				taken[n] = true
-				rest = append(rest, n)
-			}
-		}
-		if h.nodes = rest; len(rest) > 0 {
-			kept = append(kept, h)
-		}
-	}
-	return kept
+	return all
 }
 
 // wholeJobs cuts the list of holds at the site's bound: queued jobs are left out
@@ -154,74 +133,47 @@ func (c *Controller) holdsOf(j *job, now int64) []hold {
 	return all
 }
 
-// syncHolds makes Slurm's reservations those that the plan needs. What is not
-// needed goes first, what changes next, what is new last, so that nodes that
-// change hands are free to.
+// holdKey tells holds apart: a job has one for each step that brings it nodes.
+type holdKey struct {
+	job  slurmctl.JobID
+	step int
+}
+
+// syncHolds makes Slurm's reservations those that the plan needs. What is new or
+// changes comes first, what is not needed any more goes last: a node that changes
+// hands is held all the time.
 func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 	now := time.Now().Unix()
-	wanted := c.wantedHolds(now)
-	c.wanted = wanted
-	type key struct {
-		job  slurmctl.JobID
-		step int
+	needed := map[holdKey]hold{}
+	for _, h := range c.wantedHolds(now) {
+		needed[holdKey{h.job.id(), h.step}] = h
 	}
-	existing := map[key]slurmctl.Reservation{}
-	needed := map[key]hold{}
-	for _, h := range wanted {
-		needed[key{h.job.id(), h.step}] = h
-	}
+	var surplus []string
+	existing := map[holdKey]bool{}
 	for _, name := range sortedKeys(c.reservations) {
 		own, ours := parseHoldName(name)
 		if !ours {
 			continue
 		}
-		k := key{own.job, own.step}
+		k := holdKey{own.job, own.step}
+		if j := c.byID[own.job]; j != nil && (j.busy || j.touched.After(s.taken)) {
+			existing[k] = true // an action may be using it; look again when it is over
+			continue
+		}
 		h, want := needed[k]
-		j := c.byID[own.job]
-		if j != nil && (j.busy || j.touched.After(s.taken)) {
-			delete(needed, k) // an action may be using it; look again when it is over
+		if !want || existing[k] || c.stale(c.reservations[name], h, now) || !c.adjustHold(ctx, c.reservations[name], h, now) {
+			surplus = append(surplus, name)
 			continue
 		}
-		r := c.reservations[name]
-		if _, double := existing[k]; !want || double || c.stale(r, h, now) || len(common(r.Nodes, h.nodes)) == 0 {
-			c.deleteHold(ctx, s, name)
-			continue
-		}
-		existing[k] = r
+		existing[k] = true
 	}
-	// a hold whose job runs in it goes once the job is out of it; until then its
-	// nodes cannot be in another
-	leaving := set{}
-	for name, r := range c.reservations {
-		if own, ours := parseHoldName(name); ours && existing[key{own.job, own.step}].Name != name {
-			for _, n := range r.Nodes {
-				leaving[n] = true
-			}
-		}
-	}
-	for k, h := range needed {
-		h.nodes = slices.DeleteFunc(slices.Clone(h.nodes), func(n string) bool { return leaving[n] })
-		needed[k] = h
-	}
-	for k, r := range existing { // nodes that change hands go before they come
-		if kept := common(r.Nodes, needed[k].nodes); len(kept) > 0 && len(kept) < len(r.Nodes) {
-			if err := c.slurm.UpdateReservation(ctx, r.Name, slurmctl.ReservationUpdate{Nodes: kept}); err == nil {
-				r.Nodes = kept
-				existing[k], c.reservations[r.Name] = r, r
-			}
-		}
-	}
-	for _, h := range wanted {
-		k := key{h.job.id(), h.step}
-		h, want := needed[k]
-		if !want || len(h.nodes) == 0 {
-			continue
-		}
-		if r, ok := existing[k]; ok {
-			c.adjustHold(ctx, s, r, h, now)
-		} else if !h.job.busy {
+	for _, h := range c.wantedHolds(now) {
+		if !existing[holdKey{h.job.id(), h.step}] && !h.job.busy {
 			c.createHold(ctx, s, h)
 		}
+	}
+	for _, name := range surplus {
+		c.deleteHold(ctx, s, name)
 	}
 }
 
@@ -235,8 +187,9 @@ func (c *Controller) stale(r slurmctl.Reservation, h hold, now int64) bool {
 	return r.Start.Unix() <= now && h.start > now+earlier
 }
 
-// adjustHold changes a reservation's start, end and nodes where they are off.
-func (c *Controller) adjustHold(ctx context.Context, s *snapshot, r slurmctl.Reservation, h hold, now int64) {
+// adjustHold changes a reservation's start, end and nodes where they are off; false
+// if Slurm refuses.
+func (c *Controller) adjustHold(ctx context.Context, r slurmctl.Reservation, h hold, now int64) bool {
 	var u slurmctl.ReservationUpdate
 	start, end := r.Start.Unix(), r.End.Unix()
 	switch want := max(h.start, now); {
@@ -251,20 +204,22 @@ func (c *Controller) adjustHold(ctx context.Context, s *snapshot, r slurmctl.Res
 		u.End = time.Unix(h.end, 0)
 		r.End = u.End
 	}
-	if !sameSet(r.Nodes, h.nodes) {
-		u.Nodes = h.nodes
-		r.Nodes = h.nodes
-		c.heldSince[r.Name] = time.Now()
+	moved := !sameSet(r.Nodes, h.nodes)
+	if moved {
+		u.Nodes, r.Nodes = h.nodes, h.nodes
 	}
-	if u.Start.IsZero() && !u.StartNow && u.End.IsZero() && u.Nodes == nil {
-		return
+	if u.Start.IsZero() && !u.StartNow && u.End.IsZero() && !moved {
+		return true
 	}
 	if err := c.slurm.UpdateReservation(ctx, r.Name, u); err != nil {
 		c.logJob(h.job).WithError(err).Warn("a hold could not be changed; it is made anew")
-		c.deleteHold(ctx, s, r.Name)
-		return
+		return false
+	}
+	if moved {
+		c.heldSince[r.Name] = time.Now()
 	}
 	c.reservations[r.Name] = r
+	return true
 }
 
 func (c *Controller) createHold(ctx context.Context, s *snapshot, h hold) {
@@ -340,18 +295,13 @@ func (c *Controller) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
 // confirmed says whether all that a queued job needs is held, and whether an
 // observation has been made since: then nobody can have slipped in between.
 func (c *Controller) confirmed(s *snapshot, j *job, now int64) bool {
-	start := false
-	for _, h := range c.wanted {
-		if h.job != j {
-			continue
-		}
+	for _, h := range c.holdsOf(j, now) {
 		r, ok := c.holdFor(j, h.step)
 		if !ok || !sameSet(r.Nodes, h.nodes) || r.Start.Unix() > max(h.start, now) || !s.taken.After(c.heldSince[r.Name]) {
 			return false
 		}
-		start = start || h.step == 1 && sameSet(h.nodes, j.plan[0].nodes)
 	}
-	return start
+	return true
 }
 
 // nextName is a new name for a hold or an expander.

@@ -47,8 +47,9 @@ func (o *occupancy) interval(node int, start, end int64) (planner.NodeBusy, bool
 
 // window is what the pool of these nodes (indices into the cluster's) has in use
 // for jobs whose time limit is reach seconds away, with the nodes numbered by
-// their position. Slurm starts no job on a node that others have reserved before
-// the job's limit, though the plan may give it back in time.
+// their position. A node that others have reserved before the job's limit is left
+// alone, though the plan may give it back in time: Slurm does so, and a job that
+// overruns would stand in the way of a maintenance.
 func (o *occupancy) window(nodes []int, reach int64) []planner.NodeBusy {
 	var all []planner.NodeBusy
 	for i, n := range nodes {
