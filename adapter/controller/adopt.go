@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
@@ -95,7 +96,7 @@ func (c *Controller) adopt(s *snapshot) {
 			c.refuse(r, err)
 			continue
 		}
-		if !marked || len(c.cfg.Partitions) > 0 && !slices.Contains(c.cfg.Partitions, r.Partition) {
+		if !marked || !c.driven(r.Partition) {
 			continue
 		}
 		if sp.Chain != nil && sp.Chain.First != 0 {
@@ -177,11 +178,26 @@ func (c *Controller) adoptJob(s *snapshot, r *slurmctl.Job, sp spec.Spec) error 
 // else what works here.
 func (c *Controller) driveFor(asked spec.Drive) spec.Drive {
 	for _, d := range []spec.Drive{asked, c.cfg.Drive} {
-		if d != "" && d != spec.Auto {
+		switch d {
+		case "", spec.Auto, spec.Chain: // what is no chain as submitted cannot become one
+		default:
 			return d
 		}
 	}
 	return c.drive
+}
+
+// driven says whether the site has evolving jobs in all of these partitions.
+func (c *Controller) driven(partitions string) bool {
+	if len(c.cfg.Partitions) == 0 {
+		return true
+	}
+	for _, p := range strings.Split(partitions, ",") {
+		if !slices.Contains(c.cfg.Partitions, p) {
+			return false
+		}
+	}
+	return true
 }
 
 // chainOf finds the Slurm jobs of a chain's steps, nil while some are missing.

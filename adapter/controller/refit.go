@@ -18,7 +18,7 @@ const overrunQuantum = 5
 // longer than planned, or nodes of coming steps are lost to others.
 func (c *Controller) followPlans(s *snapshot) {
 	now := s.taken.Unix()
-	others := c.foreign(s, now)
+	others, margin := c.foreign(s, now), int64(c.cfg.Margin/time.Second)
 	for _, j := range c.active {
 		if !j.runs() || j.busy || j.touched.After(s.taken) {
 			continue
@@ -26,7 +26,8 @@ func (c *Controller) followPlans(s *snapshot) {
 		switch {
 		case len(j.plan) != len(j.Profile):
 			c.refit(s, j, now, "it had no plan")
-		case j.State == store.Running && j.plan[j.Step-1].end <= now && !(j.last() && j.record.State == slurmctl.Completing):
+		// a little late is what the margin is for
+		case j.State == store.Running && j.plan[j.Step-1].end+margin <= now && !(j.last() && j.record.State == slurmctl.Completing):
 			c.refit(s, j, now, "the step lasts longer than planned")
 		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
@@ -125,8 +126,10 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 		} else {
 			reason = err.Error()
 		}
-		c.logJob(j).WithField("why", why).Error("the job's rest cannot be planned: " + reason)
-		j.reason = "its coming steps cannot be planned: " + reason
+		if text := "its coming steps cannot be planned anew: " + reason; j.reason != text {
+			j.reason = text
+			c.logJob(j).WithField("why", why).Warn(text)
+		}
 		return
 	}
 	placed := planner.Unpad(planned[0].Placement, profile, margin)
