@@ -80,3 +80,78 @@ func BenchmarkNodes(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReplan ends one running job of a 10,000-job plan one second early, so
+// that nothing else can move, and looks for jobs that could.
+func BenchmarkReplan(b *testing.B) {
+	for _, name := range []string{"noX", "2X+c"} {
+		b.Run(name, func(b *testing.B) {
+			live, err := planner.NewLive(queue(10_000, 1000), strategy(b, name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			now := int64(5_000_000)
+			live.Advance(now)
+			running := 0
+			for b.Loop() {
+				for live.Schedule()[running].Start >= now || live.Schedule()[running].End() <= now+1 {
+					if running++; running == len(live.Schedule()) {
+						b.StopTimer() // all that ran are done: time passes
+						running = 0
+						now += 50_000
+						live.Advance(now)
+						b.StartTimer()
+					}
+				}
+				live.End(running, live.Schedule()[running].End()-1)
+				live.Improve()
+				running++
+				if running == len(live.Schedule()) {
+					running = 0
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTimeline is single operations on a timeline with 500,000 changes.
+func BenchmarkTimeline(b *testing.B) {
+	res := new(planner.Timeline)
+	p := queue(100_000, 1000)
+	for i, j := range p.Jobs {
+		res.AddPlacement(planner.Placement{Start: int64(i) * 5_000, Steps: j.Profile})
+	}
+	at := func(i int) int64 { return int64(i) * 7_919_000 % 500_000_000 }
+	b.Run("AddRemove", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			res.Add(at(i), at(i)+10_000, 100)
+			res.Remove(at(i), at(i)+10_000, 100)
+		}
+	})
+	b.Run("AddRemoveLong", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			res.Add(at(i), at(i)+100_000_000, 100)
+			res.Remove(at(i), at(i)+100_000_000, 100)
+		}
+	})
+	b.Run("Max", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			res.Max(at(i), at(i)+100_000_000)
+		}
+	})
+	b.Run("Loc", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			res.Loc(at(i), at(i)+100_000_000)
+		}
+	})
+	b.Run("EarliestFree", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			res.EarliestFree(at(i), 300, 1_000, 1000)
+		}
+	})
+}

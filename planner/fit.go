@@ -59,7 +59,7 @@ type FitOptions struct {
 // latest solution with the same completion, which compacting finds from the
 // other side.
 func Fit(res *Timeline, capacity int, p Profile, o FitOptions) (Placement, bool) {
-	var f fitter
+	f := fitter{until: horizon + 1}
 	if !f.fit(res, capacity, p, o) {
 		return Placement{}, false
 	}
@@ -69,6 +69,7 @@ func Fit(res *Timeline, capacity int, p Profile, o FitOptions) (Placement, bool)
 // fitter is the scratch memory of Fit, for many fits in a row.
 type fitter struct {
 	grid    *grid    // of the resource EP, or nil
+	until   int64    // the first step must start before, or there is no fit
 	starts  []int64  // of every step
 	longest []int64  // for which every step may hold its nodes
 	base    []int64  // starts before compacting
@@ -81,6 +82,7 @@ type fitter struct {
 func newFitter(steps int) *fitter {
 	times, numbers := make([]int64, 3*steps), make([]int, steps)
 	return &fitter{
+		until:  horizon + 1,
 		starts: times[0:0:steps], longest: times[steps : steps : 2*steps], base: times[2*steps : 2*steps : 3*steps],
 		order: numbers[:0],
 	}
@@ -139,7 +141,7 @@ func (f *fitter) byNodes(p Profile) {
 func (f *fitter) asOne(res occupancy, capacity int, p Profile, notBefore int64) bool {
 	if len(p) == 1 && f.grid == nil {
 		f.starts[0] = res.EarliestFree(notBefore, p[0].Nodes, p[0].Duration, capacity)
-		return f.starts[0] <= horizon
+		return f.starts[0] < f.until
 	}
 	f.byNodes(p)
 	starts := f.starts // at first relative to the start of the profile
@@ -157,7 +159,7 @@ func (f *fitter) asOne(res occupancy, capacity int, p Profile, notBefore int64) 
 	}
 	start := notBefore
 	if s, ok := res.(*strip); ok {
-		if start = s.asOne(capacity, p, starts, f.order, start); start > horizon {
+		if start = s.asOne(capacity, p, starts, f.order, start); start >= f.until {
 			return false
 		}
 		for i := range starts {
@@ -166,9 +168,11 @@ func (f *fitter) asOne(res occupancy, capacity int, p Profile, notBefore int64) 
 		return true
 	}
 search:
-	for start <= horizon {
+	for start < f.until {
 		if f.grid != nil {
-			start = f.grid.next(start, f.probes)
+			if start = f.grid.next(start, f.probes, f.until); start >= f.until {
+				return false
+			}
 		}
 		for _, i := range f.order {
 			s, limit := start+starts[i], capacity-p[i].Nodes
@@ -195,8 +199,9 @@ func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) 
 		f.probe(p)
 	}
 	for i := 0; i < len(p); {
-		start := f.earliestFree(res, capacity, p, i) // lines 4–7
-		if start > horizon || i == 0 && o.Fixed && start != o.NotBefore {
+		until := f.latest(i)
+		start := f.earliestFree(res, capacity, p, i, until) // lines 4–7
+		if start >= until || i == 0 && o.Fixed && start != o.NotBefore {
 			return false
 		}
 		starts[i] = start
@@ -230,19 +235,33 @@ func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) 
 	return true
 }
 
-// earliestFree is the first second ≥ starts[i] at which step i has its nodes.
-func (f *fitter) earliestFree(res occupancy, capacity int, p Profile, i int) int64 {
+// latest is before what second step i must start.
+func (f *fitter) latest(i int) int64 {
+	until := f.until
+	if until <= horizon {
+		for _, longest := range f.longest[:i] {
+			until = addTime(until, longest)
+		}
+	}
+	return min(until, horizon+1)
+}
+
+// earliestFree is the first second ≥ starts[i] at which step i has its nodes. If
+// there is none before until, it is some second from until on.
+func (f *fitter) earliestFree(res occupancy, capacity int, p Profile, i int, until int64) int64 {
 	if f.grid == nil {
 		return res.EarliestFree(f.starts[i], p[i].Nodes, p[i].Duration, capacity)
 	}
 	probes := f.probes[f.ofStep[i][0]:f.ofStep[i][1]]
 	for start := f.starts[i]; ; {
-		start = f.grid.next(start, probes)
+		if start = f.grid.next(start, probes, until); start >= until {
+			return start
+		}
 		above := res.lastAbove(start, start+p[i].Duration, capacity-p[i].Nodes)
 		if above == start {
 			return start
 		}
-		if start = res.firstAtMost(above, capacity-p[i].Nodes); start > horizon {
+		if start = res.firstAtMost(above, capacity-p[i].Nodes); start >= until {
 			return start
 		}
 	}
@@ -329,6 +348,12 @@ func (f *fitter) wasted(p Profile, starts []int64) (w wide) {
 		w.add(p[i].Nodes, starts[i+1]-starts[i]-p[i].Duration)
 	}
 	return w
+}
+
+// end is the completion time of the last fit.
+func (f *fitter) end(p Profile) int64 {
+	last := len(p) - 1
+	return f.starts[last] + p[last].Duration
 }
 
 func (f *fitter) placement(p Profile) Placement {

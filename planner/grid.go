@@ -220,8 +220,9 @@ func groups(w uint64) uint64 {
 	return w&1 | w>>15&2 | w>>30&4 | w>>45&8
 }
 
-// next is the first second ≥ s whose cell passes all probes.
-func (g *grid) next(s int64, probes []probe) int64 {
+// next is the first second ≥ s whose cell passes all probes; if there is none
+// before until, it is some second from until on.
+func (g *grid) next(s int64, probes []probe, until int64) int64 {
 	from := g.cell(s)
 	if from < 0 || from >= int64(g.cells) || len(probes) == 0 || probes[0].span > 0 {
 		return s
@@ -238,7 +239,11 @@ func (g *grid) next(s int64, probes []probe) int64 {
 		exact = probes[:len(exact)+1]
 	}
 	a, b, c, d := &exact[0], &exact[1%len(exact)], &exact[2%len(exact)], &exact[3%len(exact)]
-	for group := first; group < g.cells>>4; {
+	last := g.cells >> 4
+	if until <= horizon {
+		last = int(min(int64(last), g.cell(until)>>4+1))
+	}
+	for group := first; group < last; {
 		if group < begin || group > known {
 			if at := g.check(group, from, probes); at >= 0 {
 				return max(s, g.start(at))
@@ -272,7 +277,7 @@ func (g *grid) next(s int64, probes []probe) int64 {
 		}
 		group += 64
 	}
-	return max(s, g.start(int64(g.cells)))
+	return max(s, g.start(int64(last)<<4))
 }
 
 // inside is the 64 bits from bit i on, all in the set.

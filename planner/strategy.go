@@ -221,12 +221,8 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	schedule := make(Schedule, len(p.Jobs))
 	memory := make(Profile, steps)
 	for i, j := range p.Jobs {
-		o := FitOptions{NotBefore: j.Submit, Limit: l.limit, Compact: l.compact}
-		if j.ExpandLimit != 0 && !l.rigid {
-			o.Limit = j.ExpandLimit
-		}
-		if !f.fit(res, p.Nodes, j.Profile, o) {
-			return nil, &FitError{Job: i, ID: j.ID, Reason: "there is no time at which its nodes are free for long enough"}
+		if !f.fit(res, p.Nodes, j.Profile, l.options(j)) {
+			return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
 		}
 		n := len(j.Profile)
 		schedule[i] = f.placementIn(j.Profile, memory[:n:n])
@@ -234,6 +230,18 @@ func (l list) Plan(p Problem) (Schedule, error) {
 		add(schedule[i])
 	}
 	return schedule, nil
+}
+
+// nowhere is the reason of a FitError.
+const nowhere = "there is no time at which its nodes are free for long enough"
+
+// options are those for fitting a job.
+func (l list) options(j Job) FitOptions {
+	o := FitOptions{NotBefore: j.Submit, Limit: l.limit, Compact: l.compact}
+	if j.ExpandLimit != 0 && !l.rigid {
+		o.Limit = j.ExpandLimit
+	}
+	return o
 }
 
 // grid is a grid for the problem's jobs over a timeline with its busy nodes.
