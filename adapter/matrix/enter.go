@@ -1,0 +1,85 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// enterArgument makes this program the first process inside of a root; see [Enter].
+const enterArgument = "__enter"
+
+// Enter prepares a command inside of a root, in mount and process namespaces of
+// its own: whatever it mounts or starts goes with it, also when this process is
+// killed. binds are folders of the machine that it sees at the same place. The
+// calling program must begin with [Entered].
+func Enter(ctx context.Context, root string, binds []string, command string, args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, append([]string{enterArgument, root, strings.Join(binds, ":"), command}, args...)...)
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+	return cmd, nil
+}
+
+// Entered does the inner half of [Enter], where this process is that; it then does
+// not return.
+func Entered() {
+	if len(os.Args) < 5 || os.Args[1] != enterArgument {
+		return
+	}
+	err := enter(os.Args[2], filepath.SplitList(os.Args[3]), os.Args[4], os.Args[5:])
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		os.Exit(0)
+	case errors.As(err, &exit):
+		os.Exit(max(exit.ExitCode(), 1))
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func enter(root string, binds []string, command string, args []string) error {
+	mount := func(source, target, kind string, flags uintptr) error {
+		if err := syscall.Mount(source, target, kind, flags, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", target, err)
+		}
+		return nil
+	}
+	err := errors.Join(
+		mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE),
+		mount("proc", root+"/proc", "proc", 0),
+		mount("/sys", root+"/sys", "", syscall.MS_BIND|syscall.MS_REC),
+		mount("/dev", root+"/dev", "", syscall.MS_BIND|syscall.MS_REC),
+		mount("tmpfs", root+"/tmp", "tmpfs", 0))
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(root+"/tmp", 0o777|os.ModeSticky); err != nil {
+		return err
+	}
+	for _, dir := range binds {
+		if err := os.MkdirAll(root+dir, 0o755); err != nil {
+			return err
+		}
+		if err := mount(dir, root+dir, "", syscall.MS_BIND|syscall.MS_REC); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command(command, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Dir = "/"
+	if dir := os.Getenv("PWD"); dir != "" {
+		cmd.Dir = dir
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+	return cmd.Run()
+}
