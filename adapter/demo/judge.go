@@ -73,8 +73,9 @@ func (r *result) faults(evolving bool) []string {
 			fault("step %d lasted %.1f s, requested are %d s and allowed %.1f s", i+1, held.Seconds(), step.Duration, longest.Seconds())
 		}
 		if i > 0 {
-			if latency := r.latency(i); !s.first.came.IsZero() && latency > tolerance {
-				fault("step %d: its nodes were usable %.2f s after its boundary, allowed are %.0f s", i+1, latency.Seconds(), tolerance.Seconds())
+			allowed := r.longest(i-1) - seconds(r.Profile[i-1].Duration)
+			if latency := r.latency(i); !s.first.came.IsZero() && latency > allowed {
+				fault("step %d: its nodes were usable %.2f s after its boundary, allowed are %.0f s", i+1, latency.Seconds(), allowed.Seconds())
 			}
 		}
 	}
@@ -93,7 +94,8 @@ func (r *result) held(i int) time.Duration {
 	return end.Sub(r.trace.steps[i].began)
 }
 
-// longest is how long step i may last.
+// longest is how long step i may last: its duration, or a multiple of it where the
+// job lets it be expanded, and the tolerance.
 func (r *result) longest(i int) time.Duration {
 	stretch := r.expandLimit().Stretch(r.Profile[i].Duration)
 	if stretch == planner.Forever {
@@ -102,16 +104,11 @@ func (r *result) longest(i int) time.Duration {
 	return seconds(stretch) + tolerance
 }
 
-// latency is how long after the boundary before step i (counted from 0) the
-// application had used the step's nodes. The boundary is the call of evosctl next
-// or, where the step before was planned to be expanded, the end of that.
+// latency is how long after the boundary before step i (counted from 0), which is
+// the call of evosctl next, the application had used the step's nodes: a srun over
+// all of them had come back.
 func (r *result) latency(i int) time.Duration {
-	s := r.trace.steps[i]
-	boundary := s.called
-	if r.expandLimit() > 1 && i < len(r.due) && r.due[i].After(boundary) {
-		boundary = r.due[i]
-	}
-	return s.first.came.Sub(boundary)
+	return r.trace.steps[i].first.came.Sub(r.trace.steps[i].called)
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

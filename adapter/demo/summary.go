@@ -53,7 +53,11 @@ func (r *result) writeProfiles(out io.Writer, t terminal) {
 		}
 	}
 	fmt.Fprintf(out, "\n%s %s  %s\n", t.bold(fmt.Sprintf("%d %s", r.id, r.Name)), mark,
-		t.dim(fmt.Sprintf("%s, %s, started after %.1f s", r.owner, r.drive, r.delay().Seconds())))
+		t.dim(fmt.Sprintf("%s, %s; start first planned after %.0f s, actual after %.1f s",
+			r.owner, r.drive, max(r.promised.Sub(r.submitted), 0).Seconds(), r.delay().Seconds())))
+	if r.Limit != 0 {
+		fmt.Fprintln(out, t.dim(fmt.Sprintf("  expand limit %s: a step may wait for the next one's nodes that many times its duration", r.Limit)))
+	}
 	requested, plan, actual, usable := []string{}, []string{}, []string{}, []string{"-"}
 	for i, s := range r.Profile {
 		requested = append(requested, fmt.Sprintf("%d@%ds", s.Nodes, s.Duration))

@@ -50,7 +50,11 @@ func (w *watch) add(r *result) {
 	case w.rigid:
 		w.tell(r.submitted, "%s submits %s, rigid: %s", r.owner, r.Name, count(r.Profile.Peak()))
 	default:
-		w.tell(r.submitted, "%s submits %s, evolving: %s", r.owner, r.Name, r.Profile)
+		limit := ""
+		if r.Limit != 0 {
+			limit = fmt.Sprintf(", expand limit %s", r.Limit)
+		}
+		w.tell(r.submitted, "%s submits %s, evolving: %s%s", r.owner, r.Name, r.Profile, limit)
 	}
 }
 
@@ -122,8 +126,8 @@ func (w *watch) follow(s *seen, v api.Job, now time.Time) {
 	s.state, s.nodes, s.view = v.State, nodes, v
 }
 
-// followPlan keeps the plan that a job started with, and when each coming step is
-// due.
+// followPlan keeps the start that was planned first and the plan that the job
+// started with.
 func (w *watch) followPlan(s *seen, v api.Job, now time.Time) {
 	if v.Step <= 1 && (v.State == "queued" || v.State == "starting" || s.planned == nil) {
 		if v.State == "queued" && s.planned == nil {
@@ -131,16 +135,13 @@ func (w *watch) followPlan(s *seen, v api.Job, now time.Time) {
 				w.tell(now, "%s is planned to start in %.0f s", s.Name, wait.Seconds())
 			}
 		}
+		if s.promised.IsZero() {
+			s.promised = v.Plan[0].Start
+		}
 		s.planned = s.planned[:0]
 		for _, p := range v.Plan {
 			s.planned = append(s.planned, planned{p.Start, p.End, p.Nodes})
 		}
-	}
-	if s.due == nil {
-		s.due = make([]time.Time, len(s.Profile))
-	}
-	for i := v.Step; i < len(v.Plan); i++ {
-		s.due[i] = v.Plan[i].Start
 	}
 }
 
