@@ -33,14 +33,24 @@ func (c *Controller) Job(_ context.Context, id uint32) (api.Job, error) {
 			}
 		}
 	}
-	return api.Job{}, api.Errorf(api.ErrNotFound, "%s is not an evolving job, or not known yet", jobNumber(id))
+	return api.Job{}, v.unknown(id)
+}
+
+// unknown is the error for a job that the sidecar knows nothing of. Before it has
+// looked at Slurm for the first time it knows of none, and says so.
+func (v *view) unknown(id uint32) error {
+	if v.status.LastCycle.IsZero() {
+		return api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
+	}
+	return api.Errorf(api.ErrNotFound, "%s is not an evolving job, or not known yet", jobNumber(id))
 }
 
 // Owner implements api.Backend.
 func (c *Controller) Owner(_ context.Context, id uint32) (uint32, error) {
-	uid, ok := c.view.Load().owners[id]
+	v := c.view.Load()
+	uid, ok := v.owners[id]
 	if !ok {
-		return 0, api.Errorf(api.ErrNotFound, "%s is not an evolving job, or not known yet", jobNumber(id))
+		return 0, v.unknown(id)
 	}
 	return uid, nil
 }
@@ -63,7 +73,10 @@ type answer struct {
 func (c *Controller) ask(ctx context.Context, id uint32, f func(*job) answer) answer {
 	a := call(ctx, c, func() *answer {
 		j := c.byID[slurmctl.JobID(id)]
-		if j == nil {
+		switch {
+		case j == nil && c.snapshot == nil:
+			return &answer{err: c.view.Load().unknown(id)}
+		case j == nil:
 			return &answer{err: api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", jobNumber(id))}
 		}
 		a := f(j)
