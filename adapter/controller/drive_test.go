@@ -79,7 +79,7 @@ func TestMerge(t *testing.T) {
 		if n := l.slurmNodes(rival); n != 0 {
 			l.t.Errorf("a stock job runs on %d nodes that are held for the growth", n)
 		}
-		short := job.Plan[1].Start.Sub(time.Now())
+		short := time.Until(job.Plan[1].Start)
 		if short < 20*time.Second {
 			l.t.Fatalf("the growth is planned in %v already", short)
 		}

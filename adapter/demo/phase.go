@@ -22,8 +22,8 @@ type result struct {
 	submitted time.Time
 	endState  string
 	drive     string
-	promised  time.Time   // the start that was planned first
-	planned   []planned   // an evolving job's plan when it started
+	promised  time.Time // the start that was planned first
+	planned   []planned // an evolving job's plan when it started
 	trace     trace
 }
 

@@ -196,7 +196,7 @@ func (l *labeller) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.line) > 0 {
-		l.put(true)
+		_ = l.put(true) // there is nobody left to tell
 	}
 }
 

@@ -348,7 +348,7 @@ func copyInput(stdin *os.File, runs []run, reads []bool) (func(), error) {
 		for {
 			n, err := stdin.Read(buf)
 			for _, w := range writers {
-				w.Write(buf[:n]) // a part that reads no more does not keep the others from reading
+				_, _ = w.Write(buf[:n]) // a part that reads no more does not keep the others from reading
 			}
 			if err != nil {
 				break

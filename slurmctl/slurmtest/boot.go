@@ -60,7 +60,7 @@ func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
 	}
 	if err := c.boot(ctx); err != nil {
 		err = fmt.Errorf("%w\n%s", err, c.logTail(20))
-		keepLogs(c.site.dir, "boot")
+		_, _ = keepLogs(c.site.dir, "boot")
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer cancel()
 		return nil, errors.Join(err, c.Stop(end))
@@ -119,13 +119,10 @@ func (c *Cluster) makeDir() error {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("slurmtest: Options.Dir %s is not empty", dir)
 	}
-	var folders []folder
 	slurm, munge := account(c.site.slurmUser), account("munge")
-	for _, f := range []folder{
+	folders := []folder{
 		{"", nil, 0o755}, {"log", slurm, 0o755}, {"state", slurm, 0o755}, {"spool", nil, 0o755},
 		{"munge", munge, 0o755}, {"home", nil, 0o755}, {"home/root", nil, 0o700},
-	} {
-		folders = append(folders, f)
 	}
 	if c.options.Accounting {
 		folders = append(folders, folder{"db", slurm, 0o700})

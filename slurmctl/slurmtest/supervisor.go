@@ -134,7 +134,7 @@ serve:
 	}
 	err := s.killAll()
 	if orphaned {
-		keepLogs(dir, fmt.Sprintf("orphaned-%d", s.owner))
+		_, _ = keepLogs(dir, fmt.Sprintf("orphaned-%d", s.owner))
 	}
 	if temporary {
 		err = errors.Join(err, os.RemoveAll(dir))
