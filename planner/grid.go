@@ -28,10 +28,12 @@ const (
 	gridRuns   = 3       // layer j: in 1, 4 or 8 cells in a row
 	gridCells  = 1 << 22 // no more than so many cells
 	gridProbes = 24      // no more than so many probes of a job
-	gridSpan   = 48      // with the 16 cells of a group, a word
+	gridSpan   = 48      // with the cells of a group, less than a word
+	groupBits  = 2       // a group has 1<<groupBits cells
+	groupCells = 1 << groupBits
 )
 
-// layer is a bit per cell, and a bit per group of 16 cells: whether one of its
+// layer is a bit per cell, and a bit per group of 4 cells: whether one of its
 // cells or of the next group's has its bit set.
 type layer struct {
 	words, near []uint64
@@ -121,7 +123,7 @@ func (g *grid) extend(cell int64) {
 		for k := range g.layers {
 			for j := range g.layers[k] {
 				l := &g.layers[k][j]
-				if len(l.words)%16 == 0 {
+				if len(l.words)%groupCells == 0 {
 					l.near = append(l.near, ^uint64(0))
 				}
 				l.words = append(l.words, ^uint64(0))
@@ -203,21 +205,24 @@ func (g *grid) renew(k, first, last int) {
 // those of w itself.
 func (l *layer) renewNear(w int, after uint64) uint64 {
 	here := groups(l.words[w])
-	at := uint(w&15) * 4
-	near := here | here>>1 | after<<3&15
-	was := l.near[w>>4] >> at & 15
-	l.near[w>>4] ^= (was ^ near) << at
+	at := uint(w%groupCells) * (64 / groupCells)
+	const all = 1<<(64/groupCells) - 1
+	near := here | here>>1 | after<<(64/groupCells-1)&all
+	was := l.near[w/groupCells] >> at & all
+	l.near[w/groupCells] ^= (was ^ near) << at
 	l.cleared += bits.OnesCount64(was) - bits.OnesCount64(near)
 	return here
 }
 
-// groups has a bit for each of the four groups of a word that is not empty.
+// groups has a bit for each of the groups of a word that is not empty.
 func groups(w uint64) uint64 {
-	w |= w >> 8
-	w |= w >> 4
-	w |= w >> 2
 	w |= w >> 1
-	return w&1 | w>>15&2 | w>>30&4 | w>>45&8
+	w |= w >> 2
+	w &= 0x1111111111111111 // and now the 16 bits together
+	w = (w | w>>3) & 0x0303030303030303
+	w = (w | w>>6) & 0x000f000f000f000f
+	w = (w | w>>12) & 0x000000ff000000ff
+	return (w | w>>24) & 0xffff
 }
 
 // next is the first second ≥ s whose cell passes all probes; if there is none
@@ -231,53 +236,80 @@ func (g *grid) next(s int64, probes []probe, until int64) int64 {
 	for _, p := range probes {
 		low, high = min(low, p.offset), max(high, p.offset+p.span)
 	}
-	first := int(from >> 4)             // groups:
-	known := (g.cells-high)>>4 - 64 - 4 // up to here no probe leads out of the known cells
-	begin := max(first, (63-low)>>4)    // from here on
+	first := int(from >> groupBits)              // groups:
+	known := (g.cells-high)>>groupBits - 64 - 64 // up to here no probe leads out of the known cells
+	begin := max(first, (63-low)>>groupBits)     // from here on
 	exact := probes[:1]
 	for len(exact) < len(probes) && probes[len(exact)].span == 0 {
 		exact = probes[:len(exact)+1]
 	}
 	a, b, c, d := &exact[0], &exact[1%len(exact)], &exact[2%len(exact)], &exact[3%len(exact)]
-	last := g.cells >> 4
+	last := g.cells >> groupBits
 	if until <= horizon {
-		last = int(min(int64(last), g.cell(until)>>4+1))
+		last = int(min(int64(last), g.cell(until)>>groupBits+1))
 	}
-	for group := first; group < last; {
-		if group < begin || group > known {
-			if at := g.check(group, from, probes); at >= 0 {
-				return max(s, g.start(at))
-			}
-			group++
+	group := first
+	for ; group < min(begin, last); group++ {
+		if at := g.check(group, from, probes); at >= 0 {
+			return max(s, g.start(at))
+		}
+	}
+	na, nb, nc := a.near(group), b.near(group), c.near(group)
+	for ; group <= known && group < last; group += 64 {
+		// 64 groups at once: those in which a cell may pass. The three best filters
+		// together, for it is cheaper than to guess which one fails; then the others.
+		some := na.next() & nb.next() & nc.next()
+		if some == 0 {
 			continue
 		}
-		some := ^uint64(0) // of 64 groups from here: those in which a cell may pass
-		for i := range probes {
+		for i := 3; i < len(probes) && some != 0; i++ {
 			p := &probes[i]
-			near := inside(p.layer.near, group+p.offset>>4)
+			near := inside(p.layer.near, group+p.offset>>groupBits)
 			if p.span > 0 {
-				near |= near>>2 | 15<<60 // 4 groups are enough for a span, one is not known
-				near |= near >> 1
+				more := (p.span + groupCells - 1) >> groupBits // groups after it
+				near = spread(near, more) | ^uint64(0)<<(64-more)
 			}
-			if some &= near; some == 0 {
-				break
-			}
+			some &= near
 		}
 		for ; some != 0; some &= some - 1 {
 			at := group + bits.TrailingZeros64(some)
-			cell := at << 4
-			// The four best filters at once: cheaper than to guess which one fails.
+			cell := at << groupBits
 			pass := inside(a.layer.words, cell+a.offset) & inside(b.layer.words, cell+b.offset) &
 				inside(c.layer.words, cell+c.offset) & inside(d.layer.words, cell+d.offset)
-			if pass&(1<<16-1) != 0 {
+			if pass&(1<<groupCells-1) != 0 {
 				if at := g.check(at, from, probes); at >= 0 {
 					return max(s, g.start(at))
 				}
 			}
 		}
-		group += 64
 	}
-	return max(s, g.start(int64(last)<<4))
+	for ; group < last; group++ {
+		if at := g.check(group, from, probes); at >= 0 {
+			return max(s, g.start(at))
+		}
+	}
+	return max(s, g.start(int64(last)<<groupBits))
+}
+
+// reader reads a set 64 bits at a time, from some bit on.
+type reader struct {
+	set []uint64
+	by  uint
+}
+
+// near reads the groups of a probe, for start groups from group on.
+func (p *probe) near(group int) reader {
+	i := group + p.offset>>groupBits
+	if i < 0 || i>>6 >= len(p.layer.near) {
+		return reader{}
+	}
+	return reader{p.layer.near[i>>6:], uint(i & 63)}
+}
+
+func (r *reader) next() uint64 {
+	bits := r.set[0]>>r.by | r.set[1]<<1<<(63-r.by)
+	r.set = r.set[1:]
+	return bits
 }
 
 // inside is the 64 bits from bit i on, all in the set.
@@ -289,13 +321,13 @@ func inside(set []uint64, i int) uint64 {
 // check is the first cell of a group, not before from, that passes all probes; -1
 // if none does.
 func (g *grid) check(group int, from int64, probes []probe) int64 {
-	pass := uint64(1<<16 - 1)
-	if int64(group) == from>>4 {
-		pass &= pass << (from & 15)
+	pass := uint64(1<<groupCells - 1)
+	if int64(group) == from>>groupBits {
+		pass &= pass << (from % groupCells)
 	}
 	for i := range probes {
 		p := &probes[i]
-		set := ahead(p.layer.words, group<<4+p.offset)
+		set := ahead(p.layer.words, group<<groupBits+p.offset)
 		if p.span > 0 {
 			set = spread(set, p.span)
 		}
@@ -303,7 +335,7 @@ func (g *grid) check(group int, from int64, probes []probe) int64 {
 			return -1
 		}
 	}
-	return int64(group<<4 + bits.TrailingZeros64(pass))
+	return int64(group<<groupBits + bits.TrailingZeros64(pass))
 }
 
 // spread sets a bit where it or one of the span bits after it is set.

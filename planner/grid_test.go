@@ -91,10 +91,10 @@ func TestGridLayers(t *testing.T) {
 						t.Fatalf("seed %d: level %d, run %d, cell %d: %v", seed, k, run, c, got)
 					}
 				}
-				for group := range g.cells / 16 {
-					near := ahead(l.words, group*16)&(1<<32-1) != 0
+				for group := range g.cells / groupCells {
+					near := ahead(l.words, group*groupCells)&(1<<(2*groupCells)-1) != 0
 					if got := l.near[group/64]>>(group%64)&1 == 1; got != near {
-						t.Fatalf("seed %d: level %d, run %d, group %d of %d: %v", seed, k, run, group, g.cells/16, got)
+						t.Fatalf("seed %d: level %d, run %d, group %d of %d: %v", seed, k, run, group, g.cells/groupCells, got)
 					}
 					if !near {
 						cleared++
