@@ -55,10 +55,21 @@ func (e *MapError) Error() string {
 // *MapError; malformed input another error. With B boundaries, n nodes and b busy
 // intervals it takes O(b log b + B·n log n). Equal input gives equal output.
 func MapNodes(nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, error) {
+	return MapNodesOn(nil, nodes, busy, jobs)
+}
+
+// MapNodesOn is MapNodes on a cluster where switches[n] is the (leaf) switch of
+// node n: among nodes that are otherwise equal, a growth takes those that let the
+// job span few switches, and a shrink gives up the switches where it has fewest.
+func MapNodesOn(switches []int, nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, error) {
+	if switches != nil && len(switches) != nodes {
+		return nil, fmt.Errorf("switches of %d nodes, there are %d", len(switches), nodes)
+	}
 	m, err := newMapper(nodes, busy, jobs)
 	if err != nil {
 		return nil, err
 	}
+	m.switches = switches
 	for _, e := range m.events() {
 		if e.step < len(jobs[e.job].Steps) && len(m.held[e.job]) < jobs[e.job].Steps[e.step].Nodes {
 			err = m.grow(e)
@@ -87,6 +98,7 @@ type mapper struct {
 	bounds [][]int64    // Boundaries of every job
 	result [][][]int
 
+	switches   []int       // of every node; nil: not known
 	candidates []candidate // scratch
 }
 
@@ -95,6 +107,7 @@ type candidate struct {
 	node   int
 	window int64
 	rank   int // the smaller, the sooner taken
+	apart  int // the smaller, the sooner taken among equal ranks
 }
 
 // boundary is the begin of a job's step, or its end (step is the number of steps).
@@ -275,11 +288,12 @@ func (m *mapper) grow(e boundary) error {
 			continue
 		}
 		if w := m.window(n, e.at); w > e.at {
-			m.candidates = append(m.candidates, candidate{n, w, m.rank(n, e.job)})
+			m.candidates = append(m.candidates, candidate{node: n, window: w, rank: m.rank(n, e.job)})
 		}
 	}
+	m.gather(e)
 	slices.SortFunc(m.candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(a.rank, b.rank), cmp.Compare(a.node, b.node))
+		return cmp.Or(cmp.Compare(a.window, b.window), a.order(b))
 	})
 	chosen, ok := m.tightest(e)
 	if !ok {
@@ -332,10 +346,63 @@ func (m *mapper) longest(e boundary) (chosen []int, ok bool) {
 	if missing > len(m.candidates) {
 		return nil, false
 	}
-	for _, c := range m.candidates[len(m.candidates)-missing:] {
+	slices.SortFunc(m.candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.window, a.window), a.order(b))
+	})
+	for _, c := range m.candidates[:missing] {
 		chosen = append(chosen, c.node)
 	}
 	return chosen, true
+}
+
+// order compares nodes with equal windows.
+func (a candidate) order(b candidate) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.apart, b.apart), cmp.Compare(a.node, b.node))
+}
+
+// gather orders the candidates by switch: first those where e's job has nodes, most
+// first; then, until enough are found, the switch with the fewest candidates that
+// are enough, or else the one with the most.
+func (m *mapper) gather(e boundary) {
+	if m.switches == nil {
+		return
+	}
+	held, found := make(map[int]int), make(map[int]int)
+	for _, n := range m.held[e.job] {
+		held[m.switches[n]]++
+	}
+	for _, c := range m.candidates {
+		found[m.switches[c.node]]++
+	}
+	missing := m.jobs[e.job].Steps[e.step].Nodes - len(m.held[e.job])
+	apart := make(map[int]int)
+	for len(apart) < len(found) {
+		best, any := 0, false
+		for s := range found {
+			if _, done := apart[s]; !done && (!any || sooner(s, best, held, found, missing)) {
+				best, any = s, true
+			}
+		}
+		missing -= found[best]
+		apart[best] = len(apart)
+	}
+	for i := range m.candidates {
+		m.candidates[i].apart = apart[m.switches[m.candidates[i].node]]
+	}
+}
+
+// sooner tells whether to take nodes of switch a before those of switch b.
+func sooner(a, b int, held, found map[int]int, missing int) bool {
+	enoughA, enoughB := found[a] >= missing, found[b] >= missing
+	switch {
+	case held[a] != held[b]:
+		return held[a] > held[b]
+	case enoughA != enoughB:
+		return enoughA
+	case found[a] != found[b]:
+		return (found[a] < found[b]) == enoughA
+	}
+	return a < b
 }
 
 // open are the releases of e's step that the nodes held already leave open,
@@ -413,8 +480,17 @@ func (m *mapper) shrink(e boundary) error {
 	}
 	if excess := len(m.held[e.job]) - keep; excess > 0 {
 		order := make([]candidate, 0, len(m.held[e.job]))
+		beside := make(map[int]int) // nodes that the job has on a switch
+		if m.switches != nil {
+			for _, n := range m.held[e.job] {
+				beside[m.switches[n]]++
+			}
+		}
 		for _, n := range m.held[e.job] {
 			c := candidate{node: n, window: m.window(n, e.at), rank: m.rank(n, e.job)}
+			if m.switches != nil {
+				c.apart = -beside[m.switches[n]]
+			}
 			switch {
 			case n == job.Driver:
 				c.window, c.rank = Forever, math.MinInt // never before the end
@@ -424,7 +500,7 @@ func (m *mapper) shrink(e boundary) error {
 			order = append(order, c)
 		}
 		slices.SortFunc(order, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(a.window, b.window), cmp.Compare(b.rank, a.rank), cmp.Compare(b.node, a.node))
+			return cmp.Or(cmp.Compare(a.window, b.window), b.order(a))
 		})
 		m.held[e.job] = m.held[e.job][:0]
 		for i, c := range order {

@@ -183,12 +183,13 @@ func TestMapNodesConditions(t *testing.T) {
 		for i, placed := range schedule {
 			jobs[i] = MappedJob{Placement: placed, Driver: node.Draw(t, "driver"), Prefer: []int{node.Draw(t, "prefer")}, Release: []int{node.Draw(t, "release")}}
 		}
-		got, err := MapNodes(p.Nodes, busy, jobs)
+		switches := rapid.SliceOfN(rapid.IntRange(0, 3), p.Nodes, p.Nodes).Draw(t, "switches")
+		got, err := MapNodesOn(switches, p.Nodes, busy, jobs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkMapping(t, p.Nodes, busy, jobs, got)
-		again, err := MapNodes(p.Nodes, busy, jobs)
+		again, err := MapNodesOn(switches, p.Nodes, busy, jobs)
 		if err != nil || !cmp.Equal(got, again) {
 			t.Fatalf("not deterministic: %v, %v", got, again)
 		}
@@ -214,6 +215,66 @@ func TestMapNodesWindows(t *testing.T) {
 		}
 		if possible := naiveMaps(nodes, busy, job); possible != (err == nil) {
 			t.Fatalf("a mapping exists: %v; got %v, %v", possible, got, err)
+		}
+	})
+}
+
+// TestMapNodesSwitches: new nodes span few switches.
+func TestMapNodesSwitches(t *testing.T) {
+	switches := []int{0, 0, 0, 0, 1, 1, 2, 2, 2, 3}
+	for _, c := range []struct {
+		name string
+		jobs []MappedJob
+		want [][][]int
+	}{
+		{"the smallest switch that suffices", []MappedJob{
+			{Placement: placed(0, Step{10, 2}), Driver: -1},
+		}, [][][]int{{{4, 5}}}},
+		{"the largest, and the smallest that suffices for the rest", []MappedJob{
+			{Placement: placed(0, Step{10, 6}), Driver: -1},
+		}, [][][]int{{{0, 1, 2, 3, 4, 5}}}},
+		{"where it has nodes already", []MappedJob{
+			{Placement: placed(0, Step{10, 1}, Step{10, 3}), Held: []int{7}, Driver: -1},
+		}, [][][]int{{{7}, {6, 7, 8}}}},
+		{"gives up the switch where it has fewest", []MappedJob{
+			{Placement: placed(0, Step{10, 5}, Step{10, 3}), Held: []int{0, 4, 6, 7, 8}, Driver: -1},
+		}, [][][]int{{{0, 4, 6, 7, 8}, {6, 7, 8}}}},
+		{"what it prefers comes first", []MappedJob{
+			{Placement: placed(0, Step{10, 2}), Driver: -1, Prefer: []int{0, 9}},
+		}, [][][]int{{{0, 9}}}},
+	} {
+		got, err := MapNodesOn(switches, 10, nil, c.jobs)
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, diff)
+		}
+	}
+	if _, err := MapNodesOn(switches, 9, nil, nil); err == nil {
+		t.Error("switches of more nodes than there are")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		switches := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 12).Draw(t, "switches")
+		want := rapid.IntRange(1, len(switches)).Draw(t, "nodes")
+		got, err := MapNodesOn(switches, len(switches), nil, []MappedJob{{Placement: placed(0, Step{1, want}), Driver: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes, spanned := make([]int, 5), make(map[int]bool)
+		for _, s := range switches {
+			sizes[s]++
+		}
+		for _, n := range got[0][0] {
+			spanned[switches[n]] = true
+		}
+		slices.Sort(sizes)
+		fewest, left := 0, want
+		for _, size := range slices.Backward(sizes) {
+			if left > 0 {
+				left -= size
+				fewest++
+			}
+		}
+		if len(spanned) != fewest {
+			t.Fatalf("%v spans %d switches, %d would do", got, len(spanned), fewest)
 		}
 	})
 }

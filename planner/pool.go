@@ -10,9 +10,10 @@ import (
 // Pool is a set of equal nodes, what others use of them, and the evolving jobs
 // that run or wait on them.
 type Pool struct {
-	Nodes int
-	Busy  []NodeBusy // without the nodes that Jobs hold
-	Jobs  []PoolJob  // in list order
+	Nodes    int
+	Switches []int      // leaf switch of every node; nil: not known
+	Busy     []NodeBusy // without the nodes that Jobs hold
+	Jobs     []PoolJob  // in list order
 }
 
 // PoolJob is an evolving job of a pool.
@@ -357,7 +358,7 @@ func (r *run) mapNodes(planned []Planned) error {
 			}
 		}
 	}
-	nodes, err := MapNodes(r.pool.Nodes, busy, jobs)
+	nodes, err := MapNodesOn(r.pool.Switches, r.pool.Nodes, busy, jobs)
 	var clash *MapError
 	if errors.As(err, &clash) {
 		clash.Job = index[clash.Job]
