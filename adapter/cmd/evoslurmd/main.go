@@ -40,7 +40,8 @@ Slurm to give and take their nodes as planned. It runs as root or as SlurmUser, 
 the host of slurmctld or any other that has Slurm's commands. It stays in the
 foreground and logs to standard error.
 
-SIGTERM and SIGINT stop it cleanly: jobs go on, and so does it when it is started
+Of several on one machine that share a database one works; the others wait and take
+over when it ends. SIGTERM and SIGINT stop it cleanly: jobs go on, and so does it when it is started
 again. SIGHUP makes it read its configuration again.`,
 		Version:       version,
 		Args:          cobra.NoArgs,
@@ -70,6 +71,16 @@ func run(cmd *cobra.Command, _ []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout}
+	lease, err := store.Acquire(ctx, cfg.Database, func() {
+		log.WithField("database", cfg.Database).Warn("another evoslurmd works on this database: waiting to take over from it")
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil // told to stop while it waited
+	}
+	if err != nil {
+		return err
+	}
+	defer lease.Release()
 	st, err := store.Open(ctx, cfg.Database)
 	if err != nil {
 		return err
