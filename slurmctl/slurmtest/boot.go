@@ -242,12 +242,15 @@ func (c *Cluster) writeConf() error {
 	}
 	// Nothing here uses cgroups, but slurmd loads a plugin for them: left alone it
 	// looks for a mounted hierarchy, and for systemd. cgroup/v1 does nothing until
-	// it is asked; since 23.11 there is "disabled".
-	plugin := "cgroup/v1"
-	if year, _ := strconv.Atoi(strings.Split(c.site.version, ".")[0]); year >= 23 {
-		plugin = "disabled"
+	// it is asked; since 23.11 there is "disabled"; 20.11 has no such choice.
+	cgroups := "CgroupPlugin=cgroup/v1\n"
+	switch year, _ := strconv.Atoi(strings.Split(c.site.version, ".")[0]); {
+	case year < 21:
+		cgroups = "CgroupAutomount=no\n"
+	case year >= 23:
+		cgroups = "CgroupPlugin=disabled\n"
 	}
-	if err := os.WriteFile(c.site.dir+"/cgroup.conf", []byte("CgroupPlugin="+plugin+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(c.site.dir+"/cgroup.conf", []byte(cgroups), 0o644); err != nil {
 		return err
 	}
 	return replaceFile(c.site.conf(), text)

@@ -25,10 +25,11 @@ func main() {
 	only := flag.String("only", "", "Slurm versions, by comma, e.g. 24.11,26.05; default: all")
 	out := flag.String("out", "", "file that the table is written to, besides standard output")
 	full := flag.Bool("full", false, "run the whole real-Slurm test suite, too")
+	race := flag.Bool("race", false, "with the race detector; not for releases with an older C library than this machine's")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *only, *out, *full); err != nil {
+	if err := run(ctx, *only, *out, *full, *race); err != nil {
 		fmt.Fprintln(os.Stderr, "evosmatrix:", err)
 		os.Exit(1)
 	}
@@ -37,7 +38,7 @@ func main() {
 // suite is what -full runs: the packages whose tests speak to a real Slurm.
 var suite = []string{"./slurmctl/...", "./adapter/controller/...", "./adapter/submit/...", "./adapter/cmd/..."}
 
-func run(ctx context.Context, only, out string, full bool) error {
+func run(ctx context.Context, only, out string, full, race bool) error {
 	work, err := os.MkdirTemp("", "evosmatrix-")
 	if err != nil {
 		return err
@@ -48,8 +49,11 @@ func run(ctx context.Context, only, out string, full bool) error {
 	}
 	// One test program for all: static, since a root's C library may be older.
 	program := filepath.Join(work, "matrix.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, "-tags=sqlite_omit_load_extension,osusergo,netgo",
-		"-ldflags=-linkmode=external -extldflags=-static", "./adapter/matrix")
+	how := []string{"-tags=sqlite_omit_load_extension,osusergo,netgo", "-ldflags=-linkmode=external -extldflags=-static"}
+	if race { // as `make test` builds it, so that most is built already
+		how = []string{"-race"}
+	}
+	build := exec.CommandContext(ctx, "go", append(append([]string{"test", "-c", "-o", program}, how...), "./adapter/matrix")...)
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w\n%s", build.Args, err, text)
 	}
@@ -182,6 +186,7 @@ func writeDocument(path, table string) error {
 		"*commands*: Slurm's commands alone; *merge*, *companion*, *chain*: by the sidecar, in that drive mode.\n" +
 		"**refused**: Slurm said no, in the words below; **failed**: what was seen is not what was asked for.\n" +
 		"Evoslurm relies on all but these: `shrink by NumNodes after a merge`, `merge into an ended job does no\n" +
-		"harm`, and resizing a second time without slurmdbd.\n\n" + table
+		"harm`, and resizing a second time without slurmdbd. Where slurmdbd does not start (line 1) all that\n" +
+		"follows is without it.\n\n" + table
 	return os.WriteFile(path, []byte(text), 0o644)
 }
