@@ -40,6 +40,8 @@ type Config struct {
 	Grace   time.Duration `mapstructure:"grace"` // overrun of a step before it is warned, and again before it is acted on
 	Overrun Overrun       `mapstructure:"overrun"`
 
+	HealLeaks bool `mapstructure:"heal_leaks"` // scontrol reconfigure where nodes are allocated to no job
+
 	Operators    Operators `mapstructure:"operators"`
 	ReadOnlyOpen bool      `mapstructure:"read_only_open"` // everybody may read jobs and status
 	Log          Log       `mapstructure:"log"`

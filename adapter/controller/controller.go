@@ -54,6 +54,9 @@ type Controller struct {
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
 	refused      map[slurmctl.JobID]api.Job      // jobs with a marker that are not adopted
 	nextCycle    time.Time
+	leaks        map[string]time.Time // since when nodes are allocated to nobody
+	leaked       []string             // those of them that were told of
+	healed       time.Time            // when that was last tried
 	cycleCalls   int
 	lastErr      error
 	refusal      error // the database's last one
@@ -67,7 +70,7 @@ type Controller struct {
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
 	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
 		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
-		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, started: time.Now(), root: os.Geteuid() == 0}
+		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
 	if u, err := user.Current(); err == nil {
 		c.self = u.Username
 	}
@@ -217,6 +220,7 @@ func (c *Controller) cycle() {
 	c.syncHolds(c.ctx, s)
 	c.mirror(s)
 	c.clean(s)
+	c.watchLeaks(s)
 	c.act(s)
 	c.savePlans()
 	for _, j := range c.active {

@@ -41,7 +41,9 @@ the host of slurmctld or any other that has Slurm's commands. It stays in the
 foreground and logs to standard error.
 
 Of several on one machine that share a database one works; the others wait and take
-over when it ends. SIGTERM and SIGINT stop it cleanly: jobs go on, and so does it when it is started
+over when it ends.
+
+SIGTERM and SIGINT stop it cleanly: jobs go on, and so does it when it is started
 again. SIGHUP makes it read its configuration again.`,
 		Version:       version,
 		Args:          cobra.NoArgs,

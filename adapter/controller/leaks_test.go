@@ -1,0 +1,72 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestLeak merges into a job that has just ended, which makes Slurm lose the nodes.
+func TestLeak(t *testing.T) {
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	leak := func(l *lab) {
+		base := l.sbatch(0, "--nodes=1", "--exclusive")
+		l.eventually("the base job runs", func() error {
+			if l.slurmNodes(base) != 1 {
+				return fmt.Errorf("not yet")
+			}
+			return nil
+		})
+		user := l.user(0).ClientUser()
+		k, err := l.slurm.Allocate(l.ctx(), slurmctl.AllocateRequest{User: user, Nodes: 2, ExpandJob: slurmctl.JobID(base), Exclusive: true})
+		l.must(err)
+		l.cancel(base)
+		l.eventually("the base job has ended", func() error {
+			jobs, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(base))
+			if err != nil || len(jobs) != 1 || !jobs[0].Ended() {
+				return fmt.Errorf("%+v (%v)", jobs, err)
+			}
+			return nil
+		})
+		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(k)), "NumNodes=0")
+		l.must(err)
+		left, err := l.cluster.Leftovers(l.ctx())
+		l.must(err)
+		if len(left.Jobs) > 0 || left.AllocatedCPUs == 0 {
+			l.t.Fatalf("no nodes are lost: %s", left)
+		}
+	}
+	events := func(l *lab, kind string) (details []string) {
+		all, err := l.store.Events(context.Background(), 0, 0, 1000)
+		l.must(err)
+		for _, e := range all {
+			if e.Kind == kind {
+				details = append(details, string(e.Detail))
+			}
+		}
+		return details
+	}
+	leak(l)
+	l.eventually("the leak is told", func() error {
+		if got := events(l, "leak"); len(got) != 1 || !strings.Contains(got[0], "nodes") {
+			return fmt.Errorf("events %q", got)
+		}
+		return nil
+	})
+	if left, err := l.cluster.Leftovers(l.ctx()); err != nil || left.AllocatedCPUs == 0 {
+		t.Errorf("without heal_leaks the nodes are free again: %s (%v)", left, err)
+	}
+	healing := l.cfg
+	healing.HealLeaks = true
+	l.must(l.Configure(l.ctx(), healing))
+	l.clean()
+	if got := events(l, "leak healed"); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "nodes") }) {
+		t.Errorf("events %q", got)
+	}
+}
