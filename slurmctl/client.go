@@ -53,6 +53,10 @@ type command struct {
 	watch func(stderr []byte) // sees stderr as it grows, from one goroutine
 	ready func() bool         // where given: SIGTERM waits for it, at most patience
 
+	// enough, once closed, ends the command with SIGKILL: it has done all that it is
+	// for, and that counts as success.
+	enough <-chan struct{}
+
 	ofUser bool          // runs for a user: neither locale, time zone nor SLURM_ variables are touched
 	open   bool          // no deadline but the context's, if that has one
 	grace  time.Duration // between SIGTERM and SIGKILL; 0: killDelay
@@ -118,7 +122,25 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	x.WaitDelay = grace + killDelay
 
 	c.calls.Add(1)
-	err = x.Run() // calls Cancel, if at all, before it returns
+	if err = x.Start(); err == nil {
+		over := make(chan struct{})
+		go func() {
+			select {
+			case <-cmd.enough:
+				_ = x.Process.Kill()
+			case <-over:
+			}
+		}()
+		err = x.Wait() // calls Cancel, if at all, before it returns
+		close(over)
+	}
+	select {
+	case <-cmd.enough:
+		if own.Err() == nil {
+			err = nil
+		}
+	default:
+	}
 	if late != nil && late.Stop() {
 		_ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL) // what the command left behind
 	}

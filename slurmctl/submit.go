@@ -47,6 +47,11 @@ type AllocateRequest struct {
 // where slurmctld does not answer at all (ErrUnreachable or no id) may there be a
 // job that nobody knows of: look for its Name.
 //
+// Once the job is granted salloc is ended: it would look for the nodes to be ready
+// at growing intervals, which takes 3 s where a prolog runs (PrologFlags=Contain),
+// though srun could use them after 0.1 s (measured on 22.05). The job may be
+// CONFIGURING when Allocate returns.
+//
 // A salloc that gets SIGTERM before slurmctld's answer dies and leaves the job
 // behind, so none is told to stop before it has printed the id.
 //
@@ -56,9 +61,9 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (JobID, error)
 	if err != nil {
 		return 0, err
 	}
-	var seen firstID
+	seen := firstID{grant: make(chan struct{})}
 	_, _, err = c.run(ctx, command{name: "salloc", args: args, user: q.User,
-		watch: seen.look, ready: seen.known, open: true, grace: allocateGrace})
+		watch: seen.look, ready: seen.known, enough: seen.grant, open: true, grace: allocateGrace})
 	id, granted := seen.get()
 	if err == nil && !granted {
 		err = refused(append([]string{"salloc"}, args...), 0, "", "no allocation was granted")
@@ -156,6 +161,7 @@ type firstID struct {
 	mu      sync.Mutex
 	id      JobID
 	granted bool
+	grant   chan struct{} // closed when it is granted
 }
 
 func (f *firstID) look(stderr []byte) {
@@ -168,7 +174,10 @@ func (f *firstID) look(stderr []byte) {
 			continue
 		}
 		f.id = JobID(n)
-		f.granted = f.granted || string(m[1]) == "Granted"
+		if string(m[1]) == "Granted" && !f.granted {
+			f.granted = true
+			close(f.grant)
+		}
 	}
 }
 

@@ -198,16 +198,9 @@ func (g *growth) run(ctx context.Context) error {
 		}
 		g.expanders = []slurmctl.JobID{id}
 	}
-	// See the base job running just before the merge: merging into a job that has
-	// ended leaks nodes.
-	ids := append([]slurmctl.JobID{g.base}, g.expanders...)
-	records, err := slurm.JobsByID(ctx, ids...)
+	byID, err := g.records(ctx)
 	if err != nil {
 		return err
-	}
-	byID := map[slurmctl.JobID]slurmctl.Job{}
-	for _, r := range records {
-		byID[r.ID] = r
 	}
 	if byID[g.base].State != slurmctl.Running {
 		err := slurm.Cancel(ctx, g.expanders...)
@@ -218,6 +211,31 @@ func (g *growth) run(ctx context.Context) error {
 		return g.keep(ctx, byID)
 	}
 	return g.merge(ctx)
+}
+
+// records looks at the base job and the expanders, until these are running. The
+// base job is to be seen running just before the merge: merging into a job that
+// has ended leaks nodes.
+func (g *growth) records(ctx context.Context) (map[slurmctl.JobID]slurmctl.Job, error) {
+	for end := time.Now().Add(allocateWait); ; {
+		records, err := g.c.slurm.JobsByID(ctx, append([]slurmctl.JobID{g.base}, g.expanders...)...)
+		if err != nil {
+			return nil, err
+		}
+		byID, ready := map[slurmctl.JobID]slurmctl.Job{}, true
+		for _, r := range records {
+			byID[r.ID] = r
+			ready = ready && r.State != slurmctl.Configuring && r.State != slurmctl.Pending
+		}
+		if ready || time.Now().After(end) {
+			return byID, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // merge gives the expanders' nodes to the base job, one at a time, and reads the
