@@ -37,7 +37,8 @@ const (
 // cells or of the next group's has its bit set.
 type layer struct {
 	words, near []uint64
-	cleared     int // bits of near that are not set: the more, the better a filter
+	some        []uint64 // a bit per 8 bits of near: whether one of them is set
+	cleared     int      // bits of near that are not set: the more, the better a filter
 }
 
 // probe says that at a cell offset, relative to the start cell of a job, or at one
@@ -126,6 +127,9 @@ func (g *grid) extend(cell int64) {
 				if len(l.words)%groupCells == 0 {
 					l.near = append(l.near, ^uint64(0))
 				}
+				if len(l.words)%32 == 0 {
+					l.some = append(l.some, ^uint64(0))
+				}
 				l.words = append(l.words, ^uint64(0))
 			}
 		}
@@ -211,6 +215,14 @@ func (l *layer) renewNear(w int, after uint64) uint64 {
 	was := l.near[w/groupCells] >> at & all
 	l.near[w/groupCells] ^= (was ^ near) << at
 	l.cleared += bits.OnesCount64(was) - bits.OnesCount64(near)
+	some := uint64(0)
+	if near&0xff != 0 {
+		some |= 1
+	}
+	if near>>8 != 0 {
+		some |= 2
+	}
+	l.some[w/32] = l.some[w/32]&^(3<<(w%32*2)) | some<<(w%32*2)
 	return here
 }
 
@@ -243,73 +255,73 @@ func (g *grid) next(s int64, probes []probe, until int64) int64 {
 	for len(exact) < len(probes) && probes[len(exact)].span == 0 {
 		exact = probes[:len(exact)+1]
 	}
-	a, b, c, d := &exact[0], &exact[1%len(exact)], &exact[2%len(exact)], &exact[3%len(exact)]
+	a, b, c := &exact[0], &exact[1%len(exact)], &exact[2%len(exact)]
 	last := g.cells >> groupBits
 	if until <= horizon {
 		last = int(min(int64(last), g.cell(until)>>groupBits+1))
 	}
 	group := first
-	for ; group < min(begin, last); group++ {
-		if at := g.check(group, from, probes); at >= 0 {
-			return max(s, g.start(at))
-		}
-	}
-	na, nb, nc := a.near(group), b.near(group), c.near(group)
-	for ; group <= known && group < last; group += 64 {
-		// 64 groups at once: those in which a cell may pass. The three best filters
-		// together, for it is cheaper than to guess which one fails; then the others.
-		some := na.next() & nb.next() & nc.next()
-		if some == 0 {
-			continue
-		}
-		for i := 3; i < len(probes) && some != 0; i++ {
-			p := &probes[i]
-			near := inside(p.layer.near, group+p.offset>>groupBits)
-			if p.span > 0 {
-				more := (p.span + groupCells - 1) >> groupBits // groups after it
-				near = spread(near, more) | ^uint64(0)<<(64-more)
+	slow := func(end int) int64 {
+		for ; group < end; group++ {
+			if at := g.check(group, from, probes); at >= 0 {
+				return max(s, g.start(at))
 			}
-			some &= near
+		}
+		return -1
+	}
+	ahead := a.offset >> groupBits // groups from a start to the best filter's bit
+	if at := slow(min((max(begin, -ahead)+ahead+7)&^7-ahead, last)); at >= 0 {
+		return at
+	}
+	// Look at 8 start groups at a time, but only where the best filter has a bit
+	// set, and there at three filters together: it is cheaper than to guess which
+	// one fails.
+	fastEnd := min(known, last)
+	for w := (group + ahead) >> 9; group < fastEnd; w++ {
+		some := a.layer.some[w]
+		if w == (group+ahead)>>9 {
+			some &= ^uint64(0) << ((group + ahead) >> 3 & 63)
 		}
 		for ; some != 0; some &= some - 1 {
-			at := group + bits.TrailingZeros64(some)
-			cell := at << groupBits
-			pass := inside(a.layer.words, cell+a.offset) & inside(b.layer.words, cell+b.offset) &
-				inside(c.layer.words, cell+c.offset) & inside(d.layer.words, cell+d.offset)
-			if pass&(1<<groupCells-1) != 0 {
-				if at := g.check(at, from, probes); at >= 0 {
-					return max(s, g.start(at))
-				}
+			at := (w<<6+bits.TrailingZeros64(some))<<3 - ahead
+			if at >= fastEnd {
+				break
+			}
+			near := inside(a.layer.near, at+ahead) & inside(b.layer.near, at+b.offset>>groupBits) &
+				inside(c.layer.near, at+c.offset>>groupBits) & 0xff
+			if near == 0 {
+				continue
+			}
+			if cell := g.few(at, near, from, probes); cell >= 0 {
+				return max(s, g.start(cell))
 			}
 		}
+		group = (w+1)<<9 - ahead
 	}
-	for ; group < last; group++ {
-		if at := g.check(group, from, probes); at >= 0 {
-			return max(s, g.start(at))
-		}
+	group = min(group, max(fastEnd, first))
+	if at := slow(last); at >= 0 {
+		return at
 	}
 	return max(s, g.start(int64(last)<<groupBits))
 }
 
-// reader reads a set 64 bits at a time, from some bit on.
-type reader struct {
-	set []uint64
-	by  uint
-}
-
-// near reads the groups of a probe, for start groups from group on.
-func (p *probe) near(group int) reader {
-	i := group + p.offset>>groupBits
-	if i < 0 || i>>6 >= len(p.layer.near) {
-		return reader{}
+// few is the first cell that passes all probes in those of the 8 groups from at on
+// that are left; -1 if there is none.
+func (g *grid) few(at int, left uint64, from int64, probes []probe) int64 {
+	for i := 3; i < len(probes) && left != 0; i++ {
+		p := &probes[i]
+		near := inside(p.layer.near, at+p.offset>>groupBits)
+		if p.span > 0 {
+			near = spread(near, (p.span+groupCells-1)>>groupBits)
+		}
+		left &= near
 	}
-	return reader{p.layer.near[i>>6:], uint(i & 63)}
-}
-
-func (r *reader) next() uint64 {
-	bits := r.set[0]>>r.by | r.set[1]<<1<<(63-r.by)
-	r.set = r.set[1:]
-	return bits
+	for ; left != 0; left &= left - 1 {
+		if cell := g.check(at+bits.TrailingZeros64(left), from, probes); cell >= 0 {
+			return cell
+		}
+	}
+	return -1
 }
 
 // inside is the 64 bits from bit i on, all in the set.

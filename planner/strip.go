@@ -8,7 +8,8 @@ type strip struct {
 	here int     // where the last search ended
 
 	newAt, newUsed []int64 // scratch
-	cursor         []int   // scratch of asOne
+	cursor         []int   // scratch of asOne: where each step is
+	until          []int64 // scratch of asOne: starts until which each step fits
 }
 
 // occupancy is what fitting asks of a resource EP.
@@ -27,7 +28,7 @@ func newStrip(busy []Busy, changes, steps int) *strip {
 	s := &strip{
 		at: memory[0:0:room], used: memory[room : room : 2*room],
 		newAt: memory[2*room : 3*room], newUsed: memory[3*room:],
-		cursor: make([]int, 0, steps),
+		cursor: make([]int, 0, steps), until: make([]int64, 0, steps),
 	}
 	s.at, s.used = append(s.at, dawn), append(s.used, 0)
 	if len(busy) == 0 {
@@ -176,14 +177,18 @@ func mergeSteps(at, used []int64, p Placement, sign int64, newAt, newUsed []int6
 // per step.
 func (s *strip) asOne(capacity int, p Profile, after []int64, order []int, start int64) int64 {
 	at, used := s.at, s.used
-	s.cursor = s.cursor[:0]
+	s.cursor, s.until = s.cursor[:0], s.until[:0]
 	first := s.index(start)
 	for range p {
 		s.cursor = append(s.cursor, first)
+		s.until = append(s.until, dawn)
 	}
 search:
 	for {
 		for _, k := range order {
+			if start <= s.until[k] {
+				continue // known to fit
+			}
 			from, limit := start+after[k], int64(capacity-p[k].Nodes)
 			i := s.cursor[k]
 			for i+1 < len(at) && at[i+1] <= from {
@@ -197,6 +202,10 @@ search:
 				}
 			}
 			if last < 0 {
+				s.until[k] = Forever
+				if i < len(at) {
+					s.until[k] = at[i] - p[k].Duration - after[k]
+				}
 				continue
 			}
 			for last++; last < len(at) && used[last] > limit; last++ {
