@@ -70,7 +70,7 @@ func (l *live) draw(f frame) {
 func (l *live) compose(f frame) string {
 	width, height := l.size()
 	clock := fmt.Sprintf("%3.0f s", f.now.Sub(f.begin).Seconds())
-	const eventLines = 4 // at least, below the chart
+	const eventLines = 3 // at least, below the chart
 	lines := []string{l.bold(pad(l.header, width-len(clock)) + clock), l.dim(clip(f.title, width)), ""}
 	drawn := strings.Split(strings.TrimSuffix(l.chart(f, max(height-len(lines)-2-eventLines, 8)), "\n"), "\n")
 	lines = append(lines, drawn...)
