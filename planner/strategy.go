@@ -139,13 +139,19 @@ type list struct {
 }
 
 // StrategyByName gives rigid, noX, 2X, 2X+c, infX, infX+c, or any other
-// <limit>X or <limit>X+c, e.g. 1.5X+c (paper, section 5.1).
+// <limit>X or <limit>X+c, e.g. 1.5X+c (paper, section 5.1); minwaste or
+// <limit>X+m (FitMinWaste); search or search+fair, also with +<limit>X (Search).
 func StrategyByName(name string) (Strategy, error) {
 	switch name {
 	case "rigid":
 		return list{name: name, limit: 1, rigid: true}, nil
 	case "noX":
 		return list{name: name, limit: 1}, nil
+	}
+	if s, ok, err := beyondPaper(name); err != nil {
+		return nil, fmt.Errorf("strategy %s: %w", quoteShort(name), err)
+	} else if ok {
+		return s, nil
 	}
 	text, compact := strings.CutSuffix(name, "+c")
 	text, ok := strings.CutSuffix(text, "X")

@@ -1,0 +1,185 @@
+package planner
+
+import (
+	"math"
+	"slices"
+)
+
+// Bound is what no plan without expansion can beat, and why.
+type Bound struct {
+	Value  float64 // seconds, as the objective
+	Reason string  // "critical path", "area", "large steps" or "completions one by one"
+}
+
+// LowerBound proves a bound on the objective of any plan of a valid problem in
+// which no job is expanded; expansion only adds to all it counts, so it holds
+// for any other plan, too. Of these it takes the largest:
+//
+//   - critical path: a job alone on the cluster;
+//   - area: the node-seconds of the jobs submitted from a moment on fit only
+//     into what is free after it;
+//   - large steps: the same with node counts that a dual feasible function has
+//     changed (Fekete and Schepers, 2001). Such a function keeps the sum of
+//     counts that fit side by side within the cluster, so that what fits still
+//     fits; it counts steps that share the cluster with little else as the whole
+//     cluster. Among them: steps above half the nodes never overlap;
+//   - for the mean completion, the k-th completion in time is neither before the
+//     k shortest jobs nor before the k smallest areas.
+//
+// It takes O(f × (steps + 32 busy)) with f ≤ 141 functions.
+func LowerBound(p Problem, o Objective) Bound {
+	if len(p.Jobs) == 0 {
+		return Bound{0, "critical path"}
+	}
+	gaps := openGaps(p.Timeline(), p.Nodes)
+	ends := make([]int64, len(p.Jobs))
+	for i, j := range p.Jobs {
+		s := newShape(j)
+		ends[i] = addTime(place(gaps, &s, j.Submit), s.duration)
+	}
+	if o == MeanCompletion {
+		return meanBound(p, gaps, ends)
+	}
+	bound := Bound{float64(slices.Max(ends)), "critical path"}
+	release := submissions(p)
+	areas := make([]float64, len(release))
+	for k, f := range feasibleFunctions(p) {
+		clear(areas) // of the jobs submitted from release[i] on
+		for _, j := range p.Jobs {
+			last, found := slices.BinarySearch(release, j.Submit)
+			if !found {
+				last--
+			}
+			for _, s := range j.Profile {
+				areas[last] += f(int64(s.Nodes)) * float64(s.Duration)
+			}
+		}
+		for i := len(release) - 1; i >= 0; i-- {
+			if i+1 < len(release) {
+				areas[i] += areas[i+1]
+			}
+			if end := filled(gaps, p.Nodes, release[i], areas[i], f); end > bound.Value {
+				bound = Bound{end, "large steps"}
+				if k == 0 {
+					bound.Reason = "area"
+				}
+			}
+		}
+	}
+	return bound
+}
+
+// submissions are the moments from which the area is counted: all if they are
+// few, else some.
+func submissions(p Problem) []int64 {
+	var at []int64
+	for _, j := range p.Jobs {
+		at = append(at, j.Submit)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	const most = 32
+	if n := len(at); n > most {
+		some := make([]int64, most)
+		for i := range some {
+			some[i] = at[i*n/most]
+		}
+		at = some
+	}
+	return at
+}
+
+// filled is the first second at which what is free from a moment on can have
+// held area; both are counted by f.
+func filled(gaps []gap, nodes int, from int64, area float64, f func(int64) float64) float64 {
+	whole := f(int64(nodes))
+	for k := range gaps {
+		start, end := max(gaps[k].start, from), gaps[k+1].start
+		if end <= from {
+			continue
+		}
+		if gaps[k].start >= never {
+			return math.Inf(1)
+		}
+		free := whole
+		if used := int64(nodes) - gaps[k].free; used > 0 {
+			free = max(0, whole-f(used))
+		}
+		if took := free * float64(end-start); took < area {
+			area -= took
+			continue
+		}
+		// Whole seconds; a hair less, for the sum of many roundings.
+		return math.Ceil(float64(start) + area/free*(1-1e-9))
+	}
+	return 0
+}
+
+// feasibleFunctions are dual feasible functions of node counts, the identity first.
+func feasibleFunctions(p Problem) []func(int64) float64 {
+	nodes := int64(p.Nodes)
+	fs := []func(int64) float64{func(n int64) float64 { return float64(n) }}
+	// Steps above nodes − least fill the cluster beside others of at least least
+	// nodes; smaller ones do not count.
+	var counts []int64
+	steps := 0
+	for _, j := range p.Jobs {
+		steps += len(j.Profile)
+		for _, s := range j.Profile {
+			if n := int64(s.Nodes); n <= nodes/2 {
+				counts = append(counts, n)
+			} else if n < nodes {
+				counts = append(counts, nodes-n+1)
+			}
+		}
+	}
+	slices.Sort(counts)
+	counts = slices.Compact(counts)
+	most := min(128, max(8, 4_000_000/steps)) // long lists: fewer, for time
+	for i := range min(len(counts), most) {
+		least := counts[i*len(counts)/min(len(counts), most)]
+		if 2*least > nodes {
+			continue
+		}
+		fs = append(fs, func(n int64) float64 {
+			switch {
+			case n > nodes-least:
+				return float64(nodes)
+			case n < least:
+				return 0
+			}
+			return float64(n)
+		})
+	}
+	// Counts rounded to k-ths: only k steps above 1/(k+1) of the nodes fit.
+	for k := int64(1); k <= 12; k++ {
+		fs = append(fs, func(n int64) float64 {
+			if n*(k+1)%nodes == 0 {
+				return float64(n)
+			}
+			return float64(n*(k+1)/nodes) * float64(nodes) / float64(k)
+		})
+	}
+	return fs
+}
+
+// meanBound bounds the mean completion.
+func meanBound(p Problem, gaps []gap, ends []int64) Bound {
+	areas := make([]float64, len(p.Jobs))
+	from := int64(Forever)
+	submitted := 0.0
+	for i, j := range p.Jobs {
+		areas[i] = j.Profile.area()
+		from = min(from, j.Submit)
+		submitted += float64(j.Submit)
+	}
+	slices.Sort(areas)
+	slices.Sort(ends)
+	identity := func(n int64) float64 { return float64(n) }
+	total, area := 0.0, 0.0
+	for i := range ends {
+		area += areas[i]
+		total += max(float64(ends[i]), filled(gaps, p.Nodes, from, area, identity))
+	}
+	return Bound{(total - submitted) / float64(len(p.Jobs)), "completions one by one"}
+}
