@@ -26,6 +26,15 @@ type Backend interface {
 	Owner(ctx context.Context, id uint32) (uint32, error)
 }
 
+// Strategist is a Backend that can list and change strategies. The caller's name
+// is for the event log.
+type Strategist interface {
+	Strategies(ctx context.Context) ([]Strategy, error)
+	UseStrategy(ctx context.Context, name string, r StrategyRequest, caller string) (Strategy, error)
+	ReloadStrategies(ctx context.Context, caller string) ([]Strategy, error)
+	TryStrategy(ctx context.Context, name string, r StrategyRequest) (Trial, error)
+}
+
 // The kinds of error that cross the wire: a Backend's error that is one of
 // them (errors.Is) is the same kind again in the Client.
 var (

@@ -42,6 +42,10 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/jobs/{id}/next", func(reqCtx context.Context, r request) (any, error) {
 		return s.next(ctx, reqCtx, r)
 	})
+	handle("GET /v1/strategies", s.strategies)
+	handle("GET /v1/strategies/{name}", s.strategies)
+	handle("POST /v1/strategies", s.changeStrategy)
+	handle("POST /v1/strategies/{name}/{verb}", s.changeStrategy)
 	for _, path := range []string{"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/allocation", "/v1/jobs/{id}/next"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			allow := http.MethodGet

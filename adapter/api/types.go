@@ -46,11 +46,84 @@ type Status struct {
 	Drive        string    `json:"drive"` // what Auto gets here
 	DriveReason  string    `json:"drive_reason"`
 	Strategy     string    `json:"strategy"`
+	StrategyNote string    `json:"strategy_note,omitempty"` // why another plans in its place
 	Nodes        int       `json:"nodes"`
 	Started      time.Time `json:"started"`
 	LastCycle    time.Time `json:"last_cycle"`
 	LastError    string    `json:"last_error,omitempty"`
 	SlurmCalls   int       `json:"slurm_calls"` // in the last cycle
+}
+
+// Strategy is a planning algorithm that may be used.
+type Strategy struct {
+	Name       string              `json:"name"`
+	Kind       string              `json:"kind"` // built in or plugin
+	Version    string              `json:"version,omitempty"`
+	Help       string              `json:"help,omitempty"`
+	State      string              `json:"state"`            // in use, ready, starting, put aside, refused
+	Reason     string              `json:"reason,omitempty"` // of being put aside or refused
+	InUse      bool                `json:"in_use"`
+	By         string              `json:"by,omitempty"`     // who put it in use
+	Since      time.Time           `json:"since,omitzero"`   // when it was put in use
+	SHA256     string              `json:"sha256,omitempty"` // of the plugin that runs
+	Protocol   int                 `json:"protocol,omitempty"`
+	Parameters []StrategyParameter `json:"parameters"`
+
+	Plans     int       `json:"plans"`  // cycles that it planned
+	Faults    int       `json:"faults"` // of a plugin
+	Fallen    int       `json:"fallen"` // cycles that the built-in default planned in its place
+	LastFault string    `json:"last_fault,omitempty"`
+	FaultAt   time.Time `json:"fault_at,omitzero"`
+	Seconds   float64   `json:"seconds,omitempty"` // that the plugin took of the last cycle
+}
+
+// StrategyParameter is one that may be set.
+type StrategyParameter struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Value   string   `json:"value"` // in use, else the default
+	Default string   `json:"default"`
+	Help    string   `json:"help"`
+	Min     string   `json:"min,omitempty"`
+	Max     string   `json:"max,omitempty"`
+	Choices []string `json:"choices,omitempty"`
+}
+
+// StrategyRequest puts a strategy in use, or tries it.
+type StrategyRequest struct {
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// Trial is what a strategy would make of the present state, beside what the one in
+// use makes of it.
+type Trial struct {
+	Present StrategyPlan `json:"present"` // by the strategy in use
+	Tried   StrategyPlan `json:"tried"`
+	Jobs    []TrialJob   `json:"jobs"` // queued evolving jobs, most urgent first
+}
+
+// StrategyPlan is a plan in figures, over the queued evolving jobs.
+type StrategyPlan struct {
+	Strategy   string            `json:"strategy"`
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Planned    int               `json:"planned"`    // jobs that have a plan
+	Makespan   float64           `json:"makespan"`   // seconds from now to the end of the last
+	Completion float64           `json:"completion"` // seconds from now to the end, on average
+	Wait       float64           `json:"wait"`       // seconds from now to the start, on average
+	Waste      float64           `json:"waste"`      // node-seconds held but not asked for, in percent of those asked for
+	Seconds    float64           `json:"seconds"`    // that the planning took
+}
+
+// TrialJob is one job in both plans; a zero time: no plan.
+type TrialJob struct {
+	ID      uint32    `json:"id"`
+	Profile string    `json:"profile"`
+	Start   time.Time `json:"start,omitzero"` // at present
+	End     time.Time `json:"end,omitzero"`
+
+	TriedStart time.Time `json:"tried_start,omitzero"`
+	TriedEnd   time.Time `json:"tried_end,omitzero"`
+	TriedUnfit string    `json:"tried_unfit,omitempty"` // why there would be no plan
 }
 
 // NextRequest ends the present step. A caller that repeats it (the answer was

@@ -44,6 +44,9 @@ type Description struct {
 // ErrNoResize is Resize's answer of a plugin that cannot.
 var ErrNoResize = errors.New("the strategy does not resize jobs")
 
+// ErrBroken is a call's end when the plugin is gone.
+var ErrBroken = errors.New("the connection broke")
+
 // Bounds of what a plugin may answer, in bytes.
 const (
 	maxDescription = 1 << 20
@@ -170,7 +173,7 @@ func (c *Client) failure(err error) error {
 	case codes.Canceled:
 		return context.Canceled
 	case codes.Unavailable:
-		return errors.New("the connection broke: " + text)
+		return fmt.Errorf("%w: %s", ErrBroken, text)
 	case codes.ResourceExhausted:
 		return errors.New("the answer is too large: " + text)
 	case codes.Unknown, codes.Internal, codes.InvalidArgument:

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// strategyTimeout bounds what is done about a strategy: a plugin may have to start.
+const strategyTimeout = 40 * time.Second
+
+// strategies lists all, or the one named in the path.
+func (s *Server) strategies(ctx context.Context, r request) (any, error) {
+	if !s.ReadOpen && !r.caller.known {
+		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	}
+	b, ok := s.Backend.(Strategist)
+	if !ok {
+		return nil, Errorf(ErrNotFound, "this sidecar has no strategies to choose from")
+	}
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	all, err := b.Strategies(ctx)
+	name := r.PathValue("name")
+	if err != nil || name == "" {
+		return all, err
+	}
+	for _, one := range all {
+		if one.Name == name {
+			return one, nil
+		}
+	}
+	return nil, Errorf(ErrNotFound, "there is no strategy %q", name)
+}
+
+// changeStrategy uses or tries the strategy named in the path, or reloads.
+func (s *Server) changeStrategy(ctx context.Context, r request) (any, error) {
+	if !r.caller.known {
+		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	}
+	if !s.trusted(r.caller) {
+		return nil, Errorf(ErrForbidden, "strategies are for operators (see operators in the configuration)")
+	}
+	b, ok := s.Backend.(Strategist)
+	if !ok {
+		return nil, Errorf(ErrNotFound, "this sidecar has no strategies to choose from")
+	}
+	var req StrategyRequest
+	dec := json.NewDecoder(strings.NewReader(string(r.body)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&req); err != nil {
+		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, strategyTimeout)
+	defer cancel()
+	switch name := r.PathValue("name"); r.PathValue("verb") {
+	case "use":
+		return b.UseStrategy(ctx, name, req, userName(r.caller.uid))
+	case "try":
+		return b.TryStrategy(ctx, name, req)
+	case "":
+		return b.ReloadStrategies(ctx, userName(r.caller.uid))
+	}
+	return nil, Errorf(ErrNotFound, "there is no %s in this API", r.URL.Path)
+}
+
+// userName is the caller in the event log.
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+// Strategies lists all strategies.
+func (c *Client) Strategies(ctx context.Context) ([]Strategy, error) {
+	var all []Strategy
+	return all, c.call(ctx, http.MethodGet, "/v1/strategies", nil, &all)
+}
+
+// Strategy is one of them.
+func (c *Client) Strategy(ctx context.Context, name string) (Strategy, error) {
+	var one Strategy
+	return one, c.call(ctx, http.MethodGet, "/v1/strategies/"+url.PathEscape(name), nil, &one)
+}
+
+// UseStrategy puts a strategy in use, between two cycles. For operators.
+func (c *Client) UseStrategy(ctx context.Context, name string, r StrategyRequest) (Strategy, error) {
+	var one Strategy
+	return one, c.call(ctx, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/use", r, &one)
+}
+
+// ReloadStrategies looks for plugins again and starts the one in use anew. For operators.
+func (c *Client) ReloadStrategies(ctx context.Context) ([]Strategy, error) {
+	var all []Strategy
+	return all, c.call(ctx, http.MethodPost, "/v1/strategies", StrategyRequest{}, &all)
+}
+
+// TryStrategy plans the present state with a strategy and acts on nothing. For operators.
+func (c *Client) TryStrategy(ctx context.Context, name string, r StrategyRequest) (Trial, error) {
+	var t Trial
+	return t, c.call(ctx, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/try", r, &t)
+}

@@ -1,0 +1,115 @@
+package strategy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
+)
+
+// file is an executable in the folder of strategies.
+type file struct {
+	name    string // of the strategy: the file's, without an extension
+	path    string
+	refused string // why it is not used; "": it is
+}
+
+// scan lists the executables in the folder. A folder that does not exist is empty.
+func scan(dir string) ([]file, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if err := guarded(dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	seen := map[string]string{}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		st, err := os.Stat(path)
+		if err != nil || !st.Mode().IsRegular() || st.Mode().Perm()&0o111 == 0 || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		f := file{name: strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), path: path}
+		switch {
+		case !sdk.ValidName(f.name):
+			f.refused = "its file's name must be lower-case letters, digits, - and _"
+		case seen[f.name] != "":
+			f.refused = "there is " + seen[f.name] + " of the same name"
+		default:
+			if err := guarded(path); err != nil {
+				f.refused = err.Error()
+			}
+		}
+		seen[f.name] = e.Name()
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// guarded makes sure that only root or the sidecar's user can have written it, and
+// the file that a link leads to.
+func guarded(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if st.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s may be written by others (mode %04o)", path, st.Mode().Perm())
+	}
+	if owner := st.Sys().(*syscall.Stat_t).Uid; owner != 0 && owner != uint32(os.Geteuid()) {
+		return fmt.Errorf("%s belongs to user %d, not to root or the sidecar's user", path, owner)
+	}
+	return nil
+}
+
+// sum is a file's SHA-256 in hexadecimal.
+func sum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// runAs is the identity of plugins; nil is the sidecar's own.
+func runAs(name string) (*identity, error) {
+	if os.Geteuid() != 0 || name == "" {
+		return nil, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &identity{uint32(uid), uint32(gid)}, nil
+}

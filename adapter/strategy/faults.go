@@ -1,0 +1,93 @@
+package strategy
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// What is done about faults: after faultsInARow the plugin is put aside for
+// firstRest, after each further one for twice as long as before.
+const (
+	faultsInARow = 3
+	firstRest    = 30 * time.Second
+	longestRest  = time.Hour
+)
+
+// record is how a strategy has done.
+type record struct {
+	plans   int // that were used
+	faults  int
+	fallen  int // cycles in which the fallback planned in its place
+	last    string
+	lastAt  time.Time
+	inARow  int
+	rest    time.Duration // the last one's length
+	aside   bool
+	until   time.Time // of being put aside
+	seconds float64   // of the last plan
+}
+
+// forgive ends a rest; the counts stay.
+func (r *record) forgive() {
+	r.inARow, r.rest, r.aside, r.until = 0, 0, false, time.Time{}
+}
+
+// record is the one of that name; mu is held.
+func (m *Manager) record(name string) *record {
+	r := m.records[name]
+	if r == nil {
+		r = &record{}
+		m.records[name] = r
+	}
+	return r
+}
+
+// fault notes that the plugin in use has failed, ends its process and sees to
+// another one; mu is held.
+func (m *Manager) fault(s *selection, err error) {
+	r := m.record(s.name)
+	r.faults++
+	r.inARow++
+	r.last, r.lastAt = err.Error(), time.Now()
+	detail := map[string]any{"strategy": s.name, "version": s.version, "fault": r.last, "faults": r.faults, "planned_by": fallback.Name()}
+	m.log.WithFields(logrus.Fields{"strategy": s.name, "faults": r.faults}).Warn("a strategy failed, " + fallback.Name() + " plans in its place: " + r.last)
+	m.event("strategy fault", detail)
+	if p := s.process; p != nil {
+		s.process = nil
+		m.work.Go(p.end)
+	}
+	if r.inARow >= faultsInARow {
+		r.rest = min(max(2*r.rest, firstRest), longestRest)
+		r.aside, r.until = true, r.lastAt.Add(r.rest)
+		m.event("strategy put aside", map[string]any{"strategy": s.name, "faults_in_a_row": r.inARow, "seconds": int(r.rest.Seconds()), "planned_by": fallback.Name()})
+		m.log.WithField("strategy", s.name).Warnf("put aside for %v after %d faults in a row; evosctl strategy reload brings it back at once", r.rest, r.inARow)
+		return
+	}
+	m.restart(s)
+}
+
+// restart starts a process for the selection in the background; mu is held.
+func (m *Manager) restart(s *selection) {
+	if s.ours || m.ctx.Err() != nil {
+		return
+	}
+	s.ours = true
+	m.work.Go(func() {
+		p, err := m.startPlugin(m.ctx, s.file, s.given)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		s.ours = false
+		switch {
+		case err == nil && (s.ended || m.ctx.Err() != nil):
+			m.work.Go(p.end)
+		case s.ended || m.ctx.Err() != nil:
+		case err == nil:
+			s.process, s.values, s.version = p, p.values, p.description.Version
+			m.event("strategy back", map[string]any{"strategy": s.name, "version": s.version})
+			m.log.WithField("strategy", s.name).Info("the strategy is back")
+		default:
+			m.fault(s, err)
+		}
+	})
+}
