@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,6 +192,39 @@ func TestLongProfile(t *testing.T) {
 		}
 		if err := Verify(against, schedule, ExpandLimitOf(s)); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNearOverflow: the largest times and counts that pass the checks give a valid
+// plan or a clear error, never a wrong plan.
+func TestNearOverflow(t *testing.T) {
+	step := Step{Duration: MaxDuration, Nodes: MaxNodes}
+	late := Job{ID: "late", Submit: horizon - 10, Profile: Profile{step}, ExpandLimit: 1e9}
+	p := Problem{Nodes: MaxNodes, Busy: []Busy{{horizon - 5, Forever - 1, MaxNodes - 1}, {-horizon, 3, MaxNodes}}, Jobs: []Job{
+		{ID: "a", Submit: -horizon, Profile: Profile{step, step, step}, ExpandLimit: Infinite},
+		{ID: "b", Profile: slices.Repeat(Profile{step}, 1000), ExpandLimit: 1e9},
+	}}
+	for _, name := range append(PaperStrategies(), "1.000001X+c", "1000000000X") {
+		s := mustStrategy(t, name)
+		schedule, err := s.Plan(p)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		against := p
+		if IsRigid(s) {
+			against = p.Rigid()
+		}
+		if err := Verify(against, schedule, ExpandLimitOf(s)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if m := Measure(p, schedule); m.Waste < 0 || m.Utilisation < 0 {
+			t.Errorf("%s: %+v", name, m)
+		}
+		q := p
+		q.Jobs = append(slices.Clone(p.Jobs), late)
+		if _, err := s.Plan(q); !errors.As(err, new(*FitError)) {
+			t.Errorf("%s: a job beyond the end of time: %v", name, err)
 		}
 	}
 }
