@@ -8,10 +8,40 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// eligibility is the answer of [snapshot.eligible], the same for all jobs that ask
+// for the same.
+type eligibility struct {
+	nodes []int
+	err   error
+}
+
 // eligible lists the nodes (indices into the cluster's) on which Slurm may run a
 // job: those of its partitions, narrowed by --constraint, --exclude, --nodelist,
-// CPUs and memory per node. The error says in words what Evoslurm cannot plan.
+// CPUs and memory per node. The error says in words what Evoslurm cannot plan. The
+// list is shared and not to be changed.
 func (s *snapshot) eligible(r *slurmctl.Job) ([]int, error) {
+	var key strings.Builder
+	fmt.Fprint(&key, r.Partition, "\n", r.Features, "\n", r.MinCPUs, r.MinMemory, r.Heterogenous)
+	for _, names := range [][]string{r.ExcNodes, r.ReqNodes} {
+		key.WriteByte('\n')
+		for _, name := range names {
+			key.WriteString(name)
+			key.WriteByte(' ')
+		}
+	}
+	known, ok := s.eligibles[key.String()]
+	if !ok {
+		known.nodes, known.err = s.findEligible(r)
+		if s.eligibles == nil {
+			s.eligibles = map[string]eligibility{}
+		}
+		s.eligibles[key.String()] = known
+	}
+	return known.nodes, known.err
+}
+
+// findEligible is O(nodes).
+func (s *snapshot) findEligible(r *slurmctl.Job) ([]int, error) {
 	if r.Heterogenous {
 		return nil, fmt.Errorf("heterogeneous jobs cannot be planned yet")
 	}

@@ -20,6 +20,8 @@ type snapshot struct {
 	byID  map[slurmctl.JobID]*slurmctl.Job
 	index map[string]int // of a node's name in nodes
 	inUse set            // nodes that some job holds, completing ones included
+
+	eligibles map[string]eligibility // as far as asked for
 }
 
 // observe looks at the cluster: three commands, however many jobs there are.

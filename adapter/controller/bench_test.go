@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// crowd is a sidecar's view of a busy cluster of 1,000 nodes: 200 stock jobs that run on 950 of
+// them, 10,000 that wait, and 1,000 evolving jobs that wait.
+func crowd(b *testing.B) (*Controller, *snapshot) {
+	b.Helper()
+	const nodes, running, stock, evolving = 1000, 200, 10_000, 1000
+	cfg := config.Default()
+	cfg.Database = filepath.Join(b.TempDir(), "evoslurm.db")
+	st, err := store.Open(context.Background(), cfg.Database)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { st.Close() })
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	c, err := New(cfg, &slurmctl.Client{}, st, log, "benchmark")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.ctx = context.Background()
+
+	random := rand.New(rand.NewPCG(1, 2))
+	now := time.Now().Truncate(time.Second)
+	s := &snapshot{taken: now, byID: map[slurmctl.JobID]*slurmctl.Job{}, index: map[string]int{},
+		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: set{}}
+	var names []string
+	for i := range nodes {
+		name := fmt.Sprintf("n%d", i+1)
+		s.nodes = append(s.nodes, slurmctl.Node{Name: name, State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
+		names, s.index[name] = append(names, name), i
+	}
+	s.partitions["main"] = slurmctl.Partition{Name: "main", Up: true, Default: true, Nodes: names}
+	id := slurmctl.JobID(0)
+	add := func(j slurmctl.Job) slurmctl.Job {
+		id++
+		j.ID, j.ArrayTasks, j.MinCPUs, j.Partition, j.User, j.UID, j.Exclusive = id, 1, 1, "main", "user", 1000, true
+		s.jobs = append(s.jobs, j)
+		return j
+	}
+	at := 0
+	for range running {
+		size := 1 + random.IntN(9)
+		if at+size > 950 {
+			break
+		}
+		left := time.Duration(60+random.IntN(7200)) * time.Second
+		add(slurmctl.Job{State: slurmctl.Running, NumNodes: size, NodeList: names[at : at+size],
+			TimeLimit: 3 * time.Hour, StartTime: now.Add(left - 3*time.Hour), EndTime: now.Add(left)})
+		at += size
+	}
+	for i := range stock {
+		add(slurmctl.Job{State: slurmctl.Pending, Reason: "Priority", Priority: uint64(1_000_000 - i),
+			NumNodes: 1 + random.IntN(50), NumCPUs: 4, TimeLimit: time.Duration(1+random.IntN(60)) * time.Minute})
+	}
+	for i := range evolving {
+		var p planner.Profile
+		for range 5 {
+			p = append(p, planner.Step{Duration: int64(60 + random.IntN(1800)), Nodes: 1 + random.IntN(60)})
+		}
+		record := add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i),
+			NumNodes: p[0].Nodes, TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(parked)})
+		row := &store.Job{SlurmID: uint32(record.ID), User: "user", UID: 1000, State: store.Queued, Profile: p, Submitted: now}
+		if err := st.AddJob(c.ctx, row); err != nil {
+			b.Fatal(err)
+		}
+		j := &job{Job: row, record: record}
+		c.add(j)
+	}
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		s.byID[j.ID] = j
+		for _, n := range j.NodeList {
+			s.inUse[n] = true
+		}
+	}
+	return c, s
+}
+
+// BenchmarkPlan is the planning of one cycle, with the plans of the cycle before in
+// place and a second gone by.
+func BenchmarkPlan(b *testing.B) {
+	c, s := crowd(b)
+	c.plan(s)
+	c.savePlans()
+	for b.Loop() {
+		s.taken = s.taken.Add(time.Second)
+		c.plan(s)
+	}
+}
+
+// BenchmarkCandidates is the part of it that finds out who is planned where.
+func BenchmarkCandidates(b *testing.B) {
+	c, s := crowd(b)
+	for b.Loop() {
+		c.candidates(s, s.taken.Unix())
+	}
+}
+
+// BenchmarkSavePlans writes the plans of 1,000 jobs that all have changed.
+func BenchmarkSavePlans(b *testing.B) {
+	c, s := crowd(b)
+	c.plan(s)
+	for b.Loop() {
+		for _, j := range c.active {
+			c.unsaved[j] = true
+		}
+		c.savePlans()
+	}
+}
+
+// BenchmarkPublish makes what the API shows.
+func BenchmarkPublish(b *testing.B) {
+	c, s := crowd(b)
+	c.plan(s)
+	c.snapshot = s
+	for b.Loop() {
+		c.publish()
+	}
+}
+
+// BenchmarkFollow is the look at what became of the known jobs.
+func BenchmarkFollow(b *testing.B) {
+	c, s := crowd(b)
+	c.plan(s)
+	for b.Loop() {
+		c.follow(s)
+		c.followPlans(s)
+		c.adopt(s)
+	}
+}
