@@ -195,7 +195,7 @@ const fastFor = 10 * time.Second
 
 // cycle is one round of observe, adopt, follow, plan, hold and act.
 func (c *Controller) cycle() {
-	before := c.slurm.Calls()
+	before, l := c.slurm.Calls(), newLaps()
 	c.nextCycle = time.Now().Add(c.cfg.PollInterval)
 	s, err := c.look()
 	if err != nil {
@@ -213,16 +213,23 @@ func (c *Controller) cycle() {
 	}
 	c.snapshot = s
 	c.reservations = maps.Clone(s.reservations)
+	l.lap("observe")
 	c.adopt(s)
 	c.follow(s)
 	c.followPlans(s)
+	l.lap("follow")
 	c.plan(s)
+	l.lap("plan")
 	c.syncHolds(c.ctx, s)
+	l.lap("holds")
 	c.mirror(s)
+	l.lap("mirror")
 	c.clean(s)
 	c.watchLeaks(s)
 	c.act(s)
+	l.lap("act")
 	c.savePlans()
+	l.lap("save")
 	for _, j := range c.active {
 		if due := j.due(); !due.IsZero() && time.Since(due) >= 0 && time.Since(due) < fastFor {
 			c.nextCycle = time.Now().Add(min(fast, c.cfg.PollInterval))
@@ -230,6 +237,8 @@ func (c *Controller) cycle() {
 	}
 	c.cycleCalls = int(c.slurm.Calls() - before)
 	c.publish()
+	l.lap("publish")
+	l.log(c.log)
 }
 
 // look observes the cluster, and every now and then Slurm's configuration.

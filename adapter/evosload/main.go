@@ -1,0 +1,207 @@
+// Command evosload puts a sidecar under the load of a large site: a private Slurm
+// of 1,000 real nodes with a queue of 10,000 stock jobs and 1,000 evolving jobs, and
+// an hour of arrivals in ten minutes. It prints what the sidecar costs, and fails
+// where that is more than it may be.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+func main() {
+	var l load
+	flag.IntVar(&l.nodes, "nodes", 1000, "nodes of the cluster")
+	flag.IntVar(&l.stock, "stock", 10_000, "stock jobs queued at the start")
+	flag.IntVar(&l.evolving, "evolving", 1000, "evolving jobs queued at the start")
+	flag.DurationVar(&l.window, "window", 10*time.Minute, "how long is measured")
+	flag.StringVar(&l.keep, "keep", "", "folder that the sidecar's log is kept in")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := l.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "evosload:", err)
+		os.Exit(1)
+	}
+}
+
+// load is one run.
+type load struct {
+	nodes, stock, evolving int
+	window                 time.Duration
+	keep                   string
+
+	dir       string
+	cluster   *slurmtest.Cluster
+	daemon    *exec.Cmd
+	submitted atomic.Int64
+}
+
+func (l *load) run(ctx context.Context) (err error) {
+	if l.dir, err = os.MkdirTemp("", "evosload-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(l.dir)
+	if err := errors.Join(os.Chmod(l.dir, 0o755), os.Mkdir(l.dir+"/bin", 0o755)); err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", l.dir+"/bin", "./adapter/cmd/evoslurmd", "./adapter/cmd/evosctl")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w\n%s", err, out)
+	}
+	begun := time.Now()
+	l.say("booting %d nodes", l.nodes)
+	boot, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	// The scheduling intervals are Slurm's own, as on a site.
+	l.cluster, err = slurmtest.Boot(boot, slurmtest.Options{Nodes: l.nodes, Accounting: true, PermitJobExpansion: true, SlurmIntervals: true})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+		defer cancel()
+		err = errors.Join(err, l.cluster.Stop(end))
+	}()
+	l.say("all idle after %.0f s; Slurm %s", time.Since(begun).Seconds(), l.cluster.Version())
+	if err := l.startSidecar(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = l.daemon.Process.Kill()
+		_ = l.daemon.Wait()
+	}()
+	begun = time.Now()
+	if err := l.fill(ctx); err != nil {
+		return err
+	}
+	l.say("%d jobs queued after %.0f s", l.submitted.Load(), time.Since(begun).Seconds())
+	return l.measure(ctx)
+}
+
+func (l *load) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}
+
+func (l *load) logFile() string { return filepath.Join(l.dir, "evoslurmd.log") }
+
+func (l *load) env() []string {
+	return append(l.cluster.Env(), "EVOSLURM_CONFIG="+l.dir+"/evoslurm.yaml", "PATH="+l.dir+"/bin:"+os.Getenv("PATH"))
+}
+
+func (l *load) startSidecar() error {
+	config := fmt.Sprintf("database: %s/db/evoslurm.db\nlisten:\n  socket: %s/run/api.sock\napi: unix://%s/run/api.sock\nmunge:\n  socket: %s\nlog:\n  level: debug\n  format: json\n",
+		l.dir, l.dir, l.dir, l.cluster.MungeSocket())
+	if err := os.WriteFile(l.dir+"/evoslurm.yaml", []byte(config), 0o644); err != nil {
+		return err
+	}
+	log, err := os.Create(l.logFile())
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	l.daemon = exec.Command(l.dir+"/bin/evoslurmd", "--config", l.dir+"/evoslurm.yaml")
+	l.daemon.Env = append(os.Environ(), l.env()...)
+	l.daemon.Stderr = log
+	return l.daemon.Start()
+}
+
+// fill queues the jobs, an evolving one after every so many stock ones.
+func (l *load) fill(ctx context.Context) error {
+	total := l.stock + l.evolving
+	kinds := make(chan bool)
+	errs := make(chan error, 4)
+	var workers sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for w := range cap(errs) {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			random := rand.New(rand.NewPCG(1, uint64(w)))
+			for evolving := range kinds {
+				if err := l.submit(ctx, random, evolving); err != nil {
+					errs <- err
+					cancel()
+					return
+				}
+			}
+		}()
+	}
+	for i := range total {
+		select {
+		case kinds <- (i+1)*l.evolving/total > i*l.evolving/total:
+		case <-ctx.Done():
+		}
+		if i > 0 && i%2000 == 0 {
+			l.say("%d jobs submitted", i)
+		}
+	}
+	close(kinds)
+	workers.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return ctx.Err()
+	}
+}
+
+// submit submits one job that sleeps: a stock one of 1 to 40 nodes for up to 20
+// minutes, or an evolving one of three steps of up to a minute each.
+func (l *load) submit(ctx context.Context, random *rand.Rand, evolving bool) error {
+	args := []string{"--parsable", "--output=/dev/null", "--chdir=/", "--exclusive"}
+	if !evolving {
+		duration := 60 + random.IntN(1140)
+		args = append(args, fmt.Sprintf("--nodes=%d", 1+random.IntN(40)), fmt.Sprintf("--time=%d", duration/60+1),
+			fmt.Sprintf("--wrap=exec sleep %d", duration))
+	} else {
+		var p planner.Profile
+		script := ""
+		for range 3 {
+			step := planner.Step{Duration: int64(20 + random.IntN(40)), Nodes: 1 + random.IntN(60)}
+			p = append(p, step)
+			script += fmt.Sprintf("sleep %d; eval \"$(evosctl next)\"\n", step.Duration)
+		}
+		marker, ok := spec.Spec{Profile: p}.Marker()
+		if !ok {
+			return fmt.Errorf("no marker for %v", p)
+		}
+		args = append(args, "--begin=now+3650days", "--comment="+marker, fmt.Sprintf("--nodes=%d", p[0].Nodes),
+			fmt.Sprintf("--time=%d", p.Duration()/60+5), "--wrap="+script)
+	}
+	// sbatch says no while slurmctld is busy; a user would try again.
+	var err error
+	for range 5 {
+		cmd := l.cluster.Command(ctx, l.cluster.Users()[random.IntN(2)], "sbatch", args...)
+		cmd.Env = append(cmd.Env, l.env()...)
+		var out []byte
+		if out, err = cmd.CombinedOutput(); err == nil {
+			l.submitted.Add(1)
+			return nil
+		}
+		err = fmt.Errorf("sbatch: %w: %s", err, strings.TrimSpace(string(out)))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+	return err
+}
