@@ -194,18 +194,51 @@ search:
 // earliest is Algorithm 2 without recursion: starts[i] only ever rises, and only
 // to a time before which step i cannot start.
 func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) bool {
-	starts := f.starts
-	if f.grid != nil {
+	if f.grid != nil && !o.Fixed {
+		// Begin with the hardest pair of steps and what follows: it gives the steps
+		// before a time from which on to try. The result is the same.
+		pivot := f.probe(p)
+		if f.starts[pivot] = f.earliestFree(res, capacity, p, pivot, f.latest(pivot)); f.starts[pivot] > horizon {
+			return false
+		}
+		first := max(pivot-1, 0)
+		f.pullUp(first, pivot)
+		if first > 0 && !f.place(first, res, capacity, p, o) {
+			return false
+		}
+		f.pullUp(0, first)
+	} else if f.grid != nil {
 		f.probe(p)
 	}
-	for i := 0; i < len(p); {
+	if !f.place(0, res, capacity, p, o) {
+		return false
+	}
+	if starts := f.starts; len(p) > 1 && !o.Fixed {
+		starts[0] = starts[1] - p[0].Duration // lines 18–20: delayed, not expanded
+	}
+	return true
+}
+
+// pullUp raises the starts of steps from first on, since step last starts no earlier
+// than it does.
+func (f *fitter) pullUp(first, last int) {
+	for i := last - 1; i >= first; i-- {
+		f.starts[i] = max(f.starts[i], f.starts[i+1]-f.longest[i])
+	}
+}
+
+// place finds the earliest solution for the steps from first on, no earlier than
+// starts.
+func (f *fitter) place(first int, res occupancy, capacity int, p Profile, o FitOptions) bool {
+	starts := f.starts
+	for i := first; i < len(p); {
 		until := f.latest(i)
 		start := f.earliestFree(res, capacity, p, i, until) // lines 4–7
 		if start >= until || i == 0 && o.Fixed && start != o.NotBefore {
 			return false
 		}
 		starts[i] = start
-		if i > 0 {
+		if i > first {
 			held := starts[i-1] + p[i-1].Duration
 			previous := starts[i-1]
 			if start-previous > f.longest[i-1] { // lines 9–11
@@ -228,9 +261,6 @@ func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) 
 		if i < len(p) {
 			starts[i] = max(starts[i], start+p[i-1].Duration)
 		}
-	}
-	if len(p) > 1 && !o.Fixed {
-		starts[0] = starts[1] - p[0].Duration // lines 18–20: delayed, not expanded
 	}
 	return true
 }
@@ -258,21 +288,29 @@ func (f *fitter) earliestFree(res occupancy, capacity int, p Profile, i int, unt
 			return start
 		}
 		above := res.lastAbove(start, start+p[i].Duration, capacity-p[i].Nodes)
-		if above == start {
+		if above > start {
+			if start = res.firstAtMost(above, capacity-p[i].Nodes); start >= until {
+				return start
+			}
+			continue
+		}
+		if i == 0 {
 			return start
 		}
-		if start = res.firstAtMost(above, capacity-p[i].Nodes); start >= until {
+		// The step before holds its nodes until then.
+		before := start - p[i-1].Duration
+		if above = res.lastAbove(before, start, capacity-p[i-1].Nodes); above == before {
 			return start
 		}
+		start = above + p[i-1].Duration
 	}
 }
 
 // probe sets what the grid must have around the start of every step, however the
 // steps are expanded: the one before has held its nodes until then. For the
 // hardest such pair it looks at the other steps too, within the times that their
-// expansion leaves.
-func (f *fitter) probe(p Profile) {
-	pivot := 0
+// expansion leaves. It gives the later step of that pair.
+func (f *fitter) probe(p Profile) (pivot int) {
 	for i := 1; i < len(p); i++ {
 		if pivot == 0 || p[i-1].Nodes+p[i].Nodes > p[pivot-1].Nodes+p[pivot].Nodes {
 			pivot = i
@@ -303,6 +341,7 @@ func (f *fitter) probe(p Profile) {
 		f.probes = append(f.probes[:begin], probes...)
 		f.ofStep = append(f.ofStep, [2]int{begin, len(f.probes)})
 	}
+	return pivot
 }
 
 // compact moves starts as late as the completion allows, from the last step to
