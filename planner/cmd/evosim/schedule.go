@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,13 +16,16 @@ import (
 
 func scheduleCommand() *cobra.Command {
 	strategy, format := "noX", format("json")
+	var search searchFlags
 	cmd := &cobra.Command{
 		Use:   "schedule [--strategy=NAME] [--format=json|table] FILE",
 		Short: "Plan the jobs of a workload file",
 		Long: `Plan the jobs of a workload file, all known from the start, in list order.
 "-" is standard input.
 
-Strategies: rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X[+c].
+Strategies: rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X[+c];
+minwaste or <limit>X+m (as early, with the least waste); search[+fair][+<limit>X]
+(the whole list at once, within --budget or --evaluations).
 
 Waste is in percent of the node-seconds used, utilisation (allocated) and
 effective utilisation (used) in percent of nodes × makespan, times in seconds;
@@ -34,11 +36,14 @@ schedule_ns is the planning alone.`,
 			if err != nil {
 				return err
 			}
+			if err := search.check(); err != nil {
+				return err
+			}
 			problem, err := readWorkload(args[0], cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			result, err := schedule(problem, s)
+			result, err := schedule(problem, search.apply(s, nil))
 			if err != nil {
 				return err
 			}
@@ -50,6 +55,7 @@ schedule_ns is the planning alone.`,
 	}
 	cmd.Flags().StringVar(&strategy, "strategy", strategy, "planning strategy")
 	cmd.Flags().Var(&format, "format", "output format")
+	search.add(cmd, "seed")
 	return cmd
 }
 
@@ -78,6 +84,7 @@ type (
 		Nodes    int          `json:"nodes"`
 		Jobs     []placedJSON `json:"jobs"`
 		Metrics  metricsJSON  `json:"metrics"`
+		Search   *searchJSON  `json:"search,omitempty"`
 	}
 	placedJSON struct {
 		ID    string          `json:"id"`
@@ -100,14 +107,10 @@ type (
 // schedule plans a problem and checks the plan.
 func schedule(p planner.Problem, s planner.Strategy) (scheduleJSON, error) {
 	begin := time.Now()
-	plan, err := s.Plan(p)
+	plan, found, err := planWith(s, p)
 	took := time.Since(begin)
 	if err != nil {
-		var unfit *planner.FitError
-		if errors.As(err, &unfit) {
-			return scheduleJSON{}, err // the workload's fault
-		}
-		return scheduleJSON{}, failure{err}
+		return scheduleJSON{}, planningError(err)
 	}
 	against := p
 	if planner.IsRigid(s) {
@@ -117,7 +120,7 @@ func schedule(p planner.Problem, s planner.Strategy) (scheduleJSON, error) {
 		return scheduleJSON{}, failure{fmt.Errorf("strategy %s gave an invalid plan: %w", s.Name(), err)}
 	}
 	m := planner.Measure(p, plan)
-	result := scheduleJSON{Strategy: s.Name(), Nodes: p.Nodes, Jobs: make([]placedJSON, len(plan)), Metrics: metricsJSON{
+	result := scheduleJSON{Strategy: s.Name(), Nodes: p.Nodes, Search: found, Jobs: make([]placedJSON, len(plan)), Metrics: metricsJSON{
 		Makespan: m.Makespan, Waste: m.Waste, Utilisation: m.Utilisation, EffectiveUtilisation: m.EffectiveUtilisation,
 		AvgCompletion: m.AvgCompletion, AvgWait: m.AvgWait, ExpandedJobs: m.ExpandedApps, ScheduleNS: took.Nanoseconds(),
 	}}
@@ -153,5 +156,9 @@ makespan %d s, waste %.1f %%, utilisation %.1f %%, effective utilisation %.1f %%
 average completion %.0f s, average wait %.0f s, %.0f %% of the jobs expanded
 `, r.Strategy, r.Nodes, time.Duration(m.ScheduleNS), m.Makespan, m.Waste, m.Utilisation, m.EffectiveUtilisation,
 		m.AvgCompletion, m.AvgWait, m.ExpandedJobs)
+	if s := r.Search; s != nil && err == nil {
+		_, err = fmt.Fprintf(out, "%s %.0f s, %.1f %% above the bound of %.0f s (%s); noX: %.0f s; %d evaluations\n",
+			s.Objective, s.Value, s.Gap, s.Bound, s.BoundBy, s.Baseline, s.Evaluations)
+	}
 	return err
 }

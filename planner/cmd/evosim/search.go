@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// searchFlags are what can be set of the search strategies.
+type searchFlags struct {
+	budget      time.Duration
+	evaluations int64
+	seed        uint64
+	objective   objective
+}
+
+// objective is the value of --objective.
+type objective planner.Objective
+
+func (o *objective) String() string { return planner.Objective(*o).String() }
+func (o *objective) Type() string   { return "makespan|mean-completion" }
+func (o *objective) Set(s string) error {
+	for _, known := range []planner.Objective{planner.Makespan, planner.MeanCompletion} {
+		if s == known.String() {
+			*o = objective(known)
+			return nil
+		}
+	}
+	return errors.New(`must be "makespan" or "mean-completion"`)
+}
+
+func (f *searchFlags) add(cmd *cobra.Command, seed string) {
+	flags := cmd.Flags()
+	flags.DurationVar(&f.budget, "budget", 0, "time for every plan of a search, e.g. 25ms (default: by evaluations)")
+	flags.Int64Var(&f.evaluations, "evaluations", 0, "placements that every search may try (default: by the length of the list)")
+	flags.Uint64Var(&f.seed, seed, 0, "of the search's random choices")
+	flags.Var(&f.objective, "objective", "what a search minimises")
+}
+
+func (f *searchFlags) check() error {
+	switch {
+	case f.budget < 0:
+		return fmt.Errorf("--budget=%v: must not be negative", f.budget)
+	case f.evaluations < 0:
+		return fmt.Errorf("--evaluations=%d: must not be negative", f.evaluations)
+	}
+	return nil
+}
+
+// apply gives the strategy with the flags, if it is a search. stop, where not
+// nil, ends it early.
+func (f *searchFlags) apply(s planner.Strategy, stop func() bool) planner.Strategy {
+	search, ok := s.(planner.Search)
+	if !ok {
+		return s
+	}
+	search.Seed, search.MaxEvaluations, search.Objective = f.seed, f.evaluations, planner.Objective(f.objective)
+	search.Stop = stop
+	if f.budget > 0 {
+		end := time.Now().Add(f.budget)
+		search.Stop = func() bool { return stop != nil && stop() || !time.Now().Before(end) }
+		if f.evaluations == 0 {
+			search.MaxEvaluations = -1
+		}
+	}
+	return search
+}
+
+// searchJSON is what a search tells beside its plan.
+type searchJSON struct {
+	Objective   string  `json:"objective"`
+	Value       float64 `json:"value"`    // seconds
+	Baseline    float64 `json:"baseline"` // seconds, of noX
+	Bound       float64 `json:"bound"`    // seconds, which no plan can beat
+	BoundBy     string  `json:"bound_by"`
+	Gap         float64 `json:"gap"` // percent by which value exceeds bound
+	Evaluations int64   `json:"evaluations"`
+}
+
+// planWith plans and, if it searches, tells what is known about the plan.
+func planWith(s planner.Strategy, p planner.Problem) (planner.Schedule, *searchJSON, error) {
+	search, ok := s.(planner.Search)
+	if !ok {
+		plan, err := s.Plan(p)
+		return plan, nil, err
+	}
+	r, err := search.Optimise(p)
+	return r.Schedule, &searchJSON{search.Objective.String(), r.Objective, r.Baseline, r.Bound.Value, r.Bound.Reason, r.Gap(), r.Evaluations}, err
+}
+
+// planningError makes an error of planning a failure, unless the workload is at
+// fault.
+func planningError(err error) error {
+	if errors.As(err, new(*planner.FitError)) || errors.As(err, new(*planner.ProblemError)) {
+		return err
+	}
+	return failure{err}
+}
