@@ -18,21 +18,23 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/adapter/store"
-	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/adapter/strategy"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Controller is the sidecar's loop and what it knows. Its exported methods are
 // safe for concurrent use; all other state belongs to the goroutine of Run.
 type Controller struct {
-	cfg      config.Config
-	slurm    *slurmctl.Client
-	store    *store.Store
-	strategy planner.Strategy
-	log      *logrus.Logger
-	version  string
-	self     string // user that the sidecar runs as
-	root     bool
+	cfg     config.Config
+	slurm   *slurmctl.Client
+	store   *store.Store
+	log     *logrus.Logger
+	version string
+	self    string // user that the sidecar runs as
+	root    bool
+
+	strategies *strategy.Manager
+	planning   *strategy.Cycle // within plan
 
 	ctx     context.Context // of Run
 	mail    chan func()
@@ -50,6 +52,7 @@ type Controller struct {
 	byID         map[slurmctl.JobID]*job // by base jobs, companions and links of chains
 	snapshot     *snapshot
 	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
+	suspect      map[string]time.Time            // nodes on which Slurm starts nothing, until when
 	unsaved      map[*job]bool                   // whose plans are to be written
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
 	refused      map[slurmctl.JobID]api.Job      // jobs with a marker that are not adopted
@@ -70,37 +73,25 @@ type Controller struct {
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
 	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
 		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
-		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
+		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
 	if u, err := user.Current(); err == nil {
 		c.self = u.Username
 	}
-	if err := c.configure(cfg); err != nil {
-		return nil, err
-	}
-	c.view.Store(&view{status: api.Status{Version: version, Started: c.started, Strategy: c.strategy.Name()}})
-	return c, nil
-}
-
-func (c *Controller) configure(cfg config.Config) error {
-	strategy, err := planner.StrategyByName(cfg.Strategy)
+	c.cfg = cfg
+	strategies, err := strategy.New(cfg.Strategies, cfg.Strategy, log)
 	if err != nil {
-		return fmt.Errorf("strategy: %w", err)
+		return nil, fmt.Errorf("strategy: %w", err)
 	}
-	c.cfg, c.strategy = cfg, strategy
-	c.configRead = time.Time{} // look at Slurm's configuration again, too
-	return nil
-}
-
-// Configure takes another configuration between two cycles. What is bound to the
-// process (database, addresses, the folder of Slurm's commands) stays as it was.
-func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
-	return call(ctx, c, func() error { return c.configure(cfg) })
+	c.strategies = strategies
+	c.view.Store(&view{status: api.Status{Version: version, Started: c.started, Strategy: c.strategies.Name()}})
+	return c, nil
 }
 
 // Run runs the loop until ctx is done. Actions that are under way are then let
 // finish, for at most the deadline of a Slurm command. Jobs go on without it.
 func (c *Controller) Run(ctx context.Context) error {
 	defer close(c.gone)
+	defer c.strategies.Close()
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	c.ctx = work

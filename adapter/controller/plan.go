@@ -34,9 +34,11 @@ type batch struct {
 func (c *Controller) plan(s *snapshot) {
 	now := s.taken.Unix()
 	occupied := c.occupied(s, now, nil)
-	for _, b := range batches(c.candidates(s, now)) {
-		c.planBatch(s, occupied, b, now)
-	}
+	c.withStrategy(func() {
+		for _, b := range batches(c.candidates(s, now)) {
+			c.planBatch(s, occupied, b, now)
+		}
+	})
 }
 
 // candidates lists what is planned, most urgent first.
@@ -180,50 +182,55 @@ func overlap(a, b []int) bool {
 
 // planBatch plans one batch and marks what it takes in o.
 func (c *Controller) planBatch(s *snapshot, o *occupancy, b *batch, now int64) {
-	margin := int64(c.cfg.Margin / time.Second)
-	reach := int64(0)
-	for _, cand := range b.jobs {
-		reach = max(reach, seconds(cand.record.TimeLimit))
-	}
-	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes, reach)}
-	for i, cand := range b.jobs {
-		limit := planner.ExpandLimit(1)
-		var prefer []int
-		if cand.job != nil {
-			limit = padLimit(cand.profile, margin, c.expandLimit(cand.job))
-			prefer = s.local(b.nodes, cand.job.planned())
-		}
-		pool.Jobs = append(pool.Jobs, planner.PoolJob{
-			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
-				Profile: planner.Pad(cand.profile, margin), ExpandLimit: limit},
-			Driver: -1, Prefer: prefer,
-		})
-	}
-	planned, err := pool.Plan(c.strategy)
+	pool := c.pool(s, o, b)
+	c.planning.Pinned = c.pinned(s, b.nodes, o.origin)
+	planned, err := pool.Plan(c.planning)
 	if err != nil {
 		c.log.WithError(err).Error("planning failed: the plan stays as it was")
 		return
 	}
+	o.take(b.nodes, planned)
 	for i, p := range planned {
 		cand := b.jobs[i]
-		if p.Unfit != "" {
-			if cand.job != nil {
-				c.dropPlan(cand.job, p.Unfit)
-			}
-			continue
-		}
-		padded := p.Placement
-		at := padded.Start + o.origin
-		for k, step := range padded.Steps {
-			for _, n := range p.Nodes[k] {
-				o.add(b.nodes[n], at, at+step.Duration)
-			}
-			at += step.Duration
-		}
-		if cand.job != nil {
-			c.setPlan(s, cand.job, planner.Unpad(padded, cand.profile, margin), p.Nodes, b.nodes, o.origin)
+		switch {
+		case cand.job == nil:
+		case p.Unfit != "":
+			c.dropPlan(cand.job, p.Unfit)
+		default:
+			c.setPlan(s, cand.job, planner.Unpad(p.Placement, cand.profile, c.margin()), p.Nodes, b.nodes, o.origin)
 		}
 	}
+}
+
+// margin is how much longer released nodes count as busy, in seconds.
+func (c *Controller) margin() int64 { return int64(c.cfg.Margin / time.Second) }
+
+// pool is the batch as the planner sees it.
+func (c *Controller) pool(s *snapshot, o *occupancy, b *batch) planner.Pool {
+	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes, b.reach())}
+	for i, cand := range b.jobs {
+		limit := planner.ExpandLimit(1)
+		var prefer []int
+		if cand.job != nil {
+			limit = padLimit(cand.profile, c.margin(), c.expandLimit(cand.job))
+			prefer = s.local(b.nodes, cand.job.planned())
+		}
+		pool.Jobs = append(pool.Jobs, planner.PoolJob{
+			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
+				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
+			Driver: -1, Prefer: prefer,
+		})
+	}
+	return pool
+}
+
+// reach is the longest time limit, in seconds.
+func (b *batch) reach() int64 {
+	reach := int64(0)
+	for _, cand := range b.jobs {
+		reach = max(reach, seconds(cand.record.TimeLimit))
+	}
+	return reach
 }
 
 // padLimit is the expand limit for the padded profile that keeps the requested
@@ -241,10 +248,11 @@ func padLimit(p planner.Profile, margin int64, limit planner.ExpandLimit) planne
 	return max(safe, 1)
 }
 
-// expandLimit is the job's own expand limit, else the site's.
+// expandLimit is the job's own expand limit, else the site's or, if it has a
+// longer one, that of the strategy in use.
 func (c *Controller) expandLimit(j *job) planner.ExpandLimit {
 	if j.ExpandLimit == 0 {
-		return c.cfg.ExpandLimit
+		return max(c.cfg.ExpandLimit, c.strategies.ExpandLimit())
 	}
 	return j.ExpandLimit
 }

@@ -68,13 +68,18 @@ func (c *Controller) lostNodes(s *snapshot, others *occupancy, j *job, now int64
 func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 	margin := int64(c.cfg.Margin / time.Second)
 	origin, rest := now, j.expected()-now
-	switch {
-	case j.State == store.Waiting:
-		origin, rest = now-1, 1 // what is left of the step is over: the next may begin now
-	case rest < 1:
+	if j.State == store.Running && rest < 1 {
 		rest = overrunQuantum
 	}
-	profile := slices.Concat(planner.Profile{{Duration: rest, Nodes: len(j.nodes())}}, j.Profile[j.Step:])
+	coming := j.Profile[j.Step:]
+	short := j.State == store.Running && len(j.nodes()) < j.Profile[j.Step-1].Nodes
+	if short { // nodes were lost: the rest of the step is yet to get its own
+		coming = slices.Concat(planner.Profile{{Duration: rest, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
+	}
+	if short || j.State == store.Waiting {
+		origin, rest = now-1, 1 // what it has is over: what comes may begin now
+	}
+	profile := slices.Concat(planner.Profile{{Duration: rest, Nodes: len(j.nodes())}}, coming)
 	limit := c.expandLimit(j)
 	allowed := rest
 	if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
@@ -112,12 +117,12 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release),
 	}
 	busy := c.occupied(s, origin, j).window(pool, j.reach(now))
-	planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(c.strategy)
+	planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
 	late := false
 	if err == nil && planned[0].Unfit != "" {
 		late = true
 		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
-		planned, err = planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(c.strategy)
+		planned, err = planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
 	}
 	if err != nil || planned[0].Unfit != "" {
 		reason := ""
@@ -143,16 +148,19 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 	}
 	at := placed.Start + origin
 	for k, step := range placed.Steps {
+		start := at
+		at += step.Duration
+		if short && k == 0 {
+			continue // until the present step has its nodes again
+		}
+		if len(plan) == j.Step-1 {
+			start = j.StepStarted.Unix()
+		}
 		names := make([]string, len(planned[0].Nodes[k]))
 		for i, n := range planned[0].Nodes[k] {
 			names[i] = s.nodes[pool[n]].Name
 		}
-		start := at
-		if k == 0 {
-			start = j.StepStarted.Unix()
-		}
-		plan = append(plan, plannedStep{start: start, end: at + step.Duration, nodes: names})
-		at += step.Duration
+		plan = append(plan, plannedStep{start: start, end: at, nodes: names})
 	}
 	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
 	c.storePlan(j, plan)

@@ -28,7 +28,7 @@ type view struct {
 func (c *Controller) publish() {
 	v := &view{owners: map[uint32]uint32{}, alias: map[uint32]uint32{}, operators: c.cfg.Operators, slurmUser: c.slurmUser}
 	v.status = api.Status{Version: c.version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
-		Drive: string(c.drive), DriveReason: c.driveReason, Strategy: c.strategy.Name(), Started: c.started, SlurmCalls: c.cycleCalls}
+		Drive: string(c.drive), DriveReason: c.driveReason, Strategy: c.strategies.Name(), StrategyNote: c.strategies.Note(), Started: c.started, SlurmCalls: c.cycleCalls}
 	if c.snapshot != nil {
 		v.status.Nodes, v.status.LastCycle = len(c.snapshot.nodes), c.snapshot.taken
 	}

@@ -115,3 +115,18 @@ func (m *Manager) Note() string {
 	}
 	return fallback.Name() + " plans until it has started: " + r.last
 }
+
+// ExpandLimit is that of the strategy in use for jobs that have none of their own;
+// 0 if it does not tell.
+func (m *Manager) ExpandLimit() planner.ExpandLimit {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.current
+	switch {
+	case c.builtin != nil:
+		return sdk.Describe(sdk.Definition{}, c.builtin).ExpandLimit
+	case c.process != nil:
+		return c.process.description.ExpandLimit
+	}
+	return 0
+}

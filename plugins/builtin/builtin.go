@@ -3,6 +3,8 @@
 package builtin
 
 import (
+	"time"
+
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
@@ -11,7 +13,7 @@ const version = "1"
 
 // All are the definitions, in the order in which they are listed.
 func All() []strategy.Definition {
-	return []strategy.Definition{Klein(), Rigid()}
+	return []strategy.Definition{Klein(), MinWaste(), Search(), Rigid()}
 }
 
 // Find is the definition of that name.
@@ -24,6 +26,12 @@ func Find(name string) (strategy.Definition, bool) {
 	return strategy.Definition{}, false
 }
 
+// expandLimit is a parameter of several.
+func expandLimit(preset string) strategy.Parameter {
+	return strategy.Parameter{Name: "expand_limit", Type: strategy.Number, Default: preset, Min: "1",
+		Help: "how long a step may be held while it waits for the next, as a multiple of its duration, for jobs that say nothing themselves; inf is without bound"}
+}
+
 // Klein is the paper's family of strategies: noX, 2X, 2X+c, infX, infX+c are
 // members of it.
 func Klein() strategy.Definition {
@@ -32,8 +40,7 @@ func Klein() strategy.Definition {
 		Version: version,
 		Help:    "List scheduling of evolving jobs with expanding and compacting (Klein and Pérez 2011).",
 		Parameters: []strategy.Parameter{
-			{Name: "expand_limit", Type: strategy.Number, Default: "2", Min: "1",
-				Help: "how long a step may be held while it waits for the next, as a multiple of its duration, for jobs that say nothing themselves; inf is without bound"},
+			expandLimit("2"),
 			{Name: "compact", Type: strategy.Bool, Default: "true",
 				Help: "place the steps again from right to left, to waste less"},
 		},
@@ -45,6 +52,58 @@ func Klein() strategy.Definition {
 			return planner.StrategyByName(name)
 		},
 	}
+}
+
+// MinWaste wastes the least that is possible without completing any job later.
+func MinWaste() strategy.Definition {
+	return strategy.Definition{
+		Name:       "minwaste",
+		Version:    version,
+		Help:       "List scheduling; of all placements that complete a job as early as any, the one that wastes least.",
+		Parameters: []strategy.Parameter{expandLimit("2")},
+		New: func(v strategy.Values) (planner.Strategy, error) {
+			return planner.StrategyByName(v.String("expand_limit") + "X+m")
+		},
+	}
+}
+
+// Search plans the whole list at once.
+func Search() strategy.Definition {
+	return strategy.Definition{
+		Name:    "search",
+		Version: version,
+		Help:    "Looks for a better order than the list's: beams, then simulated annealing. Never worse than noX on the objective.",
+		Parameters: []strategy.Parameter{
+			{Name: "objective", Type: strategy.String, Default: "makespan", Choices: []string{"makespan", "mean-completion"}, Help: "what is made as small as can be found"},
+			{Name: "fair", Type: strategy.Bool, Default: "false", Help: "complete no job later than list order would; expanding is then all there is to gain by"},
+			expandLimit("1"),
+			{Name: "effort", Type: strategy.Int, Default: "100000", Min: "1000", Max: "100000000", Help: "placements of one job that are tried"},
+			{Name: "time", Type: strategy.Duration, Default: "1s", Min: "10ms", Max: "1m", Help: "stop searching after so long; must be less than strategies.timeout"},
+			{Name: "seed", Type: strategy.Int, Default: "1", Min: "0", Help: "of the random choices"},
+		},
+		New: func(v strategy.Values) (planner.Strategy, error) {
+			s := planner.Search{Fair: v.Bool("fair"), Seed: uint64(v.Int("seed")), MaxEvaluations: v.Int("effort")}
+			limit, err := planner.ParseExpandLimit(v.String("expand_limit"))
+			s.Limit = limit
+			if v.String("objective") == "mean-completion" {
+				s.Objective = planner.MeanCompletion
+			}
+			return search{s, v.Duration("time")}, err
+		},
+	}
+}
+
+// search stops after a time.
+type search struct {
+	planner.Search
+	time time.Duration
+}
+
+// Plan implements planner.Strategy.
+func (s search) Plan(p planner.Problem) (planner.Schedule, error) {
+	end := time.Now().Add(s.time)
+	s.Stop = func() bool { return time.Now().After(end) }
+	return s.Search.Plan(p)
 }
 
 // Rigid is the baseline without evolution.

@@ -1,0 +1,289 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/strategy"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// fixedOnly is for pools without queued jobs, which no strategy has a say in.
+var fixedOnly, _ = planner.StrategyByName("noX")
+
+// withStrategy lets f plan with the strategy in use, and logs what became of it.
+func (c *Controller) withStrategy(f func()) {
+	c.planning = c.strategies.Begin()
+	f()
+	c.planning.End()
+	c.planning = nil
+	c.strategyEvents()
+}
+
+// strategyEvents writes what happened to strategies into the event log.
+func (c *Controller) strategyEvents() {
+	for _, e := range c.strategies.Events() {
+		c.event(nil, e.Kind, e.Detail)
+	}
+}
+
+// pinned are the plans of the jobs that run, as far as they are on these nodes.
+func (c *Controller) pinned(s *snapshot, nodes []int, origin int64) []planner.Placement {
+	var all []planner.Placement
+	for _, j := range c.active {
+		if !j.runs() || len(j.plan) == 0 {
+			continue
+		}
+		var p planner.Placement
+		used := false
+		for i, step := range j.plan {
+			if i == 0 {
+				p.Start = step.start - origin
+			}
+			n := len(s.local(nodes, step.nodes))
+			used = used || n > 0
+			p.Steps = append(p.Steps, planner.Step{Duration: max(step.end-step.start, 0), Nodes: n})
+		}
+		if used {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// take marks what a plan takes of these nodes.
+func (o *occupancy) take(nodes []int, planned []planner.Planned) {
+	for _, p := range planned {
+		at := p.Start + o.origin
+		for k, step := range p.Steps {
+			if p.Unfit != "" {
+				break
+			}
+			for _, n := range p.Nodes[k] {
+				o.add(nodes[n], at, at+step.Duration)
+			}
+			at += step.Duration
+		}
+	}
+}
+
+// clone is an independent copy.
+func (o *occupancy) clone() *occupancy {
+	n := newOccupancy(len(o.busy), o.origin)
+	for i := range o.busy {
+		n.busy[i], n.reserved[i] = slices.Clone(o.busy[i]), slices.Clone(o.reserved[i])
+	}
+	return n
+}
+
+// Configure takes another configuration between two cycles. What is bound to the
+// process (database, addresses, the folder of Slurm's commands) stays as it was.
+func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
+	var before string
+	if !c.onLoop(ctx, func() { before = c.cfg.Strategy }) {
+		return errNotRunning
+	}
+	swap, err := c.strategies.Configure(ctx, cfg.Strategies, cfg.Strategy, before)
+	if err != nil {
+		return fmt.Errorf("strategy: %w", err)
+	}
+	return c.swap(ctx, func() {
+		swap()
+		c.cfg = cfg
+		c.configRead = time.Time{} // look at Slurm's configuration again, too
+	})
+}
+
+var errNotRunning = api.Errorf(api.ErrUnavailable, "the sidecar is busy or stopping")
+
+// onLoop runs f on the loop's goroutine and tells whether it has.
+func (c *Controller) onLoop(ctx context.Context, f func()) bool {
+	return call(ctx, c, func() bool { f(); return true })
+}
+
+// swap lets f change the strategy between two cycles. It is carried out even if
+// ctx ends before; what was prepared must not be left running.
+func (c *Controller) swap(ctx context.Context, f func()) error {
+	once := sync.OnceFunc(f)
+	if c.onLoop(ctx, func() {
+		once()
+		c.strategyEvents()
+		c.nextCycle = time.Now()
+		c.publish()
+	}) {
+		return nil
+	}
+	select {
+	case <-c.gone:
+		once()
+	default:
+	}
+	return errNotRunning
+}
+
+// Strategies implements api.Strategist.
+func (c *Controller) Strategies(context.Context) ([]api.Strategy, error) {
+	return c.strategies.List(), nil
+}
+
+// UseStrategy implements api.Strategist.
+func (c *Controller) UseStrategy(ctx context.Context, name string, r api.StrategyRequest, caller string) (api.Strategy, error) {
+	swap, err := c.strategies.Use(ctx, name, r.Parameters, caller)
+	if err != nil {
+		return api.Strategy{}, api.Errorf(api.ErrInvalid, "%v", err)
+	}
+	if err := c.swap(ctx, swap); err != nil {
+		return api.Strategy{}, err
+	}
+	all := c.strategies.List()
+	if i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return api.Strategy{}, api.Errorf(api.ErrConflict, "another strategy has been put in use meanwhile")
+}
+
+// ReloadStrategies implements api.Strategist.
+func (c *Controller) ReloadStrategies(ctx context.Context, caller string) ([]api.Strategy, error) {
+	swap, err := c.strategies.Reload(ctx, caller)
+	if err != nil {
+		return nil, api.Errorf(api.ErrInvalid, "%v; the strategy in use goes on as before", err)
+	}
+	if err := c.swap(ctx, swap); err != nil {
+		return nil, err
+	}
+	return c.strategies.List(), nil
+}
+
+// trial is the queue at one moment, to plan with any strategy.
+type trial struct {
+	margin   int64
+	occupied *occupancy
+	batches  []trialBatch
+}
+
+type trialBatch struct {
+	nodes  []int
+	reach  int64
+	pool   planner.Pool
+	pinned []planner.Placement
+	jobs   []trialJob // as in the pool
+}
+
+// trialJob is a job of a batch; id 0: a stock job.
+type trialJob struct {
+	id      uint32
+	profile planner.Profile
+}
+
+// TryStrategy implements api.Strategist: the strategy in use and the one to try
+// plan the same state, beside the loop.
+func (c *Controller) TryStrategy(ctx context.Context, name string, r api.StrategyRequest) (api.Trial, error) {
+	var q *trial
+	if !c.onLoop(ctx, func() { q = c.trial() }) {
+		return api.Trial{}, errNotRunning
+	}
+	if q == nil {
+		return api.Trial{}, api.Errorf(api.ErrUnavailable, "Slurm has not been observed yet")
+	}
+	presentName, presentParameters := c.strategies.InUse()
+	present, before, err := q.plan(ctx, c.strategies, presentName, presentParameters)
+	if err != nil {
+		return api.Trial{}, api.Errorf(api.ErrConflict, "the strategy in use: %v", err)
+	}
+	tried, after, err := q.plan(ctx, c.strategies, name, r.Parameters)
+	if err != nil {
+		return api.Trial{}, api.Errorf(api.ErrInvalid, "%v", err)
+	}
+	t := api.Trial{Present: present, Tried: tried, Jobs: []api.TrialJob{}}
+	for i, b := range q.batches {
+		for k, j := range b.jobs {
+			if j.id == 0 {
+				continue
+			}
+			row := api.TrialJob{ID: j.id, Profile: j.profile.String(), TriedUnfit: after[i][k].Unfit}
+			row.Start, row.End = q.times(before[i][k])
+			row.TriedStart, row.TriedEnd = q.times(after[i][k])
+			t.Jobs = append(t.Jobs, row)
+		}
+	}
+	return t, nil
+}
+
+// trial is the present queue; nil if Slurm was not observed yet.
+func (c *Controller) trial() *trial {
+	s := c.snapshot
+	if s == nil {
+		return nil
+	}
+	now := s.taken.Unix()
+	q := &trial{margin: c.margin(), occupied: c.occupied(s, now, nil)}
+	for _, b := range batches(c.candidates(s, now)) {
+		t := trialBatch{nodes: b.nodes, reach: b.reach(), pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
+		for _, cand := range b.jobs {
+			j := trialJob{profile: cand.profile}
+			if cand.job != nil {
+				j.id = cand.job.SlurmID
+			}
+			t.jobs = append(t.jobs, j)
+		}
+		q.batches = append(q.batches, t)
+	}
+	return q
+}
+
+// plan plans the queue and says in figures how well; the plans are unpadded.
+func (q *trial) plan(ctx context.Context, m *strategy.Manager, name string, parameters map[string]string) (api.StrategyPlan, [][]planner.Planned, error) {
+	figures := api.StrategyPlan{Strategy: name, Parameters: parameters}
+	cycle, done, err := m.Try(ctx, name, parameters)
+	if err != nil {
+		return figures, nil, err
+	}
+	defer done()
+	o := q.occupied.clone()
+	all := make([][]planner.Planned, len(q.batches))
+	used, held := 0.0, 0.0
+	began := time.Now()
+	for i, b := range q.batches {
+		pool := b.pool
+		pool.Jobs = slices.Clone(b.pool.Jobs)
+		pool.Busy = o.window(b.nodes, b.reach)
+		cycle.Pinned = b.pinned
+		if all[i], err = pool.Plan(cycle); err != nil {
+			return figures, nil, err
+		}
+		o.take(b.nodes, all[i])
+		for k, j := range b.jobs {
+			p := &all[i][k]
+			if j.id == 0 || p.Unfit != "" {
+				continue
+			}
+			p.Placement = planner.Unpad(p.Placement, j.profile, q.margin)
+			figures.Planned++
+			figures.Makespan = max(figures.Makespan, float64(p.End()))
+			figures.Completion += float64(p.End())
+			figures.Wait += float64(p.Start)
+			used += float64(j.profile.Area())
+			held += float64(p.Steps.Area())
+		}
+	}
+	figures.Seconds = time.Since(began).Seconds()
+	if figures.Planned > 0 {
+		figures.Completion /= float64(figures.Planned)
+		figures.Wait /= float64(figures.Planned)
+		figures.Waste = 100 * (held - used) / used
+	}
+	return figures, all, nil
+}
+
+// times are a plan's start and end, zero if there is none.
+func (q *trial) times(p planner.Planned) (start, end time.Time) {
+	if p.Unfit != "" {
+		return time.Time{}, time.Time{}
+	}
+	return time.Unix(p.Start+q.occupied.origin, 0), time.Unix(p.End()+q.occupied.origin, 0)
+}
