@@ -99,7 +99,7 @@ func (c *Controller) adopt(s *snapshot) {
 		if !marked || !c.driven(r.Partition) {
 			continue
 		}
-		if sp.Chain != nil && sp.Chain.First != 0 {
+		if sp.Chain != nil && sp.Chain.First != 0 && (s.byID[slurmctl.JobID(sp.Chain.First)] != nil || c.byID[slurmctl.JobID(sp.Chain.First)] != nil) {
 			continue // comes with the chain's first job
 		}
 		if len(sp.Profile) == 0 {
@@ -107,12 +107,28 @@ func (c *Controller) adopt(s *snapshot) {
 			if err == nil {
 				sp, err = sp.Complete([]byte(script))
 			}
+			if transient(err) {
+				continue // asked again in the next cycle
+			}
 			if err != nil {
 				c.refuse(r, err)
 				continue
 			}
 		}
-		if err := c.adoptJob(s, r, sp); err != nil {
+		var chain []slurmctl.JobID
+		if sp.Chain != nil {
+			whole := false
+			if sp.Chain.First == 0 {
+				chain = chainOf(s, r, len(sp.Profile))
+				whole = chain != nil // else evosbatch is still submitting the rest of it
+			} else {
+				sp, chain, whole = c.restOfChain(s, r, sp)
+			}
+			if !whole {
+				continue
+			}
+		}
+		if err := c.adoptJob(r, sp, chain); err != nil {
 			c.refuse(r, err)
 		}
 	}
@@ -136,7 +152,7 @@ func (c *Controller) refuse(r *slurmctl.Job, err error) {
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "user": r.User, "error": err.Error()})
 }
 
-func (c *Controller) adoptJob(s *snapshot, r *slurmctl.Job, sp spec.Spec) error {
+func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.JobID) error {
 	u, err := slurmctl.LookupUser(r.UID)
 	if err != nil {
 		return err
@@ -150,24 +166,27 @@ func (c *Controller) adoptJob(s *snapshot, r *slurmctl.Job, sp spec.Spec) error 
 	if spec.Drive(row.Drive) == spec.Companion && !c.root && r.User != c.self {
 		return fmt.Errorf("drive mode companion submits jobs in the user's name, for which the sidecar must run as root, not as %s", c.self)
 	}
-	j := &job{Job: row, record: *r}
-	if sp.Chain != nil {
+	j := &job{Job: row, record: *r, chain: chain, inferred: r.State == slurmctl.Running}
+	if chain != nil {
 		row.Drive = string(spec.Chain)
-		if j.chain = chainOf(s, r, len(sp.Profile)); j.chain == nil {
-			return nil // evosbatch is still submitting the rest of it
-		}
 	}
-	var refused error
+	written := false
 	c.together(func() {
-		if refused = c.store.AddJob(c.ctx, row); refused != nil {
+		kind := "adopted"
+		if known, err := c.store.JobBySlurmID(c.ctx, row.SlurmID); err == nil && known.Submitted.Equal(row.Submitted) {
+			row.ID, kind = known.ID, "adopted again" // it was taken for ended
+			c.save(j)
+		} else if err := c.store.AddJob(c.ctx, row); err != nil {
+			c.check(err)
 			return
 		}
+		written = true
 		c.saveParts(j)
-		c.event(j, "adopted", map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
+		c.event(j, kind, map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
 			"expand_limit": c.expandLimit(j), "drive": row.Drive})
 	})
-	if refused != nil {
-		return refused
+	if !written {
+		return nil // it stays parked until the database takes it
 	}
 	c.add(j)
 	c.logJob(j).WithField("profile", row.Profile.String()).WithField("drive", row.Drive).Info("adopted")

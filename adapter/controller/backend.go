@@ -126,6 +126,9 @@ func (c *Controller) endOrWait(j *job, req api.NextRequest) answer {
 		a.Ready, a.Note = false, j.reason
 		return answer{allocation: a, wait: w}
 	}
+	if j.State == store.Running {
+		c.believe(j, req.From)
+	}
 	switch {
 	case !j.runs():
 		c.nextCycle = time.Now()

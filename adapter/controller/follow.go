@@ -111,10 +111,13 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 	}
 	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = r.StartTime, r.StartTime, time.Time{}, "", false
+	if j.inferred && !j.isChain() {
+		c.recovered(j, c.recoverStep(s, j))
+	}
 	c.together(func() {
 		c.save(j)
 		c.recordAllocation(j, r.StartTime)
-		c.event(j, "started", map[string]any{"planned": planned, "nodes": slurmctl.CompressNodes(j.nodes())})
+		c.event(j, "started", map[string]any{"planned": planned, "nodes": slurmctl.CompressNodes(j.nodes()), "step": j.Step})
 	})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
 	if len(j.plan) == 0 || planned != r.StartTime.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
@@ -146,9 +149,15 @@ func (c *Controller) end(j *job) {
 	if j.isChain() && j.Step > 0 {
 		ids = []slurmctl.JobID{j.chain[j.Step-1]}
 	}
-	if last, err := c.slurm.JobsByID(c.ctx, ids...); err != nil {
-		c.logJob(j).WithError(err).Warn("how the job ended is not known")
-	} else if len(last) > 0 {
+	last, err := c.slurm.JobsByID(c.ctx, ids...)
+	if err != nil {
+		c.logJob(j).WithError(err).Warn("how the job ended is not known yet")
+		return
+	}
+	if len(last) > 0 {
+		if !last[0].Ended() {
+			return // one look alone is not believed
+		}
 		state = string(last[0].State)
 		if e := last[0].EndTime; !e.IsZero() && e.Before(at) {
 			at = e

@@ -23,6 +23,7 @@ type job struct {
 	expanders   []slurmctl.JobID // that bring it nodes and are not merged yet
 	letGo       slurmctl.JobID   // the chain's job that was last told to start
 	ending      bool             // completing in Slurm
+	inferred    bool             // it was found running: its step is a guess
 	release     []string         // nodes that the application would free at the next shrink
 	past        []store.Span
 
