@@ -62,8 +62,8 @@ func steps(nodes ...int) []string {
 }
 
 // patience is how long a job may take for steps of seconds: a killed sidecar comes
-// back within a second, but a machine may be busy.
-const patience = 90 * time.Second
+// back within a second, but commands may hang and a machine may be busy.
+const patience = 3 * time.Minute
 
 func (s *site) wrote(name string, want []string) error {
 	return within(patience, func() error {

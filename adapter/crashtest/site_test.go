@@ -284,7 +284,7 @@ func (s *site) occupy() {
 
 func (s *site) eventually(what string, check func() error) {
 	s.t.Helper()
-	if err := within(90*time.Second, check); err != nil {
+	if err := within(patience, check); err != nil {
 		s.t.Fatalf("%s: %v", what, err)
 	}
 }
