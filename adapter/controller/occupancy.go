@@ -83,8 +83,11 @@ func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 	o := newOccupancy(len(s.nodes), origin)
 	now := s.taken.Unix()
 	for i, n := range s.nodes {
-		if !n.Usable() {
+		switch {
+		case !n.Usable():
 			o.add(i, origin, planner.Forever)
+		case c.isSuspect([]string{n.Name}):
+			o.add(i, origin, c.suspect[n.Name].Unix())
 		}
 	}
 	for i := range s.jobs {

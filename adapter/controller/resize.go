@@ -106,8 +106,8 @@ func (c *Controller) beginStep(j *job, at time.Time) {
 // grow brings the nodes of a step to a job by an expander that is started in the
 // hold on them.
 func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
-	if !s.free(nodes) && len(j.expanders) == 0 {
-		if j.next() != nil && j.State == store.Waiting && time.Now().Unix() > j.next().start+5 {
+	if suspect := c.isSuspect(nodes); (suspect || !s.free(nodes)) && len(j.expanders) == 0 {
+		if late := j.State == store.Waiting && time.Now().Unix() > j.next().start+5; suspect || late || j.State == store.Running {
 			c.refit(s, j, time.Now().Unix(), "nodes of the growth are not free in time")
 		}
 		j.reason = "waits for nodes that others have not given back yet"
@@ -143,6 +143,7 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 		if g.hold != "" && g.holdGone {
 			c.forgetHold(g.hold)
 		}
+		c.suspectNodes(g.nodes, err)
 		j.expanders = g.expanders
 		if len(g.after) > 0 {
 			c.setHeld(j, g.after)
@@ -181,6 +182,9 @@ type growth struct {
 // its hold has begun, so it is started at once or something is wrong.
 const allocateWait = 4 * time.Second
 
+// errPending says that Slurm let an expander wait though its nodes are idle.
+var errPending = errors.New("Slurm starts nothing on the idle nodes")
+
 func (g *growth) run(ctx context.Context) error {
 	slurm := g.c.slurm
 	if g.hold != "" && g.holdBegins.After(time.Now()) { // an early growth
@@ -192,6 +196,9 @@ func (g *growth) run(ctx context.Context) error {
 		g.request.Reservation = g.hold
 		wait, cancel := context.WithTimeout(ctx, allocateWait)
 		id, err := slurm.Allocate(wait, g.request)
+		if late := wait.Err(); err != nil && late != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errPending, err)
+		}
 		cancel()
 		if err != nil {
 			return err
@@ -342,8 +349,7 @@ func (c *Controller) repair(s *snapshot, j *job) {
 	}
 	missing, surplus := without(want, have), without(have, want)
 	switch {
-	case len(missing) > 0 && len(have) < j.Profile[j.Step-1].Nodes && (s.free(missing) || len(j.expanders) > 0):
-		c.event(j, "repair", map[string]any{"missing": slurmctl.CompressNodes(missing)})
+	case len(missing) > 0 && len(have) < j.Profile[j.Step-1].Nodes:
 		c.grow(s, j, j.Step, missing)
 	case len(surplus) > 0 && len(missing) == 0:
 		c.event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(surplus)})
