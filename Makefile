@@ -11,6 +11,8 @@ TESTFLAGS   ?= -race -p 2 -timeout 14m
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=
+MATRIXFLAGS ?=
+LOADFLAGS   ?=
 
 SOURCES := adapter planner plugins slurmctl
 
@@ -56,6 +58,24 @@ fuzz: build-deps ## fuzz every parser for a short while (FUZZTIME=10s)
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
 		done; \
 	done
+
+.PHONY: matrix
+matrix: deps ## try every operation on Debian's Slurm 20.11 to 26.05 (MATRIXFLAGS=--only=24.11, --full)
+	go run ./adapter/matrix/evosmatrix $(MATRIXFLAGS)
+
+.PHONY: load
+load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real nodes, 11,000 jobs
+	nice go run ./adapter/evosload $(LOADFLAGS)
+
+GOVULNCHECK := bin/tools/govulncheck-v1.8.0
+
+.PHONY: vuln
+vuln: build-deps $(GOVULNCHECK) ## look for known vulnerabilities, where Go's database of them can be reached
+	$(GOVULNCHECK) ./...
+
+$(GOVULNCHECK):
+	GOBIN=$(CURDIR)/bin/tools go install golang.org/x/vuln/cmd/govulncheck@v1.8.0
+	mv bin/tools/govulncheck $@
 
 # root, who installs, need not have Go.
 bin/evoslurmd:
