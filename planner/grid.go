@@ -27,6 +27,7 @@ const (
 	gridLevels = 32      // level k: at least k/gridLevels of the nodes are free
 	gridRuns   = 3       // layer j: in 1, 4 or 8 cells in a row
 	gridCells  = 1 << 22 // no more than so many cells
+	gridAhead  = 2048    // so many cells are known beyond the last one in use
 	gridProbes = 24      // no more than so many probes of a job
 	gridSpan   = 48      // with the cells of a group, less than a word
 	groupBits  = 2       // a group has 1<<groupBits cells
@@ -149,7 +150,9 @@ func (g *grid) update(start, end int64) {
 	if from >= to {
 		return
 	}
-	g.extend(to)
+	if to > int64(g.cells)-gridAhead/2 {
+		g.extend(to + gridAhead) // plans grow at their end: let searches stay among known cells
+	}
 	g.most = g.most[:0]
 	for range to - from {
 		g.most = append(g.most, 0)
@@ -263,7 +266,7 @@ func (g *grid) next(s int64, probes []probe, until int64) int64 {
 	group := first
 	slow := func(end int) int64 {
 		for ; group < end; group++ {
-			if at := g.check(group, from, probes); at >= 0 {
+			if at := g.check(group, from, probes, false); at >= 0 {
 				return max(s, g.start(at))
 			}
 		}
@@ -317,7 +320,7 @@ func (g *grid) few(at int, left uint64, from int64, probes []probe) int64 {
 		left &= near
 	}
 	for ; left != 0; left &= left - 1 {
-		if cell := g.check(at+bits.TrailingZeros64(left), from, probes); cell >= 0 {
+		if cell := g.check(at+bits.TrailingZeros64(left), from, probes, true); cell >= 0 {
 			return cell
 		}
 	}
@@ -331,15 +334,20 @@ func inside(set []uint64, i int) uint64 {
 }
 
 // check is the first cell of a group, not before from, that passes all probes; -1
-// if none does.
-func (g *grid) check(group int, from int64, probes []probe) int64 {
+// if none does. No probe leads out of the known cells, or known is false.
+func (g *grid) check(group int, from int64, probes []probe, known bool) int64 {
 	pass := uint64(1<<groupCells - 1)
 	if int64(group) == from>>groupBits {
 		pass &= pass << (from % groupCells)
 	}
 	for i := range probes {
 		p := &probes[i]
-		set := ahead(p.layer.words, group<<groupBits+p.offset)
+		var set uint64
+		if cell := group<<groupBits + p.offset; known {
+			set = inside(p.layer.words, cell)
+		} else {
+			set = ahead(p.layer.words, cell)
+		}
 		if p.span > 0 {
 			set = spread(set, p.span)
 		}

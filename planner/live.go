@@ -142,7 +142,7 @@ func note(spans []Span, s Span) []Span {
 // completes later. It gives the indices of the jobs that moved.
 //
 // A better placement must use something that was freed, so a job is tried only
-// near there. Where nothing moves, it takes some 100 ns a job.
+// near there: where nothing moves, about a microsecond a job.
 //
 // It goes through the list once. Jobs that move free nodes for those before them
 // in the list too: the next Improve tries that.
