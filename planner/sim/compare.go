@@ -27,12 +27,8 @@ type Outcome struct {
 
 // Compare plans every workload with every strategy, on so many workers, and
 // checks every plan. progress, if not nil, is called after every plan, by one
-// worker at a time. plan is how a strategy plans a workload; nil is its Plan.
-func Compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int,
-	plan func(planner.Strategy, planner.Problem) (planner.Schedule, error), progress func()) (Comparison, error) {
-	if plan == nil {
-		plan = planner.Strategy.Plan
-	}
+// worker at a time.
+func Compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int, progress func()) (Comparison, error) {
 	c := Comparison{Workloads: workloads, Strategies: strategies,
 		Outcomes: make([][]Outcome, len(workloads))}
 	bounds := make([]func() float64, len(workloads))
@@ -53,7 +49,7 @@ func Compare(ctx context.Context, workloads []planner.Problem, strategies []plan
 					return
 				}
 				w, s := n/len(strategies), n%len(strategies)
-				outcome, err := outcomeOf(workloads[w], strategies[s], plan)
+				outcome, err := outcomeOf(workloads[w], strategies[s])
 				if err != nil {
 					cancel(fmt.Errorf("workload %d: %s: %w", w+1, strategies[s].Name(), err))
 					return
@@ -72,9 +68,9 @@ func Compare(ctx context.Context, workloads []planner.Problem, strategies []plan
 	return c, context.Cause(ctx)
 }
 
-func outcomeOf(p planner.Problem, s planner.Strategy, plan func(planner.Strategy, planner.Problem) (planner.Schedule, error)) (Outcome, error) {
+func outcomeOf(p planner.Problem, s planner.Strategy) (Outcome, error) {
 	begin := time.Now()
-	schedule, err := plan(s, p)
+	schedule, err := s.Plan(p)
 	took := time.Since(begin)
 	if err != nil {
 		return Outcome{}, err

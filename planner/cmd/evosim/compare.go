@@ -57,7 +57,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 				if err != nil {
 					return err
 				}
-				strategies = append(strategies, s)
+				strategies = append(strategies, search.apply(cmd.Context(), s))
 			}
 			if len(strategies) == 0 {
 				return fmt.Errorf("--strategies: there is none")
@@ -70,7 +70,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 				}
 				workloads = append(workloads, p)
 			}
-			c, err := compare(cmd.Context(), workloads, strategies, workers, &search, cmd.ErrOrStderr())
+			c, err := compare(cmd.Context(), workloads, strategies, workers, cmd.ErrOrStderr())
 			if err != nil {
 				return planningError(err)
 			}
@@ -95,7 +95,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 }
 
 // compare shows its progress where it takes long and stderr is a terminal.
-func compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int, search *searchFlags, stderr io.Writer) (sim.Comparison, error) {
+func compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int, stderr io.Writer) (sim.Comparison, error) {
 	progress := func() {}
 	if f, ok := stderr.(*os.File); ok && isTerminal(f) {
 		bar := progressbar.NewOptions(len(workloads)*len(strategies), progressbar.OptionSetWriter(f), progressbar.OptionSetDescription("planning"),
@@ -103,10 +103,7 @@ func compare(ctx context.Context, workloads []planner.Problem, strategies []plan
 		progress = func() { bar.Add(1) } // what it cannot draw is no loss
 		defer bar.Finish()
 	}
-	plan := func(s planner.Strategy, p planner.Problem) (planner.Schedule, error) {
-		return search.apply(s, func() bool { return ctx.Err() != nil }).Plan(p)
-	}
-	return sim.Compare(ctx, workloads, strategies, workers, plan, progress)
+	return sim.Compare(ctx, workloads, strategies, workers, progress)
 }
 
 func isTerminal(f *os.File) bool {

@@ -16,6 +16,7 @@ import (
 func paperCommand() *cobra.Command {
 	tests, seed, names, format := 1000, uint64(1), planner.PaperStrategies(), format("table")
 	model := workload.DefaultPaper
+	var search searchFlags
 	cmd := &cobra.Command{
 		Use:   "paper [--tests=1000] [--seed=1] [--nodes=100] [--format=json|table]",
 		Short: "Repeat the paper's evaluation (Tables 1 and 2)",
@@ -37,7 +38,10 @@ scheduling time is in milliseconds (published: Python on a laptop of 2008).`,
 				if err != nil {
 					return err
 				}
-				strategies = append(strategies, s)
+				strategies = append(strategies, search.apply(cmd.Context(), s))
+			}
+			if err := search.check(); err != nil {
+				return err
 			}
 			if err := model.Validate(); err != nil {
 				return err
@@ -57,6 +61,7 @@ scheduling time is in milliseconds (published: Python on a laptop of 2008).`,
 	cmd.Flags().StringSliceVar(&names, "strategies", names, "strategies to compare")
 	cmd.Flags().Var(&format, "format", "output format")
 	modelFlags(cmd, &model)
+	search.add(cmd, "search-seed")
 	return cmd
 }
 

@@ -43,7 +43,7 @@ schedule_ns is the planning alone.`,
 			if err != nil {
 				return err
 			}
-			result, err := schedule(problem, search.apply(s, nil))
+			result, err := schedule(problem, search.apply(cmd.Context(), s))
 			if err != nil {
 				return err
 			}

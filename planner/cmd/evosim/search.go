@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -51,23 +52,41 @@ func (f *searchFlags) check() error {
 	return nil
 }
 
-// apply gives the strategy with the flags, if it is a search. stop, where not
-// nil, ends it early.
-func (f *searchFlags) apply(s planner.Strategy, stop func() bool) planner.Strategy {
+// apply gives the strategy with the flags, if it is a search. It ends early when
+// the context does.
+func (f *searchFlags) apply(ctx context.Context, s planner.Strategy) planner.Strategy {
 	search, ok := s.(planner.Search)
 	if !ok {
 		return s
 	}
 	search.Seed, search.MaxEvaluations, search.Objective = f.seed, f.evaluations, planner.Objective(f.objective)
-	search.Stop = stop
-	if f.budget > 0 {
-		end := time.Now().Add(f.budget)
-		search.Stop = func() bool { return stop != nil && stop() || !time.Now().Before(end) }
-		if f.evaluations == 0 {
-			search.MaxEvaluations = -1
-		}
+	if f.budget > 0 && f.evaluations == 0 {
+		search.MaxEvaluations = -1
 	}
-	return search
+	return timedSearch{search, ctx, f.budget}
+}
+
+// timedSearch is a search with a time budget for every plan; 0: none.
+type timedSearch struct {
+	planner.Search
+	ctx    context.Context
+	budget time.Duration
+}
+
+// Optimise lets time run from now on.
+func (t timedSearch) Optimise(p planner.Problem) (planner.SearchResult, error) {
+	end := time.Now().Add(t.budget)
+	t.Stop = func() bool { return t.ctx.Err() != nil || t.budget > 0 && !time.Now().Before(end) }
+	r, err := t.Search.Optimise(p)
+	if err == nil {
+		err = t.ctx.Err()
+	}
+	return r, err
+}
+
+func (t timedSearch) Plan(p planner.Problem) (planner.Schedule, error) {
+	r, err := t.Optimise(p)
+	return r.Schedule, err
 }
 
 // searchJSON is what a search tells beside its plan.
@@ -83,7 +102,7 @@ type searchJSON struct {
 
 // planWith plans and, if it searches, tells what is known about the plan.
 func planWith(s planner.Strategy, p planner.Problem) (planner.Schedule, *searchJSON, error) {
-	search, ok := s.(planner.Search)
+	search, ok := s.(timedSearch)
 	if !ok {
 		plan, err := s.Plan(p)
 		return plan, nil, err
