@@ -2,6 +2,8 @@
 
 PREFIX     ?= /usr/local
 SYSCONFDIR ?= /etc
+# Where the sidecar looks for strategies unless its configuration says otherwise.
+LIBEXECDIR ?= /usr/libexec
 DESTDIR    ?=
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 
@@ -15,6 +17,7 @@ MATRIXFLAGS ?=
 LOADFLAGS   ?=
 
 SOURCES := adapter planner plugins slurmctl
+STRATEGIES := $(filter-out strategytest,$(notdir $(wildcard plugins/cmd/*)))
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -X main.version=$(VERSION)
@@ -22,8 +25,9 @@ LDFLAGS := -X main.version=$(VERSION)
 GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 
 .PHONY: build
-build: build-deps ## build all commands into bin/ (the default)
-	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./...
+build: build-deps ## build all commands into bin/, strategies into bin/strategies/ (the default)
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./planner/cmd/... ./plugins/cmd/strategytest
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
 
 .PHONY: demo
 demo: deps build ## boot a private Slurm and show evolving jobs on it (DEMOFLAGS=--drive=companion)
@@ -82,11 +86,13 @@ bin/evoslurmd:
 	$(MAKE) build
 
 .PHONY: install
-install: | bin/evoslurmd ## install commands, man pages, systemd unit and configuration (DESTDIR, PREFIX, SYSCONFDIR)
+install: | bin/evoslurmd ## install commands, strategies, man pages, unit and configuration (DESTDIR, PREFIX, SYSCONFDIR)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(SYSCONFDIR)/evoslurm
-	install bin/evosbatch bin/evosqueue bin/evosctl bin/evosrun bin/evosim $(DESTDIR)$(PREFIX)/bin
+	install bin/evosbatch bin/evosqueue bin/evosctl bin/evosrun bin/evosim bin/strategytest $(DESTDIR)$(PREFIX)/bin
 	ln -sf evosctl $(DESTDIR)$(PREFIX)/bin/evolaunch
 	install bin/evoslurmd $(DESTDIR)$(PREFIX)/sbin
+	install -d $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies
+	install $(STRATEGIES:%=bin/strategies/%) $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies
 	for page in $(wildcard contrib/man/*.[158]); do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
