@@ -187,13 +187,13 @@ func TestCompanion(t *testing.T) {
 				l.ended(id)
 			})
 			l.run("a lost companion is replaced", func(l *lab) {
-				id := l.submit("1@5s,4@60s")
+				id := l.submit("1@5s,3@60s")
 				l.running(id, 1)
 				a := l.next(id, 1)
 				l.cancel(a.Parts[1].Job)
 				l.eventually("another companion", func() error {
 					now, err := l.Allocation(l.ctx(), id)
-					if err == nil && (now.Nodes != 4 || now.Parts[1].Job == a.Parts[1].Job) {
+					if err == nil && (now.Nodes != 3 || now.Parts[1].Job == a.Parts[1].Job) {
 						err = fmt.Errorf("%d nodes in %d parts", now.Nodes, len(now.Parts))
 					}
 					return err

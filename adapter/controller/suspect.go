@@ -11,7 +11,7 @@ import (
 // suspectFor is how long nodes that Slurm calls idle, and yet gives to nobody, are
 // left alone. Seen on 22.05 with PrologFlags=Contain: nodes of a job that was
 // cancelled just after its start are "busy" for the scheduler for some 35 s.
-const suspectFor = time.Minute
+const suspectFor = 40 * time.Second
 
 // suspectNodes marks the nodes of an expander that Slurm did not start.
 func (c *Controller) suspectNodes(nodes []string, err error) {
