@@ -57,7 +57,7 @@ func newRoot() *cobra.Command {
 		},
 	}
 	config.AddFlag(root.PersistentFlags())
-	root.AddCommand(newNext(), newEnv(), newHostfile(), newRun(), newLaunch(), newDoctor())
+	root.AddCommand(newNext(), newEnv(), newHostfile(), newRun(), newLaunch(), newDoctor(), newStrategy())
 	return root
 }
 

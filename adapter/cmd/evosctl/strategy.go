@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of
+the configuration. They are changed between two planning cycles, while jobs run.
+
+What use changes holds until the sidecar is started again, or its configuration
+names another strategy; put it into the configuration to keep it. use, reload and
+try are for operators.`
+
+func newStrategy() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "strategy",
+		Short: "List, change and try planning algorithms",
+		Long:  strategyHelp,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().Bool("json", false, "write the answer as JSON")
+	list := &cobra.Command{Use: "list", Short: "List all strategies", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return ask(cmd, (*api.Client).Strategies, listStrategies)
+		}}
+	show := &cobra.Command{Use: "show NAME", Short: "Show a strategy, its parameters and faults", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return ask(cmd, func(c *api.Client, ctx context.Context) (api.Strategy, error) { return c.Strategy(ctx, args[0]) }, showStrategy)
+		}}
+	var set []string
+	use := &cobra.Command{Use: "use NAME [--set NAME=VALUE]...", Short: "Plan with a strategy from the next cycle on", Args: cobra.ExactArgs(1),
+		Example: "  evosctl strategy use klein --set expand_limit=1.5 --set compact=false",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Strategy, error) {
+				return c.UseStrategy(ctx, args[0], r)
+			}, showStrategy)
+		}}
+	try := &cobra.Command{Use: "try NAME [--set NAME=VALUE]...", Short: "Plan the present queue with a strategy, act on nothing", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Trial, error) {
+				return c.TryStrategy(ctx, args[0], r)
+			}, showTrial)
+		}}
+	for _, c := range []*cobra.Command{use, try} {
+		c.Flags().StringArrayVar(&set, "set", nil, "a parameter's value, NAME=VALUE; may be repeated")
+	}
+	reload := &cobra.Command{Use: "reload", Short: "Look for plugins again; an upgraded one takes over", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return ask(cmd, (*api.Client).ReloadStrategies, listStrategies)
+		}}
+	cmd.AddCommand(list, show, use, reload, try)
+	return cmd
+}
+
+// strategyPatience is how long the sidecar is waited for.
+const strategyPatience = time.Minute
+
+// ask asks the sidecar and prints the answer.
+func ask[T any](cmd *cobra.Command, question func(*api.Client, context.Context) (T, error), print func(io.Writer, T)) error {
+	client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, strategyPatience)
+	defer cancel()
+	answer, err := question(client, ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(answer)
+	}
+	print(os.Stdout, answer)
+	return nil
+}
+
+// change asks with parameters.
+func change[T any](cmd *cobra.Command, set []string, question func(*api.Client, context.Context, api.StrategyRequest) (T, error), print func(io.Writer, T)) error {
+	r := api.StrategyRequest{Parameters: map[string]string{}}
+	for _, text := range set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("--set %q: want NAME=VALUE", text)
+		}
+		if _, twice := r.Parameters[name]; twice {
+			return fmt.Errorf("--set %s is given twice", name)
+		}
+		r.Parameters[name] = value
+	}
+	return ask(cmd, func(c *api.Client, ctx context.Context) (T, error) { return question(c, ctx, r) }, print)
+}
+
+func listStrategies(w io.Writer, all []api.Strategy) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "STRATEGY\tKIND\tVERSION\tSTATE\tPLANS\tFAULTS\tLAST FAULT")
+	for _, s := range all {
+		mark := ""
+		if s.InUse {
+			mark = "*"
+		}
+		fault := s.LastFault
+		if s.State == "refused" {
+			fault = s.Reason
+		}
+		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%d\t%d\t%s\n", s.Name, mark, s.Kind, s.Version, s.State, s.Plans, s.Faults, short(fault, 60))
+	}
+	t.Flush()
+}
+
+// short is the beginning of a text.
+func short(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+func showStrategy(w io.Writer, s api.Strategy) {
+	version := ""
+	if s.Version != "" {
+		version = ", version " + s.Version
+	}
+	fmt.Fprintf(w, "%s (%s%s)\n%s\n\n", s.Name, s.Kind, version, s.Help)
+	state := s.State
+	if s.Reason != "" {
+		state += " " + s.Reason
+	}
+	if s.InUse && !s.Since.IsZero() {
+		state += fmt.Sprintf(", since %s, by %s", s.Since.Format(time.DateTime), s.By)
+	}
+	fmt.Fprintf(w, "State:    %s\nPlans:    %d\n", state, s.Plans)
+	if s.Kind == "plugin" {
+		fmt.Fprintf(w, "Faults:   %d; %d cycles planned without it\n", s.Faults, s.Fallen)
+	}
+	if s.LastFault != "" {
+		fmt.Fprintf(w, "          %s: %s\n", s.FaultAt.Format(time.DateTime), s.LastFault)
+	}
+	if s.SHA256 != "" {
+		fmt.Fprintf(w, "SHA-256:  %s\nProtocol: %d\n", s.SHA256, s.Protocol)
+	}
+	if len(s.Parameters) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nParameters:")
+	for _, p := range s.Parameters {
+		bounds := p.Type
+		switch {
+		case len(p.Choices) > 0:
+			bounds = strings.Join(p.Choices, ", ")
+		case p.Min != "" && p.Max != "":
+			bounds += " from " + p.Min + " to " + p.Max
+		case p.Min != "":
+			bounds += ", " + p.Min + " or more"
+		case p.Max != "":
+			bounds += ", " + p.Max + " or less"
+		}
+		fmt.Fprintf(w, "  %s=%s  (%s; default %s)\n      %s\n", p.Name, p.Value, bounds, p.Default, p.Help)
+	}
+}
+
+func showTrial(w io.Writer, t api.Trial) {
+	row := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(row, "\t%s (in use)\t%s (tried)\tchange\n", called(t.Present), called(t.Tried))
+	line := func(name string, before, after float64, unit string) {
+		change := ""
+		if before != 0 && before != after {
+			change = fmt.Sprintf("%+.1f %%", 100*(after-before)/before)
+		}
+		fmt.Fprintf(row, "%s\t%s\t%s\t%s\n", name, amount(before, unit), amount(after, unit), change)
+	}
+	line("makespan", t.Present.Makespan, t.Tried.Makespan, "s")
+	line("average completion", t.Present.Completion, t.Tried.Completion, "s")
+	line("average wait", t.Present.Wait, t.Tried.Wait, "s")
+	line("waste", t.Present.Waste, t.Tried.Waste, "%")
+	fmt.Fprintf(row, "jobs planned\t%d\t%d\n", t.Present.Planned, t.Tried.Planned)
+	fmt.Fprintf(row, "planning took\t%.0f ms\t%.0f ms\n", 1000*t.Present.Seconds, 1000*t.Tried.Seconds)
+	row.Flush()
+	changed := slices.DeleteFunc(slices.Clone(t.Jobs), func(j api.TrialJob) bool {
+		return j.Start.Equal(j.TriedStart) && j.End.Equal(j.TriedEnd)
+	})
+	if len(changed) == 0 {
+		fmt.Fprintf(w, "\nNone of the %d queued evolving jobs would be planned otherwise.\n", len(t.Jobs))
+		return
+	}
+	fmt.Fprintf(w, "\n%d of the %d queued evolving jobs would be planned otherwise:\n\n", len(changed), len(t.Jobs))
+	fmt.Fprintln(row, "JOB\tPROFILE\tSTART\tTRIED\tEND\tTRIED")
+	for _, j := range changed {
+		fmt.Fprintf(row, "%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, short(j.Profile, 40), clock(j.Start), clock(j.TriedStart), clock(j.End), clock(j.TriedEnd))
+	}
+	row.Flush()
+	for _, j := range changed {
+		if j.TriedUnfit != "" {
+			fmt.Fprintf(w, "job %d would have no plan: %s\n", j.ID, j.TriedUnfit)
+		}
+	}
+}
+
+// called is a strategy with its parameters.
+func called(p api.StrategyPlan) string {
+	var set []string
+	for name, value := range p.Parameters {
+		set = append(set, " "+name+"="+value)
+	}
+	slices.Sort(set)
+	return p.Strategy + strings.Join(set, "")
+}
+
+func amount(v float64, unit string) string {
+	if unit == "s" {
+		return (time.Duration(v) * time.Second).String()
+	}
+	return fmt.Sprintf("%.1f %s", v, unit)
+}
+
+// clock is a time as people read it, with the day if that is another one.
+func clock(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "-"
+	case t.Format(time.DateOnly) == time.Now().Format(time.DateOnly):
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format("01-02 15:04:05")
+}
