@@ -78,16 +78,6 @@ type fitter struct {
 	ofStep  [][2]int // range in probes of every step
 }
 
-// newFitter has room for profiles of so many steps.
-func newFitter(steps int) *fitter {
-	times, numbers := make([]int64, 3*steps), make([]int, steps)
-	return &fitter{
-		until:  horizon + 1,
-		starts: times[0:0:steps], longest: times[steps : steps : 2*steps], base: times[2*steps : 2*steps : 3*steps],
-		order: numbers[:0],
-	}
-}
-
 func (f *fitter) fit(res occupancy, capacity int, p Profile, o FitOptions) bool {
 	if len(p) == 0 || p.Peak() > capacity || o.NotBefore > horizon {
 		return false

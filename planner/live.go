@@ -34,7 +34,7 @@ func NewLive(p Problem, s Strategy) (*Live, error) {
 		p = p.Rigid()
 	}
 	p.Jobs = slices.Clone(p.Jobs)
-	live := &Live{problem: p, list: l, res: p.Timeline(), plan: plan, ended: make([]bool, len(plan)), fit: newFitter(0), now: dawn}
+	live := &Live{problem: p, list: l, res: p.Timeline(), plan: plan, ended: make([]bool, len(plan)), fit: &fitter{until: horizon + 1}, now: dawn}
 	steps, seconds := int64(1), int64(gridCellsPerStep)
 	for _, j := range p.Jobs {
 		steps += int64(len(j.Profile))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 )
 
 // Job is a job to plan.
@@ -201,23 +202,26 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	if l.rigid {
 		p = p.Rigid()
 	}
-	steps, most, seconds := 0, 0, int64(0)
+	steps, seconds := 0, int64(0)
 	for _, j := range p.Jobs {
 		steps += len(j.Profile)
-		most = max(most, len(j.Profile))
 		seconds += j.Profile.Duration()
 	}
-	f := newFitter(most)
+	memory := memories.Get().(*planMemory)
+	defer memories.Put(memory)
+	f := &memory.fitter
+	f.grid, f.until = nil, horizon+1
 	var res occupancy
 	var add func(Placement)
 	if steps <= stripSteps && !l.plain {
-		few := newStrip(p.Busy, 2*steps, most)
-		res, add = few, few.add
+		memory.strip.reset(p.Busy, 2*steps)
+		res, add = &memory.strip, memory.strip.add
 	} else {
 		tree := p.Timeline()
 		res, add = tree, tree.AddPlacement
 		if !l.plain {
 			f.grid = p.grid(tree, seconds/int64(steps)/gridCellsPerStep)
+			defer func() { f.grid = nil }()
 			add = func(placed Placement) {
 				tree.AddPlacement(placed)
 				f.grid.update(placed.Start, placed.End())
@@ -225,18 +229,26 @@ func (l list) Plan(p Problem) (Schedule, error) {
 		}
 	}
 	schedule := make(Schedule, len(p.Jobs))
-	memory := make(Profile, steps)
+	expanded := make(Profile, steps) // of all jobs
 	for i, j := range p.Jobs {
 		if !f.fit(res, p.Nodes, j.Profile, l.options(j)) {
 			return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
 		}
 		n := len(j.Profile)
-		schedule[i] = f.placementIn(j.Profile, memory[:n:n])
-		memory = memory[n:]
+		schedule[i] = f.placementIn(j.Profile, expanded[:n:n])
+		expanded = expanded[n:]
 		add(schedule[i])
 	}
 	return schedule, nil
 }
+
+// planMemory is what planning needs beside its result; it is used again.
+type planMemory struct {
+	fitter fitter
+	strip  strip
+}
+
+var memories = sync.Pool{New: func() any { return new(planMemory) }}
 
 // nowhere is the reason of a FitError.
 const nowhere = "there is no time at which its nodes are free for long enough"

@@ -20,19 +20,17 @@ type occupancy interface {
 	lastAbove(t0, t1 int64, limit int) int64
 }
 
-// newStrip has the given nodes in use, and room for so many changes more and for
-// profiles of so many steps.
-func newStrip(busy []Busy, changes, steps int) *strip {
-	room := 2*len(busy) + changes + 1
-	memory := make([]int64, 4*room)
-	s := &strip{
-		at: memory[0:0:room], used: memory[room : room : 2*room],
-		newAt: memory[2*room : 3*room], newUsed: memory[3*room:],
-		cursor: make([]int, 0, steps), until: make([]int64, 0, steps),
+// reset has the given nodes in use, and room for so many changes more.
+func (s *strip) reset(busy []Busy, changes int) {
+	if room := 2*len(busy) + changes + 1; cap(s.newAt) < room {
+		memory := make([]int64, 4*room)
+		s.at, s.used = memory[0:0:room], memory[room:room:2*room]
+		s.newAt, s.newUsed = memory[2*room:3*room:3*room], memory[3*room:]
 	}
+	s.at, s.used, s.here = s.at[:0], s.used[:0], 0
 	s.at, s.used = append(s.at, dawn), append(s.used, 0)
 	if len(busy) == 0 {
-		return s
+		return
 	}
 	for _, b := range (Problem{Busy: busy}).Timeline().Steps() {
 		if last := len(s.at) - 1; s.at[last] == b.Start {
@@ -44,7 +42,6 @@ func newStrip(busy []Busy, changes, steps int) *strip {
 			s.at, s.used = append(s.at, b.End), append(s.used, 0)
 		}
 	}
-	return s
 }
 
 // index is the stretch at second t.
