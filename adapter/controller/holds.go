@@ -181,6 +181,11 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 // being worth a change: nodes in plans shift by seconds all the time.
 const earlier = 10
 
+// slack is by how much a time written into Slurm may be off while it is so far
+// away: plans drift with every job that starts late or ends early, and each change
+// costs slurmctld milliseconds.
+func slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 20 }
+
 // stale says whether a reservation cannot be made to be the hold by changing it: it
 // has begun though the hold is to come.
 func (c *Controller) stale(r slurmctl.Reservation, h hold, now int64) bool {
@@ -192,16 +197,17 @@ func (c *Controller) stale(r slurmctl.Reservation, h hold, now int64) bool {
 func (c *Controller) adjustHold(ctx context.Context, r slurmctl.Reservation, h hold, now int64) bool {
 	var u slurmctl.ReservationUpdate
 	start, end := r.Start.Unix(), r.End.Unix()
+	early := max(earlier, int64(slack(time.Duration(h.start-now)*time.Second)/time.Second))
 	switch want := max(h.start, now); {
 	case start > now && want <= now:
 		u.StartNow = true
 		r.Start = time.Unix(now, 0)
-	case start > want || start < h.start-earlier && start > now:
+	case start > want || start < h.start-early && start > now:
 		u.Start = time.Unix(want, 0)
 		r.Start = u.Start
 	}
-	if end < h.end-earlier || end > h.end+60 {
-		u.End = time.Unix(h.end, 0)
+	if end < h.end-earlier || end > h.end+60+2*early {
+		u.End = time.Unix(h.end+early, 0)
 		r.End = u.End
 	}
 	moved := !sameSet(r.Nodes, h.nodes)

@@ -76,8 +76,10 @@ const (
 	mirrorAge = 5 * time.Second
 	// mirrorDelay is how much later than planned Slurm itself would start a job.
 	mirrorDelay = 10 * time.Second
-	// mirrorChanges bounds how many jobs' StartTime is changed in one cycle.
+	// mirrorChanges bounds how many jobs' StartTime is changed in one cycle, mirrorTime
+	// for how long.
 	mirrorChanges = 20
+	mirrorTime    = 200 * time.Millisecond
 	// parked is how far in the future the start of a job without a plan is.
 	parked = 10 * 365 * 24 * time.Hour
 )
@@ -89,7 +91,14 @@ const (
 func (c *Controller) mirror(s *snapshot) {
 	now := time.Now()
 	changes := 0
-	for _, j := range c.active {
+	first := c.mirrored // where the last cycle had to stop
+	for i := range c.active {
+		at := (first + i) % len(c.active)
+		if changes >= mirrorChanges || time.Since(now) > mirrorTime {
+			break
+		}
+		j := c.active[at]
+		c.mirrored = at + 1
 		if now.Sub(j.Submitted) < mirrorAge || j.busy || j.touched.After(s.taken) || now.Before(j.retryAt) {
 			continue
 		}
@@ -124,7 +133,7 @@ func (c *Controller) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time
 	}
 	var u slurmctl.JobUpdate
 	off := r.StartTime.Sub(want).Abs()
-	if off > mirrorDelay*2/3 && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
+	if off > max(mirrorDelay*2/3, slack(want.Sub(now))) && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
 		u.StartTime = want
 	}
 	if _, ours := parseHoldName(r.Reservation); hold != "" && r.Reservation != hold || hold == "" && ours {
