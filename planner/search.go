@@ -68,7 +68,7 @@ type SearchResult struct {
 	Schedule    Schedule
 	Objective   float64 // of the plan, in seconds
 	Baseline    float64 // of the plan of noX, in seconds
-	Bound       Bound   // no plan without expansion is better than this
+	Bound       Bound   // no plan within the expand limits is better than this
 	Evaluations int64   // placements tried
 }
 
@@ -113,9 +113,9 @@ func (s Search) Optimise(p Problem) (SearchResult, error) {
 	if err != nil {
 		return SearchResult{}, err
 	}
-	r := SearchResult{Schedule: base, Baseline: s.objective(p, base), Bound: LowerBound(p, s.Objective)}
+	r := SearchResult{Schedule: base, Baseline: s.objective(p, base), Bound: LowerBound(p, s.Objective, s.ExpandLimit())}
 	r.Objective = r.Baseline
-	if len(p.Jobs) > 1 && r.Objective > r.Bound.Value {
+	if len(p.Jobs) > 0 && r.Objective > r.Bound.Value {
 		x := newSearcher(s, p, &r)
 		x.run()
 		r.Evaluations = x.budget.used
@@ -193,14 +193,20 @@ func newSearcher(s Search, p Problem, r *SearchResult) *searcher {
 func (x *searcher) run() {
 	n := int64(len(x.shapes))
 	expand := x.ExpandLimit() > 1
-	if x.Fair {
-		if expand {
-			newExpandSearch(x).run(math.MaxInt64)
-		}
+	switch {
+	case n == 1 && expand:
+		newExpandSearch(x).run(100 * fitEvaluations)
 		return
-	}
-	if x.Objective == MeanCompletion {
+	case x.Fair && expand:
+		newExpandSearch(x).run(math.MaxInt64)
+		return
+	case x.Fair || n == 1:
+		return // noX is the only one
+	case x.Objective == MeanCompletion:
 		x.smallestFirst()
+		if n > maxAnnealed {
+			return
+		}
 	}
 	width := firstBeamWidth
 	if pass := n * min(n, beamWindow); x.budget.most > 0 && pass*firstBeamWidth > x.budget.most/4 {
@@ -208,6 +214,7 @@ func (x *searcher) run() {
 	}
 	for round := 0; !x.budget.spent() && x.result.Objective > x.result.Bound.Value; round++ {
 		before := x.budget.used
+		x.budget.used++ // so that there is an end whatever the methods find to do
 		effort := n * 2000 << min(round, 20)
 		if x.Objective == Makespan {
 			x.beams(width, round)
@@ -258,7 +265,6 @@ func (x *searcher) anneal(evaluations int64) {
 		evaluations = min(evaluations, x.budget.most-x.budget.used)
 	}
 	if evaluations <= 0 || len(x.shapes) > maxAnnealed {
-		x.budget.used++ // so that there is an end
 		return
 	}
 	l := newListSearch(x.shapes, x.gaps, orderOf(x.starts), &x.budget, &x.random)

@@ -81,6 +81,6 @@ func BenchmarkMinWaste(b *testing.B) {
 func BenchmarkLowerBound(b *testing.B) {
 	problems := paperTests(64)
 	for i := 0; b.Loop(); i++ {
-		planner.LowerBound(problems[i%len(problems)], planner.Makespan)
+		planner.LowerBound(problems[i%len(problems)], planner.Makespan, 1)
 	}
 }

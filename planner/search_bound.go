@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Bound is what no plan without expansion can beat, and why.
+// Bound is what no plan can beat, and why.
 type Bound struct {
 	Value  float64 // seconds, as the objective
 	Reason string  // "critical path", "area", "large steps" or "completions one by one"
 }
 
 // LowerBound proves a bound on the objective of any plan of a valid problem in
-// which no job is expanded; expansion only adds to all it counts, so it holds
-// for any other plan, too. Of these it takes the largest:
+// which jobs are expanded at most up to their own limits or, where they have none,
+// to limit. Of these it takes the largest:
 //
 //   - critical path: a job alone on the cluster;
 //   - area: the node-seconds of the jobs submitted from a moment on fit only
@@ -26,16 +26,25 @@ type Bound struct {
 //   - for the mean completion, the k-th completion in time is neither before the
 //     k shortest jobs nor before the k smallest areas.
 //
-// It takes O(f × (steps + 32 busy)) with f ≤ 141 functions.
-func LowerBound(p Problem, o Objective) Bound {
+// It takes O(f × (steps + 32 busy)) with f ≤ 141 functions, and a Fit of every job
+// alone.
+func LowerBound(p Problem, o Objective, limit ExpandLimit) Bound {
 	if len(p.Jobs) == 0 {
 		return Bound{0, "critical path"}
 	}
-	gaps := openGaps(p.Timeline(), p.Nodes)
+	busy := p.Timeline()
+	gaps := openGaps(busy, p.Nodes)
 	ends := make([]int64, len(p.Jobs))
 	for i, j := range p.Jobs {
-		s := newShape(j)
-		ends[i] = addTime(place(gaps, &s, j.Submit), s.duration)
+		options := FitOptions{NotBefore: j.Submit, Limit: limit}
+		if j.ExpandLimit != 0 {
+			options.Limit = j.ExpandLimit
+		}
+		if placed, ok := Fit(busy, p.Nodes, j.Profile, options); ok {
+			ends[i] = placed.End()
+		} else {
+			ends[i] = horizon // it fits nowhere: there is no plan at all
+		}
 	}
 	if o == MeanCompletion {
 		return meanBound(p, gaps, ends)

@@ -88,7 +88,7 @@ func (e *expandSearch) run(evaluations int64) {
 		copy(order, e.order)
 		copy(expanded, e.expanded)
 		for range 1 + e.random.below(2) {
-			if k := e.random.below(n); e.random.below(2) == 0 {
+			if k := e.random.below(n); n == 1 || e.random.below(2) == 0 {
 				expanded[k] = !expanded[k]
 			} else {
 				moveItem(order, k, e.random.below(n))

@@ -34,7 +34,7 @@ func Compare(ctx context.Context, workloads []planner.Problem, strategies []plan
 	bounds := make([]func() float64, len(workloads))
 	for i, p := range workloads {
 		c.Outcomes[i] = make([]Outcome, len(strategies))
-		bounds[i] = sync.OnceValue(func() float64 { return planner.LowerBound(p, planner.Makespan).Value })
+		bounds[i] = sync.OnceValue(func() float64 { return planner.LowerBound(p, planner.Makespan, planner.Infinite).Value })
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

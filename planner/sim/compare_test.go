@@ -48,7 +48,7 @@ func TestCompare(t *testing.T) {
 				if diff := cmp.Diff(want, got.Schedule); diff != "" {
 					t.Fatalf("workload %d, %s (-want +got):\n%s", w, strategy.Name(), diff)
 				}
-				if bound := planner.LowerBound(p, planner.Makespan).Value; got.Bound != bound {
+				if bound := planner.LowerBound(p, planner.Makespan, planner.Infinite).Value; got.Bound != bound {
 					t.Errorf("workload %d: bound %v, want %v", w, got.Bound, bound)
 				}
 			}
