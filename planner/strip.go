@@ -8,7 +8,6 @@ type strip struct {
 	here int     // where the last search ended
 
 	newAt, newUsed []int64 // scratch
-	cursor         []int   // scratch of asOne: where each step is
 	until          []int64 // scratch of asOne: starts until which each step fits
 }
 
@@ -170,16 +169,15 @@ func mergeSteps(at, used []int64, p Placement, sign int64, newAt, newUsed []int6
 }
 
 // asOne places a profile whose steps move together, given when each starts after
-// the first and the order in which to try them; it is fitter.asOne with a cursor
-// per step.
+// the first and the order in which to try them; it is fitter.asOne on
+// flat arrays.
 func (s *strip) asOne(capacity int, p Profile, after []int64, order []int, start int64) int64 {
 	at, used := s.at, s.used
-	s.cursor, s.until = s.cursor[:0], s.until[:0]
-	first := s.index(start)
+	s.until = s.until[:0]
 	for range p {
-		s.cursor = append(s.cursor, first)
 		s.until = append(s.until, dawn)
 	}
+	here := s.index(start) // where the last look was: the next is not far
 search:
 	for {
 		for _, k := range order {
@@ -187,11 +185,14 @@ search:
 				continue // known to fit
 			}
 			from, limit := start+after[k], int64(capacity-p[k].Nodes)
-			i := s.cursor[k]
+			i := here
+			for at[i] > from {
+				i--
+			}
 			for i+1 < len(at) && at[i+1] <= from {
 				i++
 			}
-			s.cursor[k] = i
+			here = i
 			last := -1
 			for until := from + p[k].Duration; i < len(at) && at[i] < until; i++ {
 				if used[i] > limit {
@@ -211,7 +212,7 @@ search:
 				return Forever
 			}
 			start = at[last] - after[k]
-			s.cursor[k] = last
+			here = last
 			continue search
 		}
 		return start
