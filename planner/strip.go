@@ -177,7 +177,13 @@ func (s *strip) asOne(capacity int, p Profile, after []int64, order []int, start
 	for range p {
 		s.until = append(s.until, dawn)
 	}
-	here := s.index(start) // where the last look was: the next is not far
+	here := 0 // where the last look was: the next is not far
+	for here+1 < len(at) && at[here+1] <= start {
+		if here++; here == 4 { // not near the begin
+			here = s.index(start)
+			break
+		}
+	}
 search:
 	for {
 		for _, k := range order {
