@@ -1,0 +1,76 @@
+package strategy_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/plugins/strategy"
+	"github.com/evoslurm/evoslurm/plugins/strategytest"
+)
+
+// BenchmarkPlan is 10,000 jobs of 5 steps on 1,000 nodes, planned by noX: in this
+// process, in a plugin's, and by a plugin that knows the answer, which is the cost
+// of the call alone.
+func BenchmarkPlan(b *testing.B) {
+	request := strategytest.TenThousand()
+	b.Run("here", func(b *testing.B) {
+		s, err := planner.StrategyByName("noX")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if _, err := strategy.Run(context.Background(), s, request); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("plugin", func(b *testing.B) {
+		benchmarkPlugin(b, request, "../cmd/klein", map[string]string{"expand_limit": "1", "compact": "false"})
+	})
+	b.Run("call alone", func(b *testing.B) { benchmarkPlugin(b, request, "./internal/known", nil) })
+	b.Run("check", func(b *testing.B) {
+		s, err := planner.StrategyByName("noX")
+		if err != nil {
+			b.Fatal(err)
+		}
+		a, err := strategy.Run(context.Background(), s, request)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if err := strategy.Check(request, false, 1, a); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func benchmarkPlugin(b *testing.B, request strategy.Request, source string, parameters map[string]string) {
+	path := filepath.Join(b.TempDir(), "plugin")
+	if out, err := exec.Command("go", "build", "-o", path, source).CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	c, err := strategy.Start(strategy.Launch{Command: exec.Command(path)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	d, err := c.Describe(ctx, parameters)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := c.Plan(ctx, parameters, d, request); err != nil { // the first one is not typical
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := c.Plan(ctx, parameters, d, request); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
