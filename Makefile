@@ -50,6 +50,10 @@ $(GOLANGCI_LINT):
 	GOBIN=$(CURDIR)/bin/tools go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 	mv bin/tools/golangci-lint $@
 
+.PHONY: crash
+crash: deps ## kill the sidecar at every numbered point of every scenario, on a real Slurm (half an hour)
+	go test -run 'TestCrashPoints' -v -count=1 -parallel 2 -timeout 180m ./adapter/crashtest -crash.full
+
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(PACKAGES)
