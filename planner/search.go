@@ -208,10 +208,13 @@ func (x *searcher) run() {
 			return
 		}
 	}
-	width := firstBeamWidth
-	if pass := n * min(n, beamWindow); x.budget.most > 0 && pass*firstBeamWidth > x.budget.most/4 {
-		width = int(max(1, x.budget.most/4/pass))
+	// The first passes take at most a quarter of the evaluations; with a time
+	// budget, of some 300 ms.
+	most := x.budget.most
+	if most <= 0 {
+		most = 1_000_000
 	}
+	width := int(max(1, min(firstBeamWidth, most/4/(n*min(n, beamWindow)))))
 	for round := 0; !x.budget.spent() && x.result.Objective > x.result.Bound.Value; round++ {
 		before := x.budget.used
 		x.budget.used++ // so that there is an end whatever the methods find to do
@@ -232,7 +235,7 @@ const (
 	firstBeamWidth = 16
 	maxBeamWidth   = 1 << 14
 	beamWindow     = 64   // jobs in list order from which the next one is chosen
-	maxAnnealed    = 2000 // jobs: with more, a list takes too long
+	maxAnnealed    = 2000 // jobs: with more, placing a list again takes too long
 )
 
 // beams runs the beam search once in each direction.
@@ -311,7 +314,9 @@ func (x *searcher) offer(starts []int64) {
 	if x.objective(x.problem, plan) > x.result.Objective {
 		return
 	}
-	x.settle(plan)
+	if len(plan) <= maxAnnealed {
+		x.settle(plan)
+	}
 	if x.scoreOf(plan).less(x.scoreOf(x.result.Schedule)) {
 		x.result.Schedule, x.result.Objective = plan, x.objective(x.problem, plan)
 		for i, placed := range plan {
@@ -321,7 +326,7 @@ func (x *searcher) offer(starts []int64) {
 }
 
 // settle moves the jobs, from the first to start on, as early as they fit among
-// all others: none gets later. O(steps × log steps) for most plans.
+// all others: none gets later. O(jobs × steps) at worst.
 func (x *searcher) settle(plan Schedule) {
 	res := x.problem.Timeline()
 	starts := make([]int64, len(plan))

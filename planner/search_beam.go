@@ -26,10 +26,6 @@ type beam struct {
 	starts      []int64
 }
 
-// narrowBeam is how many partial schedules per depth are still followed when the
-// budget is spent, so that the search ends with a schedule.
-const narrowBeam = 4
-
 // beamGuide says how partial schedules are compared.
 type beamGuide struct {
 	curve float64 // 0 … 1: how soon free nodes count as usable
@@ -80,11 +76,13 @@ func (b *beam) run(width, window int, limit int64, g beamGuide) (int64, bool) {
 	slack := freeArea(b.gaps, b.origin, limit-1) - b.area
 	inverse := 1 / b.capacity
 
+	// When the budget is spent, a few partial schedules are followed to the end.
+	narrow := max(1, min(4, 1000/jobs))
 	for depth := range jobs {
 		b.heap = b.heap[:0]
 		for n := range b.nodes {
 			node := &b.nodes[n]
-			if n >= narrowBeam && b.budget.spent() {
+			if n >= narrow && b.budget.spent() {
 				break
 			}
 			tried := 0
