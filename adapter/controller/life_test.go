@@ -173,6 +173,15 @@ func TestPools(t *testing.T) {
 		l.cancel(id)
 		l.ended(id)
 	})
+	l.run("a list of nodes", func(l *lab) {
+		id := l.submitSpec(spec.Spec{Nodes: "n[2,4-5]"}, "1@5s,3@30s")
+		l.running(id, 1)
+		b := l.next(id, 1)
+		l.has(b, 3)
+		inside(l, b, "n2", "n4", "n5")
+		l.cancel(id)
+		l.ended(id)
+	})
 	l.run("a node shared by others is busy until they end", func(l *lab) {
 		stock := l.sbatch(1, "--ntasks=1", "--nodelist=n1", "--time=30")
 		l.eventually("the stock job runs", func() error {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -56,11 +58,29 @@ func (c *Controller) observe(ctx context.Context) (*snapshot, error) {
 	for i := range s.jobs {
 		j := &s.jobs[i]
 		s.byID[j.ID] = j
+		j.ReqNodes = mayHave(j)
 		for _, n := range j.NodeList {
 			s.inUse[n] = true
 		}
 	}
 	return s, nil
+}
+
+// mayHave is the nodes to which a job is bound: an evolving one has its --nodelist
+// in the marker.
+func mayHave(r *slurmctl.Job) []string {
+	if !strings.Contains(r.Comment, ";n=") {
+		return r.ReqNodes
+	}
+	sp, marked, err := spec.ParseMarker(r.Comment)
+	if err != nil || !marked || sp.Nodes == "" {
+		return r.ReqNodes
+	}
+	nodes, err := slurmctl.ExpandNodes(sp.Nodes)
+	if err != nil { // ParseMarker has read it
+		return r.ReqNodes
+	}
+	return nodes
 }
 
 // sortedNodes orders nodes by name: n2 before n10.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // MaxComment is the longest comment, in bytes, that Slurm takes with a job.
@@ -18,17 +19,17 @@ const MaxComment = 1024
 
 // The marker is the comment of a Slurm job that evosbatch submitted:
 //
-//	evo:v1;p=2@10m,5@30m;x=2;d=merge;b=1790000000;i=2;f=123;c=the user's own
+//	evo:v1;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;c=the user's own
 //
 // Fields stand in this order; all but p may be missing. p is the profile, x the
-// expand limit, d the drive mode, b the user's --begin in Unix seconds, i and f
-// the step and the first job of a chain, c the user's own --comment up to the
-// end of the text. Where p does not fit, the word "script" stands in its place
+// expand limit, d the drive mode, b the user's --begin in Unix seconds, n the
+// user's --nodelist, i and f the step and the first job of a chain, c the user's
+// own --comment up to the end of the text. Where p does not fit, the word "script" stands in its place
 // and the profile is in the job script's #EVO lines.
 const (
 	markerPrefix = "evo:v1;"
 	inScript     = "script"
-	fieldOrder   = "pxdbifc"
+	fieldOrder   = "pxdbnifc"
 )
 
 // Marker returns the text that carries s in a Slurm comment, and whether it fits
@@ -61,6 +62,9 @@ func (s Spec) marker(script bool) string {
 	}
 	if !s.Begin.IsZero() {
 		b.WriteString(";b=" + strconv.FormatInt(s.Begin.Unix(), 10))
+	}
+	if s.Nodes != "" {
+		b.WriteString(";n=" + s.Nodes)
 	}
 	if s.Chain != nil {
 		b.WriteString(";i=" + strconv.Itoa(s.Chain.Step))
@@ -151,6 +155,10 @@ func (s *Spec) setField(key, value string) (err error) {
 		var unix int64
 		if unix, err = parseNumber(value, math.MaxInt64>>16); err == nil {
 			s.Begin = time.Unix(unix, 0)
+		}
+	case "n":
+		if _, err = slurmctl.ExpandNodes(value); err == nil && value != "" {
+			s.Nodes = value
 		}
 	case "i":
 		var step int64

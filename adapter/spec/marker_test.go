@@ -18,6 +18,7 @@ func TestMarkerText(t *testing.T) {
 		"evo:v1;p=" + p:                                 {Profile: profile},
 		"evo:v1;p=" + p + ";x=1;d=auto;c=my job":        {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
 		"evo:v1;p=" + p + ";x=inf;d=merge;b=1790000000": {Profile: profile, ExpandLimit: planner.Infinite, Drive: Merge, Begin: time.Unix(1790000000, 0)},
+		"evo:v1;p=" + p + ";n=n[1-4];c=x":               {Profile: profile, Nodes: "n[1-4]", Comment: "x"},
 		"evo:v1;p=" + p + ";x=1.5;d=chain;i=1":          {Profile: profile, ExpandLimit: 1.5, Drive: Chain, Chain: &ChainLink{Step: 1}},
 		"evo:v1;p=" + p + ";d=chain;i=2;f=77;c=a;c=b":   {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
 		"evo:v1;p=" + p + ";c=100%25%0A%FFé":            {Profile: profile, Comment: "100%\n\xffé"},
@@ -108,6 +109,7 @@ func anySpec(t *rapid.T) Spec {
 		}), 1, 12).Draw(t, "profile"),
 		ExpandLimit: rapid.SampledFrom([]planner.ExpandLimit{0, 1, 1.25, 2, 1e6, planner.Infinite}).Draw(t, "limit"),
 		Drive:       rapid.SampledFrom([]Drive{"", Auto, Merge, Companion, Chain}).Draw(t, "drive"),
+		Nodes:       rapid.SampledFrom([]string{"", "n1", "n[1-4,7]", "a[01-10]x,b"}).Draw(t, "nodes"),
 		Comment:     string(rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(rapid.StringMatching(`[a-z;%=|" \n]*`), func(s string) []byte { return []byte(s) })).Draw(t, "comment")),
 	}
 	if rapid.Bool().Draw(t, "begin") {

@@ -26,6 +26,7 @@ type Spec struct {
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
 	Drive       Drive               // "": not given, the site's default
 	Begin       time.Time           // the user's own --begin; zero: none
+	Nodes       string              // the user's --nodelist: all that the job may have; "": any
 	Chain       *ChainLink
 	Comment     string // the user's own --comment
 }

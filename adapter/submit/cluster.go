@@ -112,22 +112,22 @@ func satisfies(features []string, constraint string) bool {
 	return true
 }
 
-// checkNodeList sees that --nodelist agrees with the profile. To sbatch it names
-// nodes that the job must have from its start, to the sidecar all that it may have.
-func (l layers) checkNodeList(profile planner.Profile) error {
+// nodeList is the --nodelist, all nodes that the job may have, "" where none is
+// given. To sbatch it would name nodes that the job must have from its start, so it
+// travels in the marker.
+func (l layers) nodeList(profile planner.Profile) (string, error) {
+	o, given := l.last("nodelist")
+	if given && strings.Contains(o.value, "/") {
+		return "", fmt.Errorf("%s: name the nodes themselves, not a file", o.spelled())
+	}
 	names, err := l.nodeNames("nodelist")
-	if err != nil || names == nil {
-		return err
+	if err != nil || len(names) == 0 {
+		return "", err
 	}
-	o, _ := l.last("nodelist")
-	first, peak := profile[0].Nodes, profile.Peak()
-	switch {
-	case len(names) > first:
-		return fmt.Errorf("%s: names %s, the first step has %d; to keep the job off nodes use --exclude", o.spelled(), plural(len(names), "node"), first)
-	case len(names) < peak:
-		return fmt.Errorf("%s: names %s, the profile goes up to %d; to keep the job off nodes use --exclude", o.spelled(), plural(len(names), "node"), peak)
+	if peak := profile.Peak(); len(names) < peak {
+		return "", fmt.Errorf("%s: names %s, the profile goes up to %d", o.spelled(), plural(len(names), "node"), peak)
 	}
-	return nil
+	return slurmctl.CompressNodes(names), nil
 }
 
 // checkFit refuses a profile that no place can ever hold, and returns the longest

@@ -61,7 +61,7 @@ func newRequest(line commandLine, fromScript spec.Spec, options layers, defaults
 	if err := options.refuseConstraint(); err != nil {
 		return nil, err
 	}
-	if err := options.checkNodeList(r.spec.Profile); err != nil {
+	if r.spec.Nodes, err = options.nodeList(r.spec.Profile); err != nil {
 		return nil, err
 	}
 	if r.userTime, err = options.checkTime(r.spec.Profile); err != nil {
@@ -134,6 +134,9 @@ func (r *request) words(s step) []string {
 		}
 	}
 	words = append(words, "--nodes="+strconv.Itoa(s.nodes), "--exclusive", "--comment="+s.marker)
+	if r.spec.Nodes != "" {
+		words = append(words, "--nodelist=") // none: it is in the marker
+	}
 	if s.time > 0 {
 		words = append(words, "--time="+formatMinutes(s.time))
 	}

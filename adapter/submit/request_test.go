@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 		{"--profile=2@1m --deadline=noon job.sh", "", "knows no deadlines"},
 		{"--profile=2@2h -t 1:59:00 job.sh", "", "--time=1:59:00: shorter than the profile, which takes 2h"},
 		{"--profile=2@1m --begin=whenever job.sh", "", `--begin=whenever: begin time "whenever" is not understood`},
-		{"--profile=2@1m -w n[1-3] job.sh", "", "names 3 nodes, the first step has 2"},
+		{"--profile=2@1m -w ./nodes job.sh", "", "name the nodes themselves"},
 		{"--profile=2@1m,3@1m -w n[1-2] job.sh", "", "names 2 nodes, the profile goes up to 3"},
 		{"--profile=2@1m -C [a|b] job.sh", "", "--constraint=[a|b]: only features joined by & or by |"},
 		{"--profile=2@1m -C a&b|c job.sh", "", "only features joined"},
