@@ -175,7 +175,7 @@ func feasibleFunctions(p Problem) []func(int64) float64 {
 // meanBound bounds the mean completion.
 func meanBound(p Problem, gaps []gap, ends []int64) Bound {
 	areas := make([]float64, len(p.Jobs))
-	from := int64(Forever)
+	from := Forever
 	submitted := 0.0
 	for i, j := range p.Jobs {
 		areas[i] = j.Profile.area()

@@ -16,7 +16,6 @@ import (
 type manual struct {
 	*bench
 	base, expander slurmctl.JobID
-	limit          time.Duration
 }
 
 // holdFlags are those of the sidecar's reservations.

@@ -73,7 +73,7 @@ func keep(text string) int {
 
 	stop := make(chan struct{})
 	go func() {
-		io.Copy(io.Discard, os.Stdin)
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(stop)
 	}()
 	ended, gone := make(chan syscall.WaitStatus, 1), make(chan struct{})
@@ -141,7 +141,7 @@ func begin(o order) (int, error) {
 		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), 1, 2}, Sys: attr,
 	})
 	for resource, before := range own {
-		unix.Setrlimit(resource, &before) // back to what it was: that cannot fail
+		_ = unix.Setrlimit(resource, &before) // back to what it was: that cannot fail
 	}
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", o.Path, err)
@@ -149,7 +149,7 @@ func begin(o order) (int, error) {
 	for resource, limit := range limits {
 		// With CAP_SYS_RESOURCE the plugin cannot raise them again; without, watch
 		// is there.
-		unix.Prlimit(pid, resource, &unix.Rlimit{Cur: limit, Max: limit}, nil)
+		_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: limit, Max: limit}, nil)
 	}
 	return pid, nil
 }

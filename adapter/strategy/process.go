@@ -78,7 +78,7 @@ func start(ctx context.Context, cfg config.Strategies, f file, given map[string]
 		if p.runner, err = newKeeperRunner(o, cmd, log.WithField("strategy", f.name)); err != nil {
 			return nil, err
 		}
-		giveUp = context.AfterFunc(ctx, func() { p.runner.Kill(ctx) })
+		giveUp = context.AfterFunc(ctx, func() { _ = p.runner.Kill(ctx) })
 		return p.runner, nil
 	}}
 	if id != nil {
@@ -163,7 +163,7 @@ func (p *process) explain(err error) error {
 
 // end kills the plugin and all that came of it.
 func (p *process) end() {
-	p.runner.Kill(context.Background())
+	_ = p.runner.Kill(context.Background())
 	p.client.Close()
 }
 

@@ -108,11 +108,11 @@ func (r *keeperRunner) Start(context.Context) error {
 func (r *keeperRunner) readOut() {
 	in := bufio.NewReaderSize(r.outRaw, maxHandshake)
 	if line, err := in.ReadSlice('\n'); err == nil {
-		r.outEnd.Write(line)
+		_, _ = r.outEnd.Write(line)
 	} else {
 		r.outEnd.Close() // that is no handshake
 	}
-	io.Copy(io.Discard, in)
+	_, _ = io.Copy(io.Discard, in)
 }
 
 // readErrs logs what the plugin says, so many lines a second, and keeps the last.

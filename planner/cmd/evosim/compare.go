@@ -100,8 +100,8 @@ func compare(ctx context.Context, workloads []planner.Problem, strategies []plan
 	if f, ok := stderr.(*os.File); ok && isTerminal(f) {
 		bar := progressbar.NewOptions(len(workloads)*len(strategies), progressbar.OptionSetWriter(f), progressbar.OptionSetDescription("planning"),
 			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
-		progress = func() { bar.Add(1) } // what it cannot draw is no loss
-		defer bar.Finish()
+		progress = func() { _ = bar.Add(1) } // what it cannot draw is no loss
+		defer func() { _ = bar.Finish() }()
 	}
 	return sim.Compare(ctx, workloads, strategies, workers, progress)
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -111,6 +112,7 @@ func (e evil) plan(m *pb.PlanRequest) (proto.Message, error) {
 		for {
 			kept = append(kept, bytes.Repeat([]byte{1}, 16<<20))
 			time.Sleep(time.Millisecond)
+			runtime.KeepAlive(kept)
 		}
 	case "leak-in-fork":
 		spawn("for i in 1 2 3 4; do head -c 100M /dev/zero | tail -c 100M | sleep 1000 & done; wait")
