@@ -203,7 +203,7 @@ func TestEvilStrategies(t *testing.T) {
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {
 		c.Strategies.Dir, c.Strategies.Timeout, c.Strategies.Memory = dir, 700*time.Millisecond, 256
 	})
-	grows := l.submit("2@10m,5@10m,3@10m")
+	grows := l.submit("2@10m,5@10m,7@10m")
 	l.running(grows, 1)
 	waits := []uint32{l.submit("4@10m,6@10m"), l.submit("7@10m")} // behind it
 	planned := func(id uint32) (job api.Job) {
@@ -256,7 +256,7 @@ func TestEvilStrategies(t *testing.T) {
 		case 4:
 			l.has(l.next(grows, 1), 5)
 		case 12:
-			l.has(l.next(grows, 2), 3)
+			l.has(l.next(grows, 2), 7)
 		}
 	}
 	for _, mode := range []string{"stdout", "forks"} { // no faults
@@ -273,7 +273,7 @@ func TestEvilStrategies(t *testing.T) {
 		}
 	}
 	l.use("noX", nil)
-	l.held(grows, 2, 5, 3)
+	l.held(grows, 2, 5, 7)
 	for _, id := range append(waits, grows) {
 		l.cancel(id)
 		l.ended(id)

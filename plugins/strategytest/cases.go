@@ -274,9 +274,7 @@ func deadlines(r *run) error {
 }
 
 func huge(r *run) error {
-	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
-	defer cancel()
-	_, err := (&run{ctx, r.subject, r.instance}).planned(nil, tenThousand())
+	_, err := r.planned(nil, tenThousand())
 	return err
 }
 
