@@ -13,7 +13,7 @@ func TestMinWasteIsLeast(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	draw := func(low, high int) int { return low + random.IntN(high-low+1) }
 	wasteful, better := 0, 0
-	for n := range 50_000 {
+	for n := range 25_000 {
 		const seconds = 36
 		capacity := draw(3, 9)
 		naive := make(naiveTimeline, seconds+40)
@@ -72,7 +72,7 @@ func TestMinWasteIsLeast(t *testing.T) {
 			better++
 		}
 	}
-	if wasteful < 1000 || better < 100 {
+	if wasteful < 1000 || better < 50 {
 		t.Errorf("%d cases need waste, %d are better than compacting: too easy", wasteful, better)
 	}
 	t.Logf("%d cases need waste, %d are better than compacting", wasteful, better)

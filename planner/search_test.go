@@ -145,7 +145,7 @@ func smallProblem(random *rand.Rand, busy bool) Problem {
 func TestSearchFindsTheBest(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	met, missed := 0, 0
-	const cases = 800
+	const cases = 400
 	for n := range cases {
 		busy := n%2 == 1
 		p := smallProblem(random, busy)
@@ -183,7 +183,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 			}
 		}
 	}
-	if missed > 5 || met < cases/2 {
+	if missed > 3 || met < cases/2 {
 		t.Errorf("missed the best %d times of %d, the bound met it %d times", missed, 2*cases, met)
 	}
 }
@@ -237,10 +237,11 @@ func TestFairGainsByExpansion(t *testing.T) {
 }
 
 // TestSearchQuality: the effective utilisation on the paper's tests, by
-// evaluation count (the default takes some 25 ms a test).
+// evaluation count (the default takes some 25 ms a test). These twelve are kinder
+// than most: it is 77.5 %, and 76.6 % over the first thousand.
 func TestSearchQuality(t *testing.T) {
 	sum := 0.0
-	const tests = 30
+	const tests = 12
 	for n := range uint64(tests) {
 		p := paperProblem(1, n)
 		plan, err := mustStrategy(t, "search").Plan(p)
@@ -249,8 +250,8 @@ func TestSearchQuality(t *testing.T) {
 		}
 		sum += Measure(p, plan).EffectiveUtilisation
 	}
-	if sum/tests < 76 {
-		t.Errorf("effective utilisation %.2f %%, want 76 %%", sum/tests)
+	if sum/tests < 77.2 {
+		t.Errorf("effective utilisation %.2f %%, want 77.2 %%", sum/tests)
 	}
 }
 
