@@ -143,7 +143,8 @@ type holdKey struct {
 // changes comes first, what is not needed any more goes last: a node that changes
 // hands is held all the time.
 func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
-	now := time.Now().Unix()
+	begun := time.Now()
+	now := begun.Unix()
 	needed := map[holdKey]hold{}
 	for _, h := range c.wantedHolds(now) {
 		needed[holdKey{h.job.id(), h.step}] = h
@@ -161,6 +162,10 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 			continue
 		}
 		h, want := needed[k]
+		if want && !existing[k] && h.far(now) && time.Since(begun) > holdsTime {
+			existing[k] = true // as good as it is; changed in one of the next cycles
+			continue
+		}
 		if !want || existing[k] || c.stale(c.reservations[name], h, now) || !c.adjustHold(ctx, c.reservations[name], h, now) {
 			surplus = append(surplus, name)
 			continue
@@ -168,6 +173,9 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 		existing[k] = true
 	}
 	for _, h := range c.wantedHolds(now) {
+		if h.far(now) && time.Since(begun) > holdsTime {
+			continue
+		}
 		if !existing[holdKey{h.job.id(), h.step}] && !h.job.busy {
 			c.createHold(ctx, s, h)
 		}
@@ -175,6 +183,15 @@ func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
 	for _, name := range surplus {
 		c.deleteHold(ctx, s, name)
 	}
+}
+
+// holdsTime is how long a cycle may go on making and changing the holds of jobs that
+// are not about to start.
+const holdsTime = 200 * time.Millisecond
+
+// far says whether the hold's job neither runs nor starts within a minute.
+func (h hold) far(now int64) bool {
+	return h.job.State == store.Queued && len(h.job.plan) > 0 && h.job.plan[0].start > now+60
 }
 
 // earlier is by how many seconds a hold may begin before its step does without
