@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,8 @@ type Config struct {
 
 	Grace   time.Duration `mapstructure:"grace"` // overrun of a step before it is warned, and again before it is acted on
 	Overrun Overrun       `mapstructure:"overrun"`
+	// OverrunSignal is sent to a job with the warning; "": none.
+	OverrunSignal string `mapstructure:"overrun_signal"`
 
 	HealLeaks bool `mapstructure:"heal_leaks"` // scontrol reconfigure where nodes are allocated to no job
 
@@ -136,16 +139,17 @@ func Default() Config {
 		Strategy:     "noX",
 		Strategies: Strategies{Dir: "/usr/libexec/evoslurm/strategies", SHA256: []string{}, Parameters: []string{},
 			Timeout: 2 * time.Second, Memory: 1024, User: "nobody"},
-		ExpandLimit:  1,
-		Drive:        spec.Auto,
-		Margin:       2 * time.Second,
-		HoldAhead:    time.Hour,
-		MaxHolds:     100,
-		Grace:        30 * time.Second,
-		Overrun:      OverrunShrink,
-		Operators:    Operators{Users: []string{}, Groups: []string{}},
-		ReadOnlyOpen: true,
-		Log:          Log{Level: "info", Format: "text"},
+		ExpandLimit:   1,
+		Drive:         spec.Auto,
+		Margin:        2 * time.Second,
+		HoldAhead:     time.Hour,
+		MaxHolds:      100,
+		Grace:         30 * time.Second,
+		Overrun:       OverrunShrink,
+		OverrunSignal: "URG",
+		Operators:     Operators{Users: []string{}, Groups: []string{}},
+		ReadOnlyOpen:  true,
+		Log:           Log{Level: "info", Format: "text"},
 	}
 }
 
@@ -172,6 +176,7 @@ func (c Config) Validate() error {
 	check(c.MaxHolds >= 1, "max_holds", "%d; want 1 or more", c.MaxHolds)
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
+	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)
 	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
 	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
 	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is no absolute path", c.Strategies.Dir)
@@ -194,6 +199,8 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+var signalName = regexp.MustCompile(`^[A-Z]*[0-9]?$`)
 
 // validHostPort tells whether the address is host:port; the host may be empty to listen.
 func validHostPort(address string, listen bool) bool {

@@ -98,6 +98,7 @@ max_holds: 5
 grace: 1m
 overrun: cancel
 heal_leaks: true
+overrun_signal: USR1
 operators: {users: [u], groups: [g]}
 read_only_open: false
 log: {level: debug, format: json}
@@ -113,7 +114,7 @@ log: {level: debug, format: json}
 		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
-		HoldAhead: 2 * time.Hour, MaxHolds: 5, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true,
+		HoldAhead: 2 * time.Hour, MaxHolds: 5, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Log: Log{Level: "debug", Format: "json"},
 	}
 	if d := cmp.Diff(want, c); d != "" {

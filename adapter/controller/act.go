@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store"
@@ -99,6 +100,10 @@ func (c *Controller) watchOverrun(j *job, now time.Time) {
 		j.reason = "the step lasts longer than its profile says"
 		c.event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
 		c.logJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")
+		if c.cfg.OverrunSignal != "" {
+			c.warn(j)
+			return
+		}
 	}
 	rival := c.rival(j, now)
 	if late < 2*c.cfg.Grace || rival == nil {
@@ -117,6 +122,31 @@ func (c *Controller) watchOverrun(j *job, now time.Time) {
 		id := j.record.ID
 		c.do(j, "cancel", "overrun", func(ctx context.Context) error { return c.slurm.Cancel(ctx, id) }, func(error) {})
 	}
+}
+
+// warn sends the site's signal to all of a job that keeps a step for too long: its
+// script, its children and its steps, on companions too.
+func (c *Controller) warn(j *job) {
+	ids := []slurmctl.JobID{j.record.ID}
+	for _, p := range j.held {
+		if p.id != j.record.ID {
+			ids = append(ids, p.id)
+		}
+	}
+	name := c.cfg.OverrunSignal
+	c.do(j, "warn", name, func(ctx context.Context) error {
+		var errs []error
+		for _, id := range ids {
+			if err := c.slurm.Signal(ctx, id, name, slurmctl.SignalOptions{Full: true}); err != nil && !errors.Is(err, slurmctl.ErrAlreadyDone) {
+				errs = append(errs, err)
+			}
+		}
+		return errors.Join(errs...)
+	}, func(err error) {
+		if err != nil {
+			j.warned = false // again, when it is tried again
+		}
+	})
 }
 
 // rival is a job that waits for a promised growth on nodes that j still has.
