@@ -213,7 +213,9 @@ func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) 
 // than it does.
 func (f *fitter) pullUp(first, last int) {
 	for i := last - 1; i >= first; i-- {
-		f.starts[i] = max(f.starts[i], f.starts[i+1]-f.longest[i])
+		if f.longest[i] < Forever/2 { // else the difference may overflow, and says nothing
+			f.starts[i] = max(f.starts[i], f.starts[i+1]-f.longest[i])
+		}
 	}
 }
 

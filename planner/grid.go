@@ -264,17 +264,17 @@ func (g *grid) next(s int64, probes []probe, until int64) int64 {
 		last = int(min(int64(last), g.cell(until)>>groupBits+1))
 	}
 	group := first
-	slow := func(end int) int64 {
+	slow := func(end int) (cell int64) {
 		for ; group < end; group++ {
-			if at := g.check(group, from, probes, false); at >= 0 {
-				return max(s, g.start(at))
+			if cell := g.check(group, from, probes, false); cell >= 0 {
+				return cell
 			}
 		}
 		return -1
 	}
 	ahead := a.offset >> groupBits // groups from a start to the best filter's bit
-	if at := slow(min((max(begin, -ahead)+ahead+7)&^7-ahead, last)); at >= 0 {
-		return at
+	if cell := slow(min((max(begin, -ahead)+ahead+7)&^7-ahead, last)); cell >= 0 {
+		return max(s, g.start(cell))
 	}
 	// Look at 8 start groups at a time, but only where the best filter has a bit
 	// set, and there at three filters together: it is cheaper than to guess which
@@ -302,8 +302,8 @@ func (g *grid) next(s int64, probes []probe, until int64) int64 {
 		group = (w+1)<<9 - ahead
 	}
 	group = min(group, max(fastEnd, first))
-	if at := slow(last); at >= 0 {
-		return at
+	if cell := slow(last); cell >= 0 {
+		return max(s, g.start(cell))
 	}
 	return max(s, g.start(int64(last)<<groupBits))
 }

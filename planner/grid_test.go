@@ -22,8 +22,12 @@ func TestGridChangesNothing(t *testing.T) {
 		if random.IntN(3) == 0 {
 			p.Busy = append(p.Busy, Busy{random.Int64N(spread), Forever, p.Nodes / 10})
 		}
+		origin := int64(0)
+		if seed%3 == 1 {
+			origin = -random.Int64N(1 << 30)
+		}
 		for range 10 + random.IntN(300) {
-			j := Job{Submit: random.Int64N(spread) / (1 + random.Int64N(3))}
+			j := Job{Submit: origin + random.Int64N(spread)/(1+random.Int64N(3))}
 			for range 1 + random.IntN(8) {
 				j.Profile = append(j.Profile, Step{1 + random.Int64N(longest), 1 + random.IntN(p.Nodes*9/10+1)*9/10})
 			}
