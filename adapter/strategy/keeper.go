@@ -34,7 +34,7 @@ const (
 	maxFileSize   = 64 << 20 // bytes
 	watchInterval = 100 * time.Millisecond
 	// Beyond what a plugin uses it maps memory that it never touches: Go about
-	// 1.3 GB, Python's gRPC 0.9 GB (measured). RLIMIT_DATA counts what can be
+	// 1.8 GB, Python with gRPC 0.7 GB (measured). RLIMIT_DATA counts what can be
 	// written; this is for what it does not count.
 	mappedBeyond = 8 << 30
 )
