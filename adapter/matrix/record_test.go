@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -81,15 +82,20 @@ func judge(err error) (Outcome, string) {
 		return Passed, ""
 	case errors.As(err, &command) && command.ExitCode > 0 && command.Stderr != "":
 		lines := strings.Split(strings.TrimSpace(command.Stderr), "\n")
-		return Refused, fmt.Sprintf("`%s`: %s", command.Args[0], strings.TrimSpace(lines[len(lines)-1]))
+		return Refused, plain(fmt.Sprintf("`%s`: %s", command.Args[0], lines[len(lines)-1]))
 	case errors.As(err, &told):
 		return Refused, plain(told.Error())
 	}
 	return Failed, plain(err.Error())
 }
 
+// jobNumber is what makes equal answers differ.
+var jobNumber = regexp.MustCompile(`(?i) for job \d+|\bJobId=\d+ `)
+
 // plain makes a text fit for a line of a list.
-func plain(text string) string { return strings.Join(strings.Fields(text), " ") }
+func plain(text string) string {
+	return strings.Join(strings.Fields(jobNumber.ReplaceAllString(text, "")), " ")
+}
 
 func write(r Result) error {
 	name := os.Getenv(fileVariable)
