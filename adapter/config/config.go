@@ -181,7 +181,7 @@ func (c Config) Validate() error {
 	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
 	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is no absolute path", c.Strategies.Dir)
 	check(c.Strategies.Timeout >= 100*time.Millisecond, "strategies.timeout", "%v; want 100ms or more", c.Strategies.Timeout)
-	check(c.Strategies.Memory >= 64, "strategies.memory", "%d; want 64 (MiB) or more", c.Strategies.Memory)
+	check(c.Strategies.Memory >= 192, "strategies.memory", "%d; want 192 (MiB) or more", c.Strategies.Memory)
 	_, err := c.Strategies.Sums()
 	check(err == nil, "strategies.sha256", "%v", err)
 	_, err = c.Strategies.Values()
