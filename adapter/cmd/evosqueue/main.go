@@ -211,10 +211,23 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t termin
 			opts.Height = t.height - 1
 		}
 		return chart.Render(jobs, now, opts), nil
-	case o.long:
-		return table(jobs, now, longColumns, !o.noHeader, t.ascii || o.ascii), nil
 	}
-	return table(jobs, now, shortColumns, !o.noHeader, t.ascii || o.ascii), nil
+	columns := shortColumns
+	if o.long {
+		columns = longColumns
+	}
+	text := table(jobs, now, columns, !o.noHeader, t.ascii || o.ascii)
+	if o.noHeader {
+		return text, nil
+	}
+	status, err := from.Status(ctx)
+	if err != nil {
+		return "", silent(ctx, o.address, err)
+	}
+	if status.StrategyNote != "" {
+		text += "\nStrategy " + status.Strategy + ": " + status.StrategyNote + "\n"
+	}
+	return text, nil
 }
 
 // redraw puts a text over the one before it without a flicker: from the top, each

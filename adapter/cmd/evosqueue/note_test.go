@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// faulted is a sidecar whose strategy fails.
+type faulted struct{ fixed }
+
+func (faulted) Status(context.Context) (api.Status, error) {
+	return api.Status{Strategy: "mine", StrategyNote: "noX plans in its place"}, nil
+}
+
+func TestStrategyNote(t *testing.T) {
+	for _, o := range []options{{}, {long: true}} {
+		text, err := o.view(context.Background(), faulted{}, time.Now(), terminal{})
+		if err != nil || !strings.HasSuffix(text, "\nStrategy mine: noX plans in its place\n") {
+			t.Errorf("%+v: %q, %v", o, text, err)
+		}
+	}
+	o := options{noHeader: true}
+	if text, err := o.view(context.Background(), faulted{}, time.Now(), terminal{}); err != nil || strings.Contains(text, "mine") {
+		t.Errorf("for scripts: %q, %v", text, err)
+	}
+}
