@@ -161,7 +161,7 @@ func newSearcher(s Search, p Problem, r *SearchResult) *searcher {
 	if s.MaxEvaluations == 0 {
 		x.budget.most = max(DefaultEvaluations, min(1000*int64(n), 10_000_000))
 	}
-	area, origin, together := 0.0, int64(Forever), true
+	area, origin, together := 0.0, Forever, true
 	for i, j := range p.Jobs {
 		x.shapes[i] = newShape(j)
 		x.starts[i] = r.Schedule[i].Start
