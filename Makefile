@@ -29,6 +29,10 @@ build: build-deps ## build all commands into bin/, strategies into bin/strategie
 	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./planner/cmd/... ./plugins/cmd/strategytest
 	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
 
+.PHONY: proto
+proto: ## write the code of the contract of strategies anew (needs protoc)
+	go generate ./plugins/strategypb
+
 .PHONY: demo
 demo: deps build ## boot a private Slurm and show evolving jobs on it (DEMOFLAGS=--drive=companion)
 	bin/evosdemo $(DEMOFLAGS)

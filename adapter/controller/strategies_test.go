@@ -154,10 +154,12 @@ func TestStrategiesSwappedWhileJobsGrow(t *testing.T) {
 		l.has(<-a, []int{1, 3, 2, 4}[step])
 		l.has(<-b, []int{2, 1, 4, 1}[step])
 	}
+	time.Sleep(2 * time.Second) // their last steps are to be seen
 	l.cancel(first)
 	l.cancel(second)
 	l.running(third, 1)
 	l.has(l.next(third, 1), 1)
+	time.Sleep(2 * time.Second)
 	l.cancel(third)
 	for _, id := range []uint32{first, second, third} {
 		l.ended(id)
