@@ -158,12 +158,12 @@ func (c *Client) version(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	m := versionPattern.FindStringSubmatch(s)
-	n, err := strconv.Atoi(m[1] + m[2])
+	n, err := strconv.ParseInt(m[1]+m[2], 10, 32)
 	if err != nil {
 		return 0, err
 	}
 	c.release.Store(int32(n))
-	return n, nil
+	return int(n), nil
 }
 
 // Controller is one slurmctld as scontrol ping sees it.
