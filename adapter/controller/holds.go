@@ -201,7 +201,7 @@ const earlier = 10
 // slack is by how much a time written into Slurm may be off while it is so far
 // away: plans drift with every job that starts late or ends early, and each change
 // costs slurmctld milliseconds.
-func slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 20 }
+func slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 10 }
 
 // stale says whether a reservation cannot be made to be the hold by changing it: it
 // has begun though the hold is to come.

@@ -78,7 +78,7 @@ const (
 	mirrorDelay = 10 * time.Second
 	// mirrorChanges bounds how many jobs' StartTime is changed in one cycle, mirrorTime
 	// for how long.
-	mirrorChanges = 20
+	mirrorChanges = 8
 	mirrorTime    = 100 * time.Millisecond
 	// parked is how far in the future the start of a job without a plan is.
 	parked = 10 * 365 * 24 * time.Hour
