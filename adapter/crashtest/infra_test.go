@@ -83,11 +83,12 @@ func (s *site) crashController(away time.Duration) {
 }
 
 // stateSaved is how long slurmctld takes to save what has changed.
-const stateSaved = 8 * time.Second
+const stateSaved = 7 * time.Second
 
 // TestInfrastructure: whatever happens around the sidecar, a job gets its nodes,
 // later perhaps, and Slurm is clean afterwards.
 func TestInfrastructure(t *testing.T) {
+	t.Parallel()
 	s := shaken(t)
 	job := func() error {
 		// slurmctld saves its state every five seconds: a job that is younger is
@@ -98,7 +99,7 @@ func TestInfrastructure(t *testing.T) {
 		if _, err := s.submit(name, script, "--profile=1@10s,3@4s,2@4s", "--time=10"); err != nil {
 			return err
 		}
-		return s.wroteArgs(name)
+		return s.endured(name)
 	}
 	for _, c := range []struct {
 		name string
@@ -142,8 +143,8 @@ func TestInfrastructure(t *testing.T) {
 	}
 }
 
-// wroteArgs waits for the trace of a job of profile 1, 3, 2.
-func (s *site) wroteArgs(name string) error { return s.wrote(name, steps(1, 3, 2)) }
+// endured waits until an enduring job has done all its steps.
+func (s *site) endured(name string) error { return s.wrote(name, steps(1, 3, 2)) }
 
 // tried is a subtest: from a clean Slurm to a clean Slurm, whatever set makes
 // happen.
@@ -164,6 +165,7 @@ func (s *site) tried(t *testing.T, name string, set func(), run func() error) {
 
 // TestNodes: nodes that are held for a growth are lost before it comes.
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	s := shaken(t)
 	for _, c := range []struct {
 		name       string
@@ -204,7 +206,7 @@ func TestNodes(t *testing.T) {
 				err = c.lose(node)
 			}
 			if err == nil {
-				err = s.wroteArgs(name)
+				err = s.endured(name)
 			}
 			if node != "" {
 				err = errors.Join(err, c.mend(node))
@@ -216,6 +218,7 @@ func TestNodes(t *testing.T) {
 
 // TestDatabase: the database is full, gone, or somebody else's.
 func TestDatabase(t *testing.T) {
+	t.Parallel()
 	s := shaken(t)
 	t.Run("full", func(t *testing.T) {
 		s.t = t
@@ -254,7 +257,7 @@ func TestDatabase(t *testing.T) {
 		})
 		time.Sleep(2 * time.Second)
 		s.must(os.Remove(dir + "/fill"))
-		s.must(s.wroteArgs(name))
+		s.must(s.endured(name))
 		s.eventually("a clean Slurm", s.clean)
 		s.stop()
 	})
@@ -279,8 +282,8 @@ func TestDatabase(t *testing.T) {
 			s.control.arm(0)
 			s.start()
 			name, parked := s.name("running"), s.name("parked")
-			script := strings.NewReplacer("sleep 2", "sleep 8", "1 3 2", "1 3 2 4").Replace(enduring)
-			id, err := s.submit(name, script, "--drive="+drive, "--profile=1@9s,3@9s,2@9s,4@9s", "--time=10")
+			script := strings.Replace(enduring, "sleep 2", "sleep 6", 1)
+			id, err := s.submit(name, script, "--drive="+drive, "--profile=1@7s,3@7s,2@7s", "--time=10")
 			s.must(err)
 			s.eventually("the second step", func() error {
 				if got := s.trace(name); len(got) != 2 {
@@ -300,8 +303,8 @@ func TestDatabase(t *testing.T) {
 				}
 				return err
 			})
-			s.must(s.wrote(name, steps(1, 3, 2, 4)))
-			s.must(s.wroteArgs(parked))
+			s.must(s.endured(name))
+			s.must(s.endured(parked))
 			s.eventually("a clean Slurm", s.clean)
 			s.stop()
 			s.must(os.RemoveAll(s.dir + "/db"))
@@ -324,7 +327,7 @@ func TestDatabase(t *testing.T) {
 		s.stop()
 		s.must(os.RemoveAll(s.dir + "/db"))
 		s.start()
-		s.must(s.wroteArgs(name))
+		s.must(s.endured(name))
 		s.eventually("a clean Slurm", s.clean)
 		s.stop()
 	})
@@ -366,7 +369,7 @@ func TestDatabase(t *testing.T) {
 		s.crash()
 		s.restart.Wait()
 		s.eventually("the second takes over", said("serving the API"))
-		s.must(s.wroteArgs(name))
+		s.must(s.endured(name))
 		s.eventually("a clean Slurm", s.clean)
 		s.must(second.Process.Signal(syscall.SIGTERM))
 		s.must(second.Wait())

@@ -97,7 +97,6 @@ func newSite(t *testing.T, options slurmtest.Options, extra string) *site {
 		if t.Failed() {
 			text, _ := os.ReadFile(s.log.Name())
 			t.Logf("log of evoslurmd:\n%s", text)
-			t.Logf("commands and commits:\n%s", strings.Join(s.control.history, "\n"))
 		}
 		os.RemoveAll(s.dir)
 	})

@@ -15,7 +15,7 @@ var (
 )
 
 // sample is how many points of a scenario are tried where not all are.
-const sample = 3
+const sample = 2
 
 // TestCrashPoints kills the sidecar at the numbered points of every scenario,
 // one in each run, starts it again and sees that all ends as it should.
