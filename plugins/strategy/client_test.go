@@ -1,0 +1,38 @@
+package strategy_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/plugins/strategy"
+)
+
+// TestOldPluginsKeepWorking: one that speaks version 1 only, and one that speaks
+// version 2 and does not resize, are both told apart from one that fails.
+func TestOldPluginsKeepWorking(t *testing.T) {
+	klein := filepath.Join(t.TempDir(), "klein")
+	if out, err := exec.Command("go", "build", "-o", klein, "../cmd/klein").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	asap, err := filepath.Abs("../../contrib/python-strategy/asap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, version := range map[string]int{klein: 2, asap: 1} {
+		c, err := strategy.Start(strategy.Launch{Command: exec.Command(path)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Version() != version {
+			t.Errorf("%s: protocol version %d, want %d", path, c.Version(), version)
+		}
+		request := strategy.ResizeRequest{Nodes: 4, Jobs: []strategy.Malleable{{Nodes: 1, Min: 1, Max: 4}}}
+		if _, err := c.Resize(context.Background(), nil, request); !errors.Is(err, strategy.ErrNoResize) {
+			t.Errorf("%s: Resize: %v, want ErrNoResize", path, err)
+		}
+		c.Close()
+	}
+}
