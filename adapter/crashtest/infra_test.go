@@ -184,7 +184,9 @@ func TestNodes(t *testing.T) {
 		node := ""
 		s.tried(t, c.name, func() {}, func() error {
 			name := s.name("node")
-			script := strings.Replace(enduring, "sleep 2", "sleep $([ ${EVO_STEP:-1} = 1 ] && echo 12 || echo 1)", 1)
+			// the first step lasts until Slurm knows of the loss: a job whose node
+			// fails later is requeued
+			script := strings.Replace(enduring, "sleep 2", "until [ -e $name.lost ]; do sleep 0.2; done", 1)
 			id, err := s.submit(name, script, "--profile=1@15s,3@4s,2@4s", "--time=10")
 			if err != nil {
 				return err
@@ -204,6 +206,18 @@ func TestNodes(t *testing.T) {
 			})
 			if err == nil {
 				err = c.lose(node)
+			}
+			if err == nil {
+				err = within(patience, func() error {
+					state, err := s.root("sinfo", "--noheader", "--nodes="+node, "--format=%t")
+					if err == nil && !strings.HasPrefix(state, "d") {
+						err = fmt.Errorf("%s is %s", node, state)
+					}
+					return err
+				})
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(s.dir, "out", name+".lost"), nil, 0o644)
 			}
 			if err == nil {
 				err = s.endured(name)
