@@ -75,13 +75,13 @@ func TestRunOverCompanions(t *testing.T) {
 	s.run("tasks per node of the script", func(t *testing.T) {
 		cmd := s.command("evosrun", "sh", "-c", `echo $SLURMD_NODENAME $EVO_NTASKS`)
 		cmd.Env = append(cmd.Env, "SLURM_NTASKS_PER_NODE=3", "EVO_PART_ID=12345", "SLURM_JOB_ID=12345", "SLURM_NNODES=1", "SLURM_NTASKS=1")
-		out, err := cmd.CombinedOutput()
+		out, err := combined(cmd)
 		var want []string
 		for _, node := range nodes {
 			want = append(want, node+" 18", node+" 18", node+" 18")
 		}
 		slices.Sort(want)
-		if got := lines(string(out)); err != nil || !slices.Equal(got, want) {
+		if got := lines(out); err != nil || !slices.Equal(got, want) {
 			t.Errorf("got %q, %v; want %q", got, err, want)
 		}
 	})
@@ -103,18 +103,18 @@ func TestRunOverCompanions(t *testing.T) {
 	s.run("input goes to all", func(t *testing.T) {
 		cmd := s.command("evosrun", "sh", "-c", "read a; read b; echo $EVO_RANK $b $a")
 		cmd.Stdin = strings.NewReader("x\ny\n")
-		out, err := cmd.CombinedOutput()
-		if want := []string{"0 y x", "1 y x", "2 y x", "3 y x", "4 y x", "5 y x"}; err != nil || !slices.Equal(lines(string(out)), want) {
-			t.Errorf("got %q, %v; want %q", lines(string(out)), err, want)
+		out, err := combined(cmd)
+		if want := []string{"0 y x", "1 y x", "2 y x", "3 y x", "4 y x", "5 y x"}; err != nil || !slices.Equal(lines(out), want) {
+			t.Errorf("got %q, %v; want %q", lines(out), err, want)
 		}
 	})
 
 	s.run("input goes to one", func(t *testing.T) {
 		cmd := s.command("evosrun", "--input=3", "sh", "-c", "echo $EVO_RANK $(cat)")
 		cmd.Stdin = strings.NewReader("x\n")
-		out, err := cmd.CombinedOutput()
-		if want := []string{"0", "1", "2", "3 x", "4", "5"}; err != nil || !slices.Equal(lines(string(out)), want) {
-			t.Errorf("got %q, %v; want %q", lines(string(out)), err, want)
+		out, err := combined(cmd)
+		if want := []string{"0", "1", "2", "3 x", "4", "5"}; err != nil || !slices.Equal(lines(out), want) {
+			t.Errorf("got %q, %v; want %q", lines(out), err, want)
 		}
 	})
 

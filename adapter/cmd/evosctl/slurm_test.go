@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,11 +183,21 @@ func (s *site) command(name string, args ...string) *exec.Cmd {
 
 func (s *site) must(name string, args ...string) string {
 	s.t.Helper()
-	out, err := s.command(name, args...).CombinedOutput()
+	out, err := combined(s.command(name, args...))
 	if err != nil {
 		s.t.Fatalf("%s %q: %v: %s", name, args, err, out)
 	}
-	return string(out)
+	return out
+}
+
+// srunWaits matches what srun tells while the nodes of the step before are not free
+// yet: on a busy machine they may take a moment.
+var srunWaits = regexp.MustCompile(`(?m)^srun: (Job \d+ step creation temporarily disabled|Step created for).*\n`)
+
+// combined runs a command and gives both of its outputs, without srun's waits.
+func combined(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.CombinedOutput()
+	return string(srunWaits.ReplaceAll(out, nil)), err
 }
 
 // base submits a batch job that runs for as long as the test, and waits for its start.

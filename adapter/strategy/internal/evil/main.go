@@ -130,7 +130,7 @@ func (e evil) plan(m *pb.PlanRequest) (proto.Message, error) {
 		time.Sleep(100 * time.Millisecond)
 		os.Exit(3)
 	case "fork-bomb":
-		spawn("f() { sleep 1000 & f & f; }; f")
+		spawn("f() { sleep 60 & f & f; }; f")
 		time.Sleep(time.Minute)
 	}
 	return good, nil
