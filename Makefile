@@ -7,9 +7,10 @@ LIBEXECDIR ?= /usr/libexec
 DESTDIR    ?=
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 
-# Real-Slurm tests boot clusters: no more than two packages at a time on two cores.
+# Tests on a real Slurm wait more than they compute: four packages at a time do well on
+# two cores.
 PACKAGES    ?= ./...
-TESTFLAGS   ?= -race -p 2 -timeout 14m
+TESTFLAGS   ?= -race -p 4 -timeout 25m
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=
