@@ -119,10 +119,9 @@ func TestMerge(t *testing.T) {
 			return nil
 		})
 		id := l.submit("1@5s,4@5s")
-		job := l.running(id, 1) // its growth is later than the stock job's limit, or it starts after it
+		l.running(id, 1) // its growth is later than the stock job's limit, or it starts after it
 		a := l.next(id, 1)
 		l.has(a, 4)
-		_ = job
 		l.cancel(id)
 		l.ended(id)
 	})
