@@ -18,11 +18,11 @@ func Strategies() []string {
 // ok is false for any other name.
 func beyondPaper(name string) (s Strategy, ok bool, err error) {
 	if name == "minwaste" {
-		return minWaste{name, Infinite}, true, nil
+		return list{name: name, limit: Infinite, compact: true, minWaste: true}, true, nil
 	}
 	if text, found := strings.CutSuffix(name, "X+m"); found {
 		limit, err := ParseExpandLimit(text)
-		return minWaste{name, limit}, true, err
+		return list{name: name, limit: limit, compact: true, minWaste: true}, true, err
 	}
 	rest, found := strings.CutPrefix(name, "search")
 	if !found {

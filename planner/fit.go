@@ -68,21 +68,27 @@ func Fit(res *Timeline, capacity int, p Profile, o FitOptions) (Placement, bool)
 
 // fitter is the scratch memory of Fit, for many fits in a row.
 type fitter struct {
-	grid    *grid    // of the resource EP, or nil
-	until   int64    // the first step must start before, or there is no fit
-	starts  []int64  // of every step
-	longest []int64  // for which every step may hold its nodes
-	base    []int64  // starts before compacting
-	order   []int    // steps, those with most nodes first
-	probes  []probe  // for the grid
-	ofStep  [][2]int // range in probes of every step
+	grid     *grid     // of the resource EP, or nil
+	minWaste bool      // with Compact: waste the least, see FitMinWaste
+	until    int64     // the first step must start before, or there is no fit
+	asked    bool      // the steps are as long as asked for, from second start on
+	start    int64     // of the first step, if so
+	starts   []int64   // else, of every step
+	longest  []int64   // for which every step may hold its nodes
+	base     []int64   // starts before compacting
+	order    []int     // steps, those with most nodes first
+	pattern  pattern   // for the grid: of the pivot
+	patterns []pattern // of the other steps, made when they are asked for
 }
 
 func (f *fitter) fit(res occupancy, capacity int, p Profile, o FitOptions) bool {
 	if len(p) == 0 || p.Peak() > capacity || o.NotBefore > horizon {
 		return false
 	}
-	if !f.prepare(p, o) && !o.Fixed {
+	if f.asked = o.Limit <= 1 && len(o.MaxDuration) == 0 && !o.Fixed; !f.asked {
+		f.asked = !f.prepare(p, o) && !o.Fixed
+	}
+	if f.asked {
 		return f.asOne(res, capacity, p, o.NotBefore)
 	}
 	if !f.earliest(res, capacity, p, o) {
@@ -90,6 +96,9 @@ func (f *fitter) fit(res occupancy, capacity int, p Profile, o FitOptions) bool 
 	}
 	if o.Compact && len(p) > 1 {
 		f.compact(res, capacity, p, o)
+		if f.minWaste && f.wasted(p, f.starts) != (wide{}) {
+			f.leastWaste(res, capacity, p, o)
+		}
 	}
 	return true
 }
@@ -98,6 +107,7 @@ func (f *fitter) fit(res occupancy, capacity int, p Profile, o FitOptions) bool 
 func (f *fitter) prepare(p Profile, o FitOptions) (expandable bool) {
 	f.starts, f.longest = f.starts[:0], f.longest[:0]
 	limit := max(o.Limit, 1)
+	earliest := o.NotBefore
 	for i, s := range p {
 		longest := s.Duration
 		if limit > 1 {
@@ -107,7 +117,8 @@ func (f *fitter) prepare(p Profile, o FitOptions) (expandable bool) {
 			longest = max(o.MaxDuration[i], s.Duration)
 		}
 		expandable = expandable || longest > s.Duration && i+1 < len(p)
-		f.starts = append(f.starts, o.NotBefore)
+		f.starts = append(f.starts, earliest)
+		earliest += s.Duration
 		f.longest = append(f.longest, longest)
 	}
 	return expandable
@@ -126,79 +137,55 @@ func (f *fitter) byNodes(p Profile) {
 	}
 }
 
-// asOne places a profile that cannot be expanded, so its steps move together: the
-// hardest step first, each that does not fit moves all behind what is in its way.
+// asOne places a profile that cannot be expanded, so its steps move together.
 func (f *fitter) asOne(res occupancy, capacity int, p Profile, notBefore int64) bool {
-	if len(p) == 1 && f.grid == nil {
-		f.starts[0] = res.EarliestFree(notBefore, p[0].Nodes, p[0].Duration, capacity)
-		return f.starts[0] < f.until
+	if s, ok := res.(*strip); ok {
+		f.start = s.asOne(capacity, p, notBefore)
+		return f.start < f.until
 	}
-	f.byNodes(p)
-	starts := f.starts // at first relative to the start of the profile
+	f.starts = f.starts[:0] // relative to the start of the profile
 	after := int64(0)
-	for i, s := range p {
-		starts[i] = after
-		after += s.Duration
+	for i := range p {
+		f.starts = append(f.starts, after)
+		after += p[i].Duration
 	}
 	if f.grid != nil {
-		f.probes = f.probes[:0]
-		for _, i := range f.order {
-			f.probes = f.grid.probe(f.probes, starts[i], p[i])
-		}
-		sortProbes(f.probes)
+		f.start = f.asOneOnGrid(capacity, p, notBefore)
+	} else {
+		f.start = f.asOneAnywhere(res, capacity, p, notBefore)
 	}
-	start := notBefore
-	if s, ok := res.(*strip); ok {
-		if start = s.asOne(capacity, p, starts, f.order, start); start >= f.until {
-			return false
-		}
-		for i := range starts {
-			starts[i] += start
-		}
-		return true
-	}
+	return f.start < f.until
+}
+
+// asOneAnywhere is the first second ≥ start at which a profile fits whose steps move
+// together: the hardest step first, each that does not fit moves all behind what is in
+// its way.
+func (f *fitter) asOneAnywhere(res occupancy, capacity int, p Profile, start int64) int64 {
+	f.byNodes(p)
 search:
 	for start < f.until {
-		if f.grid != nil {
-			if start = f.grid.next(start, f.probes, f.until); start >= f.until {
-				return false
-			}
-		}
 		for _, i := range f.order {
-			s, limit := start+starts[i], capacity-p[i].Nodes
+			s, limit := start+f.starts[i], capacity-p[i].Nodes
 			if above := res.lastAbove(s, s+p[i].Duration, limit); above > s {
 				if start = res.firstAtMost(above, limit); start != Forever {
-					start -= starts[i]
+					start -= f.starts[i]
 				}
 				continue search
 			}
 		}
-		for i := range starts {
-			starts[i] += start
-		}
-		return true
+		break
 	}
-	return false
+	return start
 }
 
 // earliest is Algorithm 2 without recursion: starts[i] only ever rises, and only
 // to a time before which step i cannot start.
 func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) bool {
-	if f.grid != nil && !o.Fixed {
-		// Begin with the hardest pair of steps and what follows: it gives the steps
-		// before a time from which on to try. The result is the same.
-		pivot := f.probe(p)
-		if f.starts[pivot] = f.earliestFree(res, capacity, p, pivot, f.latest(pivot)); f.starts[pivot] > horizon {
-			return false
-		}
-		first := max(pivot-1, 0)
-		f.pullUp(first, pivot)
-		if first > 0 && !f.place(first, res, capacity, p, o) {
-			return false
-		}
-		f.pullUp(0, first)
-	} else if f.grid != nil {
+	if f.grid != nil {
 		f.probe(p)
+	}
+	if f.grid != nil && !o.Fixed && !f.fromPivot(res, capacity, p, o) {
+		return false
 	}
 	if !f.place(0, res, capacity, p, o) {
 		return false
@@ -207,16 +194,6 @@ func (f *fitter) earliest(res occupancy, capacity int, p Profile, o FitOptions) 
 		starts[0] = starts[1] - p[0].Duration // lines 18–20: delayed, not expanded
 	}
 	return true
-}
-
-// pullUp raises the starts of steps from first on, since step last starts no earlier
-// than it does.
-func (f *fitter) pullUp(first, last int) {
-	for i := last - 1; i >= first; i-- {
-		if f.longest[i] < Forever/2 { // else the difference may overflow, and says nothing
-			f.starts[i] = max(f.starts[i], f.starts[i+1]-f.longest[i])
-		}
-	}
 }
 
 // place finds the earliest solution for the steps from first on, no earlier than
@@ -274,66 +251,7 @@ func (f *fitter) earliestFree(res occupancy, capacity int, p Profile, i int, unt
 	if f.grid == nil {
 		return res.EarliestFree(f.starts[i], p[i].Nodes, p[i].Duration, capacity)
 	}
-	probes := f.probes[f.ofStep[i][0]:f.ofStep[i][1]]
-	for start := f.starts[i]; ; {
-		if start = f.grid.next(start, probes, until); start >= until {
-			return start
-		}
-		above := res.lastAbove(start, start+p[i].Duration, capacity-p[i].Nodes)
-		if above > start {
-			if start = res.firstAtMost(above, capacity-p[i].Nodes); start >= until {
-				return start
-			}
-			continue
-		}
-		if i == 0 {
-			return start
-		}
-		// The step before holds its nodes until then.
-		before := start - p[i-1].Duration
-		if above = res.lastAbove(before, start, capacity-p[i-1].Nodes); above == before {
-			return start
-		}
-		start = above + p[i-1].Duration
-	}
-}
-
-// probe sets what the grid must have around the start of every step, however the
-// steps are expanded: the one before has held its nodes until then. For the
-// hardest such pair it looks at the other steps too, within the times that their
-// expansion leaves. It gives the later step of that pair.
-func (f *fitter) probe(p Profile) (pivot int) {
-	for i := 1; i < len(p); i++ {
-		if pivot == 0 || p[i-1].Nodes+p[i].Nodes > p[pivot-1].Nodes+p[pivot].Nodes {
-			pivot = i
-		}
-	}
-	f.probes, f.ofStep = f.probes[:0], f.ofStep[:0]
-	for i := range p {
-		begin := len(f.probes)
-		probes := f.grid.probe(f.probes[begin:], 0, p[i])
-		if i > 0 {
-			probes = f.grid.probe(probes, -p[i-1].Duration, p[i-1])
-		}
-		sortProbes(probes)
-		if i == pivot {
-			low, high := p[i].Duration, f.longest[i]
-			for k := i + 1; k < len(p) && high < Forever; k++ {
-				probes = f.grid.probeAfter(probes, low, high, p[k])
-				low, high = addTime(low, p[k].Duration), addTime(high, f.longest[k])
-			}
-			if i > 0 {
-				low, high = p[i-1].Duration, f.longest[i-1]
-				for k := i - 2; k >= 0 && high < Forever; k-- {
-					probes = f.grid.probeBefore(probes, low, high, p[k])
-					low, high = addTime(low, p[k].Duration), addTime(high, f.longest[k])
-				}
-			}
-		}
-		f.probes = append(f.probes[:begin], probes...)
-		f.ofStep = append(f.ofStep, [2]int{begin, len(f.probes)})
-	}
-	return pivot
+	return f.earliestFreeOnGrid(capacity, p, i, until)
 }
 
 // compact moves starts as late as the completion allows, from the last step to
@@ -383,6 +301,9 @@ func (f *fitter) wasted(p Profile, starts []int64) (w wide) {
 
 // end is the completion time of the last fit.
 func (f *fitter) end(p Profile) int64 {
+	if f.asked {
+		return f.start + p.Duration()
+	}
 	last := len(p) - 1
 	return f.starts[last] + p[last].Duration
 }
@@ -394,6 +315,9 @@ func (f *fitter) placement(p Profile) Placement {
 // placementIn is placement with the memory for its steps.
 func (f *fitter) placementIn(p, steps Profile) Placement {
 	copy(steps, p)
+	if f.asked {
+		return Placement{Start: f.start, Steps: steps}
+	}
 	for i := range len(p) - 1 {
 		steps[i].Duration = f.starts[i+1] - f.starts[i]
 	}

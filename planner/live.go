@@ -34,17 +34,25 @@ func NewLive(p Problem, s Strategy) (*Live, error) {
 		p = p.Rigid()
 	}
 	p.Jobs = slices.Clone(p.Jobs)
-	live := &Live{problem: p, list: l, res: p.Timeline(), plan: plan, ended: make([]bool, len(plan)), fit: &fitter{until: horizon + 1}, now: dawn}
+	live := liveOver(p, l)
+	live.plan, live.ended = plan, make([]bool, len(plan))
+	for _, placed := range plan {
+		live.add(placed)
+	}
+	return live, nil
+}
+
+// liveOver is a plan of the problem's jobs without any placement yet.
+func liveOver(p Problem, l list) *Live {
+	live := &Live{problem: p, list: l, res: p.Timeline(), fit: &fitter{until: horizon + 1, minWaste: l.minWaste}, now: dawn}
 	steps, seconds := int64(1), int64(gridCellsPerStep)
 	for _, j := range p.Jobs {
 		steps += int64(len(j.Profile))
 		seconds = addTime(seconds, j.Profile.Duration())
 	}
-	live.fit.grid = p.grid(live.res, seconds/steps/gridCellsPerStep)
-	for _, placed := range plan {
-		live.add(placed)
-	}
-	return live, nil
+	live.fit.grid = new(grid)
+	p.grid(live.fit.grid, live.res, seconds/steps/gridCellsPerStep)
+	return live
 }
 
 // Schedule is the present plan, by index of job. It must not be changed.
@@ -118,6 +126,39 @@ func (l *Live) End(job int, at int64) {
 	}
 	l.plan[job] = kept
 	l.release(Span{Start: max(at, placed.Start), End: placed.End()})
+}
+
+// Replan takes the jobs from index first of the list on out of the plan, unless they
+// have started, and places them anew in list order: unlike Improve it lets jobs
+// complete later too. With first = 0 the plan is the strategy's for what runs and what
+// is left. It gives the indices of the jobs that moved.
+func (l *Live) Replan(first int) (moved []int) {
+	waits := func(i int) bool { return !l.ended[i] && l.plan[i].Start > l.now }
+	for i := first; i < len(l.plan); i++ {
+		if waits(i) {
+			l.remove(l.plan[i])
+		}
+	}
+	for i := first; i < len(l.plan); i++ {
+		if !waits(i) {
+			continue
+		}
+		job, was := l.problem.Jobs[i], l.plan[i]
+		o := l.list.options(job)
+		o.NotBefore = max(o.NotBefore, l.now)
+		// It fits behind all others, as it did before.
+		if l.fit.fit(l.res, l.problem.Nodes, job.Profile, o) {
+			l.plan[i] = l.fit.placement(job.Profile)
+		}
+		l.add(l.plan[i])
+		if !slices.Equal(was.Steps, l.plan[i].Steps) || was.Start != l.plan[i].Start {
+			moved = append(moved, i)
+		}
+	}
+	if first == 0 {
+		l.freed = l.freed[:0]
+	}
+	return moved
 }
 
 // release notes a stretch with fewer nodes in use.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // TestLive plays the life of a cluster: time passes, jobs end early, are
@@ -67,6 +68,63 @@ func TestLive(t *testing.T) {
 			checkLive(t, live, before, now)
 		}
 	}
+}
+
+// TestLiveReplan: after early ends and cancellations, planning the whole list anew
+// gives what the strategy plans over what runs; and from some point of the list on,
+// the jobs before it stay.
+func TestLiveReplan(t *testing.T) {
+	var strategies []list
+	for _, name := range append(PaperStrategies(), "1.5X+c", "2X+m") {
+		strategies = append(strategies, mustStrategy(t, name).(list))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t, 12)
+		strategy := rapid.SampledFrom(strategies).Draw(t, "strategy")
+		live, err := NewLive(p, strategy)
+		if err != nil {
+			return // nodes that are busy for ever
+		}
+		now := rapid.Int64Range(0, 30).Draw(t, "now")
+		live.Advance(now)
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, max(len(p.Jobs)-1, 0)), 0, min(len(p.Jobs), 4)).Draw(t, "end") {
+			live.End(i, now)
+		}
+		before := slices.Clone(live.Schedule())
+		first := rapid.IntRange(0, len(p.Jobs)).Draw(t, "first")
+		live.Replan(first)
+		left := Problem{Nodes: p.Nodes, Busy: slices.Clone(p.Busy)}
+		var waiting []int
+		for i, placed := range before {
+			job := live.problem.Jobs[i]
+			if i >= first && !live.ended[i] && placed.Start > now {
+				job.Submit = max(job.Submit, now)
+				left.Jobs = append(left.Jobs, job)
+				waiting = append(waiting, i)
+				continue
+			}
+			if !cmp.Equal(live.plan[i], placed) {
+				t.Fatalf("job %d moved from %v to %v", i, placed, live.plan[i])
+			}
+			at := placed.Start
+			for _, s := range placed.Steps {
+				left.Busy = append(left.Busy, Busy{at, s.Duration, s.Nodes})
+				at += s.Duration
+			}
+		}
+		if len(waiting) == 0 {
+			return
+		}
+		want, err := strategy.Plan(left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, i := range waiting {
+			if !cmp.Equal(live.plan[i], want[k]) {
+				t.Fatalf("job %d is at %v, planned anew it is at %v", i, live.plan[i], want[k])
+			}
+		}
+	})
 }
 
 func ends(s Schedule) []int64 {

@@ -18,10 +18,14 @@ type NodeBusy struct {
 type MappedJob struct {
 	Placement
 	Held    []int // nodes that it holds already at Start
-	Driver  int   // the node that is never freed before the end; -1: none
+	Driver  int   // the node that is never freed before the end; -1: none; or Lowest
 	Prefer  []int // taken first when otherwise equal, to keep plans stable
 	Release []int // freed first at the first shrink: the application's choice
 }
+
+// Lowest as a driver is the lowest of the nodes that the job will start on: where
+// Slurm runs its batch script.
+const Lowest = -2
 
 // MapError says that a job finds no nodes that stay free for as long as it needs
 // them, though there are enough at every single second.
@@ -94,6 +98,7 @@ type mapper struct {
 	owner  []int        // job that holds the node, or free
 	wanted []int        // job that prefers the node, or free
 	held   [][]int      // nodes of every job
+	driver []int        // of every job; Lowest until it has started
 	shrunk []bool       // the job has had its first shrink
 	bounds [][]int64    // Boundaries of every job
 	result [][][]int
@@ -123,6 +128,7 @@ func newMapper(nodes int, busy []NodeBusy, jobs []MappedJob) (*mapper, error) {
 		owner:  make([]int, nodes),
 		wanted: make([]int, nodes),
 		held:   make([][]int, len(jobs)),
+		driver: make([]int, len(jobs)),
 		shrunk: make([]bool, len(jobs)),
 		bounds: make([][]int64, len(jobs)),
 		result: make([][][]int, len(jobs)),
@@ -142,6 +148,7 @@ func newMapper(nodes int, busy []NodeBusy, jobs []MappedJob) (*mapper, error) {
 	}
 	for j, job := range jobs {
 		m.bounds[j] = job.Boundaries()
+		m.driver[j] = job.Driver
 		m.result[j] = make([][]int, len(job.Steps))
 		for _, n := range job.Held {
 			if err := check(n); err != nil {
@@ -302,11 +309,48 @@ func (m *mapper) grow(e boundary) error {
 	if !ok {
 		return &MapError{Job: e.job, Step: e.step, At: e.at, Until: e.at + 1, Node: -1}
 	}
+	if m.driver[e.job] == Lowest {
+		chosen = m.aboveDriver(e, chosen)
+		m.driver[e.job] = slices.Min(chosen)
+	}
 	for _, n := range chosen {
 		m.owner[n] = e.job
 	}
 	m.held[e.job] = append(m.held[e.job], chosen...)
 	return m.lasts(e)
+}
+
+// aboveDriver makes sure that the lowest of the nodes that a job starts on is free
+// until its end: it is chosen anew if not, and the others above it. The choice stays
+// where that cannot be.
+func (m *mapper) aboveDriver(e boundary, chosen []int) []int {
+	end := m.bounds[e.job][len(m.jobs[e.job].Steps)]
+	if m.window(slices.Min(chosen), e.at) >= end {
+		return chosen
+	}
+	var driver *candidate
+	for i := range m.candidates {
+		if c := &m.candidates[i]; c.window >= end && (driver == nil || cmp.Or(cmp.Compare(c.rank, driver.rank), cmp.Compare(c.node, driver.node)) < 0) {
+			driver = c
+		}
+	}
+	if driver == nil {
+		return chosen
+	}
+	lowest := driver.node
+	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return c.node <= lowest })
+	slices.SortFunc(m.candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.window, b.window), a.order(b))
+	})
+	open, ok := m.open(e)
+	if !ok {
+		return chosen
+	}
+	others, ok := m.tightestFor(open[1:]) // the driver is freed last
+	if !ok {
+		return chosen
+	}
+	return append(others, lowest)
 }
 
 // tightest chooses candidates so that the nodes taken last can be freed first.
@@ -317,6 +361,11 @@ func (m *mapper) tightest(e boundary) (chosen []int, ok bool) {
 	if !ok {
 		return nil, false
 	}
+	return m.tightestFor(open)
+}
+
+// tightestFor chooses one candidate for each release; they are descending.
+func (m *mapper) tightestFor(open []int64) (chosen []int, ok bool) {
 	taken := make([]bool, len(m.candidates))
 	i := 0
 	for k, until := range open {
@@ -411,7 +460,7 @@ func (m *mapper) open(e boundary) ([]int64, bool) {
 	until := m.releases(e.job, e.step)
 	// The shortest window first, each takes the latest release that it can last to.
 	for _, c := range m.windows(e) {
-		if c.node == m.jobs[e.job].Driver {
+		if c.node == m.driver[e.job] {
 			c.window = Forever // lasts looks after it
 		}
 		i := slices.IndexFunc(until, func(u int64) bool { return u <= c.window })
@@ -429,7 +478,7 @@ func (m *mapper) windows(e boundary) []candidate {
 	held := make([]candidate, 0, len(m.held[e.job]))
 	for _, n := range m.held[e.job] {
 		c := candidate{node: n, window: m.window(n, e.at)}
-		if n == m.jobs[e.job].Driver {
+		if n == m.driver[e.job] {
 			c.rank = 1
 		}
 		held = append(held, c)
@@ -492,7 +541,7 @@ func (m *mapper) shrink(e boundary) error {
 				c.apart = -beside[m.switches[n]]
 			}
 			switch {
-			case n == job.Driver:
+			case n == m.driver[e.job]:
 				c.window, c.rank = Forever, math.MinInt // never before the end
 			case !m.shrunk[e.job] && slices.Contains(job.Release, n):
 				c.window = math.MinInt64

@@ -21,26 +21,27 @@ import (
 // before adds no concave kink but at the ends of the free stretches, and one
 // piece for every convex part. So with m steps and g changes of what is free the
 // functions have O(m²g) pieces, and it takes O(m³g log(mg)) at worst. Where
-// compacting wastes nothing, which is the usual case, it costs two Fits.
+// compacting wastes nothing, which is the usual case, it costs a Fit.
 //
 // Where waste may exceed 2^60 node-seconds (a million nodes for 36,000 years),
 // it is Fit with Compact.
 func FitMinWaste(res *Timeline, capacity int, p Profile, o FitOptions) (Placement, bool) {
 	o.Compact = true
-	compact, ok := Fit(res, capacity, p, o)
-	if !ok || compact.Steps.Area() == p.Area() {
-		return compact, ok // nothing is wasted, or nothing fits
+	f := fitter{until: horizon + 1, minWaste: true}
+	if !f.fit(res, capacity, p, o) {
+		return Placement{}, false
 	}
-	o.Compact = false
-	base, _ := Fit(res, capacity, p, o)
-	earliest := base.Boundaries()[:len(p)]
-	earliest[0] = o.NotBefore // the base fit delays its first step
+	return f.placement(p), true
+}
+
+// leastWaste makes compacted starts those of the least waste.
+func (f *fitter) leastWaste(res occupancy, capacity int, p Profile, o FitOptions) {
+	starts, earliest := f.starts, f.base // the first step is delayed there, as it wastes nothing
 	last := len(p) - 1
-	if hi, lo := bits.Mul64(uint64(p.Peak()), uint64(earliest[last]-o.NotBefore)); hi > 0 || lo > 1<<60 {
-		return compact, true
+	if hi, lo := bits.Mul64(uint64(p.Peak()), uint64(earliest[last]-earliest[0])); hi > 0 || lo > 1<<60 {
+		return
 	}
-	w := wasteFunctions(res, capacity, p, o, earliest)
-	starts := make([]int64, len(p))
+	w := wasteFunctions(res, capacity, p, f.longest, earliest)
 	if o.Fixed {
 		starts[0] = o.NotBefore
 	} else {
@@ -49,22 +50,9 @@ func FitMinWaste(res *Timeline, capacity int, p Profile, o FitOptions) (Placemen
 	for i := 0; i < last; i++ {
 		until := res.firstAbove(starts[i], earliest[last]+1, capacity-p[i].Nodes)
 		from := starts[i] + p[i].Duration
-		to := min(until, addTime(starts[i], o.longest(p, i)))
+		to := min(until, addTime(starts[i], f.longest[i]))
 		starts[i+1] = w[i+1].argmin(int64(p[i].Nodes), from, to)
 	}
-	steps := append(Profile(nil), p...)
-	for i := range last {
-		steps[i].Duration = starts[i+1] - starts[i]
-	}
-	return Placement{Start: starts[0], Steps: steps}, true
-}
-
-// longest is for how many seconds step i may hold its nodes.
-func (o FitOptions) longest(p Profile, i int) int64 {
-	if i < len(o.MaxDuration) && o.MaxDuration[i] > 0 {
-		return max(o.MaxDuration[i], p[i].Duration)
-	}
-	return max(o.Limit, 1).Stretch(p[i].Duration)
 }
 
 // piece is a linear function on the whole numbers first … last.
@@ -82,15 +70,14 @@ func (p piece) cut(first, last int64) piece { return piece{first, last, p.at(fir
 type pieces []piece
 
 // wasteFunctions gives for every step i the least waste of the steps i … as a
-// function of its start. earliest bounds the starts from below and is the start of
+// function of its start, given for how long each may hold its nodes. earliest bounds the starts from below and is the start of
 // the last step.
-func wasteFunctions(res *Timeline, capacity int, p Profile, o FitOptions, earliest []int64) []pieces {
+func wasteFunctions(res occupancy, capacity int, p Profile, longest, earliest []int64) []pieces {
 	last := len(p) - 1
 	w := make([]pieces, len(p))
 	w[last] = pieces{{earliest[last], earliest[last], 0, 0}}
 	for i := last - 1; i >= 0; i-- {
 		nodes, duration := p[i].Nodes, p[i].Duration
-		longest := o.longest(p, i)
 		next := w[i+1]
 		end := next[len(next)-1].last // no step i+1 starts later
 		for from := earliest[i]; ; {
@@ -99,7 +86,7 @@ func wasteFunctions(res *Timeline, capacity int, p Profile, o FitOptions, earlie
 				break
 			}
 			until := min(res.firstAbove(from, end, capacity-nodes), end)
-			w[i] = append(w[i], next.before(int64(nodes), duration, longest, from, until)...)
+			w[i] = append(w[i], next.before(int64(nodes), duration, longest[i], from, until)...)
 			if until == end {
 				break
 			}
@@ -241,36 +228,4 @@ func (f pieces) argmin(nodes, from, to int64) int64 {
 		}
 	}
 	return best
-}
-
-// minWaste is list scheduling with FitMinWaste.
-type minWaste struct {
-	name  string
-	limit ExpandLimit
-}
-
-func (m minWaste) Name() string             { return m.name }
-func (m minWaste) ExpandLimit() ExpandLimit { return m.limit }
-
-// Plan places the jobs one by one in list order, each as early as it completes
-// and with the least waste.
-func (m minWaste) Plan(p Problem) (Schedule, error) {
-	if err := p.Validate(); err != nil {
-		return nil, err
-	}
-	res := p.Timeline()
-	schedule := make(Schedule, len(p.Jobs))
-	for i, j := range p.Jobs {
-		o := FitOptions{NotBefore: j.Submit, Limit: m.limit}
-		if j.ExpandLimit != 0 {
-			o.Limit = j.ExpandLimit
-		}
-		placed, ok := FitMinWaste(res, p.Nodes, j.Profile, o)
-		if !ok {
-			return nil, &FitError{Job: i, ID: j.ID, Reason: "there is no time at which its nodes are free for long enough"}
-		}
-		schedule[i] = placed
-		res.AddPlacement(placed)
-	}
-	return schedule, nil
 }

@@ -20,7 +20,7 @@ type Pool struct {
 type PoolJob struct {
 	Job                 // Profile: what is still to come, from the running step's rest on
 	Held        []int   // nodes that it holds
-	Driver      int     // the node that is never freed before the end; -1: none
+	Driver      int     // the node that is never freed before the end; -1: none; or Lowest
 	Prefer      []int   // taken first when otherwise equal
 	Release     []int   // freed first at the first shrink
 	MaxDuration []int64 // as in FitOptions, for a Fixed job
@@ -40,8 +40,9 @@ const mapRounds = 64
 // Plan plans a pool: running jobs first, each as it can go on, then one call of
 // the strategy for all others, then node IDs. Where nodes cannot be found though
 // their number suffices, the time before the busy interval in the way is given up
-// on that node, and all is planned again; should that take too many rounds, every
-// node counts as busy until it is free for good.
+// on that node, and all is planned again, by Keep where the strategy has a method
+// AsksOnce that says so; should that take too many rounds, every node counts as
+// busy until it is free for good.
 //
 // A job that cannot be placed has Unfit set and leaves the others alone; if it
 // runs, its held nodes stay its own for as long as its profile lasts. The error
@@ -86,6 +87,7 @@ type run struct {
 	holder       []int          // fixed job that holds the node, or free
 	unfit        map[int]string // jobs given up, and why
 	conservative bool
+	asked        map[int]Planned // what the strategy answered, if it is not asked again
 }
 
 func (p Pool) start(s Strategy) (*run, error) {
@@ -297,27 +299,68 @@ func (r *run) planOthers(counts *Timeline, planned []Planned) error {
 			problem.Jobs = append(problem.Jobs, job.Job)
 		}
 	}
-	for len(index) > 0 {
-		schedule, err := r.strategy.Plan(problem)
-		var unfit *FitError
-		if errors.As(err, &unfit) && unfit.Job >= 0 && unfit.Job < len(index) {
-			planned[index[unfit.Job]].Unfit = unfit.Reason
-			index = slices.Delete(index, unfit.Job, unfit.Job+1)
-			problem.Jobs = slices.Delete(problem.Jobs, unfit.Job, unfit.Job+1)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("strategy %s: %w", r.strategy.Name(), err)
-		}
-		if schedule, err = r.check(problem, schedule); err != nil {
-			return fmt.Errorf("strategy %s gave an invalid plan: %w", r.strategy.Name(), err)
-		}
-		for i, j := range index {
-			planned[j].Placement = schedule[i]
-		}
+	if len(index) == 0 {
 		return nil
 	}
+	schedule, unfit, err := r.ask(problem, index)
+	if err != nil {
+		return fmt.Errorf("strategy %s: %w", r.strategy.Name(), err)
+	}
+	if len(schedule) != len(index) {
+		return fmt.Errorf("strategy %s gave %d placements for %d jobs", r.strategy.Name(), len(schedule), len(index))
+	}
+	if r.asked == nil && asksOnce(r.strategy) {
+		r.asked = make(map[int]Planned, len(index))
+		for i, j := range index {
+			r.asked[j] = Planned{Placement: schedule[i], Unfit: unfit[i]}
+		}
+	}
+	problem, schedule, index = fitting(problem, schedule, index, unfit, planned)
+	if schedule, err = r.check(problem, schedule); err != nil {
+		return fmt.Errorf("strategy %s gave an invalid plan: %w", r.strategy.Name(), err)
+	}
+	for i, j := range index {
+		planned[j].Placement = schedule[i]
+	}
 	return nil
+}
+
+// ask asks the strategy or, where it was asked already, keeps what it answered as
+// far as that can be. index are the problem's jobs in the pool.
+func (r *run) ask(p Problem, index []int) (Schedule, map[int]string, error) {
+	if r.asked == nil {
+		return planPartly(r.strategy, p)
+	}
+	limit := ExpandLimitOf(r.strategy)
+	if IsRigid(r.strategy) {
+		p, limit = p.Rigid(), 1
+	}
+	plan, unfit := make(Schedule, len(index)), map[int]string{}
+	for i, j := range index {
+		if plan[i] = r.asked[j].Placement; r.asked[j].Unfit != "" {
+			unfit[i] = r.asked[j].Unfit
+		}
+	}
+	return keepPartly(p, plan, unfit, limit)
+}
+
+// fitting leaves out the jobs that fit nowhere, and says so in planned.
+func fitting(p Problem, s Schedule, index []int, unfit map[int]string, planned []Planned) (Problem, Schedule, []int) {
+	if len(unfit) == 0 {
+		return p, s, index
+	}
+	all := p.Jobs
+	p.Jobs = nil
+	var schedule Schedule
+	var rest []int
+	for i, j := range index {
+		if why, ok := unfit[i]; ok {
+			planned[j].Unfit = why
+			continue
+		}
+		p.Jobs, schedule, rest = append(p.Jobs, all[i]), append(schedule, s[i]), append(rest, j)
+	}
+	return p, schedule, rest
 }
 
 // check verifies a schedule. That of a strategy without evolution gets its steps

@@ -53,6 +53,13 @@ func TestPoolPlan(t *testing.T) {
 			{Unfit: "the nodes of a coming step are not free in time, and its expand limit does not let it wait"},
 			{Placement: placed(20, Step{5, 2}), Nodes: [][]int{{1, 2}}},
 		}},
+		{"the batch script's node stays to the end", Pool{Nodes: 4, Busy: []NodeBusy{{0, 40, 100}}, Jobs: []PoolJob{
+			{Job: Job{ID: "shrinks", Profile: Profile{{30, 3}, {30, 2}}}, Driver: Lowest},
+			{Job: Job{ID: "whatever", Submit: 40, Profile: Profile{{5, 1}}}, Driver: -1},
+		}}, []Planned{
+			{Placement: placed(0, Step{30, 3}, Step{30, 2}), Nodes: [][]int{{1, 2, 3}, {1, 2}}},
+			{Placement: placed(40, Step{5, 1}), Nodes: [][]int{{3}}},
+		}},
 		{"two gaps are no window", Pool{Nodes: 2, Busy: []NodeBusy{{0, 0, 10}, {1, 10, 20}}, Jobs: []PoolJob{
 			{Job: Job{ID: "a", Profile: Profile{{20, 1}}}, Driver: -1},
 		}}, []Planned{
@@ -141,6 +148,7 @@ func drawPool(t *rapid.T) Pool {
 			j.MaxDuration = []int64{rapid.Int64Range(0, 30).Draw(t, "allowance")}
 		} else {
 			j.Submit = rapid.Int64Range(0, 20).Draw(t, "submit")
+			j.Driver = rapid.SampledFrom([]int{-1, Lowest}).Draw(t, "driver")
 			j.Prefer = unheld[:rapid.IntRange(0, len(unheld)).Draw(t, "prefer")]
 		}
 		p.Jobs = append(p.Jobs, j)
@@ -162,6 +170,14 @@ func TestPoolConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPool(t)
 		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "2X", "2X+c", "infX+c"}).Draw(t, "strategy"))
+		if calls := 0; rapid.Bool().Draw(t, "once") {
+			s = partial{once{s, &calls}}
+			defer func() {
+				if calls > 2 { // it plans the pool twice
+					t.Fatalf("%d calls of the strategy, at most 1 for a pool are allowed", calls)
+				}
+			}()
+		}
 		got, err := p.Plan(s)
 		if err != nil {
 			t.Fatal(err)
@@ -193,6 +209,9 @@ func TestPoolConditions(t *testing.T) {
 			}
 			if err := verifyPlacement(job.Job, plan.Placement, limit); err != nil {
 				t.Fatalf("C1: job %d: %v", i, err)
+			}
+			if job.Driver == Lowest {
+				job.Driver = slices.Min(plan.Nodes[0])
 			}
 			mapped = append(mapped, MappedJob{Placement: plan.Placement, Held: job.Held, Driver: job.Driver})
 			nodes = append(nodes, plan.Nodes)

@@ -23,6 +23,14 @@ type Busy struct {
 	Nodes    int
 }
 
+// end is the second from which on the nodes are free; Forever: never.
+func (b Busy) end() int64 {
+	if b.Duration == Forever {
+		return Forever
+	}
+	return addTime(b.Start, b.Duration)
+}
+
 // Problem is what a strategy plans: jobs, in list order, on a cluster.
 type Problem struct {
 	Nodes int
@@ -112,10 +120,15 @@ func (p Problem) Validate() error {
 // Timeline is the resource EP at the start: the sum of Busy.
 func (p Problem) Timeline() *Timeline {
 	t := new(Timeline)
-	for _, b := range p.Busy {
-		t.Add(b.Start, addTime(b.Start, b.Duration), b.Nodes)
-	}
+	p.occupy(t)
 	return t
+}
+
+// occupy puts Busy in use.
+func (p Problem) occupy(t *Timeline) {
+	for _, b := range p.Busy {
+		t.Add(b.Start, b.end(), b.Nodes)
+	}
 }
 
 // Rigid is the problem as a scheduler without evolution sees it: every job
@@ -132,11 +145,12 @@ func (p Problem) Rigid() Problem {
 
 // list is Algorithm 1 (paper, section 4.1) with Algorithm 2 as the fit.
 type list struct {
-	name    string
-	limit   ExpandLimit
-	compact bool
-	rigid   bool
-	plain   bool // without the grid
+	name     string
+	limit    ExpandLimit
+	compact  bool
+	minWaste bool // and then waste the least, FitMinWaste
+	rigid    bool
+	plain    bool // without the grid
 }
 
 // StrategyByName gives rigid, noX, 2X, 2X+c, infX, infX+c, or any other
@@ -203,24 +217,30 @@ func (l list) Plan(p Problem) (Schedule, error) {
 		p = p.Rigid()
 	}
 	steps, seconds := 0, int64(0)
-	for _, j := range p.Jobs {
-		steps += len(j.Profile)
-		seconds += j.Profile.Duration()
+	for i := range p.Jobs {
+		steps += len(p.Jobs[i].Profile)
+		seconds += p.Jobs[i].Profile.Duration()
 	}
 	memory := memories.Get().(*planMemory)
 	defer memories.Put(memory)
 	f := &memory.fitter
-	f.grid, f.until = nil, horizon+1
+	f.grid, f.until, f.minWaste = nil, horizon+1, l.minWaste
 	var res occupancy
 	var add func(Placement)
 	if steps <= stripSteps && !l.plain {
 		memory.strip.reset(p.Busy, 2*steps)
 		res, add = &memory.strip, memory.strip.add
 	} else {
-		tree := p.Timeline()
+		tree := &memory.tree
+		tree.Reset()
+		p.occupy(tree)
 		res, add = tree, tree.AddPlacement
 		if !l.plain {
-			f.grid = p.grid(tree, seconds/int64(steps)/gridCellsPerStep)
+			f.grid = &memory.grid
+			if f.grid.found == nil {
+				f.grid.found = make([]candidates, gridClasses)
+			}
+			p.grid(f.grid, tree, seconds/int64(steps)/gridCellsPerStep)
 			defer func() { f.grid = nil }()
 			add = func(placed Placement) {
 				tree.AddPlacement(placed)
@@ -230,8 +250,9 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	}
 	schedule := make(Schedule, len(p.Jobs))
 	expanded := make(Profile, steps) // of all jobs
-	for i, j := range p.Jobs {
-		if !f.fit(res, p.Nodes, j.Profile, l.options(j)) {
+	for i := range p.Jobs {
+		j := &p.Jobs[i]
+		if !f.fit(res, p.Nodes, j.Profile, l.options(*j)) {
 			return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
 		}
 		n := len(j.Profile)
@@ -246,6 +267,8 @@ func (l list) Plan(p Problem) (Schedule, error) {
 type planMemory struct {
 	fitter fitter
 	strip  strip
+	tree   Timeline
+	grid   grid
 }
 
 var memories = sync.Pool{New: func() any { return new(planMemory) }}
@@ -262,17 +285,22 @@ func (l list) options(j Job) FitOptions {
 	return o
 }
 
-// grid is a grid for the problem's jobs over a timeline with its busy nodes.
-func (p Problem) grid(res *Timeline, width int64) *grid {
+// grid makes a grid one for the problem's jobs over a timeline with its busy nodes.
+func (p Problem) grid(g *grid, res *Timeline, width int64) {
 	origin := horizon
 	for _, j := range p.Jobs {
 		origin = min(origin, j.Submit)
 	}
-	g := newGrid(res, p.Nodes, origin, width)
-	for _, b := range p.Busy {
-		g.update(b.Start, addTime(b.Start, b.Duration))
+	var nodes []int
+	for i := 0; i < len(p.Jobs); i += len(p.Jobs)/gridSample + 1 {
+		for _, s := range p.Jobs[i].Profile {
+			nodes = append(nodes, s.Nodes)
+		}
 	}
-	return g
+	g.reset(res, p.Nodes, origin, width, nodes)
+	for _, b := range p.Busy {
+		g.update(b.Start, b.end())
+	}
 }
 
 // A plan of at most stripSteps steps does without tree and grid. With a grid, an
@@ -280,6 +308,7 @@ func (p Problem) grid(res *Timeline, width int64) *grid {
 const (
 	stripSteps       = 400
 	gridCellsPerStep = 8
+	gridSample       = 200 // jobs
 )
 
 // VerifyError says which condition of the paper a schedule breaks.

@@ -1,14 +1,13 @@
 package planner
 
+import "slices"
+
 // strip is a timeline for few changes: two sorted arrays, searched from where the
 // last search ended. Below some hundred changes it beats a tree.
 type strip struct {
-	at   []int64 // seconds at which the number of nodes in use changes, from dawn on
+	at   []int64 // seconds at which the number of nodes in use changes, from dawn on, and Forever
 	used []int64 // from then until the next
 	here int     // where the last search ended
-
-	newAt, newUsed []int64 // scratch
-	until          []int64 // scratch of asOne: starts until which each step fits
 }
 
 // occupancy is what fitting asks of a resource EP.
@@ -21,26 +20,24 @@ type occupancy interface {
 
 // reset has the given nodes in use, and room for so many changes more.
 func (s *strip) reset(busy []Busy, changes int) {
-	if room := 2*len(busy) + changes + 1; cap(s.newAt) < room {
-		memory := make([]int64, 4*room)
-		s.at, s.used = memory[0:0:room], memory[room:room:2*room]
-		s.newAt, s.newUsed = memory[2*room:3*room:3*room], memory[3*room:]
+	if room := 2*len(busy) + changes + 2; cap(s.at) < room {
+		memory := make([]int64, 2*room)
+		s.at, s.used = memory[:0:room], memory[room:room:2*room]
 	}
-	s.at, s.used, s.here = s.at[:0], s.used[:0], 0
-	s.at, s.used = append(s.at, dawn), append(s.used, 0)
-	if len(busy) == 0 {
-		return
-	}
-	for _, b := range (Problem{Busy: busy}).Timeline().Steps() {
-		if last := len(s.at) - 1; s.at[last] == b.Start {
-			s.used[last] = int64(b.Nodes)
-		} else {
-			s.at, s.used = append(s.at, b.Start), append(s.used, int64(b.Nodes))
-		}
-		if b.End != Forever {
-			s.at, s.used = append(s.at, b.End), append(s.used, 0)
+	s.at, s.used, s.here = append(s.at[:0], dawn), append(s.used[:0], 0), 0
+	if len(busy) > 0 {
+		for _, b := range (Problem{Busy: busy}).Timeline().Steps() {
+			if last := len(s.at) - 1; s.at[last] == b.Start {
+				s.used[last] = int64(b.Nodes)
+			} else {
+				s.at, s.used = append(s.at, b.Start), append(s.used, int64(b.Nodes))
+			}
+			if b.End != Forever {
+				s.at, s.used = append(s.at, b.End), append(s.used, 0)
+			}
 		}
 	}
+	s.at = append(s.at, Forever)
 }
 
 // index is the stretch at second t.
@@ -49,19 +46,11 @@ func (s *strip) index(t int64) int {
 	for s.at[i] > t {
 		i--
 	}
-	for i+1 < len(s.at) && s.at[i+1] <= t {
+	for s.at[i+1] <= t {
 		i++
 	}
 	s.here = i
 	return i
-}
-
-// end is where stretch i ends.
-func (s *strip) end(i int) int64 {
-	if i+1 < len(s.at) {
-		return s.at[i+1]
-	}
-	return Forever
 }
 
 // EarliestFree is Timeline.EarliestFree.
@@ -69,17 +58,17 @@ func (s *strip) EarliestFree(from int64, nodes int, duration int64, capacity int
 	limit := int64(capacity - nodes)
 	for i := s.index(from); ; i++ {
 		if s.used[i] > limit {
-			if from = s.end(i); from == Forever {
+			if from = s.at[i+1]; from == Forever {
 				return Forever
 			}
-		} else if end := s.end(i); end == Forever || end-duration >= from {
+		} else if end := s.at[i+1]; end == Forever || end-duration >= from {
 			return from
 		}
 	}
 }
 
 func (s *strip) firstAtMost(from int64, limit int) int64 {
-	for i := s.index(from); i < len(s.at); i++ {
+	for i := s.index(from); i < len(s.used); i++ {
 		if s.used[i] <= int64(limit) {
 			return max(s.at[i], from)
 		}
@@ -91,7 +80,7 @@ func (s *strip) firstAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
 		return Forever
 	}
-	for i := s.index(t0); i < len(s.at) && s.at[i] < t1; i++ {
+	for i := s.index(t0); i < len(s.used) && s.at[i] < t1; i++ {
 		if s.used[i] > int64(limit) {
 			return max(s.at[i], t0)
 		}
@@ -104,9 +93,9 @@ func (s *strip) lastAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
 		return last
 	}
-	for i := s.index(t0); i < len(s.at) && s.at[i] < t1; i++ {
+	for i := s.index(t0); i < len(s.used) && s.at[i] < t1; i++ {
 		if s.used[i] > int64(limit) {
-			last = s.end(i)
+			last = s.at[i+1]
 		}
 	}
 	return min(last, t1)
@@ -114,113 +103,130 @@ func (s *strip) lastAbove(t0, t1 int64, limit int) int64 {
 
 // add puts a scheduled EP in use.
 func (s *strip) add(p Placement) {
-	first, last := s.index(p.Start), s.index(p.End())
-	s.here = first
-	m := mergeSteps(s.at[first:last+1], s.used[first:last+1], p, 1, s.newAt, s.newUsed)
-	s.at = splice(s.at, first, last+1, s.newAt[:m])
-	s.used = splice(s.used, first, last+1, s.newUsed[:m])
-}
-
-// splice puts new values in place of those from i to before k.
-func splice(list []int64, i, k int, values []int64) []int64 {
-	size := len(list) + len(values) - (k - i)
-	if size <= cap(list) {
-		old := len(list)
-		list = list[:max(size, old)]
-		copy(list[i+len(values):], list[k:old])
-		copy(list[i:], values)
-		return list[:size]
-	}
-	return append(append(append(make([]int64, 0, 2*size), list[:i]...), values...), list[k:]...)
-}
-
-// mergeSteps adds a scheduled EP, times sign, to stretches that begin at the
-// seconds at, the first of them at or before the EP's start and the last of them
-// the one at its end. It writes the new stretches and gives their number, at most
-// len(p.Steps)+1 more.
-func mergeSteps(at, used []int64, p Placement, sign int64, newAt, newUsed []int64) int {
-	i, m := 0, 0
-	base := used[0] // in use by others
-	bound, added := p.Start, int64(0)
+	first := s.index(p.Start)
+	// Count the changes that are new, and find the stretch at the end.
+	last, bound, more := first, p.Start, 0
 	for k := 0; ; k++ {
-		for i < len(at) && at[i] < bound {
-			base = used[i]
-			newAt[m], newUsed[m] = at[i], base+added
-			i++
-			m++
+		for s.at[last+1] <= bound {
+			last++
 		}
-		if i < len(at) && at[i] == bound {
-			base = used[i]
-			i++
-		}
-		added = 0
-		if k < len(p.Steps) {
-			added = sign * int64(p.Steps[k].Nodes)
-		}
-		if m == 0 || newUsed[m-1] != base+added {
-			newAt[m], newUsed[m] = bound, base+added
-			m++
+		if s.at[last] != bound {
+			more++
 		}
 		if k == len(p.Steps) {
-			return m
+			break
 		}
 		bound += p.Steps[k].Duration
 	}
+	// Move what comes after, and write the rest from behind.
+	at, used := slices.Grow(s.at, more)[:len(s.at)+more], slices.Grow(s.used, more)[:len(s.used)+more]
+	s.at, s.used = at, used
+	copy(at[last+1+more:], at[last+1:])
+	copy(used[last+1+more:], used[last+1:])
+	i, to, added := last, last+more, int64(0)
+	for k := len(p.Steps); ; k-- {
+		for at[i] > bound {
+			at[to], used[to] = at[i], used[i]+added
+			i--
+			to--
+		}
+		at[to], used[to] = bound, used[i]+added
+		to--
+		if at[i] == bound {
+			i--
+		}
+		if k == 0 {
+			return
+		}
+		added = int64(p.Steps[k-1].Nodes)
+		bound -= p.Steps[k-1].Duration
+	}
 }
 
-// asOne places a profile whose steps move together, given when each starts after
-// the first and the order in which to try them; it is fitter.asOne on
-// flat arrays.
-func (s *strip) asOne(capacity int, p Profile, after []int64, order []int, start int64) int64 {
-	at, used := s.at, s.used
-	s.until = s.until[:0]
-	for range p {
-		s.until = append(s.until, dawn)
-	}
-	here := 0 // where the last look was: the next is not far
-	for here+1 < len(at) && at[here+1] <= start {
-		if here++; here == 4 { // not near the begin
-			here = s.index(start)
-			break
+// asOne is the first second ≥ start at which a profile fits whose steps move together.
+// Windows of the hardest step are looked for, and in each the other steps are tried.
+func (s *strip) asOne(capacity int, p Profile, start int64) int64 {
+	at, used := s.at[:len(s.used)+1], s.used
+	hardest, after, sum := 0, int64(0), int64(0) // it starts after seconds after the first
+	for i := range p {
+		if p[i].Nodes > p[hardest].Nodes {
+			hardest, after = i, sum
 		}
+		sum += p[i].Duration
 	}
-search:
+	limit, duration := int64(capacity-p[hardest].Nodes), p[hardest].Duration
+	from := start + after
+	window := 0 // the stretch at from
+	if at[s.here] <= from {
+		window = s.here
+	}
+	for at[window+1] <= from {
+		window++
+	}
 	for {
-		for _, k := range order {
-			if start <= s.until[k] {
-				continue // known to fit
+		for ; window < len(used); window++ {
+			end := at[window+1]
+			if used[window] > limit {
+				from = end
 			}
-			from, limit := start+after[k], int64(capacity-p[k].Nodes)
-			i := here
-			for at[i] > from {
-				i--
+			if end-duration >= from {
+				break
 			}
-			for i+1 < len(at) && at[i+1] <= from {
-				i++
-			}
-			here = i
-			last := -1
-			for until := from + p[k].Duration; i < len(at) && at[i] < until; i++ {
-				if used[i] > limit {
-					last = i
-				}
-			}
-			if last < 0 {
-				s.until[k] = Forever
-				if i < len(at) {
-					s.until[k] = at[i] - p[k].Duration - after[k]
-				}
-				continue
-			}
-			for last++; last < len(at) && used[last] > limit; last++ {
-			}
-			if last == len(at) {
-				return Forever
-			}
-			start = at[last] - after[k]
-			here = last
-			continue search
 		}
-		return start
+		if window == len(used) {
+			return Forever
+		}
+		if start = from - after; start > horizon {
+			return Forever
+		}
+		first := window // the stretch at start
+		for at[first] > start {
+			first--
+		}
+		possible := s.asOneAt(capacity, p, first, start)
+		if possible == start {
+			s.here = first
+			return start
+		}
+		if possible > horizon {
+			return Forever
+		}
+		from = possible + after
+		for at[window+1] <= from {
+			window++
+		}
 	}
+}
+
+// asOneAt is Timeline.asOne, given the stretch at start; it looks no further than the
+// first step that does not fit.
+func (s *strip) asOneAt(capacity int, p Profile, i int, start int64) int64 {
+	at, used := s.at[:len(s.used)+1], s.used
+	earliest, after := start, int64(0)
+	for _, step := range p {
+		limit := int64(capacity - step.Nodes)
+		end := start + after + step.Duration
+		for {
+			// Branches that cannot be foreseen cost more than all the rest: there are none
+			// for what is free.
+			until := at[i+1]
+			possible := until - after
+			if used[i] <= limit {
+				possible = start
+			}
+			earliest = max(earliest, possible)
+			if until >= end {
+				if until == end {
+					i++
+				}
+				break
+			}
+			i++
+		}
+		if earliest > start {
+			return earliest
+		}
+		after += step.Duration
+	}
+	return start
 }

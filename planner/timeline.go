@@ -240,6 +240,48 @@ func (t *Timeline) lastAbove(t0, t1 int64, limit int) int64 {
 	return min(last, t1)
 }
 
+// asOne tells whether steps that follow each other without a gap fit from second
+// start on: it is start then, else a later second before which they do not; Forever: never.
+func (t *Timeline) asOne(p Profile, start int64, capacity int) int64 {
+	if t.empty() {
+		return start
+	}
+	earliest := start
+	after, k := int64(0), 0 // step k starts after seconds after the first
+	end, limit := start+p[0].Duration, int64(capacity-p[0].Nodes)
+	for s := start; ; s = t.here.end {
+		t.find(s)
+		l := &t.leaves[t.here.leaf]
+		for i := l.index(s); i < l.n; i++ {
+			until := t.here.end
+			if i+1 < l.n {
+				until = l.start[i+1]
+			}
+			used := l.nodes[i] + t.here.heldBack
+			for {
+				if used > limit {
+					if until == Forever {
+						return Forever
+					}
+					earliest = max(earliest, until-after)
+				}
+				if end > until {
+					break
+				}
+				after += p[k].Duration
+				if k++; k == len(p) {
+					return earliest
+				}
+				limit = int64(capacity - p[k].Nodes)
+				end += p[k].Duration
+				if start+after == until {
+					break
+				}
+			}
+		}
+	}
+}
+
 // DropBefore forgets what is in use before second s, now and in future: time has
 // passed. It takes amortised O(log n).
 func (t *Timeline) DropBefore(s int64) {

@@ -254,3 +254,39 @@ func (t *flatTimeline) addPlacement(p Placement, sign int) {
 		at += s.Duration
 	}
 }
+
+// TestTimelineAsOne: steps without a gap fit where asOne says so, and nowhere before
+// the second that it gives else.
+func TestTimelineAsOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const capacity = 6
+		naive, res := make(naiveTimeline, 400), new(Timeline)
+		for range rapid.IntRange(0, 150).Draw(t, "busy") {
+			start := rapid.Int64Range(0, 300).Draw(t, "start")
+			end := start + rapid.Int64Range(1, 12).Draw(t, "duration")
+			nodes := rapid.IntRange(1, 3).Draw(t, "nodes")
+			naive.add(start, end, nodes)
+			res.Add(start, end, nodes)
+		}
+		p := drawProfile(t, 5, 9, capacity)
+		start := rapid.Int64Range(0, 320).Draw(t, "from")
+		fits := func(at int64) bool {
+			for _, s := range p {
+				if !naive.free(at, at+s.Duration, s.Nodes, capacity) {
+					return false
+				}
+				at += s.Duration
+			}
+			return true
+		}
+		got := res.asOne(p, start, capacity)
+		if (got == start) != fits(start) || got < start {
+			t.Fatalf("%v from %d: %d, fits: %v", p, start, got, fits(start))
+		}
+		for at := start; at < got; at++ {
+			if fits(at) {
+				t.Fatalf("%v from %d: %d, but %d is possible", p, start, got, at)
+			}
+		}
+	})
+}

@@ -481,3 +481,37 @@ func (t *Timeline) renew(s int64) {
 		t.update(path[h].node, path[h].i, h-1)
 	}
 }
+
+// mergeSteps adds a scheduled EP, times sign, to stretches that begin at the
+// seconds at, the first of them at or before the EP's start and the last of them
+// the one at its end. It writes the new stretches and gives their number, at most
+// len(p.Steps)+1 more.
+func mergeSteps(at, used []int64, p Placement, sign int64, newAt, newUsed []int64) int {
+	i, m := 0, 0
+	base := used[0] // in use by others
+	bound, added := p.Start, int64(0)
+	for k := 0; ; k++ {
+		for i < len(at) && at[i] < bound {
+			base = used[i]
+			newAt[m], newUsed[m] = at[i], base+added
+			i++
+			m++
+		}
+		if i < len(at) && at[i] == bound {
+			base = used[i]
+			i++
+		}
+		added = 0
+		if k < len(p.Steps) {
+			added = sign * int64(p.Steps[k].Nodes)
+		}
+		if m == 0 || newUsed[m-1] != base+added {
+			newAt[m], newUsed[m] = bound, base+added
+			m++
+		}
+		if k == len(p.Steps) {
+			return m
+		}
+		bound += p.Steps[k].Duration
+	}
+}
