@@ -111,7 +111,7 @@ func Rigid() strategy.Definition {
 	return strategy.Definition{
 		Name:    "rigid",
 		Version: version,
-		Help:    "The baseline without evolution: every job holds its peak for its whole duration.",
+		Help:    "The baseline without evolution: a job starts when its peak is to be had for its whole duration, and no other evolving job gets what it does not use of that. (It holds what its profile says.)",
 		New:     func(strategy.Values) (planner.Strategy, error) { return planner.StrategyByName("rigid") },
 	}
 }

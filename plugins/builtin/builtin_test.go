@@ -4,8 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/plugins/strategy"
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
 )
 
@@ -36,5 +38,53 @@ func TestBuiltIn(t *testing.T) {
 func TestPlugins(t *testing.T) {
 	for _, d := range All() {
 		t.Run(d.Name, func(t *testing.T) { strategytest.Run(t, strategytest.Process(filepath.Join(bin, d.Name))) })
+	}
+}
+
+// TestSameCode: built in or as a plugin, a strategy answers the same.
+func TestSameCode(t *testing.T) {
+	q := strategytest.TenThousand()
+	q.Jobs = q.Jobs[:200]
+	for i := range q.Jobs {
+		q.Jobs[i].ExpandLimit = 0
+	}
+	for _, d := range All() {
+		t.Run(d.Name, func(t *testing.T) {
+			set := map[string]string{}
+			if d.Name == "search" { // it must end by effort: a limit of time is another one each time
+				set["time"], set["effort"] = "1m", "20000"
+			}
+			v, err := d.Values(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := d.New(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := strategy.Run(t.Context(), s, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := strategy.Start(strategy.Launch{Command: exec.Command(filepath.Join(bin, d.Name))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			description, err := c.Describe(t.Context(), set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own := strategy.Describe(d, s); !reflect.DeepEqual(description, own) {
+				t.Errorf("as a plugin it is %+v, built in %+v", description, own)
+			}
+			got, err := c.Plan(t.Context(), set, description, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got.Schedule, want.Schedule) {
+				t.Error("as a plugin it plans otherwise than built in")
+			}
+		})
 	}
 }

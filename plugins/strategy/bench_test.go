@@ -4,10 +4,12 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/plugins/builtin"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
 )
@@ -31,6 +33,16 @@ func BenchmarkPlan(b *testing.B) {
 	b.Run("plugin", func(b *testing.B) {
 		benchmarkPlugin(b, request, "../cmd/klein", map[string]string{"expand_limit": "1", "compact": "false"})
 	})
+	for _, d := range builtin.All() { // as a site has it that sets nothing
+		b.Run("shipped/"+d.Name, func(b *testing.B) {
+			own := request // jobs that say nothing either
+			own.Jobs = slices.Clone(request.Jobs)
+			for i := range own.Jobs {
+				own.Jobs[i].ExpandLimit = 0
+			}
+			benchmarkPlugin(b, own, "../cmd/"+d.Name, nil)
+		})
+	}
 	b.Run("call alone", func(b *testing.B) { benchmarkPlugin(b, request, "./internal/known", nil) })
 	b.Run("check", func(b *testing.B) {
 		s, err := planner.StrategyByName("noX")

@@ -51,7 +51,7 @@ var ErrBroken = errors.New("the connection broke")
 const (
 	maxDescription = 1 << 20
 	maxAnswer      = 64 << 10 // and for every step and job:
-	perStep        = 12
+	perStep        = 12       // ten for a duration, and to spare
 	perJob         = 300
 )
 
@@ -107,23 +107,6 @@ func (c *Client) Describe(ctx context.Context, parameters map[string]string) (De
 		return Description{}, c.failure(err)
 	}
 	return decodeDescription(m)
-}
-
-// Plan asks for a plan; d is what Describe answered for the same parameters. The
-// answer has the right shape, and pinned jobs are as they were; Check the rest.
-// The context's deadline is the plugin's, too.
-func (c *Client) Plan(ctx context.Context, parameters map[string]string, d Description, r Request) (Answer, error) {
-	left := time.Duration(1<<32-1) * time.Millisecond
-	if deadline, ok := ctx.Deadline(); ok {
-		left = time.Until(deadline)
-	}
-	m := encodeRequest(r, maps.Clone(parameters), left)
-	limit := maxAnswer + perStep*len(m.StepDuration) + perJob*len(m.JobStart)
-	answer, err := c.rpc.Plan(ctx, m, grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(1<<31-1))
-	if err != nil {
-		return Answer{}, c.failure(err)
-	}
-	return decodeAnswer(r, d.Rigid, answer)
 }
 
 // Resize asks for malleable jobs' sizes; ErrNoResize from a plugin that is too

@@ -3,10 +3,13 @@ package strategy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -74,7 +77,27 @@ func ownLimit(s planner.Strategy) planner.ExpandLimit {
 	return 0
 }
 
-func (s *server) Plan(ctx context.Context, m *pb.PlanRequest) (_ *pb.PlanResponse, err error) {
+// Plan answers request by request, until the caller has no more.
+func (s *server) Plan(call grpc.BidiStreamingServer[pb.PlanRequest, pb.PlanResponse]) error {
+	for {
+		m, err := call.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		answer, err := s.plan(call.Context(), m)
+		if err != nil {
+			return err
+		}
+		if err := call.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *server) plan(ctx context.Context, m *pb.PlanRequest) (_ *pb.PlanResponse, err error) {
 	defer rescue(&err)
 	st, err := s.strategy(m.Parameters)
 	if err != nil {

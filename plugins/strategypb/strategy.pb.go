@@ -319,9 +319,9 @@ func (x *DescribeResponse) GetRigid() bool {
 type PlanRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Parameters map[string]string      `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Nodes      uint32                 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`                             // of the cluster
+	Nodes      uint32                 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`                             // of the cluster, or of these jobs' part of it
 	Now        int64                  `protobuf:"zigzag64,3,opt,name=now,proto3" json:"now,omitempty"`                               // nothing new starts before
-	DeadlineMs uint32                 `protobuf:"varint,4,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // time to answer in; later is too late
+	DeadlineMs uint32                 `protobuf:"varint,4,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // what is left of the cycle's time; later is too late
 	// Nodes that are not to be had: one row for each stretch of time.
 	BusyStart    []int64  `protobuf:"zigzag64,5,rep,packed,name=busy_start,json=busyStart,proto3" json:"busy_start,omitempty"`
 	BusyDuration []int64  `protobuf:"varint,6,rep,packed,name=busy_duration,json=busyDuration,proto3" json:"busy_duration,omitempty"`
@@ -792,10 +792,10 @@ const file_strategy_proto_rawDesc = "" +
 	"\bTYPE_INT\x10\x02\x12\x0f\n" +
 	"\vTYPE_NUMBER\x10\x03\x12\x11\n" +
 	"\rTYPE_DURATION\x10\x04\x12\x0f\n" +
-	"\vTYPE_STRING\x10\x052\x89\x02\n" +
+	"\vTYPE_STRING\x10\x052\x8d\x02\n" +
 	"\bStrategy\x12Y\n" +
-	"\bDescribe\x12%.evoslurm.strategy.v1.DescribeRequest\x1a&.evoslurm.strategy.v1.DescribeResponse\x12M\n" +
-	"\x04Plan\x12!.evoslurm.strategy.v1.PlanRequest\x1a\".evoslurm.strategy.v1.PlanResponse\x12S\n" +
+	"\bDescribe\x12%.evoslurm.strategy.v1.DescribeRequest\x1a&.evoslurm.strategy.v1.DescribeResponse\x12Q\n" +
+	"\x04Plan\x12!.evoslurm.strategy.v1.PlanRequest\x1a\".evoslurm.strategy.v1.PlanResponse(\x010\x01\x12S\n" +
 	"\x06Resize\x12#.evoslurm.strategy.v1.ResizeRequest\x1a$.evoslurm.strategy.v1.ResizeResponseB1Z/github.com/evoslurm/evoslurm/plugins/strategypbb\x06proto3"
 
 var (

@@ -42,8 +42,13 @@ const (
 type StrategyClient interface {
 	// What the strategy is, and with these parameters does. It may be asked at any time.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
-	// One plan for all jobs. Equal requests get equal answers.
-	Plan(ctx context.Context, in *PlanRequest, opts ...grpc.CallOption) (*PlanResponse, error)
+	// The plan of one cycle, in one call. Jobs that may use the same nodes are one
+	// request; where partitions or constraints differ there are several, the most
+	// urgent first, and each is sent when the one before is answered, with what that
+	// takes among its busy nodes. No job is in two requests. There is one answer to each
+	// request, in order; the caller's end of the stream ends the call. Equal requests
+	// get equal answers, whatever came before.
+	Plan(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PlanRequest, PlanResponse], error)
 	// New sizes for malleable jobs (version 2). Optional: UNIMPLEMENTED is an answer.
 	Resize(ctx context.Context, in *ResizeRequest, opts ...grpc.CallOption) (*ResizeResponse, error)
 }
@@ -66,15 +71,18 @@ func (c *strategyClient) Describe(ctx context.Context, in *DescribeRequest, opts
 	return out, nil
 }
 
-func (c *strategyClient) Plan(ctx context.Context, in *PlanRequest, opts ...grpc.CallOption) (*PlanResponse, error) {
+func (c *strategyClient) Plan(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PlanRequest, PlanResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PlanResponse)
-	err := c.cc.Invoke(ctx, Strategy_Plan_FullMethodName, in, out, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Strategy_ServiceDesc.Streams[0], Strategy_Plan_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	x := &grpc.GenericClientStream[PlanRequest, PlanResponse]{ClientStream: stream}
+	return x, nil
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Strategy_PlanClient = grpc.BidiStreamingClient[PlanRequest, PlanResponse]
 
 func (c *strategyClient) Resize(ctx context.Context, in *ResizeRequest, opts ...grpc.CallOption) (*ResizeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -92,8 +100,13 @@ func (c *strategyClient) Resize(ctx context.Context, in *ResizeRequest, opts ...
 type StrategyServer interface {
 	// What the strategy is, and with these parameters does. It may be asked at any time.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
-	// One plan for all jobs. Equal requests get equal answers.
-	Plan(context.Context, *PlanRequest) (*PlanResponse, error)
+	// The plan of one cycle, in one call. Jobs that may use the same nodes are one
+	// request; where partitions or constraints differ there are several, the most
+	// urgent first, and each is sent when the one before is answered, with what that
+	// takes among its busy nodes. No job is in two requests. There is one answer to each
+	// request, in order; the caller's end of the stream ends the call. Equal requests
+	// get equal answers, whatever came before.
+	Plan(grpc.BidiStreamingServer[PlanRequest, PlanResponse]) error
 	// New sizes for malleable jobs (version 2). Optional: UNIMPLEMENTED is an answer.
 	Resize(context.Context, *ResizeRequest) (*ResizeResponse, error)
 	mustEmbedUnimplementedStrategyServer()
@@ -109,8 +122,8 @@ type UnimplementedStrategyServer struct{}
 func (UnimplementedStrategyServer) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
 }
-func (UnimplementedStrategyServer) Plan(context.Context, *PlanRequest) (*PlanResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Plan not implemented")
+func (UnimplementedStrategyServer) Plan(grpc.BidiStreamingServer[PlanRequest, PlanResponse]) error {
+	return status.Error(codes.Unimplemented, "method Plan not implemented")
 }
 func (UnimplementedStrategyServer) Resize(context.Context, *ResizeRequest) (*ResizeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resize not implemented")
@@ -154,23 +167,12 @@ func _Strategy_Describe_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Strategy_Plan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PlanRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(StrategyServer).Plan(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Strategy_Plan_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(StrategyServer).Plan(ctx, req.(*PlanRequest))
-	}
-	return interceptor(ctx, in, info, handler)
+func _Strategy_Plan_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(StrategyServer).Plan(&grpc.GenericServerStream[PlanRequest, PlanResponse]{ServerStream: stream})
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Strategy_PlanServer = grpc.BidiStreamingServer[PlanRequest, PlanResponse]
 
 func _Strategy_Resize_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResizeRequest)
@@ -202,14 +204,17 @@ var Strategy_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Strategy_Describe_Handler,
 		},
 		{
-			MethodName: "Plan",
-			Handler:    _Strategy_Plan_Handler,
-		},
-		{
 			MethodName: "Resize",
 			Handler:    _Strategy_Resize_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Plan",
+			Handler:       _Strategy_Plan_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "strategy.proto",
 }

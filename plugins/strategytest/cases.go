@@ -26,6 +26,7 @@ func Cases() []Case {
 		{"jobs that fit nowhere", fitNowhere},
 		{"extreme values", extremes},
 		{"the same again", deterministic},
+		{"several requests in a call", severalRequests},
 		{"several at once", concurrent},
 		{"deadlines", deadlines},
 		{"10,000 jobs of 5 steps", huge},
@@ -223,6 +224,29 @@ func deterministic(r *run) error {
 		err = errors.New("the same request got another answer from another process")
 	}
 	return err
+}
+
+// severalRequests: what came before in a call makes no difference.
+func severalRequests(r *run) error {
+	var requests []strategy.Request
+	for i := range 5 {
+		requests = append(requests, queue(rand.New(rand.NewPCG(9, uint64(i))), 1+7*i))
+	}
+	requests = append(requests, requests[0])
+	together, err := r.cycle(nil, requests...)
+	if err != nil {
+		return err
+	}
+	for i, q := range requests {
+		alone, err := r.planned(nil, q)
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(alone, together[i]) {
+			return fmt.Errorf("request %d of a call got another answer than alone", i+1)
+		}
+	}
+	return nil
 }
 
 func concurrent(r *run) error {

@@ -30,7 +30,8 @@ type Subject struct {
 // instance is one process, or one made in this.
 type instance interface {
 	describe(ctx context.Context, parameters map[string]string) (strategy.Description, error)
-	plan(ctx context.Context, parameters map[string]string, d strategy.Description, r strategy.Request) (strategy.Answer, error)
+	// plan plans requests in one call, until one fails.
+	plan(ctx context.Context, parameters map[string]string, d strategy.Description, r ...strategy.Request) ([]strategy.Answer, error)
 	close()
 }
 
@@ -57,12 +58,20 @@ func (b built) describe(_ context.Context, parameters map[string]string) (strate
 	return strategy.Describe(b.d, s), nil
 }
 
-func (b built) plan(ctx context.Context, parameters map[string]string, _ strategy.Description, r strategy.Request) (strategy.Answer, error) {
+func (b built) plan(ctx context.Context, parameters map[string]string, _ strategy.Description, requests ...strategy.Request) ([]strategy.Answer, error) {
 	s, err := b.make(parameters)
 	if err != nil {
-		return strategy.Answer{}, err
+		return nil, err
 	}
-	return strategy.Run(ctx, s, r)
+	var all []strategy.Answer
+	for _, r := range requests {
+		a, err := strategy.Run(ctx, s, r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 func (built) close() {}
@@ -91,8 +100,25 @@ func (p process) describe(ctx context.Context, parameters map[string]string) (st
 	return p.Describe(ctx, parameters)
 }
 
-func (p process) plan(ctx context.Context, parameters map[string]string, d strategy.Description, r strategy.Request) (strategy.Answer, error) {
-	return p.Plan(ctx, parameters, d, r)
+func (p process) plan(ctx context.Context, parameters map[string]string, d strategy.Description, requests ...strategy.Request) ([]strategy.Answer, error) {
+	var most strategy.Size
+	for _, r := range requests {
+		most.Jobs, most.Steps = max(most.Jobs, r.Size().Jobs), max(most.Steps, r.Size().Steps)
+	}
+	call, err := p.Call(ctx, parameters, d, most)
+	if err != nil {
+		return nil, err
+	}
+	defer call.Close()
+	var all []strategy.Answer
+	for _, r := range requests {
+		a, err := call.Plan(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 func (p process) close() { p.Close() }
@@ -139,20 +165,31 @@ type run struct {
 
 // planned asks for a plan and checks it.
 func (r *run) planned(parameters map[string]string, q strategy.Request) (strategy.Answer, error) {
+	all, err := r.cycle(parameters, q)
+	if err != nil {
+		return strategy.Answer{}, err
+	}
+	return all[0], nil
+}
+
+// cycle asks for plans in one call and checks them.
+func (r *run) cycle(parameters map[string]string, requests ...strategy.Request) ([]strategy.Answer, error) {
 	d, err := r.instance.describe(r.ctx, parameters)
 	if err != nil {
-		return strategy.Answer{}, fmt.Errorf("describe with %v: %w", parameters, err)
+		return nil, fmt.Errorf("describe with %v: %w", parameters, err)
 	}
-	a, err := r.instance.plan(r.ctx, parameters, d, q)
+	all, err := r.instance.plan(r.ctx, parameters, d, requests...)
 	if err != nil {
-		return strategy.Answer{}, fmt.Errorf("plan with %v: %w", parameters, err)
+		return nil, fmt.Errorf("plan with %v: %w", parameters, err)
 	}
 	limit := d.ExpandLimit
 	if limit == 0 {
 		limit = planner.Infinite
 	}
-	if err := strategy.Check(q, d.Rigid, limit, a); err != nil {
-		return strategy.Answer{}, fmt.Errorf("plan with %v of %d jobs on %d nodes: %w", parameters, len(q.Jobs), q.Nodes, err)
+	for i, q := range requests {
+		if err := strategy.Check(q, d.Rigid, limit, all[i]); err != nil {
+			return nil, fmt.Errorf("plan with %v of %d jobs on %d nodes: %w", parameters, len(q.Jobs), q.Nodes, err)
+		}
 	}
-	return a, nil
+	return all, nil
 }
