@@ -52,6 +52,14 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 	return true, reasons
 }
 
+// ResizeNeedsSlurmdbd says whether slurmdbd must answer while a job is resized: up to
+// 23.11 (source; seen on 22.05) Slurm otherwise waits for the job's database index for
+// ever and refuses every further change of the job until it ends.
+func ResizeNeedsSlurmdbd(cfg Config) bool {
+	release, err := parseRelease(cfg.Version)
+	return err == nil && release < firstResizeWithoutDBD && cfg.AccountingStorageType() == "slurmdbd"
+}
+
 // parseRelease is the release as a number: "22.05.8" is 2205.
 func parseRelease(version string) (int, error) {
 	m := versionPattern.FindStringSubmatch(version)

@@ -134,6 +134,9 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		err = x.Wait() // calls Cancel, if at all, before it returns
 		close(over)
 	}
+	if x.ProcessState != nil {
+		metered(ctx, x.ProcessState.UserTime()+x.ProcessState.SystemTime())
+	}
 	select {
 	case <-cmd.enough:
 		if own.Err() == nil {

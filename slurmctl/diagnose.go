@@ -2,7 +2,9 @@ package slurmctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,6 +25,26 @@ func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 	}
 	seconds, err := strconv.ParseInt(m[1], 10, 64)
 	return time.Unix(seconds, 0), err
+}
+
+// Backfilling says whether slurmctld's backfill scheduler is at work, which holds the
+// locks that most commands wait for, up to seconds at a time. To ask takes no lock.
+func (c *Client) Backfilling(ctx context.Context) (bool, error) {
+	out, err := c.output(ctx, "sdiag")
+	return strings.Contains(out, "in the middle of backfilling"), err
+}
+
+// Slurmdbd asks slurmdbd for something small; an error if it does not answer. Where
+// sacctmgr is not installed it is taken to do.
+func (c *Client) Slurmdbd(ctx context.Context) error {
+	_, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "cluster", "format=Cluster")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoSlurmdbd, err)
+	}
+	return nil
 }
 
 var userNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)

@@ -27,6 +27,7 @@ var (
 	ErrReservationInUse   = errors.New("reservation in use")
 	ErrNodesBusy          = errors.New("nodes are busy")
 	ErrUnreachable        = errors.New("slurmctld is unreachable")
+	ErrNoSlurmdbd         = errors.New("slurmdbd does not answer, without which this Slurm must not resize a job")
 )
 
 // phrases are the texts of slurm_errno.c, 20.11 to 26.05, in lower case.

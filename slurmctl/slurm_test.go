@@ -306,6 +306,45 @@ func TestHeterogeneousAndArrayIDs(t *testing.T) {
 	f.must(f.Cancel(f.ctx, het, array))
 }
 
+// TestGlance looks at single jobs, and at what that costs.
+func TestGlance(t *testing.T) {
+	// the backfill scheduler rests in the middle of its work for as long as it can
+	f := start(t, slurmtest.Options{Nodes: 2, SchedulerParameters: "bf_interval=1,bf_yield_interval=1,bf_yield_sleep=10000000"})
+	first, second := f.submit(sleeps, "--nodes=2", "--exclusive"), f.submit("exit 3", "--begin=now+1day", "--comment=x")
+	f.running(first)
+	var meter slurmctl.Meter
+	jobs, err := f.Glance(slurmctl.WithMeter(f.ctx, &meter), second, 99999, first)
+	f.must(err)
+	if len(jobs) != 2 || jobs[0].ID != second || jobs[0].Comment != "x" || jobs[1].ID != first || len(jobs[1].NodeList) != 2 {
+		t.Errorf("%+v", jobs)
+	}
+	if meter.Commands() != 3 || meter.CPU() <= 0 || meter.CPU() > 3*time.Second {
+		t.Errorf("%d commands took %v of processor time", meter.Commands(), meter.CPU())
+	}
+	f.must(f.Cancel(f.ctx, second))
+	if jobs, err := f.Glance(f.ctx, second); err != nil || len(jobs) != 1 || jobs[0].State != slurmctl.Cancelled {
+		t.Errorf("an ended job: %+v (%v)", jobs, err)
+	}
+	backfilling := func(want bool) {
+		t.Helper()
+		for {
+			busy, err := f.Backfilling(f.ctx)
+			f.must(err)
+			if busy == want {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	var queue []slurmctl.JobID
+	for range 50 {
+		queue = append(queue, f.submit(sleeps, "--nodes=1"))
+	}
+	backfilling(true)
+	f.must(f.Cancel(f.ctx, append(queue, first)...))
+	backfilling(false)
+}
+
 // TestTimes: times are the same instants whatever the zones of the parties, in
 // the hours that a change of clocks takes away or gives twice too.
 func TestTimes(t *testing.T) {

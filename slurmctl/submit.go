@@ -89,7 +89,7 @@ const allocateGrace = 5 * time.Second
 // own sees that a job is the one asked for, by its user and name: what salloc
 // prints holds messages of other people too (scontrol notify).
 func (c *Client) own(ctx context.Context, id JobID, q AllocateRequest) error {
-	jobs, err := c.JobsByID(ctx, id)
+	jobs, err := c.Glance(ctx, id)
 	switch {
 	case err != nil:
 		return err

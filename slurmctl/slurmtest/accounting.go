@@ -44,8 +44,13 @@ func (c *Cluster) installDatabase(ctx context.Context, data string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("slurmtest: mariadb-install-db: %w: %s", err, out)
 	}
-	return nil
+	// A folder is a database. Left to make it itself, slurmdbd connects, fails and
+	// connects again, after which MariaDB's client library 11.8.9 (Debian's unstable)
+	// takes its limit of columns for 0.
+	return folder{databaseName, account(c.site.slurmUser), 0o700}.make(data)
 }
+
+const databaseName = "slurm_acct_db"
 
 // innodb keeps the files small, and safe from nothing but a clean stop: the data
 // live as long as the cluster.
@@ -85,7 +90,7 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 		"StorageType=accounting_storage/mysql",
 		"StorageHost=localhost",
 		"StorageUser=root",
-		"StorageLoc=slurm_acct_db",
+		"StorageLoc=" + databaseName,
 	}
 	if c.site.bind {
 		lines = append(lines, "CommunicationParameters=NoInAddrAny")

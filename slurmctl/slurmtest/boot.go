@@ -22,6 +22,8 @@ type Cluster struct {
 	users []User
 	sup   *supervision
 
+	ownClock bool
+
 	mu      sync.Mutex
 	options Options
 
@@ -41,7 +43,7 @@ func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
 	if err := checkInstalled(o.Accounting); err != nil {
 		return nil, err
 	}
-	c = &Cluster{options: o, nodes: o.Nodes}
+	c = &Cluster{options: o, nodes: o.Nodes, ownClock: o.OwnClock}
 	if c.users, err = findUsers(); err != nil {
 		return nil, err
 	}
@@ -201,6 +203,11 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err := c.writeConf(); err != nil {
 		return err
 	}
+	if c.ownClock {
+		if err := c.makeClock(ctx); err != nil {
+			return err
+		}
+	}
 	munge := make(chan error, 1)
 	go func() { munge <- c.startMunge(ctx) }()
 	if c.options.Accounting {
@@ -253,6 +260,11 @@ func (c *Cluster) writeConf() error {
 	if err := os.WriteFile(c.site.dir+"/cgroup.conf", []byte(cgroups), 0o644); err != nil {
 		return err
 	}
+	for name, text := range c.options.Files {
+		if err := replaceFile(filepath.Join(c.site.dir, filepath.Base(name)), text); err != nil {
+			return err
+		}
+	}
 	return replaceFile(c.site.conf(), text)
 }
 
@@ -278,7 +290,7 @@ func (c *Cluster) startMunge(ctx context.Context) error {
 		Name: "munged", Path: daemonPath("munged"),
 		Argv: []string{"munged", "--foreground", "--key-file=" + dir + "/key", "--socket=" + c.site.mungeSocket(),
 			"--pid-file=" + dir + "/pid", "--seed-file=" + dir + "/seed", "--num-threads=4", "--group-update-time=-1"},
-		Env: daemonEnv(), Dir: "/", Output: c.site.dir + "/log/munged.log", User: user,
+		Env: daemonEnv(c.clockEnv()...), Dir: "/", Output: c.site.dir + "/log/munged.log", User: user,
 	})
 	if err != nil {
 		return err
@@ -290,7 +302,9 @@ func daemonEnv(more ...string) []string {
 	return append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8"}, more...)
 }
 
-func (c *Cluster) daemonEnv() []string { return daemonEnv("SLURM_CONF=" + c.site.conf()) }
+func (c *Cluster) daemonEnv() []string {
+	return daemonEnv(append(c.clockEnv(), "SLURM_CONF="+c.site.conf())...)
+}
 
 // accepts tells whether somebody listens.
 func accepts(network, addr string) bool {

@@ -48,6 +48,14 @@ type Options struct {
 	// of the same parameter, if there is one.
 	ExtraConf string
 
+	// Files are further files beside slurm.conf, by name: what plugins read.
+	Files map[string]string
+
+	// OwnClock gives the cluster a clock of its own, which StepClock steps. It is for
+	// Linux on x86-64, needs gcc, and serves what is started with Env and is linked
+	// dynamically. MariaDB stays with the machine's.
+	OwnClock bool
+
 	// Dir is the cluster's folder, missing or empty; it is kept by Stop. Default:
 	// a temporary one, removed by Stop. Unprivileged users must be able to reach
 	// it, and as Unix sockets lie in it its path must be short.

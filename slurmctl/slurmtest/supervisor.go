@@ -240,7 +240,7 @@ func (s *supervisor) killAll() error {
 	for {
 		procs := processes()
 		victims := descendants(procs, os.Getpid())
-		victims = append(victims, s.clients(procs)...)
+		victims = append(victims, clientsOf(s.dir, procs, os.Getpid(), s.owner)...)
 		if len(victims) == 0 {
 			return nil
 		}
@@ -255,14 +255,14 @@ func (s *supervisor) killAll() error {
 	}
 }
 
-// clients are the processes, neither descendants nor the owner or an ancestor of
-// it, that were started with the cluster's environment.
-func (s *supervisor) clients(procs map[int]int) []int {
-	spare := map[int]bool{os.Getpid(): true}
-	for pid := s.owner; pid > 0 && !spare[pid]; pid = procs[pid] {
+// clientsOf are the processes, neither the supervisor nor the owner or an ancestor
+// of it, that were started with the environment of the cluster in dir.
+func clientsOf(dir string, procs map[int]int, supervisor, owner int) []int {
+	spare := map[int]bool{supervisor: true}
+	for pid := owner; pid > 0 && !spare[pid]; pid = procs[pid] {
 		spare[pid] = true
 	}
-	mark := clusterEnv + "=" + s.dir
+	mark := clusterEnv + "=" + dir
 	var pids []int
 	for pid := range procs {
 		if spare[pid] || isZombie(pid) {

@@ -21,7 +21,7 @@ func (c *Cluster) templateKey(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("slurmtest: mariadbd --version: %w", err)
 	}
-	const layout = 2 // to be raised with every change of what a template holds
+	const layout = 3 // to be raised with every change of what a template holds
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s", layout, mariadb, c.site.version, c.site.slurmUser, c.userNames()))
 	return fmt.Sprintf("mariadb-%x", sum[:8]), nil
 }

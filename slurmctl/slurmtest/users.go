@@ -103,7 +103,7 @@ func account(name string) *owner {
 // Env is what a Slurm client needs in its environment to speak to this cluster.
 // Whatever still runs with it when the cluster goes down is killed.
 func (c *Cluster) Env() []string {
-	return []string{"SLURM_CONF=" + c.site.conf(), clusterEnv + "=" + c.site.dir}
+	return append([]string{"SLURM_CONF=" + c.site.conf(), clusterEnv + "=" + c.site.dir}, c.clockEnv()...)
 }
 
 // Command prepares a client command as the user (one of Users, or Root), in the

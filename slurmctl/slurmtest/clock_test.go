@@ -1,0 +1,79 @@
+package slurmtest
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestStepClock: daemons, clients and jobs live by the cluster's clock.
+func TestStepClock(t *testing.T) {
+	c := Start(t, Options{Nodes: 2, OwnClock: true})
+	number := func(text string) int64 {
+		t.Helper()
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, step := range []time.Duration{time.Hour, -2 * time.Hour} {
+		if err := c.StepClock(step); err != nil {
+			t.Fatal(err)
+		}
+		about := func(what string, got int64) {
+			t.Helper()
+			if off := got - c.Now().Unix(); off < -30 || off > 0 {
+				t.Errorf("%s: %d s from the cluster's time", what, off)
+			}
+		}
+		if step < 0 { // slurmctld's scheduler waits until the time is reached again that it saw last
+			if err := c.RestartController(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		about("a client", number(run(t, c, c.Users()[0], "date", "+%s")))
+		batch(t, c, c.Users()[0], "--output=job.out", "--wrap=srun date +%s")
+		about("a job's step", number(run(t, c, c.Users()[0], "cat", "job.out")))
+		about("slurmctld", number(start(t, c)))
+	}
+	if err := (&Cluster{}).StepClock(time.Hour); err == nil {
+		t.Error("the clock of a cluster that has none of its own was stepped")
+	}
+	clean(t, c)
+}
+
+// start is when the last job began.
+func start(t *testing.T, c *Cluster) string {
+	t.Helper()
+	text := run(t, c, Root, "env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-t", "all", "-o", "%S", "--sort=-i")
+	for i, r := range text {
+		if r == '\n' {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// TestFreeze: what is frozen does not go on, and goes on when it is thawed.
+func TestFreeze(t *testing.T) {
+	c := Start(t, Options{Nodes: 2})
+	u := c.Users()[0]
+	run(t, c, u, "sbatch", "--parsable", "-N2", "--output=/dev/null", "--wrap=while :; do date +%s%N > tick; sleep 0.05; done")
+	ticks := func() string {
+		text, _ := os.ReadFile(u.Home + "/tick")
+		return string(text)
+	}
+	eventually(t, "the job ticks", func() bool { return ticks() != "" })
+	thaw := c.Freeze()
+	before := ticks()
+	time.Sleep(300 * time.Millisecond)
+	if after := ticks(); after != before {
+		t.Errorf("a frozen job has gone on: %q, %q", before, after)
+	}
+	thaw(1)
+	eventually(t, "the job ticks again", func() bool { return ticks() != before })
+	run(t, c, Root, "scancel", "--user="+u.Name)
+	clean(t, c)
+}
