@@ -25,29 +25,45 @@ func Acquire(ctx context.Context, database string, waiting func()) (*Lease, erro
 	if err := os.MkdirAll(filepath.Dir(database), 0o700); err != nil {
 		return nil, fmt.Errorf("database folder: %w", err)
 	}
-	f, err := os.OpenFile(database+".lease", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lease: %w", err)
-	}
+	path := database + ".lease"
 	for first := true; ; first = false {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil:
-			return &Lease{f}, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			f.Close()
-			return nil, fmt.Errorf("lease on %s: %w", f.Name(), err)
+		f, err := lock(path)
+		if f != nil || err != nil {
+			return f, err
 		}
 		if first && waiting != nil {
 			waiting()
 		}
 		select {
 		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("lease on %s: %w", f.Name(), ctx.Err())
+			return nil, fmt.Errorf("lease on %s: %w", path, ctx.Err())
 		case <-time.After(leasePoll):
 		}
 	}
+}
+
+// lock tries to take the lease; nil if another process has it.
+func lock(path string) (*Lease, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lease: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		// a lock on a file that was deleted meanwhile keeps nobody out
+		var mine, there os.FileInfo
+		if mine, err = f.Stat(); err == nil {
+			there, err = os.Stat(path)
+		}
+		if err == nil && os.SameFile(mine, there) {
+			return &Lease{f}, nil
+		}
+	}
+	f.Close()
+	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) || errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("lease on %s: %w", path, err)
 }
 
 // Release gives the lease to whoever waits.

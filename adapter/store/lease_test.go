@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -33,5 +34,60 @@ func TestLease(t *testing.T) {
 	}
 	if err := <-got; err != nil {
 		t.Errorf("the second, once the first is gone: %v", err)
+	}
+}
+
+// TestLeaseOfADeletedFile: whoever waits gets the lease on the file that is there,
+// not on one that was deleted.
+func TestLeaseOfADeletedFile(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "db")
+	first, err := Acquire(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, holders := make(chan struct{}), make(chan error, 2)
+	short, cancel := context.WithTimeout(ctx, 4*leasePoll)
+	defer cancel()
+	try := func(waiting func()) {
+		_, err := Acquire(short, path, waiting)
+		holders <- err
+	}
+	go try(func() { close(waits) })
+	<-waits
+	if err := os.Remove(path + ".lease"); err != nil {
+		t.Fatal(err)
+	}
+	go try(nil) // another one comes before the first is gone
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := <-holders, <-holders; (a == nil) == (b == nil) {
+		t.Errorf("%v, %v; want one of them to have the lease", a, b)
+	}
+}
+
+// TestLost: a database whose file was deleted or replaced is told from one that is
+// there.
+func TestLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Lost(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if s.Lost() == nil {
+		t.Error("a file that is gone is not missed")
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.Lost() == nil {
+		t.Error("another file is taken for it")
 	}
 }

@@ -49,10 +49,10 @@ func (s *Store) Plan(ctx context.Context, job int64) ([]Span, error) {
 }
 
 // SetAllocation records that the job holds these nodes from now on: the span
-// before ends. No nodes ends it only.
+// before ends, never earlier than it began. No nodes ends it only.
 func (s *Store) SetAllocation(ctx context.Context, job int64, step int, at time.Time, nodes int, nodeList string) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE allocations SET ends = ? WHERE job = ? AND ends = 0`, unix(at), job); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE allocations SET ends = max(starts, ?) WHERE job = ? AND ends = 0`, unix(at), job); err != nil {
 			return fmt.Errorf("set allocation: %w", err)
 		}
 		if nodes == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -20,8 +21,10 @@ var migrations embed.FS
 
 // Store is the sidecar's database. It is safe for concurrent use.
 type Store struct {
-	db *sql.DB
-	tx *sql.Tx // of Together; nil: every call stands alone
+	db   *sql.DB
+	tx   *sql.Tx // of Together; nil: every call stands alone
+	path string
+	file os.FileInfo // as it was opened
 }
 
 // on is what statements run on.
@@ -65,12 +68,29 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
-	s := &Store{db: db}
+	s := &Store{db: db, path: path}
 	if err := s.migrate(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
+	if s.file, err = os.Stat(path); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
 	return s, nil
+}
+
+// Lost says whether the database's file was deleted or replaced since it was opened:
+// what is written from then on is lost, or lands in two places.
+func (s *Store) Lost() error {
+	now, err := os.Stat(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil // a file system that is away for a moment is not this
+	}
+	if err != nil || !os.SameFile(now, s.file) {
+		return fmt.Errorf("database %s: the file was deleted or replaced", s.path)
+	}
+	return nil
 }
 
 func (s *Store) migrate(ctx context.Context) error {

@@ -12,33 +12,34 @@ import (
 )
 
 // Cycle plans one cycle with the strategy in use. It implements planner.Strategy,
-// for one goroutine. Where a plugin fails, the fallback plans the same problem at
-// once, and the rest of the cycle: the time that a plugin may take is that of the
-// whole cycle.
+// for one goroutine; a plugin is called once, and asked once for each pool. Where it
+// fails, the fallback plans the same problem at once, and the rest of the cycle:
+// the time that a plugin may take is that of the whole cycle.
 type Cycle struct {
-	// Pinned are the running jobs of the problem that is planned next.
+	// Pinned are the running jobs of the pool that is planned next.
 	Pinned []planner.Placement
+	// Jobs is how many evolving jobs the cycle has given a plan, for the event log.
+	Jobs int
 
 	manager *Manager
 	chosen  *selection
 	process *process
-	left    time.Duration // for the plugin
-	trial   bool          // without the fallback
-	fallen  error         // why the fallback plans
-	planned bool
-
-	// What is left of an answer with jobs that fit nowhere: planner.Pool wants to
-	// hear of one at a time, and asks again without it.
-	rest   planner.Problem
-	answer sdk.Answer
+	size    sdk.Size       // of the largest request
+	call    *sdk.Call      // of the plugin; nil: nothing was asked yet
+	left    time.Duration  // for the plugin
+	trial   bool           // without the fallback
+	fallen  error          // why the fallback plans
+	fault   map[string]any // of this cycle, in the event log
+	asked   bool
 }
 
-// Begin begins a cycle.
-func (m *Manager) Begin() *Cycle {
+// Begin begins a cycle, in which no pool has more jobs and steps than size, those
+// of running jobs included.
+func (m *Manager) Begin(size sdk.Size) *Cycle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.current
-	c := &Cycle{manager: m, chosen: s, left: m.cfg.Timeout}
+	c := &Cycle{manager: m, chosen: s, size: size, left: m.cfg.Timeout}
 	if s.builtin != nil {
 		return c
 	}
@@ -48,7 +49,7 @@ func (m *Manager) Begin() *Cycle {
 		m.restart(s)
 	}
 	if s.process != nil && s.process.exited() {
-		m.fault(s, s.process.explain(fmt.Errorf("%w between two plans", sdk.ErrBroken)))
+		c.fault = m.fault(s, s.process.explain(fmt.Errorf("%w between two plans", sdk.ErrBroken)))
 	}
 	switch c.process = s.process; {
 	case c.process != nil:
@@ -61,8 +62,8 @@ func (m *Manager) Begin() *Cycle {
 }
 
 // Try prepares a strategy for one plan that nobody acts on; done ends it. Its
-// faults are errors of Plan, and count for nothing else.
-func (m *Manager) Try(ctx context.Context, name string, parameters map[string]string) (c *Cycle, done func(), err error) {
+// faults are errors of Plan, and count for nothing else. size is as for Begin.
+func (m *Manager) Try(ctx context.Context, name string, parameters map[string]string, size sdk.Size) (c *Cycle, done func(), err error) {
 	if err := m.rescan(); err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +74,9 @@ func (m *Manager) Try(ctx context.Context, name string, parameters map[string]st
 	m.mu.Lock()
 	left := m.cfg.Timeout
 	m.mu.Unlock()
-	return &Cycle{manager: m, chosen: s, process: s.process, left: left, trial: true}, func() {
+	c = &Cycle{manager: m, chosen: s, process: s.process, size: size, left: left, trial: true}
+	return c, func() {
+		c.hangUp()
 		if s.process != nil {
 			s.process.end()
 		}
@@ -89,12 +92,16 @@ func (m *Manager) InUse() (name string, parameters map[string]string) {
 
 // End ends the cycle and counts it.
 func (c *Cycle) End() {
+	c.hangUp()
 	m := c.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if c.fault != nil {
+		c.fault["jobs_planned"] = c.Jobs
+	}
 	r := m.record(c.chosen.name)
 	switch {
-	case !c.planned:
+	case !c.asked:
 	case c.fallen != nil:
 		r.fallen++
 	default:
@@ -139,45 +146,58 @@ func (c *Cycle) Rigid() bool {
 	return c.process.description.Rigid
 }
 
+// AsksOnce tells that a plugin is asked once for a pool; planner.Keep does the rest.
+func (c *Cycle) AsksOnce() bool {
+	s, ok := c.strategy().(interface{ AsksOnce() bool })
+	return c.strategy() == nil || ok && s.AsksOnce()
+}
+
 // Plan implements planner.Strategy.
 func (c *Cycle) Plan(p planner.Problem) (planner.Schedule, error) {
-	c.planned = true
-	if s := c.strategy(); s != nil {
-		return s.Plan(p)
+	s, unfit, err := c.PlanPartly(p)
+	if err == nil && len(unfit) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(unfit)))
+		err = &planner.FitError{Job: first, ID: p.Jobs[first].ID, Reason: unfit[first]}
 	}
-	if !c.continues(p) {
-		a, err := c.ask(p)
-		if err != nil && c.trial {
-			return nil, err
+	return s, err
+}
+
+// PlanPartly implements planner.Partial.
+func (c *Cycle) PlanPartly(p planner.Problem) (planner.Schedule, map[int]string, error) {
+	c.asked = true
+	r := sdk.Request{Problem: p, Pinned: c.Pinned}
+	if c.strategy() == nil {
+		a, err := c.ask(r)
+		if err == nil || c.trial {
+			return a.Schedule, a.Unfit, err
 		}
-		if err != nil {
-			c.fallen = err
-			c.manager.mu.Lock()
-			if c.chosen.process == c.process { // else it was swapped or has failed meanwhile
-				c.manager.fault(c.chosen, err)
-			}
-			c.manager.mu.Unlock()
-			return fallback.Plan(p)
+		c.fallen = err
+		c.manager.mu.Lock()
+		if c.chosen.process == c.process { // else it was swapped or has failed meanwhile
+			c.fault = c.manager.fault(c.chosen, err)
 		}
-		c.rest, c.answer = p, a
-		c.rest.Jobs = slices.Clone(p.Jobs)
+		c.manager.mu.Unlock()
 	}
-	if len(c.answer.Unfit) == 0 {
-		c.rest = planner.Problem{}
-		return c.answer.Schedule, nil
-	}
-	return nil, c.dropUnfit()
+	a, err := sdk.Run(c.manager.ctx, c.strategy(), r)
+	return a.Schedule, a.Unfit, err
 }
 
 // ask asks the plugin within what is left of the cycle's time.
-func (c *Cycle) ask(p planner.Problem) (sdk.Answer, error) {
+func (c *Cycle) ask(r sdk.Request) (sdk.Answer, error) {
 	if c.left <= 0 {
 		return sdk.Answer{}, fmt.Errorf("it took all of the cycle's time: %w", context.DeadlineExceeded)
 	}
 	ctx, cancel := context.WithTimeout(c.manager.ctx, c.left)
 	defer cancel()
 	began := time.Now()
-	a, err := c.process.plan(ctx, sdk.Request{Problem: p, Pinned: c.Pinned})
+	var err error
+	if c.call == nil {
+		c.call, err = c.process.client.Call(c.manager.ctx, c.process.values, c.process.description, c.size)
+	}
+	var a sdk.Answer
+	if err == nil {
+		a, err = c.process.plan(ctx, c.call, r)
+	}
 	c.left -= time.Since(began)
 	if err != nil {
 		err = c.process.explain(err)
@@ -185,26 +205,10 @@ func (c *Cycle) ask(p planner.Problem) (sdk.Answer, error) {
 	return a, err
 }
 
-// continues tells whether p is what was left of the last problem.
-func (c *Cycle) continues(p planner.Problem) bool {
-	return c.answer.Schedule != nil && c.rest.Nodes == p.Nodes && slices.Equal(c.rest.Busy, p.Busy) &&
-		slices.EqualFunc(c.rest.Jobs, p.Jobs, func(a, b planner.Job) bool {
-			return a.ID == b.ID && a.Submit == b.Submit && a.ExpandLimit == b.ExpandLimit && slices.Equal(a.Profile, b.Profile)
-		})
-}
-
-// dropUnfit takes the first job that fits nowhere out of the answer and tells of it.
-func (c *Cycle) dropUnfit() error {
-	first := slices.Min(slices.Collect(maps.Keys(c.answer.Unfit)))
-	err := &planner.FitError{Job: first, ID: c.rest.Jobs[first].ID, Reason: c.answer.Unfit[first]}
-	c.rest.Jobs = slices.Delete(c.rest.Jobs, first, first+1)
-	c.answer.Schedule = slices.Delete(c.answer.Schedule, first, first+1)
-	unfit := make(map[int]string, len(c.answer.Unfit))
-	for i, why := range c.answer.Unfit {
-		if i > first {
-			unfit[i-1] = why
-		}
+// hangUp ends the call of the plugin, if there was one.
+func (c *Cycle) hangUp() {
+	if c.call != nil {
+		c.call.Close()
+		c.call = nil
 	}
-	c.answer.Unfit = unfit
-	return err
 }

@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
@@ -112,4 +114,21 @@ func runAs(name string) (*identity, error) {
 		return nil, err
 	}
 	return &identity{uint32(uid), uint32(gid)}, nil
+}
+
+var joining sync.Mutex
+
+// join makes this process a member of the group of plugins, whose sockets it is to
+// reach: root may not do everything, see CapabilityBoundingSet in the unit.
+func join(gid int) error {
+	joining.Lock()
+	defer joining.Unlock()
+	groups, err := syscall.Getgroups()
+	if err != nil || slices.Contains(groups, gid) || os.Getegid() == gid {
+		return err
+	}
+	if err := syscall.Setgroups(append(groups, gid)); err != nil {
+		return fmt.Errorf("join group %d: %w", gid, err)
+	}
+	return nil
 }

@@ -9,7 +9,8 @@
 //	tree.go      a process's descendants
 //	runner.go    the keeper as go-plugin sees it
 //	process.go   a running plugin
-//	manager.go   which strategy is in use, and changing it
+//	manager.go   which strategy is in use
+//	change.go    changing it
 //	faults.go    what is done about a plugin that fails
 //	cycle.go     one planning cycle
 //	report.go    what administrators see

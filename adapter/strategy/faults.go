@@ -44,13 +44,14 @@ func (m *Manager) record(name string) *record {
 }
 
 // fault notes that the plugin in use has failed, ends its process and sees to
-// another one; mu is held.
-func (m *Manager) fault(s *selection, err error) {
+// another one; mu is held. What it writes into the event log may be added to until
+// the cycle ends.
+func (m *Manager) fault(s *selection, err error) (detail map[string]any) {
 	r := m.record(s.name)
 	r.faults++
 	r.inARow++
 	r.last, r.lastAt = err.Error(), time.Now()
-	detail := map[string]any{"strategy": s.name, "version": s.version, "fault": r.last, "faults": r.faults, "planned_by": fallback.Name()}
+	detail = map[string]any{"strategy": s.name, "version": s.version, "fault": r.last, "faults": r.faults, "planned_by": fallback.Name()}
 	m.log.WithFields(logrus.Fields{"strategy": s.name, "faults": r.faults}).Warn("a strategy failed, " + fallback.Name() + " plans in its place: " + r.last)
 	m.event("strategy fault", detail)
 	if p := s.process; p != nil {
@@ -62,9 +63,10 @@ func (m *Manager) fault(s *selection, err error) {
 		r.aside, r.until = true, r.lastAt.Add(r.rest)
 		m.event("strategy put aside", map[string]any{"strategy": s.name, "faults_in_a_row": r.inARow, "seconds": int(r.rest.Seconds()), "planned_by": fallback.Name()})
 		m.log.WithField("strategy", s.name).Warnf("put aside for %v after %d faults in a row; evosctl strategy reload brings it back at once", r.rest, r.inARow)
-		return
+		return detail
 	}
 	m.restart(s)
+	return detail
 }
 
 // restart starts a process for the selection in the background; mu is held.

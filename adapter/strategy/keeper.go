@@ -13,8 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is the first argument that makes this executable a keeper.
-const keeperName = "evoslurm-strategy-keeper"
+// The first arguments that make this executable a keeper, and what a keeper starts:
+// it becomes the plugin.
+const (
+	keeperName = "evoslurm-strategy-keeper"
+	becomeName = "evoslurm-strategy-start"
+)
 
 // order is what a keeper is told.
 type order struct {
@@ -40,8 +44,15 @@ const (
 )
 
 func init() {
-	if len(os.Args) == 2 && os.Args[0] == keeperName {
+	if len(os.Args) != 2 {
+		return
+	}
+	switch os.Args[0] {
+	case keeperName:
 		os.Exit(keep(os.Args[1]))
+	case becomeName:
+		fmt.Fprintln(os.Stderr, "keeper:", become(os.Args[1]))
+		os.Exit(125)
 	}
 }
 
@@ -65,7 +76,7 @@ func keep(text string) int {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil { // no set-user-ID programs
 		return fail(err)
 	}
-	plugin, err := begin(o)
+	plugin, err := begin(o, text)
 	if err != nil {
 		return fail(err)
 	}
@@ -102,68 +113,80 @@ func keep(text string) int {
 	}
 }
 
-// begin starts the plugin with its limits.
-func begin(o order) (int, error) {
-	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if o.User != nil {
-		attr.Credential = &syscall.Credential{Uid: o.User.UID, Gid: o.User.GID, Groups: []uint32{}}
-	}
+// begin starts the plugin. What it may not have for good is lowered for good here,
+// but for memory, which the keeper needs as well: see become.
+func begin(o order, text string) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, err
 	}
 	defer null.Close()
-	// What the plugin may not have for good is lowered for good here; its memory
-	// limits hold for the keeper, too, only while it starts the plugin.
 	uid := uint32(os.Geteuid())
 	if o.User != nil {
 		uid = o.User.UID
 	}
 	for resource, limit := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: maxFiles, unix.RLIMIT_FSIZE: maxFileSize,
 		unix.RLIMIT_NPROC: uint64(tasksOf(uid) + maxTasks)} {
-		if err := lower(resource, limit, true); err != nil {
+		if err := lower(resource, limit); err != nil {
 			return 0, err
 		}
 	}
-	limits := map[int]uint64{unix.RLIMIT_DATA: uint64(o.Memory), unix.RLIMIT_AS: uint64(o.Memory) + mappedBeyond}
-	own := map[int]unix.Rlimit{}
-	for resource, limit := range limits {
-		var before unix.Rlimit
-		if err := unix.Getrlimit(resource, &before); err != nil {
-			return 0, err
-		}
-		own[resource] = before
-		if err := lower(resource, limit, false); err != nil {
-			return 0, err
-		}
-	}
-	pid, err := syscall.ForkExec(o.Path, []string{o.Path}, &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), 1, 2}, Sys: attr,
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{becomeName, text}, &syscall.ProcAttr{
+		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
-	for resource, before := range own {
-		_ = unix.Setrlimit(resource, &before) // back to what it was: that cannot fail
-	}
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", o.Path, err)
-	}
-	for resource, limit := range limits {
-		// With CAP_SYS_RESOURCE the plugin cannot raise them again; without, watch
-		// is there.
-		_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: limit, Max: limit}, nil)
 	}
 	return pid, nil
 }
 
-// lower lowers a limit of this process, never raises it; hard: for good.
-func lower(resource int, limit uint64, hard bool) error {
+// become makes this process, which a keeper has started, the plugin. It limits
+// itself while it is still who the keeper is: nobody but the process itself can
+// lower limits for good without CAP_SYS_RESOURCE, which the sidecar need not have.
+func become(text string) error {
+	runtime.LockOSThread()
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	keeper := os.Getppid()
+	if u := o.User; u != nil {
+		if err := syscall.Setgroups([]int{}); err != nil {
+			return fmt.Errorf("drop groups: %w", err)
+		}
+		if err := syscall.Setresgid(int(u.GID), int(u.GID), int(u.GID)); err != nil {
+			return fmt.Errorf("become group %d: %w", u.GID, err)
+		}
+		if err := syscall.Setresuid(int(u.UID), int(u.UID), int(u.UID)); err != nil {
+			return fmt.Errorf("become user %d: %w", u.UID, err)
+		}
+		// the kernel forgets it where the user changes
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	if os.Getppid() != keeper {
+		return errors.New("it is gone")
+	}
+	for _, l := range []struct {
+		resource int
+		limit    uint64
+	}{{unix.RLIMIT_AS, uint64(o.Memory) + mappedBeyond}, {unix.RLIMIT_DATA, uint64(o.Memory)}} {
+		if err := lower(l.resource, l.limit); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("start %s: %w", o.Path, syscall.Exec(o.Path, []string{o.Path}, os.Environ()))
+}
+
+// lower lowers a limit of this process for good, never raises it.
+func lower(resource int, limit uint64) error {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(resource, &r); err != nil {
 		return err
 	}
-	r.Cur = min(limit, r.Max)
-	if hard {
-		r.Max = r.Cur
-	}
+	r.Max = min(limit, r.Max)
+	r.Cur = min(r.Cur, r.Max)
 	if err := unix.Setrlimit(resource, &r); err != nil {
 		return fmt.Errorf("limit %d: %w", resource, err)
 	}

@@ -29,14 +29,15 @@ type Manager struct {
 	ctx     context.Context // of whatever runs plugins
 	stop    context.CancelFunc
 
-	mu      sync.Mutex
-	cfg     config.Strategies
-	files   []file
-	known   map[string]sdk.Description // of plugins, with their defaults
-	trouble map[string]string          // why a plugin is not known
-	current *selection
-	records map[string]*record
-	events  []Event
+	mu         sync.Mutex
+	cfg        config.Strategies
+	files      []file
+	known      map[string]sdk.Description // of plugins, with their defaults
+	trouble    map[string]string          // why a plugin is not known
+	current    *selection
+	configured Chosen // by the configuration
+	records    map[string]*record
+	events     []Event
 }
 
 // selection is a strategy with its parameters.
@@ -60,41 +61,60 @@ type Event struct {
 	Detail map[string]any
 }
 
-// New looks for plugins and takes a strategy in use. An error is a name or a
-// parameter that does not exist; a plugin that does not start at present is a
-// fault, and planning falls back.
-func New(cfg config.Strategies, name string, log *logrus.Logger) (*Manager, error) {
+// New looks for plugins and takes a strategy in use: the one that was put in use
+// before (kept), if there is one, else the configuration's. An error is a name or a
+// parameter in the configuration that does not exist; a plugin that does not start
+// at present is a fault, and planning falls back.
+func New(cfg config.Strategies, name string, kept *Chosen, log *logrus.Logger) (*Manager, error) {
 	m := &Manager{log: log, cfg: cfg, known: map[string]sdk.Description{}, trouble: map[string]string{}, records: map[string]*record{}}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err := m.rescan(); err != nil {
 		log.WithError(err).Error("strategies.dir is not used")
 	}
-	s, err := m.configured(m.ctx, cfg, name)
+	err := m.begin(cfg, name, kept)
 	if err != nil {
 		m.Close()
 		return nil, err
 	}
-	m.current = s
 	m.work.Go(m.look)
 	return m, nil
 }
 
-// configured prepares the strategy that the configuration names.
-func (m *Manager) configured(ctx context.Context, cfg config.Strategies, name string) (*selection, error) {
+// begin takes the first strategy in use.
+func (m *Manager) begin(cfg config.Strategies, name string, kept *Chosen) error {
 	values, err := cfg.Values()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s, err := m.prepare(ctx, name, values)
+	m.configured = Chosen{Name: name, Parameters: values, By: byConfiguration}
+	if kept != nil {
+		detail := map[string]any{"strategy": kept.Name, "parameters": kept.Parameters, "by": kept.By, "since": kept.Since, "configured": name}
+		if m.current, err = m.sure(m.ctx, *kept); err == nil {
+			m.current.since = kept.Since
+			m.event("strategy kept", detail)
+			m.log.WithFields(logrus.Fields{"strategy": kept.Name, "parameters": kept.Parameters, "by": kept.By}).Info("the strategy that was put in use is kept; the configuration has " + name)
+			return nil
+		}
+		detail["error"] = err.Error()
+		m.event("strategy not kept", detail)
+		m.log.WithError(err).Errorf("the strategy that was put in use is not to be had, %s of the configuration plans", name)
+	}
+	m.current, err = m.sure(m.ctx, m.configured)
+	return err
+}
+
+// sure prepares a strategy, be it without a process for now.
+func (m *Manager) sure(ctx context.Context, c Chosen) (*selection, error) {
+	s, err := m.prepare(ctx, c.Name, c.Parameters)
 	if err == nil {
-		s.by = "configuration"
+		s.by = c.By
 		return s, nil
 	}
-	f, ok := m.file(name)
+	f, ok := m.file(c.Name)
 	if !ok {
 		return nil, err
 	}
-	s = &selection{name: name, given: values, file: f, since: time.Now(), by: "configuration"}
+	s = &selection{name: c.Name, given: c.Parameters, file: f, since: time.Now(), by: c.By}
 	m.mu.Lock()
 	m.fault(s, err)
 	m.mu.Unlock()
@@ -106,107 +126,11 @@ func (m *Manager) Close() {
 	m.stop()
 	m.work.Wait()
 	m.mu.Lock()
-	s := m.current
+	s := m.current // none, if New has failed
 	m.current = nil
 	m.mu.Unlock()
 	if s != nil && s.process != nil {
 		s.process.end()
-	}
-}
-
-// Configure takes another configuration: the strategy it names, if that or its
-// parameters are others than in the configuration before, and the limits from the
-// next start of a plugin on. Like Use it does the work beforehand; swap is to be
-// called between two cycles.
-func (m *Manager) Configure(ctx context.Context, cfg config.Strategies, name, before string) (swap func(), err error) {
-	m.mu.Lock()
-	old := m.cfg
-	m.cfg = cfg
-	m.mu.Unlock()
-	if err := m.rescan(); err != nil {
-		m.log.WithError(err).Error("strategies.dir is not used")
-	}
-	if name == before && slices.Equal(cfg.Parameters, old.Parameters) {
-		return func() {}, nil
-	}
-	s, err := m.configured(ctx, cfg, name)
-	if err != nil {
-		m.mu.Lock()
-		m.cfg = old
-		m.mu.Unlock()
-		return nil, err
-	}
-	return func() { m.swap(s, "strategy") }, nil
-}
-
-// Use prepares a strategy for use: a plugin is started and tried. Nothing has
-// changed if it fails. swap puts it in use; it is to be called between two cycles.
-func (m *Manager) Use(ctx context.Context, name string, parameters map[string]string, by string) (swap func(), err error) {
-	if err := m.rescan(); err != nil {
-		return nil, err
-	}
-	s, err := m.prepare(ctx, name, parameters)
-	if err != nil {
-		return nil, err
-	}
-	s.by = by
-	return func() {
-		m.mu.Lock()
-		m.record(name).forgive()
-		m.mu.Unlock()
-		m.swap(s, "strategy")
-	}, nil
-}
-
-// Reload looks for plugins again, forgives all faults and starts the plugin in use
-// anew, so that an upgraded executable takes over: the old process plans until the
-// new one has proved itself. On an error the old one goes on.
-func (m *Manager) Reload(ctx context.Context, by string) (swap func(), err error) {
-	if err := m.rescan(); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	for _, r := range m.records {
-		r.forgive()
-	}
-	old := m.current
-	m.mu.Unlock()
-	m.work.Go(m.look)
-	if old.builtin != nil {
-		if _, ok := m.file(old.name); !ok {
-			return func() {}, nil
-		}
-	}
-	s, err := m.prepare(ctx, old.name, old.given)
-	if err != nil {
-		return nil, err
-	}
-	s.by = by
-	return func() { m.swap(s, "strategy reloaded") }, nil
-}
-
-// swap puts a prepared selection in use and ends the process of the one before.
-func (m *Manager) swap(s *selection, kind string) {
-	m.mu.Lock()
-	old := m.current
-	if old == nil { // closed meanwhile
-		m.mu.Unlock()
-		if s.process != nil {
-			s.process.end()
-		}
-		return
-	}
-	old.ended = true
-	p := old.process
-	old.process = nil
-	s.since = time.Now()
-	m.current = s
-	m.event(kind, map[string]any{"from": old.name, "from_parameters": old.given, "from_version": old.version,
-		"to": s.name, "to_parameters": s.given, "to_version": s.version, "by": s.by})
-	m.mu.Unlock()
-	m.log.WithFields(logrus.Fields{"from": old.name, "to": s.name, "parameters": s.given, "by": s.by}).Info(kind)
-	if p != nil {
-		m.work.Go(p.end)
 	}
 }
 

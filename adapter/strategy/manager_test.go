@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/planner"
+	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
 // bin is the folder of the plugins, built once.
@@ -71,7 +73,7 @@ func newRig(t *testing.T, name string, plugins ...string) *rig {
 	r.cfg.Dir = r.dir
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	r.Manager, err = New(r.cfg, name, log)
+	r.Manager, err = New(r.cfg, name, nil, log)
 	r.must(err)
 	t.Cleanup(func() {
 		r.Close()
@@ -100,10 +102,23 @@ func (r *rig) use(name string, parameters ...string) {
 	r.t.Helper()
 	given, err := config.Strategies{Parameters: parameters}.Values()
 	r.must(err)
-	swap, err := r.Use(context.Background(), name, given, "tester")
+	change, err := r.Use(context.Background(), name, given, "tester")
 	r.must(err)
-	swap()
+	r.swap(change)
 }
+
+// swap carries a change out as the controller does, with its event.
+func (r *rig) swap(c *Change) {
+	if e := c.Event(); e != nil {
+		r.mu.Lock()
+		r.event(e.Kind, e.Detail)
+		r.mu.Unlock()
+	}
+	c.Swap()
+}
+
+// large is more than the problems here.
+var large = sdk.Size{Jobs: 100, Steps: 1000}
 
 // problem is a small queue in which any two jobs are too much at a time.
 func problem() planner.Pool {
@@ -119,7 +134,7 @@ func problem() planner.Pool {
 // must be that of noX in any case.
 func (r *rig) cycle() error {
 	r.t.Helper()
-	c := r.Begin()
+	c := r.Begin(large)
 	c.Pinned = []planner.Placement{{Start: -40, Steps: planner.Profile{{Duration: 60, Nodes: 1}, {Duration: 80, Nodes: 1}}}}
 	began := time.Now()
 	got, err := problem().Plan(c)
@@ -184,11 +199,11 @@ func TestEveryFaultIsSurvived(t *testing.T) {
 			case "leak", "leak-in-fork", "fork-bomb":
 				r.cfg.Memory, r.cfg.Timeout = 256, 20*time.Second
 			case "gigabyte": // so much that it can be sent at all
-				r.cfg.Memory, r.cfg.Timeout = 8192, 20*time.Second
+				r.cfg.Memory, r.cfg.Timeout = 8192, time.Minute
 			default:
 				r.cfg.Memory, r.cfg.Timeout = 1024, 500*time.Millisecond
 			}
-			_, err := r.Configure(context.Background(), r.cfg, "noX", "noX")
+			_, err := r.Configure(context.Background(), r.cfg, "noX")
 			r.must(err)
 			before := r.strategy("evil").Faults
 			r.use("evil", "mode="+mode)
@@ -248,9 +263,9 @@ func TestAsideAndBack(t *testing.T) {
 	if r.Note() == "" {
 		t.Error("there is no note that noX plans")
 	}
-	swap, err := r.Reload(context.Background(), "tester")
+	change, err := r.Reload(context.Background(), "tester")
 	r.must(err)
-	swap()
+	r.swap(change)
 	if s := r.strategy("evil"); s.State != "in use" || !happened(r.Events(), "strategy reloaded", "by:tester") {
 		t.Errorf("after a reload it is %s", s.State)
 	}
@@ -282,20 +297,20 @@ func TestReloadTakesAnUpgrade(t *testing.T) {
 	}
 	old := r.strategy("evil")
 	r.install("evil-2", "evil")
-	done := make(chan func())
+	done := make(chan *Change)
 	go func() {
-		swap, err := r.Reload(context.Background(), "tester")
+		change, err := r.Reload(context.Background(), "tester")
 		if err != nil {
 			t.Error(err)
-			swap = func() {}
+			change = &Change{manager: r.Manager}
 		}
-		done <- swap
+		done <- change
 	}()
 	cycles := 0
 	for waiting := true; waiting; {
 		select {
-		case swap := <-done:
-			swap()
+		case change := <-done:
+			r.swap(change)
 			waiting = false
 		default:
 		}
@@ -321,7 +336,7 @@ func TestReloadTakesAnUpgrade(t *testing.T) {
 
 func TestKilledBetweenPlans(t *testing.T) {
 	r := newRig(t, "klein", "klein")
-	r.must(r.Begin().Fallen())
+	r.must(r.Begin(large).Fallen())
 	r.eventually("only the one in use runs", func() bool { return len(descendants(os.Getpid())) == 2 && r.strategy("klein").Version != "" })
 	tree := descendants(os.Getpid()) // the keeper, the plugin
 	r.must(r.currentProcess().Kill())
@@ -332,9 +347,9 @@ func TestKilledBetweenPlans(t *testing.T) {
 		t.Errorf("killed between two plans: %v", err)
 	}
 	r.eventually("it is back", func() bool { return r.strategy("klein").State == "in use" })
-	swap, err := r.Use(context.Background(), "klein", map[string]string{"expand_limit": "1", "compact": "false"}, "tester")
+	change, err := r.Use(context.Background(), "klein", map[string]string{"expand_limit": "1", "compact": "false"}, "tester")
 	r.must(err)
-	swap()
+	r.swap(change)
 	if err := r.cycle(); err != nil {
 		t.Error(err)
 	}
@@ -367,17 +382,20 @@ func TestRunsAsAnotherUser(t *testing.T) {
 	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", tree[1]))
 	r.must(err)
-	if !strings.Contains(string(limits), strconv.Itoa(r.cfg.Memory<<20)) {
-		t.Errorf("no memory limit in\n%s", limits)
+	for name, limit := range map[string]int{"Max data size": r.cfg.Memory << 20, "Max address space": r.cfg.Memory<<20 + mappedBeyond,
+		"Max open files": maxFiles, "Max file size": maxFileSize, "Max core file size": 0} {
+		if want := fmt.Sprintf(`(?m)^%s +%d +%d `, name, limit, limit); !regexp.MustCompile(want).Match(limits) { // soft and hard
+			t.Errorf("no %q in\n%s", want, limits)
+		}
 	}
 }
 
 func TestRefused(t *testing.T) {
 	r := newRig(t, "noX", "klein", "evil")
 	use := func(name string, parameters map[string]string) string {
-		swap, err := r.Use(context.Background(), name, parameters, "tester")
+		change, err := r.Use(context.Background(), name, parameters, "tester")
 		if err == nil {
-			swap()
+			r.swap(change)
 			return ""
 		}
 		return err.Error()
@@ -420,7 +438,7 @@ func TestRefused(t *testing.T) {
 	r.must(err)
 	for sum, want := range map[string]string{strings.Repeat("0", 64): "the configuration wants", good: ""} {
 		r.cfg.SHA256 = []string{sum + "  evil"}
-		_, err := r.Configure(context.Background(), r.cfg, "noX", "noX")
+		_, err := r.Configure(context.Background(), r.cfg, "noX")
 		r.must(err)
 		if got := use("evil", nil); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("SHA-256: %q, want %q", got, want)
@@ -436,14 +454,14 @@ func TestRefused(t *testing.T) {
 }
 
 func TestStartsWithoutItsPlugin(t *testing.T) {
-	if _, err := New(config.Default().Strategies, "nonsense", logrus.New()); err == nil {
+	if _, err := New(config.Default().Strategies, "nonsense", nil, logrus.New()); err == nil {
 		t.Error("a strategy that does not exist was taken")
 	}
 	r := newRig(t, "noX")
 	r.must(os.WriteFile(filepath.Join(r.dir, "broken"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	m, err := New(r.cfg, "broken", log)
+	m, err := New(r.cfg, "broken", nil, log)
 	r.must(err)
 	defer m.Close()
 	other := &rig{t: t, cfg: r.cfg, Manager: m}
@@ -467,14 +485,14 @@ func TestSwap(t *testing.T) {
 		t.Errorf("events %v", events)
 	}
 	r.use("rigid")
-	c := r.Begin()
+	c := r.Begin(large)
 	got, err := problem().Plan(c)
 	r.must(err)
 	c.End()
 	if c.Fallen() != nil || got[0].Steps[0].Nodes != 6 {
 		t.Errorf("rigid planned %v (%v), want 6 nodes all the time", got[0], c.Fallen())
 	}
-	c, done, err := r.Try(context.Background(), "klein", nil)
+	c, done, err := r.Try(context.Background(), "klein", nil, large)
 	r.must(err)
 	_, err = problem().Plan(c)
 	r.must(err)
@@ -494,7 +512,7 @@ func TestUnfitInOneCall(t *testing.T) {
 		pool.Jobs = append(pool.Jobs, planner.PoolJob{Driver: -1, Job: planner.Job{ID: strconv.Itoa(10 + i), ExpandLimit: 1, Profile: planner.Profile{{Duration: 10, Nodes: 1 + i%8}}}})
 	}
 	r.must(func() error {
-		c := r.Begin()
+		c := r.Begin(large)
 		got, err := pool.Plan(c)
 		if err != nil {
 			return err
@@ -510,4 +528,177 @@ func TestUnfitInOneCall(t *testing.T) {
 		}
 		return errors.Join(c.Fallen())
 	}())
+}
+
+// TestOneCallACycle: several pools, with node windows in the way and jobs that fit
+// nowhere, are one call of the plugin, and each job is asked about once.
+func TestOneCallACycle(t *testing.T) {
+	r := newRig(t, "noX", "evil")
+	notes, err := os.MkdirTemp("", "evoslurm-notes-")
+	r.must(err)
+	defer os.RemoveAll(notes)
+	r.must(os.Chmod(notes, 0o777))
+	r.use("evil", "note="+notes+"/calls")
+	pools := []planner.Pool{problem(), problem(), problem()}
+	for n := range 8 { // gaps that do not last, so that counting nodes is not enough
+		for k := range int64(30) {
+			pools[1].Busy = append(pools[1].Busy, planner.NodeBusy{Node: n, Start: 50*k + 5*int64(n), End: 50*k + 5*int64(n) + 12})
+		}
+	}
+	pools[1].Jobs = pools[1].Jobs[:0]
+	for i := range 5 {
+		pools[1].Jobs = append(pools[1].Jobs, planner.PoolJob{Driver: -1, Job: planner.Job{ID: strconv.Itoa(i), ExpandLimit: 1, Profile: planner.Profile{{Duration: 45, Nodes: 1}}}})
+	}
+	clashes := 0
+	counting := pools[1]
+	_, err = counting.Plan(countedNoX{fallback, &clashes})
+	r.must(err)
+	if clashes < 3 {
+		t.Fatalf("noX plans the second pool in %d rounds, so it proves nothing", clashes)
+	}
+	const cycles = 4
+	for range cycles {
+		c := r.Begin(large)
+		for _, pool := range pools {
+			planned, err := pool.Plan(c)
+			r.must(err)
+			for i, p := range planned {
+				if p.Unfit != "" {
+					t.Errorf("job %d has no plan: %s", i, p.Unfit)
+				}
+			}
+		}
+		c.End()
+		r.must(c.Fallen())
+	}
+	var lines []string
+	r.eventually("the last call has ended", func() bool {
+		text, _ := os.ReadFile(notes + "/calls")
+		lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+		return len(lines) >= cycles && lines[0] != ""
+	})
+	if len(lines) != cycles {
+		t.Errorf("%d calls in %d cycles: %v", len(lines), cycles, lines)
+	}
+	for _, line := range lines {
+		if line != "3 13" {
+			t.Errorf("a call with %q requests and jobs, want 3 requests with 13 jobs in all", line)
+		}
+	}
+}
+
+// countedNoX counts how often it is asked.
+type countedNoX struct {
+	planner.Strategy
+	calls *int
+}
+
+func (countedNoX) ExpandLimit() planner.ExpandLimit { return 1 }
+
+func (c countedNoX) Plan(p planner.Problem) (planner.Schedule, error) {
+	*c.calls++
+	return c.Strategy.Plan(p)
+}
+
+// TestFaultsWithinACall: whatever a plugin does to the call itself, noX plans the
+// rest of the same cycle.
+func TestFaultsWithinACall(t *testing.T) {
+	r := newRig(t, "noX", "evil")
+	r.cfg.Timeout = 500 * time.Millisecond
+	_, err := r.Configure(context.Background(), r.cfg, "noX")
+	r.must(err)
+	for mode, want := range map[string]string{"ends": "without an answer", "second": "no answer in time", "twice": "jobs answered of|broken"} {
+		r.use("evil", "mode="+mode)
+		r.Events()
+		began := time.Now()
+		c := r.Begin(large)
+		second := problem()
+		second.Jobs = second.Jobs[:3]
+		for _, pool := range []planner.Pool{problem(), second, problem()} {
+			got, err := pool.Plan(c)
+			r.must(err)
+			want, err := pool.Plan(fallback)
+			r.must(err)
+			for i := range want {
+				if got[i].Start != want[i].Start {
+					t.Errorf("%s: job %d starts at second %d, want %d", mode, i, got[i].Start, want[i].Start)
+				}
+			}
+			c.Jobs += len(got)
+		}
+		c.End()
+		if took := time.Since(began); took > r.cfg.Timeout+time.Second {
+			t.Errorf("%s: the cycle took %v", mode, took)
+		}
+		fallen := c.Fallen()
+		if fallen == nil || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(fallen.Error(), w) }) {
+			t.Errorf("%s: the fault is %v, want %q", mode, fallen, want)
+		}
+		if events := r.Events(); !happened(events, "strategy fault", "jobs_planned:11") {
+			t.Errorf("%s: events %v", mode, events)
+		}
+	}
+}
+
+// TestKept: what was put in use before goes on at the next start, and the
+// configuration's strategy is never far away.
+func TestKept(t *testing.T) {
+	r := newRig(t, "noX", "klein")
+	limit := map[string]string{"expand_limit": "1.5"}
+	since := time.Unix(1_700_000_000, 0)
+	restart := func(configuration string, kept *Chosen) *rig {
+		t.Helper()
+		log := logrus.New()
+		log.SetOutput(t.Output())
+		m, err := New(r.cfg, configuration, kept, log)
+		r.must(err)
+		t.Cleanup(m.Close)
+		return &rig{t: t, cfg: r.cfg, Manager: m}
+	}
+	change, err := r.Use(context.Background(), "klein", limit, "tester")
+	r.must(err)
+	if kept := change.Kept(); kept == nil || kept.Name != "klein" || kept.Parameters["expand_limit"] != "1.5" || kept.By != "tester" || kept.Since.IsZero() {
+		t.Errorf("to be kept: %+v", kept)
+	}
+	r.swap(change)
+	if s := r.strategy("klein"); s.Instead != "noX" {
+		t.Errorf("in use instead of %q, want noX", s.Instead)
+	}
+	again := restart("noX", &Chosen{Name: "klein", Parameters: limit, By: "tester", Since: since})
+	if s := again.strategy("klein"); !s.InUse || s.By != "tester" || !s.Since.Equal(since) || s.Parameters[0].Value != "1.5" || s.Instead != "noX" {
+		t.Errorf("after a restart %+v", s)
+	}
+	if events := again.Events(); !happened(events, "strategy kept", "strategy:klein") {
+		t.Errorf("events %v", events)
+	}
+	// back to the configuration's, by its name or without
+	for _, name := range []string{"noX", api.Configured} {
+		change, err := again.Use(context.Background(), name, nil, "tester")
+		r.must(err)
+		if kept := change.Kept(); kept != nil || change.Event().Detail["to"] != "noX" {
+			t.Errorf("use %s: %+v is to be kept; event %v", name, kept, change.Event())
+		}
+		change.Discard()
+	}
+	// what is not to be had any more is told of, and does not stop the start
+	r.must(os.Remove(filepath.Join(r.dir, "klein")))
+	lost := restart("rigid", &Chosen{Name: "klein", Parameters: map[string]string{"gone": "1"}, By: "tester", Since: since})
+	if lost.Name() != "rigid" || !happened(lost.Events(), "strategy not kept", "gone") {
+		t.Errorf("%s is in use, want rigid of the configuration", lost.Name())
+	}
+	// a plugin that does not start for now is waited for
+	r.must(os.WriteFile(filepath.Join(r.dir, "broken"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	if waits := restart("noX", &Chosen{Name: "broken", By: "tester", Since: since}); waits.Name() != "broken" || waits.cycle() == nil {
+		t.Errorf("%s is in use, want broken, with noX in its place", waits.Name())
+	}
+	// a reload that was overtaken does not bring the old one back
+	reload, err := again.Reload(context.Background(), "tester")
+	r.must(err)
+	t.Cleanup(reload.Discard)
+	change, err = again.Use(context.Background(), "noX", nil, "tester")
+	r.must(err)
+	again.swap(change)
+	if !reload.Stale() {
+		t.Error("a reload of what is in use no more counts")
+	}
 }

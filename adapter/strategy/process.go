@@ -82,6 +82,9 @@ func start(ctx context.Context, cfg config.Strategies, f file, given map[string]
 		return p.runner, nil
 	}}
 	if id != nil {
+		if err := join(int(id.GID)); err != nil {
+			return nil, fmt.Errorf("strategies.user: %w", err)
+		}
 		launch.Group = strconv.FormatUint(uint64(id.GID), 10)
 	}
 	if p.client, err = sdk.Start(launch); err != nil {
@@ -116,16 +119,22 @@ func (p *process) examine(ctx context.Context) (err error) {
 			return fmt.Errorf("it says that its name is %s", p.description.Name)
 		}
 	}
-	_, err = p.plan(ctx, sdk.Request{Problem: planner.Problem{Nodes: 4, Busy: []planner.Busy{{Duration: 60, Nodes: 2}}, Jobs: []planner.Job{
+	small := sdk.Request{Problem: planner.Problem{Nodes: 4, Busy: []planner.Busy{{Duration: 60, Nodes: 2}}, Jobs: []planner.Job{
 		{ID: "1", ExpandLimit: 1, Profile: planner.Profile{{Duration: 60, Nodes: 1}, {Duration: 60, Nodes: 4}}},
 		{ID: "2", ExpandLimit: 2, Profile: planner.Profile{{Duration: 60, Nodes: 3}}},
-	}}})
+	}}}
+	call, err := p.client.Call(ctx, p.values, p.description, small.Size())
+	if err != nil {
+		return err
+	}
+	defer call.Close()
+	_, err = p.plan(ctx, call, small)
 	return err
 }
 
 // plan asks for a plan and verifies it.
-func (p *process) plan(ctx context.Context, r sdk.Request) (sdk.Answer, error) {
-	a, err := p.client.Plan(ctx, p.values, p.description, r)
+func (p *process) plan(ctx context.Context, call *sdk.Call, r sdk.Request) (sdk.Answer, error) {
+	a, err := call.Plan(ctx, r)
 	if err != nil {
 		return sdk.Answer{}, err
 	}

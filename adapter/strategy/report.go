@@ -72,6 +72,9 @@ func (m *Manager) withRecord(s api.Strategy) api.Strategy {
 		return s
 	}
 	s.InUse, s.By, s.Since = true, c.by, c.since
+	if !m.configured.is(c.name, c.given) {
+		s.Instead = m.configured.Name
+	}
 	if s.State != "put aside" {
 		s.State, s.Reason = "in use", ""
 		if c.builtin == nil && c.process == nil {

@@ -5,7 +5,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -43,7 +45,56 @@ func (evil) Describe(_ context.Context, m *pb.DescribeRequest) (*pb.DescribeResp
 	}
 	return &pb.DescribeResponse{Name: "evil", Version: version, Help: "Not for use.", ExpandLimit: 1, Parameters: []*pb.Parameter{
 		{Name: "mode", Type: pb.Type_TYPE_STRING, Help: "what to do wrong"},
+		{Name: "note", Type: pb.Type_TYPE_STRING, Help: "a file that gets a line for every call of Plan: its requests and their jobs"},
 	}}, nil
+}
+
+// serve answers one call of Plan, and notes it in the file "note".
+func (e evil) serve(call grpc.ServerStream) error {
+	requests, jobs, note := 0, 0, ""
+	defer func() {
+		if note == "" {
+			return
+		}
+		f, err := os.OpenFile(note, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err == nil {
+			_, err = fmt.Fprintf(f, "%d %d\n", requests, jobs)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	for {
+		m := new(pb.PlanRequest)
+		if err := call.RecvMsg(m); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if isFirst := m.Nodes == 4 && len(m.JobStart) == 2; !isFirst {
+			note = m.Parameters["note"]
+			switch m.Parameters["mode"] {
+			case "ends": // without an answer
+				return nil
+			case "second": // is not answered
+				if requests == 1 {
+					select {}
+				}
+			case "twice":
+				if answer, err := honest(m); err != nil || call.SendMsg(answer) != nil {
+					return err
+				}
+			}
+		}
+		requests, jobs = requests+1, jobs+len(m.JobStart)
+		answer, err := e.plan(m)
+		if err != nil {
+			return err
+		}
+		if err := call.SendMsg(answer); err != nil {
+			return err
+		}
+	}
 }
 
 func (e evil) plan(m *pb.PlanRequest) (proto.Message, error) {
@@ -69,6 +120,7 @@ func (e evil) plan(m *pb.PlanRequest) (proto.Message, error) {
 		select {}
 	case "stop":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
 	case "late":
 		time.Sleep(time.Minute)
 	case "garbage":
@@ -194,16 +246,10 @@ func (evilPlugin) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCo
 // GRPCServer serves Plan with answers of any type.
 func (evilPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	d := pb.Strategy_ServiceDesc
-	d.Methods = append([]grpc.MethodDesc(nil), d.Methods...)
-	for i := range d.Methods {
-		if d.Methods[i].MethodName == "Plan" {
-			d.Methods[i].Handler = func(srv any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				m := new(pb.PlanRequest)
-				if err := decode(m); err != nil {
-					return nil, err
-				}
-				return srv.(evil).plan(m)
-			}
+	d.Streams = append([]grpc.StreamDesc(nil), d.Streams...)
+	for i := range d.Streams {
+		if d.Streams[i].StreamName == "Plan" {
+			d.Streams[i].Handler = func(srv any, call grpc.ServerStream) error { return srv.(evil).serve(call) }
 		}
 	}
 	s.RegisterService(&d, evil{})

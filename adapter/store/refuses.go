@@ -1,0 +1,22 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// Refuses says whether an error means that the database cannot be written (or not even
+// be read) at present, so that the same may work later: a full or read-only disk, an
+// input/output error, a lock that somebody keeps.
+func Refuses(err error) bool {
+	var e sqlite3.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case sqlite3.ErrFull, sqlite3.ErrReadonly, sqlite3.ErrIoErr, sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrCantOpen, sqlite3.ErrPerm, sqlite3.ErrNomem:
+		return true
+	}
+	return false
+}
