@@ -385,3 +385,48 @@ func TestViews(t *testing.T) {
 		t.Errorf("without views: %d", status)
 	}
 }
+
+// TestConnectionsAreBounded: those beyond the bound are served when others have gone.
+func TestConnectionsAreBounded(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded := limit(l, 2)
+	accepted := make(chan net.Conn)
+	go func() {
+		defer close(accepted)
+		for {
+			c, err := bounded.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	for range 3 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	first := <-accepted
+	<-accepted
+	select {
+	case <-accepted:
+		t.Error("a third connection of two")
+	case <-time.After(100 * time.Millisecond):
+	}
+	first.Close()
+	first.Close() // gives no second slot
+	<-accepted
+	if most := cap(bounded.slots); len(bounded.slots) != most {
+		t.Errorf("%d of %d slots are taken", len(bounded.slots), most)
+	}
+	bounded.Close()
+	bounded.Close()
+	if _, more := <-accepted; more {
+		t.Error("a connection to a closed listener")
+	}
+}

@@ -31,6 +31,9 @@ type peer struct {
 // withPeer notes a Unix connection's peer when it is accepted (SO_PEERCRED: the
 // uid at the time of connect, which the caller cannot choose).
 func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if counted, ok := c.(*slotted); ok {
+		c = counted.Conn
+	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return ctx

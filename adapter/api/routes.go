@@ -45,13 +45,13 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("GET /v1/strategies", s.strategies)
 	handle("GET /v1/strategies/{name}", s.strategies)
 	handle("POST /v1/strategies", s.changeStrategy)
-	handle("POST /v1/strategies/{name}/{verb}", s.changeStrategy)
-	for _, path := range []string{"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/allocation", "/v1/jobs/{id}/next"} {
+	handle("POST /v1/strategies/{name}/use", s.changeStrategy)
+	handle("POST /v1/strategies/{name}/try", s.changeStrategy)
+	for path, allow := range map[string]string{
+		"/v1/status": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST",
+		"/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",
+	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			allow := http.MethodGet
-			if strings.HasSuffix(path, "/next") {
-				allow = http.MethodPost
-			}
 			w.Header().Set("Allow", allow)
 			writeJSON(w, http.StatusMethodNotAllowed, Error{Error: r.Method + " is not for " + r.URL.Path + "; use " + allow})
 		})

@@ -20,6 +20,7 @@ const (
 	maxHeader      = 16 << 10         // bytes
 	maxDecoders    = 16               // unmunge processes
 	readTimeout    = 10 * time.Second // for a whole request
+	headTimeout    = 2 * time.Second  // for its head
 	writeTimeout   = 10 * time.Second // for an answer, beyond the wait
 	idleTimeout    = 2 * time.Minute  // of a kept connection
 	drainTimeout   = 5 * time.Second  // for open requests at the end
@@ -107,17 +108,20 @@ func (s *Server) Serve(ctx context.Context) error {
 		s.readTimeout = readTimeout
 	}
 	srv := &http.Server{
-		Handler:        s.routes(ctx),
-		ReadTimeout:    s.readTimeout,
-		WriteTimeout:   s.wait() + backendTimeout + writeTimeout,
-		IdleTimeout:    idleTimeout,
-		MaxHeaderBytes: maxHeader,
-		ConnContext:    withPeer,
-		ErrorLog:       quietLog(s.Log),
+		Handler:     s.routes(ctx),
+		ReadTimeout: s.readTimeout,
+		// whoever is silent makes room for others soon
+		ReadHeaderTimeout: min(s.readTimeout, headTimeout),
+		WriteTimeout:      s.wait() + backendTimeout + writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext:       withPeer,
+		ErrorLog:          quietLog(s.Log),
 	}
 	failed := make(chan error, len(s.listeners))
+	most := connections(len(s.listeners))
 	for _, l := range s.listeners {
-		go func() { failed <- srv.Serve(l) }()
+		go func() { failed <- srv.Serve(limit(l, most)) }()
 	}
 	var err error
 	select {

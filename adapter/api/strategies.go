@@ -56,17 +56,21 @@ func (s *Server) changeStrategy(ctx context.Context, r request) (any, error) {
 	if err := dec.Decode(&req); err != nil {
 		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
 	}
+	if dec.More() {
+		return nil, Errorf(ErrInvalid, "the request's body: there is more than one request")
+	}
 	ctx, cancel := context.WithTimeout(ctx, strategyTimeout)
 	defer cancel()
-	switch name := r.PathValue("name"); r.PathValue("verb") {
-	case "use":
-		return b.UseStrategy(ctx, name, req, userName(r.caller.uid))
-	case "try":
-		return b.TryStrategy(ctx, name, req)
-	case "":
+	name := r.PathValue("name")
+	switch {
+	case name == "" && len(req.Parameters) > 0:
+		return nil, Errorf(ErrInvalid, "the request's body: a reload takes no parameters")
+	case name == "":
 		return b.ReloadStrategies(ctx, userName(r.caller.uid))
+	case strings.HasSuffix(r.URL.Path, "/try"):
+		return b.TryStrategy(ctx, name, req)
 	}
-	return nil, Errorf(ErrNotFound, "there is no %s in this API", r.URL.Path)
+	return b.UseStrategy(ctx, name, req, userName(r.caller.uid))
 }
 
 // userName is the caller in the event log.

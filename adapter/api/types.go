@@ -63,9 +63,10 @@ type Strategy struct {
 	State      string              `json:"state"`            // in use, ready, starting, put aside, refused
 	Reason     string              `json:"reason,omitempty"` // of being put aside or refused
 	InUse      bool                `json:"in_use"`
-	By         string              `json:"by,omitempty"`     // who put it in use
-	Since      time.Time           `json:"since,omitzero"`   // when it was put in use
-	SHA256     string              `json:"sha256,omitempty"` // of the plugin that runs
+	By         string              `json:"by,omitempty"`      // who put it in use
+	Since      time.Time           `json:"since,omitzero"`    // when it was put in use
+	Instead    string              `json:"instead,omitempty"` // of this one, which the configuration has
+	SHA256     string              `json:"sha256,omitempty"`  // of the plugin that runs
 	Protocol   int                 `json:"protocol,omitempty"`
 	Parameters []StrategyParameter `json:"parameters"`
 
@@ -88,6 +89,10 @@ type StrategyParameter struct {
 	Max     string   `json:"max,omitempty"`
 	Choices []string `json:"choices,omitempty"`
 }
+
+// Configured stands for the configuration's strategy, with its parameters, where
+// one is put in use.
+const Configured = "@configured"
 
 // StrategyRequest puts a strategy in use, or tries it.
 type StrategyRequest struct {

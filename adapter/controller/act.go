@@ -18,6 +18,9 @@ func (c *Controller) act(s *snapshot) {
 			if j.busy || j.ending || now.Before(j.retryAt) || c.shrinks(j) != shrinking {
 				continue
 			}
+			if !c.work.room() {
+				return // again when something has ended
+			}
 			c.actOn(s, j, now)
 		}
 	}
@@ -29,7 +32,7 @@ func (c *Controller) shrinks(j *job) bool {
 }
 
 func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
-	if r, attached := c.attached(s, j); attached && j.runs() && !j.touched.After(s.taken) {
+	if r, attached := c.attached(s, j); attached && j.runs() {
 		c.detach(j, r)
 		return
 	}
@@ -46,7 +49,12 @@ func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
 		c.transition(s, j, now)
 	case store.Running:
 		c.repair(s, j)
-		c.watchOverrun(j, now)
+		if !j.busy {
+			c.watchOverrun(j, now)
+		}
+	}
+	if j.runs() && !j.busy && j.extend {
+		c.extendLimit(j)
 	}
 }
 
@@ -55,6 +63,11 @@ func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
 func (c *Controller) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
 	for _, p := range j.held {
 		r := s.byID[p.id]
+		if p.id == j.record.ID {
+			r = &j.record // knows of what was done since the snapshot
+		} else if j.touched.After(s.taken) {
+			continue
+		}
 		if r == nil || r.State != slurmctl.Running && r.State != slurmctl.Suspended {
 			continue
 		}
@@ -77,21 +90,19 @@ func (c *Controller) detach(j *job, r slurmctl.Job) {
 		return ignoreUnknown(c.slurm.DeleteReservation(ctx, hold))
 	}, func(err error) {
 		if err == nil {
+			if j.record.ID == r.ID {
+				j.record.Reservation = ""
+			}
 			c.forgetHold(hold)
 		}
 	})
-}
-
-func (c *Controller) forgetHold(name string) {
-	delete(c.reservations, name)
-	delete(c.heldSince, name)
 }
 
 // watchOverrun sees to a job that keeps a step for longer than it said. It is
 // tolerated while nobody else was promised its nodes; where somebody was, the
 // site's policy is carried out after twice the grace.
 func (c *Controller) watchOverrun(j *job, now time.Time) {
-	late := now.Sub(time.Unix(j.expected(), 0))
+	late := min(now.Sub(time.Unix(j.expected(), 0)), now.Sub(c.awake)) // the application may have slept, too
 	if late < c.cfg.Grace {
 		return
 	}

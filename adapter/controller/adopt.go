@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +55,7 @@ func (c *Controller) load() error {
 		if j.past, err = c.store.Allocations(c.ctx, j.ID); err != nil {
 			return err
 		}
+		c.notInFuture(j, time.Now())
 		c.add(j)
 	}
 	intents, err := c.store.OpenIntents(c.ctx)
@@ -63,7 +66,7 @@ func (c *Controller) load() error {
 	// every decision is made from that.
 	for _, i := range intents {
 		c.log.WithField("intent", i.ID).WithField("action", i.Action).Info("a change was under way when the sidecar stopped: " + i.Detail)
-		c.check(c.store.Settle(c.ctx, i.ID, time.Now(), fmt.Errorf("the sidecar stopped in the middle")))
+		c.settle(i.ID, errors.New("the sidecar stopped in the middle"))
 	}
 	c.event(nil, "sidecar started", map[string]any{"version": c.version, "jobs": len(rows)})
 	return nil
@@ -85,7 +88,7 @@ func (c *Controller) add(j *job) {
 func (c *Controller) adopt(s *snapshot) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil {
+		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil && c.mayBring(r, c.byID[own.job]) {
 			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
 		}
 		if r.State != slurmctl.Pending && r.State != slurmctl.Running || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
@@ -103,12 +106,12 @@ func (c *Controller) adopt(s *snapshot) {
 			continue // comes with the chain's first job
 		}
 		if len(sp.Profile) == 0 {
-			script, err := c.slurm.BatchScript(c.ctx, r.ID)
-			if err == nil {
-				sp, err = sp.Complete([]byte(script))
-			}
-			if transient(err) {
+			text, err, known := c.readScript(r.ID)
+			if !known {
 				continue // asked again in the next cycle
+			}
+			if err == nil {
+				sp, err = sp.Complete([]byte(text))
 			}
 			if err != nil {
 				c.refuse(r, err)
@@ -142,6 +145,44 @@ func (c *Controller) adopt(s *snapshot) {
 			delete(c.refused, id)
 		}
 	}
+	for id, read := range c.scripts {
+		if s.byID[id] == nil && read.known {
+			delete(c.scripts, id)
+		}
+	}
+}
+
+// script is the batch script of a job whose request does not fit into its marker.
+type script struct {
+	text  string
+	err   error
+	known bool
+}
+
+// readScript gives a job's script, or has it read beside the loop: the cycle after next
+// knows it then.
+func (c *Controller) readScript(id slurmctl.JobID) (text string, err error, known bool) {
+	if read := c.scripts[id]; read != nil {
+		if read.known {
+			delete(c.scripts, id)
+		}
+		return read.text, read.err, read.known
+	}
+	read := &script{}
+	if c.work.room() && c.beside(nil, fmt.Sprint("script ", id), func(ctx context.Context) (err error) {
+		read.text, err = c.slurm.BatchScript(ctx, id)
+		return err
+	}, func(err error) {
+		if transient(err) {
+			delete(c.scripts, id)
+			return
+		}
+		read.err, read.known = err, true
+		c.nextCycle = time.Now()
+	}) {
+		c.scripts[id] = read
+	}
+	return "", nil, false
 }
 
 // refuse leaves a job with a marker alone: it stays parked, and the log says why.
@@ -170,22 +211,9 @@ func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.Jo
 	if chain != nil {
 		row.Drive = string(spec.Chain)
 	}
-	written := false
-	c.together(func() {
-		kind := "adopted"
-		if known, err := c.store.JobBySlurmID(c.ctx, row.SlurmID); err == nil && known.Submitted.Equal(row.Submitted) {
-			row.ID, kind = known.ID, "adopted again" // it was taken for ended
-			c.save(j)
-		} else if err := c.store.AddJob(c.ctx, row); err != nil {
-			c.check(err)
-			return
-		}
-		written = true
-		c.saveParts(j)
-		c.event(j, kind, map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
-			"expand_limit": c.expandLimit(j), "drive": row.Drive})
-	})
-	if !written {
+	if err := c.addJob(j, map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
+		"expand_limit": c.expandLimit(j), "drive": row.Drive}); err != nil {
+		c.check(err)
 		return nil // it stays parked until the database takes it
 	}
 	c.add(j)
@@ -241,8 +269,8 @@ func chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
 	return ids
 }
 
-// saveParts writes which Slurm jobs the job consists of.
-func (c *Controller) saveParts(j *job) {
+// parts lists the Slurm jobs that the job consists of.
+func (j *job) parts() []store.Part {
 	var rows []store.Part
 	for i, id := range j.chain {
 		rows = append(rows, store.Part{SlurmID: uint32(id), Step: i + 1})
@@ -252,5 +280,5 @@ func (c *Controller) saveParts(j *job) {
 			rows = append(rows, store.Part{SlurmID: uint32(p.id), Step: p.step, NodeList: slurmctl.CompressNodes(p.nodes)})
 		}
 	}
-	c.check(c.store.SetParts(c.ctx, j.ID, rows))
+	return rows
 }

@@ -74,8 +74,8 @@ func (c *Controller) ask(ctx context.Context, id uint32, f func(*job) answer) an
 	a := call(ctx, c, func() *answer {
 		j := c.byID[slurmctl.JobID(id)]
 		switch {
-		case j == nil && c.snapshot == nil:
-			return &answer{err: c.view.Load().unknown(id)}
+		case c.snapshot == nil: // what the database says may be out of date, and is not all
+			return &answer{err: api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))}
 		case j == nil:
 			return &answer{err: api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", jobNumber(id))}
 		}

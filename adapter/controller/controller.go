@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/user"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,10 +35,16 @@ type Controller struct {
 	strategies *strategy.Manager
 	planning   *strategy.Cycle // within plan
 
-	ctx     context.Context // of Run
-	mail    chan func()
-	gone    chan struct{} // closed when Run has returned
-	actions sync.WaitGroup
+	ctx      context.Context // of changes: goes on for a while when Run is to end
+	lookCtx  context.Context // of looks: ends at once then
+	stopping bool
+
+	stopLooks context.CancelFunc
+
+	mail chan func()
+	gone chan struct{} // closed when Run has returned
+	work work
+	pace pace
 
 	slurmConfig slurmctl.Config
 	slurmUser   uint32
@@ -56,17 +61,26 @@ type Controller struct {
 	unsaved      map[*job]bool                   // whose plans are to be written
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
 	refused      map[slurmctl.JobID]api.Job      // jobs with a marker that are not adopted
-	nextCycle    time.Time
-	rest         time.Time            // no look at Slurm before
-	mirrored     int                  // where mirror goes on
-	leaks        map[string]time.Time // since when nodes are allocated to nobody
-	leaked       []string             // those of them that were told of
-	healed       time.Time            // when that was last tried
-	cycleCalls   int
+	holdNames    map[holdKey]string              // of reservations
+	holdChanged  map[string]time.Time            // when a hold was last made, changed or given up here
+	unwilling    map[string]bool                 // holds that Slurm refuses to change: made anew
+	scripts      map[slurmctl.JobID]*script      // read, or being read, for adopt
+	nextCycle    time.Time                       // the next look at Slurm is wanted then
+	mirrored     int                             // where mirror goes on
+	leaks        map[string]time.Time            // since when nodes are allocated to nobody
+	leaked       []string                        // those of them that were told of
+	healed       time.Time                       // when that was last tried
+	calls        uint64                          // of Slurm's commands, until the last cycle
+	cycleCalls   int                             // in it and since the one before
+	laps         *laps                           // of the cycle under way
 	lastErr      error
-	refusal      error // the database's last one
-	batched      bool  // within together
+	batch        *[]entry  // within together
+	kept         [][]entry // what the database has not taken yet
+	refusing     bool      // the database
 	started      time.Time
+	tick         time.Time // when watchClock was last called
+	awake        time.Time // since when the loop goes on without a pause
+	stepped      time.Time // when the clock was, last
 
 	view atomic.Pointer[view] // what the API shows
 }
@@ -75,12 +89,18 @@ type Controller struct {
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
 	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
 		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
+		holdNames: map[holdKey]string{}, holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, scripts: map[slurmctl.JobID]*script{},
 		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
+	c.work.keys, c.work.retry = map[string]bool{}, map[string]time.Time{}
 	if u, err := user.Current(); err == nil {
 		c.self = u.Username
 	}
 	c.cfg = cfg
-	strategies, err := strategy.New(cfg.Strategies, cfg.Strategy, log)
+	chosen, err := kept(st, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	strategies, err := strategy.New(cfg.Strategies, cfg.Strategy, chosen, log)
 	if err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
 	}
@@ -97,36 +117,44 @@ func (c *Controller) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	c.ctx = work
+	c.lookCtx, c.stopLooks = context.WithCancel(ctx)
+	defer c.stopLooks()
 	if err := c.load(); err != nil {
 		return err
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	wait := time.Duration(0)
 	for {
+		var f func()
 		select {
 		case <-ctx.Done():
 			return c.finish(stop)
-		case f := <-c.mail:
-			f()
-			c.drainMail()
-			if c.snapshot != nil && time.Now().Before(c.nextCycle) {
-				c.act(c.snapshot)
-				c.savePlans()
-				c.publish()
-			}
+		case f = <-c.mail:
 		case <-timer.C:
 		}
-		if now := time.Now(); !now.Before(c.nextCycle) && !now.Before(c.rest) {
-			c.cycle()
+		c.watchClock(time.Now(), wait)
+		if f != nil {
+			f()
+			c.drainMail()
 		}
-		timer.Reset(max(time.Until(c.wakeAt()), time.Millisecond))
+		if err := c.store.Lost(); err != nil {
+			// started again, the sidecar makes a new one of what Slurm knows
+			return errors.Join(err, c.finish(stop))
+		}
+		c.advance()
+		c.startLooks()
+		wait = max(time.Until(c.wakeAt()), time.Millisecond)
+		timer.Reset(wait)
 	}
 }
 
 // finish lets running actions post their outcome, then wakes whoever still waits.
 func (c *Controller) finish(stop context.CancelFunc) error {
+	c.stopping = true
+	c.stopLooks()
 	done := make(chan struct{})
-	go func() { c.actions.Wait(); close(done) }()
+	go func() { c.work.all.Wait(); close(done) }()
 	late := time.After(c.cfg.Slurm.Timeout)
 	for {
 		select {
@@ -159,7 +187,12 @@ func (c *Controller) drainMail() {
 }
 
 // post runs f on the loop's goroutine.
-func (c *Controller) post(f func()) { c.mail <- f }
+func (c *Controller) post(f func()) {
+	select {
+	case c.mail <- f:
+	case <-c.gone:
+	}
+}
 
 // call runs f on the loop's goroutine and waits for its answer.
 func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
@@ -179,189 +212,64 @@ func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
 	return answer
 }
 
-// fast is the time between two looks while an application waits for nodes, or a
-// job that was let go is about to run.
-const fast = 250 * time.Millisecond
-
-// fastFor is for how long after a start or growth is due the loop looks more often.
-const fastFor = 10 * time.Second
-
-// cycle is one round of observe, adopt, follow, plan, hold and act.
-func (c *Controller) cycle() {
-	before, l := c.slurm.Calls(), newLaps()
-	c.nextCycle = time.Now().Add(c.cfg.PollInterval)
-	s, err := c.look()
-	if err != nil {
-		if c.lastErr == nil {
-			c.log.WithError(err).Error("Slurm cannot be observed; nothing is changed until it can")
-		}
-		c.lastErr = err
-		c.nextCycle = time.Now().Add(max(c.cfg.PollInterval, time.Second))
-		c.publish()
-		return
-	}
-	c.spare(time.Since(s.taken))
+// cycle is one round of observe, adopt, follow and plan; what comes of it is done by
+// advance, which follows.
+func (c *Controller) cycle(s *snapshot) {
 	if c.lastErr != nil {
 		c.log.Info("Slurm can be observed again")
 		c.lastErr = nil
 	}
 	c.snapshot = s
-	c.reservations = maps.Clone(s.reservations)
-	l.lap("observe")
+	c.takeReservations(s)
 	c.adopt(s)
 	c.follow(s)
 	c.followPlans(s)
-	l.lap("follow")
+	c.laps.lap("follow")
 	c.plan(s)
-	l.lap("plan")
-	c.syncHolds(c.ctx, s)
-	l.lap("holds")
-	c.mirror(s)
-	l.lap("mirror")
+	c.laps.lap("plan")
 	c.clean(s)
 	c.watchLeaks(s)
-	c.act(s)
-	l.lap("act")
+	calls := c.slurm.Calls()
+	c.calls, c.cycleCalls = calls, int(calls-c.calls)
+}
+
+// advance does what is due by the present state: the end of a cycle, and after
+// everything that happens between two.
+func (c *Controller) advance() {
+	c.pace.urgent, c.pace.waiting, c.pace.growing = false, -1, false
+	if c.snapshot != nil && c.lastErr == nil {
+		c.act(c.snapshot)
+		c.laps.lap("act")
+		c.syncHolds(c.snapshot)
+		c.laps.lap("holds")
+		c.mirror(c.snapshot)
+		c.laps.lap("mirror")
+	}
 	c.savePlans()
-	l.lap("save")
-	for _, j := range c.active {
-		if due := j.due(); !due.IsZero() && time.Since(due) >= 0 && time.Since(due) < fastFor {
-			c.nextCycle = time.Now().Add(min(fast, c.cfg.PollInterval))
-		}
-	}
-	c.cycleCalls = int(c.slurm.Calls() - before)
+	c.laps.lap("save")
 	c.publish()
-	l.lap("publish")
-	l.log(c.log)
+	c.laps.lap("publish")
+	c.laps.log(c.log)
+	c.laps = nil
 }
 
-// spare sees that looks at Slurm, which take long where there are many jobs, leave
-// slurmctld most of its time: a tenth of it as a rule, a quarter while something is
-// due.
-func (c *Controller) spare(look time.Duration) {
-	now := time.Now()
-	c.rest = now.Add(3 * look)
-	if next := now.Add(9 * look); next.After(c.nextCycle) {
-		c.nextCycle = next
+// takeConfig is called when Slurm's configuration was read.
+func (c *Controller) takeConfig(cfg slurmctl.Config) (err error) {
+	merge, reasons := slurmctl.Capabilities(cfg)
+	c.slurmConfig, c.configRead = cfg, time.Now()
+	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
+		return err
 	}
+	before := c.drive
+	c.drive, c.driveReason = spec.Companion, joinWords(reasons)
+	if merge {
+		c.drive = spec.Merge
+	}
+	if c.drive != before {
+		c.log.WithField("drive", c.drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.driveReason)
+	}
+	return nil
 }
-
-// look observes the cluster, and every now and then Slurm's configuration.
-func (c *Controller) look() (*snapshot, error) {
-	if time.Since(c.configRead) > 5*time.Minute {
-		cfg, err := c.slurm.Config(c.ctx)
-		if err != nil {
-			return nil, err
-		}
-		merge, reasons := slurmctl.Capabilities(cfg)
-		c.slurmConfig, c.configRead = cfg, time.Now()
-		if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
-			return nil, err
-		}
-		before := c.drive
-		c.drive, c.driveReason = spec.Companion, joinWords(reasons)
-		if merge {
-			c.drive = spec.Merge
-		}
-		if c.drive != before {
-			c.log.WithField("drive", c.drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.driveReason)
-		}
-	}
-	return c.observe(c.ctx)
-}
-
-// wakeAt is when the loop has something to do, if nobody calls before.
-func (c *Controller) wakeAt() time.Time {
-	at := c.nextCycle
-	now := time.Now()
-	for _, j := range c.active {
-		if due := j.due(); due.After(now) && due.Before(at) {
-			at = due
-			c.nextCycle = due
-		}
-	}
-	if at.Before(c.rest) {
-		return c.rest
-	}
-	return at
-}
-
-// do runs one action on a job beside the loop. The intent is written before, and
-// settled with the outcome after; then result runs on the loop's goroutine. A
-// failed action is tried again later, less and less often.
-func (c *Controller) do(j *job, action, detail string, run func(context.Context) error, result func(error)) {
-	intent, err := c.store.Intend(c.ctx, j.ID, time.Now(), action, detail)
-	if err != nil {
-		c.check(err)
-		j.retryAt = time.Now().Add(time.Second)
-		return // what cannot be written down is not done
-	}
-	j.busy = true
-	c.actions.Add(1)
-	go func() {
-		defer c.actions.Done()
-		begun := time.Now()
-		err := run(c.ctx)
-		c.post(func() {
-			j.busy, j.touched = false, time.Now()
-			entry := c.logJob(j).WithField("action", action).WithField("seconds", time.Since(begun).Seconds())
-			c.together(func() {
-				c.check(c.store.Settle(c.ctx, intent, time.Now(), err))
-				if err != nil {
-					j.failures++
-					j.retryAt = time.Now().Add(min(250*time.Millisecond<<min(j.failures, 7), 30*time.Second))
-					j.reason = action + " failed: " + err.Error()
-					c.event(j, "failed", map[string]any{"action": action, "detail": detail, "error": err.Error()})
-					entry.WithError(err).Warn("an action failed; it will be tried again")
-				} else {
-					j.failures, j.retryAt = 0, time.Time{}
-					entry.Debug(detail)
-				}
-				result(err)
-			})
-			c.nextCycle = time.Now() // see what came of it
-		})
-	}()
-}
-
-// event appends to the event log.
-func (c *Controller) event(j *job, kind string, detail any) {
-	id := int64(0)
-	if j != nil {
-		id = j.ID
-	}
-	c.check(c.store.AddEvent(c.ctx, id, time.Now(), kind, detail))
-}
-
-// check reports an error of the store. Slurm holds the nodes, so the loop goes on.
-func (c *Controller) check(err error) {
-	if err == nil {
-		return
-	}
-	c.refusal = err
-	if !errors.Is(err, context.Canceled) {
-		c.log.WithError(err).Error("the database refuses")
-	}
-}
-
-// together writes all that f writes in one transaction, so that no crash leaves the
-// books half kept. f must run no command.
-func (c *Controller) together(f func()) {
-	outer := c.store
-	if c.batched {
-		f() // part of a larger one
-		return
-	}
-	c.batched = true
-	defer func() { c.store, c.batched = outer, false }()
-	c.check(outer.Together(c.ctx, func(tx *store.Store) error {
-		c.store, c.refusal = tx, nil
-		f()
-		return c.refusal
-	}))
-}
-
-func (c *Controller) save(j *job) { c.check(c.store.UpdateJob(c.ctx, j.Job)) }
 
 func (c *Controller) logJob(j *job) *logrus.Entry {
 	return c.log.WithFields(logrus.Fields{"job": j.SlurmID, "user": j.User, "step": j.Step})

@@ -8,13 +8,17 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
 func TestMerge(t *testing.T) {
-	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	t.Parallel()
+	// a job that is cancelled between the last look at it and the merge loses nodes to
+	// nobody (TestLeak)
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.HealLeaks = true })
 	l.run("grows and shrinks again and again", func(l *lab) {
 		id := l.submit("2@5s,5@5s,1@5s,3@5s")
 		if job := l.running(id, 1); job.Drive != "merge" {
@@ -156,6 +160,7 @@ func TestMerge(t *testing.T) {
 }
 
 func TestCompanion(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]slurmtest.Options{
 		"without permit_job_expansion": {Accounting: true},
 		"with PrologFlags=Contain":     {Accounting: true, PermitJobExpansion: true, PrologFlags: "Contain"},
@@ -205,6 +210,7 @@ func TestCompanion(t *testing.T) {
 }
 
 func TestChain(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{})
 	l.run("every step a job of its own", func(l *lab) {
 		ids := l.submitChain("1@10s,4@10s,2@10s", "sleep 2", "sleep 2", "sleep 2")
@@ -243,6 +249,7 @@ func (l *lab) submitChain(profile string, wraps ...string) []uint32 {
 }
 
 func TestAdoptsOnlyWhatItCanPlan(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{})
 	id := l.sbatch(0, "--begin=now+3650days", "--comment=evo:v1;p=nonsense")
 	l.eventually("the refusal", func() error {

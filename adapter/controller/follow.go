@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +29,11 @@ func (c *Controller) follow(s *snapshot) {
 		}
 		switch {
 		case r == nil || r.Ended():
-			c.end(j)
+			c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
+				if last, known := seen[j.id()]; !known || last.Ended() { // one look alone is not believed
+					c.end(j, last)
+				}
+			}, j.id())
 		case r.State == slurmctl.Completing:
 			j.ending, j.reason = true, "completing"
 			c.observeHeld(s, j)
@@ -53,7 +60,7 @@ func (c *Controller) observeHeld(s *snapshot, j *job) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		own, ours := parseHoldName(r.Name)
-		if !ours || own.job != j.id() || !isExpander(r) || r.State == slurmctl.Completing || r.Ended() {
+		if !ours || own.job != j.id() || !isExpander(r) || !c.mayBring(r, j) || r.State == slurmctl.Completing || r.Ended() {
 			continue
 		}
 		c.byID[r.ID] = j
@@ -94,13 +101,22 @@ func heldText(held []part) string {
 // recordAllocation writes what the job holds, and for which step, as of then.
 func (c *Controller) recordAllocation(j *job, now time.Time) {
 	nodes := j.nodes()
-	c.check(c.store.SetAllocation(c.ctx, j.ID, j.Step, now, len(nodes), slurmctl.CompressNodes(nodes)))
+	c.saveAllocation(j, now, len(nodes), slurmctl.CompressNodes(nodes))
 	if last := len(j.past) - 1; last >= 0 && j.past[last].End.IsZero() {
-		j.past[last].End = now
+		j.past[last].End = later(now, j.past[last].Start)
 	}
 	if len(nodes) > 0 {
 		j.past = append(j.past, store.Span{Step: j.Step, Start: now, Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes)})
 	}
+}
+
+// later is the later of two times: no span ends before it began, whatever the clock
+// was set to in between.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // began is called once Slurm has started the job.
@@ -134,43 +150,52 @@ func (c *Controller) requeued(j *job) {
 		j.State, j.Step, j.held, j.ending = store.Queued, 0, nil, false
 		j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 		c.save(j)
-		c.check(c.store.SetAllocation(c.ctx, j.ID, 0, time.Now(), 0, ""))
+		c.saveAllocation(j, time.Now(), 0, "")
 		c.saveParts(j)
 	})
 	c.storePlan(j, nil)
 	j.notify()
 }
 
-// end closes a job's books. What it leaves in Slurm (holds, expanders) is not
-// wanted any more and goes in this same cycle.
-func (c *Controller) end(j *job) {
-	state, at := "", time.Now()
-	ids := []slurmctl.JobID{j.id()}
-	if j.isChain() && j.Step > 0 {
-		ids = []slurmctl.JobID{j.chain[j.Step-1]}
+// askEnd asks how Slurm jobs of j ended, beside the loop.
+func (c *Controller) askEnd(j *job, answer func(map[slurmctl.JobID]slurmctl.Job), ids ...slurmctl.JobID) {
+	if !c.work.room() {
+		return // at the next look
 	}
-	last, err := c.slurm.JobsByID(c.ctx, ids...)
-	if err != nil {
-		c.logJob(j).WithError(err).Warn("how the job ended is not known yet")
-		return
-	}
-	if len(last) > 0 {
-		if !last[0].Ended() {
-			return // one look alone is not believed
+	seen := map[slurmctl.JobID]slurmctl.Job{}
+	c.beside(j, "", c.gently(func(ctx context.Context) error {
+		jobs, err := c.slurm.Glance(ctx, ids...)
+		for _, r := range jobs {
+			seen[r.ID] = r
 		}
-		state = string(last[0].State)
-		if e := last[0].EndTime; !e.IsZero() && e.Before(at) {
-			at = e
+		return err
+	}), func(err error) {
+		if errors.Is(err, errBackfilling) {
+			return // at the next look
 		}
+		if err != nil {
+			c.logJob(j).WithError(err).Warn("how it ended is not known yet")
+			return
+		}
+		answer(seen)
+	})
+}
+
+// end closes a job's books; last is what Slurm says of it at last, if anything. What
+// it leaves in Slurm (holds, expanders) is not wanted any more and goes at once.
+func (c *Controller) end(j *job, last slurmctl.Job) {
+	state, at := string(last.State), time.Now()
+	if e := last.EndTime; last.Ended() && !e.IsZero() && e.Before(at) {
+		at = e
 	}
 	j.State, j.Ended, j.EndState = store.Ended, at, state
 	c.together(func() {
 		c.save(j)
-		c.check(c.store.SetAllocation(c.ctx, j.ID, j.Step, at, 0, ""))
+		c.saveAllocation(j, at, 0, "")
 		c.event(j, "ended", map[string]any{"state": state, "step": j.Step, "steps": len(j.Profile)})
 	})
 	if n := len(j.past); n > 0 && j.past[n-1].End.IsZero() {
-		j.past[n-1].End = at
+		j.past[n-1].End = later(at, j.past[n-1].Start)
 	}
 	c.logJob(j).WithField("state", state).Info("ended")
 	j.notify()
@@ -191,67 +216,84 @@ const maxEnded = 200
 
 // followChain is follow for a chain, whose steps begin and end with Slurm jobs.
 func (c *Controller) followChain(s *snapshot, j *job) {
-	current := max(j.Step, 1) - 1
-	if j.State == store.Waiting {
-		current = j.Step // the job of the step to come
-	}
+	current := c.currentLink(j)
 	r := s.byID[j.chain[current]]
 	if r != nil {
 		j.record, j.priority = *r, r.Priority
 	}
 	switch {
 	case r == nil || r.Ended():
-		done, err := c.slurm.JobsByID(c.ctx, j.chain[current])
-		if err != nil {
-			c.logJob(j).WithError(err).Warn("how the step ended is not known yet")
-			return
-		}
-		if len(done) > 0 && j.Step == current && !done[0].StartTime.IsZero() && done[0].BatchHost != "" {
-			// it began and ended between two observations
-			j.held = []part{{id: done[0].ID, step: current + 1, nodes: done[0].NodeList}}
-			if j.Step == 0 {
-				c.began(s, j, &done[0])
-			} else {
-				c.beginStep(j, done[0].StartTime)
-			}
-		}
-		completed := len(done) > 0 && done[0].State == slurmctl.Completed
-		if !completed || j.last() || j.State != store.Running {
-			c.cancelChain(j)
-			c.end(j)
-			return
-		}
-		j.State, j.StepEnded = store.Waiting, time.Now()
-		c.together(func() {
-			c.save(j)
-			c.event(j, "step ended", map[string]any{"step": j.Step})
-		})
-		if next := j.next(); next != nil && next.start > s.taken.Unix() {
-			c.refit(s, j, s.taken.Unix(), "a step ended early")
-		}
+		before := j.chain[max(j.Step, 1)-1]
+		c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
+			c.linkEnded(j, current, seen[j.chain[current]], seen[before])
+		}, j.chain[current], before)
 	case r.State == slurmctl.Running || r.State == slurmctl.Suspended:
-		held := []part{{id: r.ID, step: current + 1, nodes: r.NodeList}}
-		if j.Step == current+1 {
-			return
-		}
-		j.held = held
-		if j.Step == 0 {
-			c.began(s, j, r)
-			return
-		}
-		c.beginStep(j, r.StartTime)
+		c.linkRuns(s, j, r)
 	}
 }
 
-// cancelChain cancels what is left of a chain.
-func (c *Controller) cancelChain(j *job) {
-	left := j.chain[min(max(j.Step, 1), len(j.chain)):]
-	if len(left) == 0 {
+// currentLink is the position of a chain's Slurm job that runs or is to run next.
+func (c *Controller) currentLink(j *job) int {
+	if j.State == store.Waiting {
+		return j.Step
+	}
+	return max(j.Step, 1) - 1
+}
+
+// linkEnded is called with what Slurm says of a chain's present job, which has ended,
+// and of the one whose step was the last to begin.
+func (c *Controller) linkEnded(j *job, current int, done, before slurmctl.Job) {
+	if done.ID != 0 && j.Step == current && !done.StartTime.IsZero() && done.BatchHost != "" {
+		// it began and ended between two observations
+		c.linkRuns(c.snapshot, j, &done)
+		before = done
+	}
+	if done.State != slurmctl.Completed || j.last() || j.State != store.Running {
+		c.cancelChain(j)
+		if before.ID == 0 || before.Ended() {
+			c.end(j, before)
+		}
 		return
 	}
-	if err := c.slurm.Cancel(c.ctx, left...); err != nil {
-		c.logJob(j).WithError(err).Warn("the rest of the chain could not be cancelled")
+	j.State, j.StepEnded = store.Waiting, time.Now()
+	c.together(func() {
+		c.save(j)
+		c.event(j, "step ended", map[string]any{"step": j.Step})
+	})
+	if next := j.next(); next != nil && next.start > c.snapshot.taken.Unix() {
+		c.refit(c.snapshot, j, c.snapshot.taken.Unix(), "a step ended early")
 	}
+}
+
+// linkRuns is called when a chain's present job was seen running.
+func (c *Controller) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
+	current := c.currentLink(j)
+	if j.Step == current+1 {
+		return
+	}
+	j.held = []part{{id: r.ID, step: current + 1, nodes: r.NodeList}}
+	if j.Step == 0 {
+		c.began(s, j, r)
+		return
+	}
+	c.beginStep(j, r.StartTime)
+}
+
+// cancelChain cancels what is left of a chain. Should that fail, adopt finds it.
+func (c *Controller) cancelChain(j *job) {
+	left := j.chain[min(max(j.Step, 1), len(j.chain)):]
+	if len(left) > 0 {
+		c.cancelBeside("the rest of the chain", left...)
+	}
+}
+
+// cancelBeside cancels Slurm jobs that are nobody's any more.
+func (c *Controller) cancelBeside(what string, ids ...slurmctl.JobID) bool {
+	return c.beside(nil, fmt.Sprint("cancel ", ids), func(ctx context.Context) error { return c.slurm.Cancel(ctx, ids...) }, func(err error) {
+		if err != nil {
+			c.log.WithError(err).WithField("ids", ids).Warn(what + " could not be cancelled")
+		}
+	})
 }
 
 // expanderMark begins the comment of every expander.
@@ -262,6 +304,10 @@ func isExpander(r *slurmctl.Job) bool {
 	_, ours := parseHoldName(r.Name)
 	return ours && strings.HasPrefix(r.Comment, expanderMark)
 }
+
+// mayBring says whether a Slurm job that is named as an expander of j may be one:
+// anybody can name a job as the sidecar does.
+func (c *Controller) mayBring(r *slurmctl.Job, j *job) bool { return r.UID == j.UID || c.isSelf(r) }
 
 // clean cancels expanders whose base job has ended or does not want them.
 func (c *Controller) clean(s *snapshot) {
@@ -278,10 +324,9 @@ func (c *Controller) clean(s *snapshot) {
 		if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
 			continue // somebody else's job that only looks like ours
 		}
-		c.log.WithField("expander", r.ID).WithField("job", own.job).Info("an expander outlived its job and is cancelled")
-		c.event(j, "cleaned", map[string]any{"expander": r.ID, "base": own.job})
-		if err := c.slurm.Cancel(c.ctx, r.ID); err != nil {
-			c.log.WithError(err).WithField("expander", r.ID).Warn("an expander could not be cancelled")
+		if c.cancelBeside("an expander", r.ID) {
+			c.log.WithField("expander", r.ID).WithField("job", own.job).Info("an expander outlived its job and is cancelled")
+			c.event(j, "cleaned", map[string]any{"expander": r.ID, "base": own.job})
 		}
 	}
 }

@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -127,9 +128,9 @@ func (l *lab) run(name string, f func(*lab)) {
 	l.t.Run(name, func(t *testing.T) {
 		sub := *l
 		sub.t = t
+		defer func() { l.Controller, l.store, l.stop = sub.Controller, sub.store, sub.stop }()
 		f(&sub)
 		sub.clean()
-		l.Controller, l.store, l.stop = sub.Controller, sub.store, sub.stop
 	})
 }
 
@@ -188,7 +189,12 @@ func (l *lab) running(id uint32, step int) api.Job {
 // next ends a step of the job and waits for the nodes of the following one.
 func (l *lab) next(id uint32, from int) api.Allocation {
 	l.t.Helper()
-	a, err := l.Next(l.ctx(), id, api.NextRequest{From: from})
+	ctx := l.ctx()
+	a, err := l.Next(ctx, id, api.NextRequest{From: from})
+	for errors.Is(err, api.ErrUnavailable) && ctx.Err() == nil { // as api.Client does
+		time.Sleep(50 * time.Millisecond)
+		a, err = l.Next(ctx, id, api.NextRequest{From: from})
+	}
 	l.must(err)
 	if !a.Ready {
 		l.t.Fatalf("job %d: step %d's nodes never came: %s", id, from+1, a.Note)

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -31,8 +30,9 @@ type hold struct {
 var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
 
 // Names of holds and expanders carry job, step and attempt, so that what is left
-// of a crashed sidecar can be found again.
-var namePattern = regexp.MustCompile(`^evo_([0-9]+)_([0-9]+)_([0-9]+)$`)
+// of a crashed sidecar can be found again. Users can name jobs like that, too: the
+// numbers are bounded so that the next one still is one.
+var namePattern = regexp.MustCompile(`^evo_([0-9]{1,10})_([0-9]{1,9})_([0-9]{1,9})$`)
 
 type ownName struct {
 	job     slurmctl.JobID
@@ -139,56 +139,6 @@ type holdKey struct {
 	step int
 }
 
-// syncHolds makes Slurm's reservations those that the plan needs. What is new or
-// changes comes first, what is not needed any more goes last: a node that changes
-// hands is held all the time.
-func (c *Controller) syncHolds(ctx context.Context, s *snapshot) {
-	begun := time.Now()
-	now := begun.Unix()
-	needed := map[holdKey]hold{}
-	for _, h := range c.wantedHolds(now) {
-		needed[holdKey{h.job.id(), h.step}] = h
-	}
-	var surplus []string
-	existing := map[holdKey]bool{}
-	for _, name := range sortedKeys(c.reservations) {
-		own, ours := parseHoldName(name)
-		if !ours {
-			continue
-		}
-		k := holdKey{own.job, own.step}
-		if j := c.byID[own.job]; j != nil && (j.busy || j.touched.After(s.taken)) {
-			existing[k] = true // an action may be using it; look again when it is over
-			continue
-		}
-		h, want := needed[k]
-		if want && !existing[k] && h.far(now) && time.Since(begun) > holdsTime {
-			existing[k] = true // as good as it is; changed in one of the next cycles
-			continue
-		}
-		if !want || existing[k] || c.stale(c.reservations[name], h, now) || !c.adjustHold(ctx, c.reservations[name], h, now) {
-			surplus = append(surplus, name)
-			continue
-		}
-		existing[k] = true
-	}
-	for _, h := range c.wantedHolds(now) {
-		if h.far(now) && time.Since(begun) > holdsTime {
-			continue
-		}
-		if !existing[holdKey{h.job.id(), h.step}] && !h.job.busy {
-			c.createHold(ctx, s, h)
-		}
-	}
-	for _, name := range surplus {
-		c.deleteHold(ctx, s, name)
-	}
-}
-
-// holdsTime is how long a cycle may go on making and changing the holds of jobs that
-// are not about to start.
-const holdsTime = 200 * time.Millisecond
-
 // far says whether the hold's job neither runs nor starts within a minute.
 func (h hold) far(now int64) bool {
 	return h.job.State == store.Queued && len(h.job.plan) > 0 && h.job.plan[0].start > now+60
@@ -209,92 +159,6 @@ func (c *Controller) stale(r slurmctl.Reservation, h hold, now int64) bool {
 	return r.Start.Unix() <= now && h.start > now+earlier
 }
 
-// adjustHold changes a reservation's start, end and nodes where they are off; false
-// if Slurm refuses.
-func (c *Controller) adjustHold(ctx context.Context, r slurmctl.Reservation, h hold, now int64) bool {
-	var u slurmctl.ReservationUpdate
-	start, end := r.Start.Unix(), r.End.Unix()
-	early := max(earlier, int64(slack(time.Duration(h.start-now)*time.Second)/time.Second))
-	switch want := max(h.start, now); {
-	case start > now && want <= now:
-		u.StartNow = true
-		r.Start = time.Unix(now, 0)
-	case start > want || start < h.start-early && start > now:
-		u.Start = time.Unix(want, 0)
-		r.Start = u.Start
-	}
-	if end < h.end-earlier || end > h.end+60+2*early {
-		u.End = time.Unix(h.end+early, 0)
-		r.End = u.End
-	}
-	moved := !sameSet(r.Nodes, h.nodes)
-	if moved {
-		u.Nodes, r.Nodes = h.nodes, h.nodes
-	}
-	if u.Start.IsZero() && !u.StartNow && u.End.IsZero() && !moved {
-		return true
-	}
-	if err := c.slurm.UpdateReservation(ctx, r.Name, u); err != nil {
-		c.logJob(h.job).WithError(err).Warn("a hold could not be changed; it is made anew")
-		return false
-	}
-	if moved {
-		c.heldSince[r.Name] = time.Now()
-	}
-	c.reservations[r.Name] = r
-	return true
-}
-
-func (c *Controller) createHold(ctx context.Context, s *snapshot, h hold) {
-	now := time.Now().Unix()
-	if h.job.holdRetry.After(time.Now()) {
-		return
-	}
-	name := c.nextName(h.job, h.step).String()
-	start := time.Unix(max(h.start, now), 0)
-	request := slurmctl.ReservationRequest{Name: name, Start: start, End: time.Unix(h.end, 0),
-		Nodes: h.nodes, Users: c.holdUsers(h.job), Flags: holdFlags}
-	if h.start <= now {
-		request.Start = time.Time{} // now: Slurm's own clock decides
-	}
-	if err := c.slurm.CreateReservation(ctx, request); err != nil {
-		h.job.holdRetry = time.Now().Add(2 * time.Second)
-		c.logJob(h.job).WithError(err).Warn("nodes of a coming step could not be held")
-		return
-	}
-	c.reservations[name] = slurmctl.Reservation{Name: name, Start: start, End: time.Unix(h.end, 0), Nodes: h.nodes}
-	c.heldSince[name] = time.Now()
-	c.logJob(h.job).WithField("hold", name).WithField("nodes", slurmctl.CompressNodes(h.nodes)).Debug("nodes held")
-}
-
-// deleteHold gives a hold up. Slurm deletes no reservation that jobs refer to:
-// pending ones are taken out of it, running ones must be detached before.
-func (c *Controller) deleteHold(ctx context.Context, s *snapshot, name string) {
-	for i := range s.jobs {
-		r := &s.jobs[i]
-		if j := c.owner(r.ID); j != nil && j.record.ID == r.ID {
-			r = &j.record // knows of what was done since the snapshot
-		}
-		if r.Reservation != name {
-			continue
-		}
-		if r.State != slurmctl.Pending || isExpander(r) {
-			return
-		}
-		none := ""
-		if err := c.slurm.UpdateJob(ctx, r.ID, slurmctl.JobUpdate{Reservation: &none}); err != nil {
-			c.log.WithError(err).WithField("hold", name).Warn("a pending job could not be taken out of its hold")
-			return
-		}
-		r.Reservation = ""
-	}
-	if err := c.slurm.DeleteReservation(ctx, name); err != nil && !errors.Is(err, slurmctl.ErrUnknownReservation) {
-		c.log.WithError(err).WithField("hold", name).Warn("a hold could not be given up")
-		return
-	}
-	c.forgetHold(name)
-}
-
 // holdUsers are those who may use a hold: the job's user, and whoever the sidecar
 // runs as where it must submit expanders in its own name.
 func (c *Controller) holdUsers(j *job) []string {
@@ -307,27 +171,28 @@ func (c *Controller) holdUsers(j *job) []string {
 
 // holdFor finds the reservation for a job's step.
 func (c *Controller) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
-	for _, name := range sortedKeys(c.reservations) {
-		if own, ours := parseHoldName(name); ours && own.job == j.id() && own.step == step {
-			return c.reservations[name], true
-		}
-	}
-	return slurmctl.Reservation{}, false
+	name, ok := c.holdNames[holdKey{j.id(), step}]
+	return c.reservations[name], ok
 }
 
-// confirmed says whether all that a queued job needs is held, and whether an
-// observation has been made since: then nobody can have slipped in between.
+// confirmed says whether all that a queued job needs is held, and whether nobody can
+// have slipped in between: all has been looked at since, or the nodes alone, and they
+// were free.
 func (c *Controller) confirmed(s *snapshot, j *job, now int64) bool {
 	for _, h := range c.holdsOf(j, now) {
 		r, ok := c.holdFor(j, h.step)
-		if !ok || !sameSet(r.Nodes, h.nodes) || r.Start.Unix() > max(h.start, now) || !s.taken.After(c.heldSince[r.Name]) {
+		if !ok || !sameSet(r.Nodes, h.nodes) || r.Start.Unix() > max(h.start, now) {
+			return false
+		}
+		since := c.heldSince[r.Name]
+		if !s.taken.After(since) && !(s.nodesTaken.After(since) && s.free(h.nodes)) {
 			return false
 		}
 	}
 	return true
 }
 
-// nextName is a new name for a hold or an expander.
+// nextName is a new name for an expander.
 func (c *Controller) nextName(j *job, step int) ownName {
 	j.attempt++
 	return ownName{j.id(), step, j.attempt}

@@ -25,6 +25,7 @@ type job struct {
 	ending      bool             // completing in Slurm
 	inferred    bool             // it was found running: its step is a guess
 	release     []string         // nodes that the application would free at the next shrink
+	extend      bool             // the plan is new and may end after the time limit
 	past        []store.Span
 
 	busy      bool      // an action is under way
@@ -115,8 +116,6 @@ func (j *job) due() time.Time {
 	switch {
 	case j.State == store.Queued && len(j.plan) > 0:
 		return time.Unix(j.plan[0].start, 0)
-	case j.State == store.Starting:
-		return j.touched
 	case j.State == store.Waiting && j.next() != nil:
 		return time.Unix(j.next().start, 0)
 	}

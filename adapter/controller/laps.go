@@ -12,13 +12,15 @@ type laps struct {
 	seconds     logrus.Fields // by part of the cycle
 }
 
-func newLaps() *laps {
-	now := time.Now()
-	return &laps{begun: now, last: now, seconds: logrus.Fields{}}
+func newLaps(begun time.Time) *laps {
+	return &laps{begun: begun, last: begun, seconds: logrus.Fields{}}
 }
 
-// lap ends a part.
+// lap ends a part. Without a cycle under way (nil) it does nothing.
 func (l *laps) lap(part string) {
+	if l == nil {
+		return
+	}
 	now := time.Now()
 	l.seconds[part] = now.Sub(l.last).Seconds()
 	l.last = now
@@ -26,7 +28,7 @@ func (l *laps) lap(part string) {
 
 // log writes the parts and their sum.
 func (l *laps) log(log *logrus.Logger) {
-	if log.IsLevelEnabled(logrus.DebugLevel) {
+	if l != nil && log.IsLevelEnabled(logrus.DebugLevel) {
 		log.WithFields(l.seconds).WithField("seconds", time.Since(l.begun).Seconds()).Debug("cycle")
 	}
 }

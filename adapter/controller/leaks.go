@@ -50,10 +50,12 @@ func (c *Controller) watchLeaks(s *snapshot) {
 		return
 	}
 	c.healed = s.taken
-	if err := c.slurm.Reconfigure(c.ctx); err != nil {
-		c.log.WithError(err).Warn("leaked nodes could not be freed")
-		return
-	}
-	c.log.WithField("nodes", nodes).Info("leaked nodes freed: slurmctld has read its configuration again")
-	c.event(nil, "leak healed", map[string]any{"nodes": nodes})
+	c.beside(nil, "reconfigure", c.slurm.Reconfigure, func(err error) {
+		if err != nil {
+			c.log.WithError(err).Warn("leaked nodes could not be freed")
+			return
+		}
+		c.log.WithField("nodes", nodes).Info("leaked nodes freed: slurmctld has read its configuration again")
+		c.event(nil, "leak healed", map[string]any{"nodes": nodes})
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 // TestLeak merges into a job that has just ended, which makes Slurm lose the nodes.
 func TestLeak(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
 	leak := func(l *lab) {
 		base := l.sbatch(0, "--nodes=1", "--exclusive")

@@ -18,6 +18,7 @@ import (
 // TestRestart stops the sidecar in every phase of a job's life and starts it
 // again, for both ways to grow.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	for _, drive := range []spec.Drive{spec.Merge, spec.Companion} {
 		t.Run(string(drive), func(t *testing.T) {
 			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
@@ -115,6 +116,7 @@ func TestRestart(t *testing.T) {
 // TestPools: partitions that share nodes, features and lists of nodes narrow where
 // a job may run, and no node is promised twice.
 func TestPools(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{
 		Partitions: []slurmtest.Partition{{Name: "left", Nodes: "n[1-5]", Default: true}, {Name: "right", Nodes: "n[4-8]"}},
 		NodeExtra:  map[string]string{"n[7-8]": "Feature=big"},
@@ -234,6 +236,7 @@ func TestPools(t *testing.T) {
 }
 
 func TestOverrun(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Grace = 2 * time.Second })
 	l.run("tolerated while nobody is in need", func(l *lab) {
 		id := l.submit("3@2s,1@5s")
@@ -275,6 +278,7 @@ func TestOverrun(t *testing.T) {
 
 // TestCallsPerCycle: how often Slurm is asked does not grow with the queue.
 func TestCallsPerCycle(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{})
 	blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=60")
 	var ids []uint32
@@ -302,6 +306,7 @@ func TestCallsPerCycle(t *testing.T) {
 // TestPlansAsThePaper: on the real cluster too, the plan of queued jobs obeys C1
 // and C2.
 func TestPlansAsThePaper(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{}, func(c *config.Config) { c.Strategy, c.ExpandLimit = "2X+c", 2 })
 	blocker := l.sbatch(1, "--nodes=5", "--exclusive", "--time=20")
 	l.eventually("the blocker runs", func() error {
@@ -354,6 +359,7 @@ func TestPlansAsThePaper(t *testing.T) {
 // TestWithoutSidecar: what is planned is in Slurm, which keeps it when the sidecar
 // is gone.
 func TestWithoutSidecar(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{})
 	l.run("a planned start", func(l *lab) {
 		blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=5")

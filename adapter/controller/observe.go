@@ -14,6 +14,7 @@ import (
 // snapshot is the cluster as one observation shows it.
 type snapshot struct {
 	taken        time.Time // before the first command: nothing in it is older
+	nodesTaken   time.Time // when the nodes alone were looked at after that
 	jobs         []slurmctl.Job
 	nodes        []slurmctl.Node
 	partitions   map[string]slurmctl.Partition

@@ -34,8 +34,12 @@ type batch struct {
 func (c *Controller) plan(s *snapshot) {
 	now := s.taken.Unix()
 	occupied := c.occupied(s, now, nil)
-	c.withStrategy(func() {
-		for _, b := range batches(c.candidates(s, now)) {
+	list := c.candidates(s, now)
+	c.withStrategy(list, func() {
+		if c.planning.Rigid() {
+			c.addPeaks(occupied, s)
+		}
+		for _, b := range batches(list) {
 			c.planBatch(s, occupied, b, now)
 		}
 	})
@@ -143,24 +147,34 @@ func notEligible(r *slurmctl.Job) string {
 	return ""
 }
 
+// orderedBatches is how many batches keep the order of the list strictly. A batch is
+// a request of a strategy; where two partitions that share nodes take turns in a long
+// queue, every job would be one.
+const orderedBatches = 50
+
 // batches groups the candidates without letting anyone overtake: a job joins the
 // last batch that competes for any of its nodes, if that one has the same nodes,
-// else it opens a new one.
+// else it opens a new one. From the last of orderedBatches on, far back in the queue,
+// it joins any batch with the same nodes: by the time that these jobs come near their
+// start they are further in front.
 func batches(list []candidate) []*batch {
 	var all []*batch
 	for _, cand := range list {
-		var rival *batch
+		var found *batch
 		for i := len(all) - 1; i >= 0; i-- {
-			if overlap(all[i].nodes, cand.nodes) {
-				rival = all[i]
+			same := slices.Equal(all[i].nodes, cand.nodes)
+			if same {
+				found = all[i]
+			}
+			if same || i < orderedBatches && overlap(all[i].nodes, cand.nodes) {
 				break
 			}
 		}
-		if rival == nil || !slices.Equal(rival.nodes, cand.nodes) {
-			rival = &batch{nodes: cand.nodes}
-			all = append(all, rival)
+		if found == nil {
+			found = &batch{nodes: cand.nodes}
+			all = append(all, found)
 		}
-		rival.jobs = append(rival.jobs, cand)
+		found.jobs = append(found.jobs, cand)
 	}
 	return all
 }
@@ -197,6 +211,7 @@ func (c *Controller) planBatch(s *snapshot, o *occupancy, b *batch, now int64) {
 		case p.Unfit != "":
 			c.dropPlan(cand.job, p.Unfit)
 		default:
+			c.planning.Jobs++
 			c.setPlan(s, cand.job, planner.Unpad(p.Placement, cand.profile, c.margin()), p.Nodes, b.nodes, o.origin)
 		}
 	}
@@ -209,16 +224,19 @@ func (c *Controller) margin() int64 { return int64(c.cfg.Margin / time.Second) }
 func (c *Controller) pool(s *snapshot, o *occupancy, b *batch) planner.Pool {
 	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes, b.reach())}
 	for i, cand := range b.jobs {
-		limit := planner.ExpandLimit(1)
+		limit, driver := planner.ExpandLimit(1), -1
 		var prefer []int
 		if cand.job != nil {
+			if !cand.job.isChain() {
+				driver = planner.Lowest // Slurm runs the batch script there
+			}
 			limit = padLimit(cand.profile, c.margin(), c.expandLimit(cand.job))
 			prefer = s.local(b.nodes, cand.job.planned())
 		}
 		pool.Jobs = append(pool.Jobs, planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
 				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
-			Driver: -1, Prefer: prefer,
+			Driver: driver, Prefer: prefer,
 		})
 	}
 	return pool
@@ -257,14 +275,16 @@ func (c *Controller) expandLimit(j *job) planner.ExpandLimit {
 	return j.ExpandLimit
 }
 
-// setPlan gives a job the plan that a placement on pool nodes stands for.
+// setPlan gives a job the plan that a placement on pool nodes stands for. Of a plan
+// without evolution every step gets as many of the peak's nodes as it asks for: the
+// strategy decides when the job starts, the profile what it holds.
 func (c *Controller) setPlan(s *snapshot, j *job, placed planner.Placement, nodes [][]int, pool []int, origin int64) {
 	plan := make([]plannedStep, len(placed.Steps))
 	at := placed.Start + origin
 	for k, step := range placed.Steps {
-		names := make([]string, len(nodes[k]))
-		for i, n := range nodes[k] {
-			names[i] = s.nodes[pool[n]].Name
+		names := make([]string, min(len(nodes[k]), j.Profile[k].Nodes))
+		for i := range names {
+			names[i] = s.nodes[pool[nodes[k][i]]].Name
 		}
 		plan[k] = plannedStep{start: at, end: at + step.Duration, nodes: names}
 		at += step.Duration
@@ -283,7 +303,8 @@ func (c *Controller) storePlan(j *job, plan []plannedStep) {
 	c.unsaved[j] = true
 }
 
-// savePlans writes the plans that have changed, all at once.
+// savePlans writes the plans that have changed, all at once; where the database refuses
+// they count as changed still.
 func (c *Controller) savePlans() {
 	if len(c.unsaved) == 0 {
 		return
@@ -297,8 +318,11 @@ func (c *Controller) savePlans() {
 		}
 		plans[j.ID] = rows
 	}
-	clear(c.unsaved)
-	c.check(c.store.SetPlans(c.ctx, plans))
+	err := c.store.SetPlans(c.ctx, plans)
+	c.check(err)
+	if !store.Refuses(err) {
+		clear(c.unsaved)
+	}
 }
 
 // dropPlan takes a job's plan away and says why.

@@ -103,9 +103,8 @@ func (c *Controller) restOfChain(s *snapshot, r *slurmctl.Job, sp spec.Spec) (sp
 	switch known, err := c.store.JobBySlurmID(c.ctx, sp.Chain.First); {
 	case err == nil && !known.Submitted.After(r.SubmitTime):
 		// it has ended as a whole: what is left of it must not stay parked for ever
-		c.log.WithField("job", r.ID).WithField("chain", first).Info("a job of a chain outlived it and is cancelled")
-		if err := c.slurm.Cancel(c.ctx, r.ID); err != nil {
-			c.log.WithError(err).WithField("job", r.ID).Warn("it could not be cancelled")
+		if c.cancelBeside("a job of a chain", r.ID) {
+			c.log.WithField("job", r.ID).WithField("chain", first).Info("a job of a chain outlived it and is cancelled")
 		}
 		return sp, nil, false
 	case err != nil && !errors.Is(err, sql.ErrNoRows):

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -165,7 +166,7 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
 	c.storePlan(j, plan)
 	if j.State == store.Waiting || j.expected() > now { // not for a step that overruns
-		c.extendLimit(j)
+		j.extend = true
 	}
 	if late && moved {
 		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": plan[j.Step].start})
@@ -173,18 +174,22 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 	}
 }
 
-// extendLimit raises Slurm's time limit of a job whose plan, through no fault of
+// extendLimit raises Slurm's time limit of a job whose new plan, through no fault of
 // its own, ends after it.
 func (c *Controller) extendLimit(j *job) {
 	end := time.Unix(j.plan[len(j.plan)-1].end, 0)
+	j.extend = false
 	if j.isChain() || j.record.TimeLimit == slurmctl.Unlimited || j.record.EndTime.IsZero() || !end.After(j.record.EndTime) {
 		return
 	}
 	limit := end.Sub(j.Started).Truncate(time.Minute) + 2*time.Minute
-	if err := c.slurm.UpdateJob(c.ctx, j.id(), slurmctl.JobUpdate{TimeLimit: limit}); err != nil {
-		c.logJob(j).WithError(err).Warn("the time limit could not be raised to the planned end")
-		return
-	}
-	j.record.TimeLimit, j.record.EndTime = limit, j.Started.Add(limit)
-	c.event(j, "limit raised", map[string]any{"minutes": int(limit.Minutes())})
+	j.extend = !c.do(j, "extend", limit.String(), func(ctx context.Context) error {
+		return c.slurm.UpdateJob(ctx, j.id(), slurmctl.JobUpdate{TimeLimit: limit})
+	}, func(err error) {
+		if j.extend = err != nil; j.extend {
+			return
+		}
+		j.record.TimeLimit, j.record.EndTime = limit, j.Started.Add(limit)
+		c.event(j, "limit raised", map[string]any{"minutes": int(limit.Minutes())})
+	})
 }

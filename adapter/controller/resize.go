@@ -24,7 +24,6 @@ func (c *Controller) endStep(j *job, now time.Time) {
 	}
 	if next := j.next(); next != nil && (next.start > now.Unix() && len(next.nodes) > len(j.nodes()) || len(j.release) > 0) {
 		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
-		c.syncHolds(c.ctx, c.snapshot)
 	}
 }
 
@@ -86,6 +85,7 @@ func (c *Controller) early(s *snapshot, j *job, nodes []string, now int64) bool 
 // beginStep is called once the job has the nodes of its next step.
 func (c *Controller) beginStep(j *job, at time.Time) {
 	planned := j.plan[j.Step]
+	late := max(at.Sub(later(time.Unix(planned.start, 0), j.StepEnded)), 0)
 	j.plan[j.Step-1].end = at.Unix()
 	j.Step++
 	j.State, j.StepStarted, j.StepEnded = store.Running, at, time.Time{}
@@ -96,7 +96,7 @@ func (c *Controller) beginStep(j *job, at time.Time) {
 		c.recordAllocation(j, at)
 		c.event(j, "step begun", map[string]any{"step": j.Step, "planned": planned.start, "nodes": slurmctl.CompressNodes(j.nodes())})
 	})
-	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("step begun")
+	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).WithField("late", late.Seconds()).Info("step begun")
 	if c.snapshot != nil && planned.start != at.Unix() && !j.isChain() {
 		c.refit(c.snapshot, j, at.Unix(), "the step began at another time than planned")
 	}
@@ -111,10 +111,13 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 			c.refit(s, j, time.Now().Unix(), "nodes of the growth are not free in time")
 		}
 		j.reason = "waits for nodes that others have not given back yet"
+		if j.State == store.Waiting {
+			c.awaitNodes(j.next().start, true)
+		}
 		return
 	}
 	g := growth{c: c, base: j.id(), nodes: nodes, drive: spec.Drive(j.Drive),
-		step: step,
+		step: step, needsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig),
 		name: c.nextName(j, step).String(), expanders: slices.Clone(j.expanders), held: slices.Clone(j.held)}
 	if r, ok := c.holdFor(j, step); ok && len(without(nodes, r.Nodes)) == 0 {
 		g.hold, g.holdBegins = r.Name, r.Start
@@ -172,6 +175,7 @@ type growth struct {
 	hold       string
 	holdBegins time.Time
 	request    slurmctl.AllocateRequest
+	needsDBD   bool // at a merge
 
 	expanders []slurmctl.JobID // not merged yet
 	holdGone  bool
@@ -220,12 +224,12 @@ func (g *growth) run(ctx context.Context) error {
 	return g.merge(ctx)
 }
 
-// records looks at the base job and the expanders, until these are running. The
-// base job is to be seen running just before the merge: merging into a job that
-// has ended leaks nodes.
+// records looks at the expanders, until they are running, and then at the base job,
+// which is to be seen running just before the merge: merging into a job that has
+// ended leaks nodes.
 func (g *growth) records(ctx context.Context) (map[slurmctl.JobID]slurmctl.Job, error) {
 	for end := time.Now().Add(allocateWait); ; {
-		records, err := g.c.slurm.JobsByID(ctx, append([]slurmctl.JobID{g.base}, g.expanders...)...)
+		records, err := g.c.slurm.Glance(ctx, append(slices.Clone(g.expanders), g.base)...)
 		if err != nil {
 			return nil, err
 		}
@@ -251,6 +255,11 @@ func (g *growth) merge(ctx context.Context) error {
 	slurm := g.c.slurm
 	for len(g.expanders) > 0 {
 		k := g.expanders[0]
+		if g.needsDBD {
+			if err := slurm.Slurmdbd(ctx); err != nil {
+				return err // the expander keeps its nodes
+			}
+		}
 		if err := slurm.Merge(ctx, k); err != nil {
 			if errors.Is(err, slurmctl.ErrDBIndex) || errors.Is(err, slurmctl.ErrUnreachable) {
 				return err // the expander keeps its nodes; try again
@@ -261,7 +270,7 @@ func (g *growth) merge(ctx context.Context) error {
 		}
 		g.expanders = g.expanders[1:]
 	}
-	base, err := slurm.JobsByID(ctx, g.base)
+	base, err := slurm.Glance(ctx, g.base)
 	if err != nil {
 		return err
 	}
@@ -309,6 +318,7 @@ func (c *Controller) shrink(j *job, surplus []string) {
 	held := slices.Clone(j.held)
 	detail := slurmctl.CompressNodes(surplus)
 	j.reason = fmt.Sprintf("gives %d nodes back", len(surplus))
+	needsDBD := slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig)
 	c.do(j, "shrink", detail, func(ctx context.Context) error {
 		for i := len(held) - 1; i >= 0; i-- {
 			keep := without(held[i].nodes, surplus)
@@ -320,6 +330,11 @@ func (c *Controller) shrink(j *job, surplus []string) {
 				}
 				held = slices.Delete(held, i, i+1)
 			default:
+				if needsDBD {
+					if err := c.slurm.Slurmdbd(ctx); err != nil {
+						return err
+					}
+				}
 				if err := c.slurm.Shrink(ctx, held[i].id, keep); err != nil {
 					return err
 				}
@@ -367,6 +382,5 @@ func (c *Controller) startLink(s *snapshot, j *job, next *plannedStep, now time.
 	if hold.Start.After(now) || j.letGo == r.ID && now.Sub(j.touched) < 10*time.Second {
 		return
 	}
-	j.letGo = r.ID
 	c.letGo(j, r.ID, hold.Name, store.Waiting)
 }

@@ -13,6 +13,23 @@ func setOf(lists ...[]string) set {
 	return s
 }
 
+// add adds names.
+func (s set) add(names []string) {
+	for _, x := range names {
+		s[x] = true
+	}
+}
+
+// any says whether one of the names is in the set.
+func (s set) any(names []string) bool {
+	for _, x := range names {
+		if s[x] {
+			return true
+		}
+	}
+	return false
+}
+
 // without returns the members of a that are not in b, in a's order.
 func without(a, b []string) []string {
 	in := setOf(b)

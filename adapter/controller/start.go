@@ -24,28 +24,94 @@ func (c *Controller) start(s *snapshot, j *job) {
 	hold, ok := c.holdFor(j, 1)
 	if !ok || hold.Start.Unix() > now || !c.confirmed(s, j, now) {
 		j.reason = "its nodes are being held"
+		c.awaitNodes(j.plan[0].start, false)
+		if late := now - j.plan[0].start; late > 0 && late < int64(fastFor/time.Second) {
+			c.pace.urgent = true // to look at the nodes was not enough
+		}
 		return
 	}
 	if !s.free(j.plan[0].nodes) {
 		j.reason = "waits for nodes that are about to be free"
+		c.awaitNodes(j.plan[0].start, false)
 		return
 	}
 	c.letGo(j, j.record.ID, hold.Name, store.Starting)
 }
 
+// awaitNodes has the nodes looked at, for somebody who should have some since then,
+// perhaps for a job that runs.
+func (c *Controller) awaitNodes(since int64, growing bool) {
+	late := max(time.Since(time.Unix(since, 0)), 0)
+	c.pace.growing = c.pace.growing || growing
+	if c.pace.waiting < 0 || late < c.pace.waiting {
+		c.pace.waiting = late
+	}
+}
+
 // letGo starts a pending Slurm job of j inside a hold, now: a StartTime in the
 // future would wait for one of Slurm's cycles after it.
 func (c *Controller) letGo(j *job, id slurmctl.JobID, hold string, state store.State) {
-	j.State, j.reason = state, "let go, about to run"
-	c.save(j)
-	c.do(j, "start", hold, func(ctx context.Context) error {
-		return c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &hold})
+	var begun *slurmctl.Job
+	before, await := j.State, c.awaitStart(id)
+	if !c.do(j, "start", hold, func(ctx context.Context) error {
+		err := c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &hold})
+		if err == nil {
+			begun = await(c.lookCtx)
+		}
+		return err
 	}, func(err error) {
-		if err != nil && state == store.Starting {
+		switch {
+		case err != nil && state == store.Starting:
 			j.State = store.Queued
 			c.save(j)
+		case begun != nil:
+			c.startSeen(j, begun)
 		}
+	}) {
+		return
+	}
+	j.State, j.reason, j.letGo = state, "let go, about to run", id
+	if state != before {
+		c.save(j)
+	}
+}
+
+// startSoon is how long a job that was let go is looked at alone, until it runs.
+const startSoon = 3 * time.Second
+
+// awaitStart looks at one job until it runs, less and less often; nil if it does not
+// yet. Slurm mostly takes 0.3 to 2 s.
+func (c *Controller) awaitStart(id slurmctl.JobID) func(context.Context) *slurmctl.Job {
+	var seen []slurmctl.Job
+	look := c.gently(func(ctx context.Context) (err error) {
+		seen, err = c.slurm.Glance(ctx, id)
+		return err
 	})
+	return func(ctx context.Context) *slurmctl.Job {
+		for wait, end := fast, time.Now().Add(startSoon); time.Now().Before(end); wait += wait / 2 {
+			pause(ctx, wait)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err := look(ctx); err == nil && len(seen) == 1 && seen[0].State == slurmctl.Running && len(seen[0].NodeList) > 0 {
+				return &seen[0]
+			}
+		}
+		return nil
+	}
+}
+
+// startSeen is called when a job that was let go was seen running: what a look at all
+// jobs would find out later.
+func (c *Controller) startSeen(j *job, r *slurmctl.Job) {
+	r.ReqNodes = mayHave(r)
+	j.record, j.priority = *r, r.Priority
+	if j.isChain() {
+		c.linkRuns(c.snapshot, j, r)
+	} else if !j.runs() {
+		c.setHeld(j, []part{{id: j.id(), step: 1, nodes: r.NodeList}})
+		c.began(c.snapshot, j, r)
+	}
 }
 
 const (
@@ -53,6 +119,8 @@ const (
 	startWait = time.Minute
 	// parkTime is how long a job that it did not start stays parked again.
 	parkTime = time.Minute
+	// parked is how far in the future the start of a job without a plan is.
+	parked = 10 * 365 * 24 * time.Hour
 )
 
 // park takes back a job that Slurm does not start, for a reason of its own (a
@@ -69,89 +137,4 @@ func (c *Controller) park(j *job) {
 			c.event(j, "parked again", map[string]any{"reason": j.record.Reason})
 		}
 	})
-}
-
-const (
-	// mirrorAge spares jobs that start at once.
-	mirrorAge = 5 * time.Second
-	// mirrorDelay is how much later than planned Slurm itself would start a job.
-	mirrorDelay = 10 * time.Second
-	// mirrorChanges bounds how many jobs' StartTime is changed in one cycle, mirrorTime
-	// for how long.
-	mirrorChanges = 8
-	mirrorTime    = 100 * time.Millisecond
-	// parked is how far in the future the start of a job without a plan is.
-	parked = 10 * 365 * 24 * time.Hour
-)
-
-// mirror writes the plan into Slurm, so that users see planned starts in squeue and
-// that Slurm keeps them should the sidecar die: StartTime, a little late since the
-// sidecar lets the job go at the second itself, and the hold to start in. Of a
-// chain that has begun, all coming steps.
-func (c *Controller) mirror(s *snapshot) {
-	now := time.Now()
-	changes := 0
-	first := c.mirrored // where the last cycle had to stop
-	for i := range c.active {
-		at := (first + i) % len(c.active)
-		if changes >= mirrorChanges || time.Since(now) > mirrorTime {
-			break
-		}
-		j := c.active[at]
-		c.mirrored = at + 1
-		if now.Sub(j.Submitted) < mirrorAge || j.busy || j.touched.After(s.taken) || now.Before(j.retryAt) {
-			continue
-		}
-		switch {
-		case j.State == store.Queued:
-			c.mirrorStep(j, &j.record, 1, now, &changes)
-		case j.isChain() && j.runs():
-			for k := j.Step; k < len(j.chain); k++ {
-				if r := s.byID[j.chain[k]]; r != nil && r.ID != j.letGo {
-					c.mirrorStep(j, r, k+1, now, &changes)
-				}
-			}
-		}
-	}
-}
-
-// mirrorStep writes one planned start into a pending Slurm job, unless it is
-// nearly there: small shifts are not worth a command.
-func (c *Controller) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time, changes *int) {
-	if r.State != slurmctl.Pending || *changes >= mirrorChanges {
-		return
-	}
-	want, hold := now.Add(parked), ""
-	if len(j.plan) >= step {
-		want = time.Unix(j.plan[step-1].start, 0).Add(mirrorDelay)
-		if soonest := now.Add(mirrorDelay); want.Before(soonest) {
-			want = soonest
-		}
-		if res, ok := c.holdFor(j, step); ok {
-			hold = res.Name
-		}
-	}
-	var u slurmctl.JobUpdate
-	off := r.StartTime.Sub(want).Abs()
-	if off > max(mirrorDelay*2/3, slack(want.Sub(now))) && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
-		u.StartTime = want
-	}
-	if _, ours := parseHoldName(r.Reservation); hold != "" && r.Reservation != hold || hold == "" && ours {
-		u.Reservation = &hold
-	}
-	if u.StartTime.IsZero() && u.Reservation == nil {
-		return
-	}
-	*changes++
-	if err := c.slurm.UpdateJob(c.ctx, r.ID, u); err != nil {
-		j.retryAt = now.Add(2 * time.Second)
-		c.logJob(j).WithError(err).Warn("the planned start could not be written into Slurm")
-		return
-	}
-	if !u.StartTime.IsZero() {
-		r.StartTime = want
-	}
-	if u.Reservation != nil {
-		r.Reservation = hold
-	}
 }

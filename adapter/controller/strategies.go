@@ -2,27 +2,47 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/adapter/strategy"
 	"github.com/evoslurm/evoslurm/planner"
+	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
 // fixedOnly is for pools without queued jobs, which no strategy has a say in.
 var fixedOnly, _ = planner.StrategyByName("noX")
 
-// withStrategy lets f plan with the strategy in use, and logs what became of it.
-func (c *Controller) withStrategy(f func()) {
-	c.planning = c.strategies.Begin()
+// withStrategy lets f plan these jobs with the strategy in use, and logs what
+// became of it.
+func (c *Controller) withStrategy(list []candidate, f func()) {
+	c.planning = c.strategies.Begin(c.size(list))
 	f()
 	c.planning.End()
 	c.planning = nil
 	c.strategyEvents()
+}
+
+// size is the most that a strategy is asked at a time: about these jobs, and those
+// that run.
+func (c *Controller) size(list []candidate) sdk.Size {
+	size := sdk.Size{Jobs: len(list) + len(c.active)}
+	for _, cand := range list {
+		size.Steps += len(cand.profile)
+	}
+	for _, j := range c.active {
+		size.Steps += len(j.plan)
+	}
+	return size
 }
 
 // strategyEvents writes what happened to strategies into the event log.
@@ -72,6 +92,24 @@ func (o *occupancy) take(nodes []int, planned []planner.Planned) {
 	}
 }
 
+// addPeaks keeps all nodes that a running job has at any time from now until its
+// end, as if it did not evolve.
+func (c *Controller) addPeaks(o *occupancy, s *snapshot) {
+	for _, j := range c.active {
+		if !j.runs() && j.State != store.Starting || len(j.plan) == 0 {
+			continue
+		}
+		end := j.plan[len(j.plan)-1].end + c.margin()
+		for _, step := range j.plan {
+			for _, name := range step.nodes {
+				if n, ok := s.index[name]; ok {
+					o.add(n, o.origin, end)
+				}
+			}
+		}
+	}
+}
+
 // clone is an independent copy.
 func (o *occupancy) clone() *occupancy {
 	n := newOccupancy(len(o.busy), o.origin)
@@ -84,20 +122,17 @@ func (o *occupancy) clone() *occupancy {
 // Configure takes another configuration between two cycles. What is bound to the
 // process (database, addresses, the folder of Slurm's commands) stays as it was.
 func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
-	var before string
-	if !c.onLoop(ctx, func() { before = c.cfg.Strategy }) {
-		return errNotRunning
-	}
-	swap, err := c.strategies.Configure(ctx, cfg.Strategies, cfg.Strategy, before)
+	change, err := c.strategies.Configure(ctx, cfg.Strategies, cfg.Strategy)
 	if err != nil {
 		return fmt.Errorf("strategy: %w", err)
 	}
-	return c.swap(ctx, func() {
-		swap()
+	return c.swap(ctx, change, cfg, func() {
 		c.cfg = cfg
 		c.configRead = time.Time{} // look at Slurm's configuration again, too
 	})
 }
+
+var errMeanwhile = api.Errorf(api.ErrConflict, "another strategy has been put in use meanwhile")
 
 var errNotRunning = api.Errorf(api.ErrUnavailable, "the sidecar is busy or stopping")
 
@@ -106,25 +141,80 @@ func (c *Controller) onLoop(ctx context.Context, f func()) bool {
 	return call(ctx, c, func() bool { f(); return true })
 }
 
-// swap lets f change the strategy between two cycles. It is carried out even if
-// ctx ends before; what was prepared must not be left running.
-func (c *Controller) swap(ctx context.Context, f func()) error {
-	once := sync.OnceFunc(f)
+// swap changes the strategy between two cycles: first in the database, so that it
+// outlives the sidecar, then in fact. cfg is the configuration from then on; then is
+// done along with it. It is carried out even if ctx ends before; what was prepared
+// must not be left running.
+func (c *Controller) swap(ctx context.Context, change *strategy.Change, cfg config.Config, then func()) error {
+	var err error
+	var once sync.Once
 	if c.onLoop(ctx, func() {
-		once()
+		once.Do(func() {
+			if err = c.keep(change, cfg); err != nil {
+				change.Discard()
+				return
+			}
+			change.Swap()
+			then()
+		})
 		c.strategyEvents()
 		c.nextCycle = time.Now()
 		c.publish()
 	}) {
-		return nil
+		return err
 	}
 	select {
 	case <-c.gone:
-		once()
+		once.Do(change.Discard)
 	default:
 	}
 	return errNotRunning
 }
+
+// keep writes a change of strategy into the database.
+func (c *Controller) keep(change *strategy.Change, cfg config.Config) error {
+	if change.Stale() {
+		return errMeanwhile
+	}
+	e := change.Event()
+	if e == nil {
+		return nil
+	}
+	var choice *store.Choice
+	if kept := change.Kept(); kept != nil {
+		choice = &store.Choice{Strategy: kept.Name, Parameters: kept.Parameters, By: kept.By, At: kept.Since, Instead: configured(cfg)}
+	}
+	return c.store.Together(c.ctx, func(tx *store.Store) error {
+		return errors.Join(tx.SetChoice(c.ctx, choice), tx.AddEvent(c.ctx, 0, time.Now(), e.Kind, e.Detail))
+	})
+}
+
+// configured is the configuration's strategy with its parameters, in order.
+func configured(cfg config.Config) string {
+	return strings.Join(append([]string{cfg.Strategy}, slices.Sorted(slices.Values(cfg.Strategies.Parameters))...), " ")
+}
+
+// kept is the strategy that was put in use before this process; nil: what the
+// configuration has. Where that is another one since, it is its turn.
+func kept(st *store.Store, cfg config.Config, log *logrus.Logger) (*strategy.Chosen, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), keptTimeout)
+	defer cancel()
+	choice, err := st.Choice(ctx)
+	if err != nil || choice == nil {
+		return nil, err
+	}
+	if choice.Instead == configured(cfg) {
+		return &strategy.Chosen{Name: choice.Strategy, Parameters: choice.Parameters, By: choice.By, Since: choice.At}, nil
+	}
+	log.WithFields(logrus.Fields{"from": choice.Strategy, "to": cfg.Strategy}).Info("the configuration names another strategy than before: it is used")
+	return nil, st.Together(ctx, func(tx *store.Store) error {
+		return errors.Join(tx.SetChoice(ctx, nil), tx.AddEvent(ctx, 0, time.Now(), "strategy", map[string]any{
+			"from": choice.Strategy, "from_parameters": choice.Parameters, "to": cfg.Strategy, "by": "configuration"}))
+	})
+}
+
+// keptTimeout bounds reading the database at the start.
+const keptTimeout = 10 * time.Second
 
 // Strategies implements api.Strategist.
 func (c *Controller) Strategies(context.Context) ([]api.Strategy, error) {
@@ -133,34 +223,45 @@ func (c *Controller) Strategies(context.Context) ([]api.Strategy, error) {
 
 // UseStrategy implements api.Strategist.
 func (c *Controller) UseStrategy(ctx context.Context, name string, r api.StrategyRequest, caller string) (api.Strategy, error) {
-	swap, err := c.strategies.Use(ctx, name, r.Parameters, caller)
+	change, err := c.strategies.Use(ctx, name, r.Parameters, caller)
 	if err != nil {
 		return api.Strategy{}, api.Errorf(api.ErrInvalid, "%v", err)
 	}
-	if err := c.swap(ctx, swap); err != nil {
+	if err := c.change(ctx, change); err != nil {
 		return api.Strategy{}, err
 	}
 	all := c.strategies.List()
-	if i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.InUse && (s.Name == name || name == api.Configured) }); i >= 0 {
 		return all[i], nil
 	}
-	return api.Strategy{}, api.Errorf(api.ErrConflict, "another strategy has been put in use meanwhile")
+	return api.Strategy{}, errMeanwhile
 }
 
 // ReloadStrategies implements api.Strategist.
 func (c *Controller) ReloadStrategies(ctx context.Context, caller string) ([]api.Strategy, error) {
-	swap, err := c.strategies.Reload(ctx, caller)
+	change, err := c.strategies.Reload(ctx, caller)
 	if err != nil {
 		return nil, api.Errorf(api.ErrInvalid, "%v; the strategy in use goes on as before", err)
 	}
-	if err := c.swap(ctx, swap); err != nil {
+	if err := c.change(ctx, change); err != nil {
 		return nil, err
 	}
 	return c.strategies.List(), nil
 }
 
+// change is swap under the present configuration.
+func (c *Controller) change(ctx context.Context, change *strategy.Change) error {
+	var cfg config.Config
+	if !c.onLoop(ctx, func() { cfg = c.cfg }) {
+		change.Discard()
+		return errNotRunning
+	}
+	return c.swap(ctx, change, cfg, func() {})
+}
+
 // trial is the queue at one moment, to plan with any strategy.
 type trial struct {
+	size     sdk.Size
 	margin   int64
 	occupied *occupancy
 	batches  []trialBatch
@@ -221,8 +322,9 @@ func (c *Controller) trial() *trial {
 		return nil
 	}
 	now := s.taken.Unix()
-	q := &trial{margin: c.margin(), occupied: c.occupied(s, now, nil)}
-	for _, b := range batches(c.candidates(s, now)) {
+	list := c.candidates(s, now)
+	q := &trial{size: c.size(list), margin: c.margin(), occupied: c.occupied(s, now, nil)}
+	for _, b := range batches(list) {
 		t := trialBatch{nodes: b.nodes, reach: b.reach(), pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
 		for _, cand := range b.jobs {
 			j := trialJob{profile: cand.profile}
@@ -239,7 +341,7 @@ func (c *Controller) trial() *trial {
 // plan plans the queue and says in figures how well; the plans are unpadded.
 func (q *trial) plan(ctx context.Context, m *strategy.Manager, name string, parameters map[string]string) (api.StrategyPlan, [][]planner.Planned, error) {
 	figures := api.StrategyPlan{Strategy: name, Parameters: parameters}
-	cycle, done, err := m.Try(ctx, name, parameters)
+	cycle, done, err := m.Try(ctx, name, parameters, q.size)
 	if err != nil {
 		return figures, nil, err
 	}

@@ -30,7 +30,7 @@ func plugins(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"go", "build", "-o", dir, "../../plugins/cmd/klein", "../../plugins/cmd/minwaste", "../../plugins/cmd/search", "../strategy/internal/evil"},
+		{"go", "build", "-o", dir, "../../plugins/cmd/klein", "../../plugins/cmd/minwaste", "../../plugins/cmd/search", "../../plugins/cmd/rigid", "../strategy/internal/evil"},
 		{"cp", "-r", "../../contrib/python-strategy/asap", "../../contrib/python-strategy/evostrategy", dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
@@ -128,16 +128,17 @@ func TestStrategiesSwappedWhileJobsGrow(t *testing.T) {
 			}
 		}
 	}()
-	last := time.Now()
+	began, last, cycles, longest := time.Now(), time.Now(), 0, time.Duration(0)
 	watch := func(done func() bool) { // no two cycles are far apart
 		for !done() {
 			s, err := l.Status(context.Background())
 			l.must(err)
 			if s.LastCycle.After(last) {
 				last = s.LastCycle
+				cycles++
 			}
-			if gap := time.Since(last); gap > 3*time.Second {
-				t.Fatalf("no cycle for %v", gap)
+			if longest = max(longest, time.Since(last)); longest > 3*time.Second {
+				t.Fatalf("no cycle for %v", longest)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -166,6 +167,11 @@ func TestStrategiesSwappedWhileJobsGrow(t *testing.T) {
 	}
 	close(stop)
 	swaps := <-swapped
+	minutes := time.Since(began).Minutes()
+	t.Logf("%d swaps in %.1f minutes; %d cycles seen meanwhile, never more than %v apart", swaps, minutes, cycles, longest.Round(time.Millisecond))
+	if float64(swaps) < 10*minutes {
+		t.Errorf("%d swaps in %.1f minutes, want ten a minute", swaps, minutes)
+	}
 	l.held(first, 1, 3, 2, 4)
 	l.held(second, 2, 1, 4, 1)
 	l.held(third, 6, 1)
@@ -197,6 +203,9 @@ func TestStrategiesSwappedWhileJobsGrow(t *testing.T) {
 	l.stop()
 	if left := keepers(t); len(left) != 0 {
 		t.Errorf("processes are left behind: %v", left)
+	}
+	if left, err := exec.Command("pgrep", "--full", dir).Output(); err == nil {
+		t.Errorf("plugins are left behind: %s", left)
 	}
 }
 
@@ -234,8 +243,9 @@ func TestEvilStrategies(t *testing.T) {
 		})
 		fault := l.events("strategy fault", before)
 		var detail struct {
-			PlannedBy string `json:"planned_by"`
-			Fault     string
+			PlannedBy   string `json:"planned_by"`
+			JobsPlanned int    `json:"jobs_planned"`
+			Fault       string
 		}
 		l.eventually("the event log", func() error {
 			if fault = l.events("strategy fault", before); len(fault) == 0 {
@@ -244,8 +254,8 @@ func TestEvilStrategies(t *testing.T) {
 			return nil
 		})
 		l.must(json.Unmarshal(fault[0].Detail, &detail))
-		if detail.PlannedBy != "noX" {
-			t.Errorf("%s: the event log has %s", mode, fault[0].Detail)
+		if detail.PlannedBy != "noX" || detail.JobsPlanned != len(waits) { // in that very cycle
+			t.Errorf("%s: the event log has %s, want %d jobs planned by noX", mode, fault[0].Detail, len(waits))
 		}
 		for _, id := range waits { // planned all the same, and not away from where it was
 			job, err := l.Job(context.Background(), id)

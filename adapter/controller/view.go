@@ -33,7 +33,9 @@ func (c *Controller) publish() {
 		v.status.Nodes, v.status.LastCycle = len(c.snapshot.nodes), c.snapshot.taken
 	}
 	if c.lastErr != nil {
-		v.status.LastError = c.lastErr.Error()
+		v.status.LastError = "its last look at Slurm failed: " + c.lastErr.Error()
+	} else if c.refusing {
+		v.status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
 	}
 	for _, j := range c.active {
 		v.jobs = append(v.jobs, c.describe(j))

@@ -14,6 +14,7 @@ import (
 
 // TestViolations: what becomes of applications that do not keep to the protocol.
 func TestViolations(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Grace = 4 * time.Second })
 	dir := t.TempDir()
 	l.must(os.Chmod(dir, 0o1777))

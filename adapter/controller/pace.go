@@ -1,0 +1,267 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A look at a cluster with 10,000 jobs costs slurmctld some 30 ms, a hundred times as
+// much as one at a small cluster. Routine looks are spaced so that slurmctld spends no
+// more than a share of its time (slurm.share) on them. Nothing that is due waits for
+// one: starts and growths are done from what is known, and where nodes are not free
+// yet, the nodes alone are looked at, which is cheap.
+
+const (
+	// fast is the time between two looks at the nodes alone, while something waits for
+	// them, and of whole looks, while a start waits for one.
+	fast = 250 * time.Millisecond
+	// fastFor is for how long after a start or growth was due the loop looks so often.
+	fastFor = 10 * time.Second
+	// urgency is how many times more of slurmctld's time an urgent look may take.
+	urgency = 10
+	// maxPause bounds the pause between two looks: holds end a minute after their time.
+	maxPause = 20 * time.Second
+	// bareCommand is the processor time of a command that asks for next to nothing.
+	bareCommand = 5 * time.Millisecond
+	// patience is how long a look waits for the backfill scheduler to end.
+	patience = 5 * time.Second
+)
+
+// pace says when to look at Slurm.
+type pace struct {
+	looking  bool
+	begun    time.Time     // the last look
+	ended    time.Time     //
+	pause    time.Duration // after it
+	urgent   bool          // something due waits for a look
+	gated    bool          // looks are dear: what can wait waits for the backfill scheduler
+	atNodes  bool          // the nodes alone are being looked at
+	nodesAt  time.Time     // when they last were
+	waiting  time.Duration // what waits for nodes does so for that long; below 0: nothing does
+	growing  bool          // and some of it is the growth of a job that runs
+	farHolds allowance
+	mirror   allowance
+}
+
+// spare sets the pause after a look from what its commands took.
+func (p *pace) spare(commands int, cpu time.Duration, share float64, poll time.Duration) {
+	cost := max(cpu-time.Duration(commands)*bareCommand, 0)
+	p.pause = min(time.Duration(float64(cost)/share), maxPause)
+	p.gated = p.pause > max(poll, time.Second)
+}
+
+// next is when the next whole look is to begin; wanted is when somebody asked for one.
+func (p *pace) next(wanted time.Time) time.Time {
+	at := p.ended.Add(p.pause)
+	if wanted.After(at) {
+		at = wanted
+	}
+	if p.urgent {
+		if soon := p.ended.Add(max(fast, p.pause/urgency)); soon.Before(at) {
+			at = soon
+		}
+	}
+	return at
+}
+
+// nextNodes is when the nodes alone are to be looked at; zero: not at all.
+func (p *pace) nextNodes() time.Time {
+	if p.waiting < 0 || p.atNodes {
+		return time.Time{}
+	}
+	last := p.nodesAt
+	if p.begun.After(last) {
+		last = p.begun
+	}
+	return last.Add(max(fast, p.waiting/4))
+}
+
+// startLooks begins the looks that are due.
+func (c *Controller) startLooks() {
+	now := time.Now()
+	if !c.pace.looking && !now.Before(c.pace.next(c.nextCycle)) {
+		c.look()
+	}
+	if at := c.pace.nextNodes(); !at.IsZero() && !now.Before(at) {
+		c.lookAtNodes()
+	}
+}
+
+// look observes the cluster beside the loop, and every now and then Slurm's
+// configuration. The cycle begins when it is back.
+func (c *Controller) look() {
+	p := &c.pace
+	p.looking = true
+	configToo := time.Since(c.configRead) > 5*time.Minute
+	gated := p.gated // urgent ones too: what waits for them would wait for the locks as well
+	c.work.all.Add(1)
+	go func() {
+		defer c.work.all.Done()
+		for end := time.Now().Add(patience); gated && time.Now().Before(end) && c.resting(c.lookCtx) != nil; {
+			pause(c.lookCtx, fast)
+		}
+		begun := time.Now()
+		var cfg *slurmctl.Config
+		var err error
+		if configToo {
+			var read slurmctl.Config
+			if read, err = c.slurm.Config(c.lookCtx); err == nil {
+				cfg = &read
+			}
+		}
+		var s *snapshot
+		meter := &slurmctl.Meter{}
+		if err == nil {
+			s, err = c.observe(slurmctl.WithMeter(c.lookCtx, meter))
+		}
+		c.post(func() {
+			since := time.Duration(0)
+			if !p.begun.IsZero() {
+				since = begun.Sub(p.begun)
+			}
+			p.looking, p.begun, p.ended = false, begun, time.Now()
+			if c.stopping {
+				return
+			}
+			if begun.Before(c.stepped) {
+				c.nextCycle = time.Now() // it tells of another time
+				return
+			}
+			c.nextCycle = begun.Add(c.cfg.PollInterval)
+			if err == nil && cfg != nil {
+				err = c.takeConfig(*cfg)
+			}
+			if err != nil {
+				c.unobserved(err)
+				return
+			}
+			p.spare(meter.Commands(), meter.CPU(), c.cfg.Slurm.Share, c.cfg.PollInterval)
+			c.laps = newLaps(begun)
+			c.laps.seconds["interval"], c.laps.seconds["pause"] = since.Seconds(), p.pause.Seconds()
+			c.laps.lap("observe")
+			c.cycle(s)
+		})
+	}()
+}
+
+// errBackfilling says that slurmctld's backfill scheduler is at work.
+var errBackfilling = errors.New("slurmctld's backfill scheduler is at work")
+
+// resting is nil where slurmctld's backfill scheduler is not at work, or that cannot be
+// told.
+func (c *Controller) resting(ctx context.Context) error {
+	if busy, err := c.slurm.Backfilling(ctx); err == nil && busy {
+		return errBackfilling
+	}
+	return nil
+}
+
+// gently has run fail with errBackfilling where it would have to wait for the backfill
+// scheduler and commands cost so much that it matters.
+func (c *Controller) gently(run func(context.Context) error) func(context.Context) error {
+	if !c.pace.gated {
+		return run
+	}
+	return func(ctx context.Context) error {
+		if err := c.resting(ctx); err != nil {
+			return err
+		}
+		return run(ctx)
+	}
+}
+
+// pause waits, at most until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// unobserved is called when a look failed.
+func (c *Controller) unobserved(err error) {
+	if c.lastErr == nil {
+		c.log.WithError(err).Error("Slurm cannot be observed; nothing is changed until it can")
+	}
+	c.lastErr = err
+	c.nextCycle = time.Now().Add(max(c.cfg.PollInterval, time.Second))
+}
+
+// lookAtNodes finds out which nodes have become free, beside the loop.
+func (c *Controller) lookAtNodes() {
+	p := &c.pace
+	begun := time.Now()
+	p.atNodes, p.nodesAt = true, begun
+	var nodes []slurmctl.Node
+	run := func(ctx context.Context) (err error) {
+		nodes, _, err = c.slurm.Nodes(ctx)
+		return err
+	}
+	if !p.growing {
+		run = c.gently(run)
+	}
+	c.work.all.Add(1)
+	go func() {
+		defer c.work.all.Done()
+		err := run(c.lookCtx)
+		c.post(func() {
+			p.atNodes = false
+			if err == nil && c.snapshot != nil {
+				c.snapshot.refresh(nodes, begun)
+			}
+		})
+	}()
+}
+
+// refresh takes over a later look at the nodes: which can be used, and which are free.
+func (s *snapshot) refresh(nodes []slurmctl.Node, taken time.Time) {
+	s.nodesTaken = taken
+	for _, n := range nodes {
+		i, ok := s.index[n.Name]
+		if !ok {
+			continue
+		}
+		s.nodes[i] = n
+		if n.CPUsAlloc == 0 && (n.State == "idle" || n.State == "reserved") {
+			delete(s.inUse, n.Name)
+		} else {
+			s.inUse[n.Name] = true
+		}
+	}
+}
+
+// wakeAt is when the loop has something to do, if nobody calls before.
+func (c *Controller) wakeAt() time.Time {
+	now := time.Now()
+	at := now.Add(time.Minute)
+	sooner := func(t time.Time) {
+		if t.Before(at) {
+			at = t
+		}
+	}
+	if !c.pace.looking {
+		sooner(c.pace.next(c.nextCycle))
+	}
+	if t := c.pace.nextNodes(); !t.IsZero() {
+		sooner(t)
+	}
+	for _, j := range c.active {
+		for _, t := range []time.Time{j.due(), j.retryAt, j.holdRetry} {
+			if t.After(now) {
+				sooner(t)
+			}
+		}
+	}
+	for _, t := range c.work.retry {
+		if t.After(now) {
+			sooner(t)
+		}
+	}
+	if t := c.work.nextChore(c.pace.gated); t.After(now) {
+		sooner(t)
+	}
+	return at
+}
