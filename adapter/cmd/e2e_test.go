@@ -56,6 +56,9 @@ type site struct {
 	dir     string // everybody may read it, and write below out/
 	daemon  *exec.Cmd
 	account *slurmctl.User // that the sidecar runs as; nil: root
+	program []string       // evoslurmd; nil: the one in bin
+	address string         // of its API
+	limits  []string       // of prlimit(1), for the sidecar
 	log     *os.File
 }
 
@@ -78,7 +81,7 @@ func newSite(t *testing.T, options slurmtest.Options, account *slurmctl.User) *s
 	s.must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	s.must(err)
-	address := l.Addr().String()
+	s.address = l.Addr().String()
 	s.must(l.Close())
 	s.must(os.WriteFile(s.dir+"/evoslurm.yaml", fmt.Appendf(nil, `
 database: %s/db/evoslurm.db
@@ -91,7 +94,7 @@ munge:
 poll_interval: 500ms
 log:
   level: debug
-`, s.dir, s.dir, address, address, s.cluster.MungeSocket()), 0o644))
+`, s.dir, s.dir, s.address, s.address, s.cluster.MungeSocket()), 0o644))
 	t.Cleanup(func() {
 		if s.daemon != nil {
 			s.stop(syscall.SIGKILL)
@@ -124,7 +127,14 @@ func (s *site) env() []string {
 
 func (s *site) start() {
 	s.t.Helper()
-	s.daemon = exec.Command(bin+"/evoslurmd", "--config", s.dir+"/evoslurm.yaml")
+	words := []string{bin + "/evoslurmd", "--config", s.dir + "/evoslurm.yaml"}
+	if s.program != nil {
+		words = slices.Concat(s.program, words[1:])
+	}
+	if s.limits != nil {
+		words = slices.Concat([]string{"prlimit"}, s.limits, words)
+	}
+	s.daemon = exec.Command(words[0], words[1:]...)
 	s.daemon.Env = append(os.Environ(), s.env()...)
 	s.daemon.Stderr = s.log
 	if u := s.account; u != nil {
@@ -240,21 +250,7 @@ func TestUserStory(t *testing.T) {
 	})
 	t.Run("chain", func(t *testing.T) {
 		s.t = t
-		script := s.script("chain.sh", "#!/bin/sh\necho step $EVO_STEP of $EVO_STEPS on $SLURM_NNODES >> chain-trace\nsleep 1\n")
-		s.submit("--drive=chain", "--profile=1@5s,3@5s,2@5s", script)
-		time.Sleep(time.Second)
-		deadline := time.Now().Add(time.Minute)
-		want := "step 1 of 3 on 1\nstep 2 of 3 on 3\nstep 3 of 3 on 2\n"
-		for {
-			text, _ := os.ReadFile(s.dir + "/out/chain-trace")
-			if string(text) == want {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("the chain wrote %q, want %q", text, want)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
+		s.chain()
 	})
 	t.Run("sidecar killed and started again in mid-job", func(t *testing.T) {
 		s.t = t
@@ -366,28 +362,56 @@ func (s *site) status() api.Status {
 	return status
 }
 
+// chain runs a chain and checks what it wrote.
+func (s *site) chain() {
+	s.t.Helper()
+	script := s.script("chain.sh", "#!/bin/sh\necho step $EVO_STEP of $EVO_STEPS on $SLURM_NNODES >> chain-trace\nsleep 1\n")
+	s.submit("--drive=chain", "--profile=1@5s,3@5s,2@5s", script)
+	const want = "step 1 of 3 on 1\nstep 2 of 3 on 3\nstep 3 of 3 on 2\n"
+	text := ""
+	s.eventually("the chain's end", func() bool {
+		b, _ := os.ReadFile(s.dir + "/out/chain-trace")
+		text = string(b)
+		left, err := s.cluster.Leftovers(context.Background())
+		return len(text) >= len(want) && err == nil && left.None()
+	})
+	if text != want {
+		s.t.Errorf("the chain wrote %q, want %q", text, want)
+	}
+}
+
+// account is an account of the machine for the sidecar to run as.
+func account(t *testing.T, name string) *slurmctl.User {
+	t.Helper()
+	found, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(found.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := slurmctl.LookupUser(uint32(uid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
 // TestAsSlurmUser: without root the sidecar merges expanders of its own, and says
 // what it cannot do.
 func TestAsSlurmUser(t *testing.T) {
-	account, err := user.Lookup("slurm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, err := strconv.ParseUint(account.Uid, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slurm, err := slurmctl.LookupUser(uint32(uid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, slurm)
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, account(t, "slurm"))
 	evolving := s.script("evolve.sh", evolve)
 	t.Run("merge", func(t *testing.T) {
 		s.t = t
 		if got := messages(s.output(s.submit(evolving))); !slices.Equal(got, evolved) {
 			t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
 		}
+	})
+	t.Run("chain", func(t *testing.T) {
+		s.t = t
+		s.chain()
 	})
 	t.Run("companion is refused", func(t *testing.T) {
 		s.t = t

@@ -2,36 +2,22 @@ package cmd_test
 
 import (
 	"context"
-	"os/user"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestAsOperator: in drive mode merge the sidecar needs neither root nor SlurmUser,
+// TestAsOperator: in the drive modes merge and chain the sidecar needs neither root nor SlurmUser,
 // only an account of its own that slurmdbd knows as Operator.
 func TestAsOperator(t *testing.T) {
-	operator, err := user.Lookup("backup") // the second of slurmtest's users
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, err := strconv.ParseUint(operator.Uid, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := slurmctl.LookupUser(uint32(uid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, account)
-	if second := s.cluster.Users()[1].Name; second != account.Name {
-		t.Fatalf("the cluster's second user is %s, not %s", second, account.Name)
+	operator := account(t, "backup") // the second of slurmtest's users
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, operator)
+	if second := s.cluster.Users()[1].Name; second != operator.Name {
+		t.Fatalf("the cluster's second user is %s, not %s", second, operator.Name)
 	}
 	evolving := s.script("evolve.sh", evolve)
 	id := s.submit(evolving)
@@ -47,5 +33,6 @@ func TestAsOperator(t *testing.T) {
 	if got := messages(s.output(id)); !slices.Equal(got, evolved) {
 		t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
 	}
+	s.chain()
 	s.stop(syscall.SIGTERM)
 }

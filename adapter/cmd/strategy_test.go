@@ -97,6 +97,11 @@ func TestStrategyCommands(t *testing.T) {
 	}
 	s.start()
 	s.eventually("the sidecar is back", func() bool { return s.job(id).State == "running" })
+	expect(root("list"), "asap*") // as it was put in use
+	expect(root("show", "asap"), "by root", "the configuration has noX")
+	expect(root("use", "--configured"), "noX (built in", "in use", "by root")
+	expect(root("use", "--configured", "klein"), "failed", "neither a name")
+	expect(root("use"), "failed", "or --configured")
 	expect(root("use", "klein"), "in use")
 	tree = below(s.daemon.Process.Pid)
 	s.stop(syscall.SIGTERM)

@@ -66,6 +66,7 @@ type Munge struct {
 type Slurm struct {
 	Bin     string        `mapstructure:"bin"`     // folder of squeue, scontrol, …; "": PATH
 	Timeout time.Duration `mapstructure:"timeout"` // of one command
+	Share   float64       `mapstructure:"share"`   // of slurmctld's time that what can wait may take
 }
 
 // Log is the sidecar's own log.
@@ -78,7 +79,7 @@ type Log struct {
 type Strategies struct {
 	Dir        string        `mapstructure:"dir"`        // folder of the executables; "": no plugins
 	SHA256     []string      `mapstructure:"sha256"`     // lines of sha256sum; a plugin named there must match
-	Parameters []string      `mapstructure:"parameters"` // of the strategy in use at the start, name=value
+	Parameters []string      `mapstructure:"parameters"` // of Strategy, name=value
 	Timeout    time.Duration `mapstructure:"timeout"`    // for a plugin's part of one cycle
 	Memory     int           `mapstructure:"memory"`     // MiB, of all processes of one plugin
 	User       string        `mapstructure:"user"`       // that plugins run as, if the sidecar is root; "": root
@@ -132,7 +133,7 @@ func Default() Config {
 		Listen:       Listen{Socket: "/run/evoslurm/api.sock"},
 		API:          "unix:///run/evoslurm/api.sock",
 		Munge:        Munge{MaxAge: time.Minute},
-		Slurm:        Slurm{Timeout: 30 * time.Second},
+		Slurm:        Slurm{Timeout: 30 * time.Second, Share: 0.01},
 		PollInterval: time.Second,
 		Partitions:   []string{},
 		StockJobs:    500,
@@ -171,6 +172,7 @@ func (c Config) Validate() error {
 	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && validHostPort(c.API, false), "api", "%q; want unix:///path or host:port", c.API)
 	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
 	check(c.Slurm.Timeout >= time.Second, "slurm.timeout", "%v; want 1s or more", c.Slurm.Timeout)
+	check(c.Slurm.Share > 0 && c.Slurm.Share <= 1, "slurm.share", "%v; want more than 0 and 1 at most", c.Slurm.Share)
 	check(c.PollInterval >= 100*time.Millisecond, "poll_interval", "%v; want 100ms or more", c.PollInterval)
 	check(c.StockJobs >= 0, "stock_jobs", "%d; want 0 or more", c.StockJobs)
 	check(c.MaxHolds >= 1, "max_holds", "%d; want 1 or more", c.MaxHolds)

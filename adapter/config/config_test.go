@@ -84,7 +84,7 @@ database: /x/db
 listen: {socket: /x/s, tcp: ":7"}
 api: head:7
 munge: {socket: /x/m, max_age: 2m}
-slurm: {bin: /x/bin, timeout: 5s}
+slurm: {bin: /x/bin, timeout: 5s, share: 0.1}
 poll_interval: 500ms
 partitions: [a, b]
 stock_jobs: 7
@@ -108,7 +108,7 @@ log: {level: debug, format: json}
 	}
 	want := Config{
 		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7"}, API: "head:7",
-		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second},
+		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
 		Strategy: "2X+c",
 		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
@@ -156,6 +156,8 @@ func TestRefused(t *testing.T) {
 		"grace: 30":                         "grace",
 		"grace: soon":                       "grace",
 		"poll_interval: 1ms":                "poll_interval",
+		"slurm: {share: 0}":                 "slurm.share",
+		"slurm: {share: 5}":                 "slurm.share",
 		"expand_limit: 0.5":                 "expand_limit",
 		"expand_limit: much":                "expand_limit",
 		"drive: teleport":                   "drive: \"teleport\" is no drive mode",

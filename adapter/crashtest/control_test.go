@@ -16,7 +16,8 @@ import (
 // control is the test's end of the socket: it numbers the points, says what
 // becomes of each and remembers what was done.
 type control struct {
-	kill func() // kills the sidecar and waits for its end
+	kill func()   // kills the sidecar and waits for its end
+	env  []string // of the real commands, beside what the sidecar gives them
 
 	mu      sync.Mutex
 	points  []string // what was done, in order
@@ -24,12 +25,13 @@ type control struct {
 	hit     string   // what it was
 	faults  *faults  // nil: none
 	watch   func(crashtest.Question)
+	unmet   *bool    // whether what site.at is for has happened; nil: there is nothing
 	history []string // commands with how they ended, those that only look included
 }
 
-func newControl(t *testing.T, dir string, kill func()) *control {
+func newControl(t *testing.T, dir string, env []string, kill func()) *control {
 	t.Helper()
-	c := &control{kill: kill}
+	c := &control{kill: kill, env: env}
 	path := filepath.Join(dir, crashtest.SocketName)
 	l, err := net.Listen("unix", path)
 	if err == nil {
@@ -55,7 +57,7 @@ func newControl(t *testing.T, dir string, kill func()) *control {
 func (c *control) arm(target int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.points, c.target, c.hit, c.history, c.watch = nil, target, "", nil, nil
+	c.points, c.target, c.hit, c.history, c.watch, c.unmet = nil, target, "", nil, nil, nil
 }
 
 func (c *control) serve(conn net.Conn) {
@@ -71,6 +73,7 @@ func (c *control) serve(conn net.Conn) {
 			a.Action = crashtest.Refuse
 		}
 	}
+	a.Env = c.env
 	json.NewEncoder(conn).Encode(a)
 }
 

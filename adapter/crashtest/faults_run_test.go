@@ -23,7 +23,7 @@ const mostFaults = 25
 // once, and some that did not.
 func TestFaults(t *testing.T) {
 	runs := keptSeeds(t)
-	names := []string{"merge", "companion", "chain", "cancel", "replan"}
+	names := []string{"merge", "companion", "chain", "cancel", "replan", "grow", "shrink"}
 	for i := range *seeds {
 		seed := *fromSeed + uint64(i)
 		name := names[seed%uint64(len(names))]

@@ -30,6 +30,8 @@ type scenario struct {
 var merging = slurmtest.Options{Accounting: true, PermitJobExpansion: true}
 
 var scenarios = []scenario{
+	{"grow", merging, func(s *site) error { return s.evolve("merge", "1@2s,3@2s", 1, 3) }},
+	{"shrink", merging, func(s *site) error { return s.evolve("merge", "3@2s,1@2s", 3, 1) }},
 	{"merge", merging, func(s *site) error {
 		return s.evolve("merge", "1@2s,3@2s,2@2s", 1, 3, 2)
 	}},
@@ -90,11 +92,16 @@ func (s *site) name(prefix string) string {
 	return prefix + "-" + strconv.Itoa(len(entries))
 }
 
+// linked is the like for the jobs of a chain.
+const linked = `#!/bin/bash
+echo step $EVO_STEP on $(srun sh -c 'echo $SLURMD_NODENAME' | sort -u | wc -l) >> $1
+sleep ${2:-1}
+if [ $EVO_STEP = $EVO_STEPS ]; then echo done >> $1; fi
+`
+
 func (s *site) chain() error {
 	name := s.name("chain")
-	script := "#!/bin/bash\necho step $EVO_STEP on $(srun sh -c 'echo $SLURMD_NODENAME' | sort -u | wc -l) >> $1\nsleep 1\n" +
-		"if [ $EVO_STEP = $EVO_STEPS ]; then echo done >> $1; fi\n"
-	if _, err := s.submit(name, script, "--drive=chain", "--profile=1@2s,3@2s,2@2s", "--open-mode=append"); err != nil {
+	if _, err := s.submit(name, linked, "--drive=chain", "--profile=1@2s,3@2s,2@2s", "--open-mode=append"); err != nil {
 		return err
 	}
 	return s.wrote(name, steps(1, 3, 2))
@@ -166,8 +173,10 @@ func (s *site) clear() error {
 
 // checkStore sees that the database is sound and its event log consistent. The
 // sidecar must be stopped.
-func (s *site) checkStore() error {
-	st, err := store.Open(context.Background(), s.dir+"/db/evoslurm.db")
+func (s *site) checkStore() error { return s.checkStoreAt(s.dir + "/db/evoslurm.db") }
+
+func (s *site) checkStoreAt(path string) error {
+	st, err := store.Open(context.Background(), path)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -26,7 +27,20 @@ import (
 // bin is the folder of the commands, built once.
 var bin string
 
+// sites is how many sites are at work at a time, unless -parallel says so: they wait
+// more than they compute.
+const sites = "6"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked {
+		if err := flag.Set("test.parallel", sites); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	code := func() int {
 		dir, err := os.MkdirTemp("", "evoslurm-crash-")
 		if err != nil {
@@ -58,7 +72,8 @@ type site struct {
 	control *control
 	dir     string // everybody may read it, and write below out/
 	api     string
-	extra   string // lines of the configuration
+	extra   string   // lines of the configuration
+	more    []string // of the sidecar's environment
 	log     *os.File
 
 	mu      sync.Mutex
@@ -80,10 +95,10 @@ func newSite(t *testing.T, options slurmtest.Options, extra string) *site {
 	s.must(os.Mkdir(s.dir+"/out", 0o777))
 	s.must(os.Chmod(s.dir+"/out", 0o1777))
 	s.must(os.Mkdir(s.dir+"/slurm", 0o755))
-	for _, name := range []string{"scontrol", "squeue", "sinfo", "salloc", "scancel", "sbatch", "sdiag"} {
+	for _, name := range []string{"scontrol", "squeue", "sinfo", "salloc", "scancel", "sbatch", "sdiag", "sacctmgr"} {
 		s.must(os.Symlink(bin+"/slurmshim", s.dir+"/slurm/"+name))
 	}
-	s.control = newControl(t, s.dir+"/slurm", s.crash)
+	s.control = newControl(t, s.dir+"/slurm", s.cluster.Env(), s.crash)
 	s.log, err = os.OpenFile(s.dir+"/evoslurmd.log", os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	s.must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -133,7 +148,7 @@ func (s *site) env() []string {
 // sidecar prepares an evoslurmd of this site.
 func (s *site) sidecar() *exec.Cmd {
 	cmd := exec.Command(bin+"/evoslurmd", "--config", s.dir+"/evoslurmd.yaml")
-	cmd.Env = append(append(os.Environ(), s.env()...), crashtest.SocketVariable+"="+s.dir+"/slurm/"+crashtest.SocketName)
+	cmd.Env = slices.Concat(os.Environ(), s.env(), []string{crashtest.SocketVariable + "=" + s.dir + "/slurm/" + crashtest.SocketName}, s.more)
 	cmd.Stderr = s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd

@@ -12,6 +12,7 @@ import (
 var (
 	full  = flag.Bool("crash.full", false, "try every point, not a sample")
 	first = flag.Int("crash.from", 1, "with -crash.full: the first point")
+	every = flag.Int("crash.every", 1, "with -crash.full: how far apart points are, so that several runs can share them")
 )
 
 // sample is how many points of a scenario are tried where not all are.
@@ -29,7 +30,7 @@ func TestCrashPoints(t *testing.T) {
 			if err != nil {
 				t.Fatalf("without any crash: %v\n%s", err, s.story())
 			}
-			step, begin := 1, *first
+			step, begin := *every, *first
 			if !*full {
 				// spread over the scenario, others for each
 				step = points / sample

@@ -49,6 +49,7 @@ type Answer struct {
 	Action Action
 	Delay  time.Duration `json:",omitempty"`
 	Seed   uint64        `json:",omitempty"` // of what is garbled
+	Env    []string      `json:",omitempty"` // added to the real command's: the sidecar passes a clean one on
 }
 
 // Ask asks the test and waits for its answer. Without a test there is none to

@@ -14,6 +14,9 @@ import (
 // enterArgument makes this program the first process inside of a root; see [Enter].
 const enterArgument = "__enter"
 
+// rootVariable tells a program that it runs inside of a root, whose files it may change.
+const rootVariable = "EVOSLURM_MATRIX_ROOT"
+
 // Enter prepares a command inside of a root, in mount and process namespaces of
 // its own: whatever it mounts or starts goes with it, also when this process is
 // killed. binds are folders of the machine that it sees at the same place. The
@@ -24,7 +27,7 @@ func Enter(ctx context.Context, root string, binds []string, command string, arg
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, append([]string{enterArgument, root, strings.Join(binds, ":"), command}, args...)...)
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+	cmd.Env = []string{rootVariable + "=" + root, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	return cmd, nil
 }

@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -46,6 +47,21 @@ func TestMatrix(t *testing.T) {
 			alone := slurmtest.Start(t, slurmtest.Options{PermitJobExpansion: true, SelectType: plugin})
 			s := &manual{bench: &bench{t: t, cluster: alone, slurm: alone.Client(), plugin: plugin, drive: "without slurmdbd"}}
 			s.run(s.withoutAccounting()...)
+			guard, err := guardText()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if os.Getenv(rootVariable) != "" { // 20.11 looks for it there alone
+				if err := errors.Join(os.MkdirAll("/etc/slurm", 0o755), os.WriteFile("/etc/slurm/job_submit.lua", guard, 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			guarded := slurmtest.Start(t, slurmtest.Options{Nodes: 4, PermitJobExpansion: true, SelectType: plugin,
+				ExtraConf: "JobSubmitPlugins=lua", Files: map[string]string{"job_submit.lua": string(guard)}})
+			for _, cluster := range []*slurmtest.Cluster{alone, guarded} {
+				g := &manual{bench: &bench{t: t, cluster: cluster, slurm: cluster.Client(), plugin: plugin, drive: "job_submit.lua"}}
+				g.run(g.expanding(cluster == guarded)...)
+			}
 		})
 	}
 }

@@ -298,7 +298,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 	detail := fmt.Sprintf("version %s at %s drives cluster %s", s.Version, d.cfg.API, s.Cluster)
 	switch age := time.Since(s.LastCycle); {
 	case s.LastError != "":
-		d.add("sidecar", warn, detail+"; its last look at Slurm failed: "+s.LastError, "see its log")
+		d.add("sidecar", warn, detail+"; "+s.LastError, "see its log")
 	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval):
 		d.add("sidecar", warn, detail+", but has not looked at Slurm of late", "see its log")
 	default:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,9 +21,10 @@ import (
 const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of
 the configuration. They are changed between two planning cycles, while jobs run.
 
-What use changes holds until the sidecar is started again, or its configuration
-names another strategy; put it into the configuration to keep it. use, reload and
-try are for operators.`
+What use changes holds, over restarts too, until somebody uses another one or the
+configuration comes to name another strategy or other parameters for it. use
+--configured goes back to the configuration's, as its name does. use, reload and try
+are for operators.`
 
 func newStrategy() *cobra.Command {
 	cmd := &cobra.Command{
@@ -42,13 +44,23 @@ func newStrategy() *cobra.Command {
 			return ask(cmd, func(c *api.Client, ctx context.Context) (api.Strategy, error) { return c.Strategy(ctx, args[0]) }, showStrategy)
 		}}
 	var set []string
-	use := &cobra.Command{Use: "use NAME [--set NAME=VALUE]...", Short: "Plan with a strategy from the next cycle on", Args: cobra.ExactArgs(1),
+	configured := false
+	use := &cobra.Command{Use: "use {NAME [--set NAME=VALUE]... | --configured}", Short: "Plan with a strategy from the next cycle on", Args: cobra.MaximumNArgs(1),
 		Example: "  evosctl strategy use klein --set expand_limit=1.5 --set compact=false",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case configured && (len(args) > 0 || len(set) > 0):
+				return errors.New("--configured takes neither a name nor --set: the configuration has both")
+			case configured:
+				args = []string{api.Configured}
+			case len(args) == 0:
+				return errors.New("want the name of a strategy, or --configured")
+			}
 			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Strategy, error) {
 				return c.UseStrategy(ctx, args[0], r)
 			}, showStrategy)
 		}}
+	use.Flags().BoolVar(&configured, "configured", false, "what the configuration names, with its parameters")
 	try := &cobra.Command{Use: "try NAME [--set NAME=VALUE]...", Short: "Plan the present queue with a strategy, act on nothing", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Trial, error) {
@@ -145,6 +157,9 @@ func showStrategy(w io.Writer, s api.Strategy) {
 	}
 	if s.InUse && !s.Since.IsZero() {
 		state += fmt.Sprintf(", since %s, by %s", s.Since.Format(time.DateTime), s.By)
+		if s.Instead != "" {
+			state += fmt.Sprintf("; the configuration has %s", s.Instead)
+		}
 	}
 	fmt.Fprintf(w, "State:    %s\nPlans:    %d\n", state, s.Plans)
 	if s.Kind == "plugin" {

@@ -44,7 +44,7 @@ Of several on one machine that share a database one works; the others wait and t
 over when it ends.
 
 SIGTERM and SIGINT stop it cleanly: jobs go on, and so does it when it is started
-again. SIGHUP makes it read its configuration again.`,
+again. SIGHUP makes it read its configuration again, also while it waits.`,
 		Version:       version,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -60,6 +60,9 @@ again. SIGHUP makes it read its configuration again.`,
 }
 
 func run(cmd *cobra.Command, _ []string) error {
+	hup := make(chan os.Signal, 1) // from here on it does not end the process
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	cfg, file, err := config.Load(cmd.Flags())
 	if err != nil {
 		return err
@@ -72,10 +75,7 @@ func run(cmd *cobra.Command, _ []string) error {
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout}
-	lease, err := store.Acquire(ctx, cfg.Database, func() {
-		log.WithField("database", cfg.Database).Warn("another evoslurmd works on this database: waiting to take over from it")
-	})
+	lease, cfg, err := acquire(ctx, cmd, cfg, hup, log)
 	if errors.Is(err, context.Canceled) {
 		return nil // told to stop while it waited
 	}
@@ -83,6 +83,7 @@ func run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer lease.Release()
+	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout}
 	st, err := store.Open(ctx, cfg.Database)
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return server.Serve(ctx) })
 	all.Go(func() error { return ctl.Run(ctx) })
-	all.Go(func() error { return reload(ctx, cmd, ctl, log) })
+	all.Go(func() error { return reload(ctx, cmd, ctl, hup, log) })
 	err = all.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -114,28 +115,59 @@ func run(cmd *cobra.Command, _ []string) error {
 	return err
 }
 
-// reload reads the configuration again at every SIGHUP. A bad one is reported and
-// changes nothing.
-func reload(ctx context.Context, cmd *cobra.Command, ctl *controller.Controller, log *logrus.Logger) error {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
+// acquire waits for the lease on the database; meanwhile it reads the configuration
+// again at every SIGHUP, of which all counts but another database.
+func acquire(ctx context.Context, cmd *cobra.Command, cfg config.Config, hup <-chan os.Signal, log *logrus.Logger) (*store.Lease, config.Config, error) {
+	database := cfg.Database
+	type outcome struct {
+		lease *store.Lease
+		err   error
+	}
+	got := make(chan outcome, 1)
+	go func() {
+		lease, err := store.Acquire(ctx, database, func() {
+			log.WithField("database", database).Warn("another evoslurmd works on this database: waiting to take over from it")
+		})
+		got <- outcome{lease, err}
+	}()
+	for {
+		select {
+		case o := <-got:
+			return o.lease, cfg, o.err
+		case <-hup:
+			readAgain(cmd, log, func(fresh config.Config) error {
+				cfg = fresh
+				cfg.Database = database
+				return nil
+			})
+		}
+	}
+}
+
+// reload reads the configuration again at every SIGHUP.
+func reload(ctx context.Context, cmd *cobra.Command, ctl *controller.Controller, hup <-chan os.Signal, log *logrus.Logger) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hup:
+			readAgain(cmd, log, func(cfg config.Config) error { return ctl.Configure(ctx, cfg) })
 		}
-		cfg, file, err := config.Load(cmd.Flags())
-		if err == nil {
-			err = errors.Join(ctl.Configure(ctx, cfg), setUp(log, cfg.Log))
-		}
-		if err != nil {
-			log.WithError(err).Error("the configuration was not read again; the old one stays")
-			continue
-		}
-		log.WithField("config", file).Info("configuration read again")
 	}
+}
+
+// readAgain reads the configuration and hands it to use. A bad one is reported and
+// changes nothing.
+func readAgain(cmd *cobra.Command, log *logrus.Logger, use func(config.Config) error) {
+	cfg, file, err := config.Load(cmd.Flags())
+	if err == nil {
+		err = errors.Join(use(cfg), setUp(log, cfg.Log))
+	}
+	if err != nil {
+		log.WithError(err).Error("the configuration was not read again; the old one stays")
+		return
+	}
+	log.WithField("config", file).Info("configuration read again")
 }
 
 func setUp(log *logrus.Logger, cfg config.Log) error {

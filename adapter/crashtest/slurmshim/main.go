@@ -40,6 +40,7 @@ func run() int {
 		return 1
 	}
 	cmd := exec.Command(real, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), answer.Env...)
 	var out bytes.Buffer
 	// salloc is told apart by what it prints while it runs
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &out, os.Stderr

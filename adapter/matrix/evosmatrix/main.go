@@ -47,6 +47,13 @@ func run(ctx context.Context, only, out string, full, race bool) error {
 	if err := os.Chmod(work, 0o755); err != nil {
 		return err
 	}
+	guard, err := os.ReadFile("contrib/job_submit.lua")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(work, "job_submit.lua"), guard, 0o644); err != nil {
+		return err
+	}
 	// One test program for all: static, since a root's C library may be older.
 	program := filepath.Join(work, "matrix.test")
 	how := []string{"-tags=sqlite_omit_load_extension,osusergo,netgo", "-ldflags=-linkmode=external -extldflags=-static"}
@@ -185,8 +192,9 @@ func writeDocument(path, table string) error {
 		"private clusters of 8 nodes made of Debian's packages, with slurmdbd and `permit_job_expansion`.\n" +
 		"*commands*: Slurm's commands alone; *merge*, *companion*, *chain*: by the sidecar, in that drive mode.\n" +
 		"**refused**: Slurm said no, in the words below; **failed**: what was seen is not what was asked for.\n" +
+		"*job_submit.lua*: contrib's guard of other people's jobs.\n" +
 		"Evoslurm relies on all but these: `shrink by NumNodes after a merge`, `merge into an ended job does no\n" +
-		"harm`, and resizing a second time without slurmdbd. Where slurmdbd does not start (line 1) all that\n" +
-		"follows is without it.\n\n" + table
+		"harm`, `anybody expands anybody's job`, and resizing a second time without slurmdbd. Where slurmdbd does\n" +
+		"not start (line 1) all that follows is without it.\n\n" + table
 	return os.WriteFile(path, []byte(text), 0o644)
 }
