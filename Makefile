@@ -16,6 +16,8 @@ BENCH       ?= .
 DEMOFLAGS   ?=
 MATRIXFLAGS ?=
 LOADFLAGS   ?=
+SEEDS       ?= 20
+SEED        ?= 1
 
 SOURCES := adapter planner plugins slurmctl
 STRATEGIES := $(filter-out strategytest,$(notdir $(wildcard plugins/cmd/*)))
@@ -57,7 +59,11 @@ $(GOLANGCI_LINT):
 
 .PHONY: crash
 crash: deps ## kill the sidecar at every numbered point of every scenario, on a real Slurm (half an hour)
-	go test -run 'TestCrashPoints' -v -count=1 -parallel 2 -timeout 180m ./adapter/crashtest -crash.full
+	go test -run 'TestCrashPoints' -v -count=1 -parallel 4 -timeout 180m ./adapter/crashtest -crash.full
+
+.PHONY: faults
+faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=20 runs from SEED=1 on)
+	go test -run 'TestFaults' -v -count=1 -parallel 4 -timeout 180m ./adapter/crashtest -crash.seeds $(SEEDS) -crash.seed $(SEED)
 
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)

@@ -4,10 +4,10 @@ import base64
 import concurrent.futures
 import datetime
 import os
+import queue
 import signal
 import sys
 import tempfile
-import threading
 import traceback
 
 from cryptography import x509
@@ -41,9 +41,10 @@ def serve(strategy):
     handshake = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # print() must not disturb the handshake
 
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4),
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=8),
                          options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)])
-    server.add_generic_rpc_handlers((_handlers(strategy), *_go_plugin_handlers(server)))
+    desk = _Desk(strategy)
+    server.add_generic_rpc_handlers((_handlers(strategy, desk), *_go_plugin_handlers(server, desk)))
     folder = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.mkdtemp(prefix="strategy")
     path = os.path.join(folder, f"{os.getpid()}.sock")
     certificate = ""
@@ -61,7 +62,56 @@ def serve(strategy):
         os.chmod(path, 0o660)
     print(f"{CORE_PROTOCOL}|{PROTOCOL}|unix|{path}|grpc|{certificate}", file=handshake, flush=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    server.wait_for_termination()
+    desk.work()
+
+
+class Late(Exception):
+    """There is no time left for this plan."""
+
+
+class _Desk:
+    """Plans in the main thread, one plan at a time: strategies need not mind
+    threads, and there the deadline can interrupt them, whatever they do."""
+
+    def __init__(self, strategy):
+        self._strategy = strategy
+        self._orders = queue.SimpleQueue()
+        self._busy = False  # may be interrupted
+
+    def plan(self, request, values, wanted):
+        """The strategy's plan; wanted() tells whether somebody still waits for it."""
+        done = concurrent.futures.Future()
+        self._orders.put((request, values, wanted, done))
+        return done.result()
+
+    def close(self):
+        self._orders.put(None)
+
+    def work(self):
+        """Serves until close() is called."""
+        signal.signal(signal.SIGALRM, self._late)
+        while order := self._orders.get():
+            request, values, wanted, done = order
+            try:
+                if not wanted():
+                    raise Late
+                done.set_result(self._plan(request, values))
+            except BaseException as e:
+                done.set_exception(e)
+
+    def _plan(self, request, values):
+        try:
+            self._busy = True
+            if request.deadline > 0:
+                signal.setitimer(signal.ITIMER_REAL, request.deadline)
+            return self._strategy.plan(request, values)
+        finally:
+            self._busy = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _late(self, *_):
+        if self._busy:
+            raise Late
 
 
 def _certificate():
@@ -87,20 +137,18 @@ def _certificate():
     )
 
 
-def _handlers(strategy):
-    planning = threading.Lock()  # one plan at a time: strategies need not mind threads
+def _handlers(strategy, desk):
+    def answer(call, message, context):
+        try:
+            return call(message, context)
+        except Late:
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the plan was not done in time")
+        except ValueError as e:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(e))
+        except Exception:
+            context.abort(grpc.StatusCode.INTERNAL, traceback.format_exc(limit=-5))
 
-    def answer(call):
-        def handler(message, context):
-            try:
-                return call(message)
-            except ValueError as e:
-                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(e))
-            except Exception:
-                context.abort(grpc.StatusCode.INTERNAL, traceback.format_exc(limit=-5))
-        return handler
-
-    def describe(message):
+    def describe(message, context):
         values = _values(strategy, message.parameters)
         d = pb.DescribeResponse(name=strategy.name, version=strategy.version, help=strategy.help,
                                 expand_limit=strategy.expand_limit(values))
@@ -109,29 +157,41 @@ def _handlers(strategy):
                                              min=_text(p.min), max=_text(p.max), choices=p.choices))
         return d
 
-    def plan(message):
+    def plan(message, context):
         request, pinned = _decode(message)
         values = _values(strategy, message.parameters)
-        with planning:
-            answers = strategy.plan(request, values) if request.jobs else []
+        answers = desk.plan(request, values, context.is_active) if request.jobs else []
         if len(answers) != len(request.jobs):
             raise RuntimeError(f"plan() answered {len(answers)} jobs of {len(request.jobs)}")
         return _encode(request, pinned, answers)
 
-    def unary(call, request):
-        return grpc.unary_unary_rpc_method_handler(answer(call), request_deserializer=request.FromString,
-                                                   response_serializer=lambda m: m.SerializeToString())
+    def describes(message, context):
+        return answer(describe, message, context)
 
-    return grpc.method_handlers_generic_handler(SERVICE, {"Describe": unary(describe, pb.DescribeRequest), "Plan": unary(plan, pb.PlanRequest)})
+    def plans(messages, context):
+        try:
+            for message in messages:
+                yield answer(plan, message, context)
+        except grpc.RpcError:
+            pass  # the sidecar has given up waiting
+
+    def text(message):
+        return message.SerializeToString()
+
+    return grpc.method_handlers_generic_handler(SERVICE, {
+        "Describe": grpc.unary_unary_rpc_method_handler(describes, pb.DescribeRequest.FromString, text),
+        "Plan": grpc.stream_stream_rpc_method_handler(plans, pb.PlanRequest.FromString, text),
+    })
 
 
-def _go_plugin_handlers(server):
+def _go_plugin_handlers(server, desk):
     """What go-plugin asks of every plugin: whether it is well, and to end."""
     def unary(answer):
         return grpc.unary_unary_rpc_method_handler(lambda message, context: answer(), None, None)
 
     def shutdown():
         server.stop(grace=0.1)
+        desk.close()
         return b""
 
     return (
