@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -168,15 +170,32 @@ func become(text string) error {
 	if os.Getppid() != keeper {
 		return errors.New("it is gone")
 	}
-	for _, l := range []struct {
-		resource int
-		limit    uint64
-	}{{unix.RLIMIT_AS, uint64(o.Memory) + mappedBeyond}, {unix.RLIMIT_DATA, uint64(o.Memory)}} {
-		if err := lower(l.resource, l.limit); err != nil {
-			return err
-		}
+	return fmt.Errorf("start %s: %w", o.Path, execWithin(o))
+}
+
+// execWithin runs the plugin's executable with limits on its memory. Go's runtime has
+// mapped more than a small limit allows, so that from the first limit on it may get no
+// more: all that exec needs is made before, and nothing is allocated in between.
+func execWithin(o order) error {
+	path, err := syscall.BytePtrFromString(o.Path)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("start %s: %w", o.Path, syscall.Exec(o.Path, []string{o.Path}, os.Environ()))
+	env, err := syscall.SlicePtrFromStrings(os.Environ())
+	if err != nil {
+		return err
+	}
+	argv := []*byte{path, nil}
+	debug.SetGCPercent(-1)
+	if err := lower(unix.RLIMIT_AS, uint64(o.Memory)+mappedBeyond); err != nil {
+		return err
+	}
+	if err := lower(unix.RLIMIT_DATA, uint64(o.Memory)); err != nil {
+		return err
+	}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path)),
+		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&env[0])))
+	return errno
 }
 
 // lower lowers a limit of this process for good, never raises it.
