@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,18 +48,30 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// jobID sets a variable to the job id that the last command printed.
+// jobID sets variables to the job ids that the last command printed: the one on
+// standard output, then those of a chain's further steps. (Other scripts submit to the
+// same cluster: ids need not follow upon each other.)
 func jobID(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: jobid VARIABLE")
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: jobid VARIABLE…")
 	}
 	out := strings.TrimSpace(ts.ReadFile("stdout"))
-	id := strings.TrimPrefix(out, "Submitted batch job ")
-	if id == "" || strings.Trim(id, "0123456789") != "" {
+	ids := []string{strings.TrimPrefix(out, "Submitted batch job ")}
+	if ids[0] == "" || strings.Trim(ids[0], "0123456789") != "" {
 		ts.Fatalf("no job id: %q", out)
 	}
-	ts.Setenv(args[0], id)
+	for _, step := range stepID.FindAllStringSubmatch(ts.ReadFile("stderr"), -1) {
+		ids = append(ids, step[1])
+	}
+	if len(ids) < len(args) {
+		ts.Fatalf("%d job ids for %d variables", len(ids), len(args))
+	}
+	for i, name := range args {
+		ts.Setenv(name, ids[i])
+	}
 }
+
+var stepID = regexp.MustCompile(`(?m)^evosbatch: step \d+ of \d+ is job (\d+)$`)
 
 // fields sees that the last command's output, one scontrol show job -o, has all
 // of these fields.
