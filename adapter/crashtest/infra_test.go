@@ -32,10 +32,13 @@ done
 echo done >> $name
 `
 
-// shaken is a cluster that notices dead nodes soon.
+// shaken is a cluster that notices dead nodes soon, and whose srun does: one that is
+// called while its job is smaller than it was (a crash has rolled back a merge) asks
+// again only after SlurmctldTimeout, two minutes by default, though the nodes are back
+// after seconds.
 func shaken(t *testing.T) *site {
 	options := merging
-	options.ExtraConf = "SlurmdTimeout=5"
+	options.ExtraConf = "SlurmdTimeout=5\nSlurmctldTimeout=10"
 	s := newSite(t, options, "")
 	s.occupy()
 	return s
