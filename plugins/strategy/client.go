@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"time"
 
@@ -30,8 +31,9 @@ type Launch struct {
 
 // Client speaks to one plugin process.
 type Client struct {
-	client *plugin.Client
-	rpc    pb.StrategyClient
+	client  *plugin.Client
+	rpc     pb.StrategyClient
+	sockets string // the folder of its sockets
 }
 
 // Description is what a plugin says of itself, with the parameters asked for.
@@ -71,20 +73,29 @@ func Start(l Launch) (*Client, error) {
 		UnixSocketConfig: &plugin.UnixSocketConfig{Group: l.Group},
 		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxDescription))},
 	}
+	c := &Client{}
 	if l.Runner != nil {
-		config.RunnerFunc = l.Runner
+		config.RunnerFunc = func(log hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
+			c.sockets = socketDir
+			return l.Runner(log, cmd, socketDir)
+		}
 	} else {
+		var err error
+		if c.sockets, err = os.MkdirTemp("", "strategy-"); err != nil {
+			return nil, err
+		}
 		config.Cmd = l.Command
+		config.Cmd.Env = append(config.Cmd.Env, plugin.EnvUnixSocketDir+"="+c.sockets)
 	}
-	c := &Client{client: plugin.NewClient(config)}
+	c.client = plugin.NewClient(config)
 	protocol, err := c.client.Client()
 	if err != nil {
-		c.client.Kill()
+		c.Close()
 		return nil, fmt.Errorf("start: %s", Clean(err.Error(), 500))
 	}
 	rpc, err := protocol.Dispense(service)
 	if err != nil {
-		c.client.Kill()
+		c.Close()
 		return nil, err
 	}
 	c.rpc = rpc.(pb.StrategyClient)
@@ -98,7 +109,12 @@ func (c *Client) Version() int { return c.client.NegotiatedVersion() }
 func (c *Client) Exited() bool { return c.client.Exited() }
 
 // Close ends the process. Of one that may hang, end the process first.
-func (c *Client) Close() { c.client.Kill() }
+func (c *Client) Close() {
+	c.client.Kill()
+	if c.sockets != "" { // of a process that never started, or had no time to remove it
+		_ = os.RemoveAll(c.sockets)
+	}
+}
 
 // Describe asks the plugin what it is with these parameters.
 func (c *Client) Describe(ctx context.Context, parameters map[string]string) (Description, error) {
