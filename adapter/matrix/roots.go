@@ -24,7 +24,7 @@ var Releases = []Release{{"20.11", "bullseye"}, {"22.05", "bookworm"}, {"24.11",
 var Packages = []string{"slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "slurmdbd", "mariadb-server"}
 
 // BuildPackages are what it takes besides to run the whole test suite in a root.
-var BuildPackages = []string{"gcc", "libc6-dev", "python3-grpcio", "python3-protobuf"}
+var BuildPackages = []string{"gcc", "libc6-dev", "python3-grpcio", "python3-protobuf", "python3-cryptography"}
 
 // ErrUnavailable is a root that cannot be had here, for no fault of the project's.
 var ErrUnavailable = errors.New("cannot be had")

@@ -99,9 +99,9 @@ func isCommand(line string) bool {
 }
 
 // SplitDirective splits the text after #EVO or #SBATCH into words the way sbatch
-// does: quotes group, a backslash takes the next character as it is (but a blank
-// outside of quotes still ends the word), an unquoted # or an empty word ends the
-// line.
+// does: quotes group, a backslash takes the next character as it is (but a tab outside
+// of quotes still ends the word; to old versions, 22.05 among them, so does a space), an
+// unquoted # or an empty word ends the line.
 func SplitDirective(text string) ([]string, error) {
 	var words []string
 	for {
@@ -124,7 +124,7 @@ scan:
 	for ; i < len(text) && (quote != 0 || !isSpace(text[i])); i++ {
 		switch c := text[i]; {
 		case c == '\\':
-			if i+1 < len(text) && (quote != 0 || !isSpace(text[i+1])) {
+			if i+1 < len(text) && (quote != 0 || text[i+1] == ' ' || !isSpace(text[i+1])) {
 				i++
 				b.WriteByte(text[i])
 			}

@@ -32,7 +32,7 @@ func TestAgainstSlurm(t *testing.T) {
 		for name, has := range learned.long {
 			if own, known := table.long[name]; !known {
 				t.Errorf("--%s is not in the table", name)
-			} else if name != "container" && (own == flag) != (has == flag) && own != optional { // the help of 22.05 forgets container's value
+			} else if !strings.HasPrefix(name, "container") && (own == flag) != (has == flag) && own != optional { // the help forgets containers' values
 				t.Errorf("--%s: %v in the table, %v in the help", name, own, has)
 			}
 		}
@@ -106,6 +106,9 @@ func TestAgainstSlurm(t *testing.T) {
 			cmd.Stdin = strings.NewReader(script)
 			out, err := cmd.Output()
 			options, ownErr := newOptionTable().fromScript([]byte(script), "job.sh")
+			if err != nil && strings.Contains(line, `\ `) { // up to 22.05: for its own sbatch to refuse
+				continue
+			}
 			if (err == nil) != (ownErr == nil) {
 				t.Errorf("%s: sbatch says %v, we say %v", line, err, ownErr)
 				continue
