@@ -26,10 +26,7 @@ func (f *fitter) asOneOnGrid(capacity int, p Profile, start int64) int64 {
 func (f *fitter) pivot(p Profile) *pattern {
 	pat := &f.pattern
 	pat.clear()
-	f.grid.around(pat, 0, nil, p[0])
-	for i := 1; i < len(p); i++ {
-		f.grid.around(pat, i, &p[i-1], p[i])
-	}
+	f.grid.choose(pat, p, pivotGroup)
 	// The other steps first: the sides say most of what the grid knows of these two.
 	for i := range p {
 		if i != pat.pivot && i+1 != pat.pivot {
@@ -120,12 +117,7 @@ func (f *fitter) earliestFreeOnGrid(capacity int, p Profile, i int, until int64)
 func (f *fitter) probe(p Profile) {
 	pat := &f.pattern
 	pat.clear()
-	if len(p) == 1 {
-		f.grid.around(pat, 0, nil, p[0])
-	}
-	for i := 1; i < len(p); i++ {
-		f.grid.around(pat, i, &p[i-1], p[i])
-	}
+	f.grid.choose(pat, p, 1)
 	pivot := pat.pivot
 	f.probeBeside(pat, p)
 	low, high := p[pivot].Duration, f.longest[pivot]
@@ -166,11 +158,7 @@ func (f *fitter) patternOf(p Profile, i int) *pattern {
 	}
 	pat := &f.patterns[i]
 	if pat.pivot < 0 {
-		if i == 0 {
-			f.grid.around(pat, 0, nil, p[0])
-		} else {
-			f.grid.around(pat, i, &p[i-1], p[i])
-		}
+		f.grid.only(pat, p, i)
 		f.probeBeside(pat, p)
 	}
 	return pat

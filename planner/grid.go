@@ -10,7 +10,7 @@ import (
 // free nodes, whether that many are free during the whole cell. A step covers
 // some cells whole wherever in a given cell the job starts; a start cell is out of
 // the question if one of them has too few free nodes. With a bit per cell and
-// level, 64 start cells are tried at once.
+// level, 64 start cells are tried at once; with a byte per cell, 8, more exactly.
 //
 // What the grid lets pass may still be impossible, never the other way round:
 // plans are the same with and without it, only faster. Cells that it does not
@@ -18,21 +18,27 @@ import (
 type grid struct {
 	res      *Timeline
 	capacity int
-	origin   int64 // second at which cell 0 begins
-	shift    uint  // a cell has 1<<shift seconds
-	cells    int   // known ones, a multiple of 64
-	used     int   // the cells before this one have been in use
-	need     [gridLevels + 1]int
+	origin   int64                 // second at which cell 0 begins
+	shift    uint                  // a cell has 1<<shift seconds
+	cells    int                   // known ones, a multiple of 64
+	used     int                   // the cells before this one have been in use
+	scale    int                   // nodes to 1<<16 shades
+	level    [gridShades + 1]uint8 // of every shade
 	layers   [gridLevels + 1][gridRuns]layer
-	levels   []uint8      // scratch of update
-	found    []candidates // of every class of patterns; nil: none are kept
+	free     []uint8       // of every cell: its shade, with the highest bit set
+	steps    []int         // scratch of choose: their levels
+	found    []candidates  // of every class of patterns; nil: none are kept
+	coarse   []candidates  // words with any; what is found is sought among them
+	asked    []*candidates // those of found and coarse that have been looked for
 }
 
 const (
-	gridLevels = 16      // level k: at least need[k] nodes are free
-	gridRuns   = 4       // layer j: in 1<<j cells in a row
-	gridCells  = 1 << 22 // no more than so many cells
-	gridAhead  = 2048    // so many cells are known beyond the last one in use
+	gridLevels  = 8       // of free nodes, each as good a filter for as many steps
+	gridRuns    = 6       // layer j: in 1<<j cells in a row
+	gridShades  = 127     // free nodes come in so many shades
+	gridUnknown = 255     // the shade of cells that are not known
+	gridCells   = 1 << 22 // no more than so many cells
+	gridAhead   = 2048    // so many cells are known beyond the last one in use
 )
 
 // layer is a bit per cell: whether so many nodes are free in so many cells from
@@ -52,14 +58,25 @@ func (g *grid) reset(res *Timeline, capacity int, origin, width int64, nodes []i
 			g.layers[k][j] = layer{words: g.layers[k][j].words[:0]}
 		}
 	}
-	for i := range g.found {
-		g.found[i] = candidates{words: g.found[i].words[:0]}
+	for _, of := range g.asked {
+		*of = candidates{list: of.list[:0]}
 	}
+	g.asked = g.asked[:0]
+	g.free = g.free[:0]
 	slices.Sort(nodes)
+	peak := max(capacity, 1)
+	if len(nodes) > 0 {
+		peak = nodes[len(nodes)-1]
+	}
+	g.scale = (gridShades<<16 - 1) / peak
+	g.level = [gridShades + 1]uint8{}
 	for k := 1; k <= gridLevels; k++ {
-		g.need[k] = max(capacity, 1) * k / gridLevels
+		need := peak * k / gridLevels
 		if len(nodes) > 0 {
-			g.need[k] = nodes[(k-1)*len(nodes)/gridLevels]
+			need = nodes[(k-1)*len(nodes)/gridLevels]
+		}
+		for shade := g.shade(need); shade <= gridShades; shade++ {
+			g.level[shade] = uint8(k)
 		}
 	}
 }
@@ -67,27 +84,13 @@ func (g *grid) reset(res *Timeline, capacity int, origin, width int64, nodes []i
 func (g *grid) cell(s int64) int64  { return (s - g.origin) >> g.shift }
 func (g *grid) start(c int64) int64 { return g.origin + c<<g.shift }
 
-// levelOf is the highest level that needs at most so many free nodes.
-func (g *grid) levelOf(nodes int) int {
-	low, high := 0, gridLevels+1 // need[low] ≤ nodes < need[high]
-	for high-low > 1 {
-		if mid := (low + high) / 2; g.need[mid] <= nodes {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low
+// shade is a number of nodes as a byte: the more nodes, the higher.
+func (g *grid) shade(nodes int) uint8 {
+	return uint8(max(min((nodes*g.scale+1<<16-1)>>16, gridShades), 0))
 }
 
-// longestRun is the layer with the longest run of at most so many cells.
-func longestRun(cells int64) (layer int, run int64) {
-	if cells < 1 {
-		return 0, 1
-	}
-	layer = min(bits.Len64(uint64(cells)), gridRuns) - 1
-	return layer, 1 << layer
-}
+// levelOf is the highest level that needs at most so many free nodes.
+func (g *grid) levelOf(nodes int) int { return int(g.level[g.shade(nodes)]) }
 
 // extend makes the cells before cell known; they are free at first.
 func (g *grid) extend(cell int64) {
@@ -103,6 +106,7 @@ func (g *grid) extend(cell int64) {
 			}
 		}
 	}
+	g.free = append(g.free, slices.Repeat([]uint8{gridUnknown}, int(more)*64)...)
 	g.cells += int(more) * 64
 }
 
@@ -119,23 +123,23 @@ func (g *grid) update(start, end int64) {
 	if to > int64(g.cells)-gridAhead/2 {
 		g.extend(to + gridAhead) // plans grow at their end: let searches stay among known cells
 	}
-	g.levels = g.levels[:0]
-	for range to - from {
-		g.levels = append(g.levels, gridLevels)
+	free := g.free[from:to]
+	for c := range free {
+		free[c] = gridUnknown
 	}
 	g.res.walk(g.start(from), g.start(to), func(a, b int64, nodes int) {
-		level := uint8(g.levelOf(g.capacity - nodes))
-		cells := g.levels[g.cell(a)-from : g.cell(b-1)-from+1]
+		shade := g.shade(g.capacity-nodes) | gridUnknown&^gridShades
+		cells := free[g.cell(a)-from : g.cell(b-1)-from+1]
 		for c := range cells {
-			cells[c] = min(cells[c], level)
+			cells[c] = min(cells[c], shade)
 		}
 	})
 	changed := [gridLevels + 1]bool{}
 	for w := from / 64; w <= (to-1)/64; w++ {
-		var at [gridLevels + 1]uint64 // the cells at every level
+		var at [16]uint64 // the cells at every level
 		first, last := max(from, w*64), min(to, w*64+64)
-		for i, level := range g.levels[first-from : last-from] {
-			at[level&31] |= 1 << (uint(first)%64 + uint(i))
+		for i, shade := range g.free[first:last] {
+			at[g.level[shade&gridShades]&15] |= 1 << (uint(first)%64 + uint(i))
 		}
 		known := ^uint64(0) >> (63 - uint(last-1)%64) &^ (1<<(uint(first)%64) - 1)
 		below := uint64(0)
@@ -150,7 +154,7 @@ func (g *grid) update(start, end int64) {
 			}
 		}
 	}
-	firstWord, lastWord := int(max(from-7, 0))/64, int(to-1)/64
+	firstWord, lastWord := int(max(from-1<<(gridRuns-1)+1, 0))/64, int(to-1)/64
 	for k := range changed {
 		if changed[k] {
 			g.renew(k, firstWord, lastWord)
@@ -160,19 +164,25 @@ func (g *grid) update(start, end int64) {
 
 // renew works out the layers of a level from its first one, for some words.
 func (g *grid) renew(k, first, last int) {
-	one, two, four, eight := &g.layers[k][0], &g.layers[k][1], &g.layers[k][2], &g.layers[k][3]
-	next := word(one.words, last+1)
+	l := &g.layers[k]
+	next := word(l[0].words, last+1)
 	next2 := next & (next>>1 | 1<<63)   // two in a row; what is yet further away only
 	next4 := next2 & (next2>>2 | 3<<62) // matters to bits that the shifts below drop
+	next8 := next4 & (next4>>4 | 15<<60)
+	next16 := next8 & (next8>>8 | 255<<56)
 	for w := last; w >= first; w-- {
-		run := one.words[w]
+		run := l[0].words[w]
 		run2 := run & (run>>1 | next<<63)
 		run4 := run2 & (run2>>2 | next2<<62)
 		run8 := run4 & (run4>>4 | next4<<60)
-		next, next2, next4 = run, run2, run4
-		two.set(w, run2)
-		four.set(w, run4)
-		eight.set(w, run8)
+		run16 := run8 & (run8>>8 | next8<<56)
+		run32 := run16 & (run16>>16 | next16<<48)
+		next, next2, next4, next8, next16 = run, run2, run4, run8, run16
+		l[1].set(w, run2)
+		l[2].set(w, run4)
+		l[3].set(w, run8)
+		l[4].set(w, run16)
+		l[5].set(w, run32)
 	}
 }
 

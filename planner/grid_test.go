@@ -138,8 +138,17 @@ func TestGridLayers(t *testing.T) {
 			}
 			return g.levelOf(capacity - res.Max(g.start(int64(c)), g.start(int64(c+1))))
 		}
+		for c, got := range g.free {
+			want := uint8(gridUnknown)
+			for s := g.start(int64(c)); s < g.start(int64(c+1)); s++ {
+				want = min(want, gridUnknown&^gridShades|g.shade(capacity-res.At(s)))
+			}
+			if got != want {
+				t.Fatalf("seed %d: cell %d: shade %d, want %d", seed, c, got, want)
+			}
+		}
 		for k := range g.layers {
-			for j, run := range []int{1, 2, 4, 8} {
+			for j, run := range []int{1, 2, 4, 8, 16, 32} {
 				l := &g.layers[k][j]
 				cleared := 0
 				for c := range g.cells {

@@ -1,19 +1,18 @@
 package planner
 
-import (
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // pattern is what the grid must have around a job's pivot, the second at which one
 // of its steps begins.
 type pattern struct {
-	pivot     int     // index of the step
-	fine      sides   // what must be free just before and just after the pivot
-	coarse    sides   // likewise, with fewer nodes
-	probes    []probe // for steps at a known distance; at least 3, the best filters first
-	wide      []probe // for steps that expansion moves
-	low, high int     // from word low to before high no probe looks at cells that are not known
+	pivot     int      // index of the step
+	fine      sides    // what must be free just before and just after the pivot
+	coarse    sides    // likewise, with fewer nodes
+	probes    []probe  // for steps at a known distance, the best filters first
+	wide      []probe  // for steps that expansion moves
+	samples   []sample // for the same as probes; at least 4, those with most nodes first
+	at        int      // in the list of candidates, of the last one that passed
+	low, high int      // from word low to before high no probe or sample looks at cells that are not known
 }
 
 // sides are what must be free just before and just after a pivot.
@@ -32,29 +31,9 @@ type probe struct {
 	span    int      // cells, at most gridSpan
 }
 
-// candidates are the words of the grid with cells that have both sides of a class. As
-// long as a plan only grows, what is not among them need not be looked at again.
-type candidates struct {
-	looked int // so many words have been looked at
-	words  []int32
-}
-
 const (
-	gridProbes   = 24 // no more than so many probes of a job
-	gridSpan     = 48 // less than a word
-	gridClasses  = sidesKinds * (gridLevels + 1) * gridRuns * (gridLevels + 1) * gridRuns
-	coarseLevels = 4  // fine levels to a coarse one
-	frontier     = 64 // the last words in use change too often to be candidates
-)
-
-// Kinds of sides.
-const (
-	apart      = iota // the pivot's cell is of neither side
-	pivotLeft         // it is of the left one
-	pivotRight        // it is of the right one
-	long              // left is a later part of the right side's step
-	longer            // and yet later
-	sidesKinds
+	gridProbes = 24 // no more than so many probes of a job
+	gridSpan   = 48 // less than a word
 )
 
 func newProbe(l *layer, offset, span int64) probe {
@@ -64,8 +43,12 @@ func newProbe(l *layer, offset, span int64) probe {
 // at is the cells of word w that pass; all cells that are looked at must be known, and
 // span 0.
 func (p *probe) at(w int) uint64 {
-	k := w + p.word
-	return p.words[k]>>(p.bit&63) | p.words[k+1]<<1<<(63-p.bit&63)
+	return cellsAt(p.words, w+p.word, p.bit)
+}
+
+// cellsAt is 64 cells from bit on of word k on.
+func cellsAt(words []uint64, k int, bit uint) uint64 {
+	return words[k]>>(bit&63) | words[k+1]<<1<<((63-bit)&63)
 }
 
 // pass is the cells of word w that pass.
@@ -101,55 +84,8 @@ func spread(low, high uint64, span int) uint64 {
 
 // clear makes the pattern one without a pivot.
 func (pat *pattern) clear() {
-	pat.pivot, pat.probes, pat.wide = -1, pat.probes[:0], pat.wide[:0]
-}
-
-// around makes the pattern's pivot the begin of a step, with the step before it (nil:
-// none), which holds its nodes until then; unless the pattern has a better pivot.
-func (g *grid) around(pat *pattern, pivot int, before *Step, step Step) {
-	// Steps cover so many whole cells beside that of the pivot, wherever in it that is.
-	left, right := int64(0), step.Duration>>g.shift-1
-	leftLevel, rightLevel := 0, g.levelOf(step.Nodes)
-	leftAt, rightAt := int64(0), int64(1)
-	kind := apart
-	if before != nil {
-		left, leftLevel = (before.Duration-1<<g.shift+1)>>g.shift, g.levelOf(before.Nodes)
-		if left >= 0 && right >= 0 { // together they cover that cell too: one of them at least
-			if leftLevel < rightLevel {
-				left, leftAt, kind = left+1, 1, pivotLeft
-			} else {
-				right, rightAt, kind = right+1, 0, pivotRight
-			}
-		}
-	}
-	if left < 1 {
-		leftLevel = 0
-	}
-	if right < 1 {
-		rightLevel = 0
-	}
-	i, leftRun := longestRun(left)
-	k, rightRun := longestRun(right)
-	if leftAt -= leftRun; before == nil && right >= 2*rightRun {
-		// Nothing is to the left of a first step: look at a later part of it instead.
-		leftLevel, i, leftAt, kind = rightLevel, k, 1+rightRun, long
-		if right >= 4*rightRun {
-			leftAt, kind = 1+3*rightRun, longer
-		}
-	}
-	l, r := &g.layers[leftLevel][i], &g.layers[rightLevel][k]
-	if pat.pivot >= 0 && (g.cells-l.cleared)*(g.cells-r.cleared) >= (g.cells-pat.fine.left.cleared)*(g.cells-pat.fine.right.cleared) {
-		return
-	}
-	at := func(leftLevel, rightLevel int) sides {
-		return sides{
-			newProbe(&g.layers[leftLevel][i], leftAt, 0),
-			newProbe(&g.layers[rightLevel][k], rightAt, 0),
-			(((kind*(gridLevels+1)+leftLevel)*gridRuns+i)*(gridLevels+1)+rightLevel)*gridRuns + k,
-		}
-	}
-	pat.pivot, pat.fine = pivot, at(leftLevel, rightLevel)
-	pat.coarse = at(leftLevel/coarseLevels*coarseLevels, rightLevel/coarseLevels*coarseLevels)
+	pat.pivot, pat.probes, pat.wide, pat.samples = -1, pat.probes[:0], pat.wide[:0], pat.samples[:0]
+	pat.low, pat.high, pat.at = 0, 0, 0 // words, of samples
 }
 
 // probe looks for a step that starts after seconds after the pivot, which is anywhere
@@ -162,6 +98,7 @@ func (g *grid) probe(pat *pattern, after int64, step Step) {
 	if first >= last || level == 0 || last > gridCells || first < -gridCells {
 		return
 	}
+	pat.sample(int(first), int(last-1), g.shade(step.Nodes))
 	j, run := longestRun(last - first)
 	l := &g.layers[level][j]
 	for last -= run; len(pat.probes) < gridProbes; first += run {
@@ -210,10 +147,10 @@ func (pat *pattern) sort() {
 
 // ready ends the making of a pattern.
 func (g *grid) ready(pat *pattern) {
-	for len(pat.probes) < 3 {
-		pat.probes = append(pat.probes, pat.fine.left)
+	for len(pat.samples) < 4 {
+		pat.samples = append(pat.samples, sample{})
 	}
-	first, last := -1, 0
+	first, last := min(pat.low, -1), pat.high
 	for i := range pat.probes {
 		first, last = min(first, pat.probes[i].word), max(last, pat.probes[i].word)
 	}
@@ -246,7 +183,7 @@ func (g *grid) search(pat *pattern, from int64, end int) (w int, cells uint64) {
 		return w, cells
 	}
 	w++
-	if settled := min(g.used/64-frontier, pat.high, end); g.found != nil && w >= pat.low && w < settled {
+	if settled := min(g.used/64-frontier, pat.high-1, end); g.found != nil && w >= pat.low && w < settled {
 		if w, cells = g.candidate(pat, w, settled); cells != 0 {
 			return w, cells
 		}
@@ -264,102 +201,28 @@ func (g *grid) search(pat *pattern, from int64, end int) (w int, cells uint64) {
 	return end, 0
 }
 
-// candidate is search among the candidates from word w to before end.
-func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
-	known, coarse := &g.found[pat.fine.class], &g.found[pat.coarse.class]
-	left, right, a, b, c := &pat.fine.left, &pat.fine.right, &pat.probes[0], &pat.probes[1], &pat.probes[2]
-	from := known.index(w)
-	list := known.words[from:]
-	kept := 0 // of list, in its place: what has been taken since goes
-	for i, word := range list {
-		w := int(word)
-		if w >= end {
-			kept += copy(list[kept:], list[i:])
-			break
-		}
-		// The sides and three filters together: it is cheaper than to guess which fails.
-		sides := left.at(w) & right.at(w)
-		list[kept] = word
-		if sides != 0 {
-			kept++
-		}
-		if cells := sides & a.at(w) & b.at(w) & c.at(w); cells != 0 {
-			if cells = pat.test(w, cells); cells != 0 {
-				if kept <= i {
-					kept += copy(list[kept:], list[i+1:])
-					known.words = known.words[:from+kept]
-				}
-				return w, cells
-			}
-		}
-	}
-	known.words = known.words[:from+kept]
-	if known.looked >= end {
-		return end, 0
-	}
-	from = known.looked
-	coarse.look(&pat.coarse, end)
-	for _, word := range coarse.words[coarse.index(from):] {
-		here := int(word)
-		if here >= end {
-			break
-		}
-		sides := left.at(here) & right.at(here)
-		if sides == 0 {
-			continue
-		}
-		if here >= w {
-			if cells := pat.test(here, sides); cells != 0 {
-				return here, cells
-			}
-		}
-		if known != coarse {
-			known.words, known.looked = append(known.words, int32(here)), here+1
-		}
-	}
-	known.looked = end
-	return end, 0
-}
-
-// look notes the words before end with cells that have both sides.
-func (c *candidates) look(s *sides, end int) {
-	c.looked = max(c.looked, 1) // what is to the left of word 0 is not known
-	for {
-		here, cells := s.scan(c.looked, end)
-		if c.looked = max(c.looked, here); cells == 0 {
-			return
-		}
-		c.words = append(c.words, int32(here))
-		c.looked++
-	}
-}
-
-// index is the first of the candidates not before word w.
-func (c *candidates) index(w int) int {
-	if len(c.words) == 0 || w <= int(c.words[0]) {
-		return 0
-	}
-	i, _ := slices.BinarySearch(c.words, int32(w))
-	return i
-}
-
 // at is the cells of word w that have both sides.
 func (s *sides) at(w int) uint64 { return s.left.pass(w) & s.right.pass(w) }
 
 // scan is the first word from w to before end that has cells with both sides, and
 // these cells; or end.
 func (s *sides) scan(w, end int) (int, uint64) {
-	l, r := &s.left, &s.right // their words are w-1 and w, or w and w+1
-	for ; w < end; w++ {
-		if w == 0 || w+1 >= len(l.words) {
-			if cells := s.at(w); cells != 0 {
+	left, leftAt, leftBit := s.left.words, s.left.word, s.left.bit
+	right, rightAt, rightBit := s.right.words, s.right.word, s.right.bit
+	// Words from w-1 on are looked at, up to w+1 or w+2.
+	for known := min(end, len(left)-1-max(leftAt, 0)); ; w++ {
+		for ; 0 < w && w < known; w++ {
+			if cells := cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit); cells != 0 {
 				return w, cells
 			}
-		} else if cells := l.at(w) & r.at(w); cells != 0 {
+		}
+		if w >= end {
+			return end, 0
+		}
+		if cells := s.at(w); cells != 0 {
 			return w, cells
 		}
 	}
-	return end, 0
 }
 
 // test is those of the cells of word w that pass all probes.
@@ -375,9 +238,15 @@ func (pat *pattern) test(w int, cells uint64) uint64 {
 			cells &= pat.probes[i].pass(w)
 		}
 	}
+	return pat.wides(w, cells)
+}
+
+// wides is those of the cells of word w that pass the probes of steps that expansion
+// moves.
+func (pat *pattern) wides(w int, cells uint64) uint64 {
 	for i := range pat.wide {
 		if cells == 0 {
-			return 0
+			break
 		}
 		cells &= pat.wide[i].pass(w)
 	}

@@ -239,6 +239,7 @@ func (l list) Plan(p Problem) (Schedule, error) {
 			f.grid = &memory.grid
 			if f.grid.found == nil {
 				f.grid.found = make([]candidates, gridClasses)
+				f.grid.coarse = make([]candidates, gridClasses)
 			}
 			p.grid(f.grid, tree, seconds/int64(steps)/gridCellsPerStep)
 			defer func() { f.grid = nil }()

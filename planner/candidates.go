@@ -1,0 +1,189 @@
+package planner
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// candidates are the places with what a class of patterns needs around its pivot. As
+// long as a plan only grows, what is not among them need not be looked at again.
+type candidates struct {
+	looked  int     // so many words of the grid have been looked at
+	list    []int32 // coarse ones: words; others: cells, each for itself and the seven after it
+	sources int     // so many coarse ones have been looked at
+	visits  int     // of the list, since those that are none any more have been dropped
+}
+
+const (
+	gridClasses  = sidesKinds * (gridLevels + 1) * gridRuns * (gridLevels + 1) * gridRuns
+	coarseLevels = 4  // fine levels to a coarse one
+	frontier     = 32 // the last words in use change too often to be candidates
+	lookAhead    = 32 // words that are looked at together
+)
+
+// sample says that at some cells, relative to the cell of a job's pivot, so many nodes
+// must be free: the first and the last whole ones of a step, and one that tells best.
+type sample struct {
+	first, last, best int
+	need              uint64 // shade, in each of eight bytes
+}
+
+// Eight cells are looked at together, each a byte with its highest bit set: that bit
+// stays where a shade not above that of the cell is taken away.
+const (
+	eachByte = 0x0101010101010101
+	highest  = eachByte << 7
+)
+
+// eight is the eight bytes from index i on.
+func eight(bytes []uint8, i int) uint64 { return binary.LittleEndian.Uint64(bytes[i : i+8 : i+8]) }
+
+// sample looks at some of the cells from first to last, all of which a step covers.
+// Steps with more nodes come first.
+func (pat *pattern) sample(first, last int, shade uint8) {
+	if len(pat.samples) == gridProbes {
+		return
+	}
+	s := sample{first, last, (first + last) / 2, uint64(shade) * eachByte}
+	if first == 0 || first == 1 {
+		s.best = last // the first ones are those of the pivot's step, of which its class tells
+	}
+	i := len(pat.samples)
+	pat.samples = append(pat.samples, s)
+	for ; i > 0 && pat.samples[i-1].need < s.need; i-- {
+		pat.samples[i] = pat.samples[i-1]
+	}
+	pat.samples[i] = s
+	pat.low, pat.high = min(pat.low, first>>6), max(pat.high, last>>6)
+}
+
+// candidate is search among the candidates from word w to before end.
+func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
+	known := &g.found[pat.fine.class]
+	if known.visits > 4*len(known.list)+lookAhead {
+		known.purge(&pat.fine)
+	}
+	i := known.index(64*w, pat.at)
+	for known.visits -= i; ; {
+		for i < len(known.list) {
+			skip, pass := pat.sampled(known.list[i:], g.free)
+			if i += skip; pass == 0 {
+				break
+			}
+			cell := int(known.list[i])
+			if cell >= 64*end {
+				break
+			}
+			if cells := pat.wides(cell/64, pat.all(g.free, cell, pass)<<(cell%64)); cells != 0 {
+				pat.at = i
+				known.visits += i
+				return cell / 64, cells
+			}
+			i++
+		}
+		if known.looked >= end {
+			pat.at = i
+			known.visits += i
+			return end, 0
+		}
+		g.look(known, pat, min(known.looked+lookAhead, end))
+		for ; i < len(known.list) && int(known.list[i]) < 64*w; i++ {
+		}
+	}
+}
+
+// sampled is the index of the first candidate from which on eight cells have some that
+// pass the best samples, as their highest bits; or 0.
+func (pat *pattern) sampled(list []int32, free []uint8) (int, uint64) {
+	s := pat.samples[:4] // it does not pay to stop before the last of so many
+	a, b, c, d := s[0].best, s[1].best, s[2].best, s[3].best
+	needA, needB, needC, needD := s[0].need, s[1].need, s[2].need, s[3].need
+	for i, cell := range list {
+		cell := int(cell)
+		pass := (eight(free, cell+a) - needA) & (eight(free, cell+b) - needB) &
+			(eight(free, cell+c) - needC) & (eight(free, cell+d) - needD) & highest
+		if pass != 0 {
+			return i, pass
+		}
+	}
+	return len(list), 0
+}
+
+// all is which of the eight cells from a cell on pass all samples, one bit each.
+func (pat *pattern) all(free []uint8, cell int, pass uint64) uint64 {
+	for i := range pat.samples {
+		s := &pat.samples[i]
+		pass &= (eight(free, cell+s.first) - s.need) & (eight(free, cell+s.best) - s.need) & (eight(free, cell+s.last) - s.need)
+		if pass == 0 {
+			return 0
+		}
+	}
+	return pass >> 7 * 0x0102040810204080 >> 56 // a product gathers the bits
+}
+
+// look looks for candidates in the words before end, among those of a coarse class.
+func (g *grid) look(known *candidates, pat *pattern, end int) {
+	coarse := &g.coarse[pat.coarse.class]
+	if known.looked == 0 {
+		g.asked = append(g.asked, known, coarse)
+	}
+	coarse.lookAll(&pat.coarse, end)
+	l, r := &pat.fine.left, &pat.fine.right
+	left, leftAt, leftBit, right, rightAt, rightBit := l.words, l.word, l.bit, r.words, r.word, r.bit
+	list, i := known.list, known.sources
+	for ; i < len(coarse.list); i++ {
+		w := int(coarse.list[i])
+		if w >= end {
+			break
+		}
+		for cells := cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit); cells != 0; {
+			k := bits.TrailingZeros64(cells)
+			list = append(list, int32(w*64+k))
+			cells &^= 255 << (k & 63)
+		}
+	}
+	known.list, known.sources, known.looked = list, i, end
+}
+
+// lookAll notes the words before end with cells that have both sides.
+func (c *candidates) lookAll(s *sides, end int) {
+	c.looked = max(c.looked, 1) // what is to the left of word 0 is not known
+	for {
+		w, cells := s.scan(c.looked, end)
+		if c.looked = max(c.looked, w); cells == 0 {
+			return
+		}
+		c.list = append(c.list, int32(w))
+		c.looked++
+	}
+}
+
+// purge drops the candidates that have become none.
+func (c *candidates) purge(s *sides) {
+	l, r := &s.left, &s.right
+	left, leftAt, leftBit, right, rightAt, rightBit := l.words, l.word, l.bit, r.words, r.word, r.bit
+	kept := 0
+	for _, cell := range c.list {
+		w := int(cell) / 64
+		c.list[kept] = cell
+		if (cellsAt(left, w+leftAt, leftBit)&cellsAt(right, w+rightAt, rightBit))>>(uint(cell)%64)&255 != 0 {
+			kept++
+		}
+	}
+	c.list, c.visits = c.list[:kept], 0
+}
+
+// index is the first of the candidates not before a cell, sought from i on.
+func (c *candidates) index(cell, i int) int {
+	if len(c.list) == 0 || int(c.list[0]) >= cell {
+		return 0
+	}
+	if i == 0 || i > len(c.list) || int(c.list[i-1]) >= cell {
+		i, _ = slices.BinarySearch(c.list, int32(cell))
+	}
+	for i < len(c.list) && int(c.list[i]) < cell {
+		i++
+	}
+	return i
+}
