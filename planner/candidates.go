@@ -17,9 +17,9 @@ type candidates struct {
 
 const (
 	gridClasses  = sidesKinds * (gridLevels + 1) * gridRuns * (gridLevels + 1) * gridRuns
-	coarseLevels = 4  // fine levels to a coarse one
+	coarseLevels = 3  // fine levels to a coarse one
 	frontier     = 32 // the last words in use change too often to be candidates
-	lookAhead    = 32 // words that are looked at together
+	lookAhead    = 32 // so many words are looked at first, then twice as many, and so on
 )
 
 // sample says that at some cells, relative to the cell of a job's pivot, so many nodes
@@ -36,8 +36,12 @@ const (
 	highest  = eachByte << 7
 )
 
-// eight is the eight bytes from index i on.
-func eight(bytes []uint8, i int) uint64 { return binary.LittleEndian.Uint64(bytes[i : i+8 : i+8]) }
+// eight is the eight bytes from index i on; with 32 bits of it, which are enough, the
+// compiler checks bounds once.
+func eight(bytes []uint8, i int) uint64 {
+	k := uint(uint32(i))
+	return binary.LittleEndian.Uint64(bytes[k : k+8 : k+8])
+}
 
 // sample looks at some of the cells from first to last, all of which a step covers.
 // Steps with more nodes come first.
@@ -65,7 +69,8 @@ func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
 		known.purge(&pat.fine)
 	}
 	i := known.index(64*w, pat.at)
-	for known.visits -= i; ; {
+	known.visits -= i
+	for ahead := lookAhead; ; ahead *= 2 {
 		for i < len(known.list) {
 			skip, pass := pat.sampled(known.list[i:], g.free)
 			if i += skip; pass == 0 {
@@ -87,7 +92,7 @@ func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
 			known.visits += i
 			return end, 0
 		}
-		g.look(known, pat, min(known.looked+lookAhead, end))
+		g.look(known, pat, min(known.looked+ahead, end))
 		for ; i < len(known.list) && int(known.list[i]) < 64*w; i++ {
 		}
 	}

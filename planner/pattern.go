@@ -46,9 +46,11 @@ func (p *probe) at(w int) uint64 {
 	return cellsAt(p.words, w+p.word, p.bit)
 }
 
-// cellsAt is 64 cells from bit on of word k on.
+// cellsAt is 64 cells from bit on of word k on; as for eight, 32 bits of k are enough.
 func cellsAt(words []uint64, k int, bit uint) uint64 {
-	return words[k]>>(bit&63) | words[k+1]<<1<<((63-bit)&63)
+	i := uint(uint32(k))
+	two := words[i : i+2 : i+2]
+	return two[0]>>(bit&63) | two[1]<<1<<((63-bit)&63)
 }
 
 // pass is the cells of word w that pass.
