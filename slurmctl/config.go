@@ -124,6 +124,16 @@ func (c Config) KillWait() time.Duration { return c.seconds("KillWait") }
 // MinJobAge is how long slurmctld remembers an ended job.
 func (c Config) MinJobAge() time.Duration { return c.seconds("MinJobAge") }
 
+// BackfillInterval is how long the backfill scheduler rests between two cycles.
+func (c Config) BackfillInterval() time.Duration {
+	v, _ := c.SchedulerParameter("bf_interval")
+	n, err := strconv.ParseUint(v, 10, 31)
+	if err != nil || n == 0 {
+		return 30 * time.Second // Slurm's own
+	}
+	return time.Duration(n) * time.Second
+}
+
 // seconds reads "30 sec"; 0 where it is not that.
 func (c Config) seconds(name string) time.Duration {
 	n, err := strconv.ParseUint(strings.TrimSuffix(c.Values[name], " sec"), 10, 31)

@@ -27,11 +27,27 @@ func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0), err
 }
 
-// Backfilling says whether slurmctld's backfill scheduler is at work, which holds the
-// locks that most commands wait for, up to seconds at a time. To ask takes no lock.
-func (c *Client) Backfilling(ctx context.Context) (bool, error) {
+var backfillPattern = regexp.MustCompile(`\sLast cycle when: .*\((\d+)\)\s+Last cycle: (\d+)`)
+
+// Backfill tells of slurmctld's backfill scheduler, which holds the locks that most
+// commands wait for, up to seconds at a time: whether it is at work, and before when its
+// last cycle has not ended, by slurmctld's clock; zero where there was none. It is a
+// second or two later in truth: sdiag gives the start to the second, and leaves out
+// where the scheduler slept. To ask takes no lock.
+func (c *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err error) {
 	out, err := c.output(ctx, "sdiag")
-	return strings.Contains(out, "in the middle of backfilling"), err
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	if m := backfillPattern.FindStringSubmatch(out); m != nil {
+		began, err1 := strconv.ParseInt(m[1], 10, 64)
+		micros, err2 := strconv.ParseInt(m[2], 10, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return false, time.Time{}, fmt.Errorf("sdiag: %w", err)
+		}
+		ended = time.Unix(began, 0).Add(time.Duration(micros) * time.Microsecond)
+	}
+	return strings.Contains(out, "in the middle of backfilling"), ended, nil
 }
 
 // Slurmdbd asks slurmdbd for something small; an error if it does not answer. Where

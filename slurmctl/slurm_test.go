@@ -328,9 +328,12 @@ func TestGlance(t *testing.T) {
 	backfilling := func(want bool) {
 		t.Helper()
 		for {
-			busy, err := f.Backfilling(f.ctx)
+			busy, ended, err := f.Backfill(f.ctx)
 			f.must(err)
 			if busy == want {
+				if since := time.Since(ended); !want && (since < 0 || since > time.Minute) {
+					t.Errorf("its last cycle ended %v ago", since)
+				}
 				return
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -480,20 +483,23 @@ func TestEvolve(t *testing.T) {
 	k, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 3, Exclude: j.NodeList, Exclusive: true, ExpandJob: base,
 		Name: name, Comment: "two words, a|bar\nand a line", TimeLimit: 5 * time.Minute, Partition: "main"})
 	f.must(err)
-	x := f.job(k)
+	x := f.job(k.ID)
+	if diff := cmp.Diff(k.NodeList, x.NodeList); diff != "" {
+		t.Error("what Allocate gives differs from what is there:", diff)
+	}
 	if x.UID != f.user.UID || x.Name != name || x.Comment != "two words, a|bar\nand a line" || len(x.NodeList) != 3 || x.State != slurmctl.Running {
 		t.Errorf("%+v", x)
 	}
-	if _, err := f.BatchScript(f.ctx, k); err == nil || !strings.Contains(err.Error(), "script") {
+	if _, err := f.BatchScript(f.ctx, k.ID); err == nil || !strings.Contains(err.Error(), "script") {
 		t.Errorf("the script of an allocation: %v", err)
 	}
-	f.must(f.Merge(f.ctx, k))
+	f.must(f.Merge(f.ctx, k.ID))
 	want := append(slices.Clone(j.NodeList), x.NodeList...)
 	slurmctl.SortNodes(want)
 	if diff := cmp.Diff(want, f.job(base).NodeList); diff != "" {
 		t.Error(diff)
 	}
-	if x := f.ended(k); x.State != slurmctl.Completed {
+	if x := f.ended(k.ID); x.State != slurmctl.Completed {
 		t.Errorf("%+v", x)
 	}
 
@@ -508,7 +514,7 @@ func TestEvolve(t *testing.T) {
 	if j := f.ended(base); j.State != slurmctl.Cancelled {
 		t.Errorf("%+v", j)
 	}
-	f.must(f.Cancel(f.ctx, base, k, 99999)) // ended, merged, unknown
+	f.must(f.Cancel(f.ctx, base, k.ID, 99999)) // ended, merged, unknown
 	nice := 1
 	f.is("ended job updated", f.UpdateJob(f.ctx, base, slurmctl.JobUpdate{Nice: &nice}), slurmctl.ErrAlreadyDone)
 	f.is("unknown job updated", f.UpdateJob(f.ctx, 99999, slurmctl.JobUpdate{Nice: &nice}), slurmctl.ErrUnknownJob)
@@ -542,12 +548,12 @@ func TestAllocateCancelled(t *testing.T) {
 	f.running(full)
 	q := slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "given up"}
 	ctx, cancel := context.WithTimeout(f.ctx, time.Second)
-	id, err := f.Allocate(ctx, q) // pending when time is up
+	k, err := f.Allocate(ctx, q) // pending when time is up
 	cancel()
-	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, slurmctl.ErrUnreachable) || id == 0 {
-		t.Fatal(id, err)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, slurmctl.ErrUnreachable) || k.ID == 0 {
+		t.Fatal(k, err)
 	}
-	if j := f.ended(id); j.State != slurmctl.Cancelled {
+	if j := f.ended(k.ID); j.State != slurmctl.Cancelled {
 		t.Errorf("%+v", j)
 	}
 	f.must(f.Cancel(f.ctx, full))
@@ -557,11 +563,11 @@ func TestAllocateCancelled(t *testing.T) {
 	granted := 0
 	for i := range 40 {
 		ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i)*time.Millisecond)
-		id, err := f.Allocate(ctx, q)
+		k, err := f.Allocate(ctx, q)
 		cancel()
 		if err == nil {
 			granted++
-			f.must(f.Cancel(f.ctx, id))
+			f.must(f.Cancel(f.ctx, k.ID))
 		}
 	}
 	f.clean()
@@ -591,7 +597,7 @@ func TestConfig(t *testing.T) {
 	f.must(err)
 	if !cfg.Has("permit_job_expansion") || cfg.Has("permit") || !cfg.HasPrologFlag("Contain") || cfg.SelectType() != "cons_tres" ||
 		cfg.AccountingStorageType() != "none" || cfg.MungeSocket() != f.cluster.MungeSocket() || cfg.Version != version ||
-		cfg.KillWait() != 2*time.Second || cfg.MinJobAge() != 300*time.Second || cfg.ClusterName == "" {
+		cfg.KillWait() != 2*time.Second || cfg.BackfillInterval() != time.Second || cfg.MinJobAge() != 300*time.Second || cfg.ClusterName == "" {
 		t.Errorf("%+v", cfg)
 	}
 	if name, uid, err := cfg.SlurmUser(); err != nil || name == "" || os.Geteuid() == 0 && uid == 0 {
@@ -607,7 +613,7 @@ func TestConfig(t *testing.T) {
 	f.running(base)
 	k, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, ExpandJob: base})
 	f.must(err)
-	for err = f.Merge(f.ctx, k); err == nil && f.ctx.Err() == nil; err = f.Merge(f.ctx, k) {
+	for err = f.Merge(f.ctx, k.ID); err == nil && f.ctx.Err() == nil; err = f.Merge(f.ctx, k.ID) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	f.is("merge with a step", err, slurmctl.ErrHasSteps)

@@ -43,8 +43,8 @@ type AllocateRequest struct {
 // Allocate runs salloc --no-shell and waits until the allocation is granted.
 // Without a deadline of the context it waits as long as any command may. When
 // the context ends first, the job, pending or granted, is cancelled before
-// Allocate returns. The id is given with an error too, where it is known. Only
-// where slurmctld does not answer at all (ErrUnreachable or no id) may there be a
+// Allocate returns. It gives the job as it was seen once granted, or with an error no
+// more than its id, where that is known. Only where slurmctld does not answer at all (ErrUnreachable or no id) may there be a
 // job that nobody knows of: look for its Name.
 //
 // Once the job is granted salloc is ended: it would look for the nodes to be ready
@@ -56,10 +56,10 @@ type AllocateRequest struct {
 // behind, so none is told to stop before it has printed the id.
 //
 // It fails with ErrDependency (no such running base job), ErrNotSupported, ….
-func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (JobID, error) {
+func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	args, err := q.args()
 	if err != nil {
-		return 0, err
+		return Job{}, err
 	}
 	seen := firstID{grant: make(chan struct{})}
 	_, _, err = c.run(ctx, command{name: "salloc", args: args, user: q.User,
@@ -69,9 +69,9 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (JobID, error)
 		err = refused(append([]string{"salloc"}, args...), 0, "", "no allocation was granted")
 	}
 	if err == nil {
-		err = c.own(ctx, id, q)
-		if err == nil {
-			return id, nil
+		var j Job
+		if j, err = c.own(ctx, id, q); err == nil {
+			return j, nil
 		}
 	}
 	if id != 0 {
@@ -80,7 +80,7 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (JobID, error)
 		defer cancel()
 		err = errors.Join(err, c.Cancel(after, id))
 	}
-	return id, err
+	return Job{ID: id}, err
 }
 
 // allocateGrace is how long a salloc that was told to stop may take to cancel its job.
@@ -88,19 +88,19 @@ const allocateGrace = 5 * time.Second
 
 // own sees that a job is the one asked for, by its user and name: what salloc
 // prints holds messages of other people too (scontrol notify).
-func (c *Client) own(ctx context.Context, id JobID, q AllocateRequest) error {
+func (c *Client) own(ctx context.Context, id JobID, q AllocateRequest) (Job, error) {
 	jobs, err := c.Glance(ctx, id)
 	switch {
 	case err != nil:
-		return err
+		return Job{}, err
 	case len(jobs) == 0:
-		return fmt.Errorf("job %d: %w: gone as soon as granted", id, ErrUnknownJob)
+		return Job{}, fmt.Errorf("job %d: %w: gone as soon as granted", id, ErrUnknownJob)
 	case q.User != nil && jobs[0].UID != q.User.UID, q.Name != "" && jobs[0].Name != q.Name:
-		return fmt.Errorf("job %d is not the one allocated", id)
+		return Job{}, fmt.Errorf("job %d is not the one allocated", id)
 	case jobs[0].Ended():
-		return fmt.Errorf("job %d: %w (%s) as soon as granted", id, ErrAlreadyDone, jobs[0].State)
+		return Job{}, fmt.Errorf("job %d: %w (%s) as soon as granted", id, ErrAlreadyDone, jobs[0].State)
 	}
-	return nil
+	return jobs[0], nil
 }
 
 // args checks the request and writes it as options.

@@ -46,6 +46,8 @@ type Controller struct {
 	work work
 	pace pace
 
+	backfill backfill
+
 	slurmConfig slurmctl.Config
 	slurmUser   uint32
 	configRead  time.Time
@@ -257,6 +259,7 @@ func (c *Controller) advance() {
 func (c *Controller) takeConfig(cfg slurmctl.Config) (err error) {
 	merge, reasons := slurmctl.Capabilities(cfg)
 	c.slurmConfig, c.configRead = cfg, time.Now()
+	c.backfill.setInterval(cfg.BackfillInterval())
 	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func (c *Controller) changeHold(h hold, now int64, run func(context.Context) err
 }
 
 // soon is how far ahead of its time a hold is made even if it has to wait.
-const soon = 15 * time.Second
+const soon = 8 * time.Second
 
 // adjusted is a reservation as it should be for a hold, and what is to change of it.
 func adjusted(r slurmctl.Reservation, h hold, now int64) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {

@@ -35,7 +35,7 @@ func TestLeak(t *testing.T) {
 			}
 			return nil
 		})
-		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(k)), "NumNodes=0")
+		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(k.ID)), "NumNodes=0")
 		l.must(err)
 		left, err := l.cluster.Leftovers(l.ctx())
 		l.must(err)

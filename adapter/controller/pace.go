@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -27,7 +26,7 @@ const (
 	// bareCommand is the processor time of a command that asks for next to nothing.
 	bareCommand = 5 * time.Millisecond
 	// patience is how long a look waits for the backfill scheduler to end.
-	patience = 5 * time.Second
+	patience = 10 * time.Second
 )
 
 // pace says when to look at Slurm.
@@ -145,32 +144,6 @@ func (c *Controller) look() {
 			c.cycle(s)
 		})
 	}()
-}
-
-// errBackfilling says that slurmctld's backfill scheduler is at work.
-var errBackfilling = errors.New("slurmctld's backfill scheduler is at work")
-
-// resting is nil where slurmctld's backfill scheduler is not at work, or that cannot be
-// told.
-func (c *Controller) resting(ctx context.Context) error {
-	if busy, err := c.slurm.Backfilling(ctx); err == nil && busy {
-		return errBackfilling
-	}
-	return nil
-}
-
-// gently has run fail with errBackfilling where it would have to wait for the backfill
-// scheduler and commands cost so much that it matters.
-func (c *Controller) gently(run func(context.Context) error) func(context.Context) error {
-	if !c.pace.gated {
-		return run
-	}
-	return func(ctx context.Context) error {
-		if err := c.resting(ctx); err != nil {
-			return err
-		}
-		return run(ctx)
-	}
 }
 
 // pause waits, at most until ctx is done.

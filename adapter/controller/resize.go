@@ -196,10 +196,11 @@ func (g *growth) run(ctx context.Context) error {
 			return err
 		}
 	}
+	var brought []slurmctl.Job
 	if len(g.expanders) == 0 {
 		g.request.Reservation = g.hold
 		wait, cancel := context.WithTimeout(ctx, allocateWait)
-		id, err := slurm.Allocate(wait, g.request)
+		k, err := slurm.Allocate(wait, g.request)
 		if late := wait.Err(); err != nil && late != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w: %w", errPending, err)
 		}
@@ -207,50 +208,52 @@ func (g *growth) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.expanders = []slurmctl.JobID{id}
+		g.expanders, brought = []slurmctl.JobID{k.ID}, []slurmctl.Job{k}
 	}
-	byID, err := g.records(ctx)
+	brought, err := g.begun(ctx, brought)
 	if err != nil {
 		return err
 	}
-	if byID[g.base].State != slurmctl.Running {
-		err := slurm.Cancel(ctx, g.expanders...)
-		g.expanders = nil
-		return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.base, byID[g.base].State), err)
-	}
 	if g.drive == spec.Companion {
-		return g.keep(ctx, byID)
+		return g.keep(ctx, brought)
 	}
 	return g.merge(ctx)
 }
 
-// records looks at the expanders, until they are running, and then at the base job,
-// which is to be seen running just before the merge: merging into a job that has
-// ended leaks nodes.
-func (g *growth) records(ctx context.Context) (map[slurmctl.JobID]slurmctl.Job, error) {
-	for end := time.Now().Add(allocateWait); ; {
-		records, err := g.c.slurm.Glance(ctx, append(slices.Clone(g.expanders), g.base)...)
-		if err != nil {
-			return nil, err
-		}
-		byID, ready := map[slurmctl.JobID]slurmctl.Job{}, true
-		for _, r := range records {
-			byID[r.ID] = r
-			ready = ready && r.State != slurmctl.Configuring && r.State != slurmctl.Pending
-		}
-		if ready || time.Now().After(end) {
-			return byID, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+// begun looks at the expanders until they are running; brought is what is known of them.
+func (g *growth) begun(ctx context.Context, brought []slurmctl.Job) (_ []slurmctl.Job, err error) {
+	waits := func(k slurmctl.Job) bool { return k.State == slurmctl.Configuring || k.State == slurmctl.Pending }
+	if len(brought) == 0 {
+		brought, err = g.c.slurm.Glance(ctx, g.expanders...)
 	}
+	for end := time.Now().Add(allocateWait); err == nil && slices.ContainsFunc(brought, waits) && time.Now().Before(end); {
+		pause(ctx, 50*time.Millisecond)
+		brought, err = g.c.slurm.Glance(ctx, g.expanders...)
+	}
+	return brought, err
+}
+
+// baseRuns sees that the base job runs; otherwise the expanders are given back.
+func (g *growth) baseRuns(ctx context.Context) error {
+	base, err := g.c.slurm.Glance(ctx, g.base)
+	if err != nil {
+		return err
+	}
+	state := slurmctl.JobState("not known")
+	if len(base) == 1 {
+		state = base[0].State
+	}
+	if state == slurmctl.Running {
+		return nil
+	}
+	err = g.c.slurm.Cancel(ctx, g.expanders...)
+	g.expanders = nil
+	return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.base, state), err)
 }
 
 // merge gives the expanders' nodes to the base job, one at a time, and reads the
-// result back.
+// result back. The base job is seen running right before: merging into one that has
+// ended leaks nodes.
 func (g *growth) merge(ctx context.Context) error {
 	slurm := g.c.slurm
 	for len(g.expanders) > 0 {
@@ -259,6 +262,9 @@ func (g *growth) merge(ctx context.Context) error {
 			if err := slurm.Slurmdbd(ctx); err != nil {
 				return err // the expander keeps its nodes
 			}
+		}
+		if err := g.baseRuns(ctx); err != nil {
+			return err
 		}
 		if err := slurm.Merge(ctx, k); err != nil {
 			if errors.Is(err, slurmctl.ErrDBIndex) || errors.Is(err, slurmctl.ErrUnreachable) {
@@ -283,19 +289,25 @@ func (g *growth) merge(ctx context.Context) error {
 }
 
 // keep leaves the expander beside the base job as a companion, out of the hold.
-func (g *growth) keep(ctx context.Context, records map[slurmctl.JobID]slurmctl.Job) error {
+func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
+	if err := g.baseRuns(ctx); err != nil {
+		return err
+	}
+	if len(brought) != len(g.expanders) {
+		return fmt.Errorf("of expanders %v Slurm knows %d", g.expanders, len(brought))
+	}
 	none := ""
 	held := g.held
-	for _, k := range g.expanders {
-		if records[k].State != slurmctl.Running {
-			return fmt.Errorf("expander %d is %s, not RUNNING", k, records[k].State)
+	for _, k := range brought {
+		if k.State != slurmctl.Running {
+			return fmt.Errorf("expander %d is %s, not RUNNING", k.ID, k.State)
 		}
 		if g.hold != "" {
-			if err := g.c.slurm.UpdateJob(ctx, k, slurmctl.JobUpdate{Reservation: &none}); err != nil {
+			if err := g.c.slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none}); err != nil {
 				return err
 			}
 		}
-		held = append(held, part{id: k, step: g.step, nodes: records[k].NodeList})
+		held = append(held, part{id: k.ID, step: g.step, nodes: k.NodeList})
 	}
 	g.expanders, g.after = nil, held
 	g.release(ctx)

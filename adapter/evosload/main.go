@@ -31,11 +31,16 @@ func main() {
 	flag.IntVar(&l.stock, "stock", 10_000, "stock jobs queued at the start")
 	flag.IntVar(&l.evolving, "evolving", 1000, "evolving jobs queued at the start")
 	flag.DurationVar(&l.window, "window", 10*time.Minute, "how long is measured")
+	flag.BoolVar(&l.quickACK, "quickack", true, "have the loopback acknowledge at once, or Slurm before 24.05 waits for it at each resize")
 	flag.StringVar(&l.keep, "keep", "", "folder that the sidecar's log is kept in")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := l.run(ctx); err != nil {
+	run := l.run
+	if l.quickACK {
+		run = func(ctx context.Context) error { return onQuickLoopback(ctx, l.run) }
+	}
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "evosload:", err)
 		os.Exit(1)
 	}
@@ -45,6 +50,7 @@ func main() {
 type load struct {
 	nodes, stock, evolving int
 	window                 time.Duration
+	quickACK               bool
 	keep                   string
 
 	dir       string

@@ -60,7 +60,8 @@ func (m *manual) is(ctx context.Context, id slurmctl.JobID, nodes int) error {
 // allocate gets a running expander of the base job on these nodes.
 func (m *manual) allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.JobID, error) {
 	q.User, q.Name, q.Exclusive = m.cluster.Users()[0].ClientUser(), "matrix", true
-	return m.slurm.Allocate(ctx, q)
+	k, err := m.slurm.Allocate(ctx, q)
+	return k.ID, err
 }
 
 func (m *manual) cancel(ctx context.Context, ids ...slurmctl.JobID) error {

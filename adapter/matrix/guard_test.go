@@ -56,11 +56,11 @@ func (m *manual) expandAs(ctx context.Context, u slurmtest.User) error {
 	if u.Name == slurmtest.Root.Name {
 		q.User = nil
 	}
-	id, err := m.slurm.Allocate(ctx, q)
+	k, err := m.slurm.Allocate(ctx, q)
 	if err != nil {
 		return err
 	}
-	return m.slurm.Cancel(ctx, id)
+	return m.slurm.Cancel(ctx, k.ID)
 }
 
 // guardText is contrib/job_submit.lua: in the source, or beside the test program.
