@@ -76,6 +76,11 @@ func (d *driven) park(ctx context.Context, drive spec.Drive, profile, wrap strin
 		"--wrap=" + wrap}, more...)...)
 }
 
+// recorded is how long slurmctld may take to have slurmdbd record a job (every five
+// seconds it sees to those that are not). Where it is stopped in the midst of that, up to
+// 23.11, it refuses the job's updates for ever: "the DB index is being set".
+const recorded = 6 * time.Second
+
 // byMerging are the operations of a sidecar that grows a job by merge or companion.
 func (d *driven) byMerging(drive spec.Drive) []operation {
 	next := func(step, nodes int) func(context.Context) error {
@@ -103,6 +108,7 @@ func (d *driven) byMerging(drive spec.Drive) []operation {
 		{name: "shrink again", try: next(3, 1)},
 		{name: "grow again", try: next(4, 4)},
 		{name: "shrink after a restart of slurmctld", try: func(ctx context.Context) error {
+			time.Sleep(recorded)
 			if err := d.cluster.RestartController(ctx); err != nil {
 				return err
 			}
