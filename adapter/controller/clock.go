@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // A machine's clock may be set while jobs run, and a machine may sleep. Steps last
@@ -87,4 +88,13 @@ func (c *Controller) notInFuture(j *job, now time.Time) {
 	}
 	j.plan = nil
 	c.save(j)
+}
+
+// startedAt is when Slurm started a job that runs: now, where the clock was set back
+// since, so that Slurm's word is in the future.
+func startedAt(r *slurmctl.Job, now time.Time) time.Time {
+	if r.StartTime.After(now.Add(clockSlack)) {
+		return now
+	}
+	return r.StartTime
 }

@@ -126,17 +126,18 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 		planned = j.plan[0].start
 	}
 	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
-	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = r.StartTime, r.StartTime, time.Time{}, "", false
+	start := startedAt(r, time.Now())
+	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
 	}
 	c.together(func() {
 		c.save(j)
-		c.recordAllocation(j, r.StartTime)
+		c.recordAllocation(j, start)
 		c.event(j, "started", map[string]any{"planned": planned, "nodes": slurmctl.CompressNodes(j.nodes()), "step": j.Step})
 	})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
-	if len(j.plan) == 0 || planned != r.StartTime.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
+	if len(j.plan) == 0 || planned != start.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
 		c.refit(s, j, s.taken.Unix(), "it started at another time than planned")
 	}
 }
@@ -276,7 +277,7 @@ func (c *Controller) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
 		c.began(s, j, r)
 		return
 	}
-	c.beginStep(j, r.StartTime)
+	c.beginStep(j, startedAt(r, time.Now()))
 }
 
 // cancelChain cancels what is left of a chain. Should that fail, adopt finds it.
