@@ -128,10 +128,33 @@ func (c *Controller) holdsOf(j *job, now int64) []hold {
 			end = j.plan[k].end
 		}
 		start := j.plan[i].start
+		if i == 0 || j.isChain() {
+			end = max(end, start+late(start, now)+c.limitOf(j, i))
+		}
 		all = append(all, hold{job: j, step: i + 1, nodes: added, start: start, end: max(end, now) + max(grace, 60)})
 	}
 	return all
 }
+
+// longestHold bounds the holds of jobs without a time limit.
+const longestHold = 365 * 24 * 3600
+
+// limitOf is the time limit in seconds of the Slurm job that begins with step i of j.
+// A hold to start in lasts for as long: Slurm ends a running job together with its
+// reservation, and nobody takes the job out of it while the sidecar is down. Slurm's
+// other jobs lose nothing by it: once the job runs they see its nodes taken until
+// then anyway.
+func (c *Controller) limitOf(j *job, i int) int64 {
+	r := &j.record
+	if j.isChain() && i < len(j.chain) && c.snapshot != nil && c.snapshot.byID[j.chain[i]] != nil {
+		r = c.snapshot.byID[j.chain[i]]
+	}
+	return min(seconds(r.TimeLimit), longestHold)
+}
+
+// late is by how many seconds a start is overdue, in whole minutes: holds are not to
+// be changed every second.
+func late(start, now int64) int64 { return (max(now-start, 0) + 59) / 60 * 60 }
 
 // holdKey tells holds apart: a job has one for each step that brings it nodes.
 type holdKey struct {
