@@ -237,11 +237,14 @@ func (d *doctor) expansion(sc slurmctl.Config) {
 }
 
 func (d *doctor) accounting(sc slurmctl.Config) {
-	if sc.AccountingStorageType() == "slurmdbd" {
+	switch {
+	case sc.AccountingStorageType() != "slurmdbd":
+		d.add("slurmdbd", warn, "not in use", "Slurm 22.05 and older need it to resize a job more than once")
+	case slurmctl.ResizeNeedsSlurmdbd(sc):
+		d.add("slurmdbd", ok, "in use; every resize waits for its answer", "where jobs resize often, have TCP acknowledge at once between it and slurmctld (quickack): evoslurmd(8)")
+	default:
 		d.add("slurmdbd", ok, "in use", "")
-		return
 	}
-	d.add("slurmdbd", warn, "not in use", "Slurm 22.05 and older need it to resize a job more than once")
 }
 
 // nodes checks that compute nodes can reach the sidecar as it is configured.
