@@ -82,6 +82,9 @@ func (c Config) HasPrologFlag(flag string) bool {
 // SelectType is the selection plugin without its prefix: "cons_tres", "linear".
 func (c Config) SelectType() string { return c.plugin("SelectType") }
 
+// Boot is when slurmctld was started, as it prints it: it tells one run from another.
+func (c Config) Boot() string { return c.Values["BOOT_TIME"] }
+
 // AccountingStorageType is "slurmdbd" or "none", without its prefix.
 func (c Config) AccountingStorageType() string {
 	if p := c.plugin("AccountingStorageType"); p != "" {

@@ -55,8 +55,17 @@ func (c *Controller) clockStepped(now time.Time, step time.Duration) {
 			c.shift(j, step)
 		}
 	})
+	if before := now.Round(0).Add(-step); before.After(c.countsFrom) {
+		c.countsFrom = before
+	}
 	c.nextCycle, c.stepped, c.pace.pause = now, now, 0
 }
+
+// countsStand says whether slurmctld may tell of CPUs allocated on nodes as they were:
+// after its clock was set back it counts anew only once the old time is reached again,
+// or it is started anew (source, all versions: last_set_all of the select plugins). What
+// its jobs have is true all the time.
+func (c *Controller) countsStand() bool { return time.Now().Round(0).Before(c.countsFrom) }
 
 // shift moves what is kept of a job in wall time.
 func (c *Controller) shift(j *job, by time.Duration) {

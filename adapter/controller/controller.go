@@ -83,6 +83,7 @@ type Controller struct {
 	tick         time.Time // when watchClock was last called
 	awake        time.Time // since when the loop goes on without a pause
 	stepped      time.Time // when the clock was, last
+	countsFrom   time.Time // see countsStand
 
 	view atomic.Pointer[view] // what the API shows
 }
@@ -258,6 +259,9 @@ func (c *Controller) advance() {
 // takeConfig is called when Slurm's configuration was read.
 func (c *Controller) takeConfig(cfg slurmctl.Config) (err error) {
 	merge, reasons := slurmctl.Capabilities(cfg)
+	if cfg.Boot() != c.slurmConfig.Boot() {
+		c.countsFrom = time.Time{}
+	}
 	c.slurmConfig, c.configRead = cfg, time.Now()
 	c.backfill.setInterval(cfg.BackfillInterval())
 	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {

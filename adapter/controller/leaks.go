@@ -23,6 +23,9 @@ const (
 // where the site wants it has slurmctld read its configuration again, which puts
 // the counts right.
 func (c *Controller) watchLeaks(s *snapshot) {
+	if c.countsStand() {
+		return
+	}
 	var leaked []string
 	for _, n := range s.nodes {
 		if n.CPUsAlloc == 0 || s.inUse[n.Name] {

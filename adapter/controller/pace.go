@@ -182,7 +182,7 @@ func (c *Controller) lookAtNodes() {
 		err := run(c.lookCtx)
 		c.post(func() {
 			p.atNodes = false
-			if err == nil && c.snapshot != nil {
+			if err == nil && c.snapshot != nil && !c.countsStand() {
 				c.snapshot.refresh(nodes, begun)
 			}
 		})

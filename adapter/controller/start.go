@@ -41,6 +41,10 @@ func (c *Controller) start(s *snapshot, j *job) {
 // awaitNodes has the nodes looked at, for somebody who should have some since then,
 // perhaps for a job that runs.
 func (c *Controller) awaitNodes(since int64, growing bool) {
+	if c.countsStand() {
+		c.pace.urgent = true // the jobs tell
+		return
+	}
 	late := max(time.Since(time.Unix(since, 0)), 0)
 	c.pace.growing = c.pace.growing || growing
 	if c.pace.waiting < 0 || late < c.pace.waiting {
