@@ -29,6 +29,21 @@ type hold struct {
 // are not in their way. A job that waits for a hold is not to be held when it ends.
 var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
 
+// startFlags are those of a hold to start in, which is long: with PURGE_COMP Slurm
+// deletes it once it has begun and no job has been bound to it for five minutes. So
+// nothing is held for long in vain while the sidecar is down.
+var startFlags = append(slices.Clip(holdFlags), "PURGE_COMP=5")
+
+// toStartIn says whether a Slurm job begins in the hold; in others running ones grow.
+func (h hold) toStartIn() bool { return h.step == 1 || h.job.isChain() }
+
+func (h hold) flags() []string {
+	if h.toStartIn() {
+		return startFlags
+	}
+	return holdFlags
+}
+
 // Names of holds and expanders carry job, step and attempt, so that what is left
 // of a crashed sidecar can be found again. Users can name jobs like that, too: the
 // numbers are bounded so that the next one still is one.
@@ -127,11 +142,12 @@ func (c *Controller) holdsOf(j *job, now int64) []hold {
 		for k := i + 1; k < len(j.plan) && !j.isChain() && len(without(added, j.plan[k].nodes)) == 0; k++ {
 			end = j.plan[k].end
 		}
-		start := j.plan[i].start
-		if i == 0 || j.isChain() {
-			end = max(end, start+late(start, now)+c.limitOf(j, i))
+		h := hold{job: j, step: i + 1, nodes: added, start: j.plan[i].start}
+		if h.toStartIn() {
+			end = max(end, h.start+late(h.start, now)+c.limitOf(j, i))
 		}
-		all = append(all, hold{job: j, step: i + 1, nodes: added, start: start, end: max(end, now) + max(grace, 60)})
+		h.end = max(end, now) + max(grace, 60)
+		all = append(all, h)
 	}
 	return all
 }

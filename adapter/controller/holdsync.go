@@ -178,7 +178,7 @@ func (c *Controller) adjustHold(r slurmctl.Reservation, u slurmctl.ReservationUp
 func (c *Controller) createHold(h hold) {
 	now := time.Now().Unix()
 	start := time.Unix(max(h.start, now), 0)
-	request := slurmctl.ReservationRequest{Start: start, End: time.Unix(h.end, 0), Nodes: h.nodes, Users: c.holdUsers(h.job), Flags: holdFlags}
+	request := slurmctl.ReservationRequest{Start: start, End: time.Unix(h.end, 0), Nodes: h.nodes, Users: c.holdUsers(h.job), Flags: h.flags()}
 	if h.start <= now {
 		request.Start = time.Time{} // now: Slurm's own clock decides
 	}

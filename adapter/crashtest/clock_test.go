@@ -131,58 +131,82 @@ func clockStepped(t *testing.T, by time.Duration) {
 			return errors.Join(err, s.wrote(name, steps(1, 3, 2)))
 		}},
 	} {
-		s.tried(t, c.name, func() {}, c.run, "overrun", "enforced", "delayed", "requeued")
-		if by < 0 { // whoever comes next is not to meet slurmctld in the past
-			s.must(s.cluster.RestartController(context.Background()))
-		}
+		s.tried(t, c.name, func() {}, func() error {
+			err := c.run()
+			if by < 0 { // whoever comes next is not to meet slurmctld in the past, nor its old counts of CPUs
+				err = errors.Join(err, s.jobsEnded(), s.cluster.RestartController(context.Background()))
+			}
+			return err
+		}, "overrun", "enforced", "delayed", "requeued", "leak")
 	}
 }
 
-// TestStartedAlone: Slurm starts a planned job by itself while the sidecar is down, and
-// the sidecar comes back long after the job's first step should have ended. Slurm,
-// which ends jobs together with the reservations that they run in, lets it live.
-func TestStartedAlone(t *testing.T) {
+// TestSidecarAway: a job is planned and its nodes are held as the sidecar goes for long.
+func TestSidecarAway(t *testing.T) {
 	t.Parallel()
 	options := merging
 	options.OwnClock = true
 	s := newSite(t, options, "")
 	s.occupy()
-	s.tried(t, "an hour", func() {}, func() error {
-		first, second := s.name("first"), s.name("second")
-		_, err := s.submit(first, "#!/bin/bash\nsleep 12\n", "--profile=7@12s", "--time=300")
+
+	// planned submits a job whose start is planned for when another one's time is over
+	planned := func(name, script string) (slurmctl.JobID, error) {
+		if _, err := s.submit(s.name("before"), "#!/bin/bash\nsleep 12\n", "--profile=7@12s", "--time=300"); err != nil {
+			return 0, err
+		}
+		id, err := s.submit(name, script, "--profile=4@4s,6@4s", "--time=300")
 		if err != nil {
-			return err
+			return 0, err
 		}
-		up := s.dir + "/out/" + second + ".up"
-		id, err := s.submit(second, strings.Replace(evolving, "while", "until [ -e "+up+" ]; do sleep 0.2; done\nwhile", 1),
-			"--profile=4@4s,6@4s", "--time=300")
-		if err != nil {
-			return err
-		}
-		seen := func(what string, is func(slurmctl.Job) bool) error {
-			return within(patience, func() error {
-				jobs, err := s.cluster.Client().JobsByID(context.Background(), id)
-				if err == nil && (len(jobs) != 1 || !is(jobs[0])) {
-					err = fmt.Errorf("%s: %+v", what, jobs)
-				}
-				return err
-			})
-		}
-		if err := seen("has no hold to start in", func(j slurmctl.Job) bool { return j.Reservation != "" }); err != nil {
-			return err
-		}
+		return id, s.slurmHas(id, "a hold to start in", func(j slurmctl.Job) bool { return j.Reservation != "" })
+	}
+	// Slurm ends jobs together with the reservation that they run in
+	s.tried(t, "Slurm starts the job, the sidecar is back an hour later", func() {}, func() error {
+		name := s.name("planned")
+		back := s.dir + "/out/" + name + ".back"
+		id, err := planned(name, strings.Replace(evolving, "while", "until [ -e "+back+" ]; do sleep 0.2; done\nwhile", 1))
 		s.stop()
-		err = seen("was not started", func(j slurmctl.Job) bool { return j.State == slurmctl.Running })
+		if err == nil {
+			err = s.slurmHas(id, "a start", func(j slurmctl.Job) bool { return j.State == slurmctl.Running })
+		}
 		if err == nil {
 			err = s.stepClock(time.Hour)
 		}
 		time.Sleep(2 * limitsLooked)
 		s.start()
-		return errors.Join(err, os.WriteFile(up, nil, 0o644), s.wrote(second, steps(4, 6)))
+		return errors.Join(err, os.WriteFile(back, nil, 0o644), s.wrote(name, steps(4, 6)))
 	}, "requeued")
+	s.tried(t, "the job is cancelled: its nodes are not held for long", func() {}, func() error {
+		id, err := planned(s.name("cancelled"), evolving)
+		s.stop()
+		if err == nil {
+			_, err = s.as(0, "scancel", strconv.Itoa(int(id)))
+		}
+		if err == nil {
+			err = s.jobsEnded()
+		}
+		time.Sleep(2 * limitsLooked) // finds that nobody is bound to the hold
+		if err == nil {
+			err = s.stepClock(10 * time.Minute)
+		}
+		err = errors.Join(err, within(patience, s.clean))
+		s.start()
+		return err
+	})
 }
 
-// limitsLooked is how often slurmctld looks for jobs whose time is over.
+// slurmHas waits until Slurm has a job as it should be.
+func (s *site) slurmHas(id slurmctl.JobID, what string, is func(slurmctl.Job) bool) error {
+	return within(patience, func() error {
+		jobs, err := s.cluster.Client().JobsByID(context.Background(), id)
+		if err == nil && (len(jobs) != 1 || !is(jobs[0])) {
+			err = fmt.Errorf("job %d is without %s: %+v", id, what, jobs)
+		}
+		return err
+	})
+}
+
+// limitsLooked is how often slurmctld looks for jobs and reservations whose time is over.
 const limitsLooked = 30 * time.Second
 
 // stepClock steps the clock in a moment in which no task runs and slurmctld knows it:
@@ -202,6 +226,19 @@ func (s *site) stepClock(by time.Duration) error {
 		return err
 	}
 	return s.cluster.StepClock(by)
+}
+
+// jobsEnded waits until Slurm has none of the first user's jobs. A batch job whose end
+// slurmctld does not learn of because it is restarted has ended only once BatchStartTimeout
+// has passed since its start, and with the clock set back that may be in an hour.
+func (s *site) jobsEnded() error {
+	return within(patience, func() error {
+		out, err := s.root("squeue", "--noheader", "--user="+s.cluster.Users()[0].Name)
+		if err == nil && out != "" {
+			err = fmt.Errorf("jobs have not ended: %s", out)
+		}
+		return err
+	})
 }
 
 // lasting makes a script of which every step lasts so many seconds.

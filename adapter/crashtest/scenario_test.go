@@ -222,6 +222,9 @@ func consistent(events []store.Event) error {
 		}
 	}
 	for job, life := range lives {
+		if slices.Equal(life, []string{"adopted", "ended 0"}) {
+			continue // cancelled before it started
+		}
 		step := 1
 		want := []string{"adopted", "started"}
 		for ; slices.Contains(life, fmt.Sprintf("step begun %d", step+1)); step++ {

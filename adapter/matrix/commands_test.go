@@ -18,8 +18,8 @@ type manual struct {
 	base, expander slurmctl.JobID
 }
 
-// holdFlags are those of the sidecar's reservations.
-var holdFlags = []string{"IGNORE_JOBS", "NO_HOLD_JOBS_AFTER_END"}
+// holdFlags are those of the sidecar's reservations to start in.
+var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END", "PURGE_COMP=5"}
 
 func (m *manual) submit(ctx context.Context, args ...string) (slurmctl.JobID, error) {
 	args = append([]string{"--parsable", "--output=/dev/null", "--chdir=/", "--exclusive", "--time=20"}, args...)
