@@ -34,6 +34,7 @@ type pace struct {
 	looking  bool
 	begun    time.Time     // the last look
 	ended    time.Time     //
+	cost     time.Duration // processor time that its commands took, beyond that of bare ones
 	pause    time.Duration // after it
 	urgent   bool          // something due waits for a look
 	gated    bool          // looks are dear: what can wait waits for the backfill scheduler
@@ -45,10 +46,12 @@ type pace struct {
 	mirror   allowance
 }
 
-// spare sets the pause after a look from what its commands took.
+// spare sets the pause after a look from what its commands took: what made one of two
+// looks dear, and not the other, was not Slurm but something else on this machine.
 func (p *pace) spare(commands int, cpu time.Duration, share float64, poll time.Duration) {
 	cost := max(cpu-time.Duration(commands)*bareCommand, 0)
-	p.pause = min(time.Duration(float64(cost)/share), maxPause)
+	p.pause = min(time.Duration(float64(min(cost, p.cost))/share), maxPause)
+	p.cost = cost
 	p.gated = p.pause > max(poll, time.Second)
 }
 
