@@ -20,6 +20,8 @@ const (
 	coarseLevels = 3  // fine levels to a coarse one
 	frontier     = 32 // the last words in use change too often to be candidates
 	lookAhead    = 32 // so many words are looked at first, then twice as many, and so on
+	window       = 256
+	windowLeft   = 64 // of the window's cells are before the candidate: bounds are checked once for all
 )
 
 // sample says that at some cells, relative to the cell of a job's pivot, so many nodes
@@ -27,6 +29,8 @@ const (
 type sample struct {
 	first, last, best int
 	need              uint64 // shade, in each of eight bytes
+	at                uint   // the best in the window
+	needAt            uint64 // what is needed there: nothing where it is outside
 }
 
 // Eight cells are looked at together, each a byte with its highest bit set: that bit
@@ -49,9 +53,12 @@ func (pat *pattern) sample(first, last int, shade uint8) {
 	if len(pat.samples) == gridProbes {
 		return
 	}
-	s := sample{first, last, (first + last) / 2, uint64(shade) * eachByte}
+	s := sample{first: first, last: last, best: (first + last) / 2, need: uint64(shade) * eachByte}
 	if first == 0 || first == 1 {
 		s.best = last // the first ones are those of the pivot's step, of which its class tells
+	}
+	if s.at = uint(s.best + windowLeft); s.at < window {
+		s.needAt = s.need
 	}
 	i := len(pat.samples)
 	pat.samples = append(pat.samples, s)
@@ -66,7 +73,7 @@ func (pat *pattern) sample(first, last int, shade uint8) {
 func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
 	known := &g.found[pat.fine.class]
 	if known.visits > 4*len(known.list)+lookAhead {
-		known.purge(&pat.fine)
+		g.purge(known, &pat.beside)
 	}
 	i := known.index(64*w, pat.at)
 	known.visits -= i
@@ -80,7 +87,7 @@ func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
 			if cell >= 64*end {
 				break
 			}
-			if cells := pat.wides(cell/64, pat.all(g.free, cell, pass)<<(cell%64)); cells != 0 {
+			if cells := g.possible(pat, cell/64, pat.wides(cell/64, pat.all(g.free, cell, pass)<<(cell%64))); cells != 0 {
 				pat.at = i
 				known.visits += i
 				return cell / 64, cells
@@ -102,12 +109,13 @@ func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
 // pass the best samples, as their highest bits; or 0.
 func (pat *pattern) sampled(list []int32, free []uint8) (int, uint64) {
 	s := pat.samples[:4] // it does not pay to stop before the last of so many
-	a, b, c, d := s[0].best, s[1].best, s[2].best, s[3].best
-	needA, needB, needC, needD := s[0].need, s[1].need, s[2].need, s[3].need
+	a, b, c, d := s[0].at%window, s[1].at%window, s[2].at%window, s[3].at%window
+	needA, needB, needC, needD := s[0].needAt, s[1].needAt, s[2].needAt, s[3].needAt
 	for i, cell := range list {
-		cell := int(cell)
-		pass := (eight(free, cell+a) - needA) & (eight(free, cell+b) - needB) &
-			(eight(free, cell+c) - needC) & (eight(free, cell+d) - needD) & highest
+		k := uint(uint32(cell - windowLeft))
+		near := (*[window + 8]uint8)(free[k : k+window+8 : k+window+8])
+		pass := (binary.LittleEndian.Uint64(near[a:a+8]) - needA) & (binary.LittleEndian.Uint64(near[b:b+8]) - needB) &
+			(binary.LittleEndian.Uint64(near[c:c+8]) - needC) & (binary.LittleEndian.Uint64(near[d:d+8]) - needD) & highest
 		if pass != 0 {
 			return i, pass
 		}
@@ -134,18 +142,32 @@ func (g *grid) look(known *candidates, pat *pattern, end int) {
 		g.asked = append(g.asked, known, coarse)
 	}
 	coarse.lookAll(&pat.coarse, end)
+	var found [64]struct {
+		word  int32
+		cells uint64
+	}
 	l, r := &pat.fine.left, &pat.fine.right
 	left, leftAt, leftBit, right, rightAt, rightBit := l.words, l.word, l.bit, r.words, r.word, r.bit
 	list, i := known.list, known.sources
-	for ; i < len(coarse.list); i++ {
-		w := int(coarse.list[i])
-		if w >= end {
-			break
+	for i < len(coarse.list) && int(coarse.list[i]) < end {
+		n := uint(0)
+		for _, word := range coarse.list[i:min(i+len(found), len(coarse.list))] {
+			w := int(word)
+			if w >= end {
+				break
+			}
+			cells := cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit)
+			f := &found[n%uint(len(found))]
+			f.word, f.cells = word, cells
+			n += uint(some(cells))
+			i++
 		}
-		for cells := cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit); cells != 0; {
-			k := bits.TrailingZeros64(cells)
-			list = append(list, int32(w*64+k))
-			cells &^= 255 << (k & 63)
+		for _, f := range found[:n] {
+			for cells := f.cells; cells != 0; {
+				k := bits.TrailingZeros64(cells)
+				list = append(list, f.word*64+int32(k))
+				cells &^= 255 << (k & 63)
+			}
 		}
 	}
 	known.list, known.sources, known.looked = list, i, end
@@ -154,29 +176,47 @@ func (g *grid) look(known *candidates, pat *pattern, end int) {
 // lookAll notes the words before end with cells that have both sides.
 func (c *candidates) lookAll(s *sides, end int) {
 	c.looked = max(c.looked, 1) // what is to the left of word 0 is not known
-	for {
-		w, cells := s.scan(c.looked, end)
-		if c.looked = max(c.looked, w); cells == 0 {
-			return
-		}
-		c.list = append(c.list, int32(w))
-		c.looked++
+	if c.looked >= end {
+		return
 	}
-}
-
-// purge drops the candidates that have become none.
-func (c *candidates) purge(s *sides) {
 	l, r := &s.left, &s.right
 	left, leftAt, leftBit, right, rightAt, rightBit := l.words, l.word, l.bit, r.words, r.word, r.bit
-	kept := 0
-	for _, cell := range c.list {
-		w := int(cell) / 64
-		c.list[kept] = cell
-		if (cellsAt(left, w+leftAt, leftBit)&cellsAt(right, w+rightAt, rightBit))>>(uint(cell)%64)&255 != 0 {
-			kept++
-		}
+	n := len(c.list)
+	list := slices.Grow(c.list, end-c.looked)
+	list = list[:cap(list)]
+	for w := c.looked; w < end; w++ {
+		list[n] = int32(w)
+		n += some(cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit))
 	}
-	c.list, c.visits = c.list[:kept], 0
+	c.list, c.looked = list[:n], end
+}
+
+// some is 1 where any bit is set, else 0. It stands where branches would be mispredicted
+// and wait for what is not in the cache.
+func some(bits uint64) int { return int((bits | -bits) >> 63) }
+
+// purge drops the candidates that have become none, as far as two samples of each side
+// tell. They are among the bytes that are looked at next.
+func (g *grid) purge(known *candidates, p *pair) {
+	left, right := uint64(g.least[p.leftLevel])*eachByte, uint64(g.least[p.rightLevel])*eachByte
+	a, b := inWindow(p.leftAt, 1<<p.leftRun)
+	c, d := inWindow(p.rightAt, 1<<p.rightRun)
+	free, list, kept := g.free, known.list, 0
+	for _, cell := range list {
+		k := uint(uint32(cell - windowLeft))
+		near := (*[window + 8]uint8)(free[k : k+window+8 : k+window+8])
+		list[kept] = cell
+		kept += some((binary.LittleEndian.Uint64(near[a%window:a%window+8]) - left) &
+			(binary.LittleEndian.Uint64(near[b%window:b%window+8]) - left) &
+			(binary.LittleEndian.Uint64(near[c%window:c%window+8]) - right) &
+			(binary.LittleEndian.Uint64(near[d%window:d%window+8]) - right) & highest)
+	}
+	known.list, known.visits = list[:kept], 0
+}
+
+// inWindow is where in a candidate's window an early and a late cell of a run are.
+func inWindow(at, run int64) (early, late uint) {
+	return uint(windowLeft + at + run/8), uint(windowLeft + at + run - 1 - run/8)
 }
 
 // index is the first of the candidates not before a cell, sought from i on.

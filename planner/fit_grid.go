@@ -38,6 +38,7 @@ func (f *fitter) pivot(p Profile) *pattern {
 		f.grid.probe(pat, f.starts[i]-f.starts[pat.pivot], p[i])
 	}
 	f.grid.ready(pat)
+	f.grid.demand(pat, -f.starts[pat.pivot], p)
 	return pat
 }
 
@@ -143,10 +144,14 @@ func (f *fitter) probe(p Profile) {
 
 // probeBeside ends the making of a pattern with the steps around its pivot.
 func (f *fitter) probeBeside(pat *pattern, p Profile) {
-	if i := pat.pivot; i > 0 {
+	i := pat.pivot
+	if i > 0 {
 		f.grid.probe(pat, -p[i-1].Duration, p[i-1])
+		f.grid.demand(pat, -p[i-1].Duration, p[i-1:i+1])
+	} else {
+		f.grid.demand(pat, 0, p[:1])
 	}
-	f.grid.probe(pat, 0, p[pat.pivot])
+	f.grid.probe(pat, 0, p[i])
 	f.grid.ready(pat)
 }
 

@@ -24,6 +24,7 @@ type grid struct {
 	used     int                   // the cells before this one have been in use
 	scale    int                   // nodes to 1<<16 shades
 	level    [gridShades + 1]uint8 // of every shade
+	least    [gridLevels + 1]uint8 // shade of every level
 	layers   [gridLevels + 1][gridRuns]layer
 	free     []uint8       // of every cell: its shade, with the highest bit set
 	steps    []int         // scratch of choose: their levels
@@ -75,7 +76,8 @@ func (g *grid) reset(res *Timeline, capacity int, origin, width int64, nodes []i
 		if len(nodes) > 0 {
 			need = nodes[(k-1)*len(nodes)/gridLevels]
 		}
-		for shade := g.shade(need); shade <= gridShades; shade++ {
+		g.least[k] = g.shade(need)
+		for shade := g.least[k]; shade <= gridShades; shade++ {
 			g.level[shade] = uint8(k)
 		}
 	}

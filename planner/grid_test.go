@@ -58,7 +58,7 @@ func TestGridChangesNothing(t *testing.T) {
 // TestGridCandidates: queues long enough for candidates to be kept get the same plan
 // with the grid as without.
 func TestGridCandidates(t *testing.T) {
-	for seed, name := range []string{"rigid", "noX", "noX", "2X+c", "infX", "1.3X+c"} {
+	for seed, name := range []string{"rigid", "noX", "noX", "2X+c", "infX", "1.3X+c", "noX", "2X"} {
 		random := rand.New(rand.NewPCG(uint64(seed), 1))
 		p := Problem{Nodes: 1000}
 		for range 3000 {
@@ -67,7 +67,11 @@ func TestGridCandidates(t *testing.T) {
 				j.Submit = random.Int64N(5_000_000)
 			}
 			for range 1 + random.IntN(6) {
-				j.Profile = append(j.Profile, Step{500 + random.Int64N(3100), 1 + random.IntN(750)})
+				seconds := 500 + random.Int64N(3100)
+				if seed >= 6 { // from less than a cell to more of them than a demand covers
+					seconds = 1 + random.Int64N(1<<random.IntN(18))
+				}
+				j.Profile = append(j.Profile, Step{seconds, 1 + random.IntN(750)})
 			}
 			p.Jobs = append(p.Jobs, j)
 		}

@@ -1,16 +1,22 @@
 package planner
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // pattern is what the grid must have around a job's pivot, the second at which one
 // of its steps begins.
 type pattern struct {
 	pivot     int      // index of the step
+	beside    pair     // what must be free just before and just after the pivot
 	fine      sides    // what must be free just before and just after the pivot
 	coarse    sides    // likewise, with fewer nodes
 	probes    []probe  // for steps at a known distance, the best filters first
 	wide      []probe  // for steps that expansion moves
 	samples   []sample // for the same as probes; at least 4, those with most nodes first
+	needsAt   int      // a cell, relative to that of the pivot
+	needs     []uint8  // the shades that the cells from there on must have
 	at        int      // in the list of candidates, of the last one that passed
 	low, high int      // from word low to before high no probe or sample looks at cells that are not known
 }
@@ -32,8 +38,9 @@ type probe struct {
 }
 
 const (
-	gridProbes = 24 // no more than so many probes of a job
-	gridSpan   = 48 // less than a word
+	gridProbes = 24  // no more than so many probes of a job
+	gridNeeds  = 256 // of so many cells it is known what they must have
+	gridSpan   = 48  // less than a word
 )
 
 func newProbe(l *layer, offset, span int64) probe {
@@ -86,7 +93,7 @@ func spread(low, high uint64, span int) uint64 {
 
 // clear makes the pattern one without a pivot.
 func (pat *pattern) clear() {
-	pat.pivot, pat.probes, pat.wide, pat.samples = -1, pat.probes[:0], pat.wide[:0], pat.samples[:0]
+	pat.pivot, pat.probes, pat.wide, pat.samples, pat.needs = -1, pat.probes[:0], pat.wide[:0], pat.samples[:0], pat.needs[:0]
 	pat.low, pat.high, pat.at = 0, 0, 0 // words, of samples
 }
 
@@ -137,6 +144,60 @@ func (g *grid) probeSpan(pat *pattern, first, last, run int64, nodes int) {
 	pat.wide = append(pat.wide, newProbe(&g.layers[level][j], first, last-first))
 }
 
+// demand says what every cell must have that some steps in a row cover, the first of
+// which starts after seconds after the pivot. In a cell where one step ends and the next
+// begins it is the lesser of both.
+func (g *grid) demand(pat *pattern, after int64, steps Profile) {
+	if cap(pat.needs) == 0 {
+		pat.needs = make([]uint8, gridNeeds+16)
+	}
+	needs := pat.needs[:gridNeeds+16]
+	width := int64(1) << g.shift
+	first := (after + 2*width - 2) >> g.shift  // as in probe
+	end, least := 0, uint64(gridShades)        // after the last whole cell of a step; of the steps since
+	fill := func(from, to int, shade uint64) { // up to 7 more, which the next ones replace
+		for ; from < to; from += 8 {
+			binary.LittleEndian.PutUint64(needs[from:], shade*eachByte)
+		}
+	}
+	for _, s := range steps {
+		shade := uint64(g.shade(s.Nodes))
+		least = min(least, shade)
+		from := int(min((after+2*width-2)>>g.shift-first, gridNeeds))
+		after += s.Duration
+		to := int(min(after>>g.shift-first, gridNeeds))
+		if from < to {
+			fill(end, from, least)
+			fill(from, to, shade)
+			end, least = to, shade
+		}
+	}
+	fill(end, end+1, 0)
+	pat.needsAt, pat.needs = int(first), needs[:(end+7)&^7]
+}
+
+// possible drops the first cells of word w until one has what the pattern demands.
+func (g *grid) possible(pat *pattern, w int, cells uint64) uint64 {
+	for ; cells != 0; cells &= cells - 1 {
+		at := w*64 + bits.TrailingZeros64(cells) + pat.needsAt
+		if at < 0 || at+len(pat.needs) > len(g.free) || suffice(g.free[at:], pat.needs) {
+			break
+		}
+	}
+	return cells
+}
+
+// suffice tells whether no shade is below what is needed of it.
+func suffice(free, needs []uint8) bool {
+	for len(needs) >= 8 && len(free) >= 8 {
+		if (binary.LittleEndian.Uint64(free)-binary.LittleEndian.Uint64(needs))&highest != highest {
+			return false
+		}
+		free, needs = free[8:], needs[8:]
+	}
+	return true
+}
+
 // sort puts the best filters first.
 func (pat *pattern) sort() {
 	probes := pat.probes
@@ -181,7 +242,7 @@ func (g *grid) next(s int64, pat *pattern, until int64) int64 {
 // pattern, and these cells.
 func (g *grid) search(pat *pattern, from int64, end int) (w int, cells uint64) {
 	w = int(from / 64)
-	if cells = pat.test(w, pat.fine.at(w)&(^uint64(0)<<(from%64))); cells != 0 {
+	if cells = g.possible(pat, w, pat.test(w, pat.fine.at(w)&(^uint64(0)<<(from%64)))); cells != 0 {
 		return w, cells
 	}
 	w++
@@ -195,7 +256,7 @@ func (g *grid) search(pat *pattern, from int64, end int) (w int, cells uint64) {
 		if w, cells = pat.fine.scan(w, end); cells == 0 {
 			break
 		}
-		if cells = pat.test(w, cells); cells != 0 {
+		if cells = g.possible(pat, w, pat.test(w, cells)); cells != 0 {
 			return w, cells
 		}
 		w++

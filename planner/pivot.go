@@ -147,7 +147,7 @@ func (g *grid) around(pat *pattern, p pair) {
 			p.class(),
 		}
 	}
-	pat.fine = at(p)
+	pat.beside, pat.fine = p, at(p)
 	p.leftLevel -= p.leftLevel % coarseLevels
 	p.rightLevel -= p.rightLevel % coarseLevels
 	pat.coarse = at(p)

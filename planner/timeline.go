@@ -39,7 +39,7 @@ type Timeline struct {
 }
 
 const (
-	leafSize  = 64
+	leafSize  = 128
 	innerSize = 32
 )
 
