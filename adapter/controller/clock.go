@@ -58,7 +58,19 @@ func (c *Controller) clockStepped(now time.Time, step time.Duration) {
 	if before := now.Round(0).Add(-step); before.After(c.countsFrom) {
 		c.countsFrom = before
 	}
+	if s := c.snapshot; s != nil { // plans are made from its time on, until the next
+		s.taken, s.nodesTaken = byClockOf(now, s.taken), byClockOf(now, s.nodesTaken)
+	}
 	c.nextCycle, c.stepped, c.pace.pause = now, now, 0
+}
+
+// byClockOf is a time that has passed as the clock tells it that now was read from, even
+// if it was set in between.
+func byClockOf(now, t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return now.Add(t.Sub(now)) // the difference is by the monotonic clock
 }
 
 // countsStand says whether slurmctld may tell of CPUs allocated on nodes as they were:
