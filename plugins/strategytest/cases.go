@@ -54,6 +54,22 @@ func (r *run) variants() ([]map[string]string, error) {
 	return all, nil
 }
 
+// unhurried are parameters with which equal requests get equal answers: durations, which
+// limit how long a strategy looks for a better plan, are as long as can be.
+func (r *run) unhurried() (map[string]string, error) {
+	d, err := r.instance.describe(r.ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	set := map[string]string{}
+	for _, p := range d.Parameters {
+		if p.Type == strategy.Duration && p.Max != "" {
+			set[p.Name] = p.Max
+		}
+	}
+	return set, nil
+}
+
 func describesItself(r *run) error {
 	d, err := r.instance.describe(r.ctx, nil)
 	if err != nil {
@@ -199,15 +215,19 @@ func extremes(r *run) error {
 }
 
 func deterministic(r *run) error {
-	q := queue(rand.New(rand.NewPCG(4, 4)), 30)
-	first, err := r.planned(nil, q)
+	set, err := r.unhurried()
 	if err != nil {
 		return err
 	}
-	if _, err := r.planned(nil, queue(rand.New(rand.NewPCG(5, 5)), 30)); err != nil { // what it saw before does not matter
+	q := queue(rand.New(rand.NewPCG(4, 4)), 30)
+	first, err := r.planned(set, q)
+	if err != nil {
 		return err
 	}
-	again, err := r.planned(nil, q)
+	if _, err := r.planned(set, queue(rand.New(rand.NewPCG(5, 5)), 30)); err != nil { // what it saw before does not matter
+		return err
+	}
+	again, err := r.planned(set, q)
 	if err != nil {
 		return err
 	}
@@ -219,7 +239,7 @@ func deterministic(r *run) error {
 		return err
 	}
 	defer other.close()
-	fresh, err := (&run{r.ctx, r.subject, other}).planned(nil, q)
+	fresh, err := (&run{r.ctx, r.subject, other}).planned(set, q)
 	if err == nil && !reflect.DeepEqual(first, fresh) {
 		err = errors.New("the same request got another answer from another process")
 	}
@@ -228,17 +248,21 @@ func deterministic(r *run) error {
 
 // severalRequests: what came before in a call makes no difference.
 func severalRequests(r *run) error {
+	set, err := r.unhurried()
+	if err != nil {
+		return err
+	}
 	var requests []strategy.Request
 	for i := range 5 {
 		requests = append(requests, queue(rand.New(rand.NewPCG(9, uint64(i))), 1+7*i))
 	}
 	requests = append(requests, requests[0])
-	together, err := r.cycle(nil, requests...)
+	together, err := r.cycle(set, requests...)
 	if err != nil {
 		return err
 	}
 	for i, q := range requests {
-		alone, err := r.planned(nil, q)
+		alone, err := r.planned(set, q)
 		if err != nil {
 			return err
 		}
@@ -250,19 +274,23 @@ func severalRequests(r *run) error {
 }
 
 func concurrent(r *run) error {
+	set, err := r.unhurried()
+	if err != nil {
+		return err
+	}
 	const callers = 4
 	var group sync.WaitGroup
 	errs := make([]error, callers)
 	for i := range callers {
 		group.Go(func() {
 			q := queue(rand.New(rand.NewPCG(6, uint64(i))), 20)
-			alone, err := r.planned(nil, q)
+			alone, err := r.planned(set, q)
 			for range 5 {
 				if errs[i] = err; err != nil {
 					return
 				}
 				var a strategy.Answer
-				if a, err = r.planned(nil, q); err == nil && !reflect.DeepEqual(a, alone) {
+				if a, err = r.planned(set, q); err == nil && !reflect.DeepEqual(a, alone) {
 					err = errors.New("beside others, the same request got another answer")
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,48 @@ func TestKitFindsFaults(t *testing.T) {
 			}
 			if err := c.Run(context.Background(), subject); err == nil {
 				t.Errorf("a strategy that %s passes %q", name, c.Name)
+			}
+		}
+	}
+}
+
+// hurried finds a better plan at every second try.
+type hurried struct {
+	planner.Strategy
+	calls *atomic.Int64
+}
+
+func (h hurried) ExpandLimit() planner.ExpandLimit { return 1 }
+
+func (h hurried) Plan(p planner.Problem) (planner.Schedule, error) {
+	if h.calls.Add(1)%2 == 0 {
+		return planner.Search{Limit: 1, MaxEvaluations: 2000}.Plan(p)
+	}
+	return h.Strategy.Plan(p)
+}
+
+// TestTimeLimit: a strategy that stops after a time may answer differently each time, if
+// it has too little of it, and passes; without such a parameter it does not.
+func TestTimeLimit(t *testing.T) {
+	noX, err := planner.StrategyByName("noX")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := new(atomic.Int64)
+	definition := strategy.Definition{Name: "hurried", Version: "1", Help: "Takes its time.",
+		Parameters: []strategy.Parameter{{Name: "time", Type: strategy.Duration, Default: "1s", Min: "10ms", Max: "1m", Help: "to search for"}},
+		New: func(v strategy.Values) (planner.Strategy, error) {
+			if v.Duration("time") < time.Minute {
+				return hurried{noX, calls}, nil
+			}
+			return noX, nil
+		}}
+	Run(t, Built(definition))
+	definition.New = func(strategy.Values) (planner.Strategy, error) { return hurried{noX, calls}, nil }
+	for _, c := range Cases() {
+		if c.Name == "several at once" {
+			if err := c.Run(context.Background(), Built(definition)); err == nil {
+				t.Errorf("a strategy that answers differently with time to spare passes %q", c.Name)
 			}
 		}
 	}
