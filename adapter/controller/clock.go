@@ -111,11 +111,16 @@ func (c *Controller) notInFuture(j *job, now time.Time) {
 	c.save(j)
 }
 
-// startedAt is when Slurm started a job that runs: now, where the clock was set back
-// since, so that Slurm's word is in the future.
-func startedAt(r *slurmctl.Job, now time.Time) time.Time {
-	if r.StartTime.After(now.Add(clockSlack)) {
+// startedAt is when Slurm started a job that runs, by the clock of now. Slurm's word is
+// by the clock of then, which may have been set since: no job has started in the future,
+// nor before it was last seen queued.
+func startedAt(r *slurmctl.Job, queued, now time.Time) time.Time {
+	queued = byClockOf(now, queued)
+	switch {
+	case r.StartTime.After(now.Add(clockSlack)):
 		return now
+	case !queued.IsZero() && r.StartTime.Before(queued.Add(-clockSlack)):
+		return queued
 	}
 	return r.StartTime
 }

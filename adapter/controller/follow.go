@@ -38,6 +38,7 @@ func (c *Controller) follow(s *snapshot) {
 			j.ending, j.reason = true, "completing"
 			c.observeHeld(s, j)
 		case r.State == slurmctl.Pending:
+			j.queuedAt = s.taken
 			if j.runs() {
 				c.requeued(j)
 			}
@@ -126,7 +127,7 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 		planned = j.plan[0].start
 	}
 	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
-	start := startedAt(r, time.Now())
+	start := startedAt(r, j.queuedAt, time.Now())
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
@@ -228,6 +229,8 @@ func (c *Controller) followChain(s *snapshot, j *job) {
 		c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
 			c.linkEnded(j, current, seen[j.chain[current]], seen[before])
 		}, j.chain[current], before)
+	case r.State == slurmctl.Pending:
+		j.queuedAt = s.taken
 	case r.State == slurmctl.Running || r.State == slurmctl.Suspended:
 		c.linkRuns(s, j, r)
 	}
@@ -277,7 +280,7 @@ func (c *Controller) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
 		c.began(s, j, r)
 		return
 	}
-	c.beginStep(j, startedAt(r, time.Now()))
+	c.beginStep(j, startedAt(r, j.queuedAt, time.Now()))
 }
 
 // cancelChain cancels what is left of a chain. Should that fail, adopt finds it.

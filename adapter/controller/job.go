@@ -37,7 +37,8 @@ type job struct {
 	warned    bool // of the present step's overrun
 	waiters   []chan struct{}
 
-	record slurmctl.Job // the last squeue record of the base job (a chain's present one)
+	record   slurmctl.Job // the last squeue record of the base job (a chain's present one)
+	queuedAt time.Time    // when that was last seen queued; zero: never
 }
 
 // part is the share of one Slurm job.

@@ -86,6 +86,26 @@ func clockStepped(t *testing.T, by time.Duration) {
 			}
 			return s.wrote(name, steps(1, 3, 2))
 		}},
+		{"a job is about to be seen to run", func() error {
+			name := s.name("start")
+			seen := func(args []string) bool { return hasArg("--jobs=")(args) && s.runs(name) }
+			s.at(crashtest.After, seen, func() {
+				if err := step(); err != nil {
+					s.t.Error(err)
+				}
+			})
+			if by < 0 { // its next step is not to be waited for until the time is reached again
+				if _, err := s.submit(name, lasting(linked, 3), "--drive=chain", "--profile=1@4s,3@4s,2@4s", "--open-mode=append", "--time=300"); err != nil {
+					return err
+				}
+				return s.wrote(name, steps(1, 3, 2))
+			}
+			// a step longer than grace: it has not overrun
+			if _, err := s.submit(name, lasting(evolving, 33), "--profile=2@35s", "--time=300"); err != nil {
+				return err
+			}
+			return s.wrote(name, steps(2))
+		}},
 		{"companions", func() error {
 			name := s.name("companion")
 			_, err := s.submit(name, lasting(evolving, 3), "--drive=companion", "--profile=1@4s,3@4s,2@4s,4@4s", "--time=300")
@@ -204,6 +224,12 @@ func (s *site) slurmHas(id slurmctl.JobID, what string, is func(slurmctl.Job) bo
 		}
 		return err
 	})
+}
+
+// runs tells whether Slurm runs a job.
+func (s *site) runs(name string) bool {
+	out, err := s.root("squeue", "--noheader", "--state=running", "--name="+name)
+	return err == nil && out != ""
 }
 
 // limitsLooked is how often slurmctld looks for jobs and reservations whose time is over.
