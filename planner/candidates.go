@@ -29,8 +29,12 @@ const (
 type sample struct {
 	first, last, best int
 	need              uint64 // shade, in each of eight bytes
-	at                uint   // the best in the window
-	needAt            uint64 // what is needed there: nothing where it is outside
+}
+
+// quick is one cell of each of four samples.
+type quick struct {
+	at   [4]uint   // in the window
+	need [4]uint64 // nothing for what is outside of it
 }
 
 // Eight cells are looked at together, each a byte with its highest bit set: that bit
@@ -57,9 +61,6 @@ func (pat *pattern) sample(first, last int, shade uint8) {
 	if first == 0 || first == 1 {
 		s.best = last // the first ones are those of the pivot's step, of which its class tells
 	}
-	if s.at = uint(s.best + windowLeft); s.at < window {
-		s.needAt = s.need
-	}
 	i := len(pat.samples)
 	pat.samples = append(pat.samples, s)
 	for ; i > 0 && pat.samples[i-1].need < s.need; i-- {
@@ -79,7 +80,7 @@ func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
 	known.visits -= i
 	for ahead := lookAhead; ; ahead *= 2 {
 		for i < len(known.list) {
-			skip, pass := pat.sampled(known.list[i:], g.free)
+			skip, pass := pat.quick.sampled(known.list[i:], g.free)
 			if i += skip; pass == 0 {
 				break
 			}
@@ -105,17 +106,28 @@ func (g *grid) candidate(pat *pattern, w, end int) (int, uint64) {
 	}
 }
 
+// quicken sets the quick samples: the best cells of the first four samples.
+func (pat *pattern) quicken() {
+	q := &pat.quick
+	*q = quick{}
+	for i := range q.at {
+		s := &pat.samples[i]
+		if at := s.best + windowLeft; at >= 0 && at < window {
+			q.at[i], q.need[i] = uint(at), s.need
+		}
+	}
+}
+
 // sampled is the index of the first candidate from which on eight cells have some that
-// pass the best samples, as their highest bits; or 0.
-func (pat *pattern) sampled(list []int32, free []uint8) (int, uint64) {
-	s := pat.samples[:4] // it does not pay to stop before the last of so many
-	a, b, c, d := s[0].at%window, s[1].at%window, s[2].at%window, s[3].at%window
-	needA, needB, needC, needD := s[0].needAt, s[1].needAt, s[2].needAt, s[3].needAt
+// pass the quick samples, as their highest bits; or 0. It does not pay to stop before the
+// last of so many.
+func (q *quick) sampled(list []int32, free []uint8) (int, uint64) {
+	a, b, c, d := q.at[0]%window, q.at[1]%window, q.at[2]%window, q.at[3]%window
 	for i, cell := range list {
 		k := uint(uint32(cell - windowLeft))
 		near := (*[window + 8]uint8)(free[k : k+window+8 : k+window+8])
-		pass := (binary.LittleEndian.Uint64(near[a:a+8]) - needA) & (binary.LittleEndian.Uint64(near[b:b+8]) - needB) &
-			(binary.LittleEndian.Uint64(near[c:c+8]) - needC) & (binary.LittleEndian.Uint64(near[d:d+8]) - needD) & highest
+		pass := (binary.LittleEndian.Uint64(near[a:a+8]) - q.need[0]) & (binary.LittleEndian.Uint64(near[b:b+8]) - q.need[1]) &
+			(binary.LittleEndian.Uint64(near[c:c+8]) - q.need[2]) & (binary.LittleEndian.Uint64(near[d:d+8]) - q.need[3]) & highest
 		if pass != 0 {
 			return i, pass
 		}
@@ -142,35 +154,43 @@ func (g *grid) look(known *candidates, pat *pattern, end int) {
 		g.asked = append(g.asked, known, coarse)
 	}
 	coarse.lookAll(&pat.coarse, end)
-	var found [64]struct {
-		word  int32
-		cells uint64
+	sources := coarse.list[known.sources:]
+	if coarse.looked > end {
+		n, _ := slices.BinarySearch(sources, int32(end))
+		sources = sources[:n]
 	}
-	l, r := &pat.fine.left, &pat.fine.right
-	left, leftAt, leftBit, right, rightAt, rightBit := l.words, l.word, l.bit, r.words, r.word, r.bit
-	list, i := known.list, known.sources
-	for i < len(coarse.list) && int(coarse.list[i]) < end {
-		n := uint(0)
-		for _, word := range coarse.list[i:min(i+len(found), len(coarse.list))] {
-			w := int(word)
-			if w >= end {
-				break
-			}
-			cells := cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit)
-			f := &found[n%uint(len(found))]
-			f.word, f.cells = word, cells
-			n += uint(some(cells))
-			i++
-		}
-		for _, f := range found[:n] {
+	known.sources += len(sources)
+	known.looked = end
+	var found [64]wordCells
+	for len(sources) > 0 {
+		part := sources[:min(len(found), len(sources))]
+		sources = sources[len(part):]
+		for _, f := range found[:pat.fine.sift(part, &found)] {
 			for cells := f.cells; cells != 0; {
 				k := bits.TrailingZeros64(cells)
-				list = append(list, f.word*64+int32(k))
+				known.list = append(known.list, f.word*64+int32(k))
 				cells &^= 255 << (k & 63)
 			}
 		}
 	}
-	known.list, known.sources, known.looked = list, i, end
+}
+
+// wordCells is some cells of a word.
+type wordCells struct {
+	cells uint64
+	word  int32
+}
+
+// sift finds the cells with both sides in at most 64 words, and gives the number of words
+// that have any.
+func (s *sides) sift(words []int32, found *[64]wordCells) uint {
+	n := uint(0)
+	for _, w := range words {
+		cells := s.left.at(int(w)) & s.right.at(int(w))
+		found[n%64] = wordCells{cells, w}
+		n += uint(some(cells))
+	}
+	return n
 }
 
 // lookAll notes the words before end with cells that have both sides.
@@ -179,14 +199,12 @@ func (c *candidates) lookAll(s *sides, end int) {
 	if c.looked >= end {
 		return
 	}
-	l, r := &s.left, &s.right
-	left, leftAt, leftBit, right, rightAt, rightBit := l.words, l.word, l.bit, r.words, r.word, r.bit
 	n := len(c.list)
 	list := slices.Grow(c.list, end-c.looked)
 	list = list[:cap(list)]
 	for w := c.looked; w < end; w++ {
 		list[n] = int32(w)
-		n += some(cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit))
+		n += some(s.left.at(w) & s.right.at(w))
 	}
 	c.list, c.looked = list[:n], end
 }
@@ -201,17 +219,22 @@ func (g *grid) purge(known *candidates, p *pair) {
 	left, right := uint64(g.least[p.leftLevel])*eachByte, uint64(g.least[p.rightLevel])*eachByte
 	a, b := inWindow(p.leftAt, 1<<p.leftRun)
 	c, d := inWindow(p.rightAt, 1<<p.rightRun)
-	free, list, kept := g.free, known.list, 0
+	q := quick{[4]uint{a, b, c, d}, [4]uint64{left, left, right, right}}
+	known.list, known.visits = q.keep(known.list, g.free), 0
+}
+
+// keep is those of the candidates that pass the quick samples.
+func (q *quick) keep(list []int32, free []uint8) []int32 {
+	a, b, c, d := q.at[0]%window, q.at[1]%window, q.at[2]%window, q.at[3]%window
+	kept := uint(0)
 	for _, cell := range list {
 		k := uint(uint32(cell - windowLeft))
 		near := (*[window + 8]uint8)(free[k : k+window+8 : k+window+8])
 		list[kept] = cell
-		kept += some((binary.LittleEndian.Uint64(near[a%window:a%window+8]) - left) &
-			(binary.LittleEndian.Uint64(near[b%window:b%window+8]) - left) &
-			(binary.LittleEndian.Uint64(near[c%window:c%window+8]) - right) &
-			(binary.LittleEndian.Uint64(near[d%window:d%window+8]) - right) & highest)
+		kept += uint(some((binary.LittleEndian.Uint64(near[a:a+8]) - q.need[0]) & (binary.LittleEndian.Uint64(near[b:b+8]) - q.need[1]) &
+			(binary.LittleEndian.Uint64(near[c:c+8]) - q.need[2]) & (binary.LittleEndian.Uint64(near[d:d+8]) - q.need[3]) & highest))
 	}
-	known.list, known.visits = list[:kept], 0
+	return list[:kept]
 }
 
 // inWindow is where in a candidate's window an early and a late cell of a run are.

@@ -15,6 +15,7 @@ type pattern struct {
 	probes    []probe  // for steps at a known distance, the best filters first
 	wide      []probe  // for steps that expansion moves
 	samples   []sample // for the same as probes; at least 4, those with most nodes first
+	quick     quick    // of them
 	needsAt   int      // a cell, relative to that of the pivot
 	needs     []uint8  // the shades that the cells from there on must have
 	at        int      // in the list of candidates, of the last one that passed
@@ -57,7 +58,9 @@ func (p *probe) at(w int) uint64 {
 func cellsAt(words []uint64, k int, bit uint) uint64 {
 	i := uint(uint32(k))
 	two := words[i : i+2 : i+2]
-	return two[0]>>(bit&63) | two[1]<<1<<((63-bit)&63)
+	// as two shifts and an or, but for the second number to shift by
+	low, high := bits.RotateLeft64(two[0], -int(bit)), bits.RotateLeft64(two[1], -int(bit))
+	return high ^ (low^high)&(^uint64(0)>>(bit&63))
 }
 
 // pass is the cells of word w that pass.
@@ -213,6 +216,7 @@ func (g *grid) ready(pat *pattern) {
 	for len(pat.samples) < 4 {
 		pat.samples = append(pat.samples, sample{})
 	}
+	pat.quicken()
 	first, last := min(pat.low, -1), pat.high
 	for i := range pat.probes {
 		first, last = min(first, pat.probes[i].word), max(last, pat.probes[i].word)
