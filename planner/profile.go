@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Bounds on what is planned. They keep every sum of times and every product of
@@ -157,17 +157,43 @@ func parseDuration(s string) (int64, error) {
 	return seconds, nil
 }
 
+// parseGoDuration reads numbers with units, each perhaps with a fraction, as
+// time.ParseDuration does; exactly.
 func parseGoDuration(s string) (int64, error) {
-	d, err := time.ParseDuration(s)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%s is not a duration (like 90s, 1h30m, 10:00 or 1-12)", quoteShort(s))
-	case s[0] == '+' || s[0] == '-':
+	bad := fmt.Errorf("%s is not a duration (like 90s, 1h30m, 10:00 or 1-12)", quoteShort(s))
+	if s[0] == '+' || s[0] == '-' {
 		return 0, fmt.Errorf("duration %s has a sign", quoteShort(s))
-	case d%time.Second != 0:
-		return 0, fmt.Errorf("duration %s is not in whole seconds", quoteShort(s))
 	}
-	return int64(d / time.Second), nil
+	if len(s) > maxGoDuration {
+		return 0, bad
+	}
+	total := new(big.Rat)
+	for rest := s; rest != ""; {
+		unit := strings.TrimLeft(rest, ".0123456789")
+		n, ok := new(big.Rat).SetString(rest[:len(rest)-len(unit)])
+		rest = strings.TrimLeft(unit, "hmsuµμn")
+		seconds, known := unitSeconds[unit[:len(unit)-len(rest)]]
+		if !ok || !known {
+			return 0, bad
+		}
+		total.Add(total, n.Mul(n, seconds))
+	}
+	switch {
+	case !total.IsInt():
+		return 0, fmt.Errorf("duration %s is not in whole seconds", quoteShort(s))
+	case !total.Num().IsInt64():
+		return 0, fmt.Errorf("duration %s is longer than %d seconds", quoteShort(s), MaxDuration)
+	}
+	return total.Num().Int64(), nil
+}
+
+// maxGoDuration is how many bytes a duration with units may have.
+const maxGoDuration = 100
+
+// unitSeconds is the units of durations.
+var unitSeconds = map[string]*big.Rat{
+	"h": big.NewRat(3600, 1), "m": big.NewRat(60, 1), "s": big.NewRat(1, 1), "ms": big.NewRat(1, 1e3),
+	"us": big.NewRat(1, 1e6), "µs": big.NewRat(1, 1e6), "μs": big.NewRat(1, 1e6), "ns": big.NewRat(1, 1e9),
 }
 
 // parseSlurmDuration reads Slurm's time formats. Slurm does not bound the fields

@@ -3,9 +3,11 @@ package planner
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -91,6 +93,37 @@ func TestParseProfileErrors(t *testing.T) {
 	_, err = ParseProfile("2@10m,5@x")
 	if errors.As(err, &parse); parse.Pointer() != "  2@10m,5@x\n          ^" {
 		t.Errorf("pointer:\n%s", parse.Pointer())
+	}
+}
+
+// TestGoDuration: durations with units are read as the standard library reads them, but
+// that what is less than a nanosecond is not dropped.
+func TestGoDuration(t *testing.T) {
+	number := rapid.StringMatching(`0{0,2}[0-9]{0,3}(\.[0-9]{0,9})?`)
+	unit := rapid.SampledFrom([]string{"h", "m", "s", "ms", "us", "µs", "μs", "ns", "", "d", "mm", "hm"})
+	rapid.Check(t, func(t *rapid.T) {
+		text := ""
+		for range rapid.IntRange(1, 4).Draw(t, "parts") {
+			text += number.Draw(t, "number") + unit.Draw(t, "unit")
+		}
+		got, err := parseGoDuration("1" + text)
+		want, wantErr := time.ParseDuration("1" + text)
+		if got > math.MaxInt64/int64(time.Second) {
+			return // longer than the library can tell of
+		}
+		if wholly := wantErr == nil && want%time.Second == 0; wholly != (err == nil) {
+			// the library drops parts of nanoseconds
+			if !strings.Contains(fmt.Sprint(err), "whole seconds") || !strings.Contains(text, ".") {
+				t.Fatalf("%q: %d, %v; want %v, %v", "1"+text, got, err, want, wantErr)
+			}
+		} else if wholly && got != int64(want/time.Second) {
+			t.Fatalf("%q: %d s, want %v", "1"+text, got, want)
+		}
+	})
+	for _, text := range []string{"1.0000000000000001s", strings.Repeat("0", 200) + "1s", "1h30", ".h", "1..5h", "1e5s", "1/2h", "0x1h", "1_0m"} {
+		if got, err := parseGoDuration(text); err == nil {
+			t.Errorf("%q: %d", text, got)
+		}
 	}
 }
 
