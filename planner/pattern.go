@@ -58,9 +58,7 @@ func (p *probe) at(w int) uint64 {
 func cellsAt(words []uint64, k int, bit uint) uint64 {
 	i := uint(uint32(k))
 	two := words[i : i+2 : i+2]
-	// as two shifts and an or, but for the second number to shift by
-	low, high := bits.RotateLeft64(two[0], -int(bit)), bits.RotateLeft64(two[1], -int(bit))
-	return high ^ (low^high)&(^uint64(0)>>(bit&63))
+	return two[0]>>(bit&63) | two[1]<<1<<((63-bit)&63)
 }
 
 // pass is the cells of word w that pass.

@@ -152,20 +152,27 @@ func parseDuration(s string) (int64, error) {
 	case seconds == 0:
 		return 0, errors.New("duration must be at least 1 second")
 	case seconds > MaxDuration:
-		return 0, fmt.Errorf("duration %s is longer than %d seconds", quoteShort(s), MaxDuration)
+		return 0, tooLong(s)
 	}
 	return seconds, nil
+}
+
+func notDuration(s string) error {
+	return fmt.Errorf("%s is not a duration (like 90s, 1h30m, 10:00 or 1-12)", quoteShort(s))
+}
+
+func tooLong(s string) error {
+	return fmt.Errorf("duration %s is longer than %d seconds", quoteShort(s), MaxDuration)
 }
 
 // parseGoDuration reads numbers with units, each perhaps with a fraction, as
 // time.ParseDuration does; exactly.
 func parseGoDuration(s string) (int64, error) {
-	bad := fmt.Errorf("%s is not a duration (like 90s, 1h30m, 10:00 or 1-12)", quoteShort(s))
 	if s[0] == '+' || s[0] == '-' {
 		return 0, fmt.Errorf("duration %s has a sign", quoteShort(s))
 	}
 	if len(s) > maxGoDuration {
-		return 0, bad
+		return 0, notDuration(s)
 	}
 	total := new(big.Rat)
 	for rest := s; rest != ""; {
@@ -174,7 +181,7 @@ func parseGoDuration(s string) (int64, error) {
 		rest = strings.TrimLeft(unit, "hmsuµμn")
 		seconds, known := unitSeconds[unit[:len(unit)-len(rest)]]
 		if !ok || !known {
-			return 0, bad
+			return 0, notDuration(s)
 		}
 		total.Add(total, n.Mul(n, seconds))
 	}
@@ -182,7 +189,7 @@ func parseGoDuration(s string) (int64, error) {
 	case !total.IsInt():
 		return 0, fmt.Errorf("duration %s is not in whole seconds", quoteShort(s))
 	case !total.Num().IsInt64():
-		return 0, fmt.Errorf("duration %s is longer than %d seconds", quoteShort(s), MaxDuration)
+		return 0, tooLong(s)
 	}
 	return total.Num().Int64(), nil
 }
@@ -199,7 +206,6 @@ var unitSeconds = map[string]*big.Rat{
 // parseSlurmDuration reads Slurm's time formats. Slurm does not bound the fields
 // (90:00 is 90 minutes), and neither do we.
 func parseSlurmDuration(s string) (int64, error) {
-	bad := fmt.Errorf("%s is not a duration (like 90s, 1h30m, 10:00 or 1-12)", quoteShort(s))
 	var days string
 	clock, withDays := s, false
 	if before, after, found := strings.Cut(s, "-"); found {
@@ -207,7 +213,7 @@ func parseSlurmDuration(s string) (int64, error) {
 	}
 	fields := strings.Split(clock, ":")
 	if len(fields) > 3 || withDays && !digits(days) {
-		return 0, bad
+		return 0, notDuration(s)
 	}
 	units := []int64{60, 1} // MM[:SS]
 	if withDays || len(fields) == 3 {
@@ -216,11 +222,11 @@ func parseSlurmDuration(s string) (int64, error) {
 	var total int64
 	add := func(text string, unit int64) error {
 		if !digits(text) {
-			return bad
+			return notDuration(s)
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n > MaxDuration {
-			return fmt.Errorf("duration %s is longer than %d seconds", quoteShort(s), MaxDuration)
+			return tooLong(s)
 		}
 		total += n * unit // at most 4 terms below 2^31 × 86,400: no overflow
 		return nil
