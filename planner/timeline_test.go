@@ -290,3 +290,31 @@ func TestTimelineAsOne(t *testing.T) {
 		}
 	})
 }
+
+// TestTimelineAllocates: queries and changes of a timeline allocate nothing once its
+// memory is large enough.
+func TestTimelineAllocates(t *testing.T) {
+	res := new(Timeline)
+	at := func(i int) int64 { return int64(i) * 7919 % 5_000_000 }
+	for i := range 10_000 {
+		res.Add(at(i), at(i)+1_000, 1+i%100)
+	}
+	p := Placement{Start: 123, Steps: Profile{{100, 5}, {2_000, 3}, {50, 9}}}
+	i := 0
+	operations := func() {
+		i++
+		res.Add(at(i), at(i)+10_000, 100)
+		res.Max(at(i), at(i)+100_000)
+		res.Loc(at(i), at(i)+100_000)
+		res.EarliestFree(at(i), 300, 1_000, 1000)
+		res.AddPlacement(p)
+		res.RemovePlacement(p)
+		res.Remove(at(i), at(i)+10_000, 100)
+	}
+	for range 100 {
+		operations()
+	}
+	if n := testing.AllocsPerRun(1000, operations); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
