@@ -294,7 +294,7 @@ func (f *fitter) compact(res occupancy, capacity int, p Profile, o FitOptions) {
 // wasted is the node-seconds held beyond the steps' durations.
 func (f *fitter) wasted(p Profile, starts []int64) (w wide) {
 	for i := 0; i+1 < len(p); i++ {
-		w.add(p[i].Nodes, starts[i+1]-starts[i]-p[i].Duration)
+		w.add(int64(p[i].Nodes), starts[i+1]-starts[i]-p[i].Duration)
 	}
 	return w
 }

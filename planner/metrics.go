@@ -32,6 +32,7 @@ type AppMetrics struct {
 func Measure(p Problem, s Schedule) Metrics {
 	m := Metrics{Apps: make([]AppMetrics, len(p.Jobs))}
 	expanded := 0
+	var completion, wait wide // seconds, of all jobs
 	for i, j := range p.Jobs {
 		requested, held := j.Profile.Duration(), s[i].Steps.Duration()
 		used, allocated := j.Profile.area(), s[i].Steps.area()
@@ -46,14 +47,14 @@ func Measure(p Problem, s Schedule) Metrics {
 		}
 		m.Used += used
 		m.Allocated += allocated
-		m.AvgCompletion += float64(app.Completion)
-		m.AvgWait += float64(app.Wait)
+		completion.add(1, app.Completion)
+		wait.add(1, app.Wait)
 		m.Makespan = max(m.Makespan, s[i].End())
 		m.Apps[i] = app
 	}
 	if n := float64(len(p.Jobs)); n > 0 {
-		m.AvgCompletion /= n
-		m.AvgWait /= n
+		m.AvgCompletion = completion.float() / n
+		m.AvgWait = wait.float() / n
 		m.ExpandedApps = percent(float64(expanded), n)
 	}
 	total := float64(p.Nodes) * float64(m.Makespan)
@@ -63,14 +64,9 @@ func Measure(p Problem, s Schedule) Metrics {
 	return m
 }
 
-// area is Area as a floating point number, exact below 2^53 node-seconds.
-func (p Profile) area() float64 {
-	sum := 0.0
-	for _, s := range p {
-		sum += float64(s.Nodes) * float64(s.Duration)
-	}
-	return sum
-}
+// area is Area as a floating point number, exact below 2^53 node-seconds: for
+// what is reported and for guesses, not for what is proven.
+func (p Profile) area() float64 { return p.wideArea().float() }
 
 func percent(part, whole float64) float64 {
 	if whole == 0 {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -330,10 +331,7 @@ func (p Profile) Peak() int {
 
 // Area is the node-seconds under p; math.MaxInt64 where they do not fit.
 func (p Profile) Area() int64 {
-	var sum wide
-	for _, s := range p {
-		sum.add(s.Nodes, s.Duration)
-	}
+	sum := p.wideArea()
 	if sum.hi != 0 || sum.lo > math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -367,14 +365,43 @@ func addTime(a, b int64) int64 {
 	return a + b
 }
 
+// wideArea is the node-seconds under p, however many.
+func (p Profile) wideArea() (sum wide) {
+	for _, s := range p {
+		sum.add(int64(s.Nodes), s.Duration)
+	}
+	return sum
+}
+
 // wide is a sum of node-seconds in 128 bits.
 type wide struct{ hi, lo uint64 }
 
-func (w *wide) add(nodes int, seconds int64) {
+func (w *wide) add(nodes, seconds int64) {
 	hi, lo := bits.Mul64(uint64(nodes), uint64(seconds))
+	w.plus(wide{hi, lo})
+}
+
+func (w *wide) plus(v wide) {
 	var carry uint64
-	w.lo, carry = bits.Add64(w.lo, lo, 0)
-	w.hi, _ = bits.Add64(w.hi, hi, carry)
+	w.lo, carry = bits.Add64(w.lo, v.lo, 0)
+	w.hi, _ = bits.Add64(w.hi, v.hi, carry)
+}
+
+// minus takes away what is not more than w.
+func (w *wide) minus(v wide) {
+	var borrow uint64
+	w.lo, borrow = bits.Sub64(w.lo, v.lo, 0)
+	w.hi, _ = bits.Sub64(w.hi, v.hi, borrow)
 }
 
 func (w wide) less(v wide) bool { return w.hi < v.hi || w.hi == v.hi && w.lo < v.lo }
+
+func (w wide) compare(v wide) int {
+	if w.hi != v.hi {
+		return cmp.Compare(w.hi, v.hi)
+	}
+	return cmp.Compare(w.lo, v.lo)
+}
+
+// float is w rounded. Of two sums the larger one is never rounded to less.
+func (w wide) float() float64 { return float64(w.hi)*(1<<64) + float64(w.lo) }

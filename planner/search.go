@@ -65,11 +65,14 @@ type Search struct {
 
 // SearchResult is a plan and what is known about it.
 type SearchResult struct {
-	Schedule    Schedule
-	Objective   float64 // of the plan, in seconds
-	Baseline    float64 // of the plan of noX, in seconds
-	Bound       Bound   // no plan within the expand limits is better than this
-	Evaluations int64   // placements tried
+	Schedule Schedule
+	// Whole numbers, or a sum of them divided by the number of jobs, rounded at the end
+	// only: the larger of two never comes out as the smaller.
+	Objective float64 // of the plan, in seconds
+	Baseline  float64 // of the plan of noX, in seconds
+	Bound     Bound   // no plan within the expand limits is better than this
+
+	Evaluations int64 // placements tried
 }
 
 // Gap is by how many percent of the bound the objective exceeds it.
@@ -124,18 +127,25 @@ func (s Search) Optimise(p Problem) (SearchResult, error) {
 }
 
 func (s Search) objective(p Problem, plan Schedule) float64 {
-	latest, sum := int64(math.MinInt64), 0.0
-	for i, placed := range plan {
-		latest = max(latest, placed.End())
-		sum += float64(placed.End() - p.Jobs[i].Submit)
-	}
+	latest, total := completions(p, plan)
 	switch {
 	case len(plan) == 0:
 		return 0
 	case s.Objective == MeanCompletion:
-		return sum / float64(len(plan))
+		return total.float() / float64(len(plan))
 	}
 	return float64(latest)
+}
+
+// completions gives the latest completion and the seconds from submission to
+// completion of all jobs.
+func completions(p Problem, plan Schedule) (latest int64, total wide) {
+	latest = dawn
+	for i, placed := range plan {
+		latest = max(latest, placed.End())
+		total.add(1, placed.End()-p.Jobs[i].Submit)
+	}
+	return latest, total
 }
 
 // searcher is one search.
@@ -248,7 +258,8 @@ func (x *searcher) beams(width, round int) {
 		if round > 0 {
 			guide = beamGuide{curve: x.random.float(), steep: x.random.below(2) == 0}
 		}
-		end, ok := b.run(width, beamWindow, int64(x.result.Objective), guide)
+		latest, _ := completions(x.problem, x.result.Schedule)
+		end, ok := b.run(width, beamWindow, latest, guide)
 		if !ok {
 			continue
 		}
@@ -311,7 +322,7 @@ func (x *searcher) offer(starts []int64) {
 	for i, start := range starts {
 		plan[i] = Placement{Start: start, Steps: x.problem.Jobs[i].Profile}
 	}
-	if x.objective(x.problem, plan) > x.result.Objective {
+	if x.scoreOf(x.result.Schedule).objective.less(x.scoreOf(plan).objective) {
 		return
 	}
 	if len(plan) <= maxAnnealed {

@@ -72,7 +72,8 @@ func (b *beam) run(width, window int, limit int64, g beamGuide) (int64, bool) {
 	clear(root.placed)
 	root.gaps = append(root.gaps[:0], b.gaps...)
 	root.last, root.lastJob, root.end, root.trail, root.dead, root.area = b.origin, -1, b.origin, -1, 0, 0
-	// At most this much may stay free before limit.
+	// At most this much may stay free before limit. Rounded, as all node-seconds here: the
+	// search may so miss a schedule, but says of none that there is no better one.
 	slack := freeArea(b.gaps, b.origin, limit-1) - b.area
 	inverse := 1 / b.capacity
 

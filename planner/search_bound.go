@@ -1,7 +1,7 @@
 package planner
 
 import (
-	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -26,6 +26,8 @@ type Bound struct {
 //   - for the mean completion, the k-th completion in time is neither before the
 //     k shortest jobs nor before the k smallest areas.
 //
+// All sums and comparisons are of whole numbers, so that no bound rests on rounding.
+//
 // It takes O(f × (steps + 32 busy)) with f ≤ 141 functions, and a Fit of every job
 // alone.
 func LowerBound(p Problem, o Objective, limit ExpandLimit) Bound {
@@ -49,9 +51,9 @@ func LowerBound(p Problem, o Objective, limit ExpandLimit) Bound {
 	if o == MeanCompletion {
 		return meanBound(p, gaps, ends)
 	}
-	bound := Bound{float64(slices.Max(ends)), "critical path"}
+	best, reason := slices.Max(ends), "critical path"
 	release := submissions(p)
-	areas := make([]float64, len(release))
+	areas := make([]wide, len(release))
 	for k, f := range feasibleFunctions(p) {
 		clear(areas) // of the jobs submitted from release[i] on
 		for _, j := range p.Jobs {
@@ -60,22 +62,22 @@ func LowerBound(p Problem, o Objective, limit ExpandLimit) Bound {
 				last--
 			}
 			for _, s := range j.Profile {
-				areas[last] += f(int64(s.Nodes)) * float64(s.Duration)
+				areas[last].add(f(int64(s.Nodes)), s.Duration)
 			}
 		}
 		for i := len(release) - 1; i >= 0; i-- {
 			if i+1 < len(release) {
-				areas[i] += areas[i+1]
+				areas[i].plus(areas[i+1])
 			}
-			if end := filled(gaps, p.Nodes, release[i], areas[i], f); end > bound.Value {
-				bound = Bound{end, "large steps"}
+			if end := filled(gaps, p.Nodes, release[i], areas[i], f); end > best {
+				best, reason = end, "large steps"
 				if k == 0 {
-					bound.Reason = "area"
+					reason = "area"
 				}
 			}
 		}
 	}
-	return bound
+	return Bound{float64(best), reason}
 }
 
 // submissions are the moments from which the area is counted: all if they are
@@ -99,35 +101,44 @@ func submissions(p Problem) []int64 {
 }
 
 // filled is the first second at which what is free from a moment on can have
-// held area; both are counted by f.
-func filled(gaps []gap, nodes int, from int64, area float64, f func(int64) float64) float64 {
+// held area; both are counted by f. It is never where that is at no time.
+func filled(gaps []gap, nodes int, from int64, area wide, f func(int64) int64) int64 {
+	if area == (wide{}) {
+		return from
+	}
 	whole := f(int64(nodes))
-	for k := range gaps {
+	for k := 0; gaps[k].start < never; k++ {
 		start, end := max(gaps[k].start, from), gaps[k+1].start
 		if end <= from {
 			continue
-		}
-		if gaps[k].start >= never {
-			return math.Inf(1)
 		}
 		free := whole
 		if used := int64(nodes) - gaps[k].free; used > 0 {
 			free = max(0, whole-f(used))
 		}
-		if took := free * float64(end-start); took < area {
-			area -= took
+		var took wide
+		took.add(free, end-start)
+		if took.less(area) {
+			area.minus(took)
 			continue
 		}
-		// Whole seconds; a hair less, for the sum of many roundings.
-		return math.Ceil(float64(start) + area/free*(1-1e-9))
+		seconds, rest := bits.Div64(area.hi, area.lo, uint64(free)) // at most end − start
+		if rest > 0 {
+			seconds++
+		}
+		return start + int64(seconds)
 	}
-	return 0
+	return never
 }
 
-// feasibleFunctions are dual feasible functions of node counts, the identity first.
-func feasibleFunctions(p Problem) []func(int64) float64 {
+// identity counts nodes as they are.
+func identity(n int64) int64 { return n }
+
+// feasibleFunctions are dual feasible functions of node counts, the identity first,
+// each multiplied by what makes its values whole numbers: at most 12.
+func feasibleFunctions(p Problem) []func(int64) int64 {
 	nodes := int64(p.Nodes)
-	fs := []func(int64) float64{func(n int64) float64 { return float64(n) }}
+	fs := []func(int64) int64{identity}
 	// Steps above nodes − least fill the cluster beside others of at least least
 	// nodes; smaller ones do not count.
 	var counts []int64
@@ -150,23 +161,23 @@ func feasibleFunctions(p Problem) []func(int64) float64 {
 		if 2*least > nodes {
 			continue
 		}
-		fs = append(fs, func(n int64) float64 {
+		fs = append(fs, func(n int64) int64 {
 			switch {
 			case n > nodes-least:
-				return float64(nodes)
+				return nodes
 			case n < least:
 				return 0
 			}
-			return float64(n)
+			return n
 		})
 	}
 	// Counts rounded to k-ths: only k steps above 1/(k+1) of the nodes fit.
 	for k := int64(1); k <= 12; k++ {
-		fs = append(fs, func(n int64) float64 {
-			if n*(k+1)%nodes == 0 {
-				return float64(n)
+		fs = append(fs, func(n int64) int64 {
+			if whole := n * (k + 1) / nodes * nodes; whole != n*(k+1) {
+				return whole
 			}
-			return float64(n*(k+1)/nodes) * float64(nodes) / float64(k)
+			return n * k
 		})
 	}
 	return fs
@@ -174,21 +185,21 @@ func feasibleFunctions(p Problem) []func(int64) float64 {
 
 // meanBound bounds the mean completion.
 func meanBound(p Problem, gaps []gap, ends []int64) Bound {
-	areas := make([]float64, len(p.Jobs))
+	areas := make([]wide, len(p.Jobs))
 	from := Forever
-	submitted := 0.0
 	for i, j := range p.Jobs {
-		areas[i] = j.Profile.area()
+		areas[i] = j.Profile.wideArea()
 		from = min(from, j.Submit)
-		submitted += float64(j.Submit)
 	}
-	slices.Sort(areas)
+	slices.SortFunc(areas, wide.compare)
 	slices.Sort(ends)
-	identity := func(n int64) float64 { return float64(n) }
-	total, area := 0.0, 0.0
-	for i := range ends {
-		area += areas[i]
-		total += max(float64(ends[i]), filled(gaps, p.Nodes, from, area, identity))
+	var total, area wide // of the seconds from submission on, each counted from the first
+	for i, end := range ends {
+		area.plus(areas[i])
+		total.add(1, max(end, filled(gaps, p.Nodes, from, area, identity))-from)
 	}
-	return Bound{(total - submitted) / float64(len(p.Jobs)), "completions one by one"}
+	for _, j := range p.Jobs {
+		total.minus(wide{lo: uint64(j.Submit - from)})
+	}
+	return Bound{total.float() / float64(len(p.Jobs)), "completions one by one"}
 }

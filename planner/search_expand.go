@@ -1,6 +1,9 @@
 package planner
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // expandSearch climbs over list orders and over which jobs may be expanded.
 // Every list is placed by FitMinWaste, so that no more is wasted than an earlier
@@ -14,25 +17,23 @@ type expandSearch struct {
 }
 
 // score of a plan: the smaller, the better, in this order.
-type score struct{ objective, mean, area float64 }
+type score struct{ objective, completions, area wide }
 
 func (a score) less(b score) bool {
-	switch {
-	case a.objective != b.objective:
-		return a.objective < b.objective
-	case a.mean != b.mean:
-		return a.mean < b.mean
-	}
-	return a.area < b.area
+	return cmp.Or(a.objective.compare(b.objective), a.completions.compare(b.completions), a.area.compare(b.area)) < 0
 }
 
 // fitEvaluations is how many placements of a shape take as long as one fit.
 const fitEvaluations = 16
 
 func (x *searcher) scoreOf(plan Schedule) score {
-	s := score{objective: x.objective(x.problem, plan), mean: Search{Objective: MeanCompletion}.objective(x.problem, plan)}
+	latest, total := completions(x.problem, plan)
+	s := score{wide{lo: uint64(latest - dawn)}, total, wide{}}
+	if x.Objective == MeanCompletion {
+		s.objective = total
+	}
 	for _, placed := range plan {
-		s.area += placed.Steps.area()
+		s.area.plus(placed.Steps.wideArea())
 	}
 	return s
 }
@@ -110,6 +111,6 @@ func (e *expandSearch) run(evaluations int64) {
 // keep remembers the plan if it is the best so far.
 func (e *expandSearch) keep() {
 	if e.score.less(e.scoreOf(e.result.Schedule)) {
-		e.result.Schedule, e.result.Objective = slices.Clone(e.plan), e.score.objective
+		e.result.Schedule, e.result.Objective = slices.Clone(e.plan), e.objective(e.problem, e.plan)
 	}
 }

@@ -8,7 +8,8 @@ import (
 // listSearch anneals the order of a list that is placed job by job, each as
 // early as it fits (Algorithm 1 without expansion). What the unchanged head of
 // the list leaves free is kept, so that only the rest is placed again, and a
-// list is given up as soon as it cannot be accepted any more.
+// list is given up as soon as it cannot be accepted any more. Costs are rounded, as
+// they are compared with chance; what comes of it is compared exactly (offer).
 type listSearch struct {
 	shapes []shape
 	mean   bool // minimise the sum of the completions, not the latest
