@@ -19,6 +19,7 @@ var (
 	flagPattern    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}(=[0-9:-]{1,32})?$`)
 	signalPattern  = regexp.MustCompile(`^[A-Z][A-Z0-9]{0,15}$|^[0-9]{1,2}$`)
 	dependPattern  = regexp.MustCompile(`^[a-z][A-Za-z0-9_:,?+]*$`)
+	gresPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@+,-]*$`)
 	featurePattern = regexp.MustCompile(`^[A-Za-z0-9_(\[][A-Za-z0-9_.,:|&*=()\[\]-]*$`)
 )
 
@@ -46,6 +47,7 @@ var (
 	checkFlag       = check("reservation flag", flagPattern)
 	checkSignal     = check("signal name", signalPattern)
 	checkDependency = check("dependency", dependPattern)
+	checkGRES       = check("generic resource", gresPattern)
 	checkFeatures   = check("constraint", featurePattern)
 )
 

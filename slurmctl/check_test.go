@@ -49,6 +49,7 @@ func TestNothingBecomesAnOption(t *testing.T) {
 		}
 		if bad != "" { // the empty string is "not given" here
 			uses["partition"] = alloc(func(q *AllocateRequest) { q.Partition = bad })
+			uses["GRES"] = alloc(func(q *AllocateRequest) { q.GRES = []GRES{{Name: bad, Count: 1}} })
 			uses["account"] = alloc(func(q *AllocateRequest) { q.Account = bad })
 			uses["QOS"] = alloc(func(q *AllocateRequest) { q.QOS = bad })
 			uses["reservation"] = alloc(func(q *AllocateRequest) { q.Reservation = bad })
@@ -77,10 +78,16 @@ func TestRefusedArguments(t *testing.T) {
 	nul, long := "a\x00b", strings.Repeat("x", 200_000)
 	now := time.Now()
 	for what, use := range map[string]func() error{
-		"comment with NUL":      func() error { return c.UpdateJob(ctx, 1, JobUpdate{Comment: &nul}) },
-		"comment too long":      func() error { return c.UpdateJob(ctx, 1, JobUpdate{AdminComment: &long}) },
-		"salloc name with NUL":  func() error { _, err := c.Allocate(ctx, AllocateRequest{Nodes: 1, Name: nul}); return err },
-		"no nodes":              func() error { _, err := c.Allocate(ctx, AllocateRequest{}); return err },
+		"comment with NUL":     func() error { return c.UpdateJob(ctx, 1, JobUpdate{Comment: &nul}) },
+		"comment too long":     func() error { return c.UpdateJob(ctx, 1, JobUpdate{AdminComment: &long}) },
+		"salloc name with NUL": func() error { _, err := c.Allocate(ctx, AllocateRequest{Nodes: 1, Name: nul}); return err },
+		"no nodes":             func() error { _, err := c.Allocate(ctx, AllocateRequest{}); return err },
+		"negative memory": func() error {
+			n := int64(-1)
+			_, err := c.Allocate(ctx, AllocateRequest{Nodes: 1, MemoryPerNode: &n})
+			return err
+		},
+		"negative tasks":        func() error { _, err := c.Allocate(ctx, AllocateRequest{Nodes: 1, TasksPerNode: -1}); return err },
 		"negative time":         func() error { _, err := c.Allocate(ctx, AllocateRequest{Nodes: 1, TimeLimit: -2}); return err },
 		"job 0":                 func() error { return c.Merge(ctx, 0) },
 		"cancel job 0":          func() error { return c.Cancel(ctx, 1, 0) },
@@ -122,7 +129,8 @@ func TestAllocateArguments(t *testing.T) {
 		q := AllocateRequest{Nodes: rapid.IntRange(1, 99).Draw(t, "nodes"), Partition: rapid.String().Draw(t, "partition"),
 			Name: rapid.String().Draw(t, "name"), Comment: rapid.String().Draw(t, "comment"),
 			Account: rapid.SampledFrom(append(hostile, "a", "a.b")).Draw(t, "account"), ExpandJob: JobID(rapid.Uint32().Draw(t, "job")),
-			NodeList: rapid.SliceOf(nodeName()).Draw(t, "list")}
+			NodeList: rapid.SliceOf(nodeName()).Draw(t, "list"), WCKey: rapid.String().Draw(t, "wckey"), Network: rapid.String().Draw(t, "network"),
+			MemoryPerCPU: rapid.Int64Range(0, 9).Draw(t, "memory"), GRES: []GRES{{rapid.String().Draw(t, "gres"), rapid.String().Draw(t, "type"), 1}}}
 		args, err := q.args()
 		if err != nil {
 			return

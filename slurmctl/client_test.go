@@ -188,7 +188,7 @@ func TestFirstID(t *testing.T) {
 		"salloc: Granted job allocation 99999999999\n":                                               {0, false},
 		"salloc: Granted job allocation 0\n":                                                         {0, false},
 	} {
-		f := firstID{grant: make(chan struct{})}
+		f := firstID{found: make(chan struct{}), grant: make(chan struct{})}
 		for i := range len(in) + 1 { // as it comes
 			f.look([]byte(in[:i]))
 		}

@@ -32,12 +32,35 @@ type AllocateRequest struct {
 	QOS         string
 	Reservation string
 	Constraint  string
-	ExpandJob   JobID         // the base job that it is to be merged into; 0: none
-	Name        string        // free text; a tag unique to this request makes a lost one findable
-	Comment     string        // free text
-	TimeLimit   time.Duration // 0: the partition's default
-	Exclusive   bool
-	WorkDir     string // "": /
+	WCKey       string
+	Network     string
+
+	MemoryPerNode  *int64 // MiB; 0: all of the node
+	MemoryPerCPU   int64  // MiB
+	MemoryPerGPU   int64  // MiB
+	CPUsPerTask    int
+	CPUsPerGPU     int
+	TasksPerNode   int
+	TasksPerSocket int
+	TasksPerCore   int
+	ThreadsPerCore int
+	SocketsPerNode int
+	CoresPerSocket int
+	CoreSpec       *int
+	ThreadSpec     *int
+	GRES           []GRES // on each node
+
+	// Parked has the job submitted with neither NodeList nor Reservation, to begin in a
+	// year, and then put into the reservation and started by an update: for sites whose
+	// plugins let nobody submit with these. Only root and SlurmUser can.
+	Parked bool
+
+	ExpandJob JobID         // the base job that it is to be merged into; 0: none
+	Name      string        // free text; a tag unique to this request makes a lost one findable
+	Comment   string        // free text
+	TimeLimit time.Duration // 0: the partition's default
+	Exclusive bool
+	WorkDir   string // "": /
 }
 
 // Allocate runs salloc --no-shell and waits until the allocation is granted.
@@ -61,9 +84,30 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	seen := firstID{grant: make(chan struct{})}
-	_, _, err = c.run(ctx, command{name: "salloc", args: args, user: q.User,
+	seen := firstID{found: make(chan struct{}), grant: make(chan struct{})}
+	own, stop := context.WithCancel(ctx)
+	defer stop()
+	letGo := make(chan error, 1)
+	go func() {
+		var err error
+		select {
+		case <-seen.found:
+			if id, _ := seen.get(); q.Parked {
+				err = c.UpdateJob(own, id, JobUpdate{StartNow: true, Reservation: &q.Reservation})
+			}
+		case <-own.Done():
+		}
+		letGo <- err
+		if err != nil {
+			stop()
+		}
+	}()
+	_, _, err = c.run(own, command{name: "salloc", args: args, user: q.User,
 		watch: seen.look, ready: seen.known, enough: seen.grant, open: true, grace: allocateGrace})
+	stop()
+	if notLetGo := <-letGo; notLetGo != nil && err != nil {
+		err = notLetGo
+	}
 	id, granted := seen.get()
 	if err == nil && !granted {
 		err = refused(append([]string{"salloc"}, args...), 0, "", "no allocation was granted")
@@ -126,14 +170,51 @@ func (q AllocateRequest) args() ([]string, error) {
 	if q.Nodes < 1 {
 		return nil, fmt.Errorf("salloc --nodes: %d nodes", q.Nodes)
 	}
+	count := func(option string, n int64, least int64, unit string) {
+		if n < least && problem == nil {
+			problem = fmt.Errorf("salloc %s: %d", option, n)
+		}
+		args = append(args, option+"="+strconv.FormatInt(n, 10)+unit)
+	}
+	some := func(option string, n int64, unit string) {
+		if n != 0 {
+			count(option, n, 1, unit)
+		}
+	}
 	args = append(args, "--nodes="+strconv.Itoa(q.Nodes))
-	nodes("--nodelist", q.NodeList)
+	if q.Parked {
+		args = append(args, "--begin=now+365days")
+	} else {
+		nodes("--nodelist", q.NodeList)
+		add("--reservation", checkName, q.Reservation)
+	}
 	nodes("--exclude", q.Exclude)
 	add("--partition", checkPartitions, q.Partition)
 	add("--account", checkWord, q.Account)
 	add("--qos", checkWord, q.QOS)
-	add("--reservation", checkName, q.Reservation)
 	add("--constraint", checkFeatures, q.Constraint)
+	add("--wckey", checkText, q.WCKey)
+	add("--network", checkText, q.Network)
+	if q.MemoryPerNode != nil {
+		count("--mem", *q.MemoryPerNode, 0, "M")
+	}
+	some("--mem-per-cpu", q.MemoryPerCPU, "M")
+	some("--mem-per-gpu", q.MemoryPerGPU, "M")
+	some("--cpus-per-task", int64(q.CPUsPerTask), "")
+	some("--cpus-per-gpu", int64(q.CPUsPerGPU), "")
+	some("--ntasks-per-node", int64(q.TasksPerNode), "")
+	some("--ntasks-per-socket", int64(q.TasksPerSocket), "")
+	some("--ntasks-per-core", int64(q.TasksPerCore), "")
+	some("--threads-per-core", int64(q.ThreadsPerCore), "")
+	some("--sockets-per-node", int64(q.SocketsPerNode), "")
+	some("--cores-per-socket", int64(q.CoresPerSocket), "")
+	if q.CoreSpec != nil {
+		count("--core-spec", int64(*q.CoreSpec), 0, "")
+	}
+	if q.ThreadSpec != nil {
+		count("--thread-spec", int64(*q.ThreadSpec), 0, "")
+	}
+	add("--gres", checkGRES, JoinGRES(q.GRES))
 	if q.ExpandJob != 0 {
 		args = append(args, "--dependency=expand:"+formatID(q.ExpandJob))
 	}
@@ -161,6 +242,7 @@ type firstID struct {
 	mu      sync.Mutex
 	id      JobID
 	granted bool
+	found   chan struct{} // closed when it is known
 	grant   chan struct{} // closed when it is granted
 }
 
@@ -173,7 +255,10 @@ func (f *firstID) look(stderr []byte) {
 		if err != nil || n == 0 || f.id != 0 && f.id != JobID(n) {
 			continue
 		}
-		f.id = JobID(n)
+		if f.id == 0 {
+			f.id = JobID(n)
+			close(f.found)
+		}
 		if string(m[1]) == "Granted" && !f.granted {
 			f.granted = true
 			close(f.grant)

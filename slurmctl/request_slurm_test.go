@@ -1,0 +1,75 @@
+package slurmctl_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestRequest reads back what jobs asked for, whatever their names are, and gets
+// further nodes by it.
+func TestRequest(t *testing.T) {
+	f := start(t, slurmtest.Options{Nodes: 4, CPUs: 8, MemoryMB: 4000,
+		ExtraConf: "SelectTypeParameters=CR_Core_Memory\nGresTypes=gpu,token",
+		NodeExtra: map[string]string{"n[1-2]": "Gres=gpu:4,token:1"},
+		Files:     map[string]string{"gres.conf": slurmtest.GPUs(t, "n[1-2]", 4) + "NodeName=n[1-2] Name=token Count=1 Flags=CountOnly\n"},
+		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10 DefMemPerCPU=100"},
+			{Name: "plain", Extra: "DefaultTime=10"}}})
+	cfg, err := f.Config(f.ctx)
+	f.must(err)
+	name := "x\nJobId=1 MinMemoryNode=3M MinTmpDiskNode=0 JobName=y UserId="
+	for _, c := range []struct {
+		args string
+		want slurmctl.JobRequest
+		mem  int64 // of each further node, in MiB
+	}{
+		{"--partition=main", slurmctl.JobRequest{Partition: "main", MemoryPerCPU: 100, DefaultMemoryPerCPU: 100}, 800},
+		{"--partition=main --mem=0", slurmctl.JobRequest{Partition: "main", DefaultMemoryPerCPU: 100}, 4000},
+		{"--partition=main --mem=700", slurmctl.JobRequest{Partition: "main", MemoryPerNode: 700, DefaultMemoryPerCPU: 100}, 700},
+		{"--partition=plain", slurmctl.JobRequest{Partition: "plain"}, 4000},
+		{"--partition=plain --mem-per-cpu=300 --ntasks-per-node=2 --cpus-per-task=2 --threads-per-core=1 --wckey=w --network=n",
+			slurmctl.JobRequest{Partition: "plain", MemoryPerCPU: 300, TasksPerNode: 2, CPUsPerTask: 2, ThreadsPerCore: 1, WCKey: "w", Network: "n"}, 2400},
+		{"--partition=plain --gpus-per-node=2 --mem-per-gpu=150 --cpus-per-gpu=2",
+			slurmctl.JobRequest{Partition: "plain", TRESPerNode: "gres:gpu:2", MemoryPerGPU: 150, CPUsPerGPU: 2}, 600}, // of all GPUs, which --exclusive brings,
+		{"--partition=plain --gres=gpu:4,token:1", slurmctl.JobRequest{Partition: "plain", TRESPerNode: "gres:gpu:4,gres:token:1"}, 4000},
+		{"--partition=plain --gpus=2", slurmctl.JobRequest{Partition: "plain", TRESPerJob: "gres:gpu:2"}, 4000},
+	} {
+		id := f.submit(sleeps, append([]string{"--exclusive", "--nodes=1", "--time=5", "--begin=now+1hour", "--job-name=" + name, "--comment= MinMemoryCPU=9M"},
+			strings.Fields(c.args)...)...)
+		got, err := f.Request(f.ctx, id, cfg)
+		f.must(err)
+		c.want.ID, c.want.UID, c.want.TimeLimit, c.want.Comment = id, f.user.UID, 5*time.Minute, " MinMemoryCPU=9M"
+		if c.want.CPUsPerTask == 0 {
+			c.want.CPUsPerTask = 1
+		}
+		got.Account, got.QOS, got.Command = "", "", ""
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.args, d)
+		}
+		perNode, err := got.GRESPerNode(1)
+		f.must(err)
+		q := got.More(1, perNode)
+		q.User, q.Exclusive, q.TimeLimit = clientUser(f.user), true, time.Minute
+		k, err := f.Allocate(f.ctx, q)
+		f.must(err)
+		shown, err := f.cluster.Run(f.ctx, slurmtest.Root, "squeue", "--noheader", "--noconvert", "--jobs="+strconv.Itoa(int(k.ID)), "--Format=tres-alloc:200")
+		f.must(err)
+		if !strings.Contains(shown, fmt.Sprintf(",mem=%dM,", c.mem)) {
+			t.Errorf("%s: a further node has not %d MiB but %s", c.args, c.mem, shown)
+		}
+		if len(perNode) > 0 && k.NodeList[0] > "n2" {
+			t.Errorf("%s: a further node without: %v", c.args, k.NodeList)
+		}
+		f.must(f.Cancel(f.ctx, id, k.ID))
+		f.ended(k.ID)
+	}
+	_, err = f.Request(f.ctx, 4711, cfg)
+	f.is("a job that is not known", err, slurmctl.ErrUnknownJob)
+}
