@@ -1,0 +1,301 @@
+package slurmsim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// commands are the methods of slurmctl.Client that the suite uses; the model's client
+// has the same.
+type commands interface {
+	Jobs(context.Context) ([]slurmctl.Job, error)
+	Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
+	JobsByID(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
+	Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
+	Reservations(context.Context) ([]slurmctl.Reservation, error)
+	Config(context.Context) (slurmctl.Config, error)
+	Backfill(context.Context) (bool, time.Time, error)
+	Slurmdbd(context.Context) error
+	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
+	Merge(context.Context, slurmctl.JobID) error
+	Shrink(context.Context, slurmctl.JobID, []string) error
+	Cancel(context.Context, ...slurmctl.JobID) error
+	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
+	Hold(context.Context, slurmctl.JobID) error
+	Release(context.Context, slurmctl.JobID) error
+	BatchScript(context.Context, slurmctl.JobID) (string, error)
+	Reconfigure(context.Context) error
+	Allocate(context.Context, slurmctl.AllocateRequest) (slurmctl.Job, error)
+	CreateReservation(context.Context, slurmctl.ReservationRequest) error
+	UpdateReservation(context.Context, string, slurmctl.ReservationUpdate) error
+	DeleteReservation(context.Context, string) error
+}
+
+var (
+	_ commands = (*slurmctl.Client)(nil)
+	_ commands = (*slurmsim.Client)(nil)
+)
+
+// world is a Slurm, the real one or the model.
+type world struct {
+	*testing.T
+	commands
+	ctx     context.Context
+	user    slurmctl.User
+	now     func() time.Time
+	sleep   func(time.Duration)
+	submit  func(slurmsim.Job) (slurmctl.JobID, error)
+	restart func() error
+	suspend func(slurmctl.JobID) error
+	resume  func(slurmctl.JobID) error
+}
+
+// feature is one thing that the sidecar relies on, tried on both.
+type feature struct {
+	name string
+	try  func(*world)
+}
+
+// TestConformance tries every feature on the model and on the real Slurm.
+func TestConformance(t *testing.T) {
+	t.Run("model", func(t *testing.T) {
+		for _, f := range features {
+			t.Run(f.name, func(t *testing.T) { f.try(model(t)) })
+		}
+	})
+	t.Run("real", func(t *testing.T) {
+		cluster := slurmtest.Start(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+		for _, f := range features {
+			t.Run(f.name, func(t *testing.T) {
+				w := real(t, cluster)
+				f.try(w)
+				w.clean(cluster)
+			})
+		}
+	})
+}
+
+func model(t *testing.T) *world {
+	c := slurmsim.New(slurmsim.Options{Accounting: true, PermitJobExpansion: true, SchedInterval: 2 * time.Second, BackfillInterval: time.Second})
+	alice := slurmsim.User{Name: "alice", UID: 1001, Account: "proj"}
+	k := c.Client(slurmsim.Root)
+	return &world{T: t, commands: k, ctx: t.Context(), user: slurmctl.User{Name: alice.Name, UID: alice.UID}, now: c.Now, sleep: c.Sleep,
+		submit: func(j slurmsim.Job) (slurmctl.JobID, error) {
+			j.User = alice
+			return k.Submit(t.Context(), j)
+		},
+		restart: func() error { c.Restart(); return nil },
+		suspend: func(id slurmctl.JobID) error { return k.Suspend(t.Context(), id) },
+		resume:  func(id slurmctl.JobID) error { return k.Resume(t.Context(), id) },
+	}
+}
+
+func real(t *testing.T, cluster *slurmtest.Cluster) *world {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	client := cluster.Client()
+	scontrol := func(verb string) func(slurmctl.JobID) error {
+		return func(id slurmctl.JobID) error {
+			_, err := cluster.Run(ctx, slurmtest.Root, "scontrol", verb, fmt.Sprint(id))
+			return err
+		}
+	}
+	u := cluster.Users()[0].ClientUser()
+	return &world{T: t, commands: client, ctx: ctx, user: *u, now: time.Now, sleep: time.Sleep,
+		submit: func(j slurmsim.Job) (slurmctl.JobID, error) {
+			out, err := client.Submit(ctx, u, arguments(j), nil)
+			if err != nil {
+				return 0, err
+			}
+			id, err := strconv.ParseUint(strings.TrimSpace(out), 10, 32)
+			return slurmctl.JobID(id), err
+		},
+		restart: func() error { return cluster.RestartController(ctx) }, suspend: scontrol("suspend"), resume: scontrol("resume"),
+	}
+}
+
+// arguments are sbatch's for a job of the model.
+func arguments(j slurmsim.Job) []string {
+	args := []string{"--parsable", "--output=/dev/null", "--chdir=/", fmt.Sprintf("--nodes=%d", j.Nodes)}
+	add := func(format string, value ...any) { args = append(args, fmt.Sprintf(format, value...)) }
+	if j.CPUs == 0 {
+		add("--exclusive")
+	} else {
+		add("--ntasks-per-node=%d", j.CPUs)
+	}
+	if j.TimeLimit > 0 {
+		add("--time=%d", int(j.TimeLimit.Minutes()))
+	}
+	if !j.Begin.IsZero() {
+		add("--begin=%s", j.Begin.Local().Format("2006-01-02T15:04:05"))
+	}
+	if j.Held {
+		add("--hold")
+	}
+	for _, d := range j.After {
+		add("--dependency=%s:%d", d.Kind, d.Job)
+	}
+	if len(j.NodeList) > 0 {
+		add("--nodelist=%s", strings.Join(j.NodeList, ","))
+	}
+	if len(j.Exclude) > 0 {
+		add("--exclude=%s", strings.Join(j.Exclude, ","))
+	}
+	if j.Reservation != "" {
+		add("--reservation=%s", j.Reservation)
+	}
+	if j.Array > 0 {
+		add("--array=1-%d", j.Array)
+	}
+	script := "exec sleep 3600"
+	if j.Lasts > 0 {
+		script = fmt.Sprintf("sleep %d; exit %d", int(j.Lasts.Seconds()), j.ExitCode)
+	}
+	return append(args, "--wrap="+script)
+}
+
+// clean waits until the real cluster is as it was.
+func (w *world) clean(cluster *slurmtest.Cluster) {
+	w.Helper()
+	jobs, err := w.Jobs(w.ctx)
+	w.must(err)
+	var ids []slurmctl.JobID
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	w.must(w.Cancel(w.ctx, ids...))
+	w.eventually("an empty queue", func() error {
+		if jobs, err := w.Jobs(w.ctx); err != nil || len(jobs) > 0 {
+			return errors.Join(err, fmt.Errorf("%d jobs", len(jobs)))
+		}
+		return nil
+	})
+	all, err := w.Reservations(w.ctx)
+	w.must(err)
+	for _, r := range all {
+		w.must(w.DeleteReservation(w.ctx, r.Name))
+	}
+	w.eventually("a clean cluster", func() error {
+		left, err := cluster.Leftovers(w.ctx)
+		if err == nil && !left.None() {
+			err = fmt.Errorf("left: %s", left)
+		}
+		return err
+	})
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// is checks what a refusal means.
+func (w *world) is(what string, err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+func (w *world) eventually(what string, check func() error) {
+	w.Helper()
+	for end := w.now().Add(time.Minute); ; w.sleep(50 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if w.now().After(end) {
+			w.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// start submits a job.
+func (w *world) start(j slurmsim.Job) slurmctl.JobID {
+	w.Helper()
+	if j.TimeLimit == 0 {
+		j.TimeLimit = 20 * time.Minute
+	}
+	id, err := w.submit(j)
+	w.must(err)
+	return id
+}
+
+func (w *world) job(id slurmctl.JobID) slurmctl.Job {
+	w.Helper()
+	jobs, err := w.JobsByID(w.ctx, id)
+	w.must(err)
+	if len(jobs) != 1 {
+		w.Fatalf("job %d: %d records", id, len(jobs))
+	}
+	return jobs[0]
+}
+
+// until waits for a job to be in a state, and for a pending one to have that reason.
+func (w *world) until(id slurmctl.JobID, state slurmctl.JobState, reason ...string) slurmctl.Job {
+	w.Helper()
+	var j slurmctl.Job
+	w.eventually(fmt.Sprintf("job %d %s %v", id, state, reason), func() error {
+		j = w.job(id)
+		if j.State != state || len(reason) > 0 && !strings.HasPrefix(j.Reason, reason[0]) {
+			return fmt.Errorf("it is %s (%s) on %v", j.State, j.Reason, j.NodeList)
+		}
+		return nil
+	})
+	return j
+}
+
+// stays sees that a job does not leave a state for some seconds.
+func (w *world) stays(id slurmctl.JobID, state slurmctl.JobState) {
+	w.Helper()
+	w.sleep(4 * time.Second)
+	if j := w.job(id); j.State != state {
+		w.Errorf("job %d is %s on %v, want it to stay %s", id, j.State, j.NodeList, state)
+	}
+}
+
+func (w *world) on(j slurmctl.Job, nodes ...string) {
+	w.Helper()
+	if !slices.Equal(j.NodeList, nodes) {
+		w.Errorf("job %d is on %v, want %v", j.ID, j.NodeList, nodes)
+	}
+}
+
+// hold makes a reservation as the sidecar does.
+func (w *world) hold(name string, after time.Duration, nodes ...string) {
+	w.Helper()
+	q := slurmctl.ReservationRequest{Name: name, End: w.now().Add(10 * time.Minute), Nodes: nodes, Users: []string{w.user.Name},
+		Flags: []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}}
+	if after > 0 {
+		q.Start = w.now().Add(after).Truncate(time.Second)
+	}
+	w.must(w.CreateReservation(w.ctx, q))
+}
+
+func (w *world) allocate(q slurmctl.AllocateRequest) (slurmctl.Job, error) {
+	q.User, q.Exclusive = &w.user, true
+	ctx, cancel := context.WithTimeout(w.ctx, 4*time.Second)
+	defer cancel()
+	return w.Allocate(ctx, q)
+}
+
+type errCount struct {
+	got, want int
+	state     slurmctl.JobState
+}
+
+func (e errCount) Error() string {
+	return fmt.Sprintf("%d jobs are %s, want %d", e.got, e.state, e.want)
+}

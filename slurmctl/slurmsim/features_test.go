@@ -1,0 +1,297 @@
+package slurmsim_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+var features = []feature{
+	{"a job starts, ends by itself and is remembered", func(w *world) {
+		id := w.start(slurmsim.Job{Nodes: 2, Lasts: 2 * time.Second})
+		j := w.until(id, slurmctl.Running)
+		w.on(j, "n1", "n2")
+		if j.BatchHost != "n1" || !j.Exclusive || !j.EndTime.Equal(j.StartTime.Add(20*time.Minute)) {
+			w.Errorf("%+v", j)
+		}
+		w.until(id, slurmctl.Completed)
+		failed := w.start(slurmsim.Job{Nodes: 1, Lasts: time.Second, ExitCode: 3})
+		if j := w.until(failed, slurmctl.Failed); j.ExitCode != 3 {
+			w.Errorf("exit code %d", j.ExitCode)
+		}
+	}},
+	{"whole nodes are shared with nobody, others are", func(w *world) {
+		whole := w.start(slurmsim.Job{Nodes: 7})
+		w.on(w.until(whole, slurmctl.Running), "n1", "n2", "n3", "n4", "n5", "n6", "n7")
+		a, b := w.start(slurmsim.Job{Nodes: 1, CPUs: 2}), w.start(slurmsim.Job{Nodes: 1, CPUs: 2})
+		w.on(w.until(a, slurmctl.Running), "n8")
+		w.on(w.until(b, slurmctl.Running), "n8")
+		c := w.start(slurmsim.Job{Nodes: 1, CPUs: 1})
+		w.until(c, slurmctl.Pending, "Resources")
+		d := w.start(slurmsim.Job{Nodes: 1})
+		w.until(d, slurmctl.Pending, "Priority")
+		w.must(w.Cancel(w.ctx, whole))
+		w.until(whole, slurmctl.Cancelled)
+		w.until(d, slurmctl.Running)
+	}},
+	{"a smaller job is filled in, where it delays nobody", func(w *world) {
+		w.until(w.start(slurmsim.Job{Nodes: 6, TimeLimit: 5 * time.Minute}), slurmctl.Running)
+		wide := w.start(slurmsim.Job{Nodes: 8, TimeLimit: 5 * time.Minute})
+		w.until(wide, slurmctl.Pending, "Resources")
+		long := w.start(slurmsim.Job{Nodes: 2, TimeLimit: 30 * time.Minute})
+		short := w.start(slurmsim.Job{Nodes: 2, TimeLimit: 2 * time.Minute})
+		w.until(short, slurmctl.Running)
+		w.stays(long, slurmctl.Pending)
+	}},
+	{"begin times and holds", func(w *world) {
+		parked := w.start(slurmsim.Job{Nodes: 1, Begin: w.now().Add(24 * time.Hour)})
+		held := w.start(slurmsim.Job{Nodes: 1, Held: true})
+		w.until(parked, slurmctl.Pending, "BeginTime")
+		if j := w.job(held); !j.Held() || j.Reason != "JobHeldUser" {
+			w.Errorf("held: %+v", j)
+		}
+		start := w.now().Add(333 * time.Second).Truncate(time.Second)
+		w.must(w.UpdateJob(w.ctx, parked, slurmctl.JobUpdate{StartTime: start}))
+		if j := w.job(parked); !j.StartTime.Equal(start) || j.Held() {
+			w.Errorf("asked for %v: %+v", start, j)
+		}
+		w.must(w.UpdateJob(w.ctx, parked, slurmctl.JobUpdate{StartNow: true}))
+		w.must(w.Release(w.ctx, held))
+		w.until(parked, slurmctl.Running)
+		w.until(held, slurmctl.Running)
+		w.is("a start time of a running job", w.UpdateJob(w.ctx, parked, slurmctl.JobUpdate{StartNow: true}), slurmctl.ErrNotPending)
+	}},
+	{"dependencies", func(w *world) {
+		first := w.start(slurmsim.Job{Nodes: 1, Lasts: 3 * time.Second})
+		then := w.start(slurmsim.Job{Nodes: 1, After: []slurmsim.Dependency{{Kind: "afterok", Job: first}}})
+		never := w.start(slurmsim.Job{Nodes: 1, After: []slurmsim.Dependency{{Kind: "afternotok", Job: first}}})
+		w.until(then, slurmctl.Pending, "Dependency")
+		w.until(then, slurmctl.Running)
+		w.until(never, slurmctl.Pending, "DependencyNeverSatisfied")
+	}},
+	{"an array is one record until its tasks start", func(w *world) {
+		id := w.start(slurmsim.Job{Nodes: 1, Array: 3, Begin: w.now().Add(time.Hour)})
+		if j := w.job(id); j.ArrayTasks != 3 {
+			w.Errorf("%+v", j)
+		}
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{StartNow: true}))
+		w.eventually("three tasks", func() error { return w.count(3, slurmctl.Running) })
+	}},
+	{"chosen and excluded nodes", func(w *world) {
+		w.on(w.until(w.start(slurmsim.Job{Nodes: 2, NodeList: []string{"n7"}}), slurmctl.Running), "n7", "n8")
+		w.on(w.until(w.start(slurmsim.Job{Nodes: 2, Exclude: []string{"n2", "n3"}}), slurmctl.Running), "n4", "n5")
+		w.on(w.until(w.start(slurmsim.Job{Nodes: 3}), slurmctl.Running), "n1", "n2", "n3")
+		if _, err := w.submit(slurmsim.Job{Nodes: 1, NodeList: []string{"nowhere"}}); err == nil {
+			w.Error("a node that there is not is taken")
+		}
+	}},
+	{"nobody starts on nodes that are reserved before the job's limit", func(w *world) {
+		w.must(w.CreateReservation(w.ctx, slurmctl.ReservationRequest{Name: "site", Start: w.now().Add(5 * time.Minute), End: w.now().Add(time.Hour),
+			Nodes: []string{"n1", "n2", "n3", "n4"}, Users: []string{"root"}}))
+		w.on(w.until(w.start(slurmsim.Job{Nodes: 2, TimeLimit: 10 * time.Minute}), slurmctl.Running), "n5", "n6")
+		w.on(w.until(w.start(slurmsim.Job{Nodes: 2, TimeLimit: 2 * time.Minute}), slurmctl.Running), "n7", "n8")
+		wide := w.start(slurmsim.Job{Nodes: 3, TimeLimit: 10 * time.Minute})
+		w.stays(wide, slurmctl.Pending)
+	}},
+	{"reservations and those in their way", func(w *world) {
+		busy := w.start(slurmsim.Job{Nodes: 2})
+		w.on(w.until(busy, slurmctl.Running), "n1", "n2")
+		q := slurmctl.ReservationRequest{Name: "site", Start: w.now().Add(time.Minute), End: w.now().Add(time.Hour), Nodes: []string{"n2", "n3"}, Users: []string{"root"}}
+		w.is("nodes of a job", w.CreateReservation(w.ctx, q), slurmctl.ErrNodesBusy)
+		q.Flags = []string{"IGNORE_JOBS"}
+		w.must(w.CreateReservation(w.ctx, q))
+		w.is("over another", w.CreateReservation(w.ctx, q), slurmctl.ErrReservationOverlap)
+		q.Flags = append(q.Flags, "OVERLAP")
+		w.is("twice", w.CreateReservation(w.ctx, q), slurmctl.ErrReservationExists)
+		q.Name = "other"
+		w.must(w.CreateReservation(w.ctx, q))
+		w.is("unknown", w.DeleteReservation(w.ctx, "nowhere"), slurmctl.ErrUnknownReservation)
+		w.must(w.DeleteReservation(w.ctx, "other"))
+	}},
+	{"a hold is changed: start, end, nodes", func(w *world) {
+		w.hold("hold", 100*time.Second, "n1", "n2", "n5")
+		end := w.now().Add(421 * time.Second).Truncate(time.Second)
+		for _, u := range []slurmctl.ReservationUpdate{{Nodes: []string{"n1", "n2"}}, {End: end}, {StartNow: true}} {
+			w.must(w.UpdateReservation(w.ctx, "hold", u))
+		}
+		all, err := w.Reservations(w.ctx)
+		w.must(err)
+		if r := all[0]; r.Start.After(w.now()) || !r.End.Equal(end) || !slices.Equal(r.Nodes, []string{"n1", "n2"}) || !r.Active {
+			w.Errorf("%+v", r)
+		}
+	}},
+	{"a parked job is let go in its hold and detached", func(w *world) {
+		w.hold("hold", 0, "n4", "n6")
+		id := w.start(slurmsim.Job{Nodes: 2, Begin: w.now().Add(24 * time.Hour)})
+		hold, none := "hold", ""
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &hold}))
+		w.on(w.until(id, slurmctl.Running), "n4", "n6")
+		w.is("a hold in use", w.DeleteReservation(w.ctx, "hold"), slurmctl.ErrReservationInUse)
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{Reservation: &none}))
+		w.must(w.DeleteReservation(w.ctx, "hold"))
+		w.on(w.job(id), "n4", "n6")
+	}},
+	{"holds share nodes: a job starts in its own in spite of others' later ones", func(w *world) {
+		w.hold("later", 3*time.Minute, "n1", "n2", "n3")
+		w.hold("mine", 0, "n1", "n2")
+		id := w.start(slurmsim.Job{Nodes: 2, Reservation: "mine"})
+		w.on(w.until(id, slurmctl.Running), "n1", "n2")
+	}},
+	{"grow by merge, shrink, grow again", func(w *world) {
+		base := w.start(slurmsim.Job{Nodes: 2})
+		w.until(base, slurmctl.Running)
+		w.hold("growth", 0, "n4", "n5", "n8")
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3, Reservation: "growth", ExpandJob: base})
+		w.must(err)
+		w.on(k, "n4", "n5", "n8")
+		w.must(w.Merge(w.ctx, k.ID))
+		w.on(w.job(base), "n1", "n2", "n4", "n5", "n8")
+		w.until(k.ID, slurmctl.Completed)
+		w.must(w.DeleteReservation(w.ctx, "growth"))
+		w.is("the batch host", w.Shrink(w.ctx, base, []string{"n2", "n4"}), slurmctl.ErrNodeName)
+		w.is("somebody else's node", w.Shrink(w.ctx, base, []string{"n1", "n3"}), slurmctl.ErrNodeName)
+		w.must(w.Shrink(w.ctx, base, []string{"n1", "n8"}))
+		w.on(w.job(base), "n1", "n8")
+		k, err = w.allocate(slurmctl.AllocateRequest{Nodes: 1, NodeList: []string{"n3"}, ExpandJob: base})
+		w.must(err)
+		w.must(w.Merge(w.ctx, k.ID))
+		w.on(w.job(base), "n1", "n3", "n8")
+	}},
+	{"what cannot be expanded", func(w *world) {
+		_, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: 999999})
+		w.is("no such job", err, slurmctl.ErrDependency)
+		pending := w.start(slurmsim.Job{Nodes: 1, Begin: w.now().Add(time.Hour)})
+		_, err = w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: pending})
+		w.is("a pending job", err, slurmctl.ErrDependency)
+		base := w.start(slurmsim.Job{Nodes: 1})
+		w.until(base, slurmctl.Running)
+		w.is("a job that expands none", w.Merge(w.ctx, base), slurmctl.ErrNodeCount)
+		w.is("an unknown job", w.Merge(w.ctx, 999999), slurmctl.ErrUnknownJob)
+	}},
+	{"an expander that does not get its nodes is gone", func(w *world) {
+		base := w.start(slurmsim.Job{Nodes: 6})
+		w.until(base, slurmctl.Running)
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3, ExpandJob: base})
+		if err == nil {
+			w.Fatalf("3 of 2 nodes: %+v", k)
+		}
+		if k.ID == 0 {
+			w.Fatal("its id is not known")
+		}
+		w.until(k.ID, slurmctl.Cancelled)
+	}},
+	{"a companion outlives a shrink of its own and is cancelled", func(w *world) {
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3})
+		w.must(err)
+		w.must(w.Shrink(w.ctx, k.ID, k.NodeList[1:])) // it has no batch host
+		w.on(w.job(k.ID), "n2", "n3")
+		w.must(w.Cancel(w.ctx, k.ID))
+		w.until(k.ID, slurmctl.Cancelled)
+		w.must(w.Cancel(w.ctx, k.ID, 999999)) // gone is no error
+		w.is("an ended job's update", w.UpdateJob(w.ctx, k.ID, slurmctl.JobUpdate{TimeLimit: time.Hour}), slurmctl.ErrAlreadyDone)
+	}},
+	{"an expander lasts as long as its job", func(w *world) {
+		base := w.start(slurmsim.Job{Nodes: 1, TimeLimit: 7 * time.Minute})
+		j := w.until(base, slurmctl.Running)
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: base})
+		w.must(err)
+		if d := k.EndTime.Sub(j.EndTime).Abs(); d > time.Minute {
+			w.Errorf("the job ends at %v, its expander at %v", j.EndTime, k.EndTime)
+		}
+	}},
+	{"time limits up; ends to the second", func(w *world) {
+		id := w.start(slurmsim.Job{Nodes: 1})
+		w.until(id, slurmctl.Running)
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{TimeLimit: 46*time.Minute + time.Second}))
+		if j := w.job(id); j.TimeLimit != 47*time.Minute {
+			w.Errorf("time limit %v", j.TimeLimit)
+		}
+		end := w.now().Add(777 * time.Second).Truncate(time.Second)
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{EndTime: end}))
+		if j := w.job(id); !j.EndTime.Equal(end) {
+			w.Errorf("end %v, want %v", j.EndTime, end)
+		}
+	}},
+	{"a restart of slurmctld loses expand links", func(w *world) {
+		base := w.start(slurmsim.Job{Nodes: 1})
+		w.until(base, slurmctl.Running)
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: base})
+		w.must(err)
+		w.sleep(6 * time.Second) // slurmdbd has recorded both by then
+		w.must(w.restart())
+		w.is("a merge", w.Merge(w.ctx, k.ID), slurmctl.ErrNodeCount)
+		w.until(base, slurmctl.Running)
+		w.until(k.ID, slurmctl.Running)
+	}},
+	{"a suspended job ends later", func(w *world) {
+		id := w.start(slurmsim.Job{Nodes: 1})
+		before := w.until(id, slurmctl.Running)
+		w.must(w.suspend(id))
+		w.until(id, slurmctl.Suspended)
+		w.sleep(3 * time.Second)
+		w.must(w.resume(id))
+		j := w.until(id, slurmctl.Running)
+		if d := j.EndTime.Sub(before.EndTime); d < 2*time.Second || d > time.Minute {
+			w.Errorf("suspended for 3 s it ends %v later", d)
+		}
+	}},
+	{"what users may not do, and scripts", func(w *world) {
+		id := w.start(slurmsim.Job{Nodes: 1})
+		text, err := w.BatchScript(w.ctx, id)
+		w.must(err)
+		if len(text) < 9 || text[:2] != "#!" {
+			w.Errorf("script %q", text)
+		}
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1})
+		w.must(err)
+		if _, err := w.BatchScript(w.ctx, k.ID); err == nil {
+			w.Error("an allocation has a script")
+		}
+	}},
+}
+
+// count says whether so many jobs are in a state.
+func (w *world) count(want int, state slurmctl.JobState) error {
+	jobs, err := w.Jobs(w.ctx)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, j := range jobs {
+		if j.State == state {
+			n++
+		}
+	}
+	if n != want {
+		return errCount{n, want, state}
+	}
+	return nil
+}
+
+// TestEqualRuns: the model has no chance in it.
+func TestEqualRuns(t *testing.T) {
+	run := func() []slurmctl.Job {
+		w := model(t)
+		for i := range 40 {
+			w.start(slurmsim.Job{Nodes: 1 + i*7%5, TimeLimit: time.Duration(1+i%9) * time.Minute, Lasts: time.Duration(5+i*13%50) * time.Second})
+			w.sleep(time.Duration(i%4) * time.Second)
+		}
+		w.sleep(3 * time.Minute)
+		var ids []slurmctl.JobID
+		for i := range 40 {
+			ids = append(ids, slurmctl.JobID(i+1))
+		}
+		jobs, err := w.JobsByID(w.ctx, ids...)
+		w.must(err)
+		return jobs
+	}
+	a, b := run(), run()
+	for i := range a {
+		if !a[i].StartTime.Equal(b[i].StartTime) || !slices.Equal(a[i].NodeList, b[i].NodeList) {
+			t.Fatalf("%+v\n%+v", a[i], b[i])
+		}
+	}
+}
