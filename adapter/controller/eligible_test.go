@@ -20,6 +20,7 @@ func TestEligibleTellsRequestsApart(t *testing.T) {
 			{slurmctl.Job{Partition: "all"}, []int{0, 1, 2}},
 			{slurmctl.Job{Partition: "two"}, []int{0, 1}},
 			{slurmctl.Job{Partition: "all", Features: "x"}, []int{0, 1}},
+			{slurmctl.Job{Partition: "all", Features: "x|z,y"}, []int{1}},
 			{slurmctl.Job{Partition: "all", MinCPUs: 8}, []int{1, 2}},
 			{slurmctl.Job{Partition: "all", MinMemory: 150}, []int{1}},
 			{slurmctl.Job{Partition: "all", ExcNodes: []string{"b"}}, []int{0, 2}},
@@ -32,6 +33,9 @@ func TestEligibleTellsRequestsApart(t *testing.T) {
 		}
 		if _, err := s.eligible(&slurmctl.Job{Partition: "all", Heterogenous: true}); err == nil {
 			t.Error("a heterogeneous job is planned")
+		}
+		if _, err := s.eligible(&slurmctl.Job{Partition: "all", Features: "[x|y]"}); err == nil {
+			t.Error("a constraint for all nodes together is planned")
 		}
 	}
 }

@@ -47,13 +47,13 @@ func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	allowed := func(string) bool { return true }
-	if o, given := l.last("constraint"); given && o.value != "" {
-		with := map[string]bool{}
-		for _, n := range nodes {
-			with[n.Name] = satisfies(n.Features, o.value)
-		}
-		allowed = func(name string) bool { return with[name] }
+	constraint, err := l.constraint()
+	if err != nil {
+		return nil, err
+	}
+	allowed := map[string]bool{}
+	for _, n := range nodes {
+		allowed[n.Name] = constraint.Met(n.Features)
 	}
 	var found []place
 	for _, p := range partitions {
@@ -62,7 +62,7 @@ func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
 		}
 		usable := 0
 		for _, name := range p.Nodes {
-			if !slices.Contains(excluded, name) && allowed(name) {
+			if !slices.Contains(excluded, name) && allowed[name] {
 				usable++
 			}
 		}
@@ -88,28 +88,10 @@ func (l layers) nodeNames(name string) ([]string, error) {
 	return slices.Compact(nodes), nil
 }
 
-// refuseConstraint refuses what the sidecar does not plan: all but features
-// joined by & or by |.
-func (l layers) refuseConstraint() error {
-	o, given := l.last("constraint")
-	if given && (strings.ContainsAny(o.value, "*[]()") || strings.Contains(o.value, "|") && strings.ContainsAny(o.value, "&,")) {
-		return fmt.Errorf("%s: only features joined by & or by | can be planned yet", o.spelled())
-	}
-	return nil
-}
-
-// satisfies tells whether a node's features meet a constraint that was not refused.
-func satisfies(features []string, constraint string) bool {
-	has := func(name string) bool { return slices.Contains(features, name) }
-	if strings.Contains(constraint, "|") {
-		return slices.ContainsFunc(strings.Split(constraint, "|"), has)
-	}
-	for _, name := range strings.FieldsFunc(constraint, func(r rune) bool { return r == '&' || r == ',' }) {
-		if !has(name) {
-			return false
-		}
-	}
-	return true
+// constraint is that of --constraint. What the sidecar does not plan is refused.
+func (l layers) constraint() (slurmctl.Constraint, error) {
+	o, _ := l.last("constraint")
+	return slurmctl.ParseConstraint(o.value)
 }
 
 // nodeList is the --nodelist, all nodes that the job may have, "" where none is

@@ -58,7 +58,7 @@ func newRequest(line commandLine, fromScript spec.Spec, options layers, defaults
 	if err := options.refuse(r.spec.Profile); err != nil {
 		return nil, err
 	}
-	if err := options.refuseConstraint(); err != nil {
+	if _, err := options.constraint(); err != nil {
 		return nil, err
 	}
 	if r.spec.Nodes, err = options.nodeList(r.spec.Profile); err != nil {
