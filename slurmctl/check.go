@@ -40,6 +40,7 @@ func check(what string, p *regexp.Regexp) func(string) error {
 
 var (
 	checkName       = check("reservation name", namePattern)
+	checkNames      = check("reservation list", partsPattern)
 	checkWord       = check("plain name", wordPattern)
 	checkPartitions = check("partition list", partsPattern)
 	checkUserName   = check("user name", userPattern)

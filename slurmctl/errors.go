@@ -20,6 +20,7 @@ var (
 	ErrHasSteps           = errors.New("job has steps")                 // an expander with a step cannot be merged
 	ErrDBIndex            = errors.New("job has no database index yet") // 22.05 without slurmdbd: a second resize
 	ErrNotSupported       = errors.New("operation not supported by this cluster")
+	ErrInvalidAccount     = errors.New("no such account or association")
 	ErrAccessDenied       = errors.New("access denied")
 	ErrUnknownReservation = errors.New("unknown reservation")
 	ErrReservationExists  = errors.New("reservation exists already")
@@ -41,6 +42,7 @@ var phrases = map[error][]string{
 	ErrHasSteps:           {"job step already exists"},
 	ErrDBIndex:            {"the db index is being set"},
 	ErrNotSupported:       {"requested operation not supported", "requested operation is presently disabled"},
+	ErrInvalidAccount:     {"invalid account or account/partition"},
 	ErrAccessDenied:       {"access/permission denied", "access denied", "invalid user id"},
 	ErrUnknownReservation: {"requested reservation is invalid", "no reservation found"},
 	ErrReservationExists:  {"duplicate reservation name"},

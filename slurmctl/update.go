@@ -15,7 +15,7 @@ type JobUpdate struct {
 	StartNow     bool          // instead of StartTime: now, at once
 	TimeLimit    time.Duration // Unlimited: none; rounded up to minutes by Slurm
 	EndTime      time.Time     // of a running job, to the second; not together with TimeLimit
-	Reservation  *string       // "": none; detaches a running job too
+	Reservation  *string       // or several, with commas; "": none, detaches a running job too
 	Comment      *string       // at most 1,024 characters
 	AdminComment *string       // at most 130,000 bytes; root, SlurmUser and administrators
 	Nice         *int
@@ -48,7 +48,7 @@ func (c *Client) UpdateJob(ctx context.Context, id JobID, u JobUpdate) error {
 		a.raw("EndTime", formatTime(u.EndTime))
 	}
 	if u.Reservation != nil {
-		a.add("Reservation", orEmpty(checkName), *u.Reservation)
+		a.add("Reservation", orEmpty(checkNames), *u.Reservation)
 	}
 	if u.Dependency != nil {
 		a.add("Dependency", orEmpty(checkDependency), *u.Dependency)

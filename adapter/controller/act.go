@@ -71,7 +71,7 @@ func (c *Controller) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
 		if r == nil || r.State != slurmctl.Running && r.State != slurmctl.Suspended {
 			continue
 		}
-		if _, ours := parseHoldName(r.Reservation); ours {
+		if _, ours := c.holdNamed(r.Reservation); ours {
 			return *r, true
 		}
 	}
@@ -79,13 +79,17 @@ func (c *Controller) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
 }
 
 // detach takes a running job out of the hold that it was started in, and gives the
-// hold up: the nodes are the job's own now.
+// hold up: the nodes are the job's own now. A hold of another job's is left to that.
 func (c *Controller) detach(j *job, r slurmctl.Job) {
 	hold := r.Reservation
+	own, _ := parseHoldName(hold)
 	c.do(j, "detach", hold, func(ctx context.Context) error {
 		none := ""
 		if err := c.slurm.UpdateJob(ctx, r.ID, slurmctl.JobUpdate{Reservation: &none}); err != nil {
 			return err
+		}
+		if own.job != j.id() {
+			return nil
 		}
 		return ignoreUnknown(c.slurm.DeleteReservation(ctx, hold))
 	}, func(err error) {
@@ -93,7 +97,9 @@ func (c *Controller) detach(j *job, r slurmctl.Job) {
 			if j.record.ID == r.ID {
 				j.record.Reservation = ""
 			}
-			c.forgetHold(hold)
+			if own.job == j.id() {
+				c.forgetHold(hold)
+			}
 		}
 	})
 }

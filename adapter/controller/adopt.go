@@ -135,8 +135,8 @@ func (c *Controller) adopt(s *snapshot) {
 			c.refuse(r, err)
 		}
 	}
-	for name := range s.reservations {
-		if own, ours := parseHoldName(name); ours && c.byID[own.job] != nil {
+	for _, r := range s.reservations {
+		if own, ours := parseHold(r); ours && c.byID[own.job] != nil {
 			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
 		}
 	}

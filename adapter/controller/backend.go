@@ -123,7 +123,7 @@ func (c *Controller) endOrWait(j *job, req api.NextRequest) answer {
 		w := make(chan struct{})
 		j.waiters = append(j.waiters, w)
 		a := c.allocation(j)
-		a.Ready, a.Note = false, j.reason
+		a.Ready, a.Note = false, j.why()
 		return answer{allocation: a, wait: w}
 	}
 	if j.State == store.Running {

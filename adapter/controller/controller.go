@@ -66,6 +66,8 @@ type Controller struct {
 	holdNames    map[holdKey]string              // of reservations
 	holdChanged  map[string]time.Time            // when a hold was last made, changed or given up here
 	unwilling    map[string]bool                 // holds that Slurm refuses to change: made anew
+	holdsOpen    bool                            // see cannotClose
+	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
 	scripts      map[slurmctl.JobID]*script      // read, or being read, for adopt
 	nextCycle    time.Time                       // the next look at Slurm is wanted then
 	mirrored     int                             // where mirror goes on
@@ -92,7 +94,7 @@ type Controller struct {
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
 	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
 		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
-		holdNames: map[holdKey]string{}, holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, scripts: map[slurmctl.JobID]*script{},
+		holdNames: map[holdKey]string{}, holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{}, scripts: map[slurmctl.JobID]*script{},
 		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
 	c.work.keys, c.work.retry = map[string]bool{}, map[string]time.Time{}
 	if u, err := user.Current(); err == nil {
@@ -231,6 +233,7 @@ func (c *Controller) cycle(s *snapshot) {
 	c.plan(s)
 	c.laps.lap("plan")
 	c.clean(s)
+	c.watchIntruders(s)
 	c.watchLeaks(s)
 	calls := c.slurm.Calls()
 	c.calls, c.cycleCalls = calls, int(calls-c.calls)

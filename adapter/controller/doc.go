@@ -7,6 +7,7 @@
 //	plan     every evolving job together with all that runs        occupancy.go, plan.go, refit.go
 //	act      start, grow, shrink, one action a job at a time       act.go, start.go, resize.go
 //	hold     nodes of coming starts and growths, as reservations   holds.go, holdsync.go
+//	         and whoever gets into one that is for another        intruders.go
 //	mirror   planned starts, for squeue and for Slurm              mirror.go
 //
 // One goroutine owns all state and runs the loop. It runs no Slurm command itself:

@@ -17,7 +17,8 @@ type hold struct {
 	job   *job
 	step  int // 1-based
 	nodes []string
-	start int64 // Unix seconds
+	users []string // who may use it
+	start int64    // Unix seconds
 	end   int64
 }
 
@@ -69,6 +70,13 @@ func parseHoldName(name string) (ownName, bool) {
 		return ownName{}, false
 	}
 	return ownName{slurmctl.JobID(id), step, attempt}, true
+}
+
+// parseHold says whose hold a reservation is. One of the site's that only bears such a
+// name has not the flags.
+func parseHold(r slurmctl.Reservation) (ownName, bool) {
+	own, ours := parseHoldName(r.Name)
+	return own, ours && slices.Contains(r.Flags, "IGNORE_JOBS") && slices.Contains(r.Flags, "OVERLAP")
 }
 
 // wantedHolds lists the holds that the plan needs: all coming growths of jobs that
@@ -147,6 +155,7 @@ func (c *Controller) holdsOf(j *job, now int64) []hold {
 			end = max(end, h.start+late(h.start, now)+c.limitOf(j, i))
 		}
 		h.end = max(end, now) + max(grace, 60)
+		h.users = c.holdUsers(h)
 		all = append(all, h)
 	}
 	return all
@@ -198,14 +207,30 @@ func (c *Controller) stale(r slurmctl.Reservation, h hold, now int64) bool {
 	return r.Start.Unix() <= now && h.start > now+earlier
 }
 
-// holdUsers are those who may use a hold: the job's user, and whoever the sidecar
-// runs as where it must submit expanders in its own name.
-func (c *Controller) holdUsers(j *job) []string {
-	users := []string{j.User}
-	if c.self != "" && c.self != j.User && !c.root {
-		users = append(users, c.self)
+// nobody is who may use a hold to grow in until its expander is asked for: whoever may
+// use a reservation may run any job in it. Root submits none.
+const nobody = "root"
+
+// holdUsers are those who may use a hold. In one to start in it is the job's user, always:
+// Slurm lets no job refer to a reservation that its user may not use, and is to start it
+// while the sidecar is down, too.
+func (c *Controller) holdUsers(h hold) []string {
+	switch {
+	case h.toStartIn():
+		return []string{h.job.User}
+	case c.holdsOpen || c.submitter(h.job) != h.job.User:
+		return []string{c.submitter(h.job)}
 	}
-	return users
+	return []string{nobody}
+}
+
+// submitter is in whose name the expanders of a job are submitted: its user's, for which
+// the sidecar must be root, else its own.
+func (c *Controller) submitter(j *job) string {
+	if c.root || c.self == "" {
+		return j.User
+	}
+	return c.self
 }
 
 // holdFor finds the reservation for a job's step.

@@ -37,7 +37,7 @@ func (c *Controller) takeReservations(s *snapshot) {
 func (c *Controller) nameHolds() {
 	clear(c.holdNames)
 	for _, name := range sortedKeys(c.reservations) {
-		if own, ours := parseHoldName(name); ours {
+		if own, ours := parseHold(c.reservations[name]); ours {
 			if k := (holdKey{own.job, own.step}); c.holdNames[k] == "" {
 				c.holdNames[k] = name
 			}
@@ -73,7 +73,7 @@ func (c *Controller) syncHolds(s *snapshot) {
 	existing := map[holdKey]string{}
 	var surplus []string
 	for _, name := range sortedKeys(c.reservations) {
-		own, ours := parseHoldName(name)
+		own, ours := parseHold(c.reservations[name])
 		if !ours {
 			continue
 		}
@@ -156,13 +156,20 @@ func adjusted(r slurmctl.Reservation, h hold, now int64) (slurmctl.Reservation, 
 	if moved {
 		u.Nodes, r.Nodes = h.nodes, h.nodes
 	}
-	return r, u, moved || u.StartNow || !u.Start.IsZero() || !u.End.IsZero()
+	closed := !sameSet(r.Users, h.users) // it was opened for an expander that did not come
+	if closed {
+		u.Users, r.Users = h.users, h.users
+	}
+	return r, u, moved || closed || u.StartNow || !u.Start.IsZero() || !u.End.IsZero()
 }
 
 // adjustHold changes a reservation to be r. One that Slurm refuses to change is made
 // anew.
 func (c *Controller) adjustHold(r slurmctl.Reservation, u slurmctl.ReservationUpdate, h hold, now int64) {
 	c.changeHold(h, now, func(ctx context.Context) error { return c.slurm.UpdateReservation(ctx, r.Name, u) }, func(err error) {
+		if err != nil && u.Users != nil && c.cannotClose(err) {
+			return
+		}
 		if err != nil {
 			c.logJob(h.job).WithError(err).Warn("a hold could not be changed; it is made anew")
 			c.unwilling[r.Name] = true
@@ -178,23 +185,38 @@ func (c *Controller) adjustHold(r slurmctl.Reservation, u slurmctl.ReservationUp
 func (c *Controller) createHold(h hold) {
 	now := time.Now().Unix()
 	start := time.Unix(max(h.start, now), 0)
-	request := slurmctl.ReservationRequest{Start: start, End: time.Unix(h.end, 0), Nodes: h.nodes, Users: c.holdUsers(h.job), Flags: h.flags()}
+	request := slurmctl.ReservationRequest{Start: start, End: time.Unix(h.end, 0), Nodes: h.nodes, Users: h.users, Flags: h.flags()}
 	if h.start <= now {
 		request.Start = time.Time{} // now: Slurm's own clock decides
 	}
 	request.Name = ownName{h.job.id(), h.step, h.job.attempt + 1}.String()
 	if c.changeHold(h, now, func(ctx context.Context) error { return c.slurm.CreateReservation(ctx, request) }, func(err error) {
 		if err != nil {
+			if !h.toStartIn() && c.cannotClose(err) {
+				return // the next one is open
+			}
 			h.job.holdRetry = time.Now().Add(againAfter)
 			c.logJob(h.job).WithError(err).Warn("nodes of a coming step could not be held")
 			return
 		}
 		c.heldSince[request.Name] = time.Now()
-		c.setHold(slurmctl.Reservation{Name: request.Name, Start: start, End: request.End, Nodes: h.nodes})
+		c.setHold(slurmctl.Reservation{Name: request.Name, Start: start, End: request.End, Nodes: h.nodes, Users: h.users, Flags: h.flags()})
 		c.logJob(h.job).WithField("hold", request.Name).WithField("nodes", slurmctl.CompressNodes(h.nodes)).Debug("nodes held")
 	}) {
 		h.job.attempt++
 	}
+}
+
+// cannotClose says whether a hold was refused since Slurm takes nobody for its user. That is
+// so where it wants associations (AccountingStorageEnforce) and the site has deleted root's.
+// Holds are then open to the jobs' users, and who enters them is seen (intruders.go).
+func (c *Controller) cannotClose(err error) bool {
+	if c.holdsOpen || !errors.Is(err, slurmctl.ErrInvalidAccount) {
+		return false
+	}
+	c.holdsOpen = true
+	c.log.WithError(err).Warn("holds of growths cannot be closed to the jobs' users: Slurm knows no association of root (sacctmgr add user root account=root)")
+	return true
 }
 
 // deleteHold gives a hold up. Slurm deletes no reservation that jobs refer to:
@@ -206,24 +228,24 @@ func (c *Controller) deleteHold(s *snapshot, name string) {
 		return
 	}
 	var inside []*slurmctl.Job
-	var ids []slurmctl.JobID
+	rest := map[slurmctl.JobID]string{}
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if j := c.owner(r.ID); j != nil && j.record.ID == r.ID {
 			r = &j.record // knows of what was done since the snapshot
 		}
-		if r.Reservation != name {
+		if !refersTo(r, name) {
 			continue
 		}
 		if r.State != slurmctl.Pending || isExpander(r) {
 			return
 		}
-		inside, ids = append(inside, r), append(ids, r.ID)
+		inside = append(inside, r)
+		rest[r.ID] = otherReservations(r, name)
 	}
 	c.beside(owner, name, func(ctx context.Context) error {
-		none := ""
-		for _, id := range ids {
-			if err := c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{Reservation: &none}); err != nil {
+		for id, others := range rest {
+			if err := c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{Reservation: &others}); err != nil {
 				return err
 			}
 		}
@@ -237,7 +259,7 @@ func (c *Controller) deleteHold(s *snapshot, name string) {
 			return
 		}
 		for _, r := range inside {
-			r.Reservation = ""
+			r.Reservation = rest[r.ID]
 		}
 		c.forgetHold(name)
 	})

@@ -13,6 +13,7 @@ type job struct {
 	*store.Job
 	priority uint64
 	reason   string // why it is where it is, in words
+	note     string // and what else is to be known of it
 
 	plan        []plannedStep // one a step, or none while there is no plan
 	unfit       string        // why there is none
@@ -129,6 +130,14 @@ func (j *job) reach(now int64) int64 {
 		return seconds(j.record.TimeLimit)
 	}
 	return max(j.record.EndTime.Unix()-now, 0)
+}
+
+// why is all that is to be told of where it is.
+func (j *job) why() string {
+	if j.reason == "" || j.note == "" {
+		return j.reason + j.note
+	}
+	return j.reason + "; " + j.note
 }
 
 // notify wakes everyone who waits for a change of the job.

@@ -71,7 +71,7 @@ func (c *Controller) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time
 	if off > max(mirrorDelay*2/3, slack(want.Sub(now))) && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
 		u.StartTime = want
 	}
-	if _, ours := parseHoldName(r.Reservation); hold != "" && r.Reservation != hold || hold == "" && ours {
+	if _, ours := c.holdNamed(r.Reservation); hold != "" && r.Reservation != hold || hold == "" && ours {
 		u.Reservation = &hold
 	}
 	if u.StartTime.IsZero() && u.Reservation == nil {

@@ -103,7 +103,7 @@ func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 		}
 	}
 	for _, r := range s.reservations {
-		if _, ours := parseHoldName(r.Name); ours {
+		if _, ours := parseHold(r); ours {
 			continue
 		}
 		for _, name := range r.Nodes {

@@ -20,8 +20,8 @@ import (
 // recoverStep is the step of a job that was found running.
 func (c *Controller) recoverStep(s *snapshot, j *job) int {
 	coming := 0
-	for name := range s.reservations {
-		if own, ours := parseHoldName(name); ours && own.job == j.id() && own.step > 1 && (coming == 0 || own.step < coming) {
+	for _, r := range s.reservations {
+		if own, ours := parseHold(r); ours && own.job == j.id() && own.step > 1 && (coming == 0 || own.step < coming) {
 			coming = own.step
 		}
 	}

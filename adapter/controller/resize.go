@@ -71,8 +71,8 @@ func (c *Controller) early(s *snapshot, j *job, nodes []string, now int64) bool 
 			}
 		}
 	}
-	for name, r := range c.reservations {
-		if own, ours := parseHoldName(name); ours && own.job == j.id() {
+	for _, r := range c.reservations {
+		if own, ours := parseHold(r); ours && own.job == j.id() {
 			continue
 		}
 		if r.Start.Unix() < j.next().start && r.End.Unix() > now && len(common(nodes, r.Nodes)) > 0 {
@@ -121,6 +121,9 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 		name: c.nextName(j, step).String(), expanders: slices.Clone(j.expanders), held: slices.Clone(j.held)}
 	if r, ok := c.holdFor(j, step); ok && len(without(nodes, r.Nodes)) == 0 {
 		g.hold, g.holdBegins = r.Name, r.Start
+		if user := c.submitter(j); !slices.Contains(r.Users, user) {
+			g.letIn = []string{user}
+		}
 	}
 	if c.root || j.User == c.self {
 		u, err := slurmctl.LookupUser(j.UID)
@@ -143,6 +146,10 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 		}
 	}
 	c.do(j, "grow", g.name+" "+slurmctl.CompressNodes(nodes), g.run, func(err error) {
+		if r, ok := c.reservations[g.hold]; ok && g.opened && !g.holdGone {
+			r.Users = g.letIn
+			c.setHold(r) // and closed again
+		}
 		if g.hold != "" && g.holdGone {
 			c.forgetHold(g.hold)
 		}
@@ -174,10 +181,12 @@ type growth struct {
 	held       []part // before
 	hold       string
 	holdBegins time.Time
+	letIn      []string // to the hold, which nobody may use before
 	request    slurmctl.AllocateRequest
 	needsDBD   bool // at a merge
 
 	expanders []slurmctl.JobID // not merged yet
+	opened    bool             // the hold
 	holdGone  bool
 	after     []part // what the job has now
 }
@@ -191,10 +200,8 @@ var errPending = errors.New("Slurm starts nothing on the idle nodes")
 
 func (g *growth) run(ctx context.Context) error {
 	slurm := g.c.slurm
-	if g.hold != "" && g.holdBegins.After(time.Now()) { // an early growth
-		if err := slurm.UpdateReservation(ctx, g.hold, slurmctl.ReservationUpdate{StartNow: true}); err != nil {
-			return err
-		}
+	if err := g.open(ctx); err != nil {
+		return err
 	}
 	var brought []slurmctl.Job
 	if len(g.expanders) == 0 {
@@ -218,6 +225,22 @@ func (g *growth) run(ctx context.Context) error {
 		return g.keep(ctx, brought)
 	}
 	return g.merge(ctx)
+}
+
+// open begins the hold, for a growth before its time, and lets the expander's user in, by
+// one command: from now on, until the hold is given up or closed again, he could run other
+// jobs there.
+func (g *growth) open(ctx context.Context) error {
+	u := slurmctl.ReservationUpdate{StartNow: g.holdBegins.After(time.Now())}
+	if len(g.expanders) == 0 {
+		u.Users = g.letIn
+	}
+	if g.hold == "" || !u.StartNow && len(u.Users) == 0 {
+		return nil
+	}
+	err := g.c.slurm.UpdateReservation(ctx, g.hold, u)
+	g.opened = err == nil && len(u.Users) > 0
+	return err
 }
 
 // begun looks at the expanders until they are running; brought is what is known of them.

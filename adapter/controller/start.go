@@ -130,15 +130,19 @@ const (
 // park takes back a job that Slurm does not start, for a reason of its own (a
 // limit of the account, say), so that its nodes are not held in vain.
 func (c *Controller) park(j *job) {
-	why := "Slurm did not start it: " + j.record.Reason
+	c.takeBack(j, "Slurm did not start it: "+j.record.Reason, parkTime)
+}
+
+// takeBack parks a job that was let go and does not run; it is planned again after a while.
+func (c *Controller) takeBack(j *job, why string, wait time.Duration) {
 	id, none := j.record.ID, ""
 	c.do(j, "park", why, func(ctx context.Context) error {
 		return c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: time.Now().Add(parked), Reservation: &none})
 	}, func(err error) {
 		if err == nil {
-			j.State, j.parkedUntil, j.parkedWhy = store.Queued, time.Now().Add(parkTime), why
+			j.State, j.parkedUntil, j.parkedWhy = store.Queued, time.Now().Add(wait), why
 			c.save(j)
-			c.event(j, "parked again", map[string]any{"reason": j.record.Reason})
+			c.event(j, "parked again", map[string]any{"reason": why})
 		}
 	})
 }

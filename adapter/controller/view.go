@@ -61,7 +61,7 @@ func (c *Controller) publish() {
 func (c *Controller) describe(j *job) api.Job {
 	nodes := j.nodes()
 	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Partition: j.Partition, State: string(j.State),
-		Reason: j.reason, EndState: j.EndState, Drive: j.Drive, ExpandLimit: c.expandLimit(j).String(), Profile: j.Profile.String(),
+		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, ExpandLimit: c.expandLimit(j).String(), Profile: j.Profile.String(),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.priority,
 		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: []api.Span{}, Past: []api.Span{}}
 	for i, p := range j.plan {
