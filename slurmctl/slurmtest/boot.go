@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -261,16 +262,29 @@ func (c *Cluster) writeConf() error {
 		return err
 	}
 	for name, text := range c.options.Files {
-		if err := replaceFile(filepath.Join(c.site.dir, filepath.Base(name)), text); err != nil {
+		if err := replaceFile(filepath.Join(c.site.dir, filepath.Base(name)), c.site.placed(text)); err != nil {
 			return err
 		}
 	}
-	return replaceFile(c.site.conf(), text)
+	for name, to := range c.options.Links {
+		link := filepath.Join(c.site.dir, filepath.Base(name))
+		if err := os.Symlink(to, link); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return replaceFile(c.site.conf(), c.site.placed(text))
 }
 
-// replaceFile writes a file that others may be reading.
+// replaceFile writes a file that others may be reading, or running.
 func replaceFile(path, text string) error {
-	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+	mode := os.FileMode(0o644)
+	if strings.HasPrefix(text, "#!") {
+		mode = 0o755
+	}
+	if err := os.WriteFile(path+".new", []byte(text), mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(path+".new", mode); err != nil { // whatever the umask is
 		return err
 	}
 	return os.Rename(path+".new", path)

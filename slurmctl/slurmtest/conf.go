@@ -26,6 +26,9 @@ const (
 func (s site) mungeSocket() string { return s.dir + "/munge/socket" }
 func (s site) conf() string        { return s.dir + "/slurm.conf" }
 
+// placed is a text of Options with the cluster's folder filled in.
+func (s site) placed(text string) string { return strings.ReplaceAll(text, "@DIR@", s.dir) }
+
 // parameters is an ordered list of slurm.conf lines, one for every parameter.
 type parameters struct {
 	names  []string

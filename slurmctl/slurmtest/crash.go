@@ -52,19 +52,20 @@ func (c *Cluster) StopSlurmdbd(ctx context.Context) error {
 // StartSlurmdbd starts slurmdbd again.
 func (c *Cluster) StartSlurmdbd(ctx context.Context) error { return c.startSlurmdbd(ctx) }
 
-// StartNode starts the slurmd of a node. It does not wait for the node to be up.
-func (c *Cluster) StartNode(ctx context.Context, name string) error {
+// StartNode starts the slurmd of a node, with further arguments (-b: it tells that the
+// node has just booted). It does not wait for the node to be up.
+func (c *Cluster) StartNode(ctx context.Context, name string, args ...string) error {
 	if err := c.checkNode(name); err != nil {
 		return err
 	}
-	_, err := c.startNode(ctx, name)
+	_, err := c.startNode(ctx, name, args...)
 	return err
 }
 
-func (c *Cluster) startNode(ctx context.Context, name string) (*daemon, error) {
+func (c *Cluster) startNode(ctx context.Context, name string, args ...string) (*daemon, error) {
 	return c.sup.start(ctx, request{
 		Name: "slurmd " + name, Path: daemonPath("slurmd"),
-		Argv: []string{"slurmd", "-D", "-N", name, "-d", daemonPath("slurmstepd")},
+		Argv: append([]string{"slurmd", "-D", "-N", name, "-d", daemonPath("slurmstepd")}, args...),
 		Env:  c.daemonEnv(), Dir: c.site.dir + "/spool/" + name, Output: c.site.dir + "/log/slurmd." + name + ".out",
 	})
 }

@@ -45,11 +45,17 @@ type Options struct {
 	NodeExtra map[string]string
 
 	// ExtraConf are raw lines of slurm.conf. A line replaces the package's line
-	// of the same parameter, if there is one.
+	// of the same parameter, if there is one. Here and in Files @DIR@ stands for the
+	// cluster's folder.
 	ExtraConf string
 
-	// Files are further files beside slurm.conf, by name: what plugins read.
+	// Files are further files beside slurm.conf, by name: what plugins read, and
+	// programs that slurm.conf names (those that begin with "#!").
 	Files map[string]string
+
+	// Links are symbolic links beside slurm.conf, by name: what gres.conf takes for
+	// devices, e.g. "gpu0" to "/dev/zero".
+	Links map[string]string
 
 	// OwnClock gives the cluster a clock of its own, which StepClock steps. It is for
 	// Linux on x86-64, needs gcc, and serves what is started with Env and is linked

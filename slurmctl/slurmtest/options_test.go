@@ -1,6 +1,7 @@
 package slurmtest
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,37 @@ func TestConfiguration(t *testing.T) {
 	if got := config("SLURM_VERSION"); got != c.Version() {
 		t.Errorf("Version is %q, Slurm's is %q", c.Version(), got)
 	}
+}
+
+// TestOwnFiles: GRES that take links for devices, a program that slurm.conf names, a node
+// that tells of a boot.
+func TestOwnFiles(t *testing.T) {
+	c := Start(t, Options{
+		Nodes:     2,
+		NodeExtra: map[string]string{"n1": "Gres=gpu:2"},
+		Files: map[string]string{
+			"gres.conf": "AutoDetect=off\nNodeName=n1 Name=gpu File=@DIR@/gpu[0-1]\n",
+			"prolog.sh": "#!/bin/sh\nexec touch @DIR@/state/prolog-ran\n",
+		},
+		Links:     map[string]string{"gpu0": "/dev/zero", "gpu1": "/dev/zero"},
+		ExtraConf: "GresTypes=gpu\nPrologSlurmctld=@DIR@/prolog.sh\n",
+	})
+	if out := run(t, c, c.Users()[0], "srun", "--gpus=2", "sh", "-c", "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"); out != "n1 0,1" {
+		t.Errorf("a job with 2 GPUs prints %q", out)
+	}
+	if _, err := os.Stat(c.Dir() + "/state/prolog-ran"); err != nil {
+		t.Errorf("PrologSlurmctld: %v", err)
+	}
+	if err := c.Reconfigure(t.Context(), func(o *Options) { o.SchedulerParameters = "defer" }); err != nil {
+		t.Error(err)
+	}
+	if err := c.StopNode(t.Context(), "n2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartNode(t.Context(), "n2", "-b"); err != nil {
+		t.Fatal(err)
+	}
+	clean(t, c)
 }
 
 func TestBadOptions(t *testing.T) {
