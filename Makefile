@@ -16,6 +16,7 @@ BENCH       ?= .
 DEMOFLAGS   ?=
 MATRIXFLAGS ?=
 LOADFLAGS   ?=
+SITESFLAGS  ?=
 SEEDS       ?= 20
 SEED        ?= 1
 
@@ -81,6 +82,10 @@ fuzz: build-deps ## fuzz every parser for a short while (FUZZTIME=10s)
 .PHONY: matrix
 matrix: deps ## try every operation on Debian's Slurm 20.11 to 26.05 (MATRIXFLAGS=--only=24.11, --full)
 	go run ./adapter/matrix/evosmatrix $(MATRIXFLAGS)
+
+.PHONY: sites
+sites: deps ## run evolving jobs on the configurations of real sites, with a table (SITESFLAGS=-sites.out=slurmctl/MATRIX.md)
+	go test -run '^TestSites$$' -v -count=1 -timeout 60m ./adapter/sites -args -sites.all -sites.root $(CURDIR) $(SITESFLAGS)
 
 .PHONY: load
 load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real nodes, 11,000 jobs

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/matrix"
+	"github.com/evoslurm/evoslurm/adapter/sites"
 )
 
 func main() {
@@ -187,8 +188,13 @@ func native(ctx context.Context, release matrix.Release) bool {
 	return err == nil && strings.Contains(string(text), " "+release.Slurm+".")
 }
 
-// writeDocument writes the dated table.
+// writeDocument writes the dated table, and leaves that of real sites where it is.
 func writeDocument(path, table string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	_, real, hasReal := strings.Cut(string(old), "\n"+sites.Heading)
 	text := "# What works on which Slurm\n\n" +
 		"Written by `make matrix` on " + time.Now().UTC().Format(time.DateOnly) + ": every operation that Evoslurm relies on, on\n" +
 		"private clusters of 8 nodes made of Debian's packages, with slurmdbd and `permit_job_expansion`.\n" +
@@ -198,5 +204,8 @@ func writeDocument(path, table string) error {
 		"Evoslurm relies on all but these: `shrink by NumNodes after a merge`, `merge into an ended job does no\n" +
 		"harm`, `anybody expands anybody's job`, and resizing a second time without slurmdbd. Where slurmdbd does\n" +
 		"not start (line 1) all that follows is without it.\n\n" + table
+	if hasReal {
+		text += "\n" + sites.Heading + real
+	}
 	return os.WriteFile(path, []byte(text), 0o644)
 }

@@ -1,0 +1,325 @@
+package sites
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// trial is a site's cluster with Evoslurm installed.
+type trial struct {
+	t       *testing.T
+	site    Site
+	cluster *slurmtest.Cluster
+	dir     string // everybody may read it, and write below out/
+	log     string // of the sidecar
+	begun   time.Time
+	clean   slurmtest.Leftovers // what the site itself has: its reservations, nodes that are no idle ones
+	watch   *watch
+
+	tried *int   // cases so far
+	now   Result // of the case at work
+}
+
+// boot boots the site and runs its probes; then it installs Evoslurm.
+func boot(t *testing.T, s Site) *trial {
+	t.Helper()
+	r := &trial{t: t, site: s, tried: new(int), cluster: slurmtest.Start(t, s.boot())}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r.must(s.SetUp(ctx, r.cluster))
+	if s.Helper != nil {
+		helping, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Helper(helping, r.cluster) }()
+		t.Cleanup(func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var err error
+	r.dir, err = os.MkdirTemp("", "evoslurm-site-")
+	r.must(err)
+	t.Cleanup(func() { os.RemoveAll(r.dir) })
+	r.must(os.Chmod(r.dir, 0o755))
+	r.must(os.Mkdir(r.dir+"/out", 0o777))
+	r.must(os.Chmod(r.dir+"/out", 0o1777))
+	r.clean, err = r.cluster.Leftovers(ctx)
+	r.must(err)
+	t.Run("stock", func(t *testing.T) {
+		sub := *r
+		sub.t = t
+		for _, p := range s.Probes {
+			sub.probe(p)
+		}
+		sub.tidy()
+	})
+	r.install()
+	r.watch = startWatch(t, r.cluster)
+	return r
+}
+
+func (r *trial) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// probe sees that stock Slurm says what the site's trap makes it say.
+func (r *trial) probe(p Probe) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	user := slurmtest.Root
+	if p.User > 0 {
+		user = r.cluster.Users()[p.User-1]
+	}
+	argv := words(p.Command)
+	text, err := r.cluster.Run(ctx, user, argv[0], argv[1:]...)
+	if p.Refused != (err != nil) {
+		r.t.Errorf("probe %q as user %d: %s%v; refused should be %v", p.Command, p.User, text, err, p.Refused)
+		return
+	}
+	if err != nil {
+		text = err.Error()
+	}
+	if !strings.Contains(strings.ToLower(text), strings.ToLower(p.Says)) {
+		r.t.Errorf("probe %q as user %d says %q, want %q in it", p.Command, p.User, text, p.Says)
+	}
+}
+
+// install starts evoslurmd as root, for an API at which commands in jobs reach it.
+func (r *trial) install() {
+	r.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	r.must(err)
+	address := l.Addr().String()
+	r.must(l.Close())
+	r.must(os.WriteFile(r.dir+"/evoslurm.yaml", fmt.Appendf(nil, `
+database: %s/db/evoslurm.db
+listen:
+  socket: %s/run/api.sock
+  tcp: %s
+api: %s
+munge:
+  socket: %s
+poll_interval: 500ms
+log:
+  level: debug
+`, r.dir, r.dir, address, address, r.cluster.MungeSocket()), 0o644))
+	r.log = r.dir + "/evoslurmd.log"
+	log, err := os.Create(r.log)
+	r.must(err)
+	daemon := exec.Command(bin+"/evoslurmd", "--config", r.dir+"/evoslurm.yaml")
+	daemon.Env = append(os.Environ(), r.env()...)
+	daemon.Stderr = log
+	r.must(daemon.Start())
+	r.t.Cleanup(func() {
+		daemon.Process.Signal(syscall.SIGTERM)
+		if err := daemon.Wait(); err != nil {
+			r.t.Errorf("evoslurmd after SIGTERM: %v", err)
+		}
+		log.Close()
+	})
+}
+
+func (r *trial) env() []string {
+	return append(r.cluster.Env(), "EVOSLURM_CONFIG="+r.dir+"/evoslurm.yaml", "PATH="+bin+":"+os.Getenv("PATH"))
+}
+
+// run runs one case, which leaves the site as it was, and records what came of it. In
+// make test it is the first case alone.
+func (r *trial) run(name string, try func(*trial)) {
+	r.t.Helper()
+	if *r.tried++; *r.tried > 1 && !*all {
+		return
+	}
+	r.t.Run(name, func(t *testing.T) {
+		sub := *r
+		sub.t, sub.begun = t, time.Now()
+		sub.now = Result{Site: r.site.Name, Slurm: r.cluster.Version(), Case: name, Outcome: Passed}
+		r.watch.forget()
+		logged, _ := os.Stat(r.log)
+		defer func() {
+			if t.Failed() {
+				sub.now.Outcome = Failed
+				sub.explain(logged.Size())
+			}
+			sub.now.Took = time.Since(sub.begun)
+			record(sub.now)
+			sub.tidy()
+		}()
+		try(&sub)
+	})
+}
+
+// errorf notes the first thing that is wrong for the table, too.
+func (r *trial) errorf(format string, args ...any) {
+	r.t.Helper()
+	text := fmt.Sprintf(format, args...)
+	if !r.t.Failed() {
+		first, _, _ := strings.Cut(text, "\n")
+		r.now.Text = first
+	}
+	r.t.Error(text)
+}
+
+func (r *trial) fatalf(format string, args ...any) {
+	r.t.Helper()
+	r.errorf(format, args...)
+	r.t.FailNow()
+}
+
+// explain prints what there is to see of a failed case.
+func (r *trial) explain(from int64) {
+	text, _ := os.ReadFile(r.log)
+	lines := strings.Split(string(text[min(from, int64(len(text))):]), "\n")
+	if len(lines) > 250 {
+		lines = append(lines[:100], append([]string{"…"}, lines[len(lines)-150:]...)...)
+	}
+	r.t.Logf("log of evoslurmd:\n%s", strings.Join(lines, "\n"))
+	outs, _ := filepath.Glob(r.dir + "/out/*")
+	for _, name := range outs {
+		text, _ := os.ReadFile(name)
+		r.t.Logf("%s:\n%s", filepath.Base(name), text)
+	}
+	queue, _, _ := r.as(0, "evosqueue", "--all", "--long")
+	jobs, _ := r.cluster.Run(context.Background(), slurmtest.Root, "scontrol", "-d", "-o", "show", "job")
+	r.t.Logf("evosqueue:\n%s\nSlurm:\n%s", queue, jobs)
+}
+
+// tidy cancels what is left and waits until the site is as at first.
+func (r *trial) tidy() {
+	r.t.Helper()
+	outs, _ := filepath.Glob(r.dir + "/out/*")
+	for _, name := range outs {
+		os.Remove(name)
+	}
+	for _, u := range r.cluster.Users() {
+		r.cluster.Run(context.Background(), slurmtest.Root, "scancel", "--user="+u.Name)
+	}
+	if left := r.left(time.Minute); left != "" {
+		r.t.Errorf("%s is not as it was at first: %s", r.site.Name, left)
+	}
+}
+
+// left waits until nothing is left that the site did not have at first, and gives what
+// there still is after the time.
+func (r *trial) left(within time.Duration) string {
+	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		l, err := r.cluster.Leftovers(context.Background())
+		if err != nil {
+			return err.Error()
+		}
+		l.Reservations = slices.DeleteFunc(l.Reservations, func(n string) bool { return slices.Contains(r.clean.Reservations, n) })
+		l.Nodes = slices.DeleteFunc(l.Nodes, func(n string) bool {
+			return slices.Contains(r.clean.Nodes, n) || r.site.Helper != nil && powered(n)
+		})
+		if l.None() {
+			return ""
+		}
+		if time.Now().After(deadline) {
+			return l.String()
+		}
+	}
+}
+
+// powered reports whether power saving alone makes the node's state, "n3 idle~", another
+// than idle.
+func powered(node string) bool {
+	_, state, _ := strings.Cut(node, " ")
+	return strings.HasPrefix(state, "idle") || state == "powering_down" || state == "powered_down"
+}
+
+// as runs a command as one of the cluster's users and gives both outputs.
+func (r *trial) as(user int, name string, args ...string) (stdout, stderr string, err error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if built := filepath.Join(bin, name); exists(built) {
+		name = built
+	}
+	cmd := r.cluster.Command(ctx, r.cluster.Users()[user], name, args...)
+	cmd.Env = append(cmd.Env, r.env()...)
+	cmd.Dir = r.dir + "/out"
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// stock submits a stock job that sleeps.
+func (r *trial) stock(user int, args ...string) int {
+	r.t.Helper()
+	text, errs, err := r.as(user, "sbatch", append(args, "--parsable", "--output=/dev/null", "--wrap=exec sleep 3600")...)
+	if err != nil {
+		r.fatalf("sbatch %q: %v %s", args, err, errs)
+	}
+	id, err := strconv.Atoi(strings.TrimSpace(text))
+	r.must(err)
+	return id
+}
+
+func (r *trial) cancel(ids ...int) {
+	r.t.Helper()
+	for _, id := range ids {
+		_, err := r.cluster.Run(context.Background(), slurmtest.Root, "scancel", strconv.Itoa(id))
+		r.must(err)
+	}
+}
+
+// eventually waits until check has nothing to complain of.
+func (r *trial) eventually(what string, within time.Duration, check func() error) {
+	r.t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.fatalf("%s: %v", what, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// queued is the job as evosqueue --json tells it to one of the users.
+func (r *trial) queued(user, id int) (found api.Job) {
+	r.t.Helper()
+	text, errs, err := r.as(user, "evosqueue", "--json", "--all")
+	if err != nil {
+		r.t.Logf("evosqueue: %v %s", err, errs)
+		return found
+	}
+	var jobs []api.Job
+	r.must(json.Unmarshal([]byte(text), &jobs))
+	for _, j := range jobs {
+		if int(j.ID) == id {
+			found = j
+		}
+	}
+	return found
+}
