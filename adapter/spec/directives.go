@@ -181,10 +181,15 @@ func FromScript(script []byte) (Spec, error) {
 // Complete fills what s does not say from the job's script: the profile where
 // the marker had no room for it, and the options given on #EVO lines only.
 func (s Spec) Complete(script []byte) (Spec, error) {
-	given, err := FromScript(script)
+	given, _, err := FromStored(script)
 	if err != nil {
 		return Spec{}, err
 	}
+	return s.Join(given)
+}
+
+// Join is Complete for what was read of the script.
+func (s Spec) Join(given Spec) (Spec, error) {
 	if s.Profile == nil {
 		s.Profile = given.Profile
 	}

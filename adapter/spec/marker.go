@@ -17,17 +17,29 @@ import (
 // MaxComment is the longest comment, in bytes, that Slurm takes with a job.
 const MaxComment = 1024
 
-// The marker is the comment of a Slurm job that evosbatch submitted:
+// The marker stands in the comment of a Slurm job that evosbatch submitted:
 //
-//	evo:v1;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;c=the user's own
+//	evo:v2;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;c=the user's own;;
 //
-// Fields stand in this order; all but p may be missing. p is the profile, x the
-// expand limit, d the drive mode, b the user's --begin in Unix seconds, n the
-// user's --nodelist, i and f the step and the first job of a chain, c the user's
-// own --comment up to the end of the text. Where p does not fit, the word "script" stands in its place
-// and the profile is in the job script's #EVO lines.
+// Fields stand in this order; all but p may be missing, none is empty, and an empty
+// one (;;) ends the marker. p is the profile, x the expand limit, d the drive mode, b
+// the user's --begin in Unix seconds, n the user's --nodelist, i and f the step and
+// the first job of a chain, c the user's own --comment, escaped. Where p does not fit,
+// the word "script" stands in its place and the profile is in the job script's #EVO
+// lines.
+//
+// A site's plugins may write before and after the marker: it is found inside of other
+// text. Where they leave nothing of it, the job's script has the request: #EVO lines,
+// or the marker itself (ScriptLine), which evosbatch puts there where a cluster has
+// such plugins. That a job without a marker is one of ours shows in its begin time,
+// which no stock job has (submit.ParkedUntil): the script of such a one is read, once.
+//
+// Version 1 had no end and filled the comment, with the user's own text as it was up
+// to the end; jobs that were queued with it are read.
 const (
-	markerPrefix = "evo:v1;"
+	prefixAny    = "evo:v"
+	markerPrefix = "evo:v2;"
+	markerEnd    = ";;"
 	inScript     = "script"
 	fieldOrder   = "pxdbnifc"
 )
@@ -75,51 +87,98 @@ func (s Spec) marker(script bool) string {
 	if s.Comment != "" {
 		b.WriteString(";c=" + escapeComment(s.Comment))
 	}
+	b.WriteString(markerEnd)
 	return b.String()
 }
 
-// ParseMarker reads a job's comment. It reports false for a comment that is no
-// marker, and an error for one that is but cannot be understood: a later
-// version, or damaged. A Spec without a profile means that the job's script
-// holds it: see Complete. The text may be anything at all.
+// ParseMarker reads the marker in a job's comment, whatever else stands there. It
+// reports false where there is none, and an error for one that cannot be understood: a
+// later version, or damaged. Of several the first that is intact counts. A Spec without
+// a profile means that the job's script holds it: see Complete. The text may be anything
+// at all. O(len(comment) × markers in it).
 func ParseMarker(comment string) (Spec, bool, error) {
-	version, ok := markerVersion(comment)
+	var first error
+	for rest := comment; ; {
+		at := strings.Index(rest, prefixAny)
+		if at < 0 {
+			return Spec{}, first != nil, first
+		}
+		rest = rest[at:]
+		s, ok, err := parseAt(rest, len(rest) == len(comment))
+		if ok && err == nil {
+			return s, true, nil
+		}
+		if ok && first == nil {
+			first = err
+		}
+		rest = rest[len(prefixAny):]
+	}
+}
+
+// parseAt reads a marker that text begins with; whole says that text is all there is.
+func parseAt(text string, whole bool) (Spec, bool, error) {
+	version, ok := markerVersion(text)
 	if !ok {
 		return Spec{}, false, nil
 	}
-	if version != "1" {
-		return Spec{}, true, fmt.Errorf("marker of version %s: this Evoslurm reads version 1 only", version)
+	_, fields, _ := strings.Cut(text, ";")
+	var s Spec
+	var err error
+	switch {
+	case version == "2":
+		var ended bool
+		if fields, _, ended = strings.Cut(fields, markerEnd); !ended {
+			err = errors.New("it has no end")
+		} else {
+			s, err = parseFields(strings.Split(fields, ";"))
+		}
+	case version == "1" && whole:
+		s, err = parseFields(fieldsV1(fields))
+	case version == "1":
+		return Spec{}, false, nil // was never written inside other text
+	default:
+		return Spec{}, true, fmt.Errorf("%w %s: this Evoslurm reads versions 1 and 2 only", ErrVersion, version)
 	}
-	s, err := parseMarkerV1(strings.TrimPrefix(comment, markerPrefix))
 	if err != nil {
 		return Spec{}, true, fmt.Errorf("damaged marker: %w", err)
 	}
 	return s, true, nil
 }
 
-// markerVersion returns the digits of a comment that begins with "evo:v<digits>;".
-func markerVersion(comment string) (string, bool) {
-	rest, ok := strings.CutPrefix(comment, "evo:v")
+// ErrVersion is a marker that a later Evoslurm has written.
+var ErrVersion = errors.New("marker of version")
+
+// markerVersion returns the digits of a text that begins with "evo:v<digits>;".
+func markerVersion(text string) (string, bool) {
+	rest, ok := strings.CutPrefix(text, prefixAny)
 	if !ok {
 		return "", false
 	}
-	version, _, ok := strings.Cut(rest, ";")
-	if !ok || version == "" || strings.Trim(version, "0123456789") != "" {
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	if digits == 0 || digits > 9 || !strings.HasPrefix(rest[digits:], ";") {
 		return "", false
 	}
-	return version, true
+	return rest[:digits], true
 }
 
-func parseMarkerV1(rest string) (Spec, error) {
+// fieldsV1 splits a marker of version 1, in which the user's own text may hold
+// semicolons.
+func fieldsV1(text string) []string {
+	if strings.HasPrefix(text, "c=") {
+		return []string{text}
+	}
+	head, own, has := strings.Cut(text, ";c=")
+	fields := strings.Split(head, ";")
+	if has {
+		fields = append(fields, "c="+own)
+	}
+	return fields
+}
+
+func parseFields(fields []string) (Spec, error) {
 	var s Spec
 	script, last := false, -1
-	for more := true; more; {
-		var field string
-		if strings.HasPrefix(rest, "c=") {
-			field, more = rest, false // the user's text may hold semicolons
-		} else {
-			field, rest, more = strings.Cut(rest, ";")
-		}
+	for _, field := range fields {
 		if field == inScript && last == -1 {
 			script, last = true, 0
 			continue
@@ -211,13 +270,13 @@ func ParseDrive(text string) (Drive, error) {
 	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", clip(text))
 }
 
-// escapeComment keeps the user's comment on one line of valid UTF-8: other bytes
-// and the percent sign become %XX.
+// escapeComment keeps the user's comment on one line of valid UTF-8, and in one field:
+// other bytes, semicolons and the percent sign become %XX.
 func escapeComment(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if r == '%' || r == utf8.RuneError && size == 1 || unicode.IsControl(r) {
+		if r == '%' || r == ';' || r == utf8.RuneError && size == 1 || unicode.IsControl(r) {
 			for _, c := range []byte(text[i : i+size]) {
 				fmt.Fprintf(&b, "%%%02X", c)
 			}

@@ -15,26 +15,26 @@ var profile = planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 1800, Nodes:
 func TestMarkerText(t *testing.T) {
 	p := profile.String()
 	for want, s := range map[string]Spec{
-		"evo:v1;p=" + p:                                 {Profile: profile},
-		"evo:v1;p=" + p + ";x=1;d=auto;c=my job":        {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
-		"evo:v1;p=" + p + ";x=inf;d=merge;b=1790000000": {Profile: profile, ExpandLimit: planner.Infinite, Drive: Merge, Begin: time.Unix(1790000000, 0)},
-		"evo:v1;p=" + p + ";n=n[1-4];c=x":               {Profile: profile, Nodes: "n[1-4]", Comment: "x"},
-		"evo:v1;p=" + p + ";x=1.5;d=chain;i=1":          {Profile: profile, ExpandLimit: 1.5, Drive: Chain, Chain: &ChainLink{Step: 1}},
-		"evo:v1;p=" + p + ";d=chain;i=2;f=77;c=a;c=b":   {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
-		"evo:v1;p=" + p + ";c=100%25%0A%FFé":            {Profile: profile, Comment: "100%\n\xffé"},
+		"evo:v2;p=" + p + ";;":                            {Profile: profile},
+		"evo:v2;p=" + p + ";x=1;d=auto;c=my job;;":        {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
+		"evo:v2;p=" + p + ";x=inf;d=merge;b=1790000000;;": {Profile: profile, ExpandLimit: planner.Infinite, Drive: Merge, Begin: time.Unix(1790000000, 0)},
+		"evo:v2;p=" + p + ";n=n[1-4];c=x;;":               {Profile: profile, Nodes: "n[1-4]", Comment: "x"},
+		"evo:v2;p=" + p + ";x=1.5;d=chain;i=1;;":          {Profile: profile, ExpandLimit: 1.5, Drive: Chain, Chain: &ChainLink{Step: 1}},
+		"evo:v2;p=" + p + ";d=chain;i=2;f=77;c=a%3Bc=b;;": {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
+		"evo:v2;p=" + p + ";c=100%25%0A%FFé;;":            {Profile: profile, Comment: "100%\n\xffé"},
 	} {
 		if got, ok := s.Marker(); got != want || !ok {
 			t.Errorf("Marker() = %q, %v, want %q", got, ok, want)
 		}
 	}
 	s := Spec{ExpandLimit: 2, Drive: Auto, Comment: "x"}
-	if got, ok := s.ScriptMarker(); got != "evo:v1;script;x=2;d=auto;c=x" || !ok {
+	if got, ok := s.ScriptMarker(); got != "evo:v2;script;x=2;d=auto;c=x;;" || !ok {
 		t.Errorf("ScriptMarker() = %q, %v", got, ok)
 	}
 }
 
 func TestParseMarkerPlainComments(t *testing.T) {
-	for _, comment := range []string{"", "hello", "evo:", "evo:v1", "evo:v;p=1@1m", "evo:vx;p=1@1m", " evo:v1;p=1@1m", "EVO:v1;p=1@1m", "evo:v-1;p=1@1m"} {
+	for _, comment := range []string{"", "hello", "evo:", "evo:v1", "evo:v;p=1@1m", "evo:vx;p=1@1m", " evo:v1;p=1@1m", "x evo:v1;p=1@1m", "evo:v2", "evo:v0000000002;p=1@1m;;", "EVO:v1;p=1@1m", "evo:v-1;p=1@1m"} {
 		if s, ok, err := ParseMarker(comment); ok || err != nil || !cmp.Equal(s, Spec{}) {
 			t.Errorf("ParseMarker(%q) = %v, %v, %v; it is no marker", comment, s, ok, err)
 		}
@@ -43,7 +43,13 @@ func TestParseMarkerPlainComments(t *testing.T) {
 
 func TestParseMarkerRefuses(t *testing.T) {
 	for comment, reason := range map[string]string{
-		"evo:v2;p=1@1m":                       "version 2",
+		"evo:v3;p=1@1m":                       "version 3",
+		"a,evo:v3;p=1@1m;;":                   "version 3",
+		"evo:v2;p=1@1m":                       "no end",
+		"evo:v2;p=1@1m;":                      "no end",
+		"evo:v2;;;":                           "unknown field",
+		"evo:v2;p=1@1m;c=a;b;;":               "unknown field",
+		"evo:v2;p=1@1,evo:v2;p=1@1m;":         "no end",
 		"evo:v1;":                             "unknown field",
 		"evo:v1;x=2":                          "no profile",
 		"evo:v1;c=p=1@1m":                     "no profile",
@@ -144,6 +150,72 @@ func TestMarkerRoundTrip(t *testing.T) {
 	})
 }
 
+// TestMarkerInsideText: what sites write before and after a marker, short of a marker of
+// their own, changes nothing of it.
+func TestMarkerInsideText(t *testing.T) {
+	other := rapid.OneOf(rapid.StringMatching(`[^:]*`), rapid.SampledFrom([]string{"", ",stdout=/home/u/slurm-%j.out", "evo:", "evo:v;", "a;b;;", ";;", "{\"user\":\"", "evo:v1;p=1@1m"}))
+	rapid.Check(t, func(t *rapid.T) {
+		want := anySpec(t)
+		text, _ := want.Marker()
+		before, after := other.Draw(t, "before"), other.Draw(t, "after")
+		if before == "evo:v1;p=1@1m" {
+			before = " " + before // an intact old marker counts by itself
+		}
+		got, ok, err := ParseMarker(before + text + after)
+		if !ok || err != nil {
+			t.Fatalf("ParseMarker(%q): %v, %v", before+text+after, ok, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%q (-want +got):\n%s", before+text+after, diff)
+		}
+	})
+}
+
+// TestOldMarker: jobs that wait since before the marker had an end are still known.
+func TestOldMarker(t *testing.T) {
+	for text, want := range map[string]Spec{
+		"evo:v1;p=" + profile.String():                           {Profile: profile},
+		"evo:v1;p=" + profile.String() + ";x=2;c=a;c=b;;":        {Profile: profile, ExpandLimit: 2, Comment: "a;c=b;;"},
+		"evo:v1;p=" + profile.String() + ";d=chain;i=2;f=77;c=é": {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "é"},
+		"evo:v1;script;c=evo:v2;p=1@1m;;":                        {Comment: "evo:v2;p=1@1m;;"},
+	} {
+		got, ok, err := ParseMarker(text)
+		if !ok || err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("ParseMarker(%q) = %+v, %v, %v; want %+v", text, got, ok, err, want)
+		}
+	}
+}
+
+// TestScriptLine: a request travels in a script as it does in a comment, however long
+// it is; the first counts.
+func TestScriptLine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want, old := anySpec(t), anySpec(t)
+		script := "#!/bin/sh\n" + want.ScriptLine() + "#SBATCH -J x\n" + old.ScriptLine() + "#EVO --profile=9@9m\ntrue\n"
+		got, ok, err := FromStored([]byte(script))
+		if !ok || err != nil || cmp.Diff(want, got) != "" {
+			t.Fatalf("%q: %+v, %v, %v", script, got, ok, err)
+		}
+	})
+	for script, want := range map[string]string{
+		"#!/bin/sh\ntrue\n#EVO: evo:v2;p=1@1m;;\n":     "",
+		"#!/bin/sh\n#EVOLVE\ntrue\n":                   "",
+		"#!/bin/sh\n#EVO --drive=merge\ntrue\n":        "",
+		"#!/bin/sh\n\n#EVO --profile=2@90s\n":          "2@1m30s",
+		"#!/bin/sh\n#EVO: evo:v2;p=1@1m;\ntrue\n":      "damaged",
+		"#!/bin/sh\n#EVO --profile=2@90\n#EVO --x=1\n": "line 3",
+	} {
+		s, ok, err := FromStored([]byte(script))
+		got := s.Profile.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if ok != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, %v; want %q", script, got, ok, want)
+		}
+	}
+}
+
 func TestScriptMarkerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anySpec(t)
@@ -164,7 +236,8 @@ func TestScriptMarkerRoundTrip(t *testing.T) {
 
 func FuzzParseMarker(f *testing.F) {
 	for _, seed := range []string{
-		"", "evo:v1;p=2@10m,5@30m", "evo:v1;p=2@10m;x=inf;d=merge;b=1790000000;c=hello %25",
+		"", "evo:v2;p=2@10m,5@30m;;,stdout=/home/u/o", "a;evo:v2;script;d=chain;i=2;f=9;;", "evo:v2;p=1@1m;c=a%3Bb;;;;", "evo:vevo:v2;p=1@1m;;", "evo:v2;p=evo:v2;p=1@1m;;",
+		"evo:v1;p=2@10m,5@30m", "evo:v1;p=2@10m;x=inf;d=merge;b=1790000000;c=hello %25",
 		"evo:v1;script;x=2;d=chain;i=2;f=9;c=;;", "evo:v1;p=1@1m;d=chain;i=1;f=4294967295", "evo:v2;", "evo:v1;p=1@1-0:0:1",
 	} {
 		f.Add(seed)

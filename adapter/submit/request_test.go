@@ -37,21 +37,21 @@ func TestWords(t *testing.T) {
 	const park = " --begin=" + ParkedUntil
 	for _, c := range []struct{ words, script, want string }{
 		{"--profile=2@10m,5@30m job.sh a -N3", "",
-			"--nodes=2 --exclusive --comment=evo:v1;p=2@10m,5@30m --time=41" + park + " job.sh a -N3"},
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m,5@30m;; --time=41" + park + " job.sh a -N3"},
 		{"-J x -vv --expand-limit=2 -p main -- job.sh", "#EVO --profile=2@10m --drive=merge",
-			"-J x -v -v -p main --nodes=2 --exclusive --comment=evo:v1;p=2@10m;x=2;d=merge --time=21" + park + " -- job.sh"},
+			"-J x -v -v -p main --nodes=2 --exclusive --comment=evo:v2;p=2@10m;x=2;d=merge;; --time=21" + park + " -- job.sh"},
 		{"--profile=1@1m job.sh", "#EVO --profile=2@10m --expand-limit=inf",
-			"--nodes=1 --exclusive --comment=evo:v1;p=1@1m;x=inf --time=3" + park + " job.sh"},
+			"--nodes=1 --exclusive --comment=evo:v2;p=1@1m;x=inf;; --time=3" + park + " job.sh"},
 		{"--comment=mine --time=2:00:00 --begin=now+1hour job.sh", "#SBATCH --comment=theirs\n#EVO --profile=2@10m",
-			"--comment=mine --time=2:00:00 --begin=now+1hour --nodes=2 --exclusive --comment=evo:v1;p=2@10m;b=1795179600;c=mine" + park + " job.sh"},
+			"--comment=mine --time=2:00:00 --begin=now+1hour --nodes=2 --exclusive --comment=evo:v2;p=2@10m;b=1795179600;c=mine;;" + park + " job.sh"},
 		{"job.sh", "#SBATCH --comment=theirs --begin=13:00 -t 100\n#EVO --profile=2@10m",
-			"--nodes=2 --exclusive --comment=evo:v1;p=2@10m;b=1795179600;c=theirs" + park + " job.sh"},
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m;b=1795179600;c=theirs;;" + park + " job.sh"},
 		{"--begin=now-1hour job.sh", "#EVO --profile=2@10m",
-			"--begin=now-1hour --nodes=2 --exclusive --comment=evo:v1;p=2@10m --time=11" + park + " job.sh"},
+			"--begin=now-1hour --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
 		{"--test-only -N 2-2 job.sh", "#EVO --profile=2@10m",
-			"--test-only -N 2-2 --nodes=2 --exclusive --comment=evo:v1;p=2@10m --time=11 job.sh"},
+			"--test-only -N 2-2 --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11 job.sh"},
 		{"--profile=energy,Task job.sh", "#EVO --profile=2@10m",
-			"--profile=energy,Task --nodes=2 --exclusive --comment=evo:v1;p=2@10m --time=11" + park + " job.sh"},
+			"--profile=energy,Task --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
 	} {
 		r, err := build(c.words, c.script)
 		if err != nil {
@@ -74,15 +74,15 @@ func TestChainWords(t *testing.T) {
 		want          []string
 	}{
 		{"--profile=2@10m,5@30m --drive=chain job.sh", "", []string{
-			"--nodes=2 --exclusive --comment=evo:v1;p=2@10m,5@30m;d=chain;i=1 --time=11 --begin=" + ParkedUntil + " job.sh",
-			"--nodes=5 --exclusive --comment=evo:v1;p=2@10m,5@30m;d=chain;i=2;f=7 --time=31 --begin=" + ParkedUntil + " --dependency=afterok:8 --kill-on-invalid-dep=yes --open-mode=append job.sh",
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m,5@30m;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " job.sh",
+			"--nodes=5 --exclusive --comment=evo:v2;p=2@10m,5@30m;d=chain;i=2;f=7;; --time=31 --begin=" + ParkedUntil + " --dependency=afterok:8 --kill-on-invalid-dep=yes --open-mode=append job.sh",
 		}},
 		{"--profile=2@10m,1@1h --drive=chain -d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 job.sh", "", []string{
-			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=2 --exclusive --comment=evo:v1;p=2@10m,1@1h;d=chain;i=1 --time=11 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=1,EVO_STEPS=2 job.sh",
-			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=1 --exclusive --comment=evo:v1;p=2@10m,1@1h;d=chain;i=2;f=7 --time=61 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=2,EVO_STEPS=2 --dependency=afterok:8 --kill-on-invalid-dep=yes job.sh",
+			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=2 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=1,EVO_STEPS=2 job.sh",
+			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=1 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=2;f=7;; --time=61 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=2,EVO_STEPS=2 --dependency=afterok:8 --kill-on-invalid-dep=yes job.sh",
 		}},
 		{"--export=ALL,X=1 job.sh", "#EVO --drive=chain --profile=1@1s", []string{
-			"--export=ALL,X=1 --nodes=1 --exclusive --comment=evo:v1;p=1@1s;d=chain;i=1 --time=2 --begin=" + ParkedUntil + " job.sh",
+			"--export=ALL,X=1 --nodes=1 --exclusive --comment=evo:v2;p=1@1s;d=chain;i=1;; --time=2 --begin=" + ParkedUntil + " job.sh",
 		}},
 	} {
 		r, err := build(c.words, c.script)
@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 		{"--profile=2@1m --drive=chain -W job.sh", "", "--wait: a chain is several jobs"},
 		{"--profile=1@1m,4@1m --drive=chain -n 2 job.sh", "", "fewer tasks than the 4 nodes"},
 		{"--profile=" + long + " job.sh", "", "write it into the script, as #EVO --profile="},
-		{"job.sh --comment=x", "#EVO --profile=1@1m\n#SBATCH --comment=" + strings.Repeat("x", 1020), "--comment is too long: 1008 bytes of Slurm's 1024 are left"},
+		{"job.sh --comment=x", "#EVO --profile=1@1m\n#SBATCH --comment=" + strings.Repeat("x", 1020), "--comment is too long: 1006 bytes of Slurm's 1024 are left"},
 	} {
 		_, err := build(c.words, c.script)
 		if err == nil || !strings.Contains(err.Error(), c.reason) {
@@ -154,7 +154,7 @@ func TestLongProfileInScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := r.marker(nil)
-	if err != nil || text != "evo:v1;script;x=2;d=auto;c=hi" {
+	if err != nil || text != "evo:v2;script;x=2;d=auto;c=hi;;" {
 		t.Errorf("%q, %v", text, err)
 	}
 	s, ok, err := spec.ParseMarker(text)

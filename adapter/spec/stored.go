@@ -1,0 +1,35 @@
+package spec
+
+import (
+	"strings"
+)
+
+// linePrefix begins the line of a script that has the whole request of its job. To
+// sbatch and to shells it is a comment.
+const linePrefix = "#EVO: "
+
+// ScriptLine is the line that carries s in a job's script, with the profile however
+// long it is.
+func (s Spec) ScriptLine() string { return linePrefix + s.marker(false) + "\n" }
+
+// FromStored returns what the script of a Slurm job asks for, and whether it asks for
+// anything at all. The first ScriptLine has the whole of it; without one the #EVO lines
+// have.
+func FromStored(script []byte) (Spec, bool, error) {
+	for line := range strings.SplitSeq(string(script), "\n") {
+		if text, ok := strings.CutPrefix(line, linePrefix); ok {
+			return ParseMarker(text)
+		}
+		if isCommand(line) {
+			break
+		}
+	}
+	s, err := FromScript(script)
+	return s, err != nil || s.Profile != nil, err
+}
+
+// HasLine tells whether a script has a ScriptLine, as one that was read back from Slurm
+// may.
+func HasLine(script []byte) bool {
+	return strings.Contains("\n"+string(script), "\n"+linePrefix)
+}
