@@ -36,8 +36,9 @@ type Client struct {
 	Env     []string      // NAME=value, added to a minimal clean environment
 	Timeout time.Duration // of one command; 0: DefaultTimeout
 
-	calls   atomic.Uint64
-	release atomic.Int32 // of the commands, as version gives it; 0: not asked yet
+	calls        atomic.Uint64
+	wantsAccount atomic.Bool  // updates of jobs are to carry Account=: see change
+	release      atomic.Int32 // of the commands, as version gives it; 0: not asked yet
 }
 
 // Calls says how many commands the client has started so far.

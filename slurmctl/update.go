@@ -74,7 +74,7 @@ func (c *Client) UpdateJob(ctx context.Context, id JobID, u JobUpdate) error {
 	if len(a.args) == fixed {
 		return nil // nothing to change
 	}
-	return c.setting(ctx, a)
+	return c.change(ctx, id, a)
 }
 
 func (a *setting) job(id JobID) {
@@ -110,7 +110,7 @@ func (c *Client) Merge(ctx context.Context, expander JobID) error {
 	a := newSetting("update")
 	a.job(expander)
 	a.raw("NumNodes", "0")
-	return c.setting(ctx, a)
+	return c.change(ctx, expander, a)
 }
 
 // Shrink leaves a running job only the nodes to keep, among them its batch host.
@@ -123,7 +123,7 @@ func (c *Client) Shrink(ctx context.Context, id JobID, keep []string) error {
 	a := newSetting("update")
 	a.job(id)
 	a.nodes("NodeList", keep)
-	return c.setting(ctx, a)
+	return c.change(ctx, id, a)
 }
 
 // Hold keeps a pending job from starting; its priority becomes 0.

@@ -61,6 +61,9 @@ func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
 // attached finds a Slurm job of j that runs inside one of our holds. It would be
 // killed at the hold's end, and the hold could not be given up.
 func (c *Controller) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
+	if c.slurm.WantsAccount() {
+		return slurmctl.Job{}, false // it cannot be helped: letGoBare
+	}
 	for _, p := range j.held {
 		r := s.byID[p.id]
 		if p.id == j.record.ID {

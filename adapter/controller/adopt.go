@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,6 +54,9 @@ func (c *Controller) load() error {
 		if j.past, err = c.store.Allocations(c.ctx, j.ID); err != nil {
 			return err
 		}
+		if j.bound, err = c.store.Bound(c.ctx, j.ID); err != nil {
+			return err
+		}
 		c.notInFuture(j, time.Now())
 		c.add(j)
 	}
@@ -94,35 +96,25 @@ func (c *Controller) adopt(s *snapshot) {
 		if r.State != slurmctl.Pending && r.State != slurmctl.Running || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
 			continue
 		}
-		sp, marked, err := spec.ParseMarker(r.Comment)
+		if !c.driven(r.Partition) {
+			continue
+		}
+		sp, asked, err := c.request(s, r)
 		if err != nil {
 			c.refuse(r, err)
 			continue
 		}
-		if !marked || !c.driven(r.Partition) {
+		if !asked {
 			continue
 		}
 		if sp.Chain != nil && sp.Chain.First != 0 && (s.byID[slurmctl.JobID(sp.Chain.First)] != nil || c.byID[slurmctl.JobID(sp.Chain.First)] != nil) {
 			continue // comes with the chain's first job
 		}
-		if len(sp.Profile) == 0 {
-			text, err, known := c.readScript(r.ID)
-			if !known {
-				continue // asked again in the next cycle
-			}
-			if err == nil {
-				sp, err = sp.Complete([]byte(text))
-			}
-			if err != nil {
-				c.refuse(r, err)
-				continue
-			}
-		}
 		var chain []slurmctl.JobID
 		if sp.Chain != nil {
 			whole := false
 			if sp.Chain.First == 0 {
-				chain = chainOf(s, r, len(sp.Profile))
+				chain = c.chainOf(s, r, len(sp.Profile))
 				whole = chain != nil // else evosbatch is still submitting the rest of it
 			} else {
 				sp, chain, whole = c.restOfChain(s, r, sp)
@@ -146,43 +138,10 @@ func (c *Controller) adopt(s *snapshot) {
 		}
 	}
 	for id, read := range c.scripts {
-		if s.byID[id] == nil && read.known {
+		if (s.byID[id] == nil || c.owner(id) != nil) && read.known {
 			delete(c.scripts, id)
 		}
 	}
-}
-
-// script is the batch script of a job whose request does not fit into its marker.
-type script struct {
-	text  string
-	err   error
-	known bool
-}
-
-// readScript gives a job's script, or has it read beside the loop: the cycle after next
-// knows it then.
-func (c *Controller) readScript(id slurmctl.JobID) (text string, err error, known bool) {
-	if read := c.scripts[id]; read != nil {
-		if read.known {
-			delete(c.scripts, id)
-		}
-		return read.text, read.err, read.known
-	}
-	read := &script{}
-	if c.work.room() && c.beside(nil, fmt.Sprint("script ", id), func(ctx context.Context) (err error) {
-		read.text, err = c.slurm.BatchScript(ctx, id)
-		return err
-	}, func(err error) {
-		if transient(err) {
-			delete(c.scripts, id)
-			return
-		}
-		read.err, read.known = err, true
-		c.nextCycle = time.Now()
-	}) {
-		c.scripts[id] = read
-	}
-	return "", nil, false
 }
 
 // refuse leaves a job with a marker alone: it stays parked, and the log says why.
@@ -207,7 +166,8 @@ func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.Jo
 	if spec.Drive(row.Drive) == spec.Companion && !c.root && r.User != c.self {
 		return fmt.Errorf("drive mode companion submits jobs in the user's name, for which the sidecar must run as root, not as %s", c.self)
 	}
-	j := &job{Job: row, record: *r, chain: chain, inferred: r.State == slurmctl.Running}
+	j := &job{Job: row, chain: chain, inferred: r.State == slurmctl.Running, bound: sp.Nodes}
+	j.see(r)
 	if chain != nil {
 		row.Drive = string(spec.Chain)
 	}
@@ -248,14 +208,14 @@ func (c *Controller) driven(partitions string) bool {
 }
 
 // chainOf finds the Slurm jobs of a chain's steps, nil while some are missing.
-func chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
+func (c *Controller) chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
 	ids := make([]slurmctl.JobID, steps)
 	ids[0] = first.ID
 	found := 1
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		sp, marked, err := spec.ParseMarker(r.Comment)
-		if err != nil || !marked || sp.Chain == nil || sp.Chain.First != uint32(first.ID) || r.UID != first.UID {
+		sp, asked, err := c.request(s, r)
+		if err != nil || !asked || sp.Chain == nil || sp.Chain.First != uint32(first.ID) || r.UID != first.UID {
 			continue
 		}
 		if k := sp.Chain.Step; k >= 2 && k <= steps && ids[k-1] == 0 {

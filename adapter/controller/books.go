@@ -148,6 +148,9 @@ func (c *Controller) addJob(j *job, detail map[string]any) error {
 		if err == nil {
 			err = tx.SetParts(c.ctx, row.ID, j.parts())
 		}
+		if err == nil && j.bound != "" {
+			err = tx.SetBound(c.ctx, row.ID, j.bound)
+		}
 		if err == nil {
 			err = tx.AddEvent(c.ctx, row.ID, time.Now(), kind, detail)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/spec"
@@ -25,7 +24,8 @@ func (c *Controller) follow(s *snapshot) {
 		}
 		r := s.byID[j.id()]
 		if r != nil {
-			j.record, j.priority = *r, r.Priority
+			j.see(r)
+			j.priority = r.Priority
 		}
 		switch {
 		case r == nil || r.Ended():
@@ -61,7 +61,7 @@ func (c *Controller) observeHeld(s *snapshot, j *job) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		own, ours := parseHoldName(r.Name)
-		if !ours || own.job != j.id() || !isExpander(r) || !c.mayBring(r, j) || r.State == slurmctl.Completing || r.Ended() {
+		if !ours || own.job != j.id() || !c.isExpander(r) || !c.mayBring(r, j) || r.State == slurmctl.Completing || r.Ended() {
 			continue
 		}
 		c.byID[r.ID] = j
@@ -221,7 +221,8 @@ func (c *Controller) followChain(s *snapshot, j *job) {
 	current := c.currentLink(j)
 	r := s.byID[j.chain[current]]
 	if r != nil {
-		j.record, j.priority = *r, r.Priority
+		j.see(r)
+		j.priority = r.Priority
 	}
 	switch {
 	case r == nil || r.Ended():
@@ -300,15 +301,6 @@ func (c *Controller) cancelBeside(what string, ids ...slurmctl.JobID) bool {
 	})
 }
 
-// expanderMark begins the comment of every expander.
-const expanderMark = "evox:v1"
-
-// isExpander says whether a Slurm job was made by the sidecar to bring nodes.
-func isExpander(r *slurmctl.Job) bool {
-	_, ours := parseHoldName(r.Name)
-	return ours && strings.HasPrefix(r.Comment, expanderMark)
-}
-
 // mayBring says whether a Slurm job that is named as an expander of j may be one:
 // anybody can name a job as the sidecar does.
 func (c *Controller) mayBring(r *slurmctl.Job, j *job) bool { return r.UID == j.UID || c.isSelf(r) }
@@ -317,7 +309,7 @@ func (c *Controller) mayBring(r *slurmctl.Job, j *job) bool { return r.UID == j.
 func (c *Controller) clean(s *snapshot) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		if !isExpander(r) || r.State == slurmctl.Completing || r.Ended() {
+		if !c.isExpander(r) || r.State == slurmctl.Completing || r.Ended() {
 			continue
 		}
 		own, _ := parseHoldName(r.Name)

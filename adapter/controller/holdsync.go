@@ -237,7 +237,7 @@ func (c *Controller) deleteHold(s *snapshot, name string) {
 		if !refersTo(r, name) {
 			continue
 		}
-		if r.State != slurmctl.Pending || isExpander(r) {
+		if r.State != slurmctl.Pending || c.isExpander(r) {
 			return
 		}
 		inside = append(inside, r)

@@ -26,6 +26,7 @@ type job struct {
 	ending      bool             // completing in Slurm
 	inferred    bool             // it was found running: its step is a guess
 	release     []string         // nodes that the application would free at the next shrink
+	bound       string           // the nodes that it may have, as the user listed them; "": any
 	extend      bool             // the plan is new and may end after the time limit
 	past        []store.Span
 

@@ -93,7 +93,7 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 	var list []candidate
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || isExpander(r) || r.Reservation != "" || !queues(r) {
+		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || c.isExpander(r) || r.Reservation != "" || !queues(r) {
 			continue
 		}
 		nodes, err := s.eligible(r)

@@ -115,8 +115,8 @@ func (c *Controller) restOfChain(s *snapshot, r *slurmctl.Job, sp spec.Spec) (sp
 	ids[sp.Chain.Step-1] = r.ID
 	for i := range s.jobs {
 		other := &s.jobs[i]
-		o, marked, err := spec.ParseMarker(other.Comment)
-		if err == nil && marked && o.Chain != nil && o.Chain.First == sp.Chain.First && other.UID == r.UID &&
+		o, asked, err := c.request(s, other)
+		if err == nil && asked && o.Chain != nil && o.Chain.First == sp.Chain.First && other.UID == r.UID &&
 			o.Chain.Step >= 1 && o.Chain.Step <= len(ids) && other.ID != r.ID {
 			ids[o.Chain.Step-1] = other.ID
 		}

@@ -205,7 +205,13 @@ func (g *growth) run(ctx context.Context) error {
 	}
 	var brought []slurmctl.Job
 	if len(g.expanders) == 0 {
-		g.request.Reservation = g.hold
+		if g.hold != "" && slurm.WantsAccount() { // what runs in a hold there cannot be taken out of it
+			if g.release(ctx); !g.holdGone {
+				return fmt.Errorf("hold %s could not be given up", g.hold)
+			}
+		} else {
+			g.request.Reservation = g.hold
+		}
 		wait, cancel := context.WithTimeout(ctx, allocateWait)
 		k, err := slurm.Allocate(wait, g.request)
 		if late := wait.Err(); err != nil && late != nil && ctx.Err() == nil {
@@ -325,7 +331,7 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 		if k.State != slurmctl.Running {
 			return fmt.Errorf("expander %d is %s, not RUNNING", k.ID, k.State)
 		}
-		if g.hold != "" {
+		if g.hold != "" && !g.holdGone {
 			if err := g.c.slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none}); err != nil {
 				return err
 			}
@@ -340,7 +346,7 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 // release gives up the hold: its nodes are the job's own. Should it fail, the next
 // cycle does it.
 func (g *growth) release(ctx context.Context) {
-	if g.hold == "" {
+	if g.hold == "" || g.holdGone {
 		return
 	}
 	if err := ignoreUnknown(g.c.slurm.DeleteReservation(ctx, g.hold)); err == nil {

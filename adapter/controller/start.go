@@ -38,6 +38,20 @@ func (c *Controller) start(s *snapshot, j *job) {
 	c.letGo(j, j.record.ID, hold.Name, store.Starting)
 }
 
+// letGoBare starts a pending job on the nodes of a hold, but not inside: on a site that
+// lets nobody change running jobs it would stay there, and end with it.
+func (c *Controller) letGoBare(ctx context.Context, id slurmctl.JobID, hold string) error {
+	none := ""
+	err := c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{Reservation: &none})
+	if err == nil {
+		err = ignoreUnknown(c.slurm.DeleteReservation(ctx, hold))
+	}
+	if err == nil {
+		err = c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true})
+	}
+	return err
+}
+
 // awaitNodes has the nodes looked at, for somebody who should have some since then,
 // perhaps for a job that runs.
 func (c *Controller) awaitNodes(since int64, growing bool) {
@@ -58,7 +72,12 @@ func (c *Controller) letGo(j *job, id slurmctl.JobID, hold string, state store.S
 	var begun *slurmctl.Job
 	before, await := j.State, c.awaitStart(id)
 	if !c.do(j, "start", hold, func(ctx context.Context) error {
-		err := c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &hold})
+		var err error
+		if c.slurm.WantsAccount() {
+			err = c.letGoBare(ctx, id, hold)
+		} else {
+			err = c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &hold})
+		}
 		if err == nil {
 			begun = await(c.lookCtx)
 		}
@@ -109,7 +128,8 @@ func (c *Controller) awaitStart(id slurmctl.JobID) func(context.Context) *slurmc
 // jobs would find out later.
 func (c *Controller) startSeen(j *job, r *slurmctl.Job) {
 	r.ReqNodes = mayHave(r)
-	j.record, j.priority = *r, r.Priority
+	j.see(r)
+	j.priority = r.Priority
 	if j.isChain() {
 		c.linkRuns(c.snapshot, j, r)
 	} else if !j.runs() {

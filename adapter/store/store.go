@@ -31,6 +31,7 @@ type Store struct {
 func (s *Store) on() interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
 } {
 	if s.tx != nil {
 		return s.tx

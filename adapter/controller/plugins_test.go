@@ -1,0 +1,164 @@
+package controller_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/submit"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// sitePlugin is a job_submit.lua that does what sites' do; which of it, the file "site"
+// beside it says.
+const sitePlugin = `
+local dir = debug.getinfo(1, "S").source:match("^@(.*/)")
+local function site(what)
+	local f = io.open(dir .. "site")
+	if f == nil then return false end
+	local text = f:read("*a")
+	f:close()
+	return text:find(what, 1, true) ~= nil
+end
+function slurm_job_submit(job, parts, uid)
+	if site("append") then job.comment = (job.comment or "") .. ",stdout=/home/u/x;y.out" end
+	if site("wrap") then job.comment = '{"user":"' .. (job.comment or "") .. '","uid":' .. uid .. "}" end
+	if site("overwrite") then job.comment = "uid=" .. uid end
+	return slurm.SUCCESS
+end
+function slurm_job_modify(job, record, parts, uid)
+	if site("update") then job.comment = "updated by uid " .. uid end
+	if site("account") and job.account == nil then return slurm.ERROR end
+	return slurm.SUCCESS
+end
+return slurm.SUCCESS
+`
+
+// TestSubmitPlugins: what sites' job_submit plugins do to comments, and to updates, keeps
+// no job from running as its profile says.
+func TestSubmitPlugins(t *testing.T) {
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, ExtraConf: "JobSubmitPlugins=lua",
+		Files: map[string]string{"job_submit.lua": sitePlugin}})
+	site := func(l *lab, what string) {
+		l.t.Helper()
+		l.must(os.WriteFile(filepath.Join(l.cluster.Dir(), "site"), []byte(what), 0o644))
+	}
+	profile, err := planner.ParseProfile("1@60s,3@60s,1@60s")
+	l.must(err)
+	through := func(l *lab, id uint32) {
+		l.t.Helper()
+		if job := l.running(id, 1); job.Nodes != 1 {
+			l.t.Errorf("%d nodes in step 1", job.Nodes)
+		}
+		l.has(l.next(id, 1), 3)
+		l.has(l.next(id, 2), 1)
+		l.cancel(id)
+		l.ended(id)
+	}
+	for _, c := range []struct {
+		name, site string
+		drive      spec.Drive
+		stored     bool // evosbatch has put the request into the script
+	}{
+		{"append", "append", spec.Merge, false},
+		{"wrap", "wrap append", spec.Companion, false},
+		{"overwrite", "overwrite", spec.Merge, true},
+		{"overwrite always", "overwrite update", spec.Merge, true},
+		{"overwrite always, companions", "overwrite update", spec.Companion, true},
+	} {
+		l.run(c.name, func(l *lab) {
+			site(l, c.site)
+			sp := spec.Spec{Drive: c.drive, Comment: "my own; words", Nodes: "n[1-5]"}
+			if !c.stored {
+				through(l, l.submitSpec(sp, profile.String()))
+				return
+			}
+			sp.Profile = profile
+			through(l, l.stored(sp))
+		})
+	}
+
+	l.run("a chain without a marker", func(l *lab) {
+		site(l, "overwrite update")
+		chain, err := planner.ParseProfile("1@60s,2@60s")
+		l.must(err)
+		first := l.stored(spec.Spec{Profile: chain, Drive: spec.Chain, Chain: &spec.ChainLink{Step: 1}})
+		second := l.stored(spec.Spec{Profile: chain, Drive: spec.Chain, Chain: &spec.ChainLink{Step: 2, First: first}},
+			fmt.Sprintf("--dependency=afterany:%d", first))
+		l.running(first, 1)
+		l.cancelStock(0, first)
+		l.eventually("the rest of the chain goes with its first job", func() error {
+			if state := l.squeue(second, "%T"); strings.TrimSpace(state) != "" {
+				return fmt.Errorf("job %d is %s", second, state)
+			}
+			return nil
+		})
+	})
+
+	l.run("neither marker nor script", func(l *lab) {
+		site(l, "overwrite")
+		id := l.submit("1@60s") // its script says nothing
+		other := l.stored(spec.Spec{Profile: profile})
+		l.running(other, 1)
+		if job, err := l.Job(l.ctx(), id); err == nil {
+			l.t.Errorf("a job that asks for nothing was adopted: %+v", job)
+		}
+		l.cancelStock(0, id)
+		l.cancel(other)
+		l.ended(other)
+	})
+
+	l.run("a damaged marker that the script makes good", func(l *lab) {
+		site(l, "")
+		id := l.stored(spec.Spec{Profile: profile}, "--comment=evo:v2;p=1@6")
+		through(l, id)
+		bad := l.sbatch(0, "--comment=evo:v2;p=1@6", "--begin="+submit.ParkedUntil)
+		l.eventually("the one that it does not is refused in words", func() error {
+			jobs, err := l.Jobs(l.ctx(), false)
+			for _, job := range jobs {
+				if job.ID == bad && strings.Contains(job.Reason, "refused: damaged marker: it has no end") {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v, %v", jobs, err)
+		})
+		l.cancelStock(0, bad)
+	})
+
+	l.run("updates want Account=", func(l *lab) {
+		site(l, "account")
+		id := l.submitSpec(spec.Spec{Drive: spec.Companion}, profile.String())
+		through(l, id)
+		if !l.slurm.WantsAccount() {
+			l.t.Error("the client does not know it")
+		}
+		var job api.Job
+		id = l.submitSpec(spec.Spec{Drive: spec.Companion}, profile.String())
+		job = l.running(id, 1)
+		if strings.Contains(job.Reason, "Account") {
+			l.t.Errorf("reason %q", job.Reason)
+		}
+		l.cancel(id)
+		l.ended(id)
+	})
+}
+
+// stored submits a job whose script has the request, as evosbatch submits them where a
+// site has such plugins.
+func (l *lab) stored(sp spec.Spec, args ...string) uint32 {
+	l.t.Helper()
+	file := filepath.Join(l.user(0).Home, fmt.Sprintf("request-%d", len(args)))
+	l.must(os.WriteFile(file, []byte(sp.ScriptLine()), 0o644))
+	marker, _ := sp.Marker()
+	step := 0
+	if sp.Chain != nil {
+		step = sp.Chain.Step - 1
+	}
+	return l.sbatch(0, append([]string{"--begin=" + submit.ParkedUntil, "--exclusive", "--comment=" + marker, "--bbf=" + file,
+		fmt.Sprintf("--nodes=%d", sp.Profile[step].Nodes), "--time=10"}, args...)...)
+}
