@@ -70,9 +70,9 @@ func parseNode(line string) (name string, has share) {
 			has.Memory = f[2]
 		case "GresUsed":
 			var gres []string
-			for _, g := range strings.Split(f[2], ",") {
+			for _, g := range strings.Split(strings.ReplaceAll(f[2], ":(null)", ""), ",") {
 				if g, _, _ = strings.Cut(g, "("); !strings.HasSuffix(g, ":0") {
-					gres = append(gres, strings.Replace(g, ":(null):", ":", 1))
+					gres = append(gres, g)
 				}
 			}
 			has.GRES = strings.Join(gres, ",")
