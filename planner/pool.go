@@ -13,6 +13,7 @@ type Pool struct {
 	Nodes    int
 	Switches []int      // leaf switch of every node; nil: not known
 	Busy     []NodeBusy // without the nodes that Jobs hold
+	Reserved []NodeBusy // by others: busy then, and before closed to jobs whose limit reaches into it
 	Jobs     []PoolJob  // in list order
 }
 
@@ -25,6 +26,11 @@ type PoolJob struct {
 	Release     []int   // freed first at the first shrink
 	MaxDuration []int64 // as in FitOptions, for a Fixed job
 	Fixed       bool    // it runs: it starts at Submit exactly, as a continuation, with Held
+
+	// Limits are time limits in seconds: one, from the job's start, or one for every
+	// step, from that step's start; none: it ends with its plan. A node that others have
+	// reserved may be used only if the limit ends before, or the use begins after that.
+	Limits []int64
 }
 
 // Planned is the plan of one job of a pool.
@@ -46,21 +52,31 @@ const mapRounds = 64
 //
 // A job that cannot be placed has Unfit set and leaves the others alone; if it
 // runs, its held nodes stay its own for as long as its profile lasts. The error
-// is for a malformed pool or a strategy that fails.
+// is for a malformed pool or a strategy that fails. With Reserved nodes the strategy
+// may be called for one part of the list after another.
 func (p Pool) Plan(s Strategy) ([]Planned, error) {
+	if len(p.Reserved) > 0 {
+		return p.planReserved(s)
+	}
+	planned, _, err := p.plan(s, mapRounds)
+	return planned, err
+}
+
+// plan is Plan without reservations, in some number of rounds that it tells.
+func (p Pool) plan(s Strategy, most int) (_ []Planned, round int, _ error) {
 	r, err := p.start(s)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	tried := make(map[NodeBusy]bool)
-	for round := 0; ; round++ {
+	for ; ; round++ {
 		planned, err := r.plan()
 		var clash *MapError
 		switch {
 		case err == nil:
-			return planned, nil
+			return planned, round, nil
 		case !errors.As(err, &clash):
-			return nil, err
+			return nil, round, err
 		}
 		window := NodeBusy{clash.Node, clash.Start, clash.End}
 		switch {
@@ -68,7 +84,7 @@ func (p Pool) Plan(s Strategy) ([]Planned, error) {
 			r.overrun(clash)
 		case r.conservative:
 			r.unfit[clash.Job] = "no nodes stay free for as long as it needs them"
-		case round >= mapRounds || clash.Node < 0:
+		case round >= most || clash.Node < 0:
 			r.holdBack()
 		case tried[window]:
 			r.busy = append(r.busy, NodeBusy{clash.Node, r.gapStart(window), clash.Start})

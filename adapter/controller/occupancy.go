@@ -45,20 +45,21 @@ func (o *occupancy) interval(node int, start, end int64) (planner.NodeBusy, bool
 	return planner.NodeBusy{Node: node, Start: start, End: end}, end > start
 }
 
-// window is what the pool of these nodes (indices into the cluster's) has in use
-// for jobs whose time limit is reach seconds away, with the nodes numbered by
-// their position. A node that others have reserved before the job's limit is left
-// alone, though the plan may give it back in time: Slurm does so, and a job that
-// overruns would stand in the way of a maintenance.
-func (o *occupancy) window(nodes []int, reach int64) []planner.NodeBusy {
+// window is what the pool of these nodes (indices into the cluster's) has in use, with
+// the nodes numbered by their position.
+func (o *occupancy) window(nodes []int) []planner.NodeBusy { return windowOf(o.busy, nodes) }
+
+// reservedOn is what others have reserved of these nodes, in the same way. One that is
+// reserved before a job's time limit ends is left alone, though the plan may give it
+// back in time: Slurm does so, and a job that overruns would stand in the way of a
+// maintenance.
+func (o *occupancy) reservedOn(nodes []int) []planner.NodeBusy { return windowOf(o.reserved, nodes) }
+
+func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
 	var all []planner.NodeBusy
 	for i, n := range nodes {
-		for _, b := range o.busy[n] {
+		for _, b := range byNode[n] {
 			b.Node = i
-			all = append(all, b)
-		}
-		for _, b := range o.reserved[n] {
-			b.Node, b.Start = i, max(b.Start-reach, 0)
 			all = append(all, b)
 		}
 	}

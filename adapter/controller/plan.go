@@ -222,7 +222,7 @@ func (c *Controller) margin() int64 { return int64(c.cfg.Margin / time.Second) }
 
 // pool is the batch as the planner sees it.
 func (c *Controller) pool(s *snapshot, o *occupancy, b *batch) planner.Pool {
-	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes, b.reach())}
+	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes), Reserved: o.reservedOn(b.nodes)}
 	for i, cand := range b.jobs {
 		limit, driver := planner.ExpandLimit(1), -1
 		var prefer []int
@@ -236,19 +236,27 @@ func (c *Controller) pool(s *snapshot, o *occupancy, b *batch) planner.Pool {
 		pool.Jobs = append(pool.Jobs, planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
 				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
-			Driver: driver, Prefer: prefer,
+			Driver: driver, Prefer: prefer, Limits: c.limits(cand),
 		})
 	}
 	return pool
 }
 
-// reach is the longest time limit, in seconds.
-func (b *batch) reach() int64 {
-	reach := int64(0)
-	for _, cand := range b.jobs {
-		reach = max(reach, seconds(cand.record.TimeLimit))
+// limits are the time limits of a job that waits, from its start or, of a chain, from
+// each step's. Should Slurm itself start it, it does so a little later than planned.
+func (c *Controller) limits(cand candidate) []int64 {
+	const late = int64(mirrorDelay / time.Second)
+	switch {
+	case cand.job == nil:
+		return []int64{seconds(cand.record.TimeLimit)}
+	case !cand.job.isChain():
+		return []int64{seconds(cand.record.TimeLimit) + late}
 	}
-	return reach
+	limits := make([]int64, len(cand.profile))
+	for i := range limits {
+		limits[i] = c.limitOf(cand.job, i) + late
+	}
+	return limits
 }
 
 // padLimit is the expand limit for the padded profile that keeps the requested

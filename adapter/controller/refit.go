@@ -50,15 +50,48 @@ func (c *Controller) lostNodes(s *snapshot, others *occupancy, j *job, now int64
 			if mine[name] {
 				continue
 			}
-			for _, b := range others.window([]int{n}, 0) {
+			for _, b := range others.busy[n] {
 				// a job about to end may be late by the margin that it is given
 				if b.Start < end && start < b.End-int64(c.cfg.Margin/time.Second)-1 {
+					return true
+				}
+			}
+			for _, b := range others.reserved[n] {
+				if b.Start < max(end, c.limitEnd(j, i, now, start)) && start < b.End {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+// limitEnd is how many seconds from now the time limit ends of the Slurm jobs that step
+// i of a running job begins with, if it does start seconds from now.
+func (c *Controller) limitEnd(j *job, i int, now, start int64) int64 {
+	if j.isChain() {
+		return start + c.limitOf(j, i)
+	}
+	return j.reach(now)
+}
+
+// limitsLeft are the limits of a running job's profile in refit: some steps for what it
+// has, then the coming ones.
+func (c *Controller) limitsLeft(j *job, now int64, steps int) []int64 {
+	left := j.reach(now)
+	if !j.isChain() {
+		return []int64{left}
+	}
+	if j.State == store.Waiting {
+		left = 1 // the record is that of the link to come
+	}
+	limits := make([]int64, steps)
+	for i := range limits {
+		if limits[i] = left; i >= steps-(len(j.Profile)-j.Step) {
+			limits[i] = c.limitOf(j, i-steps+len(j.Profile))
+		}
+	}
+	return limits
 }
 
 // refit plans the rest of a running job anew, over what is certain without it: the
@@ -115,15 +148,16 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 	job := planner.PoolJob{
 		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
 		Fixed: true, Held: s.local(pool, j.nodes()), Driver: driver, MaxDuration: []int64{allowed},
-		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release),
+		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
 	}
-	busy := c.occupied(s, origin, j).window(pool, j.reach(now))
-	planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+	o := c.occupied(s, origin, j)
+	busy, reserved := o.window(pool), o.reservedOn(pool)
+	planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
 	late := false
 	if err == nil && planned[0].Unfit != "" {
 		late = true
 		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
-		planned, err = planner.Pool{Nodes: len(pool), Busy: busy, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+		planned, err = planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
 	}
 	if err != nil || planned[0].Unfit != "" {
 		reason := ""

@@ -269,7 +269,6 @@ type trial struct {
 
 type trialBatch struct {
 	nodes  []int
-	reach  int64
 	pool   planner.Pool
 	pinned []planner.Placement
 	jobs   []trialJob // as in the pool
@@ -325,7 +324,7 @@ func (c *Controller) trial() *trial {
 	list := c.candidates(s, now)
 	q := &trial{size: c.size(list), margin: c.margin(), occupied: c.occupied(s, now, nil)}
 	for _, b := range batches(list) {
-		t := trialBatch{nodes: b.nodes, reach: b.reach(), pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
+		t := trialBatch{nodes: b.nodes, pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
 		for _, cand := range b.jobs {
 			j := trialJob{profile: cand.profile}
 			if cand.job != nil {
@@ -353,7 +352,7 @@ func (q *trial) plan(ctx context.Context, m *strategy.Manager, name string, para
 	for i, b := range q.batches {
 		pool := b.pool
 		pool.Jobs = slices.Clone(b.pool.Jobs)
-		pool.Busy = o.window(b.nodes, b.reach)
+		pool.Busy = o.window(b.nodes)
 		cycle.Pinned = b.pinned
 		if all[i], err = pool.Plan(cycle); err != nil {
 			return figures, nil, err

@@ -1,0 +1,56 @@
+package controller_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestOrder: who is planned when and where, beside what a site does to its queue.
+func TestOrder(t *testing.T) {
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	l.run("before a maintenance", testMaintenance)
+}
+
+// testMaintenance: with a maintenance in two hours and a pending stock job of unlimited
+// time, which Slurm itself starts after it, a job whose own limit ends before starts
+// now, and grows.
+func testMaintenance(l *lab) {
+	begins := time.Now().Add(2 * time.Hour).Truncate(time.Second)
+	var all []string
+	for _, n := range l.nodes() {
+		all = append(all, n.Name)
+	}
+	l.must(l.slurm.CreateReservation(l.ctx(), slurmctl.ReservationRequest{Name: "maint", Start: begins, End: begins.Add(time.Hour),
+		Nodes: all, Users: []string{"root"}, Flags: []string{"MAINT"}}))
+	unlimited := l.sbatch(1, "--nodes=2", "--exclusive", "--time=UNLIMITED")
+	long := l.submit("2@10m,3@2h")
+	short := l.submit("1@10s,3@15s,1@8s")
+	hours := l.submit("1@1h,3@50m")
+	l.running(short, 1)
+	l.running(hours, 1)
+	l.has(l.next(hours, 1), 3)
+	job, err := l.Job(l.ctx(), long)
+	l.must(err)
+	if len(job.Plan) == 0 || job.Plan[0].Start.Before(begins.Add(time.Hour)) {
+		l.t.Errorf("the job that ends after the maintenance has begun is planned for %v, in its words: %s", job.Start, job.Reason)
+	}
+	l.cancelStock(1, unlimited)
+	l.cancel(long)
+	l.cancel(short)
+	l.cancel(hours)
+	for _, id := range []uint32{long, short, hours} {
+		l.ended(id)
+	}
+	l.must(l.slurm.DeleteReservation(l.ctx(), "maint"))
+}
+
+// nodes are the cluster's nodes.
+func (l *lab) nodes() []slurmctl.Node {
+	l.t.Helper()
+	nodes, _, err := l.slurm.Nodes(l.ctx())
+	l.must(err)
+	return nodes
+}
