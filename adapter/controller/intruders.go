@@ -86,11 +86,11 @@ func (c *Controller) watchIntruders(s *snapshot) {
 // isFor says whether a hold is there for a Slurm job, as far as can be told. What refers to
 // the wrong one of several is put right by mirror and act.
 func (c *Controller) isFor(own ownName, r *slurmctl.Job) bool {
-	if c.owner(r.ID) != nil && !isExpander(r) {
+	if c.owner(r.ID) != nil && !c.isExpander(r) {
 		return true
 	}
 	j := c.byID[own.job]
-	if isExpander(r) {
+	if c.isExpander(r) {
 		name, _ := parseHoldName(r.Name)
 		return name.job == own.job && (j == nil || c.mayBring(r, j))
 	}
