@@ -27,6 +27,7 @@ var (
 	ErrReservationOverlap = errors.New("reservation overlaps another")
 	ErrReservationInUse   = errors.New("reservation in use")
 	ErrNodesBusy          = errors.New("nodes are busy")
+	ErrLimit              = errors.New("against a limit or rule of the account, QOS or partition")
 	ErrUnreachable        = errors.New("slurmctld is unreachable")
 	ErrNoSlurmdbd         = errors.New("slurmdbd does not answer, without which this Slurm must not resize a job")
 )
@@ -49,6 +50,9 @@ var phrases = map[error][]string{
 	ErrReservationOverlap: {"overlaps with another reservation"},
 	ErrReservationInUse:   {"requested reservation is in use"},
 	ErrNodesBusy:          {"requested nodes are busy"},
+	ErrLimit: {"job violates accounting/qos policy", "requested time limit is invalid", "time limit specification required",
+		"invalid account or account/partition combination", "invalid qos specification", "breached requested qos usage threshold",
+		"group not permitted to use this partition", "memory required by task is not available", "memory specification can not be satisfied"},
 	ErrUnreachable: {"unable to contact slurm controller", "connection refused", "connection timed out",
 		"socket timed out", "communication connection failure", "standby mode", "message receive failure",
 		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing"},

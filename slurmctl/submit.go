@@ -78,7 +78,9 @@ type AllocateRequest struct {
 // A salloc that gets SIGTERM before slurmctld's answer dies and leaves the job
 // behind, so none is told to stop before it has printed the id.
 //
-// It fails with ErrDependency (no such running base job), ErrNotSupported, ….
+// Where it is not granted in time the error is a *PendingError, which tells why the job
+// was pending; one that a limit keeps back ([Limited]) is given up after a second or
+// two. It fails with ErrLimit, ErrDependency (no such running base job), ErrNotSupported, ….
 func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	args, err := q.args()
 	if err != nil {
@@ -87,6 +89,7 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	seen := firstID{found: make(chan struct{}), grant: make(chan struct{})}
 	own, stop := context.WithCancel(ctx)
 	defer stop()
+	watch := c.watchPending(ctx, &seen, stop)
 	letGo := make(chan error, 1)
 	go func() {
 		var err error
@@ -104,11 +107,17 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	}()
 	_, _, err = c.run(own, command{name: "salloc", args: args, user: q.User,
 		watch: seen.look, ready: seen.known, enough: seen.grant, open: true, grace: allocateGrace})
+	reason := watch.end()
 	stop()
-	if notLetGo := <-letGo; notLetGo != nil && err != nil {
-		err = notLetGo
-	}
+	notLetGo := <-letGo
 	id, granted := seen.get()
+	switch {
+	case err == nil:
+	case notLetGo != nil:
+		err = notLetGo
+	case id != 0 && !granted:
+		err = &PendingError{Job: id, Reason: reason, Err: err}
+	}
 	if err == nil && !granted {
 		err = refused(append([]string{"salloc"}, args...), 0, "", "no allocation was granted")
 	}

@@ -42,8 +42,8 @@ func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
 			c.start(s, j)
 		}
 	case store.Starting:
-		if now.Sub(j.touched) > startWait {
-			c.park(j)
+		if now.Sub(j.touched) > startWait || keptStart(s, &j.record, j.touched) {
+			c.park(j, &j.record, store.Queued)
 		}
 	case store.Waiting:
 		c.transition(s, j, now)
@@ -172,7 +172,7 @@ func (c *Controller) warn(j *job) {
 // rival is a job that waits for a promised growth on nodes that j still has.
 func (c *Controller) rival(j *job, now time.Time) *job {
 	for _, other := range c.active {
-		if other == j || other.State != store.Waiting {
+		if other == j || other.State != store.Waiting || other.kept != nil {
 			continue
 		}
 		if next := other.next(); next != nil && next.start <= now.Unix() && len(common(next.nodes, j.nodes())) > 0 {

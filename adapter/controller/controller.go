@@ -228,6 +228,7 @@ func (c *Controller) cycle(s *snapshot) {
 	c.takeReservations(s)
 	c.adopt(s)
 	c.follow(s)
+	c.followKept(s)
 	c.followPlans(s)
 	c.laps.lap("follow")
 	c.plan(s)

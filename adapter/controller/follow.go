@@ -129,6 +129,7 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
 	start := startedAt(r, j.queuedAt, time.Now())
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
+	j.kept, j.keptTimes = nil, 0
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
 	}

@@ -113,13 +113,27 @@ func (l *lab) submitSpec(sp spec.Spec, profile string, args ...string) uint32 {
 	if !ok {
 		l.t.Fatalf("no marker for %s", profile)
 	}
+	return l.sbatch(0, l.parked(sp, p, marker, args)...)
+}
+
+// submitBy parks an evolving job of the user.
+func (l *lab) submitBy(user int, profile string, args ...string) uint32 {
+	l.t.Helper()
+	p, err := planner.ParseProfile(profile)
+	l.must(err)
+	sp := spec.Spec{Profile: p}
+	marker, _ := sp.Marker()
+	return l.sbatch(user, l.parked(sp, p, marker, args)...)
+}
+
+// parked are the arguments of sbatch for an evolving job.
+func (l *lab) parked(sp spec.Spec, p planner.Profile, marker string, args []string) []string {
 	step := 0
 	if sp.Chain != nil {
 		step = sp.Chain.Step - 1
 	}
-	args = append([]string{"--begin=now+3650days", "--exclusive", "--comment=" + marker, "--nodes=" + strconv.Itoa(p[step].Nodes),
+	return append([]string{"--begin=now+3650days", "--exclusive", "--comment=" + marker, "--nodes=" + strconv.Itoa(p[step].Nodes),
 		fmt.Sprintf("--time=%d", p.Duration()/60+2)}, args...)
-	return l.sbatch(0, args...)
 }
 
 // run runs a subtest on the lab's cluster, which must be clean again after it.

@@ -87,6 +87,7 @@ func (c *Controller) wantedHolds(now int64) []hold {
 	ahead := now + int64(c.cfg.HoldAhead/time.Second)
 	for _, j := range c.active {
 		switch {
+		case j.kept != nil:
 		case j.runs(), j.State == store.Starting, j.State == store.Queued && len(j.plan) > 0 && j.plan[0].start <= ahead:
 			all = append(all, c.holdsOf(j, now)...)
 		}

@@ -128,6 +128,7 @@ func (c *Controller) sendAway(s *snapshot, r *slurmctl.Job, name string, own own
 		r.Reservation = rest
 	})
 	if runs && j != nil && own.step == 1 && j.State == store.Starting && !j.busy && !j.touched.After(s.taken) {
-		c.takeBack(j, c.intruders[r.ID].text, 0)
+		text := c.intruders[r.ID].text
+		c.takeBack(j, j.record.ID, store.Queued, text, func() { j.kept = &keptBack{text: text} }) // planned anew at once
 	}
 }

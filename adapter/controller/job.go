@@ -15,20 +15,20 @@ type job struct {
 	reason   string // why it is where it is, in words
 	note     string // and what else is to be known of it
 
-	plan        []plannedStep // one a step, or none while there is no plan
-	unfit       string        // why there is none
-	parkedUntil time.Time     // Slurm did not start it; it is not tried before
-	parkedWhy   string
-	held        []part // what it holds now; the base job first
-	chain       []slurmctl.JobID
-	expanders   []slurmctl.JobID // that bring it nodes and are not merged yet
-	letGo       slurmctl.JobID   // the chain's job that was last told to start
-	ending      bool             // completing in Slurm
-	inferred    bool             // it was found running: its step is a guess
-	release     []string         // nodes that the application would free at the next shrink
-	bound       string           // the nodes that it may have, as the user listed them; "": any
-	extend      bool             // the plan is new and may end after the time limit
-	past        []store.Span
+	plan      []plannedStep // one a step, or none while there is no plan
+	unfit     string        // why there is none
+	kept      *keptBack     // its start or growth is, by a limit; nil: it is not
+	keptTimes int           // in a row
+	held      []part        // what it holds now; the base job first
+	chain     []slurmctl.JobID
+	expanders []slurmctl.JobID // that bring it nodes and are not merged yet
+	letGo     slurmctl.JobID   // the chain's job that was last told to start
+	ending    bool             // completing in Slurm
+	inferred  bool             // it was found running: its step is a guess
+	release   []string         // nodes that the application would free at the next shrink
+	bound     string           // the nodes that it may have, as the user listed them; "": any
+	extend    bool             // the plan is new and may end after the time limit
+	past      []store.Span
 
 	busy      bool      // an action is under way
 	touched   time.Time // when the last one ended: older observations do not count

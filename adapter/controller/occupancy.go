@@ -135,11 +135,11 @@ func (c *Controller) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 	margin := int64(c.cfg.Margin / time.Second)
 	until := map[string]int64{} // planned release of every node
 	from := map[string]int64{}
-	for i := max(j.Step-1, 0); i < len(j.plan); i++ {
-		for _, n := range j.plan[i].nodes {
-			until[n] = j.plan[i].end
+	for _, step := range j.promised(now) {
+		for _, n := range step.nodes {
+			until[n] = step.end
 			if _, seen := from[n]; !seen {
-				from[n] = j.plan[i].start
+				from[n] = step.start
 			}
 		}
 	}

@@ -53,11 +53,11 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 		if j.State != store.Queued {
 			continue
 		}
-		if j.reason, j.unfit = "", ""; !j.parkedUntil.IsZero() {
-			if c.dropPlan(j, j.parkedWhy); time.Now().Before(j.parkedUntil) {
+		if j.reason, j.unfit = "", ""; j.kept != nil {
+			if c.dropPlan(j, j.kept.text); j.stillKept(time.Now()) {
 				continue
 			}
-			j.parkedUntil = time.Time{}
+			j.kept = nil
 		}
 		if why := notEligible(&j.record); why != "" {
 			c.dropPlan(j, why)

@@ -21,7 +21,7 @@ func (c *Controller) followPlans(s *snapshot) {
 	now := s.taken.Unix()
 	others, margin := c.foreign(s, now), int64(c.cfg.Margin/time.Second)
 	for _, j := range c.active {
-		if !j.runs() || j.busy || j.touched.After(s.taken) {
+		if !j.runs() || j.busy || j.kept != nil || j.touched.After(s.taken) {
 			continue
 		}
 		switch {

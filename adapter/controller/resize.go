@@ -35,7 +35,14 @@ func (c *Controller) transition(s *snapshot, j *job, now time.Time) {
 	if next == nil {
 		return
 	}
-	if j.isChain() {
+	switch {
+	case j.stillKept(now):
+		j.reason = j.kept.text
+		return
+	case j.kept != nil:
+		c.tryAgain(s, j, now)
+		return
+	case j.isChain():
 		c.startLink(s, j, next, now)
 		return
 	}
@@ -62,7 +69,7 @@ func (c *Controller) early(s *snapshot, j *job, nodes []string, now int64) bool 
 		return false
 	}
 	for _, other := range c.active {
-		if other == j || !other.runs() && other.State != store.Starting {
+		if other == j || other.kept != nil || !other.runs() && other.State != store.Starting {
 			continue
 		}
 		for i := max(other.Step-1, 0); i < len(other.plan); i++ {
@@ -89,7 +96,7 @@ func (c *Controller) beginStep(j *job, at time.Time) {
 	j.plan[j.Step-1].end = at.Unix()
 	j.Step++
 	j.State, j.StepStarted, j.StepEnded = store.Running, at, time.Time{}
-	j.release, j.reason, j.warned = nil, "", false
+	j.release, j.reason, j.warned, j.kept, j.keptTimes = nil, "", false, nil, 0
 	c.together(func() {
 		c.save(j)
 		c.saveParts(j)
@@ -145,7 +152,19 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 			g.request.TimeLimit = slurmctl.Unlimited
 		}
 	}
-	c.do(j, "grow", g.name+" "+slurmctl.CompressNodes(nodes), g.run, func(err error) {
+	to := len(j.nodes()) + len(nodes)
+	limit := ""
+	c.do(j, "grow", g.name+" "+slurmctl.CompressNodes(nodes), func(ctx context.Context) error {
+		err := g.run(ctx)
+		if words, limited := slurmctl.Limited(err); limited {
+			limit = words
+			return nil // nothing has failed, and nothing has changed
+		}
+		return err
+	}, func(err error) {
+		if limit != "" {
+			c.keepBack(j, limit, to)
+		}
 		if r, ok := c.reservations[g.hold]; ok && g.opened && !g.holdGone {
 			r.Users = g.letIn
 			c.setHold(r) // and closed again
@@ -195,9 +214,6 @@ type growth struct {
 // its hold has begun, so it is started at once or something is wrong.
 const allocateWait = 4 * time.Second
 
-// errPending says that Slurm let an expander wait though its nodes are idle.
-var errPending = errors.New("Slurm starts nothing on the idle nodes")
-
 func (g *growth) run(ctx context.Context) error {
 	slurm := g.c.slurm
 	if err := g.open(ctx); err != nil {
@@ -214,9 +230,6 @@ func (g *growth) run(ctx context.Context) error {
 		}
 		wait, cancel := context.WithTimeout(ctx, allocateWait)
 		k, err := slurm.Allocate(wait, g.request)
-		if late := wait.Err(); err != nil && late != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%w: %w", errPending, err)
-		}
 		cancel()
 		if err != nil {
 			return err
@@ -399,6 +412,13 @@ func (c *Controller) repair(s *snapshot, j *job) {
 	if j.isChain() || len(j.plan) < j.Step || j.touched.After(s.taken) {
 		return
 	}
+	if j.stillKept(time.Now()) {
+		j.reason = j.kept.text
+		return
+	}
+	if j.kept != nil {
+		c.tryAgain(s, j, time.Now())
+	}
 	want, have := j.plan[j.Step-1].nodes, j.nodes()
 	if len(have) == j.Profile[j.Step-1].Nodes {
 		return
@@ -418,6 +438,10 @@ func (c *Controller) startLink(s *snapshot, j *job, next *plannedStep, now time.
 	r := s.byID[j.chain[j.Step]]
 	hold, ok := c.holdFor(j, j.Step+1)
 	if r == nil || r.State != slurmctl.Pending || !ok || next.start > now.Unix() {
+		return
+	}
+	if j.letGo == r.ID && keptStart(s, r, j.touched) {
+		c.park(j, r, store.Waiting)
 		return
 	}
 	if hold.Start.After(now) || j.letGo == r.ID && now.Sub(j.touched) < 10*time.Second {

@@ -141,28 +141,6 @@ func (c *Controller) startSeen(j *job, r *slurmctl.Job) {
 const (
 	// startWait is how long Slurm may take to start a job that was let go.
 	startWait = time.Minute
-	// parkTime is how long a job that it did not start stays parked again.
-	parkTime = time.Minute
 	// parked is how far in the future the start of a job without a plan is.
 	parked = 10 * 365 * 24 * time.Hour
 )
-
-// park takes back a job that Slurm does not start, for a reason of its own (a
-// limit of the account, say), so that its nodes are not held in vain.
-func (c *Controller) park(j *job) {
-	c.takeBack(j, "Slurm did not start it: "+j.record.Reason, parkTime)
-}
-
-// takeBack parks a job that was let go and does not run; it is planned again after a while.
-func (c *Controller) takeBack(j *job, why string, wait time.Duration) {
-	id, none := j.record.ID, ""
-	c.do(j, "park", why, func(ctx context.Context) error {
-		return c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: time.Now().Add(parked), Reservation: &none})
-	}, func(err error) {
-		if err == nil {
-			j.State, j.parkedUntil, j.parkedWhy = store.Queued, time.Now().Add(wait), why
-			c.save(j)
-			c.event(j, "parked again", map[string]any{"reason": why})
-		}
-	})
-}

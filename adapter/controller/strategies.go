@@ -65,7 +65,11 @@ func (c *Controller) pinned(s *snapshot, nodes []int, origin int64) []planner.Pl
 			if i == 0 {
 				p.Start = step.start - origin
 			}
-			n := len(s.local(nodes, step.nodes))
+			names := step.nodes
+			if j.kept != nil && i >= j.Step {
+				names = common(j.nodes(), names)
+			}
+			n := len(s.local(nodes, names))
 			used = used || n > 0
 			p.Steps = append(p.Steps, planner.Step{Duration: max(step.end-step.start, 0), Nodes: n})
 		}
@@ -100,7 +104,11 @@ func (c *Controller) addPeaks(o *occupancy, s *snapshot) {
 			continue
 		}
 		end := j.plan[len(j.plan)-1].end + c.margin()
-		for _, step := range j.plan {
+		steps := j.plan
+		if j.kept != nil {
+			steps = j.promised(s.taken.Unix())
+		}
+		for _, step := range steps {
 			for _, name := range step.nodes {
 				if n, ok := s.index[name]; ok {
 					o.add(n, o.origin, end)

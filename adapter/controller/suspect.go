@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"time"
@@ -15,7 +16,8 @@ const suspectFor = 40 * time.Second
 
 // suspectNodes marks the nodes of an expander that Slurm did not start.
 func (c *Controller) suspectNodes(nodes []string, err error) {
-	if !errors.Is(err, errPending) {
+	var pending *slurmctl.PendingError
+	if !errors.As(err, &pending) || slurmctl.KindOf(pending.Reason) != slurmctl.NodesReason && pending.Reason != "" || errors.Is(err, context.Canceled) {
 		return
 	}
 	for _, n := range nodes {

@@ -1,0 +1,154 @@
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ReasonKind says what a pending job waits for.
+type ReasonKind int
+
+const (
+	// OtherReason is one that none of the others names: a begin time, another job, ….
+	OtherReason ReasonKind = iota
+	// LimitReason is a limit of the user, account, QOS or partition, or a rule of
+	// theirs: no other nodes help, and the nodes asked for are not at fault.
+	LimitReason
+	// NodesReason is nodes, or its turn at them.
+	NodesReason
+	// HeldReason is somebody who holds the job.
+	HeldReason
+)
+
+// limitReasons are those beside the ones that their beginnings tell (Assoc…, QOS…).
+var limitReasons = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "AccountingPolicy", "AccountNotAllowed",
+	"InvalidAccount", "InvalidQOS", "Licenses", "MaxMemPerLimit", "JobArrayTaskLimit", "TimeLimit", "InactiveLimit", "MaxPoweredUpNodes"}
+
+// nodesReasons are compared by their beginnings: what squeue adds behind is words.
+var nodesReasons = []string{"None", "Resources", "Priority", "ReqNodeNotAvail", "Reservation", "Nodes required for job", "NodeDown",
+	"BadConstraints", "Constraints", "PartitionDown", "PartitionInactive", "SchedDefer", "Cleaning"}
+
+// KindOf says what a reason of squeue's (22.05 to 26.05) is about.
+func KindOf(reason string) ReasonKind {
+	switch {
+	case strings.HasPrefix(reason, "JobHeld"), strings.HasPrefix(reason, "job requeued in held state"), reason == "JobHoldMaxRequeue":
+		return HeldReason
+	case strings.HasPrefix(reason, "Assoc"), strings.HasPrefix(reason, "QOS"), slices.Contains(limitReasons, reason),
+		strings.HasPrefix(reason, "Max") && (strings.HasSuffix(reason, "PerAccount") || strings.HasSuffix(reason, "PerUser")):
+		return LimitReason
+	case slices.ContainsFunc(nodesReasons, func(p string) bool { return strings.HasPrefix(reason, p) }):
+		return NodesReason
+	}
+	return OtherReason
+}
+
+// PendingError is an allocation that Slurm did not grant in the time that it had,
+// or would not grant for a limit.
+type PendingError struct {
+	Job    JobID
+	Reason string // as squeue showed it at last; "": never seen
+	Err    error
+}
+
+func (e *PendingError) Error() string {
+	reason := e.Reason
+	if reason == "" {
+		reason = "no reason seen"
+	}
+	return fmt.Sprintf("job %d stayed pending (%s): %v", e.Job, oneLine(reason, 80), e.Err)
+}
+
+func (e *PendingError) Unwrap() error { return e.Err }
+
+// Limited says whether an allocation was kept back or refused by a limit or a rule
+// of the user's account, QOS or partition, and by which: a reason of squeue's, or
+// the words in which Slurm refused it at once (QOS with DenyOnLimit, partitions with
+// EnforcePartLimits).
+func Limited(err error) (limit string, ok bool) {
+	var pending *PendingError
+	if errors.As(err, &pending) {
+		return pending.Reason, KindOf(pending.Reason) == LimitReason
+	}
+	var ce *CommandError
+	if !errors.As(err, &ce) || len(ce.Args) == 0 || ce.Args[0] != "salloc" || !ce.Is(ErrLimit) && !ce.Is(ErrNodeCount) {
+		return "", false
+	}
+	_, words, found := strings.Cut(ce.message(), "allocate failed: ")
+	if !found {
+		words = ce.message()
+	}
+	words, _, _ = strings.Cut(words, ";")
+	return oneLine(words, 120), true
+}
+
+const (
+	// pendingLook is the time between two looks at an allocation that is pending.
+	pendingLook = 250 * time.Millisecond
+	// limitSeen is for how long a limit must keep it back to be believed: another job
+	// of the user may be about to end.
+	limitSeen = time.Second
+)
+
+// pendingWatch looks at a pending allocation while salloc waits for it: why it is
+// pending is not known any more once salloc was told to stop.
+type pendingWatch struct {
+	mu     sync.Mutex
+	reason string
+	over   chan struct{}
+	ended  sync.WaitGroup
+}
+
+// watchPending has stop called once a limit keeps the job back.
+func (c *Client) watchPending(ctx context.Context, id *firstID, stop func()) *pendingWatch {
+	w := &pendingWatch{over: make(chan struct{})}
+	w.ended.Go(func() {
+		var since time.Time
+		for {
+			select {
+			case <-w.over:
+				return
+			case <-ctx.Done():
+				return
+			case <-time.After(pendingLook):
+			}
+			job, granted := id.get()
+			if granted {
+				return
+			}
+			if job == 0 {
+				continue
+			}
+			seen, err := c.Glance(ctx, job)
+			if err != nil || len(seen) != 1 || seen[0].State != Pending {
+				continue
+			}
+			w.mu.Lock()
+			w.reason = seen[0].Reason
+			w.mu.Unlock()
+			switch {
+			case KindOf(seen[0].Reason) != LimitReason:
+				since = time.Time{}
+			case since.IsZero():
+				since = time.Now()
+			case time.Since(since) >= limitSeen:
+				stop()
+				return
+			}
+		}
+	})
+	return w
+}
+
+// end ends the looking and gives the reason that was seen last.
+func (w *pendingWatch) end() string {
+	close(w.over)
+	w.ended.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reason
+}
