@@ -14,6 +14,7 @@ import (
 // Cluster is what a submission asks Slurm about; *slurmctl.Client is one.
 type Cluster interface {
 	Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
+	Config(ctx context.Context) (slurmctl.Config, error)
 	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
 }
 
@@ -29,12 +30,14 @@ const lookTime = 10 * time.Second
 // place is a partition that a job may run in.
 type place struct {
 	partition slurmctl.Partition
-	usable    int // nodes of it that the job may have
+	usable    int    // nodes of it that the job may have
+	with      string // what they have to have
 }
 
 // places are the partitions that the options name, or the default one, with the
-// nodes that --exclude and --constraint leave. Unknown names are left to sbatch.
-func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
+// nodes that --exclude, --constraint and the resources wanted leave. Unknown names are
+// left to sbatch.
+func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]place, error) {
 	nodes, partitions, err := cluster.Nodes(ctx)
 	if err != nil {
 		return nil, lookError{err}
@@ -53,7 +56,11 @@ func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
 	}
 	allowed := map[string]bool{}
 	for _, n := range nodes {
-		allowed[n.Name] = constraint.Met(n.Features)
+		allowed[n.Name] = constraint.Met(n.Features) && wanted.onNode(n)
+	}
+	with := ""
+	if len(wanted.perNode) > 0 {
+		with = " with " + slurmctl.JoinGRES(wanted.perNode)
 	}
 	var found []place
 	for _, p := range partitions {
@@ -69,7 +76,7 @@ func (l layers) places(ctx context.Context, cluster Cluster) ([]place, error) {
 		if p.MaxNodes > 0 {
 			usable = min(usable, p.MaxNodes)
 		}
-		found = append(found, place{p, usable})
+		found = append(found, place{p, usable, with})
 	}
 	return found, nil
 }
@@ -129,7 +136,7 @@ func checkFit(profile planner.Profile, places []place) (longest int64, err error
 		}
 		switch {
 		case peak > p.usable:
-			tooSmall = append(tooSmall, fmt.Sprintf("partition %s has %d for this job", p.partition.Name, p.usable))
+			tooSmall = append(tooSmall, fmt.Sprintf("partition %s has %d for this job%s", p.partition.Name, p.usable, p.with))
 		case need > limit:
 			tooShort = append(tooShort, fmt.Sprintf("partition %s allows %s", p.partition.Name, formatMinutes(limit)))
 		default:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // request is one evolving job, ready to be submitted.
@@ -20,6 +21,7 @@ type request struct {
 	options  layers
 	dashes   bool
 	operands []string
+	gres     gres
 	script   []byte // read from standard input; nil: sbatch finds it itself
 
 	userTime int64 // the user's own time limit in minutes; 0: none
@@ -60,6 +62,12 @@ func newRequest(line commandLine, fromScript spec.Spec, options layers, defaults
 	}
 	if _, err := options.constraint(); err != nil {
 		return nil, err
+	}
+	if r.gres, err = options.gres(r.spec.Profile[0].Nodes); err != nil {
+		return nil, err
+	}
+	if len(r.gres.perNode) > 0 && r.spec.Drive == spec.Merge {
+		return nil, fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it away", slurmctl.JoinGRES(r.gres.perNode))
 	}
 	if r.spec.Nodes, err = options.nodeList(r.spec.Profile); err != nil {
 		return nil, err
@@ -143,6 +151,7 @@ func (r *request) words(s step) []string {
 	if !r.testOnly { // a parked job would start at the end of the century
 		words = append(words, "--begin="+ParkedUntil)
 	}
+	words = append(words, r.gres.options(s.nodes)...)
 	words = append(words, s.extra...)
 	if r.dashes {
 		words = append(words, "--")

@@ -48,6 +48,12 @@ func TestWords(t *testing.T) {
 			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m;b=1795179600;c=theirs;;" + park + " job.sh"},
 		{"--begin=now-1hour job.sh", "#EVO --profile=2@10m",
 			"--begin=now-1hour --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
+		{"--gres=gpu:a100:2,nvme --mem-per-gpu=4G job.sh", "#EVO --profile=2@10m",
+			"--gres=gpu:a100:2,nvme --mem-per-gpu=4G --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
+		{"job.sh", "#SBATCH -G a100:4\n#EVO --profile=2@10m",
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " --gpus=a100:4 --gpus-per-node=a100:2 job.sh"},
+		{"--gpus-per-task=1 --ntasks-per-node=2 job.sh", "#EVO --profile=2@10m",
+			"--gpus-per-task=1 --ntasks-per-node=2 --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
 		{"--test-only -N 2-2 job.sh", "#EVO --profile=2@10m",
 			"--test-only -N 2-2 --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11 job.sh"},
 		{"--profile=energy,Task job.sh", "#EVO --profile=2@10m",
@@ -80,6 +86,10 @@ func TestChainWords(t *testing.T) {
 		{"--profile=2@10m,1@1h --drive=chain -d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 job.sh", "", []string{
 			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=2 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=1,EVO_STEPS=2 job.sh",
 			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=1 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=2;f=7;; --time=61 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=2,EVO_STEPS=2 --dependency=afterok:8 --kill-on-invalid-dep=yes job.sh",
+		}},
+		{"--profile=1@10m,2@10m --drive=chain job.sh", "#SBATCH --gpus=2", []string{
+			"--nodes=1 --exclusive --comment=evo:v2;p=1@10m,2@10m;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --gpus=2 --gpus-per-node=2 job.sh",
+			"--nodes=2 --exclusive --comment=evo:v2;p=1@10m,2@10m;d=chain;i=2;f=7;; --time=11 --begin=" + ParkedUntil + " --gpus=4 --gpus-per-node=2 --dependency=afterok:8 --kill-on-invalid-dep=yes --open-mode=append job.sh",
 		}},
 		{"--export=ALL,X=1 job.sh", "#EVO --drive=chain --profile=1@1s", []string{
 			"--export=ALL,X=1 --nodes=1 --exclusive --comment=evo:v2;p=1@1s;d=chain;i=1;; --time=2 --begin=" + ParkedUntil + " job.sh",
@@ -114,9 +124,14 @@ func TestRefusals(t *testing.T) {
 		{"--profile=2@1m job.sh", "#SBATCH --nodes=1-4", "--nodes=1-4 (job.sh, line 1): the profile says the nodes"},
 		{"--profile=2@1m job.sh", "#SBATCH --array=1-4", "--array=1-4 (job.sh, line 1): job arrays cannot be planned yet"},
 		{"--profile=2@1m -a 1-4 job.sh", "", "--array=1-4: job arrays"},
-		{"--profile=2@1m --gres=gpu:1 job.sh", "", "--gres=gpu:1: generic resources cannot be planned yet"},
-		{"--profile=2@1m -G1 job.sh", "", "--gpus=1: GPUs cannot be planned yet"},
-		{"--profile=2@1m --tres-per-task=x job.sh", "", "generic resources"},
+		{"--profile=2@1m --gres=gpu;1 job.sh", "", "--gres=gpu;1: generic resource \"gpu;1\" is not understood"},
+		{"--profile=2@1m -G1 job.sh", "", "--gpus=1: does not divide by the 2 nodes of the first step: give --gpus-per-node"},
+		{"--profile=2@1m --gpus=4 --gpus-per-node=1 job.sh", "", "--gpus=4: is not what the nodes of the first step have by the other options: leave it away"},
+		{"--profile=2@1m --gpus-per-task=1 job.sh", "", "--gpus-per-task=1: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead"},
+		{"--profile=2@1m --gpus-per-socket=1 job.sh", "", "--gpus-per-socket=1: GPUs per socket cannot be planned yet: give --gpus-per-node"},
+		{"--profile=2@1m --tres-per-task=gres/gpu:1 job.sh", "", "--tres-per-task=gres/gpu:1: resources per task cannot be planned yet: give --gres or --gpus-per-node, and --cpus-per-task"},
+		{"--profile=2@1m --ntasks-per-gpu=2 --gpus-per-node=1 job.sh", "", "--ntasks-per-gpu=2: tasks per GPU cannot be planned yet: give --ntasks-per-node"},
+		{"--profile=2@1m --gres=gpu:1 --drive=merge job.sh", "", "--drive=merge cannot work for a job that asks for gpu:1: Slurm merges no job with generic resources; leave it away"},
 		{"--profile=2@1m -M other job.sh", "", "belongs to the cluster"},
 		{"--profile=2@1m --reservation=r job.sh", "", "within a reservation"},
 		{"--profile=2@1m -n1 job.sh", "", "--ntasks=1: fewer tasks than the 2 nodes"},
@@ -181,12 +196,13 @@ func TestCheckFit(t *testing.T) {
 		reason  string
 	}{
 		{"9@1m", nil, unlimited, ""},
-		{"8@1m", []place{{partition("main", 0), 8}}, unlimited, ""},
-		{"2@1m,9@1m", []place{{partition("main", 0), 8}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job"},
-		{"9@1m", []place{{partition("main", 0), 8}, {partition("big", 2), 16}}, 120, ""},
-		{"9@3h", []place{{partition("main", 0), 8}, {partition("big", 2), 16}}, 0, "the profile takes 180, but partition big allows 120, partition main has 8 for this job"},
-		{"1@3h", []place{{partition("a", 1), 8}, {partition("b", 4), 16}, {partition("c", 3), 16}}, 240, ""},
-		{"1@1m", []place{{partition("main", 0), 0}}, 0, "the profile goes up to 1 node, but partition main has 0 for this job"},
+		{"8@1m", []place{{partition("main", 0), 8, ""}}, unlimited, ""},
+		{"2@1m,9@1m", []place{{partition("main", 0), 8, ""}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job"},
+		{"9@1m", []place{{partition("main", 0), 8, " with gpu:4"}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job with gpu:4"},
+		{"9@1m", []place{{partition("main", 0), 8, ""}, {partition("big", 2), 16, ""}}, 120, ""},
+		{"9@3h", []place{{partition("main", 0), 8, ""}, {partition("big", 2), 16, ""}}, 0, "the profile takes 180, but partition big allows 120, partition main has 8 for this job"},
+		{"1@3h", []place{{partition("a", 1), 8, ""}, {partition("b", 4), 16, ""}, {partition("c", 3), 16, ""}}, 240, ""},
+		{"1@1m", []place{{partition("main", 0), 0, ""}}, 0, "the profile goes up to 1 node, but partition main has 0 for this job"},
 	} {
 		profile, err := planner.ParseProfile(c.profile)
 		if err != nil {
@@ -200,14 +216,14 @@ func TestCheckFit(t *testing.T) {
 }
 
 func TestCheckDriven(t *testing.T) {
-	places := []place{{slurmctl.Partition{Name: "main"}, 8}}
+	places := []place{{slurmctl.Partition{Name: "main"}, 8, ""}}
 	if err := checkDriven(places, nil); err != nil {
 		t.Error(err)
 	}
 	if err := checkDriven(places, []string{"other", "main"}); err != nil {
 		t.Error(err)
 	}
-	if err := checkDriven(append(places, place{slurmctl.Partition{Name: "big"}, 8}), []string{"big", "main"}); err == nil {
+	if err := checkDriven(append(places, place{slurmctl.Partition{Name: "big"}, 8, ""}), []string{"big", "main"}); err == nil {
 		t.Error("two partitions at once are driven")
 	}
 	err := checkDriven(places, []string{"evo", "big"})

@@ -221,7 +221,7 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	places, err := r.options.places(ctx, c.Cluster)
+	places, err := r.options.places(ctx, c.Cluster, r.gres)
 	var blind lookError
 	if errors.As(err, &blind) {
 		var failed *slurmctl.CommandError
@@ -232,6 +232,13 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	}
 	if err != nil {
 		return err
+	}
+	if r.spec.Drive == spec.Merge {
+		if cfg, err := c.Cluster.Config(ctx); err == nil {
+			if err := refuseMerge(r.spec.Drive, cfg); err != nil {
+				return err
+			}
+		}
 	}
 	if err := checkDriven(places, c.Partitions); err != nil {
 		return err

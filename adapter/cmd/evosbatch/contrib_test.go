@@ -51,7 +51,7 @@ func TestManual(t *testing.T) {
 	}
 	for _, name := range submit.Refused() {
 		switch name {
-		case "gpus-per-node", "gpus-per-socket", "gpus-per-task", "cpus-per-gpu", "mem-per-gpu", "ntasks-per-gpu", "ntasks-per-tres",
+		case "ntasks-per-tres",
 			"cluster-constraint", "spread-segments", "consolidate-segments":
 			continue // "and their like"
 		}

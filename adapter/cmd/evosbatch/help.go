@@ -27,7 +27,9 @@ The same options in the script, before its first command (the command line wins)
 
 All of sbatch's options work, on the command line, in SBATCH_ variables and on
 #SBATCH lines, but for those that contradict the profile or cannot be planned:
---nodes, --array, --gres, --gpus and their like, --reservation, heterogeneous jobs.
+--nodes, --array, --reservation, heterogeneous jobs, resources per socket or per GPU.
+--gres, --gpus-per-node, --gpus-per-task (with --ntasks-per-node) and --gpus (where
+it divides by the first step's nodes) hold for every node of every step.
 --time may be left away; it is the whole job's and not shorter than the profile.
 --begin is the earliest start. sbatch's own --profile=all|none|energy|task|... is
 passed on.
