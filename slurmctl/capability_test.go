@@ -19,7 +19,7 @@ func TestCapabilities(t *testing.T) {
 		{"other case", "24.11.5", none, "PERMIT_JOB_EXPANSION", "", "", true, []string{"can merge"}},
 		{"oldest", "20.11.4", slurmdbd, "permit_job_expansion", "", "", true, []string{"can merge"}},
 		{"newest", "26.05.5", none, "permit_job_expansion", "", "", true, []string{"can merge"}},
-		{"GRES", "26.05.5", none, "permit_job_expansion", "", "gpu,nic", true, []string{"can merge", "GRES (gpu, nic)"}},
+		{"GRES", "26.05.5", none, "permit_job_expansion", "", "gpu,nic", false, []string{"GresTypes has gpu, nic"}},
 		{"prolog on all nodes", "26.05.5", none, "permit_job_expansion", "Alloc", "", true, []string{"can merge"}},
 		{"nothing set", "24.11.5", none, "", "", "", false, []string{"no permit_job_expansion"}},
 		{"a name that begins so", "24.11.5", none, "permit_job_expansions", "", "", false, []string{"no permit_job_expansion"}},

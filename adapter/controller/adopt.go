@@ -123,7 +123,11 @@ func (c *Controller) adopt(s *snapshot) {
 				continue
 			}
 		}
-		if err := c.adoptJob(r, sp, chain); err != nil {
+		a, known := c.readAsked(r.ID)
+		if !known {
+			continue
+		}
+		if err := c.adoptJob(r, sp, chain, a); err != nil {
 			c.refuse(r, err)
 		}
 	}
@@ -152,7 +156,7 @@ func (c *Controller) refuse(r *slurmctl.Job, err error) {
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "user": r.User, "error": err.Error()})
 }
 
-func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.JobID) error {
+func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.JobID, a asked) error {
 	u, err := slurmctl.LookupUser(r.UID)
 	if err != nil {
 		return err
@@ -162,36 +166,28 @@ func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.Jo
 	}
 	row := &store.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: u.GID,
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: sp.Profile, ExpandLimit: sp.ExpandLimit,
-		Drive: string(c.driveFor(sp.Drive)), Begin: sp.Begin, State: store.Queued}
-	if spec.Drive(row.Drive) == spec.Companion && !c.root && r.User != c.self {
-		return fmt.Errorf("drive mode companion submits jobs in the user's name, for which the sidecar must run as root, not as %s", c.self)
-	}
+		Drive: string(spec.Chain), Begin: sp.Begin, State: store.Queued}
 	j := &job{Job: row, chain: chain, inferred: r.State == slurmctl.Running, bound: sp.Nodes}
 	j.see(r)
-	if chain != nil {
-		row.Drive = string(spec.Chain)
+	if err := j.learn(a, sp.Profile[0].Nodes); err != nil {
+		return err
+	}
+	why := "submitted as one"
+	if chain == nil {
+		drive, reason, err := c.driveOf(r, sp.Drive)
+		if err != nil {
+			return err
+		}
+		row.Drive, why = string(drive), reason
 	}
 	if err := c.addJob(j, map[string]any{"slurm_id": r.ID, "user": r.User, "profile": row.Profile.String(),
-		"expand_limit": c.expandLimit(j), "drive": row.Drive}); err != nil {
+		"expand_limit": c.expandLimit(j), "drive": row.Drive, "drive_reason": why}); err != nil {
 		c.check(err)
 		return nil // it stays parked until the database takes it
 	}
 	c.add(j)
 	c.logJob(j).WithField("profile", row.Profile.String()).WithField("drive", row.Drive).Info("adopted")
 	return nil
-}
-
-// driveFor is the drive mode that a job gets: what it asked for, else the site's,
-// else what works here.
-func (c *Controller) driveFor(asked spec.Drive) spec.Drive {
-	for _, d := range []spec.Drive{asked, c.cfg.Drive} {
-		switch d {
-		case "", spec.Auto, spec.Chain: // what is no chain as submitted cannot become one
-		default:
-			return d
-		}
-	}
-	return c.drive
 }
 
 // driven says whether the site has evolving jobs in all of these partitions.

@@ -69,6 +69,8 @@ type Controller struct {
 	holdsOpen    bool                            // see cannotClose
 	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
 	scripts      map[slurmctl.JobID]*script      // read, or being read, for adopt
+	asked        map[slurmctl.JobID]*asked       // the same of requests
+	parksIn      map[string]bool                 // partitions and QOS whose plugins want expanders parked
 	nextCycle    time.Time                       // the next look at Slurm is wanted then
 	mirrored     int                             // where mirror goes on
 	leaks        map[string]time.Time            // since when nodes are allocated to nobody
@@ -95,6 +97,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
 		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
 		holdNames: map[holdKey]string{}, holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{}, scripts: map[slurmctl.JobID]*script{},
+		asked: map[slurmctl.JobID]*asked{}, parksIn: map[string]bool{},
 		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
 	c.work.keys, c.work.retry = map[string]bool{}, map[string]time.Time{}
 	if u, err := user.Current(); err == nil {
@@ -227,6 +230,7 @@ func (c *Controller) cycle(s *snapshot) {
 	c.snapshot = s
 	c.takeReservations(s)
 	c.adopt(s)
+	c.learnAll(s)
 	c.follow(s)
 	c.followKept(s)
 	c.followPlans(s)

@@ -16,11 +16,11 @@ type eligibility struct {
 
 // eligible lists the nodes (indices into the cluster's) on which Slurm may run a
 // job: those of its partitions, narrowed by --constraint, --exclude, --nodelist,
-// CPUs and memory per node. The error says in words what Evoslurm cannot plan. The
+// CPUs and memory per node, and gres, which it asks for on each. The error says in words what Evoslurm cannot plan. The
 // list is shared and not to be changed.
-func (s *snapshot) eligible(r *slurmctl.Job) ([]int, error) {
+func (s *snapshot) eligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
 	var key strings.Builder
-	fmt.Fprint(&key, r.Partition, "\n", r.Features, "\n", r.MinCPUs, r.MinMemory, r.Heterogenous)
+	fmt.Fprint(&key, r.Partition, "\n", r.Features, "\n", r.MinCPUs, r.MinMemory, r.Heterogenous, gres)
 	for _, names := range [][]string{r.ExcNodes, r.ReqNodes} {
 		key.WriteByte('\n')
 		for _, name := range names {
@@ -30,7 +30,7 @@ func (s *snapshot) eligible(r *slurmctl.Job) ([]int, error) {
 	}
 	known, ok := s.eligibles[key.String()]
 	if !ok {
-		known.nodes, known.err = s.findEligible(r)
+		known.nodes, known.err = s.findEligible(r, gres)
 		if s.eligibles == nil {
 			s.eligibles = map[string]eligibility{}
 		}
@@ -40,7 +40,7 @@ func (s *snapshot) eligible(r *slurmctl.Job) ([]int, error) {
 }
 
 // findEligible is O(nodes).
-func (s *snapshot) findEligible(r *slurmctl.Job) ([]int, error) {
+func (s *snapshot) findEligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
 	if r.Heterogenous {
 		return nil, fmt.Errorf("heterogeneous jobs cannot be planned yet")
 	}
@@ -61,11 +61,23 @@ func (s *snapshot) findEligible(r *slurmctl.Job) ([]int, error) {
 			}
 		}
 	}
+	hasGRES := map[string]bool{} // by what sinfo says of a node
 	var nodes []int
 	for i, n := range s.nodes {
 		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || !constraint.Met(n.Features) ||
 			n.CPUs < r.MinCPUs || r.MinMemory > 0 && n.Memory < r.MinMemory {
 			continue
+		}
+		if len(gres) > 0 {
+			has, ok := hasGRES[n.GRES]
+			if !ok {
+				of, err := slurmctl.ParseGRES(n.GRES)
+				has = err == nil && slurmctl.HasGRES(of, gres)
+				hasGRES[n.GRES] = has
+			}
+			if !has {
+				continue
+			}
 		}
 		nodes = append(nodes, i)
 	}

@@ -315,7 +315,8 @@ func (c *Controller) clean(s *snapshot) {
 		}
 		own, _ := parseHoldName(r.Name)
 		j := c.byID[own.job]
-		if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs()) {
+		forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
+		if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten) {
 			continue
 		}
 		if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {

@@ -21,13 +21,15 @@ type job struct {
 	keptTimes int           // in a row
 	held      []part        // what it holds now; the base job first
 	chain     []slurmctl.JobID
-	expanders []slurmctl.JobID // that bring it nodes and are not merged yet
-	letGo     slurmctl.JobID   // the chain's job that was last told to start
-	ending    bool             // completing in Slurm
-	inferred  bool             // it was found running: its step is a guess
-	release   []string         // nodes that the application would free at the next shrink
-	bound     string           // the nodes that it may have, as the user listed them; "": any
-	extend    bool             // the plan is new and may end after the time limit
+	expanders []slurmctl.JobID     // that bring it nodes and are not merged yet
+	asked     *slurmctl.JobRequest // nil: not known yet
+	gres      []slurmctl.GRES      // that it has on every node
+	letGo     slurmctl.JobID       // the chain's job that was last told to start
+	ending    bool                 // completing in Slurm
+	inferred  bool                 // it was found running: its step is a guess
+	release   []string             // nodes that the application would free at the next shrink
+	bound     string               // the nodes that it may have, as the user listed them; "": any
+	extend    bool                 // the plan is new and may end after the time limit
 	past      []store.Span
 
 	busy      bool      // an action is under way

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,10 +62,11 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 			c.dropPlan(j, why)
 			continue
 		}
-		nodes, err := s.eligible(&j.record)
-		if err == nil && j.record.TRESPer != "" {
-			err = fmt.Errorf("generic resources (%s) cannot be planned yet", j.record.TRESPer)
+		if j.asked == nil {
+			j.reason = "what it asked for is being read"
+			continue // with the plan that it has
 		}
+		nodes, err := s.eligible(&j.record, j.gres)
 		if err != nil {
 			c.dropPlan(j, err.Error())
 			continue
@@ -96,7 +96,7 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || c.isExpander(r) || r.Reservation != "" || !queues(r) {
 			continue
 		}
-		nodes, err := s.eligible(r)
+		nodes, err := s.eligible(r, nil)
 		if err != nil || len(nodes) == 0 {
 			continue
 		}

@@ -123,6 +123,10 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 		}
 		return
 	}
+	if j.asked == nil {
+		j.reason = "what it asked for is being read"
+		return
+	}
 	g := growth{c: c, base: j.id(), nodes: nodes, drive: spec.Drive(j.Drive),
 		step: step, needsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig),
 		name: c.nextName(j, step).String(), expanders: slices.Clone(j.expanders), held: slices.Clone(j.held)}
@@ -142,16 +146,8 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 		g.user = u
 	}
 	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
-	g.request = slurmctl.AllocateRequest{User: g.user, Nodes: len(nodes), NodeList: nodes, Partition: partitionOf(j),
-		Account: j.Account, QOS: j.QOS, Name: g.name, Comment: expanderMark, Exclusive: true, WorkDir: "/"}
-	if g.drive == spec.Merge {
-		g.request.ExpandJob = g.base
-	} else {
-		g.request.TimeLimit = max(time.Until(j.record.EndTime).Truncate(time.Minute)+time.Minute, time.Minute)
-		if j.record.TimeLimit == slurmctl.Unlimited {
-			g.request.TimeLimit = slurmctl.Unlimited
-		}
-	}
+	site := partitionOf(j) + " " + j.QOS
+	c.askMore(j, &g, c.parksIn[site])
 	to := len(j.nodes()) + len(nodes)
 	limit := ""
 	c.do(j, "grow", g.name+" "+slurmctl.CompressNodes(nodes), func(ctx context.Context) error {
@@ -173,6 +169,12 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 			c.forgetHold(g.hold)
 		}
 		c.suspectNodes(g.nodes, err)
+		if g.request.Parked && err == nil && limit == "" {
+			c.parksIn[site] = true
+		}
+		if g.never != nil {
+			c.turn(j, g.never)
+		}
 		j.expanders = g.expanders
 		if len(g.after) > 0 {
 			c.setHeld(j, g.after)
@@ -206,6 +208,8 @@ type growth struct {
 
 	expanders []slurmctl.JobID // not merged yet
 	opened    bool             // the hold
+	mayPark   bool             // the expander, see askMore
+	never     error            // why nothing will ever be merged into the job
 	holdGone  bool
 	after     []part // what the job has now
 }
@@ -228,8 +232,14 @@ func (g *growth) run(ctx context.Context) error {
 		} else {
 			g.request.Reservation = g.hold
 		}
-		wait, cancel := context.WithTimeout(ctx, allocateWait)
+		wait, cancel := context.WithTimeout(ctx, g.patience())
 		k, err := slurm.Allocate(wait, g.request)
+		if k.ID == 0 && !g.request.Parked && refusedAtSubmission(err) {
+			cancel()
+			g.request.Parked = true
+			wait, cancel = context.WithTimeout(ctx, g.patience())
+			k, err = g.parked(wait, err)
+		}
 		cancel()
 		if err != nil {
 			return err
@@ -237,6 +247,9 @@ func (g *growth) run(ctx context.Context) error {
 		g.expanders, brought = []slurmctl.JobID{k.ID}, []slurmctl.Job{k}
 	}
 	brought, err := g.begun(ctx, brought)
+	if err == nil {
+		err = g.dropPending(ctx, brought)
+	}
 	if err != nil {
 		return err
 	}
@@ -311,6 +324,9 @@ func (g *growth) merge(ctx context.Context) error {
 		if err := slurm.Merge(ctx, k); err != nil {
 			if errors.Is(err, slurmctl.ErrDBIndex) || errors.Is(err, slurmctl.ErrUnreachable) {
 				return err // the expander keeps its nodes; try again
+			}
+			if !linkLost(err) {
+				return g.instead(ctx, err)
 			}
 			// the expand link is lost, or the expander is gone: ask for another one
 			g.expanders = g.expanders[1:]

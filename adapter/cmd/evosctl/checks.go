@@ -232,7 +232,7 @@ func (d *doctor) expansion(sc slurmctl.Config) {
 	if gres := strings.Join(sc.List("GresTypes"), ","); gres == "" {
 		d.add("GRES", ok, "none", "")
 	} else {
-		d.add("GRES", warn, gres, "evolving jobs that ask for GRES are refused by evosbatch")
+		d.add("GRES", warn, gres, "Slurm merges no job with whole nodes where there are generic resources; companions work")
 	}
 }
 

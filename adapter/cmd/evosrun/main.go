@@ -5,9 +5,6 @@ import (
 	"os"
 
 	"github.com/evoslurm/evoslurm/adapter/injob"
-	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
-var linked string // the version, set by the linker
-
-func main() { os.Exit(injob.Main("evosrun", version.Line(linked), os.Args[1:])) }
+func main() { os.Exit(injob.Main("evosrun", os.Args[1:])) }
