@@ -13,24 +13,17 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// load brings back what the database knows of jobs that had not ended.
+// load brings back what the database knows of jobs that had not ended, and of the last
+// ones that had.
 func (c *Controller) load() error {
 	rows, err := c.store.ActiveJobs(c.ctx)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		j := &job{Job: row}
-		plan, err := c.store.Plan(c.ctx, j.ID)
+		j, err := c.readJob(row)
 		if err != nil {
 			return err
-		}
-		for _, p := range plan {
-			nodes, err := slurmctl.ExpandNodes(p.NodeList)
-			if err != nil {
-				return fmt.Errorf("plan of job %d: %w", j.SlurmID, err)
-			}
-			j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: nodes})
 		}
 		if j.State == store.Starting {
 			// Whether Slurm was told to start it is not known; to say so twice does no harm.
@@ -51,14 +44,22 @@ func (c *Controller) load() error {
 				j.held = append(j.held, part{id: slurmctl.JobID(p.SlurmID), step: p.Step, nodes: nodes})
 			}
 		}
-		if j.past, err = c.store.Allocations(c.ctx, j.ID); err != nil {
-			return err
-		}
 		if j.bound, err = c.store.Bound(c.ctx, j.ID); err != nil {
 			return err
 		}
 		c.notInFuture(j, time.Now())
 		c.add(j)
+	}
+	ended, err := c.store.EndedJobs(c.ctx, maxEnded)
+	if err != nil {
+		return err
+	}
+	for _, row := range ended {
+		j, err := c.readJob(row)
+		if err != nil {
+			return err
+		}
+		c.ended = append(c.ended, j)
 	}
 	intents, err := c.store.OpenIntents(c.ctx)
 	if err != nil {
@@ -74,8 +75,28 @@ func (c *Controller) load() error {
 	return nil
 }
 
-// add puts a job on the list of those that are looked after.
+// readJob is a job of the database with what was planned for it and what it held.
+func (c *Controller) readJob(row *store.Job) (*job, error) {
+	j := &job{Job: row}
+	plan, err := c.store.Plan(c.ctx, j.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range plan {
+		nodes, err := slurmctl.ExpandNodes(p.NodeList)
+		if err != nil {
+			return nil, fmt.Errorf("plan of job %d: %w", j.SlurmID, err)
+		}
+		j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: nodes})
+	}
+	j.past, err = c.store.Allocations(c.ctx, j.ID)
+	return j, err
+}
+
+// add puts a job on the list of those that are looked after. One that was taken for
+// ended is so no more.
 func (c *Controller) add(j *job) {
+	c.ended = slices.DeleteFunc(c.ended, func(other *job) bool { return other.ID == j.ID })
 	c.active = append(c.active, j)
 	c.byID[j.id()] = j
 	for _, id := range j.chain {

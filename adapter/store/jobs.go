@@ -90,9 +90,9 @@ func (s *Store) ActiveJobs(ctx context.Context) ([]*Job, error) {
 	return s.jobs(ctx, `WHERE state <> 'ended' ORDER BY id`)
 }
 
-// EndedJobs lists the last limit jobs that have ended, oldest first.
+// EndedJobs lists the last limit jobs that have ended, in the order of their ends.
 func (s *Store) EndedJobs(ctx context.Context, limit int) ([]*Job, error) {
-	return s.jobs(ctx, `WHERE id IN (SELECT id FROM jobs WHERE state = 'ended' ORDER BY ended DESC, id DESC LIMIT ?) ORDER BY id`, limit)
+	return s.jobs(ctx, `WHERE id IN (SELECT id FROM jobs WHERE state = 'ended' ORDER BY ended DESC, id DESC LIMIT ?) ORDER BY ended, id`, limit)
 }
 
 // JobBySlurmID finds the latest job with that base job, or sql.ErrNoRows.

@@ -90,8 +90,8 @@ func TestEndedJobs(t *testing.T) {
 		}
 	}
 	ended, err := s.EndedJobs(ctx, 2)
-	if err != nil || len(ended) != 2 || ended[0].SlurmID != 1 || ended[1].SlurmID != 2 {
-		t.Errorf("the last two ended: %v %v, want jobs 1 and 2", ended, err)
+	if err != nil || len(ended) != 2 || ended[0].SlurmID != 2 || ended[1].SlurmID != 1 {
+		t.Errorf("the last two ended: %v %v, want jobs 2 and 1", ended, err)
 	}
 	if active, err := s.ActiveJobs(ctx); err != nil || len(active) != 0 {
 		t.Errorf("active: %v %v, want none", active, err)

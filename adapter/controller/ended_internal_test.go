@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// TestEndedAfterRestart: jobs that ended before the sidecar was started are shown with
+// what they held, as many as it keeps.
+func TestEndedAfterRestart(t *testing.T) {
+	b := newBench(t, 4)
+	ctx, began := context.Background(), time.Unix(1_700_000_000, 0)
+	const jobs = maxEnded + 2
+	for i := range jobs {
+		id := uint32(i + 1)
+		end := began.Add(time.Duration(jobs-i) * time.Minute) // the later, the sooner it ended
+		j := &store.Job{SlurmID: id, Submitted: began, Name: "amr", User: "alice", UID: 1001, Partition: "main", Drive: "merge",
+			Profile: planner.Profile{{Duration: 60, Nodes: 2}}, State: store.Running, Step: 1, Started: began, StepStarted: began}
+		if err := b.store.AddJob(ctx, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.store.SetPlans(ctx, map[int64][]store.Span{j.ID: {{Step: 1, Start: began, End: began.Add(time.Minute), Nodes: 2, NodeList: "n[1-2]"}}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, nodes := range []int{2, 0} {
+			if err := b.store.SetAllocation(ctx, j.ID, 1, map[int]time.Time{2: began, 0: end}[nodes], nodes, "n[1-2]"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j.State, j.Ended, j.EndState = store.Ended, end, "COMPLETED"
+		if err := b.store.UpdateJob(ctx, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.load(); err != nil {
+		t.Fatal(err)
+	}
+	b.publish()
+	if shown, err := b.Jobs(ctx, false); err != nil || len(shown) != 0 {
+		t.Errorf("as if they had not ended: %v %v", shown, err)
+	}
+	shown, err := b.Jobs(ctx, true)
+	if err != nil || len(shown) != maxEnded {
+		t.Fatalf("%d ended jobs are shown, want %d (%v)", len(shown), maxEnded, err)
+	}
+	if first, last := shown[0], shown[maxEnded-1]; first.ID != maxEnded || last.ID != 1 {
+		t.Errorf("from job %d to job %d, want those that ended last, by their ends", first.ID, last.ID)
+	}
+	j, err := b.Job(ctx, 7)
+	if err != nil || j.State != "ended" || j.EndState != "COMPLETED" || len(j.Past) != 1 || j.Past[0].NodeList != "n[1-2]" ||
+		!j.Past[0].End.Equal(j.End) || len(j.Plan) != 1 || j.Nodes != 0 {
+		t.Errorf("job 7: %+v %v", j, err)
+	}
+	if uid, err := b.Owner(ctx, 7); err != nil || uid != 1001 {
+		t.Errorf("owner %d %v", uid, err)
+	}
+	// One that was taken for ended and is adopted again is so once.
+	again := b.ended[0]
+	again.State = store.Running
+	b.add(again)
+	b.publish()
+	if shown, err := b.Jobs(ctx, true); err != nil || len(shown) != maxEnded {
+		t.Errorf("%d jobs after one of %d was adopted again (%v)", len(shown), maxEnded, err)
+	}
+}
