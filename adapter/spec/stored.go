@@ -33,3 +33,9 @@ func FromStored(script []byte) (Spec, bool, error) {
 func HasLine(script []byte) bool {
 	return strings.Contains("\n"+string(script), "\n"+linePrefix)
 }
+
+// Same tells whether both ask for the same; their users' own comments do not count.
+func (s Spec) Same(other Spec) bool {
+	s.Comment, other.Comment = "", ""
+	return s.marker(false) == other.marker(false)
+}

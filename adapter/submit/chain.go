@@ -41,8 +41,10 @@ func (r *request) chainStep(i int, first, previous uint32) (step, error) {
 		nodes:  r.spec.Profile[i].Nodes,
 		time:   min(timeLimit(r.spec.Profile[i:i+1], r.limit), r.maxTime),
 		marker: marker,
+		spec:   r.spec,
 		extra:  r.exportOption(i),
 	}
+	s.spec.Chain = link
 	if r.userTime > 0 {
 		s.time = min(s.time, r.userTime)
 	}

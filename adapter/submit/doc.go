@@ -8,6 +8,10 @@
 //	SBATCH_* ──────┼─ layers ─ refuse ─ request ─ sbatch (once, or once a step in a chain)
 //	#SBATCH, #EVO ─┘
 //
+// Where the cluster has plugins that may change a submission, the request stands in the
+// script, too (carry.go), and the job is looked at afterwards (lookback.go); else sbatch
+// takes this process's place.
+//
 // sbatch's options pass through as they were written. Those that the request
 // must know of (the time limit, the begin time, the comment) are read as sbatch
 // reads them: the command line beats the environment, which beats the script.

@@ -23,6 +23,9 @@ type request struct {
 	operands []string
 	gres     gres
 	script   []byte // read from standard input; nil: sbatch finds it itself
+	text     []byte // the script, wherever it is; nil with --wrap
+	watched  bool   // plugins may change it on its way
+	quiet    bool   // sbatch must print the job's id, which is then not passed on
 
 	userTime int64 // the user's own time limit in minutes; 0: none
 	maxTime  int64 // what the partition allows, in minutes
@@ -119,13 +122,14 @@ type step struct {
 	nodes  int
 	time   int64 // the time limit in minutes; 0: the user's own applies
 	marker string
-	extra  []string // further options
+	spec   spec.Spec // what the marker says
+	extra  []string  // further options
 }
 
 // whole is the job as one Slurm job: the first step's nodes, everything's time.
 func (r *request) whole() (step, error) {
 	marker, err := r.marker(nil)
-	s := step{nodes: r.spec.Profile[0].Nodes, marker: marker}
+	s := step{nodes: r.spec.Profile[0].Nodes, marker: marker, spec: r.spec}
 	if r.userTime == 0 {
 		s.time = min(timeLimit(r.spec.Profile, r.limit), r.maxTime)
 	}
@@ -137,7 +141,7 @@ func (r *request) whole() (step, error) {
 func (r *request) words(s step) []string {
 	var words []string
 	for _, o := range r.options.command {
-		if !isOwn(o) {
+		if !isOwn(o) && !(r.quiet && o.name == "quiet") {
 			words = append(words, o.words...)
 		}
 	}

@@ -45,8 +45,8 @@ type Command struct {
 }
 
 // Run submits the job and returns the exit status: sbatch's, or where nothing
-// was submitted sbatch's for errors, 1 or $SLURM_EXIT_ERROR. A submission that
-// succeeds does not return if Exec does its work.
+// was submitted sbatch's for errors, 1 or $SLURM_EXIT_ERROR. Without plugins on the
+// cluster a submission that succeeds does not return if Exec does its work.
 func (c *Command) Run(ctx context.Context) int {
 	c.table = newOptionTable()
 	status, err := c.run(ctx)
@@ -107,6 +107,9 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if dry {
 		c.show(r.words(s))
 		return 0, nil
+	}
+	if (c.plugins(ctx) || spec.HasLine(r.text)) && !r.testOnly {
+		return c.runWatched(ctx, r, s)
 	}
 	return 0, c.submit(r.words(s), r.script)
 }
@@ -172,6 +175,9 @@ func (c *Command) request(line commandLine) (*request, error) {
 		return nil, fmt.Errorf("%s, %w", name, err)
 	}
 	r, err := newRequest(line, asked, options, c.Defaults, time.Now())
+	if err == nil {
+		r.text = script
+	}
 	if err == nil && fromStdin {
 		r.script = script
 	}
@@ -290,6 +296,7 @@ func fileOf(content []byte) (*os.File, error) {
 func (c *Command) submitChain(ctx context.Context, r *request) (int, error) {
 	var ids []slurmctl.JobID
 	var first, previous uint32
+	r.watched = (c.plugins(ctx) || spec.HasLine(r.text)) && !r.testOnly
 	for i := range r.spec.Profile {
 		s, err := r.chainStep(i, first, previous)
 		if err != nil {
@@ -326,6 +333,13 @@ func (c *Command) submitStep(ctx context.Context, r *request, i int, s step) (ui
 	if !r.testOnly {
 		s.extra = append(s.extra, "--parsable")
 	}
+	if r.watched {
+		done, err := r.carry(&s)
+		defer done()
+		if err != nil {
+			return 0, 0, err
+		}
+	}
 	var stdout bytes.Buffer
 	cmd := exec.Command(c.Sbatch, r.words(s)...) // no deadline: sbatch has its own
 	cmd.Env = append(append([]string{}, c.Environ...), stepVariables(i, r.spec.Profile)...)
@@ -345,6 +359,9 @@ func (c *Command) submitStep(ctx context.Context, r *request, i int, s step) (ui
 		return 0, 0, nil
 	}
 	id, err := parseJobID(stdout.String())
+	if err == nil && r.watched {
+		err = c.lookBack(ctx, r, s.spec, slurmctl.JobID(id))
+	}
 	return id, 0, err
 }
 
