@@ -6,6 +6,8 @@ SYSCONFDIR ?= /etc
 LIBEXECDIR ?= /usr/libexec
 DESTDIR    ?=
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
+# What install takes the executables from.
+BIN        ?= bin
 
 # Tests on a real Slurm wait more than they compute: four packages at a time do well on
 # two cores.
@@ -24,7 +26,7 @@ SOURCES := adapter planner plugins slurmctl
 STRATEGIES := $(filter-out strategytest,$(notdir $(wildcard plugins/cmd/*)))
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -X main.version=$(VERSION)
+LDFLAGS := -X main.linked=$(VERSION)
 
 GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 
@@ -102,24 +104,34 @@ $(GOVULNCHECK):
 	mv bin/tools/govulncheck $@
 
 # root, who installs, need not have Go.
-bin/evoslurmd:
+$(BIN)/evoslurmd:
 	$(MAKE) build
 
+SHARE := $(DESTDIR)$(PREFIX)/share
+
 .PHONY: install
-install: | bin/evoslurmd ## install commands, strategies, man pages, unit and configuration (DESTDIR, PREFIX, SYSCONFDIR)
+install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, completions and configuration (DESTDIR, PREFIX, SYSCONFDIR)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(SYSCONFDIR)/evoslurm
-	install bin/evosbatch bin/evosqueue bin/evosctl bin/evosrun bin/evosim bin/strategytest $(DESTDIR)$(PREFIX)/bin
+	install $(addprefix $(BIN)/,evosbatch evosqueue evosctl evosrun evosim strategytest) $(DESTDIR)$(PREFIX)/bin
 	ln -sf evosctl $(DESTDIR)$(PREFIX)/bin/evolaunch
-	install bin/evoslurmd $(DESTDIR)$(PREFIX)/sbin
+	install $(BIN)/evoslurmd $(DESTDIR)$(PREFIX)/sbin
 	install -d $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies
-	install $(STRATEGIES:%=bin/strategies/%) $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies
+	install $(STRATEGIES:%=$(BIN)/strategies/%) $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies
 	for page in $(wildcard contrib/man/*.[158]); do \
-		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
+		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
+	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m 644 contrib/completions/bash/* $(SHARE)/bash-completion/completions
+	install -m 644 contrib/completions/zsh/* $(SHARE)/zsh/site-functions
+	install -m 644 contrib/completions/fish/* $(SHARE)/fish/vendor_completions.d
+	install -d $(DESTDIR)$(UNITDIR)
 	for unit in $(wildcard contrib/systemd/*.service); do \
-		install -D -m 644 $$unit $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
+		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
+		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
-	install -D -m 644 configs/evoslurm.yaml $(DESTDIR)$(PREFIX)/share/doc/evoslurm/evoslurm.yaml
+	install -D -m 644 contrib/job_submit.lua $(SHARE)/evoslurm/job_submit.lua
+	install -D -m 644 contrib/RIGHTS.md $(SHARE)/doc/evoslurm/RIGHTS.md
+	install -D -m 644 configs/evoslurm.yaml $(SHARE)/doc/evoslurm/evoslurm.yaml
 	test -e $(DESTDIR)$(SYSCONFDIR)/evoslurm/evoslurm.yaml || \
 		install -m 644 configs/evoslurm.yaml $(DESTDIR)$(SYSCONFDIR)/evoslurm/evoslurm.yaml
 

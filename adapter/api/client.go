@@ -129,11 +129,16 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 		}
 	}
 	told, since := false, time.Now()
+	var before error // of the attempt before, which says more than "out of time"
 	for pause := newPause(); ; {
 		err := c.attempt(ctx, method, uri, body, out)
 		if err == nil || ctx.Err() == nil && !away(err) {
 			return err
 		}
+		if ctx.Err() != nil && before != nil {
+			return fmt.Errorf("the sidecar at %s does not answer: %w (%w)", c.address, ctx.Err(), before)
+		}
+		before = err
 		if ctx.Err() != nil {
 			return fmt.Errorf("the sidecar at %s: %w", c.address, errors.Join(ctx.Err(), err))
 		}

@@ -30,8 +30,9 @@ be started with its own mpiexec instead; see evosctl launch --help.
 The configuration is $EVOSLURM_CONFIG's, else /etc/evoslurm/evoslurm.yaml.
 `
 
-// Main is evosrun under the name of program; it returns the exit status.
-func Main(program string, args []string) int {
+// Main is evosrun under the name of program, which tells its version where it is asked
+// to; it returns the exit status.
+func Main(program, version string, args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
 		return 1
@@ -42,6 +43,10 @@ func Main(program string, args []string) int {
 	}
 	if parsed.has("help", "usage") {
 		fmt.Print(RunHelp)
+		return 0
+	}
+	if parsed.has("version") {
+		fmt.Println(version)
 		return 0
 	}
 	given, _ := parsed.last("jobid")

@@ -7,8 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,10 +15,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/adapter/submit"
+	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-var version string // set by the linker
+var linked string // the version, set by the linker
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -75,7 +74,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Partitions: site.Partitions,
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },
-		Version:    func() { fmt.Println(versionLine(ctx, sbatch)) },
+		Version:    func() { fmt.Print(versions(ctx, sbatch)) },
 		Exec:       replaceProcess,
 	}
 	return c.Run(ctx)
@@ -92,15 +91,11 @@ func replaceProcess(path string, argv, environ []string, stdin *os.File) error {
 	return fmt.Errorf("%s: %w", path, syscall.Exec(path, argv, environ))
 }
 
-// versionLine names this program's version and that of the sbatch it runs.
-func versionLine(ctx context.Context, sbatch string) string {
-	own := version
-	if info, ok := debug.ReadBuildInfo(); ok && own == "" {
-		own = info.Main.Version
-	}
-	text := "evoslurm " + own
+// versions are this program's and, in a line of its own, that of the sbatch it runs.
+func versions(ctx context.Context, sbatch string) string {
+	text := version.Line(linked) + "\n"
 	if out, err := exec.CommandContext(ctx, sbatch, "--version").Output(); err == nil {
-		text += " (" + strings.TrimSpace(string(out)) + ")"
+		text += string(out)
 	}
 	return text
 }

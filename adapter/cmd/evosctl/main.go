@@ -9,21 +9,22 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
-// version is set by the linker.
-var version = "devel"
+var linked string // the version, set by the linker
 
 func main() { os.Exit(run()) }
 
 func run() int {
 	args := os.Args[1:]
-	if filepath.Base(os.Args[0]) == "evolaunch" { // a link of this name serves where launchers take no arguments
+	if filepath.Base(os.Args[0]) == "evolaunch" && !slices.Equal(args, []string{"-V"}) && !slices.Equal(args, []string{"--version"}) { // a link of this name serves where launchers take no arguments
 		args = append([]string{"launch"}, args...)
 	}
 	root := newRoot()
@@ -43,7 +44,6 @@ func run() int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:              "evosctl",
-		Version:          version,
 		Short:            "Steer an evolving job from inside; check an installation",
 		SilenceErrors:    true,
 		SilenceUsage:     true,
@@ -57,6 +57,7 @@ func newRoot() *cobra.Command {
 		},
 	}
 	config.AddFlag(root.PersistentFlags())
+	version.Flag(root, linked)
 	root.AddCommand(newNext(), newEnv(), newHostfile(), newRun(), newLaunch(), newDoctor(), newStrategy())
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
 func newRun() *cobra.Command {
@@ -13,7 +14,7 @@ func newRun() *cobra.Command {
 		Long:               injob.RunHelp,
 		DisableFlagParsing: true, // they are srun's
 		RunE: func(_ *cobra.Command, args []string) error {
-			if status := injob.Main("evosctl run", args); status != 0 {
+			if status := injob.Main("evosctl run", version.Line(linked), args); status != 0 {
 				return exitStatus(status)
 			}
 			return nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	case "evosctl", "evolaunch":
 		os.Exit(run())
 	case "evosrun":
-		os.Exit(injob.Main("evosrun", os.Args[1:]))
+		os.Exit(injob.Main("evosrun", version.Line(linked), os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }

@@ -14,10 +14,10 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/demo"
 	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
-// version is set by the linker (Makefile).
-var version = "devel"
+var linked string // the version, set by the linker (Makefile)
 
 func main() {
 	// The second signal ends at once; the cluster's supervisor then tidies up.
@@ -52,7 +52,6 @@ srun which nodes it has. Takes about three minutes.
 
 Exit status: 0 if every evolving job got what it had asked for, in time, and Slurm
 was left clean; 1 if not, 2 if the demo could not be run.`,
-		Version:       version,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -72,6 +71,7 @@ was left clean; 1 if not, 2 if the demo could not be run.`,
 			return demo.Run(cmd.Context(), o)
 		},
 	}
+	version.Flag(cmd, linked)
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&drive, "drive", "merge", "how jobs grow: merge, or companion, on a Slurm without permit_job_expansion")

@@ -18,11 +18,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/controller"
 	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// version is set by the linker (Makefile).
-var version = "devel"
+var linked string // the version, set by the linker (Makefile)
 
 func main() {
 	if err := command().Execute(); err != nil {
@@ -45,7 +45,6 @@ over when it ends.
 
 SIGTERM and SIGINT stop it cleanly: jobs go on, and so does it when it is started
 again. SIGHUP makes it read its configuration again, also while it waits.`,
-		Version:       version,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -53,6 +52,7 @@ again. SIGHUP makes it read its configuration again, also while it waits.`,
 	}
 	flags := cmd.Flags()
 	config.AddFlag(flags)
+	version.Flag(cmd, linked)
 	flags.String("log-level", "", "error, warn, info, debug or trace")
 	flags.String("log-format", "", "text or json")
 	flags.String("database", "", "sqlite file")
@@ -71,7 +71,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	if err := setUp(log, cfg.Log); err != nil {
 		return err
 	}
-	log.WithFields(logrus.Fields{"version": version, "config": file, "pid": os.Getpid()}).Info("evoslurmd starts")
+	log.WithFields(logrus.Fields{"version": version.Of(linked), "config": file, "pid": os.Getpid()}).Info("evoslurmd starts")
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -89,7 +89,7 @@ func run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer st.Close()
-	ctl, err := controller.New(cfg, slurm, st, log, version)
+	ctl, err := controller.New(cfg, slurm, st, log, version.Of(linked))
 	if err != nil {
 		return err
 	}

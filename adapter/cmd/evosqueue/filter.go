@@ -104,6 +104,19 @@ func jobIDs(words []string) ([]uint32, error) {
 	return ids, nil
 }
 
+// known is an error where no job has one of the ids that were asked for. As with squeue,
+// those that are unknown beside known ones are passed over.
+func (f filter) known(jobs []api.Job) error {
+	if len(f.ids) == 0 || slices.ContainsFunc(jobs, func(j api.Job) bool { return slices.Contains(f.ids, j.ID) }) {
+		return nil
+	}
+	words := make([]string, len(f.ids))
+	for i, id := range f.ids {
+		words[i] = strconv.FormatUint(uint64(id), 10)
+	}
+	return fmt.Errorf("invalid job id specified: %s (no evolving job, or one that ended long ago)", strings.Join(words, ", "))
+}
+
 func (f filter) shows(j api.Job) bool {
 	in := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
 	condition := j.State

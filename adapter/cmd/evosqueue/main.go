@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -20,9 +19,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
-var version string // set by the linker
+var linked string // the version, set by the linker
 
 // patience is how long the sidecar may be away.
 const patience = 5 * time.Second
@@ -57,7 +57,6 @@ profiles, what changes next and when, the planned start and end.`,
 		Example: `  evosqueue --me            my jobs
   evosqueue --gantt -i 2    a chart of all, drawn again every two seconds
   evosqueue -a --json       all, ended ones too, for programs`,
-		Version:       versionText(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -77,7 +76,6 @@ profiles, what changes next and when, the planned start and end.`,
 			return o.run(cmd.Context(), client, os.Stdout, look(os.Stdout, os.Getenv))
 		},
 	}
-	cmd.SetVersionTemplate("evoslurm {{.Version}}\n")
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringSliceVarP(&o.users, "user", "u", nil, "jobs of these users, by name or number")
@@ -95,17 +93,10 @@ profiles, what changes next and when, the planned start and end.`,
 	f.BoolVar(&o.ascii, "ascii", false, "plain ASCII (the default without a UTF-8 locale)")
 	config.AddFlag(f)
 	f.Bool("help", false, "show this help")
-	f.BoolP("version", "V", false, "show the version")
+	version.Flag(cmd, linked)
 	cmd.MarkFlagsMutuallyExclusive("json", "gantt", "long")
 	completeFlags(cmd)
 	return cmd
-}
-
-func versionText() string {
-	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
-		return info.Main.Version
-	}
-	return version
 }
 
 // completeFlags teaches shells the values of flags.
@@ -195,6 +186,9 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t termin
 	jobs, err := from.Jobs(ctx, o.filter.all)
 	if err != nil {
 		return "", silent(ctx, o.address, err)
+	}
+	if err := o.filter.known(jobs); err != nil {
+		return "", err
 	}
 	jobs = o.filter.apply(jobs)
 	switch {

@@ -5,6 +5,9 @@ import (
 	"os"
 
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
-func main() { os.Exit(injob.Main("evosrun", os.Args[1:])) }
+var linked string // the version, set by the linker
+
+func main() { os.Exit(injob.Main("evosrun", version.Line(linked), os.Args[1:])) }

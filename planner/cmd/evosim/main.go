@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+var linked string // the version, set by the linker
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -29,6 +31,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	if root.Version = "evoslurm " + linked; linked == "" {
+		root.Version += "(devel)"
+	}
+	root.SetVersionTemplate("{{.Version}}\n") // as all of Evoslurm's commands
+	root.Flags().BoolP("version", "V", false, "show the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{err} })
 	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand())
 	root.SetArgs(args)

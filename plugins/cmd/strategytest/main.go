@@ -11,7 +11,13 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
 )
 
+var linked = "(devel)" // the version, set by the linker
+
 func main() {
+	if len(os.Args) == 2 && (os.Args[1] == "-V" || os.Args[1] == "--version") {
+		fmt.Println("evoslurm " + linked)
+		return
+	}
 	if len(os.Args) != 2 || os.Args[1] == "-h" || os.Args[1] == "--help" {
 		fmt.Fprintln(os.Stderr, "usage: strategytest PATH\nRuns the conformance tests of strategies against the plugin PATH; exit status 1 if one fails.")
 		os.Exit(2)
