@@ -51,6 +51,9 @@ type Controller struct {
 	slurmConfig slurmctl.Config
 	slurmUser   uint32
 	configRead  time.Time
+	ageing      slurmctl.Ageing
+	calculated  time.Time  // Slurm's priorities, as far as was seen
+	accrualRead time.Time  // see readAccrual
 	drive       spec.Drive // what Auto gets here
 	driveReason string
 
@@ -227,6 +230,7 @@ func (c *Controller) cycle(s *snapshot) {
 		c.log.Info("Slurm can be observed again")
 		c.lastErr = nil
 	}
+	c.watchPriorities(c.snapshot, s)
 	c.snapshot = s
 	c.takeReservations(s)
 	c.adopt(s)
@@ -240,6 +244,7 @@ func (c *Controller) cycle(s *snapshot) {
 	c.clean(s)
 	c.watchIntruders(s)
 	c.watchLeaks(s)
+	c.readAccrual()
 	calls := c.slurm.Calls()
 	c.calls, c.cycleCalls = calls, int(calls-c.calls)
 }
@@ -270,7 +275,7 @@ func (c *Controller) takeConfig(cfg slurmctl.Config) (err error) {
 	if cfg.Boot() != c.slurmConfig.Boot() {
 		c.countsFrom = time.Time{}
 	}
-	c.slurmConfig, c.configRead = cfg, time.Now()
+	c.slurmConfig, c.configRead, c.ageing = cfg, time.Now(), cfg.Ageing()
 	c.backfill.setInterval(cfg.BackfillInterval())
 	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
 		return err

@@ -150,6 +150,7 @@ func (c *Controller) requeued(j *job) {
 	c.logJob(j).Warn("the job was requeued: it starts over")
 	c.together(func() {
 		c.event(j, "requeued", map[string]any{"step": j.Step})
+		j.accrualKnown = false
 		j.State, j.Step, j.held, j.ending = store.Queued, 0, nil, false
 		j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 		c.save(j)

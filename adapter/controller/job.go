@@ -11,7 +11,7 @@ import (
 // job is an evolving job with what is known of it at present.
 type job struct {
 	*store.Job
-	priority uint64
+	priority uint64 // by which it is planned; once it runs, Slurm's
 	reason   string // why it is where it is, in words
 	note     string // and what else is to be known of it
 
@@ -31,6 +31,11 @@ type job struct {
 	bound     string               // the nodes that it may have, as the user listed them; "": any
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []store.Span
+
+	accrued      time.Time // since when Slurm counts its age; zero: it does not
+	accrualKnown bool
+	considered   bool // it was eligible once
+	ineligible   bool // until lately
 
 	busy      bool      // an action is under way
 	touched   time.Time // when the last one ended: older observations do not count

@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,8 +12,41 @@ import (
 
 // TestOrder: who is planned when and where, beside what a site does to its queue.
 func TestOrder(t *testing.T) {
-	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, PriorityType: "multifactor",
+		ExtraConf: "PriorityWeightAge=100000\nPriorityMaxAge=00:10:00\nPriorityCalcPeriod=1"})
+	l.run("as if eligible since submission", testAge)
 	l.run("before a maintenance", testMaintenance)
+}
+
+// testAge: a parked job, which Slurm itself leaves at priority 1, is older than a stock
+// job that was submitted after it, also once Slurm has reckoned that one's age.
+func testAge(l *lab) {
+	busy := l.sbatch(1, "--nodes=8", "--exclusive", "--time=30")
+	older := l.submit("8@5m")
+	time.Sleep(8 * time.Second) // longer than from one look to the next
+	younger := l.sbatch(1, "--nodes=8", "--exclusive", "--time=30")
+	var shown uint64
+	l.eventually("the stock job's age", func() error {
+		jobs, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(younger))
+		l.must(err)
+		if shown = jobs[0].Priority; shown > 1 {
+			return nil
+		}
+		nice := jobs[0].Nice + 1 // Slurm reckons anew, and not in a minute
+		return errors.Join(l.slurm.UpdateJob(l.ctx(), slurmctl.JobID(younger), slurmctl.JobUpdate{Nice: &nice}), errors.New("none yet"))
+	})
+	l.eventually("the older job before the younger one", func() error {
+		job, err := l.Job(l.ctx(), older)
+		if err == nil && job.Priority <= shown {
+			err = fmt.Errorf("its priority is %d, the stock job's %d", job.Priority, shown)
+		}
+		return err
+	})
+	l.cancelStock(1, busy)
+	l.running(older, 1)
+	l.cancelStock(1, younger)
+	l.cancel(older)
+	l.ended(older)
 }
 
 // testMaintenance: with a maintenance in two hours and a pending stock job of unlimited

@@ -17,7 +17,8 @@ import (
 type candidate struct {
 	job      *job          // nil: stock
 	record   *slurmctl.Job // of Slurm
-	nodes    []int         // eligible
+	priority uint64
+	nodes    []int // eligible
 	profile  planner.Profile
 	earliest int64 // Unix second
 }
@@ -58,7 +59,9 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 			}
 			j.kept = nil
 		}
-		if why := notEligible(&j.record); why != "" {
+		j.priority = c.priorityOf(j, s.taken)
+		why := notEligible(&j.record)
+		if c.eligibleAgain(j, why == "", s.taken); why != "" {
 			c.dropPlan(j, why)
 			continue
 		}
@@ -75,16 +78,19 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 		if !j.Begin.IsZero() {
 			earliest = max(earliest, j.Begin.Unix())
 		}
-		lowest = min(lowest, j.record.Priority)
-		list = append(list, candidate{job: j, record: &j.record, nodes: nodes, profile: j.Profile, earliest: earliest})
+		lowest = min(lowest, j.priority)
+		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, profile: j.Profile, earliest: earliest})
 	}
 	if len(list) > 0 {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.record.Priority, a.record.Priority), cmp.Compare(a.record.ID, b.record.ID))
-	})
+	slices.SortStableFunc(list, moreUrgent)
 	return list
+}
+
+// moreUrgent orders candidates as Slurm does: by priority, then by submission.
+func moreUrgent(a, b candidate) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), a.record.SubmitTime.Compare(b.record.SubmitTime), cmp.Compare(a.record.ID, b.record.ID))
 }
 
 // stockCandidates lists pending stock jobs that Slurm would start before the last
@@ -109,11 +115,9 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 			count *= max(r.ArrayTasks, 1)
 		}
 		count = min(max(count, 1), len(nodes))
-		list = append(list, candidate{record: r, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now})
+		list = append(list, candidate{record: r, priority: r.Priority, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now})
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.record.Priority, a.record.Priority), cmp.Compare(a.record.ID, b.record.ID))
-	})
+	slices.SortStableFunc(list, moreUrgent)
 	return list[:min(len(list), c.cfg.StockJobs)]
 }
 

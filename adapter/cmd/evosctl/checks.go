@@ -122,6 +122,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	d.clock(ctx)
 	d.rights(ctx, sc)
 	d.expansion(sc)
+	d.priorities(sc)
 	d.accounting(sc)
 	d.nodes(ctx)
 	if own, theirs := d.cfg.Munge.Socket, sc.MungeSocket(); own != theirs {
@@ -307,4 +308,17 @@ func (d *doctor) sidecar(ctx context.Context) {
 	default:
 		d.add("sidecar", ok, detail, "")
 	}
+}
+
+// priorities tells by which priority evolving jobs are planned.
+func (d *doctor) priorities(sc slurmctl.Config) {
+	detail := "Slurm's own (" + sc.Values["PriorityType"] + ")"
+	switch a := sc.Ageing(); {
+	case a.Always:
+		detail += ", which count age from submission on (ACCRUE_ALWAYS)"
+	case a.Weight > 0:
+		detail += fmt.Sprintf(", and age from submission on, up to %s at %s, which Slurm does not count for parked jobs",
+			sc.Values["PriorityWeightAge"], sc.Values["PriorityMaxAge"])
+	}
+	d.add("priorities", ok, detail, "")
 }
