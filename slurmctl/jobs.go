@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // column is one field that squeue prints of a job.
@@ -229,6 +230,29 @@ func (c *Client) Glance(ctx context.Context, ids ...JobID) ([]Job, error) {
 		}
 	}
 	return found, nil
+}
+
+// TimeUsed is for how long a job has run, without the time for which it was suspended.
+func (c *Client) TimeUsed(ctx context.Context, id JobID) (time.Duration, error) {
+	if err := checkID(id); err != nil {
+		return 0, err
+	}
+	t := newTable(2)
+	out, _, err := c.run(ctx, command{name: "squeue", args: []string{"--noheader", "--all", "--local", "--jobs=" + formatID(id)},
+		env: []string{"SQUEUE_FORMAT=" + t.short("A", "M")}})
+	if err != nil {
+		return 0, err
+	}
+	records, err := t.split(out)
+	if err != nil {
+		return 0, fmt.Errorf("squeue: %w", err)
+	}
+	for _, r := range records {
+		if r[0] == formatID(id) {
+			return parseDuration(r[1])
+		}
+	}
+	return 0, fmt.Errorf("job %d: %w", id, ErrUnknownJob)
 }
 
 // squeue runs squeue once for a view.

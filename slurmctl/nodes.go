@@ -143,12 +143,13 @@ func splitState(s string) (state, flags string) {
 }
 
 // Usable says whether the node can run jobs now or after those that it runs:
-// it is up, answers, and is neither drained, failing, rebooting nor powered off. One in
-// a maintenance ("maint", "$") is reserved until that ends: its reservation says when.
+// it is up, answers, and is neither drained, failing nor rebooting. One that is switched
+// off to save power is usable: see Awake. One in a maintenance ("maint", "$") is reserved
+// until that ends: its reservation says when.
 func (n Node) Usable() bool {
 	switch n.State {
 	case "idle", "mixed", "allocated", "completing", "reserved", "maint":
-		return !strings.ContainsAny(n.Flags, "*~!%@^")
+		return !strings.ContainsAny(n.Flags, "*@^")
 	}
 	return false
 }

@@ -79,7 +79,7 @@ func TestSplitState(t *testing.T) {
 		}
 	}
 	for state, usable := range map[string]bool{"idle": true, "mixed-": true, "planned": true, "completing": true, "reserved": true,
-		"idle*": false, "down": false, "drained": false, "draining": false, "idle~": false, "maint": true, "mixed$": true, "mixed@": false, "unknown": false} {
+		"idle*": false, "down": false, "drained": false, "draining": false, "idle~": true, "maint": true, "mixed$": true, "mixed@": false, "unknown": false} {
 		var n Node
 		if n.State, n.Flags = splitState(state); n.Usable() != usable {
 			t.Errorf("%q: usable %v", state, n.Usable())

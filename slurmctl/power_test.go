@@ -1,0 +1,95 @@
+package slurmctl
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestPower: what sinfo of 20.11 to 26.05 prints for a node that is switched off and on
+// (node_state_string of those versions). One mark is shown alone, power's before "*".
+func TestPower(t *testing.T) {
+	for state, want := range map[string]struct {
+		power         Power
+		usable, awake bool
+	}{
+		"idle":       {PowerOn, true, true},
+		"reserved":   {PowerOn, true, true},
+		"planned":    {PowerOn, true, true},
+		"mixed-":     {PowerOn, true, true},
+		"idle*":      {PowerOn, false, false},
+		"idle~":      {PoweredDown, true, false},
+		"allocated~": {PoweredDown, true, false}, // a job has just got it
+		"mixed~":     {PoweredDown, true, false},
+		"idle#":      {PowerUp, true, false},
+		"ALLOCATED#": {PowerUp, true, false},
+		"mixed#":     {PowerUp, true, false},
+		"idle%":      {PowerDown, true, false},
+		"idle!":      {PowerDrain, true, false}, // from 21.08 on
+		"allocated!": {PowerDrain, true, false},
+		"planned~":   {PoweredDown, true, false},
+		"down~":      {PoweredDown, false, false}, // ResumeTimeout reached
+		"down#":      {PowerUp, false, false},
+		"down%":      {PowerDown, false, false},
+		"drained~":   {PoweredDown, false, false},
+		"draining!":  {PowerDrain, false, false},
+		"drng@":      {PowerOn, false, false},
+		"idle@":      {PowerOn, false, false},
+		"idle^":      {PowerOn, false, false},
+		"maint":      {PowerOn, true, true}, // hides what else there is
+		"idle$":      {PowerOn, true, true},
+		"future~":    {PoweredDown, false, false},
+		"blocked":    {PowerOn, false, false},
+	} {
+		var n Node
+		n.State, n.Flags = splitState(state)
+		if n.Power() != want.power || n.Usable() != want.usable || n.Awake() != want.awake {
+			t.Errorf("%q: power %v, usable %v, awake %v; want %+v", state, n.Power(), n.Usable(), n.Awake(), want)
+		}
+	}
+}
+
+// TestPowerSaving: a cluster saves power if it can switch nodes off and on.
+func TestPowerSaving(t *testing.T) {
+	parse := func(text string) Config {
+		c, err := parseConfig("SLURM_VERSION = 22.05.8\n" + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if _, on := parse("ResumeProgram = (null)\nSuspendProgram = (null)\nSuspendTime = INFINITE\nResumeTimeout = 60 sec\n").PowerSaving(); on {
+		t.Error("a cluster without programs saves power")
+	}
+	p, on := parse("ResumeProgram = /a\nSuspendProgram = /b\nSuspendTime = 300 sec\nSuspendTimeout = 45 sec\nResumeTimeout = 600 sec\n").PowerSaving()
+	if want := (PowerSaving{5 * time.Minute, 45 * time.Second, 10 * time.Minute}); !on || p != want {
+		t.Errorf("got %+v %v, want %+v", p, on, want)
+	}
+	// partitions may have a SuspendTime of their own
+	p, on = parse("ResumeProgram = /a\nSuspendProgram = /b\nSuspendTime = INFINITE\n").PowerSaving()
+	if want := (PowerSaving{0, 30 * time.Second, time.Minute}); !on || p != want {
+		t.Errorf("got %+v %v, want %+v", p, on, want)
+	}
+	for text, want := range map[string]bool{"OFF": false, "REQUEUE": false, "GANG,SUSPEND": true, "SUSPEND": true, "SUSPEND,GANG": true} {
+		if got := parse("PreemptMode = " + text + "\n").SuspendsJobs(); got != want {
+			t.Errorf("PreemptMode=%s suspends jobs: %v", text, got)
+		}
+	}
+	if parse("PrivateData = jobs,cloud\n").HidesCloud() || !parse("PrivateData = jobs\n").HidesCloud() {
+		t.Error("PrivateData=cloud shows cloud nodes that are off")
+	}
+}
+
+// TestKeepUpIdleOnly: only what is simply idle is told to be.
+func TestKeepUpIdleOnly(t *testing.T) {
+	sep := table{"<SEP>", 2}
+	out := ""
+	for name, state := range map[string]string{"n1": "idle", "n2": "drained", "n3": "idle~", "n4": "reserved", "n5": "allocated", "n6": "idle*", "n7": "planned", "n8": "idle!"} {
+		out += name + sep.sep + state + sep.sep + "\n"
+	}
+	got, err := parseIdle(sep, out)
+	slices.Sort(got)
+	if want := []string{"n1", "n4", "n7"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v %v, want %v", got, err, want)
+	}
+}
