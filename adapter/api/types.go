@@ -9,7 +9,7 @@ type Job struct {
 	User        string    `json:"user"`
 	UID         uint32    `json:"uid"`
 	Partition   string    `json:"partition"`
-	State       string    `json:"state"`               // queued, starting, running, waiting (step ended, next one's nodes to come), ended
+	State       string    `json:"state"`               // queued, starting, running, waiting (step ended, next one's nodes to come), suspended (by Slurm), ended
 	Reason      string    `json:"reason"`              // why it is where it is, in words
 	EndState    string    `json:"end_state,omitempty"` // Slurm's state at the end
 	Drive       string    `json:"drive"`
@@ -28,6 +28,10 @@ type Job struct {
 	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)
 	Past        []Span    `json:"past"`                 // what was really held
 }
+
+// Suspended is the state of a job that Slurm has suspended: it runs or waits when it is
+// resumed.
+const Suspended = "suspended"
 
 // Span is a stretch of time with a constant node count.
 type Span struct {

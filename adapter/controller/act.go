@@ -36,13 +36,20 @@ func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
 		c.detach(j, r)
 		return
 	}
+	switch {
+	case j.isSuspended():
+		return
+	case j.runs() && j.recount:
+		c.recountSuspension(j)
+		return
+	}
 	switch j.State {
 	case store.Queued:
 		if len(j.plan) > 0 && j.plan[0].start <= now.Unix() {
 			c.start(s, j)
 		}
 	case store.Starting:
-		if now.Sub(j.touched) > startWait || keptStart(s, &j.record, j.touched) {
+		if now.Sub(j.touched) > startWait && j.record.State == slurmctl.Pending || keptStart(s, &j.record, j.touched) {
 			c.park(j, &j.record, store.Queued)
 		}
 	case store.Waiting:
@@ -53,8 +60,8 @@ func (c *Controller) actOn(s *snapshot, j *job, now time.Time) {
 			c.watchOverrun(j, now)
 		}
 	}
-	if j.runs() && !j.busy && j.extend {
-		c.extendLimit(j)
+	if j.runs() && !j.busy {
+		c.extendLimits(s, j)
 	}
 }
 
@@ -172,7 +179,7 @@ func (c *Controller) warn(j *job) {
 // rival is a job that waits for a promised growth on nodes that j still has.
 func (c *Controller) rival(j *job, now time.Time) *job {
 	for _, other := range c.active {
-		if other == j || other.State != store.Waiting || other.kept != nil {
+		if other == j || other.State != store.Waiting || other.kept != nil || other.isSuspended() {
 			continue
 		}
 		if next := other.next(); next != nil && next.start <= now.Unix() && len(common(next.nodes, j.nodes())) > 0 {

@@ -25,6 +25,7 @@ func (c *Controller) load() error {
 		if err != nil {
 			return err
 		}
+		j.recount = true
 		if j.State == store.Starting {
 			// Whether Slurm was told to start it is not known; to say so twice does no harm.
 			j.State = store.Queued
@@ -114,7 +115,7 @@ func (c *Controller) adopt(s *snapshot) {
 		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil && c.mayBring(r, c.byID[own.job]) {
 			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
 		}
-		if r.State != slurmctl.Pending && r.State != slurmctl.Running || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
+		if r.State != slurmctl.Pending && r.State != slurmctl.Configuring && r.State != slurmctl.Running && r.State != slurmctl.Suspended || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
 			continue
 		}
 		if !c.driven(r.Partition) {
@@ -188,7 +189,7 @@ func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.Jo
 	row := &store.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: u.GID,
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: sp.Profile, ExpandLimit: sp.ExpandLimit,
 		Drive: string(spec.Chain), Begin: sp.Begin, State: store.Queued}
-	j := &job{Job: row, chain: chain, inferred: r.State == slurmctl.Running, bound: sp.Nodes}
+	j := &job{Job: row, chain: chain, inferred: r.State == slurmctl.Running || r.State == slurmctl.Suspended, bound: sp.Nodes}
 	j.see(r)
 	if err := j.learn(a, sp.Profile[0].Nodes); err != nil {
 		return err

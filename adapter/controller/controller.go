@@ -92,7 +92,8 @@ type Controller struct {
 	stepped      time.Time // when the clock was, last
 	countsFrom   time.Time // see countsStand
 
-	view atomic.Pointer[view] // what the API shows
+	power power
+	view  atomic.Pointer[view] // what the API shows
 }
 
 // New makes a controller. It acts on nothing before Run.
@@ -102,6 +103,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 		holdNames: map[holdKey]string{}, holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{}, scripts: map[slurmctl.JobID]*script{},
 		asked: map[slurmctl.JobID]*asked{}, parksIn: map[string]bool{},
 		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
+	c.power.setSaving(slurmctl.Config{})
 	c.work.keys, c.work.retry = map[string]bool{}, map[string]time.Time{}
 	if u, err := user.Current(); err == nil {
 		c.self = u.Username
@@ -233,6 +235,7 @@ func (c *Controller) cycle(s *snapshot) {
 	c.watchPriorities(c.snapshot, s)
 	c.snapshot = s
 	c.takeReservations(s)
+	c.watchPower(s)
 	c.adopt(s)
 	c.learnAll(s)
 	c.follow(s)
@@ -257,6 +260,7 @@ func (c *Controller) advance() {
 		c.act(c.snapshot)
 		c.laps.lap("act")
 		c.syncHolds(c.snapshot)
+		c.switchNodes(c.snapshot)
 		c.laps.lap("holds")
 		c.mirror(c.snapshot)
 		c.laps.lap("mirror")
@@ -277,6 +281,7 @@ func (c *Controller) takeConfig(cfg slurmctl.Config) (err error) {
 	}
 	c.slurmConfig, c.configRead, c.ageing = cfg, time.Now(), cfg.Ageing()
 	c.backfill.setInterval(cfg.BackfillInterval())
+	c.power.setSaving(cfg)
 	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
 		return err
 	}

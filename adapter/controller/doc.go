@@ -9,6 +9,7 @@
 //	keep     what a limit does not let happen, holding nothing     kept.go
 //	hold     nodes of coming starts and growths, as reservations   holds.go, holdsync.go
 //	         and whoever gets into one that is for another        intruders.go
+//	switch   nodes of holds on, where Slurm saves power             power.go
 //	mirror   planned starts, for squeue and for Slurm              mirror.go
 //
 // One goroutine owns all state and runs the loop. It runs no Slurm command itself:

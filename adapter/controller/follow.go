@@ -39,14 +39,20 @@ func (c *Controller) follow(s *snapshot) {
 			c.observeHeld(s, j)
 		case r.State == slurmctl.Pending:
 			j.queuedAt = s.taken
-			if j.runs() {
+			switch {
+			case j.runs():
 				c.requeued(j)
+			case j.configuring:
+				c.notConfigured(j, r)
 			}
+		case r.State == slurmctl.Configuring:
+			c.configures(s, j)
 		default:
 			c.observeHeld(s, j)
 			if !j.runs() {
 				c.began(s, j, r)
 			}
+			c.followSuspension(s, j)
 		}
 	}
 }
@@ -65,7 +71,7 @@ func (c *Controller) observeHeld(s *snapshot, j *job) {
 			continue
 		}
 		c.byID[r.ID] = j
-		if spec.Drive(j.Drive) == spec.Companion && r.State == slurmctl.Running {
+		if spec.Drive(j.Drive) == spec.Companion && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
 			held = append(held, part{id: r.ID, step: own.step, nodes: r.NodeList})
 		} else {
 			j.expanders = append(j.expanders, r.ID)
@@ -126,10 +132,11 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 	if len(j.plan) > 0 {
 		planned = j.plan[0].start
 	}
-	j.State, j.Step, j.BatchHost = store.Running, 1, r.BatchHost
+	j.State, j.Step, j.BatchHost, j.configuring = store.Running, 1, r.BatchHost, false
 	start := startedAt(r, j.queuedAt, time.Now())
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	j.kept, j.keptTimes = nil, 0
+	j.Suspended, j.suspendedFrom, j.recount = 0, time.Time{}, j.inferred || r.State == slurmctl.Suspended
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
 	}
@@ -153,6 +160,7 @@ func (c *Controller) requeued(j *job) {
 		j.accrualKnown = false
 		j.State, j.Step, j.held, j.ending = store.Queued, 0, nil, false
 		j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
+		j.Suspended, j.suspendedFrom = 0, time.Time{}
 		c.save(j)
 		c.saveAllocation(j, time.Now(), 0, "")
 		c.saveParts(j)
@@ -236,6 +244,9 @@ func (c *Controller) followChain(s *snapshot, j *job) {
 		j.queuedAt = s.taken
 	case r.State == slurmctl.Running || r.State == slurmctl.Suspended:
 		c.linkRuns(s, j, r)
+		c.followSuspension(s, j)
+	case r.State == slurmctl.Configuring:
+		j.reason = "Slurm is switching its nodes on"
 	}
 }
 
@@ -283,6 +294,7 @@ func (c *Controller) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
 		c.began(s, j, r)
 		return
 	}
+	j.Suspended, j.suspendedFrom = 0, time.Time{} // Slurm counts for each of its jobs
 	c.beginStep(j, startedAt(r, j.queuedAt, time.Now()))
 }
 

@@ -85,9 +85,13 @@ func parseHold(r slurmctl.Reservation) (ownName, bool) {
 func (c *Controller) wantedHolds(now int64) []hold {
 	var all []hold
 	ahead := now + int64(c.cfg.HoldAhead/time.Second)
+	if c.power.on { // its nodes are to be up by then
+		ahead = max(ahead, now+int64((c.power.up()+c.power.down()+powerLead)/time.Second))
+	}
 	for _, j := range c.active {
 		switch {
 		case j.kept != nil:
+		case j.State == store.Waiting && j.suspendedLong(c.cfg.Grace): // nobody would use them
 		case j.runs(), j.State == store.Starting, j.State == store.Queued && len(j.plan) > 0 && j.plan[0].start <= ahead:
 			all = append(all, c.holdsOf(j, now)...)
 		}
@@ -143,7 +147,7 @@ func (c *Controller) holdsOf(j *job, now int64) []hold {
 		case i > 0:
 			added = without(added, j.plan[i-1].nodes)
 		}
-		if len(added) == 0 {
+		if len(added) == 0 || j.lastEnd > 0 && j.plan[i].start >= j.lastEnd { // its time limit is over by then
 			continue
 		}
 		// until the first of them is planned to be released

@@ -37,6 +37,13 @@ type job struct {
 	considered   bool // it was eligible once
 	ineligible   bool // until lately
 
+	configuring   bool      // Slurm has given it nodes that are not up yet
+	suspendedFrom time.Time // since when Slurm has it suspended; zero: it has not
+	suspendedAt   time.Time // up to when its steps were put off for that
+	short         string    // that its time limit cannot be as long as its plan, in words
+	lastEnd       int64     // Unix second at which it ends at the latest then; 0: its limit is long enough
+	recount       bool      // Slurm is to be asked for how long it was suspended in all
+
 	busy      bool      // an action is under way
 	touched   time.Time // when the last one ended: older observations do not count
 	retryAt   time.Time // after a failed action

@@ -24,6 +24,8 @@ type snapshot struct {
 	index map[string]int // of a node's name in nodes
 	inUse set            // nodes that some job holds, completing ones included
 
+	leftToSlurm bool // to switch nodes on: those that are off count as free
+
 	eligibles map[string]eligibility // as far as asked for
 }
 
@@ -112,11 +114,15 @@ func (s *snapshot) local(pool []int, names []string) []int {
 	return all
 }
 
-// free says whether no job holds any of these nodes and all are usable.
+// free says whether no job holds any of these nodes and all are usable at once.
 func (s *snapshot) free(names []string) bool {
 	for _, name := range names {
 		i, ok := s.index[name]
-		if !ok || s.inUse[name] || !s.nodes[i].Usable() {
+		if !ok || s.inUse[name] {
+			return false
+		}
+		n := s.nodes[i]
+		if !n.Awake() && !(s.leftToSlurm && n.Usable() && n.Power() == slurmctl.PoweredDown) {
 			return false
 		}
 	}

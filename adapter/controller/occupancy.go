@@ -89,6 +89,8 @@ func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 			o.add(i, origin, planner.Forever)
 		case c.isSuspect([]string{n.Name}):
 			o.add(i, origin, c.suspect[n.Name].Unix())
+		case n.Power() != slurmctl.PowerOn:
+			o.add(i, origin, c.power.ready(n, s.taken))
 		}
 	}
 	for i := range s.jobs {
@@ -99,7 +101,11 @@ func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 		end := c.releases(r, now)
 		for _, name := range r.NodeList {
 			if n, ok := s.index[name]; ok {
-				o.add(n, origin, end)
+				until := end
+				if end != planner.Forever {
+					until += c.power.after(s.nodes[n])
+				}
+				o.add(n, origin, until)
 			}
 		}
 	}

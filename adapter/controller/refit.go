@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -206,24 +205,4 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": plan[j.Step].start})
 		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
 	}
-}
-
-// extendLimit raises Slurm's time limit of a job whose new plan, through no fault of
-// its own, ends after it.
-func (c *Controller) extendLimit(j *job) {
-	end := time.Unix(j.plan[len(j.plan)-1].end, 0)
-	j.extend = false
-	if j.isChain() || j.record.TimeLimit == slurmctl.Unlimited || j.record.EndTime.IsZero() || !end.After(j.record.EndTime) {
-		return
-	}
-	limit := end.Sub(j.Started).Truncate(time.Minute) + 2*time.Minute
-	j.extend = !c.do(j, "extend", limit.String(), func(ctx context.Context) error {
-		return c.slurm.UpdateJob(ctx, j.id(), slurmctl.JobUpdate{TimeLimit: limit})
-	}, func(err error) {
-		if j.extend = err != nil; j.extend {
-			return
-		}
-		j.record.TimeLimit, j.record.EndTime = limit, j.Started.Add(limit)
-		c.event(j, "limit raised", map[string]any{"minutes": int(limit.Minutes())})
-	})
 }

@@ -50,7 +50,7 @@ func (c *Controller) transition(s *snapshot, j *job, now time.Time) {
 	missing, surplus := without(next.nodes, have), without(have, next.nodes)
 	switch {
 	case len(missing) > 0:
-		if next.start > now.Unix() && !c.early(s, j, missing, now.Unix()) {
+		if next.start > now.Unix() && len(j.expanders) == 0 && !c.early(s, j, missing, now.Unix()) {
 			j.reason = fmt.Sprintf("waits for %d nodes, planned for %s", len(missing), time.Unix(next.start, 0).Format(time.TimeOnly))
 			return
 		}
@@ -117,7 +117,9 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 		if late := j.State == store.Waiting && time.Now().Unix() > j.next().start+5; suspect || late || j.State == store.Running {
 			c.refit(s, j, time.Now().Unix(), "nodes of the growth are not free in time")
 		}
-		j.reason = "waits for nodes that others have not given back yet"
+		if j.reason = s.switching(nodes); j.reason == "" {
+			j.reason = "waits for nodes that others have not given back yet"
+		}
 		if j.State == store.Waiting {
 			c.awaitNodes(j.next().start, true)
 		}
@@ -125,6 +127,10 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 	}
 	if j.asked == nil {
 		j.reason = "what it asked for is being read"
+		return
+	}
+	if why := c.notReady(s, j); why != "" {
+		j.reason = why
 		return
 	}
 	g := growth{c: c, base: j.id(), nodes: nodes, drive: spec.Drive(j.Drive),
@@ -169,6 +175,9 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 			c.forgetHold(g.hold)
 		}
 		c.suspectNodes(g.nodes, err)
+		if g.notYet != nil {
+			j.reason = g.notYet.Error()
+		}
 		if g.request.Parked && err == nil && limit == "" {
 			c.parksIn[site] = true
 		}
@@ -210,6 +219,7 @@ type growth struct {
 	opened    bool             // the hold
 	mayPark   bool             // the expander, see askMore
 	never     error            // why nothing will ever be merged into the job
+	notYet    error            // what it has to wait for
 	holdGone  bool
 	after     []part // what the job has now
 }
@@ -218,7 +228,17 @@ type growth struct {
 // its hold has begun, so it is started at once or something is wrong.
 const allocateWait = 4 * time.Second
 
+// run brings the nodes. Where Slurm still switches them on, or has suspended a job, that
+// is no failure: the growth goes on once a look shows that it can.
 func (g *growth) run(ctx context.Context) error {
+	err := g.bring(ctx)
+	if errors.Is(err, errNotYet) {
+		g.notYet, err = err, nil
+	}
+	return err
+}
+
+func (g *growth) bring(ctx context.Context) error {
 	slurm := g.c.slurm
 	if err := g.open(ctx); err != nil {
 		return err
@@ -252,6 +272,11 @@ func (g *growth) run(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	for _, k := range brought {
+		if why := unready(&k); why != "" {
+			return fmt.Errorf("%w%s", errNotYet, why)
+		}
 	}
 	if g.drive == spec.Companion {
 		return g.keep(ctx, brought)
@@ -298,12 +323,44 @@ func (g *growth) baseRuns(ctx context.Context) error {
 	if len(base) == 1 {
 		state = base[0].State
 	}
-	if state == slurmctl.Running {
+	switch state {
+	case slurmctl.Running:
 		return nil
+	case slurmctl.Suspended:
+		return fmt.Errorf("%wSlurm has suspended the job", errNotYet)
 	}
 	err = g.c.slurm.Cancel(ctx, g.expanders...)
 	g.expanders = nil
 	return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.base, state), err)
+}
+
+// errNotYet is what a growth has to wait for; its text is what follows.
+var errNotYet = errors.New("")
+
+// unready says in words why an expander that has nodes cannot be used yet. To merge one
+// whose nodes do not come up would cost the base job its life.
+func unready(k *slurmctl.Job) string {
+	switch k.State {
+	case slurmctl.Configuring:
+		return "waits for nodes that Slurm is switching on"
+	case slurmctl.Suspended:
+		return "waits for nodes on which Slurm has suspended it"
+	}
+	return ""
+}
+
+// notReady says in words why the expanders that a job has already bring nothing yet.
+func (c *Controller) notReady(s *snapshot, j *job) string {
+	for _, id := range j.expanders {
+		if k := s.byID[id]; k != nil {
+			if why := unready(k); why != "" {
+				return why
+			}
+		} else if j.touched.After(s.taken) {
+			return "waits for the job that brings its nodes"
+		}
+	}
+	return ""
 }
 
 // merge gives the expanders' nodes to the base job, one at a time, and reads the

@@ -31,7 +31,9 @@ func (c *Controller) start(s *snapshot, j *job) {
 		return
 	}
 	if !s.free(j.plan[0].nodes) {
-		j.reason = "waits for nodes that are about to be free"
+		if j.reason = s.switching(j.plan[0].nodes); j.reason == "" {
+			j.reason = "waits for nodes that are about to be free"
+		}
 		c.awaitNodes(j.plan[0].start, false)
 		return
 	}
@@ -144,3 +146,34 @@ const (
 	// parked is how far in the future the start of a job without a plan is.
 	parked = 10 * 365 * 24 * time.Hour
 )
+
+// configures is called while Slurm has given a job nodes that are not up yet: it has not
+// begun, and its clock does not run.
+func (c *Controller) configures(s *snapshot, j *job) {
+	if j.runs() { // it was requeued between two looks
+		c.requeued(j)
+	}
+	c.observeHeld(s, j)
+	j.reason = "Slurm is switching its nodes on"
+	if j.configuring && j.State == store.Starting {
+		return
+	}
+	j.configuring, j.State = true, store.Starting
+	c.save(j)
+}
+
+// notConfigured is called when a job is queued again since some of its nodes did not come
+// up. It is planned anew for when Slurm lets it begin, after a requeue some two minutes.
+func (c *Controller) notConfigured(j *job, r *slurmctl.Job) {
+	why := "its nodes did not come up: Slurm has put it back into the queue"
+	j.configuring, j.State, j.held = false, store.Queued, nil
+	if until := r.StartTime; until.After(time.Now()) && time.Until(until) < mostAgain {
+		j.kept = &keptBack{limit: r.Reason, text: why, again: until}
+	}
+	c.together(func() {
+		c.save(j)
+		c.saveParts(j)
+		c.event(j, "nodes did not come up", map[string]any{"reason": r.Reason})
+	})
+	c.logJob(j).Warn(why)
+}

@@ -90,6 +90,12 @@ func (c *Controller) describe(j *job) api.Job {
 	if a.Reason == "" && j.State == store.Queued && len(j.plan) > 0 {
 		a.Reason = "planned"
 	}
+	if j.isSuspended() {
+		a.State = api.Suspended
+	}
+	if a.Reason == "" {
+		a.Reason = j.short
+	}
 	return a
 }
 

@@ -46,19 +46,20 @@ type Job struct {
 	Ended       time.Time
 	EndState    string // Slurm's state at the end
 	BatchHost   string
+	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted minds
 }
 
 const jobColumns = `id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin,
-	state, step, started, step_started, step_ended, ended, end_state, batch_host`
+	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended`
 
 // AddJob writes a new job with its requested profile and sets its ID.
 func (s *Store) AddJob(ctx context.Context, j *Job) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		row := tx.QueryRowContext(ctx, `INSERT INTO jobs (`+jobColumns+`)
-			VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 			j.SlurmID, unix(j.Submitted), j.Name, j.User, j.UID, j.GID, j.Account, j.QOS, j.Partition,
 			float64(j.ExpandLimit), j.Drive, unix(j.Begin), j.State, j.Step, unix(j.Started),
-			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost)
+			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second))
 		if err := row.Scan(&j.ID); err != nil {
 			return fmt.Errorf("add job %d: %w", j.SlurmID, err)
 		}
@@ -76,9 +77,9 @@ func (s *Store) AddJob(ctx context.Context, j *Job) error {
 // mode and batch host.
 func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
 	_, err := s.on().ExecContext(ctx, `UPDATE jobs SET drive = ?, state = ?, step = ?, started = ?, step_started = ?,
-		step_ended = ?, ended = ?, end_state = ?, batch_host = ? WHERE id = ?`,
+		step_ended = ?, ended = ?, end_state = ?, batch_host = ?, suspended = ? WHERE id = ?`,
 		j.Drive, j.State, j.Step, unix(j.Started), unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended),
-		j.EndState, j.BatchHost, j.ID)
+		j.EndState, j.BatchHost, int64(j.Suspended/time.Second), j.ID)
 	if err != nil {
 		return fmt.Errorf("update job %d: %w", j.SlurmID, err)
 	}
@@ -117,13 +118,13 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 	for rows.Next() {
 		var j Job
 		var limit float64
-		var submitted, begin, started, stepStarted, stepEnded, ended int64
+		var submitted, begin, started, stepStarted, stepEnded, ended, suspended int64
 		if err := rows.Scan(&j.ID, &j.SlurmID, &submitted, &j.Name, &j.User, &j.UID, &j.GID, &j.Account, &j.QOS,
 			&j.Partition, &limit, &j.Drive, &begin, &j.State, &j.Step, &started, &stepStarted, &stepEnded, &ended,
-			&j.EndState, &j.BatchHost); err != nil {
+			&j.EndState, &j.BatchHost, &suspended); err != nil {
 			return nil, fmt.Errorf("read jobs: %w", err)
 		}
-		j.ExpandLimit = planner.ExpandLimit(limit)
+		j.ExpandLimit, j.Suspended = planner.ExpandLimit(limit), time.Duration(suspended)*time.Second
 		j.Submitted, j.Begin, j.Started = fromUnix(submitted), fromUnix(begin), fromUnix(started)
 		j.StepStarted, j.StepEnded, j.Ended = fromUnix(stepStarted), fromUnix(stepEnded), fromUnix(ended)
 		all = append(all, &j)

@@ -103,7 +103,7 @@ func (c *Cluster) Leftovers(ctx context.Context) (Leftovers, error) {
 			return l, fmt.Errorf("slurmtest: sinfo's %q: %w", line, err)
 		}
 		l.AllocatedCPUs += n
-		if f[1] != "idle" {
+		if strings.TrimRight(f[1], "~#%!") != "idle" { // switched off is idle, too
 			l.Nodes = append(l.Nodes, f[0]+" "+f[1])
 		}
 	}

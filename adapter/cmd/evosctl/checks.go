@@ -124,6 +124,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	d.expansion(sc)
 	d.priorities(sc)
 	d.accounting(sc)
+	d.power(sc)
 	d.nodes(ctx)
 	if own, theirs := d.cfg.Munge.Socket, sc.MungeSocket(); own != theirs {
 		d.add("MUNGE sockets", warn, fmt.Sprintf("Slurm uses %s, Evoslurm %s", orDefault(theirs), orDefault(own)), "set munge.socket unless both have the same key")

@@ -22,6 +22,7 @@ var states = []state{
 	{"starting", []string{"CF", "CONFIGURING", "STARTING"}},
 	{"running", []string{"R", "RUNNING"}},
 	{"waiting", []string{"WT", "WAITING"}},
+	{api.Suspended, []string{"S", "SUSPENDED"}},
 }
 
 // ends are Slurm's states of ended jobs.

@@ -83,7 +83,7 @@ profiles, what changes next and when, the planned start and end.`,
 	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "these jobs")
 	f.StringSliceVarP(&o.partitions, "partition", "p", nil, "jobs of these partitions")
 	f.StringSliceVarP(&o.names, "name", "n", nil, "jobs of these names")
-	f.StringSliceVarP(&o.states, "states", "t", nil, "jobs in these states: PD, CF, R, WT (the step has ended, the next one's nodes are to come), CD, CA, F, TO, … or all")
+	f.StringSliceVarP(&o.states, "states", "t", nil, "jobs in these states: PD, CF, R, WT (the step has ended, the next one's nodes are to come), S (suspended by Slurm), CD, CA, F, TO, … or all")
 	f.BoolVarP(&o.filter.all, "all", "a", false, "ended jobs too")
 	f.BoolVarP(&o.long, "long", "l", false, "more columns")
 	f.BoolVarP(&o.noHeader, "noheader", "h", false, "no headings")

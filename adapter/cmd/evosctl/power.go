@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// power tells what it means for evolving jobs that nodes are switched off, or jobs
+// suspended, by Slurm itself.
+func (d *doctor) power(sc slurmctl.Config) {
+	saving, on := sc.PowerSaving()
+	switch {
+	case !on:
+		d.add("power saving", ok, "off", "")
+	case os.Geteuid() != 0 && !isSlurmUser(sc):
+		d.add("power saving", warn, fmt.Sprintf("on, nodes are up within %v: only root, SlurmUser and administrators switch them on", saving.ResumeTimeout),
+			"run the sidecar as root: as an operator it leaves it to Slurm, and what starts or grows onto nodes that are off is late by so much")
+	case sc.HidesCloud():
+		d.add("power saving", warn, fmt.Sprintf("on, nodes are up within %v; State=CLOUD nodes that are off are not shown, and not planned", saving.ResumeTimeout),
+			"PrivateData=cloud in slurm.conf, if there are such nodes")
+	default:
+		d.add("power saving", ok, fmt.Sprintf("on: nodes of coming growths are switched on %v before", saving.ResumeTimeout), "")
+	}
+	if sc.SuspendsJobs() {
+		d.add("preemption", warn, "PreemptMode="+sc.Values["PreemptMode"]+": Slurm suspends jobs for those of a partition with a higher PriorityTier",
+			"an evolving job's steps are put off by as long as it is suspended; submit to the partition with the highest PriorityTier where growths are to be in time")
+	}
+}
+
+func isSlurmUser(sc slurmctl.Config) bool {
+	_, uid, err := sc.SlurmUser()
+	return err == nil && uint32(os.Geteuid()) == uid
+}

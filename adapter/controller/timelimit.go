@@ -1,0 +1,151 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A job whose plan ends later than it was to, through no fault of its own, gets a longer
+// time limit from the sidecar, in all its parts: base job and companions. Nobody else
+// gets less by it, so it is never beyond what the partition allows, nor into what others
+// have reserved. What an administrator gives the base job, its companions get too.
+
+// limitSlack is by how much a companion may end earlier than its base job: limits are in
+// minutes, and it began at another second.
+const limitSlack = time.Minute
+
+// raised is a part's new time limit.
+type raised struct {
+	id    slurmctl.JobID
+	limit time.Duration
+}
+
+// extendLimits raises the time limits of the job's parts that are too short.
+func (c *Controller) extendLimits(s *snapshot, j *job) {
+	if j.isChain() || len(j.plan) == 0 || j.touched.After(s.taken) {
+		return
+	}
+	list := c.shortParts(s, j)
+	if len(list) == 0 {
+		j.extend = false
+		return
+	}
+	minutes := int(list[0].limit.Minutes())
+	c.do(j, "extend", fmt.Sprint(list), func(ctx context.Context) error {
+		for _, p := range list {
+			if err := c.slurm.UpdateJob(ctx, p.id, slurmctl.JobUpdate{TimeLimit: p.limit}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(err error) {
+		if err == nil {
+			j.extend = false
+			c.event(j, "limit raised", map[string]any{"minutes": minutes, "parts": len(list)})
+		}
+	})
+}
+
+// shortParts lists the parts that are to get a longer time limit, base job first, and
+// notes whether one cannot get as long a one as the plan needs.
+func (c *Controller) shortParts(s *snapshot, j *job) []raised {
+	base, before := &j.record, j.lastEnd
+	planned := time.Unix(j.plan[len(j.plan)-1].end, 0)
+	end := base.EndTime
+	j.short, j.lastEnd = "", 0
+	switch {
+	case base.TimeLimit == slurmctl.Unlimited:
+		end = planned
+	case end.IsZero():
+		return nil // not known
+	}
+	var list []raised
+	// needs has a part end at a time, or as late as it can; raise says whether it gets that.
+	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
+		longest, why := s.longestLimit(r)
+		limit, latest := longerLimit(r, end, longest)
+		if !raise && limit > r.TimeLimit {
+			limit, latest, why = r.TimeLimit, r.EndTime, ""
+		}
+		if latest.Before(planned) && (j.lastEnd == 0 || latest.Unix() < j.lastEnd) {
+			j.tooShort(planned, latest, why)
+		}
+		if limit > r.TimeLimit {
+			list = append(list, raised{r.ID, limit})
+		}
+		return latest
+	}
+	if planned.After(end) {
+		// one that overruns, or whose user has lowered its limit, keeps the limit that it has
+		end = needs(base, planned, j.extend)
+	}
+	for _, p := range j.held {
+		r := s.byID[p.id]
+		if p.id != base.ID && r != nil && r.State == slurmctl.Running && r.TimeLimit != slurmctl.Unlimited &&
+			!r.EndTime.IsZero() && end.After(r.EndTime.Add(limitSlack)) {
+			needs(r, end, true)
+		}
+	}
+	if j.lastEnd != 0 && j.lastEnd != before {
+		c.event(j, "time limit too short", map[string]any{"planned": planned.Unix(), "latest": j.lastEnd, "why": j.short})
+		c.logJob(j).Warn(j.short)
+	}
+	return list
+}
+
+// tooShort notes that a part of the job ends before its plan does.
+func (j *job) tooShort(planned, latest time.Time, why string) {
+	j.lastEnd = latest.Unix()
+	what := "its time limit"
+	if why != "" {
+		what, why = "the latest time limit possible", " ("+why+")"
+	}
+	j.short = fmt.Sprintf("its plan ends at %s, after %s, %s%s", planned.Format(time.TimeOnly), what, latest.Format(time.TimeOnly), why)
+	for k, p := range j.plan {
+		if p.start >= j.lastEnd {
+			j.short += fmt.Sprintf("; step %d cannot begin", k+1)
+			break
+		}
+	}
+}
+
+// longerLimit is the time limit with which a running job ends at end or a little later,
+// and when it ends with that. It is no longer than longest (Unlimited: no bound), and
+// never shorter than it is.
+func longerLimit(r *slurmctl.Job, end time.Time, longest time.Duration) (time.Duration, time.Time) {
+	limit := r.TimeLimit
+	if end.After(r.EndTime) {
+		// in whole minutes, with one to spare
+		limit = (r.TimeLimit + end.Sub(r.EndTime)).Truncate(time.Minute) + 2*time.Minute
+	}
+	if longest != slurmctl.Unlimited {
+		limit = min(limit, longest.Truncate(time.Minute))
+	}
+	limit = max(limit, r.TimeLimit)
+	return limit, r.EndTime.Add(limit - r.TimeLimit)
+}
+
+// longestLimit is the longest time limit that a running job may get, and why it is no
+// longer, in words: that of its partition, and none that reaches into a reservation of
+// others on its nodes. Slurm would let root do both.
+func (s *snapshot) longestLimit(r *slurmctl.Job) (longest time.Duration, why string) {
+	longest = slurmctl.Unlimited
+	shorter := func(limit time.Duration, reason string) {
+		if limit != slurmctl.Unlimited && (longest == slurmctl.Unlimited || limit < longest) {
+			longest, why = limit, reason
+		}
+	}
+	if p, ok := s.partitions[r.Partition]; ok {
+		shorter(p.MaxTime, "MaxTime of partition "+p.Name)
+	}
+	nodes := setOf(r.NodeList)
+	for name, res := range s.reservations {
+		if _, ours := parseHoldName(name); !ours && name != r.Reservation && res.Start.After(s.taken) && nodes.any(res.Nodes) {
+			shorter(max(r.TimeLimit+res.Start.Sub(r.EndTime), 0), "reservation "+name)
+		}
+	}
+	return longest, why
+}
