@@ -16,7 +16,6 @@ type Cluster interface {
 	Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
 	Config(ctx context.Context) (slurmctl.Config, error)
 	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
-	Config(ctx context.Context) (slurmctl.Config, error)
 	Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error)
 	BatchScript(ctx context.Context, id slurmctl.JobID) (string, error)
 }
