@@ -1,0 +1,375 @@
+package slurmctl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits are those of the site on who may have how much: of associations (user and
+// account, up the tree of accounts), QOS and partitions, as far as the caller may see
+// them (PrivateData).
+type Limits struct {
+	Enforced   bool // AccountingStorageEnforce has limits; else those of partitions alone count
+	assocs     []limitSet
+	qos        map[string]*limitSet
+	partitions map[string]*partitionRules
+	whole      partitionRules // of slurm.conf itself, for all partitions
+}
+
+// limit is one bound, and what is in use of it.
+type limit struct{ most, used int64 }
+
+// noLimit stands for a bound that there is not.
+const noLimit = -1
+
+// limitSet is what one association or QOS sets.
+type limitSet struct {
+	account, user, partition, parent string // of an association
+	isDefault                        bool
+	name                             string // of a QOS
+	flags                            []string
+	limits                           map[string]limit            // "GrpTRES/node", "MaxJobs", …
+	byUser                           map[string]map[string]limit // of a QOS: what single users use
+	byAccount                        map[string]map[string]limit
+}
+
+// partitionRules are what a partition lets in.
+type partitionRules struct {
+	name, qos                                          string
+	minNodes, maxNodes                                 int64
+	maxMinutes                                         int64
+	memPerNode, memPerCPU, defMemPerNode, defMemPerCPU int64 // MiB; noLimit
+	allowAccounts, denyAccounts, allowQOS, denyQOS     []string
+	nodes                                              []string
+	open                                               bool // to all users, from everywhere, without a reservation, and up
+	tier, preempt, billing                             string
+}
+
+// Limits reads them by three commands. What the caller may not see, or slurmdbd does
+// not tell, is no limit; only partitions that cannot be read are an error. Users, if
+// any are named, are those whose associations are read. O(associations + QOS).
+func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limits, error) {
+	out, err := c.output(ctx, "scontrol", "--oneliner", "--all", "show", "partition")
+	if err != nil {
+		return nil, err
+	}
+	l := &Limits{Enforced: enforces(cfg), qos: map[string]*limitSet{}, whole: partitionRules{
+		memPerNode: bound(cfg.Values["MaxMemPerNode"]), memPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
+		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
+	l.partitions = parsePartitionRules(out)
+	if !l.Enforced {
+		return l, nil
+	}
+	args := []string{"show", "assoc_mgr", "flags=assoc,qos"}
+	for _, u := range users {
+		if err := checkUserName(u); err != nil {
+			return nil, err
+		}
+	}
+	if len(users) > 0 {
+		args = append(args, "users="+strings.Join(users, ","))
+	}
+	if out, err = c.output(ctx, "scontrol", args...); err == nil {
+		l.assocs, l.qos = parseAssocMgr(out)
+	}
+	if out, err = c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "qos", "format="+strings.Join(qosColumns, ",")); err == nil {
+		l.addQOS(out)
+	}
+	return l, nil
+}
+
+// enforces says whether limits of associations and QOS count.
+func enforces(cfg Config) bool {
+	if cfg.AccountingStorageType() != "slurmdbd" {
+		return false
+	}
+	return slices.ContainsFunc(cfg.List("AccountingStorageEnforce"), func(s string) bool {
+		s = strings.ToLower(s)
+		return s == "limits" || s == "safe" || s == "all"
+	})
+}
+
+// bound reads a number that may be UNLIMITED; noLimit where there is none.
+func bound(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 {
+		return noLimit
+	}
+	return n
+}
+
+// parsePartitionRules reads scontrol --oneliner show partition.
+func parsePartitionRules(out string) map[string]*partitionRules {
+	all := map[string]*partitionRules{}
+	for line := range strings.Lines(out) {
+		v := map[string]string{}
+		for field := range strings.FieldsSeq(line) {
+			if name, value, ok := strings.Cut(field, "="); ok && v[name] == "" {
+				v[name] = value
+			}
+		}
+		name := v["PartitionName"]
+		if name == "" {
+			continue
+		}
+		names := func(key string) []string {
+			if s := v[key]; s != "ALL" && s != "NONE" && !none(s) {
+				return strings.Split(s, ",")
+			}
+			return nil
+		}
+		p := &partitionRules{name: name, minNodes: max(bound(v["MinNodes"]), 0), maxNodes: bound(v["MaxNodes"]), maxMinutes: noLimit,
+			memPerNode: bound(v["MaxMemPerNode"]), memPerCPU: bound(v["MaxMemPerCPU"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
+			allowAccounts: names("AllowAccounts"), denyAccounts: names("DenyAccounts"), allowQOS: names("AllowQos"), denyQOS: names("DenyQos"),
+			tier: v["PriorityTier"], preempt: v["PreemptMode"], billing: v["TRESBillingWeights"]}
+		if !none(v["QoS"]) {
+			p.qos = v["QoS"]
+		}
+		if d, err := parseLimit(v["MaxTime"]); err == nil && d != Unlimited && d > 0 {
+			p.maxMinutes = int64(d / time.Minute)
+		}
+		p.nodes, _ = ExpandNodes(v["Nodes"])
+		p.open = v["State"] == "UP" && v["RootOnly"] == "NO" && v["ReqResv"] == "NO" && v["AllowGroups"] == "ALL" && v["AllocNodes"] == "ALL"
+		all[name] = p
+	}
+	return all
+}
+
+// parseAssocMgr reads scontrol show assoc_mgr: records whose first line begins at the
+// left, with Name=value words. What is not understood is left out.
+func parseAssocMgr(out string) ([]limitSet, map[string]*limitSet) {
+	var assocs []limitSet
+	qos := map[string]*limitSet{}
+	var at *limitSet
+	into := map[string]limit(nil)
+	section := ""
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\n")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if line[0] != ' ' {
+			at, into, section = nil, nil, ""
+			switch {
+			case strings.HasPrefix(line, "ClusterName="):
+				s := limitSet{limits: map[string]limit{}}
+				for _, w := range words {
+					switch name, value, _ := strings.Cut(w, "="); name {
+					case "Account":
+						s.account = value
+					case "UserName":
+						s.user, _, _ = strings.Cut(value, "(")
+					case "Partition":
+						s.partition = value
+					}
+				}
+				assocs = append(assocs, s)
+				at = &assocs[len(assocs)-1]
+			case strings.HasPrefix(line, "QOS="):
+				name, _, _ := strings.Cut(words[0][len("QOS="):], "(")
+				at = &limitSet{name: name, limits: map[string]limit{}, byUser: map[string]map[string]limit{}, byAccount: map[string]map[string]limit{}}
+				qos[name] = at
+			}
+			if at != nil {
+				into = at.limits
+			}
+			continue
+		}
+		if at == nil {
+			continue
+		}
+		switch line {
+		case "    Account Limits", "    User Limits":
+			section, into = words[0], map[string]limit{}
+			continue
+		}
+		if section != "" && strings.HasPrefix(line, "      ") && line[6] != ' ' && !strings.Contains(line, "=") {
+			of := at.byAccount
+			if section == "User" {
+				of = at.byUser
+			}
+			who := words[0]
+			if i := strings.IndexByte(who, '('); section == "User" && i >= 0 { // newer: name(uid)
+				who = strings.Trim(who[i:], "()")
+			}
+			into = map[string]limit{}
+			of[who] = into
+			continue
+		}
+		for _, w := range words {
+			name, value, ok := strings.Cut(w, "=")
+			if !ok {
+				continue
+			}
+			if name == "Comment" {
+				break // free text
+			}
+			switch name {
+			case "ParentAccount":
+				at.parent, _, _ = strings.Cut(value, "(")
+			case "DefAssoc":
+				at.isDefault = value == "Yes"
+			default:
+				addLimit(into, name, value)
+			}
+		}
+	}
+	return assocs, qos
+}
+
+// addLimit reads "N(2)", "8(1)", "60" or "cpu=N(16),node=5(0)".
+func addLimit(into map[string]limit, name, value string) {
+	if !strings.Contains(value, "=") {
+		if l, ok := parseBound(value); ok {
+			into[name] = l
+		}
+		return
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		if tres, v, ok := strings.Cut(part, "="); ok {
+			if l, ok := parseBound(v); ok {
+				into[name+"/"+tres] = l
+			}
+		}
+	}
+}
+
+func parseBound(s string) (limit, bool) {
+	text, used, _ := strings.Cut(s, "(")
+	l := limit{most: noLimit}
+	if text == "" {
+		return l, false
+	}
+	if text != "N" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			if n, err = parseMemory(text); err != nil { // sacctmgr: 2G
+				return l, false
+			}
+		}
+		l.most = n
+	}
+	if n, err := strconv.ParseFloat(strings.TrimSuffix(used, ")"), 64); err == nil {
+		l.used = int64(n)
+	}
+	return l, true
+}
+
+// qosColumns are asked of sacctmgr: scontrol shows neither flags nor, before somebody
+// uses a QOS, its limits on users.
+var qosColumns = []string{"Name", "Flags", "GrpTRES", "GrpJobs", "GrpSubmit", "MaxTRES", "MaxTRESPerNode", "MaxWall", "MaxTRESPU",
+	"MaxJobsPU", "MaxSubmitPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitPA", "MinTRES"}
+
+// qosNames are what scontrol calls them.
+var qosNames = []string{"", "", "GrpTRES", "GrpJobs", "GrpSubmitJobs", "MaxTRESPJ", "MaxTRESPN", "MaxWallPJ", "MaxTRESPU",
+	"MaxJobsPU", "MaxSubmitJobsPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitJobsPA", "MinTRESPJ"}
+
+// addQOS adds what sacctmgr says of the QOS.
+func (l *Limits) addQOS(out string) {
+	for line := range strings.Lines(out) {
+		fields := strings.Split(strings.TrimRight(line, "\n"), "|")
+		if len(fields) != len(qosColumns) {
+			continue
+		}
+		q := l.qos[fields[0]]
+		if q == nil {
+			q = &limitSet{name: fields[0], limits: map[string]limit{}}
+			l.qos[fields[0]] = q
+		}
+		q.flags = list(fields[1])
+		for i := 2; i < len(fields); i++ {
+			if fields[i] == "" {
+				continue
+			}
+			if qosNames[i] == "MaxWallPJ" {
+				if d, err := parseDuration(fields[i]); err == nil {
+					q.limits["MaxWallPJ"] = limit{most: int64(d / time.Minute)}
+				}
+				continue
+			}
+			found := map[string]limit{}
+			addLimit(found, qosNames[i], fields[i])
+			for name, v := range found {
+				if old, ok := q.limits[name]; ok {
+					v.used = old.used
+				}
+				q.limits[name] = v
+			}
+		}
+	}
+}
+
+// has says whether a QOS has a flag.
+func (s *limitSet) has(flag string) bool {
+	return s != nil && slices.ContainsFunc(s.flags, func(f string) bool { return strings.EqualFold(f, flag) })
+}
+
+// at is a bound that the set has, else noLimit.
+func (s *limitSet) at(name string) limit {
+	if s != nil {
+		if l, ok := s.limits[name]; ok {
+			return l
+		}
+	}
+	return limit{most: noLimit}
+}
+
+// who names the association in a message.
+func (s *limitSet) who() string {
+	switch {
+	case s.name != "":
+		return "QOS " + s.name
+	case s.user != "":
+		return fmt.Sprintf("user %s in account %s", s.user, s.account)
+	}
+	return "account " + s.account
+}
+
+// path lists the associations that count for somebody: the user's own, then the
+// accounts up to the root, as far as they are visible.
+func (l *Limits) path(s Subject) []*limitSet {
+	var own *limitSet
+	for i := range l.assocs {
+		a := &l.assocs[i]
+		if a.user != s.User || a.user == "" || s.Account != "" && a.account != s.Account || s.Account == "" && !a.isDefault {
+			continue
+		}
+		if a.partition == s.Partition || a.partition == "" && own == nil {
+			own = a
+		}
+	}
+	if own == nil {
+		return nil
+	}
+	all := []*limitSet{own}
+	for account, seen := own.account, 0; account != "" && seen < 100; seen++ {
+		i := slices.IndexFunc(l.assocs, func(a limitSet) bool { return a.user == "" && a.account == account })
+		if i < 0 {
+			break
+		}
+		all, account = append(all, &l.assocs[i]), l.assocs[i].parent
+	}
+	return all
+}
+
+// qosOf lists the QOS that count for somebody, the one that decides first.
+func (l *Limits) qosOf(s Subject) []*limitSet {
+	var all []*limitSet
+	job := l.qos[s.QOS]
+	if p := l.partitions[s.Partition]; p != nil && l.qos[p.qos] != nil {
+		all = append(all, l.qos[p.qos])
+	}
+	switch {
+	case job == nil || len(all) > 0 && all[0] == job:
+	case job.has("OverPartQOS"):
+		all = slices.Insert(all, 0, job)
+	default:
+		all = append(all, job)
+	}
+	return all
+}

@@ -1,0 +1,384 @@
+package slurmctl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Subject is whose limits count.
+type Subject struct {
+	User      string
+	UID       uint32
+	Account   string // "": the user's default one
+	QOS       string // "": not known
+	Partition string
+}
+
+// Need is what an evolving job asks for in all. Its limits are those of a rigid job of
+// its peak: that companions are jobs of their own must not get a user more than he may
+// have.
+type Need struct {
+	Peak    int   // most nodes at once
+	Least   int   // fewest
+	Growths []int // nodes that each growth adds; none for a chain
+	CPUs    int   // per node; 0: not known
+	Memory  int64 // MiB per node; 0: not known
+	Minutes int64 // of the whole job; 0: not known
+}
+
+// Never lists the limits, each in a clause with its remedy, under which a job can never
+// run whatever else runs. What depends on the user's other jobs is none of them.
+func (l *Limits) Never(s Subject, n Need) []string {
+	var all []string
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	qos := l.qosOf(s)
+	flag := func(name string) bool { return l.Enforced && l.qos[s.QOS].has(name) }
+	p := l.partitions[s.Partition]
+	if p != nil {
+		if p.maxNodes != noLimit && int64(n.Peak) > p.maxNodes && !flag("PartitionMaxNodes") {
+			say("the profile goes up to %s, but partition %s takes jobs of at most %d (MaxNodes): choose another partition or fewer nodes", nodesOf(n.Peak), p.name, p.maxNodes)
+		}
+		if int64(n.Least) < p.minNodes && !flag("PartitionMinNodes") {
+			say("the profile goes down to %s, but partition %s takes jobs of at least %d (MinNodes): choose another partition or more nodes", nodesOf(n.Least), p.name, p.minNodes)
+		} else if g := l.tooSmall(s, n); g > 0 {
+			if _, ok := l.Through(s, p.nodes, g, n.Minutes); !ok {
+				say("partition %s takes no job below %s (MinNodes), and a growth by %s is a job of %s to Slurm: let every growth add at least %d, choose another partition, or have the administrator give the QOS the flag PartitionMinNodes",
+					p.name, nodesOf(int(p.minNodes)), nodesOf(g), nodesOf(g), p.minNodes)
+			}
+		}
+		if p.maxMinutes != noLimit && n.Minutes > p.maxMinutes && !flag("PartitionTimeLimit") {
+			say("the job may take %s, but partition %s allows %s (MaxTime): choose another partition or a shorter profile", minutesOf(n.Minutes), p.name, minutesOf(p.maxMinutes))
+		}
+		if s.Account != "" && (len(p.allowAccounts) > 0 && !containsFold(p.allowAccounts, s.Account) || containsFold(p.denyAccounts, s.Account)) {
+			say("partition %s is not for account %s (AllowAccounts, DenyAccounts): choose another --account or --partition", p.name, s.Account)
+		}
+		if s.QOS != "" && (len(p.allowQOS) > 0 && !containsFold(p.allowQOS, s.QOS) || containsFold(p.denyQOS, s.QOS)) {
+			say("partition %s is not for QOS %s (AllowQos, DenyQos): choose another --qos or --partition", p.name, s.QOS)
+		}
+		most, of := p.memPerNode, "partition "+p.name
+		if most == noLimit {
+			most, of = l.whole.memPerNode, "this cluster"
+		}
+		if most != noLimit && n.Memory > most {
+			say("a node of the job has %d MB of memory, but %s allows %d (MaxMemPerNode): ask for less with --mem", n.Memory, of, most)
+		}
+	}
+	if !l.Enforced {
+		return all
+	}
+	path := l.path(s)
+	for _, tres := range []struct {
+		name, unit string
+		need       int64
+	}{{"node", "nodes", int64(n.Peak)}, {"cpu", "CPUs", int64(n.Peak * n.CPUs)}, {"mem", "MB of memory", int64(n.Peak) * n.Memory}} {
+		for _, f := range sizeLimits {
+			if who, b := l.deciding(qos, path, f, "/"+tres.name, func(b limit) bool { return tres.need > b.most }); who != nil {
+				say("the profile goes up to %d %s, but %s may have %d%s (%s=%s=%d): ask for fewer nodes, or the administrator for more",
+					tres.need, tres.unit, who.who(), b.most, f.of, f.name(who), tres.name, b.most)
+			}
+		}
+	}
+	for _, q := range qos {
+		if b := q.at("MinTRESPJ/node"); b.most > int64(n.Least) {
+			say("the profile goes down to %s, but %s takes jobs of at least %d (MinTRESPerJob): choose another --qos or more nodes", nodesOf(n.Least), q.who(), b.most)
+		}
+	}
+	if who, b := l.deciding(qos, path, family{qos: "MaxWallPJ", assoc: "MaxWallPJ"}, "", func(b limit) bool { return n.Minutes > b.most }); who != nil {
+		say("the job may take %s, but %s allows %s (MaxWall): a shorter profile, or another --qos", minutesOf(n.Minutes), who.who(), minutesOf(b.most))
+	}
+	if len(n.Growths) > 0 {
+		counted := qos
+		if p != nil && l.tooSmall(s, n) > 0 && int64(slices.Max(n.Growths)) < p.minNodes { // all are of other partitions
+			counted = l.qosOf(Subject{QOS: s.QOS})
+		}
+		for _, f := range jobLimits {
+			if who, b := l.deciding(counted, path, f, "", func(b limit) bool { return b.most < 2 }); who != nil {
+				say("%s may have %s%s (%s), and a growth is a second one to Slurm: choose another --qos or --partition, --drive=chain, or a profile that does not grow",
+					who.who(), jobsOf(b.most), f.of, f.name(who))
+			}
+		}
+	}
+	return all
+}
+
+// MostMinutes is the longest time limit that a job may have, noLimit (-1) where there
+// is no bound.
+func (l *Limits) MostMinutes(s Subject) int64 {
+	most := int64(noLimit)
+	if p := l.partitions[s.Partition]; p != nil && !(l.Enforced && l.qos[s.QOS].has("PartitionTimeLimit")) {
+		most = p.maxMinutes
+	}
+	if l.Enforced {
+		if who, b := l.deciding(l.qosOf(s), l.path(s), family{qos: "MaxWallPJ", assoc: "MaxWallPJ"}, "", func(limit) bool { return true }); who != nil && (most == noLimit || b.most < most) {
+			most = b.most
+		}
+	}
+	return most
+}
+
+// family is a limit as QOS and associations call it; what a QOS says of it goes
+// before what associations do.
+type family struct {
+	qos, assoc string // "": has none
+	up         bool   // accounts up the tree have it too, each counting for itself
+	of         string // whose jobs it is about, for messages
+}
+
+// name is how sacctmgr calls the limit of a set.
+func (f family) name(of *limitSet) string {
+	name := f.assoc
+	if of.name != "" {
+		name = f.qos
+	}
+	return strings.NewReplacer("PJ", "PerJob", "PU", "PerUser", "PA", "PerAccount").Replace(name)
+}
+
+var (
+	sizeLimits = []family{
+		{"MaxTRESPJ", "MaxTRESPJ", false, " in one job"}, {"MaxTRESPU", "", false, " for each user"},
+		{"MaxTRESPA", "", false, " for each account"}, {"GrpTRES", "GrpTRES", true, " in all"},
+	}
+	jobLimits = []family{
+		{"MaxJobsPU", "MaxJobs", false, " at once"}, {"MaxJobsPA", "", false, " at once"}, {"GrpJobs", "GrpJobs", true, " at once"},
+		{"MaxSubmitJobsPU", "MaxSubmitJobs", false, " submitted"}, {"MaxSubmitJobsPA", "", false, " submitted"}, {"GrpSubmitJobs", "GrpSubmitJobs", true, " submitted"},
+	}
+)
+
+// deciding finds the set whose bound counts and passes: of QOS the first that has one,
+// and of associations, where no QOS has, the user's own or (up) any up the tree.
+func (l *Limits) deciding(qos, path []*limitSet, f family, tres string, passes func(limit) bool) (*limitSet, limit) {
+	for _, q := range qos {
+		if b := q.at(f.qos + tres); f.qos != "" && b.most != noLimit {
+			if passes(b) {
+				return q, b
+			}
+			return nil, limit{}
+		}
+	}
+	for i, a := range path {
+		if f.assoc == "" || i > 0 && !f.up {
+			break
+		}
+		if b := a.at(f.assoc + tres); b.most != noLimit && passes(b) {
+			return a, b
+		}
+	}
+	return nil, limit{}
+}
+
+// CountsJobs says whether a limit on the number of somebody's jobs counts, and which.
+func (l *Limits) CountsJobs(s Subject) (string, bool) {
+	if !l.Enforced {
+		return "", false
+	}
+	for _, f := range jobLimits {
+		if who, b := l.deciding(l.qosOf(s), l.path(s), f, "", func(limit) bool { return true }); who != nil {
+			return fmt.Sprintf("%s of %s is %d", f.name(who), who.who(), b.most), true
+		}
+	}
+	return "", false
+}
+
+// tooSmall is the smallest growth that the partition takes as no job of its own; 0:
+// none is.
+func (l *Limits) tooSmall(s Subject, n Need) int {
+	p := l.partitions[s.Partition]
+	if p == nil || len(n.Growths) == 0 || l.Enforced && l.qos[s.QOS].has("PartitionMinNodes") {
+		return 0
+	}
+	if g := slices.Min(n.Growths); int64(g) < p.minNodes {
+		return g
+	}
+	return 0
+}
+
+// Through finds another partition with these nodes, in which somebody may have a job of
+// n nodes that his own takes for too small, under the same terms: open to all, at the
+// same priority, preempted alike, billed alike. Its limits count for the job then.
+func (l *Limits) Through(s Subject, nodes []string, n int, minutes int64) (partition string, ok bool) {
+	own := l.partitions[s.Partition]
+	if own == nil {
+		return "", false
+	}
+	for _, name := range sortedNames(l.partitions) {
+		p := l.partitions[name]
+		if p == own || !p.open || p.tier != own.tier || p.preempt != own.preempt || p.billing != own.billing {
+			continue
+		}
+		has := map[string]bool{}
+		for _, node := range p.nodes {
+			has[node] = true
+		}
+		if slices.ContainsFunc(nodes, func(node string) bool { return !has[node] }) {
+			continue
+		}
+		as := s
+		as.Partition = name
+		if l.mayHaveJobs(as) && len(l.Never(as, Need{Peak: n, Least: n, Minutes: minutes})) == 0 {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// mayHaveJobs says whether somebody may have any job in the partition.
+func (l *Limits) mayHaveJobs(s Subject) bool {
+	if !l.Enforced {
+		return true
+	}
+	return !slices.ContainsFunc(jobLimits, func(f family) bool {
+		who, _ := l.deciding(l.qosOf(s), l.path(s), f, "", func(b limit) bool { return b.most < 1 })
+		return who != nil
+	})
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func containsFold(list []string, s string) bool {
+	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, s) })
+}
+
+func nodesOf(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
+func jobsOf(n int64) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
+}
+
+func minutesOf(m int64) string {
+	switch {
+	case m < 120:
+		return fmt.Sprintf("%d min", m)
+	case m < 48*60:
+		return fmt.Sprintf("%d:%02d h", m/60, m%60)
+	}
+	return fmt.Sprintf("%d-%02d:%02d", m/1440, m/60%24, m%60)
+}
+
+// reasonFamilies are squeue's reasons by what they begin with behind Assoc or QOS.
+var reasonFamilies = []struct {
+	prefix, key string
+	family      family
+}{
+	{"AssocGrpNode", "/node", family{"", "GrpTRES", true, ""}}, {"AssocGrpCpu", "/cpu", family{"", "GrpTRES", true, ""}}, {"AssocGrpMem", "/mem", family{"", "GrpTRES", true, ""}},
+	{"AssocGrpJobs", "", family{"", "GrpJobs", true, ""}}, {"AssocGrpSubmit", "", family{"", "GrpSubmitJobs", true, ""}},
+	{"AssocMaxJobs", "", family{"", "MaxJobs", false, ""}}, {"AssocMaxSubmit", "", family{"", "MaxSubmitJobs", false, ""}},
+	{"AssocMaxNodePerJob", "/node", family{"", "MaxTRESPJ", false, ""}}, {"AssocMaxCpuPerJob", "/cpu", family{"", "MaxTRESPJ", false, ""}},
+	{"AssocMaxWall", "", family{"", "MaxWallPJ", false, ""}},
+	{"QOSGrpNode", "/node", family{"GrpTRES", "", false, ""}}, {"QOSGrpCpu", "/cpu", family{"GrpTRES", "", false, ""}}, {"QOSGrpMem", "/mem", family{"GrpTRES", "", false, ""}},
+	{"QOSGrpJobs", "", family{"GrpJobs", "", false, ""}}, {"QOSGrpSubmit", "", family{"GrpSubmitJobs", "", false, ""}},
+	{"QOSMaxNodePerUser", "/node", family{"MaxTRESPU", "", false, ""}}, {"QOSMaxCpuPerUser", "/cpu", family{"MaxTRESPU", "", false, ""}}, {"QOSMaxMemoryPerUser", "/mem", family{"MaxTRESPU", "", false, ""}},
+	{"QOSMaxJobsPerUser", "", family{"MaxJobsPU", "", false, ""}}, {"QOSMaxSubmitJobPerUser", "", family{"MaxSubmitJobsPU", "", false, ""}},
+	{"QOSMaxNodePerJob", "/node", family{"MaxTRESPJ", "", false, ""}}, {"QOSMaxCpuPerJob", "/cpu", family{"MaxTRESPJ", "", false, ""}},
+	{"QOSMaxWall", "", family{"MaxWallPJ", "", false, ""}},
+	{"MaxNodePerAccount", "/node", family{"MaxTRESPA", "", false, ""}}, {"MaxCpuPerAccount", "/cpu", family{"MaxTRESPA", "", false, ""}}, {"MaxJobsPerAccount", "", family{"MaxJobsPA", "", false, ""}},
+}
+
+// Explain tells of a pending job's reason whose limit it is, what it is and what is in
+// use of it, as far as these are known, and whether there is room for more by now: more
+// nodes, CPUs or jobs. Room is not known where the limit is not.
+func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words string, room, known bool) {
+	for _, r := range reasonFamilies {
+		if !strings.HasPrefix(reason, r.prefix) || strings.Contains(reason, "Minutes") {
+			continue
+		}
+		more := int64(1)
+		switch r.key {
+		case "/node":
+			more = int64(nodes)
+		case "/cpu":
+			more = int64(cpus)
+		case "/mem":
+			more = 0
+		}
+		qos, path := l.qosOf(s), l.path(s)
+		used := func(of *limitSet, b limit) limit {
+			if of.name == "" {
+				return b
+			}
+			key := r.family.qos + r.key
+			if who, ok := of.byUser[fmt.Sprint(s.UID)][key]; ok {
+				b.used = who.used
+			} else if who, ok := of.byAccount[s.Account][key]; ok {
+				b.used = who.used
+			}
+			return b
+		}
+		var found *limitSet
+		var b limit
+		if r.family.qos != "" {
+			found, b = l.deciding(qos, nil, r.family, r.key, func(limit) bool { return true })
+		} else if found, b = l.deciding(nil, path, r.family, r.key, func(b limit) bool { return b.used+more > b.most }); found == nil {
+			found, b = l.deciding(nil, path, r.family, r.key, func(limit) bool { return true })
+		}
+		if found == nil {
+			return reason, false, false
+		}
+		b = used(found, b)
+		name := r.family.name(found)
+		if r.key != "" {
+			name += "=" + r.key[1:]
+		}
+		text := fmt.Sprintf("%s: %s has %s=%d", reason, found.who(), name, b.most)
+		if !strings.Contains(name, "PerJob") && !strings.Contains(name, "Wall") {
+			text += fmt.Sprintf(", %d in use", b.used)
+		}
+		return text, b.used+more <= b.most, more > 0
+	}
+	return reason, false, false
+}
+
+// Describe lists what limits jobs in a partition, for an administrator: the partition's
+// own bounds and those of its QOS.
+func (l *Limits) Describe(partition string) []string {
+	p := l.partitions[partition]
+	if p == nil {
+		return nil
+	}
+	var all []string
+	if p.minNodes > 1 {
+		all = append(all, fmt.Sprintf("MinNodes=%d", p.minNodes))
+	}
+	if p.maxNodes != noLimit {
+		all = append(all, fmt.Sprintf("MaxNodes=%d", p.maxNodes))
+	}
+	if p.maxMinutes != noLimit {
+		all = append(all, "MaxTime="+minutesOf(p.maxMinutes))
+	}
+	for _, names := range []struct {
+		name string
+		list []string
+	}{{"AllowAccounts", p.allowAccounts}, {"DenyAccounts", p.denyAccounts}, {"AllowQos", p.allowQOS}, {"DenyQos", p.denyQOS}} {
+		if len(names.list) > 0 {
+			all = append(all, names.name+"="+strings.Join(names.list, ","))
+		}
+	}
+	if !p.open {
+		all = append(all, "not open to all users")
+	}
+	if q := l.qos[p.qos]; p.qos != "" && q != nil && l.Enforced {
+		text := ""
+		for _, key := range sortedNames(q.limits) {
+			if b := q.limits[key]; b.most != noLimit {
+				text += fmt.Sprintf(" %s=%d", strings.Replace(key, "/", "=", 1), b.most)
+			}
+		}
+		all = append(all, strings.TrimSpace("QOS "+p.qos+text))
+	}
+	return all
+}

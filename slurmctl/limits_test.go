@@ -1,0 +1,167 @@
+package slurmctl
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// readLimits gives the limits of a cluster whose output is kept.
+func readLimits(t *testing.T, dir string) *Limits {
+	t.Helper()
+	read := func(name string) string {
+		text, err := os.ReadFile("testdata/" + dir + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	l := &Limits{Enforced: true, partitions: parsePartitionRules(read("partitions.txt")),
+		whole: partitionRules{memPerNode: noLimit, memPerCPU: noLimit, defMemPerNode: noLimit, defMemPerCPU: noLimit}}
+	l.assocs, l.qos = parseAssocMgr(read("assoc_mgr.txt"))
+	l.addQOS(read("qos.txt"))
+	return l
+}
+
+// What of a profile can never be, on SeaWulf's partitions, for a user with GrpTRES=node=3,
+// cpu=12, MaxTRES=node=2, MaxJobs=4 and MaxWall=1:00:00.
+func TestNever(t *testing.T) {
+	l := readLimits(t, "22.05")
+	games := Subject{User: "games", UID: 5, Account: "proj", QOS: "normal"}
+	backup := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal"}
+	for name, c := range map[string]struct {
+		who       Subject
+		partition string
+		need      Need
+		want      []string // words of the clauses, in order
+	}{
+		"fits":             {backup, "medium-40core", Need{Peak: 6, Least: 3, Growths: []int{3}, CPUs: 4, Minutes: 60}, nil},
+		"MaxNodes":         {backup, "medium-40core", Need{Peak: 7, Least: 3, Growths: []int{4}}, []string{"at most 6 (MaxNodes)"}},
+		"MinNodes":         {backup, "medium-40core", Need{Peak: 6, Least: 1, Growths: []int{5}}, []string{"at least 3 (MinNodes)"}},
+		"MaxTime":          {backup, "debug-40core", Need{Peak: 1, Least: 1, Minutes: 61}, []string{"allows 60 min (MaxTime)"}},
+		"a growth by one":  {backup, "medium-40core", Need{Peak: 4, Least: 3, Growths: []int{1}}, nil}, // through extended-40core
+		"its time too":     {backup, "large-40core", Need{Peak: 8, Least: 6, Growths: []int{2}, Minutes: 60}, nil},
+		"second job":       {backup, "debug-40core", Need{Peak: 3, Least: 1, Growths: []int{2}}, []string{"QOS debug-40core-qos may have 1 job at once (MaxJobsPerUser), and a growth is a second one"}},
+		"no growth":        {backup, "debug-40core", Need{Peak: 3, Least: 1}, nil},
+		"QOS GrpTRES":      {backup, "long-40core", Need{Peak: 3, Least: 1, Growths: []int{2}}, nil},
+		"QOS of the user":  {backup, "short-40core-shared", Need{Peak: 2, Least: 1, CPUs: 4}, []string{"8 CPUs, but QOS short-40core-shared-qos may have 6 for each user (MaxTRESPerUser=cpu=6)"}},
+		"MaxTRES, GrpTRES": {games, "short-40core", Need{Peak: 4, Least: 1, CPUs: 4}, []string{"may have 2 in one job (MaxTRESPerJob=node=2)", "user games in account proj may have 3 in all (GrpTRES=node=3)", "GrpTRES=cpu=12"}},
+		"MaxWall":          {games, "short-40core", Need{Peak: 2, Least: 1, Minutes: 90}, []string{"user games in account proj allows 60 min (MaxWall)"}},
+		"unknown":          {Subject{User: "nobody"}, "nowhere", Need{Peak: 100, Least: 1, Growths: []int{99}}, nil},
+		"memory":           {backup, "short-40core", Need{Peak: 1, Least: 1, Memory: 5000}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.who.Partition = c.partition
+			got := l.Never(c.who, c.need)
+			if len(got) != len(c.want) {
+				t.Fatalf("%q, want %q", got, c.want)
+			}
+			for i := range got {
+				if !strings.Contains(got[i], c.want[i]) {
+					t.Errorf("%q, want %q", got[i], c.want[i])
+				}
+			}
+		})
+	}
+	l.Enforced = false
+	games.Partition = "short-40core"
+	if got := l.Never(games, Need{Peak: 4, Least: 1, CPUs: 4}); got != nil {
+		t.Errorf("limits that are not enforced: %q", got)
+	}
+}
+
+func TestMostMinutes(t *testing.T) {
+	l := readLimits(t, "22.05")
+	for who, want := range map[Subject]int64{
+		{User: "games", Account: "proj", QOS: "normal", Partition: "short-40core"}:         60,
+		{User: "backup", Account: "proj", QOS: "normal", Partition: "short-40core"}:        240,
+		{User: "backup", Account: "proj", QOS: "normal", Partition: "short-40core-shared"}: 30, // its QOS
+		{User: "backup", Partition: "nowhere"}:                                             -1,
+	} {
+		if got := l.MostMinutes(who); got != want {
+			t.Errorf("%+v: %d, want %d", who, got, want)
+		}
+	}
+}
+
+// The words and figures of pending reasons, by 22.05's output and by that of later
+// releases, which name users in the QOS and end a record with a comment.
+func TestExplain(t *testing.T) {
+	later := &Limits{Enforced: true}
+	later.assocs, later.qos = parseAssocMgr(`Current Association Manager state
+
+Association Records
+
+ClusterName=c Account=root UserName= Partition= Priority=0 ID=1
+    ParentAccount= Lineage=/ DefAssoc=No
+    GrpJobs=N(3) GrpJobsAccrue=N(0)
+    GrpTRES=cpu=N(16),node=N(4)
+    MaxJobs= MaxJobsAccrue= MaxSubmitJobs= MaxWallPJ=
+    MaxTRESPJ=
+    Comment=
+ClusterName=c Account=proj UserName= Partition= Priority=0 ID=3
+    ParentAccount=root(1) Lineage=/proj/ DefAssoc=No
+    GrpTRES=cpu=N(16),node=6(4)
+    Comment=GrpTRES=node=1(1) is what it once was
+ClusterName=c Account=proj UserName=ann(1001) Partition= Priority=0 ID=4
+    ParentAccount= Lineage=/proj/0-ann/ DefAssoc=Yes
+    GrpTRES=cpu=N(8),node=N(2)
+    MaxJobs=3(3) MaxJobsAccrue= MaxSubmitJobs= MaxWallPJ=90
+
+QOS Records
+
+QOS=debug(4)
+    UsageRaw=0.000000
+    GrpJobs=N(1) GrpJobsAccrue=N(0) GrpSubmitJobs=N(1) GrpWall=N(0.00)
+    MaxTRESPJ=node=5
+    Account Limits
+      proj
+        MaxJobsPA=N(1) MaxJobsAccruePA=N(0) MaxSubmitJobsPA=N(1)
+    User Limits
+      ann(1001)
+        MaxJobsPU=2(1) MaxJobsAccruePU=N(0) MaxSubmitJobsPU=N(1)
+        MaxTRESPU=cpu=N(4),node=4(3)
+`)
+	later.addQOS("debug|DenyOnLimit||||node=5|||node=4|2|||||\n")
+	ann := Subject{User: "ann", UID: 1001, Account: "proj", QOS: "debug"}
+	for reason, want := range map[string]struct {
+		words string
+		room  bool
+		known bool
+	}{
+		"AssocGrpNodeLimit":       {"AssocGrpNodeLimit: account proj has GrpTRES=node=6, 4 in use", false, true},
+		"AssocMaxJobsLimit":       {"AssocMaxJobsLimit: user ann in account proj has MaxJobs=3, 3 in use", false, true},
+		"QOSMaxJobsPerUserLimit":  {"QOSMaxJobsPerUserLimit: QOS debug has MaxJobsPerUser=2, 1 in use", true, true},
+		"QOSMaxNodePerUserLimit":  {"QOSMaxNodePerUserLimit: QOS debug has MaxTRESPerUser=node=4, 3 in use", false, true},
+		"QOSMaxNodePerJobLimit":   {"QOSMaxNodePerJobLimit: QOS debug has MaxTRESPerJob=node=5", true, true},
+		"AssocGrpCPUMinutesLimit": {"AssocGrpCPUMinutesLimit", false, false},
+		"AssocGrpMemLimit":        {"AssocGrpMemLimit", false, false},
+		"Licenses":                {"Licenses", false, false},
+	} {
+		words, room, known := later.Explain(reason, ann, 3, 12)
+		if words != want.words || known != want.known || known && room != want.room {
+			t.Errorf("%q, room %v, known %v; want %+v", words, room, known, want)
+		}
+	}
+	if got := later.qos["debug"].has("denyonlimit"); !got {
+		t.Error("the flag DenyOnLimit is not seen")
+	}
+}
+
+// FuzzAssocMgr: whatever is printed, nothing breaks.
+func FuzzAssocMgr(f *testing.F) {
+	text, err := os.ReadFile("testdata/22.05/assoc_mgr.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add("QOS=a(1)\n    User Limits\n      (\n        MaxJobsPU=1(\nClusterName=\n    ParentAccount=x(\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		l := &Limits{Enforced: true}
+		l.assocs, l.qos = parseAssocMgr(text)
+		l.partitions = parsePartitionRules(text)
+		for _, a := range l.assocs {
+			l.Never(Subject{User: a.user, Account: a.account, QOS: "a"}, Need{Peak: 3, Least: 1, Growths: []int{2}, CPUs: 4, Minutes: 9})
+		}
+	})
+}
