@@ -19,17 +19,21 @@ var jobScript string
 
 // demand is an evolving job and what has to be true of it.
 type demand struct {
-	profile string
+	profile string   // "": the site's
 	args    []string // of evosbatch
+	bare    bool     // without what a user of the site must give
 	also    string   // a shell command that has to succeed in every step
 
-	memory string              // MB of every node; "": whatever the first has
-	gres   string              // of every node; "": whatever the first has
-	tres   func(*seen) string  // what is wrong with the TRES of a part, if anything
-	gpus   string              // that a task sees of a node, "": not looked at
-	never  []string            // nodes that it must not have
-	parts  func([]seen) string // what is wrong with the job's parts, if anything
-	drive  string              // that it must get; "": any
+	has   func(node string) share // what it must have of a node; nil: of every node what it has of the first
+	part  func(seen) string       // what is wrong with one of its Slurm jobs, if anything
+	gpus  string                  // that a task sees of a node, "": not looked at
+	never []string                // nodes that it must not have
+	drive string                  // that it must get; "": any
+}
+
+// everywhere is the same share of every node.
+func everywhere(memory, gres string) func(string) share {
+	return func(string) share { return share{Memory: memory, GRES: gres} }
 }
 
 // job is an evolving job that was submitted.
@@ -68,7 +72,11 @@ func (r *trial) submit(d demand) (job, string) {
 	r.must(err)
 	script := r.dir + "/job.sh"
 	r.must(os.WriteFile(script, []byte(jobScript), 0o755))
-	args := slices.Concat([]string{"--parsable", "--output=out-%j", "--profile=" + d.profile}, r.site.Job, d.args, []string{script, d.also})
+	must := r.site.Job
+	if d.bare {
+		must = nil
+	}
+	args := slices.Concat([]string{"--parsable", "--output=out-%j", "--profile=" + d.profile}, must, d.args, []string{script, d.also})
 	for _, s := range j.steps {
 		args = append(args, strconv.Itoa(int(s.Duration)-1))
 	}
@@ -159,26 +167,18 @@ func (r *trial) evolveOr(d demand, words ...string) {
 // beside does something while a job of somebody else runs, which nothing may happen to.
 func (r *trial) beside(do func()) {
 	r.t.Helper()
-	id := r.stock(1, append([]string{"--nodes=1", "--time=30"}, r.site.stock()...)...)
-	find := func() (found seen) {
-		for _, j := range look(r.cluster) {
-			if j.ID == id {
-				found = j
-			}
-		}
-		return found
-	}
+	id := r.stock(1, time.Hour, append([]string{"--nodes=1", "--time=30"}, r.site.stock()...)...)
 	var before seen
-	r.eventually("the bystander runs", time.Minute, func() error {
-		if before = find(); before.State != "RUNNING" || before.Reason != "None" {
+	r.eventually("somebody else's job runs", time.Minute, func() error {
+		if before = r.inSlurm(id); before.State != "RUNNING" || before.Reason != "None" {
 			return fmt.Errorf("it is %s (%s)", before.State, before.Reason)
 		}
 		return nil
 	})
 	do()
-	after := find()
+	after := r.inSlurm(id)
 	if after.State != "RUNNING" || after.StartTime != before.StartTime || !slices.Equal(after.nodes(), before.nodes()) || after.TimeLimit != before.TimeLimit {
-		r.errorf("another user's job was %v and is %v", before, after)
+		r.errorf("another user's job was\n%s\nand is\n%s", before.line, after.line)
 	}
 	r.cancel(id)
 }
@@ -298,7 +298,7 @@ func (r *trial) economical(j job) {
 	r.t.Helper()
 	var more []string
 	for _, s := range look(r.cluster) {
-		if s.ID > j.id && s.User == r.cluster.Users()[0].Name {
+		if s.ID > j.id && s.User == r.cluster.Users()[0].Name && !slices.Contains(r.others, s.ID) {
 			more = append(more, fmt.Sprintf("%d %s %s", s.ID, s.Name, s.State))
 		}
 	}
@@ -321,7 +321,8 @@ func (r *trial) check(j job, said told) {
 		r.errorf("step %s", strings.TrimPrefix(w, "wrong "))
 	}
 	user := r.cluster.Users()[0].Name
-	want := share{Memory: j.memory, GRES: j.gres}
+	has := j.has
+	var base seen
 	for i, s := range j.steps {
 		step := said.steps[i]
 		r.now.Drive = step.allocation.Drive
@@ -355,17 +356,20 @@ func (r *trial) check(j job, said told) {
 			r.errorf("step %d was never seen from outside", i+1)
 		}
 		for _, shot := range shots {
-			has := map[string]share{}
 			var parts []seen
 			for _, s := range shot.Jobs {
-				if s.User == user && s.ID >= j.id && len(s.Nodes) > 0 {
+				if s.User == user && s.ID >= j.id && len(s.Nodes) > 0 && !slices.Contains(r.others, s.ID) {
 					parts = append(parts, s)
-					for n, share := range s.Nodes {
-						has[n] = share
-					}
+				}
+				if s.ID == j.id {
+					base = s
 				}
 			}
-			if wrong := j.compare(i+1, step.nodes, has, &want, parts); wrong != "" {
+			if has == nil && len(step.nodes) > 0 { // of every node what it first had
+				first := base.Nodes[step.nodes[0]]
+				has = everywhere(first.Memory, first.GRES)
+			}
+			if wrong := j.compare(step.nodes, base, parts, has); wrong != "" {
 				r.errorf("step %d, seen from outside: %s", i+1, wrong)
 				for _, p := range parts {
 					r.t.Log(p.line)
@@ -376,40 +380,33 @@ func (r *trial) check(j job, said told) {
 	}
 }
 
-// compare says what is wrong with what the job has in Slurm in a step. want is what
-// every node must have; the first that was seen fills in what was not asked for.
-func (j job) compare(step int, nodes []string, has map[string]share, want *share, parts []seen) string {
+// compare says what is wrong with what the job has in Slurm, where its commands run on
+// these nodes.
+func (j job) compare(nodes []string, base seen, parts []seen, want func(string) share) string {
 	var names []string
-	for n := range has {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	if !slices.Equal(names, nodes) {
-		return fmt.Sprintf("it has %v, the command ran on %v", names, nodes)
-	}
-	for _, n := range names {
-		if want.Memory == "" {
-			want.Memory = has[n].Memory
+	for _, p := range parts {
+		names = append(names, p.nodes()...)
+		if p.Account != base.Account || p.QOS != base.QOS || p.Partition != base.Partition {
+			return fmt.Sprintf("job %d is of account %s, QOS %s and partition %s; the base job of %s, %s and %s",
+				p.ID, p.Account, p.QOS, p.Partition, base.Account, base.QOS, base.Partition)
 		}
-		if want.GRES == "" {
-			want.GRES = has[n].GRES
+		for n, has := range p.Nodes {
+			if has != want(n) {
+				return fmt.Sprintf("node %s has memory %s and GRES %q, want %s and %q", n, has.Memory, has.GRES, want(n).Memory, want(n).GRES)
+			}
+			if slices.Contains(j.never, n) {
+				return fmt.Sprintf("it has node %s, which it must never have", n)
+			}
 		}
-		if has[n] != *want {
-			return fmt.Sprintf("node %s has memory %s and GRES %q, want %s and %q", n, has[n].Memory, has[n].GRES, want.Memory, want.GRES)
-		}
-		if slices.Contains(j.never, n) {
-			return fmt.Sprintf("it has node %s, which it must never have", n)
-		}
-	}
-	for i := range parts {
-		if j.tres != nil {
-			if wrong := j.tres(&parts[i]); wrong != "" {
+		if j.part != nil {
+			if wrong := j.part(p); wrong != "" {
 				return wrong
 			}
 		}
 	}
-	if j.parts != nil {
-		return j.parts(parts)
+	slices.Sort(names)
+	if !slices.Equal(names, nodes) {
+		return fmt.Sprintf("it has %v, the command ran on %v", names, nodes)
 	}
 	return ""
 }

@@ -105,9 +105,22 @@ func power(ctx context.Context, c *slurmtest.Cluster) error {
 					return
 				case <-time.After(bootTime):
 				}
+				if _, err := os.Stat(brokenFile(c, node)); err == nil {
+					return
+				}
 				_ = c.StopNode(ctx, node)
 				_ = c.StartNode(ctx, node, "-b") // where it fails Slurm waits for the node in vain
 			})
 		}
 	}
 }
+
+// broken makes a node one that does not come up any more, or mends it.
+func broken(c *slurmtest.Cluster, node string, is bool) error {
+	if is {
+		return os.WriteFile(brokenFile(c, node), nil, 0o600)
+	}
+	return os.Remove(brokenFile(c, node))
+}
+
+func brokenFile(c *slurmtest.Cluster, node string) string { return c.Dir() + "/state/broken." + node }

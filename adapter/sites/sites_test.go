@@ -9,26 +9,28 @@ type cases struct {
 	site  Site
 	quick bool // its first case is in make test, too
 	try   func(*trial)
+
+	config string // further lines of evoslurm.yaml
 }
 
 // TestSites: on real sites' configurations an evolving job runs as its profile says, or
 // is refused in words.
 func TestSites(t *testing.T) {
 	for _, c := range []cases{
-		{archer2(), false, onArcher2},
-		{stackhpc(), true, onStackHPC},
-		{deepops(), false, onDeepOps},
-		{ulhpc(), true, onULHPC},
-		{ugent(), false, onUGent},
-		{gcp(), false, onGCP},
-		{seawulf(), false, onSeaWulf},
+		{site: archer2(), quick: false, try: onArcher2},
+		{site: stackhpc(), quick: true, try: onStackHPC, config: "grace: 5s\n"},
+		{site: deepops(), quick: false, try: onDeepOps},
+		{site: ulhpc(), quick: true, try: onULHPC},
+		{site: ugent(), quick: false, try: onUGent},
+		{site: gcp(), quick: false, try: onGCP},
+		{site: seawulf(), quick: false, try: onSeaWulf},
 	} {
 		if !c.quick && !*all {
 			continue
 		}
 		t.Run(c.site.Name, func(t *testing.T) {
 			t.Parallel()
-			c.try(boot(t, c.site))
+			c.try(boot(t, c.site, c.config))
 		})
 	}
 }

@@ -31,14 +31,16 @@ type trial struct {
 	clean   slurmtest.Leftovers // what the site itself has: its reservations, nodes that are no idle ones
 	watch   *watch
 
-	tried *int   // cases so far
-	now   Result // of the case at work
+	config string // further lines of evoslurm.yaml
+	tried  *int   // cases so far
+	others []int  // stock jobs of the case
+	now    Result // of the case at work
 }
 
 // boot boots the site and runs its probes; then it installs Evoslurm.
-func boot(t *testing.T, s Site) *trial {
+func boot(t *testing.T, s Site, config string) *trial {
 	t.Helper()
-	r := &trial{t: t, site: s, tried: new(int), cluster: slurmtest.Start(t, s.boot())}
+	r := &trial{t: t, site: s, config: config, tried: new(int), cluster: slurmtest.Start(t, s.boot())}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r.must(s.SetUp(ctx, r.cluster))
@@ -123,7 +125,7 @@ munge:
 poll_interval: 500ms
 log:
   level: debug
-`, r.dir, r.dir, address, address, r.cluster.MungeSocket()), 0o644))
+%s`, r.dir, r.dir, address, address, r.cluster.MungeSocket(), r.config), 0o644))
 	r.log = r.dir + "/evoslurmd.log"
 	log, err := os.Create(r.log)
 	r.must(err)
@@ -167,6 +169,7 @@ func (r *trial) run(name string, try func(*trial)) {
 			sub.tidy()
 		}()
 		try(&sub)
+		sub.gone()
 	})
 }
 
@@ -270,16 +273,38 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// stock submits a stock job that sleeps.
-func (r *trial) stock(user int, args ...string) int {
+// stock submits a stock job that sleeps for so long.
+func (r *trial) stock(user int, d time.Duration, args ...string) int {
 	r.t.Helper()
-	text, errs, err := r.as(user, "sbatch", append(args, "--parsable", "--output=/dev/null", "--wrap=exec sleep 3600")...)
+	text, errs, err := r.as(user, "sbatch", append(args, "--parsable", "--output=/dev/null", fmt.Sprintf("--wrap=exec sleep %d", int(d.Seconds())))...)
 	if err != nil {
 		r.fatalf("sbatch %q: %v %s", args, err, errs)
 	}
 	id, err := strconv.Atoi(strings.TrimSpace(text))
 	r.must(err)
+	r.others = append(r.others, id)
 	return id
+}
+
+// inSlurm is the job as Slurm has it.
+func (r *trial) inSlurm(id int) (found seen) {
+	for _, j := range look(r.cluster) {
+		if j.ID == id {
+			found = j
+		}
+	}
+	return found
+}
+
+// becomes waits until Slurm has the job in the state.
+func (r *trial) becomes(id int, state string) {
+	r.t.Helper()
+	r.eventually(fmt.Sprintf("job %d is %s", id, state), time.Minute, func() error {
+		if j := r.inSlurm(id); j.State != state {
+			return fmt.Errorf("it is %s (%s)", j.State, j.Reason)
+		}
+		return nil
+	})
 }
 
 func (r *trial) cancel(ids ...int) {
