@@ -1,4 +1,155 @@
 package sites
 
-// more are configurations with traps that published slurm.conf files have besides.
-func more() []Site { return nil }
+import (
+	"context"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// more are configurations with one trap each that published slurm.conf files have
+// besides, on eight nodes of four CPUs.
+func more() []Site {
+	const whole = "DefaultTime=10 OverSubscribe=EXCLUSIVE"
+	part := func(extra string) []slurmtest.Partition { return []slurmtest.Partition{{Name: "main", Extra: extra}} }
+	qos := func(lines ...string) func(context.Context, *slurmtest.Cluster) error {
+		return func(ctx context.Context, c *slurmtest.Cluster) error { return accounting(ctx, c, nil, lines...) }
+	}
+	sites := []Site{
+		{
+			Name: "linear", Trap: "whole nodes by SelectType=select/linear, memory too",
+			Options: slurmtest.Options{SelectType: "linear", Partitions: part(whole), ExtraConf: "SelectTypeParameters=CR_Memory\nDefMemPerNode=500\n"},
+		},
+		{
+			Name: "sockets", Trap: "CR_Socket_Memory, least loaded nodes first (LLN), nodes of two sizes, DefMemPerNode",
+			Options: slurmtest.Options{
+				NodeExtra:  map[string]string{"n[1-4]": "CPUs=4 Sockets=2 CoresPerSocket=2", "n[5-8]": "CPUs=8 Sockets=2 CoresPerSocket=4"},
+				Partitions: part("DefaultTime=10 LLN=YES DefMemPerNode=600"),
+				ExtraConf:  "SelectTypeParameters=CR_Socket_Memory,CR_LLN\n",
+			},
+			Profile: "1@10s,6@12s,1@5s",
+		},
+		{
+			Name: "requeue", Trap: "PriorityType=basic; partitions that preempt by requeueing",
+			Options: slurmtest.Options{
+				PriorityType: "basic",
+				Partitions:   []slurmtest.Partition{{Name: "low", Extra: "DefaultTime=10 PriorityTier=1 PreemptMode=REQUEUE"}, {Name: "high", Extra: "PriorityTier=10 PreemptMode=OFF"}},
+				ExtraConf:    "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n",
+			},
+		},
+		{
+			Name: "cancel", Trap: "a QOS that preempts by cancelling, with a time of grace",
+			Options: slurmtest.Options{PriorityType: "multifactor", Partitions: part(whole),
+				ExtraConf: "PreemptType=preempt/qos\nPreemptMode=CANCEL\nAccountingStorageEnforce=associations,limits,qos\n"},
+			Setup: qos("add qos standby GraceTime=10 Priority=0", "add qos owner Priority=100 Preempt=standby", "modify account proj set qos+=standby,owner"),
+			Job:   []string{"--qos=standby"},
+		},
+		{
+			Name: "x11", Trap: "PrologFlags=X11, which is Contain and Alloc, too; prologs that take time",
+			Options: slurmtest.Options{PrologFlags: "X11", Partitions: part(whole), Files: map[string]string{"prolog.sh": "#!/bin/sh\nsleep 2\n"},
+				ExtraConf: "Prolog=@DIR@/prolog.sh\nPrologEpilogTimeout=60\n"},
+		},
+		{
+			Name: "nohold", Trap: "PrologFlags=Alloc,NoHold; a prolog of slurmctld and epilogs that take time, CompleteWait",
+			Options: slurmtest.Options{PrologFlags: "Alloc,NoHold", Partitions: part(whole), Files: map[string]string{"slow.sh": "#!/bin/sh\nsleep 3\n"},
+				ExtraConf: "PrologSlurmctld=@DIR@/slow.sh\nEpilog=@DIR@/slow.sh\nEpilogSlurmctld=@DIR@/slow.sh\nCompleteWait=8\n"},
+		},
+		{
+			Name: "safe", Trap: "AccountingStorageEnforce=safe with a budget of minutes; EnforcePartLimits=ANY",
+			Options: slurmtest.Options{PriorityType: "multifactor", Partitions: part(whole), ExtraConf: "AccountingStorageEnforce=associations,limits,qos,safe\nEnforcePartLimits=ANY\n"},
+			Setup:   qos("modify account proj set GrpTRESMins=cpu=2000"),
+		},
+		{
+			Name: "walltime", Trap: "job_submit/require_timelimit",
+			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "JobSubmitPlugins=require_timelimit\n"},
+			Stock:   []string{},
+			Probes:  []Probe{{1, "sbatch -N1 --wrap=true", true, "time limit"}},
+		},
+		{
+			Name: "memory", Trap: "MaxMemPerCPU, which raises a job's CPUs for its memory; DefMemPerCPU",
+			Options: slurmtest.Options{Partitions: part("DefaultTime=10 DefMemPerCPU=200 MaxMemPerCPU=250"), ExtraConf: "SelectTypeParameters=CR_Core_Memory\n"},
+			Job:     []string{"--mem-per-cpu=240"},
+		},
+		{
+			Name: "groups", Trap: "hidden partitions that groups may use; weights; features",
+			Options: slurmtest.Options{
+				NodeExtra:  map[string]string{"n[1-4]": "Weight=10 Feature=old", "n[5-8]": "Weight=1 Feature=new,fast"},
+				Partitions: []slurmtest.Partition{{Name: "open", Nodes: "n1", Extra: "DefaultTime=10"}, {Name: "lab", Extra: "Hidden=YES AllowGroups=games,backup,root DefaultTime=10"}},
+			},
+			Job: []string{"--partition=lab", "--constraint=new&fast"},
+		},
+		{
+			Name: "all partitions", Trap: "job_submit/all_partitions: a job that names none is in every one",
+			Options: slurmtest.Options{
+				Partitions: []slurmtest.Partition{{Name: "small", Nodes: "n[1-2]", Extra: "DefaultTime=10"}, {Name: "wide", Nodes: "n[3-8]", Extra: "DefaultTime=10"}},
+				ExtraConf:  "JobSubmitPlugins=all_partitions\n",
+			},
+		},
+		{
+			Name: "submit limit", Trap: "one job of a user in a QOS, submitted ones too (MaxSubmitJobsPerUser)",
+			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "AccountingStorageEnforce=associations,limits,qos\n"},
+			Setup:   qos("add qos one MaxSubmitJobsPerUser=1", "modify account proj set qos+=one"),
+			Job:     []string{"--qos=one"},
+			Stock:   []string{"--qos=normal"},
+		},
+		{
+			Name: "forgetful", Trap: "ended jobs are forgotten after seconds (MinJobAge), no backfill (sched/builtin)",
+			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "MinJobAge=2\nSchedulerType=sched/builtin\n"},
+		},
+		{
+			Name: "unhurried", Trap: "Slurm's own intervals, batch_sched_delay, jobs deferred",
+			Options: slurmtest.Options{SlurmIntervals: true, SchedulerParameters: "defer,batch_sched_delay=10,sched_min_interval=2000000,bf_interval=30", Partitions: part(whole)},
+		},
+		{
+			Name: "forced sharing", Trap: "OverSubscribe=FORCE: nobody has a node alone",
+			Options: slurmtest.Options{Partitions: part("DefaultTime=10 OverSubscribe=FORCE:2")},
+		},
+		{
+			Name: "one user a node", Trap: "ExclusiveUser=YES",
+			Options: slurmtest.Options{Partitions: part("DefaultTime=10 ExclusiveUser=YES")},
+		},
+		{
+			Name: "cores apart", Trap: "cores and memory of nodes that the system keeps (CoreSpecCount, MemSpecLimit)",
+			Options: slurmtest.Options{
+				NodeExtra:  map[string]string{"n[1-8]": "CPUs=4 Sockets=1 CoresPerSocket=4 CoreSpecCount=1 MemSpecLimit=200"},
+				Partitions: part("DefaultTime=10 DefMemPerCPU=200"), ExtraConf: "SelectTypeParameters=CR_Core_Memory\nAllowSpecResourcesUsage=NO\n",
+			},
+		},
+		{
+			Name: "wckeys", Trap: "jobs are accounted by wckey, and those without are refused",
+			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "TrackWCKey=yes\nAccountingStorageEnforce=associations,limits,qos,wckeys\n"},
+			Setup: func(ctx context.Context, c *slurmtest.Cluster) error {
+				var lines []string
+				for _, u := range c.Users() {
+					lines = append(lines, "modify user "+u.Name+" set defaultwckey=own", "add user "+u.Name+" account=proj wckeys=own,grant")
+				}
+				return accounting(ctx, c, nil, lines...)
+			},
+			Job: []string{"--wckey=grant"},
+		},
+		{
+			Name: "CPUs limited", Trap: "MaxCPUsPerNode in a partition that shares nodes with another",
+			Options: slurmtest.Options{Partitions: []slurmtest.Partition{{Name: "cpu", Extra: "DefaultTime=10 MaxCPUsPerNode=3"}, {Name: "gpu", Extra: "DefaultTime=10 MaxCPUsPerNode=1"}}},
+		},
+		{
+			Name: "addresses", Trap: "an address space limited by memory (VSizeFactor)",
+			Options: slurmtest.Options{NodeExtra: map[string]string{"n[1-8]": "RealMemory=4000"}, Partitions: part("DefaultTime=10 DefMemPerCPU=200"),
+				ExtraConf: "SelectTypeParameters=CR_Core_Memory\nVSizeFactor=110\n"},
+		},
+		{
+			Name: "limited associations", Trap: "GrpTRES of an account that others use, too",
+			Options: slurmtest.Options{PriorityType: "multifactor", Partitions: part(whole), ExtraConf: "AccountingStorageEnforce=associations,limits,qos\n"},
+			Setup:   qos("modify account proj set GrpTRES=node=4"),
+		},
+		{
+			Name: "throttled", Trap: "job_submit/throttle: so many jobs of a user an hour",
+			Options: slurmtest.Options{Partitions: part(whole), SchedulerParameters: "jobs_per_user_per_hour=4", ExtraConf: "JobSubmitPlugins=throttle\n"},
+		},
+	}
+	for i := range sites {
+		if sites[i].Profile == "" {
+			sites[i].Profile = "1@10s,3@12s,1@5s"
+		}
+		sites[i].Source = "a setting of many published slurm.conf files"
+	}
+	return sites
+}

@@ -33,4 +33,13 @@ func TestSites(t *testing.T) {
 			c.try(boot(t, c.site, c.config))
 		})
 	}
+	if !*all {
+		return
+	}
+	for _, s := range more() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			boot(t, s, "").run(s.Profile, func(r *trial) { r.evolveOr(demand{}) })
+		})
+	}
 }

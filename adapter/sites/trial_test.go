@@ -233,7 +233,8 @@ func (r *trial) left(within time.Duration) string {
 		}
 		l.Reservations = slices.DeleteFunc(l.Reservations, func(n string) bool { return slices.Contains(r.clean.Reservations, n) })
 		l.Nodes = slices.DeleteFunc(l.Nodes, func(n string) bool {
-			return slices.Contains(r.clean.Nodes, n) || r.site.Helper != nil && powered(n)
+			return slices.Contains(r.clean.Nodes, n) || r.site.Helper != nil && powered(n) ||
+				len(l.Reservations) == 0 && strings.HasSuffix(n, " reserved") // by one of the site's own
 		})
 		if l.None() {
 			return ""
