@@ -38,7 +38,8 @@ type Config struct {
 	HoldAhead   time.Duration       `mapstructure:"hold_ahead"`   // how far ahead of planned starts nodes are held
 	MaxHolds    int                 `mapstructure:"max_holds"`    // reservations at a time, at most
 
-	Grace   time.Duration `mapstructure:"grace"` // overrun of a step before it is warned, and again before it is acted on
+	GiveUp  time.Duration `mapstructure:"give_up"` // how long a growth that fails is tried
+	Grace   time.Duration `mapstructure:"grace"`   // overrun of a step before it is warned, and again before it is acted on
 	Overrun Overrun       `mapstructure:"overrun"`
 	// OverrunSignal is sent to a job with the warning; "": none.
 	OverrunSignal string `mapstructure:"overrun_signal"`
@@ -145,6 +146,7 @@ func Default() Config {
 		Margin:        2 * time.Second,
 		HoldAhead:     time.Hour,
 		MaxHolds:      100,
+		GiveUp:        10 * time.Minute,
 		Grace:         30 * time.Second,
 		Overrun:       OverrunShrink,
 		OverrunSignal: "URG",
@@ -179,6 +181,7 @@ func (c Config) Validate() error {
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)
+	check(c.GiveUp >= 0, "give_up", "%v; want 0s or more", c.GiveUp)
 	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
 	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
 	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is no absolute path", c.Strategies.Dir)

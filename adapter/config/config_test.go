@@ -96,6 +96,7 @@ margin: 3s
 hold_ahead: 2h
 max_holds: 5
 grace: 1m
+give_up: 3m
 overrun: cancel
 heal_leaks: true
 overrun_signal: USR1
@@ -114,7 +115,7 @@ log: {level: debug, format: json}
 		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
-		HoldAhead: 2 * time.Hour, MaxHolds: 5, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
+		HoldAhead: 2 * time.Hour, MaxHolds: 5, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Log: Log{Level: "debug", Format: "json"},
 	}
 	if d := cmp.Diff(want, c); d != "" {
@@ -185,6 +186,7 @@ func TestRefused(t *testing.T) {
 		"strategies: {timeout: 1ms}":        "strategies.timeout",
 		"strategies: {memory: 1}":           "strategies.memory",
 		"margin: -1s":                       "margin",
+		"give_up: -1s":                      "give_up",
 		"grace: -1s":                        "grace",
 		"hold_ahead: -1s":                   "hold_ahead",
 		"a: [":                              "evoslurm.yaml",

@@ -104,8 +104,18 @@ func (c *Controller) Allocation(ctx context.Context, id uint32) (api.Allocation,
 // Next implements api.Backend. It ends the step that the caller names and no
 // other: one that ended before is not ended twice.
 func (c *Controller) Next(ctx context.Context, id uint32, req api.NextRequest) (api.Allocation, error) {
+	since := -1 // growths given up when the caller began to wait
 	for {
-		a := c.ask(ctx, id, func(j *job) answer { return c.endOrWait(j, req) })
+		a := c.ask(ctx, id, func(j *job) answer {
+			if since < 0 {
+				since = j.denials
+			}
+			if req.From == j.Step && (j.denied != "" || since < j.denials) {
+				j.denied = ""
+				return answer{err: api.Errorf(api.ErrConflict, "%s", j.denial)}
+			}
+			return c.endOrWait(j, req)
+		})
 		if a.err != nil || a.wait == nil {
 			return a.allocation, a.err
 		}

@@ -48,9 +48,13 @@ type job struct {
 	touched   time.Time // when the last one ended: older observations do not count
 	retryAt   time.Time // after a failed action
 	holdRetry time.Time
-	failures  int  // in a row
-	attempt   int  // of the last expander or hold
-	warned    bool // of the present step's overrun
+	failures  int       // in a row
+	failing   time.Time // since when actions fail, those apart for which Slurm was away
+	denials   int       // growths that were given up
+	denial    string    // why the last one was
+	denied    string    // the same, as long as the script was not told
+	attempt   int       // of the last expander or hold
+	warned    bool      // of the present step's overrun
 	waiters   []chan struct{}
 
 	record   slurmctl.Job // the last squeue record of the base job (a chain's present one)

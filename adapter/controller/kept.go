@@ -19,7 +19,9 @@ type keptBack struct {
 	limit string // squeue's reason, or the words of a refusal
 	text  string // what evosqueue says
 	again time.Time
-	usage usage // of those whom the limit may count, at most since
+	// givenUp says that it is no limit, and tried again only when the script asks.
+	givenUp bool
+	usage   usage // of those whom the limit may count, at most since
 }
 
 const (
@@ -54,7 +56,9 @@ func (c *Controller) keepBack(j *job, limit string, to int) {
 }
 
 // stillKept says whether what was kept back is not yet to be tried again.
-func (j *job) stillKept(now time.Time) bool { return j.kept != nil && now.Before(j.kept.again) }
+func (j *job) stillKept(now time.Time) bool {
+	return j.kept != nil && (j.kept.givenUp || now.Before(j.kept.again))
+}
 
 // tryAgain plans a running job anew whose growth was kept back.
 func (c *Controller) tryAgain(s *snapshot, j *job, now time.Time) {
@@ -68,7 +72,7 @@ func (c *Controller) tryAgain(s *snapshot, j *job, now time.Time) {
 // limit may count.
 func (c *Controller) followKept(s *snapshot) {
 	for _, j := range c.active {
-		if j.kept == nil || j.touched.After(s.taken) {
+		if j.kept == nil || j.kept.givenUp || j.touched.After(s.taken) {
 			continue
 		}
 		u := s.usageBeside(&j.record)

@@ -15,6 +15,10 @@ import (
 // endStep is called when the application has ended its step, or was made to.
 func (c *Controller) endStep(j *job, now time.Time) {
 	j.State, j.StepEnded, j.reason = store.Waiting, now, ""
+	anew := j.kept != nil && j.kept.givenUp
+	if anew {
+		j.kept, j.failures, j.failing, j.retryAt = nil, 0, time.Time{}, time.Time{}
+	}
 	c.together(func() {
 		c.save(j)
 		c.event(j, "step ended", map[string]any{"step": j.Step, "expected": j.expected()})
@@ -22,7 +26,7 @@ func (c *Controller) endStep(j *job, now time.Time) {
 	if c.snapshot == nil {
 		return
 	}
-	if next := j.next(); next != nil && (next.start > now.Unix() && len(next.nodes) > len(j.nodes()) || len(j.release) > 0) {
+	if next := j.next(); next != nil && (anew || next.start > now.Unix() && len(next.nodes) > len(j.nodes()) || len(j.release) > 0) {
 		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
 	}
 }
@@ -185,6 +189,7 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 			c.turn(j, g.never)
 		}
 		j.expanders = g.expanders
+		c.mayGiveUp(j, to, err)
 		if len(g.after) > 0 {
 			c.setHeld(j, g.after)
 		}

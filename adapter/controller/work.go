@@ -92,13 +92,11 @@ func (c *Controller) do(j *job, action, detail string, run func(context.Context)
 		c.together(func() {
 			c.settle(intent, err)
 			if err != nil {
-				j.failures++
-				j.retryAt = time.Now().Add(min(250*time.Millisecond<<min(j.failures, 7), 30*time.Second))
-				j.reason = action + " failed: " + err.Error()
+				j.failed(action, err, time.Now())
 				c.event(j, "failed", map[string]any{"action": action, "detail": detail, "error": err.Error()})
 				entry.WithError(err).Warn("an action failed; it will be tried again")
 			} else {
-				j.failures, j.retryAt = 0, time.Time{}
+				j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
 				entry.Debug(detail)
 			}
 			result(err)

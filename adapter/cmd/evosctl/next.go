@@ -34,7 +34,8 @@ At a shrink the application must be off the nodes that go before it calls this;
 --release names those that it would rather give up.
 
 Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
-EVO_ERROR has the reason and EVO_DONE is 1); 124 after --timeout, 128 + N after
+EVO_ERROR has the reason and EVO_DONE is 1), also where a growth was given up: the job
+keeps what it has, and to call this again tries it anew; 124 after --timeout, 128 + N after
 signal N: the step has ended all the same, call again to go on waiting. While the
 sidecar is away this waits. Which step ends: --from, else EVO_STEP (set by the
 last eval), else the present one; to end a step twice does nothing.`
