@@ -25,7 +25,7 @@ type raised struct {
 
 // extendLimits raises the time limits of the job's parts that are too short.
 func (c *Controller) extendLimits(s *snapshot, j *job) {
-	if j.isChain() || len(j.plan) == 0 || j.touched.After(s.taken) {
+	if j.isChain() || len(j.plan) == 0 {
 		return
 	}
 	list := c.shortParts(s, j)
@@ -84,6 +84,9 @@ func (c *Controller) shortParts(s *snapshot, j *job) []raised {
 	}
 	for _, p := range j.held {
 		r := s.byID[p.id]
+		if j.touched.After(s.taken) {
+			break // what was seen of companions is old
+		}
 		if p.id != base.ID && r != nil && r.State == slurmctl.Running && r.TimeLimit != slurmctl.Unlimited &&
 			!r.EndTime.IsZero() && end.After(r.EndTime.Add(limitSlack)) {
 			needs(r, end, true)
