@@ -37,6 +37,8 @@ type Config struct {
 	Margin      time.Duration       `mapstructure:"margin"`       // how much longer released nodes count as busy
 	HoldAhead   time.Duration       `mapstructure:"hold_ahead"`   // how far ahead of planned starts nodes are held
 	MaxHolds    int                 `mapstructure:"max_holds"`    // reservations at a time, at most
+	HeldNodes   HeldNodes           `mapstructure:"held_nodes"`   // for coming growths, at most
+	HeldTime    HeldTime            `mapstructure:"held_time"`    // until coming growths, at most
 
 	GiveUp  time.Duration `mapstructure:"give_up"` // how long a growth that fails is tried
 	Grace   time.Duration `mapstructure:"grace"`   // overrun of a step before it is warned, and again before it is acted on
@@ -146,6 +148,7 @@ func Default() Config {
 		Margin:        2 * time.Second,
 		HoldAhead:     time.Hour,
 		MaxHolds:      100,
+		HeldTime:      HeldTime{Job: time.Hour, User: time.Hour, Account: 2 * time.Hour, All: 4 * time.Hour},
 		GiveUp:        10 * time.Minute,
 		Grace:         30 * time.Second,
 		Overrun:       OverrunShrink,
@@ -178,6 +181,10 @@ func (c Config) Validate() error {
 	check(c.PollInterval >= 100*time.Millisecond, "poll_interval", "%v; want 100ms or more", c.PollInterval)
 	check(c.StockJobs >= 0, "stock_jobs", "%d; want 0 or more", c.StockJobs)
 	check(c.MaxHolds >= 1, "max_holds", "%d; want 1 or more", c.MaxHolds)
+	for _, s := range Scopes {
+		check(c.HeldNodes.Of(s) >= 0, "held_nodes."+s, "%d; want 0 (no bound) or more", c.HeldNodes.Of(s))
+		check(c.HeldTime.Of(s) >= 0, "held_time."+s, "%v; want 0s (no bound) or more", c.HeldTime.Of(s))
+	}
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)

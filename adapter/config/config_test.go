@@ -95,6 +95,8 @@ drive: companion
 margin: 3s
 hold_ahead: 2h
 max_holds: 5
+held_nodes: {job: 1, user: 2, account: 3, all: 4}
+held_time: {job: 1m, user: 2m, account: 3m, all: 0s}
 grace: 1m
 give_up: 3m
 overrun: cancel
@@ -115,7 +117,8 @@ log: {level: debug, format: json}
 		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
-		HoldAhead: 2 * time.Hour, MaxHolds: 5, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
+		HoldAhead: 2 * time.Hour, MaxHolds: 5,
+		HeldNodes: HeldNodes{1, 2, 3, 4}, HeldTime: HeldTime{time.Minute, 2 * time.Minute, 3 * time.Minute, 0}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Log: Log{Level: "debug", Format: "json"},
 	}
 	if d := cmp.Diff(want, c); d != "" {
@@ -174,6 +177,8 @@ func TestRefused(t *testing.T) {
 		"log: {level: loud}":                "log.level",
 		"log: {format: xml}":                "log.format",
 		"max_holds: 0":                      "max_holds",
+		"held_nodes: {user: -1}":            "held_nodes.user",
+		"held_time: {all: -1s}":             "held_time.all",
 		"stock_jobs: many":                  "stock_jobs",
 		"partitions: [\"a b\"]":             "partitions",
 		"database: \"\"":                    "database",

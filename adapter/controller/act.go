@@ -118,13 +118,19 @@ func (c *Controller) detach(j *job, r slurmctl.Job) {
 // tolerated while nobody else was promised its nodes; where somebody was, the
 // site's policy is carried out after twice the grace.
 func (c *Controller) watchOverrun(j *job, now time.Time) {
-	late := min(now.Sub(time.Unix(j.expected(), 0)), now.Sub(c.awake)) // the application may have slept, too
+	if j.lapsed() {
+		j.reason = j.lapsedWords()
+	}
+	late := c.overrun(j, now)
 	if late < c.cfg.Grace {
 		return
 	}
+	c.lapse(j, now)
 	if !j.warned {
 		j.warned = true
-		j.reason = "the step lasts longer than its profile says"
+		if j.reason = "the step lasts longer than its profile says"; j.lapsed() {
+			j.reason = j.lapsedWords()
+		}
 		c.event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
 		c.logJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")
 		if c.cfg.OverrunSignal != "" {

@@ -26,6 +26,7 @@ func (c *Controller) load() error {
 			return err
 		}
 		j.recount = true
+		j.anew, j.forfeited = j.lapsed(), j.lapsed()
 		if j.State == store.Starting {
 			// Whether Slurm was told to start it is not known; to say so twice does no harm.
 			j.State = store.Queued
@@ -185,6 +186,11 @@ func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.Jo
 	}
 	if err := sp.Profile.Validate(); err != nil {
 		return err
+	}
+	if c.snapshot != nil && r.State == slurmctl.Pending {
+		if why := c.cfg.Never(sp.Profile, chain != nil, len(c.snapshot.nodes)); why != "" {
+			return errors.New(why + ": the site bounds what is held for coming steps")
+		}
 	}
 	row := &store.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: u.GID,
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: sp.Profile, ExpandLimit: sp.ExpandLimit,

@@ -88,6 +88,9 @@ func (c *Controller) shift(j *job, by time.Duration) {
 		}
 		c.storePlan(j, plan)
 	}
+	if j.overdue != 0 {
+		j.overdue += int64(by / time.Second)
+	}
 	for _, at := range []*time.Time{&j.StepStarted, &j.StepEnded} {
 		if !at.IsZero() {
 			*at = at.Round(0).Add(by)

@@ -137,6 +137,7 @@ func (c *Controller) began(s *snapshot, j *job, r *slurmctl.Job) {
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	j.kept, j.keptTimes = nil, 0
 	j.Suspended, j.suspendedFrom, j.recount = 0, time.Time{}, j.inferred || r.State == slurmctl.Suspended
+	j.overdue, j.anew, j.forfeited = 0, false, false
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
 	}
@@ -278,7 +279,11 @@ func (c *Controller) linkEnded(j *job, current int, done, before slurmctl.Job) {
 		c.save(j)
 		c.event(j, "step ended", map[string]any{"step": j.Step})
 	})
-	if next := j.next(); next != nil && next.start > c.snapshot.taken.Unix() {
+	j.overdue = 0
+	switch next := j.next(); {
+	case next == nil:
+		c.refit(c.snapshot, j, c.snapshot.taken.Unix(), "the step lasted longer than its profile says")
+	case next.start > c.snapshot.taken.Unix():
 		c.refit(c.snapshot, j, c.snapshot.taken.Unix(), "a step ended early")
 	}
 }

@@ -106,33 +106,40 @@ func (c *Controller) wantedHolds(now int64) []hold {
 		}
 		return int(a.start - b.start)
 	})
-	if len(all) > c.cfg.MaxHolds {
-		all = c.wholeJobs(all)
-	}
-	return all
+	return c.wholeJobs(all, now)
 }
 
-// wholeJobs cuts the list of holds at the site's bound: queued jobs are left out
-// as a whole, since one must not start with a part of its growths held. What is
-// promised to running jobs stays.
-func (c *Controller) wholeJobs(all []hold) []hold {
-	count := map[*job]int{}
+// wholeJobs cuts the list of holds at the site's bounds: jobs are left out as a whole,
+// since none must start with a part of its growths held. What is promised to running jobs
+// stays; one whose promise has lapsed has to fit again.
+func (c *Controller) wholeJobs(all []hold, now int64) []hold {
+	of := map[*job][]hold{}
 	for _, h := range all {
-		count[h.job]++
+		of[h.job] = append(of[h.job], h)
 	}
-	taken, room := map[*job]bool{}, c.cfg.MaxHolds
-	return slices.DeleteFunc(all, func(h hold) bool {
-		if in, seen := taken[h.job]; seen {
-			return !in
+	l, taken := c.newLedger(now), map[*job]bool{}
+	for _, promised := range []bool{true, false} {
+		for _, h := range all {
+			j := h.job
+			if _, seen := taken[j]; seen || promised != j.entitled() {
+				continue
+			}
+			claims := claimsOf(j, of[j])
+			j.unheld = ""
+			if !promised {
+				j.unheld = l.exceeds(j, claims)
+			}
+			if taken[j] = j.unheld == ""; taken[j] {
+				l.add(j, claims)
+				j.forfeited = false
+			}
 		}
-		in := h.job.runs() || h.job.State == store.Starting || count[h.job] <= room
-		taken[h.job] = in
-		if in {
-			room -= count[h.job]
-		}
-		return !in
-	})
+	}
+	return slices.DeleteFunc(all, func(h hold) bool { return !taken[h.job] })
 }
+
+// entitled says whether the job has begun and its growths are held in any case.
+func (j *job) entitled() bool { return (j.runs() || j.State == store.Starting) && !j.forfeited }
 
 // holdsOf lists a job's holds: one for each step at which it gets nodes.
 func (c *Controller) holdsOf(j *job, now int64) []hold {

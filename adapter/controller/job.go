@@ -55,6 +55,10 @@ type job struct {
 	denied    string    // the same, as long as the script was not told
 	attempt   int       // of the last expander or hold
 	warned    bool      // of the present step's overrun
+	overdue   int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
+	anew      bool      // its promise had lapsed: what comes next is planned anew
+	forfeited bool      // and has to fit below the site's bounds again to be held
+	unheld    string    // the bound of the site below which its holds do not fit
 	waiters   []chan struct{}
 
 	record   slurmctl.Job // the last squeue record of the base job (a chain's present one)

@@ -153,6 +153,11 @@ func (c *Controller) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 		from[n] = o.origin
 		until[n] = max(until[n], now) // an overrunning step holds them still
 	}
+	if j.lapsed() {
+		for _, n := range j.keeps() {
+			until[n] = now + j.reach(now)
+		}
+	}
 	for name, start := range from {
 		if n, ok := s.index[name]; ok {
 			o.add(n, start, until[name]+margin)

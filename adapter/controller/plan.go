@@ -48,6 +48,7 @@ func (c *Controller) plan(s *snapshot) {
 // candidates lists what is planned, most urgent first.
 func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 	var list []candidate
+	already := c.heldAlready(now)
 	lowest := uint64(1<<64 - 1) // priority of the last evolving job
 	for _, j := range c.active {
 		if j.State != store.Queued {
@@ -78,6 +79,11 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 		if !j.Begin.IsZero() {
 			earliest = max(earliest, j.Begin.Unix())
 		}
+		if why := c.cfg.Never(j.Profile, j.isChain(), len(s.nodes)); why != "" {
+			c.dropPlan(j, "can never begin: "+why)
+			continue
+		}
+		earliest, j.reason = c.withinBounds(already, j, earliest)
 		lowest = min(lowest, j.priority)
 		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, profile: j.Profile, earliest: earliest})
 	}

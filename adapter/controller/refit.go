@@ -24,10 +24,14 @@ func (c *Controller) followPlans(s *snapshot) {
 			continue
 		}
 		switch {
+		case j.lapsed():
 		case len(j.plan) != len(j.Profile):
 			c.refit(s, j, now, "it had no plan")
 		// a little late is what the margin is for
 		case j.State == store.Running && j.plan[j.Step-1].end+margin <= now && !(j.last() && j.record.State == slurmctl.Completing):
+			if j.overdue == 0 {
+				j.overdue = j.plan[j.Step-1].end
+			}
 			c.refit(s, j, now, "the step lasts longer than planned")
 		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
@@ -195,6 +199,9 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 			names[i] = s.nodes[pool[n]].Name
 		}
 		plan = append(plan, plannedStep{start: start, end: at, nodes: names})
+	}
+	if j.lapsed() {
+		plan = plan[:j.Step]
 	}
 	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
 	c.storePlan(j, plan)

@@ -14,7 +14,7 @@ import (
 
 // endStep is called when the application has ended its step, or was made to.
 func (c *Controller) endStep(j *job, now time.Time) {
-	j.State, j.StepEnded, j.reason = store.Waiting, now, ""
+	j.State, j.StepEnded, j.reason, j.overdue = store.Waiting, now, "", 0
 	anew := j.kept != nil && j.kept.givenUp
 	if anew {
 		j.kept, j.failures, j.failing, j.retryAt = nil, 0, time.Time{}, time.Time{}
@@ -26,7 +26,9 @@ func (c *Controller) endStep(j *job, now time.Time) {
 	if c.snapshot == nil {
 		return
 	}
-	if next := j.next(); next != nil && (anew || next.start > now.Unix() && len(next.nodes) > len(j.nodes()) || len(j.release) > 0) {
+	if next := j.next(); next == nil {
+		c.refit(c.snapshot, j, now.Unix(), "the step lasted longer than its profile says")
+	} else if anew || next.start > now.Unix() && len(next.nodes) > len(j.nodes()) || len(j.release) > 0 {
 		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
 	}
 }
@@ -56,6 +58,12 @@ func (c *Controller) transition(s *snapshot, j *job, now time.Time) {
 	case len(missing) > 0:
 		if next.start > now.Unix() && len(j.expanders) == 0 && !c.early(s, j, missing, now.Unix()) {
 			j.reason = fmt.Sprintf("waits for %d nodes, planned for %s", len(missing), time.Unix(next.start, 0).Format(time.TimeOnly))
+			if j.anew {
+				j.reason += ", anew: the step before lasted longer than its profile says"
+			}
+			if j.unheld != "" {
+				j.reason += "; they are not held: " + j.unheld
+			}
 			return
 		}
 		c.grow(s, j, j.Step+1, missing)
@@ -101,6 +109,7 @@ func (c *Controller) beginStep(j *job, at time.Time) {
 	j.Step++
 	j.State, j.StepStarted, j.StepEnded = store.Running, at, time.Time{}
 	j.release, j.reason, j.warned, j.kept, j.keptTimes = nil, "", false, nil, 0
+	j.overdue, j.anew = 0, false
 	c.together(func() {
 		c.save(j)
 		c.saveParts(j)

@@ -23,7 +23,9 @@ func (c *Controller) start(s *snapshot, j *job) {
 	now := time.Now().Unix()
 	hold, ok := c.holdFor(j, 1)
 	if !ok || hold.Start.Unix() > now || !c.confirmed(s, j, now) {
-		j.reason = "its nodes are being held"
+		if j.reason = "its nodes are being held"; j.unheld != "" {
+			j.reason = j.unheld + "; it begins once they fit"
+		}
 		c.awaitNodes(j.plan[0].start, false)
 		if late := now - j.plan[0].start; late > 0 && late < int64(fastFor/time.Second) {
 			c.pace.urgent = true // to look at the nodes was not enough

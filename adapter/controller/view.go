@@ -75,7 +75,7 @@ func (c *Controller) describe(j *job) api.Job {
 		a.Nodes, a.NodeList = 0, ""
 		return a
 	}
-	if len(j.plan) > 0 {
+	if len(j.plan) > 0 && !j.lapsed() {
 		if a.Start.IsZero() {
 			a.Start = a.Plan[0].Start
 		}
@@ -84,7 +84,7 @@ func (c *Controller) describe(j *job) api.Job {
 	switch next := j.next(); {
 	case next != nil:
 		a.NextChange, a.NextNodes = time.Unix(next.start, 0), j.Profile[j.Step].Nodes
-	case len(j.plan) > 0:
+	case len(j.plan) > 0 && !j.lapsed():
 		a.NextChange = a.End
 	}
 	if a.Reason == "" && j.State == store.Queued && len(j.plan) > 0 {

@@ -35,9 +35,12 @@ type Command struct {
 	Cluster    Cluster   // nil: sizes are not checked
 	Defaults   spec.Spec // the site's, where the job says nothing
 	Partitions []string  // those that the site's Evoslurm drives; none: all
-	Help       func()    // shows evosbatch's own help
-	Usage      func()
-	Version    func()
+	// Never says why a profile can never begin on a cluster of so many nodes, by what the
+	// site allows to be held; "" if it can. nil: it is not checked.
+	Never   func(profile planner.Profile, chain bool, nodes int) string
+	Help    func() // shows evosbatch's own help
+	Usage   func()
+	Version func()
 	// Exec replaces this process by another program.
 	Exec func(path string, argv, environ []string, stdin *os.File) error
 
@@ -227,7 +230,8 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	places, err := r.options.places(ctx, c.Cluster, r.gres)
+	size := &sizing{Cluster: c.Cluster}
+	places, err := r.options.places(ctx, size, r.gres)
 	var blind lookError
 	if errors.As(err, &blind) {
 		var failed *slurmctl.CommandError
@@ -249,8 +253,26 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	if err := checkDriven(places, c.Partitions); err != nil {
 		return err
 	}
-	r.maxTime, err = checkFit(r.spec.Profile, places)
-	return err
+	if r.maxTime, err = checkFit(r.spec.Profile, places); err != nil || c.Never == nil {
+		return err
+	}
+	if why := c.Never(r.spec.Profile, r.spec.Drive == spec.Chain, size.nodes); why != "" {
+		return fmt.Errorf("%s: nodes are held from the start of the job on; ask for the growth sooner, or for less of it", why)
+	}
+	return nil
+}
+
+// sizing is a cluster that tells its size once it was looked at.
+type sizing struct {
+	Cluster
+	nodes int
+}
+
+// Nodes implements Cluster.
+func (s *sizing) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error) {
+	nodes, partitions, err := s.Cluster.Nodes(ctx)
+	s.nodes = len(nodes)
+	return nodes, partitions, err
 }
 
 // submit becomes sbatch.

@@ -72,6 +72,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Cluster:    &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout},
 		Defaults:   spec.Spec{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
 		Partitions: site.Partitions,
+		Never:      site.Never,
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },
 		Version:    func() { fmt.Print(versions(ctx, sbatch)) },

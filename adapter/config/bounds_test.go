@@ -1,0 +1,84 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+func TestProfileUse(t *testing.T) {
+	for _, c := range []struct {
+		profile string
+		chain   bool
+		want    Use
+	}{
+		{"4@1h", false, Use{Holds: 1}},
+		{"1@10s,7@10m", false, Use{Holds: 2, Nodes: 6, Seconds: 60}},
+		{"2@10m,5@30m,1@5m", false, Use{Holds: 2, Nodes: 3, Seconds: 1800}},
+		{"1@10s,2@10s,4@10s", false, Use{Holds: 3, Nodes: 3, Seconds: 10 + 2*20}},
+		{"6@10m,2@10m,6@10m", false, Use{Holds: 2, Seconds: 4 * 600}}, // from when it has given them back
+		{"4@10s,2@10s,1@10s,3@10s", false, Use{Holds: 2, Seconds: 10 + 20}},
+		{"2@10s,4@10s", true, Use{Holds: 2, Nodes: 2, Seconds: 20}},
+		{"2@10s,2@10s,1@10s", true, Use{Holds: 3}}, // every step is a job of its own
+	} {
+		p, err := planner.ParseProfile(c.profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ProfileUse(p, c.chain); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.profile, got, c.want)
+		}
+	}
+}
+
+// TestBoundsByDefault: the usual is not bounded, keeping most of a cluster for hours is.
+func TestBoundsByDefault(t *testing.T) {
+	cfg := Default()
+	for _, c := range []struct {
+		profile string
+		nodes   int
+		want    string
+	}{
+		{"2@10m,5@30m,1@5m", 8, ""},
+		{"1@10s,7@10m", 8, ""},
+		{"1@1h,2@1h", 8, ""},
+		{"1@10h,7@10m", 8, "60 node-hours, held_time.job allows 8 node-hours"},
+		{"10@24h,30@1h", 1000, ""},
+		{"10@2h,900@1h", 1000, "1780 node-hours"},
+		{"1@1s" + strings.Repeat(",2@1s,1@1s", 100), 8, "101 reservations, max_holds allows 100"},
+	} {
+		p, err := planner.ParseProfile(c.profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Never(p, false, c.nodes); got != "" != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s on %d nodes: %q, want %q", c.profile, c.nodes, got, c.want)
+		}
+	}
+}
+
+// TestExceedsIsMonotone: who fits beside much fits beside less, and in a larger cluster.
+func TestExceedsIsMonotone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Default()
+		cfg.MaxHolds = rapid.IntRange(1, 20).Draw(t, "max_holds")
+		for _, p := range []*int{&cfg.HeldNodes.Job, &cfg.HeldNodes.User, &cfg.HeldNodes.Account, &cfg.HeldNodes.All} {
+			*p = rapid.IntRange(0, 20).Draw(t, "nodes")
+		}
+		cfg.HeldTime.User = time.Duration(rapid.IntRange(0, 100).Draw(t, "time")) * time.Second
+		use := func(name string) Use {
+			return Use{Holds: rapid.IntRange(0, 20).Draw(t, name), Nodes: rapid.IntRange(0, 20).Draw(t, name), Seconds: int64(rapid.IntRange(0, 1000).Draw(t, name))}
+		}
+		less, more, wants := use("less"), use("more"), use("wants")
+		more = more.plus(less)
+		size := rapid.IntRange(1, 20).Draw(t, "size")
+		scope := rapid.SampledFrom(Scopes).Draw(t, "scope")
+		if cfg.Exceeds(scope, size, more, wants) == "" && cfg.Exceeds(scope, size+1, less, wants) != "" {
+			t.Fatalf("%+v fits beside %+v and not beside %+v", wants, more, less)
+		}
+	})
+}
