@@ -15,10 +15,17 @@ const doctorHelp = `Check the installation and the cluster, and tell which drive
 why. Run it as the sidecar's user, on its host; run as a user on a compute node it
 tells whether jobs can reach the sidecar from there.
 
+With --trial an evolving job of ten seconds is really run instead, as the calling
+user, through a growth and a shrink: what the site does to its comment, which drive
+mode it gets and how long each change takes. It is for users, too: give what jobs
+must have there (-p, -A, -q). What is wrong is told with the remedy, and nothing is
+left behind.
+
 Exit status: 1 if a check failed, else 0.`
 
 func newDoctor() *cobra.Command {
 	var asJSON bool
+	t := &trial{progress: os.Stderr}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation and the cluster",
@@ -27,7 +34,15 @@ func newDoctor() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			r := examine(ctx, cmd.Flags())
+			if err := t.check(cmd.Flags()); err != nil {
+				return err
+			}
+			var r *report
+			if t.on {
+				r = t.run(ctx, cmd.Flags())
+			} else {
+				r = examine(ctx, cmd.Flags())
+			}
 			if asJSON {
 				enc := json.NewEncoder(os.Stdout)
 				enc.SetIndent("", "  ")
@@ -43,6 +58,7 @@ func newDoctor() *cobra.Command {
 			return nil
 		},
 	}
+	t.addFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the results as JSON")
 	return cmd
 }
