@@ -13,9 +13,8 @@ var ErrWantsAccount = errors.New("this site's job_submit plugin refuses every up
 
 // change runs an update of a job. Some sites' job_submit plugins refuse updates that
 // lack Account=: what was refused for no reason that is known is tried once more with
-// the account that the job has, which changes nothing of it; the rights for it are
-// those for any update (measured on 22.05: owner, operators, SlurmUser, root). Where
-// that helps the client sends it from then on, at the price of one look at the job.
+// the account that the job has, which changes nothing of it (measured on 22.05, as root).
+// Where that helps the client sends it from then on, at the price of one look at the job.
 func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 	if a.err != nil {
 		return a.err
