@@ -218,17 +218,12 @@ func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.Jo
 	return nil
 }
 
-// driven says whether the site has evolving jobs in all of these partitions.
+// driven says whether the site has evolving jobs in any of these partitions: it gets none
+// of the others.
 func (c *Controller) driven(partitions string) bool {
-	if len(c.cfg.Partitions) == 0 {
-		return true
-	}
-	for _, p := range strings.Split(partitions, ",") {
-		if !slices.Contains(c.cfg.Partitions, p) {
-			return false
-		}
-	}
-	return true
+	return len(c.cfg.Partitions) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool {
+		return slices.Contains(c.cfg.Partitions, p)
+	})
 }
 
 // chainOf finds the Slurm jobs of a chain's steps, nil while some are missing.

@@ -25,7 +25,7 @@ func TestBatches(t *testing.T) {
 		{"one apart from both", [][]int{left, apart, right, apart, left}, []int{0, 1, 2, 1, 3}},
 	} {
 		got := make([]int, len(c.sets))
-		for b, batch := range batches(list(c.sets...)) {
+		for b, batch := range batches(nil, list(c.sets...)) {
 			for _, j := range batch.jobs {
 				got[j.earliest] = b
 			}
@@ -41,7 +41,7 @@ func TestBatches(t *testing.T) {
 	for range 5000 {
 		turns = append(turns, left, right)
 	}
-	all := batches(list(turns...))
+	all := batches(nil, list(turns...))
 	if len(all) != orderedBatches+1 {
 		t.Fatalf("%d batches of 10,000 jobs that take turns, want %d", len(all), orderedBatches+1)
 	}

@@ -4,7 +4,7 @@
 //	observe  one squeue, one sinfo, one look at the reservations   observe.go, pace.go
 //	adopt    parked jobs with a marker become evolving jobs        adopt.go, asked.go
 //	follow   what became of the jobs that are known                follow.go
-//	plan     every evolving job together with all that runs        occupancy.go, plan.go, age.go, refit.go
+//	plan     every evolving job together with all that runs        occupancy.go, plan.go, age.go, partitions.go, refit.go
 //	act      start, grow, shrink, one action a job at a time       act.go, start.go, resize.go, bring.go
 //	keep     what a limit does not let happen, holding nothing     kept.go
 //	hold     nodes of coming starts and growths, as reservations   holds.go, holdsync.go

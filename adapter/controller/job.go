@@ -32,7 +32,8 @@ type job struct {
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []store.Span
 
-	accrued      time.Time // since when Slurm counts its age; zero: it does not
+	refusedIn    map[string]refusal // partitions
+	accrued      time.Time          // since when Slurm counts its age; zero: it does not
 	accrualKnown bool
 	considered   bool // it was eligible once
 	ineligible   bool // until lately

@@ -90,7 +90,7 @@ func (b *bench) evolving(id int, priority uint64, profile string, limit time.Dur
 	if err := b.store.AddJob(b.ctx, row); err != nil {
 		b.t.Fatal(err)
 	}
-	j := &job{Job: row, record: r, priority: priority}
+	j := &job{Job: row, record: r, priority: priority, asked: &slurmctl.JobRequest{}}
 	b.add(j)
 	b.s.jobs = append(b.s.jobs, r)
 	return j

@@ -12,10 +12,39 @@ import (
 
 // TestOrder: who is planned when and where, beside what a site does to its queue.
 func TestOrder(t *testing.T) {
-	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, PriorityType: "multifactor",
+	l := newLab(t, slurmtest.Options{
+		Partitions: []slurmtest.Partition{{Name: "main"}, {Name: "a", Nodes: "n[1-4]"}, {Name: "b", Nodes: "n[3-8]"}, {Name: "c", Extra: "AllowGroups=root"}},
+		Accounting: true, PermitJobExpansion: true, PriorityType: "multifactor",
 		ExtraConf: "PriorityWeightAge=100000\nPriorityMaxAge=00:10:00\nPriorityCalcPeriod=1"})
 	l.run("as if eligible since submission", testAge)
 	l.run("before a maintenance", testMaintenance)
+	l.run("in the partition that is soonest free", testSeveralPartitions)
+}
+
+// testSeveralPartitions: the job is moved to the partition in which it completes first,
+// also where Slurm refuses it another one, and grows there.
+func testSeveralPartitions(l *lab) {
+	busy := l.sbatch(1, "--partition=a", "--nodes=2", "--nodelist=n[1-2]", "--exclusive", "--time=30")
+	l.eventually("a busy partition a", func() error {
+		if l.slurmNodes(busy) == 0 {
+			return errors.New("it does not run")
+		}
+		return nil
+	})
+	inB := l.submit("2@10s,4@1m", "--partition=a,b")
+	if job := l.running(inB, 1); job.Partition != "b" {
+		l.t.Errorf("it runs in partition %s", job.Partition)
+	}
+	l.has(l.next(inB, 1), 4)
+	l.cancelStock(1, busy)
+	l.cancel(inB)
+	l.ended(inB)
+	refused := l.submit("2@1m", "--partition=c,b")
+	if job := l.running(refused, 1); job.Partition != "b" {
+		l.t.Errorf("it runs in partition %s", job.Partition)
+	}
+	l.cancel(refused)
+	l.ended(refused)
 }
 
 // testAge: a parked job, which Slurm itself leaves at priority 1, is older than a stock

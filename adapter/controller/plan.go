@@ -18,7 +18,8 @@ type candidate struct {
 	job      *job          // nil: stock
 	record   *slurmctl.Job // of Slurm
 	priority uint64
-	nodes    []int // eligible
+	nodes    []int   // eligible
+	choices  [][]int // of the nodes, where it has several partitions: one is all that it gets
 	profile  planner.Profile
 	earliest int64 // Unix second
 }
@@ -39,7 +40,10 @@ func (c *Controller) plan(s *snapshot) {
 		if c.planning.Rigid() {
 			c.addPeaks(occupied, s)
 		}
-		for _, b := range batches(list) {
+		for _, b := range batches(s, list) {
+			if b.jobs[0].choices != nil {
+				c.choose(s, occupied, b)
+			}
 			c.planBatch(s, occupied, b, now)
 		}
 	})
@@ -70,7 +74,7 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 			j.reason = "what it asked for is being read"
 			continue // with the plan that it has
 		}
-		nodes, err := s.eligible(&j.record, j.gres)
+		nodes, choices, err := c.placesOf(s, j)
 		if err != nil {
 			c.dropPlan(j, err.Error())
 			continue
@@ -85,7 +89,7 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 		}
 		earliest, j.reason = c.withinBounds(already, j, earliest)
 		lowest = min(lowest, j.priority)
-		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, profile: j.Profile, earliest: earliest})
+		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, choices: choices, profile: j.Profile, earliest: earliest})
 	}
 	if len(list) > 0 {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
@@ -167,12 +171,17 @@ const orderedBatches = 50
 // else it opens a new one. From the last of orderedBatches on, far back in the queue,
 // it joins any batch with the same nodes: by the time that these jobs come near their
 // start they are further in front.
-func batches(list []candidate) []*batch {
+// A job of several partitions is a batch of its own; there it has the partition that it
+// has at present.
+func batches(s *snapshot, list []candidate) []*batch {
 	var all []*batch
 	for _, cand := range list {
 		var found *batch
+		if len(all) >= orderedBatches {
+			cand = cand.chosen(s)
+		}
 		for i := len(all) - 1; i >= 0; i-- {
-			same := slices.Equal(all[i].nodes, cand.nodes)
+			same := cand.choices == nil && all[i].jobs[0].choices == nil && slices.Equal(all[i].nodes, cand.nodes)
 			if same {
 				found = all[i]
 			}

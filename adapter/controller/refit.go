@@ -125,7 +125,7 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin)
 	}
 
-	eligible, err := s.eligible(&j.record, j.gres)
+	eligible, err := s.eligible(c.recordFor(s, j), j.gres)
 	if err != nil {
 		c.log.WithError(err).WithField("job", j.SlurmID).Warn("the job's eligible nodes are not known any more")
 	}

@@ -44,14 +44,14 @@ func (c *Controller) start(s *snapshot, j *job) {
 
 // letGoBare starts a pending job on the nodes of a hold, but not inside: on a site that
 // lets nobody change running jobs it would stay there, and end with it.
-func (c *Controller) letGoBare(ctx context.Context, id slurmctl.JobID, hold string) error {
+func (c *Controller) letGoBare(ctx context.Context, id slurmctl.JobID, hold, partition string) error {
 	none := ""
 	err := c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{Reservation: &none})
 	if err == nil {
 		err = ignoreUnknown(c.slurm.DeleteReservation(ctx, hold))
 	}
 	if err == nil {
-		err = c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true})
+		err = c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true, Partition: partition})
 	}
 	return err
 }
@@ -74,19 +74,29 @@ func (c *Controller) awaitNodes(since int64, growing bool) {
 // future would wait for one of Slurm's cycles after it.
 func (c *Controller) letGo(j *job, id slurmctl.JobID, hold string, state store.State) {
 	var begun *slurmctl.Job
+	partition := c.partitionFor(c.snapshot, j)
+	if r := c.snapshot.byID[id]; r != nil && r.Partition == partition {
+		partition = ""
+	}
 	before, await := j.State, c.awaitStart(id)
 	if !c.do(j, "start", hold, func(ctx context.Context) error {
 		var err error
 		if c.slurm.WantsAccount() {
-			err = c.letGoBare(ctx, id, hold)
+			err = c.letGoBare(ctx, id, hold, partition)
 		} else {
-			err = c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &hold})
+			err = c.slurm.UpdateJob(ctx, id, slurmctl.JobUpdate{StartNow: true, Reservation: &hold, Partition: partition})
 		}
 		if err == nil {
 			begun = await(c.lookCtx)
 		}
 		return err
 	}, func(err error) {
+		if err != nil && partition != "" && !transient(err) { // the next one, then
+			if j.refusedIn == nil {
+				j.refusedIn = map[string]refusal{}
+			}
+			j.refusedIn[partition] = refusal{err.Error(), time.Now().Add(refusedFor)}
+		}
 		switch {
 		case err != nil && state == store.Starting:
 			j.State = store.Queued

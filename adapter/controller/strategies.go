@@ -331,7 +331,10 @@ func (c *Controller) trial() *trial {
 	now := s.taken.Unix()
 	list := c.candidates(s, now)
 	q := &trial{size: c.size(list), margin: c.margin(), occupied: c.occupied(s, now, nil)}
-	for _, b := range batches(list) {
+	for i := range list {
+		list[i] = list[i].chosen(s)
+	}
+	for _, b := range batches(s, list) {
 		t := trialBatch{nodes: b.nodes, pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
 		for _, cand := range b.jobs {
 			j := trialJob{profile: cand.profile}

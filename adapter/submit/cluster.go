@@ -121,16 +121,16 @@ func (l layers) nodeList(profile planner.Profile) (string, error) {
 	return slurmctl.CompressNodes(names), nil
 }
 
-// checkFit refuses a profile that no place can ever hold, and returns the longest
-// time limit that one of those with room allows, in minutes. Without places it
-// has nothing to say.
-func checkFit(profile planner.Profile, places []place) (longest int64, err error) {
+// checkFit refuses a profile that no place can ever hold, and returns the time limit that
+// all of those allow that can, in minutes: the job may get into any of them. Without
+// places it has nothing to say.
+func checkFit(profile planner.Profile, places []place) (allowed int64, err error) {
 	if len(places) == 0 {
 		return unlimited, nil
 	}
 	peak, need := profile.Peak(), minutes(profile.Duration())
 	var tooSmall, tooShort []string
-	fits := false
+	fits, allowed := false, int64(unlimited)
 	for _, p := range places {
 		limit := int64(unlimited)
 		if p.partition.MaxTime != slurmctl.Unlimited && p.partition.MaxTime > 0 {
@@ -142,12 +142,12 @@ func checkFit(profile planner.Profile, places []place) (longest int64, err error
 		case need > limit:
 			tooShort = append(tooShort, fmt.Sprintf("partition %s allows %s", p.partition.Name, formatMinutes(limit)))
 		default:
-			fits, longest = true, max(longest, limit)
+			fits, allowed = true, min(allowed, limit)
 		}
 	}
 	switch {
 	case fits:
-		return longest, nil
+		return allowed, nil
 	case len(tooShort) > 0:
 		return 0, fmt.Errorf("the profile takes %s, but %s", formatMinutes(need), strings.Join(append(tooShort, tooSmall...), ", "))
 	}
@@ -161,18 +161,22 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// checkDriven refuses a job outside of the partitions that the site's Evoslurm
-// drives, none for all: nobody would ever start it.
-func checkDriven(places []place, driven []string) error {
-	if len(driven) == 0 || len(places) == 0 {
-		return nil
+// driven are the places in partitions that the site's Evoslurm drives, none for all: it
+// plans a job of several partitions in these alone. A job in none of them is refused:
+// nobody would ever start it.
+func driven(places []place, partitions []string) (in []place, out []string, err error) {
+	if len(partitions) == 0 || len(places) == 0 {
+		return places, nil, nil
 	}
-	var names []string
 	for _, p := range places {
-		names = append(names, p.partition.Name)
+		if slices.Contains(partitions, p.partition.Name) {
+			in = append(in, p)
+		} else {
+			out = append(out, p.partition.Name)
+		}
 	}
-	if len(names) == 1 && slices.Contains(driven, names[0]) {
-		return nil
+	if len(in) == 0 {
+		return nil, nil, fmt.Errorf("partition %s has no evolving jobs here: choose --partition=%s", strings.Join(out, ","), strings.Join(partitions, " or "))
 	}
-	return fmt.Errorf("partition %s has no evolving jobs here: choose --partition=%s", strings.Join(names, ","), strings.Join(driven, " or "))
+	return in, out, nil
 }

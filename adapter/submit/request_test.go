@@ -2,6 +2,7 @@ package submit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,7 +193,7 @@ func TestCheckFit(t *testing.T) {
 	for _, c := range []struct {
 		profile string
 		places  []place
-		longest int64
+		allowed int64
 		reason  string
 	}{
 		{"9@1m", nil, unlimited, ""},
@@ -201,7 +202,7 @@ func TestCheckFit(t *testing.T) {
 		{"9@1m", []place{{partition("main", 0), 8, " with gpu:4"}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job with gpu:4"},
 		{"9@1m", []place{{partition("main", 0), 8, ""}, {partition("big", 2), 16, ""}}, 120, ""},
 		{"9@3h", []place{{partition("main", 0), 8, ""}, {partition("big", 2), 16, ""}}, 0, "the profile takes 180, but partition big allows 120, partition main has 8 for this job"},
-		{"1@3h", []place{{partition("a", 1), 8, ""}, {partition("b", 4), 16, ""}, {partition("c", 3), 16, ""}}, 240, ""},
+		{"1@3h", []place{{partition("a", 1), 8, ""}, {partition("b", 4), 16, ""}, {partition("c", 3), 16, ""}}, 180, ""},
 		{"1@1m", []place{{partition("main", 0), 0, ""}}, 0, "the profile goes up to 1 node, but partition main has 0 for this job"},
 	} {
 		profile, err := planner.ParseProfile(c.profile)
@@ -209,26 +210,31 @@ func TestCheckFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := checkFit(profile, c.places)
-		if got != c.longest || fmt.Sprint(err) != c.reason && !(err == nil && c.reason == "") {
+		if got != c.allowed || fmt.Sprint(err) != c.reason && !(err == nil && c.reason == "") {
 			t.Errorf("%s in %v: %d, %v", c.profile, c.places, got, err)
 		}
 	}
 }
 
-func TestCheckDriven(t *testing.T) {
-	places := []place{{slurmctl.Partition{Name: "main"}, 8, ""}}
-	if err := checkDriven(places, nil); err != nil {
-		t.Error(err)
-	}
-	if err := checkDriven(places, []string{"other", "main"}); err != nil {
-		t.Error(err)
-	}
-	if err := checkDriven(append(places, place{slurmctl.Partition{Name: "big"}, 8, ""}), []string{"big", "main"}); err == nil {
-		t.Error("two partitions at once are driven")
-	}
-	err := checkDriven(places, []string{"evo", "big"})
-	if err == nil || err.Error() != "partition main has no evolving jobs here: choose --partition=evo or big" {
-		t.Error(err)
+func TestDriven(t *testing.T) {
+	places := []place{{slurmctl.Partition{Name: "main"}, 8, ""}, {slurmctl.Partition{Name: "big"}, 8, ""}}
+	for _, c := range []struct {
+		partitions, in, out []string
+		reason              string
+	}{
+		{nil, []string{"main", "big"}, nil, ""},
+		{[]string{"big", "main"}, []string{"main", "big"}, nil, ""},
+		{[]string{"other", "big"}, []string{"big"}, []string{"main"}, ""},
+		{[]string{"evo", "other"}, nil, nil, "partition main,big has no evolving jobs here: choose --partition=evo or other"},
+	} {
+		in, out, err := driven(places, c.partitions)
+		var names []string
+		for _, p := range in {
+			names = append(names, p.partition.Name)
+		}
+		if !slices.Equal(names, c.in) || !slices.Equal(out, c.out) || (err == nil) != (c.reason == "") || err != nil && err.Error() != c.reason {
+			t.Errorf("driven %v: %v, not %v: %v", c.partitions, names, out, err)
+		}
 	}
 }
 

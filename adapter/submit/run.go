@@ -250,8 +250,12 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 			}
 		}
 	}
-	if err := checkDriven(places, c.Partitions); err != nil {
+	places, out, err := driven(places, c.Partitions)
+	if err != nil {
 		return err
+	}
+	if len(out) > 0 {
+		fmt.Fprintf(c.Stderr, "evosbatch: warning: partition %s has no evolving jobs here: the job gets none of its nodes\n", strings.Join(out, ","))
 	}
 	if r.maxTime, err = checkFit(r.spec.Profile, places); err != nil || c.Never == nil {
 		return err
