@@ -17,6 +17,7 @@ type Limits struct {
 	assocs     []limitSet
 	qos        map[string]*limitSet
 	partitions map[string]*partitionRules
+	memory     bool           // is what jobs are given, so that limits on it count
 	whole      partitionRules // of slurm.conf itself, for all partitions
 }
 
@@ -45,6 +46,8 @@ type partitionRules struct {
 	memPerNode, memPerCPU, defMemPerNode, defMemPerCPU int64 // MiB; noLimit
 	allowAccounts, denyAccounts, allowQOS, denyQOS     []string
 	nodes                                              []string
+	cpus                                               int64 // of every node; 0: they differ, or are not known
+	isDefault                                          bool
 	open                                               bool // to all users, from everywhere, without a reservation, and up
 	tier, preempt, billing                             string
 }
@@ -61,6 +64,7 @@ func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limi
 		memPerNode: bound(cfg.Values["MaxMemPerNode"]), memPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
 		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
 	l.partitions = parsePartitionRules(out)
+	l.memory = strings.Contains(strings.ToUpper(cfg.Values["SelectTypeParameters"]), "MEMORY")
 	if !l.Enforced {
 		return l, nil
 	}
@@ -131,6 +135,10 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 		}
 		if d, err := parseLimit(v["MaxTime"]); err == nil && d != Unlimited && d > 0 {
 			p.maxMinutes = int64(d / time.Minute)
+		}
+		p.isDefault = v["Default"] == "YES"
+		if cpus, nodes := bound(v["TotalCPUs"]), bound(v["TotalNodes"]); cpus > 0 && nodes > 0 && cpus%nodes == 0 {
+			p.cpus = cpus / nodes
 		}
 		p.nodes, _ = ExpandNodes(v["Nodes"])
 		p.open = v["State"] == "UP" && v["RootOnly"] == "NO" && v["ReqResv"] == "NO" && v["AllowGroups"] == "ALL" && v["AllocNodes"] == "ALL"
@@ -372,4 +380,88 @@ func (l *Limits) qosOf(s Subject) []*limitSet {
 		all = append(all, job)
 	}
 	return all
+}
+
+// Defaults are the account and QOS of a user who names none; account, where it is
+// given, is the one that he names.
+func (c *Client) Defaults(ctx context.Context, user, account string) (string, string, error) {
+	if err := checkUserName(user); err != nil {
+		return "", "", err
+	}
+	args := []string{"--noheader", "--parsable2", "--readonly", "show", "user", "name=" + user, "withassoc", "format=DefaultAccount,Account,Partition,DefaultQOS"}
+	out, err := c.output(ctx, "sacctmgr", args...)
+	if err != nil {
+		return "", "", err
+	}
+	for line := range strings.Lines(out) {
+		f := strings.Split(strings.TrimRight(line, "\n"), "|")
+		if len(f) != 4 || account != "" && f[1] != account || account == "" && f[1] != f[0] {
+			continue
+		}
+		if f[3] == "" {
+			f[3] = "normal" // Slurm's own
+		}
+		return f[1], f[3], nil
+	}
+	return "", "", fmt.Errorf("user %s has no account %s that can be seen", user, account)
+}
+
+// DefaultPartition is the partition of a job that names none, "" where it is not known.
+func (l *Limits) DefaultPartition() string {
+	for name, p := range l.partitions {
+		if p.isDefault {
+			return name
+		}
+	}
+	return ""
+}
+
+// NodeCPUs is how many CPUs every node of a partition has; 0: they differ, or are not
+// known.
+func (l *Limits) NodeCPUs(partition string) int {
+	if p := l.partitions[partition]; p != nil {
+		return int(p.cpus)
+	}
+	return 0
+}
+
+// NodeMemory is the MiB of memory that a job with whole nodes has on each, by its --mem
+// or --mem-per-cpu, or the default; 0 where that is not known or does not count.
+func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) int64 {
+	p := l.partitions[partition]
+	if p == nil || !l.memory {
+		return 0
+	}
+	given := func(text string) int64 {
+		n, err := parseMemory(text)
+		if text == "" || err != nil || n <= 0 {
+			return noLimit
+		}
+		return n
+	}
+	node, cpu := given(perNode), given(perCPU)
+	for _, from := range []*partitionRules{p, &l.whole} {
+		if perNode != "" || perCPU != "" || node > 0 || cpu > 0 {
+			break
+		}
+		node, cpu = from.defMemPerNode, from.defMemPerCPU
+	}
+	switch {
+	case node > 0:
+		return node
+	case cpu > 0:
+		return cpu * int64(cpus)
+	}
+	return 0
+}
+
+// NeedOf is what a profile with so many nodes in its steps needs.
+func NeedOf(steps []int, minutes int64, chain bool) Need {
+	n := Need{Peak: slices.Max(steps), Least: slices.Min(steps), Minutes: minutes}
+	for i := 1; i < len(steps) && !chain; i++ {
+		if steps[i] > steps[i-1] {
+			n.Growths = append(n.Growths, steps[i]-steps[i-1])
+		}
+	}
+	return n
 }

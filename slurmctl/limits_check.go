@@ -193,6 +193,11 @@ func (l *Limits) tooSmall(s Subject, n Need) int {
 	return 0
 }
 
+// TooSmall says whether somebody's partition takes no job of so few nodes.
+func (l *Limits) TooSmall(s Subject, nodes int) bool {
+	return l.tooSmall(s, Need{Growths: []int{nodes}}) > 0
+}
+
 // Through finds another partition with these nodes, in which somebody may have a job of
 // n nodes that his own takes for too small, under the same terms: open to all, at the
 // same priority, preempted alike, billed alike. Its limits count for the job then.

@@ -150,6 +150,14 @@ func (c *Controller) adopt(s *snapshot) {
 		if !known {
 			continue
 		}
+		why, known := c.mayEver(r, sp, chain != nil)
+		if !known {
+			continue
+		}
+		if why != nil {
+			c.refuse(r, why)
+			continue
+		}
 		if err := c.adoptJob(r, sp, chain, a); err != nil {
 			c.refuse(r, err)
 		}
@@ -202,7 +210,7 @@ func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.Jo
 	}
 	why := "submitted as one"
 	if chain == nil {
-		drive, reason, err := c.driveOf(r, sp.Drive)
+		drive, reason, err := c.driveOf(r, sp)
 		if err != nil {
 			return err
 		}

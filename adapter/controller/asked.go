@@ -89,8 +89,9 @@ func (c *Controller) learnAll(s *snapshot) {
 // driveOf is the drive mode that a job gets, and why: what it asked for, else the
 // site's, else what works here. Merging that can never work is not tried: a job that
 // asked for it is refused, in words, and where the site did companions take its place.
-func (c *Controller) driveOf(r *slurmctl.Job, wanted spec.Drive) (drive spec.Drive, why string, err error) {
+func (c *Controller) driveOf(r *slurmctl.Job, sp spec.Spec) (drive spec.Drive, why string, err error) {
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
+	wanted := sp.Drive
 	drive, why = c.drive, c.driveReason
 	switch {
 	case wanted == spec.Merge && c.drive != spec.Merge:
@@ -99,6 +100,10 @@ func (c *Controller) driveOf(r *slurmctl.Job, wanted spec.Drive) (drive spec.Dri
 		drive, why = wanted, "the job asked for it"
 	case c.cfg.Drive == spec.Companion: // what is no chain as submitted cannot become one
 		drive, why = spec.Companion, "the configuration says so"
+	case c.drive == spec.Merge && c.cfg.Drive != spec.Merge && (c.root || r.User == c.self):
+		if against := c.noMerge(r, sp.Profile); against != "" {
+			drive, why = spec.Companion, against
+		}
 	}
 	if drive == spec.Companion && !c.root && r.User != c.self {
 		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.self)

@@ -73,6 +73,7 @@ type Controller struct {
 	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
 	scripts      map[slurmctl.JobID]*script      // read, or being read, for adopt
 	asked        map[slurmctl.JobID]*asked       // the same of requests
+	rules        ruleBook                        // limits of accounts, QOS and partitions
 	parksIn      map[string]bool                 // partitions and QOS whose plugins want expanders parked
 	nextCycle    time.Time                       // the next look at Slurm is wanted then
 	mirrored     int                             // where mirror goes on

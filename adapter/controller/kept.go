@@ -16,9 +16,13 @@ import (
 
 // keptBack is a start or growth that Slurm does not let happen at present.
 type keptBack struct {
-	limit string // squeue's reason, or the words of a refusal
-	text  string // what evosqueue says
-	again time.Time
+	limit  string // squeue's reason, or the words of a refusal
+	text   string // what evosqueue says
+	to     int    // the nodes that it is to grow to; 0: it is to start
+	again  time.Time
+	look   bool      // the limit's figures are to be looked at before it is tried again
+	fresh  time.Time // as they were then or later
+	looked time.Time // when they last were
 	// givenUp says that it is no limit, and tried again only when the script asks.
 	givenUp bool
 	usage   usage // of those whom the limit may count, at most since
@@ -39,12 +43,9 @@ const (
 // nodes.
 func (c *Controller) keepBack(j *job, limit string, to int) {
 	j.keptTimes++
-	k := &keptBack{limit: limit, again: time.Now().Add(min(firstAgain<<min(j.keptTimes-1, 4), mostAgain))}
-	if to > 0 {
-		k.text = fmt.Sprintf("the growth to %d nodes waits for %s", to, limit)
-	} else {
-		k.text = "Slurm did not start it: " + limit
-	}
+	k := &keptBack{limit: limit, to: to, again: time.Now().Add(min(firstAgain<<min(j.keptTimes-1, 4), mostAgain))}
+	k.say(limit)
+	k.look, k.fresh = slurmctl.KindOf(limit) == slurmctl.LimitReason, time.Now()
 	if c.snapshot != nil {
 		k.usage = c.snapshot.usageBeside(&j.record)
 	}
@@ -55,9 +56,17 @@ func (c *Controller) keepBack(j *job, limit string, to int) {
 	}
 }
 
+// say sets what evosqueue says.
+func (k *keptBack) say(limit string) {
+	k.text = "Slurm did not start it: " + limit
+	if k.to > 0 {
+		k.text = fmt.Sprintf("the growth to %d nodes waits for %s", k.to, limit)
+	}
+}
+
 // stillKept says whether what was kept back is not yet to be tried again.
 func (j *job) stillKept(now time.Time) bool {
-	return j.kept != nil && (j.kept.givenUp || now.Before(j.kept.again))
+	return j.kept != nil && (j.kept.givenUp || j.kept.look || now.Before(j.kept.again))
 }
 
 // tryAgain plans a running job anew whose growth was kept back.
@@ -75,13 +84,15 @@ func (c *Controller) followKept(s *snapshot) {
 		if j.kept == nil || j.kept.givenUp || j.touched.After(s.taken) {
 			continue
 		}
-		u := s.usageBeside(&j.record)
-		if u.less(j.kept.usage) {
-			if soon := j.touched.Add(soonestAgain); soon.Before(j.kept.again) {
-				j.kept.again = soon
+		k, u := j.kept, s.usageBeside(&j.record)
+		if u.less(k.usage) {
+			if soon := j.touched.Add(soonestAgain); soon.Before(k.again) {
+				k.again = soon
 			}
+			k.usage, k.fresh, k.look = u, time.Now(), slurmctl.KindOf(k.limit) == slurmctl.LimitReason
 		}
-		j.kept.usage = u.most(j.kept.usage)
+		k.usage = u.most(k.usage)
+		c.explain(j, time.Now())
 	}
 }
 

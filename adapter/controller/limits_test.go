@@ -19,6 +19,8 @@ import (
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Nodes: 14, Accounting: true, PermitJobExpansion: true,
+		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10"},
+			{Name: "big", Extra: "DefaultTime=10 MinNodes=3 MaxNodes=6"}},
 		ExtraConf: "AccountingStorageEnforce=associations,limits,qos"}, func(c *config.Config) { c.PollInterval = 250 * time.Millisecond })
 	logged := logtest.NewLocal(l.log)
 	first, second := l.user(0).Name, l.user(1).Name
@@ -36,7 +38,7 @@ func TestLimits(t *testing.T) {
 		id := l.submit("2@30s")
 		l.eventually("the words of the limit", func() error {
 			job, err := l.Job(context.Background(), id)
-			if err == nil && !strings.Contains(job.Reason, "AssocMaxJobsLimit") {
+			if err == nil && !strings.Contains(job.Reason, "AssocMaxJobsLimit: user "+first+" in account proj has MaxJobs=1, 1 in use") {
 				err = fmt.Errorf("it is %s: %s", job.State, job.Reason)
 			}
 			return err
@@ -46,6 +48,44 @@ func TestLimits(t *testing.T) {
 		l.cancelStock(1, whole)
 		l.cancel(stock)
 		l.running(id, 1)
+		l.cancel(id)
+		l.ended(id)
+	})
+	l.run("what can never be is refused, by whatever it was submitted", func(l *lab) {
+		l.manage("modify", "user", first, "set", "GrpTRES=node=3")
+		defer l.manage("modify", "user", first, "set", "GrpTRES=node=-1")
+		for profile, want := range map[string]string{
+			"2@30s,5@30s": "user " + first + " in account proj may have 3 in all (GrpTRES=node=3)",
+			"2@30s,3@30s": "",
+		} {
+			id := l.submit(profile)
+			l.eventually("the verdict on "+profile, func() error {
+				job, err := l.Job(context.Background(), id)
+				if err == nil && (want == "") != (job.State == "running") || err == nil && !strings.Contains(job.Reason, want) {
+					err = fmt.Errorf("it is %s: %s", job.State, job.Reason)
+				}
+				return err
+			})
+			l.cancel(id)
+		}
+		id := l.submit("3@30s,7@30s", "--partition=big")
+		l.eventually("the verdict of the partition", func() error {
+			job, err := l.Job(context.Background(), id)
+			if err == nil && !strings.Contains(job.Reason, "at most 6 (MaxNodes)") {
+				err = fmt.Errorf("it is %s: %s", job.State, job.Reason)
+			}
+			return err
+		})
+		l.cancel(id)
+	})
+	l.run("a partition that takes no job as small as the growth", func(l *lab) {
+		id := l.submit("3@5s,4@5s,6@5s,3@5s", "--partition=big")
+		if job := l.running(id, 1); job.Drive != "companion" {
+			l.t.Errorf("drive mode %s, want companion", job.Drive)
+		}
+		for step, nodes := range []int{4, 6, 3} {
+			l.has(l.next(id, step+1), nodes)
+		}
 		l.cancel(id)
 		l.ended(id)
 	})
@@ -59,7 +99,7 @@ func TestLimits(t *testing.T) {
 		l.endStep(limited, 1)
 		l.eventually("the words of the limit", func() error {
 			job, err := l.Job(context.Background(), limited)
-			if err == nil && (job.State != "waiting" || !strings.Contains(job.Reason, "AssocGrpNodeLimit")) {
+			if err == nil && (job.State != "waiting" || !strings.Contains(job.Reason, "AssocGrpNodeLimit: account proj has GrpTRES=node=6, 4 in use")) {
 				err = fmt.Errorf("it is %s: %s", job.State, job.Reason)
 			}
 			return err

@@ -146,6 +146,12 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 		j.reason = why
 		return
 	}
+	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
+		if _, known := c.rulesSince(time.Time{}); !known {
+			j.reason = "the limits of its partition are being read"
+			return
+		}
+	}
 	g := growth{c: c, base: j.id(), nodes: nodes, drive: spec.Drive(j.Drive),
 		step: step, needsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig),
 		name: c.nextName(j, step).String(), expanders: slices.Clone(j.expanders), held: slices.Clone(j.held)}
@@ -167,6 +173,7 @@ func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
 	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
 	site := partitionOf(j) + " " + j.QOS
 	c.askMore(j, &g, c.parksIn[site])
+	c.goThrough(j, &g)
 	to := len(j.nodes()) + len(nodes)
 	limit := ""
 	c.do(j, "grow", g.name+" "+slurmctl.CompressNodes(nodes), func(ctx context.Context) error {

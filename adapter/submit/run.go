@@ -238,7 +238,7 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 		if !errors.As(err, &failed) {
 			fmt.Fprintf(c.Stderr, "evosbatch: warning: the profile's size is not checked: %v\n", err)
 		}
-		return nil
+		return c.checkLimits(ctx, r, nil)
 	}
 	if err != nil {
 		return err
@@ -257,7 +257,10 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	if len(out) > 0 {
 		fmt.Fprintf(c.Stderr, "evosbatch: warning: partition %s has no evolving jobs here: the job gets none of its nodes\n", strings.Join(out, ","))
 	}
-	if r.maxTime, err = checkFit(r.spec.Profile, places); err != nil || c.Never == nil {
+	if r.maxTime, err = checkFit(r.spec.Profile, places); err != nil {
+		return err
+	}
+	if err := c.checkLimits(ctx, r, places); err != nil || c.Never == nil {
 		return err
 	}
 	if why := c.Never(r.spec.Profile, r.spec.Drive == spec.Chain, size.nodes); why != "" {

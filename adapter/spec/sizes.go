@@ -1,0 +1,12 @@
+package spec
+
+import "github.com/evoslurm/evoslurm/planner"
+
+// Sizes are the nodes of a profile's steps.
+func Sizes(p planner.Profile) []int {
+	sizes := make([]int, len(p))
+	for i, step := range p {
+		sizes[i] = step.Nodes
+	}
+	return sizes
+}

@@ -1,0 +1,95 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// rules is a cluster that tells what limits its users; *slurmctl.Client is one.
+type rules interface {
+	Limits(ctx context.Context, cfg slurmctl.Config, users ...string) (*slurmctl.Limits, error)
+	Defaults(ctx context.Context, user, account string) (defaultAccount, defaultQOS string, err error)
+}
+
+// checkLimits refuses a profile that limits of the user's account, QOS and partition
+// never let be, and keeps the computed time limit below the longest that they allow. Of
+// what the user may not see it says nothing: the sidecar sees all.
+func (c *Command) checkLimits(ctx context.Context, r *request, places []place) error {
+	cluster, ok := c.Cluster.(rules)
+	me, err := user.Current()
+	if !ok || err != nil {
+		return nil
+	}
+	cfg, err := c.Cluster.Config(ctx)
+	if err != nil {
+		return nil
+	}
+	limits, err := cluster.Limits(ctx, cfg, me.Username)
+	if err != nil {
+		return nil
+	}
+	s := slurmctl.Subject{User: me.Username, Account: r.options.value("account"), QOS: r.options.value("qos")}
+	if limits.Enforced && (s.Account == "" || s.QOS == "") {
+		account, qos, err := cluster.Defaults(ctx, s.User, s.Account)
+		if err != nil {
+			return nil // whose limits count is not known
+		}
+		if s.Account == "" {
+			s.Account = account
+		}
+		if s.QOS == "" {
+			s.QOS = qos
+		}
+	}
+	names := strings.Split(r.options.value("partition"), ",")
+	if names[0] == "" {
+		names = nil
+		for _, p := range places {
+			names = append(names, p.partition.Name)
+		}
+		if names == nil {
+			names = []string{limits.DefaultPartition()}
+		}
+	}
+	need := slurmctl.NeedOf(spec.Sizes(r.spec.Profile), minutes(r.spec.Profile.Duration()), r.spec.Drive == spec.Chain)
+	if r.userTime > 0 && r.userTime != unlimited {
+		need.Minutes = r.userTime
+	}
+	var first []string
+	longest, fits := int64(0), false
+	for _, name := range names {
+		s.Partition = name
+		need.CPUs = limits.NodeCPUs(name)
+		need.Memory = limits.NodeMemory(name, r.options.value("mem"), r.options.value("mem-per-cpu"), need.CPUs)
+		if never := limits.Never(s, need); len(never) > 0 {
+			first = append(first, never...)
+			continue
+		}
+		fits = true
+		if most := limits.MostMinutes(s); most < 0 {
+			longest = unlimited
+		} else {
+			longest = max(longest, most)
+		}
+	}
+	if !fits && len(first) > 0 {
+		slices.Sort(first)
+		return fmt.Errorf("%s", strings.Join(slices.Compact(first), "; "))
+	}
+	if fits {
+		r.maxTime = min(r.maxTime, longest)
+	}
+	return nil
+}
+
+// value is what an option has on the command line, in the environment or in the script.
+func (l layers) value(name string) string {
+	o, _ := l.last(name)
+	return o.value
+}
