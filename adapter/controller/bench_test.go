@@ -81,7 +81,7 @@ func crowd(b *testing.B) (*Controller, *snapshot) {
 		if err := st.AddJob(c.ctx, row); err != nil {
 			b.Fatal(err)
 		}
-		j := &job{Job: row, record: record}
+		j := &job{Job: row, record: record, asked: &slurmctl.JobRequest{}}
 		c.add(j)
 	}
 	for i := range s.jobs {
