@@ -79,6 +79,11 @@ func (c Config) HasPrologFlag(flag string) bool {
 	return slices.ContainsFunc(c.List("PrologFlags"), func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
+// Private says whether PrivateData keeps something from users, e.g. Private("jobs").
+func (c Config) Private(what string) bool {
+	return slices.ContainsFunc(c.List("PrivateData"), func(f string) bool { return strings.EqualFold(f, what) || strings.EqualFold(f, "all") })
+}
+
 // SelectType is the selection plugin without its prefix: "cons_tres", "linear".
 func (c Config) SelectType() string { return c.plugin("SelectType") }
 

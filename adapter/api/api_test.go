@@ -374,7 +374,7 @@ func TestViews(t *testing.T) {
 	if status, _ := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/jobs.html", "", ""); status != 405 {
 		t.Errorf("POST: %d", status)
 	}
-	closed := serve(t, newBackend(0), func(s *Server) { s.Views, s.ReadOpen = page, false })
+	closed := serve(t, newBackend(0), func(s *Server) { s.Views, s.Reading = page, nil })
 	if status, _ := send(t, http.DefaultClient, "GET", "http://"+closed.tcp+"/", "", ""); status != 403 {
 		t.Errorf("closed: %d, want 403", status)
 	}

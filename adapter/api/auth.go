@@ -134,15 +134,12 @@ func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
 	if c.uid == owner || s.trusted(c) {
 		return nil
 	}
-	return Errorf(ErrForbidden, "job %d belongs to uid %d, and you are uid %d", id, owner, c.uid)
-}
-
-// mayRead is mayAct's rule where reading is closed.
-func (s *Server) mayRead(ctx context.Context, c caller, id uint32) error {
-	if s.ReadOpen {
-		return nil
+	foreign := fmt.Sprintf("job %d belongs to uid %d, and you are uid %d", id, owner, c.uid)
+	if s.reading() == OwnJobs { // that there is such a job is not for this caller
+		s.Log.WithField("uid", c.uid).Warn("refused: " + foreign)
+		return Unknown(id)
 	}
-	return s.mayAct(ctx, c, id)
+	return Errorf(ErrForbidden, "%s", foreign)
 }
 
 // replayCache remembers the credentials of late. munged refuses replays by

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -149,8 +150,8 @@ func TestRights(t *testing.T) {
 		{"the server's own user", other + 1, me, nil, true},
 	} {
 		b := ready(c.owner)
-		r := serve(t, b, func(s *Server) { s.Operator, s.ReadOpen = c.operator, false })
-		want := 403
+		r := serve(t, b, func(s *Server) { s.Operator, s.Reading = c.operator, nil })
+		want := 404 // as if there were no such job
 		if c.allowed {
 			want = 200
 		}
@@ -191,7 +192,7 @@ func TestStrangersMayNot(t *testing.T) {
 	me := uint32(os.Geteuid())
 	l := logrus.New()
 	l.SetOutput(io.Discard)
-	s := &Server{Backend: ready(me + 100), Log: l}
+	s := &Server{Backend: ready(me + 100), Log: l, Reading: func() Reading { return AllJobs }}
 	for _, c := range []struct {
 		caller caller
 		want   error
@@ -211,22 +212,105 @@ func TestStrangersMayNot(t *testing.T) {
 	}
 }
 
+// TestReading: who reads what by which rule, over TCP. Operators read everything by any.
 func TestReading(t *testing.T) {
-	me := uint32(os.Geteuid())
-	paths := []string{"/v1/status", "/v1/jobs", "/v1/jobs/12", "/v1/jobs/12/allocation"}
-	for open, want := range map[bool]int{true: 200, false: 401} {
-		r := serve(t, ready(me), func(s *Server) { s.ReadOpen = open })
-		for _, path := range paths {
-			if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, "", ""); status != want {
-				t.Errorf("open %v, no credential, %s: %d %s; want %d", open, path, status, body, want)
+	if os.Geteuid() != 0 {
+		t.Fatal("this needs root, to be other users")
+	}
+	const owner, other, operator, anonymous = 4000, nobody, 4242, -1
+	for _, c := range []struct {
+		name    string
+		reading func() Reading
+		// of each caller, what the answers about the owner's job 12 and for status are
+		job, status map[int]int
+	}{
+		{"anybody", anybody,
+			map[int]int{owner: 200, other: 200, operator: 200, anonymous: 200}, map[int]int{other: 200, anonymous: 200}},
+		{"all jobs", func() Reading { return AllJobs },
+			map[int]int{owner: 200, other: 200, operator: 200, anonymous: 401}, map[int]int{other: 200, anonymous: 401}},
+		{"own jobs", nil,
+			map[int]int{owner: 200, other: 404, operator: 200, anonymous: 401}, map[int]int{other: 200, anonymous: 401}},
+	} {
+		r := serve(t, ready(owner), func(s *Server) {
+			s.Reading, s.Operator = c.reading, func(uid uint32) bool { return uid == operator }
+		})
+		get := func(uid int, path string) (int, string) {
+			header := ""
+			if uid != anonymous {
+				header = authorization(encodeAs(t, uint32(uid), binding("GET", path, nil), 60))
 			}
-			auth := authorization(encodeAs(t, me, binding("GET", path, nil), 60))
-			if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, auth, ""); status != 200 {
-				t.Errorf("open %v, with a credential, %s: %d %s", open, path, status, body)
+			return send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, header, "")
+		}
+		for uid, want := range c.job {
+			for _, path := range []string{"/v1/jobs/12", "/v1/jobs/12/allocation", "/v1/events?job=12"} {
+				status, body := get(uid, path)
+				if status != want {
+					t.Errorf("%s: uid %d, %s: %d %s; want %d", c.name, uid, path, status, body, want)
+				}
+				if _, unknown := get(uid, strings.Replace(path, "12", "77", 1)); status == 404 && strings.Replace(unknown, "77", "12", 1) != body {
+					t.Errorf("%s: uid %d is told apart that there is a job, %q, and that there is none, %q", c.name, uid, body, unknown)
+				}
 			}
-			if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, "MUNGE x", ""); status != 401 {
-				t.Errorf("open %v, with a false credential, %s: %d %s; want 401", open, path, status, body)
+			status, body := get(uid, "/v1/jobs?all=1")
+			if seen := strings.Contains(body, `"id":12`); seen != (want == 200) || status != 401 && uid == anonymous && want == 401 {
+				t.Errorf("%s: uid %d sees the list %d %s", c.name, uid, status, body)
 			}
+		}
+		for uid, want := range c.status {
+			if status, body := get(uid, "/v1/status"); status != want {
+				t.Errorf("%s: uid %d, status: %d %s; want %d", c.name, uid, status, body, want)
+			}
+		}
+		if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+"/v1/jobs", "MUNGE x", ""); status != 401 {
+			t.Errorf("%s: with a false credential: %d %s; want 401", c.name, status, body)
+		}
+	}
+}
+
+// TestReadingEvents: as jobs are read, and the sidecar's own by operators alone.
+func TestReadingEvents(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("this needs root, to be other users")
+	}
+	const owner, operator, anonymous = 4000, 4242, -1
+	for _, c := range []struct {
+		name    string
+		reading func() Reading
+		uid     int
+		want    string // kinds of events by their jobs
+	}{
+		{"anybody", anybody, anonymous, "12 13"},
+		{"all jobs", func() Reading { return AllJobs }, nobody, "12 13"},
+		{"all jobs", func() Reading { return AllJobs }, operator, "0 12 13"},
+		{"own jobs", nil, owner, "12"},
+		{"own jobs", nil, nobody, ""},
+		{"own jobs", nil, operator, "0 12 13"},
+		{"own jobs", nil, 0, "0 12 13"},
+	} {
+		r := serve(t, ready(owner), func(s *Server) {
+			s.Reading, s.Operator = c.reading, func(uid uint32) bool { return uid == operator }
+		})
+		header, path := "", "/v1/events?after=0&limit=50&since="+time.Unix(0, 0).UTC().Format(time.RFC3339)
+		if c.uid != anonymous {
+			header = authorization(encodeAs(t, uint32(c.uid), binding("GET", path, nil), 60))
+		}
+		status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, header, "")
+		var events []Event
+		if err := json.Unmarshal([]byte(body), &events); err != nil || status != 200 {
+			t.Fatalf("%s: uid %d: %d %s (%v)", c.name, c.uid, status, body, err)
+		}
+		var jobs []string
+		for _, e := range events {
+			jobs = append(jobs, fmt.Sprint(e.Job))
+		}
+		if got := strings.Join(jobs, " "); got != c.want {
+			t.Errorf("%s: uid %d reads events of %q, want %q", c.name, c.uid, got, c.want)
+		}
+	}
+	r := serve(t, ready(owner), nil)
+	for _, query := range []string{"job=x", "job=-1", "after=-1", "since=yesterday", "limit=x", "owner=0"} {
+		if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+"/v1/events?"+query, "", ""); status != 400 {
+			t.Errorf("%s: %d %s; want 400", query, status, body)
 		}
 	}
 }

@@ -26,6 +26,11 @@ type Backend interface {
 	Owner(ctx context.Context, id uint32) (uint32, error)
 }
 
+// Chronicler is a Backend that has an event log.
+type Chronicler interface {
+	Events(ctx context.Context, q EventQuery) ([]Event, error) // oldest first
+}
+
 // Strategist is a Backend that can list and change strategies. The caller's name
 // is for the event log.
 type Strategist interface {
@@ -45,6 +50,11 @@ var (
 	ErrUnavailable = errors.New("unavailable")  // 503: not now, the client asks again
 	ErrDenied      = errors.New("unauthorised") // 401: the caller did not prove who it is
 )
+
+// Unknown is the error for a job that there is not, or not for the caller to know of.
+func Unknown(id uint32) error {
+	return Errorf(ErrNotFound, "job %d is not an evolving job, or not known yet", id)
+}
 
 // Errorf is an error of one of the kinds above whose text is the sentence alone.
 func Errorf(kind error, format string, args ...any) error {

@@ -48,7 +48,7 @@ func FuzzRequest(f *testing.F) {
 		logger := logrus.New()
 		logger.SetOutput(&log)
 		// there is no unmunge: no credential is good, and the fuzzer starts no process
-		s := &Server{Backend: backend, Log: logger, Munge: Munge{Dir: "/nonexistent"}, ReadOpen: true}
+		s := &Server{Backend: backend, Log: logger, Munge: Munge{Dir: "/nonexistent"}, Reading: anybody}
 		r := &http.Request{Method: method, URL: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
 			Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Host: "x", RequestURI: path, RemoteAddr: "@"}
 		if authorization != "" {

@@ -82,6 +82,9 @@ func withMunged(run func() int) (int, error) {
 	return 0, fmt.Errorf("%w: %s", err, text)
 }
 
+// anybody is the reading that most tests have.
+func anybody() Reading { return Anybody }
+
 // fakeBackend has job 12 of owner, at step 1 of 3.
 type fakeBackend struct {
 	owner uint32
@@ -106,7 +109,7 @@ func (b *fakeBackend) find(id uint32) error {
 		return b.fail
 	}
 	if id != 12 {
-		return Errorf(ErrNotFound, "job %d is no evolving job", id)
+		return Unknown(id)
 	}
 	return nil
 }
@@ -125,6 +128,18 @@ func (b *fakeBackend) Jobs(_ context.Context, all bool) ([]Job, error) {
 
 func (b *fakeBackend) Job(_ context.Context, id uint32) (Job, error) {
 	return Job{ID: id, UID: b.owner}, b.find(id)
+}
+
+// Events has one of job 12, one of another user's and one of the sidecar.
+func (b *fakeBackend) Events(_ context.Context, q EventQuery) ([]Event, error) {
+	var es []Event
+	for _, e := range []Event{{ID: 1, Kind: "sidecar started"}, {ID: 2, Job: 12, Kind: "started"}, {ID: 3, Job: 13, Kind: "started"}} {
+		uid := b.owner + e.Job - 12
+		if e.ID > q.After && (q.Job == 0 || e.Job == q.Job) && (e.Job != 0 || q.Sidecar) && (e.Job == 0 || q.Owner == nil || *q.Owner == uid) {
+			es = append(es, e)
+		}
+	}
+	return es, b.find(12)
 }
 
 func (b *fakeBackend) Owner(_ context.Context, id uint32) (uint32, error) { return b.owner, b.find(id) }
@@ -198,7 +213,7 @@ func serve(t *testing.T, b Backend, change func(*Server)) *running {
 	l := logrus.New()
 	l.SetOutput(r.log)
 	l.SetLevel(logrus.DebugLevel)
-	r.Server = &Server{Backend: b, Log: l, Socket: filepath.Join(dir, "s"), TCP: "127.0.0.1:0", Munge: munged, ReadOpen: true}
+	r.Server = &Server{Backend: b, Log: l, Socket: filepath.Join(dir, "s"), TCP: "127.0.0.1:0", Munge: munged, Reading: anybody}
 	if change != nil {
 		change(r.Server)
 	}

@@ -42,6 +42,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/jobs/{id}/next", func(reqCtx context.Context, r request) (any, error) {
 		return s.next(ctx, reqCtx, r)
 	})
+	handle("GET /v1/events", s.events)
 	handle("GET /v1/strategies", s.strategies)
 	handle("GET /v1/strategies/{name}", s.strategies)
 	handle("POST /v1/strategies", s.changeStrategy)
@@ -49,7 +50,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/strategies/{name}/try", s.changeStrategy)
 	for path, allow := range map[string]string{
 		"/v1/status": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST",
-		"/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",
+		"/v1/events": "GET", "/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", allow)
@@ -97,8 +98,8 @@ func (e *refusal) Error() string { return e.err.Error() }
 func (e *refusal) Unwrap() error { return e.err }
 
 func (s *Server) status(ctx context.Context, r request) (any, error) {
-	if !s.ReadOpen && !r.caller.known {
-		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	if err := s.mayAsk(r.caller); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
@@ -106,8 +107,8 @@ func (s *Server) status(ctx context.Context, r request) (any, error) {
 }
 
 func (s *Server) jobs(ctx context.Context, r request) (any, error) {
-	if !s.ReadOpen && !r.caller.known {
-		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	if err := s.mayAsk(r.caller); err != nil {
+		return nil, err
 	}
 	all := false
 	if v := r.URL.Query().Get("all"); v != "" {
@@ -123,7 +124,7 @@ func (s *Server) jobs(ctx context.Context, r request) (any, error) {
 		return nil, err
 	}
 	visible := make([]Job, 0, len(jobs))
-	everything := s.ReadOpen || s.trusted(r.caller)
+	everything := s.seesAll(r.caller)
 	for _, j := range jobs {
 		if everything || j.UID == r.caller.uid {
 			visible = append(visible, j)
@@ -193,10 +194,10 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "these pages can only be read", http.StatusMethodNotAllowed)
 		return
 	}
-	if !s.ReadOpen {
+	if s.reading() != Anybody {
 		c, err := s.authenticate(r, nil)
-		if err == nil && !s.trusted(c) {
-			err = Errorf(ErrForbidden, "these pages are for operators here")
+		if err == nil && !s.seesAll(c) {
+			err = Errorf(ErrForbidden, "these pages are not for you here")
 		}
 		if err != nil {
 			s.refuse(w, r, &refusal{caller: c, err: err})

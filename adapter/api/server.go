@@ -47,11 +47,11 @@ type Server struct {
 	// Operator tells whether a user may act on everybody's jobs (uid 0 and the
 	// server's own user always may). nil: nobody else.
 	Operator func(uid uint32) bool
-	// ReadOpen lets everybody, on TCP also without a credential, read status and
-	// jobs. Otherwise a user reads the user's own jobs only.
-	ReadOpen bool
-	// Views serves the read-only pages beside /v1 (dashboard, metrics), under
-	// ReadOpen's rule: if it is false, operators only. nil: none.
+	// Reading says who may read status and jobs; it is asked at every request. nil:
+	// OwnJobs.
+	Reading func() Reading
+	// Views serves the read-only pages beside /v1 (dashboard, metrics), to whom
+	// Reading lets see everybody's jobs. nil: none.
 	Views http.Handler
 
 	seen        replayCache

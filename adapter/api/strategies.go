@@ -16,8 +16,8 @@ const strategyTimeout = 40 * time.Second
 
 // strategies lists all, or the one named in the path.
 func (s *Server) strategies(ctx context.Context, r request) (any, error) {
-	if !s.ReadOpen && !r.caller.known {
-		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	if err := s.mayAsk(r.caller); err != nil {
+		return nil, err
 	}
 	b, ok := s.Backend.(Strategist)
 	if !ok {

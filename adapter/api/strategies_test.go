@@ -144,7 +144,7 @@ func TestStrategyRights(t *testing.T) {
 	}
 	operator := uint32(4242)
 	isOperator := func(s *Server) { s.Operator = func(uid uint32) bool { return uid == operator } }
-	closed := func(s *Server) { isOperator(s); s.ReadOpen = false }
+	closed := func(s *Server) { isOperator(s); s.Reading = nil }
 	changes := []string{"/v1/strategies", "/v1/strategies/klein/use", "/v1/strategies/klein/try"}
 	reads := []string{"/v1/strategies", "/v1/strategies/klein"}
 	b := newStrategist()

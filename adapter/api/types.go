@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Job is an evolving job as evosqueue and the dashboard see it.
 type Job struct {
@@ -160,6 +163,29 @@ type Part struct {
 	Job      uint32   `json:"job"`
 	NodeList []string `json:"node_list"` // expanded, in Slurm's order
 	CPUs     []int    `json:"cpus"`      // per node, allocated
+}
+
+// Event is a line of the event log.
+type Event struct {
+	ID     int64           `json:"id"` // ascending
+	At     time.Time       `json:"at"`
+	Job    uint32          `json:"job,omitempty"` // Slurm id of the base job; 0: the sidecar's own
+	User   string          `json:"user,omitempty"`
+	Kind   string          `json:"kind"`
+	Detail json.RawMessage `json:"detail"`
+	Text   string          `json:"text"` // both in words
+}
+
+// EventQuery picks events. Those after one are the next, all others the last.
+type EventQuery struct {
+	Job   uint32    // Slurm id of a job; 0: of all
+	After int64     // id of an event
+	Since time.Time // zero: ever
+	Limit int       // at most so many; 0: as many as the server gives at once
+
+	// Set by the server, of who asks:
+	Owner   *uint32 // of this user's jobs alone; nil: of everybody's
+	Sidecar bool    // the sidecar's own, too
 }
 
 // Error is the body of every answer that is not 2xx.

@@ -48,9 +48,9 @@ type Config struct {
 
 	HealLeaks bool `mapstructure:"heal_leaks"` // scontrol reconfigure where nodes are allocated to no job
 
-	Operators    Operators `mapstructure:"operators"`
-	ReadOnlyOpen bool      `mapstructure:"read_only_open"` // everybody may read jobs and status
-	Log          Log       `mapstructure:"log"`
+	Operators Operators `mapstructure:"operators"`
+	Read      Read      `mapstructure:"read"` // who may read jobs, status and events
+	Log       Log       `mapstructure:"log"`
 }
 
 // Listen is where the sidecar serves its API; "" is nowhere.
@@ -120,6 +120,16 @@ type Operators struct {
 	Groups []string `mapstructure:"groups"`
 }
 
+// Read is who may read; operators and the owners of jobs always may.
+type Read string
+
+// The rules of reading.
+const (
+	ReadSlurm     Read = "slurm"     // users all jobs, unless Slurm's PrivateData has "jobs"
+	ReadEverybody Read = "everybody" // over TCP without a credential, too
+	ReadOwn       Read = "own"       // users their own jobs
+)
+
 // Overrun is what happens to a job that keeps nodes beyond its step and the grace.
 type Overrun string
 
@@ -154,7 +164,7 @@ func Default() Config {
 		Overrun:       OverrunShrink,
 		OverrunSignal: "URG",
 		Operators:     Operators{Users: []string{}, Groups: []string{}},
-		ReadOnlyOpen:  true,
+		Read:          ReadSlurm,
 		Log:           Log{Level: "info", Format: "text"},
 	}
 }
@@ -204,6 +214,7 @@ func (c Config) Validate() error {
 	_, err = spec.ParseDrive(string(c.Drive))
 	check(err == nil, "drive", "%v", err)
 	check(c.Overrun == OverrunShrink || c.Overrun == OverrunCancel, "overrun", "%q; want shrink or cancel", c.Overrun)
+	check(c.Read == ReadSlurm || c.Read == ReadEverybody || c.Read == ReadOwn, "read", "%q; want slurm, everybody or own", c.Read)
 	check(slices.Contains([]string{"error", "warn", "info", "debug", "trace"}, c.Log.Level), "log.level", "%q; want error, warn, info, debug or trace", c.Log.Level)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "%q; want text or json", c.Log.Format)
 	for _, p := range c.Partitions {

@@ -103,7 +103,7 @@ overrun: cancel
 heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
-read_only_open: false
+read: own
 log: {level: debug, format: json}
 `)
 	if err != nil {
@@ -119,7 +119,7 @@ log: {level: debug, format: json}
 		ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
 		HeldNodes: HeldNodes{1, 2, 3, 4}, HeldTime: HeldTime{time.Minute, 2 * time.Minute, 3 * time.Minute, 0}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
-		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Log: Log{Level: "debug", Format: "json"},
+		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn, Log: Log{Level: "debug", Format: "json"},
 	}
 	if d := cmp.Diff(want, c); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -195,7 +195,8 @@ func TestRefused(t *testing.T) {
 		"grace: -1s":                        "grace",
 		"hold_ahead: -1s":                   "hold_ahead",
 		"a: [":                              "evoslurm.yaml",
-		"read_only_open: perhaps!":          "read_only_open",
+		"read: perhaps!":                    "read",
+		"read_only_open: false":             "unknown keys: read_only_open (now read: slurm, everybody or own)",
 	} {
 		if c, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "evoslurm.yaml") {
 			t.Errorf("%q: got %+v, %v; want an error with the file and %q", text, c, err, want)

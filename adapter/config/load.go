@@ -89,6 +89,9 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (strin
 		if _, ok := known[key]; ok || own.Get(key) == nil && isSection(key, known) {
 			continue
 		}
+		if now, ok := renamed[key]; ok {
+			key += " (now " + now + ")"
+		}
 		unknown = append(unknown, key)
 	}
 	if len(unknown) > 0 {
@@ -100,6 +103,9 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (strin
 	}
 	return file, nil
 }
+
+// renamed are keys of before.
+var renamed = map[string]string{"read_only_open": "read: slurm, everybody or own"}
 
 // isSection tells whether the key holds others; "log:" with nothing below it is empty, not wrong.
 func isSection(key string, known map[string]any) bool {

@@ -184,7 +184,7 @@ func (c *Controller) refuse(r *slurmctl.Job, err error) {
 	c.refused[r.ID] = api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Partition: r.Partition, State: string(store.Queued),
 		Reason: "refused: " + err.Error(), Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
 	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; it stays parked")
-	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "user": r.User, "error": err.Error()})
+	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
 
 func (c *Controller) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.JobID, a asked) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -42,7 +43,7 @@ func (v *view) unknown(id uint32) error {
 	if v.status.LastCycle.IsZero() {
 		return api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
 	}
-	return api.Errorf(api.ErrNotFound, "%s is not an evolving job, or not known yet", jobNumber(id))
+	return api.Unknown(id)
 }
 
 // Owner implements api.Backend.
@@ -60,6 +61,20 @@ func (c *Controller) Owner(_ context.Context, id uint32) (uint32, error) {
 func (c *Controller) Operator(uid uint32) bool {
 	v := c.view.Load()
 	return uid == 0 || uid == v.slurmUser || v.operators.Allows(uid)
+}
+
+// Reading says who may read at present.
+func (c *Controller) Reading() api.Reading { return c.view.Load().reading }
+
+// reading is the site's rule; Slurm's own is not known before its configuration is.
+func (c *Controller) reading() api.Reading {
+	switch {
+	case c.cfg.Read == config.ReadEverybody:
+		return api.Anybody
+	case c.cfg.Read == config.ReadOwn || c.slurmConfig.Version == "" || c.slurmConfig.Private("jobs"):
+		return api.OwnJobs
+	}
+	return api.AllJobs
 }
 
 // answer is an allocation or why there is none.

@@ -21,12 +21,13 @@ type view struct {
 	owners    map[uint32]uint32 // Slurm id → uid
 	operators config.Operators
 	slurmUser uint32
+	reading   api.Reading
 	alias     map[uint32]uint32 // Slurm id of a companion or link → base job
 }
 
 // publish makes the present state visible to the API.
 func (c *Controller) publish() {
-	v := &view{owners: map[uint32]uint32{}, alias: map[uint32]uint32{}, operators: c.cfg.Operators, slurmUser: c.slurmUser}
+	v := &view{owners: map[uint32]uint32{}, alias: map[uint32]uint32{}, operators: c.cfg.Operators, slurmUser: c.slurmUser, reading: c.reading()}
 	v.status = api.Status{Version: c.version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
 		Drive: string(c.drive), DriveReason: c.driveReason, Strategy: c.strategies.Name(), StrategyNote: c.strategies.Note(), Started: c.started, SlurmCalls: c.cycleCalls}
 	if c.snapshot != nil {

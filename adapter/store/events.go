@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,6 +50,71 @@ func (s *Store) Events(ctx context.Context, job, after int64, limit int) ([]Even
 		}
 		e.At, e.Detail = time.UnixMicro(at), json.RawMessage(detail)
 		all = append(all, e)
+	}
+	return all, rows.Err()
+}
+
+// EventFilter picks events for people.
+type EventFilter struct {
+	SlurmID uint32    // of a base job; 0: any
+	Owner   *uint32   // of this user's jobs alone; nil: of everybody's
+	Sidecar bool      // those of no job, too
+	After   int64     // id; those that follow it, else the last ones
+	Since   time.Time // zero: ever
+	Limit   int
+}
+
+// ReadEvent is an event with the job that it is of.
+type ReadEvent struct {
+	Event
+	SlurmID uint32 // 0: of none
+	User    string
+}
+
+// ReadEvents reads events, oldest first. What is told of a job that was never taken in
+// (its detail has slurm_id and uid) counts as that job's, where it is asked for by name.
+func (s *Store) ReadEvents(ctx context.Context, f EventFilter) ([]ReadEvent, error) {
+	where, args := []string{"e.id > ?", "e.at >= ?"}, []any{f.After, int64(0)}
+	if !f.Since.IsZero() {
+		args[1] = f.Since.UnixMicro()
+	}
+	add := func(condition string, values ...any) {
+		where, args = append(where, condition), append(args, values...)
+	}
+	switch {
+	case f.SlurmID != 0 && f.Owner != nil:
+		add(`(e.job IN (SELECT id FROM jobs WHERE slurm_id = ? AND uid = ?)
+			OR e.job IS NULL AND detail ->> '$.slurm_id' = ? AND detail ->> '$.uid' = ?)`, f.SlurmID, *f.Owner, f.SlurmID, *f.Owner)
+	case f.SlurmID != 0:
+		add(`(e.job IN (SELECT id FROM jobs WHERE slurm_id = ?) OR e.job IS NULL AND detail ->> '$.slurm_id' = ?)`, f.SlurmID, f.SlurmID)
+	case f.Owner != nil:
+		add(`e.job IN (SELECT id FROM jobs WHERE uid = ?)`, *f.Owner)
+	case !f.Sidecar:
+		add(`e.job IS NOT NULL`)
+	}
+	order := "ORDER BY e.id DESC"
+	if f.After > 0 {
+		order = "ORDER BY e.id"
+	}
+	rows, err := s.on().QueryContext(ctx, `SELECT e.id, e.at, coalesce(e.job, 0), e.kind, e.detail, coalesce(j.slurm_id, 0), coalesce(j.user, '')
+		FROM events e LEFT JOIN jobs j ON j.id = e.job WHERE `+strings.Join(where, " AND ")+" "+order+" LIMIT ?", append(args, f.Limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	defer rows.Close()
+	var all []ReadEvent
+	for rows.Next() {
+		var e ReadEvent
+		var at int64
+		var detail string
+		if err := rows.Scan(&e.ID, &at, &e.Job, &e.Kind, &detail, &e.SlurmID, &e.User); err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		e.At, e.Detail = time.UnixMicro(at), json.RawMessage(detail)
+		all = append(all, e)
+	}
+	if f.After <= 0 {
+		slices.Reverse(all)
 	}
 	return all, rows.Err()
 }

@@ -97,7 +97,7 @@ type sidecar struct {
 func (s *sidecar) start() error {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	srv := &api.Server{Backend: s.backend, Log: log, Socket: s.socket, ReadOpen: true}
+	srv := &api.Server{Backend: s.backend, Log: log, Socket: s.socket, Reading: func() api.Reading { return api.Anybody }}
 	if err := srv.Listen(); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	server := &api.Server{
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP,
 		Munge: api.Munge{Socket: cfg.Munge.Socket}, MaxAge: cfg.Munge.MaxAge,
-		Operator: ctl.Operator, ReadOpen: cfg.ReadOnlyOpen,
+		Operator: ctl.Operator, Reading: ctl.Reading,
 	}
 	if err := server.Listen(); err != nil {
 		return err

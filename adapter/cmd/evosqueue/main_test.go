@@ -202,7 +202,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	server := &api.Server{Backend: backend{fixed: fixed{jobs: example()}}, Log: log, Socket: filepath.Join(dir, "api.sock"), ReadOpen: true}
+	server := &api.Server{Backend: backend{fixed: fixed{jobs: example()}}, Log: log, Socket: filepath.Join(dir, "api.sock"), Reading: func() api.Reading { return api.Anybody }}
 	if err := server.Listen(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,47 @@
+package api
+
+import "context"
+
+// Reading is who may read status, jobs and the event log.
+type Reading int
+
+// Operators read everything, and users what is about their own jobs.
+const (
+	OwnJobs Reading = iota // others nothing more; of other jobs they are told as of unknown ones
+	AllJobs                // who proves to be a user, all jobs
+	Anybody                // on TCP without a credential, too
+)
+
+func (s *Server) reading() Reading {
+	if s.Reading == nil {
+		return OwnJobs
+	}
+	return s.Reading()
+}
+
+// mayAsk tells whether the caller may read at all.
+func (s *Server) mayAsk(c caller) error {
+	if c.known || s.reading() == Anybody {
+		return nil
+	}
+	return Errorf(ErrDenied, "this needs a MUNGE credential")
+}
+
+// seesAll tells whether the caller reads everybody's jobs.
+func (s *Server) seesAll(c caller) bool {
+	switch s.reading() {
+	case Anybody:
+		return true
+	case AllJobs:
+		return c.known
+	}
+	return s.trusted(c)
+}
+
+// mayRead tells whether the caller may read of the job.
+func (s *Server) mayRead(ctx context.Context, c caller, id uint32) error {
+	if err := s.mayAsk(c); err != nil || s.seesAll(c) {
+		return err
+	}
+	return s.mayAct(ctx, c, id)
+}

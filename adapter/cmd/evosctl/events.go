@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/chart"
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+const eventsHelp = `What happened to evolving jobs, or to one of them, a line for each event: when it was
+taken in, started, grew and shrank, how far from its plan that was, and what failed.
+Users see events of the jobs that they may see; operators those of the sidecar, too.`
+
+// followPause is the time between two looks of --follow.
+const followPause = time.Second
+
+func newEvents() *cobra.Command {
+	var since string
+	var lines int
+	var follow, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "events [JOB]",
+		Short: "Show what happened to jobs",
+		Long:  eventsHelp,
+		Example: `  evosctl events 4711             all of one job
+  evosctl events --since=2h       of the last two hours
+  evosctl events -f               the last ones, and those to come
+  evosctl events 4711 --json      for programs, one object a line`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := api.EventQuery{Limit: lines}
+			if lines < 1 || lines > api.MaxEvents {
+				return fmt.Errorf("--lines=%d: want 1 to %d", lines, api.MaxEvents)
+			}
+			if len(args) > 0 {
+				id, err := strconv.ParseUint(args[0], 10, 32)
+				if err != nil || id == 0 {
+					return fmt.Errorf("%q is no job id", args[0])
+				}
+				q.Job = uint32(id)
+			}
+			if since != "" {
+				at, err := parseSince(since, time.Now())
+				if err != nil {
+					return err
+				}
+				q.Since = at
+			}
+			if !cmd.Flags().Changed("lines") && (q.Job != 0 || since != "") {
+				q.Limit = api.MaxEvents
+			}
+			client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return showEvents(ctx, os.Stdout, client.Events, q, follow, asJSON)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&since, "since", "", "events from then on: 30m, 2h, 1d; 15:04, 2006-01-02, 2006-01-02T15:04:05")
+	f.IntVarP(&lines, "lines", "n", 100, "the last so many (of a job, or since some time: 1000)")
+	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes, until interrupted")
+	f.BoolVar(&asJSON, "json", false, "a JSON object a line, as the API has it")
+	for _, name := range []string{"since", "lines"} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
+			panic(err) // the flag is named wrongly
+		}
+	}
+	return cmd
+}
+
+// showEvents writes events, and where follow is set those that come until ctx is done.
+func showEvents(ctx context.Context, out io.Writer, ask func(context.Context, api.EventQuery) ([]api.Event, error), q api.EventQuery, follow, asJSON bool) error {
+	enc := json.NewEncoder(out)
+	for {
+		limited, cancel := context.WithTimeout(ctx, strategyPatience)
+		events, err := ask(limited, q)
+		cancel()
+		if follow && ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if asJSON {
+				err = enc.Encode(e)
+			} else {
+				_, err = io.WriteString(out, eventLine(e))
+			}
+			if err != nil {
+				return err
+			}
+			q.After, q.Limit = e.ID, 0
+		}
+		if !follow {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(followPause):
+		}
+	}
+}
+
+// eventLine is an event for people; whatever users have put into it stays on its line.
+func eventLine(e api.Event) string {
+	whose := "sidecar"
+	if e.Job != 0 {
+		whose = fmt.Sprintf("job %d", e.Job)
+	}
+	text := chart.Printable(strings.Join(strings.Fields(e.Text), " "), false)
+	return fmt.Sprintf("%s  %-10s  %s\n", e.At.Local().Format("2006-01-02T15:04:05"), whose, text)
+}
+
+// parseSince reads a length of time before now, or a time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			y, m, d := now.Date()
+			t = time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location())
+			if t.After(now) {
+				t = t.AddDate(0, 0, -1)
+			}
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--since=%s: want a length of time such as 30m, 2h or 1d, or a time such as 15:04 or 2006-01-02T15:04:05", text)
+}
