@@ -90,10 +90,7 @@ func showEvents(ctx context.Context, out io.Writer, ask func(context.Context, ap
 		limited, cancel := context.WithTimeout(ctx, strategyPatience)
 		events, err := ask(limited, q)
 		cancel()
-		if follow && ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		if interrupted := follow && ctx.Err() != nil; err != nil && !interrupted {
 			return err
 		}
 		for _, e := range events {

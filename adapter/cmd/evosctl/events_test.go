@@ -43,9 +43,10 @@ func TestFollow(t *testing.T) {
 			return nil, nil
 		case 3:
 			cancel()
-			return []api.Event{{ID: 9, Job: 7, Text: "ended"}}, nil
+			return nil, ctx.Err()
 		}
-		return nil, ctx.Err()
+		t.Error("asked once more after the end")
+		return nil, nil
 	}
 	var out strings.Builder
 	if err := showEvents(ctx, &out, source, api.EventQuery{Job: 7, Limit: 100}, true, false); err != nil {
