@@ -117,9 +117,12 @@ func perGPU(s string) int64 {
 
 func setCoreSpec(r *JobRequest, s string) error {
 	number, threads := strings.CutSuffix(s, " Threads")
+	if !digits(number) {
+		return nil // "N/A"
+	}
 	n, err := strconv.ParseUint(number, 10, 15)
 	if err != nil {
-		return nil // "N/A"
+		return err
 	}
 	value := int(n)
 	if threads {

@@ -46,11 +46,10 @@ type job struct {
 
 // told is what the job printed.
 type told struct {
-	steps  []toldStep
-	wrong  []string
-	ended  bool // it came to its last line
-	text   string
-	moment time.Time // when its text last grew
+	steps []toldStep
+	wrong []string
+	ended bool // it came to its last line
+	text  string
 }
 
 type toldStep struct {

@@ -76,7 +76,7 @@ func (r *request) carry(s *step) (done func(), err error) {
 	}
 	if why := r.cannotCarry(); why != "" {
 		if spec.HasLine(r.text) {
-			return done, fmt.Errorf("the script has an earlier request in it, and %s: remove its line that begins with #EVO:", why)
+			return done, fmt.Errorf("the script has an earlier request in it, and %s: remove its line %q", why, "#EVO: …")
 		}
 		return done, nil
 	}

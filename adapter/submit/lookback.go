@@ -141,14 +141,11 @@ type errorLines struct {
 
 func (e *errorLines) Write(p []byte) (int, error) {
 	e.held.Write(p)
-	for {
-		line, err := e.held.ReadString('\n')
-		if err != nil {
-			e.held.WriteString(line)
-			return len(p), nil
-		}
+	for bytes.IndexByte(e.held.Bytes(), '\n') >= 0 {
+		line, _ := e.held.ReadString('\n')
 		e.pass(line)
 	}
+	return len(p), nil
 }
 
 func (e *errorLines) flush() { e.pass(e.held.String()) }
