@@ -47,9 +47,10 @@ type partitionRules struct {
 	allowAccounts, denyAccounts, allowQOS, denyQOS     []string
 	nodes                                              []string
 	cpus                                               int64 // of every node; 0: they differ, or are not known
+	total                                              int64 // nodes; noLimit: not known
 	isDefault                                          bool
 	open                                               bool // to all users, from everywhere, without a reservation, and up
-	tier, preempt, billing                             string
+	tier, preempt, billing, shares                     string
 }
 
 // Limits reads them by three commands. What the caller may not see, or slurmdbd does
@@ -129,14 +130,14 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 		p := &partitionRules{name: name, minNodes: max(bound(v["MinNodes"]), 0), maxNodes: bound(v["MaxNodes"]), maxMinutes: noLimit,
 			memPerNode: bound(v["MaxMemPerNode"]), memPerCPU: bound(v["MaxMemPerCPU"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
 			allowAccounts: names("AllowAccounts"), denyAccounts: names("DenyAccounts"), allowQOS: names("AllowQos"), denyQOS: names("DenyQos"),
-			tier: v["PriorityTier"], preempt: v["PreemptMode"], billing: v["TRESBillingWeights"]}
+			tier: v["PriorityTier"], preempt: v["PreemptMode"], billing: v["TRESBillingWeights"], shares: v["OverSubscribe"]}
 		if !none(v["QoS"]) {
 			p.qos = v["QoS"]
 		}
 		if d, err := parseLimit(v["MaxTime"]); err == nil && d != Unlimited && d > 0 {
 			p.maxMinutes = int64(d / time.Minute)
 		}
-		p.isDefault = v["Default"] == "YES"
+		p.isDefault, p.total = v["Default"] == "YES", bound(v["TotalNodes"])
 		if cpus, nodes := bound(v["TotalCPUs"]), bound(v["TotalNodes"]); cpus > 0 && nodes > 0 && cpus%nodes == 0 {
 			p.cpus = cpus / nodes
 		}

@@ -2,6 +2,7 @@ package slurmctl
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -36,6 +37,9 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	flag := func(name string) bool { return l.Enforced && l.qos[s.QOS].has(name) }
 	p := l.partitions[s.Partition]
 	if p != nil {
+		if p.total > 0 && int64(n.Peak) > p.total {
+			say("the profile goes up to %s, but partition %s has %d: choose another partition or fewer nodes", nodesOf(n.Peak), p.name, p.total)
+		}
 		if p.maxNodes != noLimit && int64(n.Peak) > p.maxNodes && !flag("PartitionMaxNodes") {
 			say("the profile goes up to %s, but partition %s takes jobs of at most %d (MaxNodes): choose another partition or fewer nodes", nodesOf(n.Peak), p.name, p.maxNodes)
 		}
@@ -200,15 +204,17 @@ func (l *Limits) TooSmall(s Subject, nodes int) bool {
 
 // Through finds another partition with these nodes, in which somebody may have a job of
 // n nodes that his own takes for too small, under the same terms: open to all, at the
-// same priority, preempted alike, billed alike. Its limits count for the job then.
+// same priority, shared, preempted and billed alike. Its limits count for the job then:
+// of several it is the one that allows most jobs.
 func (l *Limits) Through(s Subject, nodes []string, n int, minutes int64) (partition string, ok bool) {
 	own := l.partitions[s.Partition]
 	if own == nil {
 		return "", false
 	}
+	most := int64(0)
 	for _, name := range sortedNames(l.partitions) {
 		p := l.partitions[name]
-		if p == own || !p.open || p.tier != own.tier || p.preempt != own.preempt || p.billing != own.billing {
+		if p == own || !p.open || p.shares != own.shares || p.tier != own.tier || p.preempt != own.preempt || p.billing != own.billing {
 			continue
 		}
 		has := map[string]bool{}
@@ -220,22 +226,23 @@ func (l *Limits) Through(s Subject, nodes []string, n int, minutes int64) (parti
 		}
 		as := s
 		as.Partition = name
-		if l.mayHaveJobs(as) && len(l.Never(as, Need{Peak: n, Least: n, Minutes: minutes})) == 0 {
-			return name, true
+		if jobs := l.mostJobs(as); jobs > most && len(l.Never(as, Need{Peak: n, Least: n, Minutes: minutes})) == 0 {
+			partition, most = name, jobs
 		}
 	}
-	return "", false
+	return partition, partition != ""
 }
 
-// mayHaveJobs says whether somebody may have any job in the partition.
-func (l *Limits) mayHaveJobs(s Subject) bool {
+// mostJobs is how many jobs somebody may have in the partition.
+func (l *Limits) mostJobs(s Subject) int64 {
+	most := int64(math.MaxInt64)
 	if !l.Enforced {
-		return true
+		return most
 	}
-	return !slices.ContainsFunc(jobLimits, func(f family) bool {
-		who, _ := l.deciding(l.qosOf(s), l.path(s), f, "", func(b limit) bool { return b.most < 1 })
-		return who != nil
-	})
+	for _, f := range jobLimits {
+		l.deciding(l.qosOf(s), l.path(s), f, "", func(b limit) bool { most = min(most, b.most); return false })
+	}
+	return most
 }
 
 func sortedNames[V any](m map[string]V) []string {

@@ -47,6 +47,7 @@ func TestNever(t *testing.T) {
 		"QOS of the user":  {backup, "short-40core-shared", Need{Peak: 2, Least: 1, CPUs: 4}, []string{"8 CPUs, but QOS short-40core-shared-qos may have 6 for each user (MaxTRESPerUser=cpu=6)"}},
 		"MaxTRES, GrpTRES": {games, "short-40core", Need{Peak: 4, Least: 1, CPUs: 4}, []string{"may have 2 in one job (MaxTRESPerJob=node=2)", "user games in account proj may have 3 in all (GrpTRES=node=3)", "GrpTRES=cpu=12"}},
 		"MaxWall":          {games, "short-40core", Need{Peak: 2, Least: 1, Minutes: 90}, []string{"user games in account proj allows 60 min (MaxWall)"}},
+		"too large":        {backup, "large-40core", Need{Peak: 9, Least: 9}, []string{"partition large-40core has 8", "at most 8 (MaxNodes)"}},
 		"unknown":          {Subject{User: "nobody"}, "nowhere", Need{Peak: 100, Least: 1, Growths: []int{99}}, nil},
 		"memory":           {backup, "short-40core", Need{Peak: 1, Least: 1, Memory: 5000}, nil},
 	} {
@@ -67,6 +68,29 @@ func TestNever(t *testing.T) {
 	games.Partition = "short-40core"
 	if got := l.Never(games, Need{Peak: 4, Least: 1, CPUs: 4}); got != nil {
 		t.Errorf("limits that are not enforced: %q", got)
+	}
+}
+
+// TestThrough: what partition may stand in for one that takes no job so small.
+func TestThrough(t *testing.T) {
+	l := readLimits(t, "22.05")
+	backup := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal", Partition: "medium-40core"}
+	for _, c := range []struct {
+		nodes   int
+		minutes int64
+		want    string
+	}{
+		{1, 60, "short-40core"},
+		{1, 300, "long-40core"}, // short-40core allows four hours
+		{2, 60, "short-40core"},
+		{1, 1 << 20, ""},
+	} {
+		if got, ok := l.Through(backup, []string{"n1", "n2"}, c.nodes, c.minutes); got != c.want || ok != (c.want != "") {
+			t.Errorf("%d nodes for %d min: %q, %v; want %q", c.nodes, c.minutes, got, ok, c.want)
+		}
+	}
+	if got, ok := l.Through(backup, []string{"n9"}, 1, 60); ok {
+		t.Errorf("a node that is elsewhere: %q", got)
 	}
 }
 

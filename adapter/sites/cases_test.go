@@ -189,7 +189,10 @@ func onGCP(r *trial) {
 func onSeaWulf(r *trial) {
 	all := everywhere("1920", "")
 	in := func(partition string) []string { return []string{"--partition=" + partition} }
-	r.run("3→4→3", func(r *trial) { r.evolve(demand{has: all}) })
+	// a growth by one node is no job of medium-40core (MinNodes), but one of short-40core,
+	// which has the same nodes on the same terms
+	const over = "short-40core"
+	r.run("3→4→3", func(r *trial) { r.evolve(demand{has: all, over: over}) })
 	r.run("2 nodes in a queue of 3 and more", func(r *trial) { r.refused(demand{profile: "3@10s,2@10s"}, "MinNodes", "medium-40core", "3") })
 	r.run("7 nodes in a queue of 6 at most", func(r *trial) { r.refused(demand{profile: "3@10s,7@10s"}, "MaxNodes", "medium-40core", "6") })
 	r.run("1→3→1 in a queue for one job of a user", func(r *trial) {
@@ -198,7 +201,7 @@ func onSeaWulf(r *trial) {
 	r.run("3→4→3 with another job of the user in the queue", func(r *trial) {
 		other := r.stock(0, time.Hour, append(in("medium-40core"), "--nodes=3", "--time=30")...)
 		r.becomes(other, "RUNNING")
-		j := r.accepted(demand{profile: "3@8s,4@10s,3@5s", has: all})
+		j := r.accepted(demand{profile: "3@8s,4@10s,3@5s", has: all, over: over})
 		r.until(j, "the end of step 1", func(s told) bool { return len(s.steps) > 0 && !s.steps[0].leave.IsZero() })
 		r.eventually("it grows, or evosqueue names the limit", time.Minute, func() error {
 			q := r.queued(0, j.id)

@@ -29,6 +29,7 @@ type demand struct {
 	gpus  string                  // that a task sees of a node, "": not looked at
 	never []string                // nodes that it must not have
 	drive string                  // that it must get; "": any
+	over  string                  // a partition that growths may be in; "": its own alone
 }
 
 // everywhere is the same share of every node.
@@ -385,7 +386,7 @@ func (j job) compare(nodes []string, base seen, parts []seen, want func(string) 
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.nodes()...)
-		if p.Account != base.Account || p.QOS != base.QOS || p.Partition != base.Partition {
+		if p.Account != base.Account || p.QOS != base.QOS || p.Partition != base.Partition && p.Partition != j.over {
 			return fmt.Sprintf("job %d is of account %s, QOS %s and partition %s; the base job of %s, %s and %s",
 				p.ID, p.Account, p.QOS, p.Partition, base.Account, base.QOS, base.Partition)
 		}

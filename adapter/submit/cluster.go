@@ -75,10 +75,11 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 				usable++
 			}
 		}
-		if p.MaxNodes > 0 {
-			usable = min(usable, p.MaxNodes)
+		why := with
+		if p.MaxNodes > 0 && p.MaxNodes < usable {
+			usable, why = p.MaxNodes, " (MaxNodes)"
 		}
-		found = append(found, place{p, usable, with})
+		found = append(found, place{p, usable, why})
 	}
 	return found, nil
 }
