@@ -117,14 +117,10 @@ func perGPU(s string) int64 {
 
 func setCoreSpec(r *JobRequest, s string) error {
 	number, threads := strings.CutSuffix(s, " Threads")
-	if !digits(number) {
+	value := perhaps(number)
+	if value == 0 && number != "0" {
 		return nil // "N/A"
 	}
-	n, err := strconv.ParseUint(number, 10, 15)
-	if err != nil {
-		return err
-	}
-	value := int(n)
 	if threads {
 		r.ThreadSpec = &value
 	} else {
