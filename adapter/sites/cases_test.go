@@ -29,7 +29,7 @@ func onArcher2(r *trial) {
 	r.run("no QOS", func(r *trial) { r.refused(demand{bare: true, args: []string{"--partition=standard"}}, "QoS") })
 	r.run("--mem", func(r *trial) { r.refused(demand{args: []string{"--mem=100"}}, "memory") })
 	r.run("--exclude", func(r *trial) { r.refused(demand{args: []string{"--exclude=n1"}}, "exclude") })
-	r.run("--nodelist", func(r *trial) { r.refused(demand{args: []string{"--nodelist=n1"}}, "specific nodes") })
+	r.run("--nodelist", func(r *trial) { r.refused(demand{args: []string{"--nodelist=n1"}}, "nodelist") })
 }
 
 func onStackHPC(r *trial) {

@@ -17,11 +17,11 @@ type cases struct {
 // is refused in words.
 func TestSites(t *testing.T) {
 	for _, c := range []cases{
-		{site: archer2(), quick: false, try: onArcher2},
-		{site: stackhpc(), quick: true, try: onStackHPC, config: "grace: 5s\n"},
-		{site: deepops(), quick: false, try: onDeepOps},
-		{site: ulhpc(), quick: true, try: onULHPC},
-		{site: ugent(), quick: false, try: onUGent},
+		{site: archer2(), quick: true, try: onArcher2},
+		{site: stackhpc(), quick: false, try: onStackHPC, config: "grace: 5s\n"},
+		{site: deepops(), quick: true, try: onDeepOps},
+		{site: ulhpc(), quick: false, try: onULHPC},
+		{site: ugent(), quick: true, try: onUGent},
 		{site: gcp(), quick: false, try: onGCP},
 		{site: seawulf(), quick: false, try: onSeaWulf},
 	} {
