@@ -10,7 +10,6 @@ for seconds; do
 		eval "$(evosctl next)" || exit 1
 	fi
 	echo "begin $step $EPOCHREALTIME"
-	ends=$((SECONDS + seconds))
 	echo "allocation $step $(evosctl env --json | tr -d '\n ')"
 	evosrun --ntasks-per-node=1 sh -c 'echo "node '$step' $SLURMD_NODENAME gpus=$CUDA_VISIBLE_DEVICES"' ||
 		echo "wrong $step evosrun: exit status $?"
@@ -18,6 +17,7 @@ for seconds; do
 		said=$(eval "$also" 2>&1) || echo "wrong $step $also: exit status $?:" $said
 	fi
 	echo "settled $step $EPOCHREALTIME"
+	ends=$((SECONDS + seconds))
 	while ((SECONDS < ends)); do sleep 0.2; done
 	((step++))
 done
