@@ -107,18 +107,19 @@ func onULHPC(r *trial) {
 		r.cancel(id)
 	})
 	r.run("an interactive job that batch preempts", func(r *trial) {
-		j := r.accepted(demand{bare: true, profile: "1@8s,3@60s,1@5s", args: interactive})
+		r.becomes(r.stock(1, time.Hour, append([]string{"--nodes=1", "--nodelist=n1", "--exclusive"}, interactive...)...), "RUNNING")
+		j := r.accepted(demand{bare: true, profile: "1@8s,2@60s,1@5s", args: interactive})
 		r.inStep(j, 2)
 		r.becomes(r.stock(1, 5*time.Second, "--partition=batch", "--qos=qos-batch", "--nodes=7", "--time=2"), "COMPLETED")
-		r.eventually("evosqueue tells", time.Minute, func() error {
+		r.eventually("evosqueue tells the job's end", time.Minute, func() error {
 			q := r.queued(0, j.id)
-			if q.Reason == "" && q.EndState == "" || q.State == "running" && q.Nodes == 3 {
+			if q.State != "ended" || q.EndState != "PREEMPTED" && q.EndState != "CANCELLED" {
 				return fmt.Errorf("it is %s (%s) on %d nodes: %s", q.State, q.EndState, q.Nodes, q.Reason)
 			}
-			r.now.Text = strings.TrimSpace(q.EndState + " " + q.Reason)
+			r.now.Drive, r.now.Text = q.Drive, strings.TrimSpace("ended "+q.EndState+" "+q.Reason)
 			return nil
 		})
-		r.cancel(j.id)
+		r.cancel(r.others[0])
 	})
 }
 
@@ -180,8 +181,14 @@ func onGCP(r *trial) {
 		asleep(r)
 		for _, n := range []string{"n3", "n4"} {
 			r.must(broken(r.cluster, n, true))
-			defer func() { r.must(broken(r.cluster, n, false)) }()
 		}
+		defer func() {
+			for _, n := range []string{"n3", "n4"} {
+				r.must(broken(r.cluster, n, false))
+				_, err := r.cluster.Run(context.Background(), slurmtest.Root, "scontrol", "update", "NodeName="+n, "State=RESUME")
+				r.must(err)
+			}
+		}()
 		r.finish(r.accepted(demand{profile: "2@12s,4@15s,2@5s", has: all, never: []string{"n3", "n4"}}))
 	})
 }
