@@ -394,3 +394,6 @@ func (l *Limits) Describe(partition string) []string {
 	}
 	return all
 }
+
+// Partitions are the names of all partitions.
+func (l *Limits) Partitions() []string { return sortedNames(l.partitions) }

@@ -47,15 +47,14 @@ func (c *Command) checkLimits(ctx context.Context, r *request, places []place) e
 			s.QOS = qos
 		}
 	}
-	names := strings.Split(r.options.value("partition"), ",")
-	if names[0] == "" {
-		names = nil
-		for _, p := range places {
-			names = append(names, p.partition.Name)
-		}
-		if names == nil {
-			names = []string{limits.DefaultPartition()}
-		}
+	var names []string
+	for _, p := range places {
+		names = append(names, p.partition.Name)
+	}
+	if given := r.options.value("partition"); names == nil && given != "" {
+		names = strings.Split(given, ",")
+	} else if names == nil {
+		names = []string{limits.DefaultPartition()}
 	}
 	need := slurmctl.NeedOf(spec.Sizes(r.spec.Profile), minutes(r.spec.Profile.Duration()), r.spec.Drive == spec.Chain)
 	if r.userTime > 0 && r.userTime != unlimited {

@@ -83,3 +83,55 @@ func waitEnd(t *testing.T, client *slurmctl.Client, id slurmctl.JobID) {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
+
+// TestLimits: what limits never let be is refused, also where users see no nodes, and
+// the computed time limit keeps below them.
+func TestLimits(t *testing.T) {
+	for _, private := range []string{"none", "jobs,accounts,nodes,reservations,usage,users"} {
+		t.Run("PrivateData="+private, func(t *testing.T) {
+			cluster := slurmtest.Start(t, slurmtest.Options{Nodes: 8, Accounting: true,
+				Partitions: []slurmtest.Partition{{Name: "main", Default: true, MaxTime: "60", Extra: "DefaultTime=10"}, {Name: "big", Extra: "MinNodes=3 MaxNodes=6"}},
+				ExtraConf:  "AccountingStorageEnforce=associations,limits,qos\nPrivateData=" + private})
+			program := filepath.Join(cluster.Dir(), "evosbatch")
+			if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			u := cluster.Users()[0]
+			for _, args := range [][]string{
+				{"modify", "user", u.Name, "set", "GrpTRES=node=5", "MaxWall=30"},
+				{"add", "qos", "single", "MaxJobsPerUser=1"},
+				{"modify", "user", u.Name, "set", "qos+=single"},
+			} {
+				if _, err := cluster.Run(t.Context(), slurmtest.Root, "sacctmgr", append([]string{"-i"}, args...)...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, c := range []struct {
+				args []string
+				want string // words of the refusal; "": it is taken
+			}{
+				{[]string{"--profile=2@5m,6@5m"}, "may have 5 in all (GrpTRES=node=5)"},
+				{[]string{"--profile=2@20m,4@20m"}, "allows 30 min (MaxWall)"},
+				{[]string{"--profile=3@5m,2@5m", "-p", "big"}, "at least 3 (MinNodes)"},
+				{[]string{"--profile=3@5m,7@5m", "-p", "big"}, "(MaxNodes)"},
+				{[]string{"--profile=2@5m,4@5m", "--qos=single"}, "QOS single may have 1 job at once (MaxJobsPerUser)"},
+				{[]string{"--profile=4@5m,2@5m", "--qos=single"}, ""},
+				{[]string{"--profile=2@10m,4@10m", "--expand-limit=3"}, ""},
+			} {
+				out, err := cluster.Run(t.Context(), u, program, append(c.args, "--parsable", "-o", "/dev/null", "--wrap=true")...)
+				if c.want == "" {
+					if err != nil {
+						t.Errorf("%q: %v", c.args, err)
+						continue
+					}
+					limit, err := cluster.Run(t.Context(), u, "squeue", "-h", "-j", strings.TrimSpace(out), "-o", "%l")
+					if err != nil || strings.Contains(c.args[0], "10m") && strings.TrimSpace(limit) != "30:00" {
+						t.Errorf("%q: time limit %q, %v; want 30:00", c.args, limit, err)
+					}
+				} else if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%q: %s %v; want a refusal with %q", c.args, out, err, c.want)
+				}
+			}
+		})
+	}
+}

@@ -141,6 +141,7 @@ func (d *doctor) cluster(ctx context.Context) {
 		}
 		d.Drive = string(d.cfg.Drive)
 	}
+	d.partitions(ctx, sc)
 }
 
 func orDefault(socket string) string {
