@@ -19,6 +19,7 @@ type Limits struct {
 	partitions map[string]*partitionRules
 	memory     bool           // is what jobs are given, so that limits on it count
 	whole      partitionRules // of slurm.conf itself, for all partitions
+	addresses  int64          // percent of its memory that a job's processes may address (VSizeFactor); noLimit
 }
 
 // limit is one bound, and what is in use of it.
@@ -46,8 +47,9 @@ type partitionRules struct {
 	memPerNode, memPerCPU, defMemPerNode, defMemPerCPU int64 // MiB; noLimit
 	allowAccounts, denyAccounts, allowQOS, denyQOS     []string
 	nodes                                              []string
-	cpus                                               int64 // of every node; 0: they differ, or are not known
-	total                                              int64 // nodes; noLimit: not known
+	from                                               []string // hosts that may submit (AllocNodes); nil: all
+	cpus                                               int64    // of every node; 0: they differ, or are not known
+	total                                              int64    // nodes; noLimit: not known
 	isDefault                                          bool
 	open                                               bool // to all users, from everywhere, without a reservation, and up
 	tier, preempt, billing, shares                     string
@@ -65,6 +67,7 @@ func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limi
 		memPerNode: bound(cfg.Values["MaxMemPerNode"]), memPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
 		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
 	l.partitions = parsePartitionRules(out)
+	l.addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
 	l.memory = strings.Contains(strings.ToUpper(cfg.Values["SelectTypeParameters"]), "MEMORY")
 	if !l.Enforced {
 		return l, nil
@@ -142,6 +145,9 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 			p.cpus = cpus / nodes
 		}
 		p.nodes, _ = ExpandNodes(v["Nodes"])
+		if from := v["AllocNodes"]; from != "ALL" {
+			p.from, _ = ExpandNodes(from)
+		}
 		p.open = v["State"] == "UP" && v["RootOnly"] == "NO" && v["ReqResv"] == "NO" && v["AllowGroups"] == "ALL" && v["AllocNodes"] == "ALL"
 		all[name] = p
 	}

@@ -20,12 +20,13 @@ type Subject struct {
 // its peak: that companions are jobs of their own must not get a user more than he may
 // have.
 type Need struct {
-	Peak    int   // most nodes at once
-	Least   int   // fewest
-	Growths []int // nodes that each growth adds; none for a chain
-	CPUs    int   // per node; 0: not known
-	Memory  int64 // MiB per node; 0: not known
-	Minutes int64 // of the whole job; 0: not known
+	Peak    int    // most nodes at once
+	Least   int    // fewest
+	Growths []int  // nodes that each growth adds; none for a chain
+	CPUs    int    // per node; 0: not known
+	Memory  int64  // MiB per node; 0: not known
+	Minutes int64  // of the whole job; 0: not known
+	From    string // host that asks for the nodes of growths; "": not known
 }
 
 // Never lists the limits, each in a clause with its remedy, under which a job can never
@@ -51,6 +52,10 @@ func (l *Limits) Never(s Subject, n Need) []string {
 					p.name, nodesOf(int(p.minNodes)), nodesOf(g), nodesOf(g), p.minNodes)
 			}
 		}
+		if n.From != "" && len(n.Growths) > 0 && p.from != nil && !slices.Contains(p.from, n.From) {
+			say("partition %s takes jobs from %s alone (AllocNodes), and nodes of growths are asked for from %s: have the administrator add that host, choose another partition or --drive=chain",
+				p.name, CompressNodes(p.from), n.From)
+		}
 		if p.maxMinutes != noLimit && n.Minutes > p.maxMinutes && !flag("PartitionTimeLimit") {
 			say("the job may take %s, but partition %s allows %s (MaxTime): choose another partition or a shorter profile", minutesOf(n.Minutes), p.name, minutesOf(p.maxMinutes))
 		}
@@ -67,6 +72,10 @@ func (l *Limits) Never(s Subject, n Need) []string {
 		if most != noLimit && n.Memory > most {
 			say("a node of the job has %d MB of memory, but %s allows %d (MaxMemPerNode): ask for less with --mem", n.Memory, of, most)
 		}
+	}
+	if l.addresses != noLimit && n.Memory > 0 && n.Memory*l.addresses/100 < leastAddresses {
+		say("processes of a job with %d MB of memory may address %d MB here (VSizeFactor), and evosctl, which runs in it, does not start below %d: ask for more with --mem",
+			n.Memory, n.Memory*l.addresses/100, leastAddresses)
 	}
 	if !l.Enforced {
 		return all
@@ -86,6 +95,10 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	for _, q := range qos {
 		if b := q.at("MinTRESPJ/node"); b.most > int64(n.Least) {
 			say("the profile goes down to %s, but %s takes jobs of at least %d (MinTRESPerJob): choose another --qos or more nodes", nodesOf(n.Least), q.who(), b.most)
+		} else if len(n.Growths) > 0 && b.most > int64(slices.Min(n.Growths)) {
+			g := nodesOf(slices.Min(n.Growths))
+			say("%s takes jobs of at least %s (MinTRESPerJob), and a growth by %s is a job of %s to Slurm: let every growth add as many, or choose another --qos or --drive=chain",
+				q.who(), nodesOf(int(b.most)), g, g)
 		}
 	}
 	if who, b := l.deciding(qos, path, family{qos: "MaxWallPJ", assoc: "MaxWallPJ"}, "", func(b limit) bool { return n.Minutes > b.most }); who != nil {
@@ -105,6 +118,11 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	}
 	return all
 }
+
+// leastAddresses is the address space in MiB within which a Go program with cgo starts
+// for sure: it reserves much more than it uses (Go 1.26; 20 starts of 20 from 1,500 on,
+// some of them below).
+const leastAddresses = 1500
 
 // MostMinutes is the longest time limit that a job may have, noLimit (-1) where there
 // is no bound.

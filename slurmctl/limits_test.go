@@ -17,7 +17,7 @@ func readLimits(t *testing.T, dir string) *Limits {
 		return string(text)
 	}
 	l := &Limits{Enforced: true, partitions: parsePartitionRules(read("partitions.txt")),
-		whole: partitionRules{memPerNode: noLimit, memPerCPU: noLimit, defMemPerNode: noLimit, defMemPerCPU: noLimit}}
+		whole: partitionRules{memPerNode: noLimit, memPerCPU: noLimit, defMemPerNode: noLimit, defMemPerCPU: noLimit}, addresses: noLimit}
 	l.assocs, l.qos = parseAssocMgr(read("assoc_mgr.txt"))
 	l.addQOS(read("qos.txt"))
 	return l
@@ -68,6 +68,44 @@ func TestNever(t *testing.T) {
 	games.Partition = "short-40core"
 	if got := l.Never(games, Need{Peak: 4, Least: 1, CPUs: 4}); got != nil {
 		t.Errorf("limits that are not enforced: %q", got)
+	}
+}
+
+// TestNeverGrows: jobs that could start, but never grow.
+func TestNeverGrows(t *testing.T) {
+	l := readLimits(t, "22.05")
+	l.partitions["short-40core"].from = parsePartitionRules("PartitionName=p AllocNodes=login[1-3]\n")["p"].from
+	l.qos["normal"].limits["MinTRESPJ/node"] = limit{most: 2}
+	who := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal", Partition: "short-40core"}
+	for _, c := range []struct {
+		need Need
+		want string // words of the one clause; "": none
+	}{
+		{Need{Peak: 4, Least: 2, Growths: []int{2}, From: "login2"}, ""},
+		{Need{Peak: 4, Least: 2, From: "head"}, ""}, // a chain
+		{Need{Peak: 4, Least: 2, Growths: []int{2}, From: "head"}, "takes jobs from login[1-3] alone (AllocNodes), and nodes of growths are asked for from head"},
+		{Need{Peak: 3, Least: 2, Growths: []int{1}, From: "login2"}, "QOS normal takes jobs of at least 2 nodes (MinTRESPerJob), and a growth by 1 node"},
+	} {
+		got := l.Never(who, c.need)
+		if len(got) > 1 || (len(got) == 1) != (c.want != "") || len(got) == 1 && !strings.Contains(got[0], c.want) {
+			t.Errorf("%+v: %q, want %q", c.need, got, c.want)
+		}
+	}
+}
+
+// TestAddresses: a job whose processes have too little address space for evosctl.
+func TestAddresses(t *testing.T) {
+	l := readLimits(t, "22.05")
+	who := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal", Partition: "short-40core"}
+	for _, c := range []struct {
+		percent, memory int64
+		refused         bool
+	}{{noLimit, 100, false}, {110, 0, false}, {110, 1300, true}, {110, 1400, false}, {50, 2800, true}} {
+		l.addresses = c.percent
+		got := l.Never(who, Need{Peak: 1, Least: 1, Memory: c.memory})
+		if (len(got) > 0) != c.refused || c.refused && !strings.Contains(got[0], "VSizeFactor") {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }
 

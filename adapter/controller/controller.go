@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,7 @@ type Controller struct {
 	log     *logrus.Logger
 	version string
 	self    string // user that the sidecar runs as
+	host    string // on which it runs, without its domain
 	root    bool
 
 	strategies *strategy.Manager
@@ -108,6 +110,9 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c.work.keys, c.work.retry = map[string]bool{}, map[string]time.Time{}
 	if u, err := user.Current(); err == nil {
 		c.self = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		c.host, _, _ = strings.Cut(host, ".")
 	}
 	c.cfg = cfg
 	chosen, err := kept(st, cfg, log)

@@ -133,11 +133,11 @@ func TestLongerLimit(t *testing.T) {
 			"elsewhere": {Name: "elsewhere", Start: now.Add(6 * time.Minute), Nodes: []string{"n9"}},
 			"past":      {Name: "past", Start: now.Add(-time.Minute), Nodes: []string{"n1"}},
 		}}
-	if longest, why := s.longestLimit(r); longest != time.Hour || why != "MaxTime of partition main" {
+	if longest, why := s.longestLimit(r, nil); longest != time.Hour || why != "MaxTime of partition main" {
 		t.Errorf("%v (%s)", longest, why)
 	}
 	s.reservations["maint"] = slurmctl.Reservation{Name: "maint", Start: now.Add(12 * time.Minute), Nodes: []string{"n2", "n3"}}
-	if longest, why := s.longestLimit(r); longest != 17*time.Minute || why != "reservation maint" {
+	if longest, why := s.longestLimit(r, nil); longest != 17*time.Minute || why != "reservation maint" {
 		t.Errorf("%v (%s)", longest, why)
 	}
 }

@@ -82,6 +82,7 @@ func (c *Controller) mayEver(r *slurmctl.Job, sp spec.Spec, chain bool) (err err
 
 func (c *Controller) never(limits *slurmctl.Limits, r *slurmctl.Job, sp spec.Spec, chain bool) (first []string) {
 	need := needOf(sp.Profile, chain)
+	need.From = c.host
 	for _, partition := range strings.Split(r.Partition, ",") {
 		need.CPUs = limits.NodeCPUs(partition)
 		never := limits.Never(subject(r, partition), need)

@@ -28,6 +28,10 @@ func (c *Controller) extendLimits(s *snapshot, j *job) {
 	if j.isChain() || len(j.plan) == 0 {
 		return
 	}
+	if c.rules.read.IsZero() {
+		c.rulesSince(time.Now())
+		return // once they are known
+	}
 	list := c.shortParts(s, j)
 	if len(list) == 0 {
 		j.extend = false
@@ -65,7 +69,7 @@ func (c *Controller) shortParts(s *snapshot, j *job) []raised {
 	var list []raised
 	// needs has a part end at a time, or as late as it can; raise says whether it gets that.
 	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
-		longest, why := s.longestLimit(r)
+		longest, why := s.longestLimit(r, c.rules.limits)
 		limit, latest := longerLimit(r, end, longest)
 		if !raise && limit > r.TimeLimit {
 			limit, latest, why = r.TimeLimit, r.EndTime, ""
@@ -132,9 +136,10 @@ func longerLimit(r *slurmctl.Job, end time.Time, longest time.Duration) (time.Du
 }
 
 // longestLimit is the longest time limit that a running job may get, and why it is no
-// longer, in words: that of its partition, and none that reaches into a reservation of
-// others on its nodes. Slurm would let root do both.
-func (s *snapshot) longestLimit(r *slurmctl.Job) (longest time.Duration, why string) {
+// longer, in words: that of its partition, of its account and QOS (limits; nil: not
+// known), and none that reaches into a reservation of others on its nodes. Slurm would
+// let root do all of that.
+func (s *snapshot) longestLimit(r *slurmctl.Job, limits *slurmctl.Limits) (longest time.Duration, why string) {
 	longest = slurmctl.Unlimited
 	shorter := func(limit time.Duration, reason string) {
 		if limit != slurmctl.Unlimited && (longest == slurmctl.Unlimited || limit < longest) {
@@ -143,6 +148,11 @@ func (s *snapshot) longestLimit(r *slurmctl.Job) (longest time.Duration, why str
 	}
 	if p, ok := s.partitions[r.Partition]; ok {
 		shorter(p.MaxTime, "MaxTime of partition "+p.Name)
+	}
+	if limits != nil {
+		if most := limits.MostMinutes(subject(r, r.Partition)); most >= 0 {
+			shorter(time.Duration(most)*time.Minute, "MaxWall of its account or QOS")
+		}
 	}
 	nodes := setOf(r.NodeList)
 	for name, res := range s.reservations {

@@ -17,28 +17,28 @@ type rules interface {
 	Defaults(ctx context.Context, user, account string) (defaultAccount, defaultQOS string, err error)
 }
 
-// checkLimits refuses a profile that limits of the user's account, QOS and partition
-// never let be, and keeps the computed time limit below the longest that they allow. Of
-// what the user may not see it says nothing: the sidecar sees all.
-func (c *Command) checkLimits(ctx context.Context, r *request, places []place) error {
+// limits are those that count for the user who submits, and whose they are; false where
+// he may not see them: the sidecar sees all.
+func (c *Command) limits(ctx context.Context, r *request) (*slurmctl.Limits, slurmctl.Subject, bool) {
+	none := func() (*slurmctl.Limits, slurmctl.Subject, bool) { return nil, slurmctl.Subject{}, false }
 	cluster, ok := c.Cluster.(rules)
 	me, err := user.Current()
 	if !ok || err != nil {
-		return nil
+		return none()
 	}
 	cfg, err := c.Cluster.Config(ctx)
 	if err != nil {
-		return nil
+		return none()
 	}
 	limits, err := cluster.Limits(ctx, cfg, me.Username)
 	if err != nil {
-		return nil
+		return none()
 	}
 	s := slurmctl.Subject{User: me.Username, Account: r.options.value("account"), QOS: r.options.value("qos")}
 	if limits.Enforced && (s.Account == "" || s.QOS == "") {
 		account, qos, err := cluster.Defaults(ctx, s.User, s.Account)
 		if err != nil {
-			return nil // whose limits count is not known
+			return none() // whose limits count is not known
 		}
 		if s.Account == "" {
 			s.Account = account
@@ -46,6 +46,16 @@ func (c *Command) checkLimits(ctx context.Context, r *request, places []place) e
 		if s.QOS == "" {
 			s.QOS = qos
 		}
+	}
+	return limits, s, true
+}
+
+// checkLimits refuses a profile that limits of the user's account, QOS and partition
+// never let be, and keeps the computed time limit below the longest that they allow.
+func (c *Command) checkLimits(ctx context.Context, r *request, places []place) error {
+	limits, s, known := c.limits(ctx, r)
+	if !known {
+		return nil
 	}
 	var names []string
 	for _, p := range places {
