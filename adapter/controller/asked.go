@@ -22,16 +22,17 @@ func (c *Controller) readAsked(id slurmctl.JobID) (asked, bool) {
 	if read := c.asked[id]; read != nil {
 		return *read, read.known
 	}
-	read := &asked{}
+	read, cfg := &asked{}, c.slurmConfig
+	var request slurmctl.JobRequest // what runs beside the loop works on its own
 	if c.work.room() && c.beside(nil, fmt.Sprint("request ", id), func(ctx context.Context) (err error) {
-		read.request, err = c.slurm.Request(ctx, id, c.slurmConfig)
+		request, err = c.slurm.Request(ctx, id, cfg)
 		return err
 	}, func(err error) {
 		if transient(err) {
 			delete(c.asked, id)
 			return
 		}
-		read.err, read.known = err, true
+		read.request, read.err, read.known = request, err, true
 		c.nextCycle = time.Now()
 	}) {
 		c.asked[id] = read
