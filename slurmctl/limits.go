@@ -20,6 +20,7 @@ type Limits struct {
 	memory     bool           // is what jobs are given, so that limits on it count
 	whole      partitionRules // of slurm.conf itself, for all partitions
 	addresses  int64          // percent of its memory that a job's processes may address (VSizeFactor); noLimit
+	preemption *Preemption
 }
 
 // limit is one bound, and what is in use of it.
@@ -55,7 +56,7 @@ type partitionRules struct {
 	tier, preempt, billing, shares                     string
 }
 
-// Limits reads them by three commands. What the caller may not see, or slurmdbd does
+// Limits reads them by three commands, or four where QOS preempt each other. What the caller may not see, or slurmdbd does
 // not tell, is no limit; only partitions that cannot be read are an error. Users, if
 // any are named, are those whose associations are read. O(associations + QOS).
 func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limits, error) {
@@ -68,6 +69,11 @@ func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limi
 		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
 	l.partitions = parsePartitionRules(out)
 	l.addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
+	qos := ""
+	if cfg.Values["PreemptType"] == "preempt/qos" {
+		qos, _ = c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "qos", "format=Name,Preempt,PreemptMode")
+	}
+	l.preemption = readPreemption(cfg, l.partitions, qos)
 	l.memory = strings.Contains(strings.ToUpper(cfg.Values["SelectTypeParameters"]), "MEMORY")
 	if !l.Enforced {
 		return l, nil

@@ -17,10 +17,13 @@ type occupancy struct {
 	origin   int64 // Unix second that is 0
 	busy     [][]planner.NodeBusy
 	reserved [][]planner.NodeBusy // by others
+
+	preemption *slurmctl.Preemption // nil: nobody yields
+	tenures    [][]tenure           // of stock jobs, where some may yield
 }
 
 func newOccupancy(nodes int, origin int64) *occupancy {
-	return &occupancy{origin: origin, busy: make([][]planner.NodeBusy, nodes), reserved: make([][]planner.NodeBusy, nodes)}
+	return &occupancy{origin: origin, busy: make([][]planner.NodeBusy, nodes), reserved: make([][]planner.NodeBusy, nodes), tenures: make([][]tenure, nodes)}
 }
 
 // add marks a node busy during [start, end), in Unix seconds.
@@ -45,9 +48,11 @@ func (o *occupancy) interval(node int, start, end int64) (planner.NodeBusy, bool
 	return planner.NodeBusy{Node: node, Start: start, End: end}, end > start
 }
 
-// window is what the pool of these nodes (indices into the cluster's) has in use, with
-// the nodes numbered by their position.
-func (o *occupancy) window(nodes []int) []planner.NodeBusy { return windowOf(o.busy, nodes) }
+// window is what the pool of these nodes (indices into the cluster's) has in use for a job
+// of that rank, with the nodes numbered by their position.
+func (o *occupancy) window(nodes []int, to rank) []planner.NodeBusy {
+	return o.claimed(windowOf(o.busy, nodes), nodes, to)
+}
 
 // reservedOn is what others have reserved of these nodes, in the same way. One that is
 // reserved before a job's time limit ends is left alone, though the plan may give it
@@ -82,6 +87,7 @@ func (c *Controller) occupied(s *snapshot, origin int64, except *job) *occupancy
 // be used.
 func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 	o := newOccupancy(len(s.nodes), origin)
+	o.preemption = c.rules.limits.Preemption()
 	now := s.taken.Unix()
 	for i, n := range s.nodes {
 		switch {
@@ -105,7 +111,11 @@ func (c *Controller) foreign(s *snapshot, origin int64) *occupancy {
 				if end != planner.Forever {
 					until += c.power.after(s.nodes[n])
 				}
-				o.add(n, origin, until)
+				if o.preemption == nil || r.State != slurmctl.Running {
+					o.add(n, origin, until)
+				} else if b, ok := o.interval(n, origin, until); ok {
+					o.tenures[n] = append(o.tenures[n], tenure{b, c.rankOf(r)})
+				}
 			}
 		}
 	}

@@ -159,9 +159,12 @@ func (c *Controller) choose(s *snapshot, o *occupancy, b *batch) {
 	present := cand.present(s)
 	best, soonest := -1, planner.Forever
 	for i, nodes := range cand.choices {
-		one := &batch{nodes: nodes, jobs: b.jobs}
+		one := &batch{nodes: nodes, rank: b.rank, jobs: b.jobs}
 		c.planning.Pinned = c.pinned(s, nodes, o.origin)
-		planned, err := c.pool(s, o, one).Plan(c.planning)
+		planned, err := o.sparing(nodes, b.rank, func(to rank) ([]planner.Planned, error) {
+			one.rank = to
+			return c.pool(s, o, one).Plan(c.planning)
+		})
 		if err != nil || planned[0].Unfit != "" {
 			continue
 		}

@@ -22,12 +22,14 @@ type candidate struct {
 	choices  [][]int // of the nodes, where it has several partitions: one is all that it gets
 	profile  planner.Profile
 	earliest int64 // Unix second
+	rank     rank
 }
 
 // batch is candidates that are planned together: they share one set of eligible
-// nodes, and no batch before it competes for these.
+// nodes, Slurm ends the same jobs for them, and no batch before it competes for these.
 type batch struct {
 	nodes []int
+	rank  rank
 	jobs  []candidate
 }
 
@@ -89,7 +91,7 @@ func (c *Controller) candidates(s *snapshot, now int64) []candidate {
 		}
 		earliest, j.reason = c.withinBounds(already, j, earliest)
 		lowest = min(lowest, j.priority)
-		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, choices: choices, profile: j.Profile, earliest: earliest})
+		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, choices: choices, profile: j.Profile, earliest: earliest, rank: c.rankOf(&j.record)})
 	}
 	if len(list) > 0 {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
@@ -125,7 +127,7 @@ func (c *Controller) stockCandidates(s *snapshot, now int64, lowest uint64) []ca
 			count *= max(r.ArrayTasks, 1)
 		}
 		count = min(max(count, 1), len(nodes))
-		list = append(list, candidate{record: r, priority: r.Priority, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now})
+		list = append(list, candidate{record: r, priority: r.Priority, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now, rank: c.rankOf(r)})
 	}
 	slices.SortStableFunc(list, moreUrgent)
 	return list[:min(len(list), c.cfg.StockJobs)]
@@ -181,7 +183,7 @@ func batches(s *snapshot, list []candidate) []*batch {
 			cand = cand.chosen(s)
 		}
 		for i := len(all) - 1; i >= 0; i-- {
-			same := cand.choices == nil && all[i].jobs[0].choices == nil && slices.Equal(all[i].nodes, cand.nodes)
+			same := cand.choices == nil && all[i].jobs[0].choices == nil && slices.Equal(all[i].nodes, cand.nodes) && all[i].rank == cand.rank
 			if same {
 				found = all[i]
 			}
@@ -190,7 +192,7 @@ func batches(s *snapshot, list []candidate) []*batch {
 			}
 		}
 		if found == nil {
-			found = &batch{nodes: cand.nodes}
+			found = &batch{nodes: cand.nodes, rank: cand.rank}
 			all = append(all, found)
 		}
 		found.jobs = append(found.jobs, cand)
@@ -215,9 +217,16 @@ func overlap(a, b []int) bool {
 
 // planBatch plans one batch and marks what it takes in o.
 func (c *Controller) planBatch(s *snapshot, o *occupancy, b *batch, now int64) {
-	pool := c.pool(s, o, b)
+	if len(b.jobs) > 1 && o.preempts(b.nodes, b.rank) {
+		for i := range b.jobs {
+			c.planBatch(s, o, &batch{nodes: b.nodes, rank: b.rank, jobs: b.jobs[i : i+1]}, now)
+		}
+		return
+	}
 	c.planning.Pinned = c.pinned(s, b.nodes, o.origin)
-	planned, err := pool.Plan(c.planning)
+	planned, err := o.sparing(b.nodes, b.rank, func(to rank) ([]planner.Planned, error) {
+		return c.pool(s, o, &batch{nodes: b.nodes, rank: to, jobs: b.jobs}).Plan(c.planning)
+	})
 	if err != nil {
 		c.log.WithError(err).Error("planning failed: the plan stays as it was")
 		return
@@ -241,7 +250,7 @@ func (c *Controller) margin() int64 { return int64(c.cfg.Margin / time.Second) }
 
 // pool is the batch as the planner sees it.
 func (c *Controller) pool(s *snapshot, o *occupancy, b *batch) planner.Pool {
-	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes), Reserved: o.reservedOn(b.nodes)}
+	pool := planner.Pool{Nodes: len(b.nodes), Busy: o.window(b.nodes, b.rank), Reserved: o.reservedOn(b.nodes)}
 	for i, cand := range b.jobs {
 		limit, driver := planner.ExpandLimit(1), -1
 		var prefer []int
@@ -250,7 +259,9 @@ func (c *Controller) pool(s *snapshot, o *occupancy, b *batch) planner.Pool {
 				driver = planner.Lowest // Slurm runs the batch script there
 			}
 			limit = padLimit(cand.profile, c.margin(), c.expandLimit(cand.job))
-			prefer = s.local(b.nodes, cand.job.planned())
+			if prefer = o.untouched(b.nodes, b.rank); prefer == nil {
+				prefer = s.local(b.nodes, cand.job.planned())
+			}
 		}
 		pool.Jobs = append(pool.Jobs, planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,

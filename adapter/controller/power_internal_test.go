@@ -95,7 +95,7 @@ func TestPowerOccupancy(t *testing.T) {
 	c := &Controller{power: *powered(t, "on"), suspect: map[string]time.Time{}}
 	s := oneNode("~", now)
 	c.watchPower(s)
-	if got := c.foreign(s, now.Unix()).window([]int{0}); !slices.Equal(got, []planner.NodeBusy{{Node: 0, Start: 0, End: 70}}) {
+	if got := c.foreign(s, now.Unix()).window([]int{0}, rank{}); !slices.Equal(got, []planner.NodeBusy{{Node: 0, Start: 0, End: 70}}) {
 		t.Errorf("a node that is off is busy %v", got)
 	}
 	if s.free([]string{"n1"}) {

@@ -53,7 +53,7 @@ func (c *Controller) lostNodes(s *snapshot, others *occupancy, j *job, now int64
 			if mine[name] {
 				continue
 			}
-			for _, b := range others.busy[n] {
+			for _, b := range others.claimed(others.busy[n], []int{n}, c.rankOf(&j.record)) {
 				// a job about to end may be late by the margin that it is given
 				if b.Start < end && start < b.End-int64(c.cfg.Margin/time.Second)-1 {
 					return true
@@ -154,13 +154,18 @@ func (c *Controller) refit(s *snapshot, j *job, now int64, why string) {
 		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
 	}
 	o := c.occupied(s, origin, j)
-	busy, reserved := o.window(pool), o.reservedOn(pool)
-	planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+	reserved := o.reservedOn(pool)
+	fit := func() ([]planner.Planned, error) {
+		return o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
+			return planner.Pool{Nodes: len(pool), Busy: o.window(pool, to), Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+		})
+	}
+	planned, err := fit()
 	late := false
 	if err == nil && planned[0].Unfit != "" {
 		late = true
 		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
-		planned, err = planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+		planned, err = fit()
 	}
 	if err != nil || planned[0].Unfit != "" {
 		reason := ""

@@ -126,7 +126,7 @@ func (c *Controller) beginStep(j *job, at time.Time) {
 // grow brings the nodes of a step to a job by an expander that is started in the
 // hold on them.
 func (c *Controller) grow(s *snapshot, j *job, step int, nodes []string) {
-	if suspect := c.isSuspect(nodes); (suspect || !s.free(nodes)) && len(j.expanders) == 0 {
+	if suspect := c.isSuspect(nodes); (suspect || !c.freeFor(s, nodes, &j.record)) && len(j.expanders) == 0 {
 		if late := j.State == store.Waiting && time.Now().Unix() > j.next().start+5; suspect || late || j.State == store.Running {
 			c.refit(s, j, time.Now().Unix(), "nodes of the growth are not free in time")
 		}

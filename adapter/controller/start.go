@@ -32,7 +32,7 @@ func (c *Controller) start(s *snapshot, j *job) {
 		}
 		return
 	}
-	if !s.free(j.plan[0].nodes) {
+	if !c.freeFor(s, j.plan[0].nodes, &j.record) {
 		if j.reason = s.switching(j.plan[0].nodes); j.reason == "" {
 			j.reason = "waits for nodes that are about to be free"
 		}

@@ -124,6 +124,7 @@ func (o *occupancy) clone() *occupancy {
 	for i := range o.busy {
 		n.busy[i], n.reserved[i] = slices.Clone(o.busy[i]), slices.Clone(o.reserved[i])
 	}
+	n.preemption, n.tenures = o.preemption, o.tenures // nobody changes them any more
 	return n
 }
 
@@ -276,6 +277,7 @@ type trial struct {
 }
 
 type trialBatch struct {
+	rank   rank
 	nodes  []int
 	pool   planner.Pool
 	pinned []planner.Placement
@@ -335,7 +337,7 @@ func (c *Controller) trial() *trial {
 		list[i] = list[i].chosen(s)
 	}
 	for _, b := range batches(s, list) {
-		t := trialBatch{nodes: b.nodes, pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
+		t := trialBatch{nodes: b.nodes, rank: b.rank, pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
 		for _, cand := range b.jobs {
 			j := trialJob{profile: cand.profile}
 			if cand.job != nil {
@@ -363,7 +365,7 @@ func (q *trial) plan(ctx context.Context, m *strategy.Manager, name string, para
 	for i, b := range q.batches {
 		pool := b.pool
 		pool.Jobs = slices.Clone(b.pool.Jobs)
-		pool.Busy = o.window(b.nodes)
+		pool.Busy = o.window(b.nodes, b.rank)
 		cycle.Pinned = b.pinned
 		if all[i], err = pool.Plan(cycle); err != nil {
 			return figures, nil, err
