@@ -97,11 +97,16 @@ func (c *Controller) driveOf(r *slurmctl.Job, sp spec.Spec) (drive spec.Drive, w
 	switch {
 	case wanted == spec.Merge && c.drive != spec.Merge:
 		return "", "", fmt.Errorf(inWords, c.driveReason)
-	case wanted == spec.Merge, wanted == spec.Companion:
+	case wanted == spec.Merge:
+		if against := c.noMerge(r, sp.Profile); against != "" {
+			return "", "", fmt.Errorf(inWords, against)
+		}
+		drive, why = wanted, "the job asked for it"
+	case wanted == spec.Companion:
 		drive, why = wanted, "the job asked for it"
 	case c.cfg.Drive == spec.Companion: // what is no chain as submitted cannot become one
 		drive, why = spec.Companion, "the configuration says so"
-	case c.drive == spec.Merge && c.cfg.Drive != spec.Merge && (c.root || r.User == c.self):
+	case c.drive == spec.Merge && (c.root || r.User == c.self):
 		if against := c.noMerge(r, sp.Profile); against != "" {
 			drive, why = spec.Companion, against
 		}

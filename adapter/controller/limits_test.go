@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -69,16 +70,11 @@ func TestLimits(t *testing.T) {
 			l.cancel(id)
 		}
 		id := l.submit("3@30s,7@30s", "--partition=big")
-		l.eventually("the verdict of the partition", func() error {
-			job, err := l.Job(context.Background(), id)
-			if err == nil && !strings.Contains(job.Reason, "at most 6 (MaxNodes)") {
-				err = fmt.Errorf("it is %s: %s", job.State, job.Reason)
-			}
-			return err
-		})
-		l.cancel(id)
+		l.verdict(id, "at most 6 (MaxNodes)")
 	})
 	l.run("a partition that takes no job as small as the growth", func(l *lab) {
+		l.verdict(l.submitSpec(spec.Spec{Drive: spec.Merge}, "3@30s,4@30s", "--partition=big"),
+			"drive mode merge cannot work here: partition big takes no expander as small as a growth (MinNodes)")
 		id := l.submit("3@5s,4@5s,6@5s,3@5s", "--partition=big")
 		if job := l.running(id, 1); job.Drive != "companion" {
 			l.t.Errorf("drive mode %s, want companion", job.Drive)
@@ -151,4 +147,17 @@ func (l *lab) runningStock(id uint32, nodes int) {
 		}
 		return nil
 	})
+}
+
+// verdict waits until evosqueue says these words of a job, and cancels it.
+func (l *lab) verdict(id uint32, words string) {
+	l.t.Helper()
+	l.eventually("the verdict on the job", func() error {
+		job, err := l.Job(context.Background(), id)
+		if err == nil && !strings.Contains(job.Reason, words) {
+			err = fmt.Errorf("it is %s: %s", job.State, job.Reason)
+		}
+		return err
+	})
+	l.cancel(id)
 }
