@@ -26,7 +26,7 @@ func TestAsUsers(t *testing.T) {
 	client := &slurmctl.Client{Env: cluster.Env()}
 	for _, u := range cluster.Users() {
 		script := filepath.Join(u.Home, "job.sh")
-		body := "#!/bin/sh\n#EVO --profile=1@1m,2@2m --drive=merge\necho $0 \"$@\"; hostname\n"
+		body := "#!/bin/sh\n#EVO --profile=1@1m,2@2m --drive=companion\necho $0 \"$@\"; hostname\n"
 		if err := os.WriteFile(script, []byte(body), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestAsUsers(t *testing.T) {
 			t.Errorf("%+v", j)
 		}
 		s, ok, err := spec.ParseMarker(j.Comment)
-		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != spec.Merge || s.Comment != comment {
+		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != spec.Companion || s.Comment != comment {
 			t.Errorf("marker %q: %+v, %v, %v", j.Comment, s, ok, err)
 		}
 		got, err := client.BatchScript(t.Context(), id)
