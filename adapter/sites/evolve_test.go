@@ -101,10 +101,12 @@ func (r *trial) submit(d demand) (job, string) {
 // oneLine is a text for people in one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// known are the ids of all jobs that Slurm knows.
+// known are the ids of the jobs that are pending or run.
 func (r *trial) known() (ids []int) {
 	for _, j := range look(r.cluster) {
-		ids = append(ids, j.ID)
+		if j.State == "PENDING" || j.State == "RUNNING" {
+			ids = append(ids, j.ID)
+		}
 	}
 	return ids
 }

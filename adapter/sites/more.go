@@ -2,6 +2,7 @@ package sites
 
 import (
 	"context"
+	"strings"
 
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -44,8 +45,8 @@ func more() []Site {
 			Job:   []string{"--qos=standby"},
 		},
 		{
-			Name: "x11", Trap: "PrologFlags=X11, which is Contain and Alloc, too; prologs that take time",
-			Options: slurmtest.Options{PrologFlags: "X11", Partitions: part(whole), Files: map[string]string{"prolog.sh": "#!/bin/sh\nsleep 2\n"},
+			Name: "prolog", Trap: "PrologFlags=Contain and prologs that take time",
+			Options: slurmtest.Options{PrologFlags: "Alloc,Contain", Partitions: part(whole), Files: map[string]string{"prolog.sh": "#!/bin/sh\nsleep 2\n"},
 				ExtraConf: "Prolog=@DIR@/prolog.sh\nPrologEpilogTimeout=60\n"},
 		},
 		{
@@ -120,7 +121,7 @@ func more() []Site {
 			Setup: func(ctx context.Context, c *slurmtest.Cluster) error {
 				var lines []string
 				for _, u := range c.Users() {
-					lines = append(lines, "modify user "+u.Name+" set defaultwckey=own", "add user "+u.Name+" account=proj wckeys=own,grant")
+					lines = append(lines, "add user "+u.Name+" account=proj wckeys=own,grant defaultwckey=own")
 				}
 				return accounting(ctx, c, nil, lines...)
 			},
@@ -144,6 +145,33 @@ func more() []Site {
 			Name: "throttled", Trap: "job_submit/throttle: so many jobs of a user an hour",
 			Options: slurmtest.Options{Partitions: part(whole), SchedulerParameters: "jobs_per_user_per_hour=4", ExtraConf: "JobSubmitPlugins=throttle\n"},
 		},
+		{
+			Name: "licences", Trap: "a licence that there is once; companions (Contain)",
+			Options: slurmtest.Options{PrologFlags: "Contain", Partitions: part(whole), ExtraConf: "Licenses=solver:1\n"},
+			Job:     []string{"--licenses=solver:1"},
+			Stock:   []string{},
+		},
+		{
+			Name: "racks", Trap: "all nodes of a job of one rack: --constraint=[a|b]",
+			Options: slurmtest.Options{NodeExtra: map[string]string{"n[1-4]": "Feature=rack1", "n[5-8]": "Feature=rack2"}, Partitions: part(whole)},
+			Job:     []string{"--constraint=[rack1|rack2]"},
+		},
+		{
+			Name: "threads", Trap: "two threads a core, of which jobs want one; memory by CPU",
+			Options: slurmtest.Options{
+				NodeExtra:  map[string]string{"n[1-8]": "CPUs=8 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2"},
+				Partitions: part("DefaultTime=10 DefMemPerCPU=50"), ExtraConf: "SelectTypeParameters=CR_Core_Memory,CR_ONE_TASK_PER_CORE\n",
+			},
+			Job: []string{"--threads-per-core=1", "--ntasks-per-node=4", "--mem-per-cpu=100"},
+		},
+		{
+			Name: "short walltimes", Trap: "MaxWall=1 minute in a QOS",
+			Options: slurmtest.Options{Partitions: part("OverSubscribe=EXCLUSIVE"), ExtraConf: "AccountingStorageEnforce=associations,limits,qos,safe\nEnforcePartLimits=ALL\n"},
+			Setup:   qos("add qos quick MaxWall=1 Flags=DenyOnLimit", "modify account proj set qos+=quick"),
+			Job:     []string{"--qos=quick"},
+			Stock:   []string{"--qos=normal"},
+		},
+		cloud(),
 	}
 	for i := range sites {
 		if sites[i].Profile == "" {
@@ -152,4 +180,21 @@ func more() []Site {
 		sites[i].Source = "a setting of many published slurm.conf files"
 	}
 	return sites
+}
+
+// cloud is gcp with nodes of State=CLOUD that nobody is shown while they are off.
+func cloud() Site {
+	s := gcp()
+	s.Name, s.Trap = "cloud", "nodes of State=CLOUD: nobody is shown those that are off (no PrivateData=cloud)"
+	s.Options.ExtraConf = strings.ReplaceAll(s.Options.ExtraConf, "PrivateData=cloud\n", "")
+	s.Setup = func(ctx context.Context, c *slurmtest.Cluster) error {
+		if err := c.Reconfigure(ctx, func(o *slurmtest.Options) {
+			o.NodeExtra = map[string]string{"n[1-8]": o.NodeExtra["n[1-8]"], "n[3-8]": "State=CLOUD"}
+		}); err != nil {
+			return err
+		}
+		return c.RestartController(ctx)
+	}
+	s.Profile, s.Probes = "1@15s,4@20s,1@5s", []Probe{{1, "sh -c 'for i in $(seq 150); do n=$(sinfo -hN -p compute | wc -l); echo shown=$n; [ $n = 2 ] && exit; sleep 0.5; done'", false, "shown=2"}}
+	return s
 }
