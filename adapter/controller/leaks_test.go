@@ -67,7 +67,10 @@ func TestLeak(t *testing.T) {
 	healing.HealLeaks = true
 	l.must(l.Configure(l.ctx(), healing))
 	l.clean()
-	if got := events(l, "leak healed"); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "nodes") }) {
-		t.Errorf("events %q", got)
-	}
+	l.eventually("the healing is told", func() error { // once the command is back
+		if got := events(l, "leak healed"); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "nodes") }) {
+			return fmt.Errorf("events %q", got)
+		}
+		return nil
+	})
 }
