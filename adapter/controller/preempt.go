@@ -60,12 +60,17 @@ func (o *occupancy) sparing(nodes []int, to rank, plan func(rank) ([]planner.Pla
 	if !o.preempts(nodes, to) {
 		return plan(to)
 	}
-	spared, err := plan(rank{})
-	taken, takenErr := plan(to)
-	if takenErr == nil && taken[0].Unfit == "" && (err != nil || spared[0].Unfit != "" || taken[0].End() < spared[0].End()) {
-		return taken, nil
+	end := func(planned []planner.Planned, err error) int64 {
+		if err != nil || planned[0].Unfit != "" {
+			return planner.Forever
+		}
+		return planned[0].End()
 	}
-	return spared, err
+	best, err := plan(rank{})
+	if taken, takenErr := plan(to); end(taken, takenErr) < end(best, err) {
+		best, err = taken, takenErr
+	}
+	return best, err
 }
 
 // untouched are the positions of the nodes on which nobody yields to a rank, where
