@@ -177,7 +177,7 @@ func more() []Site {
 		if sites[i].Profile == "" {
 			sites[i].Profile = "1@10s,3@12s,1@5s"
 		}
-		sites[i].Source = "a setting of many published slurm.conf files"
+		sites[i].Source = ""
 	}
 	return sites
 }

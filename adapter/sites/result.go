@@ -117,9 +117,13 @@ func WriteDocument(path string, results []Result, day time.Time) error {
 	}
 	for _, s := range All() {
 		if slices.ContainsFunc(results, func(r Result) bool { return r.Site == s.Name }) {
-			traps = append(traps, fmt.Sprintf("- **%s**: %s. (%s)\n", s.Name, s.Trap, s.Source))
+			source := ""
+			if s.Source != "" {
+				source = " (" + s.Source + ")"
+			}
+			traps = append(traps, fmt.Sprintf("- **%s**: %s.%s\n", s.Name, s.Trap, source))
 		}
 	}
-	b.WriteString("\nWhat is special there, and the source of the configuration:\n\n" + strings.Join(traps, ""))
+	b.WriteString("\nWhat is special there, and the source of the configuration (those without one have a setting of many published\nslurm.conf files):\n\n" + strings.Join(traps, ""))
 	return os.WriteFile(path, []byte(b.String()), 0o644)
 }

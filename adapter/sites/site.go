@@ -11,7 +11,7 @@ import (
 // Site is a real site's Slurm.
 type Site struct {
 	Name   string
-	Source string // where its configuration is published
+	Source string // where its configuration is published; "": in many places
 	Trap   string // what is special there for a job that changes size
 
 	Options slurmtest.Options // accounting and job expansion are always on

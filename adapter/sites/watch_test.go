@@ -104,7 +104,7 @@ func look(c *slurmtest.Cluster) []seen {
 		if j.ID == 0 {
 			continue
 		}
-		if j.State == "RUNNING" || j.State == "SUSPENDED" || j.State == "COMPLETING" {
+		if j.State == "RUNNING" || j.State == "SUSPENDED" { // else the nodes are those that it had
 			j.Nodes = map[string]share{}
 			names, _ := slurmctl.ExpandNodes(j.nodeList)
 			for _, n := range names {
