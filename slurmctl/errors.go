@@ -28,9 +28,17 @@ var (
 	ErrReservationInUse   = errors.New("reservation in use")
 	ErrNodesBusy          = errors.New("nodes are busy")
 	ErrLimit              = errors.New("against a limit or rule of the account, QOS or partition")
+	ErrUnspecified        = errors.New("slurmctld gives no reason")
 	ErrUnreachable        = errors.New("slurmctld is unreachable")
 	ErrNoSlurmdbd         = errors.New("slurmdbd does not answer, without which this Slurm must not resize a job")
 )
+
+// NeverMerges says whether a merge failed for a reason that lasts: the expander has
+// steps, merging is not permitted, or Slurm will not say ("Unspecified error": the
+// expander was allocated GRES).
+func NeverMerges(err error) bool {
+	return errors.Is(err, ErrHasSteps) || errors.Is(err, ErrNotSupported) || errors.Is(err, ErrUnspecified)
+}
 
 // phrases are the texts of slurm_errno.c, 20.11 to 26.05, in lower case.
 var phrases = map[error][]string{
@@ -53,6 +61,7 @@ var phrases = map[error][]string{
 	ErrLimit: {"job violates accounting/qos policy", "requested time limit is invalid", "time limit specification required",
 		"invalid account or account/partition combination", "invalid qos specification", "breached requested qos usage threshold",
 		"group not permitted to use this partition", "memory required by task is not available", "memory specification can not be satisfied"},
+	ErrUnspecified: {"unspecified error"},
 	ErrUnreachable: {"unable to contact slurm controller", "connection refused", "connection timed out",
 		"socket timed out", "communication connection failure", "standby mode", "message receive failure",
 		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing"},

@@ -107,20 +107,21 @@ func linkLost(err error) bool {
 	return false
 }
 
-// instead keeps the expander that Slurm does not merge as a companion, where it is the
-// user's own: the next one would fare no better.
+// instead asks for a companion in place of the expander that Slurm does not merge, in the
+// same hold: the next expander would fare no better. The expander itself cannot stay:
+// Slurm lets none give back some of its nodes (job_mgr.c: expanding_jobid).
 func (g *growth) instead(ctx context.Context, never error) error {
+	err := g.c.slurm.Cancel(ctx, g.expanders...)
+	g.expanders = nil
 	if g.user == nil {
-		err := g.c.slurm.Cancel(ctx, g.expanders...)
-		g.expanders = nil
 		return errors.Join(fmt.Errorf("%w: %w", errNeverMerged, never), err)
 	}
-	brought, err := g.c.slurm.Glance(ctx, g.expanders...)
-	if err == nil {
-		err = g.keep(ctx, brought)
-	}
 	g.never = never
-	return err
+	if err != nil {
+		return err
+	}
+	g.drive, g.request.ExpandJob = spec.Companion, 0
+	return g.bring(ctx)
 }
 
 // errNeverMerged says that Slurm merges nothing into the job, and nothing else can be done.

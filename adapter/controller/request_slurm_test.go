@@ -105,7 +105,7 @@ func TestGRES(t *testing.T) {
 	})
 	l.run("a merge that fails for ever", func(l *lab) {
 		before := l.expanders()
-		id := l.submit("1@5s,3@5s,1@5s,2@5s", "--partition=gpu")
+		id := l.submit("1@5s,3@5s,2@5s,3@5s", "--partition=gpu")
 		l.running(id, 1)
 		l.stop()
 		st, err := store.Open(l.ctx(), l.cfg.Database)
@@ -116,7 +116,7 @@ func TestGRES(t *testing.T) {
 		l.must(st.UpdateJob(l.ctx(), row))
 		st.Close()
 		l.start()
-		for step, nodes := range []int{1, 3, 1, 2} {
+		for step, nodes := range []int{1, 3, 2, 3} { // what came instead gives a part of it back
 			if step > 0 {
 				l.has(l.next(id, step), nodes)
 			}
@@ -124,8 +124,8 @@ func TestGRES(t *testing.T) {
 		if job := l.running(id, 4); job.Drive != "companion" {
 			l.t.Errorf("drive mode %s, want companion", job.Drive)
 		}
-		if n := l.expanders() - before; n != 2 {
-			l.t.Errorf("%d expanders for two growths", n)
+		if n := l.expanders() - before; n != 3 {
+			l.t.Errorf("%d expanders for two growths, the first of which is not merged", n)
 		}
 		l.cancel(id)
 		l.ended(id)

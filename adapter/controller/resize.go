@@ -400,15 +400,14 @@ func (g *growth) merge(ctx context.Context) error {
 			return err
 		}
 		if err := slurm.Merge(ctx, k); err != nil {
-			if errors.Is(err, slurmctl.ErrDBIndex) || errors.Is(err, slurmctl.ErrUnreachable) {
-				return err // the expander keeps its nodes; try again
-			}
-			if !linkLost(err) {
+			switch {
+			case slurmctl.NeverMerges(err):
 				return g.instead(ctx, err)
+			case linkLost(err): // or the expander is gone: ask for another one
+				g.expanders = g.expanders[1:]
+				return errors.Join(err, slurm.Cancel(ctx, k))
 			}
-			// the expand link is lost, or the expander is gone: ask for another one
-			g.expanders = g.expanders[1:]
-			return errors.Join(err, slurm.Cancel(ctx, k))
+			return err // the expander keeps its nodes; try again
 		}
 		g.expanders = g.expanders[1:]
 	}
