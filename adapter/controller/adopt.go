@@ -109,8 +109,18 @@ func (c *Controller) add(j *job) {
 	}
 }
 
+// isComing says whether a job that asks to evolve is neither adopted nor refused yet: its
+// request, or what limits it, is still to be read. One that runs, and is adopted again
+// after the database was lost, may call next meanwhile, and is not to hear that there is
+// no such job.
+func (c *Controller) isComing(id slurmctl.JobID) bool {
+	_, seen := c.coming[id]
+	return seen && c.byID[id] == nil && c.refused[id].ID == 0
+}
+
 // adopt takes in the jobs whose comment has the marker of evosbatch.
 func (c *Controller) adopt(s *snapshot) {
+	clear(c.coming)
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil && c.mayBring(r, c.byID[own.job]) {
@@ -130,6 +140,7 @@ func (c *Controller) adopt(s *snapshot) {
 		if !asked {
 			continue
 		}
+		c.coming[r.ID] = r.UID
 		if sp.Chain != nil && sp.Chain.First != 0 && (s.byID[slurmctl.JobID(sp.Chain.First)] != nil || c.byID[slurmctl.JobID(sp.Chain.First)] != nil) {
 			continue // comes with the chain's first job
 		}

@@ -38,9 +38,10 @@ func (c *Controller) Job(_ context.Context, id uint32) (api.Job, error) {
 }
 
 // unknown is the error for a job that the sidecar knows nothing of. Before it has
-// looked at Slurm for the first time it knows of none, and says so.
+// looked at Slurm for the first time it knows of none, and says so; a job that it has
+// seen it is about to know.
 func (v *view) unknown(id uint32) error {
-	if v.status.LastCycle.IsZero() {
+	if v.status.LastCycle.IsZero() || v.coming[id] {
 		return api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
 	}
 	return api.Unknown(id)
@@ -89,7 +90,7 @@ func (c *Controller) ask(ctx context.Context, id uint32, f func(*job) answer) an
 	a := call(ctx, c, func() *answer {
 		j := c.byID[slurmctl.JobID(id)]
 		switch {
-		case c.snapshot == nil: // what the database says may be out of date, and is not all
+		case c.snapshot == nil, c.isComing(slurmctl.JobID(id)): // what the database says may be out of date, and is not all
 			return &answer{err: api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))}
 		case j == nil:
 			return &answer{err: api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", jobNumber(id))}

@@ -59,9 +59,10 @@ type Controller struct {
 	drive       spec.Drive // what Auto gets here
 	driveReason string
 
-	active       []*job                  // not ended, oldest first
-	ended        []*job                  // the last ones
-	byID         map[slurmctl.JobID]*job // by base jobs, companions and links of chains
+	active       []*job                    // not ended, oldest first
+	ended        []*job                    // the last ones
+	byID         map[slurmctl.JobID]*job   // by base jobs, companions and links of chains
+	coming       map[slurmctl.JobID]uint32 // users of jobs that are to be adopted, or are by now
 	snapshot     *snapshot
 	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
 	suspect      map[string]time.Time            // nodes on which Slurm starts nothing, until when
@@ -102,7 +103,7 @@ type Controller struct {
 // New makes a controller. It acts on nothing before Run.
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
 	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
-		byID: map[slurmctl.JobID]*job{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
+		byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
 		holdNames: map[holdKey]string{}, holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{}, scripts: map[slurmctl.JobID]*script{},
 		asked: map[slurmctl.JobID]*asked{}, parksIn: map[string]bool{},
 		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}

@@ -1,9 +1,14 @@
 package controller
 
 import (
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 func TestInferStep(t *testing.T) {
@@ -34,5 +39,24 @@ func TestInferStep(t *testing.T) {
 		if got := inferStep(p, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
 		}
+	}
+}
+
+// TestComing: a job that is about to be adopted is told to ask again, not that there is no
+// such job: its script would end.
+func TestComing(t *testing.T) {
+	c := &Controller{byID: map[slurmctl.JobID]*job{3: {Job: &store.Job{SlurmID: 3, UID: 7}}}, coming: map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7},
+		refused: map[slurmctl.JobID]api.Job{2: {ID: 2}}}
+	for id, want := range map[slurmctl.JobID]bool{1: true, 2: false, 3: false, 4: false} {
+		if c.isComing(id) != want {
+			t.Errorf("job %d: coming %v", id, !want)
+		}
+	}
+	v := &view{coming: map[uint32]bool{1: true}, status: api.Status{LastCycle: time.Now()}}
+	if err := v.unknown(1); !errors.Is(err, api.ErrUnavailable) {
+		t.Errorf("a job to be adopted: %v", err)
+	}
+	if err := v.unknown(4); !errors.Is(err, api.ErrNotFound) {
+		t.Errorf("no job: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ type view struct {
 	jobs      []api.Job // active
 	ended     []api.Job
 	owners    map[uint32]uint32 // Slurm id → uid
+	coming    map[uint32]bool   // Slurm ids of jobs that are to be adopted
 	operators config.Operators
 	slurmUser uint32
 	reading   api.Reading
@@ -27,7 +28,7 @@ type view struct {
 
 // publish makes the present state visible to the API.
 func (c *Controller) publish() {
-	v := &view{owners: map[uint32]uint32{}, alias: map[uint32]uint32{}, operators: c.cfg.Operators, slurmUser: c.slurmUser, reading: c.reading()}
+	v := &view{owners: map[uint32]uint32{}, coming: map[uint32]bool{}, alias: map[uint32]uint32{}, operators: c.cfg.Operators, slurmUser: c.slurmUser, reading: c.reading()}
 	v.status = api.Status{Version: c.version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
 		Drive: string(c.drive), DriveReason: c.driveReason, Strategy: c.strategies.Name(), StrategyNote: c.strategies.Note(), Started: c.started, SlurmCalls: c.cycleCalls}
 	if c.snapshot != nil {
@@ -51,6 +52,9 @@ func (c *Controller) publish() {
 	}
 	for _, j := range slices.Concat(c.ended, c.active) {
 		v.owners[j.SlurmID], v.alias[j.SlurmID] = j.UID, j.SlurmID
+	}
+	for id, uid := range c.coming {
+		v.owners[uint32(id)], v.coming[uint32(id)] = uid, c.isComing(id)
 	}
 	for id, j := range c.byID {
 		v.owners[uint32(id)], v.alias[uint32(id)] = j.UID, j.SlurmID
