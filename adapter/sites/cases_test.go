@@ -67,7 +67,9 @@ func onStackHPC(r *trial) {
 		})
 	})
 	r.run("1→3→1, a hpc job comes before its growth", func(r *trial) {
-		j := r.accepted(demand{profile: "1@20s,3@10s,1@5s"})
+		// A srun that is called in the very moment in which Slurm suspends the job waits for
+		// SlurmctldTimeout after it goes on; so does that of a stock job.
+		j := r.accepted(demand{profile: "1@20s,3@10s,1@5s", pause: 2})
 		r.inStep(j, 1)
 		r.becomes(r.stock(1, 10*time.Second, "--partition=hpc", "--nodes=8", "--time=2"), "COMPLETED")
 		r.finish(j)

@@ -23,6 +23,7 @@ type demand struct {
 	args    []string // of evosbatch
 	bare    bool     // without what a user of the site must give
 	also    string   // a shell command that has to succeed in every step
+	pause   int      // seconds from the beginning of a step until it runs anything
 
 	has   func(node string) share // what it must have of a node; nil: of every node what it has of the first
 	part  func(seen) string       // what is wrong with one of its Slurm jobs, if anything
@@ -76,9 +77,9 @@ func (r *trial) submit(d demand) (job, string) {
 	if d.bare {
 		must = nil
 	}
-	args := slices.Concat([]string{"--parsable", "--output=out-%j", "--profile=" + d.profile}, must, d.args, []string{script, d.also})
+	args := slices.Concat([]string{"--parsable", "--output=out-%j", "--profile=" + d.profile}, must, d.args, []string{script, d.also, strconv.Itoa(d.pause)})
 	for _, s := range j.steps {
-		args = append(args, strconv.Itoa(int(s.Duration)-1))
+		args = append(args, strconv.Itoa(int(s.Duration)-1-d.pause))
 	}
 	before := r.known()
 	text, errs, err := r.as(0, "evosbatch", args...)

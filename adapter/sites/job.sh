@@ -1,8 +1,9 @@
 #!/bin/bash
 # An evolving job that tells in every step what it has, seen from inside. Arguments: a
-# command that it also runs in every step, which must succeed, and the seconds of each.
-also=$1
-shift
+# command that it also runs in every step, which must succeed, how many seconds it waits
+# before it looks at its nodes, and the seconds of each step.
+also=$1 pause=$2
+shift 2
 step=1
 for seconds; do
 	if ((step > 1)); then
@@ -10,6 +11,7 @@ for seconds; do
 		eval "$(evosctl next)" || exit 1
 	fi
 	echo "begin $step $EPOCHREALTIME"
+	sleep "$pause"
 	echo "allocation $step $(evosctl env --json | tr -d '\n ')"
 	evosrun --ntasks-per-node=1 sh -c 'echo "node '$step' $SLURMD_NODENAME gpus=$CUDA_VISIBLE_DEVICES"' ||
 		echo "wrong $step evosrun: exit status $?"
