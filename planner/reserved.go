@@ -60,8 +60,14 @@ func (p Pool) planReserved(s Strategy) ([]Planned, error) {
 		}
 	}
 	if len(fixed) > 0 || len(todo) == 0 {
-		if _, err := r.ask(s, fixed, r.shut(fixed...)); err != nil {
-			return nil, err
+		for request, found := 1, true; found && request <= allRequests; request++ {
+			if _, err := r.ask(s, fixed, r.shut(fixed...)); err != nil {
+				return nil, err
+			}
+			found = false // a link of a chain that is delayed reaches further
+			for _, j := range fixed {
+				found = r.close(j) || found
+			}
 		}
 		r.accept(fixed)
 	}

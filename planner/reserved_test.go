@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,6 +77,18 @@ func TestPoolReserved(t *testing.T) {
 			if err != nil || got[0].Unfit != "" || !cmp.Equal(got[0].Nodes, c.want) {
 				t.Errorf("reserved from %d on: it has %v, want %v (%v)", c.start, got[0], c.want, err)
 			}
+		}
+	})
+	t.Run("a link of a running chain that is delayed", func(t *testing.T) {
+		// it runs on node 0; a job before it on the list delays its second step by a second
+		first := PoolJob{Job: Job{Profile: Profile{{1, 1}, {1, 4}}}, Held: []int{1}, Driver: 1, Fixed: true, Limits: []int64{1}}
+		chain := PoolJob{Job: Job{Profile: Profile{{1, 1}, {1, 4}}}, Held: []int{0}, Driver: -1, Fixed: true, MaxDuration: []int64{2}, Limits: []int64{1, 60}}
+		got, err := Pool{Nodes: 7, Reserved: reservedOn(61, 62, 2, 3, 4), Jobs: []PoolJob{first, chain}}.Plan(mustStrategy(t, "noX"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := got[1]; p.Unfit == "" && p.Start+p.Steps[0].Duration > 1 && p.Start+p.Steps[0].Duration < 62 && slices.ContainsFunc(p.Nodes[1], func(n int) bool { return n >= 2 && n <= 4 }) {
+			t.Errorf("%+v: a step at %d with a limit of 60 on nodes reserved from 61 on", p, p.Start+p.Steps[0].Duration)
 		}
 	})
 	t.Run("a request for most", func(t *testing.T) {
