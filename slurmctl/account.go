@@ -67,7 +67,7 @@ func explained(err error) bool {
 		return true // not refused by Slurm
 	}
 	for reason := range phrases {
-		if reason != ErrUnspecified && failed.Is(reason) {
+		if !errors.Is(reason, ErrUnspecified) && failed.Is(reason) {
 			return true
 		}
 	}
