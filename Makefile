@@ -10,9 +10,9 @@ UNITDIR    ?= $(PREFIX)/lib/systemd/system
 BIN        ?= bin
 
 # Tests on a real Slurm wait more than they compute: four packages at a time do well on
-# two cores, and three tests of each at a time.
+# two cores.
 PACKAGES    ?= ./...
-TESTFLAGS   ?= -race -p 4 -parallel 3 -timeout 40m
+TESTFLAGS   ?= -race -p 4 -timeout 40m
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=
