@@ -32,7 +32,7 @@ GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 
 .PHONY: build
 build: build-deps ## build all commands into bin/, strategies into bin/strategies/ (the default)
-	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./planner/cmd/... ./plugins/cmd/strategytest
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./planner/cmd/... ./plugins/cmd/strategytest
 	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
 
 .PHONY: proto
@@ -62,11 +62,11 @@ $(GOLANGCI_LINT):
 
 .PHONY: crash
 crash: deps ## kill the sidecar at every numbered point of every scenario, on a real Slurm (half an hour)
-	go test -run 'TestCrashPoints' -v -count=1 -parallel 4 -timeout 180m ./adapter/crashtest -crash.full
+	go test -run 'TestCrashPoints' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.full
 
 .PHONY: faults
 faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=20 runs from SEED=1 on)
-	go test -run 'TestFaults' -v -count=1 -parallel 4 -timeout 180m ./adapter/crashtest -crash.seeds $(SEEDS) -crash.seed $(SEED)
+	go test -run 'TestFaults' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.seeds $(SEEDS) -crash.seed $(SEED)
 
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
@@ -83,15 +83,15 @@ fuzz: build-deps ## fuzz every parser for a short while (FUZZTIME=10s)
 
 .PHONY: matrix
 matrix: deps ## try every operation on Debian's Slurm 20.11 to 26.05 (MATRIXFLAGS=--only=24.11, --full)
-	go run ./adapter/matrix/evosmatrix $(MATRIXFLAGS)
+	go run ./adapter/trials/matrix/evosmatrix $(MATRIXFLAGS)
 
 .PHONY: sites
 sites: deps ## run evolving jobs on the configurations of real sites, with a table (SITESFLAGS=-sites.out=slurmctl/MATRIX.md)
-	go test -run '^TestSites$$' -v -count=1 -timeout 60m ./adapter/sites -args -sites.all -sites.root $(CURDIR) $(SITESFLAGS)
+	go test -run '^TestSites$$' -v -count=1 -timeout 60m ./adapter/trials/sites -args -sites.all -sites.root $(CURDIR) $(SITESFLAGS)
 
 .PHONY: load
 load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real nodes, 11,000 jobs
-	nice go run ./adapter/evosload $(LOADFLAGS)
+	nice go run ./adapter/trials/load $(LOADFLAGS)
 
 GOVULNCHECK := bin/tools/govulncheck-v1.8.0
 

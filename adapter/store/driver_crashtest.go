@@ -8,7 +8,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
-	"github.com/evoslurm/evoslurm/adapter/crashtest"
+	"github.com/evoslurm/evoslurm/adapter/trials/crash"
 )
 
 // driver is the database driver's name: sqlite, with every commit told to the test

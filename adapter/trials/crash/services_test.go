@@ -1,0 +1,95 @@
+package crashtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/trials/crash"
+)
+
+// TestServices: the daemons that Slurm needs beside its own are away for a while.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, merging, "")
+	s.occupy()
+	job := func() error {
+		name := s.name("job")
+		if _, err := s.submit(name, enduring, "--profile=1@4s,3@4s,2@4s", "--time=10"); err != nil {
+			return err
+		}
+		return s.endured(name)
+	}
+	for _, c := range []struct {
+		name string
+		set  func()
+	}{
+		{"munged is away at a merge", func() {
+			s.at(crashtest.Before, hasArg("NumNodes=0"), func() {
+				socket := s.cluster.MungeSocket()
+				if err := os.Rename(socket, socket+".away"); err != nil {
+					s.t.Error(err)
+				}
+				go func() {
+					time.Sleep(5 * time.Second)
+					if err := os.Rename(socket+".away", socket); err != nil {
+						s.t.Error(err)
+					}
+				}()
+			})
+		}},
+		{"slurmdbd is away for a while in the middle of a grow", func() {
+			s.at(crashtest.Before, isCommand("salloc"), func() { s.stopSlurmdbd(10 * time.Second) })
+		}},
+		{"slurmdbd is away for a while before a shrink", func() {
+			s.at(crashtest.After, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(10 * time.Second) })
+		}},
+	} {
+		s.tried(t, c.name, c.set, job)
+	}
+	// The window between the look at slurmdbd and the merge: Slurm 22.05 then blocks and refuses
+	// every change of the job until it ends (its index in slurmdbd is never known).
+	// That is told, and nothing stays behind.
+	s.tried(t, "slurmdbd goes at the very merge", func() {
+		s.at(crashtest.Before, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(5 * time.Second) })
+	}, func() error {
+		name := s.name("stuck")
+		id, err := s.submit(name, evolving, "--profile=1@3s,3@3s,2@3s", "--time=10")
+		if err != nil {
+			return err
+		}
+		err = within(patience, func() error {
+			j, err := s.job(id)
+			if err == nil && slices.Equal(s.trace(name), steps(1, 3, 2)) {
+				return nil // this Slurm does better
+			}
+			if err == nil && (!strings.HasPrefix(j.Reason, "shrink failed") || !strings.Contains(j.Reason, ": scontrol update JobId=")) {
+				err = fmt.Errorf("step %d, %q", j.Step, j.Reason)
+			}
+			return err
+		})
+		_, cancelled := s.as(0, "scancel", strconv.Itoa(int(id)))
+		return errors.Join(err, cancelled)
+	})
+}
+
+// stopSlurmdbd stops slurmdbd and starts it again after a while.
+func (s *site) stopSlurmdbd(away time.Duration) {
+	if err := s.cluster.StopSlurmdbd(context.Background()); err != nil {
+		s.t.Error(err)
+	}
+	go func() {
+		time.Sleep(away)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.cluster.StartSlurmdbd(ctx); err != nil {
+			s.t.Error(err)
+		}
+	}()
+}

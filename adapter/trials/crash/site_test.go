@@ -1,0 +1,375 @@
+package crashtest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/trials/crash"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// bin is the folder of the commands, built once.
+var bin string
+
+// sites is how many sites are at work at a time, unless -parallel says so: they wait
+// more than they compute.
+const sites = "6"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked {
+		if err := flag.Set("test.parallel", sites); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	code := func() int {
+		dir, err := os.MkdirTemp("", "evoslurm-crash-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		if err := os.Chmod(dir, 0o755); err != nil { // jobs of other users run them
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		build := exec.Command("go", "build", "-tags", "crashtest", "-o", dir,
+			"../../cmd/evosbatch", "../../cmd/evosctl", "../../cmd/evosqueue", "../../cmd/evosrun", "../../cmd/evoslurmd", "./slurmshim")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
+		bin = dir
+		return m.Run()
+	}()
+	os.Exit(code)
+}
+
+// site is a cluster with a sidecar whose every command and commit is asked for.
+// Another user's jobs run there that nothing may touch.
+type site struct {
+	t       *testing.T
+	cluster *slurmtest.Cluster
+	control *control
+	dir     string // everybody may read it, and write below out/
+	api     string
+	extra   string   // lines of the configuration
+	more    []string // of the sidecar's environment
+	log     *os.File
+
+	mu      sync.Mutex
+	daemon  *exec.Cmd
+	exited  chan struct{} // of daemon
+	stopped bool          // on purpose: not to be started again
+	restart sync.WaitGroup
+
+	bystander slurmctl.Job // before anything was done
+}
+
+func newSite(t *testing.T, options slurmtest.Options, extra string) *site {
+	t.Helper()
+	s := &site{t: t, cluster: slurmtest.Start(t, options), extra: extra}
+	var err error
+	s.dir, err = os.MkdirTemp("", "evoslurm-crash-site-")
+	s.must(err)
+	s.must(os.Chmod(s.dir, 0o755))
+	s.must(os.Mkdir(s.dir+"/out", 0o777))
+	s.must(os.Chmod(s.dir+"/out", 0o1777))
+	s.must(os.Mkdir(s.dir+"/slurm", 0o755))
+	for _, name := range []string{"scontrol", "squeue", "sinfo", "salloc", "scancel", "sbatch", "sdiag", "sacctmgr"} {
+		s.must(os.Symlink(bin+"/slurmshim", s.dir+"/slurm/"+name))
+	}
+	s.control = newControl(t, s.dir+"/slurm", s.cluster.Env(), s.crash)
+	s.log, err = os.OpenFile(s.dir+"/evoslurmd.log", os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	s.must(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s.must(err)
+	s.api = l.Addr().String()
+	s.must(l.Close())
+	s.must(os.WriteFile(s.dir+"/evoslurm.yaml", []byte(s.config("")), 0o644))
+	s.must(os.WriteFile(s.dir+"/evoslurmd.yaml", []byte(s.config("slurm:\n  bin: "+s.dir+"/slurm\n  timeout: 5s\n"+extra)), 0o644))
+	t.Cleanup(func() {
+		s.stop()
+		if t.Failed() {
+			text, _ := os.ReadFile(s.log.Name())
+			t.Logf("log of evoslurmd:\n%s", text)
+		}
+		os.RemoveAll(s.dir)
+	})
+	return s
+}
+
+func (s *site) config(more string) string {
+	return fmt.Sprintf(`
+database: %s/db/evoslurm.db
+listen:
+  socket: %s/run/api.sock
+  tcp: %s
+api: %s
+munge:
+  socket: %s
+poll_interval: 250ms
+margin: 1s
+log:
+  level: debug
+%s`, s.dir, s.dir, s.api, s.api, s.cluster.MungeSocket(), more)
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) env() []string {
+	return append(s.cluster.Env(), "EVOSLURM_CONFIG="+s.dir+"/evoslurm.yaml", "PATH="+bin+":"+os.Getenv("PATH"))
+}
+
+// sidecar prepares an evoslurmd of this site.
+func (s *site) sidecar() *exec.Cmd {
+	cmd := exec.Command(bin+"/evoslurmd", "--config", s.dir+"/evoslurmd.yaml")
+	cmd.Env = slices.Concat(os.Environ(), s.env(), []string{crashtest.SocketVariable + "=" + s.dir + "/slurm/" + crashtest.SocketName}, s.more)
+	cmd.Stderr = s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// start starts the sidecar, and again whenever it ends before stop.
+func (s *site) start() {
+	s.t.Helper()
+	s.mu.Lock()
+	s.stopped = false
+	s.mu.Unlock()
+	s.must(s.launch())
+}
+
+const pause = 200 * time.Millisecond // between a crash and the restart
+
+func (s *site) launch() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil
+	}
+	cmd, exited := s.sidecar(), make(chan struct{})
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.daemon, s.exited = cmd, exited
+	s.restart.Add(1)
+	go func() {
+		defer s.restart.Done()
+		err := cmd.Wait()
+		close(exited)
+		s.mu.Lock()
+		stopped := s.stopped
+		s.mu.Unlock()
+		if stopped {
+			return
+		}
+		fmt.Fprintf(s.log, "--- evoslurmd ended (%v) and is started again\n", err)
+		time.Sleep(pause)
+		if err := s.launch(); err != nil {
+			s.t.Error(err)
+		}
+	}()
+	return nil
+}
+
+// crash kills the sidecar with SIGKILL and returns when it is gone.
+func (s *site) crash() {
+	s.mu.Lock()
+	cmd, exited := s.daemon, s.exited
+	s.mu.Unlock()
+	if cmd != nil {
+		cmd.Process.Signal(syscall.SIGKILL)
+		<-exited
+	}
+}
+
+// stop ends the sidecar for good.
+func (s *site) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	cmd, exited := s.daemon, s.exited
+	s.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-exited:
+	case <-time.After(30 * time.Second):
+		cmd.Process.Signal(syscall.SIGKILL)
+		s.t.Errorf("evoslurmd does not end on SIGTERM")
+	}
+	s.restart.Wait()
+	s.mu.Lock()
+	s.daemon = nil
+	s.mu.Unlock()
+}
+
+// as runs a command as one of the cluster's users.
+func (s *site) as(user int, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if name == "evosbatch" || name == "evosctl" || name == "evosqueue" {
+		name = filepath.Join(bin, name)
+	}
+	cmd := s.cluster.Command(ctx, s.cluster.Users()[user], name, args...)
+	cmd.Env = append(cmd.Env, s.env()...)
+	cmd.Dir = s.dir + "/out"
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %q: %w\n%s", name, args, err, errs.String())
+	}
+	return out.String(), nil
+}
+
+// root runs a command of Slurm as the administrator.
+func (s *site) root(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return s.cluster.Run(ctx, slurmtest.Root, name, args...)
+}
+
+// submit submits an evolving job of the first user; its trace is in out/NAME.
+func (s *site) submit(name, script string, args ...string) (slurmctl.JobID, error) {
+	path := filepath.Join(s.dir, name+".sh")
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		return 0, err
+	}
+	args = append(append([]string{"--parsable", "--output=" + name + ".out", "--job-name=" + name}, args...), path, name)
+	out, err := s.as(0, "evosbatch", args...)
+	if err != nil {
+		return 0, err
+	}
+	id, err := strconv.ParseUint(strings.TrimSpace(out), 10, 32)
+	return slurmctl.JobID(id), err
+}
+
+// trace is what a job wrote into its trace so far.
+func (s *site) trace(name string) []string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "out", name))
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
+}
+
+// occupy starts the other user's jobs: one that runs on the last node for as long
+// as the site lives, one that stays pending. The first is remembered.
+func (s *site) occupy() {
+	s.t.Helper()
+	out, err := s.as(1, "sbatch", "--parsable", "--output=/dev/null", "--exclusive", "--nodelist=n"+strconv.Itoa(s.cluster.Options().Nodes),
+		"--time=1-0", "--job-name=bystander", "--wrap=exec sleep 86400")
+	s.must(err)
+	_, err = s.as(1, "sbatch", "--parsable", "--output=/dev/null", "--begin=now+1day", "--job-name=evo_1_2_3", "--comment=mine", "--wrap=exit")
+	s.must(err)
+	id, err := strconv.ParseUint(strings.TrimSpace(out), 10, 32)
+	s.must(err)
+	s.eventually("the bystander runs", func() error {
+		jobs, err := s.cluster.Client().JobsByID(context.Background(), slurmctl.JobID(id))
+		if err != nil || len(jobs) != 1 || jobs[0].State != slurmctl.Running {
+			return fmt.Errorf("%+v %v", jobs, err)
+		}
+		s.bystander = jobs[0]
+		return nil
+	})
+}
+
+func (s *site) eventually(what string, check func() error) {
+	s.t.Helper()
+	if err := within(patience, check); err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// within repeats a check until it has nothing to complain of.
+func within(limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
+		err := check()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// clean says what is left in Slurm beside the bystander, and whether that was
+// touched.
+func (s *site) clean() error {
+	left, err := s.cluster.Leftovers(context.Background())
+	if err != nil {
+		return err
+	}
+	left.Jobs = slices.DeleteFunc(left.Jobs, func(j string) bool {
+		return strings.Contains(j, " bystander ") || strings.Contains(j, " evo_1_2_3 ")
+	})
+	left.Nodes = slices.DeleteFunc(left.Nodes, func(n string) bool {
+		return len(s.bystander.NodeList) == 1 && strings.HasPrefix(n, s.bystander.NodeList[0]+" ")
+	})
+	left.AllocatedCPUs -= s.bystander.NumCPUs
+	if !left.None() {
+		return fmt.Errorf("left in Slurm: %s", left)
+	}
+	if s.bystander.ID == 0 {
+		return nil
+	}
+	jobs, err := s.cluster.Client().Jobs(context.Background())
+	if err != nil {
+		return err
+	}
+	if len(jobs) != 2 {
+		return fmt.Errorf("%d jobs in Slurm, want the bystander's two", len(jobs))
+	}
+	for _, j := range jobs {
+		if j.ID == s.bystander.ID && (j.State != slurmctl.Running || !j.StartTime.Equal(s.bystander.StartTime) ||
+			!slices.Equal(j.NodeList, s.bystander.NodeList) || j.TimeLimit != s.bystander.TimeLimit) {
+			return fmt.Errorf("the bystander was touched: %+v, was %+v", j, s.bystander)
+		}
+	}
+	return nil
+}
+
+// jobs are the evolving jobs as the sidecar tells them.
+func (s *site) jobs() ([]api.Job, error) {
+	out, err := s.as(1, "evosqueue", "--json", "--all")
+	if err != nil {
+		return nil, err
+	}
+	var all []api.Job
+	err = json.Unmarshal([]byte(out), &all)
+	return all, err
+}
+
+// job is one of them.
+func (s *site) job(id slurmctl.JobID) (api.Job, error) {
+	all, err := s.jobs()
+	for _, j := range all {
+		if j.ID == uint32(id) {
+			return j, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("the sidecar does not know job %d", id)
+	}
+	return api.Job{}, err
+}

@@ -1,0 +1,79 @@
+package e2e_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestSlowConnections: somebody keeps 1,000 connections, half of them silent, half
+// slow, half by TCP and half on the Unix socket, to a sidecar that may have but 1,024
+// files open: jobs are planned and grow none the less.
+func TestSlowConnections(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
+	s.stop(syscall.SIGKILL)
+	s.limits = []string{"--nofile=1024"}
+	s.start()
+	s.eventually("the sidecar serves", func() bool {
+		conn, err := net.Dial("tcp", s.address)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var open atomic.Int64
+	for i := range 500 {
+		for _, to := range [][2]string{{"tcp", s.address}, {"unix", s.dir + "/run/api.sock"}} {
+			all.Go(func() {
+				for ctx.Err() == nil { // the sidecar hangs up after a while
+					bother(ctx, to[0], to[1], i%2 == 0, &open)
+				}
+			})
+		}
+	}
+	defer all.Wait()
+	defer cancel()
+	s.eventually("connections beyond number", func() bool { return open.Load() > 900 })
+	if got := messages(s.output(s.submit(s.script("evolve.sh", evolve)))); !slices.Equal(got, evolved) {
+		t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
+	}
+	if n := open.Load(); n < 900 {
+		t.Errorf("only %d connections at the end", n)
+	}
+}
+
+// bother holds one connection until the other end has enough of it.
+func bother(ctx context.Context, network, address string, silent bool, open *atomic.Int64) {
+	dialer := net.Dialer{Timeout: 20 * time.Second}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond): // its queue is full
+		}
+		return
+	}
+	open.Add(1)
+	defer open.Add(-1)
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	text := "GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Slow: " + strings.Repeat("x", 1000)
+	for !silent && text != "" {
+		if _, err := conn.Write([]byte(text[:1])); err != nil {
+			return
+		}
+		text = text[1:]
+		time.Sleep(300 * time.Millisecond)
+	}
+	conn.Read(make([]byte, 1))
+}

@@ -1,0 +1,425 @@
+// Package e2e_test runs the commands as users and administrators do: a real Slurm,
+// evoslurmd as a process, jobs submitted with evosbatch whose scripts call evosctl.
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// bin is the folder of the commands, built once.
+var bin string
+
+func TestMain(m *testing.M) {
+	code := func() int {
+		dir, err := os.MkdirTemp("", "evoslurm-bin-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		if err := os.Chmod(dir, 0o755); err != nil { // jobs of other users run them
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if out, err := exec.Command("go", "build", "-o", dir, "../../cmd/evosbatch", "../../cmd/evosctl", "../../cmd/evosqueue", "../../cmd/evosrun", "../../cmd/evoslurmd").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
+		bin = dir
+		return m.Run()
+	}()
+	os.Exit(code)
+}
+
+// site is a cluster with Evoslurm installed.
+type site struct {
+	t       *testing.T
+	cluster *slurmtest.Cluster
+	dir     string // everybody may read it, and write below out/
+	daemon  *exec.Cmd
+	account *slurmctl.User // that the sidecar runs as; nil: root
+	program []string       // evoslurmd; nil: the one in bin
+	address string         // of its API
+	limits  []string       // of prlimit(1), for the sidecar
+	log     *os.File
+}
+
+func newSite(t *testing.T, options slurmtest.Options, account *slurmctl.User) *site {
+	t.Helper()
+	s := &site{t: t, cluster: slurmtest.Start(t, options), account: account}
+	var err error
+	s.dir, err = os.MkdirTemp("", "evoslurm-site-")
+	s.must(err)
+	s.must(os.Chmod(s.dir, 0o755))
+	s.must(os.Mkdir(s.dir+"/out", 0o777))
+	s.must(os.Chmod(s.dir+"/out", 0o1777))
+	if account != nil {
+		for _, dir := range []string{"/db", "/run"} {
+			s.must(os.Mkdir(s.dir+dir, 0o755))
+			s.must(os.Chown(s.dir+dir, int(account.UID), int(account.GID)))
+		}
+	}
+	s.log, err = os.Create(s.dir + "/evoslurmd.log")
+	s.must(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s.must(err)
+	s.address = l.Addr().String()
+	s.must(l.Close())
+	s.must(os.WriteFile(s.dir+"/evoslurm.yaml", fmt.Appendf(nil, `
+database: %s/db/evoslurm.db
+listen:
+  socket: %s/run/api.sock
+  tcp: %s
+api: %s
+munge:
+  socket: %s
+poll_interval: 500ms
+log:
+  level: debug
+`, s.dir, s.dir, s.address, s.address, s.cluster.MungeSocket()), 0o644))
+	t.Cleanup(func() {
+		if s.daemon != nil {
+			s.stop(syscall.SIGKILL)
+		}
+		if t.Failed() {
+			text, _ := os.ReadFile(s.log.Name())
+			t.Logf("log of evoslurmd:\n%s", text)
+			outs, _ := filepath.Glob(s.dir + "/out/*")
+			for _, name := range outs {
+				text, _ := os.ReadFile(name)
+				t.Logf("%s:\n%s", filepath.Base(name), text)
+			}
+		}
+		os.RemoveAll(s.dir)
+	})
+	s.start()
+	return s
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) env() []string {
+	return append(s.cluster.Env(), "EVOSLURM_CONFIG="+s.dir+"/evoslurm.yaml", "PATH="+bin+":"+os.Getenv("PATH"))
+}
+
+func (s *site) start() {
+	s.t.Helper()
+	words := []string{bin + "/evoslurmd", "--config", s.dir + "/evoslurm.yaml"}
+	if s.program != nil {
+		words = slices.Concat(s.program, words[1:])
+	}
+	if s.limits != nil {
+		words = slices.Concat([]string{"prlimit"}, s.limits, words)
+	}
+	s.daemon = exec.Command(words[0], words[1:]...)
+	s.daemon.Env = append(os.Environ(), s.env()...)
+	s.daemon.Stderr = s.log
+	if u := s.account; u != nil {
+		s.daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}}
+	}
+	s.must(s.daemon.Start())
+}
+
+// stop ends the sidecar; SIGTERM must be a clean end.
+func (s *site) stop(sig syscall.Signal) {
+	s.t.Helper()
+	s.must(s.daemon.Process.Signal(sig))
+	if err := s.daemon.Wait(); err != nil && sig == syscall.SIGTERM {
+		s.t.Errorf("evoslurmd after SIGTERM: %v", err)
+	}
+	s.daemon = nil
+}
+
+// as runs a command as one of the cluster's users and gives both outputs.
+func (s *site) as(user int, name string, args ...string) (stdout, stderr string, err error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := s.cluster.Command(ctx, s.cluster.Users()[user], filepath.Join(bin, name), args...)
+	cmd.Env = append(cmd.Env, s.env()...)
+	cmd.Dir = s.dir + "/out"
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// script writes a batch script that everybody may read.
+func (s *site) script(name, text string) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	s.must(os.WriteFile(path, []byte(text), 0o755))
+	return path
+}
+
+// submit submits a job of the first user with evosbatch.
+func (s *site) submit(args ...string) string {
+	s.t.Helper()
+	out, errs, err := s.as(0, "evosbatch", append([]string{"--parsable", "--output=out-%j"}, args...)...)
+	if err != nil {
+		s.t.Fatalf("evosbatch %q: %v\n%s", args, err, errs)
+	}
+	id := strings.TrimSpace(out)
+	if _, err := strconv.Atoi(id); err != nil {
+		s.t.Fatalf("evosbatch --parsable printed %q", out)
+	}
+	return id
+}
+
+// output is what the job printed, once it has ended and Slurm is clean.
+func (s *site) output(id string) []string {
+	s.t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		left, err := s.cluster.Leftovers(context.Background())
+		if err == nil && left.None() {
+			break
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("Slurm is not clean: %s (%v)", left, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	text, err := os.ReadFile(s.dir + "/out/out-" + id)
+	s.must(err)
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// evolve is a job that tells in every step on how many nodes its ranks really ran.
+const evolve = `#!/bin/bash
+#SBATCH --job-name=evolve
+#EVO --profile=1@4s,3@4s,2@4s
+while [ -z "$EVO_DONE" ]; do
+  ranks=$(evosrun --ntasks-per-node=1 sh -c 'echo $SLURMD_NODENAME $EVO_RANK of $EVO_NTASKS' | sort -k2n)
+  echo "step ${EVO_STEP:-1} on $(echo "$ranks" | cut -d' ' -f1 | sort -u | wc -l): $(echo "$ranks" | cut -d' ' -f2- | tr '\n' ';')"
+  sleep 2
+  eval "$(evosctl next)"
+done
+echo "done, hostfile $(evosctl hostfile | wc -l)"
+`
+
+var evolved = []string{
+	"step 1 on 1: 0 of 1;",
+	"step 2 on 3: 0 of 3;1 of 3;2 of 3;",
+	"step 3 on 2: 0 of 2;1 of 2;",
+	"done, hostfile 2",
+}
+
+func TestUserStory(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
+	evolving := s.script("evolve.sh", evolve)
+	for _, drive := range []string{"merge", "companion"} {
+		t.Run(drive, func(t *testing.T) {
+			s.t = t
+			id := s.submit("--drive="+drive, evolving)
+			if got := messages(s.output(id)); !slices.Equal(got, evolved) {
+				t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
+			}
+		})
+	}
+	t.Run("merge: srun and plain environment", func(t *testing.T) {
+		s.t = t
+		id := s.submit("--profile=1@3s,4@3s", "--wrap", `eval "$(evosctl next)"; srun -l hostname | wc -l; echo $SLURM_NNODES $SLURM_JOB_NUM_NODES $EVO_NODES $SLURM_TASKS_PER_NODE`)
+		got := messages(s.output(id))
+		if want := []string{"4", "4 4 4"}; len(got) != 2 || got[0] != want[0] || !strings.HasPrefix(got[1], want[1]) {
+			t.Errorf("the job printed %q, want %q", got, want)
+		}
+	})
+	t.Run("chain", func(t *testing.T) {
+		s.t = t
+		s.chain()
+	})
+	t.Run("sidecar killed and started again in mid-job", func(t *testing.T) {
+		s.t = t
+		id := s.submit(evolving)
+		s.eventually("the job runs", func() bool { return s.job(id).State == "running" })
+		s.stop(syscall.SIGKILL)
+		time.Sleep(4 * time.Second) // the script calls next meanwhile
+		s.start()
+		if got := messages(s.output(id)); !slices.Equal(got, evolved) {
+			t.Errorf("the job printed\n%s", strings.Join(got, "\n"))
+		}
+	})
+	t.Run("others have no say", func(t *testing.T) {
+		s.t = t
+		id := s.submit("--profile=1@30s,2@30s", "--wrap", "sleep 60")
+		s.eventually("the job runs", func() bool { return s.job(id).State == "running" })
+		if out, errs, err := s.as(1, "evosctl", "next", "--job="+id, "--timeout=5s"); err == nil {
+			t.Errorf("another user ended the job's step: %s%s", out, errs)
+		}
+		if j := s.job(id); j.Step != 1 || j.State != "running" {
+			t.Errorf("the job is %s in step %d, want running in step 1", j.State, j.Step)
+		}
+		_, err := s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+		s.must(err)
+		s.output(id)
+	})
+	t.Run("works with the sidecar down", func(t *testing.T) {
+		s.t = t
+		s.stop(syscall.SIGTERM)
+		id := s.submit("--profile=2@3s", "--wrap", "echo $SLURM_NNODES")
+		time.Sleep(time.Second)
+		s.start()
+		if got := s.output(id); !slices.Equal(got, []string{"2"}) {
+			t.Errorf("the job printed %q", got)
+		}
+	})
+	t.Run("SIGHUP", func(t *testing.T) {
+		s.t = t
+		file := s.dir + "/evoslurm.yaml"
+		text, err := os.ReadFile(file)
+		s.must(err)
+		s.must(os.WriteFile(file, append(text, "strategy: 2X+c\n"...), 0o644))
+		s.must(s.daemon.Process.Signal(syscall.SIGHUP))
+		s.eventually("the strategy changes", func() bool { return s.status().Strategy == "2X+c" })
+		s.must(os.WriteFile(file, append(text, "strategy: nonsense\n"...), 0o644))
+		s.must(s.daemon.Process.Signal(syscall.SIGHUP))
+		s.eventually("the refusal is logged", func() bool {
+			log, _ := os.ReadFile(s.log.Name())
+			return bytes.Contains(log, []byte("nonsense"))
+		})
+		if got := s.status().Strategy; got != "2X+c" {
+			t.Errorf("after a bad configuration the strategy is %s", got)
+		}
+		s.must(os.WriteFile(file, text, 0o644))
+	})
+	t.Run("doctor", func(t *testing.T) {
+		s.t = t
+		out, errs, err := s.as(0, "evosctl", "doctor")
+		if !strings.Contains(out, "merge") {
+			t.Errorf("doctor (%v) does not say merge:\n%s%s", err, out, errs)
+		}
+	})
+	s.t = t
+	s.stop(syscall.SIGTERM)
+}
+
+// messages leaves out what commands told on stderr.
+func messages(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		return strings.HasPrefix(l, "evosctl:") || strings.HasPrefix(l, "evosrun:") || strings.HasPrefix(l, "srun:")
+	})
+}
+
+func (s *site) eventually(what string, ok func() bool) {
+	s.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("waited in vain: %s", what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// job is the job as evosqueue --json tells it to another user.
+func (s *site) job(id string) (found api.Job) {
+	s.t.Helper()
+	out, errs, err := s.as(1, "evosqueue", "--json", "--all")
+	if err != nil {
+		s.t.Logf("evosqueue: %v %s", err, errs)
+		return found
+	}
+	var all []api.Job
+	s.must(json.Unmarshal([]byte(out), &all))
+	for _, j := range all {
+		if strconv.Itoa(int(j.ID)) == id {
+			found = j
+		}
+	}
+	return found
+}
+
+func (s *site) status() api.Status {
+	s.t.Helper()
+	c, err := api.NewClient("unix://"+s.dir+"/run/api.sock", api.Munge{})
+	s.must(err)
+	status, err := c.Status(context.Background())
+	s.must(err)
+	return status
+}
+
+// chain runs a chain and checks what it wrote.
+func (s *site) chain() {
+	s.t.Helper()
+	script := s.script("chain.sh", "#!/bin/sh\necho step $EVO_STEP of $EVO_STEPS on $SLURM_NNODES >> chain-trace\nsleep 1\n")
+	s.submit("--drive=chain", "--profile=1@5s,3@5s,2@5s", script)
+	const want = "step 1 of 3 on 1\nstep 2 of 3 on 3\nstep 3 of 3 on 2\n"
+	text := ""
+	s.eventually("the chain's end", func() bool {
+		b, _ := os.ReadFile(s.dir + "/out/chain-trace")
+		text = string(b)
+		left, err := s.cluster.Leftovers(context.Background())
+		return len(text) >= len(want) && err == nil && left.None()
+	})
+	if text != want {
+		s.t.Errorf("the chain wrote %q, want %q", text, want)
+	}
+}
+
+// account is an account of the machine for the sidecar to run as.
+func account(t *testing.T, name string) *slurmctl.User {
+	t.Helper()
+	found, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(found.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := slurmctl.LookupUser(uint32(uid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TestAsSlurmUser: without root the sidecar merges expanders of its own, and says
+// what it cannot do.
+func TestAsSlurmUser(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, account(t, "slurm"))
+	evolving := s.script("evolve.sh", evolve)
+	t.Run("merge", func(t *testing.T) {
+		s.t = t
+		if got := messages(s.output(s.submit(evolving))); !slices.Equal(got, evolved) {
+			t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
+		}
+	})
+	t.Run("chain", func(t *testing.T) {
+		s.t = t
+		s.chain()
+	})
+	t.Run("companion is refused", func(t *testing.T) {
+		s.t = t
+		id := s.submit("--drive=companion", evolving)
+		s.eventually("the refusal", func() bool { return strings.Contains(s.job(id).Reason, "must run as root") })
+		_, err := s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+		s.must(err)
+	})
+	s.t = t
+	s.stop(syscall.SIGTERM)
+}

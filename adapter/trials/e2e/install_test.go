@@ -1,0 +1,84 @@
+package e2e_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestInstall: make install puts all that there is to install where PREFIX says, and the
+// unit names the sidecar that was installed.
+func TestInstall(t *testing.T) {
+	dir := t.TempDir()
+	built, root := dir+"/built", dir+"/root"
+	// What is installed matters here, not what it does.
+	for _, name := range []string{"evosbatch", "evosqueue", "evosctl", "evosrun", "evosim", "strategytest", "evoslurmd"} {
+		touch(t, built+"/"+name)
+	}
+	strategies, err := filepath.Glob("../../../plugins/cmd/*")
+	if err != nil || len(strategies) == 0 {
+		t.Fatal(err, strategies)
+	}
+	for _, s := range strategies {
+		touch(t, built+"/strategies/"+filepath.Base(s))
+	}
+	make := exec.Command("make", "install", "BIN="+built, "DESTDIR="+root, "PREFIX=/opt/evo", "SYSCONFDIR=/opt/etc", "LIBEXECDIR=/opt/evo/libexec")
+	make.Dir = "../../.."
+	if out, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	installed := map[string]bool{} // paths, and names alone
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			installed[strings.TrimPrefix(path, root)], installed[d.Name()] = true, true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"completions", "man", "systemd"} {
+		err := filepath.WalkDir("../../../contrib/"+folder, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && !installed[d.Name()] {
+				t.Errorf("%s is not installed", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const prefix = "/opt/evo"
+	for _, path := range []string{
+		prefix + "/bin/evosbatch", prefix + "/bin/evolaunch", prefix + "/sbin/evoslurmd", prefix + "/libexec/evoslurm/strategies/klein",
+		prefix + "/share/man/man1/evosqueue.1", prefix + "/share/man/man8/evoslurmd.8",
+		prefix + "/share/bash-completion/completions/evosqueue", prefix + "/share/zsh/site-functions/_evosqueue",
+		prefix + "/share/fish/vendor_completions.d/evosqueue.fish",
+		prefix + "/share/evoslurm/job_submit.lua", prefix + "/share/doc/evoslurm/RIGHTS.md", prefix + "/share/doc/evoslurm/evoslurm.yaml",
+		"/opt/etc/evoslurm/evoslurm.yaml",
+	} {
+		if !installed[path] {
+			t.Errorf("%s is not installed", path)
+		}
+	}
+	unit, err := os.ReadFile(root + prefix + "/lib/systemd/system/evoslurmd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(unit), "\nExecStart="+prefix+"/sbin/evoslurmd\n") || strings.Contains(string(unit), "/usr/local") {
+		t.Errorf("the unit starts another sidecar:\n%s", unit)
+	}
+}
+
+func touch(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,73 @@
+package e2e_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestPrivateJobs: with PrivateData=jobs users see nothing of each other's jobs, by no
+// command, and no more than of a job that there is not; their own they see as ever, also
+// from inside. Without a credential nobody sees anything.
+func TestPrivateJobs(t *testing.T) {
+	s := newSite(t, slurmtest.Options{ExtraConf: "PrivateData=jobs,usage"}, nil)
+	id := s.submit("--job-name=secret", "--profile=1@2s,2@60s", "--wrap", `eval "$(evosctl next)"; evosctl events $SLURM_JOB_ID | grep -c "step 2 begun"; sleep 60`)
+	see := func(user int, args ...string) string {
+		t.Helper()
+		out, errs, err := s.as(user, args[0], args[1:]...)
+		if err != nil {
+			t.Logf("user %d: %v: %v", user, args, err)
+		}
+		return out + errs
+	}
+	s.eventually("its owner sees the job grown", func() bool { return strings.Contains(see(0, "evosqueue", "-j", id), " 2/2 ") })
+	looks := [][]string{
+		{"evosqueue"}, {"evosqueue", "--all"}, {"evosqueue", "--json", "--all"}, {"evosqueue", "-l"}, {"evosqueue", "--gantt"},
+		{"evosqueue", "-j", id}, {"evosctl", "events"}, {"evosctl", "events", id}, {"evosctl", "events", id, "--json"}, {"evosctl", "env", "--job=" + id},
+	}
+	for _, look := range looks {
+		if own := see(0, look...); !strings.Contains(own, id) && !strings.Contains(own, "secret") {
+			t.Errorf("%v tells the owner nothing: %s", look, own)
+		}
+		other := see(1, look...)
+		for _, word := range []string{"secret", s.cluster.Users()[0].Name, "uid", "n1"} {
+			if strings.Contains(other, word) {
+				t.Errorf("%v tells another user %q: %s", look, word, other)
+			}
+		}
+		named := strings.Join(look, " ")
+		if strings.Contains(named, id) {
+			unknown := strings.ReplaceAll(see(1, strings.Fields(strings.ReplaceAll(named, id, "4711"))...), "4711", id)
+			if other != unknown {
+				t.Errorf("%v tells another user %q, and of a job that there is not %q", look, other, unknown)
+			}
+		} else if strings.Contains(other, " "+id+" ") {
+			t.Errorf("%v tells another user of job %s: %s", look, id, other)
+		}
+	}
+	text, err := s.cluster.Run(context.Background(), slurmtest.Root, "env", append(s.env(), bin+"/evosctl", "events")...)
+	s.must(err)
+	for _, want := range []string{"sidecar     the sidecar ", "job " + id, "taken in, profile 1@2s,2@1m", "started on n", "step 1 ended", "step 2 begun on n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("root reads no %q in the events:\n%s", want, text)
+		}
+	}
+	for _, path := range []string{"status", "jobs", "jobs/" + id, "events"} {
+		answer, err := http.Get("http://" + s.address + "/v1/" + path)
+		s.must(err)
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("without a credential %s is answered with %s", path, answer.Status)
+		}
+	}
+	_, err = s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+	s.must(err)
+	if got := messages(s.output(id)); len(got) == 0 || got[0] != "1" {
+		t.Errorf("in the job: %q", got)
+	}
+	s.stop(syscall.SIGTERM)
+}

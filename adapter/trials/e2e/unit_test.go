@@ -1,0 +1,239 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// unitFile is the systemd unit.
+const unitFile = "../../../contrib/systemd/evoslurmd.service"
+
+// capabilities by their names, as far as the unit may come to have them.
+var capabilities = map[string]uint{
+	"CAP_CHOWN": unix.CAP_CHOWN, "CAP_DAC_OVERRIDE": unix.CAP_DAC_OVERRIDE, "CAP_DAC_READ_SEARCH": unix.CAP_DAC_READ_SEARCH,
+	"CAP_FOWNER": unix.CAP_FOWNER, "CAP_KILL": unix.CAP_KILL, "CAP_SETGID": unix.CAP_SETGID, "CAP_SETUID": unix.CAP_SETUID,
+	"CAP_SYS_NICE": unix.CAP_SYS_NICE, "CAP_SYS_PTRACE": unix.CAP_SYS_PTRACE, "CAP_SYS_RESOURCE": unix.CAP_SYS_RESOURCE,
+}
+
+// unit is the unit's [Service] section; several lines of one directive are joined.
+func unit() (map[string]string, error) {
+	text, err := os.ReadFile(unitFile)
+	if err != nil {
+		return nil, err
+	}
+	settings, section := map[string]string{}, ""
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "[") {
+			section = line
+		}
+		if name, value, ok := strings.Cut(line, "="); ok && section == "[Service]" && !strings.HasPrefix(line, "#") {
+			settings[name] = strings.TrimSpace(settings[name] + " " + value)
+		}
+	}
+	return settings, nil
+}
+
+// underTheUnit makes this executable a stand-in for systemd: called with it, the
+// program and its arguments run as the unit says.
+const underTheUnit = "__under-the-unit"
+
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == underTheUnit {
+		runtime.LockOSThread()
+		fmt.Fprintln(os.Stderr, "under the unit:", runUnderTheUnit(os.Args[2:]))
+		os.Exit(1)
+	}
+}
+
+// runUnderTheUnit does not return unless it fails. Of the unit it minds what may
+// keep a plugin from starting, and can be had without systemd.
+func runUnderTheUnit(command []string) error {
+	u, err := unit()
+	if err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if u["PrivateTmp"] == "yes" {
+		for _, dir := range []string{"/tmp", "/var/tmp"} {
+			if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+				return fmt.Errorf("mount %s: %w", dir, err)
+			}
+		}
+	}
+	if u["ProtectSystem"] == "strict" {
+		for _, dir := range []string{"/usr", "/etc"} {
+			if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+				return fmt.Errorf("bind %s: %w", dir, err)
+			}
+			if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+				return fmt.Errorf("remount %s: %w", dir, err)
+			}
+		}
+	}
+	if u["MemoryDenyWriteExecute"] == "yes" {
+		const refuseExecGain = 1
+		// Linux 6.3 and newer; systemd has a filter of its own for older ones.
+		if err := unix.Prctl(unix.PR_SET_MDWE, refuseExecGain, 0, 0, 0); err != nil {
+			fmt.Fprintln(os.Stderr, "this kernel cannot deny executable memory that was writable:", err)
+		}
+	}
+	if mask, err := strconv.ParseUint(u["UMask"], 8, 32); err == nil {
+		unix.Umask(int(mask))
+	}
+	bounding := "-all"
+	for _, name := range strings.Fields(u["CapabilityBoundingSet"]) {
+		bounding += ",+" + strings.ToLower(strings.TrimPrefix(name, "CAP_"))
+	}
+	args := []string{"setpriv", "--bounding-set=" + bounding, "--inh-caps=-all", "--ambient-caps=-all", "--clear-groups"}
+	if u["NoNewPrivileges"] == "yes" {
+		args = append(args, "--no-new-privs")
+	}
+	var env []string // systemd gives little
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); name == "PATH" || strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "EVOSLURM_") {
+			env = append(env, v)
+		}
+	}
+	path, err := exec.LookPath("setpriv")
+	if err != nil {
+		return err
+	}
+	return unix.Exec(path, append(append(args, "--"), command...), env)
+}
+
+// TestUnderTheUnit: with exactly the capabilities of the systemd unit, its umask, a
+// private /tmp and no new privileges, the sidecar drives jobs as their users, and
+// starts, limits and ends plugins as the user of plugins.
+func TestUnderTheUnit(t *testing.T) {
+	u, err := unit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := uint64(0)
+	for _, name := range strings.Fields(u["CapabilityBoundingSet"]) {
+		bit, ok := capabilities[name]
+		if !ok {
+			t.Fatalf("the unit has %s, which this test does not know", name)
+		}
+		want |= 1 << bit
+	}
+	if want == 0 || u["NoNewPrivileges"] != "yes" || u["PrivateTmp"] != "yes" || u["UMask"] == "" || u["MemoryDenyWriteExecute"] != "yes" || u["User"] != "" {
+		t.Fatalf("this test is of another unit than %v", u)
+	}
+	dir, err := os.MkdirTemp("/var/lib", "evo-") // what the sidecar is to see cannot be in /tmp
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
+	s.stop(syscall.SIGKILL)
+	folder := s.dir + "/strategies"
+	s.must(os.Mkdir(folder, 0o755))
+	for _, args := range [][]string{
+		{"go", "build", "-o", folder, "../../../plugins/cmd/klein"},
+		{"cp", "-r", "../../../contrib/python-strategy/asap", "../../../contrib/python-strategy/evostrategy", folder},
+		{"cp", bin + "/evoslurmd", s.dir},
+	} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	file := s.dir + "/evoslurm.yaml"
+	text, err := os.ReadFile(file)
+	s.must(err)
+	s.must(os.WriteFile(file, append(text, "strategies: {dir: "+folder+"}\n"...), 0o644))
+	self, err := os.Executable()
+	s.must(err)
+	s.program = []string{self, underTheUnit, s.dir + "/evoslurmd"}
+	s.start()
+	s.eventually("the sidecar serves", func() bool {
+		_, err := os.Stat(s.dir + "/run/api.sock")
+		return err == nil
+	})
+	if got := status(t, s.daemon.Process.Pid); got["CapBnd"] != fmt.Sprintf("%016x", want) || got["CapPrm"] != got["CapBnd"] || got["NoNewPrivs"] != "1" {
+		t.Fatalf("the sidecar has the capabilities %s of %s and NoNewPrivs %s, want %016x of %[4]016x and 1", got["CapPrm"], got["CapBnd"], got["NoNewPrivs"], want)
+	}
+	root := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(bin+"/evosctl", append([]string{"strategy"}, args...)...)
+		cmd.Env = append(os.Environ(), "EVOSLURM_CONFIG="+file, "EVOSLURM_API=unix://"+s.dir+"/run/api.sock")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("evosctl strategy %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	evolving := s.script("evolve.sh", evolve)
+	for i, name := range []string{"klein", "asap"} {
+		if out := root("use", name); !strings.Contains(out, name+" (plugin") {
+			t.Errorf("use %s:\n%s", name, out)
+		}
+		id := s.submit("--drive="+[]string{"merge", "companion"}[i], evolving)
+		if got := messages(s.output(id)); !slices.Equal(got, evolved) {
+			t.Errorf("the job printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(evolved, "\n"))
+		}
+		if out := root("show", name); !strings.Contains(out, "Faults:   0; 0 cycles") {
+			t.Errorf("show %s:\n%s", name, out)
+		}
+		tree := below(s.daemon.Process.Pid)
+		if len(tree) == 0 {
+			t.Fatal("no plugin runs")
+		}
+		plugin := tree[len(tree)-1]
+		got := status(t, plugin)
+		nobody := "65534\t65534\t65534\t65534"
+		if got["Uid"] != nobody || got["Gid"] != nobody || strings.TrimSpace(got["Groups"]) != "" || strings.Trim(got["CapEff"]+got["CapPrm"], "0") != "" || got["NoNewPrivs"] != "1" {
+			t.Errorf("%s runs as uids %s, gids %s, groups %s with capabilities %s", name, got["Uid"], got["Gid"], got["Groups"], got["CapPrm"])
+		}
+		limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", plugin))
+		s.must(err)
+		if !regexp.MustCompile(`(?m)^Max data size +1073741824 +1073741824 `).Match(limits) { // soft and hard
+			t.Errorf("%s has not 1 GiB of data for good:\n%s", name, limits)
+		}
+		if sockets, err := filepath.Glob("/tmp/plugin-dir*/*"); err != nil || slices.ContainsFunc(sockets, func(f string) bool { return strings.Contains(f, strconv.Itoa(plugin)) }) {
+			t.Errorf("its socket is in everybody's /tmp: %v", sockets)
+		}
+	}
+	tree := below(s.daemon.Process.Pid)
+	s.stop(syscall.SIGKILL)
+	s.eventually("the plugin is gone after kill -9", func() bool {
+		return !slices.ContainsFunc(tree, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
+	})
+}
+
+// status is /proc/PID/status.
+func status(t *testing.T, pid int) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]string{}
+	for _, line := range strings.Split(string(text), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	return fields
+}

@@ -1,0 +1,211 @@
+// Command evosmatrix runs the operations that Evoslurm relies on on the Slurm of
+// several Debian releases and prints the table of what works.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/trials/matrix"
+	"github.com/evoslurm/evoslurm/adapter/trials/sites"
+)
+
+func main() {
+	matrix.Entered()
+	only := flag.String("only", "", "Slurm versions, by comma, e.g. 24.11,26.05; default: all")
+	out := flag.String("out", "", "file that the table is written to, besides standard output")
+	full := flag.Bool("full", false, "run the whole real-Slurm test suite, too")
+	race := flag.Bool("race", false, "with the race detector; not for releases with an older C library than this machine's")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *only, *out, *full, *race); err != nil {
+		fmt.Fprintln(os.Stderr, "evosmatrix:", err)
+		os.Exit(1)
+	}
+}
+
+// suite is what -full runs: the packages whose tests speak to a real Slurm, but for two
+// tests of what is installed, which mount an overlay: a root is one already.
+var suite = []string{"./slurmctl/...", "./adapter/controller/...", "./adapter/submit/...", "./adapter/cmd/...", "./adapter/trials/e2e",
+	"-skip=^(TestReadmeAsWritten|TestUnderTheUnit)$"}
+
+func run(ctx context.Context, only, out string, full, race bool) error {
+	work, err := os.MkdirTemp("", "evosmatrix-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := os.Chmod(work, 0o755); err != nil {
+		return err
+	}
+	guard, err := os.ReadFile("contrib/job_submit.lua")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(work, "job_submit.lua"), guard, 0o644); err != nil {
+		return err
+	}
+	// One test program for all: static, since a root's C library may be older.
+	program := filepath.Join(work, "matrix.test")
+	how := []string{"-tags=sqlite_omit_load_extension,osusergo,netgo", "-ldflags=-linkmode=external -extldflags=-static"}
+	if race { // as `make test` builds it, so that most is built already
+		how = []string{"-race"}
+	}
+	build := exec.CommandContext(ctx, "go", append(append([]string{"test", "-c", "-o", program}, how...), "./adapter/trials/matrix")...)
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", build.Args, err, text)
+	}
+	var results []matrix.Result
+	var failed []string
+	for _, release := range matrix.Releases {
+		if only != "" && !slices.Contains(strings.Split(only, ","), release.Slurm) {
+			continue
+		}
+		begun := time.Now()
+		t := trial{release: release, program: program, results: filepath.Join(work, release.Suite+".json")}
+		err := t.run(ctx, full)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, matrix.ErrUnavailable):
+			fmt.Fprintf(os.Stderr, "Slurm %s: skipped: Debian %s %v\n", release.Slurm, release.Suite, err)
+			continue
+		case err != nil:
+			failed = append(failed, release.Slurm)
+			fmt.Fprintf(os.Stderr, "%s\nSlurm %s: failed: %v\n", &t.log, release.Slurm, err)
+		}
+		f, err := os.Open(t.results)
+		if err != nil {
+			continue
+		}
+		more, err := matrix.Read(f)
+		f.Close()
+		if err != nil {
+			return err
+		}
+		results = append(results, more...)
+		fmt.Fprintf(os.Stderr, "Slurm %s: %d operations in %d s\n", release.Slurm, len(more), int(time.Since(begun).Seconds()))
+	}
+	var table bytes.Buffer
+	if err := matrix.WriteTable(&table, results); err != nil {
+		return err
+	}
+	if len(results) > 0 {
+		fmt.Print(table.String())
+	}
+	if out != "" {
+		if err := writeDocument(out, table.String()); err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("not all is well on Slurm %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// trial is one release's turn.
+type trial struct {
+	release matrix.Release
+	program string
+	results string
+	log     bytes.Buffer
+}
+
+func (t *trial) run(ctx context.Context, full bool) error {
+	if native(ctx, t.release) {
+		cmd := exec.CommandContext(ctx, t.program, "-test.run=^TestMatrix$")
+		cmd.Env = append(os.Environ(), "EVOSLURM_MATRIX="+t.results)
+		cmd.Stdout, cmd.Stderr = &t.log, &t.log
+		if err := cmd.Run(); err != nil || !full {
+			return err
+		}
+		return t.command(exec.CommandContext(ctx, "go", append([]string{"test", "-p", "1"}, suite...)...))
+	}
+	var more []string
+	if full {
+		more = matrix.BuildPackages
+	}
+	root, err := matrix.Root(ctx, t.release, more, &t.log)
+	if err != nil {
+		return err
+	}
+	t.log.Reset()
+	work := filepath.Dir(t.program)
+	cmd, err := matrix.Enter(ctx, root, []string{work}, t.program, "-test.run=^TestMatrix$")
+	if err != nil {
+		return err
+	}
+	cmd.Env = append(cmd.Env, "EVOSLURM_MATRIX="+t.results)
+	if err := t.command(cmd); err != nil || !full {
+		return err
+	}
+	return t.wholeSuite(ctx, root)
+}
+
+// wholeSuite runs the tests inside of the root, built there by this machine's Go.
+func (t *trial) wholeSuite(ctx context.Context, root string) error {
+	text, err := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOMODCACHE").Output()
+	if err != nil {
+		return err
+	}
+	binds := strings.Fields(string(text))
+	here, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	args := append([]string{"test", "-p", "1", "-timeout", "20m"}, suite...)
+	cmd, err := matrix.Enter(ctx, root, append(binds, here), binds[0]+"/bin/go", args...)
+	if err != nil {
+		return err
+	}
+	// what was built stays in the root, for the next time
+	cmd.Env = append(cmd.Env, "PWD="+here, "GOFLAGS=-buildvcs=false -mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local",
+		"GOCACHE=/var/cache/go-build", "GOMODCACHE="+binds[1], "PATH="+binds[0]+"/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	return t.command(cmd)
+}
+
+func (t *trial) command(cmd *exec.Cmd) error {
+	cmd.Stdout, cmd.Stderr = &t.log, &t.log
+	return cmd.Run()
+}
+
+// native says whether the machine itself has that Slurm.
+func native(ctx context.Context, release matrix.Release) bool {
+	text, err := exec.CommandContext(ctx, "sbatch", "--version").Output()
+	return err == nil && strings.Contains(string(text), " "+release.Slurm+".")
+}
+
+// writeDocument writes the dated table, and leaves that of real sites where it is.
+func writeDocument(path, table string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	_, real, hasReal := strings.Cut(string(old), "\n"+sites.Heading)
+	text := "# What works on which Slurm\n\n" +
+		"Written by `make matrix` on " + time.Now().UTC().Format(time.DateOnly) + ": every operation that Evoslurm relies on, on\n" +
+		"private clusters of 8 nodes made of Debian's packages, with slurmdbd and `permit_job_expansion`.\n" +
+		"*commands*: Slurm's commands alone; *merge*, *companion*, *chain*: by the sidecar, in that drive mode.\n" +
+		"**refused**: Slurm said no, in the words below; **failed**: what was seen is not what was asked for.\n" +
+		"*job_submit.lua*: contrib's guard of other people's jobs.\n" +
+		"Evoslurm relies on all but these: `shrink by NumNodes after a merge`, `merge into an ended job does no\n" +
+		"harm`, `anybody expands anybody's job`, and resizing a second time without slurmdbd. Where slurmdbd does\n" +
+		"not start (line 1) all that follows is without it.\n\n" + table
+	if hasReal {
+		text += "\n" + sites.Heading + real
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
