@@ -31,7 +31,7 @@ func plugins(t *testing.T) string {
 	}
 	for _, args := range [][]string{
 		{"go", "build", "-o", dir, "../../plugins/cmd/klein", "../../plugins/cmd/minwaste", "../../plugins/cmd/search", "../../plugins/cmd/rigid", "../strategy/internal/evil"},
-		{"cp", "-r", "../../contrib/python-strategy/asap", "../../contrib/python-strategy/evostrategy", dir},
+		{"cp", "-r", "../../plugins/python/asap", "../../plugins/python/evostrategy", dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)

@@ -10,12 +10,12 @@ import (
 
 func TestPython(t *testing.T) {
 	t.Run("in the tree", func(t *testing.T) {
-		strategytest.Run(t, strategytest.Process("../../contrib/python-strategy/asap"))
+		strategytest.Run(t, strategytest.Process("../python/asap"))
 	})
 	t.Run("installed", func(t *testing.T) {
 		// asap finds the SDK beside itself: as a copy it must find the installed one
 		dir := t.TempDir()
-		cmd := exec.Command("make", "-C", "../../contrib/python-strategy", "install", "DESTDIR="+dir)
+		cmd := exec.Command("make", "-C", "../python", "install", "DESTDIR="+dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("make install: %v\n%s", err, out)
 		}

@@ -10,5 +10,5 @@ GOBIN=$bin go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 PATH=$bin:$PATH protoc --proto_path=. \
 	--go_out=../strategypb --go_opt=paths=source_relative \
 	--go-grpc_out=../strategypb --go-grpc_opt=paths=source_relative \
-	--python_out=../../contrib/python-strategy/evostrategy \
+	--python_out=../python/evostrategy \
 	strategy.proto

@@ -17,7 +17,7 @@ func TestOldPluginsKeepWorking(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", klein, "../cmd/klein").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	asap, err := filepath.Abs("../../contrib/python-strategy/asap")
+	asap, err := filepath.Abs("../python/asap")
 	if err != nil {
 		t.Fatal(err)
 	}

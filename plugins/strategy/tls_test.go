@@ -28,7 +28,7 @@ func TestMutualTLS(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", klein, "../cmd/klein").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	asap, err := filepath.Abs("../../contrib/python-strategy/asap")
+	asap, err := filepath.Abs("../python/asap")
 	if err != nil {
 		t.Fatal(err)
 	}

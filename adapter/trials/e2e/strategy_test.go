@@ -21,7 +21,7 @@ func TestStrategyCommands(t *testing.T) {
 	s.must(os.Mkdir(folder, 0o755))
 	for _, args := range [][]string{
 		{"go", "build", "-o", folder, "../../../plugins/cmd/klein", "../../../plugins/cmd/search"},
-		{"cp", "-r", "../../../contrib/python-strategy/asap", "../../../contrib/python-strategy/evostrategy", folder},
+		{"cp", "-r", "../../../plugins/python/asap", "../../../plugins/python/evostrategy", folder},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)

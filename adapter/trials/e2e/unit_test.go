@@ -153,7 +153,7 @@ func TestUnderTheUnit(t *testing.T) {
 	s.must(os.Mkdir(folder, 0o755))
 	for _, args := range [][]string{
 		{"go", "build", "-o", folder, "../../../plugins/cmd/klein"},
-		{"cp", "-r", "../../../contrib/python-strategy/asap", "../../../contrib/python-strategy/evostrategy", folder},
+		{"cp", "-r", "../../../plugins/python/asap", "../../../plugins/python/evostrategy", folder},
 		{"cp", bin + "/evoslurmd", s.dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
