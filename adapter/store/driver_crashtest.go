@@ -16,11 +16,11 @@ import (
 const driver = "sqlite3-crashtest"
 
 func init() {
-	socket := os.Getenv(crashtest.SocketVariable)
+	socket := os.Getenv(crash.SocketVariable)
 	sql.Register(driver, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
 		if socket != "" {
 			c.RegisterCommitHook(func() int {
-				if _, err := crashtest.Ask(socket, crashtest.Question{Moment: crashtest.Commit}); err != nil {
+				if _, err := crash.Ask(socket, crash.Question{Moment: crash.Commit}); err != nil {
 					return 1 // the commit becomes a rollback
 				}
 				return 0

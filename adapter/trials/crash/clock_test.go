@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func clockStepped(t *testing.T, by time.Duration) {
 	step := func() error {
 		err := s.stepClock(by)
 		if err == nil && by < 0 {
-			err = s.cluster.RestartController(context.Background())
+			err = s.Cluster.RestartController(context.Background())
 		}
 		return err
 	}
@@ -75,8 +75,8 @@ func clockStepped(t *testing.T, by time.Duration) {
 			return errors.Join(err, s.wrote(first, steps(4, 5)), s.wrote(second, steps(4, 6)))
 		}},
 		{"in the middle of a grow", func() error {
-			s.at(crashtest.Before, hasArg("NumNodes=0"), func() {
-				if err := s.cluster.StepClock(by); err != nil {
+			s.at(crash.Before, hasArg("NumNodes=0"), func() {
+				if err := s.Cluster.StepClock(by); err != nil {
 					s.t.Error(err)
 				}
 			})
@@ -89,7 +89,7 @@ func clockStepped(t *testing.T, by time.Duration) {
 		{"a job is about to be seen to run", func() error {
 			name := s.name("start")
 			seen := func(args []string) bool { return hasArg("--jobs=")(args) && s.runs(name) }
-			s.at(crashtest.After, seen, func() {
+			s.at(crash.After, seen, func() {
 				if err := step(); err != nil {
 					s.t.Error(err)
 				}
@@ -154,7 +154,7 @@ func clockStepped(t *testing.T, by time.Duration) {
 		s.tried(t, c.name, func() {}, func() error {
 			err := c.run()
 			if by < 0 { // whoever comes next is not to meet slurmctld in the past, nor its old counts of CPUs
-				err = errors.Join(err, s.jobsEnded(), s.cluster.RestartController(context.Background()))
+				err = errors.Join(err, s.jobsEnded(), s.Cluster.RestartController(context.Background()))
 			}
 			return err
 		}, "overrun", "enforced", "delayed", "requeued", "leak")
@@ -183,7 +183,7 @@ func TestSidecarAway(t *testing.T) {
 	// Slurm ends jobs together with the reservation that they run in
 	s.tried(t, "Slurm starts the job, the sidecar is back an hour later", func() {}, func() error {
 		name := s.name("planned")
-		back := s.dir + "/out/" + name + ".back"
+		back := s.Dir + "/out/" + name + ".back"
 		id, err := planned(name, strings.Replace(evolving, "while", "until [ -e "+back+" ]; do sleep 0.2; done\nwhile", 1))
 		s.stop()
 		if err == nil {
@@ -218,7 +218,7 @@ func TestSidecarAway(t *testing.T) {
 // slurmHas waits until Slurm has a job as it should be.
 func (s *site) slurmHas(id slurmctl.JobID, what string, is func(slurmctl.Job) bool) error {
 	return within(patience, func() error {
-		jobs, err := s.cluster.Client().JobsByID(context.Background(), id)
+		jobs, err := s.Cluster.Client().JobsByID(context.Background(), id)
 		if err == nil && (len(jobs) != 1 || !is(jobs[0])) {
 			err = fmt.Errorf("job %d is without %s: %+v", id, what, jobs)
 		}
@@ -251,7 +251,7 @@ func (s *site) stepClock(by time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return s.cluster.StepClock(by)
+	return s.Cluster.StepClock(by)
 }
 
 // jobsEnded waits until Slurm has none of the first user's jobs. A batch job whose end
@@ -259,7 +259,7 @@ func (s *site) stepClock(by time.Duration) error {
 // has passed since its start, and with the clock set back that may be in an hour.
 func (s *site) jobsEnded() error {
 	return within(patience, func() error {
-		out, err := s.root("squeue", "--noheader", "--user="+s.cluster.Users()[0].Name)
+		out, err := s.root("squeue", "--noheader", "--user="+s.Cluster.Users()[0].Name)
 		if err == nil && out != "" {
 			err = fmt.Errorf("jobs have not ended: %s", out)
 		}
@@ -286,7 +286,7 @@ func (s *site) begun(names ...string) error {
 
 // never sees that the sidecar's events of the last run tell of none of these.
 func (s *site) never(kinds ...string) error {
-	st, err := store.Open(context.Background(), s.dir+"/db/evoslurm.db")
+	st, err := store.Open(context.Background(), s.Dir+"/db/evoslurm.db")
 	if err != nil {
 		return err
 	}

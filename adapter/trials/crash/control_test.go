@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ type control struct {
 	target  int      // the point, from 1, at which the sidecar is killed; 0: none
 	hit     string   // what it was
 	faults  *faults  // nil: none
-	watch   func(crashtest.Question)
+	watch   func(crash.Question)
 	unmet   *bool    // whether what site.at is for has happened; nil: there is nothing
 	history []string // commands with how they ended, those that only look included
 }
@@ -32,7 +32,7 @@ type control struct {
 func newControl(t *testing.T, dir string, env []string, kill func()) *control {
 	t.Helper()
 	c := &control{kill: kill, env: env}
-	path := filepath.Join(dir, crashtest.SocketName)
+	path := filepath.Join(dir, crash.SocketName)
 	l, err := net.Listen("unix", path)
 	if err == nil {
 		err = os.Chmod(path, 0o666) // expanders are asked for in the users' names
@@ -62,34 +62,34 @@ func (c *control) arm(target int) {
 
 func (c *control) serve(conn net.Conn) {
 	defer conn.Close()
-	var q crashtest.Question
+	var q crash.Question
 	if json.NewDecoder(conn).Decode(&q) != nil {
 		return
 	}
 	a, killed := c.answer(q)
 	if killed {
 		c.kill()
-		if q.Moment == crashtest.Before {
-			a.Action = crashtest.Refuse
+		if q.Moment == crash.Before {
+			a.Action = crash.Refuse
 		}
 	}
 	a.Env = c.env
 	json.NewEncoder(conn).Encode(a)
 }
 
-func (c *control) answer(q crashtest.Question) (a crashtest.Answer, kill bool) {
+func (c *control) answer(q crash.Question) (a crash.Answer, kill bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	what := strings.TrimSpace(string(q.Moment) + " " + strings.Join(q.Args, " "))
-	if q.Moment == crashtest.Commit || changes(q.Args) {
+	if q.Moment == crash.Commit || changes(q.Args) {
 		c.points = append(c.points, what)
 		if len(c.points) == c.target {
 			c.hit, kill = what, true
 		}
 	}
-	if q.Moment == crashtest.Before && c.faults != nil && !kill {
+	if q.Moment == crash.Before && c.faults != nil && !kill {
 		a = c.faults.next(q.Args)
-		if a.Action != crashtest.Run {
+		if a.Action != crash.Run {
 			what += " [" + string(a.Action) + "]"
 		}
 	}

@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func TestDatabase(t *testing.T) {
 			return fill.Close()
 		}, func(dir string) error { return os.Remove(dir + "/fill") }},
 		{"read-only for a while", func(dir string) {
-			library := s.dir + "/readonly.so"
+			library := s.Dir + "/readonly.so"
 			out, err := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-o", library, "testdata/readonly.c", "-ldl").CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -48,14 +48,14 @@ func TestDatabase(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s.t = t
-			dir := filepath.Join(s.dir, strings.ReplaceAll(c.name, " ", "-"))
+			dir := filepath.Join(s.Dir, strings.ReplaceAll(c.name, " ", "-"))
 			s.must(os.Mkdir(dir, 0o700))
 			c.prepare(dir)
 			defer func() { s.more = nil }()
-			config, err := os.ReadFile(s.dir + "/evoslurmd.yaml")
+			config, err := os.ReadFile(s.Dir + "/evoslurmd.yaml")
 			s.must(err)
-			s.must(os.WriteFile(s.dir+"/evoslurmd.yaml", bytes.ReplaceAll(config, []byte(s.dir+"/db/"), []byte(dir+"/")), 0o644))
-			defer os.WriteFile(s.dir+"/evoslurmd.yaml", config, 0o644)
+			s.must(os.WriteFile(s.Dir+"/evoslurmd.yaml", bytes.ReplaceAll(config, []byte(s.Dir+"/db/"), []byte(dir+"/")), 0o644))
+			defer os.WriteFile(s.Dir+"/evoslurmd.yaml", config, 0o644)
 			s.control.arm(0)
 			s.start()
 			// the first grows, the second's steps need nothing of Slurm, the third comes
@@ -97,14 +97,14 @@ func TestDatabase(t *testing.T) {
 	}
 	t.Run("read-only", func(t *testing.T) {
 		s.t = t
-		dir := s.dir + "/readonly"
+		dir := s.Dir + "/readonly"
 		s.must(os.Mkdir(dir, 0o700))
 		s.must(syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_RDONLY, "size=2m"))
 		defer syscall.Unmount(dir, syscall.MNT_DETACH)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, bin+"/evoslurmd", "--config", s.dir+"/evoslurmd.yaml", "--database", dir+"/db")
-		cmd.Env = append(os.Environ(), s.env()...)
+		cmd := exec.CommandContext(ctx, bin+"/evoslurmd", "--config", s.Dir+"/evoslurmd.yaml", "--database", dir+"/db")
+		cmd.Env = append(os.Environ(), s.Env()...)
 		out, err := cmd.CombinedOutput()
 		if err == nil || !bytes.Contains(out, []byte("read-only")) {
 			t.Errorf("a read-only database: %v\n%s", err, out)
@@ -121,13 +121,13 @@ func TestDatabase(t *testing.T) {
 		_, err = s.submit(queued, evolving, "--profile=5@4s,2@4s", "--time=10")
 		s.must(err)
 		s.eventually("it is adopted", func() error {
-			jobs, err := s.jobs()
+			jobs, err := s.Jobs(1)
 			if err == nil && len(jobs) != 2 {
 				err = fmt.Errorf("%d jobs", len(jobs))
 			}
 			return err
 		})
-		s.must(os.RemoveAll(s.dir + "/db"))
+		s.must(os.RemoveAll(s.Dir + "/db"))
 		s.must(s.wrote(name, steps(4, 5, 2)))
 		s.must(s.wrote(queued, steps(5, 2)))
 		s.eventually("a clean Slurm", s.clean)
@@ -136,7 +136,7 @@ func TestDatabase(t *testing.T) {
 		if !bytes.Contains(log, []byte("the file was deleted or replaced")) {
 			t.Errorf("nobody noticed:\n%s", log)
 		}
-		s.must(os.RemoveAll(s.dir + "/db"))
+		s.must(os.RemoveAll(s.Dir + "/db"))
 	})
 	t.Run("deleted while the sidecar is down", func(t *testing.T) {
 		s.t = t
@@ -156,7 +156,7 @@ func TestDatabase(t *testing.T) {
 			s.stop()
 			_, err = s.submit(parked, enduring, "--drive="+drive, "--profile=1@4s,3@4s,2@4s", "--time=10")
 			s.must(err)
-			s.must(os.RemoveAll(s.dir + "/db"))
+			s.must(os.RemoveAll(s.Dir + "/db"))
 			s.start()
 			s.eventually("the job is adopted again", func() error {
 				j, err := s.job(id)
@@ -169,7 +169,7 @@ func TestDatabase(t *testing.T) {
 			s.must(s.endured(parked))
 			s.eventually("a clean Slurm", s.clean)
 			s.stop()
-			s.must(os.RemoveAll(s.dir + "/db"))
+			s.must(os.RemoveAll(s.Dir + "/db"))
 		}
 	})
 	t.Run("a chain's rest", func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestDatabase(t *testing.T) {
 			return nil
 		})
 		s.stop()
-		s.must(os.RemoveAll(s.dir + "/db"))
+		s.must(os.RemoveAll(s.Dir + "/db"))
 		s.start()
 		s.must(s.endured(name))
 		s.eventually("a clean Slurm", s.clean)
@@ -196,9 +196,9 @@ func TestDatabase(t *testing.T) {
 	t.Run("two sidecars", func(t *testing.T) {
 		s.t = t
 		s.start()
-		s.eventually("the first works", func() error { _, err := s.jobs(); return err })
+		s.eventually("the first works", func() error { _, err := s.Jobs(1); return err })
 		second := s.sidecar()
-		log, err := os.Create(filepath.Join(s.dir, "second.log"))
+		log, err := os.Create(filepath.Join(s.Dir, "second.log"))
 		s.must(err)
 		defer log.Close()
 		second.Stderr = log

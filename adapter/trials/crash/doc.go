@@ -1,4 +1,4 @@
-// Package crashtest is how the sidecar is tried at every point where it could
+// Package crash is how the sidecar is tried at every point where it could
 // die, and against a Slurm that answers badly. Nothing of it is in production
 // builds.
 //
@@ -15,4 +15,4 @@
 //
 // Commands that only look change nothing, so that a crash before or after one is
 // the same as at the next point; they are recorded but not numbered.
-package crashtest
+package crash

@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ var (
 // mostFaults bounds the faults of one run: a run must come to its end.
 const mostFaults = 25
 
-// TestFaults runs scenarios while commands fail in all ways of crashtest.Action
+// TestFaults runs scenarios while commands fail in all ways of crash.Action
 // and the sidecar is killed now and then, by seeds that are kept: all that failed
 // once, and some that did not.
 func TestFaults(t *testing.T) {

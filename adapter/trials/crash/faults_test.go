@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"fmt"
@@ -32,12 +32,12 @@ func (f *faults) draw(kind string) *rand.Rand {
 }
 
 var (
-	changeFaults = []crashtest.Action{crashtest.Refuse, crashtest.Refuse, crashtest.TimedOut, crashtest.TimedOut, crashtest.Late, crashtest.Hang, crashtest.Lose}
-	lookFaults   = []crashtest.Action{crashtest.Refuse, crashtest.TimedOut, crashtest.Late, crashtest.Hang, crashtest.Truncate, crashtest.Truncate, crashtest.Garble, crashtest.Garble}
+	changeFaults = []crash.Action{crash.Refuse, crash.Refuse, crash.TimedOut, crash.TimedOut, crash.Late, crash.Hang, crash.Lose}
+	lookFaults   = []crash.Action{crash.Refuse, crash.TimedOut, crash.Late, crash.Hang, crash.Truncate, crash.Truncate, crash.Garble, crash.Garble}
 )
 
 // next says what becomes of a command.
-func (f *faults) next(args []string) crashtest.Answer {
+func (f *faults) next(args []string) crash.Answer {
 	kind, actions, chance := args[0], lookFaults, 0.04
 	if changes(args) {
 		actions, chance = changeFaults, 0.2
@@ -47,15 +47,15 @@ func (f *faults) next(args []string) crashtest.Answer {
 	}
 	r := f.draw(kind)
 	if f.left <= 0 || r.Float64() >= chance {
-		return crashtest.Answer{}
+		return crash.Answer{}
 	}
 	f.left--
-	return crashtest.Answer{Action: actions[r.IntN(len(actions))], Delay: time.Duration(r.IntN(1500)) * time.Millisecond, Seed: r.Uint64()}
+	return crash.Answer{Action: actions[r.IntN(len(actions))], Delay: time.Duration(r.IntN(1500)) * time.Millisecond, Seed: r.Uint64()}
 }
 
 // kills says whether the sidecar is killed at this moment.
-func (f *faults) kills(q crashtest.Question) bool {
-	if q.Moment != crashtest.Commit && !changes(q.Args) {
+func (f *faults) kills(q crash.Question) bool {
+	if q.Moment != crash.Commit && !changes(q.Args) {
 		return false
 	}
 	r := f.draw("kill " + string(q.Moment))

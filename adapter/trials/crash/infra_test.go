@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"context"
@@ -47,12 +47,12 @@ func shaken(t *testing.T) *site {
 // at does something once, while the first command that matches waits for it. That
 // it was done is seen to by tried. (There is no moment after salloc: the sidecar kills
 // it as soon as it has told of the allocation.)
-func (s *site) at(moment crashtest.Moment, match func(args []string) bool, do func()) {
+func (s *site) at(moment crash.Moment, match func(args []string) bool, do func()) {
 	done := false
 	s.control.mu.Lock()
 	defer s.control.mu.Unlock()
 	s.control.unmet = &done
-	s.control.watch = func(q crashtest.Question) {
+	s.control.watch = func(q crash.Question) {
 		if !done && q.Moment == moment && len(q.Args) > 0 && match(q.Args) {
 			done = true
 			do()
@@ -72,14 +72,14 @@ func hasArg(prefix string) func([]string) bool {
 
 // crashController kills slurmctld and starts it again after a while.
 func (s *site) crashController(away time.Duration) {
-	if err := s.cluster.KillController(context.Background()); err != nil {
+	if err := s.Cluster.KillController(context.Background()); err != nil {
 		s.t.Error(err)
 	}
 	go func() {
 		time.Sleep(away)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := s.cluster.StartController(ctx); err != nil {
+		if err := s.Cluster.StartController(ctx); err != nil {
 			s.t.Error(err)
 		}
 	}()
@@ -109,19 +109,19 @@ func TestController(t *testing.T) {
 		set  func()
 	}{
 		{"slurmctld crashes in the middle of a grow", func() {
-			s.at(crashtest.Before, hasArg("NumNodes=0"), func() { s.crashController(time.Second) })
+			s.at(crash.Before, hasArg("NumNodes=0"), func() { s.crashController(time.Second) })
 		}},
 		{"slurmctld crashes right after a merge", func() {
-			s.at(crashtest.After, hasArg("NumNodes=0"), func() { s.crashController(time.Second) })
+			s.at(crash.After, hasArg("NumNodes=0"), func() { s.crashController(time.Second) })
 		}},
 		{"slurmctld crashes right after a shrink", func() {
-			s.at(crashtest.After, hasArg("NodeList="), func() { s.crashController(time.Second) })
+			s.at(crash.After, hasArg("NodeList="), func() { s.crashController(time.Second) })
 		}},
 		{"slurmctld is away for a minute as an expander is asked for", func() {
-			s.at(crashtest.Before, isCommand("salloc"), func() { s.crashController(time.Minute) })
+			s.at(crash.Before, isCommand("salloc"), func() { s.crashController(time.Minute) })
 		}},
 		{"scontrol reconfigure in the middle of a grow", func() {
-			s.at(crashtest.Before, hasArg("NumNodes=0"), func() {
+			s.at(crash.Before, hasArg("NumNodes=0"), func() {
 				if _, err := s.root("scontrol", "reconfigure"); err != nil {
 					s.t.Error(err)
 				}
@@ -175,8 +175,8 @@ func TestNodes(t *testing.T) {
 			_, err := s.root("scontrol", "update", "NodeName="+node, "State=RESUME")
 			return err
 		}},
-		{"dead", func(node string) error { return s.cluster.StopNode(context.Background(), node) },
-			func(node string) error { return s.cluster.StartNode(context.Background(), node) }},
+		{"dead", func(node string) error { return s.Cluster.StopNode(context.Background(), node) },
+			func(node string) error { return s.Cluster.StartNode(context.Background(), node) }},
 	} {
 		node := ""
 		s.tried(t, c.name, func() {}, func() error {
@@ -214,7 +214,7 @@ func TestNodes(t *testing.T) {
 				})
 			}
 			if err == nil {
-				err = os.WriteFile(filepath.Join(s.dir, "out", name+".lost"), nil, 0o644)
+				err = os.WriteFile(filepath.Join(s.Dir, "out", name+".lost"), nil, 0o644)
 			}
 			if err == nil {
 				err = s.endured(name)

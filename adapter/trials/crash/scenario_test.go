@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func (s *site) evolve(drive, profile string, nodes ...int) error {
 
 // name is a new name for a job.
 func (s *site) name(prefix string) string {
-	entries, _ := os.ReadDir(s.dir + "/out")
+	entries, _ := os.ReadDir(s.Dir + "/out")
 	return prefix + "-" + strconv.Itoa(len(entries))
 }
 
@@ -111,7 +111,7 @@ func (s *site) chain() error {
 func (s *site) cancelInGrowth() error {
 	asked := make(chan struct{}, 1)
 	s.control.mu.Lock()
-	s.control.watch = func(q crashtest.Question) {
+	s.control.watch = func(q crash.Question) {
 		if len(q.Args) > 0 && q.Args[0] == "salloc" {
 			select {
 			case asked <- struct{}{}:
@@ -134,7 +134,7 @@ func (s *site) cancelInGrowth() error {
 		return err
 	}
 	return within(patience, func() error {
-		jobs, err := s.cluster.Client().JobsByID(context.Background(), id)
+		jobs, err := s.Cluster.Client().JobsByID(context.Background(), id)
 		if err == nil && (len(jobs) != 1 || jobs[0].State != slurmctl.Cancelled) {
 			err = fmt.Errorf("the job is %+v, want cancelled", jobs)
 		}
@@ -160,10 +160,10 @@ func (s *site) replan() error {
 
 // clear ends whatever a failed scenario has left, for the next.
 func (s *site) clear() error {
-	user := s.cluster.Users()[0].Name
+	user := s.Cluster.Users()[0].Name
 	s.root("scancel", "--user="+user)
 	return within(patience, func() error {
-		reservations, err := s.cluster.Client().Reservations(context.Background())
+		reservations, err := s.Cluster.Client().Reservations(context.Background())
 		for _, r := range reservations {
 			s.root("scontrol", "delete", "ReservationName="+r.Name)
 		}
@@ -173,7 +173,7 @@ func (s *site) clear() error {
 
 // checkStore sees that the database is sound and its event log consistent. The
 // sidecar must be stopped.
-func (s *site) checkStore() error { return s.checkStoreAt(s.dir + "/db/evoslurm.db") }
+func (s *site) checkStore() error { return s.checkStoreAt(s.Dir + "/db/evoslurm.db") }
 
 func (s *site) checkStoreAt(path string) error {
 	st, err := store.Open(context.Background(), path)

@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"context"
@@ -31,8 +31,8 @@ func TestServices(t *testing.T) {
 		set  func()
 	}{
 		{"munged is away at a merge", func() {
-			s.at(crashtest.Before, hasArg("NumNodes=0"), func() {
-				socket := s.cluster.MungeSocket()
+			s.at(crash.Before, hasArg("NumNodes=0"), func() {
+				socket := s.Cluster.MungeSocket()
 				if err := os.Rename(socket, socket+".away"); err != nil {
 					s.t.Error(err)
 				}
@@ -45,10 +45,10 @@ func TestServices(t *testing.T) {
 			})
 		}},
 		{"slurmdbd is away for a while in the middle of a grow", func() {
-			s.at(crashtest.Before, isCommand("salloc"), func() { s.stopSlurmdbd(10 * time.Second) })
+			s.at(crash.Before, isCommand("salloc"), func() { s.stopSlurmdbd(10 * time.Second) })
 		}},
 		{"slurmdbd is away for a while before a shrink", func() {
-			s.at(crashtest.After, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(10 * time.Second) })
+			s.at(crash.After, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(10 * time.Second) })
 		}},
 	} {
 		s.tried(t, c.name, c.set, job)
@@ -57,7 +57,7 @@ func TestServices(t *testing.T) {
 	// every change of the job until it ends (its index in slurmdbd is never known).
 	// That is told, and nothing stays behind.
 	s.tried(t, "slurmdbd goes at the very merge", func() {
-		s.at(crashtest.Before, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(5 * time.Second) })
+		s.at(crash.Before, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(5 * time.Second) })
 	}, func() error {
 		name := s.name("stuck")
 		id, err := s.submit(name, evolving, "--profile=1@3s,3@3s,2@3s", "--time=10")
@@ -81,14 +81,14 @@ func TestServices(t *testing.T) {
 
 // stopSlurmdbd stops slurmdbd and starts it again after a while.
 func (s *site) stopSlurmdbd(away time.Duration) {
-	if err := s.cluster.StopSlurmdbd(context.Background()); err != nil {
+	if err := s.Cluster.StopSlurmdbd(context.Background()); err != nil {
 		s.t.Error(err)
 	}
 	go func() {
 		time.Sleep(away)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := s.cluster.StartSlurmdbd(ctx); err != nil {
+		if err := s.Cluster.StartSlurmdbd(ctx); err != nil {
 			s.t.Error(err)
 		}
 	}()

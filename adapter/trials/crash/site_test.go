@@ -1,12 +1,8 @@
-package crashtest_test
+package crash_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +16,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/trials/crash"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -27,52 +24,23 @@ import (
 // bin is the folder of the commands, built once.
 var bin string
 
-// sites is how many sites are at work at a time, unless -parallel says so: they wait
-// more than they compute.
-const sites = "6"
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
-	if !asked {
-		if err := flag.Set("test.parallel", sites); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if err := rig.AtOnce(6); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	code := func() int {
-		dir, err := os.MkdirTemp("", "evoslurm-crash-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if err := os.Chmod(dir, 0o755); err != nil { // jobs of other users run them
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		build := exec.Command("go", "build", "-tags", "crashtest", "-o", dir,
-			"../../cmd/evosbatch", "../../cmd/evosctl", "../../cmd/evosqueue", "../../cmd/evosrun", "../../cmd/evoslurmd", "./slurmshim")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-			return 1
-		}
+	rig.Main(func(dir string) int {
 		bin = dir
 		return m.Run()
-	}()
-	os.Exit(code)
+	}, "-tags=crashtest", "./slurmshim")
 }
 
 // site is a cluster with a sidecar whose every command and commit is asked for.
 // Another user's jobs run there that nothing may touch.
 type site struct {
+	*rig.Rig
 	t       *testing.T
-	cluster *slurmtest.Cluster
 	control *control
-	dir     string // everybody may read it, and write below out/
-	api     string
-	extra   string   // lines of the configuration
 	more    []string // of the sidecar's environment
 	log     *os.File
 
@@ -87,51 +55,28 @@ type site struct {
 
 func newSite(t *testing.T, options slurmtest.Options, extra string) *site {
 	t.Helper()
-	s := &site{t: t, cluster: slurmtest.Start(t, options), extra: extra}
+	s := &site{t: t}
 	var err error
-	s.dir, err = os.MkdirTemp("", "evoslurm-crash-site-")
+	const paces = "poll_interval: 250ms\nmargin: 1s\n"
+	s.Rig, err = rig.New(slurmtest.Start(t, options), bin, paces)
 	s.must(err)
-	s.must(os.Chmod(s.dir, 0o755))
-	s.must(os.Mkdir(s.dir+"/out", 0o777))
-	s.must(os.Chmod(s.dir+"/out", 0o1777))
-	s.must(os.Mkdir(s.dir+"/slurm", 0o755))
+	s.must(os.Mkdir(s.Dir+"/slurm", 0o755))
 	for _, name := range []string{"scontrol", "squeue", "sinfo", "salloc", "scancel", "sbatch", "sdiag", "sacctmgr"} {
-		s.must(os.Symlink(bin+"/slurmshim", s.dir+"/slurm/"+name))
+		s.must(os.Symlink(bin+"/slurmshim", s.Dir+"/slurm/"+name))
 	}
-	s.control = newControl(t, s.dir+"/slurm", s.cluster.Env(), s.crash)
-	s.log, err = os.OpenFile(s.dir+"/evoslurmd.log", os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	s.control = newControl(t, s.Dir+"/slurm", s.Cluster.Env(), s.crash)
+	s.log, err = os.OpenFile(s.Dir+"/evoslurmd.log", os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	s.must(err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	s.must(err)
-	s.api = l.Addr().String()
-	s.must(l.Close())
-	s.must(os.WriteFile(s.dir+"/evoslurm.yaml", []byte(s.config("")), 0o644))
-	s.must(os.WriteFile(s.dir+"/evoslurmd.yaml", []byte(s.config("slurm:\n  bin: "+s.dir+"/slurm\n  timeout: 5s\n"+extra)), 0o644))
+	s.must(os.WriteFile(s.Dir+"/evoslurmd.yaml", []byte(s.Configuration(paces+"slurm:\n  bin: "+s.Dir+"/slurm\n  timeout: 5s\n"+extra)), 0o644))
 	t.Cleanup(func() {
 		s.stop()
 		if t.Failed() {
 			text, _ := os.ReadFile(s.log.Name())
 			t.Logf("log of evoslurmd:\n%s", text)
 		}
-		os.RemoveAll(s.dir)
+		os.RemoveAll(s.Dir)
 	})
 	return s
-}
-
-func (s *site) config(more string) string {
-	return fmt.Sprintf(`
-database: %s/db/evoslurm.db
-listen:
-  socket: %s/run/api.sock
-  tcp: %s
-api: %s
-munge:
-  socket: %s
-poll_interval: 250ms
-margin: 1s
-log:
-  level: debug
-%s`, s.dir, s.dir, s.api, s.api, s.cluster.MungeSocket(), more)
 }
 
 func (s *site) must(err error) {
@@ -141,14 +86,10 @@ func (s *site) must(err error) {
 	}
 }
 
-func (s *site) env() []string {
-	return append(s.cluster.Env(), "EVOSLURM_CONFIG="+s.dir+"/evoslurm.yaml", "PATH="+bin+":"+os.Getenv("PATH"))
-}
-
 // sidecar prepares an evoslurmd of this site.
 func (s *site) sidecar() *exec.Cmd {
-	cmd := exec.Command(bin+"/evoslurmd", "--config", s.dir+"/evoslurmd.yaml")
-	cmd.Env = slices.Concat(os.Environ(), s.env(), []string{crashtest.SocketVariable + "=" + s.dir + "/slurm/" + crashtest.SocketName}, s.more)
+	cmd := exec.Command(bin+"/evoslurmd", "--config", s.Dir+"/evoslurmd.yaml")
+	cmd.Env = slices.Concat(os.Environ(), s.Env(), []string{crash.SocketVariable + "=" + s.Dir + "/slurm/" + crash.SocketName}, s.more)
 	cmd.Stderr = s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
@@ -231,32 +172,23 @@ func (s *site) stop() {
 
 // as runs a command as one of the cluster's users.
 func (s *site) as(user int, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if name == "evosbatch" || name == "evosctl" || name == "evosqueue" {
-		name = filepath.Join(bin, name)
+	out, errs, err := s.As(user, name, args...)
+	if err != nil {
+		err = fmt.Errorf("%s %q: %w\n%s", name, args, err, errs)
 	}
-	cmd := s.cluster.Command(ctx, s.cluster.Users()[user], name, args...)
-	cmd.Env = append(cmd.Env, s.env()...)
-	cmd.Dir = s.dir + "/out"
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("%s %q: %w\n%s", name, args, err, errs.String())
-	}
-	return out.String(), nil
+	return out, err
 }
 
 // root runs a command of Slurm as the administrator.
 func (s *site) root(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return s.cluster.Run(ctx, slurmtest.Root, name, args...)
+	return s.Cluster.Run(ctx, slurmtest.Root, name, args...)
 }
 
 // submit submits an evolving job of the first user; its trace is in out/NAME.
 func (s *site) submit(name, script string, args ...string) (slurmctl.JobID, error) {
-	path := filepath.Join(s.dir, name+".sh")
+	path := filepath.Join(s.Dir, name+".sh")
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		return 0, err
 	}
@@ -271,7 +203,7 @@ func (s *site) submit(name, script string, args ...string) (slurmctl.JobID, erro
 
 // trace is what a job wrote into its trace so far.
 func (s *site) trace(name string) []string {
-	text, _ := os.ReadFile(filepath.Join(s.dir, "out", name))
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "out", name))
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
@@ -279,7 +211,7 @@ func (s *site) trace(name string) []string {
 // as the site lives, one that stays pending. The first is remembered.
 func (s *site) occupy() {
 	s.t.Helper()
-	out, err := s.as(1, "sbatch", "--parsable", "--output=/dev/null", "--exclusive", "--nodelist=n"+strconv.Itoa(s.cluster.Options().Nodes),
+	out, err := s.as(1, "sbatch", "--parsable", "--output=/dev/null", "--exclusive", "--nodelist=n"+strconv.Itoa(s.Cluster.Options().Nodes),
 		"--time=1-0", "--job-name=bystander", "--wrap=exec sleep 86400")
 	s.must(err)
 	_, err = s.as(1, "sbatch", "--parsable", "--output=/dev/null", "--begin=now+1day", "--job-name=evo_1_2_3", "--comment=mine", "--wrap=exit")
@@ -287,7 +219,7 @@ func (s *site) occupy() {
 	id, err := strconv.ParseUint(strings.TrimSpace(out), 10, 32)
 	s.must(err)
 	s.eventually("the bystander runs", func() error {
-		jobs, err := s.cluster.Client().JobsByID(context.Background(), slurmctl.JobID(id))
+		jobs, err := s.Cluster.Client().JobsByID(context.Background(), slurmctl.JobID(id))
 		if err != nil || len(jobs) != 1 || jobs[0].State != slurmctl.Running {
 			return fmt.Errorf("%+v %v", jobs, err)
 		}
@@ -316,7 +248,7 @@ func within(limit time.Duration, check func() error) error {
 // clean says what is left in Slurm beside the bystander, and whether that was
 // touched.
 func (s *site) clean() error {
-	left, err := s.cluster.Leftovers(context.Background())
+	left, err := s.Cluster.Leftovers(context.Background())
 	if err != nil {
 		return err
 	}
@@ -333,7 +265,7 @@ func (s *site) clean() error {
 	if s.bystander.ID == 0 {
 		return nil
 	}
-	jobs, err := s.cluster.Client().Jobs(context.Background())
+	jobs, err := s.Cluster.Client().Jobs(context.Background())
 	if err != nil {
 		return err
 	}
@@ -349,20 +281,9 @@ func (s *site) clean() error {
 	return nil
 }
 
-// jobs are the evolving jobs as the sidecar tells them.
-func (s *site) jobs() ([]api.Job, error) {
-	out, err := s.as(1, "evosqueue", "--json", "--all")
-	if err != nil {
-		return nil, err
-	}
-	var all []api.Job
-	err = json.Unmarshal([]byte(out), &all)
-	return all, err
-}
-
-// job is one of them.
+// job is one of the evolving jobs, as the sidecar tells them.
 func (s *site) job(id slurmctl.JobID) (api.Job, error) {
-	all, err := s.jobs()
+	all, err := s.Jobs(1)
 	for _, j := range all {
 		if j.ID == uint32(id) {
 			return j, nil

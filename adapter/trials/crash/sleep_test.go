@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ func TestSleep(t *testing.T) {
 	s := newSite(t, options, "grace: 4s\n")
 	s.occupy()
 	sleep := func(d time.Duration, seed uint64) {
-		thaw := s.cluster.Freeze()
+		thaw := s.Cluster.Freeze()
 		time.Sleep(d)
 		thaw(seed)
 	}
@@ -58,7 +58,7 @@ func TestSleep(t *testing.T) {
 		woken := make(chan struct{})
 		s.tried(t, name, func() {
 			moments := []func([]string) bool{isCommand("salloc"), hasArg("NumNodes=0"), hasArg("NodeList=")}
-			s.at(crashtest.Before, moments[seed], func() {
+			s.at(crash.Before, moments[seed], func() {
 				go func() { // what asks is to sleep, too
 					defer close(woken)
 					sleep(15*time.Second, seed)

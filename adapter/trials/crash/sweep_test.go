@@ -1,4 +1,4 @@
-package crashtest_test
+package crash_test
 
 import (
 	"errors"
@@ -63,7 +63,7 @@ func TestCrashPoints(t *testing.T) {
 // try runs a scenario with the sidecar killed at point n (0: never). It gives how
 // many points there were, and what the n-th was.
 func (s *site) try(sc scenario, n int) (points int, hit string, err error) {
-	s.must(os.RemoveAll(s.dir + "/db"))
+	s.must(os.RemoveAll(s.Dir + "/db"))
 	s.must(s.log.Truncate(0))
 	s.control.arm(n)
 	s.start()
@@ -84,7 +84,7 @@ func (s *site) try(sc scenario, n int) (points int, hit string, err error) {
 
 // settled sees that the sidecar knows of no job any more.
 func (s *site) settled() error {
-	jobs, err := s.jobs()
+	jobs, err := s.Jobs(1)
 	for _, j := range jobs {
 		if j.State != "ended" {
 			err = errors.Join(err, fmt.Errorf("the sidecar has job %d as %s: %s", j.ID, j.State, j.Reason))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -111,7 +111,7 @@ log:
 
 // startSidecar starts evoslurmd and waits for its first look at Slurm.
 func (l *lab) startSidecar(ctx context.Context) error {
-	address, err := freeAddress()
+	address, err := rig.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -151,15 +151,6 @@ func (l *lab) startSidecar(ctx context.Context) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-// freeAddress is an address on loopback that nobody uses at present.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // alive tells whether the sidecar is still there.

@@ -23,7 +23,7 @@ func TestSlowConnections(t *testing.T) {
 	s.limits = []string{"--nofile=1024"}
 	s.start()
 	s.eventually("the sidecar serves", func() bool {
-		conn, err := net.Dial("tcp", s.address)
+		conn, err := net.Dial("tcp", s.Address)
 		if err == nil {
 			conn.Close()
 		}
@@ -33,7 +33,7 @@ func TestSlowConnections(t *testing.T) {
 	var all sync.WaitGroup
 	var open atomic.Int64
 	for i := range 500 {
-		for _, to := range [][2]string{{"tcp", s.address}, {"unix", s.dir + "/run/api.sock"}} {
+		for _, to := range [][2]string{{"tcp", s.Address}, {"unix", s.Dir + "/run/api.sock"}} {
 			all.Go(func() {
 				for ctx.Err() == nil { // the sidecar hangs up after a while
 					bother(ctx, to[0], to[1], i%2 == 0, &open)

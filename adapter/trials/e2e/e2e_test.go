@@ -5,9 +5,6 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -20,6 +17,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -28,73 +26,37 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	code := func() int {
-		dir, err := os.MkdirTemp("", "evoslurm-bin-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if err := os.Chmod(dir, 0o755); err != nil { // jobs of other users run them
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		if out, err := exec.Command("go", "build", "-o", dir, "../../cmd/evosbatch", "../../cmd/evosctl", "../../cmd/evosqueue", "../../cmd/evosrun", "../../cmd/evoslurmd").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-			return 1
-		}
+	rig.Main(func(dir string) int {
 		bin = dir
 		return m.Run()
-	}()
-	os.Exit(code)
+	})
 }
 
-// site is a cluster with Evoslurm installed.
+// site is a cluster with Evoslurm installed, and its sidecar.
 type site struct {
+	*rig.Rig
 	t       *testing.T
-	cluster *slurmtest.Cluster
-	dir     string // everybody may read it, and write below out/
 	daemon  *exec.Cmd
 	account *slurmctl.User // that the sidecar runs as; nil: root
 	program []string       // evoslurmd; nil: the one in bin
-	address string         // of its API
 	limits  []string       // of prlimit(1), for the sidecar
 	log     *os.File
 }
 
 func newSite(t *testing.T, options slurmtest.Options, account *slurmctl.User) *site {
 	t.Helper()
-	s := &site{t: t, cluster: slurmtest.Start(t, options), account: account}
+	s := &site{t: t, account: account}
 	var err error
-	s.dir, err = os.MkdirTemp("", "evoslurm-site-")
+	s.Rig, err = rig.New(slurmtest.Start(t, options), bin, "poll_interval: 500ms\n")
 	s.must(err)
-	s.must(os.Chmod(s.dir, 0o755))
-	s.must(os.Mkdir(s.dir+"/out", 0o777))
-	s.must(os.Chmod(s.dir+"/out", 0o1777))
 	if account != nil {
 		for _, dir := range []string{"/db", "/run"} {
-			s.must(os.Mkdir(s.dir+dir, 0o755))
-			s.must(os.Chown(s.dir+dir, int(account.UID), int(account.GID)))
+			s.must(os.Mkdir(s.Dir+dir, 0o755))
+			s.must(os.Chown(s.Dir+dir, int(account.UID), int(account.GID)))
 		}
 	}
-	s.log, err = os.Create(s.dir + "/evoslurmd.log")
+	s.log, err = os.Create(s.Dir + "/evoslurmd.log")
 	s.must(err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	s.must(err)
-	s.address = l.Addr().String()
-	s.must(l.Close())
-	s.must(os.WriteFile(s.dir+"/evoslurm.yaml", fmt.Appendf(nil, `
-database: %s/db/evoslurm.db
-listen:
-  socket: %s/run/api.sock
-  tcp: %s
-api: %s
-munge:
-  socket: %s
-poll_interval: 500ms
-log:
-  level: debug
-`, s.dir, s.dir, s.address, s.address, s.cluster.MungeSocket()), 0o644))
 	t.Cleanup(func() {
 		if s.daemon != nil {
 			s.stop(syscall.SIGKILL)
@@ -102,13 +64,13 @@ log:
 		if t.Failed() {
 			text, _ := os.ReadFile(s.log.Name())
 			t.Logf("log of evoslurmd:\n%s", text)
-			outs, _ := filepath.Glob(s.dir + "/out/*")
+			outs, _ := filepath.Glob(s.Dir + "/out/*")
 			for _, name := range outs {
 				text, _ := os.ReadFile(name)
 				t.Logf("%s:\n%s", filepath.Base(name), text)
 			}
 		}
-		os.RemoveAll(s.dir)
+		os.RemoveAll(s.Dir)
 	})
 	s.start()
 	return s
@@ -121,13 +83,9 @@ func (s *site) must(err error) {
 	}
 }
 
-func (s *site) env() []string {
-	return append(s.cluster.Env(), "EVOSLURM_CONFIG="+s.dir+"/evoslurm.yaml", "PATH="+bin+":"+os.Getenv("PATH"))
-}
-
 func (s *site) start() {
 	s.t.Helper()
-	words := []string{bin + "/evoslurmd", "--config", s.dir + "/evoslurm.yaml"}
+	words := []string{bin + "/evoslurmd", "--config", s.Dir + "/evoslurm.yaml"}
 	if s.program != nil {
 		words = slices.Concat(s.program, words[1:])
 	}
@@ -135,7 +93,7 @@ func (s *site) start() {
 		words = slices.Concat([]string{"prlimit"}, s.limits, words)
 	}
 	s.daemon = exec.Command(words[0], words[1:]...)
-	s.daemon.Env = append(os.Environ(), s.env()...)
+	s.daemon.Env = append(os.Environ(), s.Env()...)
 	s.daemon.Stderr = s.log
 	if u := s.account; u != nil {
 		s.daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}}
@@ -153,24 +111,10 @@ func (s *site) stop(sig syscall.Signal) {
 	s.daemon = nil
 }
 
-// as runs a command as one of the cluster's users and gives both outputs.
-func (s *site) as(user int, name string, args ...string) (stdout, stderr string, err error) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	cmd := s.cluster.Command(ctx, s.cluster.Users()[user], filepath.Join(bin, name), args...)
-	cmd.Env = append(cmd.Env, s.env()...)
-	cmd.Dir = s.dir + "/out"
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
-	return out.String(), errs.String(), err
-}
-
 // script writes a batch script that everybody may read.
 func (s *site) script(name, text string) string {
 	s.t.Helper()
-	path := filepath.Join(s.dir, name)
+	path := filepath.Join(s.Dir, name)
 	s.must(os.WriteFile(path, []byte(text), 0o755))
 	return path
 }
@@ -178,7 +122,7 @@ func (s *site) script(name, text string) string {
 // submit submits a job of the first user with evosbatch.
 func (s *site) submit(args ...string) string {
 	s.t.Helper()
-	out, errs, err := s.as(0, "evosbatch", append([]string{"--parsable", "--output=out-%j"}, args...)...)
+	out, errs, err := s.As(0, "evosbatch", append([]string{"--parsable", "--output=out-%j"}, args...)...)
 	if err != nil {
 		s.t.Fatalf("evosbatch %q: %v\n%s", args, err, errs)
 	}
@@ -194,7 +138,7 @@ func (s *site) output(id string) []string {
 	s.t.Helper()
 	deadline := time.Now().Add(90 * time.Second)
 	for {
-		left, err := s.cluster.Leftovers(context.Background())
+		left, err := s.Cluster.Leftovers(context.Background())
 		if err == nil && left.None() {
 			break
 		}
@@ -203,7 +147,7 @@ func (s *site) output(id string) []string {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	text, err := os.ReadFile(s.dir + "/out/out-" + id)
+	text, err := os.ReadFile(s.Dir + "/out/out-" + id)
 	s.must(err)
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
@@ -267,13 +211,13 @@ func TestUserStory(t *testing.T) {
 		s.t = t
 		id := s.submit("--profile=1@30s,2@30s", "--wrap", "sleep 60")
 		s.eventually("the job runs", func() bool { return s.job(id).State == "running" })
-		if out, errs, err := s.as(1, "evosctl", "next", "--job="+id, "--timeout=5s"); err == nil {
+		if out, errs, err := s.As(1, "evosctl", "next", "--job="+id, "--timeout=5s"); err == nil {
 			t.Errorf("another user ended the job's step: %s%s", out, errs)
 		}
 		if j := s.job(id); j.Step != 1 || j.State != "running" {
 			t.Errorf("the job is %s in step %d, want running in step 1", j.State, j.Step)
 		}
-		_, err := s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+		_, err := s.Cluster.Run(context.Background(), s.Cluster.Users()[0], "scancel", id)
 		s.must(err)
 		s.output(id)
 	})
@@ -289,7 +233,7 @@ func TestUserStory(t *testing.T) {
 	})
 	t.Run("SIGHUP", func(t *testing.T) {
 		s.t = t
-		file := s.dir + "/evoslurm.yaml"
+		file := s.Dir + "/evoslurm.yaml"
 		text, err := os.ReadFile(file)
 		s.must(err)
 		s.must(os.WriteFile(file, append(text, "strategy: 2X+c\n"...), 0o644))
@@ -308,7 +252,7 @@ func TestUserStory(t *testing.T) {
 	})
 	t.Run("doctor", func(t *testing.T) {
 		s.t = t
-		out, errs, err := s.as(0, "evosctl", "doctor")
+		out, errs, err := s.As(0, "evosctl", "doctor")
 		if !strings.Contains(out, "merge") {
 			t.Errorf("doctor (%v) does not say merge:\n%s%s", err, out, errs)
 		}
@@ -338,13 +282,10 @@ func (s *site) eventually(what string, ok func() bool) {
 // job is the job as evosqueue --json tells it to another user.
 func (s *site) job(id string) (found api.Job) {
 	s.t.Helper()
-	out, errs, err := s.as(1, "evosqueue", "--json", "--all")
+	all, err := s.Jobs(1)
 	if err != nil {
-		s.t.Logf("evosqueue: %v %s", err, errs)
-		return found
+		s.t.Log(err)
 	}
-	var all []api.Job
-	s.must(json.Unmarshal([]byte(out), &all))
 	for _, j := range all {
 		if strconv.Itoa(int(j.ID)) == id {
 			found = j
@@ -355,7 +296,7 @@ func (s *site) job(id string) (found api.Job) {
 
 func (s *site) status() api.Status {
 	s.t.Helper()
-	c, err := api.NewClient("unix://"+s.dir+"/run/api.sock", api.Munge{})
+	c, err := api.NewClient("unix://"+s.Dir+"/run/api.sock", api.Munge{})
 	s.must(err)
 	status, err := c.Status(context.Background())
 	s.must(err)
@@ -370,9 +311,9 @@ func (s *site) chain() {
 	const want = "step 1 of 3 on 1\nstep 2 of 3 on 3\nstep 3 of 3 on 2\n"
 	text := ""
 	s.eventually("the chain's end", func() bool {
-		b, _ := os.ReadFile(s.dir + "/out/chain-trace")
+		b, _ := os.ReadFile(s.Dir + "/out/chain-trace")
 		text = string(b)
-		left, err := s.cluster.Leftovers(context.Background())
+		left, err := s.Cluster.Leftovers(context.Background())
 		return len(text) >= len(want) && err == nil && left.None()
 	})
 	if text != want {
@@ -417,7 +358,7 @@ func TestAsSlurmUser(t *testing.T) {
 		s.t = t
 		id := s.submit("--drive=companion", evolving)
 		s.eventually("the refusal", func() bool { return strings.Contains(s.job(id).Reason, "must run as root") })
-		_, err := s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+		_, err := s.Cluster.Run(context.Background(), s.Cluster.Users()[0], "scancel", id)
 		s.must(err)
 	})
 	s.t = t

@@ -18,7 +18,7 @@ func TestPrivateJobs(t *testing.T) {
 	id := s.submit("--job-name=secret", "--profile=1@2s,2@60s", "--wrap", `eval "$(evosctl next)"; evosctl events $SLURM_JOB_ID | grep -c "step 2 begun"; sleep 60`)
 	see := func(user int, args ...string) string {
 		t.Helper()
-		out, errs, err := s.as(user, args[0], args[1:]...)
+		out, errs, err := s.As(user, args[0], args[1:]...)
 		if err != nil {
 			t.Logf("user %d: %v: %v", user, args, err)
 		}
@@ -34,7 +34,7 @@ func TestPrivateJobs(t *testing.T) {
 			t.Errorf("%v tells the owner nothing: %s", look, own)
 		}
 		other := see(1, look...)
-		for _, word := range []string{"secret", s.cluster.Users()[0].Name, "uid", "n1"} {
+		for _, word := range []string{"secret", s.Cluster.Users()[0].Name, "uid", "n1"} {
 			if strings.Contains(other, word) {
 				t.Errorf("%v tells another user %q: %s", look, word, other)
 			}
@@ -49,7 +49,7 @@ func TestPrivateJobs(t *testing.T) {
 			t.Errorf("%v tells another user of job %s: %s", look, id, other)
 		}
 	}
-	text, err := s.cluster.Run(context.Background(), slurmtest.Root, "env", append(s.env(), bin+"/evosctl", "events")...)
+	text, err := s.Cluster.Run(context.Background(), slurmtest.Root, "env", append(s.Env(), bin+"/evosctl", "events")...)
 	s.must(err)
 	for _, want := range []string{"sidecar     the sidecar ", "job " + id, "taken in, profile 1@2s,2@1m", "started on n", "step 1 ended", "step 2 begun on n"} {
 		if !strings.Contains(text, want) {
@@ -57,14 +57,14 @@ func TestPrivateJobs(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"status", "jobs", "jobs/" + id, "events"} {
-		answer, err := http.Get("http://" + s.address + "/v1/" + path)
+		answer, err := http.Get("http://" + s.Address + "/v1/" + path)
 		s.must(err)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusUnauthorized {
 			t.Errorf("without a credential %s is answered with %s", path, answer.Status)
 		}
 	}
-	_, err = s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+	_, err = s.Cluster.Run(context.Background(), s.Cluster.Users()[0], "scancel", id)
 	s.must(err)
 	if got := messages(s.output(id)); len(got) == 0 || got[0] != "1" {
 		t.Errorf("in the job: %q", got)

@@ -58,10 +58,10 @@ eval "$(evosctl next)"; echo "over: $EVO_DONE $?"
 		s.t = t
 		id := s.submit("--profile=1@2s,2@60s", s.script("late.sh", "#!/bin/bash\nsleep 600\n"))
 		s.eventually("evosqueue tells", func() bool {
-			out, _, err := s.as(0, "evosqueue")
+			out, _, err := s.As(0, "evosqueue")
 			return err == nil && strings.Contains(out, "longer than its profile says")
 		})
-		_, err := s.cluster.Run(t.Context(), s.cluster.Users()[0], "scancel", id)
+		_, err := s.Cluster.Run(t.Context(), s.Cluster.Users()[0], "scancel", id)
 		s.must(err)
 		s.output(id)
 	})

@@ -179,12 +179,12 @@ func TestReadmeAsWritten(t *testing.T) {
 	self, err := os.Executable()
 	s.must(err)
 	for _, d := range []string{"/overlay", "/shims", "/home", "/modules"} {
-		s.must(os.Mkdir(s.dir+d, 0o755))
+		s.must(os.Mkdir(s.Dir+d, 0o755))
 	}
-	s.program = []string{self, inOverlay, s.dir + "/overlay", bin + "/evoslurmd"} // with the default folder of strategies
+	s.program = []string{self, inOverlay, s.Dir + "/overlay", bin + "/evoslurmd"} // with the default folder of strategies
 	s.start()
 	s.eventually("the sidecar serves", func() bool {
-		_, err := os.Stat(s.dir + "/run/api.sock")
+		_, err := os.Stat(s.Dir + "/run/api.sock")
 		return err == nil
 	})
 	// What is not on every machine, or not to be touched: sudo, which root need not
@@ -193,9 +193,9 @@ func TestReadmeAsWritten(t *testing.T) {
 		"sudo": "exec \"$@\"\n",
 		"apt":  "test \"$1\" = install && shift && for p; do dpkg-query --show --showformat '${db:Status-Status}\\n' \"$p\" | grep -qx installed || { echo \"$p is not installed\" >&2; exit 1; }; done\n",
 	} {
-		s.must(os.WriteFile(s.dir+"/shims/"+name, []byte("#!/bin/sh\n"+text), 0o755))
+		s.must(os.WriteFile(s.Dir+"/shims/"+name, []byte("#!/bin/sh\n"+text), 0o755))
 	}
-	out, err := exec.Command("go", "build", "-o", s.dir+"/shims/", "../../../plugins/cmd/strategytest").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", s.Dir+"/shims/", "../../../plugins/cmd/strategytest").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -204,11 +204,11 @@ func TestReadmeAsWritten(t *testing.T) {
 		s.must(err)
 		return strings.TrimSpace(string(out))
 	}
-	repository, proxy := release(t, s.dir)
-	env := append(os.Environ(), s.env()...)
-	env = append(env, "HOME="+s.dir+"/home", "PATH="+s.dir+"/shims:"+bin+":"+goenv("GOROOT")+"/bin:/usr/local/bin:/usr/bin:/bin",
-		"EVOSLURM_API=unix://"+s.dir+"/run/api.sock",
-		"GOMODCACHE="+s.dir+"/modules", "GOCACHE="+goenv("GOCACHE"), "GOFLAGS=-trimpath -modcacherw", "GOSUMDB=off",
+	repository, proxy := release(t, s.Dir)
+	env := append(os.Environ(), s.Env()...)
+	env = append(env, "HOME="+s.Dir+"/home", "PATH="+s.Dir+"/shims:"+bin+":"+goenv("GOROOT")+"/bin:/usr/local/bin:/usr/bin:/bin",
+		"EVOSLURM_API=unix://"+s.Dir+"/run/api.sock",
+		"GOMODCACHE="+s.Dir+"/modules", "GOCACHE="+goenv("GOCACHE"), "GOFLAGS=-trimpath -modcacherw", "GOSUMDB=off",
 		"GOPROXY=file://"+proxy+",file://"+goenv("GOMODCACHE")+"/cache/download,"+goenv("GOPROXY"),
 		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=url.file://"+repository+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/evoslurm/evoslurm",
 		"GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*")
@@ -219,7 +219,7 @@ func TestReadmeAsWritten(t *testing.T) {
 	} {
 		t.Run(c.strategy, func(t *testing.T) {
 			s.t = t
-			empty, err := os.MkdirTemp(s.dir, "empty-")
+			empty, err := os.MkdirTemp(s.Dir, "empty-")
 			s.must(err)
 			script := asWritten(t, c.heading)
 			if c.then != "" {
@@ -251,7 +251,7 @@ func TestReadmeAsWritten(t *testing.T) {
 			if _, err := os.Stat("/usr/libexec/evoslurm/strategies/" + c.strategy); err == nil {
 				t.Error("the machine itself was changed")
 			}
-			_, err = s.cluster.Run(context.Background(), s.cluster.Users()[0], "scancel", id)
+			_, err = s.Cluster.Run(context.Background(), s.Cluster.Users()[0], "scancel", id)
 			s.must(err)
 		})
 	}

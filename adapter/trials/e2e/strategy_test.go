@@ -17,7 +17,7 @@ import (
 // that is killed leaves no plugin behind.
 func TestStrategyCommands(t *testing.T) {
 	s := newSite(t, slurmtest.Options{}, nil)
-	folder := s.dir + "/strategies"
+	folder := s.Dir + "/strategies"
 	s.must(os.Mkdir(folder, 0o755))
 	for _, args := range [][]string{
 		{"go", "build", "-o", folder, "../../../plugins/cmd/klein", "../../../plugins/cmd/search"},
@@ -27,7 +27,7 @@ func TestStrategyCommands(t *testing.T) {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	file := s.dir + "/evoslurm.yaml"
+	file := s.Dir + "/evoslurm.yaml"
 	text, err := os.ReadFile(file)
 	s.must(err)
 	s.must(os.WriteFile(file, append(text, "strategies: {dir: "+folder+"}\n"...), 0o644))
@@ -36,7 +36,7 @@ func TestStrategyCommands(t *testing.T) {
 	root := func(args ...string) string { // as the administrator, on the Unix socket
 		t.Helper()
 		cmd := exec.Command(bin+"/evosctl", append([]string{"strategy"}, args...)...)
-		cmd.Env = append(os.Environ(), "EVOSLURM_CONFIG="+file, "EVOSLURM_API=unix://"+s.dir+"/run/api.sock")
+		cmd.Env = append(os.Environ(), "EVOSLURM_CONFIG="+file, "EVOSLURM_API=unix://"+s.Dir+"/run/api.sock")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return "failed: " + string(out)
@@ -64,11 +64,11 @@ func TestStrategyCommands(t *testing.T) {
 	expect(root("try", "search", "--set", "seed=7"), "asap (in use)", "search seed=7 (tried)", "makespan", "1")
 	expect(root("show", "asap"), "State:    in use", "Faults:   0")
 	expect(root("reload"), "asap*")
-	if out, errs, err := s.as(1, "evosctl", "strategy", "list"); err != nil || !strings.Contains(out, "asap*") {
+	if out, errs, err := s.As(1, "evosctl", "strategy", "list"); err != nil || !strings.Contains(out, "asap*") {
 		t.Errorf("a user's list: %v %s%s", err, out, errs)
 	}
 	for _, args := range [][]string{{"use", "noX"}, {"reload"}, {"try", "noX"}} {
-		if out, errs, err := s.as(1, "evosctl", append([]string{"strategy"}, args...)...); err == nil || !strings.Contains(errs, "operators") {
+		if out, errs, err := s.As(1, "evosctl", append([]string{"strategy"}, args...)...); err == nil || !strings.Contains(errs, "operators") {
 			t.Errorf("a user's %v: %v %s%s", args, err, out, errs)
 		}
 	}

@@ -39,7 +39,7 @@ func TestTrial(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for {
-			left, err := s.cluster.Leftovers(ctx)
+			left, err := s.Cluster.Leftovers(ctx)
 			if err == nil && left.None() {
 				return
 			}
@@ -51,7 +51,7 @@ func TestTrial(t *testing.T) {
 	}
 	expect := func(wanted error, args []string, lines ...string) {
 		t.Helper()
-		out, errs, err := s.as(0, "evosctl", append([]string{"doctor", "--trial"}, args...)...)
+		out, errs, err := s.As(0, "evosctl", append([]string{"doctor", "--trial"}, args...)...)
 		if fmt.Sprint(err) != fmt.Sprint(wanted) {
 			t.Errorf("%q: %v, want %v\n%s%s", args, err, wanted, out, errs)
 		}
@@ -67,19 +67,19 @@ func TestTrial(t *testing.T) {
 
 	expect(nil, nil, "comment after submission ok as it was written", "growth ok 2 nodes", "shrink ok 1 nodes", "drive mode merge",
 		"comment after updates ok as it was written", "clean-up ok")
-	s.must(os.WriteFile(filepath.Join(s.cluster.Dir(), "site"), nil, 0o644))
+	s.must(os.WriteFile(filepath.Join(s.Cluster.Dir(), "site"), nil, 0o644))
 	expect(nil, []string{"-p", "main", "-A", "proj"}, `comment after submission warn the site has overwritten it: "ours"`, "growth ok", "shrink ok", "comment after updates warn")
 	expect(failed, []string{"-p", "nowhere"}, "submission fail", "invalid partition")
 	expect(failed, []string{"--timeout=1ms"}, "fail")
 
-	cmd := s.cluster.Command(t.Context(), s.cluster.Users()[0], filepath.Join(bin, "evosctl"), "doctor", "--trial")
-	cmd.Env = append(cmd.Env, s.env()...)
+	cmd := s.Cluster.Command(t.Context(), s.Cluster.Users()[0], filepath.Join(bin, "evosctl"), "doctor", "--trial")
+	cmd.Env = append(cmd.Env, s.Env()...)
 	var out strings.Builder
 	cmd.Stdout = &out
 	s.must(cmd.Start())
 	deadline := time.Now().Add(time.Minute)
 	for { // until its job runs
-		left, err := s.cluster.Leftovers(t.Context())
+		left, err := s.Cluster.Leftovers(t.Context())
 		if err == nil && !left.None() {
 			break
 		}

@@ -149,27 +149,27 @@ func TestUnderTheUnit(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	s.stop(syscall.SIGKILL)
-	folder := s.dir + "/strategies"
+	folder := s.Dir + "/strategies"
 	s.must(os.Mkdir(folder, 0o755))
 	for _, args := range [][]string{
 		{"go", "build", "-o", folder, "../../../plugins/cmd/klein"},
 		{"cp", "-r", "../../../plugins/python/asap", "../../../plugins/python/evostrategy", folder},
-		{"cp", bin + "/evoslurmd", s.dir},
+		{"cp", bin + "/evoslurmd", s.Dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	file := s.dir + "/evoslurm.yaml"
+	file := s.Dir + "/evoslurm.yaml"
 	text, err := os.ReadFile(file)
 	s.must(err)
 	s.must(os.WriteFile(file, append(text, "strategies: {dir: "+folder+"}\n"...), 0o644))
 	self, err := os.Executable()
 	s.must(err)
-	s.program = []string{self, underTheUnit, s.dir + "/evoslurmd"}
+	s.program = []string{self, underTheUnit, s.Dir + "/evoslurmd"}
 	s.start()
 	s.eventually("the sidecar serves", func() bool {
-		_, err := os.Stat(s.dir + "/run/api.sock")
+		_, err := os.Stat(s.Dir + "/run/api.sock")
 		return err == nil
 	})
 	if got := status(t, s.daemon.Process.Pid); got["CapBnd"] != fmt.Sprintf("%016x", want) || got["CapPrm"] != got["CapBnd"] || got["NoNewPrivs"] != "1" {
@@ -178,7 +178,7 @@ func TestUnderTheUnit(t *testing.T) {
 	root := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command(bin+"/evosctl", append([]string{"strategy"}, args...)...)
-		cmd.Env = append(os.Environ(), "EVOSLURM_CONFIG="+file, "EVOSLURM_API=unix://"+s.dir+"/run/api.sock")
+		cmd.Env = append(os.Environ(), "EVOSLURM_CONFIG="+file, "EVOSLURM_API=unix://"+s.Dir+"/run/api.sock")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("evosctl strategy %v: %v\n%s", args, err, out)

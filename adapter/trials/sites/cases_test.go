@@ -150,11 +150,11 @@ func onUGent(r *trial) {
 func onGCP(r *trial) {
 	asleep := func(r *trial) {
 		r.t.Helper()
-		if _, err := r.cluster.Run(context.Background(), slurmtest.Root, "scontrol", "update", "NodeName=n[3-8]", "State=POWER_DOWN"); err != nil {
+		if _, err := r.Cluster.Run(context.Background(), slurmtest.Root, "scontrol", "update", "NodeName=n[3-8]", "State=POWER_DOWN"); err != nil {
 			r.fatalf("%v", err)
 		}
 		r.eventually("the nodes are switched off", time.Minute, func() error {
-			text, err := r.cluster.Run(context.Background(), slurmtest.Root, "sinfo", "-hN", "-p", "compute", "-o", "%N %T")
+			text, err := r.Cluster.Run(context.Background(), slurmtest.Root, "sinfo", "-hN", "-p", "compute", "-o", "%N %T")
 			if err == nil && strings.Count(text, "idle~") < 6 {
 				err = fmt.Errorf("%s", text)
 			}
@@ -182,12 +182,12 @@ func onGCP(r *trial) {
 	r.run("2→4→2, two nodes that do not come up", func(r *trial) {
 		asleep(r)
 		for _, n := range []string{"n3", "n4"} {
-			r.must(broken(r.cluster, n, true))
+			r.must(broken(r.Cluster, n, true))
 		}
 		defer func() {
 			for _, n := range []string{"n3", "n4"} {
-				r.must(broken(r.cluster, n, false))
-				_, err := r.cluster.Run(context.Background(), slurmtest.Root, "scontrol", "update", "NodeName="+n, "State=RESUME")
+				r.must(broken(r.Cluster, n, false))
+				_, err := r.Cluster.Run(context.Background(), slurmtest.Root, "scontrol", "update", "NodeName="+n, "State=RESUME")
 				r.must(err)
 			}
 		}()

@@ -71,7 +71,7 @@ func (r *trial) submit(d demand) (job, string) {
 	var err error
 	j.steps, err = planner.ParseProfile(d.profile)
 	r.must(err)
-	script := r.dir + "/job.sh"
+	script := r.Dir + "/job.sh"
 	r.must(os.WriteFile(script, []byte(jobScript), 0o755))
 	must := r.site.Job
 	if d.bare {
@@ -82,7 +82,7 @@ func (r *trial) submit(d demand) (job, string) {
 		args = append(args, strconv.Itoa(int(s.Duration)-1-d.pause))
 	}
 	before := r.known()
-	text, errs, err := r.as(0, "evosbatch", args...)
+	text, errs, err := r.As(0, "evosbatch", args...)
 	if err != nil {
 		if more := r.known(); len(more) != len(before) {
 			r.errorf("evosbatch refused (%s) but the number of jobs in Slurm went from %d to %d", oneLine(errs), len(before), len(more))
@@ -104,7 +104,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // known are the ids of the jobs that are pending or run.
 func (r *trial) known() (ids []int) {
-	for _, j := range look(r.cluster) {
+	for _, j := range look(r.Cluster) {
 		if j.State == "PENDING" || j.State == "RUNNING" {
 			ids = append(ids, j.ID)
 		}
@@ -188,7 +188,7 @@ func (r *trial) beside(do func()) {
 
 // read gives what the job has printed so far.
 func (r *trial) read(j job) told {
-	text, _ := os.ReadFile(fmt.Sprintf("%s/out/out-%d", r.dir, j.id))
+	text, _ := os.ReadFile(fmt.Sprintf("%s/out/out-%d", r.Dir, j.id))
 	said := told{text: string(text)}
 	at := func(step int) *toldStep {
 		for len(said.steps) < step {
@@ -288,7 +288,7 @@ func (r *trial) finish(j job) {
 		return nil
 	})
 	r.check(j, said)
-	for _, u := range look(r.cluster) {
+	for _, u := range look(r.Cluster) {
 		if u.User == "root" {
 			r.errorf("job %d was submitted in the name of root", u.ID)
 		}
@@ -300,8 +300,8 @@ func (r *trial) finish(j job) {
 func (r *trial) economical(j job) {
 	r.t.Helper()
 	var more []string
-	for _, s := range look(r.cluster) {
-		if s.ID > j.id && s.User == r.cluster.Users()[0].Name && !slices.Contains(r.others, s.ID) {
+	for _, s := range look(r.Cluster) {
+		if s.ID > j.id && s.User == r.Cluster.Users()[0].Name && !slices.Contains(r.others, s.ID) {
 			more = append(more, fmt.Sprintf("%d %s %s", s.ID, s.Name, s.State))
 		}
 	}
@@ -323,7 +323,7 @@ func (r *trial) check(j job, said told) {
 	for _, w := range said.wrong {
 		r.errorf("step %s", strings.TrimPrefix(w, "wrong "))
 	}
-	user := r.cluster.Users()[0].Name
+	user := r.Cluster.Users()[0].Name
 	has := j.has
 	var base seen
 	for i, s := range j.steps {

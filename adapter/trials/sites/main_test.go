@@ -4,11 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 )
 
 var (
@@ -20,36 +21,12 @@ var (
 // bin is the folder of the commands, built once.
 var bin string
 
-// atOnce is how many sites are at work at a time, unless -parallel says so: they wait
-// more than they compute.
-const atOnce = "3"
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
-	if !asked {
-		if err := flag.Set("test.parallel", atOnce); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if err := rig.AtOnce(3); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	code := func() int {
-		dir, err := os.MkdirTemp("", "evoslurm-bin-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if err := os.Chmod(dir, 0o755); err != nil { // jobs of other users run them
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		build := exec.Command("go", "build", "-o", dir, "../../cmd/evosbatch", "../../cmd/evosctl", "../../cmd/evosqueue", "../../cmd/evosrun", "../../cmd/evoslurmd")
-		if text, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, text)
-			return 1
-		}
+	rig.Main(func(dir string) int {
 		bin = dir
 		code := m.Run()
 		if *all {
@@ -67,8 +44,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 		return code
-	}()
-	os.Exit(code)
+	})
 }
 
 var (

@@ -1,11 +1,8 @@
 package sites
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,21 +14,20 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
 // trial is a site's cluster with Evoslurm installed.
 type trial struct {
-	t       *testing.T
-	site    Site
-	cluster *slurmtest.Cluster
-	dir     string // everybody may read it, and write below out/
-	log     string // of the sidecar
-	begun   time.Time
-	clean   slurmtest.Leftovers // what the site itself has: its reservations, nodes that are no idle ones
-	watch   *watch
+	*rig.Rig
+	t     *testing.T
+	site  Site
+	log   string // of the sidecar
+	begun time.Time
+	clean slurmtest.Leftovers // what the site itself has: its reservations, nodes that are no idle ones
+	watch *watch
 
-	config string // further lines of evoslurm.yaml
 	tried  *int   // cases so far
 	others []int  // stock jobs of the case
 	now    Result // of the case at work
@@ -40,14 +36,18 @@ type trial struct {
 // boot boots the site and runs its probes; then it installs Evoslurm.
 func boot(t *testing.T, s Site, config string) *trial {
 	t.Helper()
-	r := &trial{t: t, site: s, config: config, tried: new(int), cluster: slurmtest.Start(t, s.boot())}
+	r := &trial{t: t, site: s, tried: new(int)}
+	var err error
+	r.Rig, err = rig.New(slurmtest.Start(t, s.boot()), bin, "poll_interval: 500ms\n"+config)
+	r.must(err)
+	t.Cleanup(func() { os.RemoveAll(r.Dir) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r.must(s.SetUp(ctx, r.cluster))
+	r.must(s.SetUp(ctx, r.Cluster))
 	if s.Helper != nil {
 		helping, stop := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
-		go func() { ended <- s.Helper(helping, r.cluster) }()
+		go func() { ended <- s.Helper(helping, r.Cluster) }()
 		t.Cleanup(func() {
 			stop()
 			if err := <-ended; err != nil {
@@ -55,14 +55,7 @@ func boot(t *testing.T, s Site, config string) *trial {
 			}
 		})
 	}
-	var err error
-	r.dir, err = os.MkdirTemp("", "evoslurm-site-")
-	r.must(err)
-	t.Cleanup(func() { os.RemoveAll(r.dir) })
-	r.must(os.Chmod(r.dir, 0o755))
-	r.must(os.Mkdir(r.dir+"/out", 0o777))
-	r.must(os.Chmod(r.dir+"/out", 0o1777))
-	r.clean, err = r.cluster.Leftovers(ctx)
+	r.clean, err = r.Cluster.Leftovers(ctx)
 	r.must(err)
 	t.Run("stock", func(t *testing.T) {
 		sub := *r
@@ -73,7 +66,7 @@ func boot(t *testing.T, s Site, config string) *trial {
 		sub.tidy()
 	})
 	r.install()
-	r.watch = startWatch(t, r.cluster)
+	r.watch = startWatch(t, r.Cluster)
 	return r
 }
 
@@ -91,10 +84,10 @@ func (r *trial) probe(p Probe) {
 	defer cancel()
 	user := slurmtest.Root
 	if p.User > 0 {
-		user = r.cluster.Users()[p.User-1]
+		user = r.Cluster.Users()[p.User-1]
 	}
 	argv := words(p.Command)
-	text, err := r.cluster.Run(ctx, user, argv[0], argv[1:]...)
+	text, err := r.Cluster.Run(ctx, user, argv[0], argv[1:]...)
 	if p.Refused != (err != nil) {
 		r.t.Errorf("probe %q as user %d: %s%v; refused should be %v", p.Command, p.User, text, err, p.Refused)
 		return
@@ -110,27 +103,11 @@ func (r *trial) probe(p Probe) {
 // install starts evoslurmd as root, for an API at which commands in jobs reach it.
 func (r *trial) install() {
 	r.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	r.must(err)
-	address := l.Addr().String()
-	r.must(l.Close())
-	r.must(os.WriteFile(r.dir+"/evoslurm.yaml", fmt.Appendf(nil, `
-database: %s/db/evoslurm.db
-listen:
-  socket: %s/run/api.sock
-  tcp: %s
-api: %s
-munge:
-  socket: %s
-poll_interval: 500ms
-log:
-  level: debug
-%s`, r.dir, r.dir, address, address, r.cluster.MungeSocket(), r.config), 0o644))
-	r.log = r.dir + "/evoslurmd.log"
+	r.log = r.Dir + "/evoslurmd.log"
 	log, err := os.Create(r.log)
 	r.must(err)
-	daemon := exec.Command(bin+"/evoslurmd", "--config", r.dir+"/evoslurm.yaml")
-	daemon.Env = append(os.Environ(), r.env()...)
+	daemon := exec.Command(bin+"/evoslurmd", "--config", r.Dir+"/evoslurm.yaml")
+	daemon.Env = append(os.Environ(), r.Env()...)
 	daemon.Stderr = log
 	r.must(daemon.Start())
 	r.t.Cleanup(func() {
@@ -140,10 +117,6 @@ log:
 		}
 		log.Close()
 	})
-}
-
-func (r *trial) env() []string {
-	return append(r.cluster.Env(), "EVOSLURM_CONFIG="+r.dir+"/evoslurm.yaml", "PATH="+bin+":"+os.Getenv("PATH"))
 }
 
 // run runs one case, which leaves the site as it was, and records what came of it. In
@@ -156,7 +129,7 @@ func (r *trial) run(name string, try func(*trial)) {
 	r.t.Run(name, func(t *testing.T) {
 		sub := *r
 		sub.t, sub.begun = t, time.Now()
-		sub.now = Result{Site: r.site.Name, Slurm: r.cluster.Version(), Case: name, Outcome: Passed}
+		sub.now = Result{Site: r.site.Name, Slurm: r.Cluster.Version(), Case: name, Outcome: Passed}
 		r.watch.forget()
 		logged, _ := os.Stat(r.log)
 		defer func() {
@@ -198,25 +171,25 @@ func (r *trial) explain(from int64) {
 		lines = append(lines[:100], append([]string{"…"}, lines[len(lines)-150:]...)...)
 	}
 	r.t.Logf("log of evoslurmd:\n%s", strings.Join(lines, "\n"))
-	outs, _ := filepath.Glob(r.dir + "/out/*")
+	outs, _ := filepath.Glob(r.Dir + "/out/*")
 	for _, name := range outs {
 		text, _ := os.ReadFile(name)
 		r.t.Logf("%s:\n%s", filepath.Base(name), text)
 	}
-	queue, _, _ := r.as(0, "evosqueue", "--all", "--long")
-	jobs, _ := r.cluster.Run(context.Background(), slurmtest.Root, "scontrol", "-d", "-o", "show", "job")
+	queue, _, _ := r.As(0, "evosqueue", "--all", "--long")
+	jobs, _ := r.Cluster.Run(context.Background(), slurmtest.Root, "scontrol", "-d", "-o", "show", "job")
 	r.t.Logf("evosqueue:\n%s\nSlurm:\n%s", queue, jobs)
 }
 
 // tidy cancels what is left and waits until the site is as at first.
 func (r *trial) tidy() {
 	r.t.Helper()
-	outs, _ := filepath.Glob(r.dir + "/out/*")
+	outs, _ := filepath.Glob(r.Dir + "/out/*")
 	for _, name := range outs {
 		os.Remove(name)
 	}
-	for _, u := range r.cluster.Users() {
-		r.cluster.Run(context.Background(), slurmtest.Root, "scancel", "--user="+u.Name)
+	for _, u := range r.Cluster.Users() {
+		r.Cluster.Run(context.Background(), slurmtest.Root, "scancel", "--user="+u.Name)
 	}
 	if left := r.left(time.Minute); left != "" {
 		r.t.Errorf("%s is not as it was at first: %s", r.site.Name, left)
@@ -227,7 +200,7 @@ func (r *trial) tidy() {
 // there still is after the time.
 func (r *trial) left(within time.Duration) string {
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
-		l, err := r.cluster.Leftovers(context.Background())
+		l, err := r.Cluster.Leftovers(context.Background())
 		if err != nil {
 			return err.Error()
 		}
@@ -252,32 +225,10 @@ func powered(node string) bool {
 	return strings.HasPrefix(state, "idle") || state == "powering_down" || state == "powered_down"
 }
 
-// as runs a command as one of the cluster's users and gives both outputs.
-func (r *trial) as(user int, name string, args ...string) (stdout, stderr string, err error) {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if built := filepath.Join(bin, name); exists(built) {
-		name = built
-	}
-	cmd := r.cluster.Command(ctx, r.cluster.Users()[user], name, args...)
-	cmd.Env = append(cmd.Env, r.env()...)
-	cmd.Dir = r.dir + "/out"
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
-	return out.String(), errs.String(), err
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // stock submits a stock job that sleeps for so long.
 func (r *trial) stock(user int, d time.Duration, args ...string) int {
 	r.t.Helper()
-	text, errs, err := r.as(user, "sbatch", append(args, "--parsable", "--output=/dev/null", fmt.Sprintf("--wrap=exec sleep %d", int(d.Seconds())))...)
+	text, errs, err := r.As(user, "sbatch", append(args, "--parsable", "--output=/dev/null", fmt.Sprintf("--wrap=exec sleep %d", int(d.Seconds())))...)
 	if err != nil {
 		r.fatalf("sbatch %q: %v %s", args, err, errs)
 	}
@@ -289,7 +240,7 @@ func (r *trial) stock(user int, d time.Duration, args ...string) int {
 
 // inSlurm is the job as Slurm has it.
 func (r *trial) inSlurm(id int) (found seen) {
-	for _, j := range look(r.cluster) {
+	for _, j := range look(r.Cluster) {
 		if j.ID == id {
 			found = j
 		}
@@ -311,7 +262,7 @@ func (r *trial) becomes(id int, state string) {
 func (r *trial) cancel(ids ...int) {
 	r.t.Helper()
 	for _, id := range ids {
-		_, err := r.cluster.Run(context.Background(), slurmtest.Root, "scancel", strconv.Itoa(id))
+		_, err := r.Cluster.Run(context.Background(), slurmtest.Root, "scancel", strconv.Itoa(id))
 		r.must(err)
 	}
 }
@@ -335,13 +286,10 @@ func (r *trial) eventually(what string, within time.Duration, check func() error
 // queued is the job as evosqueue --json tells it to one of the users.
 func (r *trial) queued(user, id int) (found api.Job) {
 	r.t.Helper()
-	text, errs, err := r.as(user, "evosqueue", "--json", "--all")
+	jobs, err := r.Jobs(user)
 	if err != nil {
-		r.t.Logf("evosqueue: %v %s", err, errs)
-		return found
+		r.t.Log(err)
 	}
-	var jobs []api.Job
-	r.must(json.Unmarshal([]byte(text), &jobs))
 	for _, j := range jobs {
 		if int(j.ID) == id {
 			found = j

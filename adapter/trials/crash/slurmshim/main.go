@@ -1,5 +1,5 @@
 // Slurmshim stands in for Slurm's commands in tests: installed under their names,
-// it asks the test (package crashtest) what to do, runs the real command and
+// it asks the test (package crash) what to do, runs the real command and
 // passes on what it prints.
 package main
 
@@ -20,18 +20,18 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	name := filepath.Base(os.Args[0])
-	socket := filepath.Join(filepath.Dir(os.Args[0]), crashtest.SocketName)
+	socket := filepath.Join(filepath.Dir(os.Args[0]), crash.SocketName)
 	args := append([]string{name}, os.Args[1:]...)
-	answer, err := crashtest.Ask(socket, crashtest.Question{Moment: crashtest.Before, Args: args})
+	answer, err := crash.Ask(socket, crash.Question{Moment: crash.Before, Args: args})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: error: slurmshim: %v\n", name, err)
 		return 1
 	}
 	switch answer.Action {
-	case crashtest.Refuse:
+	case crash.Refuse:
 		fmt.Fprintf(os.Stderr, "%s: error: Unable to contact slurm controller (connect failure)\n", name)
 		return 1
-	case crashtest.Hang:
+	case crash.Hang:
 		time.Sleep(time.Hour)
 	}
 	real, err := exec.LookPath(name) // the shims' folder is not in PATH
@@ -55,24 +55,24 @@ func run() int {
 	}
 	text := out.Bytes()
 	switch answer.Action {
-	case crashtest.Truncate:
+	case crash.Truncate:
 		text = text[:len(text)/2]
-	case crashtest.Garble:
+	case crash.Garble:
 		random := rand.New(rand.NewPCG(answer.Seed, 0))
 		for range min(3, len(text)) {
 			text[random.IntN(len(text))] = byte(random.IntN(256))
 		}
-	case crashtest.TimedOut:
+	case crash.TimedOut:
 		fmt.Fprintf(os.Stderr, "slurm_update error: Socket timed out on send/recv operation\n")
 		text, exit = nil, 1
 	}
-	if _, err := crashtest.Ask(socket, crashtest.Question{Moment: crashtest.After, Args: args, Exit: exit}); err != nil {
+	if _, err := crash.Ask(socket, crash.Question{Moment: crash.After, Args: args, Exit: exit}); err != nil {
 		return 1
 	}
 	switch answer.Action {
-	case crashtest.Lose:
+	case crash.Lose:
 		time.Sleep(time.Hour)
-	case crashtest.Late:
+	case crash.Late:
 		time.Sleep(answer.Delay)
 	}
 	os.Stdout.Write(text)
