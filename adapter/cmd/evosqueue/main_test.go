@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,9 +16,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the tables in testdata anew")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"evosqueue": main})
@@ -91,7 +89,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			file := filepath.Join("testdata", name+".txt")
-			if *rewrite {
+			if *contribtest.Rewrite {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
