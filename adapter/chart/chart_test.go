@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the charts in testdata anew")
@@ -124,7 +125,7 @@ func TestNeverTooWide(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSuffix(chart, "\n"), "\n")
 		for _, line := range lines {
-			if n := textWidth(line); n > max(width, minWidth) {
+			if n := display.Columns(line); n > max(width, minWidth) {
 				t.Fatalf("a line of %d columns in a chart of %d:\n%s", n, width, chart)
 			}
 			if opts.ASCII && strings.ContainsFunc(line, func(r rune) bool { return r > '~' || r < ' ' }) {

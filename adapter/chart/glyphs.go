@@ -3,10 +3,8 @@ package chart
 import (
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
-	"golang.org/x/text/width"
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 // glyphs are the characters that a chart is made of.
@@ -66,72 +64,9 @@ func (c *canvas) paint(text string, color int) string {
 	return fmt.Sprintf("\x1b[38;5;%dm%s\x1b[0m", color, text)
 }
 
-// runeWidth is the number of columns that a terminal gives a character.
-func runeWidth(r rune) int {
-	switch {
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case r >= 0x1F300 && r <= 0x1FAFF:
-		return 2
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
-
-// Printable makes a user's text safe for a terminal: what is not printable
-// becomes '?', without UTF-8 all but ASCII too.
-func Printable(text string, ascii bool) string {
-	if text = clean(text); ascii {
-		text = strings.Map(func(r rune) rune {
-			if r > unicode.MaxASCII {
-				return '?'
-			}
-			return r
-		}, text)
-	}
-	return text
-}
-
-// Columns is how many columns of a terminal a printable text takes.
-func Columns(text string) int { return textWidth(text) }
-
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
-func textWidth(text string) int {
-	n := 0
-	for _, r := range clean(text) {
-		n += runeWidth(r)
-	}
-	return n
-}
-
-// fit cleans a text, cuts it to a width with a mark where something is missing,
+// fit makes a text printable, cuts it to a width with a mark where something is missing,
 // and fills it up.
 func (c *canvas) fit(text string, columns int) string {
-	text = Printable(text, c.opts.ASCII)
-	n := textWidth(text)
-	if n > columns {
-		var b strings.Builder
-		n = 0
-		for _, r := range text {
-			if n+runeWidth(r) > columns-1 {
-				break
-			}
-			b.WriteRune(r)
-			n += runeWidth(r)
-		}
-		b.WriteString(c.glyphs.cut)
-		text, n = b.String(), n+1
-	}
-	return text + strings.Repeat(" ", max(0, columns-n))
+	text = display.Cut(display.Printable(text, c.opts.ASCII), columns, c.glyphs.cut)
+	return text + strings.Repeat(" ", max(0, columns-display.Columns(text)))
 }

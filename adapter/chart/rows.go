@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 // lines are the rows of the chart, as tall as Options.Height leaves room for:
@@ -72,7 +73,7 @@ func (c *canvas) condition(j api.Job) string {
 func (c *canvas) labelWidth() int {
 	width := len(dateFormat)
 	for _, l := range c.lanes {
-		width = max(width, textWidth(heading(l.job))+2, textWidth(c.condition(l.job))+2)
+		width = max(width, display.Columns(heading(l.job))+2, display.Columns(c.condition(l.job))+2)
 	}
 	return min(width, c.opts.Width/3, 30) + 2
 }

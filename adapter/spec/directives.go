@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -71,7 +72,7 @@ func nextOption(words []string) (Directive, []string, error) {
 	text, ok := strings.CutPrefix(words[0], "--")
 	name, value, joined := strings.Cut(text, "=")
 	if !ok || !isOption(name) {
-		return Directive{}, nil, fmt.Errorf("unknown #EVO option %q: there are --%s", clip(words[0]), strings.Join(Options, ", --"))
+		return Directive{}, nil, fmt.Errorf("unknown #EVO option %q: there are --%s", display.Brief(words[0]), strings.Join(Options, ", --"))
 	}
 	words = words[1:]
 	if !joined {
@@ -157,7 +158,7 @@ func (s *Spec) Set(name, value string) (err error) {
 	case "drive":
 		s.Drive, err = ParseDrive(value)
 	default:
-		err = fmt.Errorf("unknown option --%s", clip(name))
+		err = fmt.Errorf("unknown option --%s", display.Brief(name))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -186,7 +187,7 @@ func parseFields(fields []string) (Spec, error) {
 		key, value, ok := strings.Cut(field, "=")
 		at := strings.Index(fieldOrder, key)
 		if !ok || len(key) != 1 || at < 0 {
-			return Spec{}, fmt.Errorf("unknown field %q", clip(field))
+			return Spec{}, fmt.Errorf("unknown field %q", display.Brief(field))
 		}
 		if at <= last {
 			return Spec{}, fmt.Errorf("field %q is repeated or out of order", key)
@@ -256,7 +257,7 @@ func (s Spec) checkChain() error {
 func parseNumber(text string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > most || strconv.FormatInt(n, 10) != text {
-		return 0, fmt.Errorf("%q is no number from 1 to %d", clip(text), most)
+		return 0, fmt.Errorf("%q is no number from 1 to %d", display.Brief(text), most)
 	}
 	return n, nil
 }
@@ -267,7 +268,7 @@ func ParseDrive(text string) (Drive, error) {
 	case Auto, Merge, Companion, Chain:
 		return d, nil
 	}
-	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", clip(text))
+	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", display.Brief(text))
 }
 
 // escapeComment keeps the user's comment on one line of valid UTF-8, and in one field:
@@ -306,13 +307,4 @@ func unescapeComment(text string) (string, error) {
 		i += 2
 	}
 	return b.String(), nil
-}
-
-// clip bounds how much of a hostile text an error repeats.
-func clip(text string) string {
-	const most = 60
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "…"
 }

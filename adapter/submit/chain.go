@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -88,7 +89,7 @@ func parseJobID(text string) (uint32, error) {
 	digits, _, _ := strings.Cut(line, ";")
 	id, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || id == 0 {
-		return 0, errors.New("sbatch printed no job id: " + strconv.Quote(clip(text)))
+		return 0, errors.New("sbatch printed no job id: " + strconv.Quote(display.Brief(text)))
 	}
 	return uint32(id), nil
 }

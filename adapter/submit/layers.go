@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 )
 
@@ -128,7 +129,7 @@ func (t *optionTable) fromScript(script []byte, name string) ([]option, error) {
 		return nil, fmt.Errorf("%s: %w", place(parsed.failed), err)
 	}
 	if n := len(parsed.operands); n > 0 {
-		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), clip(parsed.operands[0]))
+		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), display.Brief(parsed.operands[0]))
 	}
 	for i, o := range parsed.options {
 		parsed.options[i].source = place(o.at)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -197,9 +198,9 @@ func (c *Command) lookBack(ctx context.Context, r *request, want spec.Spec, id s
 	case inScript:
 		why, remedy = "its comment and its begin time are not as they were submitted", "ask your administrators to leave one of them as it is"
 	case cannot != "":
-		why, remedy = "its comment does not say what it asked for any more, and "+cannot, "write the request into the script, as #EVO --profile="+clip(want.Profile.String())
+		why, remedy = "its comment does not say what it asked for any more, and "+cannot, "write the request into the script, as #EVO --profile="+display.Brief(want.Profile.String())
 	}
-	err = fmt.Errorf("this site's submission plugins have changed job %d: %s (the comment is now %q). Evoslurm would never start it; %s", id, why, clip(jobs[0].Comment), remedy)
+	err = fmt.Errorf("this site's submission plugins have changed job %d: %s (the comment is now %q). Evoslurm would never start it; %s", id, why, display.Brief(jobs[0].Comment), remedy)
 	if failed := c.Cluster.Cancel(ctx, id); failed != nil {
 		return fmt.Errorf("%w. Cancelling it failed (%v): scancel %d", err, failed, id)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -114,7 +115,7 @@ func (r *request) marker(link *spec.ChainLink) (string, error) {
 			max(0, len(s.Comment)-(len(text)-spec.MaxComment)), spec.MaxComment)
 	}
 	return "", fmt.Errorf("the profile does not fit into a job's comment with all the rest (%d bytes, Slurm takes %d): write it into the script, as #EVO --profile=%s",
-		len(text), spec.MaxComment, clip(s.Profile.String()))
+		len(text), spec.MaxComment, display.Brief(s.Profile.String()))
 }
 
 // step is what one call of sbatch submits: some steps of the profile.

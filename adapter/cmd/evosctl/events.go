@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/chart"
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/injob"
 )
 
@@ -121,7 +121,7 @@ func eventLine(e api.Event) string {
 	if e.Job != 0 {
 		whose = fmt.Sprintf("job %d", e.Job)
 	}
-	text := chart.Printable(strings.Join(strings.Fields(e.Text), " "), false)
+	text := display.Printable(strings.Join(strings.Fields(e.Text), " "), false)
 	return fmt.Sprintf("%s  %-10s  %s\n", e.At.Local().Format("2006-01-02T15:04:05"), whose, text)
 }
 

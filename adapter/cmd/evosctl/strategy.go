@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/injob"
 )
 
@@ -132,17 +133,9 @@ func listStrategies(w io.Writer, all []api.Strategy) {
 		if s.State == "refused" {
 			fault = s.Reason
 		}
-		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%d\t%d\t%s\n", s.Name, mark, s.Kind, s.Version, s.State, s.Plans, s.Faults, short(fault, 60))
+		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%d\t%d\t%s\n", s.Name, mark, s.Kind, s.Version, s.State, s.Plans, s.Faults, display.Cut(fault, 60, "…"))
 	}
 	t.Flush()
-}
-
-// short is the beginning of a text.
-func short(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return text
 }
 
 func showStrategy(w io.Writer, s api.Strategy) {
@@ -218,7 +211,7 @@ func showTrial(w io.Writer, t api.Trial) {
 	fmt.Fprintf(w, "\n%d of the %d queued evolving jobs would be planned otherwise:\n\n", len(changed), len(t.Jobs))
 	fmt.Fprintln(row, "JOB\tPROFILE\tSTART\tTRIED\tEND\tTRIED")
 	for _, j := range changed {
-		fmt.Fprintf(row, "%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, short(j.Profile, 40), clock(j.Start), clock(j.TriedStart), clock(j.End), clock(j.TriedEnd))
+		fmt.Fprintf(row, "%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, display.Cut(j.Profile, 40, "…"), clock(j.Start), clock(j.TriedStart), clock(j.End), clock(j.TriedEnd))
 	}
 	row.Flush()
 	for _, j := range changed {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/chart"
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 // column is one column of the table.
@@ -28,7 +28,7 @@ var (
 
 var shortColumns = []column{
 	idColumn,
-	{"NAME", false, func(j api.Job, _ time.Time) string { return shorten(j.Name, 16) }},
+	{"NAME", false, func(j api.Job, _ time.Time) string { return display.Cut(j.Name, 16, "+") }},
 	userColumn,
 	{"ST", false, func(j api.Job, _ time.Time) string { return stateCode(j) }},
 	stepColumn, nodeColumn, nextColumn,
@@ -47,7 +47,7 @@ var longColumns = []column{
 	{"SUBMIT", false, func(j api.Job, now time.Time) string { return full(j.Submit, now) }},
 	{"START", false, func(j api.Job, now time.Time) string { return full(j.Start, now) }},
 	{"END", false, func(j api.Job, now time.Time) string { return full(j.End, now) }},
-	{"PROFILE", false, func(j api.Job, _ time.Time) string { return shorten(j.Profile, 40) }},
+	{"PROFILE", false, func(j api.Job, _ time.Time) string { return display.Cut(j.Profile, 40, "+") }},
 	{"LIMIT", false, func(j api.Job, _ time.Time) string { return j.ExpandLimit }},
 	{"DRIVE", false, func(j api.Job, _ time.Time) string { return j.Drive }},
 	{"NODELIST", false, func(j api.Job, _ time.Time) string { return j.NodeList }},
@@ -67,7 +67,7 @@ func table(jobs []api.Job, now time.Time, columns []column, header, ascii bool) 
 	for _, j := range jobs {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			if row[i] = chart.Printable(c.text(j, now), ascii); row[i] == "" {
+			if row[i] = display.Printable(c.text(j, now), ascii); row[i] == "" {
 				row[i] = "-"
 			}
 		}
@@ -76,14 +76,14 @@ func table(jobs []api.Job, now time.Time, columns []column, header, ascii bool) 
 	widths := make([]int, len(columns))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], chart.Columns(cell))
+			widths[i] = max(widths[i], display.Columns(cell))
 		}
 	}
 	var b strings.Builder
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
-			gap := strings.Repeat(" ", widths[i]-chart.Columns(cell))
+			gap := strings.Repeat(" ", widths[i]-display.Columns(cell))
 			if columns[i].right {
 				line.WriteString(gap + cell + "  ")
 			} else {
@@ -148,13 +148,4 @@ func full(t, now time.Time) string {
 		return ""
 	}
 	return t.In(now.Location()).Format("2006-01-02T15:04:05")
-}
-
-// shorten cuts a text to n characters, the last of which then is a '+'.
-func shorten(text string, n int) string {
-	runes := []rune(text)
-	if len(runes) <= n {
-		return text
-	}
-	return string(runes[:n-1]) + "+"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 // frame is all there is to be seen at one moment.
@@ -71,13 +72,13 @@ func (l *live) compose(f frame) string {
 	width, height := l.size()
 	clock := fmt.Sprintf("%3.0f s", f.now.Sub(f.begin).Seconds())
 	const eventLines = 3 // at least, below the chart
-	lines := []string{l.bold(pad(l.header, width-len(clock)) + clock), l.dim(clip(f.title, width)), ""}
+	lines := []string{l.bold(pad(l.header, width-len(clock)) + clock), l.dim(display.Cut(f.title, width, "")), ""}
 	drawn := strings.Split(strings.TrimSuffix(l.chart(f, max(height-len(lines)-2-eventLines, 8)), "\n"), "\n")
 	lines = append(lines, drawn...)
 	if room := height - len(lines) - 2; room > 0 {
 		lines = append(lines, "")
 		for _, e := range f.events[max(0, len(f.events)-room):] {
-			lines = append(lines, clip(e, width))
+			lines = append(lines, display.Cut(e, width, ""))
 		}
 	}
 	if len(lines) > height-1 {
@@ -152,16 +153,8 @@ func (t terminal) dim(text string) string   { return t.paint(text, "2") }
 func (t terminal) green(text string) string { return t.paint(text, "1;32") }
 func (t terminal) red(text string) string   { return t.paint(text, "1;31") }
 
-// clip cuts a text to a number of columns.
-func clip(text string, columns int) string {
-	if r := []rune(text); len(r) > columns {
-		return string(r[:max(columns, 0)])
-	}
-	return text
-}
-
 // pad cuts or fills a text to a number of columns.
 func pad(text string, columns int) string {
-	text = clip(text, columns)
-	return text + strings.Repeat(" ", max(0, columns-len([]rune(text))))
+	text = display.Cut(text, columns, "")
+	return text + strings.Repeat(" ", max(0, columns-display.Columns(text)))
 }
