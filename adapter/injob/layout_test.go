@@ -29,7 +29,7 @@ func TestParseSrun(t *testing.T) {
 		{"--kill-on-bad-exit=0 x", "kill-on-bad-exit=0", "x"},
 		{"-K x", "kill-on-bad-exit=", "x"},
 		{"-K1 x", "kill-on-bad-exit=1", "x"},
-		{"-Kl x", "kill-on-bad-exit= label=", "x"},
+		{"-Kl x", "kill-on-bad-exit=l", "x"}, // to srun too a value,
 		{"--container-image=a.sqsh --plugin x", "container-image=a.sqsh plugin=", "x"},
 		{"-n 4 -- -odd name", "ntasks=4", "-odd|name"},
 		{"-- x", "", "x"},
@@ -43,7 +43,7 @@ func TestParseSrun(t *testing.T) {
 		got, err := parseSrun(strings.Fields(c.args))
 		var options []string
 		for _, o := range got.options {
-			options = append(options, o.name+"="+o.value)
+			options = append(options, o.Name+"="+o.Value)
 		}
 		if err != nil || strings.Join(options, " ") != c.options || strings.Join(got.command, "|") != c.command {
 			t.Errorf("%s: %q %q, %v; want %s, %s", c.args, options, got.command, err, c.options, c.command)

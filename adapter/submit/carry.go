@@ -41,7 +41,7 @@ func (r *request) carried(want spec.Spec) bool {
 func (r *request) cannotCarry() string {
 	for _, name := range []string{"bb", "bbf"} {
 		if o, given := r.options.last(name); given {
-			return "with " + o.spelled() + " the request cannot be written into the script"
+			return "with " + o.String() + " the request cannot be written into the script"
 		}
 	}
 	if !r.options.has("wrap") && !takesComments(string(r.text)) {

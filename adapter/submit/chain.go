@@ -14,7 +14,7 @@ import (
 // checkChain sees that the job can be a chain, where every step is a job of its own.
 func (r *request) checkChain() error {
 	if o, ok := r.options.last("wait"); ok {
-		return fmt.Errorf("%s: a chain is several jobs, of which the later ones wait for the earlier", o.spelled())
+		return fmt.Errorf("%s: a chain is several jobs, of which the later ones wait for the earlier", o)
 	}
 	for i := range r.spec.Profile {
 		if err := r.options.refuseTasks(r.spec.Profile[i].Nodes); err != nil {
@@ -68,16 +68,16 @@ func stepVariables(i int, profile planner.Profile) []string {
 // NONE or NIL the user wants none.
 func (r *request) exportOption(i int) []string {
 	o, given := r.options.last("export")
-	if !given || !o.hasValue {
+	if !given || !o.HasValue {
 		return nil
 	}
-	for name := range strings.SplitSeq(o.value, ",") {
+	for name := range strings.SplitSeq(o.Value, ",") {
 		switch strings.ToUpper(name) {
 		case "ALL", "NONE", "NIL":
 			return nil
 		}
 	}
-	return []string{"--export=" + o.value + "," + strings.Join(stepVariables(i, r.spec.Profile), ",")}
+	return []string{"--export=" + o.Value + "," + strings.Join(stepVariables(i, r.spec.Profile), ",")}
 }
 
 // parseJobID reads what sbatch --parsable prints: the id, and perhaps a cluster.

@@ -46,7 +46,7 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 	}
 	var names []string
 	if o, given := l.last("partition"); given {
-		names = strings.Split(o.value, ",")
+		names = strings.Split(o.Value, ",")
 	}
 	excluded, err := l.nodeNames("exclude")
 	if err != nil {
@@ -87,12 +87,12 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 // nodeNames are the nodes that an option lists; none where it names a file.
 func (l layers) nodeNames(name string) ([]string, error) {
 	o, given := l.last(name)
-	if !given || strings.Contains(o.value, "/") {
+	if !given || strings.Contains(o.Value, "/") {
 		return nil, nil
 	}
-	nodes, err := slurmctl.ExpandNodes(o.value)
+	nodes, err := slurmctl.ExpandNodes(o.Value)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.spelled(), err)
+		return nil, fmt.Errorf("%s: %w", o, err)
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes), nil
@@ -101,7 +101,7 @@ func (l layers) nodeNames(name string) ([]string, error) {
 // constraint is that of --constraint. What the sidecar does not plan is refused.
 func (l layers) constraint() (slurmctl.Constraint, error) {
 	o, _ := l.last("constraint")
-	return slurmctl.ParseConstraint(o.value)
+	return slurmctl.ParseConstraint(o.Value)
 }
 
 // nodeList is the --nodelist, all nodes that the job may have, "" where none is
@@ -109,15 +109,15 @@ func (l layers) constraint() (slurmctl.Constraint, error) {
 // travels in the marker.
 func (l layers) nodeList(profile planner.Profile) (string, error) {
 	o, given := l.last("nodelist")
-	if given && strings.Contains(o.value, "/") {
-		return "", fmt.Errorf("%s: name the nodes themselves, not a file", o.spelled())
+	if given && strings.Contains(o.Value, "/") {
+		return "", fmt.Errorf("%s: name the nodes themselves, not a file", o)
 	}
 	names, err := l.nodeNames("nodelist")
 	if err != nil || len(names) == 0 {
 		return "", err
 	}
 	if peak := profile.Peak(); len(names) < peak {
-		return "", fmt.Errorf("%s: names %s, the profile goes up to %d", o.spelled(), plural(len(names), "node"), peak)
+		return "", fmt.Errorf("%s: names %s, the profile goes up to %d", o, plural(len(names), "node"), peak)
 	}
 	return slurmctl.CompressNodes(names), nil
 }

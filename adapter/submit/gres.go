@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/getopt"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -20,8 +21,8 @@ type gres struct {
 // job as a whole is the first step's, and has to come to the same on each of its nodes.
 func (l layers) gres(first int) (g gres, err error) {
 	if o, given := l.last("gres"); given {
-		if g.perNode, err = slurmctl.ParseGRES(o.value); err != nil {
-			return g, fmt.Errorf("%s: %w", o.spelled(), err)
+		if g.perNode, err = slurmctl.ParseGRES(o.Value); err != nil {
+			return g, fmt.Errorf("%s: %w", o, err)
 		}
 	}
 	if o, given := l.last("gpus-per-node"); given {
@@ -37,9 +38,9 @@ func (l layers) gres(first int) (g gres, err error) {
 			return g, err
 		}
 		tasks, known := l.last("ntasks-per-node")
-		n, err := strconv.Atoi(strings.TrimSpace(tasks.value))
+		n, err := strconv.Atoi(strings.TrimSpace(tasks.Value))
 		if !known || err != nil || n < 1 {
-			return g, fmt.Errorf("%s: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead", o.spelled())
+			return g, fmt.Errorf("%s: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead", o)
 		}
 		for i := range some {
 			some[i].Count *= int64(n)
@@ -55,27 +56,27 @@ func (l layers) gres(first int) (g gres, err error) {
 	}
 	for i := range g.total {
 		if g.total[i].Count%int64(first) != 0 {
-			return g, fmt.Errorf("%s: does not divide by the %s of the first step: give --gpus-per-node", o.spelled(), plural(first, "node"))
+			return g, fmt.Errorf("%s: does not divide by the %s of the first step: give --gpus-per-node", o, plural(first, "node"))
 		}
 		g.total[i].Count /= int64(first)
 	}
 	if len(g.perNode) == 0 {
 		g.perNode = g.total
 	} else if !slurmctl.HasGRES(g.perNode, g.total) || !slurmctl.HasGRES(g.total, gpusOf(g.perNode)) {
-		return g, fmt.Errorf("%s: is not what the nodes of the first step have by the other options: leave it away", o.spelled())
+		return g, fmt.Errorf("%s: is not what the nodes of the first step have by the other options: leave it away", o)
 	}
 	return g, nil
 }
 
 // gpus reads "2" and "a100:2,v100:1".
-func gpus(o option) ([]slurmctl.GRES, error) {
+func gpus(o getopt.Option) ([]slurmctl.GRES, error) {
 	var items []string
-	for item := range strings.SplitSeq(o.value, ",") {
+	for item := range strings.SplitSeq(o.Value, ",") {
 		items = append(items, "gpu:"+strings.TrimSpace(item))
 	}
 	all, err := slurmctl.ParseGRES(strings.Join(items, ","))
-	if err != nil || o.value == "" {
-		return nil, errors.Join(fmt.Errorf("%s: no number of GPUs", o.spelled()), err)
+	if err != nil || o.Value == "" {
+		return nil, errors.Join(fmt.Errorf("%s: no number of GPUs", o), err)
 	}
 	return all, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/getopt"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 )
 
@@ -41,33 +42,33 @@ var environmentOptions = [][2]string{
 // layers are the options of one submission from all the places where sbatch
 // looks for them, the weakest first.
 type layers struct {
-	script, environment, command []option
+	script, environment, command []getopt.Option
 }
 
 // all are the options in the order in which sbatch applies them.
-func (l layers) all() []option {
-	var all []option
-	for _, layer := range [][]option{l.script, l.environment, l.command} {
+func (l layers) all() []getopt.Option {
+	var all []getopt.Option
+	for _, layer := range [][]getopt.Option{l.script, l.environment, l.command} {
 		all = append(all, layer...)
 	}
 	return all
 }
 
 // last returns the option that holds among those given, if there is one.
-func (l layers) last(name string) (option, bool) {
+func (l layers) last(name string) (getopt.Option, bool) {
 	all := l.all()
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].name == name && !isEvolution(all[i]) {
+		if all[i].Name == name && !isEvolution(all[i]) {
 			return all[i], true
 		}
 	}
-	return option{}, false
+	return getopt.Option{}, false
 }
 
 // has tells whether the command line has an option.
 func (l layers) has(name string) bool {
 	for _, o := range l.command {
-		if o.name == name {
+		if o.Name == name {
 			return true
 		}
 	}
@@ -75,17 +76,17 @@ func (l layers) has(name string) bool {
 }
 
 // fromEnvironment are the options that the environment gives to sbatch.
-func (t *optionTable) fromEnvironment(environ []string) []option {
+func (t optionTable) fromEnvironment(environ []string) []getopt.Option {
 	values := map[string]string{}
 	for _, assignment := range environ {
 		if name, value, ok := strings.Cut(assignment, "="); ok {
 			values[name] = value
 		}
 	}
-	var found []option
+	var found []getopt.Option
 	for _, pair := range environmentOptions {
-		if value, ok := values[pair[0]]; ok && (value != "" || t.long[pair[1]] != required) {
-			found = append(found, option{name: pair[1], value: value, hasValue: value != "", source: pair[0]})
+		if value, ok := values[pair[0]]; ok && (value != "" || t.Long[pair[1]] != getopt.Required) {
+			found = append(found, getopt.Option{Name: pair[1], Value: value, HasValue: value != "", Source: pair[0]})
 		}
 	}
 	return found
@@ -96,7 +97,7 @@ var errHeterogeneous = errors.New("heterogeneous jobs (\":\", hetjob) cannot be 
 
 // fromScript are the options of a script's #SBATCH lines. sbatch joins the words
 // of all lines before it reads them as options, and so does this.
-func (t *optionTable) fromScript(script []byte, name string) ([]option, error) {
+func (t optionTable) fromScript(script []byte, name string) ([]getopt.Option, error) {
 	var words []string
 	var lines []int // the line of each word
 	number := 0
@@ -124,15 +125,15 @@ func (t *optionTable) fromScript(script []byte, name string) ([]option, error) {
 		}
 	}
 	place := func(at int) string { return fmt.Sprintf("%s, line %d", name, lines[min(at, len(lines)-1)]) }
-	parsed, err := t.parse(words, name)
+	parsed, err := t.Parse(words, name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", place(parsed.failed), err)
+		return nil, fmt.Errorf("%s: %w", place(parsed.Failed), err)
 	}
-	if n := len(parsed.operands); n > 0 {
-		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), display.Brief(parsed.operands[0]))
+	if n := len(parsed.Operands); n > 0 {
+		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), display.Brief(parsed.Operands[0]))
 	}
-	for i, o := range parsed.options {
-		parsed.options[i].source = place(o.at)
+	for i, o := range parsed.Options {
+		parsed.Options[i].Source = place(o.At)
 	}
-	return parsed.options, nil
+	return parsed.Options, nil
 }

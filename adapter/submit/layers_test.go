@@ -31,7 +31,7 @@ set -e
 	}
 	var got []string
 	for _, o := range options {
-		got = append(got, o.spelled())
+		got = append(got, o.String())
 	}
 	want := []string{
 		"--nodes=2 (job.sh, line 3)", "--job-name=my job (job.sh, line 3)", "--time=5 (job.sh, line 5)", "--gres=gpu (job.sh, line 8)",
@@ -63,20 +63,20 @@ func TestLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := table.parse(strings.Fields("-t 3 --profile=2@10m -t 4"), "")
+	line, err := table.Parse(strings.Fields("-t 3 --profile=2@10m -t 4"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := layers{script: script, command: line.options,
+	l := layers{script: script, command: line.Options,
 		environment: table.fromEnvironment([]string{"SBATCH_TIMELIMIT=2", "SBATCH_PARTITION=two", "SBATCH_WAIT=", "HOME=/", "SBATCH_GRES=", "SBATCH_EXCLUSIVE=user", "junk"})}
 	for name, want := range map[string]string{"time": "4", "partition": "two", "comment": "script", "begin": "noon", "exclusive": "user", "wait": "", "profile": "energy"} {
-		if o, ok := l.last(name); !ok || o.value != want {
-			t.Errorf("%s is %q, %v, want %q", name, o.value, ok, want)
+		if o, ok := l.last(name); !ok || o.Value != want {
+			t.Errorf("%s is %q, %v, want %q", name, o.Value, ok, want)
 		}
 	}
 	for _, name := range []string{"nodes", "gres"} {
 		if o, ok := l.last(name); ok {
-			t.Errorf("%s is %q", name, o.value)
+			t.Errorf("%s is %q", name, o.Value)
 		}
 	}
 	if l.has("comment") || !l.has("time") {

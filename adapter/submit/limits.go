@@ -100,5 +100,5 @@ func (c *Command) checkLimits(ctx context.Context, r *request, places []place) e
 // value is what an option has on the command line, in the environment or in the script.
 func (l layers) value(name string) string {
 	o, _ := l.last(name)
-	return o.value
+	return o.Value
 }

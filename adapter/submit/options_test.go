@@ -8,22 +8,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/adapter/getopt"
 )
 
 // summary writes a command line as name=value words, then | and the operands.
-func summary(line commandLine) string {
+func summary(line getopt.Line) string {
 	var words []string
-	for _, o := range line.options {
-		word := o.name
-		if o.hasValue {
-			word += "=" + o.value
+	for _, o := range line.Options {
+		word := o.Name
+		if o.HasValue {
+			word += "=" + o.Value
 		}
 		words = append(words, word)
 	}
-	if line.dashes {
+	if line.Dashes {
 		words = append(words, "--")
 	}
-	return strings.Join(append(append(words, "|"), line.operands...), " ")
+	return strings.Join(append(append(words, "|"), line.Operands...), " ")
 }
 
 func TestParse(t *testing.T) {
@@ -48,7 +50,7 @@ func TestParse(t *testing.T) {
 		{"-J -x job.sh", "job-name=-x | job.sh"},
 		{"--time=5 -t5 -t 5 x", "time=5 time=5 time=5 | x"},
 	} {
-		line, err := newOptionTable().parse(strings.Fields(c.words), "")
+		line, err := newOptionTable().Parse(strings.Fields(c.words), "")
 		if err != nil {
 			t.Errorf("%q: %v", c.words, err)
 			continue
@@ -73,7 +75,7 @@ func TestParseRefuses(t *testing.T) {
 		"--profile":        "option '--profile' requires an argument",
 		"--expand-limit x": "",
 	} {
-		_, err := newOptionTable().parse(strings.Fields(words), "")
+		_, err := newOptionTable().Parse(strings.Fields(words), "")
 		if reason == "" {
 			if err != nil {
 				t.Errorf("%q: %v", words, err)
@@ -83,7 +85,7 @@ func TestParseRefuses(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), reason) {
 			t.Errorf("%q: %v, want %q", words, err, reason)
 		}
-		var unknown *unknownOption
+		var unknown *getopt.UnknownError
 		if errors.As(err, &unknown) != strings.Contains(reason, "unrecognized") {
 			t.Errorf("%q: %T", words, err)
 		}
@@ -105,7 +107,7 @@ Options provided by plugins:
 func TestLearn(t *testing.T) {
 	table := newOptionTable()
 	table.learn(pluginHelp)
-	line, err := table.parse(strings.Fields("--renice 5 --private-tmp -Z --zeta=2 --export NONE -Z3 job.sh"), "")
+	line, err := table.Parse(strings.Fields("--renice 5 --private-tmp -Z --zeta=2 --export NONE -Z3 job.sh"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +117,14 @@ func TestLearn(t *testing.T) {
 }
 
 // words draws a command line whose script begins at a known place.
-func drawWords(t *rapid.T, table *optionTable) (words []string, names []string) {
+func drawWords(t *rapid.T, table optionTable) (words []string, names []string) {
 	var long []string
-	for name := range table.long {
+	for name := range table.Long {
 		long = append(long, name)
 	}
 	slices.Sort(long)
 	letters := map[string]byte{}
-	for letter, name := range table.short {
+	for letter, name := range table.Short {
 		letters[name] = letter
 	}
 	value := rapid.StringMatching(`[a-z0-9=@,: -]{1,8}`)
@@ -133,16 +135,16 @@ func drawWords(t *rapid.T, table *optionTable) (words []string, names []string) 
 		short = short && rapid.Bool().Draw(t, "short")
 		v := value.Draw(t, "value")
 		joined := rapid.Bool().Draw(t, "joined")
-		switch has := table.long[name]; {
-		case short && has == required && joined:
+		switch has := table.Long[name]; {
+		case short && has == getopt.Required && joined:
 			words = append(words, "-"+string(letter)+v)
-		case short && has == required:
+		case short && has == getopt.Required:
 			words = append(words, "-"+string(letter), v)
 		case short:
 			words = append(words, "-"+string(letter))
-		case has == required && !joined:
+		case has == getopt.Required && !joined:
 			words = append(words, "--"+name, v)
-		case has == required || has == optional && joined:
+		case has == getopt.Required || has == getopt.Optional && joined:
 			words = append(words, "--"+name+"="+v)
 		default:
 			words = append(words, "--"+name)
@@ -157,16 +159,16 @@ func TestParseFindsTheScript(t *testing.T) {
 		words, names := drawWords(t, table)
 		operands := rapid.SliceOf(rapid.SampledFrom([]string{"-N", "--", ":", "a", "--nodes=3", ""})).Draw(t, "operands")
 		all := append(slices.Clone(words), append([]string{"job.sh"}, operands...)...)
-		line, err := table.parse(all, "")
+		line, err := table.Parse(all, "")
 		if err != nil {
 			t.Fatalf("%q: %v", all, err)
 		}
-		if diff := cmp.Diff(all[len(words):], line.operands); diff != "" {
+		if diff := cmp.Diff(all[len(words):], line.Operands); diff != "" {
 			t.Fatalf("operands of %q (-want +got):\n%s", all, diff)
 		}
 		var passed, found []string
-		for _, o := range line.options {
-			passed, found = append(passed, o.words...), append(found, o.name)
+		for _, o := range line.Options {
+			passed, found = append(passed, o.Words...), append(found, o.Name)
 		}
 		if diff := cmp.Diff(words, passed); diff != "" {
 			t.Fatalf("words passed on (-want +got):\n%s", diff)
@@ -184,22 +186,22 @@ func FuzzParse(f *testing.F) {
 	table := newOptionTable()
 	f.Fuzz(func(t *testing.T, text string) {
 		words := strings.Split(text, "\x00")
-		line, err := table.parse(words, "")
+		line, err := table.Parse(words, "")
 		if err != nil {
-			if line.failed < 0 || line.failed >= len(words) {
-				t.Fatalf("failed at word %d of %d", line.failed, len(words))
+			if line.Failed < 0 || line.Failed >= len(words) {
+				t.Fatalf("failed at word %d of %d", line.Failed, len(words))
 			}
 			return
 		}
 		var passed []string
-		for _, o := range line.options {
-			passed = append(passed, o.words...)
+		for _, o := range line.Options {
+			passed = append(passed, o.Words...)
 		}
-		if line.dashes {
+		if line.Dashes {
 			passed = append(passed, "--")
 		}
-		passed = append(passed, line.operands...)
-		again, err := table.parse(passed, "")
+		passed = append(passed, line.Operands...)
+		again, err := table.Parse(passed, "")
 		if err != nil {
 			t.Fatalf("%q became %q: %v", words, passed, err)
 		}

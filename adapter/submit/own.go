@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/getopt"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 )
 
@@ -13,11 +14,11 @@ var profilers = []string{"all", "none", "energy", "task", "lustre", "filesystem"
 
 // isEvolution tells whether an option named profile holds an evolution profile,
 // and not a value that is meant for sbatch's own option of that name.
-func isEvolution(o option) bool {
-	if o.name != "profile" || o.source != "" {
+func isEvolution(o getopt.Option) bool {
+	if o.Name != "profile" || o.Source != "" {
 		return false // in #SBATCH lines and SBATCH_PROFILE it is always sbatch's
 	}
-	for name := range strings.SplitSeq(o.value, ",") {
+	for name := range strings.SplitSeq(o.Value, ",") {
 		if !slices.Contains(profilers, strings.ToLower(name)) {
 			return true
 		}
@@ -26,8 +27,8 @@ func isEvolution(o option) bool {
 }
 
 // isOwn tells whether an option of the command line is not for sbatch.
-func isOwn(o option) bool {
-	switch o.name {
+func isOwn(o getopt.Option) bool {
+	switch o.Name {
 	case "expand-limit", "drive", "dry-run":
 		return true
 	}
@@ -35,11 +36,11 @@ func isOwn(o option) bool {
 }
 
 // requested is the request that the command line makes by itself.
-func requested(options []option) (spec.Spec, error) {
+func requested(options []getopt.Option) (spec.Spec, error) {
 	var s spec.Spec
 	for _, o := range options {
-		if isOwn(o) && o.name != "dry-run" {
-			if err := s.Set(o.name, o.value); err != nil {
+		if isOwn(o) && o.Name != "dry-run" {
+			if err := s.Set(o.Name, o.Value); err != nil {
 				return spec.Spec{}, err
 			}
 		}

@@ -37,17 +37,17 @@ var refusals = map[string]string{
 func (l layers) refuse(profile planner.Profile) error {
 	first := profile[0].Nodes
 	for _, o := range l.all() {
-		if reason, refused := refusals[o.name]; refused {
-			return fmt.Errorf("%s: %s", o.spelled(), reason)
+		if reason, refused := refusals[o.Name]; refused {
+			return fmt.Errorf("%s: %s", o, reason)
 		}
-		switch o.name {
+		switch o.Name {
 		case "exclusive":
-			if o.hasValue && !strings.EqualFold(o.value, "exclusive") {
-				return fmt.Errorf("%s: an evolving job has whole nodes", o.spelled())
+			if o.HasValue && !strings.EqualFold(o.Value, "exclusive") {
+				return fmt.Errorf("%s: an evolving job has whole nodes", o)
 			}
 		case "nodes":
-			if !sameNodes(o.value, first) {
-				return fmt.Errorf("%s: the profile says the nodes, %d in the first step; leave the option away", o.spelled(), first)
+			if !sameNodes(o.Value, first) {
+				return fmt.Errorf("%s: the profile says the nodes, %d in the first step; leave the option away", o, first)
 			}
 		}
 	}
@@ -61,9 +61,9 @@ func (l layers) refuseTasks(first int) error {
 	if !given {
 		return nil
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(o.value))
+	n, err := strconv.Atoi(strings.TrimSpace(o.Value))
 	if err == nil && n < first {
-		return fmt.Errorf("%s: fewer tasks than the %d nodes of the first step; --ntasks-per-node goes with any number of nodes", o.spelled(), first)
+		return fmt.Errorf("%s: fewer tasks than the %d nodes of the first step; --ntasks-per-node goes with any number of nodes", o, first)
 	}
 	return nil // what is no number sbatch refuses itself
 }

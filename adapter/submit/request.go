@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/getopt"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -35,12 +36,12 @@ type request struct {
 
 // newRequest joins what the command line and the script ask for. Defaults are
 // the site's.
-func newRequest(line commandLine, fromScript spec.Spec, options layers, defaults spec.Spec, now time.Time) (*request, error) {
-	given, err := requested(line.options)
+func newRequest(line getopt.Line, fromScript spec.Spec, options layers, defaults spec.Spec, now time.Time) (*request, error) {
+	given, err := requested(line.Options)
 	if err != nil {
 		return nil, err
 	}
-	r := &request{options: options, dashes: line.dashes, operands: line.operands, maxTime: unlimited}
+	r := &request{options: options, dashes: line.Dashes, operands: line.Operands, maxTime: unlimited}
 	r.inScript = given.Profile == nil
 	r.spec = given
 	if r.spec.Profile == nil {
@@ -80,16 +81,16 @@ func newRequest(line commandLine, fromScript spec.Spec, options layers, defaults
 		return nil, err
 	}
 	if o, ok := options.last("begin"); ok {
-		begin, err := parseBegin(o.value, now)
+		begin, err := parseBegin(o.Value, now)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.spelled(), err)
+			return nil, fmt.Errorf("%s: %w", o, err)
 		}
 		if begin.After(now) {
 			r.spec.Begin = begin
 		}
 	}
 	if o, ok := options.last("comment"); ok {
-		r.spec.Comment = o.value
+		r.spec.Comment = o.Value
 	}
 	r.testOnly = options.has("test-only")
 	if r.spec.Drive == spec.Chain {
@@ -142,8 +143,8 @@ func (r *request) whole() (step, error) {
 func (r *request) words(s step) []string {
 	var words []string
 	for _, o := range r.options.command {
-		if !isOwn(o) && !(r.quiet && o.name == "quiet") {
-			words = append(words, o.words...)
+		if !isOwn(o) && !(r.quiet && o.Name == "quiet") {
+			words = append(words, o.Words...)
 		}
 	}
 	words = append(words, "--nodes="+strconv.Itoa(s.nodes), "--exclusive", "--comment="+s.marker)

@@ -19,11 +19,11 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // build makes a request as Command does, from words and a script.
 func build(words, script string) (*request, error) {
 	table := newOptionTable()
-	line, err := table.parse(strings.Fields(words), "")
+	line, err := table.Parse(strings.Fields(words), "")
 	if err != nil {
 		return nil, err
 	}
-	l := layers{command: line.options}
+	l := layers{command: line.Options}
 	if l.script, err = table.fromScript([]byte(script), "job.sh"); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/getopt"
 	"github.com/evoslurm/evoslurm/adapter/spec"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -44,7 +45,7 @@ type Command struct {
 	// Exec replaces this process by another program.
 	Exec func(path string, argv, environ []string, stdin *os.File) error
 
-	table *optionTable
+	table optionTable
 }
 
 // Run submits the job and returns the exit status: sbatch's, or where nothing
@@ -74,8 +75,8 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, o := range line.options {
-		switch o.name {
+	for _, o := range line.Options {
+		switch o.Name {
 		case "help":
 			c.Help()
 			return 0, nil
@@ -119,21 +120,21 @@ func (c *Command) run(ctx context.Context) (int, error) {
 
 // parse reads the command line. Options that the table lacks may be those of a
 // site's plugins or of a newer Slurm: sbatch's help tells.
-func (c *Command) parse(ctx context.Context) (commandLine, error) {
-	line, err := c.table.parse(c.Args, "")
-	var unknown *unknownOption
+func (c *Command) parse(ctx context.Context) (getopt.Line, error) {
+	line, err := c.table.Parse(c.Args, "")
+	var unknown *getopt.UnknownError
 	if errors.As(err, &unknown) {
 		c.learn(ctx)
-		line, err = c.table.parse(c.Args, "")
+		line, err = c.table.Parse(c.Args, "")
 	}
 	if err != nil {
 		return line, fmt.Errorf("%w\nTry \"evosbatch --help\" for more information", err)
 	}
-	if len(line.operands) > 0 && line.operands[0] == ":" {
+	if len(line.Operands) > 0 && line.Operands[0] == ":" {
 		return line, errHeterogeneous
 	}
-	for _, o := range line.options {
-		if o.hasValue && o.value == ":" {
+	for _, o := range line.Options {
+		if o.HasValue && o.Value == ":" {
 			return line, errHeterogeneous // sbatch takes every lone colon for a separator
 		}
 	}
@@ -152,17 +153,17 @@ func (c *Command) learn(ctx context.Context) {
 }
 
 // request reads the script and joins everything to a request.
-func (c *Command) request(line commandLine) (*request, error) {
-	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.options}
+func (c *Command) request(line getopt.Line) (*request, error) {
+	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.Options}
 	var script []byte
 	var err error
 	name, fromStdin := "stdin", false
 	switch {
 	case options.has("wrap"):
 		name = "--wrap"
-	case len(line.operands) > 0:
-		name = filepath.Base(line.operands[0])
-		script, err = readScript(c.find(line.operands[0]))
+	case len(line.Operands) > 0:
+		name = filepath.Base(line.Operands[0])
+		script, err = readScript(c.find(line.Operands[0]))
 	default:
 		fromStdin = true
 		script, err = readAll(c.Stdin)

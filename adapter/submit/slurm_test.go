@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/getopt"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -23,27 +24,27 @@ func TestAgainstSlurm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		learned := &optionTable{long: map[string]arity{}, short: map[byte]string{}}
+		learned := optionTable{getopt.NewTable(nil)}
 		learned.learn(help)
-		if len(learned.long) < 70 {
-			t.Fatalf("%d options in the help of sbatch", len(learned.long))
+		if len(learned.Long) < 70 {
+			t.Fatalf("%d options in the help of sbatch", len(learned.Long))
 		}
 		table := newOptionTable()
-		for name, has := range learned.long {
-			if own, known := table.long[name]; !known {
+		for name, has := range learned.Long {
+			if own, known := table.Long[name]; !known {
 				t.Errorf("--%s is not in the table", name)
-			} else if !strings.HasPrefix(name, "container") && (own == flag) != (has == flag) && own != optional { // the help forgets containers' values
+			} else if !strings.HasPrefix(name, "container") && (own == getopt.Flag) != (has == getopt.Flag) && own != getopt.Optional { // the help forgets containers' values
 				t.Errorf("--%s: %v in the table, %v in the help", name, own, has)
 			}
 		}
-		for letter, name := range learned.short {
-			if table.short[letter] != name {
-				t.Errorf("-%c is --%s, in the table --%s", letter, name, table.short[letter])
+		for letter, name := range learned.Short {
+			if table.Short[letter] != name {
+				t.Errorf("-%c is --%s, in the table --%s", letter, name, table.Short[letter])
 			}
 		}
 		// What the help does not tell: a flag refuses a value, and an option that
 		// needs one takes the next word. --usage ends before anything is submitted.
-		for name, has := range table.long {
+		for name, has := range table.Long {
 			switch name {
 			case "expand-limit", "drive", "dry-run":
 				continue
@@ -52,14 +53,14 @@ func TestAgainstSlurm(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "unrecognized option") {
 				continue // of a later release
 			}
-			if refuses := err != nil && strings.Contains(err.Error(), "allow an argument"); refuses != (has == flag) && has != optional {
+			if refuses := err != nil && strings.Contains(err.Error(), "allow an argument"); refuses != (has == getopt.Flag) && has != getopt.Optional {
 				t.Errorf("--%s=1: %v; in the table %v", name, err, has)
 			}
 			if name == "help" || name == "usage" || name == "version" {
 				continue
 			}
 			_, err = sbatch("--" + name) // and no script on standard input
-			if needs := err != nil && strings.Contains(err.Error(), "requires an argument"); err == nil || needs != (has == required) {
+			if needs := err != nil && strings.Contains(err.Error(), "requires an argument"); err == nil || needs != (has == getopt.Required) {
 				t.Errorf("--%s: %v; in the table %v", name, err, has)
 			}
 		}
@@ -121,8 +122,8 @@ func TestAgainstSlurm(t *testing.T) {
 				t.Fatal(err)
 			}
 			own, _ := layers{script: options}.last("job-name")
-			if strings.TrimSuffix(name, "\n") != own.value {
-				t.Errorf("%s: the name is %q, we say %q", line, name, own.value)
+			if strings.TrimSuffix(name, "\n") != own.Value {
+				t.Errorf("%s: the name is %q, we say %q", line, name, own.Value)
 			}
 		}
 	})

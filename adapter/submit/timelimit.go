@@ -56,16 +56,16 @@ func timeLimit(steps planner.Profile, limit planner.ExpandLimit) int64 {
 // than the profile. It returns it in minutes, 0 where there is none.
 func (l layers) checkTime(profile planner.Profile) (int64, error) {
 	o, given := l.last("time")
-	if !given || !o.hasValue {
+	if !given || !o.HasValue {
 		return 0, nil
 	}
-	limit, err := parseTimeLimit(o.value)
+	limit, err := parseTimeLimit(o.Value)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", o.spelled(), err)
+		return 0, fmt.Errorf("%s: %w", o, err)
 	}
 	if need := minutes(profile.Duration()); limit < need {
 		return 0, fmt.Errorf("%s: shorter than the profile, which takes %s; give at least --time=%s, or none",
-			o.spelled(), planner.FormatDuration(profile.Duration()), formatMinutes(need))
+			o, planner.FormatDuration(profile.Duration()), formatMinutes(need))
 	}
 	return limit, nil
 }

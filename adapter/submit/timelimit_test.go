@@ -74,11 +74,11 @@ func TestCheckTime(t *testing.T) {
 		{"--time=40", 0, "shorter than the profile, which takes 40m1s; give at least --time=41"},
 		{"--time=10 --time=50", 50, ""},
 	} {
-		line, err := newOptionTable().parse(strings.Fields(c.words), "")
+		line, err := newOptionTable().Parse(strings.Fields(c.words), "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := layers{command: line.options}.checkTime(profile)
+		got, err := layers{command: line.Options}.checkTime(profile)
 		if (err == nil) != (c.reason == "") || got != c.want || err != nil && !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%q: %d, %v, want %d, %q", c.words, got, err, c.want, c.reason)
 		}
