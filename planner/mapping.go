@@ -3,7 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -57,25 +57,18 @@ func (e *MapError) Error() string {
 //
 // A job whose Held nodes clash with busy, or that finds too few nodes, gives a
 // *MapError; malformed input another error. With B boundaries, n nodes and b busy
-// intervals it takes O(b log b + B·n log n). Equal input gives equal output.
+// intervals it takes O((B + b) log (B + b)), and at a boundary O(n/64 + k) for the k
+// nodes that the job has and prefers, and O(w log w) for the w free nodes that are busy
+// later. Equal input gives equal output. Lists of the result may share memory.
 func MapNodes(nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, error) {
-	return MapNodesOn(nil, nodes, busy, jobs)
-}
-
-// MapNodesOn is MapNodes on a cluster where switches[n] is the (leaf) switch of
-// node n: among nodes that are otherwise equal, a growth takes those that let the
-// job span few switches, and a shrink gives up the switches where it has fewest.
-func MapNodesOn(switches []int, nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, error) {
-	if switches != nil && len(switches) != nodes {
-		return nil, fmt.Errorf("switches of %d nodes, there are %d", len(switches), nodes)
-	}
 	m, err := newMapper(nodes, busy, jobs)
 	if err != nil {
 		return nil, err
 	}
-	m.switches = switches
 	for _, e := range m.events() {
-		if e.step < len(jobs[e.job].Steps) && len(m.held[e.job]) < jobs[e.job].Steps[e.step].Nodes {
+		steps := jobs[e.job].Steps
+		m.nodes.advance(e.at)
+		if e.step < len(steps) && len(m.held[e.job]) < steps[e.step].Nodes {
 			err = m.grow(e)
 		} else {
 			err = m.shrink(e)
@@ -83,8 +76,8 @@ func MapNodesOn(switches []int, nodes int, busy []NodeBusy, jobs []MappedJob) ([
 		if err != nil {
 			return nil, err
 		}
-		if e.step < len(jobs[e.job].Steps) {
-			m.result[e.job][e.step] = slices.Sorted(slices.Values(m.held[e.job]))
+		if e.step < len(steps) {
+			m.result[e.job][e.step] = m.held[e.job]
 		}
 	}
 	return m.result, nil
@@ -94,17 +87,22 @@ const free = -1 // owner of a node that no job holds
 
 type mapper struct {
 	jobs   []MappedJob
-	busy   [][]NodeBusy // per node, ascending, disjoint
-	owner  []int        // job that holds the node, or free
-	wanted []int        // job that prefers the node, or free
-	held   [][]int      // nodes of every job
-	driver []int        // of every job; Lowest until it has started
-	shrunk []bool       // the job has had its first shrink
-	bounds [][]int64    // Boundaries of every job
+	nodes  freeNodes
+	prefer [][]int   // of every job, ascending
+	held   [][]int   // nodes of every job, ascending
+	driver []int     // of every job; Lowest until it has started
+	shrunk []bool    // the job has had its first shrink
+	bounds [][]int64 // Boundaries of every job
 	result [][][]int
 
-	switches   []int       // of every node; nil: not known
-	candidates []candidate // scratch
+	memory []int // for lists of nodes
+
+	// Scratch of one boundary.
+	until  []int64     // releases
+	brief  []candidate // the free nodes that are busy later, the tightest windows first
+	taken  []bool      // of them
+	chosen []int
+	ranks  []int8
 }
 
 // candidate is a node with the second until which it is free.
@@ -112,7 +110,11 @@ type candidate struct {
 	node   int
 	window int64
 	rank   int // the smaller, the sooner taken
-	apart  int // the smaller, the sooner taken among equal ranks
+}
+
+// order compares nodes with equal windows.
+func (a candidate) order(b candidate) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.node, b.node))
 }
 
 // boundary is the begin of a job's step, or its end (step is the number of steps).
@@ -125,16 +127,12 @@ type boundary struct {
 func newMapper(nodes int, busy []NodeBusy, jobs []MappedJob) (*mapper, error) {
 	m := &mapper{
 		jobs:   jobs,
-		owner:  make([]int, nodes),
-		wanted: make([]int, nodes),
+		prefer: make([][]int, len(jobs)),
 		held:   make([][]int, len(jobs)),
 		driver: make([]int, len(jobs)),
 		shrunk: make([]bool, len(jobs)),
 		bounds: make([][]int64, len(jobs)),
 		result: make([][][]int, len(jobs)),
-	}
-	for n := range nodes {
-		m.owner[n], m.wanted[n] = free, free
 	}
 	check := func(n int) error {
 		if n < 0 || n >= nodes {
@@ -142,10 +140,12 @@ func newMapper(nodes int, busy []NodeBusy, jobs []MappedJob) (*mapper, error) {
 		}
 		return nil
 	}
-	var err error
-	if m.busy, err = busyByNode(nodes, busy); err != nil {
+	byNode, err := busyByNode(nodes, busy)
+	if err != nil {
 		return nil, err
 	}
+	m.nodes = newFreeNodes(byNode)
+	holder := make(map[int]int)
 	for j, job := range jobs {
 		m.bounds[j] = job.Boundaries()
 		m.driver[j] = job.Driver
@@ -154,22 +154,30 @@ func newMapper(nodes int, busy []NodeBusy, jobs []MappedJob) (*mapper, error) {
 			if err := check(n); err != nil {
 				return nil, fmt.Errorf("job %d holds: %w", j+1, err)
 			}
-			if m.owner[n] != free {
-				return nil, fmt.Errorf("job %d holds node %d, which job %d holds too", j+1, n, m.owner[n]+1)
+			if other, ok := holder[n]; ok {
+				return nil, fmt.Errorf("job %d holds node %d, which job %d holds too", j+1, n, other+1)
 			}
-			m.owner[n] = j
+			holder[n] = j
+			m.nodes.take(n)
 		}
-		m.held[j] = slices.Clone(job.Held)
+		m.held[j] = sorted(job.Held)
 		for _, n := range job.Prefer {
 			if err := check(n); err != nil {
 				return nil, fmt.Errorf("job %d prefers: %w", j+1, err)
 			}
-			if m.wanted[n] == free {
-				m.wanted[n] = j
-			}
+			m.nodes.wanted.add(n)
 		}
+		m.prefer[j] = sorted(job.Prefer)
 	}
 	return m, nil
+}
+
+// sorted is the list itself where it is in order.
+func sorted(list []int) []int {
+	if slices.IsSorted(list) {
+		return list
+	}
+	return slices.Sorted(slices.Values(list))
 }
 
 // busyByNode sorts intervals by node and time and joins those that touch.
@@ -203,71 +211,64 @@ func busyByNode(nodes int, busy []NodeBusy) ([][]NodeBusy, error) {
 // events lists all boundaries in time order, releases before acquisitions, then
 // in list order.
 func (m *mapper) events() []boundary {
-	var events []boundary
-	for j, job := range m.jobs {
-		before := len(job.Held)
-		for k := range len(job.Steps) + 1 {
+	total := 0
+	for _, bounds := range m.bounds {
+		total += len(bounds)
+	}
+	events := make([]boundary, 0, total)
+	for j, bounds := range m.bounds {
+		steps, before := m.jobs[j].Steps, len(m.jobs[j].Held)
+		for k, at := range bounds {
 			after := 0
-			if k < len(job.Steps) {
-				after = job.Steps[k].Nodes
+			if k < len(steps) {
+				after = steps[k].Nodes
 			}
-			events = append(events, boundary{at: m.bounds[j][k], job: j, step: k, grows: after > before})
+			events = append(events, boundary{at: at, job: j, step: k, grows: after > before})
 			before = after
 		}
 	}
-	slices.SortStableFunc(events, func(a, b boundary) int {
-		if c := cmp.Compare(a.at, b.at); c != 0 || a.grows == b.grows {
-			return c
-		}
-		if a.grows {
+	slices.SortFunc(events, func(a, b boundary) int {
+		switch {
+		case a.at != b.at:
+			return cmp.Compare(a.at, b.at)
+		case a.grows != b.grows && a.grows:
 			return 1
+		case a.grows != b.grows:
+			return -1
+		case a.job != b.job:
+			return cmp.Compare(a.job, b.job)
 		}
-		return -1
+		return cmp.Compare(a.step, b.step)
 	})
 	return events
 }
 
-// next is the busy interval of node n that is going on at second t, or the next
-// one. There is none where the second result is false.
-func (m *mapper) next(n int, t int64) (NodeBusy, bool) {
-	list := m.busy[n]
-	i, _ := slices.BinarySearchFunc(list, t, func(b NodeBusy, t int64) int {
-		if b.End <= t {
-			return -1
-		}
-		return 1
-	})
-	if i == len(list) {
-		return NodeBusy{}, false
+// list is an empty list with memory for so many nodes.
+func (m *mapper) list(most int) []int {
+	if len(m.memory) < most {
+		m.memory = make([]int, max(most, 1<<12))
 	}
-	return list[i], true
-}
-
-// window is the second until which node n is not busy, t or earlier if it is at t.
-func (m *mapper) window(n int, t int64) int64 {
-	if b, ok := m.next(n, t); ok {
-		return b.Start
-	}
-	return Forever
+	list := m.memory[:0:most]
+	m.memory = m.memory[most:]
+	return list
 }
 
 // releases gives, for the nodes of a job's step, until when each is held if the
 // job frees the latest taken first: descending, one per node.
 func (m *mapper) releases(j, step int) []int64 {
 	steps, bounds := m.jobs[j].Steps, m.bounds[j]
-	count := steps[step].Nodes
-	until := make([]int64, count)
-	low := count
+	low := steps[step].Nodes
+	m.until = slices.Grow(m.until[:0], low)[:low]
 	for k := step + 1; low > 0; k++ {
 		after := 0
 		if k < len(steps) {
 			after = steps[k].Nodes
 		}
 		for ; low > after; low-- {
-			until[low-1] = bounds[k]
+			m.until[low-1] = bounds[k]
 		}
 	}
-	return until
+	return m.until
 }
 
 // earliest gives, ascending, until when each of a step's nodes is held at least:
@@ -289,175 +290,160 @@ func (m *mapper) earliest(j, step int) []int64 {
 
 // grow takes nodes for step e.step of job e.job until it has as many as placed.
 func (m *mapper) grow(e boundary) error {
-	m.candidates = m.candidates[:0]
-	for n, owner := range m.owner {
-		if owner != free {
-			continue
-		}
-		if w := m.window(n, e.at); w > e.at {
-			m.candidates = append(m.candidates, candidate{node: n, window: w, rank: m.rank(n, e.job)})
-		}
-	}
-	m.gather(e)
-	slices.SortFunc(m.candidates, func(a, b candidate) int {
+	m.brief = m.brief[:0]
+	m.nodes.brief(func(n int) {
+		m.brief = append(m.brief, candidate{n, m.nodes.until[n], m.rank(n, e.job)})
+	})
+	slices.SortFunc(m.brief, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.window, b.window), a.order(b))
 	})
-	chosen, ok := m.tightest(e)
-	if !ok {
-		chosen, ok = m.longest(e)
+	open, ok := m.open(e)
+	if ok {
+		ok = m.tightest(e.job, open, -1)
 	}
-	if !ok {
+	if !ok && !m.longest(e) {
 		return &MapError{Job: e.job, Step: e.step, At: e.at, Until: e.at + 1, Node: -1}
 	}
 	if m.driver[e.job] == Lowest {
-		chosen = m.aboveDriver(e, chosen)
-		m.driver[e.job] = slices.Min(chosen)
+		m.aboveDriver(e)
+		m.driver[e.job] = slices.Min(m.chosen)
 	}
-	for _, n := range chosen {
-		m.owner[n] = e.job
+	slices.Sort(m.chosen)
+	before := m.held[e.job]
+	held := m.list(len(before) + len(m.chosen))
+	for _, n := range m.chosen {
+		m.nodes.take(n)
+		for len(before) > 0 && before[0] < n {
+			held, before = append(held, before[0]), before[1:]
+		}
+		held = append(held, n)
 	}
-	m.held[e.job] = append(m.held[e.job], chosen...)
+	m.held[e.job] = append(held, before...)
 	return m.lasts(e)
 }
 
 // aboveDriver makes sure that the lowest of the nodes that a job starts on is free
 // until its end: it is chosen anew if not, and the others above it. The choice stays
 // where that cannot be.
-func (m *mapper) aboveDriver(e boundary, chosen []int) []int {
+func (m *mapper) aboveDriver(e boundary) {
 	end := m.bounds[e.job][len(m.jobs[e.job].Steps)]
-	if m.window(slices.Min(chosen), e.at) >= end {
-		return chosen
+	if m.nodes.until[slices.Min(m.chosen)] >= end {
+		return
 	}
-	var driver *candidate
-	for i := range m.candidates {
-		if c := &m.candidates[i]; c.window >= end && (driver == nil || cmp.Or(cmp.Compare(c.rank, driver.rank), cmp.Compare(c.node, driver.node)) < 0) {
+	chosen := slices.Clone(m.chosen)
+	driver := candidate{node: free}
+	m.chosen = m.chosen[:0]
+	if m.takeLasting(e.job, 1, -1) {
+		driver = candidate{m.chosen[0], Forever, m.rank(m.chosen[0], e.job)}
+	}
+	for _, c := range m.brief {
+		if c.window >= end && (driver.node == free || c.order(driver) < 0) {
 			driver = c
 		}
 	}
-	if driver == nil {
-		return chosen
+	if driver.node != free {
+		if open, ok := m.open(e); ok && m.tightest(e.job, open[1:], driver.node) { // the driver is freed last
+			m.chosen = append(m.chosen, driver.node)
+			return
+		}
 	}
-	lowest := driver.node
-	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return c.node <= lowest })
-	slices.SortFunc(m.candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.window, b.window), a.order(b))
-	})
-	open, ok := m.open(e)
-	if !ok {
-		return chosen
-	}
-	others, ok := m.tightestFor(open[1:]) // the driver is freed last
-	if !ok {
-		return chosen
-	}
-	return append(others, lowest)
+	m.chosen = chosen
 }
 
-// tightest chooses candidates so that the nodes taken last can be freed first.
-// From the latest release to the earliest, each gets the tightest window that
-// suffices: what is left over suffices for the following ones too.
-func (m *mapper) tightest(e boundary) (chosen []int, ok bool) {
-	open, ok := m.open(e)
-	if !ok {
-		return nil, false
+// tightest chooses free nodes, one for each release (descending), so that the nodes
+// taken last can be freed first. From the latest release to the earliest, each gets the
+// tightest window that suffices: what is left over suffices for the following ones too.
+// Only nodes above some ID are chosen. It is false where there are too few.
+func (m *mapper) tightest(job int, open []int64, above int) bool {
+	m.chosen = m.chosen[:0]
+	m.taken = slices.Grow(m.taken[:0], len(m.brief))[:len(m.brief)]
+	for i, c := range m.brief {
+		m.taken[i] = c.node <= above
 	}
-	return m.tightestFor(open)
-}
-
-// tightestFor chooses one candidate for each release; they are descending.
-func (m *mapper) tightestFor(open []int64) (chosen []int, ok bool) {
-	taken := make([]bool, len(m.candidates))
-	i := 0
+	lasting, i := 0, 0
 	for k, until := range open {
 		if k == 0 || until != open[k-1] {
-			i, _ = slices.BinarySearchFunc(m.candidates, until, func(c candidate, until int64) int {
+			i, _ = slices.BinarySearchFunc(m.brief, until, func(c candidate, until int64) int {
 				if c.window < until {
 					return -1
 				}
 				return 1
 			})
 		}
-		for i < len(taken) && taken[i] {
+		for i < len(m.taken) && m.taken[i] {
 			i++
 		}
-		if i == len(taken) {
-			return nil, false
+		if i == len(m.taken) {
+			lasting++
+			continue
 		}
-		taken[i] = true
-		chosen = append(chosen, m.candidates[i].node)
+		m.taken[i] = true
+		m.chosen = append(m.chosen, m.brief[i].node)
 	}
-	return chosen, true
+	return m.takeLasting(job, lasting, above)
 }
 
-// longest chooses the candidates with the longest windows.
-func (m *mapper) longest(e boundary) (chosen []int, ok bool) {
+// longest chooses the free nodes with the longest windows.
+func (m *mapper) longest(e boundary) bool {
+	m.chosen = m.chosen[:0]
 	missing := m.jobs[e.job].Steps[e.step].Nodes - len(m.held[e.job])
-	if missing > len(m.candidates) {
-		return nil, false
+	if m.takeLasting(e.job, missing, -1) {
+		return true
 	}
-	slices.SortFunc(m.candidates, func(a, b candidate) int {
+	if missing -= len(m.chosen); missing > len(m.brief) {
+		return false
+	}
+	longest := slices.Clone(m.brief)
+	slices.SortFunc(longest, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.window, a.window), a.order(b))
 	})
-	for _, c := range m.candidates[:missing] {
-		chosen = append(chosen, c.node)
+	for _, c := range longest[:missing] {
+		m.chosen = append(m.chosen, c.node)
 	}
-	return chosen, true
+	return true
 }
 
-// order compares nodes with equal windows.
-func (a candidate) order(b candidate) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.apart, b.apart), cmp.Compare(a.node, b.node))
-}
-
-// gather orders the candidates by switch: first those where e's job has nodes, most
-// first; then, until enough are found, the switch with the fewest candidates that
-// are enough, or else the one with the most.
-func (m *mapper) gather(e boundary) {
-	if m.switches == nil {
-		return
+// takeLasting chooses so many of the free nodes that are never busy again, with IDs
+// above some, in order of their ranks; all there are, and false, if they are too few.
+func (m *mapper) takeLasting(job, count, above int) bool {
+	most := len(m.chosen) + count
+	prefer := m.prefer[job]
+	for i, n := range prefer {
+		if len(m.chosen) == most {
+			return true
+		}
+		if n > above && m.nodes.lasting.has(n) && (i == 0 || prefer[i-1] != n) {
+			m.chosen = append(m.chosen, n)
+		}
 	}
-	held, found := make(map[int]int), make(map[int]int)
-	for _, n := range m.held[e.job] {
-		held[m.switches[n]]++
-	}
-	for _, c := range m.candidates {
-		found[m.switches[c.node]]++
-	}
-	missing := m.jobs[e.job].Steps[e.step].Nodes - len(m.held[e.job])
-	apart := make(map[int]int)
-	for len(apart) < len(found) {
-		best, any := 0, false
-		for s := range found {
-			if _, done := apart[s]; !done && (!any || sooner(s, best, held, found, missing)) {
-				best, any = s, true
+	for _, wanted := range []bool{false, true} {
+		for w, word := range m.nodes.lasting {
+			if wanted {
+				word &= m.nodes.wanted[w]
+			} else {
+				word &^= m.nodes.wanted[w]
+			}
+			for ; word != 0; word &= word - 1 {
+				if len(m.chosen) == most {
+					return true
+				}
+				n := w*64 + bits.TrailingZeros64(word)
+				if n > above && !(wanted && m.prefers(job, n)) {
+					m.chosen = append(m.chosen, n)
+				}
 			}
 		}
-		missing -= found[best]
-		apart[best] = len(apart)
 	}
-	for i := range m.candidates {
-		m.candidates[i].apart = apart[m.switches[m.candidates[i].node]]
-	}
-}
-
-// sooner tells whether to take nodes of switch a before those of switch b.
-func sooner(a, b int, held, found map[int]int, missing int) bool {
-	enoughA, enoughB := found[a] >= missing, found[b] >= missing
-	switch {
-	case held[a] != held[b]:
-		return held[a] > held[b]
-	case enoughA != enoughB:
-		return enoughA
-	case found[a] != found[b]:
-		return (found[a] < found[b]) == enoughA
-	}
-	return a < b
+	return len(m.chosen) == most
 }
 
 // open are the releases of e's step that the nodes held already leave open,
 // descending; false if one of those is free for less than any release.
 func (m *mapper) open(e boundary) ([]int64, bool) {
 	until := m.releases(e.job, e.step)
+	if m.allLast(e.job) {
+		return until[len(m.held[e.job]):], true
+	}
 	// The shortest window first, each takes the latest release that it can last to.
 	for _, c := range m.windows(e) {
 		if c.node == m.driver[e.job] {
@@ -472,12 +458,22 @@ func (m *mapper) open(e boundary) ([]int64, bool) {
 	return until, true
 }
 
+// allLast reports whether none of a job's nodes is busy later.
+func (m *mapper) allLast(job int) bool {
+	for _, n := range m.held[job] {
+		if m.nodes.until[n] != Forever {
+			return false
+		}
+	}
+	return true
+}
+
 // windows are the nodes that e's job holds, the driver last and the others by
 // the second until which they are free.
 func (m *mapper) windows(e boundary) []candidate {
 	held := make([]candidate, 0, len(m.held[e.job]))
 	for _, n := range m.held[e.job] {
-		c := candidate{node: n, window: m.window(n, e.at)}
+		c := candidate{node: n, window: m.nodes.until[n]}
 		if n == m.driver[e.job] {
 			c.rank = 1
 		}
@@ -491,13 +487,16 @@ func (m *mapper) windows(e boundary) []candidate {
 
 // lasts checks that all nodes of e's job stay free until the job can free them.
 func (m *mapper) lasts(e boundary) error {
+	if m.allLast(e.job) {
+		return nil
+	}
 	until := m.earliest(e.job, e.step)
 	for i, c := range m.windows(e) {
 		if c.rank > 0 {
 			until[i] = m.bounds[e.job][len(m.jobs[e.job].Steps)]
 		}
 		if c.window < until[i] {
-			b, _ := m.next(c.node, e.at)
+			b, _ := m.nodes.next(c.node)
 			return &MapError{Job: e.job, Step: e.step, At: e.at, Until: until[i], Node: c.node, Start: b.Start, End: b.End}
 		}
 	}
@@ -507,62 +506,95 @@ func (m *mapper) lasts(e boundary) error {
 // rank orders nodes with equal windows: those that the job prefers, those that
 // nobody does, those that another job prefers.
 func (m *mapper) rank(n, job int) int {
-	switch m.wanted[n] {
-	case job:
-		return 0
-	case free:
+	switch {
+	case !m.nodes.wanted.has(n):
 		return 1
-	}
-	if slices.Contains(m.jobs[job].Prefer, n) {
+	case m.prefers(job, n):
 		return 0
 	}
 	return 2
 }
 
+func (m *mapper) prefers(job, n int) bool {
+	_, found := slices.BinarySearch(m.prefer[job], n)
+	return found
+}
+
 // shrink frees nodes until the job has as many as its step e.step, or none at
 // its end: the application's choice first, then the shortest windows.
 func (m *mapper) shrink(e boundary) error {
-	job := m.jobs[e.job]
-	keep := 0
-	if e.step < len(job.Steps) {
-		keep = job.Steps[e.step].Nodes
-	}
-	if excess := len(m.held[e.job]) - keep; excess > 0 {
-		order := make([]candidate, 0, len(m.held[e.job]))
-		beside := make(map[int]int) // nodes that the job has on a switch
-		if m.switches != nil {
-			for _, n := range m.held[e.job] {
-				beside[m.switches[n]]++
-			}
+	job, held := &m.jobs[e.job], m.held[e.job]
+	if e.step == len(job.Steps) {
+		for _, n := range held {
+			m.nodes.give(n)
 		}
-		for _, n := range m.held[e.job] {
-			c := candidate{node: n, window: m.window(n, e.at), rank: m.rank(n, e.job)}
-			if m.switches != nil {
-				c.apart = -beside[m.switches[n]]
-			}
-			switch {
-			case n == m.driver[e.job]:
-				c.window, c.rank = Forever, math.MinInt // never before the end
-			case !m.shrunk[e.job] && slices.Contains(job.Release, n):
-				c.window = math.MinInt64
-			}
-			order = append(order, c)
-		}
-		slices.SortFunc(order, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(a.window, b.window), b.order(a))
-		})
-		m.held[e.job] = m.held[e.job][:0]
-		for i, c := range order {
-			if i < excess {
-				m.owner[c.node] = free
-			} else {
-				m.held[e.job] = append(m.held[e.job], c.node)
-			}
-		}
-		m.shrunk[e.job] = true
-	}
-	if keep == 0 {
+		m.held[e.job] = nil
 		return nil
 	}
+	if excess := len(held) - job.Steps[e.step].Nodes; excess > 0 {
+		if m.allLast(e.job) && (m.shrunk[e.job] || len(job.Release) == 0) {
+			m.rankHeld(e.job)
+		} else {
+			m.sortHeld(e.job)
+		}
+		for _, c := range m.brief[:excess] {
+			m.nodes.give(c.node)
+		}
+		kept := m.list(len(held) - excess)
+		for _, c := range m.brief[excess:] {
+			kept = append(kept, c.node)
+		}
+		slices.Sort(kept)
+		m.held[e.job], m.shrunk[e.job] = kept, true
+	}
 	return m.lasts(e)
+}
+
+// sortHeld puts a job's nodes into brief, in the order in which it frees them.
+func (m *mapper) sortHeld(job int) {
+	m.brief = m.brief[:0]
+	for _, n := range m.held[job] {
+		c := candidate{n, m.nodes.until[n], m.rank(n, job)}
+		switch {
+		case n == m.driver[job]:
+			c.window, c.rank = Forever, -1 // never before the end
+		case !m.shrunk[job] && slices.Contains(m.jobs[job].Release, n):
+			c.window = dawn
+		}
+		m.brief = append(m.brief, c)
+	}
+	slices.SortFunc(m.brief, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.window, b.window), b.order(a))
+	})
+}
+
+// rankHeld is sortHeld where all windows are equal, without comparing.
+func (m *mapper) rankHeld(job int) {
+	held, prefer := m.held[job], m.prefer[job]
+	m.ranks = slices.Grow(m.ranks[:0], len(held))[:len(held)]
+	m.brief = m.brief[:0]
+	for i := len(held) - 1; i >= 0; i-- {
+		n := held[i]
+		for len(prefer) > 0 && prefer[len(prefer)-1] > n {
+			prefer = prefer[:len(prefer)-1]
+		}
+		switch {
+		case n == m.driver[job]:
+			m.ranks[i] = -1
+		case !m.nodes.wanted.has(n):
+			m.ranks[i] = 1
+		case len(prefer) > 0 && prefer[len(prefer)-1] == n:
+			m.ranks[i] = 0
+		default:
+			m.ranks[i] = 2
+			m.brief = append(m.brief, candidate{node: n})
+		}
+	}
+	for rank := int8(1); rank >= -1; rank-- {
+		for i := len(held) - 1; i >= 0; i-- {
+			if m.ranks[i] == rank {
+				m.brief = append(m.brief, candidate{node: held[i]})
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -183,13 +184,12 @@ func TestMapNodesConditions(t *testing.T) {
 		for i, placed := range schedule {
 			jobs[i] = MappedJob{Placement: placed, Driver: node.Draw(t, "driver"), Prefer: []int{node.Draw(t, "prefer")}, Release: []int{node.Draw(t, "release")}}
 		}
-		switches := rapid.SliceOfN(rapid.IntRange(0, 3), p.Nodes, p.Nodes).Draw(t, "switches")
-		got, err := MapNodesOn(switches, p.Nodes, busy, jobs)
+		got, err := MapNodes(p.Nodes, busy, jobs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkMapping(t, p.Nodes, busy, jobs, got)
-		again, err := MapNodesOn(switches, p.Nodes, busy, jobs)
+		again, err := MapNodes(p.Nodes, busy, jobs)
 		if err != nil || !cmp.Equal(got, again) {
 			t.Fatalf("not deterministic: %v, %v", got, again)
 		}
@@ -219,62 +219,38 @@ func TestMapNodesWindows(t *testing.T) {
 	})
 }
 
-// TestMapNodesSwitches: new nodes span few switches.
-func TestMapNodesSwitches(t *testing.T) {
-	switches := []int{0, 0, 0, 0, 1, 1, 2, 2, 2, 3}
-	for _, c := range []struct {
-		name string
-		jobs []MappedJob
-		want [][][]int
-	}{
-		{"the smallest switch that suffices", []MappedJob{
-			{Placement: placed(0, Step{10, 2}), Driver: -1},
-		}, [][][]int{{{4, 5}}}},
-		{"the largest, and the smallest that suffices for the rest", []MappedJob{
-			{Placement: placed(0, Step{10, 6}), Driver: -1},
-		}, [][][]int{{{0, 1, 2, 3, 4, 5}}}},
-		{"where it has nodes already", []MappedJob{
-			{Placement: placed(0, Step{10, 1}, Step{10, 3}), Held: []int{7}, Driver: -1},
-		}, [][][]int{{{7}, {6, 7, 8}}}},
-		{"gives up the switch where it has fewest", []MappedJob{
-			{Placement: placed(0, Step{10, 5}, Step{10, 3}), Held: []int{0, 4, 6, 7, 8}, Driver: -1},
-		}, [][][]int{{{0, 4, 6, 7, 8}, {6, 7, 8}}}},
-		{"what it prefers comes first", []MappedJob{
-			{Placement: placed(0, Step{10, 2}), Driver: -1, Prefer: []int{0, 9}},
-		}, [][][]int{{{0, 9}}}},
-	} {
-		got, err := MapNodesOn(switches, 10, nil, c.jobs)
-		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, diff)
-		}
-	}
-	if _, err := MapNodesOn(switches, 9, nil, nil); err == nil {
-		t.Error("switches of more nodes than there are")
-	}
+// TestMapNodesNaive: the same nodes, and the same reasons why not, as by sorting all free
+// nodes at every boundary; of placements too for which there is no room.
+func TestMapNodesNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		switches := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 12).Draw(t, "switches")
-		want := rapid.IntRange(1, len(switches)).Draw(t, "nodes")
-		got, err := MapNodesOn(switches, len(switches), nil, []MappedJob{{Placement: placed(0, Step{1, want}), Driver: -1}})
-		if err != nil {
-			t.Fatal(err)
+		nodes := rapid.SampledFrom([]int{3, 8, 20, 130}).Draw(t, "nodes")
+		node := rapid.IntRange(0, nodes-1)
+		var busy []NodeBusy
+		for range rapid.IntRange(0, nodes).Draw(t, "busy") {
+			start := rapid.SampledFrom([]int64{dawn, 0, 5, 10, 20, 40}).Draw(t, "start")
+			end := rapid.SampledFrom([]int64{5, 12, 25, 45, 60, Forever}).Draw(t, "end")
+			busy = append(busy, NodeBusy{node.Draw(t, "node"), start, end})
 		}
-		sizes, spanned := make([]int, 5), make(map[int]bool)
-		for _, s := range switches {
-			sizes[s]++
-		}
-		for _, n := range got[0][0] {
-			spanned[switches[n]] = true
-		}
-		slices.Sort(sizes)
-		fewest, left := 0, want
-		for _, size := range slices.Backward(sizes) {
-			if left > 0 {
-				left -= size
-				fewest++
+		jobs := make([]MappedJob, rapid.IntRange(1, 8).Draw(t, "jobs"))
+		owned := make(map[int]bool)
+		for i := range jobs {
+			few := rapid.SampledFrom([]int{1, nodes/3 + 1, nodes}).Draw(t, "at most")
+			jobs[i] = MappedJob{
+				Placement: Placement{Start: rapid.Int64Range(0, 30).Draw(t, "at"), Steps: drawProfile(t, 4, 12, few)},
+				Driver:    rapid.SampledFrom([]int{-1, Lowest, 0, nodes / 2}).Draw(t, "driver"),
+				Prefer:    rapid.SliceOfN(node, 0, nodes/2).Draw(t, "prefer"),
+				Release:   rapid.SliceOfN(node, 0, 3).Draw(t, "release"),
+			}
+			for _, n := range rapid.SliceOfN(node, 0, 2).Draw(t, "held") {
+				if !owned[n] {
+					owned[n], jobs[i].Held = true, append(jobs[i].Held, n)
+				}
 			}
 		}
-		if len(spanned) != fewest {
-			t.Fatalf("%v spans %d switches, %d would do", got, len(spanned), fewest)
+		got, err := MapNodes(nodes, busy, jobs)
+		want, wantErr := naiveMapNodes(nodes, busy, jobs)
+		if !cmp.Equal(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Fatalf("%v\n%v\n(-want +got):\n%s", err, wantErr, cmp.Diff(want, got))
 		}
 	})
 }

@@ -11,7 +11,6 @@ import (
 // that run or wait on them.
 type Pool struct {
 	Nodes    int
-	Switches []int      // leaf switch of every node; nil: not known
 	Busy     []NodeBusy // without the nodes that Jobs hold
 	Reserved []NodeBusy // by others: busy then, and before closed to jobs whose limit reaches into it
 	Jobs     []PoolJob  // in list order
@@ -417,7 +416,7 @@ func (r *run) mapNodes(planned []Planned) error {
 			}
 		}
 	}
-	nodes, err := MapNodesOn(r.pool.Switches, r.pool.Nodes, busy, jobs)
+	nodes, err := MapNodes(r.pool.Nodes, busy, jobs)
 	var clash *MapError
 	if errors.As(err, &clash) {
 		clash.Job = index[clash.Job]

@@ -209,7 +209,7 @@ func (r *reservedRun) shut(jobs ...int) []NodeBusy {
 
 // ask plans some of the jobs beside what is busy.
 func (r *reservedRun) ask(s Strategy, jobs []int, shut []NodeBusy) ([]Planned, error) {
-	sub := Pool{Nodes: r.pool.Nodes, Switches: r.pool.Switches, Busy: slices.Concat(r.busy, shut), Jobs: make([]PoolJob, len(jobs))}
+	sub := Pool{Nodes: r.pool.Nodes, Busy: slices.Concat(r.busy, shut), Jobs: make([]PoolJob, len(jobs))}
 	for i, j := range jobs {
 		sub.Jobs[i] = r.pool.Jobs[j]
 		sub.Jobs[i].Submit = r.soonest[j]
