@@ -1,9 +1,11 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -334,33 +336,40 @@ func Verify(p Problem, s Schedule, limit ExpandLimit) error {
 	if len(s) != len(p.Jobs) {
 		return &VerifyError{"C1", -1, fmt.Sprintf("%d placements for %d jobs", len(s), len(p.Jobs))}
 	}
-	res := p.Timeline()
-	var over *Timeline // where Busy alone is too much, which no schedule can help
-	for _, b := range res.Steps() {
-		if b.Nodes > p.Nodes {
-			if over == nil {
-				over = new(Timeline)
-			}
-			over.Add(b.Start, b.End, b.Nodes-p.Nodes)
-		}
-	}
 	for i, j := range p.Jobs {
 		if err := verifyPlacement(j, s[i], limit); err != nil {
 			return &VerifyError{"C1", i, err.Error()}
 		}
-		res.AddPlacement(s[i])
 	}
-	for _, b := range res.Steps() {
-		allowed := p.Nodes
-		if over != nil {
-			allowed += over.Max(b.Start, b.End)
+	var changes []usage
+	for _, b := range p.Busy {
+		changes = append(changes, usage{b.Start, int64(b.Nodes), int64(b.Nodes)}, usage{b.end(), -int64(b.Nodes), -int64(b.Nodes)})
+	}
+	for _, placed := range s {
+		at, before := placed.Start, int64(0)
+		for _, step := range placed.Steps {
+			changes = append(changes, usage{at, int64(step.Nodes) - before, 0})
+			at, before = at+step.Duration, int64(step.Nodes)
 		}
-		if b.Nodes > allowed {
-			return &VerifyError{"C2", -1, fmt.Sprintf("%d nodes in use from second %d on, there are %d", b.Nodes, b.Start, p.Nodes)}
+		changes = append(changes, usage{at, -before, 0})
+	}
+	slices.SortFunc(changes, func(a, b usage) int { return cmp.Compare(a.at, b.at) })
+	var now usage
+	for i, c := range changes {
+		now.at, now.used, now.busy = c.at, now.used+c.used, now.busy+c.busy
+		if i+1 < len(changes) && changes[i+1].at == c.at {
+			continue
+		}
+		// Where Busy alone is too much no schedule can help.
+		if now.used > max(int64(p.Nodes), now.busy) {
+			return &VerifyError{"C2", -1, fmt.Sprintf("%d nodes in use from second %d on, there are %d", now.used, now.at, p.Nodes)}
 		}
 	}
 	return nil
 }
+
+// usage is how many nodes more are in use from a second on, and how many of them by Busy.
+type usage struct{ at, used, busy int64 }
 
 func verifyPlacement(j Job, got Placement, limit ExpandLimit) error {
 	if j.ExpandLimit != 0 {

@@ -130,6 +130,11 @@ func TestVerifyRejects(t *testing.T) {
 			t.Errorf("%s: got %v, want %s: %s", name, err, c.condition, c.reason)
 		}
 	}
+	// Others use too much only before the job comes, though as many nodes are in use after.
+	over := Problem{Nodes: 10, Busy: []Busy{{0, 10, 12}, {10, 10, 8}}, Jobs: []Job{{Submit: 10, Profile: Profile{{10, 4}}}}}
+	if err := Verify(over, Schedule{{10, Profile{{10, 4}}}}, 1); err == nil || !strings.Contains(err.Error(), "12 nodes in use from second 10 on, there are 10") {
+		t.Errorf("no room for a job: %v", err)
+	}
 }
 
 func TestStrategyByName(t *testing.T) {
