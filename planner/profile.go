@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"math/bits"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Bounds on what is planned. They keep every sum of times and every product of
@@ -166,42 +166,19 @@ func tooLong(s string) error {
 	return fmt.Errorf("duration %s is longer than %d seconds", quoteShort(s), MaxDuration)
 }
 
-// parseGoDuration reads numbers with units, each perhaps with a fraction, as
-// time.ParseDuration does; exactly.
+// parseGoDuration reads what time.ParseDuration does, without a sign.
 func parseGoDuration(s string) (int64, error) {
 	if s[0] == '+' || s[0] == '-' {
 		return 0, fmt.Errorf("duration %s has a sign", quoteShort(s))
 	}
-	if len(s) > maxGoDuration {
-		return 0, notDuration(s)
-	}
-	total := new(big.Rat)
-	for rest := s; rest != ""; {
-		unit := strings.TrimLeft(rest, ".0123456789")
-		n, ok := new(big.Rat).SetString(rest[:len(rest)-len(unit)])
-		rest = strings.TrimLeft(unit, "hmsuµμn")
-		seconds, known := unitSeconds[unit[:len(unit)-len(rest)]]
-		if !ok || !known {
-			return 0, notDuration(s)
-		}
-		total.Add(total, n.Mul(n, seconds))
-	}
+	d, err := time.ParseDuration(s)
 	switch {
-	case !total.IsInt():
+	case err != nil:
+		return 0, notDuration(s)
+	case d%time.Second != 0:
 		return 0, fmt.Errorf("duration %s is not in whole seconds", quoteShort(s))
-	case !total.Num().IsInt64():
-		return 0, tooLong(s)
 	}
-	return total.Num().Int64(), nil
-}
-
-// maxGoDuration is how many bytes a duration with units may have.
-const maxGoDuration = 100
-
-// unitSeconds is the units of durations.
-var unitSeconds = map[string]*big.Rat{
-	"h": big.NewRat(3600, 1), "m": big.NewRat(60, 1), "s": big.NewRat(1, 1), "ms": big.NewRat(1, 1e3),
-	"us": big.NewRat(1, 1e6), "µs": big.NewRat(1, 1e6), "μs": big.NewRat(1, 1e6), "ns": big.NewRat(1, 1e9),
+	return int64(d / time.Second), nil
 }
 
 // parseSlurmDuration reads Slurm's time formats. Slurm does not bound the fields
