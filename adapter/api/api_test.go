@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -266,6 +267,32 @@ func TestClientGoesOnWhileUnavailable(t *testing.T) {
 	}
 	if _, err := c.Job(t.Context(), 12); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestClientMakesAnotherCredential: one that is refused may have been made just before the
+// clock was stepped. Another one that is refused is an answer.
+func TestClientMakesAnotherCredential(t *testing.T) {
+	for _, c := range []struct {
+		refusals, requests int
+		ok                 bool
+	}{{1, 2, true}, {2, 2, false}} {
+		seen := map[string]bool{}
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if seen[r.Header.Get("Authorization")] = true; len(seen) <= c.refusals {
+				w.WriteHeader(http.StatusUnauthorized)
+				io.WriteString(w, `{"error": "the MUNGE credential has expired"}`)
+				return
+			}
+			io.WriteString(w, `{"id": 12}`)
+		}))
+		client := client(t, strings.TrimPrefix(srv.URL, "http://"))
+		client.Waiting = func(_ string, err error) { t.Errorf("told to wait: %v", err) }
+		_, err := client.Job(t.Context(), 12)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrDenied) || len(seen) != c.requests {
+			t.Errorf("refused %d times: %v after %d credentials", c.refusals, err, len(seen))
+		}
+		srv.Close()
 	}
 }
 

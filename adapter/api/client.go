@@ -128,10 +128,14 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 			return err
 		}
 	}
-	told, since := false, time.Now()
+	told, refused, since := false, false, time.Now()
 	var before error // of the attempt before, which says more than "out of time"
 	for pause := newPause(); ; {
 		err := c.attempt(ctx, method, uri, body, out)
+		if errors.Is(err, ErrDenied) && !refused && !c.unix {
+			refused = true // once: the clock may have been stepped since the credential was made
+			continue
+		}
 		if err == nil || ctx.Err() == nil && !away(err) {
 			return err
 		}
