@@ -19,7 +19,7 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := slurmtest.Start(t, slurmtest.Options{PermitJobExpansion: true})
 	owner, other := c.Users()[0], c.Users()[1]

@@ -31,7 +31,7 @@ type fixture struct {
 
 func start(t *testing.T, o slurmtest.Options) *fixture {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	c := slurmtest.Start(t, o)
 	return &fixture{t, &slurmctl.Client{Env: c.Env()}, c, c.Users()[0], ctx}

@@ -163,7 +163,7 @@ func (l *lab) sbatch(user int, args ...string) uint32 {
 }
 
 func (l *lab) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	l.t.Cleanup(cancel)
 	return ctx
 }
@@ -171,7 +171,7 @@ func (l *lab) ctx() context.Context {
 // eventually waits until check says nothing more to complain of.
 func (l *lab) eventually(what string, check func() error) {
 	l.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(4 * time.Minute)
 	for {
 		err := check()
 		if err == nil {

@@ -101,7 +101,7 @@ func model(t *testing.T) *world {
 }
 
 func real(t *testing.T, cluster *slurmtest.Cluster) *world {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	client := cluster.Client()
 	scontrol := func(verb string) func(slurmctl.JobID) error {
@@ -211,7 +211,7 @@ func (w *world) is(what string, err, want error) {
 
 func (w *world) eventually(what string, check func() error) {
 	w.Helper()
-	for end := w.now().Add(time.Minute); ; w.sleep(50 * time.Millisecond) {
+	for end := w.now().Add(3 * time.Minute); ; w.sleep(50 * time.Millisecond) {
 		err := check()
 		if err == nil {
 			return

@@ -13,7 +13,7 @@ func lines(s string) int { return strings.Count(s, "\n") }
 // run runs a command that must succeed, and gives its trimmed output.
 func run(t *testing.T, c *Cluster, u User, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := c.Run(ctx, u, name, args...)
 	if err != nil {
@@ -33,7 +33,7 @@ func batch(t *testing.T, c *Cluster, u User, args ...string) {
 // eventually waits for something to become true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for !ok() {
 		if pause(ctx) != nil {
@@ -94,7 +94,7 @@ func TestLeftovers(t *testing.T) {
 	run(t, c, Root, "scancel", job)
 	run(t, c, Root, "scontrol", "delete", "reservation", "r")
 	clean(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := c.WaitIdle(ctx); err != nil {
 		t.Error(err)

@@ -41,7 +41,7 @@ func sleep() error {
 // bootWithJobs boots a cluster with all kinds of processes that can be left over,
 // and prints its folder when they run.
 func bootWithJobs() (*Cluster, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	c, err := Boot(ctx, Options{Nodes: 2, Accounting: true})
 	if err != nil {
@@ -87,5 +87,5 @@ func waitForJobs(ctx context.Context, c *Cluster, state string, n int) error {
 }
 
 func contextWithTimeout() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), time.Minute)
+	return context.WithTimeout(context.Background(), 5*time.Minute)
 }

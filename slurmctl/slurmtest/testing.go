@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A boot takes a tenth of this or less; the machine may be busy.
+// A boot takes a fiftieth of this or less; the machine may be slow, and busy.
 const (
-	bootTime        = time.Minute
+	bootTime        = 5 * time.Minute
 	bootTimePerNode = 100 * time.Millisecond
 )
 

@@ -70,7 +70,7 @@ func TestAsUsers(t *testing.T) {
 // waitEnd waits until a job has completed.
 func waitEnd(t *testing.T, client *slurmctl.Client, id slurmctl.JobID) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		jobs, err := client.JobsByID(ctx, id)

@@ -237,9 +237,9 @@ func (s *site) running(text string) uint32 {
 // until waits for something that a working Slurm does within seconds.
 func (s *site) until(what string, done func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("after a minute it is not so that %s", what)
+			s.t.Fatalf("it never came to be that %s", what)
 		}
 	}
 }

@@ -133,10 +133,13 @@ func (s *site) submit(args ...string) string {
 	return id
 }
 
+// patience is for what takes seconds where the machine is not slow and busy.
+const patience = 5 * time.Minute
+
 // output is what the job printed, once it has ended and Slurm is clean.
 func (s *site) output(id string) []string {
 	s.t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		left, err := s.Cluster.Leftovers(context.Background())
 		if err == nil && left.None() {
@@ -270,7 +273,7 @@ func messages(lines []string) []string {
 
 func (s *site) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("waited in vain: %s", what)

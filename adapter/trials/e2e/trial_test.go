@@ -36,7 +36,7 @@ func TestTrial(t *testing.T) {
 		Files: map[string]string{"job_submit.lua": trialPlugin}}, nil)
 	clean := func() {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		for {
 			left, err := s.Cluster.Leftovers(ctx)
@@ -77,7 +77,7 @@ func TestTrial(t *testing.T) {
 	var out strings.Builder
 	cmd.Stdout = &out
 	s.must(cmd.Start())
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for { // until its job runs
 		left, err := s.Cluster.Leftovers(t.Context())
 		if err == nil && !left.None() {

@@ -40,7 +40,7 @@ type operation struct {
 }
 
 // operationTime bounds one operation; the slowest takes a few seconds.
-const operationTime = 45 * time.Second
+const operationTime = 3 * time.Minute
 
 // run tries the operations in order.
 func (b *bench) run(operations ...operation) {

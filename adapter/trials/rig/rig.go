@@ -78,7 +78,7 @@ func (r *Rig) Env() []string {
 // As runs a command, Evoslurm's or the system's, in out/ as one of the cluster's users and
 // gives both outputs.
 func (r *Rig) As(user int, name string, args ...string) (stdout, stderr string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if built := filepath.Join(r.Bin, name); exists(built) {
 		name = built

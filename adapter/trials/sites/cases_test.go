@@ -113,7 +113,7 @@ func onULHPC(r *trial) {
 		j := r.accepted(demand{bare: true, profile: "1@8s,2@60s,1@5s", args: interactive})
 		r.inStep(j, 2)
 		r.becomes(r.stock(1, 5*time.Second, "--partition=batch", "--qos=qos-batch", "--nodes=7", "--time=2"), "COMPLETED")
-		r.eventually("evosqueue tells the job's end", time.Minute, func() error {
+		r.eventually("evosqueue tells the job's end", patience, func() error {
 			q := r.queued(0, j.id)
 			if q.State != "ended" || q.EndState != "PREEMPTED" && q.EndState != "CANCELLED" {
 				return fmt.Errorf("it is %s (%s) on %d nodes: %s", q.State, q.EndState, q.Nodes, q.Reason)
@@ -153,7 +153,7 @@ func onGCP(r *trial) {
 		if _, err := r.Cluster.Run(context.Background(), slurmtest.Root, "scontrol", "update", "NodeName=n[3-8]", "State=POWER_DOWN"); err != nil {
 			r.fatalf("%v", err)
 		}
-		r.eventually("the nodes are switched off", time.Minute, func() error {
+		r.eventually("the nodes are switched off", patience, func() error {
 			text, err := r.Cluster.Run(context.Background(), slurmtest.Root, "sinfo", "-hN", "-p", "compute", "-o", "%N %T")
 			if err == nil && strings.Count(text, "idle~") < 6 {
 				err = fmt.Errorf("%s", text)
@@ -212,7 +212,7 @@ func onSeaWulf(r *trial) {
 		r.becomes(other, "RUNNING")
 		j := r.accepted(demand{profile: "3@8s,4@10s,3@5s", has: all, over: over})
 		r.until(j, "the end of step 1", func(s told) bool { return len(s.steps) > 0 && !s.steps[0].leave.IsZero() })
-		r.eventually("it grows, or evosqueue names the limit", time.Minute, func() error {
+		r.eventually("it grows, or evosqueue names the limit", patience, func() error {
 			q := r.queued(0, j.id)
 			if q.Step < 2 && !strings.Contains(q.Reason, "MaxJobsPerUser") && !strings.Contains(q.Reason, "MaxTRESPerUser") {
 				return fmt.Errorf("it is %s in step %d: %s", q.State, q.Step, q.Reason)

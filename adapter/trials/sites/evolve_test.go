@@ -172,7 +172,7 @@ func (r *trial) beside(do func()) {
 	r.t.Helper()
 	id := r.stock(1, time.Hour, append([]string{"--nodes=1", "--time=30"}, r.site.stock()...)...)
 	var before seen
-	r.eventually("somebody else's job runs", time.Minute, func() error {
+	r.eventually("somebody else's job runs", patience, func() error {
 		if before = r.inSlurm(id); before.State != "RUNNING" || before.Reason != "None" {
 			return fmt.Errorf("it is %s (%s)", before.State, before.Reason)
 		}
@@ -235,8 +235,9 @@ func parseMoment(text string) time.Time {
 	return time.UnixMicro(sec*1e6 + micro)
 }
 
-// patience is how long a job may stand still beyond what its step takes.
-const patience = 75 * time.Second
+// patience is how long anything may take that takes seconds where the machine is not slow
+// and busy, and a job stand still beyond what its step takes.
+const patience = 4 * time.Minute
 
 // inStep waits until the job has settled in the step.
 func (r *trial) inStep(j job, step int) {
@@ -280,7 +281,7 @@ func (r *trial) until(j job, what string, ok func(told) bool) told {
 func (r *trial) finish(j job) {
 	r.t.Helper()
 	said := r.until(j, "its end", func(s told) bool { return s.ended })
-	r.eventually("evosqueue tells the job's end", time.Minute, func() error {
+	r.eventually("evosqueue tells the job's end", patience, func() error {
 		q := r.queued(0, j.id)
 		if q.State != "ended" || q.EndState != "COMPLETED" || q.Step != len(j.steps) {
 			return fmt.Errorf("it is %s (%s) in step %d: %s", q.State, q.EndState, q.Step, q.Reason)
@@ -417,7 +418,7 @@ func (j job) compare(nodes []string, base seen, parts []seen, want func(string) 
 // gone sees that nothing is left but what the site had at first.
 func (r *trial) gone() {
 	r.t.Helper()
-	if left := r.left(time.Minute); left != "" {
+	if left := r.left(patience); left != "" {
 		r.errorf("left behind: %s", left)
 	}
 }

@@ -41,7 +41,7 @@ func boot(t *testing.T, s Site, config string) *trial {
 	r.Rig, err = rig.New(slurmtest.Start(t, s.boot()), bin, "poll_interval: 500ms\n"+config)
 	r.must(err)
 	t.Cleanup(func() { os.RemoveAll(r.Dir) })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r.must(s.SetUp(ctx, r.Cluster))
 	if s.Helper != nil {
@@ -80,7 +80,7 @@ func (r *trial) must(err error) {
 // probe sees that stock Slurm says what the site's trap makes it say.
 func (r *trial) probe(p Probe) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	user := slurmtest.Root
 	if p.User > 0 {
@@ -191,7 +191,7 @@ func (r *trial) tidy() {
 	for _, u := range r.Cluster.Users() {
 		r.Cluster.Run(context.Background(), slurmtest.Root, "scancel", "--user="+u.Name)
 	}
-	if left := r.left(time.Minute); left != "" {
+	if left := r.left(patience); left != "" {
 		r.t.Errorf("%s is not as it was at first: %s", r.site.Name, left)
 	}
 }
@@ -251,7 +251,7 @@ func (r *trial) inSlurm(id int) (found seen) {
 // becomes waits until Slurm has the job in the state.
 func (r *trial) becomes(id int, state string) {
 	r.t.Helper()
-	r.eventually(fmt.Sprintf("job %d is %s", id, state), time.Minute, func() error {
+	r.eventually(fmt.Sprintf("job %d is %s", id, state), patience, func() error {
 		if j := r.inSlurm(id); j.State != state {
 			return fmt.Errorf("it is %s (%s)", j.State, j.Reason)
 		}

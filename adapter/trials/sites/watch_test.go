@@ -83,7 +83,7 @@ func parseNode(line string) (name string, has share) {
 
 // look gives all jobs that slurmctld knows, ended ones too.
 func look(c *slurmtest.Cluster) []seen {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	text, err := c.Run(ctx, slurmtest.Root, "scontrol", "-d", "-o", "--all", "show", "job")
 	if err != nil {
