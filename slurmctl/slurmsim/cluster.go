@@ -1,215 +1,311 @@
 package slurmsim
 
 import (
-	"container/heap"
-	"fmt"
-	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Cluster is the model: its state as plain data, and what is to happen when. It is
-// for one goroutine.
+// Cluster is the model: its state as plain data, and what is to happen when. It is for
+// one goroutine, and so is all that it gives out.
 type Cluster struct {
 	options Options
-	now     time.Time
-	boot    time.Time // of slurmctld
+	now     time.Duration // since the start
+	skew    time.Duration // by which the clock was set forth
 	agenda  agenda
 	seq     uint64
+	inside  bool // a callback runs
+	chance  *rand.Rand
+
+	processes []*Process
+	current   *Process // that runs
+	commands  uint64
+	underWay  []*underWay
 
 	state
-	saved   state // what slurmctld would know after a crash
-	dirty   bool  // since then
-	saving  bool  // is on the agenda
-	waiting bool  // the main scheduler is to run
-	planned map[slurmctl.JobID]time.Time
-	filled  time.Time // the backfill scheduler, last
-	changed bool      // since the backfill scheduler ran
+	saved  state // what slurmctld would know after a crash
+	stale  []slurmctl.JobID
+	dirty  bool // since then
+	saving bool // is on the agenda
+
+	down    bool     // slurmctld is
+	missed  []func() // what nodes will tell it when it is back
+	boot    time.Time
+	running map[slurmctl.JobID]*Process // scripts, whatever slurmctld knows of them
+
+	loop     loop
+	backfill backfill
+	room     scratch
 }
 
-// state is what slurmctld writes to disk.
+// state is what slurmctld knows; jobs, reservations, partitions and what
+// administrators did to nodes it writes to disk.
 type state struct {
 	nodes        []node
 	index        map[string]int
-	partitions   []slurmctl.Partition
+	partitions   []*partition
 	jobs         map[slurmctl.JobID]*job
-	order        []slurmctl.JobID // pending and active jobs, as submitted
-	reservations []reservation
+	pending      []*job // as submitted
+	active       []*job // running, suspended; as started
+	ending       []*job // completing
+	byEnd        []*job // active, by the ends of their limits; nil: to be made
+	reservations []*reservation
 	lastID       slurmctl.JobID
+	usage        usage
+	up           nodeSet // neither down nor drained
+	completing   nodeSet
 }
 
 // node is one node; what its jobs hold is theirs.
 type node struct {
-	name    string
-	used    int  // CPUs
-	whole   int  // jobs that have it for themselves
+	slurmctl.Node
 	leaked  bool // allocated to a job that has ended
 	down    bool
 	drained bool
 	freeing int // jobs that are completing there
 }
 
+type partition struct {
+	Partition
+	set nodeSet
+}
+
 // New makes a cluster whose clock stands at the options' start.
 func New(o Options) *Cluster {
 	o = o.withDefaults()
-	c := &Cluster{options: o, now: o.Start, boot: o.Start, planned: map[slurmctl.JobID]time.Time{}}
+	c := &Cluster{options: o, boot: o.Start, running: map[slurmctl.JobID]*Process{}}
+	c.chance = rand.New(rand.NewPCG(o.Seed, 2205))
 	c.index, c.jobs = map[string]int{}, map[slurmctl.JobID]*job{}
-	for i := range o.Nodes {
-		name := fmt.Sprintf("n%d", i+1)
-		c.index[name] = i
-		c.nodes = append(c.nodes, node{name: name})
+	c.nodes = make([]node, len(o.NodeList))
+	c.up = newNodeSet(len(c.nodes))
+	for i, n := range o.NodeList {
+		c.index[n.Name] = i
+		c.nodes[i].Node = n
+		c.nodes[i].Partitions = nil
+		c.up.add(i)
 	}
-	c.partitions = slices.Clone(o.Partitions)
-	for i := range c.partitions {
-		p := &c.partitions[i]
-		if p.Nodes == nil {
-			for _, n := range c.nodes {
-				p.Nodes = append(p.Nodes, n.name)
-			}
-		}
+	for _, given := range o.Partitions {
+		p := &partition{Partition: given, set: newNodeSet(len(c.nodes))}
 		orElse(&p.MinNodes, 1)
 		orElse(&p.OverSubscribe, "NO")
+		orElse(&p.Tier, 1)
+		if p.Nodes == nil {
+			for i := range c.nodes {
+				p.Nodes = append(p.Nodes, c.nodes[i].Name)
+			}
+		}
+		for _, name := range p.Nodes {
+			i := c.index[name]
+			p.set.add(i)
+			c.nodes[i].Partitions = append(c.nodes[i].Partitions, p.Name)
+		}
+		c.partitions = append(c.partitions, p)
 	}
-	c.saved = c.clone()
-	c.filled = c.now
-	c.at(c.now.Add(o.SchedInterval), c.routine)
-	if o.BackfillInterval > 0 {
-		c.at(c.now.Add(o.BackfillInterval), c.backfillCycle)
-	}
-	c.at(c.now.Add(limitsEvery), c.limits)
+	c.rebuild()
+	c.save()
+	c.loop.start()
+	c.backfill.ended = c.second()
 	return c
 }
 
-// Now is the virtual time.
-func (c *Cluster) Now() time.Time { return c.now }
-
-// Run lets the cluster go on until then.
-func (c *Cluster) Run(until time.Time) {
-	for len(c.agenda) > 0 && !c.agenda[0].at.After(until) {
-		e := heap.Pop(&c.agenda).(entry)
-		c.now = e.at
-		e.run()
+// rebuild works out from the jobs what is in use of the nodes.
+func (c *Cluster) rebuild() {
+	c.pending, c.active, c.ending, c.byEnd = nil, nil, nil, nil
+	c.usage = c.noUsage()
+	c.completing = newNodeSet(len(c.nodes))
+	c.up = newNodeSet(len(c.nodes))
+	for i := range c.nodes {
+		c.nodes[i].freeing = 0
+		c.usable(i)
 	}
-	if until.After(c.now) {
-		c.now = until
+	for _, id := range sortedIDs(c.jobs) {
+		j := c.jobs[id]
+		switch {
+		case j.State == slurmctl.Pending:
+			c.pending = append(c.pending, j)
+		case j.active():
+			c.active = append(c.active, j)
+			c.take(j, j.nodes)
+		}
 	}
 }
 
-// pass lets virtual time pass.
-func (c *Cluster) pass(d time.Duration) { c.Run(c.now.Add(d)) }
-
-// Sleep lets virtual time pass, as Run does.
-func (c *Cluster) Sleep(d time.Duration) { c.pass(d) }
-
-// at has run called then; what is due at the same moment is called in the order of
-// the calls of at.
-func (c *Cluster) at(t time.Time, run func()) {
-	if t.Before(c.now) {
-		t = c.now
+// usable puts a node into the sets in which its state has it.
+func (c *Cluster) usable(i int) {
+	if n := &c.nodes[i]; n.down || n.drained || n.leaked {
+		c.up.drop(i)
+	} else {
+		c.up.add(i)
 	}
-	c.seq++
-	heap.Push(&c.agenda, entry{t, c.seq, run})
 }
 
-type entry struct {
-	at  time.Time
-	seq uint64
-	run func()
-}
-
-type agenda []entry
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	if !a[i].at.Equal(a[j].at) {
-		return a[i].at.Before(a[j].at)
+// SetNode takes a node down, drains it or brings it back (all false). Jobs on a node
+// that goes down end with NODE_FAIL.
+func (c *Cluster) SetNode(name string, down, drained bool) {
+	i, ok := c.index[name]
+	if !ok {
+		return
 	}
-	return a[i].seq < a[j].seq
-}
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(entry)) }
-func (a *agenda) Pop() any {
-	last := len(*a) - 1
-	e := (*a)[last]
-	(*a)[last] = entry{}
-	*a = (*a)[:last]
-	return e
+	n := &c.nodes[i]
+	n.down, n.drained = down, drained
+	c.usable(i)
+	if down {
+		for _, j := range slices.Clone(c.active) {
+			if slices.Contains(j.nodes, i) {
+				c.finish(j, "NODE_FAIL")
+			}
+		}
+	}
+	c.changed()
+	c.kick()
 }
 
 // saveEvery is how far behind slurmctld's saved state may be (measured: what happened
 // six seconds before a crash is kept, what happened right before it mostly not).
 const saveEvery = 5 * time.Second
 
-// touch is called after every change.
-func (c *Cluster) touch() {
-	c.dirty, c.changed = true, true
-	if c.saving {
+// touch is called after every change of a job.
+func (c *Cluster) touch(j *job) {
+	if !j.stale {
+		j.stale = true
+		c.stale = append(c.stale, j.ID)
+	}
+	c.changed()
+}
+
+// changed is called after every change of anything.
+func (c *Cluster) changed() {
+	c.loop.version++
+	c.backfill.updated = c.second()
+	c.dirty = true
+	c.backfillSoon()
+	if c.saving || c.down {
 		return
 	}
 	c.saving = true
-	c.at(c.now.Add(saveEvery), func() {
+	c.after(saveEvery, func() {
 		c.saving = false
-		if c.dirty {
-			c.saved, c.dirty = c.clone(), false
+		if c.dirty && !c.down {
+			c.save()
 		}
 	})
 }
 
-func (s *state) clone() state {
-	n := state{nodes: slices.Clone(s.nodes), index: s.index, partitions: slices.Clone(s.partitions), jobs: make(map[slurmctl.JobID]*job, len(s.jobs)),
-		order: slices.Clone(s.order), reservations: slices.Clone(s.reservations), lastID: s.lastID}
-	for id, j := range s.jobs {
-		copied := *j
-		copied.nodes = slices.Clone(j.nodes)
-		n.jobs[id] = &copied
+// save writes what has changed to disk, so to say.
+func (c *Cluster) save() {
+	s := &c.saved
+	if s.jobs == nil {
+		s.jobs = map[slurmctl.JobID]*job{}
 	}
-	return n
+	for _, id := range c.stale {
+		j := c.jobs[id]
+		if j == nil {
+			delete(s.jobs, id)
+			continue
+		}
+		j.stale = false
+		copied := *j
+		s.jobs[id] = &copied
+	}
+	c.stale, c.dirty = c.stale[:0], false
+	s.lastID = c.lastID
+	s.nodes = append(s.nodes[:0], c.nodes...)
+	s.reservations = cloneReservations(c.reservations)
+	s.partitions = clonePartitions(c.partitions)
 }
 
-// Restart ends slurmctld in good order and starts it again: expand links are lost.
-func (c *Cluster) Restart() {
-	c.saved = c.clone()
-	c.Crash()
+func cloneReservations(all []*reservation) []*reservation {
+	copied := make([]*reservation, len(all))
+	for i, r := range all {
+		one := *r
+		copied[i] = &one
+	}
+	return copied
 }
 
-// Crash kills slurmctld and starts it again with what it had saved. Jobs that had
-// ended meanwhile end once more; nodes that it knows nothing of are free again.
-func (c *Cluster) Crash() {
+func clonePartitions(all []*partition) []*partition {
+	copied := make([]*partition, len(all))
+	for i, p := range all {
+		one := *p
+		copied[i] = &one
+	}
+	return copied
+}
+
+// StopController ends slurmctld: in good order, so that it knows all when it is back,
+// or as kill -9 does. Commands fail until StartController; jobs run on.
+func (c *Cluster) StopController(kill bool) {
+	if c.down {
+		return
+	}
+	if !kill {
+		c.save()
+	}
+	c.down = true
+}
+
+// StartController starts slurmctld again with what it had saved: links of expanders
+// are lost; jobs that have ended meanwhile end now; what it does not know is ended on
+// the nodes, which are free again.
+func (c *Cluster) StartController() {
+	if !c.down {
+		return
+	}
 	alive := c.jobs
-	c.state = c.saved.clone()
-	c.boot = c.now
-	for _, id := range slices.Sorted(maps.Keys(c.jobs)) {
+	c.down, c.dirty, c.saving, c.stale = false, false, false, nil
+	c.jobs = make(map[slurmctl.JobID]*job, len(c.saved.jobs))
+	for id, j := range c.saved.jobs {
+		copied := *j
+		c.jobs[id] = &copied
+	}
+	c.lastID = c.saved.lastID
+	c.nodes = slices.Clone(c.saved.nodes)
+	c.reservations, c.partitions = cloneReservations(c.saved.reservations), clonePartitions(c.saved.partitions)
+	c.boot = c.second()
+	c.rebuild()
+	for id, p := range sortedProcesses(c.running) {
+		if j := c.jobs[id]; j == nil || !j.active() {
+			p.Kill() // nobody's any more
+			delete(c.running, id)
+		}
+	}
+	for _, id := range sortedIDs(c.jobs) {
 		j := c.jobs[id]
 		j.expands = 0
-		if j.State != slurmctl.Running {
-			continue
-		}
-		if now := alive[id]; now == nil || now.State != slurmctl.Running {
+		switch now := alive[id]; {
+		case j.State == slurmctl.Completing && j.requeued:
+			c.again(j)
+		case j.State == slurmctl.Completing:
+			c.close(j, j.final)
+		case j.Ended():
+			c.forget(j)
+		case !j.active():
+		case now == nil, !now.active(), now.request.Program != nil && c.running[id] == nil:
 			c.finish(j, slurmctl.Completed) // its nodes say so
-			continue
+		default:
+			c.watch(j)
 		}
-		c.watch(j)
 	}
-	clear(c.planned)
+	missed := c.missed
+	c.missed = nil
+	for _, tell := range missed {
+		tell()
+	}
+	c.loop.start()
+	c.changed()
 	c.kick()
 }
 
-// SetNode takes a node down, drains it or brings it back (all false). Jobs on a node
-// that goes down end with NODE_FAIL.
-func (c *Cluster) SetNode(name string, down, drained bool) {
-	n := &c.nodes[c.index[name]]
-	n.down, n.drained = down, drained
-	if down {
-		for _, id := range slices.Clone(c.order) {
-			if j := c.jobs[id]; j != nil && j.active() && slices.Contains(j.nodes, c.index[name]) {
-				c.finish(j, "NODE_FAIL")
-			}
-		}
-	}
-	c.touch()
-	c.kick()
+// Restart ends slurmctld in good order and starts it again.
+func (c *Cluster) Restart() {
+	c.StopController(false)
+	c.StartController()
 }
 
-func (n *node) usable() bool { return !n.down && !n.drained && !n.leaked && n.freeing == 0 }
+// Crash kills slurmctld and starts it again with what it had saved.
+func (c *Cluster) Crash() {
+	c.StopController(true)
+	c.StartController()
+}

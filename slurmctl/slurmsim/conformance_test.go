@@ -39,6 +39,18 @@ type commands interface {
 	CreateReservation(context.Context, slurmctl.ReservationRequest) error
 	UpdateReservation(context.Context, string, slurmctl.ReservationUpdate) error
 	DeleteReservation(context.Context, string) error
+	AccrueTimes(context.Context) (map[slurmctl.JobID]time.Time, error)
+	TimeUsed(context.Context, slurmctl.JobID) (time.Duration, error)
+	Request(context.Context, slurmctl.JobID, slurmctl.Config) (slurmctl.JobRequest, error)
+	Limits(context.Context, slurmctl.Config, ...string) (*slurmctl.Limits, error)
+	PowerUp(context.Context, []string) error
+	KeepUp(context.Context, []string) error
+	Version(context.Context) (string, error)
+	Ping(context.Context) ([]slurmctl.Controller, error)
+	Clock(context.Context) (time.Time, error)
+	AdminLevel(context.Context, string) (string, error)
+	Calls() uint64
+	WantsAccount() bool
 }
 
 var (
@@ -86,7 +98,8 @@ func TestConformance(t *testing.T) {
 }
 
 func model(t *testing.T) *world {
-	c := slurmsim.New(slurmsim.Options{Accounting: true, PermitJobExpansion: true, SchedInterval: 2 * time.Second, BackfillInterval: time.Second})
+	c := slurmsim.New(slurmsim.Options{Accounting: true, PermitJobExpansion: true, SchedInterval: time.Second, SchedDelay: time.Second,
+		SchedMinInterval: 100 * time.Millisecond, BackfillInterval: time.Second, KillWait: 2 * time.Second})
 	alice := slurmsim.User{Name: "alice", UID: 1001, Account: "proj"}
 	k := c.Client(slurmsim.Root)
 	return &world{T: t, commands: k, ctx: t.Context(), user: slurmctl.User{Name: alice.Name, UID: alice.UID}, now: c.Now, sleep: c.Sleep,

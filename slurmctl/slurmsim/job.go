@@ -2,6 +2,8 @@ package slurmsim
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,11 +37,16 @@ type Job struct {
 	Expand      slurmctl.JobID // the job that it is to be merged into
 	NodeList    []string       // these among them
 	Exclude     []string
+	Constraint  string // one feature, or several with &
 	Reservation string
 	Array       int // tasks; 0: no array
 
-	Lasts    time.Duration // runs by itself for so long; 0: until it is ended
+	// What the job does once its script runs: Program, which ends it when it returns; or
+	// it runs for Lasts and ends with ExitCode; or, without both, until it is ended.
+	Program  func(*Process)
+	Lasts    time.Duration
 	ExitCode int
+	Stubborn bool // it ignores SIGTERM
 }
 
 // Dependency is one of --dependency: "afterok", "afterany" or "afternotok" of a job.
@@ -48,25 +55,52 @@ type Dependency struct {
 	Job  slurmctl.JobID
 }
 
-// job is a record of slurmctld.
+// job is a record of slurmctld; its NodeList and BatchHost are made when it is shown.
 type job struct {
 	slurmctl.Job
-	request Job
-	nodes   []int // that it has, in the order in which they came
-	expands slurmctl.JobID
-	resized bool
-	epoch   int           // changes whenever what is on the agenda for it does not hold any more
-	left    time.Duration // of Lasts, while it is suspended
-	resumed time.Time
-	ended   time.Time
-	final   slurmctl.JobState // while it is completing
+	request   Job
+	part      *partition
+	required  nodeSet // of the nodes that are there; nil: none
+	excluded  nodeSet
+	nodes     []int // that it has, in the order in which they came; never changed in place
+	batchHost int
+	expands   slurmctl.JobID
+	resized   bool
+	planned   time.Time // start that the backfill scheduler expects
+	end       time.Time // EndTime, even without a limit
+	epoch     int       // changes whenever what is on the agenda for it does not hold any more
+	left      time.Duration
+	resumed   time.Duration
+	stood     time.Duration     // for which it was suspended
+	final     slurmctl.JobState // while it is completing
+	requeued  bool              // and then it is pending again
+	stale     bool              // on disk
 }
 
 func (j *job) active() bool { return j.State == slurmctl.Running || j.State == slurmctl.Suspended }
 
+// whole reports whether the job has its nodes for itself.
+func (j *job) whole() bool { return j.request.CPUs == 0 }
+
+func sortedIDs(jobs map[slurmctl.JobID]*job) []slurmctl.JobID { return slices.Sorted(maps.Keys(jobs)) }
+
+func sortedProcesses(all map[slurmctl.JobID]*Process) iter.Seq2[slurmctl.JobID, *Process] {
+	ids := slices.Sorted(maps.Keys(all))
+	return func(yield func(slurmctl.JobID, *Process) bool) {
+		for _, id := range ids {
+			if !yield(id, all[id]) {
+				return
+			}
+		}
+	}
+}
+
 // firstPriority is the priority of the first job under priority/basic; each further
 // one has one less.
 const firstPriority = 4294901759
+
+// forever is what Slurm takes for a time without limit.
+const forever = 365 * 24 * time.Hour
 
 // Submit queues a job as sbatch does, or as salloc does where there is no Script.
 func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
@@ -76,22 +110,32 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	}
 	c.lastID++
 	j.ID, j.ArrayJobID = c.lastID, c.lastID
-	j.Display = fmt.Sprint(j.ID)
 	if q.Array > 0 {
 		j.Display = fmt.Sprintf("%d_[1-%d]", j.ID, q.Array)
 	}
-	j.Priority = firstPriority - uint64(j.ID) + 1
-	if c.options.MultifactorAge > 0 {
-		j.Priority = 1
-	}
+	c.prioritise(j)
 	if q.Held {
 		j.Priority, j.Reason = 0, "JobHeldUser"
 	}
 	c.jobs[j.ID] = j
-	c.order = append(c.order, j.ID)
-	c.touch()
+	c.pending = append(c.pending, j)
+	c.touch(j)
+	if q.Script == "" && !c.options.Defer && q.Array == 0 && c.independent(j) && c.first(j) && c.lets(j) {
+		if c.tryNow(j, c.up) == nil {
+			return j.ID, nil
+		}
+	}
 	c.kick()
 	return j.ID, nil
+}
+
+// prioritise gives a job the priority of one that was just submitted or released.
+func (c *Cluster) prioritise(j *job) {
+	j.Priority = uint64(max(int64(firstPriority)-int64(j.ID)+1-int64(j.request.Nice), 1))
+	if c.options.MultifactorAge > 0 {
+		j.Priority = 1
+		c.age(j)
+	}
 }
 
 // record checks a request as slurmctld does when it comes in.
@@ -114,10 +158,13 @@ func (c *Cluster) record(q Job) (*job, error) {
 			return nil, refusal("Invalid partition name specified")
 		}
 	}
-	for _, name := range slices.Concat(q.NodeList, q.Exclude) {
-		if _, ok := c.index[name]; !ok {
-			return nil, refusal("Invalid node name specified")
-		}
+	j := &job{request: q, part: p, expands: q.Expand}
+	var err error
+	if j.required, err = c.named(q.NodeList); err != nil {
+		return nil, err
+	}
+	if j.excluded, err = c.named(q.Exclude); err != nil {
+		return nil, err
 	}
 	if q.Reservation != "" {
 		r := c.reservation(q.Reservation)
@@ -137,68 +184,83 @@ func (c *Cluster) record(q Job) (*job, error) {
 	} else if limit != slurmctl.Unlimited {
 		limit = (limit + time.Minute - 1).Truncate(time.Minute)
 	}
-	j := &job{request: q, expands: q.Expand}
 	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, Partition: p.Name, Comment: q.Comment,
-		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, NumCPUs: q.Nodes * c.perNode(q), ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
-		MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: limit, SubmitTime: c.second(), StartTime: q.Begin, Reservation: q.Reservation, Nice: q.Nice,
-		ArrayTasks: max(q.Array, 1)}
+		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
+		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: limit, SubmitTime: c.second(), StartTime: q.Begin,
+		Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
+	j.NumCPUs = q.Nodes * max(q.CPUs, 1)
+	if j.whole() {
+		j.NumCPUs = q.Nodes * c.nodes[0].CPUs
+	}
 	if len(q.After) > 0 {
 		j.Dependency = fmt.Sprintf("%s:%d", q.After[0].Kind, q.After[0].Job)
 	}
 	return j, nil
 }
 
-// perNode is how many CPUs of a node the job takes.
-func (c *Cluster) perNode(q Job) int {
-	if q.CPUs == 0 {
-		return c.options.CPUs
+// named is a set of nodes by their names; nil where there are none.
+func (c *Cluster) named(names []string) (nodeSet, error) {
+	if len(names) == 0 {
+		return nil, nil
 	}
-	return q.CPUs
+	set := newNodeSet(len(c.nodes))
+	for _, name := range names {
+		n, ok := c.index[name]
+		if !ok {
+			return nil, refusal("Invalid node name specified")
+		}
+		set.add(n)
+	}
+	return set, nil
 }
 
-// second is now as slurmctld writes it down.
-func (c *Cluster) second() time.Time { return c.now.Truncate(time.Second) }
-
 // partition is the one of that name, "": the default one.
-func (c *Cluster) partition(name string) *slurmctl.Partition {
-	for i := range c.partitions {
-		if p := &c.partitions[i]; p.Name == name || name == "" && p.Default {
+func (c *Cluster) partition(name string) *partition {
+	for _, p := range c.partitions {
+		if p.Name == name || name == "" && p.Default {
 			return p
 		}
 	}
 	if name == "" {
-		return &c.partitions[0]
+		return c.partitions[0]
 	}
 	return nil
 }
 
-// begin starts a pending job on these nodes.
-func (c *Cluster) begin(j *job, nodes []int) {
+// startJob starts a pending job on these nodes.
+func (c *Cluster) startJob(j *job, nodes []int) {
 	if j.ArrayTasks > 1 {
 		j = c.split(j)
 	}
+	i := slices.Index(c.pending, j)
+	c.pending = slices.Delete(c.pending, i, i+1)
+	c.active = append(c.active, j)
 	j.State, j.Reason = slurmctl.Running, "None"
-	j.nodes = nodes
+	j.nodes, j.batchHost = nodes, nodes[0]
 	j.epoch++
-	j.StartTime, j.resumed, j.left = c.second(), c.now, j.request.Lasts
-	if j.expands != 0 {
-		if base := c.jobs[j.expands]; base != nil && base.State == slurmctl.Running && base.TimeLimit != slurmctl.Unlimited {
-			j.TimeLimit = base.EndTime.Sub(j.StartTime)
-		}
+	j.planned = time.Time{}
+	j.StartTime = c.second()
+	if base := c.jobs[j.expands]; base != nil && base.State == slurmctl.Running && base.TimeLimit != slurmctl.Unlimited {
+		j.TimeLimit = base.EndTime.Sub(j.StartTime)
 	}
-	if j.TimeLimit != slurmctl.Unlimited {
+	j.EndTime = time.Time{}
+	c.count(j)
+	c.limit(j)
+	c.take(j, nodes)
+	c.launch(j)
+	c.touch(j)
+}
+
+// limit sets when a job that runs is to end by its limit.
+func (c *Cluster) limit(j *job) {
+	if j.TimeLimit == slurmctl.Unlimited {
+		j.EndTime, j.end = time.Time{}, j.StartTime.Add(forever)
+	} else {
 		j.EndTime = j.StartTime.Add(j.TimeLimit)
+		j.end = j.EndTime
 	}
-	for _, n := range nodes {
-		c.take(n, j)
-	}
-	c.show(j)
-	if j.request.Script != "" {
-		j.BatchHost = j.NodeList[0]
-	}
-	delete(c.planned, j.ID)
-	c.watch(j)
-	c.touch()
+	c.byEnd = nil
+	c.wake()
 }
 
 // split makes a record of its own of an array's next task.
@@ -208,9 +270,55 @@ func (c *Cluster) split(all *job) *job {
 	c.lastID++
 	task.ID, task.ArrayTasks = c.lastID, 1
 	task.Display = fmt.Sprintf("%d_%d", all.ID, all.request.Array-all.ArrayTasks)
+	task.stale = false
 	c.jobs[task.ID] = &task
-	c.order = append(c.order, task.ID)
+	c.pending = append(c.pending, &task)
+	c.touch(all)
 	return &task
+}
+
+// launch starts a job's script, a moment later.
+func (c *Cluster) launch(j *job) {
+	q := &j.request
+	if q.Program == nil {
+		j.left, j.resumed = q.Lasts, c.now+c.options.Latency.Launch
+		c.watch(j)
+		return
+	}
+	id, epoch := j.ID, j.epoch
+	c.after(c.options.Latency.Launch, func() {
+		if j := c.jobs[id]; j == nil || j.epoch != epoch || !j.active() {
+			return
+		}
+		var p *Process
+		p = c.begin(id, q.Program, func() {
+			delete(c.running, id)
+			c.tell(func() {
+				if j := c.jobs[id]; j != nil && j.active() {
+					c.exited(j, p.exit)
+				}
+			})
+		})
+		c.running[id] = p
+	})
+}
+
+// tell is what a node tells slurmctld, at once or when that is back.
+func (c *Cluster) tell(what func()) {
+	if c.down {
+		c.missed = append(c.missed, what)
+		return
+	}
+	what()
+}
+
+func (c *Cluster) exited(j *job, code int) {
+	j.ExitCode = code
+	state := slurmctl.Completed
+	if code != 0 {
+		state = slurmctl.Failed
+	}
+	c.finish(j, state)
 }
 
 // watch puts the end of what the job does by itself on the agenda.
@@ -219,42 +327,13 @@ func (c *Cluster) watch(j *job) {
 		return
 	}
 	id, epoch := j.ID, j.epoch
-	c.at(j.resumed.Add(j.left), func() {
-		if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Running {
-			state := slurmctl.Completed
-			if j.request.ExitCode != 0 {
-				state = slurmctl.Failed
+	c.at(j.resumed+j.left, func() {
+		c.tell(func() {
+			if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Running {
+				c.exited(j, j.request.ExitCode)
 			}
-			j.ExitCode = j.request.ExitCode
-			c.finish(j, state)
-		}
+		})
 	})
-}
-
-func (c *Cluster) take(n int, j *job) {
-	c.nodes[n].used += c.perNode(j.request)
-	if j.Exclusive {
-		c.nodes[n].whole++
-	}
-}
-
-func (c *Cluster) give(n int, j *job) {
-	c.nodes[n].used -= c.perNode(j.request)
-	if j.Exclusive {
-		c.nodes[n].whole--
-	}
-}
-
-// show puts the record's nodes in order with what the job has.
-func (c *Cluster) show(j *job) {
-	j.NodeList = make([]string, len(j.nodes))
-	for i, n := range j.nodes {
-		j.NodeList[i] = c.nodes[n].name
-	}
-	slurmctl.SortNodes(j.NodeList)
-	if len(j.nodes) > 0 {
-		j.NumNodes, j.NumCPUs = len(j.nodes), len(j.nodes)*c.perNode(j.request)
-	}
 }
 
 // finish ends a pending or running job.
@@ -268,55 +347,150 @@ func (c *Cluster) finish(j *job, state slurmctl.JobState) {
 		c.close(j, state)
 		return
 	}
-	nodes := j.nodes
-	for _, n := range nodes {
-		c.give(n, j)
-		c.nodes[n].freeing++
+	if p := c.running[j.ID]; p != nil {
+		delete(c.running, j.ID)
+		p.Kill()
 	}
+	c.complete(j)
 	j.State, j.final = slurmctl.Completing, state
-	id, epoch := j.ID, j.epoch
-	c.touch()
-	c.at(c.now.Add(c.options.Latency.Release), func() {
-		for _, n := range nodes {
-			c.nodes[n].freeing = max(c.nodes[n].freeing-1, 0)
-		}
-		if j := c.jobs[id]; j != nil && j.epoch == epoch {
-			c.close(j, state)
-		}
-		c.kick()
+	c.touch(j)
+	release := c.options.Latency.Release
+	if j.request.Stubborn && state != slurmctl.Completed && state != slurmctl.Failed {
+		release += c.options.KillWait
+	}
+	id, epoch, nodes, boot := j.ID, j.epoch, j.nodes, c.boot
+	c.after(release, func() {
+		c.tell(func() {
+			if c.boot.Equal(boot) {
+				c.freed(nodes)
+			}
+			if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Completing {
+				if c.drop(j); j.requeued {
+					c.again(j)
+				} else {
+					c.close(j, state)
+				}
+			}
+			c.schedule()
+		})
 	})
 }
 
-// close makes a record one of an ended job, to be forgotten after MinJobAge.
-func (c *Cluster) close(j *job, state slurmctl.JobState) {
-	j.State, j.ended = state, c.now
-	c.order = slices.DeleteFunc(c.order, func(id slurmctl.JobID) bool { return id == j.ID })
-	delete(c.planned, j.ID)
-	id := j.ID
-	c.at(c.now.Add(c.options.MinJobAge), func() {
-		if j := c.jobs[id]; j != nil && j.Ended() {
-			delete(c.jobs, id)
-		}
-	})
-	c.touch()
+// complete takes the nodes from a job that has ended; for a moment nobody gets them.
+func (c *Cluster) complete(j *job) {
+	c.inactive(j)
+	c.ending = append(c.ending, j)
+	c.give(j, j.nodes)
+	for _, n := range j.nodes {
+		c.nodes[n].freeing++
+		c.completing.add(n)
+	}
+}
+
+// requeue ends a batch job that goes back into the queue, where it begins two minutes
+// later at the earliest, as Slurm has it.
+func (c *Cluster) requeue(j *job) {
+	c.finish(j, slurmctl.Cancelled)
+	j.requeued = true
+}
+
+// requeueWait is for how long a requeued job waits at least.
+const requeueWait = 2 * time.Minute
+
+// again makes a requeued job, whose nodes are free, a pending one.
+func (c *Cluster) again(j *job) {
+	j.epoch++
+	j.requeued = false
+	j.State, j.Reason = slurmctl.Pending, "BeginTime"
+	j.nodes, j.resized, j.stood = nil, false, 0
+	j.NumNodes = j.request.Nodes
+	j.request.Begin = c.second().Add(requeueWait)
+	j.StartTime, j.EndTime = j.request.Begin, time.Time{}
+	c.pending = append(c.pending, j)
+	c.touch(j)
 	c.kick()
 }
 
-// limitsEvery is how often slurmctld looks for jobs and reservations that are over.
-const limitsEvery = 30 * time.Second
-
-// limits ends jobs that are past their time limit or their reservation's end.
-func (c *Cluster) limits() {
-	c.at(c.now.Add(limitsEvery), c.limits)
-	for _, id := range slices.Clone(c.order) {
-		j := c.jobs[id]
-		if j.State != slurmctl.Running {
-			continue
-		}
-		r := c.reservation(j.Reservation)
-		if !j.EndTime.IsZero() && c.now.After(j.EndTime) || r != nil && !r.has("FLEX") && c.now.After(r.End) {
-			c.finish(j, slurmctl.TimedOut)
+// freed are nodes on which a job has completed.
+func (c *Cluster) freed(nodes []int) {
+	for _, n := range nodes {
+		if c.nodes[n].freeing--; c.nodes[n].freeing <= 0 {
+			c.nodes[n].freeing = 0
+			c.completing.drop(n)
 		}
 	}
-	c.dropReservations()
+	c.changed()
+}
+
+// drop takes a job from those that are completing.
+func (c *Cluster) drop(j *job) {
+	if i := slices.Index(c.ending, j); i >= 0 {
+		c.ending = slices.Delete(c.ending, i, i+1)
+	}
+}
+
+// inactive takes a job from those that run.
+func (c *Cluster) inactive(j *job) {
+	if i := slices.Index(c.active, j); i >= 0 {
+		c.active = slices.Delete(c.active, i, i+1)
+	}
+	if i := slices.Index(c.byEnd, j); i >= 0 {
+		c.byEnd = slices.Delete(c.byEnd, i, i+1)
+	}
+}
+
+// close makes a record one of an ended job.
+func (c *Cluster) close(j *job, state slurmctl.JobState) {
+	if i := slices.Index(c.pending, j); i >= 0 {
+		c.pending = slices.Delete(c.pending, i, i+1)
+	}
+	c.inactive(j)
+	j.State = state
+	c.touch(j)
+	c.kick()
+	c.forget(j)
+}
+
+// forget has an ended job's record go after MinJobAge.
+func (c *Cluster) forget(j *job) {
+	id := j.ID
+	c.after(c.options.MinJobAge, func() {
+		if j := c.jobs[id]; j != nil && j.Ended() && !c.down {
+			delete(c.jobs, id)
+			if !j.stale {
+				c.stale = append(c.stale, id)
+			}
+			c.dirty = true
+		}
+	})
+}
+
+// shown is the job as squeue shows it.
+func (c *Cluster) shown(j *job) slurmctl.Job {
+	r := j.Job
+	if r.Display == "" {
+		r.Display = fmt.Sprint(r.ID)
+	}
+	r.NodeList = c.names(j.nodes)
+	if len(j.nodes) > 0 && j.request.Script != "" {
+		r.BatchHost = c.nodes[j.batchHost].Name
+	}
+	if r.State == slurmctl.Pending && !j.planned.IsZero() && !j.request.Begin.After(c.Now()) {
+		r.StartTime = j.planned
+	}
+	r.ReqNodes, r.ExcNodes = slices.Clone(r.ReqNodes), slices.Clone(r.ExcNodes)
+	return r
+}
+
+// names are the nodes' names in order.
+func (c *Cluster) names(nodes []int) []string {
+	if nodes == nil {
+		return nil
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = c.nodes[n].Name
+	}
+	slurmctl.SortNodes(names)
+	return names
 }

@@ -2,6 +2,7 @@ package slurmsim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -10,11 +11,12 @@ import (
 // Options describe a cluster. The zero value is 8 nodes, n1 to n8, of 4 CPUs in one
 // partition "main", with the scheduler's intervals as Slurm has them.
 type Options struct {
-	Nodes    int
-	CPUs     int   // of a node
-	MemoryMB int64 // of a node
+	Nodes    int             // n1, n2, …
+	CPUs     int             // of a node
+	MemoryMB int64           // of a node
+	NodeList []slurmctl.Node // instead: names, CPUs, memory, features, GRES and weights
 
-	Partitions []slurmctl.Partition // the first that is Default, or the first; Nodes nil: all
+	Partitions []Partition // default: "main", of all nodes
 
 	Accounting         bool // slurmdbd: 22.05 resizes a job more than once
 	PermitJobExpansion bool
@@ -22,17 +24,33 @@ type Options struct {
 	DisableShrink      bool
 
 	MultifactorAge uint64        // PriorityWeightAge of priority/multifactor; 0: priority/basic
-	MaxAge         time.Duration // PriorityMaxAge
+	MaxAge         time.Duration // PriorityMaxAge, default 7 days
 
-	SchedInterval    time.Duration // of the main scheduler; default 60 s
+	SchedInterval    time.Duration // of the main scheduler's full passes; default 60 s
+	SchedDelay       time.Duration // batch_sched_delay, default 3 s
+	SchedMinInterval time.Duration // sched_min_interval, default 2 µs
+	QueueDepth       int           // default_queue_depth, default 100
 	BackfillInterval time.Duration // default 30 s; negative: sched/builtin
 	BackfillWindow   time.Duration // default a day
+	BackfillStep     time.Duration // bf_resolution, default 60 s
 	BackfillJobs     int           // bf_max_job_test, default 500
-	QueueDepth       int           // default_queue_depth, default 100
-	MinJobAge        time.Duration // default 300 s
+	Defer            bool          // no job is tried when it is submitted
 
-	Start   time.Time // of the virtual clock; zero: 2026-01-01 UTC
+	MinJobAge time.Duration // default 300 s
+	KillWait  time.Duration // default 30 s
+
+	Start   time.Time // of the clock; zero: 2026-01-01 UTC
 	Latency Latency
+	Seed    uint64 // of the chance in Latency.Spread
+
+	// Faults, where given, is asked about every command when it is begun.
+	Faults func(Command) Fault
+}
+
+// Partition is one partition; Nodes nil: all nodes.
+type Partition struct {
+	slurmctl.Partition
+	Tier int // PriorityTier, default 1
 }
 
 // Latency is how long commands take, as measured (SLURM-FACTS; 22.05 with slurmdbd).
@@ -43,13 +61,19 @@ type Latency struct {
 	Merge   time.Duration
 	Shrink  time.Duration
 	Salloc  time.Duration // until the grant, where it can be had at once
+	Launch  time.Duration // from the grant until a batch script runs
 	Release time.Duration // of nodes after their job has ended: COMPLETING
+	Lost    time.Duration // until a command gives up a slurmctld that is not there
+
+	// Spread is the mean of what chance adds to every command, as a part of it.
+	Spread float64
 }
 
 // measured are the latencies on 22.05 with slurmdbd.
 var measured = Latency{
 	Look: 6 * time.Millisecond, PerJob: 6 * time.Microsecond, Change: 6 * time.Millisecond,
-	Merge: 300 * time.Millisecond, Shrink: 180 * time.Millisecond, Salloc: 26 * time.Millisecond, Release: 150 * time.Millisecond,
+	Merge: 300 * time.Millisecond, Shrink: 180 * time.Millisecond, Salloc: 26 * time.Millisecond,
+	Launch: 60 * time.Millisecond, Release: 90 * time.Millisecond, Lost: 10 * time.Second,
 }
 
 func orElse[T comparable](value *T, other T) {
@@ -64,39 +88,63 @@ func (o Options) withDefaults() Options {
 	orElse(&o.Nodes, 8)
 	orElse(&o.CPUs, 4)
 	orElse(&o.MemoryMB, 1000)
+	if o.NodeList == nil {
+		for i := range o.Nodes {
+			o.NodeList = append(o.NodeList, slurmctl.Node{Name: fmt.Sprintf("n%d", i+1), CPUs: o.CPUs, Memory: o.MemoryMB, Weight: 1})
+		}
+	}
+	o.Nodes = len(o.NodeList)
 	orElse(&o.SchedInterval, time.Minute)
+	orElse(&o.SchedDelay, 3*time.Second)
+	orElse(&o.SchedMinInterval, 2*time.Microsecond)
+	orElse(&o.QueueDepth, 100)
 	orElse(&o.BackfillInterval, 30*time.Second)
 	orElse(&o.BackfillWindow, 24*time.Hour)
+	orElse(&o.BackfillStep, time.Minute)
 	orElse(&o.BackfillJobs, 500)
-	orElse(&o.QueueDepth, 100)
 	orElse(&o.MinJobAge, 300*time.Second)
+	orElse(&o.KillWait, 30*time.Second)
 	orElse(&o.MaxAge, 7*24*time.Hour)
+	spread := o.Latency.Spread
+	o.Latency.Spread = 0
 	orElse(&o.Latency, measured)
+	o.Latency.Spread = spread
 	if o.Start.IsZero() {
 		o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	if len(o.Partitions) == 0 {
-		o.Partitions = []slurmctl.Partition{{Name: "main", Default: true, Up: true, MaxTime: slurmctl.Unlimited, DefaultTime: 10 * time.Minute}}
+		o.Partitions = []Partition{{Partition: slurmctl.Partition{Name: "main", Default: true, Up: true, MaxTime: slurmctl.Unlimited, DefaultTime: 10 * time.Minute}}}
 	}
 	return o
 }
 
 // config is what scontrol show config says of such a cluster.
 func (o Options) config(boot time.Time) slurmctl.Config {
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%d sec", int(d.Seconds())) }
+	params := []string{
+		fmt.Sprintf("batch_sched_delay=%d", int(o.SchedDelay.Seconds())),
+		fmt.Sprintf("sched_interval=%d", int(o.SchedInterval.Seconds())),
+	}
+	add := func(given bool, param string) {
+		if given {
+			params = append(params, param)
+		}
+	}
+	add(o.BackfillInterval > 0, fmt.Sprintf("bf_interval=%d", int(o.BackfillInterval.Seconds())))
+	add(o.PermitJobExpansion, "permit_job_expansion")
+	add(o.DisableShrink, "disable_job_shrink")
+	add(o.Defer, "defer")
 	values := map[string]string{
 		"SLURM_VERSION": "22.05.8", "ClusterName": "model", "BOOT_TIME": fmt.Sprint(boot.Unix()), "SlurmUser": "root(0)",
-		"SelectType": "select/cons_tres", "KillWait": "30 sec", "MinJobAge": fmt.Sprintf("%d sec", int(o.MinJobAge.Seconds())),
+		"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CORE", "KillWait": seconds(o.KillWait), "MinJobAge": seconds(o.MinJobAge),
 		"AccountingStorageType": "accounting_storage/none", "PrologFlags": "", "PriorityType": "priority/basic",
-		"SchedulerParameters": fmt.Sprintf("bf_interval=%d,sched_interval=%d", int(o.BackfillInterval.Seconds()), int(o.SchedInterval.Seconds())),
+		"SchedulerParameters": strings.Join(params, ","), "SchedulerType": "sched/backfill",
+	}
+	if o.BackfillInterval < 0 {
+		values["SchedulerType"] = "sched/builtin"
 	}
 	if o.Accounting {
 		values["AccountingStorageType"] = "accounting_storage/slurmdbd"
-	}
-	if o.PermitJobExpansion {
-		values["SchedulerParameters"] += ",permit_job_expansion"
-	}
-	if o.DisableShrink {
-		values["SchedulerParameters"] += ",disable_job_shrink"
 	}
 	if o.Contain {
 		values["PrologFlags"] = "Alloc,Contain"
@@ -104,6 +152,7 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	if o.MultifactorAge > 0 {
 		values["PriorityType"] = "priority/multifactor"
 		values["PriorityWeightAge"] = fmt.Sprint(o.MultifactorAge)
+		values["PriorityMaxAge"] = fmt.Sprintf("%d-%02d:00:00", int(o.MaxAge.Hours())/24, int(o.MaxAge.Hours())%24)
 	}
 	return slurmctl.Config{Version: "22.05.8", ClusterName: "model", Values: values}
 }

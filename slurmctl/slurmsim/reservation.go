@@ -11,15 +11,27 @@ import (
 // reservation is one of slurmctld's.
 type reservation struct {
 	slurmctl.Reservation
-	used time.Time // when a job last referred to it
+	set   nodeSet   // of Nodes; never changed in place
+	used  time.Time // when a job last referred to it
+	state int       // as the scheduler last saw it: 0 yet to begin, 1 active, 2 over
 }
 
 func (r *reservation) has(flag string) bool {
-	return slices.ContainsFunc(r.Flags, func(f string) bool { return f == flag || strings.HasPrefix(f, flag+"=") })
+	for _, f := range r.Flags {
+		if f == flag || len(f) > len(flag) && f[len(flag)] == '=' && f[:len(flag)] == flag {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reservation) allows(u User) bool {
 	return slices.Contains(r.Users, u.Name) || u.Account != "" && slices.Contains(r.Accounts, u.Account)
+}
+
+// overlaps reports whether the reservation is at that time.
+func (r *reservation) overlaps(from, to time.Time) bool {
+	return r.Start.Before(to) && r.End.After(from)
 }
 
 // reservation is the one of that name, nil if there is none.
@@ -27,76 +39,149 @@ func (c *Cluster) reservation(name string) *reservation {
 	if name == "" {
 		return nil
 	}
-	for i := range c.reservations {
-		if c.reservations[i].Name == name {
-			return &c.reservations[i]
+	for _, r := range c.reservations {
+		if r.Name == name {
+			return r
 		}
 	}
 	return nil
 }
 
+// permitted are the nodes that a job may start on then as far as reservations go, or on
+// later if it may be moved (job_test_resv of reservation.c); overlap says that others'
+// have taken some away.
+func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, overlap bool, start time.Time, err error) {
+	limit := j.TimeLimit
+	if limit == slurmctl.Unlimited {
+		limit = forever
+	}
+	nodes = newNodeSet(len(c.nodes))
+	fill := func() {
+		for i := range nodes {
+			nodes[i] = ^uint64(0)
+		}
+	}
+	if j.Reservation != "" {
+		own := c.reservation(j.Reservation)
+		switch {
+		case own == nil, !own.allows(j.request.User):
+			return nil, false, when, errReservation
+		case own.has("FLEX"):
+			fill()
+		case when.Before(own.Start), !when.Before(own.End):
+			return nil, false, when, errReservation
+		case j.required != nil && !own.set.holds(j.required):
+			return nil, false, when, errReservation
+		default:
+			nodes.or(own.set)
+		}
+		maint, over := own.has("MAINT"), own.has("OVERLAP")
+		for _, r := range c.reservations {
+			if maint || over && !r.has("MAINT") || r == own || !r.overlaps(when, when.Add(limit)) || !nodes.overlaps(r.set) {
+				continue
+			}
+			overlap = true
+			nodes.minus(r.set)
+		}
+		return nodes, overlap, when, nil
+	}
+	for tries := 0; ; tries++ {
+		fill()
+		err = nil
+		for _, r := range c.reservations {
+			if !r.overlaps(when, when.Add(limit)) {
+				continue
+			}
+			if r.has("MAINT") && j.part.set.holds(r.set) {
+				err = errReserved
+			} else if j.required != nil && j.required.overlaps(r.set) {
+				err = errBusy
+			}
+			if err != nil {
+				if move {
+					when = r.End
+				}
+				break
+			}
+			nodes.minus(r.set)
+			overlap = overlap || j.part.set.overlaps(r.set)
+		}
+		if err == nil || !move || tries == 10 {
+			return nodes, overlap, when, err
+		}
+	}
+}
+
+// reservationEnd is the first end of a reservation from then on, rounded up; 0 if there
+// is none (find_resv_end).
+func (c *Cluster) reservationEnd(from, step int64) int64 {
+	first := int64(0)
+	for _, r := range c.reservations {
+		if end := r.End.Unix(); end >= from && (first == 0 || end < first) {
+			first = end
+		}
+	}
+	return (first + step - 1) / step * step
+}
+
 // reserve makes a reservation.
 func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
-	r := reservation{used: c.now}
+	r := &reservation{used: c.Now()}
 	r.Reservation = slurmctl.Reservation{Name: q.Name, Start: q.Start, End: q.End, Nodes: slices.Clone(q.Nodes), Users: q.Users, Accounts: q.Accounts,
 		Partition: q.Partition, Flags: slices.Clone(q.Flags)}
 	if r.Start.IsZero() {
 		r.Start = c.second()
 	}
-	if r.Start.Before(c.now.Add(-limitsEvery)) {
+	if r.Start.Before(c.Now().Add(-limitsEvery)) {
 		return refusal("Error creating the reservation: Requested reservation start time is in the past (Invalid time specified)")
 	}
 	if q.NodeCount > 0 {
 		for n := range c.nodes {
-			if len(r.Nodes) < q.NodeCount && c.nodes[n].usable() && c.spare(n, &r) {
-				r.Nodes = append(r.Nodes, c.nodes[n].name)
+			if len(r.Nodes) < q.NodeCount && c.up.has(n) && c.spare(n, r) {
+				r.Nodes = append(r.Nodes, c.nodes[n].Name)
 			}
 		}
 		if len(r.Nodes) < q.NodeCount && !r.has("IGNORE_JOBS") {
 			return refusal("Error creating the reservation: Requested nodes are busy")
 		}
 	}
-	if err := c.admit(&r, ""); err != nil {
+	if err := c.admit(r, ""); err != nil {
 		return err
 	}
 	if c.reservation(q.Name) != nil {
 		return refusal("Error creating the reservation: Duplicate reservation name")
 	}
 	c.reservations = append(c.reservations, r)
-	c.touch()
+	c.changed()
 	c.kick()
 	return nil
 }
 
-// spare says whether no job's limit reaches into the reservation on that node, and no
+// spare reports whether no job's limit reaches into the reservation on that node, and no
 // other reservation does.
 func (c *Cluster) spare(n int, r *reservation) bool {
-	for _, id := range c.order {
-		j := c.jobs[id]
-		if j.active() && slices.Contains(j.nodes, n) && (j.EndTime.IsZero() || j.EndTime.After(r.Start)) {
+	for _, j := range c.active {
+		if j.end.After(r.Start) && slices.Contains(j.nodes, n) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.reservations, func(o reservation) bool {
-		return slices.Contains(o.Nodes, c.nodes[n].name) && o.Start.Before(r.End) && o.End.After(r.Start)
-	})
+	return !slices.ContainsFunc(c.reservations, func(o *reservation) bool { return o.set.has(n) && o.overlaps(r.Start, r.End) })
 }
 
 // admit refuses a reservation that is in the way of others or of jobs (_resv_overlap,
 // _job_overlap of reservation.c); self is the name that it replaces.
 func (c *Cluster) admit(r *reservation, self string) error {
+	r.set = newNodeSet(len(c.nodes))
 	for _, name := range r.Nodes {
-		if _, ok := c.index[name]; !ok {
+		n, ok := c.index[name]
+		if !ok {
 			return refusal("Invalid node name specified")
 		}
+		r.set.add(n)
 	}
 	if !r.has("MAINT") && !r.has("OVERLAP") {
-		for i := range c.reservations {
-			o := &c.reservations[i]
-			if o.Name == self || o.has("MAINT") || o.has("OVERLAP") || !o.Start.Before(r.End) || !o.End.After(r.Start) {
-				continue
-			}
-			if slices.ContainsFunc(r.Nodes, func(n string) bool { return slices.Contains(o.Nodes, n) }) {
+		for _, o := range c.reservations {
+			if o.Name != self && !o.has("MAINT") && !o.has("OVERLAP") && o.overlaps(r.Start, r.End) && o.set.overlaps(r.set) {
 				return refusal("Error creating the reservation: Requested reservation overlaps with another reservation")
 			}
 		}
@@ -104,12 +189,8 @@ func (c *Cluster) admit(r *reservation, self string) error {
 	if r.has("IGNORE_JOBS") || r.has("MAINT") {
 		return nil
 	}
-	for _, id := range c.order {
-		j := c.jobs[id]
-		if !j.active() || j.Reservation == r.Name || !j.EndTime.IsZero() && !j.EndTime.After(r.Start) {
-			continue
-		}
-		if slices.ContainsFunc(r.Nodes, func(n string) bool { return slices.Contains(j.nodes, c.index[n]) }) {
+	for _, j := range c.active {
+		if j.Reservation != r.Name && j.end.After(r.Start) && slices.ContainsFunc(j.nodes, r.set.has) {
 			return refusal("Requested nodes are busy")
 		}
 	}
@@ -127,12 +208,14 @@ func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 	case u.StartNow:
 		changed.Start = c.second()
 	case !u.Start.IsZero():
-		if u.Start.Before(c.second()) || !r.Start.After(c.now) {
+		if u.Start.Before(c.second()) || !r.Start.After(c.Now()) {
 			return refusal("Error updating the reservation: Invalid time specified")
 		}
 		changed.Start = u.Start
 	}
-	orZero(&changed.End, u.End)
+	if !u.End.IsZero() {
+		changed.End = u.End
+	}
 	if u.Nodes != nil {
 		changed.Nodes = slices.Clone(u.Nodes)
 	}
@@ -147,59 +230,99 @@ func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 		return err
 	}
 	*r = changed
-	c.touch()
+	c.changed()
 	c.kick()
 	return nil
 }
 
-// orZero sets what is given.
-func orZero(value *time.Time, given time.Time) {
-	if !given.IsZero() {
-		*value = given
-	}
-}
-
 // unreserve deletes a reservation that no job refers to.
 func (c *Cluster) unreserve(name string) error {
-	if c.reservation(name) == nil {
+	r := c.reservation(name)
+	if r == nil {
 		return refusal("Error deleting the reservation: Requested reservation is invalid")
 	}
 	if c.refers(name) {
 		return refusal("Error deleting the reservation: Requested reservation is in use")
 	}
-	c.reservations = slices.DeleteFunc(c.reservations, func(r reservation) bool { return r.Name == name })
-	c.touch()
+	c.reservations = slices.DeleteFunc(c.reservations, func(o *reservation) bool { return o == r })
+	c.changed()
 	c.kick()
 	return nil
 }
 
-// refers says whether a pending or running job is in the reservation.
+// refers reports whether a pending or running job is in the reservation.
 func (c *Cluster) refers(name string) bool {
-	return slices.ContainsFunc(c.order, func(id slurmctl.JobID) bool { return c.jobs[id].Reservation == name })
+	in := func(j *job) bool { return j.Reservation == name }
+	return slices.ContainsFunc(c.pending, in) || slices.ContainsFunc(c.active, in)
+}
+
+// resvEvery is how often the loop looks for reservations that have begun or ended.
+const resvEvery = 5 * time.Second
+
+// reservationsDue has the scheduler run where a reservation has begun or ended.
+func (c *Cluster) reservationsDue() {
+	if len(c.reservations) == 0 || c.now/resvEvery == c.loop.looked/resvEvery {
+		return
+	}
+	c.loop.looked = c.now
+	for _, r := range c.reservations {
+		state := 0
+		switch now := c.Now(); {
+		case !now.Before(r.End):
+			state = 2
+		case !now.Before(r.Start):
+			state = 1
+		}
+		if state != r.state {
+			r.state = state
+			c.loop.asked = true
+			c.changed()
+		}
+	}
+}
+
+// reservationTurn is when the loop will see a reservation begin or end next; 0 if none
+// does.
+func (c *Cluster) reservationTurn() time.Duration {
+	next := time.Duration(0)
+	now := c.Now()
+	for _, r := range c.reservations {
+		for _, t := range []time.Time{r.Start, r.End} {
+			at := c.now + t.Sub(now)
+			if at = (at + resvEvery - 1) / resvEvery * resvEvery; at > c.now && (next == 0 || at < next) {
+				next = at
+			}
+		}
+	}
+	return next
 }
 
 // dropReservations forgets those that have ended, and those with PURGE_COMP that
 // nobody has used for as long as that says.
 func (c *Cluster) dropReservations() {
 	before := len(c.reservations)
-	c.reservations = slices.DeleteFunc(c.reservations, func(r reservation) bool {
-		return !c.refers(r.Name) && (c.now.After(r.End) || c.purged(&r))
+	c.reservations = slices.DeleteFunc(c.reservations, func(r *reservation) bool {
+		return !c.refers(r.Name) && (c.Now().After(r.End) || c.purged(r))
 	})
 	if len(c.reservations) != before {
-		c.touch()
+		c.changed()
 		c.kick()
 	}
 }
 
 func (c *Cluster) purged(r *reservation) bool {
 	for _, f := range r.Flags {
-		if text, ok := strings.CutPrefix(f, "PURGE_COMP="); ok {
-			after := time.Minute
-			if n, err := time.ParseDuration(text + "m"); err == nil {
-				after = n
-			}
-			return c.now.Sub(r.Start) > after && c.now.Sub(r.used) > after
+		text, ok := strings.CutPrefix(f, "PURGE_COMP")
+		if !ok {
+			continue
 		}
+		after := 5 * time.Minute
+		if n, err := time.ParseDuration(strings.TrimPrefix(text, "=") + "m"); err == nil {
+			after = n
+		} else if t, err := time.Parse("15:04:05", strings.TrimPrefix(text, "=")); err == nil {
+			after = time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+		}
+		return c.Now().Sub(r.Start) > after && c.Now().Sub(r.used) > after
 	}
 	return false
 }

@@ -22,34 +22,45 @@ func (c *Cluster) merge(k *job) error {
 		return refusal("Job step already exists")
 	case base == nil, base.State != slurmctl.Running:
 		// nodes of a job that is no more: they are lost until reconfigure
+		c.give(k, k.nodes)
 		for _, n := range k.nodes {
-			c.give(n, k)
 			c.nodes[n].leaked = true
+			c.usable(n)
 		}
 		c.empty(k)
 		return nil
 	case c.locked(base):
 		return errDBIndex()
 	default:
-		for _, n := range k.nodes {
-			c.give(n, k)
-			c.take(n, base)
-		}
-		base.nodes = append(base.nodes, k.nodes...)
+		c.give(k, k.nodes)
+		c.take(base, k.nodes)
+		base.nodes = slices.Concat(base.nodes, k.nodes)
 		base.resized = true
-		c.show(base)
+		c.count(base)
+		c.touch(base)
 		c.empty(k)
 	}
 	c.kick()
 	return nil
 }
 
+// count puts a record in order with the nodes that the job has.
+func (c *Cluster) count(j *job) {
+	j.NumNodes, j.NumCPUs = len(j.nodes), 0
+	for _, n := range j.nodes {
+		if j.whole() {
+			j.NumCPUs += c.nodes[n].CPUs
+		} else {
+			j.NumCPUs += j.request.CPUs
+		}
+	}
+}
+
 // empty ends an expander that has no nodes any more.
 func (c *Cluster) empty(k *job) {
-	k.nodes = nil
+	k.nodes = []int{}
 	k.epoch++
 	k.EndTime = c.second()
-	c.show(k)
 	c.close(k, slurmctl.Completed)
 }
 
@@ -65,29 +76,36 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 		return refusal("Requested operation not supported on this system")
 	case c.locked(j):
 		return errDBIndex()
-	case j.BatchHost != "" && !slices.Contains(keep, j.BatchHost):
+	}
+	kept, err := c.named(keep)
+	switch {
+	case err != nil:
+		return err
+	case len(keep) == 0:
+		return refusal("Node count specification invalid")
+	case j.request.Script != "" && !kept.has(j.batchHost):
 		return refusal("Invalid node name specified") // the batch host cannot be removed
 	}
-	for _, name := range keep {
-		if n, ok := c.index[name]; !ok || !slices.Contains(j.nodes, n) {
-			return refusal("Invalid node name specified")
+	var stay, leave []int
+	for _, n := range j.nodes {
+		if kept.has(n) {
+			stay = append(stay, n)
+		} else {
+			leave = append(leave, n)
 		}
 	}
-	j.nodes = slices.DeleteFunc(slices.Clone(j.nodes), func(n int) bool {
-		if slices.Contains(keep, c.nodes[n].name) {
-			return false
-		}
-		c.give(n, j)
-		return true
-	})
-	j.resized = true
-	c.show(j)
-	c.touch()
+	if len(stay) < kept.count() {
+		return refusal("Invalid node name specified")
+	}
+	c.give(j, leave)
+	j.nodes, j.resized = stay, true
+	c.count(j)
+	c.touch(j)
 	c.kick()
 	return nil
 }
 
-// locked says whether the job can be changed no more: 22.05 without slurmdbd, after
+// locked reports whether the job can be changed no more: 22.05 without slurmdbd, after
 // its first resize.
 func (c *Cluster) locked(j *job) bool { return j.resized && !c.options.Accounting }
 

@@ -2,45 +2,167 @@ package slurmsim
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// kick has the main scheduler run at slurmctld's next look at what there is to do,
-// which it takes once a second.
+// loop is slurmctld's own: once a second it looks at what there is to do
+// (_slurmctld_background of controller.c), here only at those seconds at which there is
+// something; and the main scheduler, which also runs whenever a job has left its nodes.
+type loop struct {
+	asked   bool          // a change asks for the main scheduler
+	last    time.Duration // when the loop called it last
+	full    time.Duration // for the whole queue
+	ran     time.Duration // when it ran last, whoever called it
+	queued  bool          // it is on the agenda
+	whole   bool          // and is to look at the whole queue
+	limits  time.Duration // when time limits were looked at
+	at      time.Duration // the next look on the agenda; 0: none
+	version uint64        // of the cluster's state
+	seen    uint64        // by the last full pass
+	quiet   time.Time     // until when a pass over the same state does nothing
+	looked  time.Duration // when it looked for reservations that begin or end
+}
+
+// tick is how often slurmctld's loop looks.
+const tick = time.Second
+
+func (l *loop) start() { *l = loop{version: l.version + 1} }
+
+// kick asks for the main scheduler at one of the loop's next looks.
 func (c *Cluster) kick() {
-	if c.waiting {
+	c.loop.asked = true
+	c.wake()
+}
+
+// wake puts the loop's next look on the agenda at which there is something to do.
+func (c *Cluster) wake() {
+	if c.down {
 		return
 	}
-	c.waiting = true
-	next := c.now.Truncate(time.Second).Add(time.Second)
+	l := &c.loop
+	next := l.limits + limitsEvery // at the latest
+	if next <= c.now {
+		next = c.now + 1
+	}
+	sooner := func(t time.Duration) { next = min(next, t) }
+	idle := true
+	if l.asked {
+		idle = false
+		sooner(l.last + c.options.SchedDelay)
+	}
+	if len(c.pending) > 0 {
+		idle = false
+		sooner(l.full + c.options.SchedInterval)
+	}
+	if idle && len(c.active) == 0 && len(c.reservations) == 0 {
+		return
+	}
+	if t := c.reservationTurn(); t > 0 {
+		sooner(t)
+	}
+	next = max(next, c.now+1)
+	next = (next + tick - 1) / tick * tick
+	if l.at > c.now && l.at <= next {
+		return
+	}
+	l.at = next
 	c.at(next, func() {
-		c.waiting = false
-		c.schedule(c.options.QueueDepth)
+		if l.at == next && c.now == next {
+			l.at = 0
+			c.look()
+		}
 	})
 }
 
-// routine is the main scheduler's pass over the whole queue.
-func (c *Cluster) routine() {
-	c.at(c.now.Add(c.options.SchedInterval), c.routine)
-	c.schedule(len(c.order))
+// look is one of the loop's.
+func (c *Cluster) look() {
+	if c.down {
+		return
+	}
+	l := &c.loop
+	if c.now-l.limits >= limitsEvery {
+		l.limits = c.now / limitsEvery * limitsEvery
+		c.limits()
+	}
+	c.reservationsDue()
+	switch {
+	case c.now-l.full >= c.options.SchedInterval:
+		l.full, l.last, l.asked = c.now, c.now, false
+		if c.restless() {
+			c.request(true)
+		}
+	case l.asked && c.now-l.last >= c.options.SchedDelay:
+		l.last, l.asked = c.now, false
+		c.request(false)
+	}
+	c.wake()
 }
 
-// queue is the pending jobs, most urgent first.
+// restless reports whether a pass over the whole queue may find what the last did not.
+func (c *Cluster) restless() bool {
+	l := &c.loop
+	if len(c.pending) == 0 {
+		return false
+	}
+	return l.version != l.seen || c.options.MultifactorAge > 0 || !c.Now().Before(l.quiet)
+}
+
+// schedule has the main scheduler run, as soon as sched_min_interval lets it.
+func (c *Cluster) schedule() { c.request(false) }
+
+func (c *Cluster) request(whole bool) {
+	l := &c.loop
+	l.whole = l.whole || whole
+	if l.queued || c.down {
+		return
+	}
+	l.queued = true
+	then := c.now
+	if l.ran > 0 {
+		then = max(then, l.ran+c.options.SchedMinInterval)
+	}
+	c.at(then, func() {
+		l.queued = false
+		if c.down {
+			return
+		}
+		whole := l.whole
+		l.whole = false
+		c.mainPass(whole)
+		l.ran = c.now
+	})
+}
+
+// queue is the pending jobs that may start as far as they themselves go, most urgent
+// first (build_job_queue, sort_job_queue2).
 func (c *Cluster) queue() []*job {
-	var all []*job
-	for _, id := range c.order {
-		if j := c.jobs[id]; j.State == slurmctl.Pending {
-			c.age(j)
+	all := make([]*job, 0, len(c.pending))
+	for _, j := range c.pending {
+		c.age(j)
+		if c.independent(j) && c.lets(j) {
 			all = append(all, j)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *job) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
-	})
+	if !slices.IsSortedFunc(all, c.order) {
+		slices.SortStableFunc(all, c.order)
+	}
 	return all
+}
+
+// order is who goes before whom.
+func (c *Cluster) order(a, b *job) int {
+	if in, other := a.Reservation != "", b.Reservation != ""; in != other {
+		if in {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(b.part.Tier, a.part.Tier), cmp.Compare(b.Priority, a.Priority),
+		a.SubmitTime.Compare(b.SubmitTime), cmp.Compare(a.ID, b.ID))
 }
 
 // age is the job's priority under priority/multifactor: it grows from the time at
@@ -53,67 +175,127 @@ func (c *Cluster) age(j *job) {
 	if j.request.Begin.After(since) {
 		since = j.request.Begin
 	}
-	old := min(max(c.now.Sub(since).Seconds()/c.options.MaxAge.Seconds(), 0), 1)
-	j.Priority = max(uint64(float64(c.options.MultifactorAge)*old), 1)
+	old := min(max(c.Now().Sub(since).Seconds()/c.options.MaxAge.Seconds(), 0), 1)
+	j.Priority = uint64(max(int64(float64(c.options.MultifactorAge)*old)-int64(j.Nice), 1))
 }
 
-// schedule starts jobs in order until one of a partition does not get its nodes;
-// then the others of that partition wait.
-func (c *Cluster) schedule(depth int) {
-	stuck := map[string]bool{}
-	for i, j := range c.queue() {
-		if i >= depth {
-			return
-		}
-		if !c.eligible(j) {
-			continue
-		}
-		if j.Reservation == "" && stuck[j.Partition] {
-			j.Reason = "Priority"
-			continue
-		}
-		for j.State == slurmctl.Pending {
-			tasks := j.ArrayTasks
-			if c.try(j) {
-				if tasks > 1 {
-					continue // the array's next task
+// Why a job does not start.
+var (
+	errBusy        = errors.New("its nodes are busy")
+	errReserved    = errors.New("reservations are in its way")
+	errNotAvail    = errors.New("its nodes are not available")
+	errReservation = errors.New("its reservation is not usable")
+)
+
+// mainPass is a pass of the main scheduler (_schedule of job_scheduler.c): it starts jobs in
+// order until one of a partition does not get its nodes; then the others of that
+// partition wait, and nobody gets the partition's nodes.
+func (c *Cluster) mainPass(whole bool) {
+	l := &c.loop
+	if whole {
+		l.seen, l.quiet = l.version, c.nextTurn()
+	}
+	queue := c.queue()
+	if len(queue) == 0 {
+		return
+	}
+	avail := c.up.clone()
+	var stuck []*partition
+	var full []string // reservations
+	tested := 0
+	for _, j := range queue {
+		for tasks := true; tasks && j.State == slurmctl.Pending; {
+			tasks = false
+			if tested++; !whole && tested > c.options.QueueDepth+1 {
+				return
+			}
+			switch {
+			case j.Reservation != "":
+				if slices.Contains(full, j.Reservation) {
+					j.Reason = "Priority"
+					continue
 				}
-				break
+			case slices.Contains(stuck, j.part):
+				if j.Reason == "None" || j.Reason == "Resources" {
+					j.Reason = "Priority"
+				}
+				c.backfill.updated = c.second()
+				continue
 			}
-			if j.Reservation == "" {
-				stuck[j.Partition] = true
+			fails := false
+			if avail.common(j.part.set) < j.NumNodes {
+				j.Reason = "Resources"
+				fails = true
+			} else {
+				more := j.ArrayTasks > 1
+				switch err := c.tryNow(j, avail); err {
+				case nil:
+					tasks = more
+					continue
+				case errBusy:
+					fails = true
+				case errReserved, errReservation:
+					if r := c.reservation(j.Reservation); r != nil {
+						avail.minus(r.set)
+					}
+				}
+				if j.required != nil && j.required.count() >= j.NumNodes {
+					fails = false
+					avail.minus(j.required)
+				}
 			}
-			break
+			if fails && j.Reservation != "" {
+				fails = false
+				full = append(full, j.Reservation)
+			}
+			if fails {
+				stuck = append(stuck, j.part)
+				avail.minus(j.part.set)
+			}
 		}
 	}
 }
 
-// eligible says whether a pending job is considered now, and sets its reason if not.
-func (c *Cluster) eligible(j *job) bool {
-	switch {
-	case j.Priority == 0:
-		return false // held
-	case j.request.Begin.After(c.now):
+// nextTurn is when time alone will let something happen: a job begins, a reservation
+// begins or ends.
+func (c *Cluster) nextTurn() time.Time {
+	now, next := c.Now(), c.Now().Add(forever)
+	sooner := func(t time.Time) {
+		if t.After(now) && t.Before(next) {
+			next = t
+		}
+	}
+	for _, j := range c.pending {
+		sooner(j.request.Begin)
+	}
+	for _, r := range c.reservations {
+		sooner(r.Start)
+		sooner(r.End)
+	}
+	return next
+}
+
+// independent reports whether a pending job waits for nothing but nodes: it is neither
+// held nor to begin later nor behind another. It sets the reason if not.
+func (c *Cluster) independent(j *job) bool {
+	if j.Priority == 0 {
+		return false
+	}
+	if len(j.request.After) > 0 && !c.dependencies(j) {
+		return false
+	}
+	if b := j.request.Begin; !b.IsZero() && b.After(c.Now()) {
 		j.Reason = "BeginTime"
 		return false
-	case !c.dependencies(j):
-		return false
 	}
-	p := c.partition(j.Partition)
-	switch {
-	case !p.Up:
-		j.Reason = "PartitionDown"
-	case j.NumNodes > len(p.Nodes), p.MaxNodes > 0 && j.NumNodes > p.MaxNodes, j.NumNodes < p.MinNodes:
-		j.Reason = "PartitionNodeLimit"
-	case p.MaxTime > 0 && (j.TimeLimit > p.MaxTime || j.TimeLimit == slurmctl.Unlimited):
-		j.Reason = "PartitionTimeLimit"
-	default:
-		return true
+	switch j.Reason {
+	case "BeginTime", "Dependency", "JobHeldUser", "JobHeldAdmin":
+		j.Reason = "None"
 	}
-	return false
+	return true
 }
 
-// dependencies says whether a job's dependencies are fulfilled.
+// dependencies reports whether a job's dependencies are fulfilled.
 func (c *Cluster) dependencies(j *job) bool {
 	for _, d := range j.request.After {
 		other := c.jobs[d.Job]
@@ -128,156 +310,133 @@ func (c *Cluster) dependencies(j *job) bool {
 			return false
 		}
 	}
-	j.Dependency = ""
+	j.request.After, j.Dependency = nil, ""
 	return true
 }
 
-// try starts a job if its nodes are free.
-func (c *Cluster) try(j *job) bool {
-	if j.Reservation != "" {
-		r := c.reservation(j.Reservation)
-		if r == nil || !r.allows(j.request.User) {
-			j.Reason = "ReservationDeleted"
-			return false
+// lets reports whether the job's partition lets it in (job_limits_check).
+func (c *Cluster) lets(j *job) bool {
+	p := j.part
+	switch {
+	case !p.Up:
+		j.Reason = "PartitionDown"
+	case j.NumNodes > len(p.Nodes), p.MaxNodes > 0 && j.NumNodes > p.MaxNodes, j.NumNodes < p.MinNodes:
+		j.Reason = "PartitionNodeLimit"
+	case p.MaxTime > 0 && (j.TimeLimit > p.MaxTime || j.TimeLimit == slurmctl.Unlimited):
+		j.Reason = "PartitionTimeLimit"
+	default:
+		if j.Reason == "PartitionDown" || j.Reason == "PartitionNodeLimit" || j.Reason == "PartitionTimeLimit" {
+			j.Reason = "None"
 		}
-		if c.now.Before(r.Start) || !c.now.Before(r.End) {
-			j.Reason = "Reservation"
-			return false
-		}
+		return true
 	}
-	allowed := c.allowed(j, c.now)
-	nodes, ok := c.pick(j, func(n int) bool { return allowed[n] && c.fits(j, n) })
-	if !ok {
-		if _, without := c.pick(j, func(n int) bool { return c.fits(j, n) }); without && j.Reservation == "" {
-			j.Reason = "ReqNodeNotAvail, Reserved for maintenance"
-			if len(j.ReqNodes) == 0 {
-				j.Reason = "Resources"
-			}
-		} else {
+	return false
+}
+
+// tryNow starts a job on some of these nodes, if they are free (select_nodes of
+// node_scheduler.c).
+func (c *Cluster) tryNow(j *job, avail nodeSet) error {
+	usable, overlap, _, err := c.permitted(j, c.Now(), false)
+	if err != nil {
+		switch err {
+		case errBusy:
 			j.Reason = "Resources"
+		case errReserved:
+			j.Reason = "ReqNodeNotAvail, Reserved for maintenance"
+		default:
+			j.Reason = "Reservation"
 		}
-		return false
+		return err
 	}
-	c.begin(j, nodes)
+	c.within(j, usable)
+	if usable.count() < j.NumNodes { // never, as things stand
+		if overlap {
+			j.Reason = "Reservation"
+			return errReserved
+		}
+		j.Reason = "Resources"
+		return errNotAvail
+	}
+	usable.and(avail)
+	if j.required != nil && !avail.holds(j.required) {
+		j.Reason = "ReqNodeNotAvail, May be reserved for other job"
+		return errNotAvail
+	}
+	up := usable.count()
+	usable.minus(c.completing)
+	nodes, ok := c.choose(j, &c.usage, usable)
+	if ok {
+		c.startJob(j, nodes)
+		return nil
+	}
+	if j.whole() {
+		usable.and(c.usage.idle)
+	} else {
+		usable.minus(c.usage.sole)
+	}
+	if usable.count() == up && up < j.NumNodes { // none is busy
+		j.Reason = "ReqNodeNotAvail, May be reserved for other job"
+		return errNotAvail
+	}
+	j.Reason = "Resources"
+	return errBusy
+}
+
+// within leaves of the nodes those of the job's partition that have what it asks for.
+func (c *Cluster) within(j *job, nodes nodeSet) {
+	nodes.and(j.part.set)
+	if j.excluded != nil {
+		nodes.minus(j.excluded)
+	}
+	if j.Features == "" {
+		return
+	}
+	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
+		if !c.features(n, j.Features) {
+			nodes.drop(n)
+		}
+	}
+}
+
+// first reports whether no other pending job stands before this one (_top_priority):
+// Slurm tries such a job when salloc brings it. Those in reservations are not compared
+// with others.
+func (c *Cluster) first(j *job) bool {
+	for _, o := range c.pending {
+		if o == j || o.Reservation != j.Reservation || !c.independent(o) {
+			continue
+		}
+		switch {
+		case o.part == j.part:
+		case !o.part.set.overlaps(j.part.set), o.part.Tier < j.part.Tier:
+			continue
+		case o.part.Tier > j.part.Tier:
+			return false
+		}
+		if o.Priority > j.Priority && c.lets(o) {
+			return false
+		}
+	}
 	return true
 }
 
-// fits says whether a node has room for the job now.
-func (c *Cluster) fits(j *job, n int) bool {
-	node := &c.nodes[n]
-	if !node.usable() || node.whole > 0 {
-		return false
-	}
-	if j.Exclusive {
-		return node.used == 0
-	}
-	return node.used+j.request.CPUs <= c.options.CPUs
-}
+// limitsEvery is how often slurmctld looks for jobs and reservations that are over.
+const limitsEvery = 30 * time.Second
 
-// allowed are the nodes that a job may start on then, as far as partitions, its own
-// lists and reservations go (job_test_resv of reservation.c).
-func (c *Cluster) allowed(j *job, start time.Time) []bool {
-	allowed := make([]bool, len(c.nodes))
-	for _, name := range c.partition(j.Partition).Nodes {
-		allowed[c.index[name]] = true
+// limits ends jobs that are past their time limit or their reservation's end.
+func (c *Cluster) limits() {
+	now := c.Now()
+	if all := c.byLimit(); len(c.reservations) == 0 && (len(all) == 0 || all[0].end.After(now)) {
+		return
 	}
-	for _, name := range j.ExcNodes {
-		allowed[c.index[name]] = false
-	}
-	end := start.Add(j.TimeLimit)
-	if j.TimeLimit == slurmctl.Unlimited {
-		end = start.AddDate(1, 0, 0)
-	}
-	own := c.reservation(j.Reservation)
-	if own != nil && !own.has("FLEX") {
-		within := make([]bool, len(c.nodes))
-		for _, name := range own.Nodes {
-			within[c.index[name]] = true
-		}
-		for n := range allowed {
-			allowed[n] = allowed[n] && within[n]
-		}
-	}
-	for i := range c.reservations {
-		r := &c.reservations[i]
-		if r == own || !r.Start.Before(end) || !r.End.After(start) {
+	for _, j := range slices.Clone(c.active) {
+		if j.State != slurmctl.Running {
 			continue
 		}
-		if own != nil && (own.has("MAINT") || own.has("OVERLAP") && !r.has("MAINT")) {
-			continue
-		}
-		for _, name := range r.Nodes {
-			allowed[c.index[name]] = false
+		r := c.reservation(j.Reservation)
+		if !j.EndTime.IsZero() && !now.Before(j.EndTime) || r != nil && !r.has("FLEX") && now.After(r.End) {
+			c.finish(j, slurmctl.TimedOut)
 		}
 	}
-	return allowed
-}
-
-// pick chooses nodes for a job as select/cons_tres does (_eval_nodes of its
-// job_test.c): of the runs of consecutive nodes the one with a node that the job names,
-// else the smallest that suffices, else the largest; there from the named node upwards,
-// then downwards; and again until it has enough.
-func (c *Cluster) pick(j *job, ok func(int) bool) ([]int, bool) {
-	free := make([]bool, len(c.nodes))
-	for n := range free {
-		free[n] = ok(n)
-	}
-	var nodes []int
-	use := func(n int) {
-		if free[n] && len(nodes) < j.NumNodes {
-			free[n] = false
-			nodes = append(nodes, n)
-		}
-	}
-	named := -1
-	for _, name := range j.ReqNodes {
-		n := c.index[name]
-		if !free[n] {
-			return nil, false
-		}
-		if named < 0 {
-			named = n
-		}
-	}
-	first, last := bestRun(free, j.NumNodes, named)
-	for _, name := range j.ReqNodes {
-		use(c.index[name])
-	}
-	for len(nodes) < j.NumNodes && first >= 0 {
-		from := max(first, named)
-		for n := from; n <= last; n++ {
-			use(n)
-		}
-		for n := from - 1; n >= first; n-- {
-			use(n)
-		}
-		named = -1
-		first, last = bestRun(free, j.NumNodes-len(nodes), named)
-	}
-	slices.Sort(nodes)
-	return nodes, len(nodes) >= j.NumNodes
-}
-
-// bestRun finds a run of consecutive free nodes for so many; first is -1 if none is
-// free.
-func bestRun(free []bool, want, named int) (first, last int) {
-	first, last = -1, -1
-	for n := 0; n < len(free); n++ {
-		if !free[n] {
-			continue
-		}
-		end := n
-		for end+1 < len(free) && free[end+1] {
-			end++
-		}
-		size, best := end-n+1, last-first+1
-		switch {
-		case named >= n && named <= end:
-			return n, end
-		case first < 0, size >= want && (best < want || size < best), best < want && size > best:
-			first, last = n, end
-		}
-		n = end
-	}
-	return first, last
+	c.dropReservations()
 }

@@ -1,0 +1,111 @@
+package slurmsim
+
+import "math/bits"
+
+// nodeSet is a set of nodes, by their index.
+type nodeSet []uint64
+
+func newNodeSet(nodes int) nodeSet { return make(nodeSet, (nodes+63)/64) }
+
+func (s nodeSet) has(n int) bool { return s[n>>6]&(1<<(n&63)) != 0 }
+func (s nodeSet) add(n int)      { s[n>>6] |= 1 << (n & 63) }
+func (s nodeSet) drop(n int)     { s[n>>6] &^= 1 << (n & 63) }
+
+func (s nodeSet) addAll(nodes []int) {
+	for _, n := range nodes {
+		s.add(n)
+	}
+}
+
+func (s nodeSet) clone() nodeSet { return append(nodeSet(nil), s...) }
+
+func (s nodeSet) and(o nodeSet) {
+	for i := range s {
+		s[i] &= o[i]
+	}
+}
+
+func (s nodeSet) minus(o nodeSet) {
+	for i := range s {
+		s[i] &^= o[i]
+	}
+}
+
+func (s nodeSet) or(o nodeSet) {
+	for i := range s {
+		s[i] |= o[i]
+	}
+}
+
+func (s nodeSet) count() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// common is how many nodes are in both.
+func (s nodeSet) common(o nodeSet) int {
+	n := 0
+	for i, w := range s {
+		n += bits.OnesCount64(w & o[i])
+	}
+	return n
+}
+
+func (s nodeSet) overlaps(o nodeSet) bool {
+	for i, w := range s {
+		if w&o[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether all of o are in s.
+func (s nodeSet) holds(o nodeSet) bool {
+	for i, w := range o {
+		if w&^s[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s nodeSet) equal(o nodeSet) bool {
+	for i, w := range s {
+		if w != o[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// next is the first node of the set from n on; -1 if there is none.
+func (s nodeSet) next(n int) int {
+	if n < 0 {
+		n = 0
+	}
+	i := n >> 6
+	if i >= len(s) {
+		return -1
+	}
+	w := s[i] >> (n & 63) << (n & 63)
+	for w == 0 {
+		if i++; i == len(s) {
+			return -1
+		}
+		w = s[i]
+	}
+	return i<<6 + bits.TrailingZeros64(w)
+}
+
+// list is the set's nodes in order.
+func (s nodeSet) list() []int {
+	nodes := make([]int, 0, s.count())
+	for n := s.next(0); n >= 0; n = s.next(n + 1) {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}

@@ -1,0 +1,478 @@
+package slurmsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// mine finds a job that the user may change.
+func (k *Client) mine(id slurmctl.JobID) (*job, error) {
+	j := k.cluster.jobs[id]
+	switch {
+	case j == nil:
+		return nil, refusal("Invalid job id specified")
+	case k.user.UID != 0 && j.UID != k.user.UID:
+		return nil, refusal("Access/permission denied")
+	}
+	return j, nil
+}
+
+func about(name string, ids ...slurmctl.JobID) Command { return Command{Name: name, Jobs: ids} }
+
+// UpdateJob is as of slurmctl.Client.
+func (k *Client) UpdateJob(ctx context.Context, id slurmctl.JobID, u slurmctl.JobUpdate) error {
+	return k.change(ctx, about("UpdateJob", id), func() error {
+		j, err := k.mine(id)
+		if err != nil {
+			return err
+		}
+		return k.cluster.update(j, u)
+	})
+}
+
+// update changes a job by all of u or by nothing.
+func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
+	if j.Ended() || j.State == slurmctl.Completing {
+		return refusal("Job has already finished")
+	}
+	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != ""
+	if pendingOnly && j.State != slurmctl.Pending {
+		return refusal("Job is no longer pending execution")
+	}
+	if u.Reservation != nil && *u.Reservation != "" {
+		r := c.reservation(*u.Reservation)
+		if r == nil {
+			return refusal("Requested reservation is invalid")
+		}
+		if !r.allows(j.request.User) {
+			return refusal("Access denied to requested reservation")
+		}
+		r.used = c.Now()
+	}
+	if u.Partition != "" && c.partition(u.Partition) == nil {
+		return refusal("Invalid partition name specified")
+	}
+	if u.Dependency != nil {
+		if err := c.depend(j, *u.Dependency); err != nil {
+			return err
+		}
+	}
+	switch {
+	case u.StartNow:
+		j.request.Begin, j.StartTime = c.second(), c.second()
+	case !u.StartTime.IsZero():
+		j.request.Begin, j.StartTime = u.StartTime, u.StartTime
+	}
+	if u.Reservation != nil {
+		if r := c.reservation(j.Reservation); r != nil {
+			r.used = c.Now()
+		}
+		j.Reservation = *u.Reservation
+	}
+	if u.TimeLimit != 0 {
+		j.TimeLimit = u.TimeLimit
+		if u.TimeLimit != slurmctl.Unlimited {
+			j.TimeLimit = (u.TimeLimit + time.Minute - 1).Truncate(time.Minute)
+		}
+		if j.active() {
+			c.limit(j)
+		}
+	}
+	if !u.EndTime.IsZero() && j.active() {
+		j.TimeLimit = (u.EndTime.Sub(j.StartTime) + time.Minute - 1).Truncate(time.Minute)
+		c.limit(j)
+		j.EndTime, j.end = u.EndTime, u.EndTime
+	}
+	if u.Partition != "" {
+		j.Partition, j.part = u.Partition, c.partition(u.Partition)
+	}
+	if u.NumNodes > 0 {
+		j.NumNodes, j.request.Nodes = u.NumNodes, u.NumNodes
+	}
+	if u.Comment != nil {
+		j.Comment = *u.Comment
+	}
+	if u.AdminComment != nil {
+		j.AdminComment = *u.AdminComment
+	}
+	if u.Nice != nil {
+		j.Priority = uint64(max(int64(j.Priority)+int64(j.Nice)-int64(*u.Nice), 1))
+		j.Nice, j.request.Nice = *u.Nice, *u.Nice
+	}
+	c.touch(j)
+	c.kick()
+	return nil
+}
+
+// depend sets a pending job's dependency: "", "afterok:7", "expand:7".
+func (c *Cluster) depend(j *job, text string) error {
+	kind, rest, _ := strings.Cut(text, ":")
+	var id slurmctl.JobID
+	if _, err := fmt.Sscan(rest, &id); err != nil && text != "" {
+		return refusal("Job dependency problem")
+	}
+	if kind == "expand" {
+		if base := c.jobs[id]; base == nil || base.State != slurmctl.Running {
+			return refusal("Job dependency problem")
+		}
+		j.request.After, j.Dependency, j.expands = nil, "", id
+		return nil
+	}
+	j.request.After, j.Dependency = nil, text
+	if text != "" {
+		j.request.After = []Dependency{{kind, id}}
+	}
+	return nil
+}
+
+// Merge is as of slurmctl.Client.
+func (k *Client) Merge(ctx context.Context, expander slurmctl.JobID) error {
+	return k.call(ctx, k.cluster.options.Latency.Merge, about("Merge", expander), func() error {
+		j, err := k.mine(expander)
+		if err != nil {
+			return err
+		}
+		return k.cluster.merge(j)
+	})
+}
+
+// Shrink is as of slurmctl.Client.
+func (k *Client) Shrink(ctx context.Context, id slurmctl.JobID, keep []string) error {
+	return k.call(ctx, k.cluster.options.Latency.Shrink, about("Shrink", id), func() error {
+		j, err := k.mine(id)
+		if err != nil {
+			return err
+		}
+		return k.cluster.shrink(j, keep)
+	})
+}
+
+// Cancel is as of slurmctl.Client.
+func (k *Client) Cancel(ctx context.Context, ids ...slurmctl.JobID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return k.change(ctx, about("Cancel", ids...), func() error {
+		for _, id := range ids {
+			j := k.cluster.jobs[id]
+			if j == nil || j.Ended() || j.State == slurmctl.Completing {
+				continue
+			}
+			if _, err := k.mine(id); err != nil {
+				return err
+			}
+			k.cluster.finish(j, slurmctl.Cancelled)
+		}
+		return nil
+	})
+}
+
+// Signal is as of slurmctl.Client: a job's program finds it by [Process.Wait].
+func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ slurmctl.SignalOptions) error {
+	return k.change(ctx, about("Signal", id), func() error {
+		j, err := k.mine(id)
+		switch {
+		case err != nil:
+			return err
+		case j.Ended() || j.State == slurmctl.Completing:
+			return refusal("Job/step already completing or completed")
+		case j.State == slurmctl.Running:
+			k.cluster.running[id].signal(name)
+		}
+		return nil
+	})
+}
+
+// Hold is as of slurmctl.Client.
+func (k *Client) Hold(ctx context.Context, id slurmctl.JobID) error {
+	return k.onPending(ctx, about("Hold", id), func(j *job) {
+		j.Priority, j.Reason = 0, "JobHeldAdmin"
+		if k.user.UID != 0 {
+			j.Reason = "JobHeldUser"
+		}
+	})
+}
+
+// Release is as of slurmctl.Client.
+func (k *Client) Release(ctx context.Context, id slurmctl.JobID) error {
+	return k.onPending(ctx, about("Release", id), func(j *job) {
+		if j.Priority == 0 {
+			j.Reason = "None"
+			k.cluster.prioritise(j)
+		}
+	})
+}
+
+func (k *Client) onPending(ctx context.Context, q Command, f func(*job)) error {
+	return k.change(ctx, q, func() error {
+		j, err := k.mine(q.Jobs[0])
+		if err != nil {
+			return err
+		}
+		if j.State != slurmctl.Pending {
+			return refusal("Job is no longer pending execution")
+		}
+		f(j)
+		k.cluster.touch(j)
+		k.cluster.kick()
+		return nil
+	})
+}
+
+// Suspend is scontrol's: a suspended job's nodes stay its own in the model's books, its
+// time stands still.
+func (k *Client) Suspend(ctx context.Context, id slurmctl.JobID) error {
+	return k.change(ctx, about("Suspend", id), func() error {
+		j, err := k.mine(id)
+		if err == nil && j.State != slurmctl.Running {
+			err = refusal("Job is not running")
+		}
+		if err != nil {
+			return err
+		}
+		c := k.cluster
+		j.epoch++
+		j.State = slurmctl.Suspended
+		if j.left > 0 {
+			j.left = max(j.left-(c.now-j.resumed), 1)
+		}
+		j.resumed = c.now // since when it is suspended
+		c.running[id].halt()
+		c.touch(j)
+		return nil
+	})
+}
+
+// Resume undoes Suspend: the job's limit moves by the time of suspension.
+func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
+	return k.change(ctx, about("Resume", id), func() error {
+		j, err := k.mine(id)
+		if err == nil && j.State != slurmctl.Suspended {
+			err = refusal("Job is not suspended")
+		}
+		if err != nil {
+			return err
+		}
+		c := k.cluster
+		stood := (c.now - j.resumed).Truncate(time.Second)
+		if !j.EndTime.IsZero() {
+			j.EndTime = j.EndTime.Add(stood)
+		}
+		j.end, c.byEnd = j.end.Add(stood), nil
+		j.stood += stood
+		j.State, j.resumed = slurmctl.Running, c.now
+		c.running[id].resume()
+		c.watch(j)
+		c.touch(j)
+		return nil
+	})
+}
+
+// Requeue is scontrol's: a batch job goes back into the queue.
+func (k *Client) Requeue(ctx context.Context, id slurmctl.JobID) error {
+	return k.change(ctx, about("Requeue", id), func() error {
+		j, err := k.mine(id)
+		switch {
+		case err != nil:
+			return err
+		case j.request.Script == "" || !j.active():
+			return refusal("Requested operation is presently disabled")
+		}
+		k.cluster.requeue(j)
+		return nil
+	})
+}
+
+// Reconfigure is as of slurmctl.Client: leaked nodes are found again.
+func (k *Client) Reconfigure(ctx context.Context) error {
+	return k.change(ctx, Command{Name: "Reconfigure"}, func() error {
+		c := k.cluster
+		for i := range c.nodes {
+			c.nodes[i].leaked = false
+			c.usable(i)
+		}
+		c.changed()
+		c.kick()
+		return nil
+	})
+}
+
+func (k *Client) reserving(ctx context.Context, name, of string, f func() error) error {
+	return k.change(ctx, Command{Name: name, About: of}, func() error {
+		if k.user.UID != 0 {
+			return refusal("Access/permission denied")
+		}
+		return f()
+	})
+}
+
+// CreateReservation is as of slurmctl.Client.
+func (k *Client) CreateReservation(ctx context.Context, q slurmctl.ReservationRequest) error {
+	return k.reserving(ctx, "CreateReservation", q.Name, func() error { return k.cluster.reserve(q) })
+}
+
+// UpdateReservation is as of slurmctl.Client.
+func (k *Client) UpdateReservation(ctx context.Context, name string, u slurmctl.ReservationUpdate) error {
+	return k.reserving(ctx, "UpdateReservation", name, func() error { return k.cluster.alter(name, u) })
+}
+
+// DeleteReservation is as of slurmctl.Client.
+func (k *Client) DeleteReservation(ctx context.Context, name string) error {
+	return k.reserving(ctx, "DeleteReservation", name, func() error { return k.cluster.unreserve(name) })
+}
+
+// Submit is sbatch with a typed request, in the name of the request's user.
+func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err error) {
+	if q.Script == "" {
+		q.Script = "#!/bin/sh\n"
+	}
+	err = k.change(ctx, Command{Name: "Submit", About: q.Name}, func() (err error) {
+		id, err = k.cluster.Submit(q)
+		return err
+	})
+	return id, err
+}
+
+// allocateLook is how often a pending allocation is looked at.
+const allocateLook = 100 * time.Millisecond
+
+// limitSeen is for how long a limit must keep an allocation back until it is given up.
+const limitSeen = time.Second
+
+// Allocate is as of slurmctl.Client; how long the job may be pending is what is left of
+// the context's time.
+func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.Job, error) {
+	c := k.cluster
+	end := c.now + c.patience(ctx)
+	u := k.user
+	if q.User != nil {
+		u = User{Name: q.User.Name, UID: q.User.UID, Account: q.Account}
+	}
+	request := Job{User: u, Name: q.Name, Comment: q.Comment, Partition: q.Partition, Nodes: q.Nodes, TimeLimit: q.TimeLimit,
+		Expand: q.ExpandJob, NodeList: q.NodeList, Exclude: q.Exclude, Constraint: q.Constraint, Reservation: q.Reservation}
+	if !q.Exclusive {
+		request.CPUs = max(q.TasksPerNode, 1) * max(q.CPUsPerTask, 1)
+	}
+	var got slurmctl.Job
+	var id slurmctl.JobID
+	var reason string
+	command := Command{Name: "Allocate", About: q.Name}
+	if q.ExpandJob != 0 {
+		command.Jobs = []slurmctl.JobID{q.ExpandJob}
+	}
+	err := k.run(ctx, c.options.Latency.Salloc, command, func(done func(error)) {
+		var err error
+		if id, err = c.Submit(request); err != nil {
+			done(err)
+			return
+		}
+		var limited time.Duration
+		var see func()
+		see = func() {
+			j := c.jobs[id]
+			switch {
+			case j == nil || j.Ended() || j.State == slurmctl.Completing:
+				done(fmt.Errorf("job %d: %w", id, slurmctl.ErrAlreadyDone))
+			case j.State != slurmctl.Pending:
+				got = c.shown(j)
+				done(nil)
+			case c.now >= end || ctx.Err() != nil:
+				reason = j.Reason
+				done(context.DeadlineExceeded)
+			case slurmctl.KindOf(j.Reason) == slurmctl.LimitReason && limited > 0 && c.now-limited >= limitSeen:
+				reason = j.Reason
+				done(errors.New("given up"))
+			default:
+				if slurmctl.KindOf(j.Reason) != slurmctl.LimitReason {
+					limited = 0
+				} else if limited == 0 {
+					limited = c.now
+				}
+				reason = j.Reason
+				c.after(allocateLook, see)
+			}
+		}
+		see()
+	})
+	if err == nil {
+		return got, nil
+	}
+	if err == errTimeout { //nolint:errorlint // that very one: its answer never came, and nobody knows of its job
+		return slurmctl.Job{}, err
+	}
+	if reason != "" && got.ID == 0 {
+		err = &slurmctl.PendingError{Job: id, Reason: reason, Err: err}
+	}
+	if id != 0 {
+		err = errors.Join(err, k.Cancel(context.WithoutCancel(ctx), id))
+	}
+	return slurmctl.Job{ID: id}, err
+}
+
+// PowerUp is as of slurmctl.Client.
+func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
+	return k.change(ctx, Command{Name: "PowerUp", About: strings.Join(nodes, ",")}, func() error { return nil })
+}
+
+// KeepUp is as of slurmctl.Client.
+func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
+	return k.change(ctx, Command{Name: "KeepUp", About: strings.Join(nodes, ",")}, func() error { return nil })
+}
+
+// Limits is as of slurmctl.Client.
+func (k *Client) Limits(ctx context.Context, cfg slurmctl.Config, _ ...string) (*slurmctl.Limits, error) {
+	return look(ctx, k, Command{Name: "Limits"}, func() (*slurmctl.Limits, error) { return nil, nil })
+}
+
+// accrues is since when a job's age counts.
+func (j *job) accrues() time.Time {
+	since := j.SubmitTime
+	if j.request.Begin.After(since) {
+		since = j.request.Begin
+	}
+	return since
+}
+
+// used is for how long a job has run.
+func (c *Cluster) used(j *job) time.Duration {
+	switch {
+	case j.StartTime.IsZero() || j.State == slurmctl.Pending:
+		return 0
+	case j.State == slurmctl.Suspended:
+		return c.second().Sub(j.StartTime) - j.stood - (c.now - j.resumed).Truncate(time.Second)
+	case j.active():
+		return c.second().Sub(j.StartTime) - j.stood
+	}
+	return j.EndTime.Sub(j.StartTime) - j.stood
+}
+
+// leaving are the jobs that are completing.
+func (c *Cluster) leaving() []*job {
+	var all []*job
+	for _, j := range c.ending {
+		if j.State == slurmctl.Completing {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// features reports whether a node has all features of "a" or "a&b", or one of "a|b".
+func (c *Cluster) features(n int, wanted string) bool {
+	for one := range strings.SplitSeq(wanted, "|") {
+		all := true
+		for f := range strings.SplitSeq(one, "&") {
+			all = all && slices.Contains(c.nodes[n].Features, strings.TrimSpace(f))
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}

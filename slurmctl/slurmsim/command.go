@@ -1,0 +1,201 @@
+package slurmsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Command is a command that a client has begun.
+type Command struct {
+	Number uint64 // of all commands of the cluster, from 1
+	Name   string // the client's method: "Jobs", "UpdateJob", …
+	User   User
+	Jobs   []slurmctl.JobID // that it is about
+	About  string           // the reservation's or nodes' name
+	At     time.Time
+}
+
+// Changes reports whether the command changes something of Slurm.
+func (q Command) Changes() bool {
+	switch q.Name {
+	case "Jobs", "JobsByID", "Glance", "Nodes", "Reservations", "Config", "Backfill", "Slurmdbd", "BatchScript", "Request",
+		"AccrueTimes", "TimeUsed", "Limits", "Version", "Ping", "Clock", "AdminLevel":
+		return false
+	}
+	return true
+}
+
+// Fault is what befalls a command; the zero value: nothing. One that hangs is one whose
+// answer comes later than its client waits.
+type Fault struct {
+	Before time.Duration // it reaches slurmctld so much later
+	Drop   bool          // it never reaches it
+	After  time.Duration // its answer comes so much later
+	Err    error         // its answer, whatever it did
+}
+
+// Errors that commands end with where slurmctld is not to be reached.
+var (
+	errUnreachable = &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: 1, Stderr: "Unable to contact slurm controller (connect failure)",
+		Err: errors.New("exit status 1")}
+	errTimeout = &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: -1, Err: context.DeadlineExceeded}
+)
+
+// refusal is an error in slurmctld's words.
+func refusal(text string) error {
+	return &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: 1, Stderr: text, Err: errors.New("exit status 1")}
+}
+
+// Refusal is an error as a command of Slurm's has that fails with such words: for
+// [Fault.Err].
+func Refusal(text string) error { return refusal(text) }
+
+// WithTimeout is context.WithTimeout in virtual time: commands of the cluster's clients
+// mind it at that moment. (That a context was cancelled otherwise they notice at their
+// next.)
+func (c *Cluster) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	own, cancel := context.WithCancelCause(ctx)
+	c.after(d, func() {
+		cancel(context.DeadlineExceeded)
+		for _, u := range slices.Clone(c.underWay) {
+			if err := ended(u.ctx); err != nil {
+				u.settle(err)
+			}
+		}
+	})
+	return own, func() { cancel(context.Canceled) }
+}
+
+// underWay is a command that somebody waits for.
+type underWay struct {
+	ctx    context.Context
+	settle func(error)
+}
+
+// ended is what a command whose context has ended fails with.
+func ended(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return errTimeout
+	}
+	return &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: -1, Err: ctx.Err()}
+}
+
+// patience is for how long a command may last. Of a deadline by the real clock it is
+// what is left, rounded up to seconds: so it is the same in every run, if the context
+// was made just before.
+func (c *Cluster) patience(ctx context.Context) time.Duration {
+	most := slurmctl.DefaultTimeout
+	if at, ok := ctx.Deadline(); ok {
+		most = min(most, (time.Until(at) + time.Second - 1).Truncate(time.Second))
+	}
+	return max(most, 0)
+}
+
+// chanced is a command's duration with what chance adds.
+func (c *Cluster) chanced(d time.Duration) time.Duration {
+	if c.options.Latency.Spread == 0 {
+		return d
+	}
+	return d + time.Duration(float64(d)*c.options.Latency.Spread*c.chance.ExpFloat64())
+}
+
+// call runs f in the midst of a command that takes d. What f finds out counts only where
+// call gives no error.
+func (k *Client) call(ctx context.Context, d time.Duration, q Command, f func() error) error {
+	return k.run(ctx, d, q, func(done func(error)) { done(f()) })
+}
+
+// run is call for a command that slurmctld answers later: f is given what to call then.
+func (k *Client) run(ctx context.Context, d time.Duration, q Command, f func(done func(error))) error {
+	c := k.cluster
+	k.calls++
+	c.commands++
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	q.Number, q.User, q.At = c.commands, k.user, c.Now()
+	var fault Fault
+	if c.options.Faults != nil {
+		fault = c.options.Faults(q)
+	}
+	d = c.chanced(d)
+	most := c.patience(ctx)
+	var outcome error
+	c.block(func(wake func()) {
+		settled := false
+		waits := &underWay{ctx: ctx}
+		settle := func(err error) {
+			if !settled {
+				settled, outcome = true, err
+				c.underWay = slices.DeleteFunc(c.underWay, func(u *underWay) bool { return u == waits })
+				wake()
+			}
+		}
+		waits.settle = settle
+		if q.Name != "Allocate" { // which minds the time itself
+			c.underWay = append(c.underWay, waits)
+		}
+		answer := func(err error) {
+			if fault.Err != nil {
+				err = fault.Err
+			}
+			c.after(fault.After+d-d/2, func() {
+				if gone := ended(ctx); gone != nil && q.Name != "Allocate" {
+					err = gone
+				}
+				settle(err)
+			})
+		}
+		c.after(fault.Before+d/2, func() {
+			switch {
+			case c.down:
+				c.after(c.options.Latency.Lost, func() { settle(errUnreachable) })
+			case fault.Drop:
+				answer(errUnreachable)
+			default:
+				f(answer)
+			}
+		})
+		if faulty := fault.Before+fault.After > 0 || c.down; q.Name == "Allocate" && faulty || q.Name != "Allocate" && (fault.Before+d+fault.After > most || c.down) {
+			c.after(most, func() { settle(errTimeout) })
+		}
+	})
+	return outcome
+}
+
+// look is a command that changes nothing.
+func look[T any](ctx context.Context, k *Client, q Command, f func() (T, error)) (T, error) {
+	l := k.cluster.options.Latency
+	var found, none T
+	err := k.call(ctx, l.Look+time.Duration(len(k.cluster.pending)+len(k.cluster.active))*l.PerJob, q, func() (err error) {
+		found, err = f()
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return found, nil
+}
+
+func (k *Client) change(ctx context.Context, q Command, f func() error) error {
+	return k.call(ctx, k.cluster.options.Latency.Change, q, f)
+}
+
+func (q Command) String() string {
+	text := q.Name
+	for _, id := range q.Jobs {
+		text += fmt.Sprintf(" %d", id)
+	}
+	if q.About != "" {
+		text += " " + q.About
+	}
+	return text
+}
