@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 const doctorHelp = `Check the installation and the cluster, and tell which drive mode jobs get and
@@ -50,7 +51,7 @@ func newDoctor() *cobra.Command {
 					return err
 				}
 			} else {
-				r.print(os.Stdout, colourful(os.Stdout))
+				r.print(os.Stdout, display.Look(os.Stdout, os.Getenv).Color)
 			}
 			if r.failed() {
 				return exitStatus(1)
@@ -120,10 +121,4 @@ func (r *report) print(w io.Writer, colour bool) {
 	if r.Drive != "" {
 		fmt.Fprintf(w, "\nJobs grow by drive mode %s: %s.\n", r.Drive, strings.Join(r.Reasons, "; "))
 	}
-}
-
-// colourful tells whether colours are wanted: at a terminal, unless NO_COLOR says no.
-func colourful(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

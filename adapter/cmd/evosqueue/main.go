@@ -19,6 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
@@ -73,7 +74,7 @@ profiles, what changes next and when, the planned start and end.`,
 				return err
 			}
 			o.address = site.API
-			return o.run(cmd.Context(), client, os.Stdout, look(os.Stdout, os.Getenv))
+			return o.run(cmd.Context(), client, os.Stdout, display.Look(os.Stdout, os.Getenv))
 		},
 	}
 	f := cmd.Flags()
@@ -150,7 +151,7 @@ type source interface {
 }
 
 // run shows the jobs once, or again and again until ctx is done.
-func (o *options) run(ctx context.Context, from source, out io.Writer, t terminal) error {
+func (o *options) run(ctx context.Context, from source, out io.Writer, t display.Terminal) error {
 	for {
 		text, err := o.view(ctx, from, time.Now(), t)
 		if ctx.Err() != nil && o.iterate > 0 {
@@ -163,7 +164,7 @@ func (o *options) run(ctx context.Context, from source, out io.Writer, t termina
 			text = fmt.Sprintf("evosqueue: error: %v\n", err)
 		}
 		switch {
-		case o.iterate > 0 && o.gantt && t.tty:
+		case o.iterate > 0 && o.gantt && t.TTY:
 			text = redraw(text)
 		case o.iterate > 0 && !o.json && !o.gantt:
 			text = time.Now().Format(time.ANSIC) + "\n" + text + "\n"
@@ -180,7 +181,7 @@ func (o *options) run(ctx context.Context, from source, out io.Writer, t termina
 }
 
 // view asks for the jobs and writes them as the options say.
-func (o *options) view(ctx context.Context, from source, now time.Time, t terminal) (string, error) {
+func (o *options) view(ctx context.Context, from source, now time.Time, t display.Terminal) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	jobs, err := from.Jobs(ctx, o.filter.all)
@@ -200,9 +201,9 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t termin
 		if err != nil {
 			return "", silent(ctx, o.address, err)
 		}
-		opts := chart.Options{Width: t.width, Color: t.color, ASCII: t.ascii || o.ascii, Nodes: status.Nodes}
-		if t.tty && o.iterate > 0 {
-			opts.Height = t.height - 1
+		opts := chart.Options{Width: t.Width, Color: t.Color, ASCII: t.ASCII || o.ascii, Nodes: status.Nodes}
+		if t.TTY && o.iterate > 0 {
+			opts.Height = t.Height - 1
 		}
 		return chart.Render(jobs, now, opts), nil
 	}
@@ -210,7 +211,7 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t termin
 	if o.long {
 		columns = longColumns
 	}
-	text := table(jobs, now, columns, !o.noHeader, t.ascii || o.ascii)
+	text := table(jobs, now, columns, !o.noHeader, t.ASCII || o.ascii)
 	if o.noHeader {
 		return text, nil
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 func TestMain(m *testing.M) {
@@ -65,7 +66,7 @@ func (f fixed) Jobs(_ context.Context, all bool) ([]api.Job, error) {
 func (f fixed) Status(context.Context) (api.Status, error) { return api.Status{Nodes: 8}, f.err }
 
 // view runs evosqueue's view for a command line.
-func view(t *testing.T, term terminal, args ...string) (string, error) {
+func view(t *testing.T, term display.Terminal, args ...string) (string, error) {
 	t.Helper()
 	var o options
 	cmd := newCommandOf(&o)
@@ -84,7 +85,7 @@ func TestGolden(t *testing.T) {
 		"none": "-u nobody", "gantt": "--gantt", "json": "--json -j 7", "ascii": "--ascii -a",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := view(t, terminal{width: 110}, strings.Fields(args)...)
+			got, err := view(t, display.Terminal{Width: 110}, strings.Fields(args)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +110,7 @@ func TestBadFlags(t *testing.T) {
 	for args, reason := range map[string]string{
 		"-j x": "invalid job id: x", "-j 0": "invalid job id: 0", "-t XX": "invalid job state: XX", "-i -1": "at least 0.1 seconds", "--what": "unknown flag",
 	} {
-		if _, err := view(t, terminal{}, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), reason) {
+		if _, err := view(t, display.Terminal{}, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v, want %q", args, err, reason)
 		}
 	}
@@ -119,22 +120,6 @@ func TestClock(t *testing.T) {
 	for seconds, want := range map[int64]string{0: "0:00", 20: "0:20", 250: "4:10", 3600: "1:00:00", 90061: "1-01:01:01"} {
 		if got := clock(time.Duration(seconds) * time.Second); got != want {
 			t.Errorf("%d s is %q, want %q", seconds, got, want)
-		}
-	}
-}
-
-func TestLocale(t *testing.T) {
-	for env, want := range map[string]bool{"": false, "LANG=C": false, "LANG=C.UTF-8": true, "LANG=de_DE.utf8": true, "LANG=C.UTF-8 LC_ALL=C": false, "LC_CTYPE=en_GB.UTF-8": true} {
-		getenv := func(name string) string {
-			for _, assignment := range strings.Fields(env) {
-				if value, ok := strings.CutPrefix(assignment, name+"="); ok {
-					return value
-				}
-			}
-			return ""
-		}
-		if got := utf8Locale(getenv); got != want {
-			t.Errorf("%q: %v", env, got)
 		}
 	}
 }
@@ -167,7 +152,7 @@ func TestIterate(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &untilFull{cancel: cancel}
-		if err := c.o.run(ctx, c.from, out, terminal{tty: c.tty, width: 80, height: 24}); err != nil {
+		if err := c.o.run(ctx, c.from, out, display.Terminal{TTY: c.tty, Width: 80, Height: 24}); err != nil {
 			t.Error(err)
 		}
 		if n := strings.Count(out.text.String(), c.want); n != 3 {
@@ -175,7 +160,7 @@ func TestIterate(t *testing.T) {
 		}
 	}
 	var o options
-	if err := o.run(t.Context(), fixed{err: errors.New("away")}, io.Discard, terminal{}); err == nil || err.Error() != "away" {
+	if err := o.run(t.Context(), fixed{err: errors.New("away")}, io.Discard, display.Terminal{}); err == nil || err.Error() != "away" {
 		t.Errorf("without --iterate: %v", err)
 	}
 }

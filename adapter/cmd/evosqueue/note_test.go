@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 // faulted is a sidecar whose strategy fails.
@@ -18,13 +19,13 @@ func (faulted) Status(context.Context) (api.Status, error) {
 
 func TestStrategyNote(t *testing.T) {
 	for _, o := range []options{{}, {long: true}} {
-		text, err := o.view(context.Background(), faulted{}, time.Now(), terminal{})
+		text, err := o.view(context.Background(), faulted{}, time.Now(), display.Terminal{})
 		if err != nil || !strings.HasSuffix(text, "\nStrategy mine: noX plans in its place\n") {
 			t.Errorf("%+v: %q, %v", o, text, err)
 		}
 	}
 	o := options{noHeader: true}
-	if text, err := o.view(context.Background(), faulted{}, time.Now(), terminal{}); err != nil || strings.Contains(text, "mine") {
+	if text, err := o.view(context.Background(), faulted{}, time.Now(), display.Terminal{}); err != nil || strings.Contains(text, "mine") {
 		t.Errorf("for scripts: %q, %v", text, err)
 	}
 }

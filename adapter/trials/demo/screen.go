@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/display"
@@ -106,29 +104,19 @@ type terminal struct {
 
 // look asks the system about a file and the environment about the user's wishes.
 func look(f *os.File) terminal {
-	t := terminal{ascii: !utf8Locale()}
-	if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
+	seen := display.Look(f, os.Getenv)
+	t := terminal{color: seen.Color, ascii: seen.ASCII}
+	if seen.TTY {
 		t.file = f
 	}
-	t.color = t.file != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return t
-}
-
-// utf8Locale tells whether text is UTF-8, by the first variable that says anything.
-func utf8Locale() bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if value := strings.ToLower(os.Getenv(name)); value != "" {
-			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
-		}
-	}
-	return false
 }
 
 // size is the terminal's, asked anew each time: it may have been resized.
 func (t terminal) size() (width, height int) {
 	if t.file != nil {
-		if s, err := unix.IoctlGetWinsize(int(t.file.Fd()), unix.TIOCGWINSZ); err == nil && s.Col > 0 && s.Row > 0 {
-			return int(s.Col), int(s.Row)
+		if seen := display.Look(t.file, os.Getenv); seen.Width > 0 && seen.Height > 0 {
+			return seen.Width, seen.Height
 		}
 	}
 	return 80, 24
