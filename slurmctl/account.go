@@ -56,11 +56,11 @@ func (c *Client) withAccount(ctx context.Context, id JobID, a *setting, err erro
 	return err
 }
 
-// WantsAccount says whether the site was seen to refuse updates without Account=, so
+// WantsAccount reports whether the site was seen to refuse updates without Account=, so
 // that running jobs cannot be changed.
 func (c *Client) WantsAccount() bool { return c.wantsAccount.Load() }
 
-// explained says whether an error has a reason that this package knows by name.
+// explained reports whether an error has a reason that this package knows by name.
 func explained(err error) bool {
 	var failed *CommandError
 	if !errors.As(err, &failed) || failed.ExitCode <= 0 {

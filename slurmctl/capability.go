@@ -18,7 +18,7 @@ const (
 // and a job with a step cannot be merged: Contain, and those that imply it.
 var prologContain = []string{"Contain", "X11", "RunInJob"}
 
-// Capabilities says whether growth by merge works on a cluster with this
+// Capabilities reports whether growth by merge works on a cluster with this
 // configuration, and why or why not: each reason is a clause without a full stop.
 func Capabilities(cfg Config) (merge bool, reasons []string) {
 	release, err := parseRelease(cfg.Version)
@@ -53,7 +53,7 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 	return true, append(reasons, fmt.Sprintf("Slurm %s can merge jobs, permit_job_expansion is set, PrologFlags has no Contain and GresTypes nothing", cfg.Version))
 }
 
-// ResizeNeedsSlurmdbd says whether slurmdbd must answer while a job is resized: up to
+// ResizeNeedsSlurmdbd reports whether slurmdbd must answer while a job is resized: up to
 // 23.11 (source; seen on 22.05) Slurm otherwise waits for the job's database index for
 // ever and refuses every further change of the job until it ends.
 func ResizeNeedsSlurmdbd(cfg Config) bool {

@@ -218,7 +218,7 @@ func (c *Client) environment(cmd command) []string {
 	return env
 }
 
-// changesCommands says whether a variable is one that Slurm's commands take as
+// changesCommands reports whether a variable is one that Slurm's commands take as
 // an option, or that tells them which job they are in.
 func changesCommands(name string) bool {
 	switch name {

@@ -112,7 +112,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// running says whether a process is there and no zombie.
+// running reports whether a process is there and no zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

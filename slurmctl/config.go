@@ -55,7 +55,7 @@ func (c Config) List(name string) []string {
 	return items
 }
 
-// Has says whether SchedulerParameters has a parameter, in whatever case, with
+// Has reports whether SchedulerParameters has a parameter, in whatever case, with
 // or without a value.
 func (c Config) Has(param string) bool {
 	_, ok := c.SchedulerParameter(param)
@@ -74,12 +74,12 @@ func (c Config) SchedulerParameter(param string) (string, bool) {
 	return "", false
 }
 
-// HasPrologFlag says whether PrologFlags has a flag, e.g. "Contain".
+// HasPrologFlag reports whether PrologFlags has a flag, e.g. "Contain".
 func (c Config) HasPrologFlag(flag string) bool {
 	return slices.ContainsFunc(c.List("PrologFlags"), func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
-// Private says whether PrivateData keeps something from users, e.g. Private("jobs").
+// Private reports whether PrivateData keeps something from users, e.g. Private("jobs").
 func (c Config) Private(what string) bool {
 	return slices.ContainsFunc(c.List("PrivateData"), func(f string) bool { return strings.EqualFold(f, what) || strings.EqualFold(f, "all") })
 }

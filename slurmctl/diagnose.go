@@ -29,7 +29,7 @@ func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 
 var backfillPattern = regexp.MustCompile(`\sLast cycle when: .*\((\d+)\)\s+Last cycle: (\d+)`)
 
-// Backfill tells of slurmctld's backfill scheduler, which holds the locks that most
+// Backfill reports on slurmctld's backfill scheduler, which holds the locks that most
 // commands wait for, up to seconds at a time: whether it is at work, and before when its
 // last cycle has not ended, by slurmctld's clock; zero where there was none. It is a
 // second or two later in truth: sdiag gives the start to the second, and leaves out

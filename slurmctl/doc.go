@@ -2,7 +2,7 @@
 // commands (squeue, sinfo, scontrol, sbatch, salloc, scancel), parses what they
 // print and gives typed values back. It is the only place that knows Slurm's
 // quirks; what they are was measured on real clusters (20.11 to 26.05) and is
-// told at each function that minds one.
+// described at each function that deals with one.
 //
 //	c := &slurmctl.Client{}
 //	jobs, err := c.Jobs(ctx)

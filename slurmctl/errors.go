@@ -33,7 +33,7 @@ var (
 	ErrNoSlurmdbd         = errors.New("slurmdbd does not answer, without which this Slurm must not resize a job")
 )
 
-// NeverMerges says whether a merge failed for a reason that lasts: the expander has
+// NeverMerges reports whether a merge failed for a reason that lasts: the expander has
 // steps, merging is not permitted, or Slurm will not say ("Unspecified error": the
 // expander was allocated GRES).
 func NeverMerges(err error) bool {

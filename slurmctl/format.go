@@ -69,7 +69,7 @@ func (t table) split(out string) ([][]string, error) {
 	return records, nil
 }
 
-// compact gives a record's fields memory of their own, all together: whoever keeps
+// compact gives a record's fields memory of their own, all together: a caller that keeps
 // one of them does not keep the whole output, of megabytes where there are many jobs.
 func compact(record []string) {
 	own := strings.Join(record, "")

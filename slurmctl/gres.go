@@ -20,8 +20,8 @@ func (g GRES) String() string {
 	return fmt.Sprintf("%s:%d", g.Name, g.Count)
 }
 
-// ParseGRES reads what sinfo tells of a node ("gpu:a100:4(S:0-1),nvme:1"), what squeue
-// tells of a request ("gres:gpu:2", "gres/gpu:a100=2") and what users write ("gpu",
+// ParseGRES reads what sinfo prints for a node ("gpu:a100:4(S:0-1),nvme:1"), what squeue
+// prints for a request ("gres:gpu:2", "gres/gpu:a100=2") and what users write ("gpu",
 // which is one).
 func ParseGRES(s string) ([]GRES, error) {
 	if s = strings.TrimSpace(s); none(s) || strings.EqualFold(s, "none") {

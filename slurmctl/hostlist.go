@@ -129,7 +129,7 @@ func expandRanges(s string, limit int) ([]string, error) {
 	return out, nil
 }
 
-// maxDigits is the longest number that is taken for one; a longer one is text.
+// maxDigits is the most digits that are read as a number; more are text.
 const maxDigits = 15
 
 func pad(n uint64, width int) string {

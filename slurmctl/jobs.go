@@ -74,7 +74,7 @@ var jobColumns = []column{
 	{"", "admin_comment", 0, 0, func(j *Job, s string) error { j.AdminComment = text(s); return nil }},
 }
 
-// detailOnly are the few that -o lacks, and those that setTRES minds.
+// detailOnly are the few that -o lacks, and those that setTRES reads.
 var detailOnly = map[string]bool{"JobID": true, "NumNodes": true, "MinMemory": true,
 	"tres-alloc": true, "tres-per-job": true, "tres-per-node": true, "tres-per-socket": true, "tres-per-task": true,
 	"exit_code": true, "admin_comment": true}
@@ -201,7 +201,7 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 	return found, nil
 }
 
-// Glance gives what Jobs tells of a few jobs, ended ones too, by one squeue each, in
+// Glance gives what Jobs does, of a few jobs, ended ones too, by one squeue each, in
 // the order of ids: unlike a command for several, that costs slurmctld the same however
 // many jobs there are. Each is looked at after the one before. Ids that are not known
 // are absent.
@@ -288,7 +288,7 @@ func setDisplay(j *Job, s string) error {
 }
 
 // wished is a list of nodes as a user gave it. One that is not understood is one
-// node that there is not: nobody's job may hide all the others.
+// node that does not exist: no job may hide all the others.
 func wished(s string) []string {
 	nodes, err := ExpandNodes(s)
 	if err != nil {
@@ -385,7 +385,7 @@ func setExit(j *Job, s string) error {
 	return nil
 }
 
-// Ended says whether the job's state is a final one. COMPLETING is not: its
+// Ended reports whether the job's state is a final one. COMPLETING is not: its
 // nodes are not free yet.
 func (j Job) Ended() bool {
 	switch j.State {
@@ -395,5 +395,5 @@ func (j Job) Ended() bool {
 	return false
 }
 
-// Held says whether the job is pending until it is released.
+// Held reports whether the job is pending until it is released.
 func (j Job) Held() bool { return j.State == Pending && j.Priority == 0 }

@@ -26,7 +26,7 @@ type Limits struct {
 // limit is one bound, and what is in use of it.
 type limit struct{ most, used int64 }
 
-// noLimit stands for a bound that there is not.
+// noLimit stands for the absence of a bound.
 const noLimit = -1
 
 // limitSet is what one association or QOS sets.
@@ -96,7 +96,7 @@ func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limi
 	return l, nil
 }
 
-// enforces says whether limits of associations and QOS count.
+// enforces reports whether limits of associations and QOS count.
 func enforces(cfg Config) bool {
 	if cfg.AccountingStorageType() != "slurmdbd" {
 		return false
@@ -325,7 +325,7 @@ func (l *Limits) addQOS(out string) {
 	}
 }
 
-// has says whether a QOS has a flag.
+// has reports whether a QOS has a flag.
 func (s *limitSet) has(flag string) bool {
 	return s != nil && slices.ContainsFunc(s.flags, func(f string) bool { return strings.EqualFold(f, flag) })
 }

@@ -30,7 +30,7 @@ type Need struct {
 }
 
 // Never lists the limits, each in a clause with its remedy, under which a job can never
-// run whatever else runs. What depends on the user's other jobs is none of them.
+// run even alone. What depends on the user's other jobs is none of them.
 func (l *Limits) Never(s Subject, n Need) []string {
 	var all []string
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -189,7 +189,7 @@ func (l *Limits) deciding(qos, path []*limitSet, f family, tres string, passes f
 	return nil, limit{}
 }
 
-// CountsJobs says whether a limit on the number of somebody's jobs counts, and which.
+// CountsJobs reports whether a limit on the number of somebody's jobs counts, and which.
 func (l *Limits) CountsJobs(s Subject) (string, bool) {
 	if !l.Enforced {
 		return "", false
@@ -215,7 +215,7 @@ func (l *Limits) tooSmall(s Subject, n Need) int {
 	return 0
 }
 
-// TooSmall says whether somebody's partition takes no job of so few nodes.
+// TooSmall reports whether somebody's partition takes no job of so few nodes.
 func (l *Limits) TooSmall(s Subject, nodes int) bool {
 	return l.tooSmall(s, Need{Growths: []int{nodes}}) > 0
 }
@@ -319,7 +319,7 @@ var reasonFamilies = []struct {
 	{"MaxNodePerAccount", "/node", family{"MaxTRESPA", "", false, ""}}, {"MaxCpuPerAccount", "/cpu", family{"MaxTRESPA", "", false, ""}}, {"MaxJobsPerAccount", "", family{"MaxJobsPA", "", false, ""}},
 }
 
-// Explain tells of a pending job's reason whose limit it is, what it is and what is in
+// Explain says for a pending job's reason whose limit it is, its figure and what is in
 // use of it, as far as these are known, and whether there is room for more by now: more
 // nodes, CPUs or jobs. Room is not known where the limit is not.
 func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words string, room, known bool) {

@@ -16,7 +16,7 @@ var sinfoLetters = []string{"N", "R", "P", "a", "l", "L", "s", "h", "T", "C", "m
 // nodes of a partition are in sinfo's order. O(nodes × partitions they are in).
 func (c *Client) Nodes(ctx context.Context) ([]Node, []Partition, error) {
 	t := newTable(len(sinfoLetters))
-	// sinfo --Node minds no SINFO_FORMAT; no user writes any of what is printed here.
+	// sinfo --Node ignores SINFO_FORMAT; no user writes any of what is printed here.
 	out, err := c.output(ctx, "sinfo", "--noheader", "--all", "--local", "--Node", "--noconvert",
 		"--format="+t.short(sinfoLetters...))
 	if err != nil {
@@ -142,7 +142,7 @@ func splitState(s string) (state, flags string) {
 	return state, flags
 }
 
-// Usable says whether the node can run jobs now or after those that it runs:
+// Usable reports whether the node can run jobs now or after those that it runs:
 // it is up, answers, and is neither drained, failing nor rebooting. One that is switched
 // off to save power is usable: see Awake. One in a maintenance ("maint", "$") is reserved
 // until that ends: its reservation says when.

@@ -65,7 +65,7 @@ func (e *PendingError) Error() string {
 
 func (e *PendingError) Unwrap() error { return e.Err }
 
-// Limited says whether an allocation was kept back or refused by a limit or a rule
+// Limited reports whether an allocation was kept back or refused by a limit or a rule
 // of the user's account, QOS or partition, and by which: a reason of squeue's, or
 // the words in which Slurm refused it at once (QOS with DenyOnLimit, partitions with
 // EnforcePartLimits).

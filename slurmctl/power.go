@@ -36,7 +36,7 @@ func (n Node) Power() Power {
 	return PowerOn
 }
 
-// Awake says whether the node can run a job at once when it is free: it is usable and
+// Awake reports whether the node can run a job at once when it is free: it is usable and
 // switched on.
 func (n Node) Awake() bool { return n.Usable() && n.Power() == PowerOn }
 
@@ -47,7 +47,7 @@ type PowerSaving struct {
 	ResumeTimeout  time.Duration // and so long to come up; then Slurm takes it for down
 }
 
-// PowerSaving tells whether nodes are switched off and on, and how. Partitions may have
+// PowerSaving reports whether nodes are switched off and on, and how. Partitions may have
 // times of their own, which it does not know.
 func (c Config) PowerSaving() (PowerSaving, bool) {
 	if c.Values["ResumeProgram"] == "" || c.Values["SuspendProgram"] == "" {
@@ -63,7 +63,7 @@ func (c Config) PowerSaving() (PowerSaving, bool) {
 	return p, true
 }
 
-// SuspendsJobs says whether Slurm may suspend running jobs by itself, for others to run
+// SuspendsJobs reports whether Slurm may suspend running jobs by itself, for others to run
 // on their nodes.
 func (c Config) SuspendsJobs() bool {
 	for _, mode := range c.List("PreemptMode") {
@@ -74,7 +74,7 @@ func (c Config) SuspendsJobs() bool {
 	return false
 }
 
-// HidesCloud says whether Slurm shows no State=CLOUD node that is powered down, to root
+// HidesCloud reports whether Slurm shows no State=CLOUD node that is powered down, to root
 // neither: what is not shown cannot be planned.
 func (c Config) HidesCloud() bool {
 	for _, what := range c.List("PrivateData") {

@@ -19,7 +19,7 @@ type preemptingQOS struct {
 	mode     string // in which its own jobs are preempted; "": the cluster's
 }
 
-// Preemption gives what was read of it; nil where Slurm ends nobody's job for another's.
+// Preemption gives what was read of it; nil where Slurm ends no job for another.
 func (l *Limits) Preemption() *Preemption {
 	if l == nil {
 		return nil
@@ -53,7 +53,7 @@ func readPreemption(cfg Config, parts map[string]*partitionRules, qos string) *P
 	return p
 }
 
-// ends says whether a mode gives the nodes of a preempted job free.
+// ends reports whether a mode gives the nodes of a preempted job free.
 func ends(mode string) bool {
 	return slices.ContainsFunc(strings.Split(strings.ToUpper(mode), ","), func(m string) bool { return m == "REQUEUE" || m == "CANCEL" })
 }

@@ -21,7 +21,7 @@ type Ageing struct {
 	MaxAge time.Duration // at which the factor is 1
 	Period time.Duration // between two calculations of all priorities
 	Always bool          // ACCRUE_ALWAYS: from submission on, eligible or not: Slurm's own priorities do
-	Limits bool          // limits are enforced: a job that is held ages anew from its release on
+	Limits bool          // limits are enforced: a job on hold ages anew from its release on
 }
 
 // Ageing is that of the configuration.
@@ -57,7 +57,7 @@ func (a Ageing) points(age time.Duration) float64 {
 }
 
 // Priority is the priority of a job that Slurm shows with this one and this nice value,
-// having counted the age has, if its age were due. A job that is held (0) stays held.
+// having counted the age has, if its age were due. A job on hold (0) stays so.
 //
 // Slurm shows no priority below 1, so of one whose nice value takes it lower only the
 // least that its other factors add up to is known: nothing. Fractions that Slurm has
@@ -74,7 +74,7 @@ func (a Ageing) Priority(shown uint64, nice int, has, due time.Duration) uint64 
 	return uint64(min(max(p+more, 1), 1<<32-1))
 }
 
-// AccrueTimes tells of all pending jobs since when Slurm counts their age; zero: it does
+// AccrueTimes gives, for all pending jobs, since when Slurm counts their age; zero: it does
 // not yet. It takes one squeue.
 func (c *Client) AccrueTimes(ctx context.Context) (map[JobID]time.Time, error) {
 	since := map[JobID]time.Time{}

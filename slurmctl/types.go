@@ -43,7 +43,7 @@ type Job struct {
 
 	State    JobState
 	Reason   string // of a pending job, e.g. "Resources", "BeginTime"
-	Priority uint64 // 0: held
+	Priority uint64 // 0: on hold
 
 	NumNodes   int
 	NumCPUs    int

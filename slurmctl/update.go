@@ -164,7 +164,7 @@ func (c *Client) Cancel(ctx context.Context, ids ...JobID) error {
 	return nil
 }
 
-// onlyGone says whether scancel complained of nothing but jobs that are no more.
+// onlyGone reports whether scancel complained only of jobs that have gone.
 func onlyGone(err error) bool {
 	var ce *CommandError
 	if !errors.As(err, &ce) || ce.ExitCode <= 0 {

@@ -52,7 +52,7 @@ func (u *User) String() string {
 	return strconv.FormatUint(uint64(u.UID), 10)
 }
 
-// foreign says whether u is another user than the one this process runs as.
+// foreign reports whether u is another user than the one this process runs as.
 func (u *User) foreign() bool { return u != nil && int(u.UID) != os.Geteuid() }
 
 // credential is what the child process becomes: nil, to stay what this one is.

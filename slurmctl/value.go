@@ -35,7 +35,7 @@ func list(s string) []string {
 }
 
 // parseTime reads epoch seconds (SLURM_TIME_FORMAT=%s), or UTC without a zone,
-// which a build that minds no format prints. A time that is not known is zero.
+// which a build that ignores formats prints. A time that is not known is zero.
 func parseTime(s string) (time.Time, error) {
 	switch strings.ToLower(s) {
 	case "", "n/a", "none", "unknown", "(null)", "invalid", "not_set", "0":
@@ -180,7 +180,7 @@ func scaled(s string, step float64, letters string) (int64, error) {
 	return int64(min(n*factor, maxScaled)), nil
 }
 
-// digits says whether s is decimal digits and nothing else.
+// digits reports whether s is decimal digits and nothing else.
 func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

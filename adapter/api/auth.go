@@ -89,7 +89,7 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 	return c, nil
 }
 
-// decode opens a credential, a bounded number at a time: whoever floods the
+// decode opens a credential, a bounded number at a time: a client that floods the
 // port with false ones gets no more processes than that.
 func (s *Server) decode(ctx context.Context, credential string) (Credential, error) {
 	select {
@@ -101,7 +101,7 @@ func (s *Server) decode(ctx context.Context, credential string) (Credential, err
 	return s.Munge.Decode(ctx, credential)
 }
 
-// check tells whether the credential was made for this very request, not long ago.
+// check reports whether the credential was made for this very request, not long ago.
 func (c Credential) check(method, uri string, body []byte, maxAge time.Duration) error {
 	if c.Payload != binding(method, uri, body) {
 		return Errorf(ErrDenied, "the MUNGE credential was made for another request")
@@ -121,7 +121,7 @@ func (s *Server) trusted(c caller) bool {
 	return c.uid == 0 || int(c.uid) == os.Geteuid() || s.Operator != nil && s.Operator(c.uid)
 }
 
-// mayAct tells whether the caller may change the job: ErrDenied if unknown,
+// mayAct reports whether the caller may change the job: ErrDenied if unknown,
 // ErrForbidden if another user.
 func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
 	if !c.known {
@@ -142,7 +142,7 @@ func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
 	return Errorf(ErrForbidden, "%s", foreign)
 }
 
-// replayCache remembers the credentials of late. munged refuses replays by
+// replayCache remembers recent credentials. munged refuses replays by
 // itself; this holds even where two munged share one key. Its size is bounded by
 // dropping the oldest generation, at most every maxAge.
 type replayCache struct {
@@ -151,7 +151,7 @@ type replayCache struct {
 	turned   time.Time
 }
 
-// used notes the credential and tells whether it was noted before.
+// used notes the credential and reports whether it was noted before.
 // Each is remembered for keep/2 at least.
 func (c *replayCache) used(credential string, now time.Time, keep time.Duration) bool {
 	key := sha256.Sum256([]byte(credential))

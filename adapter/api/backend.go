@@ -16,7 +16,7 @@ type Backend interface {
 	// Jobs lists the evolving jobs, the ended ones too if all is set.
 	Jobs(ctx context.Context, all bool) ([]Job, error)
 	Job(ctx context.Context, id uint32) (Job, error)
-	// Allocation is what the job holds now; it does not wait.
+	// Allocation is what the job has now; it does not wait.
 	Allocation(ctx context.Context, id uint32) (Allocation, error)
 	// Next ends step req.From, unless it has ended already, and waits for the
 	// next one's nodes. When ctx is done first it answers what there is with
@@ -51,7 +51,7 @@ var (
 	ErrDenied      = errors.New("unauthorised") // 401: the caller did not prove who it is
 )
 
-// Unknown is the error for a job that there is not, or not for the caller to know of.
+// Unknown is the error for a job that does not exist, or that the caller may not know of.
 func Unknown(id uint32) error {
 	return Errorf(ErrNotFound, "job %d is not an evolving job, or not known yet", id)
 }

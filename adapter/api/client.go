@@ -32,7 +32,7 @@ const (
 // its machine down) a call tries again until its context is done.
 type Client struct {
 	// Waiting is called once in each call that finds the server away, or for two
-	// seconds not ready to answer; nil: nobody is told.
+	// seconds not ready to answer; nil: nothing is called.
 	Waiting func(address string, err error)
 
 	address string
@@ -91,7 +91,7 @@ func (c *Client) Job(ctx context.Context, id uint32) (Job, error) {
 	return j, c.call(ctx, http.MethodGet, jobPath(id), nil, &j)
 }
 
-// Allocation is what the job holds now.
+// Allocation is what the job has now.
 func (c *Client) Allocation(ctx context.Context, id uint32) (Allocation, error) {
 	var a Allocation
 	return a, c.call(ctx, http.MethodGet, jobPath(id)+"/allocation", nil, &a)
@@ -219,7 +219,7 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	return c.failure(res.StatusCode, data)
 }
 
-// failure is the error that an answer tells of.
+// failure is the error that an answer reports.
 func (c *Client) failure(status int, data []byte) error {
 	var e Error
 	if json.Unmarshal(data, &e) != nil || e.Error == "" {

@@ -5,7 +5,7 @@
 //	GET  /v1/status                what the sidecar is and drives         Status
 //	GET  /v1/jobs[?all=1]          evolving jobs (all: ended ones too)    []Job
 //	GET  /v1/jobs/{id}             one of them                            Job
-//	GET  /v1/jobs/{id}/allocation  what it holds now                      Allocation
+//	GET  /v1/jobs/{id}/allocation  what it has now                        Allocation
 //	POST /v1/jobs/{id}/next        ends the present step and waits        NextRequest → Allocation
 //	GET  /v1/strategies[/{name}]   planning algorithms                    []Strategy, Strategy
 //	POST /v1/strategies            look for plugins again                 StrategyRequest → []Strategy

@@ -19,7 +19,7 @@ func (s *Server) reading() Reading {
 	return s.Reading()
 }
 
-// mayAsk tells whether the caller may read at all.
+// mayAsk reports whether the caller may read at all.
 func (s *Server) mayAsk(c caller) error {
 	if c.known || s.reading() == Anybody {
 		return nil
@@ -27,7 +27,7 @@ func (s *Server) mayAsk(c caller) error {
 	return Errorf(ErrDenied, "this needs a MUNGE credential")
 }
 
-// seesAll tells whether the caller reads everybody's jobs.
+// seesAll reports whether the caller reads everybody's jobs.
 func (s *Server) seesAll(c caller) bool {
 	switch s.reading() {
 	case Anybody:
@@ -38,7 +38,7 @@ func (s *Server) seesAll(c caller) bool {
 	return s.trusted(c)
 }
 
-// mayRead tells whether the caller may read of the job.
+// mayRead reports whether the caller may read of the job.
 func (s *Server) mayRead(ctx context.Context, c caller, id uint32) error {
 	if err := s.mayAsk(c); err != nil || s.seesAll(c) {
 		return err

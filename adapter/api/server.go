@@ -44,7 +44,7 @@ type Server struct {
 	MaxAge time.Duration // of a credential; 0: DefaultMaxAge
 	Wait   time.Duration // longest wait of one next request; 0: DefaultWait
 
-	// Operator tells whether a user may act on everybody's jobs (uid 0 and the
+	// Operator reports whether a user may act on everybody's jobs (uid 0 and the
 	// server's own user always may). nil: nobody else.
 	Operator func(uid uint32) bool
 	// Reading says who may read status and jobs; it is asked at every request. nil:
@@ -110,7 +110,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{
 		Handler:     s.routes(ctx),
 		ReadTimeout: s.readTimeout,
-		// whoever is silent makes room for others soon
+		// silent clients make room for others soon
 		ReadHeaderTimeout: min(s.readTimeout, headTimeout),
 		WriteTimeout:      s.wait() + backendTimeout + writeTimeout,
 		IdleTimeout:       idleTimeout,

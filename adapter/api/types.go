@@ -20,7 +20,7 @@ type Job struct {
 	Profile     string    `json:"profile"` // requested, in the grammar of --profile
 	Step        int       `json:"step"`    // 1-based; 0 before the start
 	Steps       int       `json:"steps"`
-	Nodes       int       `json:"nodes"` // held now
+	Nodes       int       `json:"nodes"` // allocated now
 	NodeList    string    `json:"node_list"`
 	Priority    uint64    `json:"priority"`
 	Submit      time.Time `json:"submit"`
@@ -29,7 +29,7 @@ type Job struct {
 	Start       time.Time `json:"start,omitzero"`       // actual, else planned
 	End         time.Time `json:"end,omitzero"`         // actual, else planned
 	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)
-	Past        []Span    `json:"past"`                 // what was really held
+	Past        []Span    `json:"past"`                 // what was really allocated
 }
 
 // Suspended is the state of a job that Slurm has suspended: it runs or waits when it is
@@ -122,7 +122,7 @@ type StrategyPlan struct {
 	Makespan   float64           `json:"makespan"`   // seconds from now to the end of the last
 	Completion float64           `json:"completion"` // seconds from now to the end, on average
 	Wait       float64           `json:"wait"`       // seconds from now to the start, on average
-	Waste      float64           `json:"waste"`      // node-seconds held but not asked for, in percent of those asked for
+	Waste      float64           `json:"waste"`      // node-seconds allocated but not asked for, in percent of those asked for
 	Seconds    float64           `json:"seconds"`    // that the planning took
 }
 
@@ -145,7 +145,7 @@ type NextRequest struct {
 	Release []string `json:"release,omitempty"` // nodes that the application would free at a shrink
 }
 
-// Allocation is what a job holds now: the answer to next, env, hostfile and run.
+// Allocation is what a job has now: the answer to next, env, hostfile and run.
 type Allocation struct {
 	Ready bool   `json:"ready"` // false: the wait was cut short, ask again
 	Done  bool   `json:"done"`  // the last step has ended: there is no next one

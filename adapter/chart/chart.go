@@ -18,7 +18,7 @@ type Options struct {
 	ASCII  bool // for a terminal without UTF-8
 
 	Nodes  int        // size of the cluster, for the stack of all jobs; 0: no stack
-	Others []api.Span // nodes held by others than evolving jobs, drawn at the stack's bottom
+	Others []api.Span // nodes allocated to others than evolving jobs, drawn at the stack's bottom
 
 	From, To time.Time // the stretch of time that is shown; zero: what the jobs need
 }
@@ -97,7 +97,7 @@ func newCanvas(jobs []api.Job, now time.Time, opts Options) *canvas {
 	return c
 }
 
-// spansOf is what a job held until now and what is planned from then on.
+// spansOf is what was allocated to a job until now and what is planned from then on.
 func spansOf(j api.Job, now time.Time) []span {
 	var spans []span
 	for _, p := range j.Past {

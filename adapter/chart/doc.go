@@ -1,4 +1,4 @@
-// Package chart draws evolving jobs for a terminal: what they held and what is
+// Package chart draws evolving jobs for a terminal: what was allocated to them and what is
 // planned for them, over time. Two rows a job: the node count of each step above
 // a bar whose height is that count; solid up to now, paler from there on. Where the
 // cluster's size is known, all jobs stacked upon each other follow.

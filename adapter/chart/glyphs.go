@@ -9,28 +9,28 @@ import (
 
 // glyphs are the characters that a chart is made of.
 type glyphs struct {
-	held, planned         []string // bars of growing height
+	allocated, planned    []string // bars of growing height
 	now, rule, tick, mark string
 	other, cut            string
 }
 
 var unicodeGlyphs = glyphs{
-	held:    strings.Split("▁▂▃▄▅▆▇█", ""),
-	planned: strings.Split("░▒▓", ""), // lighter; a darker colour says it better
-	now:     "│", rule: "─", tick: "┬", mark: "▼",
+	allocated: strings.Split("▁▂▃▄▅▆▇█", ""),
+	planned:   strings.Split("░▒▓", ""), // lighter; a darker colour says it better
+	now:       "│", rule: "─", tick: "┬", mark: "▼",
 	other: "▒", cut: "…",
 }
 
 var asciiGlyphs = glyphs{
-	held:    []string{"#"},
-	planned: []string{":"},
-	now:     "|", rule: "-", tick: "+", mark: "v",
+	allocated: []string{"#"},
+	planned:   []string{":"},
+	now:       "|", rule: "-", tick: "+", mark: "v",
 	other: "%", cut: ">",
 }
 
 // bar is a column of a lane with this many nodes.
 func (c *canvas) bar(l lane, nodes, peak int, planned bool) string {
-	levels, color := c.glyphs.held, l.hue.held
+	levels, color := c.glyphs.allocated, l.hue.allocated
 	if planned && c.opts.Color {
 		color = l.hue.planned
 	} else if planned {
@@ -40,9 +40,9 @@ func (c *canvas) bar(l lane, nodes, peak int, planned bool) string {
 	return c.paint(levels[min(max(level, 1), len(levels))-1], color)
 }
 
-// hue is a colour of the 256 for what is held, and a darker one of the same kind
+// hue is a colour of the 256 for what is allocated, and a darker one of the same kind
 // for what is planned.
-type hue struct{ held, planned int }
+type hue struct{ allocated, planned int }
 
 // palette are hues that differ well and read on black and white.
 var palette = []hue{{39, 24}, {208, 130}, {71, 65}, {170, 96}, {178, 94}, {37, 30}, {203, 95}, {141, 61}, {107, 64}, {168, 89}}

@@ -38,10 +38,10 @@ func (c *canvas) lines() []string {
 			letter = letterOf(i) + " "
 		}
 		if rows == 2 {
-			lines = append(lines, c.label(letter+heading(l.job), l.hue.held)+c.counts(l))
+			lines = append(lines, c.label(letter+heading(l.job), l.hue.allocated)+c.counts(l))
 			lines = append(lines, c.label(strings.Repeat(" ", len(letter))+c.condition(l.job), 0)+c.bars(l, false))
 		} else {
-			lines = append(lines, c.label(letter+heading(l.job), l.hue.held)+c.bars(l, true))
+			lines = append(lines, c.label(letter+heading(l.job), l.hue.allocated)+c.bars(l, true))
 		}
 	}
 	if more := len(c.lanes) - shown; more > 0 {
@@ -108,14 +108,14 @@ func (c *canvas) counts(l lane) string {
 			continue // perhaps there is room further along the step
 		}
 		for k := range len(text) {
-			row[col+k] = c.paint(text[k:k+1], l.hue.held)
+			row[col+k] = c.paint(text[k:k+1], l.hue.allocated)
 		}
 		free, previous, last = col+len(text)+1, i, s.nodes
 	}
 	return strings.Join(row, "")
 }
 
-// fits tells whether a text of n columns can be written at col.
+// fits reports whether a text of n columns can be written at col.
 func (c *canvas) fits(col, n int) bool {
 	return col+n <= c.cols && (c.at < col || c.at >= col+n)
 }
@@ -148,7 +148,7 @@ func (c *canvas) bars(l lane, inlaid bool) string {
 			continue
 		}
 		for k := range len(text) {
-			row[col+k] = c.paint(text[k:k+1], l.hue.held)
+			row[col+k] = c.paint(text[k:k+1], l.hue.allocated)
 		}
 		col += len(text) - 1
 	}
@@ -243,13 +243,13 @@ func (c *canvas) nowCell() string { return c.paint(c.glyphs.now, white) }
 
 // legend explains the glyphs, as far as there is room.
 func (c *canvas) legend(stack, letters bool) string {
-	sample := lane{hue: hue{held: gray, planned: darkGray}}
-	held, planned := " held", " planned"
+	sample := lane{hue: hue{allocated: gray, planned: darkGray}}
+	past, planned := " allocated", " planned"
 	if letters {
-		held, planned = " A held", " a planned"
+		past, planned = " A allocated", " a planned"
 	}
 	type entry struct{ glyph, text string }
-	entries := []entry{{c.bar(sample, 1, 1, false), held}, {c.bar(sample, 1, 1, true), planned}}
+	entries := []entry{{c.bar(sample, 1, 1, false), past}, {c.bar(sample, 1, 1, true), planned}}
 	if c.at >= 0 {
 		entries = append(entries, entry{c.glyphs.now, " now"})
 	}

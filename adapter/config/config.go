@@ -26,7 +26,7 @@ type Config struct {
 	Munge    Munge  `mapstructure:"munge"`
 	Slurm    Slurm  `mapstructure:"slurm"`
 
-	PollInterval time.Duration `mapstructure:"poll_interval"` // between two looks at Slurm
+	PollInterval time.Duration `mapstructure:"poll_interval"` // between two polls of Slurm
 	Partitions   []string      `mapstructure:"partitions"`    // driven; empty: all
 	StockJobs    int           `mapstructure:"stock_jobs"`    // pending stock jobs taken into the plan, at most
 
@@ -225,7 +225,7 @@ func (c Config) Validate() error {
 
 var signalName = regexp.MustCompile(`^[A-Z]*[0-9]?$`)
 
-// validHostPort tells whether the address is host:port; the host may be empty to listen.
+// validHostPort reports whether the address is host:port; the host may be empty to listen.
 func validHostPort(address string, listen bool) bool {
 	i := strings.LastIndexByte(address, ':')
 	if i < 0 || i == 0 && !listen {
@@ -239,7 +239,7 @@ func validHostPort(address string, listen bool) bool {
 	return err == nil && (port > 0 || listen)
 }
 
-// Allows tells whether the user is an operator. Names are looked up each time,
+// Allows reports whether the user is an operator. Names are looked up each time,
 // so that a change of groups counts at once.
 func (o Operators) Allows(uid uint32) bool {
 	if len(o.Users) == 0 && len(o.Groups) == 0 {

@@ -107,7 +107,7 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (strin
 // renamed are keys of before.
 var renamed = map[string]string{"read_only_open": "read: slurm, everybody or own"}
 
-// isSection tells whether the key holds others; "log:" with nothing below it is empty, not wrong.
+// isSection reports whether the key holds others; "log:" with nothing below it is empty, not wrong.
 func isSection(key string, known map[string]any) bool {
 	for k := range known {
 		if strings.HasPrefix(k, key+".") {

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
-// Arity says whether an option has a value.
+// Arity reports whether an option has a value.
 type Arity int
 
 // The arities.

@@ -37,8 +37,8 @@ func Connect(flags *pflag.FlagSet, program string, stderr io.Writer) (*api.Clien
 // How often the sidecar is asked whether it has seen the job start.
 const startPause = 250 * time.Millisecond
 
-// Present is what the job holds now. A script may run before the sidecar's next
-// look at Slurm has told it that the job has started: that is waited for.
+// Present is what the job has now. A script may run before the sidecar's next
+// poll of Slurm has told it that the job has started: that is waited for.
 func Present(ctx context.Context, client *api.Client, job uint32) (api.Allocation, error) {
 	for {
 		a, err := client.Allocation(ctx, job)

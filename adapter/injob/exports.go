@@ -15,7 +15,7 @@ import (
 type Var struct{ Name, Value string }
 
 // Exports are the changes to a job script's environment that make srun and MPI
-// launchers see the nodes that the job holds now.
+// launchers see the nodes that the job has now.
 type Exports struct {
 	Unset []string
 	Set   []Var
@@ -27,7 +27,7 @@ var stale = []string{"SLURM_NTASKS", "SLURM_NPROCS"}
 
 // ExportsOf are the exports for an allocation. getenv reads the present
 // environment: the options that the script was submitted with (tasks per node,
-// CPUs per task) hold on every node, also on new ones.
+// CPUs per task) apply to every node, also to new ones.
 //
 // The SLURM_ variables describe the base job: in drive mode companion srun
 // cannot reach further than that, and EVO_NODELIST has all nodes.
@@ -86,7 +86,7 @@ func (e Exports) WithoutSlurm(environ []string) Exports {
 	return w
 }
 
-// slurmsOwn tells whether Slurm sets the variable for a job, a step or a task.
+// slurmsOwn reports whether Slurm sets the variable for a job, a step or a task.
 func slurmsOwn(name string) bool {
 	return (strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "SLURMD_")) && name != "SLURM_CONF"
 }
@@ -146,7 +146,7 @@ func check(a api.Allocation) error {
 	return nil
 }
 
-// validNode tells whether text is a node's name: letters, digits, dots, dashes
+// validNode reports whether text is a node's name: letters, digits, dots, dashes
 // and underscores, not beginning with a dash.
 func validNode(text string) bool {
 	for i, r := range text {

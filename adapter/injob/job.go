@@ -11,8 +11,8 @@ const (
 	VarJob      = "EVO_JOB_ID"   // the base job's id
 	VarStep     = "EVO_STEP"     // 1-based
 	VarSteps    = "EVO_STEPS"    //
-	VarNodes    = "EVO_NODES"    // number of nodes held
-	VarNodeList = "EVO_NODELIST" // all nodes held, as Slurm writes lists
+	VarNodes    = "EVO_NODES"    // number of nodes allocated
+	VarNodeList = "EVO_NODELIST" // all nodes allocated, as Slurm writes lists
 	VarDrive    = "EVO_DRIVE"    //
 	VarDone     = "EVO_DONE"     // 1 after the last step, else empty
 	VarError    = "EVO_ERROR"    // why evosctl failed; unset when it did not

@@ -85,9 +85,9 @@ func spread(shares []share, weights []int, n int) {
 
 // chooseNodes are the parts with the nodes that -w, -x and -N leave of them.
 func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
-	held := make(map[string]bool)
+	has := make(map[string]bool)
 	for _, node := range nodesOf(a) {
-		held[node] = true
+		has[node] = true
 	}
 	set := func(name string) (map[string]bool, error) {
 		value, given := s.last(name)
@@ -103,8 +103,8 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 		}
 		chosen := make(map[string]bool)
 		for _, node := range nodes {
-			if !held[node] && name == "nodelist" {
-				return nil, fmt.Errorf("--nodelist: the job does not hold %s", node)
+			if !has[node] && name == "nodelist" {
+				return nil, fmt.Errorf("--nodelist: the job does not have %s", node)
 			}
 			chosen[node] = true
 		}
@@ -118,7 +118,7 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := len(held)
+	limit := len(has)
 	if value, given := s.last("nodes"); given {
 		least, most, isRange := strings.Cut(value, "-")
 		if !isRange {
@@ -128,8 +128,8 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 		if low == 0 || high < low {
 			return nil, fmt.Errorf("--nodes=%s: want a number of nodes", value)
 		}
-		if low > len(held) {
-			return nil, fmt.Errorf("--nodes=%s: the job holds %d nodes", value, len(held))
+		if low > len(has) {
+			return nil, fmt.Errorf("--nodes=%s: the job has %d nodes", value, len(has))
 		}
 		limit = high
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // RunHelp is the help of evosrun and of evosctl run.
-const RunHelp = `Run a command over all nodes that the evolving job holds now.
+const RunHelp = `Run a command over all nodes that the evolving job has now.
 
   evosrun [srun options] command [arguments]
   evosctl run [srun options] -- command [arguments]

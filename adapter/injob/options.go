@@ -44,7 +44,7 @@ func parseSrun(args []string) (srunArgs, error) {
 	return srunArgs{line.Options, line.Operands}, err
 }
 
-// has tells whether an option was given.
+// has reports whether an option was given.
 func (s srunArgs) has(names ...string) bool {
 	return slices.ContainsFunc(s.options, func(o getopt.Option) bool { return slices.Contains(names, o.Name) })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Command is a command to run over all nodes that a job holds.
+// Command is a command to run over all nodes that a job has.
 type Command struct {
 	Allocation api.Allocation
 	Args       []string // srun's options, then the command and its arguments
@@ -63,7 +63,7 @@ func (c Command) Run(ctx context.Context, signals <-chan os.Signal) (int, error)
 		return 1, err
 	}
 	if len(c.Allocation.Parts) == 0 {
-		return 1, errors.New("the job's last step has ended: it holds no nodes to run on")
+		return 1, errors.New("the job's last step has ended: it has no nodes to run on")
 	}
 	args, err := parseSrun(c.Args)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c Command) redirections(args srunArgs, shares []share) (redirections, erro
 		if _, err := strconv.Atoi(value); !given || value == "all" || value == "none" {
 			continue
 		} else if err == nil {
-			return r, fmt.Errorf("--%s=%s: the output of one task alone cannot be had while the job is several Slurm jobs", name, value)
+			return r, fmt.Errorf("--%s=%s: the output of one task alone is not available while the job is several Slurm jobs", name, value)
 		}
 		for _, pattern := range []string{"%t", "%n"} {
 			if strings.Contains(value, pattern) {

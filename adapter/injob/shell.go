@@ -50,7 +50,7 @@ func (s Shell) Exports(e Exports) string {
 
 // Failure writes what makes the eval of a failed command fail: EVO_ERROR has the
 // reason, and if there is no sense in asking again EVO_DONE is set, so that no
-// loop over steps runs for ever.
+// loop over steps runs forever.
 func (s Shell) Failure(reason string, final bool) string {
 	e := Exports{Set: []Var{{VarError, printable(reason)}}}
 	if final {

@@ -93,7 +93,7 @@ func isOption(name string) bool {
 	return false
 }
 
-// isCommand tells whether sbatch stops reading directives at this line.
+// isCommand reports whether sbatch stops reading directives at this line.
 func isCommand(line string) bool {
 	trimmed := strings.TrimLeft(line, " \t\r\v\f")
 	return trimmed != "" && trimmed[0] != '#'
@@ -164,7 +164,7 @@ func (s *Spec) Set(name, value string) (err error) {
 }
 
 // FromScript returns what a batch script's #EVO lines ask for; of an option that
-// stands there twice the last one holds, as with #SBATCH.
+// stands there twice the last one counts, as with #SBATCH.
 func FromScript(script []byte) (Spec, error) {
 	var s Spec
 	found, err := ParseDirectives(script)

@@ -28,13 +28,13 @@ func FromStored(script []byte) (Spec, bool, error) {
 	return s, err != nil || s.Profile != nil, err
 }
 
-// HasLine tells whether a script has a ScriptLine, as one that was read back from Slurm
+// HasLine reports whether a script has a ScriptLine, as one that was read back from Slurm
 // may.
 func HasLine(script []byte) bool {
 	return strings.Contains("\n"+string(script), "\n"+linePrefix)
 }
 
-// Same tells whether both ask for the same; their users' own comments do not count.
+// Same reports whether both ask for the same; their users' own comments do not count.
 func (s Spec) Same(other Spec) bool {
 	s.Comment, other.Comment = "", ""
 	return s.marker(false) == other.marker(false)

@@ -46,7 +46,7 @@ type Job struct {
 	Ended       time.Time
 	EndState    string // Slurm's state at the end
 	BatchHost   string
-	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted minds
+	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted accounts for
 }
 
 const jobColumns = `id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin,

@@ -66,5 +66,5 @@ func lock(path string) (*Lease, error) {
 	return nil, fmt.Errorf("lease on %s: %w", path, err)
 }
 
-// Release gives the lease to whoever waits.
+// Release gives the lease to the next that waits.
 func (l *Lease) Release() error { return l.file.Close() }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Span is nodes held, or planned to be, for a stretch of time.
+// Span is nodes allocated, or planned to be, for a stretch of time.
 type Span struct {
 	Step     int // 1-based
 	Start    time.Time
@@ -48,7 +48,7 @@ func (s *Store) Plan(ctx context.Context, job int64) ([]Span, error) {
 	return s.spans(ctx, `SELECT step, starts, ends, nodes, node_list FROM plans WHERE job = ? ORDER BY step`, job)
 }
 
-// SetAllocation records that the job holds these nodes from now on: the span
+// SetAllocation records that the job has these nodes from now on: the span
 // before ends, never earlier than it began. No nodes ends it only.
 func (s *Store) SetAllocation(ctx context.Context, job int64, step int, at time.Time, nodes int, nodeList string) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
@@ -66,7 +66,7 @@ func (s *Store) SetAllocation(ctx context.Context, job int64, step int, at time.
 	})
 }
 
-// Allocations reads what a job really held, in order of time.
+// Allocations reads what was really allocated to a job, in order of time.
 func (s *Store) Allocations(ctx context.Context, job int64) ([]Span, error) {
 	return s.spans(ctx, `SELECT step, starts, ends, nodes, node_list FROM allocations WHERE job = ? ORDER BY id`, job)
 }

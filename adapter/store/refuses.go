@@ -6,7 +6,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// Refuses says whether an error means that the database cannot be written (or not even
+// Refuses reports whether an error means that the database cannot be written (or not even
 // be read) at present, so that the same may work later: a full or read-only disk, an
 // input/output error, a lock that somebody keeps.
 func Refuses(err error) bool {

@@ -81,7 +81,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// Lost says whether the database's file was deleted or replaced since it was opened:
+// Lost reports whether the database's file was deleted or replaced since it was opened:
 // what is written from then on is lost, or lands in two places.
 func (s *Store) Lost() error {
 	now, err := os.Stat(s.path)

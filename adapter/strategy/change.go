@@ -22,7 +22,7 @@ type Chosen struct {
 // byConfiguration is who put the configuration's strategy in use.
 const byConfiguration = "configuration"
 
-// is tells whether it is the same strategy with the same parameters.
+// is reports whether it is the same strategy with the same parameters.
 func (c Chosen) is(name string, parameters map[string]string) bool {
 	return c.Name == name && maps.Equal(c.Parameters, parameters)
 }

@@ -138,7 +138,7 @@ func (c *Cycle) ExpandLimit() planner.ExpandLimit {
 	return c.process.limit()
 }
 
-// Rigid tells whether the plan just made is one without evolution.
+// Rigid reports whether the plan just made is one without evolution.
 func (c *Cycle) Rigid() bool {
 	if s := c.strategy(); s != nil {
 		return planner.IsRigid(s)

@@ -227,7 +227,7 @@ func reap(plugin int, ended chan<- syscall.WaitStatus, gone chan<- struct{}) {
 	}
 }
 
-// watch tells whether the plugin's processes together use too much.
+// watch reports whether the plugin's processes together use too much.
 func watch(limit int64) error {
 	processes := descendants(os.Getpid())
 	if len(processes) > maxProcesses {

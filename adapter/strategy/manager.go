@@ -97,13 +97,13 @@ func (m *Manager) begin(cfg config.Strategies, name string, kept *Chosen) error 
 		}
 		detail["error"] = err.Error()
 		m.event("strategy not kept", detail)
-		m.log.WithError(err).Errorf("the strategy that was put in use is not to be had, %s of the configuration plans", name)
+		m.log.WithError(err).Errorf("the strategy that was put in use is not available, the configured %s plans", name)
 	}
 	m.current, err = m.sure(m.ctx, m.configured)
 	return err
 }
 
-// sure prepares a strategy, be it without a process for now.
+// sure prepares a strategy, even if it has no process for now.
 func (m *Manager) sure(ctx context.Context, c Chosen) (*selection, error) {
 	s, err := m.prepare(ctx, c.Name, c.Parameters)
 	if err == nil {

@@ -176,7 +176,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 	r.t.Fatalf("waited in vain: %s; %+v", what, r.List())
 }
 
-// happened tells whether an event of that kind has a detail with that text.
+// happened reports whether an event of that kind has a detail with that text.
 func happened(events []Event, kind, text string) bool {
 	return slices.ContainsFunc(events, func(e Event) bool { return e.Kind == kind && strings.Contains(fmt.Sprint(e.Detail), text) })
 }
@@ -189,7 +189,7 @@ func TestEveryFaultIsSurvived(t *testing.T) {
 		"late": "no answer in time", "garbage": "", "empty": "0 jobs answered", "overfull": "C2 broken", "moves-pinned": "pinned job 1 is moved",
 		"too-early": "C1 broken", "too-late": "one after the other", "nan": "C1 broken|starts at second", "overflow": "starts at second", "negative": "C1 broken",
 		"stretched": "C1 broken", "few": "jobs answered of", "many": "jobs answered of", "few-steps": "too few", "unfit": "it fits at second",
-		"unfit-wild": "is said to fit nowhere", "gigabyte": "too large", "leak": "fatal error|MiB of memory|signal 9", "leak-in-fork": "MiB of memory",
+		"unfit-wild": "is said to be infeasible", "gigabyte": "too large", "leak": "fatal error|MiB of memory|signal 9", "leak-in-fork": "MiB of memory",
 		"forks-and-exits": "status 3", "fork-bomb": "processes, at most",
 	}
 	for mode, want := range modes {

@@ -176,7 +176,7 @@ func (p *process) end() {
 	p.client.Close()
 }
 
-// exited tells whether the process has ended by itself.
+// exited reports whether the process has ended by itself.
 func (p *process) exited() bool {
 	select {
 	case <-p.runner.ended:

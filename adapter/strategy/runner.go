@@ -182,7 +182,7 @@ func (r *keeperRunner) Kill(context.Context) error {
 	return nil
 }
 
-// close closes the pipe that keeps the keeper going; it tells whether there is one.
+// close closes the pipe that keeps the keeper going; it reports whether there is one.
 func (r *keeperRunner) close() bool {
 	r.starting.Lock()
 	defer r.starting.Unlock()

@@ -19,7 +19,7 @@ import (
 // as it would be: its name, Command, arguments, the other lines. Where there are no
 // plugins nothing is added and nothing is looked at.
 
-// plugins says whether the cluster has plugins that see submissions. A Slurm that does
+// plugins reports whether the cluster has plugins that see submissions. A Slurm that does
 // not answer is left to sbatch.
 func (c *Command) plugins(ctx context.Context) bool {
 	if c.Cluster == nil {
@@ -31,7 +31,7 @@ func (c *Command) plugins(ctx context.Context) bool {
 	return err == nil && cfg.Values["JobSubmitPlugins"]+cfg.Values["CliFilterPlugins"] != ""
 }
 
-// carried says whether the script as it is carries a request whole.
+// carried reports whether the script as it is carries a request whole.
 func (r *request) carried(want spec.Spec) bool {
 	given, asked, err := spec.FromStored(r.text)
 	return asked && err == nil && given.Same(want)
@@ -53,7 +53,7 @@ func (r *request) cannotCarry() string {
 // hashLanguages are interpreters to which a line that begins with # is a comment.
 var hashLanguages = regexp.MustCompile(`^([a-z]*sh|python|perl|ruby|Rscript|R|julia|tclsh|awk|gawk)[0-9.]*$`)
 
-// takesComments says whether a line that begins with # may follow a script's first
+// takesComments reports whether a line that begins with # may follow a script's first
 // line: one does already, or its interpreter is known to take it.
 func takesComments(script string) bool {
 	first, rest, _ := strings.Cut(script, "\n")

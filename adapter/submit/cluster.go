@@ -122,7 +122,7 @@ func (l layers) nodeList(profile planner.Profile) (string, error) {
 	return slurmctl.CompressNodes(names), nil
 }
 
-// checkFit refuses a profile that no place can ever hold, and returns the time limit that
+// checkFit refuses a profile that is infeasible everywhere, and returns the time limit that
 // all of those allow that can, in minutes: the job may get into any of them. Without
 // places it has nothing to say.
 func checkFit(profile planner.Profile, places []place) (allowed int64, err error) {

@@ -63,7 +63,7 @@ func (l layers) gres(first int) (g gres, err error) {
 	if len(g.perNode) == 0 {
 		g.perNode = g.total
 	} else if !slurmctl.HasGRES(g.perNode, g.total) || !slurmctl.HasGRES(g.total, gpusOf(g.perNode)) {
-		return g, fmt.Errorf("%s: is not what the nodes of the first step have by the other options: leave it away", o)
+		return g, fmt.Errorf("%s: is not what the nodes of the first step have by the other options: leave it out", o)
 	}
 	return g, nil
 }
@@ -126,7 +126,7 @@ func refuseMerge(drive spec.Drive, cfg slurmctl.Config) error {
 		return nil
 	}
 	if can, reasons := slurmctl.Capabilities(cfg); !can {
-		return fmt.Errorf("--drive=merge cannot work here: %s; leave it away", strings.Join(reasons, "; "))
+		return fmt.Errorf("--drive=merge cannot work here: %s; leave it out", strings.Join(reasons, "; "))
 	}
 	return nil
 }

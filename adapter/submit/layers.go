@@ -54,7 +54,7 @@ func (l layers) all() []getopt.Option {
 	return all
 }
 
-// last returns the option that holds among those given, if there is one.
+// last returns the option that applies among those given, if there is one.
 func (l layers) last(name string) (getopt.Option, bool) {
 	all := l.all()
 	for i := len(all) - 1; i >= 0; i-- {
@@ -65,7 +65,7 @@ func (l layers) last(name string) (getopt.Option, bool) {
 	return getopt.Option{}, false
 }
 
-// has tells whether the command line has an option.
+// has reports whether the command line has an option.
 func (l layers) has(name string) bool {
 	for _, o := range l.command {
 		if o.Name == name {

@@ -51,7 +51,7 @@ func (c *Command) limits(ctx context.Context, r *request) (*slurmctl.Limits, slu
 }
 
 // checkLimits refuses a profile that limits of the user's account, QOS and partition
-// never let be, and keeps the computed time limit below the longest that they allow.
+// make infeasible, and keeps the computed time limit below the longest that they allow.
 func (c *Command) checkLimits(ctx context.Context, r *request, places []place) error {
 	limits, s, known := c.limits(ctx, r)
 	if !known {

@@ -158,7 +158,7 @@ func (e *errorLines) pass(line string) {
 }
 
 // lookBack sees that a job that was just submitted still says what it asks for, in its
-// comment or in its script. One that does not would wait for ever: it is cancelled.
+// comment or in its script. One that does not would wait forever: it is cancelled.
 func (c *Command) lookBack(ctx context.Context, r *request, want spec.Spec, id slurmctl.JobID) error {
 	if ctx.Err() != nil {
 		return nil

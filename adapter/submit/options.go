@@ -83,7 +83,7 @@ func OptionNames() []string {
 	return names
 }
 
-// ScriptGiven tells whether the words go beyond the options: what follows are
+// ScriptGiven reports whether the words go beyond the options: what follows are
 // the script's arguments.
 func ScriptGiven(words []string) bool {
 	line, err := newOptionTable().Parse(words, "")

@@ -12,7 +12,7 @@ import (
 // accounting samples. No evolution profile looks like one of them.
 var profilers = []string{"all", "none", "energy", "task", "lustre", "filesystem", "network"}
 
-// isEvolution tells whether an option named profile holds an evolution profile,
+// isEvolution reports whether an option named profile is an evolution profile,
 // and not a value that is meant for sbatch's own option of that name.
 func isEvolution(o getopt.Option) bool {
 	if o.Name != "profile" || o.Source != "" {
@@ -26,7 +26,7 @@ func isEvolution(o getopt.Option) bool {
 	return false
 }
 
-// isOwn tells whether an option of the command line is not for sbatch.
+// isOwn reports whether an option of the command line is not for sbatch.
 func isOwn(o getopt.Option) bool {
 	switch o.Name {
 	case "expand-limit", "drive", "dry-run":

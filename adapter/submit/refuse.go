@@ -47,7 +47,7 @@ func (l layers) refuse(profile planner.Profile) error {
 			}
 		case "nodes":
 			if !sameNodes(o.Value, first) {
-				return fmt.Errorf("%s: the profile says the nodes, %d in the first step; leave the option away", o, first)
+				return fmt.Errorf("%s: the profile says the nodes, %d in the first step; leave the option out", o, first)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (l layers) refuseTasks(first int) error {
 	return nil // what is no number sbatch refuses itself
 }
 
-// sameNodes tells whether a value of sbatch's --nodes asks for just n nodes.
+// sameNodes reports whether a value of sbatch's --nodes asks for just n nodes.
 func sameNodes(value string, n int) bool {
 	low, high, isRange := strings.Cut(value, "-")
 	if !isRange {

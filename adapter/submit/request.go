@@ -72,7 +72,7 @@ func newRequest(line getopt.Line, fromScript spec.Spec, options layers, defaults
 		return nil, err
 	}
 	if len(r.gres.perNode) > 0 && r.spec.Drive == spec.Merge {
-		return nil, fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it away", slurmctl.JoinGRES(r.gres.perNode))
+		return nil, fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it out", slurmctl.JoinGRES(r.gres.perNode))
 	}
 	if r.spec.Nodes, err = options.nodeList(r.spec.Profile); err != nil {
 		return nil, err

@@ -223,7 +223,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return script, nil
 }
 
-// checkCluster refuses what the partitions can never hold. A Slurm that does not
+// checkCluster refuses what is infeasible in all partitions. A Slurm that does not
 // answer is left to sbatch, which says it in its own words.
 func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	if c.Cluster == nil {

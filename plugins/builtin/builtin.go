@@ -1,4 +1,4 @@
-// Package builtin holds the strategies that come with Evoslurm. The sidecar has
+// Package builtin has the strategies that come with Evoslurm. The sidecar has
 // them built in; the main packages in ../cmd make a plugin of each.
 package builtin
 
@@ -29,7 +29,7 @@ func Find(name string) (strategy.Definition, bool) {
 // expandLimit is a parameter of several.
 func expandLimit(preset string) strategy.Parameter {
 	return strategy.Parameter{Name: "expand_limit", Type: strategy.Number, Default: preset, Min: "1",
-		Help: "how long a step may be held while it waits for the next, as a multiple of its duration, for jobs that say nothing themselves; inf is without bound"}
+		Help: "how long a step may keep its nodes while it waits for the next, as a multiple of its duration, for jobs that say nothing themselves; inf is without bound"}
 }
 
 // Klein is the paper's family of strategies: noX, 2X, 2X+c, infX, infX+c are
@@ -111,7 +111,7 @@ func Rigid() strategy.Definition {
 	return strategy.Definition{
 		Name:    "rigid",
 		Version: version,
-		Help:    "The baseline without evolution: a job starts when its peak is to be had for its whole duration, and no other evolving job gets what it does not use of that. (It holds what its profile says.)",
+		Help:    "The baseline without evolution: a job starts when its peak is free for its whole duration, and no other evolving job gets what it does not use of that. (It is allocated what its profile says.)",
 		New:     func(strategy.Values) (planner.Strategy, error) { return planner.StrategyByName("rigid") },
 	}
 }

@@ -83,7 +83,7 @@ const closing = time.Second
 
 // Close ends the call. The plugin ends it in its own time, but soon.
 func (c *Call) Close() {
-	_ = c.stream.CloseSend() // else it is broken, and cancelled all the same
+	_ = c.stream.CloseSend() // else it is broken, and cancelled anyway
 	late := time.AfterFunc(closing, c.cancel)
 	go func() {
 		_, _ = c.stream.Recv() // its end

@@ -7,10 +7,10 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Check tells whether an answer may be believed: every job is answered, placed
+// Check reports whether an answer may be believed: every job is answered, placed
 // within its limits (C1; those of jobs without their own is limit), never more
-// nodes are in use than there are (C2), no job is said to fit nowhere that does
-// fit, and none is delayed for longer than if all ran one after the other. rigid:
+// nodes are in use than there are (C2), no job is said to be infeasible that is
+// not, and none is delayed for longer than if all ran one after the other. rigid:
 // each job is placed with its peak for its whole duration. It takes about as long
 // as planner.Verify.
 func Check(r Request, rigid bool, limit planner.ExpandLimit, a Answer) error {
@@ -62,11 +62,11 @@ func Check(r Request, rigid bool, limit planner.ExpandLimit, a Answer) error {
 	}
 	for i := range a.Unfit {
 		if i < 0 || i >= len(p.Jobs) {
-			return fmt.Errorf("job %d of %d is said to fit nowhere", i+1, len(p.Jobs))
+			return fmt.Errorf("job %d of %d is said to be infeasible", i+1, len(p.Jobs))
 		}
 		j := p.Jobs[i]
 		if at, ok := planner.Fit(res, p.Nodes, j.Profile, planner.FitOptions{NotBefore: j.Submit, Limit: limitOf(j, limit)}); ok {
-			return fmt.Errorf("job %d is said to fit nowhere, but it fits at second %d", i+1, at.Start)
+			return fmt.Errorf("job %d is said to be infeasible, but it fits at second %d", i+1, at.Start)
 		}
 	}
 	return nil

@@ -105,7 +105,7 @@ func Start(l Launch) (*Client, error) {
 // Version is the protocol's that was agreed on.
 func (c *Client) Version() int { return c.client.NegotiatedVersion() }
 
-// Exited tells whether the process has ended.
+// Exited reports whether the process has ended.
 func (c *Client) Exited() bool { return c.client.Exited() }
 
 // Close ends the process. Of one that may hang, end the process first.

@@ -58,10 +58,10 @@ var (
 	validParameter = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 )
 
-// ValidName tells whether a strategy may be called that.
+// ValidName reports whether a strategy may be called that.
 func ValidName(name string) bool { return validName.MatchString(name) }
 
-// Bounds of what a definition may hold.
+// Bounds of what a definition may have.
 const (
 	maxParameters = 100
 	maxText       = 4096 // bytes, of one text

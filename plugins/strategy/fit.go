@@ -8,7 +8,7 @@ import (
 
 // Fit places one job over what is in use (res) on a cluster of so many nodes:
 // delayed to j.Submit or later, its steps expanded within j.ExpandLimit (never 0
-// here). It is false if the job fits nowhere. res must stay as it is.
+// here). It is false if the job is infeasible. res must stay as it is.
 type Fit func(res *planner.Timeline, nodes int, j planner.Job) (planner.Placement, bool)
 
 // FromFit makes a strategy of the fit of one job by Algorithm 1 (Klein & Pérez
@@ -55,7 +55,7 @@ func (f fromFit) PlanRequest(ctx context.Context, r Request) (Answer, error) {
 		j.ExpandLimit = limitOf(j, f.limit)
 		placed, ok := f.fit(res, r.Nodes, j)
 		if !ok {
-			a.Unfit[i] = fitsNowhere
+			a.Unfit[i] = infeasible
 			continue
 		}
 		a.Schedule[i] = placed

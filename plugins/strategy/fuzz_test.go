@@ -54,7 +54,7 @@ func FuzzAnswer(f *testing.F) {
 			if _, unfit := a.Unfit[i]; !unfit {
 				s, jobs = append(s, a.Schedule[i]), append(jobs, j)
 			} else if i != 2 {
-				t.Fatalf("job %d is believed to fit nowhere", i+1)
+				t.Fatalf("job %d is believed to be infeasible", i+1)
 			}
 		}
 		p.Jobs = jobs

@@ -23,7 +23,7 @@ type Request struct {
 // Answer is what a strategy makes of a Request.
 type Answer struct {
 	Schedule planner.Schedule // one for each of the request's jobs; that of an unfit one is empty
-	Unfit    map[int]string   // jobs that fit nowhere, by index, and why
+	Unfit    map[int]string   // infeasible jobs, by index, and why
 }
 
 // Planner is a strategy that wants to know more than the problem: the pinned
@@ -33,7 +33,7 @@ type Planner interface {
 	PlanRequest(ctx context.Context, r Request) (Answer, error)
 }
 
-// Run plans a request in this process. Jobs that fit nowhere are in Unfit and
+// Run plans a request in this process. Infeasible jobs are in Unfit and
 // leave the others alone.
 func Run(ctx context.Context, s planner.Strategy, r Request) (Answer, error) {
 	if len(r.Jobs) == 0 {
@@ -57,7 +57,7 @@ func Run(ctx context.Context, s planner.Strategy, r Request) (Answer, error) {
 		var unfit *planner.FitError
 		if errors.As(err, &unfit) && unfit.Job >= 0 && unfit.Job < len(index) {
 			drop := map[int]string{unfit.Job: unfit.Reason}
-			if a.Unfit == nil { // where one fits nowhere there are often many: those alone on the cluster are easily told
+			if a.Unfit == nil { // where one is infeasible there are often many: those alone on the cluster are easily told
 				a.Unfit = make(map[int]string)
 				maps.Copy(drop, hopeless(s, problem))
 			}
@@ -87,7 +87,7 @@ func Run(ctx context.Context, s planner.Strategy, r Request) (Answer, error) {
 	return a, nil
 }
 
-// hopeless are the jobs that would fit nowhere even if there were no other.
+// hopeless are the jobs that would be infeasible even if there were no other.
 func hopeless(s planner.Strategy, p planner.Problem) map[int]string {
 	if planner.IsRigid(s) {
 		p = p.Rigid()
@@ -96,13 +96,13 @@ func hopeless(s planner.Strategy, p planner.Problem) map[int]string {
 	unfit := map[int]string{}
 	for i, j := range p.Jobs {
 		if _, ok := planner.Fit(res, p.Nodes, j.Profile, planner.FitOptions{NotBefore: j.Submit, Limit: limitOf(j, planner.ExpandLimitOf(s))}); !ok {
-			unfit[i] = fitsNowhere
+			unfit[i] = infeasible
 		}
 	}
 	return unfit
 }
 
-const fitsNowhere = "there is no time at which its nodes are free for long enough"
+const infeasible = "there is no time at which its nodes are free for long enough"
 
 // limitOf is the job's own limit, else the strategy's.
 func limitOf(j planner.Job, strategy planner.ExpandLimit) planner.ExpandLimit {

@@ -26,13 +26,13 @@ type Resizer interface {
 type ResizeRequest struct {
 	Nodes int
 	Now   int64
-	Busy  []planner.Busy // without what the jobs hold
+	Busy  []planner.Busy // without what the jobs have
 	Jobs  []Malleable
 }
 
 // Malleable is a running malleable job.
 type Malleable struct {
-	Nodes    int // held
+	Nodes    int // allocated
 	Min, Max int
 	Start    int64 // second
 }

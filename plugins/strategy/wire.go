@@ -137,7 +137,7 @@ func decodeAnswer(r Request, rigid bool, m *pb.PlanResponse) (Answer, error) {
 		return Answer{}, fmt.Errorf("%d jobs answered of %d", len(m.Start), jobs)
 	}
 	if len(m.Unfit) != len(m.UnfitReason) {
-		return Answer{}, fmt.Errorf("%d reasons for %d jobs that fit nowhere", len(m.UnfitReason), len(m.Unfit))
+		return Answer{}, fmt.Errorf("%d reasons for %d infeasible jobs", len(m.UnfitReason), len(m.Unfit))
 	}
 	durations := m.StepDuration
 	take := func(n int) []int64 {
@@ -165,7 +165,7 @@ func decodeAnswer(r Request, rigid bool, m *pb.PlanResponse) (Answer, error) {
 	for k, row := range m.Unfit {
 		job := int(row) - len(r.Pinned)
 		if k > 0 && row <= m.Unfit[k-1] || job < 0 || job >= len(r.Jobs) {
-			return Answer{}, fmt.Errorf("job %d of %d is said to fit nowhere, twice, out of order or pinned", row, jobs)
+			return Answer{}, fmt.Errorf("job %d of %d is said to be infeasible, twice, out of order or pinned", row, jobs)
 		}
 		a.Unfit[job] = clean(m.UnfitReason[k], 200)
 	}

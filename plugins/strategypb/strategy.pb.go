@@ -469,7 +469,7 @@ type PlanResponse struct {
 	// times the expand limit; the last step's duration is as it was. A job's steps
 	// follow each other without a gap.
 	StepDuration []int64 `protobuf:"varint,2,rep,packed,name=step_duration,json=stepDuration,proto3" json:"step_duration,omitempty"`
-	// Jobs (counted from 0) that fit nowhere, ascending, and why. Their rows above
+	// Infeasible jobs (counted from 0), ascending, and why. Their rows above
 	// are there and not read.
 	Unfit         []uint32 `protobuf:"varint,3,rep,packed,name=unfit,proto3" json:"unfit,omitempty"`
 	UnfitReason   []string `protobuf:"bytes,4,rep,name=unfit_reason,json=unfitReason,proto3" json:"unfit_reason,omitempty"`
@@ -545,7 +545,7 @@ type ResizeRequest struct {
 	BusyDuration []int64                `protobuf:"varint,6,rep,packed,name=busy_duration,json=busyDuration,proto3" json:"busy_duration,omitempty"`
 	BusyNodes    []uint32               `protobuf:"varint,7,rep,packed,name=busy_nodes,json=busyNodes,proto3" json:"busy_nodes,omitempty"`
 	// Malleable jobs, oldest first.
-	JobNodes      []uint32 `protobuf:"varint,8,rep,packed,name=job_nodes,json=jobNodes,proto3" json:"job_nodes,omitempty"` // held now
+	JobNodes      []uint32 `protobuf:"varint,8,rep,packed,name=job_nodes,json=jobNodes,proto3" json:"job_nodes,omitempty"` // allocated now
 	JobMin        []uint32 `protobuf:"varint,9,rep,packed,name=job_min,json=jobMin,proto3" json:"job_min,omitempty"`
 	JobMax        []uint32 `protobuf:"varint,10,rep,packed,name=job_max,json=jobMax,proto3" json:"job_max,omitempty"`
 	JobStart      []int64  `protobuf:"zigzag64,11,rep,packed,name=job_start,json=jobStart,proto3" json:"job_start,omitempty"`

@@ -23,7 +23,7 @@ func Cases() []Case {
 		{"a free cluster", freeCluster},
 		{"random queues", randomQueues},
 		{"pinned jobs stay", pinnedStay},
-		{"jobs that fit nowhere", fitNowhere},
+		{"infeasible jobs", infeasibleJobs},
 		{"extreme values", extremes},
 		{"the same again", deterministic},
 		{"several requests in a call", severalRequests},
@@ -185,7 +185,7 @@ func pinnedStay(r *run) error {
 	return err
 }
 
-func fitNowhere(r *run) error {
+func infeasibleJobs(r *run) error {
 	q := strategy.Request{Problem: planner.Problem{Nodes: 10, Busy: []planner.Busy{{Duration: planner.Forever, Nodes: 6}}}}
 	for i, nodes := range []int{3, 5, 4, 10, 1} {
 		q.Jobs = append(q.Jobs, planner.Job{ID: strconv.Itoa(i + 1), ExpandLimit: 1, Profile: planner.Profile{{Duration: 10, Nodes: 1}, {Duration: 10, Nodes: nodes}}})
@@ -195,7 +195,7 @@ func fitNowhere(r *run) error {
 		return err
 	}
 	if len(a.Unfit) != 2 || a.Unfit[1] == "" || a.Unfit[3] == "" {
-		return fmt.Errorf("on 4 nodes that are ever free, jobs 2 (5 nodes) and 4 (10 nodes) fit nowhere; answered %v", a.Unfit)
+		return fmt.Errorf("on 4 nodes that are ever free, jobs 2 (5 nodes) and 4 (10 nodes) are infeasible; answered %v", a.Unfit)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestKitFindsFaults(t *testing.T) {
 			return s
 		}, []string{"a free cluster"}},
 		"loses a job": {func(_ planner.Problem, s planner.Schedule) planner.Schedule { return s[:max(len(s)-1, 0)] },
-			[]string{"a free cluster", "random queues", "pinned jobs stay", "jobs that fit nowhere", "extreme values", "10,000 jobs of 5 steps", "deadlines", "several at once", "the same again", "refuses what is no parameter"}},
+			[]string{"a free cluster", "random queues", "pinned jobs stay", "infeasible jobs", "extreme values", "10,000 jobs of 5 steps", "deadlines", "several at once", "the same again", "refuses what is no parameter"}},
 		"all at once": {func(p planner.Problem, s planner.Schedule) planner.Schedule {
 			for i := range s {
 				s[i].Start = p.Jobs[i].Submit

@@ -320,7 +320,7 @@ func (c *Cluster) daemonEnv() []string {
 	return daemonEnv(append(c.clockEnv(), "SLURM_CONF="+c.site.conf())...)
 }
 
-// accepts tells whether somebody listens.
+// accepts reports whether somebody listens.
 func accepts(network, addr string) bool {
 	conn, err := net.DialTimeout(network, addr, time.Second)
 	if err != nil {

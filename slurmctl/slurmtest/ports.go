@@ -9,7 +9,7 @@ import (
 
 // portRange is a range of TCP ports held for one cluster. Clusters of several
 // processes and users share the machine's ports, so the range is divided into
-// slots and a slot is owned by whoever is bound to an abstract Unix socket of its
+// slots and a slot is owned by the process that is bound to an abstract Unix socket of its
 // number: the kernel gives it back when the supervisor ends, however it ends.
 type portRange struct {
 	base  int

@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// templateKey tells apart databases that must not be taken for each other.
+// templateKey tells apart databases that must not be confused.
 func (c *Cluster) templateKey(ctx context.Context) (string, error) {
 	mariadb, err := exec.CommandContext(ctx, daemonPath("mariadbd"), "--no-defaults", "--version").Output()
 	if err != nil {

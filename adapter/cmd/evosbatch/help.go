@@ -14,8 +14,8 @@ Options of evosbatch:
       --profile=NODES@DURATION[,...]  the steps of the job: how many nodes, for how
                               long. Durations as 90s, 10m, 1h30m, or as Slurm has
                               them: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM:SS
-      --expand-limit=limit    how long a step may be held, waiting for the next
-                              one's nodes, as a multiple of its duration: 1 is
+      --expand-limit=limit    how long a step may keep its nodes while it waits for
+                              the next one's, as a multiple of its duration: 1 is
                               never longer, inf has no bound (default: the site's)
       --drive=mode            how the nodes are brought: auto, merge, companion,
                               or chain: each step a job of its own, which gets
@@ -29,8 +29,8 @@ All of sbatch's options work, on the command line, in SBATCH_ variables and on
 #SBATCH lines, but for those that contradict the profile or cannot be planned:
 --nodes, --array, --reservation, heterogeneous jobs, resources per socket or per GPU.
 --gres, --gpus-per-node, --gpus-per-task (with --ntasks-per-node) and --gpus (where
-it divides by the first step's nodes) hold for every node of every step.
---time may be left away; it is the whole job's and not shorter than the profile.
+it divides by the first step's nodes) apply to every node of every step.
+--time may be left out; it is the whole job's and not shorter than the profile.
 --begin is the earliest start. sbatch's own --profile=all|none|energy|task|... is
 passed on.
 

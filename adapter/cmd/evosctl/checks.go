@@ -23,7 +23,7 @@ const (
 
 	// Slurm's clock is read to the second, so that a difference below two is none.
 	clockNoticed = 2 * time.Second
-	staleCycle   = time.Minute // a sidecar that has not looked at Slurm for so long is stuck
+	staleCycle   = time.Minute // a sidecar that has not polled Slurm for so long is stuck
 )
 
 // The commands that the sidecar and the jobs run.
@@ -306,7 +306,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 	case s.LastError != "":
 		d.add("sidecar", warn, detail+"; "+s.LastError, "see its log")
 	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval):
-		d.add("sidecar", warn, detail+", but has not looked at Slurm of late", "see its log")
+		d.add("sidecar", warn, detail+", but has not polled Slurm lately", "see its log")
 	default:
 		d.add("sidecar", ok, detail, "")
 	}

@@ -19,7 +19,7 @@ tells whether jobs can reach the sidecar from there.
 With --trial an evolving job of ten seconds is really run instead, as the calling
 user, through a growth and a shrink: what the site does to its comment, which drive
 mode it gets and how long each change takes. It is for users, too: give what jobs
-must have there (-p, -A, -q). What is wrong is told with the remedy, and nothing is
+must have there (-p, -A, -q). What is wrong is reported with the remedy, and nothing is
 left behind.
 
 Exit status: 1 if a check failed, else 0.`

@@ -8,7 +8,7 @@ func newEnv() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "Print the exports of the present step, without ending it",
-		Long: `Print what evosctl next prints, for the nodes that the job holds now:
+		Long: `Print what evosctl next prints, for the nodes that the job has now:
 
   eval "$(evosctl env)"
 

@@ -21,7 +21,7 @@ const eventsHelp = `What happened to evolving jobs, or to one of them, a line fo
 taken in, started, grew and shrank, how far from its plan that was, and what failed.
 Users see events of the jobs that they may see; operators those of the sidecar, too.`
 
-// followPause is the time between two looks of --follow.
+// followPause is the time between two requests of --follow.
 const followPause = time.Second
 
 func newEvents() *cobra.Command {

@@ -32,7 +32,7 @@ func (f *jobFlag) connect(cmd *cobra.Command) (*api.Client, uint32, error) {
 	return client, job, err
 }
 
-// present is what the job holds now.
+// present is what the job has now.
 func (f *jobFlag) present(cmd *cobra.Command) (api.Allocation, error) {
 	client, job, err := f.connect(cmd)
 	if err != nil {

@@ -36,7 +36,7 @@ At a shrink the application must be off the nodes that go before it calls this;
 Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
 EVO_ERROR has the reason and EVO_DONE is 1), also where a growth was given up: the job
 keeps what it has, and to call this again tries it anew; 124 after --timeout, 128 + N after
-signal N: the step has ended all the same, call again to go on waiting. While the
+signal N: the step has ended nevertheless, call again to go on waiting. While the
 sidecar is away this waits. Which step ends: --from, else EVO_STEP (set by the
 last eval), else the present one; to end a step twice does nothing.`
 

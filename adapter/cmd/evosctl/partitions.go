@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// partitions tells of every partition which drive mode its jobs get and what limits them.
+// partitions reports of every partition which drive mode its jobs get and what limits them.
 func (d *doctor) partitions(ctx context.Context, sc slurmctl.Config) {
 	limits, err := d.slurm.Limits(ctx, sc)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 func newRun() *cobra.Command {
 	return &cobra.Command{
 		Use:                "run [srun options] -- command [arguments]",
-		Short:              "Run a command over all nodes that the job holds now (as evosrun)",
+		Short:              "Run a command over all nodes that the job has now (as evosrun)",
 		Long:               injob.RunHelp,
 		DisableFlagParsing: true, // they are srun's
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -22,7 +22,7 @@ import (
 const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of
 the configuration. They are changed between two planning cycles, while jobs run.
 
-What use changes holds, over restarts too, until somebody uses another one or the
+What use changes stays so, over restarts too, until somebody uses another one or the
 configuration comes to name another strategy or other parameters for it. use
 --configured goes back to the configuration's, as its name does. use, reload and try
 are for operators.`

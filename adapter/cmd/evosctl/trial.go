@@ -164,7 +164,7 @@ func (t *trial) comment(ctx context.Context, name, marker string) bool {
 	case text == marker:
 		t.add(name, ok, "as it was written", "")
 	case marked && err == nil:
-		t.add(name, ok, fmt.Sprintf("the site has added to it, which does no harm: %q", text), "")
+		t.add(name, ok, fmt.Sprintf("the site has added to it, which is harmless: %q", text), "")
 	default:
 		t.add(name, warn, fmt.Sprintf("the site has overwritten it: %q; the request is read from the job's script", text),
 			"leave the part of comments that begins with evo: and ends in ;; as it is, and jobs are known again also after the sidecar's database is lost")
@@ -332,7 +332,7 @@ func (t *trial) left(ctx context.Context, prefix string) ([]string, error) {
 	return left, err
 }
 
-// mine says whether a job is the caller's own.
+// mine reports whether a job is the caller's own.
 func (t *trial) mine(j slurmctl.Job) bool {
 	me, err := user.Current()
 	return err == nil && j.User == me.Username

@@ -64,7 +64,7 @@ type filter struct {
 }
 
 // stateSet turns what the user calls states into the API's names, or Slurm's for
-// ends, and tells whether ended jobs are among them.
+// ends, and reports whether ended jobs are among them.
 func stateSet(words []string) (set []string, ended bool, err error) {
 	for _, word := range words {
 		upper := strings.ToUpper(word)

@@ -1,4 +1,4 @@
-// Command evosrun runs a command over all nodes that an evolving job holds now.
+// Command evosrun runs a command over all nodes that an evolving job has now.
 package main
 
 import (

@@ -226,7 +226,7 @@ func (s *site) slurmHas(id slurmctl.JobID, what string, is func(slurmctl.Job) bo
 	})
 }
 
-// runs tells whether Slurm runs a job.
+// runs reports whether Slurm runs a job.
 func (s *site) runs(name string) bool {
 	out, err := s.root("squeue", "--noheader", "--state=running", "--name="+name)
 	return err == nil && out != ""

@@ -106,7 +106,7 @@ func (c *control) answer(q crash.Question) (a crash.Answer, kill bool) {
 	return a, kill
 }
 
-// changes says whether a command changes anything in Slurm.
+// changes reports whether a command changes anything in Slurm.
 func changes(args []string) bool {
 	if len(args) < 2 {
 		return false

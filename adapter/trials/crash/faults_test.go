@@ -53,7 +53,7 @@ func (f *faults) next(args []string) crash.Answer {
 	return crash.Answer{Action: actions[r.IntN(len(actions))], Delay: time.Duration(r.IntN(1500)) * time.Millisecond, Seed: r.Uint64()}
 }
 
-// kills says whether the sidecar is killed at this moment.
+// kills reports whether the sidecar is killed at this moment.
 func (f *faults) kills(q crash.Question) bool {
 	if q.Moment != crash.Commit && !changes(q.Args) {
 		return false

@@ -153,7 +153,7 @@ func (l *lab) startSidecar(ctx context.Context) error {
 	}
 }
 
-// alive tells whether the sidecar is still there.
+// alive reports whether the sidecar is still there.
 func (l *lab) alive() error {
 	select {
 	case err := <-l.ended:

@@ -67,7 +67,7 @@ func (w *watch) tell(at time.Time, format string, args ...any) {
 // lookTime bounds one look.
 const lookTime = 20 * time.Second
 
-// look looks at Slurm and at the sidecar, and tells whether all jobs have ended.
+// look looks at Slurm and at the sidecar, and reports whether all jobs have ended.
 func (w *watch) look(ctx context.Context) (over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

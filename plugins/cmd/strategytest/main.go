@@ -1,4 +1,4 @@
-// Command strategytest tells whether an executable is a strategy that Evoslurm
+// Command strategytest reports whether an executable is a strategy that Evoslurm
 // can use: it runs the conformance kit against it.
 package main
 

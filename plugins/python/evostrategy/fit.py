@@ -8,7 +8,7 @@ def algorithm1(request, fit):
     """Makes a plan of the fit of one job.
 
     fit(timeline, nodes, job) answers the job's Placement over what is in use,
-    or None if it fits nowhere; it leaves the timeline as it is.
+    or None if it is infeasible; it leaves the timeline as it is.
     """
     timeline = Timeline(request.busy)
     answers = []

@@ -37,7 +37,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Unfit:
-    """The answer for a job that fits nowhere."""
+    """The answer for an infeasible job."""
 
     reason: str = "there is no time at which its nodes are free for long enough"
 

@@ -70,7 +70,7 @@ class Late(Exception):
 
 
 class _Desk:
-    """Plans in the main thread, one plan at a time: strategies need not mind
+    """Plans in the main thread, one plan at a time: strategies need not handle
     threads, and there the deadline can interrupt them, whatever they do."""
 
     def __init__(self, strategy):

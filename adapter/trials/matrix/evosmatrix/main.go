@@ -182,7 +182,7 @@ func (t *trial) command(cmd *exec.Cmd) error {
 	return cmd.Run()
 }
 
-// native says whether the machine itself has that Slurm.
+// native reports whether the machine itself has that Slurm.
 func native(ctx context.Context, release matrix.Release) bool {
 	text, err := exec.CommandContext(ctx, "sbatch", "--version").Output()
 	return err == nil && strings.Contains(string(text), " "+release.Slurm+".")
