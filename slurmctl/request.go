@@ -147,11 +147,26 @@ func (r *JobRequest) tres(s string) string {
 
 // Request tells what a job asked for: three commands, so once a job. Only scontrol
 // says whether memory is per CPU, and what a partition gives by default. It fails with
-// ErrUnknownJob.
-func (c *Client) Request(ctx context.Context, id JobID, cfg Config) (JobRequest, error) {
+// ErrUnknownJob. What is not understood is asked for anew, a few times: an output that was
+// cut off once is not to decide about the job.
+func (c *Client) Request(ctx context.Context, id JobID, cfg Config) (r JobRequest, err error) {
 	if err := checkID(id); err != nil {
-		return JobRequest{}, err
+		return r, err
 	}
+	for range requestTries {
+		var failed *CommandError
+		if r, err = c.askRequest(ctx, id, cfg); err == nil || errors.As(err, &failed) {
+			break
+		}
+	}
+	return r, err
+}
+
+// requestTries is how often Request asks for what it does not understand.
+const requestTries = 3
+
+// askRequest is one try of Request.
+func (c *Client) askRequest(ctx context.Context, id JobID, cfg Config) (JobRequest, error) {
 	names := []string{"Name"}
 	for _, col := range requestColumns {
 		names = append(names, col.name)

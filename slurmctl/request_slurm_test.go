@@ -2,6 +2,9 @@ package slurmctl_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +53,10 @@ func TestRequest(t *testing.T) {
 			c.want.CPUsPerTask = 1
 		}
 		got.Account, got.QOS, got.Command = "", "", ""
+		if !got.AccrueTime.IsZero() && time.Until(got.AccrueTime) < 50*time.Minute {
+			t.Errorf("%s: it accrues from %v on", c.args, got.AccrueTime)
+		}
+		got.AccrueTime = time.Time{} // Slurm sets it to the begin time at its next look at the queue
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.args, d)
 		}
@@ -70,6 +77,32 @@ func TestRequest(t *testing.T) {
 		f.must(f.Cancel(f.ctx, id, k.ID))
 		f.ended(k.ID)
 	}
+	id := f.submit(sleeps, "--begin=now+1hour", "--partition=main")
+	for name, shortens := range map[string]string{"squeue": "--noheader", "scontrol": "--oneliner"} {
+		_, err := f.once(name, shortens).Request(f.ctx, id, cfg)
+		if err != nil {
+			t.Errorf("%s is cut off once: %v", name, err)
+		}
+	}
+	f.must(f.Cancel(f.ctx, id))
 	_, err = f.Request(f.ctx, 4711, cfg)
 	f.is("a job that is not known", err, slurmctl.ErrUnknownJob)
+}
+
+// once is a client that gets half of a command's first output with that first argument.
+func (f *fixture) once(name, argument string) *slurmctl.Client {
+	f.Helper()
+	dir := f.TempDir()
+	for _, n := range []string{"squeue", "scontrol"} {
+		path, err := exec.LookPath(n)
+		f.must(err)
+		if n != name {
+			f.must(os.Symlink(path, filepath.Join(dir, n)))
+			continue
+		}
+		f.must(os.WriteFile(filepath.Join(dir, n), fmt.Appendf(nil, `#!/bin/sh
+if [ "$1" = %s ] && mkdir %s/once 2>/dev/null; then %s "$@" | head --bytes=100; else exec %[3]s "$@"; fi
+`, argument, dir, path), 0o755))
+	}
+	return &slurmctl.Client{Dir: dir, Env: f.Env}
 }
