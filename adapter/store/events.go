@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
 )
 
 // Event is one line of the event log.
@@ -119,32 +121,29 @@ func (s *Store) ReadEvents(ctx context.Context, f EventFilter) ([]ReadEvent, err
 	return all, rows.Err()
 }
 
-// Intent is a change asked of Slurm that is not known to be settled.
-type Intent struct {
-	ID     int64
-	Job    int64 // 0: of none
-	Action string
-	Detail string
-	At     time.Time
-}
+// Intent is a row, see package row.
+type Intent = row.Intent
 
-// Intend writes down a change before Slurm is asked for it.
-func (s *Store) Intend(ctx context.Context, job int64, at time.Time, action, detail string) (int64, error) {
-	result, err := s.on().ExecContext(ctx, `INSERT INTO intents (job, action, detail, at) VALUES (nullif(?, 0), ?, ?, ?)`,
-		job, action, detail, at.UnixMicro())
+// Intend writes down a change before Slurm is asked for it, and gives its ID: that which
+// it has, or else a new one.
+func (s *Store) Intend(ctx context.Context, i Intent) (int64, error) {
+	result, err := s.on().ExecContext(ctx, `INSERT INTO intents (id, job, action, detail, at) VALUES (nullif(?, 0), nullif(?, 0), ?, ?, ?)`,
+		i.ID, i.Job, i.Action, i.Detail, i.At.UnixMicro())
 	if err != nil {
-		return 0, fmt.Errorf("intent %s: %w", action, err)
+		return 0, fmt.Errorf("intent %s: %w", i.Action, err)
 	}
 	return result.LastInsertId()
 }
 
-// Settle closes an intent with its outcome.
-func (s *Store) Settle(ctx context.Context, intent int64, at time.Time, outcome error) error {
-	text := ""
-	if outcome != nil {
-		text = outcome.Error()
-	}
-	if _, err := s.on().ExecContext(ctx, `UPDATE intents SET settled = ?, error = ? WHERE id = ?`, at.UnixMicro(), text, intent); err != nil {
+// LastIntent is the highest ID of an intent, settled ones too; 0: there is none.
+func (s *Store) LastIntent(ctx context.Context) (last int64, err error) {
+	err = s.on().QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM intents`).Scan(&last)
+	return last, err
+}
+
+// Settle closes an intent with its outcome; "": it worked.
+func (s *Store) Settle(ctx context.Context, intent int64, at time.Time, outcome string) error {
+	if _, err := s.on().ExecContext(ctx, `UPDATE intents SET settled = ?, error = ? WHERE id = ?`, at.UnixMicro(), outcome, intent); err != nil {
 		return fmt.Errorf("settle intent %d: %w", intent, err)
 	}
 	return nil

@@ -7,60 +7,37 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// State is where an evolving job is in its life.
-type State string
+// The rows, see package row.
+type (
+	State = row.State
+	Job   = row.Job
+)
 
 // The states of a job.
 const (
-	Queued   State = "queued"   // parked in Slurm
-	Starting State = "starting" // let go, not running yet
-	Running  State = "running"  // in a step
-	Waiting  State = "waiting"  // a step has ended, the next one's nodes are to come
-	Ended    State = "ended"
+	Queued   = row.Queued
+	Starting = row.Starting
+	Running  = row.Running
+	Waiting  = row.Waiting
+	Ended    = row.Ended
 )
-
-// Job is an evolving job. The zero time is "not yet" or "none".
-type Job struct {
-	ID          int64 // ours; 0 before Add
-	SlurmID     uint32
-	Submitted   time.Time
-	Name        string
-	User        string
-	UID, GID    uint32
-	Account     string
-	QOS         string
-	Partition   string
-	Profile     planner.Profile
-	ExpandLimit planner.ExpandLimit
-	Drive       string
-	Begin       time.Time
-
-	State       State
-	Step        int // 1-based; 0 before the start
-	Started     time.Time
-	StepStarted time.Time
-	StepEnded   time.Time // when the application ended the present step
-	Ended       time.Time
-	EndState    string // Slurm's state at the end
-	BatchHost   string
-	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted accounts for
-}
 
 const jobColumns = `id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin,
 	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended`
 
-// AddJob writes a new job with its requested profile and sets its ID.
+// AddJob writes a new job with its requested profile, and sets its ID if it has none.
 func (s *Store) AddJob(ctx context.Context, j *Job) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
-		row := tx.QueryRowContext(ctx, `INSERT INTO jobs (`+jobColumns+`)
-			VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			j.SlurmID, unix(j.Submitted), j.Name, j.User, j.UID, j.GID, j.Account, j.QOS, j.Partition,
+		added := tx.QueryRowContext(ctx, `INSERT INTO jobs (`+jobColumns+`)
+			VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			j.ID, j.SlurmID, unix(j.Submitted), j.Name, j.User, j.UID, j.GID, j.Account, j.QOS, j.Partition,
 			float64(j.ExpandLimit), j.Drive, unix(j.Begin), j.State, j.Step, unix(j.Started),
 			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second))
-		if err := row.Scan(&j.ID); err != nil {
+		if err := added.Scan(&j.ID); err != nil {
 			return fmt.Errorf("add job %d: %w", j.SlurmID, err)
 		}
 		for i, step := range j.Profile {
@@ -106,6 +83,30 @@ func (s *Store) JobBySlurmID(ctx context.Context, id uint32) (*Job, error) {
 		return nil, sql.ErrNoRows
 	}
 	return found[0], nil
+}
+
+// Known lists every job that there is, the one with the latest submission of those that
+// had the same base job, and the highest ID of any.
+func (s *Store) Known(ctx context.Context) (all []row.Known, last int64, err error) {
+	rows, err := s.on().QueryContext(ctx, `SELECT id, slurm_id, uid, max(submitted), (SELECT count(*) FROM profiles WHERE job = jobs.id) FROM jobs GROUP BY slurm_id ORDER BY id`)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read jobs: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k row.Known
+		var submitted int64
+		if err := rows.Scan(&k.ID, &k.SlurmID, &k.UID, &submitted, &k.Steps); err != nil {
+			return nil, 0, fmt.Errorf("read jobs: %w", err)
+		}
+		k.Submitted = fromUnix(submitted)
+		all = append(all, k)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, 0, err
+	}
+	err = s.on().QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM jobs`).Scan(&last)
+	return all, last, err
 }
 
 func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, error) {

@@ -5,16 +5,15 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
 )
 
-// Span is nodes allocated, or planned to be, for a stretch of time.
-type Span struct {
-	Step     int // 1-based
-	Start    time.Time
-	End      time.Time // zero: still going on
-	Nodes    int
-	NodeList string // compressed
-}
+// The rows, see package row.
+type (
+	Span = row.Span
+	Part = row.Part
+)
 
 // SetPlans replaces the plans of jobs, all or none; an empty plan deletes the one
 // there was.
@@ -88,14 +87,6 @@ func (s *Store) spans(ctx context.Context, query string, job int64) ([]Span, err
 		all = append(all, p)
 	}
 	return all, rows.Err()
-}
-
-// Part is a Slurm job that belongs to an evolving job beside its base job: a
-// companion, or the job of a chain's step.
-type Part struct {
-	SlurmID  uint32
-	Step     int // 1-based: that it came with, or that it runs
-	NodeList string
 }
 
 // SetParts replaces the list of a job's parts.

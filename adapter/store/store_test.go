@@ -124,9 +124,9 @@ func TestEventLogIsAppendOnly(t *testing.T) {
 func TestIntents(t *testing.T) {
 	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
 	now := time.Now()
-	first, err1 := s.Intend(ctx, 0, now, "grow", "a")
-	second, err2 := s.Intend(ctx, 0, now, "shrink", "b")
-	if err := errors.Join(err1, err2, s.Settle(ctx, first, now, errors.New("refused"))); err != nil {
+	first, err1 := s.Intend(ctx, Intent{At: now, Action: "grow", Detail: "a"})
+	second, err2 := s.Intend(ctx, Intent{At: now, Action: "shrink", Detail: "b"})
+	if err := errors.Join(err1, err2, s.Settle(ctx, first, now, "refused")); err != nil {
 		t.Fatal(err)
 	}
 	pending, err := s.OpenIntents(ctx)

@@ -1,0 +1,84 @@
+// Package row has the rows of the sidecar's database as plain values: what the decision
+// core keeps of its jobs and has written down. It knows nothing of the database itself
+// (package store), which names them, too.
+package row
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// State is where an evolving job is in its life.
+type State string
+
+// The states of a job.
+const (
+	Queued   State = "queued"   // parked in Slurm
+	Starting State = "starting" // let go, not running yet
+	Running  State = "running"  // in a step
+	Waiting  State = "waiting"  // a step has ended, the next one's nodes are to come
+	Ended    State = "ended"
+)
+
+// Job is an evolving job. The zero time is "not yet" or "none".
+type Job struct {
+	ID          int64 // ours; 0 before it is added
+	SlurmID     uint32
+	Submitted   time.Time
+	Name        string
+	User        string
+	UID, GID    uint32
+	Account     string
+	QOS         string
+	Partition   string
+	Profile     planner.Profile
+	ExpandLimit planner.ExpandLimit
+	Drive       string
+	Begin       time.Time
+
+	State       State
+	Step        int // 1-based; 0 before the start
+	Started     time.Time
+	StepStarted time.Time
+	StepEnded   time.Time // when the application ended the present step
+	Ended       time.Time
+	EndState    string // Slurm's state at the end
+	BatchHost   string
+	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted accounts for
+}
+
+// Span is nodes allocated, or planned to be, for a stretch of time.
+type Span struct {
+	Step     int // 1-based
+	Start    time.Time
+	End      time.Time // zero: still going on
+	Nodes    int
+	NodeList string // compressed
+}
+
+// Part is a Slurm job that belongs to an evolving job beside its base job: a
+// companion, or the job of a chain's step.
+type Part struct {
+	SlurmID  uint32
+	Step     int // 1-based: that it came with, or that it runs
+	NodeList string
+}
+
+// Intent is a change asked of Slurm that is not known to be settled.
+type Intent struct {
+	ID     int64
+	Job    int64 // 0: of none
+	Action string
+	Detail string
+	At     time.Time
+}
+
+// Known is what is kept in mind of every job that the database has, ended ones too.
+type Known struct {
+	ID        int64
+	SlurmID   uint32
+	UID       uint32
+	Submitted time.Time
+	Steps     int
+}
