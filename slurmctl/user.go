@@ -69,3 +69,6 @@ func (u *User) home() string {
 	}
 	return u.Home
 }
+
+// LookupUser is [LookupUser], for those who have nothing but the client.
+func (c *Client) LookupUser(uid uint32) (*User, error) { return LookupUser(uid) }

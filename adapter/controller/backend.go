@@ -3,31 +3,29 @@ package controller
 import (
 	"context"
 	"slices"
-	"time"
+	"sync"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/store"
-	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/adapter/core"
 )
 
 // Status implements api.Backend.
-func (c *Controller) Status(context.Context) (api.Status, error) { return c.view.Load().status, nil }
+func (c *Controller) Status(context.Context) (api.Status, error) { return c.view.Load().Status, nil }
 
 // Jobs implements api.Backend.
 func (c *Controller) Jobs(_ context.Context, all bool) ([]api.Job, error) {
 	v := c.view.Load()
 	if all {
-		return slices.Concat(v.ended, v.jobs), nil
+		return slices.Concat(v.Ended, v.Jobs), nil
 	}
-	return slices.Clone(v.jobs), nil
+	return slices.Clone(v.Jobs), nil
 }
 
 // Job implements api.Backend.
 func (c *Controller) Job(_ context.Context, id uint32) (api.Job, error) {
 	v := c.view.Load()
-	base := v.alias[id]
-	for _, list := range [][]api.Job{v.jobs, v.ended} {
+	base := v.Base[id]
+	for _, list := range [][]api.Job{v.Jobs, v.Ended} {
 		for i := len(list) - 1; i >= 0; i-- {
 			if list[i].ID == base {
 				return list[i], nil
@@ -41,8 +39,8 @@ func (c *Controller) Job(_ context.Context, id uint32) (api.Job, error) {
 // looked at Slurm for the first time it knows of none, and says so; a job that it has
 // seen it is about to know.
 func (v *view) unknown(id uint32) error {
-	if v.status.LastCycle.IsZero() || v.coming[id] {
-		return api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
+	if v.Status.LastCycle.IsZero() || v.Coming[id] {
+		return api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen job %d yet", id)
 	}
 	return api.Unknown(id)
 }
@@ -50,143 +48,99 @@ func (v *view) unknown(id uint32) error {
 // Owner implements api.Backend.
 func (c *Controller) Owner(_ context.Context, id uint32) (uint32, error) {
 	v := c.view.Load()
-	uid, ok := v.owners[id]
+	uid, ok := v.Owners[id]
 	if !ok {
 		return 0, v.unknown(id)
 	}
 	return uid, nil
 }
 
-// Operator says whether a user may act on everybody's jobs: root, SlurmUser and
+// Operator reports whether a user may act on everybody's jobs: root, SlurmUser and
 // those whom the site names.
 func (c *Controller) Operator(uid uint32) bool {
 	v := c.view.Load()
-	return uid == 0 || uid == v.slurmUser || v.operators.Allows(uid)
+	return uid == 0 || uid == v.SlurmUser || v.Operators.Allows(uid)
 }
 
 // Reading says who may read at present.
-func (c *Controller) Reading() api.Reading { return c.view.Load().reading }
+func (c *Controller) Reading() api.Reading { return c.view.Load().Reading }
 
-// reading is the site's rule; Slurm's own is not known before its configuration is.
-func (c *Controller) reading() api.Reading {
-	switch {
-	case c.cfg.Read == config.ReadEverybody:
-		return api.Anybody
-	case c.cfg.Read == config.ReadOwn || c.slurmConfig.Version == "" || c.slurmConfig.Private("jobs"):
-		return api.OwnJobs
-	}
-	return api.AllJobs
+// calls are those of scripts that wait for a reply.
+type calls struct {
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan core.Reply
 }
 
-// answer is an allocation or why there is none.
-type answer struct {
-	allocation api.Allocation
-	err        error
-	wait       chan struct{} // closed when it is worth asking again
+func (c *calls) begin() (uint64, chan core.Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	reply := make(chan core.Reply, 1)
+	c.waiting[c.last] = reply
+	return c.last, reply
 }
 
-// ask runs f for a job on the loop's goroutine.
-func (c *Controller) ask(ctx context.Context, id uint32, f func(*job) answer) answer {
-	a := call(ctx, c, func() *answer {
-		j := c.byID[slurmctl.JobID(id)]
-		switch {
-		case c.snapshot == nil, c.isComing(slurmctl.JobID(id)): // what the database says may be out of date, and is not all
-			return &answer{err: api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))}
-		case j == nil:
-			return &answer{err: api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", jobNumber(id))}
-		}
-		a := f(j)
-		return &a
-	})
-	if a == nil {
-		return answer{err: api.Errorf(api.ErrUnavailable, "the sidecar is busy or stopping")}
+func (c *calls) end(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
+}
+
+func (c *calls) reply(r core.Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if reply, ok := c.waiting[r.ID]; ok {
+		reply <- r
+		delete(c.waiting, r.ID)
 	}
-	return *a
 }
 
 // Allocation implements api.Backend.
 func (c *Controller) Allocation(ctx context.Context, id uint32) (api.Allocation, error) {
-	a := c.ask(ctx, id, func(j *job) answer {
-		if !j.runs() {
-			// a script may ask before the loop has seen its job start
-			c.nextCycle = time.Now()
-			return answer{err: api.Errorf(api.ErrUnavailable, "%s is not running yet", jobNumber(id))}
-		}
-		return answer{allocation: c.allocation(j)}
-	})
-	return a.allocation, a.err
+	return c.ask(ctx, core.Call{Job: id})
 }
 
-// Next implements api.Backend. It ends the step that the caller names and no
-// other: one that ended before is not ended twice.
+// Next implements api.Backend.
 func (c *Controller) Next(ctx context.Context, id uint32, req api.NextRequest) (api.Allocation, error) {
-	since := -1 // growths given up when the caller began to wait
-	for {
-		a := c.ask(ctx, id, func(j *job) answer {
-			if since < 0 {
-				since = j.denials
-			}
-			if req.From == j.Step && (j.denied != "" || since < j.denials) {
-				j.denied = ""
-				return answer{err: api.Errorf(api.ErrConflict, "%s", j.denial)}
-			}
-			return c.endOrWait(j, req)
-		})
-		if a.err != nil || a.wait == nil {
-			return a.allocation, a.err
-		}
-		select {
-		case <-a.wait:
-		case <-ctx.Done():
-			a.allocation.Ready = false
-			return a.allocation, nil
-		}
+	return c.ask(ctx, core.Call{Job: id, Next: &req})
+}
+
+// ask has the core answer a call; who does not want to wait any longer is answered with
+// what there is.
+func (c *Controller) ask(ctx context.Context, in core.Call) (api.Allocation, error) {
+	id, reply := c.calls.begin()
+	defer c.calls.end(id)
+	in.ID = id
+	if !c.give(ctx, in) {
+		return api.Allocation{}, errNotRunning
+	}
+	select {
+	case r := <-reply:
+		return r.Allocation, r.Err
+	case <-c.gone:
+		return api.Allocation{}, errNotRunning
+	case <-ctx.Done():
+	}
+	// it may be answered at this very moment
+	if !c.give(context.WithoutCancel(ctx), core.Withdrawal{ID: id}) {
+		return api.Allocation{}, errNotRunning
+	}
+	select {
+	case r := <-reply:
+		return r.Allocation, r.Err
+	case <-c.gone:
+		return api.Allocation{}, errNotRunning
 	}
 }
 
-func (c *Controller) endOrWait(j *job, req api.NextRequest) answer {
-	waiting := func() answer {
-		w := make(chan struct{})
-		j.waiters = append(j.waiters, w)
-		a := c.allocation(j)
-		a.Ready, a.Note = false, j.why()
-		return answer{allocation: a, wait: w}
+// give gives an input to the loop, and reports whether it could.
+func (c *Controller) give(ctx context.Context, in core.Input) bool {
+	select {
+	case c.mail <- in:
+		return true
+	case <-c.gone:
+	case <-ctx.Done():
 	}
-	if j.State == store.Running {
-		c.believe(j, req.From)
-	}
-	switch {
-	case !j.runs():
-		c.nextCycle = time.Now()
-		return waiting()
-	case req.From < 1 || req.From > len(j.Profile):
-		return answer{err: api.Errorf(api.ErrInvalid, "step %d: the job has steps 1 to %d", req.From, len(j.Profile))}
-	case req.From > j.Step:
-		return answer{err: api.Errorf(api.ErrConflict, "step %d has not begun: the job is in step %d", req.From, j.Step)}
-	case req.From < j.Step:
-		return answer{allocation: c.allocation(j)}
-	case j.last():
-		if j.StepEnded.IsZero() {
-			j.StepEnded = time.Now()
-			c.together(func() {
-				c.save(j)
-				c.event(j, "step ended", map[string]any{"step": j.Step})
-			})
-		}
-		a := c.allocation(j)
-		a.Done = true
-		return answer{allocation: a}
-	case j.isChain():
-		return answer{err: api.Errorf(api.ErrConflict, "%s is a chain: every step is a job of its own, which ends when its script does", jobNumber(j.SlurmID))}
-	case j.State == store.Running:
-		if bad := without(req.Release, j.nodes()); len(bad) > 0 {
-			return answer{err: api.Errorf(api.ErrInvalid, "the job does not hold %s", slurmctl.CompressNodes(bad))}
-		}
-		if slices.Contains(req.Release, j.BatchHost) {
-			return answer{err: api.Errorf(api.ErrInvalid, "%s runs the batch script and cannot be released before the end", j.BatchHost)}
-		}
-		j.release = req.Release
-		c.endStep(j, time.Now())
-	}
-	return waiting()
+	return false
 }

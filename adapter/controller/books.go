@@ -3,9 +3,13 @@ package controller
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // The database may refuse for a while: the disk is full, or the file system was made
@@ -13,147 +17,208 @@ import (
 // written is kept, in order, and written once it can be; until then no change is asked
 // of Slurm, since none could be written down before.
 
-// entry is one write.
-type entry func(*store.Store) error
+// books are the database as the core has it written.
+type books struct {
+	store    *store.Store
+	log      *logrus.Logger
+	ctx      context.Context
+	kept     [][]core.Effect // what the database has not taken yet
+	refusing bool
+}
 
-// mostKept bounds the batches of entries that wait for the database.
+// mostKept bounds the steps whose rows wait for the database.
 const mostKept = 100_000
 
-// write writes an entry, within together with all that belongs to it.
-func (c *Controller) write(e entry) {
-	if c.batch == nil {
-		c.writeOut([]entry{e})
-		return
-	}
-	*c.batch = append(*c.batch, e)
-}
-
-// together makes all that f writes one transaction, so that no crash leaves the books
-// half kept.
-func (c *Controller) together(f func()) {
-	if c.batch != nil {
-		f() // part of a larger one
-		return
-	}
-	var batch []entry
-	c.batch = &batch
-	defer func() { c.batch = nil }()
-	f()
-	c.writeOut(batch)
-}
-
-// writeOut writes what was kept, then a new batch. It says whether the books are up
-// to date.
-func (c *Controller) writeOut(batch []entry) bool {
-	if len(batch) > 0 {
-		c.kept = append(c.kept, batch)
-	}
-	for len(c.kept) > 0 {
-		err := c.store.Together(c.ctx, func(tx *store.Store) error {
-			for _, e := range c.kept[0] {
-				if err := e(tx); err != nil {
-					return err
-				}
+// write writes the rows and intents of a step, after all that was kept, in one
+// transaction. It reports whether the intents could not be written.
+func (b *books) write(effects []core.Effect) (unwritten bool) {
+	var rows, intents []core.Effect
+	for _, e := range effects {
+		switch e := e.(type) {
+		case core.Write:
+			rows = append(rows, e)
+		case core.Task:
+			if e.Intent != nil {
+				intents = append(intents, e)
 			}
-			return nil
-		})
-		if store.Refuses(err) {
-			c.check(err)
-			c.kept = c.kept[max(len(c.kept)-mostKept, 0):]
+		}
+	}
+	if !b.catchUp() {
+		b.keep(rows)
+		return len(intents) > 0
+	}
+	if len(rows)+len(intents) == 0 {
+		return false
+	}
+	err := b.transact(append(rows[:len(rows):len(rows)], intents...))
+	switch {
+	case err == nil:
+		return false
+	case store.Refuses(err):
+		b.keep(rows)
+		return len(intents) > 0
+	}
+	// one of them is refused for good: the others are not to suffer
+	for _, e := range append(rows, intents...) {
+		if err := b.transact([]core.Effect{e}); err != nil {
+			_, task := e.(core.Task)
+			unwritten = unwritten || task
+		}
+	}
+	return unwritten
+}
+
+// catchUp writes what was kept. It reports whether the books are up to date.
+func (b *books) catchUp() bool {
+	for len(b.kept) > 0 {
+		if err := b.transact(b.kept[0]); store.Refuses(err) {
 			return false
 		}
-		c.check(err) // it would be no better the next time
-		c.kept = c.kept[1:]
+		b.kept = b.kept[1:] // it would be no better the next time
 	}
-	if c.refusing {
-		c.refusing = false
-		c.log.Info("the database takes entries again; the books are up to date")
+	if b.refusing {
+		b.refusing = false
+		b.log.Info("the database takes entries again; the books are up to date")
 	}
 	return true
 }
 
+// keep keeps the rows of a step.
+func (b *books) keep(rows []core.Effect) {
+	if len(rows) > 0 {
+		b.kept = append(b.kept, rows)
+		b.kept = b.kept[max(len(b.kept)-mostKept, 0):]
+	}
+}
+
+// transact writes all of a list or nothing.
+func (b *books) transact(list []core.Effect) error {
+	err := b.store.Together(b.ctx, func(tx *store.Store) error {
+		plans := map[int64][]store.Span{}
+		for _, e := range list {
+			if p, ok := e.(core.SavePlan); ok {
+				plans[p.Job] = p.Plan
+				continue
+			}
+			if err := b.writeOne(tx, e); err != nil {
+				return err
+			}
+		}
+		if len(plans) == 0 {
+			return nil
+		}
+		return tx.SetPlans(b.ctx, plans)
+	})
+	b.check(err)
+	return err
+}
+
+func (b *books) writeOne(tx *store.Store, e core.Effect) error {
+	ctx := b.ctx
+	switch e := e.(type) {
+	case core.AddJob:
+		job := e.Job
+		err := tx.UpdateJob(ctx, &job)
+		if !e.Again {
+			err = tx.AddJob(ctx, &job)
+		}
+		if err == nil {
+			err = tx.SetParts(ctx, job.ID, e.Parts)
+		}
+		if err == nil && e.Bound != "" {
+			err = tx.SetBound(ctx, job.ID, e.Bound)
+		}
+		return err
+	case core.SaveJob:
+		return tx.UpdateJob(ctx, &e.Job)
+	case core.SaveParts:
+		return tx.SetParts(ctx, e.Job, e.Parts)
+	case core.SaveAllocation:
+		return tx.SetAllocation(ctx, e.Job, e.Step, e.At, e.Nodes, e.NodeList)
+	case core.AddEvent:
+		return tx.AddEvent(ctx, e.Job, e.At, e.Kind, e.Detail)
+	case core.Settle:
+		return tx.Settle(ctx, e.Intent, e.At, e.Err)
+	case core.Task:
+		_, err := tx.Intend(ctx, *e.Intent)
+		return err
+	}
+	return fmt.Errorf("nobody knows how to write %T", e)
+}
+
 // check reports an error of the store; one that lasts, once.
-func (c *Controller) check(err error) {
+func (b *books) check(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	if store.Refuses(err) {
-		if c.refusing {
+		if b.refusing {
 			return
 		}
-		c.refusing = true
+		b.refusing = true
 	}
-	c.log.WithError(err).Error("the database refuses")
+	b.log.WithError(err).Error("the database refuses")
 }
 
-// intend writes down what is to be asked of Slurm; false if it cannot be.
-func (c *Controller) intend(j *job, action, detail string) (intent int64, ok bool) {
-	if c.writeOut(nil) {
+// mostEnded is how many ended jobs evosqueue --all can show.
+const mostEnded = core.MostEnded
+
+// read reads all that the core starts from.
+func (b *books) read() (all core.Books, err error) {
+	ctx, st := b.ctx, b.store
+	active, err := st.ActiveJobs(ctx)
+	if err != nil {
+		return all, err
+	}
+	if all.Active, err = b.readJobs(active); err != nil {
+		return all, err
+	}
+	ended, err := st.EndedJobs(ctx, mostEnded)
+	if err != nil {
+		return all, err
+	}
+	if all.Ended, err = b.readJobs(ended); err != nil {
+		return all, err
+	}
+	if all.Known, all.LastRow, err = st.Known(ctx); err != nil {
+		return all, err
+	}
+	if all.Intents, err = st.OpenIntents(ctx); err != nil {
+		return all, err
+	}
+	all.LastIntent, err = st.LastIntent(ctx)
+	return all, err
+}
+
+// readJobs reads what is written down of jobs.
+func (b *books) readJobs(rows []*store.Job) ([]core.BookedJob, error) {
+	all := make([]core.BookedJob, len(rows))
+	for i, r := range rows {
+		j := core.BookedJob{Job: *r}
 		var err error
-		if intent, err = c.store.Intend(c.ctx, j.ID, time.Now(), action, detail); err == nil {
-			return intent, true
+		if j.Plan, err = b.store.Plan(b.ctx, r.ID); err != nil {
+			return nil, err
 		}
-		c.check(err)
+		if j.Past, err = b.store.Allocations(b.ctx, r.ID); err != nil {
+			return nil, err
+		}
+		if j.Parts, err = b.store.Parts(b.ctx, r.ID); err != nil {
+			return nil, err
+		}
+		if j.Bound, err = b.store.Bound(b.ctx, r.ID); err != nil {
+			return nil, err
+		}
+		for _, p := range j.Plan {
+			if _, err := slurmctl.ExpandNodes(p.NodeList); err != nil {
+				return nil, fmt.Errorf("plan of job %d: %w", r.SlurmID, err)
+			}
+		}
+		for _, p := range j.Parts {
+			if _, err := slurmctl.ExpandNodes(p.NodeList); err != nil {
+				return nil, fmt.Errorf("parts of job %d: %w", r.SlurmID, err)
+			}
+		}
+		all[i] = j
 	}
-	j.retryAt = time.Now().Add(time.Second)
-	j.reason = "waits for the sidecar's database, which cannot be written at present"
-	return 0, false
-}
-
-// settle writes what became of an intent.
-func (c *Controller) settle(intent int64, err error) {
-	now := time.Now()
-	c.write(func(tx *store.Store) error { return tx.Settle(c.ctx, intent, now, err) })
-}
-
-// event appends to the event log.
-func (c *Controller) event(j *job, kind string, detail any) {
-	id, now := int64(0), time.Now()
-	if j != nil {
-		id = j.ID
-	}
-	c.write(func(tx *store.Store) error { return tx.AddEvent(c.ctx, id, now, kind, detail) })
-}
-
-// save writes a job as it is now.
-func (c *Controller) save(j *job) {
-	row := *j.Job
-	c.write(func(tx *store.Store) error { return tx.UpdateJob(c.ctx, &row) })
-}
-
-// saveParts writes which Slurm jobs the job consists of.
-func (c *Controller) saveParts(j *job) {
-	id, parts := j.ID, j.parts()
-	c.write(func(tx *store.Store) error { return tx.SetParts(c.ctx, id, parts) })
-}
-
-// saveAllocation writes what the job holds from then on.
-func (c *Controller) saveAllocation(j *job, at time.Time, nodes int, list string) {
-	id, step := j.ID, j.Step
-	c.write(func(tx *store.Store) error { return tx.SetAllocation(c.ctx, id, step, at, nodes, list) })
-}
-
-// addJob writes a new job, or again one that was taken for ended, with all that is
-// known of it.
-func (c *Controller) addJob(j *job, detail map[string]any) error {
-	return c.store.Together(c.ctx, func(tx *store.Store) error {
-		kind, row := "adopted", j.Job
-		known, err := tx.JobBySlurmID(c.ctx, row.SlurmID)
-		if err == nil && known.Submitted.Equal(row.Submitted) {
-			row.ID, kind = known.ID, "adopted again"
-			err = tx.UpdateJob(c.ctx, row)
-		} else {
-			err = tx.AddJob(c.ctx, row)
-		}
-		if err == nil {
-			err = tx.SetParts(c.ctx, row.ID, j.parts())
-		}
-		if err == nil && j.bound != "" {
-			err = tx.SetBound(c.ctx, row.ID, j.bound)
-		}
-		if err == nil {
-			err = tx.AddEvent(c.ctx, row.ID, time.Now(), kind, detail)
-		}
-		return err
-	})
+	return all, nil
 }

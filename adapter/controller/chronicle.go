@@ -16,7 +16,7 @@ import (
 // Events implements api.Chronicler.
 func (c *Controller) Events(ctx context.Context, q api.EventQuery) ([]api.Event, error) {
 	id := q.Job
-	if base, known := c.view.Load().alias[id]; known {
+	if base, known := c.view.Load().Base[id]; known {
 		id = base
 	}
 	rows, err := c.store.ReadEvents(ctx, store.EventFilter{SlurmID: id, Owner: q.Owner, Sidecar: q.Sidecar, After: q.After, Since: q.Since, Limit: q.Limit})

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestEventText(t *testing.T) {
 // TestEventsForWhom: events are found by job, user, time and place, and nothing is told
 // of others where that is nobody's business.
 func TestEventsForWhom(t *testing.T) {
-	b := newBench(t, 2)
+	b := newIdle(t)
 	ctx, at := context.Background(), time.Unix(1_700_000_000, 0)
 	add := func(job int64, seconds int, kind string, detail any) {
 		t.Helper()
@@ -91,7 +92,7 @@ func TestEventsForWhom(t *testing.T) {
 				t.Errorf("%s: told of others: %q %s", test.name, e.Text, e.Detail)
 			}
 		}
-		if got, want := joinWords(kinds), joinWords(test.want); got != want {
+		if got, want := strings.Join(kinds, "; "), strings.Join(test.want, "; "); got != want {
 			t.Errorf("%s: %s; want %s", test.name, got, want)
 		}
 	}

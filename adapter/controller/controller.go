@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/user"
-	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,117 +15,68 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/drive"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/adapter/strategy"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Controller is the sidecar's loop and what it knows. Its exported methods are
-// safe for concurrent use; all other state belongs to the goroutine of Run.
+// Controller is the shell around the decision core. Its exported methods are safe for
+// concurrent use; the core belongs to the goroutine of Run.
 type Controller struct {
-	cfg     config.Config
-	slurm   *slurmctl.Client
-	store   *store.Store
-	log     *logrus.Logger
-	version string
-	self    string // user that the sidecar runs as
-	host    string // on which it runs, without its domain
-	root    bool
-
+	core       *core.Core
+	clock      *clock
+	driver     *drive.Driver
+	slurm      *slurmctl.Client
+	store      *store.Store
 	strategies *strategy.Manager
-	planning   *strategy.Cycle // within plan
+	log        *logrus.Logger
+	cfg        config.Config // as the core has it
+	timeout    time.Duration // of a command of Slurm
 
-	ctx      context.Context // of changes: goes on for a while when Run is to end
-	lookCtx  context.Context // of looks: ends at once then
-	stopping bool
-
+	ctx       context.Context // of changes: goes on for a while when Run is to end
+	lookCtx   context.Context // of looks: ends at once then
 	stopLooks context.CancelFunc
+	all       sync.WaitGroup // what runs beside the loop
 
-	mail chan func()
-	gone chan struct{} // closed when Run has returned
-	work work
-	pace pace
-
-	backfill backfill
-
-	slurmConfig slurmctl.Config
-	slurmUser   uint32
-	configRead  time.Time
-	ageing      slurmctl.Ageing
-	calculated  time.Time  // Slurm's priorities, as far as was seen
-	accrualRead time.Time  // see readAccrual
-	drive       spec.Drive // what Auto gets here
-	driveReason string
-
-	active       []*job                    // not ended, oldest first
-	ended        []*job                    // the last ones
-	byID         map[slurmctl.JobID]*job   // by base jobs, companions and links of chains
-	coming       map[slurmctl.JobID]uint32 // users of jobs that are to be adopted, or are by now
-	snapshot     *snapshot
-	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
-	suspect      map[string]time.Time            // nodes on which Slurm starts nothing, until when
-	unsaved      map[*job]bool                   // whose plans are to be written
-	heldSince    map[string]time.Time            // when a hold was made or got its nodes
-	refused      map[slurmctl.JobID]api.Job      // jobs with a marker that are not adopted
-	holdNames    map[holdKey]string              // of reservations
-	holdChanged  map[string]time.Time            // when a hold was last made, changed or given up here
-	unwilling    map[string]bool                 // holds that Slurm refuses to change: made anew
-	holdsOpen    bool                            // see cannotClose
-	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
-	scripts      map[slurmctl.JobID]*script      // read, or being read, for adopt
-	asked        map[slurmctl.JobID]*asked       // the same of requests
-	rules        ruleBook                        // limits of accounts, QOS and partitions
-	parksIn      map[string]bool                 // partitions and QOS whose plugins want expanders parked
-	nextCycle    time.Time                       // the next look at Slurm is wanted then
-	mirrored     int                             // where mirror goes on
-	leaks        map[string]time.Time            // since when nodes are allocated to nobody
-	leaked       []string                        // those of them that were told of
-	healed       time.Time                       // when that was last tried
-	calls        uint64                          // of Slurm's commands, until the last cycle
-	cycleCalls   int                             // in it and since the one before
-	laps         *laps                           // of the cycle under way
-	lastErr      error
-	batch        *[]entry  // within together
-	kept         [][]entry // what the database has not taken yet
-	refusing     bool      // the database
-	started      time.Time
-	tick         time.Time // when watchClock was last called
-	awake        time.Time // since when the loop goes on without a pause
-	stepped      time.Time // when the clock was, last
-	countsFrom   time.Time // see countsStand
-
-	power power
+	mail  chan any      // core.Input, or func(): what is to be done on the loop's goroutine
+	gone  chan struct{} // closed when Run has returned
+	books books
+	laps  laps
 	view  atomic.Pointer[view] // what the API shows
+	calls calls
 }
 
 // New makes a controller. It acts on nothing before Run.
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
-	c := &Controller{slurm: slurm, store: st, log: log, version: version, mail: make(chan func(), 64), gone: make(chan struct{}),
-		byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, reservations: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{},
-		holdNames: map[holdKey]string{}, holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{}, scripts: map[slurmctl.JobID]*script{},
-		asked: map[slurmctl.JobID]*asked{}, parksIn: map[string]bool{},
-		refused: map[slurmctl.JobID]api.Job{}, unsaved: map[*job]bool{}, suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, started: time.Now(), root: os.Geteuid() == 0}
-	c.power.setSaving(slurmctl.Config{})
-	c.work.keys, c.work.retry = map[string]bool{}, map[string]time.Time{}
-	if u, err := user.Current(); err == nil {
-		c.self = u.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		c.host, _, _ = strings.Cut(host, ".")
-	}
-	c.cfg = cfg
+	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, cfg: cfg, timeout: cfg.Slurm.Timeout,
+		mail: make(chan any, 64), gone: make(chan struct{})}
+	c.books.store, c.books.log = st, log
+	c.driver = drive.New(slurm, c.clock.now)
+	c.calls.waiting = map[uint64]chan core.Reply{}
 	chosen, err := kept(st, cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	strategies, err := strategy.New(cfg.Strategies, cfg.Strategy, chosen, log)
-	if err != nil {
+	if c.strategies, err = strategy.New(cfg.Strategies, cfg.Strategy, chosen, log); err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
 	}
-	c.strategies = strategies
-	c.view.Store(&view{status: api.Status{Version: version, Started: c.started, Strategy: c.strategies.Name()}})
+	site := core.Site{Version: version, Root: os.Geteuid() == 0}
+	if u, err := user.Current(); err == nil {
+		site.User = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		site.Host, _, _ = strings.Cut(host, ".")
+	}
+	c.core = core.New(site, cfg, c.strategy(), c.clock.now())
+	c.publish()
 	return c, nil
+}
+
+// strategy is what the core goes by of the strategy in use.
+func (c *Controller) strategy() core.Strategy {
+	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit()}
 }
 
 // Run runs the loop until ctx is done. Actions that are under way are then let
@@ -136,50 +86,159 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.strategies.Close()
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	c.ctx = work
+	c.ctx, c.books.ctx = work, work
 	c.lookCtx, c.stopLooks = context.WithCancel(ctx)
 	defer c.stopLooks()
-	if err := c.load(); err != nil {
+	books, err := c.books.read()
+	if err != nil {
 		return err
 	}
+	inputs := []core.Input{books}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	wait := time.Duration(0)
 	for {
-		var f func()
-		select {
-		case <-ctx.Done():
-			return c.finish(stop)
-		case f = <-c.mail:
-		case <-timer.C:
-		}
-		c.watchClock(time.Now(), wait)
-		if f != nil {
-			f()
-			c.drainMail()
-		}
+		wake := c.step(inputs...)
 		if err := c.store.Lost(); err != nil {
 			// started again, the sidecar makes a new one of what Slurm knows
 			return errors.Join(err, c.finish(stop))
 		}
-		c.advance()
-		c.startLooks()
-		wait = max(time.Until(c.wakeAt()), time.Millisecond)
-		timer.Reset(wait)
+		timer.Reset(max(wake.Sub(c.clock.now()), time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return c.finish(stop)
+		case m := <-c.mail:
+			inputs = c.open(m)
+		case <-timer.C:
+			inputs = []core.Input{core.Tick{}}
+		}
 	}
 }
 
-// finish lets running actions post their outcome, then wakes whoever still waits.
+// open takes what has come, and all that has come since: functions are run, inputs given.
+func (c *Controller) open(m any) (inputs []core.Input) {
+	for {
+		switch m := m.(type) {
+		case func():
+			m()
+		case core.Input:
+			inputs = append(inputs, m)
+		}
+		select {
+		case m = <-c.mail:
+		default:
+			return inputs
+		}
+	}
+}
+
+// step gives inputs to the core and does what follows, plans included. It says when to
+// call it again.
+func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
+	for len(inputs) > 0 {
+		for _, in := range inputs {
+			c.laps.sees(in, c.clock.now())
+		}
+		if by := c.clock.set(); by != 0 {
+			inputs = append([]core.Input{core.ClockSet{By: by}}, inputs...)
+		}
+		effects := c.core.Step(c.clock.now(), inputs...)
+		c.laps.lap("step")
+		inputs = nil
+		unwritten := c.books.write(effects)
+		c.laps.lap("save")
+		for _, e := range effects {
+			switch e := e.(type) {
+			case core.Task:
+				if unwritten && e.Intent != nil {
+					inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, Bare: c.slurm.WantsAccount()})
+					continue
+				}
+				c.beside(func() core.Input {
+					result, err := c.driver.Run(c.ctx, c.lookCtx, e)
+					return core.Outcome{Task: e.ID, Err: err, Result: result, Bare: c.slurm.WantsAccount()}
+				})
+			case core.Look:
+				c.beside(func() core.Input { return c.driver.Look(c.lookCtx, e) })
+			case core.LookAtNodes:
+				c.beside(func() core.Input { return c.driver.LookAtNodes(c.lookCtx, e) })
+			case core.Plan:
+				inputs = append(inputs, c.plan(e.Problem))
+				c.laps.lap("plan")
+			case core.Reply:
+				c.calls.reply(e)
+			case core.Log:
+				c.write(e)
+			case core.Wake:
+				wake = e.At
+			}
+		}
+	}
+	c.publish()
+	c.laps.lap("publish")
+	c.laps.log(c.log)
+	return wake
+}
+
+// beside runs something beside the loop, and gives what came of it to the core.
+func (c *Controller) beside(run func() core.Input) {
+	c.all.Add(1)
+	go func() {
+		defer c.all.Done()
+		in := run()
+		select {
+		case c.mail <- in:
+		case <-c.gone:
+		}
+	}()
+}
+
+// plan has the strategy in use plan, and writes what happened to strategies into the
+// event log.
+func (c *Controller) plan(p *core.Problem) core.Planned {
+	cycle := c.strategies.Begin(size(p))
+	planned := p.Plan(cycle)
+	for _, j := range planned.Jobs {
+		if j.Unfit == "" {
+			cycle.Jobs++
+		}
+	}
+	cycle.End()
+	c.strategyEvents()
+	return planned
+}
+
+// write writes a line of the log.
+func (c *Controller) write(l core.Log) {
+	level, err := logrus.ParseLevel(l.Level)
+	if err != nil {
+		level = logrus.InfoLevel
+	}
+	entry := c.log.WithFields(l.Fields)
+	if l.Err != nil {
+		entry = entry.WithError(l.Err)
+	}
+	entry.Log(level, l.Text)
+}
+
+// finish lets running actions come to their outcome, then ends who still waits.
 func (c *Controller) finish(stop context.CancelFunc) error {
-	c.stopping = true
 	c.stopLooks()
+	c.books.write(c.core.Step(c.clock.now(), core.Stop{}))
 	done := make(chan struct{})
-	go func() { c.work.all.Wait(); close(done) }()
-	late := time.After(c.cfg.Slurm.Timeout)
+	go func() { c.all.Wait(); close(done) }()
+	late := time.After(c.timeout)
+	outcomes := func(m any) {
+		switch m := m.(type) {
+		case func():
+			m()
+		case core.Outcome:
+			c.books.write(c.core.Step(c.clock.now(), m)) // nothing more is begun
+		}
+	}
 	for {
 		select {
-		case f := <-c.mail:
-			f()
+		case m := <-c.mail:
+			outcomes(m)
 			continue
 		case <-late:
 			stop()
@@ -188,29 +247,14 @@ func (c *Controller) finish(stop context.CancelFunc) error {
 		}
 		break
 	}
-	c.drainMail()
-	for _, j := range c.active {
-		j.notify()
-	}
-	return nil
-}
-
-func (c *Controller) drainMail() {
 	for {
 		select {
-		case f := <-c.mail:
-			f()
+		case m := <-c.mail:
+			outcomes(m)
+			continue
 		default:
-			return
 		}
-	}
-}
-
-// post runs f on the loop's goroutine.
-func (c *Controller) post(f func()) {
-	select {
-	case c.mail <- f:
-	case <-c.gone:
+		return nil
 	}
 }
 
@@ -232,93 +276,24 @@ func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
 	return answer
 }
 
-// cycle is one round of observe, adopt, follow and plan; what comes of it is done by
-// advance, which follows.
-func (c *Controller) cycle(s *snapshot) {
-	if c.lastErr != nil {
-		c.log.Info("Slurm can be observed again")
-		c.lastErr = nil
-	}
-	c.watchPriorities(c.snapshot, s)
-	c.snapshot = s
-	c.takeReservations(s)
-	c.watchPower(s)
-	c.adopt(s)
-	c.learnAll(s)
-	c.follow(s)
-	c.followKept(s)
-	c.followPlans(s)
-	c.laps.lap("follow")
-	c.plan(s)
-	c.laps.lap("plan")
-	c.clean(s)
-	c.watchIntruders(s)
-	c.watchLeaks(s)
-	c.readAccrual()
-	calls := c.slurm.Calls()
-	c.calls, c.cycleCalls = calls, int(calls-c.calls)
+// onLoop runs f on the loop's goroutine and tells whether it has.
+func (c *Controller) onLoop(ctx context.Context, f func()) bool {
+	return call(ctx, c, func() bool { f(); return true })
 }
 
-// advance does what is due by the present state: the end of a cycle, and after
-// everything that happens between two.
-func (c *Controller) advance() {
-	c.pace.urgent, c.pace.waiting, c.pace.growing = false, -1, false
-	if c.snapshot != nil && c.lastErr == nil {
-		c.act(c.snapshot)
-		c.laps.lap("act")
-		c.syncHolds(c.snapshot)
-		c.switchNodes(c.snapshot)
-		c.laps.lap("holds")
-		c.mirror(c.snapshot)
-		c.laps.lap("mirror")
-	}
-	c.savePlans()
-	c.laps.lap("save")
-	c.publish()
-	c.laps.lap("publish")
-	c.laps.log(c.log)
-	c.laps = nil
+// view is what the API shows.
+type view struct {
+	core.View
+	api.Status
 }
 
-// takeConfig is called when Slurm's configuration was read.
-func (c *Controller) takeConfig(cfg slurmctl.Config) (err error) {
-	merge, reasons := slurmctl.Capabilities(cfg)
-	if cfg.Boot() != c.slurmConfig.Boot() {
-		c.countsFrom = time.Time{}
+// publish makes the present state visible to the API.
+func (c *Controller) publish() {
+	v := c.core.View()
+	status := v.Status
+	status.Strategy, status.StrategyNote = c.strategies.Name(), c.strategies.Note()
+	if status.LastError == "" && c.books.refusing {
+		status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
 	}
-	c.slurmConfig, c.configRead, c.ageing = cfg, time.Now(), cfg.Ageing()
-	c.backfill.setInterval(cfg.BackfillInterval())
-	c.power.setSaving(cfg)
-	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
-		return err
-	}
-	before := c.drive
-	c.drive, c.driveReason = spec.Companion, joinWords(reasons)
-	if merge {
-		c.drive = spec.Merge
-	}
-	if c.drive != before {
-		c.log.WithField("drive", c.drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.driveReason)
-	}
-	return nil
-}
-
-func (c *Controller) logJob(j *job) *logrus.Entry {
-	return c.log.WithFields(logrus.Fields{"job": j.SlurmID, "user": j.User, "step": j.Step})
-}
-
-// owner is the evolving job that a Slurm job belongs to, nil for a stock job.
-func (c *Controller) owner(id slurmctl.JobID) *job { return c.byID[id] }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func joinWords(reasons []string) string {
-	text := ""
-	for i, r := range reasons {
-		if i > 0 {
-			text += "; "
-		}
-		text += r
-	}
-	return text
+	c.view.Store(&view{*v, status})
 }

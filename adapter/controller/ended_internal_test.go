@@ -2,19 +2,25 @@ package controller
 
 import (
 	"context"
+	"io"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // TestEndedAfterRestart: jobs that ended before the sidecar was started are shown with
 // what they held, as many as it keeps.
 func TestEndedAfterRestart(t *testing.T) {
-	b := newBench(t, 4)
-	ctx, began := context.Background(), time.Unix(1_700_000_000, 0)
-	const jobs = maxEnded + 2
+	b, ctx, began := newIdle(t), context.Background(), time.Unix(1_700_000_000, 0)
+	const jobs = core.MostEnded + 2
 	for i := range jobs {
 		id := uint32(i + 1)
 		end := began.Add(time.Duration(jobs-i) * time.Minute) // the later, the sooner it ended
@@ -36,18 +42,20 @@ func TestEndedAfterRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.load(); err != nil {
+	books, err := b.books.read()
+	if err != nil {
 		t.Fatal(err)
 	}
+	b.core.Step(time.Now(), books)
 	b.publish()
 	if shown, err := b.Jobs(ctx, false); err != nil || len(shown) != 0 {
 		t.Errorf("as if they had not ended: %v %v", shown, err)
 	}
 	shown, err := b.Jobs(ctx, true)
-	if err != nil || len(shown) != maxEnded {
-		t.Fatalf("%d ended jobs are shown, want %d (%v)", len(shown), maxEnded, err)
+	if err != nil || len(shown) != core.MostEnded {
+		t.Fatalf("%d ended jobs are shown, want %d (%v)", len(shown), core.MostEnded, err)
 	}
-	if first, last := shown[0], shown[maxEnded-1]; first.ID != maxEnded || last.ID != 1 {
+	if first, last := shown[0], shown[core.MostEnded-1]; first.ID != core.MostEnded || last.ID != 1 {
 		t.Errorf("from job %d to job %d, want those that ended last, by their ends", first.ID, last.ID)
 	}
 	j, err := b.Job(ctx, 7)
@@ -58,12 +66,24 @@ func TestEndedAfterRestart(t *testing.T) {
 	if uid, err := b.Owner(ctx, 7); err != nil || uid != 1001 {
 		t.Errorf("owner %d %v", uid, err)
 	}
-	// One that was taken for ended and is adopted again is so once.
-	again := b.ended[0]
-	again.State = store.Running
-	b.add(again)
-	b.publish()
-	if shown, err := b.Jobs(ctx, true); err != nil || len(shown) != maxEnded {
-		t.Errorf("%d jobs after one of %d was adopted again (%v)", len(shown), maxEnded, err)
+}
+
+// newIdle is a controller that does not run.
+func newIdle(t *testing.T) *Controller {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Database = filepath.Join(t.TempDir(), "evoslurm.db")
+	st, err := store.Open(context.Background(), cfg.Database)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { st.Close() })
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	c, err := New(cfg, &slurmctl.Client{}, st, log, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.books.ctx = context.Background()
+	return c
 }

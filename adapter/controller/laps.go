@@ -4,31 +4,50 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/core"
 )
 
-// laps tells where the time of a cycle goes.
+// laps tells where the time of a cycle goes: from the beginning of a look to when all that
+// follows from it was begun.
 type laps struct {
-	begun, last time.Time
-	seconds     logrus.Fields // by part of the cycle
+	looked  time.Time     // when the last look began
+	begun   time.Time     // this one; zero: no cycle is under way
+	last    time.Time     // the end of the part before
+	seconds logrus.Fields // by part of the cycle
 }
 
-func newLaps(begun time.Time) *laps {
-	return &laps{begun: begun, last: begun, seconds: logrus.Fields{}}
+// sees begins a cycle with an observation.
+func (l *laps) sees(in core.Input, now time.Time) {
+	o, ok := in.(core.Observation)
+	if !ok {
+		return
+	}
+	l.seconds = logrus.Fields{"interval": 0.0}
+	if !l.looked.IsZero() {
+		l.seconds["interval"] = o.Begun.Sub(l.looked).Seconds()
+	}
+	l.looked = o.Begun
+	l.begun = time.Now().Add(-now.Sub(o.Begun)) // by the machine's clock
+	l.last = l.begun
+	l.lap("observe")
 }
 
-// lap ends a part. Without a cycle under way (nil) it does nothing.
+// lap ends a part. Without a cycle under way it does nothing.
 func (l *laps) lap(part string) {
-	if l == nil {
+	if l.begun.IsZero() {
 		return
 	}
 	now := time.Now()
-	l.seconds[part] = now.Sub(l.last).Seconds()
+	before, _ := l.seconds[part].(float64)
+	l.seconds[part] = before + now.Sub(l.last).Seconds()
 	l.last = now
 }
 
-// log writes the parts and their sum.
+// log writes the parts and their sum, and ends the cycle.
 func (l *laps) log(log *logrus.Logger) {
-	if l != nil && log.IsLevelEnabled(logrus.DebugLevel) {
+	if !l.begun.IsZero() && log.IsLevelEnabled(logrus.DebugLevel) {
 		log.WithFields(l.seconds).WithField("seconds", time.Since(l.begun).Seconds()).Debug("cycle")
 	}
+	l.begun = time.Time{}
 }

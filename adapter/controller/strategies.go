@@ -13,119 +13,24 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/adapter/strategy"
-	"github.com/evoslurm/evoslurm/planner"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// fixedOnly is for pools without queued jobs, which no strategy has a say in.
-var fixedOnly, _ = planner.StrategyByName("noX")
-
-// withStrategy lets f plan these jobs with the strategy in use, and logs what
-// became of it.
-func (c *Controller) withStrategy(list []candidate, f func()) {
-	c.planning = c.strategies.Begin(c.size(list))
-	f()
-	c.planning.End()
-	c.planning = nil
-	c.strategyEvents()
-}
-
-// size is the most that a strategy is asked at a time: about these jobs, and those
-// that run.
-func (c *Controller) size(list []candidate) sdk.Size {
-	size := sdk.Size{Jobs: len(list) + len(c.active)}
-	for _, cand := range list {
-		size.Steps += len(cand.profile)
-	}
-	for _, j := range c.active {
-		size.Steps += len(j.plan)
-	}
-	return size
-}
+// size is the most that a strategy is asked at a time.
+func size(p *core.Problem) sdk.Size { return sdk.Size{Jobs: p.Jobs, Steps: p.Steps} }
 
 // strategyEvents writes what happened to strategies into the event log.
 func (c *Controller) strategyEvents() {
+	var rows []core.Effect
 	for _, e := range c.strategies.Events() {
-		c.event(nil, e.Kind, e.Detail)
+		rows = append(rows, core.AddEvent{At: time.Now(), Kind: e.Kind, Detail: e.Detail})
 	}
-}
-
-// pinned are the plans of the jobs that run, as far as they are on these nodes.
-func (c *Controller) pinned(s *snapshot, nodes []int, origin int64) []planner.Placement {
-	var all []planner.Placement
-	for _, j := range c.active {
-		if !j.runs() || len(j.plan) == 0 {
-			continue
-		}
-		var p planner.Placement
-		used := false
-		for i, step := range j.plan {
-			if i == 0 {
-				p.Start = step.start - origin
-			}
-			names := step.nodes
-			if j.kept != nil && i >= j.Step {
-				names = common(j.nodes(), names)
-			}
-			n := len(s.local(nodes, names))
-			used = used || n > 0
-			p.Steps = append(p.Steps, planner.Step{Duration: max(step.end-step.start, 0), Nodes: n})
-		}
-		if used {
-			all = append(all, p)
-		}
+	if len(rows) > 0 {
+		c.books.write(rows)
 	}
-	return all
-}
-
-// take marks what a plan takes of these nodes.
-func (o *occupancy) take(nodes []int, planned []planner.Planned) {
-	for _, p := range planned {
-		at := p.Start + o.origin
-		for k, step := range p.Steps {
-			if p.Unfit != "" {
-				break
-			}
-			for _, n := range p.Nodes[k] {
-				o.add(nodes[n], at, at+step.Duration)
-			}
-			at += step.Duration
-		}
-	}
-}
-
-// addPeaks keeps all nodes that a running job has at any time from now until its
-// end, as if it did not evolve.
-func (c *Controller) addPeaks(o *occupancy, s *snapshot) {
-	for _, j := range c.active {
-		if !j.runs() && j.State != store.Starting || len(j.plan) == 0 {
-			continue
-		}
-		end := j.plan[len(j.plan)-1].end + c.margin()
-		steps := j.plan
-		if j.kept != nil {
-			steps = j.promised(s.taken.Unix())
-		}
-		for _, step := range steps {
-			for _, name := range step.nodes {
-				if n, ok := s.index[name]; ok {
-					o.add(n, o.origin, end)
-				}
-			}
-		}
-	}
-}
-
-// clone is an independent copy.
-func (o *occupancy) clone() *occupancy {
-	n := newOccupancy(len(o.busy), o.origin)
-	for i := range o.busy {
-		n.busy[i], n.reserved[i] = slices.Clone(o.busy[i]), slices.Clone(o.reserved[i])
-	}
-	n.preemption, n.tenures = o.preemption, o.tenures // nobody changes them any more
-	return n
 }
 
 // Configure takes another configuration between two cycles. What is bound to the
@@ -135,26 +40,18 @@ func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return fmt.Errorf("strategy: %w", err)
 	}
-	return c.swap(ctx, change, cfg, func() {
-		c.cfg = cfg
-		c.configRead = time.Time{} // look at Slurm's configuration again, too
-	})
+	return c.swap(ctx, change, cfg, true)
 }
 
 var errMeanwhile = api.Errorf(api.ErrConflict, "another strategy has been put in use meanwhile")
 
 var errNotRunning = api.Errorf(api.ErrUnavailable, "the sidecar is busy or stopping")
 
-// onLoop runs f on the loop's goroutine and tells whether it has.
-func (c *Controller) onLoop(ctx context.Context, f func()) bool {
-	return call(ctx, c, func() bool { f(); return true })
-}
-
 // swap changes the strategy between two cycles: first in the database, so that it
-// outlives the sidecar, then in fact. cfg is the configuration from then on; then is
-// done along with it. It is carried out even if ctx ends before; what was prepared
-// must not be left running.
-func (c *Controller) swap(ctx context.Context, change *strategy.Change, cfg config.Config, then func()) error {
+// outlives the sidecar, then in fact. cfg is the configuration from then on, another one
+// perhaps. It is carried out even if ctx ends before; what was prepared must not be left
+// running.
+func (c *Controller) swap(ctx context.Context, change *strategy.Change, cfg config.Config, another bool) error {
 	var err error
 	var once sync.Once
 	if c.onLoop(ctx, func() {
@@ -164,11 +61,13 @@ func (c *Controller) swap(ctx context.Context, change *strategy.Change, cfg conf
 				return
 			}
 			change.Swap()
-			then()
+			in := core.Configuration{Strategy: c.strategy()}
+			if another {
+				c.cfg, in.Config = cfg, &cfg
+			}
+			c.step(in)
 		})
 		c.strategyEvents()
-		c.nextCycle = time.Now()
-		c.publish()
 	}) {
 		return err
 	}
@@ -265,139 +164,45 @@ func (c *Controller) change(ctx context.Context, change *strategy.Change) error 
 		change.Discard()
 		return errNotRunning
 	}
-	return c.swap(ctx, change, cfg, func() {})
-}
-
-// trial is the queue at one moment, to plan with any strategy.
-type trial struct {
-	size     sdk.Size
-	margin   int64
-	occupied *occupancy
-	batches  []trialBatch
-}
-
-type trialBatch struct {
-	rank   rank
-	nodes  []int
-	pool   planner.Pool
-	pinned []planner.Placement
-	jobs   []trialJob // as in the pool
-}
-
-// trialJob is a job of a batch; id 0: a stock job.
-type trialJob struct {
-	id      uint32
-	profile planner.Profile
+	return c.swap(ctx, change, cfg, false)
 }
 
 // TryStrategy implements api.Strategist: the strategy in use and the one to try
 // plan the same state, beside the loop.
 func (c *Controller) TryStrategy(ctx context.Context, name string, r api.StrategyRequest) (api.Trial, error) {
-	var q *trial
-	if !c.onLoop(ctx, func() { q = c.trial() }) {
+	var p *core.Problem
+	if !c.onLoop(ctx, func() { p = c.core.Problem() }) {
 		return api.Trial{}, errNotRunning
 	}
-	if q == nil {
+	if p == nil {
 		return api.Trial{}, api.Errorf(api.ErrUnavailable, "Slurm has not been observed yet")
 	}
 	presentName, presentParameters := c.strategies.InUse()
-	present, before, err := q.plan(ctx, c.strategies, presentName, presentParameters)
+	present, before, err := c.try(ctx, p, presentName, presentParameters)
 	if err != nil {
 		return api.Trial{}, api.Errorf(api.ErrConflict, "the strategy in use: %v", err)
 	}
-	tried, after, err := q.plan(ctx, c.strategies, name, r.Parameters)
+	tried, after, err := c.try(ctx, p, name, r.Parameters)
 	if err != nil {
 		return api.Trial{}, api.Errorf(api.ErrInvalid, "%v", err)
 	}
 	t := api.Trial{Present: present, Tried: tried, Jobs: []api.TrialJob{}}
-	for i, b := range q.batches {
-		for k, j := range b.jobs {
-			if j.id == 0 {
-				continue
-			}
-			row := api.TrialJob{ID: j.id, Profile: j.profile.String(), TriedUnfit: after[i][k].Unfit}
-			row.Start, row.End = q.times(before[i][k])
-			row.TriedStart, row.TriedEnd = q.times(after[i][k])
-			t.Jobs = append(t.Jobs, row)
-		}
+	for i, j := range after {
+		j.Start, j.End = before[i].TriedStart, before[i].TriedEnd
+		t.Jobs = append(t.Jobs, j)
 	}
 	return t, nil
 }
 
-// trial is the present queue; nil if Slurm was not observed yet.
-func (c *Controller) trial() *trial {
-	s := c.snapshot
-	if s == nil {
-		return nil
-	}
-	now := s.taken.Unix()
-	list := c.candidates(s, now)
-	q := &trial{size: c.size(list), margin: c.margin(), occupied: c.occupied(s, now, nil)}
-	for i := range list {
-		list[i] = list[i].chosen(s)
-	}
-	for _, b := range batches(s, list) {
-		t := trialBatch{nodes: b.nodes, rank: b.rank, pool: c.pool(s, q.occupied, b), pinned: c.pinned(s, b.nodes, now)}
-		for _, cand := range b.jobs {
-			j := trialJob{profile: cand.profile}
-			if cand.job != nil {
-				j.id = cand.job.SlurmID
-			}
-			t.jobs = append(t.jobs, j)
-		}
-		q.batches = append(q.batches, t)
-	}
-	return q
-}
-
-// plan plans the queue and says in figures how well; the plans are unpadded.
-func (q *trial) plan(ctx context.Context, m *strategy.Manager, name string, parameters map[string]string) (api.StrategyPlan, [][]planner.Planned, error) {
-	figures := api.StrategyPlan{Strategy: name, Parameters: parameters}
-	cycle, done, err := m.Try(ctx, name, parameters, q.size)
+// try plans the queue with a strategy.
+func (c *Controller) try(ctx context.Context, p *core.Problem, name string, parameters map[string]string) (api.StrategyPlan, []api.TrialJob, error) {
+	cycle, done, err := c.strategies.Try(ctx, name, parameters, size(p))
 	if err != nil {
-		return figures, nil, err
+		return api.StrategyPlan{}, nil, err
 	}
 	defer done()
-	o := q.occupied.clone()
-	all := make([][]planner.Planned, len(q.batches))
-	used, held := 0.0, 0.0
 	began := time.Now()
-	for i, b := range q.batches {
-		pool := b.pool
-		pool.Jobs = slices.Clone(b.pool.Jobs)
-		pool.Busy = o.window(b.nodes, b.rank)
-		cycle.Pinned = b.pinned
-		if all[i], err = pool.Plan(cycle); err != nil {
-			return figures, nil, err
-		}
-		o.take(b.nodes, all[i])
-		for k, j := range b.jobs {
-			p := &all[i][k]
-			if j.id == 0 || p.Unfit != "" {
-				continue
-			}
-			p.Placement = planner.Unpad(p.Placement, j.profile, q.margin)
-			figures.Planned++
-			figures.Makespan = max(figures.Makespan, float64(p.End()))
-			figures.Completion += float64(p.End())
-			figures.Wait += float64(p.Start)
-			used += float64(j.profile.Area())
-			held += float64(p.Steps.Area())
-		}
-	}
-	figures.Seconds = time.Since(began).Seconds()
-	if figures.Planned > 0 {
-		figures.Completion /= float64(figures.Planned)
-		figures.Wait /= float64(figures.Planned)
-		figures.Waste = 100 * (held - used) / used
-	}
-	return figures, all, nil
-}
-
-// times are a plan's start and end, zero if there is none.
-func (q *trial) times(p planner.Planned) (start, end time.Time) {
-	if p.Unfit != "" {
-		return time.Time{}, time.Time{}
-	}
-	return time.Unix(p.Start+q.occupied.origin, 0), time.Unix(p.End()+q.occupied.origin, 0)
+	figures, rows, err := p.Try(cycle)
+	figures.Strategy, figures.Parameters, figures.Seconds = name, parameters, time.Since(began).Seconds()
+	return figures, rows, err
 }

@@ -16,11 +16,10 @@ import (
 // fails, the fallback plans the same problem at once, and the rest of the cycle:
 // the time that a plugin may take is that of the whole cycle.
 type Cycle struct {
-	// Pinned are the running jobs of the pool that is planned next.
-	Pinned []planner.Placement
 	// Jobs is how many evolving jobs the cycle has given a plan, for the event log.
 	Jobs int
 
+	pinned  []planner.Placement // the running jobs of the pool that is planned next
 	manager *Manager
 	chosen  *selection
 	process *process
@@ -138,6 +137,9 @@ func (c *Cycle) ExpandLimit() planner.ExpandLimit {
 	return c.process.limit()
 }
 
+// Pin says which running jobs the pool has that is planned next.
+func (c *Cycle) Pin(running []planner.Placement) { c.pinned = running }
+
 // Rigid reports whether the plan just made is one without evolution.
 func (c *Cycle) Rigid() bool {
 	if s := c.strategy(); s != nil {
@@ -165,7 +167,7 @@ func (c *Cycle) Plan(p planner.Problem) (planner.Schedule, error) {
 // PlanPartly implements planner.Partial.
 func (c *Cycle) PlanPartly(p planner.Problem) (planner.Schedule, map[int]string, error) {
 	c.asked = true
-	r := sdk.Request{Problem: p, Pinned: c.Pinned}
+	r := sdk.Request{Problem: p, Pinned: c.pinned}
 	if c.strategy() == nil {
 		a, err := c.ask(r)
 		if err == nil || c.trial {

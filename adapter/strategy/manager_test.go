@@ -135,7 +135,7 @@ func problem() planner.Pool {
 func (r *rig) cycle() error {
 	r.t.Helper()
 	c := r.Begin(large)
-	c.Pinned = []planner.Placement{{Start: -40, Steps: planner.Profile{{Duration: 60, Nodes: 1}, {Duration: 80, Nodes: 1}}}}
+	c.Pin([]planner.Placement{{Start: -40, Steps: planner.Profile{{Duration: 60, Nodes: 1}, {Duration: 80, Nodes: 1}}}})
 	began := time.Now()
 	got, err := problem().Plan(c)
 	r.must(err)

@@ -277,7 +277,7 @@ func (l *load) readLog(since time.Time) (seen, error) {
 		case msg == "cycle":
 			s.cycles = append(s.cycles, seconds("seconds"))
 			s.intervals = append(s.intervals, seconds("interval"))
-			for _, part := range []string{"observe", "follow", "plan", "act", "holds", "mirror", "save", "publish"} {
+			for _, part := range []string{"observe", "step", "plan", "save", "publish"} {
 				s.parts[part] = append(s.parts[part], seconds(part))
 			}
 		case msg == "step begun":

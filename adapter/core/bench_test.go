@@ -1,0 +1,116 @@
+package core
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// crowd is a sidecar's view of a busy cluster of 1,000 nodes: 200 stock jobs that run on 950 of
+// them, 10,000 that wait, and 1,000 evolving jobs that wait.
+func crowd(b *testing.B) (*Core, *snapshot) {
+	b.Helper()
+	const nodes, running, stock, evolving = 1000, 200, 10_000, 1000
+	random := rand.New(rand.NewPCG(1, 2))
+	now := time.Now().Truncate(time.Second)
+	c := newCore(config.Default(), now)
+	s := &snapshot{taken: now, byID: map[slurmctl.JobID]*slurmctl.Job{}, index: map[string]int{},
+		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: set{}}
+	var names []string
+	for i := range nodes {
+		name := fmt.Sprintf("n%d", i+1)
+		s.nodes = append(s.nodes, slurmctl.Node{Name: name, State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
+		names, s.index[name] = append(names, name), i
+	}
+	s.partitions["main"] = slurmctl.Partition{Name: "main", Up: true, Default: true, Nodes: names}
+	id := slurmctl.JobID(0)
+	add := func(j slurmctl.Job) slurmctl.Job {
+		id++
+		j.ID, j.ArrayTasks, j.MinCPUs, j.Partition, j.User, j.UID, j.Exclusive = id, 1, 1, "main", "user", 1000, true
+		s.jobs = append(s.jobs, j)
+		return j
+	}
+	at := 0
+	for range running {
+		size := 1 + random.IntN(9)
+		if at+size > 950 {
+			break
+		}
+		left := time.Duration(60+random.IntN(7200)) * time.Second
+		add(slurmctl.Job{State: slurmctl.Running, NumNodes: size, NodeList: names[at : at+size],
+			TimeLimit: 3 * time.Hour, StartTime: now.Add(left - 3*time.Hour), EndTime: now.Add(left)})
+		at += size
+	}
+	for i := range stock {
+		add(slurmctl.Job{State: slurmctl.Pending, Reason: "Priority", Priority: uint64(1_000_000 - i),
+			NumNodes: 1 + random.IntN(50), NumCPUs: 4, TimeLimit: time.Duration(1+random.IntN(60)) * time.Minute})
+	}
+	for i := range evolving {
+		var p planner.Profile
+		for range 5 {
+			p = append(p, planner.Step{Duration: int64(60 + random.IntN(1800)), Nodes: 1 + random.IntN(60)})
+		}
+		record := add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i),
+			NumNodes: p[0].Nodes, TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(parked)})
+		values := &row.Job{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, State: row.Queued, Profile: p, Submitted: now}
+		j := &job{Job: values, record: record, asked: &slurmctl.JobRequest{}}
+		c.add(j)
+	}
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		s.byID[j.ID] = j
+		for _, n := range j.NodeList {
+			s.inUse[n] = true
+		}
+	}
+	return c, s
+}
+
+// BenchmarkPlan is the planning of one cycle, with the plans of the cycle before in
+// place and a second gone by.
+func BenchmarkPlan(b *testing.B) {
+	c, s := crowd(b)
+	planNow(c, s)
+	c.savePlans()
+	c.effects = nil
+	for b.Loop() {
+		s.taken = s.taken.Add(time.Second)
+		planNow(c, s)
+	}
+}
+
+// BenchmarkCandidates is the part of it that finds out who is planned where.
+func BenchmarkCandidates(b *testing.B) {
+	c, s := crowd(b)
+	for b.Loop() {
+		c.candidates(s, s.taken.Unix())
+	}
+}
+
+// BenchmarkView makes what the API shows.
+func BenchmarkView(b *testing.B) {
+	c, s := crowd(b)
+	planNow(c, s)
+	c.snapshot = s
+	for b.Loop() {
+		c.View()
+	}
+}
+
+// BenchmarkFollow is the look at what became of the known jobs.
+func BenchmarkFollow(b *testing.B) {
+	c, s := crowd(b)
+	planNow(c, s)
+	for b.Loop() {
+		c.follow(s)
+		c.followPlans(s)
+		c.adopt(s)
+		c.effects = nil
+	}
+}

@@ -1,0 +1,142 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// call is a script that waits.
+type call struct {
+	Call
+	job   *job // that it waits for; nil: it has not asked yet
+	since int  // growths given up when it began to wait
+	again bool // it is worth asking again
+}
+
+// called is a new call.
+func (c *Core) called(in Call) {
+	k := &call{Call: in, since: -1}
+	if !c.answer(k) {
+		c.calling = append(c.calling, k)
+	}
+}
+
+// withdrawn answers a call that waits with what there is: the step stays ended.
+func (c *Core) withdrawn(in Withdrawal) {
+	i := slices.IndexFunc(c.calling, func(k *call) bool { return k.ID == in.ID })
+	if i < 0 {
+		return
+	}
+	k := c.calling[i]
+	c.calling = slices.Delete(c.calling, i, i+1)
+	a := c.allocation(k.job)
+	a.Ready, a.Note = false, k.job.why()
+	c.emit(Reply{ID: k.ID, Allocation: a})
+}
+
+// notify has everyone answered, if there is an answer, who waits for a change of the job.
+func (c *Core) notify(j *job) {
+	for _, k := range c.calling {
+		k.again = k.again || k.job == j
+	}
+}
+
+// waitedFor reports whether somebody waits for a change of the job.
+func (c *Core) waitedFor(j *job) bool {
+	return slices.ContainsFunc(c.calling, func(k *call) bool { return k.job == j })
+}
+
+// answerCalls answers those who were notified.
+func (c *Core) answerCalls() {
+	c.calling = slices.DeleteFunc(c.calling, func(k *call) bool {
+		again := k.again
+		k.again = false
+		return again && c.answer(k)
+	})
+}
+
+// answer answers a call, or reports that it has to wait.
+func (c *Core) answer(k *call) bool {
+	j, err := c.callee(k.Job)
+	var a api.Allocation
+	wait := false
+	switch {
+	case err != nil:
+	case k.Next == nil:
+		if a = c.allocation(j); !j.runs() {
+			// a script may ask before its job was seen to start
+			c.nextCycle = c.now
+			a, err = api.Allocation{}, api.Errorf(api.ErrUnavailable, "%s is not running yet", jobNumber(k.Job))
+		}
+	default:
+		if k.since < 0 {
+			k.since = j.denials
+		}
+		if k.Next.From == j.Step && (j.denied != "" || k.since < j.denials) {
+			j.denied = ""
+			err = api.Errorf(api.ErrConflict, "%s", j.denial)
+			break
+		}
+		k.job = j
+		a, wait, err = c.endOrWait(j, *k.Next)
+	}
+	if !wait {
+		c.emit(Reply{ID: k.ID, Allocation: a, Err: err})
+	}
+	return !wait
+}
+
+// callee is the job that a call is about.
+func (c *Core) callee(id uint32) (*job, error) {
+	j := c.byID[slurmctl.JobID(id)]
+	switch {
+	case c.snapshot == nil, c.isComing(slurmctl.JobID(id)): // what the database says may be out of date, and is not all
+		return nil, api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
+	case j == nil:
+		return nil, api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", jobNumber(id))
+	}
+	return j, nil
+}
+
+// endOrWait ends the step that the caller names and no other, one that ended before not
+// twice, and says what the job has in the next, or that this has to be waited for.
+func (c *Core) endOrWait(j *job, req api.NextRequest) (a api.Allocation, wait bool, err error) {
+	if j.State == row.Running {
+		c.believe(j, req.From)
+	}
+	switch {
+	case !j.runs():
+		c.nextCycle = c.now
+		return a, true, nil
+	case req.From < 1 || req.From > len(j.Profile):
+		return a, false, api.Errorf(api.ErrInvalid, "step %d: the job has steps 1 to %d", req.From, len(j.Profile))
+	case req.From > j.Step:
+		return a, false, api.Errorf(api.ErrConflict, "step %d has not begun: the job is in step %d", req.From, j.Step)
+	case req.From < j.Step:
+		return c.allocation(j), false, nil
+	case j.last():
+		if j.StepEnded.IsZero() {
+			j.StepEnded = c.now
+			c.save(j)
+			c.event(j, "step ended", map[string]any{"step": j.Step})
+		}
+		a = c.allocation(j)
+		a.Done = true
+		return a, false, nil
+	case j.isChain():
+		return a, false, api.Errorf(api.ErrConflict, "%s is a chain: every step is a job of its own, which ends when its script does", jobNumber(j.SlurmID))
+	case j.State == row.Running:
+		if bad := Without(req.Release, j.nodes()); len(bad) > 0 {
+			return a, false, api.Errorf(api.ErrInvalid, "the job does not hold %s", slurmctl.CompressNodes(bad))
+		}
+		if slices.Contains(req.Release, j.BatchHost) {
+			return a, false, api.Errorf(api.ErrInvalid, "%s runs the batch script and cannot be released before the end", j.BatchHost)
+		}
+		j.release = req.Release
+		c.endStep(j, c.now)
+	}
+	return a, true, nil
+}

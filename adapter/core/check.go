@@ -1,0 +1,118 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+)
+
+// Check sees that the state keeps its invariants: those of the jobs, of the holds, and of
+// what is under way. It is for tests; O(jobs × steps × nodes).
+func (c *Core) Check() error {
+	return errors.Join(c.checkJobs(), c.checkPromises(), c.checkWork())
+}
+
+// checkJobs: every job is where its state says, and is found by its Slurm jobs.
+func (c *Core) checkJobs() error {
+	var errs []error
+	bad := func(j *job, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("job %d (%s, step %d): %s", j.SlurmID, j.State, j.Step, fmt.Sprintf(format, args...)))
+	}
+	for _, j := range c.active {
+		switch {
+		case j.State == row.Ended:
+			bad(j, "is among those that have not ended")
+		case j.runs() != (j.Step > 0):
+			bad(j, "a step goes on only of a job that runs")
+		case j.Step > len(j.Profile):
+			bad(j, "there are %d steps", len(j.Profile))
+		case j.State == row.Waiting && j.last():
+			bad(j, "waits after its last step")
+		case len(j.plan) != 0 && len(j.plan) != len(j.Profile) && !j.lapsed():
+			bad(j, "the plan has %d steps", len(j.plan))
+		case c.byID[j.id()] != j:
+			bad(j, "is not found by its base job")
+		}
+		for i := 1; i < len(j.plan); i++ {
+			if j.plan[i].start < j.plan[i-1].end {
+				bad(j, "step %d is planned to begin %d s before step %d ends", i+1, j.plan[i-1].end-j.plan[i].start, i)
+			}
+		}
+		for i, step := range j.plan {
+			if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes {
+				bad(j, "step %d is planned on %d nodes", i+1, n)
+			}
+			if i >= j.Step && len(slices.Compact(slices.Sorted(slices.Values(step.nodes)))) != len(step.nodes) {
+				bad(j, "step %d is planned on a node twice", i+1)
+			}
+		}
+	}
+	for _, j := range c.ended {
+		if j.State != row.Ended {
+			errs = append(errs, fmt.Errorf("job %d is among the ended ones, %s", j.SlurmID, j.State))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkPromises: no node is promised to two jobs at once. What a job has longer than
+// planned, or what is kept back, is no promise.
+func (c *Core) checkPromises() error {
+	type promise struct {
+		job        *job
+		step       int
+		start, end int64
+	}
+	of := map[string][]promise{}
+	for _, j := range c.active {
+		if !j.runs() && j.State != row.Starting || j.kept != nil {
+			continue
+		}
+		for i := max(j.Step, 0); i < len(j.plan); i++ { // steps to come
+			for _, n := range j.plan[i].nodes {
+				of[n] = append(of[n], promise{j, i + 1, j.plan[i].start, j.plan[i].end})
+			}
+		}
+	}
+	var errs []error
+	for _, n := range sortedKeys(of) {
+		all := of[n]
+		for i, a := range all {
+			for _, b := range all[:i] {
+				if a.job != b.job && max(a.start, b.start) < min(a.end, b.end) {
+					errs = append(errs, fmt.Errorf("node %s is promised to job %d for step %d (%d to %d) and to job %d for step %d (%d to %d)",
+						n, a.job.SlurmID, a.step, a.start, a.end, b.job.SlurmID, b.step, b.start, b.end))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkWork: a job is busy while something is under way for it, and not longer.
+func (c *Core) checkWork() error {
+	busy := 0
+	for _, j := range c.active {
+		if j.busy {
+			busy++
+		}
+	}
+	if under := len(c.work.pending); busy > under {
+		return fmt.Errorf("%d jobs are busy, and %d tasks under way", busy, under)
+	}
+	return nil
+}
+
+// Written is what the database should have of the jobs that have not ended, once all that
+// the core has asked for is written.
+func (c *Core) Written() []BookedJob {
+	all := make([]BookedJob, len(c.active))
+	for i, j := range c.active {
+		job, _ := c.out(SaveJob{*j.Job}).(SaveJob)
+		plan, _ := c.out(SavePlan{Plan: spans(j.plan)}).(SavePlan)
+		all[i] = BookedJob{Job: job.Job, Plan: plan.Plan, Parts: j.parts(), Bound: j.bound}
+	}
+	return all
+}

@@ -1,0 +1,36 @@
+// Package core is the sidecar's decision core: what is known of a cluster and its evolving
+// jobs, and what follows from that. It does nothing itself. It has no I/O, no clock, no
+// goroutine and no log; a shell around it has all these:
+//
+//	effects := core.Step(now, inputs...)
+//
+// An [Input] is what has happened: Slurm was observed, an effect has come out somehow, a
+// job's script calls next, a strategy has answered, the configuration is another one. An
+// [Effect] is what is to be done: a change of Slurm or a question to it ([Task]), a plan to
+// be made by the strategy ([Plan]), rows to be written ([Write]), a reply, a line for the
+// log, the time at which to call again. Inputs and effects are plain values: they can be
+// printed, compared and written down. So the same core runs beside a live Slurm
+// (package controller), and over a model of one in virtual time.
+//
+// The order is in [Core.Step]:
+//
+//	observe  a look at Slurm replaces the one before             observe.go, pace.go
+//	adopt    parked jobs with a marker become evolving jobs       adopt.go, asked.go, request.go
+//	follow   what became of the jobs that are known               follow.go, suspended.go, kept.go, refit.go
+//	plan     every evolving job together with all that runs       occupancy.go, plan.go, problem.go, age.go, partitions.go
+//	act      start, grow, shrink, one action a job at a time      act.go, start.go, resize.go, bring.go
+//	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
+//	         below the site's bounds, for those in time           bounds.go, lapse.go
+//	         and whoever gets into one that is for another        intruders.go
+//	switch   nodes of holds on, where Slurm saves power           power.go
+//	mirror   planned starts, for squeue and for Slurm             mirror.go
+//
+// Changes of Slurm take their time: slurmctld may let one wait for seconds. Until its
+// outcome is there the job is busy, and nothing else is done to it; what is due then is
+// found anew from the state, never from a queue (work.go). What a look has shown may be
+// older than what was done since: of a job that is busy, or was touched after the look
+// began, it is not believed. A sidecar that was killed at any point looks again and goes on.
+//
+// Terms: a job's base job runs the user's script; expanders bring nodes; a hold
+// is a reservation on nodes of a coming start or growth.
+package core

@@ -1,0 +1,275 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// hold is a reservation for the nodes that a job is given at the start of a step.
+type hold struct {
+	job   *job
+	step  int // 1-based
+	nodes []string
+	users []string // who may use it
+	start int64    // Unix seconds
+	end   int64
+}
+
+// holdFlags: our own node mapping has chosen the nodes, with the jobs in view that
+// run there now (IGNORE_JOBS) and with all other holds. A node is held for one job
+// after another, and a job's time limit reaches beyond the time at which the plan
+// has it give a node back: with OVERLAP Slurm lets holds share nodes, and starts a
+// job in its own hold in spite of others' later ones. Administrators' reservations
+// are not in their way. A job that waits for a hold is not to be held when it ends.
+var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
+
+// startFlags are those of a hold to start in, which is long: with PURGE_COMP Slurm
+// deletes it once it has begun and no job has been bound to it for five minutes. So
+// nothing is held for long in vain while the sidecar is down.
+var startFlags = append(slices.Clip(holdFlags), "PURGE_COMP=5")
+
+// toStartIn says whether a Slurm job begins in the hold; in others running ones grow.
+func (h hold) toStartIn() bool { return h.step == 1 || h.job.isChain() }
+
+func (h hold) flags() []string {
+	if h.toStartIn() {
+		return startFlags
+	}
+	return holdFlags
+}
+
+// Names of holds and expanders carry job, step and attempt, so that what is left
+// of a crashed sidecar can be found again. Users can name jobs like that, too: the
+// numbers are bounded so that the next one still is one.
+var namePattern = regexp.MustCompile(`^evo_([0-9]{1,10})_([0-9]{1,9})_([0-9]{1,9})$`)
+
+type ownName struct {
+	job     slurmctl.JobID
+	step    int
+	attempt int
+}
+
+func (n ownName) String() string { return fmt.Sprintf("evo_%d_%d_%d", n.job, n.step, n.attempt) }
+
+func parseHoldName(name string) (ownName, bool) {
+	m := namePattern.FindStringSubmatch(name)
+	if m == nil {
+		return ownName{}, false
+	}
+	id, err1 := strconv.ParseUint(m[1], 10, 32)
+	step, err2 := strconv.Atoi(m[2])
+	attempt, err3 := strconv.Atoi(m[3])
+	if errors.Join(err1, err2, err3) != nil {
+		return ownName{}, false
+	}
+	return ownName{slurmctl.JobID(id), step, attempt}, true
+}
+
+// parseHold says whose hold a reservation is. One of the site's that only bears such a
+// name has not the flags.
+func parseHold(r slurmctl.Reservation) (ownName, bool) {
+	own, ours := parseHoldName(r.Name)
+	return own, ours && slices.Contains(r.Flags, "IGNORE_JOBS") && slices.Contains(r.Flags, "OVERLAP")
+}
+
+// wantedHolds lists the holds that the plan needs: all coming growths of jobs that
+// have begun, however far away they are (nodes that are not held are given to
+// others), and starts and growths of the queued jobs whose start is near.
+func (c *Core) wantedHolds(now int64) []hold {
+	var all []hold
+	ahead := now + int64(c.cfg.HoldAhead/time.Second)
+	if c.power.on { // its nodes are to be up by then
+		ahead = max(ahead, now+int64((c.power.up()+c.power.down()+powerLead)/time.Second))
+	}
+	for _, j := range c.active {
+		switch {
+		case j.kept != nil:
+		case j.State == row.Waiting && j.suspendedLong(c.now, c.cfg.Grace): // nobody would use them
+		case j.runs(), j.State == row.Starting, j.State == row.Queued && len(j.plan) > 0 && j.plan[0].start <= ahead:
+			all = append(all, c.holdsOf(j, now)...)
+		}
+	}
+	// the most urgent first, promises of running jobs before all
+	slices.SortStableFunc(all, func(a, b hold) int {
+		if a.job.runs() != b.job.runs() {
+			if a.job.runs() {
+				return -1
+			}
+			return 1
+		}
+		return int(a.start - b.start)
+	})
+	return c.wholeJobs(all, now)
+}
+
+// wholeJobs cuts the list of holds at the site's bounds: jobs are left out as a whole,
+// since none must start with a part of its growths held. What is promised to running jobs
+// stays; one whose promise has lapsed has to fit again.
+func (c *Core) wholeJobs(all []hold, now int64) []hold {
+	of := map[*job][]hold{}
+	for _, h := range all {
+		of[h.job] = append(of[h.job], h)
+	}
+	l, taken := c.newLedger(now), map[*job]bool{}
+	for _, promised := range []bool{true, false} {
+		for _, h := range all {
+			j := h.job
+			if _, seen := taken[j]; seen || promised != j.entitled() {
+				continue
+			}
+			claims := claimsOf(j, of[j])
+			j.unheld = ""
+			if !promised {
+				j.unheld = l.exceeds(j, claims)
+			}
+			if taken[j] = j.unheld == ""; taken[j] {
+				l.add(j, claims)
+				j.forfeited = false
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(h hold) bool { return !taken[h.job] })
+}
+
+// entitled says whether the job has begun and its growths are held in any case.
+func (j *job) entitled() bool { return (j.runs() || j.State == row.Starting) && !j.forfeited }
+
+// holdsOf lists a job's holds: one for each step at which it gets nodes.
+func (c *Core) holdsOf(j *job, now int64) []hold {
+	var all []hold
+	grace := int64(c.cfg.Grace / time.Second)
+	for i := j.Step; i < len(j.plan); i++ {
+		added := j.plan[i].nodes
+		switch {
+		case j.isChain(): // every step is a job of its own, with all its nodes
+		case i == j.Step && i > 0:
+			added = Without(added, j.nodes())
+		case i > 0:
+			added = Without(added, j.plan[i-1].nodes)
+		}
+		if len(added) == 0 || j.lastEnd > 0 && j.plan[i].start >= j.lastEnd { // its time limit is over by then
+			continue
+		}
+		// until the first of them is planned to be released
+		end := j.plan[i].end
+		for k := i + 1; k < len(j.plan) && !j.isChain() && len(Without(added, j.plan[k].nodes)) == 0; k++ {
+			end = j.plan[k].end
+		}
+		h := hold{job: j, step: i + 1, nodes: added, start: j.plan[i].start}
+		if h.toStartIn() {
+			end = max(end, h.start+late(h.start, now)+c.limitOf(j, i))
+		}
+		h.end = max(end, now) + max(grace, 60)
+		h.users = c.holdUsers(h)
+		all = append(all, h)
+	}
+	return all
+}
+
+// longestHold bounds the holds of jobs without a time limit.
+const longestHold = 365 * 24 * 3600
+
+// limitOf is the time limit in seconds of the Slurm job that begins with step i of j.
+// A hold to start in lasts for as long: Slurm ends a running job together with its
+// reservation, and nobody takes the job out of it while the sidecar is down. Slurm's
+// other jobs lose nothing by it: once the job runs they see its nodes taken until
+// then anyway.
+func (c *Core) limitOf(j *job, i int) int64 {
+	r := &j.record
+	if j.isChain() && i < len(j.chain) && c.snapshot != nil && c.snapshot.byID[j.chain[i]] != nil {
+		r = c.snapshot.byID[j.chain[i]]
+	}
+	return min(seconds(r.TimeLimit), longestHold)
+}
+
+// late is by how many seconds a start is overdue, in whole minutes: holds are not to
+// be changed every second.
+func late(start, now int64) int64 { return (max(now-start, 0) + 59) / 60 * 60 }
+
+// holdKey tells holds apart: a job has one for each step that brings it nodes.
+type holdKey struct {
+	job  slurmctl.JobID
+	step int
+}
+
+// far says whether the hold's job neither runs nor starts within a minute.
+func (h hold) far(now int64) bool {
+	return h.job.State == row.Queued && len(h.job.plan) > 0 && h.job.plan[0].start > now+60
+}
+
+// earlier is by how many seconds a hold may begin before its step does without
+// being worth a change: nodes in plans shift by seconds all the time.
+const earlier = 10
+
+// slack is by how much a time written into Slurm may be off while it is so far
+// away: plans drift with every job that starts late or ends early, and each change
+// costs slurmctld milliseconds.
+func slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 10 }
+
+// stale says whether a reservation cannot be made to be the hold by changing it: it
+// has begun though the hold is to come.
+func (c *Core) stale(r slurmctl.Reservation, h hold, now int64) bool {
+	return r.Start.Unix() <= now && h.start > now+earlier
+}
+
+// nobody is who may use a hold to grow in until its expander is asked for: whoever may
+// use a reservation may run any job in it. Root submits none.
+const nobody = "root"
+
+// holdUsers are those who may use a hold. In one to start in it is the job's user, always:
+// Slurm lets no job refer to a reservation that its user may not use, and is to start it
+// while the sidecar is down, too.
+func (c *Core) holdUsers(h hold) []string {
+	switch {
+	case h.toStartIn():
+		return []string{h.job.User}
+	case c.holdsOpen || c.submitter(h.job) != h.job.User:
+		return []string{c.submitter(h.job)}
+	}
+	return []string{nobody}
+}
+
+// submitter is in whose name the expanders of a job are submitted: its user's, for which
+// the sidecar must be root, else its own.
+func (c *Core) submitter(j *job) string {
+	if c.site.Root || c.site.User == "" {
+		return j.User
+	}
+	return c.site.User
+}
+
+// holdFor finds the reservation for a job's step.
+func (c *Core) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
+	name, ok := c.holdNames[holdKey{j.id(), step}]
+	return c.reservations[name], ok
+}
+
+// confirmed says whether all that a queued job needs is held, and whether nobody can
+// have slipped in between: all has been looked at since, or the nodes alone, and they
+// were free.
+func (c *Core) confirmed(s *snapshot, j *job, now int64) bool {
+	for _, h := range c.holdsOf(j, now) {
+		r, ok := c.holdFor(j, h.step)
+		if !ok || !sameSet(r.Nodes, h.nodes) || r.Start.Unix() > max(h.start, now) {
+			return false
+		}
+		since := c.heldSince[r.Name]
+		if !s.taken.After(since) && !(s.nodesTaken.After(since) && s.free(h.nodes)) {
+			return false
+		}
+	}
+	return true
+}
+
+// nextName is a new name for an expander.
+func (c *Core) nextName(j *job, step int) ownName {
+	j.attempt++
+	return ownName{j.id(), step, j.attempt}
+}

@@ -1,0 +1,259 @@
+package core
+
+import (
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// takeReservations takes over the reservations that a look has shown, save where
+// something was done since it began.
+func (c *Core) takeReservations(s *snapshot) {
+	seen := maps.Clone(s.reservations)
+	for name, at := range c.holdChanged {
+		if !at.After(s.taken) {
+			delete(c.holdChanged, name)
+			continue
+		}
+		if r, ok := c.reservations[name]; ok {
+			seen[name] = r
+		} else {
+			delete(seen, name)
+		}
+	}
+	c.reservations = seen
+	for name := range c.unwilling {
+		if _, ok := seen[name]; !ok {
+			delete(c.unwilling, name)
+		}
+	}
+	c.nameHolds()
+}
+
+// nameHolds finds out which reservation is whose hold.
+func (c *Core) nameHolds() {
+	clear(c.holdNames)
+	for _, name := range sortedKeys(c.reservations) {
+		if own, ours := parseHold(c.reservations[name]); ours {
+			if k := (holdKey{own.job, own.step}); c.holdNames[k] == "" {
+				c.holdNames[k] = name
+			}
+		}
+	}
+}
+
+// setHold is called when a hold was made or changed.
+func (c *Core) setHold(r slurmctl.Reservation) {
+	c.reservations[r.Name], c.holdChanged[r.Name] = r, c.now
+	c.nameHolds()
+}
+
+// forgetHold is called when a hold was given up.
+func (c *Core) forgetHold(name string) {
+	c.holdChanged[name] = c.now
+	delete(c.reservations, name)
+	delete(c.heldSince, name)
+	delete(c.unwilling, name)
+	c.nameHolds()
+}
+
+// syncHolds makes Slurm's reservations those that the plan needs, the most urgent
+// first. A node that changes hands is held all the time: what is not needed any more is
+// kept while something that is soon to hold one of its nodes is not in place.
+func (c *Core) syncHolds(s *snapshot) {
+	now := c.now.Unix()
+	wanted := c.wantedHolds(now)
+	needed := make(map[holdKey]hold, len(wanted))
+	for _, h := range wanted {
+		needed[holdKey{h.job.id(), h.step}] = h
+	}
+	existing := map[holdKey]string{}
+	var surplus []string
+	for _, name := range sortedKeys(c.reservations) {
+		own, ours := parseHold(c.reservations[name])
+		if !ours {
+			continue
+		}
+		k := holdKey{own.job, own.step}
+		if j := c.byID[own.job]; j != nil && j.busy {
+			existing[k] = "" // an action may be using it; look again when it is over
+			continue
+		}
+		h, want := needed[k]
+		if _, twice := existing[k]; !want || twice || c.unwilling[name] || c.stale(c.reservations[name], h, now) {
+			surplus = append(surplus, name)
+			continue
+		}
+		existing[k] = name
+	}
+	open := set{} // nodes of holds that are soon to be in place and are not
+	for _, h := range wanted {
+		name, exists := existing[holdKey{h.job.id(), h.step}]
+		r, u, change := adjusted(c.reservations[name], h, now)
+		if exists && (name == "" || !change) {
+			continue
+		}
+		if !h.far(now) {
+			open.add(h.nodes)
+		}
+		switch {
+		case h.job.busy || h.job.holdRetry.After(c.now):
+		case exists:
+			c.adjustHold(r, u, h, now)
+		default:
+			c.createHold(h)
+		}
+	}
+	for _, name := range surplus {
+		if !open.any(c.reservations[name].Nodes) {
+			c.deleteHold(s, name)
+		}
+	}
+}
+
+// changeHold asks for a change of a hold, if there is room and, for what is far away,
+// allowance: else it reports false.
+func (c *Core) changeHold(h hold, now int64, do Command, then func(error)) bool {
+	if h.far(now) {
+		return c.chore(&c.pace.farHolds, h.job, do, func(o Outcome) { then(o.Err) })
+	}
+	task := Task{Command: do}
+	if h.start > now+int64(soon/time.Second) {
+		task = c.gently(do)
+	}
+	return c.work.roomForHolds() && c.ask(h.job, "", task, func(o Outcome) {
+		if errors.Is(o.Err, ErrBackfilling) {
+			h.job.holdRetry = c.now.Add(time.Second)
+			return
+		}
+		then(o.Err)
+	})
+}
+
+// soon is how far ahead of its time a hold is made even if it has to wait.
+const soon = 8 * time.Second
+
+// adjusted is a reservation as it should be for a hold, and what is to change of it.
+func adjusted(r slurmctl.Reservation, h hold, now int64) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {
+	var u slurmctl.ReservationUpdate
+	start, end := r.Start.Unix(), r.End.Unix()
+	early := max(earlier, int64(slack(time.Duration(h.start-now)*time.Second)/time.Second))
+	switch want := max(h.start, now); {
+	case start > now && want <= now:
+		u.StartNow = true
+		r.Start = time.Unix(now, 0)
+	case start > want || start < h.start-early && start > now:
+		u.Start = time.Unix(want, 0)
+		r.Start = u.Start
+	}
+	if end < h.end-earlier || end > h.end+60+2*early {
+		u.End = time.Unix(h.end+early, 0)
+		r.End = u.End
+	}
+	moved := !sameSet(r.Nodes, h.nodes)
+	if moved {
+		u.Nodes, r.Nodes = h.nodes, h.nodes
+	}
+	closed := !sameSet(r.Users, h.users) // it was opened for an expander that did not come
+	if closed {
+		u.Users, r.Users = h.users, h.users
+	}
+	return r, u, moved || closed || u.StartNow || !u.Start.IsZero() || !u.End.IsZero()
+}
+
+// adjustHold changes a reservation to be r. One that Slurm refuses to change is made
+// anew.
+func (c *Core) adjustHold(r slurmctl.Reservation, u slurmctl.ReservationUpdate, h hold, now int64) {
+	c.changeHold(h, now, ChangeHold{r.Name, u}, func(err error) {
+		if err != nil && u.Users != nil && c.cannotClose(err) {
+			return
+		}
+		if err != nil {
+			c.logJob(h.job).WithError(err).Warn("a hold could not be changed; it is made anew")
+			c.unwilling[r.Name] = true
+			return
+		}
+		if u.Nodes != nil {
+			c.heldSince[r.Name] = c.now
+		}
+		c.setHold(r)
+	})
+}
+
+func (c *Core) createHold(h hold) {
+	now := c.now.Unix()
+	start := time.Unix(max(h.start, now), 0)
+	request := slurmctl.ReservationRequest{Start: start, End: time.Unix(h.end, 0), Nodes: h.nodes, Users: h.users, Flags: h.flags()}
+	if h.start <= now {
+		request.Start = time.Time{} // now: Slurm's own clock decides
+	}
+	request.Name = ownName{h.job.id(), h.step, h.job.attempt + 1}.String()
+	if c.changeHold(h, now, Reserve{request}, func(err error) {
+		if err != nil {
+			if !h.toStartIn() && c.cannotClose(err) {
+				return // the next one is open
+			}
+			h.job.holdRetry = c.now.Add(againAfter)
+			c.logJob(h.job).WithError(err).Warn("nodes of a coming step could not be held")
+			return
+		}
+		c.heldSince[request.Name] = c.now
+		c.setHold(slurmctl.Reservation{Name: request.Name, Start: start, End: request.End, Nodes: h.nodes, Users: h.users, Flags: h.flags()})
+		c.logJob(h.job).WithField("hold", request.Name).WithField("nodes", slurmctl.CompressNodes(h.nodes)).Debug("nodes held")
+	}) {
+		h.job.attempt++
+	}
+}
+
+// cannotClose says whether a hold was refused since Slurm takes nobody for its user. That is
+// so where it wants associations (AccountingStorageEnforce) and the site has deleted root's.
+// Holds are then open to the jobs' users, and who enters them is seen (intruders.go).
+func (c *Core) cannotClose(err error) bool {
+	if c.holdsOpen || !errors.Is(err, slurmctl.ErrInvalidAccount) {
+		return false
+	}
+	c.holdsOpen = true
+	c.log.WithError(err).Warn("holds of growths cannot be closed to the jobs' users: Slurm knows no association of root (sacctmgr add user root account=root)")
+	return true
+}
+
+// deleteHold gives a hold up. Slurm deletes no reservation that jobs refer to:
+// pending ones are taken out of it, running ones must be detached before.
+func (c *Core) deleteHold(s *snapshot, name string) {
+	own, _ := parseHoldName(name)
+	owner := c.byID[own.job]
+	if !c.work.roomForHolds() || owner != nil && (owner.busy || owner.holdRetry.After(c.now)) {
+		return
+	}
+	var inside []*slurmctl.Job
+	var out []TakenOut
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if j := c.owner(r.ID); j != nil && j.record.ID == r.ID {
+			r = &j.record // knows of what was done since the snapshot
+		}
+		if !refersTo(r, name) {
+			continue
+		}
+		if r.State != slurmctl.Pending || c.isExpander(r) {
+			return
+		}
+		inside = append(inside, r)
+		out = append(out, TakenOut{r.ID, otherReservations(r, name)})
+	}
+	c.ask(owner, name, Task{Command: GiveUpHold{name, out}}, func(o Outcome) {
+		if o.Err != nil {
+			if owner != nil {
+				owner.holdRetry = c.now.Add(againAfter)
+			}
+			c.log.WithError(o.Err).WithField("hold", name).Warn("a hold could not be given up")
+			return
+		}
+		for i, r := range inside {
+			r.Reservation = out[i].Rest
+		}
+		c.forgetHold(name)
+	})
+}

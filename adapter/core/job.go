@@ -1,0 +1,157 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// job is an evolving job with what is known of it at present.
+type job struct {
+	*row.Job
+	priority uint64 // by which it is planned; once it runs, Slurm's
+	reason   string // why it is where it is, in words
+	note     string // and what else is to be known of it
+
+	plan      []plannedStep // one a step, or none while there is no plan
+	unfit     string        // why there is none
+	kept      *keptBack     // its start or growth is, by a limit; nil: it is not
+	keptTimes int           // in a row
+	held      []Part        // what it holds now; the base job first
+	chain     []slurmctl.JobID
+	expanders []slurmctl.JobID     // that bring it nodes and are not merged yet
+	asked     *slurmctl.JobRequest // nil: not known yet
+	gres      []slurmctl.GRES      // that it has on every node
+	letGo     slurmctl.JobID       // the chain's job that was last told to start
+	ending    bool                 // completing in Slurm
+	inferred  bool                 // it was found running: its step is a guess
+	release   []string             // nodes that the application would free at the next shrink
+	bound     string               // the nodes that it may have, as the user listed them; "": any
+	extend    bool                 // the plan is new and may end after the time limit
+	past      []row.Span
+
+	refusedIn    map[string]refusal // partitions
+	accrued      time.Time          // since when Slurm counts its age; zero: it does not
+	accrualKnown bool
+	considered   bool // it was eligible once
+	ineligible   bool // until lately
+
+	configuring   bool      // Slurm has given it nodes that are not up yet
+	suspendedFrom time.Time // since when Slurm has it suspended; zero: it has not
+	suspendedAt   time.Time // up to when its steps were put off for that
+	short         string    // that its time limit cannot be as long as its plan, in words
+	lastEnd       int64     // Unix second at which it ends at the latest then; 0: its limit is long enough
+	recount       bool      // Slurm is to be asked for how long it was suspended in all
+
+	busy      bool      // an action is under way
+	touched   time.Time // when the last one ended: older observations do not count
+	retryAt   time.Time // after a failed action
+	holdRetry time.Time
+	failures  int       // in a row
+	failing   time.Time // since when actions fail, those apart for which Slurm was away
+	denials   int       // growths that were given up
+	denial    string    // why the last one was
+	denied    string    // the same, as long as the script was not told
+	attempt   int       // of the last expander or hold
+	warned    bool      // of the present step's overrun
+	overdue   int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
+	anew      bool      // its promise had lapsed: what comes next is planned anew
+	forfeited bool      // and has to fit below the site's bounds again to be held
+	unheld    string    // the bound of the site below which its holds do not fit
+
+	record   slurmctl.Job // the last squeue record of the base job (a chain's present one)
+	queuedAt time.Time    // when that was last seen queued; zero: never
+}
+
+// plannedStep is a step of a scheduled profile in absolute time.
+type plannedStep struct {
+	start, end int64 // Unix seconds
+	nodes      []string
+}
+
+func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
+
+func (j *job) isChain() bool { return spec.Drive(j.Drive) == spec.Chain }
+
+// runs says whether the job has begun and not ended: its future is promised.
+func (j *job) runs() bool { return j.State == row.Running || j.State == row.Waiting }
+
+func (j *job) last() bool { return j.Step == len(j.Profile) }
+
+// next is the planned step after the present one, nil after the last or without
+// a plan.
+func (j *job) next() *plannedStep {
+	if j.Step >= len(j.plan) {
+		return nil
+	}
+	return &j.plan[j.Step]
+}
+
+// nodes lists all nodes that the job holds, base job first.
+func (j *job) nodes() []string {
+	var all []string
+	for _, p := range j.held {
+		all = append(all, p.Nodes...)
+	}
+	return all
+}
+
+// planned lists all nodes of the present and coming steps.
+func (j *job) planned() []string {
+	seen := set{}
+	var all []string
+	for _, step := range j.plan[min(max(j.Step-1, 0), len(j.plan)):] {
+		for _, n := range step.nodes {
+			if !seen[n] {
+				seen[n] = true
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// newestFirst lists the nodes that came later than the base job's, newest first:
+// in companion mode they are the cheapest to give back.
+func (j *job) newestFirst() []string {
+	var all []string
+	for i := len(j.held) - 1; i > 0; i-- {
+		all = append(all, j.held[i].Nodes...)
+	}
+	return all
+}
+
+// expected is the second at which the present step ends if the application keeps
+// to its profile.
+func (j *job) expected() int64 {
+	return j.StepStarted.Unix() + j.Profile[j.Step-1].Duration
+}
+
+// due is when the job's coming start or growth is to be done; zero if none is.
+func (j *job) due() time.Time {
+	switch {
+	case j.State == row.Queued && len(j.plan) > 0:
+		return time.Unix(j.plan[0].start, 0)
+	case j.State == row.Waiting && j.next() != nil:
+		return time.Unix(j.next().start, 0)
+	}
+	return time.Time{}
+}
+
+// reach is how many seconds away the job's time limit in Slurm is.
+func (j *job) reach(now int64) int64 {
+	if j.record.EndTime.IsZero() || j.record.TimeLimit == slurmctl.Unlimited {
+		return seconds(j.record.TimeLimit)
+	}
+	return max(j.record.EndTime.Unix()-now, 0)
+}
+
+// why is all that is to be told of where it is.
+func (j *job) why() string {
+	if j.reason == "" || j.note == "" {
+		return j.reason + j.note
+	}
+	return j.reason + "; " + j.note
+}

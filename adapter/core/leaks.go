@@ -1,0 +1,64 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A merge into a job that ends at that very moment makes Slurm lose the nodes: they
+// stay allocated though no job has them. The window is as small as it can be (the
+// base job is seen running right before), but it is there.
+
+const (
+	// leakAge is for how long a node must have been allocated to nobody: jobs end
+	// and begin between the commands of one observation.
+	leakAge = 10 * time.Second
+	// healPause is the time between two attempts to heal.
+	healPause = 5 * time.Minute
+)
+
+// watchLeaks finds nodes that Slurm has allocated to no job, tells of them, and
+// where the site wants it has slurmctld read its configuration again, which puts
+// the counts right.
+func (c *Core) watchLeaks(s *snapshot) {
+	if c.countsStand() {
+		return
+	}
+	var leaked []string
+	for _, n := range s.nodes {
+		if n.CPUsAlloc == 0 || s.inUse[n.Name] {
+			delete(c.leaks, n.Name)
+			continue
+		}
+		since, seen := c.leaks[n.Name]
+		if !seen {
+			c.leaks[n.Name] = s.taken
+		} else if s.taken.Sub(since) >= leakAge {
+			leaked = append(leaked, n.Name)
+		}
+	}
+	if len(leaked) == 0 {
+		c.leaked = nil
+		return
+	}
+	nodes := slurmctl.CompressNodes(leaked)
+	if !slices.Equal(leaked, c.leaked) {
+		c.leaked = leaked
+		c.log.WithField("nodes", nodes).Warn("Slurm has these nodes allocated to no job; scontrol reconfigure frees them")
+		c.event(nil, "leak", map[string]any{"nodes": nodes})
+	}
+	if !c.cfg.HealLeaks || s.taken.Sub(c.healed) < healPause {
+		return
+	}
+	c.healed = s.taken
+	c.ask(nil, "reconfigure", Task{Command: Reconfigure{}}, func(o Outcome) {
+		if o.Err != nil {
+			c.log.WithError(o.Err).Warn("leaked nodes could not be freed")
+			return
+		}
+		c.log.WithField("nodes", nodes).Info("leaked nodes freed: slurmctld has read its configuration again")
+		c.event(nil, "leak healed", map[string]any{"nodes": nodes})
+	})
+}

@@ -1,0 +1,93 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const (
+	// mirrorAge spares jobs that start at once.
+	mirrorAge = 5 * time.Second
+	// mirrorDelay is how much later than planned Slurm itself would start a job.
+	mirrorDelay = 10 * time.Second
+)
+
+// mirror writes the plan into Slurm, so that users see planned starts in squeue and
+// that Slurm keeps them should the sidecar die: StartTime, a little late since the
+// sidecar lets the job go at the second itself, and the hold to start in. Of a
+// chain that has begun, all coming steps. It begins what there is allowance for, and
+// goes on where it had to stop.
+func (c *Core) mirror(s *snapshot) {
+	now := c.now
+	for range c.active {
+		c.mirrored++
+		if c.mirrored >= len(c.active) {
+			c.mirrored = 0
+		}
+		j := c.active[c.mirrored]
+		if age := now.Sub(j.Submitted); age >= 0 && age < mirrorAge || j.busy || j.touched.After(s.taken) || now.Before(j.retryAt) {
+			continue
+		}
+		done := true
+		switch {
+		case j.State == row.Queued:
+			done = c.mirrorStep(j, &j.record, 1, now)
+		case j.isChain() && j.runs():
+			for k := j.Step; k < len(j.chain) && done && !j.busy; k++ {
+				if r := s.byID[j.chain[k]]; r != nil && r.ID != j.letGo {
+					done = c.mirrorStep(j, r, k+1, now)
+				}
+			}
+		}
+		if !done {
+			c.mirrored-- // comes first the next time
+			return
+		}
+	}
+}
+
+// mirrorStep writes one planned start into a pending Slurm job, unless it is
+// nearly there: small shifts are not worth a command. It says false where this has to
+// wait.
+func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool {
+	if r.State != slurmctl.Pending {
+		return true
+	}
+	want, hold := now.Add(parked), ""
+	if len(j.plan) >= step && j.unheld == "" { // what does not fit below the bounds is not to be started by Slurm either
+		want = time.Unix(j.plan[step-1].start, 0).Add(mirrorDelay)
+		if soonest := now.Add(mirrorDelay); want.Before(soonest) {
+			want = soonest
+		}
+		if res, ok := c.holdFor(j, step); ok {
+			hold = res.Name
+		}
+	}
+	var u slurmctl.JobUpdate
+	off := r.StartTime.Sub(want).Abs()
+	if off > max(mirrorDelay*2/3, slack(want.Sub(now))) && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
+		u.StartTime = want
+	}
+	if _, ours := c.holdNamed(r.Reservation); hold != "" && r.Reservation != hold || hold == "" && ours {
+		u.Reservation = &hold
+	}
+	if u.StartTime.IsZero() && u.Reservation == nil {
+		return true
+	}
+	return c.chore(&c.pace.mirror, j, Update{r.ID, u}, func(o Outcome) {
+		if o.Err != nil {
+			j.retryAt = c.now.Add(againAfter)
+			c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
+			return
+		}
+		j.touched = c.now
+		if !u.StartTime.IsZero() {
+			r.StartTime = want
+		}
+		if u.Reservation != nil {
+			r.Reservation = hold
+		}
+	})
+}

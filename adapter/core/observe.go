@@ -1,0 +1,156 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// snapshot is the cluster as one observation shows it.
+type snapshot struct {
+	taken        time.Time // before the first command: nothing in it is older
+	nodesTaken   time.Time // when the nodes alone were looked at after that
+	jobs         []slurmctl.Job
+	nodes        []slurmctl.Node
+	partitions   map[string]slurmctl.Partition
+	reservations map[string]slurmctl.Reservation
+
+	byID  map[slurmctl.JobID]*slurmctl.Job
+	index map[string]int // of a node's name in nodes
+	inUse set            // nodes that some job holds, completing ones included
+
+	leftToSlurm bool // to switch nodes on: those that are off count as free
+
+	eligibles map[string]eligibility // as far as asked for
+}
+
+// observed takes over a look at Slurm.
+func (c *Core) observed(in Observation) {
+	p := &c.pace
+	p.looking, p.begun, p.ended = false, in.Begun, c.now
+	if in.Begun.Before(c.stepped) {
+		c.nextCycle = c.now // it tells of another time
+		return
+	}
+	c.nextCycle = in.Begun.Add(c.cfg.PollInterval)
+	err := in.Err
+	if err == nil && in.Config != nil {
+		err = c.takeConfig(*in.Config)
+	}
+	if err == nil && len(in.Nodes) == 0 {
+		err = errors.New("sinfo lists no nodes")
+	}
+	if err != nil {
+		c.unobserved(err)
+		return
+	}
+	c.bare = in.Bare
+	c.calls, c.cycleCalls = in.Calls, int(in.Calls-c.calls)
+	p.spare(in.Commands, in.CPU, c.cfg.Slurm.Share, c.cfg.PollInterval)
+	if c.skew != 0 {
+		for i := range in.Jobs {
+			c.jobIn(&in.Jobs[i])
+		}
+		for i := range in.Reservations {
+			c.in(&in.Reservations[i].Start, &in.Reservations[i].End)
+		}
+	}
+	c.cycle(newSnapshot(in))
+}
+
+// unobserved is called when a look failed.
+func (c *Core) unobserved(err error) {
+	if c.lastErr == nil {
+		c.log.WithError(err).Error("Slurm cannot be observed; nothing is changed until it can")
+	}
+	c.lastErr = err
+	c.nextCycle = c.now.Add(max(c.cfg.PollInterval, time.Second))
+}
+
+// newSnapshot is what an observation shows.
+func newSnapshot(in Observation) *snapshot {
+	s := &snapshot{taken: in.Begun, jobs: in.Jobs, nodes: sortedNodes(in.Nodes), byID: map[slurmctl.JobID]*slurmctl.Job{}, index: map[string]int{},
+		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: set{}}
+	for i, n := range s.nodes {
+		s.index[n.Name] = i
+	}
+	for _, p := range in.Partitions {
+		s.partitions[p.Name] = p
+	}
+	for _, r := range in.Reservations {
+		s.reservations[r.Name] = r
+	}
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		s.byID[j.ID] = j
+		j.ReqNodes = mayHave(j)
+		for _, n := range j.NodeList {
+			s.inUse[n] = true
+		}
+	}
+	return s
+}
+
+// mayHave is the nodes to which a job is bound: an evolving one has its --nodelist
+// in the marker.
+func mayHave(r *slurmctl.Job) []string {
+	if !strings.Contains(r.Comment, ";n=") {
+		return r.ReqNodes
+	}
+	sp, marked, err := spec.ParseMarker(r.Comment)
+	if err != nil || !marked || sp.Nodes == "" {
+		return r.ReqNodes
+	}
+	nodes, err := slurmctl.ExpandNodes(sp.Nodes)
+	if err != nil { // ParseMarker has read it
+		return r.ReqNodes
+	}
+	return nodes
+}
+
+// sortedNodes orders nodes by name: n2 before n10.
+func sortedNodes(nodes []slurmctl.Node) []slurmctl.Node {
+	names, byName := make([]string, len(nodes)), make(map[string]slurmctl.Node, len(nodes))
+	for i, n := range nodes {
+		names[i], byName[n.Name] = n.Name, n
+	}
+	slurmctl.SortNodes(names)
+	sorted := make([]slurmctl.Node, len(names))
+	for i, name := range names {
+		sorted[i] = byName[name]
+	}
+	return sorted
+}
+
+// local translates node names to their positions in a pool (ascending indices into
+// the cluster's nodes); names that are not in it are left out.
+func (s *snapshot) local(pool []int, names []string) []int {
+	var all []int
+	for _, name := range names {
+		if i, ok := s.index[name]; ok {
+			if at, ok := slices.BinarySearch(pool, i); ok {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
+// free says whether no job holds any of these nodes and all are usable at once.
+func (s *snapshot) free(names []string) bool {
+	for _, name := range names {
+		i, ok := s.index[name]
+		if !ok || s.inUse[name] {
+			return false
+		}
+		n := s.nodes[i]
+		if !n.Awake() && !(s.leftToSlurm && n.Usable() && n.Power() == slurmctl.PoweredDown) {
+			return false
+		}
+	}
+	return true
+}

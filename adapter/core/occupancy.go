@@ -1,0 +1,176 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// occupancy says when every node of the cluster is in use, in seconds from an
+// origin. It is kept by node, not as a count, because jobs may be eligible for
+// different sets of nodes and because reservations and promised growths are of
+// certain nodes: a node promised to one job is promised to nobody else, whatever
+// partition the other comes from.
+type occupancy struct {
+	origin   int64 // Unix second that is 0
+	busy     [][]planner.NodeBusy
+	reserved [][]planner.NodeBusy // by others
+
+	preemption *slurmctl.Preemption // nil: nobody yields
+	tenures    [][]tenure           // of stock jobs, where some may yield
+}
+
+func newOccupancy(nodes int, origin int64) *occupancy {
+	return &occupancy{origin: origin, busy: make([][]planner.NodeBusy, nodes), reserved: make([][]planner.NodeBusy, nodes), tenures: make([][]tenure, nodes)}
+}
+
+// add marks a node busy during [start, end), in Unix seconds.
+func (o *occupancy) add(node int, start, end int64) {
+	if b, ok := o.interval(node, start, end); ok {
+		o.busy[node] = append(o.busy[node], b)
+	}
+}
+
+// reserve marks a node as reserved by others during [start, end), in Unix seconds.
+func (o *occupancy) reserve(node int, start, end int64) {
+	if b, ok := o.interval(node, start, end); ok {
+		o.reserved[node] = append(o.reserved[node], b)
+	}
+}
+
+func (o *occupancy) interval(node int, start, end int64) (planner.NodeBusy, bool) {
+	start = max(start-o.origin, 0)
+	if end != planner.Forever {
+		end -= o.origin
+	}
+	return planner.NodeBusy{Node: node, Start: start, End: end}, end > start
+}
+
+// window is what the pool of these nodes (indices into the cluster's) has in use for a job
+// of that rank, with the nodes numbered by their position.
+func (o *occupancy) window(nodes []int, to rank) []planner.NodeBusy {
+	return o.claimed(windowOf(o.busy, nodes), nodes, to)
+}
+
+// reservedOn is what others have reserved of these nodes, in the same way. One that is
+// reserved before a job's time limit ends is left alone, though the plan may give it
+// back in time: Slurm does so, and a job that overruns would stand in the way of a
+// maintenance.
+func (o *occupancy) reservedOn(nodes []int) []planner.NodeBusy { return windowOf(o.reserved, nodes) }
+
+func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
+	var all []planner.NodeBusy
+	for i, n := range nodes {
+		for _, b := range byNode[n] {
+			b.Node = i
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// occupied is everything that is certain: what others use, and what is promised
+// to evolving jobs that have begun; except is left out.
+func (c *Core) occupied(s *snapshot, origin int64, except *job) *occupancy {
+	o := c.foreign(s, origin)
+	for _, j := range c.active {
+		if j != except && (j.runs() || j.State == row.Starting) {
+			c.addPromises(o, s, j, s.taken.Unix())
+		}
+	}
+	return o
+}
+
+// foreign is what is not ours: stock jobs, others' reservations, nodes that cannot
+// be used.
+func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
+	o := newOccupancy(len(s.nodes), origin)
+	o.preemption = c.rules.limits.Preemption()
+	now := s.taken.Unix()
+	for i, n := range s.nodes {
+		switch {
+		case !n.Usable():
+			o.add(i, origin, planner.Forever)
+		case c.isSuspect([]string{n.Name}):
+			o.add(i, origin, c.suspect[n.Name].Unix())
+		case n.Power() != slurmctl.PowerOn:
+			o.add(i, origin, c.power.ready(n, s.taken))
+		}
+	}
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if len(r.NodeList) == 0 || c.owner(r.ID) != nil && r.State != slurmctl.Completing {
+			continue // ours are below, with what is promised to them
+		}
+		end := c.releases(r, now)
+		for _, name := range r.NodeList {
+			if n, ok := s.index[name]; ok {
+				until := end
+				if end != planner.Forever {
+					until += c.power.after(s.nodes[n])
+				}
+				if o.preemption == nil || r.State != slurmctl.Running {
+					o.add(n, origin, until)
+				} else if b, ok := o.interval(n, origin, until); ok {
+					o.tenures[n] = append(o.tenures[n], tenure{b, c.rankOf(r)})
+				}
+			}
+		}
+	}
+	for _, r := range s.reservations {
+		if _, ours := parseHold(r); ours {
+			continue
+		}
+		for _, name := range r.Nodes {
+			if n, ok := s.index[name]; ok {
+				o.reserve(n, r.Start.Unix(), r.End.Unix())
+			}
+		}
+	}
+	return o
+}
+
+// releases is the Unix second from which the nodes of a stock job can be counted
+// on.
+func (c *Core) releases(r *slurmctl.Job, now int64) int64 {
+	margin := int64(c.cfg.Margin / time.Second)
+	if r.State == slurmctl.Completing {
+		return now + max(margin, 1)
+	}
+	if r.TimeLimit == slurmctl.Unlimited || r.EndTime.IsZero() || r.State == slurmctl.Suspended {
+		return planner.Forever
+	}
+	return max(r.EndTime.Unix(), now) + max(margin, 1)
+}
+
+// addPromises adds the nodes that a job has and will have, each until the margin
+// after its planned release.
+func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
+	margin := int64(c.cfg.Margin / time.Second)
+	until := map[string]int64{} // planned release of every node
+	from := map[string]int64{}
+	for _, step := range j.promised(now) {
+		for _, n := range step.nodes {
+			until[n] = step.end
+			if _, seen := from[n]; !seen {
+				from[n] = step.start
+			}
+		}
+	}
+	for _, n := range j.nodes() {
+		from[n] = o.origin
+		until[n] = max(until[n], now) // an overrunning step holds them still
+	}
+	if j.lapsed() {
+		for _, n := range j.keeps() {
+			until[n] = now + j.reach(now)
+		}
+	}
+	for name, start := range from {
+		if n, ok := s.index[name]; ok {
+			o.add(n, start, until[name]+margin)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A look at a cluster with 10,000 jobs costs slurmctld some 30 ms, a hundred times as
+// much as one at a small cluster. Routine looks are spaced so that slurmctld spends no
+// more than a share of its time (slurm.share) on them. Nothing that is due waits for
+// one: starts and growths are done from what is known, and where nodes are not free
+// yet, the nodes alone are looked at, which is cheap.
+
+const (
+	// fast is the time between two looks at the nodes alone, while something waits for
+	// them, and of whole looks, while a start waits for one.
+	fast = 250 * time.Millisecond
+	// fastFor is for how long after a start or growth was due the loop looks so often.
+	fastFor = 10 * time.Second
+	// urgency is how many times more of slurmctld's time an urgent look may take.
+	urgency = 10
+	// maxPause bounds the pause between two looks: holds end a minute after their time.
+	maxPause = 20 * time.Second
+	// bareCommand is the processor time of a command that asks for next to nothing.
+	bareCommand = 5 * time.Millisecond
+)
+
+// pace says when to look at Slurm.
+type pace struct {
+	looking  bool
+	begun    time.Time     // the last look
+	ended    time.Time     //
+	cost     time.Duration // processor time that its commands took, beyond that of bare ones
+	pause    time.Duration // after it
+	urgent   bool          // something due waits for a look
+	gated    bool          // looks are dear: what can wait waits for the backfill scheduler
+	atNodes  bool          // the nodes alone are being looked at
+	nodesAt  time.Time     // when they last were
+	waiting  time.Duration // what waits for nodes does so for that long; below 0: nothing does
+	growing  bool          // and some of it is the growth of a job that runs
+	farHolds allowance
+	mirror   allowance
+}
+
+// spare sets the pause after a look from what its commands took: what made one of two
+// looks dear, and not the other, was not Slurm but something else on this machine.
+func (p *pace) spare(commands int, cpu time.Duration, share float64, poll time.Duration) {
+	cost := max(cpu-time.Duration(commands)*bareCommand, 0)
+	p.pause = min(time.Duration(float64(min(cost, p.cost))/share), maxPause)
+	p.cost = cost
+	p.gated = p.pause > max(poll, time.Second)
+}
+
+// next is when the next whole look is to begin; wanted is when somebody asked for one.
+func (p *pace) next(wanted time.Time) time.Time {
+	at := p.ended.Add(p.pause)
+	if wanted.After(at) {
+		at = wanted
+	}
+	if p.urgent {
+		if soon := p.ended.Add(max(fast, p.pause/urgency)); soon.Before(at) {
+			at = soon
+		}
+	}
+	return at
+}
+
+// nextNodes is when the nodes alone are to be looked at; zero: not at all.
+func (p *pace) nextNodes() time.Time {
+	if p.waiting < 0 || p.atNodes {
+		return time.Time{}
+	}
+	last := p.nodesAt
+	if p.begun.After(last) {
+		last = p.begun
+	}
+	return last.Add(max(fast, p.waiting/4))
+}
+
+// startLooks asks for the looks that are due.
+func (c *Core) startLooks() {
+	p := &c.pace
+	if !p.looking && !c.now.Before(p.next(c.nextCycle)) {
+		p.looking = true
+		// gated ones that are urgent, too: what waits for them would wait for the locks as well
+		c.emit(Look{Config: c.now.Sub(c.configRead) > configFor, Gently: p.gated})
+	}
+	if at := p.nextNodes(); !at.IsZero() && !c.now.Before(at) {
+		p.atNodes, p.nodesAt = true, c.now
+		c.emit(LookAtNodes{Gently: p.gated && !p.growing})
+	}
+}
+
+// configFor is for how long Slurm's configuration is taken to be what it was.
+const configFor = 5 * time.Minute
+
+// nodesSeen takes over which nodes have become free.
+func (c *Core) nodesSeen(in NodesSeen) {
+	c.pace.atNodes = false
+	if in.Err == nil && c.snapshot != nil && !c.countsStand() {
+		c.snapshot.refresh(in.Nodes, in.Begun)
+	}
+}
+
+// refresh takes over a later look at the nodes: which can be used, and which are free.
+func (s *snapshot) refresh(nodes []slurmctl.Node, taken time.Time) {
+	s.nodesTaken = taken
+	for _, n := range nodes {
+		i, ok := s.index[n.Name]
+		if !ok {
+			continue
+		}
+		s.nodes[i] = n
+		if n.CPUsAlloc == 0 && (n.State == "idle" || n.State == "reserved") {
+			delete(s.inUse, n.Name)
+		} else {
+			s.inUse[n.Name] = true
+		}
+	}
+}
+
+// wakeAt is when the loop has something to do, if nobody calls before.
+func (c *Core) wakeAt() time.Time {
+	now := c.now
+	at := now.Add(time.Minute)
+	sooner := func(t time.Time) {
+		if t.Before(at) {
+			at = t
+		}
+	}
+	if !c.pace.looking {
+		sooner(c.pace.next(c.nextCycle))
+	}
+	if t := c.pace.nextNodes(); !t.IsZero() {
+		sooner(t)
+	}
+	for _, j := range c.active {
+		for _, t := range []time.Time{j.due(), j.retryAt, j.holdRetry} {
+			if t.After(now) {
+				sooner(t)
+			}
+		}
+	}
+	for _, t := range c.work.retry {
+		if t.After(now) {
+			sooner(t)
+		}
+	}
+	if t := c.work.nextChore(c.pace.gated); t.After(now) {
+		sooner(t)
+	}
+	return at
+}

@@ -1,0 +1,287 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// candidate is a pending job in the order of the list: an evolving one, or a
+// stock one of higher priority, which nobody may overtake.
+type candidate struct {
+	job      *job          // nil: stock
+	record   *slurmctl.Job // of Slurm
+	priority uint64
+	nodes    []int   // eligible
+	choices  [][]int // of the nodes, where it has several partitions: one is all that it gets
+	profile  planner.Profile
+	earliest int64 // Unix second
+	rank     rank
+}
+
+// batch is candidates that are planned together: they share one set of eligible
+// nodes, Slurm ends the same jobs for them, and no batch before it competes for these.
+type batch struct {
+	nodes []int
+	rank  rank
+	jobs  []candidate
+}
+
+// plan has all queued jobs planned over what is certain, in order of priority.
+func (c *Core) plan(s *snapshot) {
+	c.planning = true
+	c.emit(Plan{c.problem(s)})
+}
+
+// candidates lists what is planned, most urgent first.
+func (c *Core) candidates(s *snapshot, now int64) []candidate {
+	var list []candidate
+	already := c.heldAlready(now)
+	lowest := uint64(1<<64 - 1) // priority of the last evolving job
+	for _, j := range c.active {
+		if j.State != row.Queued {
+			continue
+		}
+		if j.reason, j.unfit = "", ""; j.kept != nil {
+			if c.dropPlan(j, j.kept.text); j.stillKept(c.now) {
+				continue
+			}
+			j.kept = nil
+		}
+		j.priority = c.priorityOf(j, s.taken)
+		why := notEligible(&j.record)
+		if c.eligibleAgain(j, why == "", s.taken); why != "" {
+			c.dropPlan(j, why)
+			continue
+		}
+		if j.asked == nil {
+			j.reason = "what it asked for is being read"
+			continue // with the plan that it has
+		}
+		nodes, choices, err := c.placesOf(s, j)
+		if err != nil {
+			c.dropPlan(j, err.Error())
+			continue
+		}
+		earliest := now
+		if !j.Begin.IsZero() {
+			earliest = max(earliest, j.Begin.Unix())
+		}
+		if why := c.cfg.Never(j.Profile, j.isChain(), len(s.nodes)); why != "" {
+			c.dropPlan(j, "can never begin: "+why)
+			continue
+		}
+		earliest, j.reason = c.withinBounds(already, j, earliest)
+		lowest = min(lowest, j.priority)
+		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, choices: choices, profile: j.Profile, earliest: earliest, rank: c.rankOf(&j.record)})
+	}
+	if len(list) > 0 {
+		list = append(list, c.stockCandidates(s, now, lowest)...)
+	}
+	slices.SortStableFunc(list, moreUrgent)
+	return list
+}
+
+// moreUrgent orders candidates as Slurm does: by priority, then by submission.
+func moreUrgent(a, b candidate) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), a.record.SubmitTime.Compare(b.record.SubmitTime), cmp.Compare(a.record.ID, b.record.ID))
+}
+
+// stockCandidates lists pending stock jobs that Slurm would start before the last
+// of the evolving jobs.
+func (c *Core) stockCandidates(s *snapshot, now int64, lowest uint64) []candidate {
+	var list []candidate
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || c.isExpander(r) || r.Reservation != "" || !queues(r) {
+			continue
+		}
+		nodes, err := s.eligible(r, nil)
+		if err != nil || len(nodes) == 0 {
+			continue
+		}
+		limit := seconds(r.TimeLimit)
+		count := r.NumNodes
+		if !r.Exclusive && count == 1 { // shares its node: count whole nodes by CPUs
+			per := max(s.nodes[nodes[0]].CPUs, 1)
+			count = (r.NumCPUs*r.ArrayTasks + per - 1) / per
+		} else {
+			count *= max(r.ArrayTasks, 1)
+		}
+		count = min(max(count, 1), len(nodes))
+		list = append(list, candidate{record: r, priority: r.Priority, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now, rank: c.rankOf(r)})
+	}
+	slices.SortStableFunc(list, moreUrgent)
+	return list[:min(len(list), c.cfg.StockJobs)]
+}
+
+// queues says whether a pending job only waits for its turn or for nodes, and not
+// for something that the plan knows nothing of (a begin time, another job, a limit
+// of its account).
+func queues(r *slurmctl.Job) bool {
+	switch r.Reason {
+	case "None", "Priority", "Resources":
+		return r.Priority > 0
+	}
+	return r.Priority > 0 && (strings.HasPrefix(r.Reason, "ReqNodeNotAvail") || strings.HasPrefix(r.Reason, "Nodes required for job"))
+}
+
+// seconds is a time limit in whole seconds that the planner takes.
+func seconds(limit time.Duration) int64 {
+	if s := int64(limit / time.Second); limit != slurmctl.Unlimited && s < planner.MaxDuration {
+		return s
+	}
+	return planner.MaxDuration
+}
+
+// notEligible says why Slurm does not consider a pending job at present.
+func notEligible(r *slurmctl.Job) string {
+	switch {
+	case r.Priority == 0:
+		return "held: " + r.Reason
+	case r.Reason == "Dependency", r.Reason == "DependencyNeverSatisfied":
+		return "waits for another job (" + r.Reason + ")"
+	}
+	return ""
+}
+
+// orderedBatches is how many batches keep the order of the list strictly. A batch is
+// a request of a strategy; where two partitions that share nodes take turns in a long
+// queue, every job would be one.
+const orderedBatches = 50
+
+// batches groups the candidates without letting anyone overtake: a job joins the
+// last batch that competes for any of its nodes, if that one has the same nodes,
+// else it opens a new one. From the last of orderedBatches on, far back in the queue,
+// it joins any batch with the same nodes: by the time that these jobs come near their
+// start they are further in front.
+// A job of several partitions is a batch of its own; there it has the partition that it
+// has at present.
+func batches(s *snapshot, list []candidate) []*batch {
+	var all []*batch
+	for _, cand := range list {
+		var found *batch
+		if len(all) >= orderedBatches {
+			cand = cand.chosen(s)
+		}
+		for i := len(all) - 1; i >= 0; i-- {
+			same := cand.choices == nil && all[i].jobs[0].choices == nil && slices.Equal(all[i].nodes, cand.nodes) && all[i].rank == cand.rank
+			if same {
+				found = all[i]
+			}
+			if same || i < orderedBatches && overlap(all[i].nodes, cand.nodes) {
+				break
+			}
+		}
+		if found == nil {
+			found = &batch{nodes: cand.nodes, rank: cand.rank}
+			all = append(all, found)
+		}
+		found.jobs = append(found.jobs, cand)
+	}
+	return all
+}
+
+// overlap says whether two ascending lists share a member.
+func overlap(a, b []int) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// margin is how much longer released nodes count as busy, in seconds.
+func (c *Core) margin() int64 { return int64(c.cfg.Margin / time.Second) }
+
+// pool is jobs on some nodes as the planner sees them, but for what is busy.
+func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) planner.Pool {
+	pool := planner.Pool{Nodes: len(nodes), Reserved: o.reservedOn(nodes)}
+	for i, cand := range list {
+		limit, driver := planner.ExpandLimit(1), -1
+		var prefer []int
+		if cand.job != nil {
+			if !cand.job.isChain() {
+				driver = planner.Lowest // Slurm runs the batch script there
+			}
+			limit = padLimit(cand.profile, c.margin(), c.expandLimit(cand.job))
+			prefer = s.local(nodes, cand.job.planned())
+		}
+		pool.Jobs = append(pool.Jobs, planner.PoolJob{
+			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
+				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
+			Driver: driver, Prefer: prefer, Limits: c.limits(cand),
+		})
+	}
+	return pool
+}
+
+// limits are the time limits of a job that waits, from its start or, of a chain, from
+// each step's. Should Slurm itself start it, it does so a little later than planned.
+func (c *Core) limits(cand candidate) []int64 {
+	const late = int64(mirrorDelay / time.Second)
+	switch {
+	case cand.job == nil:
+		return []int64{seconds(cand.record.TimeLimit)}
+	case !cand.job.isChain():
+		return []int64{seconds(cand.record.TimeLimit) + late}
+	}
+	limits := make([]int64, len(cand.profile))
+	for i := range limits {
+		limits[i] = c.limitOf(cand.job, i) + late
+	}
+	return limits
+}
+
+// padLimit is the expand limit for the padded profile that keeps the requested
+// one within its own: padding makes some steps longer, and a multiple of them
+// even more so.
+func padLimit(p planner.Profile, margin int64, limit planner.ExpandLimit) planner.ExpandLimit {
+	if limit == planner.Infinite || limit <= 1 {
+		return limit
+	}
+	safe := limit
+	for i, step := range planner.Pad(p, margin) {
+		grown := step.Duration - p[i].Duration
+		safe = min(safe, planner.ExpandLimit(float64(limit.Stretch(p[i].Duration)+grown)/float64(step.Duration)))
+	}
+	return max(safe, 1)
+}
+
+// expandLimit is the job's own expand limit, else the site's or, if it has a
+// longer one, that of the strategy in use.
+func (c *Core) expandLimit(j *job) planner.ExpandLimit {
+	if j.ExpandLimit == 0 {
+		return max(c.cfg.ExpandLimit, c.strategy.ExpandLimit)
+	}
+	return j.ExpandLimit
+}
+
+// storePlan sets a job's plan, to be written if it is another one than before.
+func (c *Core) storePlan(j *job, plan []plannedStep) {
+	if slices.EqualFunc(j.plan, plan, func(a, b plannedStep) bool {
+		return a.start == b.start && a.end == b.end && slices.Equal(a.nodes, b.nodes)
+	}) {
+		return
+	}
+	j.plan = plan
+	c.unsaved[j] = true
+}
+
+// dropPlan takes a job's plan away and says why.
+func (c *Core) dropPlan(j *job, why string) {
+	j.unfit, j.reason = why, why
+	c.storePlan(j, nil)
+}

@@ -1,0 +1,120 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// rank is what decides for whom Slurm ends other people's jobs. It is the zero one where
+// Slurm does so for nobody.
+type rank struct{ partition, qos string }
+
+// rankOf is that of a job.
+func (c *Core) rankOf(r *slurmctl.Job) rank {
+	if c.rules.limits.Preemption() == nil {
+		return rank{}
+	}
+	return rank{r.Partition, r.QOS}
+}
+
+// tenure is a node in use by a stock job that Slurm may end for others.
+type tenure struct {
+	planner.NodeBusy
+	of rank
+}
+
+// yields says whether Slurm ends jobs of a rank for one of another's.
+func (o *occupancy) yields(of, to rank) bool {
+	return o.preemption.Yields(of.partition, of.qos, to.partition, to.qos)
+}
+
+// claimed adds what of the nodes stock jobs have that do not yield to a rank, the nodes
+// numbered by their position.
+func (o *occupancy) claimed(busy []planner.NodeBusy, nodes []int, to rank) []planner.NodeBusy {
+	if o.preemption == nil {
+		return busy
+	}
+	for i, n := range nodes {
+		for _, b := range o.tenures[n] {
+			if !o.yields(b.of, to) {
+				b.Node = i
+				busy = append(busy, b.NodeBusy)
+			}
+		}
+	}
+	return busy
+}
+
+// preempts says whether anybody on the nodes yields to a rank.
+func (o *occupancy) preempts(nodes []int, to rank) bool {
+	return o.preemption != nil && slices.ContainsFunc(nodes, func(n int) bool {
+		return slices.ContainsFunc(o.tenures[n], func(t tenure) bool { return o.yields(t.of, to) })
+	})
+}
+
+// sparing plans one job on the nodes as if nobody yielded, and takes a plan for which
+// somebody has to only where the job completes sooner by it, as Slurm does.
+func (o *occupancy) sparing(nodes []int, to rank, plan func(rank) ([]planner.Planned, error)) ([]planner.Planned, error) {
+	if !o.preempts(nodes, to) {
+		return plan(to)
+	}
+	end := func(planned []planner.Planned, err error) int64 {
+		if err != nil || planned[0].Unfit != "" {
+			return planner.Forever
+		}
+		return planned[0].End()
+	}
+	best, err := plan(rank{})
+	if taken, takenErr := plan(to); end(taken, takenErr) < end(best, err) {
+		best, err = taken, takenErr
+	}
+	return best, err
+}
+
+// untouched are the positions of the nodes on which nobody yields to a rank, where
+// somebody does on others; else nil.
+func (o *occupancy) untouched(nodes []int, to rank) []int {
+	if !o.preempts(nodes, to) {
+		return nil
+	}
+	rest := []int{}
+	for i, n := range nodes {
+		if !o.preempts([]int{n}, to) {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}
+
+// freeFor says whether a job can begin on the nodes: they are free, or those who have
+// them yield to it.
+func (c *Core) freeFor(s *snapshot, names []string, r *slurmctl.Job) bool {
+	if s.free(names) {
+		return true
+	}
+	preemption := c.rules.limits.Preemption()
+	if preemption == nil {
+		return false
+	}
+	yielded, kept := set{}, set{}
+	for i := range s.jobs {
+		other := &s.jobs[i]
+		if len(other.NodeList) == 0 || len(common(other.NodeList, names)) == 0 {
+			continue
+		}
+		if c.owner(other.ID) == nil && other.State == slurmctl.Running && preemption.Yields(other.Partition, other.QOS, r.Partition, r.QOS) {
+			yielded.add(other.NodeList)
+		} else {
+			kept.add(other.NodeList)
+		}
+	}
+	var rest []string
+	for _, n := range names {
+		if i, ok := s.index[n]; !yielded[n] || kept[n] || !ok || !s.nodes[i].Awake() {
+			rest = append(rest, n)
+		}
+	}
+	return s.free(rest)
+}

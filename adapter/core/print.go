@@ -1,0 +1,160 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Effects in words, for histories and for people: what is done, of the most part without
+// what follows from the rest.
+
+func (t Task) String() string { return fmt.Sprint(t.Command) }
+
+func (c Start) String() string {
+	text := fmt.Sprintf("start %d in %s", c.Job, c.Hold)
+	if c.Bare {
+		text = fmt.Sprintf("start %d on the nodes of %s", c.Job, c.Hold)
+	}
+	if c.Partition != "" {
+		text += " in partition " + c.Partition
+	}
+	return text
+}
+
+func (c Grow) String() string {
+	how := "companion"
+	if c.Merge {
+		how = "merge"
+	}
+	text := fmt.Sprintf("grow %d by %s for step %d: %s", c.Base, slurmctl.CompressNodes(c.Nodes), c.Step, how)
+	if c.Hold != "" {
+		text += " from " + c.Hold
+	}
+	if len(c.Expanders) > 0 {
+		text += fmt.Sprintf(" with %v", c.Expanders)
+	}
+	return text
+}
+
+func (c Shrink) String() string {
+	return fmt.Sprintf("shrink %d by %s", c.Held[0].ID, slurmctl.CompressNodes(c.Surplus))
+}
+
+func (c Detach) String() string { return fmt.Sprintf("detach %d from %s", c.Job, c.Hold) }
+
+func (c Update) String() string {
+	var what []string
+	if c.Change.StartNow {
+		what = append(what, "start=now")
+	} else if !c.Change.StartTime.IsZero() {
+		what = append(what, "start="+clock(c.Change.StartTime))
+	}
+	if c.Change.Reservation != nil {
+		what = append(what, "reservation="+*c.Change.Reservation)
+	}
+	return fmt.Sprintf("update %d %s", c.Job, strings.Join(what, " "))
+}
+
+func (c ExtendLimits) String() string {
+	all := make([]string, len(c.Parts))
+	for i, p := range c.Parts {
+		all[i] = fmt.Sprintf("%d to %v", p.Job, p.Limit)
+	}
+	return "extend limit of " + strings.Join(all, ", ")
+}
+
+func (c Signal) String() string { return fmt.Sprintf("signal %v %s", c.Jobs, c.Name) }
+func (c Cancel) String() string { return fmt.Sprintf("cancel %v", c.Jobs) }
+func (c Ask) String() string    { return fmt.Sprintf("ask %v", c.Jobs) }
+
+func (c Reserve) String() string {
+	start := "now"
+	if !c.Request.Start.IsZero() {
+		start = clock(c.Request.Start)
+	}
+	return fmt.Sprintf("reserve %s %s from %s to %s for %s", c.Request.Name, slurmctl.CompressNodes(c.Request.Nodes), start, clock(c.Request.End), strings.Join(c.Request.Users, ","))
+}
+
+func (c ChangeHold) String() string {
+	var what []string
+	if c.Change.StartNow {
+		what = append(what, "start=now")
+	} else if !c.Change.Start.IsZero() {
+		what = append(what, "start="+clock(c.Change.Start))
+	}
+	if !c.Change.End.IsZero() {
+		what = append(what, "end="+clock(c.Change.End))
+	}
+	if c.Change.Nodes != nil {
+		what = append(what, "nodes="+slurmctl.CompressNodes(c.Change.Nodes))
+	}
+	if c.Change.Users != nil {
+		what = append(what, "users="+strings.Join(c.Change.Users, ","))
+	}
+	return fmt.Sprintf("change %s %s", c.Name, strings.Join(what, " "))
+}
+
+func (c GiveUpHold) String() string {
+	text := "give up " + c.Name
+	for _, out := range c.TakeOut {
+		text += fmt.Sprintf(", without job %d", out.Job)
+	}
+	return text
+}
+
+func (c ReadRequest) String() string  { return fmt.Sprintf("read request of %d", c.Job) }
+func (c ReadScript) String() string   { return fmt.Sprintf("read script of %d", c.Job) }
+func (ReadLimits) String() string     { return "read limits" }
+func (ReadAccrual) String() string    { return "read accrual of age" }
+func (c ReadTimeUsed) String() string { return fmt.Sprintf("read time used by %d", c.Job) }
+func (c PowerUp) String() string      { return "power up " + slurmctl.CompressNodes(c.Nodes) }
+func (c KeepUp) String() string       { return "keep up " + slurmctl.CompressNodes(c.Nodes) }
+func (Reconfigure) String() string    { return "reconfigure" }
+
+func (e AddEvent) String() string {
+	text := fmt.Sprintf("event %q of row %d", e.Kind, e.Job)
+	if detail, ok := e.Detail.(map[string]any); ok {
+		for _, key := range slices.Sorted(maps.Keys(detail)) {
+			value := detail[key]
+			if second, ok := value.(int64); ok && slices.Contains([]string{"planned", "expected", "start", "latest"}, key) {
+				value = clock(time.Unix(second, 0))
+			}
+			text += fmt.Sprintf(" %s=%v", key, value)
+		}
+	}
+	return text
+}
+
+func (r Reply) String() string {
+	switch {
+	case r.Err != nil:
+		return fmt.Sprintf("reply: %v", r.Err)
+	case r.Allocation.Done:
+		return fmt.Sprintf("reply to %d: done", r.Allocation.Job)
+	case !r.Allocation.Ready:
+		return fmt.Sprintf("reply to %d: not yet: %s", r.Allocation.Job, r.Allocation.Note)
+	}
+	return fmt.Sprintf("reply to %d: step %d on %d nodes", r.Allocation.Job, r.Allocation.Step, r.Allocation.Nodes)
+}
+
+func (l Log) String() string {
+	text := l.Level + ": " + l.Text
+	if l.Err != nil {
+		text += ": " + l.Err.Error()
+	}
+	return text
+}
+
+// clock is a time of the day, with the date where it is far away.
+func clock(t time.Time) string {
+	if t.Year() > 2030 {
+		return "parked"
+	}
+	return cmp.Or(t.UTC().Format(time.TimeOnly), "-")
+}

@@ -1,0 +1,351 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Problem is the queue at one moment, with all that is certain: what a strategy is asked to
+// plan. It is its own: what the core does later does not change it.
+type Problem struct {
+	Jobs, Steps int // the most that the strategy is asked about at a time
+
+	names    []string      // of the cluster's nodes
+	skew     time.Duration // of the machine's clock
+	margin   int64         // by which released nodes count as busy for longer, in seconds
+	occupied *occupancy
+	peaks    []peak // what running jobs keep if they are planned as if they did not evolve
+	batches  []problemBatch
+}
+
+// problemBatch is jobs that are planned together.
+type problemBatch struct {
+	rank    rank
+	jobs    []problemJob
+	places  []place // of a job of several partitions, those of each: it gets one
+	present int     // the place of its present plan; -1: none
+}
+
+// problemJob is a job of a batch; id 0: a stock job.
+type problemJob struct {
+	id      slurmctl.JobID
+	profile planner.Profile
+}
+
+// place is nodes on which a batch may be planned.
+type place struct {
+	nodes     []int
+	pool      planner.Pool // but for what is busy
+	untouched []int        // positions of the nodes on which nobody yields, where somebody does on others
+	pinned    []planner.Placement
+}
+
+// peak is a node that a running job keeps until its end.
+type peak struct {
+	node       int
+	start, end int64
+}
+
+// Planner is a strategy at work.
+type Planner interface {
+	planner.Strategy
+	// Rigid reports whether its plans are those of jobs that do not evolve.
+	Rigid() bool
+	// Pin tells it of the plans of running jobs, as far as they are on the nodes of the
+	// next pool.
+	Pin([]planner.Placement)
+}
+
+// Planned is what a strategy has made of a problem.
+type Planned struct {
+	Jobs   []PlannedJob
+	Errors []error // of pools that could not be planned: their plans stay as they were
+}
+
+// PlannedJob is the plan of an evolving job, or in words why there is none.
+type PlannedJob struct {
+	Job   slurmctl.JobID // its base job
+	Unfit string
+	Steps []PlannedStep
+}
+
+// PlannedStep is a step in Unix seconds.
+type PlannedStep struct {
+	Start, End int64
+	Nodes      []string
+}
+
+// problem makes the problem of the present queue.
+func (c *Core) problem(s *snapshot) *Problem {
+	now := s.taken.Unix()
+	list := c.candidates(s, now)
+	p := &Problem{Jobs: len(list) + len(c.active), skew: c.skew, margin: c.margin(), occupied: c.occupied(s, now, nil), peaks: c.peaks(s, now), names: make([]string, len(s.nodes))}
+	for i, n := range s.nodes {
+		p.names[i] = n.Name
+	}
+	for _, cand := range list {
+		p.Steps += len(cand.profile)
+	}
+	for _, j := range c.active {
+		p.Steps += len(j.plan)
+	}
+	for _, b := range batches(s, list) {
+		p.batches = append(p.batches, c.problemBatch(s, p.occupied, b))
+	}
+	return p
+}
+
+func (c *Core) problemBatch(s *snapshot, o *occupancy, b *batch) problemBatch {
+	all := problemBatch{rank: b.rank, present: -1}
+	for _, cand := range b.jobs {
+		j := problemJob{profile: cand.profile}
+		if cand.job != nil {
+			j.id = cand.job.id()
+		}
+		all.jobs = append(all.jobs, j)
+	}
+	choices := b.jobs[0].choices
+	if choices == nil {
+		choices = [][]int{b.nodes}
+	} else {
+		all.present = b.jobs[0].present(s)
+	}
+	for _, nodes := range choices {
+		all.places = append(all.places, place{nodes: nodes, pool: c.pool(s, o, nodes, b.jobs), untouched: o.untouched(nodes, b.rank), pinned: c.pinned(s, nodes, o.origin)})
+	}
+	return all
+}
+
+// Plan has a strategy plan the problem, which it uses up.
+func (p *Problem) Plan(with Planner) Planned {
+	var all Planned
+	for i, planned := range p.solve(with, &all.Errors) {
+		for k, one := range planned {
+			if j := p.batches[i].jobs[k]; j.id != 0 {
+				all.Jobs = append(all.Jobs, p.result(j, one))
+			}
+		}
+	}
+	return all
+}
+
+// solve plans batch by batch; a batch that cannot be planned has no plans.
+func (p *Problem) solve(with Planner, errs *[]error) [][]poolPlan {
+	o := p.occupied
+	if with.Rigid() {
+		for _, k := range p.peaks {
+			o.add(k.node, k.start, k.end)
+		}
+	}
+	all := make([][]poolPlan, len(p.batches))
+	for i := range p.batches {
+		b := &p.batches[i]
+		at := &b.places[0]
+		if len(b.places) > 1 {
+			at = b.choose(o, with)
+		}
+		one, err := b.plan(o, at, with)
+		if err != nil {
+			*errs = append(*errs, err)
+		}
+		all[i] = one
+	}
+	return all
+}
+
+// poolPlan is a plan with the pool that it is on.
+type poolPlan struct {
+	planner.Planned
+	nodes []int
+}
+
+// plan plans the batch in a place and marks what it takes.
+func (b *problemBatch) plan(o *occupancy, at *place, with Planner) ([]poolPlan, error) {
+	if len(b.jobs) == 1 || !o.preempts(at.nodes, b.rank) {
+		return b.planSome(o, at, 0, len(b.jobs), with)
+	}
+	var all []poolPlan // who yields to the first does not yield again
+	for i := range b.jobs {
+		one, err := b.planSome(o, at, i, i+1, with)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}
+
+func (b *problemBatch) planSome(o *occupancy, at *place, from, to int, with Planner) ([]poolPlan, error) {
+	planned, err := b.fit(o, at, from, to, with)
+	if err != nil {
+		return nil, err
+	}
+	o.take(at.nodes, planned)
+	all := make([]poolPlan, len(planned))
+	for i, p := range planned {
+		all[i] = poolPlan{p, at.nodes}
+	}
+	return all, nil
+}
+
+// fit plans some jobs of the batch in a place.
+func (b *problemBatch) fit(o *occupancy, at *place, from, to int, with Planner) ([]planner.Planned, error) {
+	return o.sparing(at.nodes, b.rank, func(r rank) ([]planner.Planned, error) {
+		pool := at.pool
+		pool.Busy = o.window(at.nodes, r)
+		pool.Jobs = slices.Clone(pool.Jobs[from:to])
+		if r == b.rank && at.untouched != nil {
+			for i := range pool.Jobs {
+				if b.jobs[from+i].id != 0 {
+					pool.Jobs[i].Prefer = at.untouched
+				}
+			}
+		}
+		with.Pin(at.pinned)
+		return pool.Plan(with)
+	})
+}
+
+// choose plans the batch's job in each of its partitions and gives the place where it
+// completes first: where it is already, if another is hardly better.
+func (b *problemBatch) choose(o *occupancy, with Planner) *place {
+	best, soonest := 0, planner.Forever
+	for i := range b.places {
+		planned, err := b.fit(o, &b.places[i], 0, 1, with)
+		if err != nil || planned[0].Unfit != "" {
+			continue
+		}
+		end := planned[0].End()
+		if i == b.present {
+			end -= earlier
+		}
+		if end < soonest {
+			best, soonest = i, end
+		}
+	}
+	return &b.places[best]
+}
+
+// result is a job's plan. Of a plan without evolution every step gets as many of the
+// peak's nodes as it asks for: the strategy decides when the job starts, the profile what
+// it has.
+func (p *Problem) result(j problemJob, planned poolPlan) PlannedJob {
+	r := PlannedJob{Job: j.id, Unfit: planned.Unfit}
+	if r.Unfit != "" {
+		return r
+	}
+	placed := planner.Unpad(planned.Placement, j.profile, p.margin)
+	at := placed.Start + p.occupied.origin
+	for k, step := range placed.Steps {
+		names := make([]string, min(len(planned.Nodes[k]), j.profile[k].Nodes))
+		for i := range names {
+			names[i] = p.names[planned.nodes[planned.Nodes[k][i]]]
+		}
+		r.Steps = append(r.Steps, PlannedStep{at, at + step.Duration, names})
+		at += step.Duration
+	}
+	return r
+}
+
+// takePlans takes over what was planned.
+func (c *Core) takePlans(in Planned) {
+	for _, err := range in.Errors {
+		c.log.WithError(err).Error("planning failed: the plan stays as it was")
+	}
+	for _, p := range in.Jobs {
+		j := c.byID[p.Job]
+		switch {
+		case j == nil || j.runs():
+		case p.Unfit != "":
+			c.dropPlan(j, p.Unfit)
+		default:
+			plan := make([]plannedStep, len(p.Steps))
+			for i, step := range p.Steps {
+				plan[i] = plannedStep{start: step.Start, end: step.End, nodes: step.Nodes}
+			}
+			c.storePlan(j, plan)
+		}
+	}
+}
+
+// pinned are the plans of the jobs that run, as far as they are on these nodes.
+func (c *Core) pinned(s *snapshot, nodes []int, origin int64) []planner.Placement {
+	var all []planner.Placement
+	for _, j := range c.active {
+		if !j.runs() || len(j.plan) == 0 {
+			continue
+		}
+		var p planner.Placement
+		used := false
+		for i, step := range j.plan {
+			if i == 0 {
+				p.Start = step.start - origin
+			}
+			names := step.nodes
+			if j.kept != nil && i >= j.Step {
+				names = common(j.nodes(), names)
+			}
+			n := len(s.local(nodes, names))
+			used = used || n > 0
+			p.Steps = append(p.Steps, planner.Step{Duration: max(step.end-step.start, 0), Nodes: n})
+		}
+		if used {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// take marks what a plan takes of these nodes.
+func (o *occupancy) take(nodes []int, planned []planner.Planned) {
+	for _, p := range planned {
+		at := p.Start + o.origin
+		for k, step := range p.Steps {
+			if p.Unfit != "" {
+				break
+			}
+			for _, n := range p.Nodes[k] {
+				o.add(nodes[n], at, at+step.Duration)
+			}
+			at += step.Duration
+		}
+	}
+}
+
+// peaks are all nodes that a running job has at any time from now until its end, as if it
+// did not evolve.
+func (c *Core) peaks(s *snapshot, origin int64) []peak {
+	var all []peak
+	for _, j := range c.active {
+		if !j.runs() && j.State != row.Starting || len(j.plan) == 0 {
+			continue
+		}
+		end := j.plan[len(j.plan)-1].end + c.margin()
+		steps := j.plan
+		if j.kept != nil {
+			steps = j.promised(origin)
+		}
+		for _, step := range steps {
+			for _, name := range step.nodes {
+				if n, ok := s.index[name]; ok {
+					all = append(all, peak{n, origin, end})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// clone is an independent copy.
+func (o *occupancy) clone() *occupancy {
+	n := newOccupancy(len(o.busy), o.origin)
+	for i := range o.busy {
+		n.busy[i], n.reserved[i] = slices.Clone(o.busy[i]), slices.Clone(o.reserved[i])
+	}
+	n.preemption, n.tenures = o.preemption, o.tenures // nobody changes them any more
+	return n
+}

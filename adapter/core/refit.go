@@ -1,0 +1,223 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// fixedOnly is for pools without queued jobs, which no strategy has a say in.
+var fixedOnly, _ = planner.StrategyByName("noX")
+
+// overrunQuantum is by how many seconds a step that lasts longer than planned is
+// taken to go on, each time anew.
+const overrunQuantum = 5
+
+// followPlans refits the running jobs whose plan no longer holds: a step lasts
+// longer than planned, or nodes of coming steps are lost to others.
+func (c *Core) followPlans(s *snapshot) {
+	now := s.taken.Unix()
+	others, margin := c.foreign(s, now), int64(c.cfg.Margin/time.Second)
+	for _, j := range c.active {
+		if !j.runs() || j.busy || j.kept != nil || j.touched.After(s.taken) {
+			continue
+		}
+		switch {
+		case j.lapsed():
+		case len(j.plan) != len(j.Profile):
+			c.refit(s, j, now, "it had no plan")
+		// a little late is what the margin is for
+		case j.State == row.Running && j.plan[j.Step-1].end+margin <= now && !(j.last() && j.record.State == slurmctl.Completing):
+			if j.overdue == 0 {
+				j.overdue = j.plan[j.Step-1].end
+			}
+			c.refit(s, j, now, "the step lasts longer than planned")
+		case c.lostNodes(s, others, j, now):
+			c.refit(s, j, now, "nodes of its plan are taken or down")
+		}
+	}
+}
+
+// lostNodes says whether others use nodes that are planned for the job's coming
+// steps at that time.
+func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool {
+	mine := setOf(j.nodes())
+	for i := j.Step; i < len(j.plan); i++ {
+		start, end := max(j.plan[i].start, now)-now, max(j.plan[i].end, now)-now
+		for _, name := range j.plan[i].nodes {
+			n, ok := s.index[name]
+			if !ok {
+				return true
+			}
+			if mine[name] {
+				continue
+			}
+			for _, b := range others.claimed(others.busy[n], []int{n}, c.rankOf(&j.record)) {
+				// a job about to end may be late by the margin that it is given
+				if b.Start < end && start < b.End-int64(c.cfg.Margin/time.Second)-1 {
+					return true
+				}
+			}
+			for _, b := range others.reserved[n] {
+				if b.Start < max(end, c.limitEnd(j, i, now, start)) && start < b.End {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// limitEnd is how many seconds from now the time limit ends of the Slurm jobs that step
+// i of a running job begins with, if it does start seconds from now.
+func (c *Core) limitEnd(j *job, i int, now, start int64) int64 {
+	if j.isChain() {
+		return start + c.limitOf(j, i)
+	}
+	return j.reach(now)
+}
+
+// limitsLeft are the limits of a running job's profile in refit: some steps for what it
+// has, then the coming ones.
+func (c *Core) limitsLeft(j *job, now int64, steps int) []int64 {
+	left := j.reach(now)
+	if !j.isChain() {
+		return []int64{left}
+	}
+	if j.State == row.Waiting {
+		left = 1 // the record is that of the link to come
+	}
+	limits := make([]int64, steps)
+	for i := range limits {
+		if limits[i] = left; i >= steps-(len(j.Profile)-j.Step) {
+			limits[i] = c.limitOf(j, i-steps+len(j.Profile))
+		}
+	}
+	return limits
+}
+
+// refit plans the rest of a running job anew, over what is certain without it: the
+// present step goes on for what is left of it (no longer than its expand limit
+// allows), the nodes that it has stay its own, and other running jobs keep what
+// they were promised. Where the limit leaves no way, the job is delayed beyond it
+// rather than stopped, and the event log says so.
+func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
+	margin := int64(c.cfg.Margin / time.Second)
+	origin, rest := now, j.expected()-now
+	if j.State == row.Running && rest < 1 {
+		rest = overrunQuantum
+	}
+	coming := j.Profile[j.Step:]
+	short := j.State == row.Running && len(j.nodes()) < j.Profile[j.Step-1].Nodes
+	if short { // nodes were lost: the rest of the step is yet to get its own
+		coming = slices.Concat(planner.Profile{{Duration: rest, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
+	}
+	if short || j.State == row.Waiting {
+		origin, rest = now-1, 1 // what it has is over: what comes may begin now
+	}
+	profile := slices.Concat(planner.Profile{{Duration: rest, Nodes: len(j.nodes())}}, coming)
+	limit := c.expandLimit(j)
+	allowed := rest
+	if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
+		allowed = planner.Forever
+	} else {
+		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin)
+	}
+
+	eligible, err := s.eligible(c.recordFor(s, j), j.gres)
+	if err != nil {
+		c.log.WithError(err).WithField("job", j.SlurmID).Warn("the job's eligible nodes are not known any more")
+	}
+	pool := slices.Clone(eligible)
+	for _, name := range j.nodes() {
+		if i, ok := s.index[name]; ok && !slices.Contains(pool, i) {
+			pool = append(pool, i)
+		}
+	}
+	slices.Sort(pool)
+	padded := planner.Pad(profile, margin)
+	if allowed != planner.Forever {
+		allowed += padded[0].Duration - rest
+	}
+	driver := -1
+	if at := s.local(pool, []string{j.BatchHost}); len(at) == 1 && !j.isChain() {
+		driver = at[0]
+	}
+	release := j.release
+	if len(release) == 0 && spec.Drive(j.Drive) == spec.Companion {
+		release = j.newestFirst()
+	}
+	job := planner.PoolJob{
+		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
+		Fixed: true, Held: s.local(pool, j.nodes()), Driver: driver, MaxDuration: []int64{allowed},
+		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
+	}
+	o := c.occupied(s, origin, j)
+	reserved := o.reservedOn(pool)
+	fit := func() ([]planner.Planned, error) {
+		return o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
+			return planner.Pool{Nodes: len(pool), Busy: o.window(pool, to), Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+		})
+	}
+	planned, err := fit()
+	late := false
+	if err == nil && planned[0].Unfit != "" {
+		late = true
+		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
+		planned, err = fit()
+	}
+	if err != nil || planned[0].Unfit != "" {
+		reason := ""
+		if err == nil {
+			reason = planned[0].Unfit
+		} else {
+			reason = err.Error()
+		}
+		if text := "its coming steps cannot be planned anew: " + reason; j.reason != text {
+			j.reason = text
+			c.logJob(j).WithField("why", why).Warn(text)
+		}
+		return
+	}
+	placed := planner.Unpad(planned[0].Placement, profile, margin)
+	plan := make([]plannedStep, 0, len(j.Profile))
+	if len(j.plan) == len(j.Profile) {
+		plan = append(plan, j.plan[:j.Step-1]...)
+	} else {
+		for _, step := range j.Profile[:j.Step-1] { // long past
+			plan = append(plan, plannedStep{start: j.StepStarted.Unix() - step.Duration, end: j.StepStarted.Unix()})
+		}
+	}
+	at := placed.Start + origin
+	for k, step := range placed.Steps {
+		start := at
+		at += step.Duration
+		if short && k == 0 {
+			continue // until the present step has its nodes again
+		}
+		if len(plan) == j.Step-1 {
+			start = j.StepStarted.Unix()
+		}
+		names := make([]string, len(planned[0].Nodes[k]))
+		for i, n := range planned[0].Nodes[k] {
+			names[i] = s.nodes[pool[n]].Name
+		}
+		plan = append(plan, plannedStep{start: start, end: at, nodes: names})
+	}
+	if j.lapsed() {
+		plan = plan[:j.Step]
+	}
+	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
+	c.storePlan(j, plan)
+	if j.State == row.Waiting || j.expected() > now { // not for a step that overruns
+		j.extend = true
+	}
+	if late && moved {
+		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": c.wallSecond(plan[j.Step].start)})
+		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
+	}
+}

@@ -1,0 +1,87 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// script is what the batch script of a job asks for, whose comment has not the whole
+// request.
+type script struct {
+	given spec.Spec
+	asked bool
+	err   error
+	known bool
+}
+
+// request is what a Slurm job that is not adopted asks of Evoslurm: by the marker in
+// its comment or, where a site's plugins have left nothing of that, by its script. It
+// says false also while the script is still to be read.
+func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp spec.Spec, asked bool, err error) {
+	sp, asked, err = spec.ParseMarker(r.Comment)
+	switch {
+	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, spec.ErrVersion):
+		return sp, asked, err
+	case !asked && !mayHaveLost(r, s.taken) || c.owner(r.ID) != nil:
+		return sp, false, nil
+	}
+	read := c.readScript(r.ID)
+	switch {
+	case !read.known:
+		return spec.Spec{}, false, nil
+	case asked && err == nil: // a marker that had no room for the profile
+		if read.err != nil {
+			return spec.Spec{}, true, read.err
+		}
+		sp, err = sp.Join(read.given)
+		return sp, true, err
+	case asked && (read.err != nil || !read.asked):
+		return spec.Spec{}, true, err
+	}
+	return read.given, read.asked, read.err
+}
+
+// mayHaveLost says whether a job without a marker may have had one: it is parked as
+// evosbatch and the sidecar park jobs, years ahead.
+func mayHaveLost(r *slurmctl.Job, now time.Time) bool {
+	return r.State == slurmctl.Pending && r.StartTime.Sub(now) > parked/2
+}
+
+// readScript gives what a job's script asks for, or has it read: a
+// later cycle knows it then. It is read once.
+func (c *Core) readScript(id slurmctl.JobID) script {
+	if read := c.scripts[id]; read != nil {
+		return *read
+	}
+	read := &script{}
+	if c.work.room() && c.ask(nil, fmt.Sprint("script ", id), Task{Command: ReadScript{id}}, func(o Outcome) {
+		if transient(o.Err) {
+			delete(c.scripts, id)
+			return
+		}
+		if answer, ok := o.Result.(Scripted); ok && o.Err == nil {
+			read.given, read.asked, read.err = answer.Request, answer.Asked, answer.Err
+		}
+		read.known = true
+		c.nextCycle = c.now
+	}) {
+		c.scripts[id] = read
+	}
+	return script{}
+}
+
+// see takes over what Slurm says of the job's base job. The nodes to which an evolving
+// job is bound are in its marker, and where that is gone they are known from its script.
+func (j *job) see(r *slurmctl.Job) {
+	j.record = *r
+	if j.bound == "" {
+		return
+	}
+	if nodes, err := slurmctl.ExpandNodes(j.bound); err == nil { // read with the request
+		j.record.ReqNodes = nodes
+	}
+}

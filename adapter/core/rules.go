@@ -1,0 +1,169 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// ruleBook is what limits the users, as it was last read.
+type ruleBook struct {
+	limits *slurmctl.Limits // nil: not read, or not readable
+	read   time.Time        // when that began
+}
+
+// limitsFor is for how long limits are believed to let a job in. Before one is refused,
+// and to tell of one that keeps something back, they are read anew.
+const limitsFor = time.Minute
+
+// rulesSince gives the limits as they were then or later, or has them read: a later
+// cycle knows them. They are nil where they cannot be read.
+func (c *Core) rulesSince(t time.Time) (limits *slurmctl.Limits, known bool) {
+	if now := c.now; t.After(now) {
+		t = now // the clock was set
+	}
+	if c.rules.read.After(t) {
+		return c.rules.limits, true
+	}
+	if !c.work.room() {
+		return nil, false
+	}
+	begun := c.now
+	c.ask(nil, "limits", Task{Command: ReadLimits{c.slurmConfig}}, func(o Outcome) {
+		if transient(o.Err) {
+			return // again, a little later
+		}
+		read, _ := o.Result.(*slurmctl.Limits)
+		if o.Err != nil {
+			c.log.WithError(o.Err).Warn("limits of accounts, QOS and partitions cannot be read")
+		}
+		c.rules = ruleBook{limits: read, read: begun}
+		c.nextCycle = c.now
+	})
+	return nil, false
+}
+
+// subject is whose limits count for a Slurm job in a partition.
+func subject(r *slurmctl.Job, partition string) slurmctl.Subject {
+	return slurmctl.Subject{User: r.User, UID: r.UID, Account: r.Account, QOS: r.QOS, Partition: partition}
+}
+
+// mayEver sees that a parked job is not one that limits never let run as its profile
+// says, in any of its partitions. It says false while that is not known.
+func (c *Core) mayEver(r *slurmctl.Job, sp spec.Spec, chain bool) (err error, known bool) {
+	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
+		return nil, true
+	}
+	limits, known := c.rulesSince(c.now.Add(-limitsFor))
+	if !known || limits == nil {
+		return nil, known
+	}
+	never := c.never(limits, r, sp, chain)
+	if len(never) == 0 {
+		return nil, true
+	}
+	if limits, known = c.rulesSince(r.SubmitTime); !known || limits == nil {
+		return nil, known
+	}
+	if never = c.never(limits, r, sp, chain); len(never) == 0 {
+		return nil, true
+	}
+	return errors.New(strings.Join(never, "; ")), true
+}
+
+func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, sp spec.Spec, chain bool) (first []string) {
+	need := needOf(sp.Profile, chain)
+	need.From = c.site.Host
+	for _, partition := range strings.Split(r.Partition, ",") {
+		need.CPUs = limits.NodeCPUs(partition)
+		never := limits.Never(subject(r, partition), need)
+		if len(never) == 0 {
+			return nil
+		}
+		if first == nil {
+			first = never
+		}
+	}
+	return first
+}
+
+func needOf(p planner.Profile, chain bool) slurmctl.Need {
+	return slurmctl.NeedOf(spec.Sizes(p), (p.Duration()+59)/60, chain)
+}
+
+// explain tells of a limit that keeps something back whose it is and how much is in use
+// of it, as soon as that is known, and has it tried again once there is room. What is
+// known to be full still is not tried, so that nothing is held for it in vain.
+func (c *Core) explain(j *job, now time.Time) {
+	k := j.kept
+	if !k.look && slurmctl.KindOf(k.limit) == slurmctl.LimitReason && now.After(k.looked.Add(explainAgain)) {
+		k.look, k.fresh = true, now
+	}
+	if !k.look {
+		return
+	}
+	limits, known := c.rulesSince(k.fresh)
+	if !known {
+		return
+	}
+	k.look, k.looked = false, now
+	if limits == nil {
+		return
+	}
+	nodes := j.Profile[0].Nodes
+	if k.to > 0 {
+		nodes = k.to - len(j.nodes())
+	}
+	words, room, sure := limits.Explain(k.limit, subject(&j.record, partitionOf(j)), nodes, nodes*limits.NodeCPUs(partitionOf(j)))
+	k.say(words)
+	j.reason = k.text
+	switch {
+	case !sure || room:
+	case now.Add(explainAgain).After(k.again):
+		k.again = now.Add(explainAgain + explainAgain/2)
+	}
+}
+
+// explainAgain is how often the figures of a limit are looked at that keeps something
+// back.
+const explainAgain = 20 * time.Second
+
+// goThrough has a companion run in another partition with the same nodes where the job's
+// own takes no job as small as the growth (MinNodes).
+func (c *Core) goThrough(j *job, g *Grow) {
+	limits, own := c.rules.limits, g.Request.Partition
+	if limits == nil || g.Merge || !limits.TooSmall(subject(&j.record, own), len(g.Nodes)) {
+		return
+	}
+	minutes := int64(g.Request.TimeLimit / time.Minute)
+	if other, ok := limits.Through(subject(&j.record, own), g.Nodes, len(g.Nodes), minutes); ok {
+		g.Request.Partition = other
+	}
+}
+
+// noMerge says why limits speak against merging for a job, "" where they do not: its
+// partition takes no expander as small as a growth, or somebody counts its user's jobs:
+// up to this day Slurm goes on counting every expander that was merged, until slurmctld
+// is restarted or reads its configuration again.
+func (c *Core) noMerge(r *slurmctl.Job, p planner.Profile) string {
+	limits := c.rules.limits
+	need := needOf(p, false)
+	if limits == nil || len(need.Growths) == 0 {
+		return ""
+	}
+	for _, partition := range strings.Split(r.Partition, ",") {
+		s := subject(r, partition)
+		if limits.TooSmall(s, slices.Min(need.Growths)) {
+			return "partition " + partition + " takes no expander as small as a growth (MinNodes)"
+		}
+		if which, counts := limits.CountsJobs(s); counts {
+			return which + ", and Slurm goes on counting merged expanders"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,60 @@
+package core
+
+// set is a set of node names.
+type set map[string]bool
+
+func setOf(lists ...[]string) set {
+	s := set{}
+	for _, list := range lists {
+		for _, x := range list {
+			s[x] = true
+		}
+	}
+	return s
+}
+
+// add adds names.
+func (s set) add(names []string) {
+	for _, x := range names {
+		s[x] = true
+	}
+}
+
+// any says whether one of the names is in the set.
+func (s set) any(names []string) bool {
+	for _, x := range names {
+		if s[x] {
+			return true
+		}
+	}
+	return false
+}
+
+// Without returns the members of a that are not in b, in a's order.
+func Without(a, b []string) []string {
+	in := setOf(b)
+	var rest []string
+	for _, x := range a {
+		if !in[x] {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}
+
+// common returns the members of a that are in b, in a's order.
+func common(a, b []string) []string {
+	in := setOf(b)
+	var both []string
+	for _, x := range a {
+		if in[x] {
+			both = append(both, x)
+		}
+	}
+	return both
+}
+
+// sameSet says whether a and b have the same members; neither repeats one.
+func sameSet(a, b []string) bool {
+	return len(a) == len(b) && len(Without(a, b)) == 0
+}

@@ -1,0 +1,39 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// suspectFor is how long nodes that Slurm calls idle, and yet gives to nobody, are
+// left alone. Seen on 22.05 with PrologFlags=Contain: nodes of a job that was
+// cancelled just after its start are "busy" for the scheduler for some 35 s.
+const suspectFor = 40 * time.Second
+
+// suspectNodes marks the nodes of an expander that Slurm did not start.
+func (c *Core) suspectNodes(nodes []string, err error) {
+	var pending *slurmctl.PendingError
+	if !errors.As(err, &pending) || slurmctl.KindOf(pending.Reason) != slurmctl.NodesReason && pending.Reason != "" || errors.Is(err, context.Canceled) {
+		return
+	}
+	for _, n := range nodes {
+		c.suspect[n] = c.now.Add(suspectFor)
+	}
+	c.log.WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm starts nothing on these idle nodes; others are looked for")
+}
+
+// isSuspect says whether any of the nodes is left alone for now.
+func (c *Core) isSuspect(nodes []string) bool {
+	now := c.now
+	maps.DeleteFunc(c.suspect, func(_ string, until time.Time) bool { return until.Before(now) })
+	for _, n := range nodes {
+		if _, ok := c.suspect[n]; ok {
+			return true
+		}
+	}
+	return false
+}

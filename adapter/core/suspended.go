@@ -1,0 +1,90 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Slurm may suspend a job: an administrator has it do so, or a job of a partition with a
+// higher PriorityTier takes its nodes (PreemptMode=SUSPEND,GANG). Its processes stand
+// still, and Slurm puts its end off by as much. So do we: its steps last for a time in
+// which it runs. Where one of its companions is suspended it is as a whole. Meanwhile
+// nothing is done to it; its nodes are in use by it and by whoever has taken them.
+
+// suspendQuantum is by how much a suspended job's steps are moved at a time.
+const suspendQuantum = 10 * time.Second
+
+func (j *job) isSuspended() bool { return !j.suspendedFrom.IsZero() }
+
+// suspendedLong reports whether the job has been suspended for longer than that.
+func (j *job) suspendedLong(now time.Time, d time.Duration) bool {
+	return j.isSuspended() && now.Sub(j.suspendedFrom) > d
+}
+
+// followSuspension minds whether Slurm has the job suspended, or one of its companions.
+func (c *Core) followSuspension(s *snapshot, j *job) {
+	if !j.runs() {
+		return
+	}
+	suspended := j.record.State == slurmctl.Suspended
+	for _, p := range j.held {
+		if r := s.byID[p.ID]; r != nil && r.State == slurmctl.Suspended {
+			suspended = true
+		}
+	}
+	switch {
+	case suspended && !j.isSuspended():
+		j.suspendedAt, j.suspendedFrom = s.taken, s.taken
+		c.event(j, "suspended", map[string]any{"step": j.Step})
+		c.logJob(j).Info("Slurm has suspended the job: its steps are put off")
+	case !suspended && j.isSuspended():
+		lasted := s.taken.Sub(j.suspendedFrom)
+		c.putOff(j, s.taken.Sub(j.suspendedAt))
+		j.suspendedAt, j.suspendedFrom, j.reason, j.recount = time.Time{}, time.Time{}, "", true
+		c.event(j, "resumed", map[string]any{"step": j.Step, "seconds": int(lasted.Seconds())})
+		c.logJob(j).WithField("seconds", int(lasted.Seconds())).Info("the job goes on")
+		c.refit(s, j, s.taken.Unix(), "it was suspended")
+	case suspended && s.taken.Sub(j.suspendedAt) >= suspendQuantum:
+		c.putOff(j, s.taken.Sub(j.suspendedAt))
+		j.suspendedAt = s.taken
+		if j.State == row.Running {
+			c.refit(s, j, s.taken.Unix(), "it is suspended")
+		}
+	}
+	if j.isSuspended() {
+		j.reason = "Slurm has suspended it since " + c.clockText(j.suspendedFrom)
+	}
+}
+
+// putOff moves a job's steps by a time for which it was suspended.
+func (c *Core) putOff(j *job, by time.Duration) {
+	if by = by.Round(time.Second); by <= 0 {
+		return
+	}
+	j.Suspended += by
+	c.shift(j, by)
+}
+
+// recountSuspension asks Slurm for how long the job has been suspended in all, and puts
+// its steps off by what the sidecar has not seen: while it was away, or between two looks.
+func (c *Core) recountSuspension(j *job) {
+	r := j.record
+	j.recount = false
+	c.ask(j, "", Task{Command: ReadTimeUsed{r.ID}}, func(o Outcome) {
+		used, known := o.Result.(time.Duration)
+		missed := c.now.Sub(r.StartTime) - used
+		if o.Err != nil || !known {
+			j.recount = transient(o.Err)
+			j.retryAt = c.now.Add(againAfter)
+			return
+		}
+		if missed -= j.Suspended; missed >= clockSlack && j.runs() && !r.StartTime.IsZero() {
+			c.putOff(j, missed)
+			if c.snapshot != nil {
+				c.refit(c.snapshot, j, c.now.Unix(), "it was suspended")
+			}
+		}
+	})
+}

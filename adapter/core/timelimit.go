@@ -1,0 +1,153 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A job whose plan ends later than it was to, through no fault of its own, gets a longer
+// time limit from the sidecar, in all its parts: base job and companions. Nobody else
+// gets less by it, so it is never beyond what the partition allows, nor into what others
+// have reserved. What an administrator gives the base job, its companions get too.
+
+// limitSlack is by how much a companion may end earlier than its base job: limits are in
+// minutes, and it began at another second.
+const limitSlack = time.Minute
+
+// extendLimits raises the time limits of the job's parts that are too short.
+func (c *Core) extendLimits(s *snapshot, j *job) {
+	if j.isChain() || len(j.plan) == 0 {
+		return
+	}
+	if c.rules.read.IsZero() {
+		c.rulesSince(c.now)
+		return // once they are known
+	}
+	list := c.shortParts(s, j)
+	if len(list) == 0 {
+		j.extend = false
+		return
+	}
+	minutes := int(list[0].Limit.Minutes())
+	c.do(j, "extend", fmt.Sprint(list), ExtendLimits{list}, func(o Outcome) {
+		if o.Err == nil {
+			j.extend = false
+			if r, base := &j.record, list[0]; base.Job == r.ID && !r.EndTime.IsZero() {
+				r.TimeLimit, r.EndTime = base.Limit, r.EndTime.Add(base.Limit-r.TimeLimit)
+			}
+			c.event(j, "limit raised", map[string]any{"minutes": minutes, "parts": len(list)})
+		}
+	})
+}
+
+// shortParts lists the parts that are to get a longer time limit, base job first, and
+// notes whether one cannot get as long a one as the plan needs.
+func (c *Core) shortParts(s *snapshot, j *job) []Limit {
+	base, before := &j.record, j.lastEnd
+	planned := time.Unix(j.plan[len(j.plan)-1].end, 0)
+	end := base.EndTime
+	j.short, j.lastEnd = "", 0
+	switch {
+	case base.TimeLimit == slurmctl.Unlimited:
+		end = planned
+	case end.IsZero():
+		return nil // not known
+	}
+	var list []Limit
+	// needs has a part end at a time, or as late as it can; raise says whether it gets that.
+	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
+		longest, why := s.longestLimit(r, c.rules.limits)
+		limit, latest := longerLimit(r, end, longest)
+		if !raise && limit > r.TimeLimit {
+			limit, latest, why = r.TimeLimit, r.EndTime, ""
+		}
+		if latest.Before(planned) && (j.lastEnd == 0 || latest.Unix() < j.lastEnd) {
+			j.tooShort(planned, latest, why, c.clockText)
+		}
+		if limit > r.TimeLimit {
+			list = append(list, Limit{r.ID, limit})
+		}
+		return latest
+	}
+	if planned.After(end) {
+		// one that overruns, or whose user has lowered its limit, keeps the limit that it has
+		end = needs(base, planned, j.extend)
+	}
+	for _, p := range j.held {
+		r := s.byID[p.ID]
+		if j.touched.After(s.taken) {
+			break // what was seen of companions is old
+		}
+		if p.ID != base.ID && r != nil && r.State == slurmctl.Running && r.TimeLimit != slurmctl.Unlimited &&
+			!r.EndTime.IsZero() && end.After(r.EndTime.Add(limitSlack)) {
+			needs(r, end, true)
+		}
+	}
+	if j.lastEnd != 0 && j.lastEnd != before {
+		c.event(j, "time limit too short", map[string]any{"planned": c.wallSecond(planned.Unix()), "latest": c.wallSecond(j.lastEnd), "why": j.short})
+		c.logJob(j).Warn(j.short)
+	}
+	return list
+}
+
+// tooShort notes that a part of the job ends before its plan does.
+func (j *job) tooShort(planned, latest time.Time, why string, clock func(time.Time) string) {
+	j.lastEnd = latest.Unix()
+	what := "its time limit"
+	if why != "" {
+		what, why = "the latest time limit possible", " ("+why+")"
+	}
+	j.short = fmt.Sprintf("its plan ends at %s, after %s, %s%s", clock(planned), what, clock(latest), why)
+	for k, p := range j.plan {
+		if k >= j.Step && p.start >= j.lastEnd {
+			j.short += fmt.Sprintf("; step %d cannot begin", k+1)
+			break
+		}
+	}
+}
+
+// longerLimit is the time limit with which a running job ends at end or a little later,
+// and when it ends with that. It is no longer than longest (Unlimited: no bound), and
+// never shorter than it is.
+func longerLimit(r *slurmctl.Job, end time.Time, longest time.Duration) (time.Duration, time.Time) {
+	limit := r.TimeLimit
+	if end.After(r.EndTime) {
+		// in whole minutes, with one to spare
+		limit = (r.TimeLimit + end.Sub(r.EndTime)).Truncate(time.Minute) + 2*time.Minute
+	}
+	if longest != slurmctl.Unlimited {
+		limit = min(limit, longest.Truncate(time.Minute))
+	}
+	limit = max(limit, r.TimeLimit)
+	return limit, r.EndTime.Add(limit - r.TimeLimit)
+}
+
+// longestLimit is the longest time limit that a running job may get, and why it is no
+// longer, in words: that of its partition, of its account and QOS (limits; nil: not
+// known), and none that reaches into a reservation of others on its nodes. Slurm would
+// let root do all of that.
+func (s *snapshot) longestLimit(r *slurmctl.Job, limits *slurmctl.Limits) (longest time.Duration, why string) {
+	longest = slurmctl.Unlimited
+	shorter := func(limit time.Duration, reason string) {
+		if limit != slurmctl.Unlimited && (longest == slurmctl.Unlimited || limit < longest) {
+			longest, why = limit, reason
+		}
+	}
+	if p, ok := s.partitions[r.Partition]; ok {
+		shorter(p.MaxTime, "MaxTime of partition "+p.Name)
+	}
+	if limits != nil {
+		if most := limits.MostMinutes(subject(r, r.Partition)); most >= 0 {
+			shorter(time.Duration(most)*time.Minute, "MaxWall of its account or QOS")
+		}
+	}
+	nodes := setOf(r.NodeList)
+	for name, res := range s.reservations {
+		if _, ours := parseHoldName(name); !ours && name != r.Reservation && res.Start.After(s.taken) && nodes.any(res.Nodes) {
+			shorter(max(r.TimeLimit+res.Start.Sub(r.EndTime), 0), "reservation "+name)
+		}
+	}
+	return longest, why
+}

@@ -1,0 +1,63 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Problem is the present queue, to plan with any strategy; nil if Slurm was not observed
+// yet. A job of several partitions is in that of its present plan, or in the first.
+func (c *Core) Problem() *Problem {
+	if c.snapshot == nil {
+		return nil
+	}
+	p := c.problem(c.snapshot)
+	for i := range p.batches {
+		b := &p.batches[i]
+		at := max(b.present, 0)
+		b.places = b.places[at : at+1]
+	}
+	return p
+}
+
+// Try plans the problem with a strategy and says in figures how well; the problem can be
+// used again. The rows have what became of each evolving job, in the order of the queue.
+func (p *Problem) Try(with Planner) (figures api.StrategyPlan, rows []api.TrialJob, err error) {
+	again := *p
+	again.occupied = p.occupied.clone()
+	var errs []error
+	used, held := 0.0, 0.0
+	for i, planned := range again.solve(with, &errs) {
+		for k, one := range planned {
+			j := p.batches[i].jobs[k]
+			if j.id == 0 {
+				continue
+			}
+			r := api.TrialJob{ID: uint32(j.id), Profile: j.profile.String(), TriedUnfit: one.Unfit}
+			if one.Unfit == "" {
+				placed := planner.Unpad(one.Placement, j.profile, p.margin)
+				figures.Planned++
+				figures.Makespan = max(figures.Makespan, float64(placed.End()))
+				figures.Completion += float64(placed.End())
+				figures.Wait += float64(placed.Start)
+				used += float64(j.profile.Area())
+				held += float64(placed.Steps.Area())
+				r.TriedStart, r.TriedEnd = p.wall(placed.Start), p.wall(placed.End())
+			}
+			rows = append(rows, r)
+		}
+	}
+	if figures.Planned > 0 {
+		figures.Completion /= float64(figures.Planned)
+		figures.Wait /= float64(figures.Planned)
+		figures.Waste = 100 * (held - used) / used
+	}
+	return figures, slices.Clip(rows), errors.Join(errs...)
+}
+
+// wall is a second of the plan by the machine's clock.
+func (p *Problem) wall(at int64) time.Time { return time.Unix(at+p.occupied.origin, 0).Add(p.skew) }

@@ -1,0 +1,153 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// View is what the sidecar shows of itself: made after a step, never changed.
+type View struct {
+	Status    api.Status // but for the strategy's name and note
+	Jobs      []api.Job  // not ended
+	Ended     []api.Job
+	Owners    map[uint32]uint32 // Slurm id → uid
+	Coming    map[uint32]bool   // Slurm ids of jobs that are to be adopted
+	Operators config.Operators
+	SlurmUser uint32
+	Reading   api.Reading
+	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
+}
+
+// View is the present state. O(jobs).
+func (c *Core) View() *View {
+	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading()}
+	v.Status = api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
+		Drive: string(c.drive), DriveReason: c.driveReason, Started: c.wall(c.started), SlurmCalls: c.cycleCalls}
+	if c.snapshot != nil {
+		v.Status.Nodes, v.Status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)
+	}
+	if c.lastErr != nil {
+		v.Status.LastError = "its last look at Slurm failed: " + c.lastErr.Error()
+	}
+	for _, j := range c.active {
+		v.Jobs = append(v.Jobs, c.shown(c.describe(j)))
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.refused)) {
+		r := c.shown(c.refused[id])
+		v.Jobs = append(v.Jobs, r)
+		v.Owners[r.ID], v.Base[r.ID] = r.UID, r.ID
+	}
+	for _, j := range c.ended {
+		v.Ended = append(v.Ended, c.shown(c.describe(j)))
+	}
+	for _, j := range slices.Concat(c.ended, c.active) {
+		v.Owners[j.SlurmID], v.Base[j.SlurmID] = j.UID, j.SlurmID
+	}
+	for id, uid := range c.coming {
+		v.Owners[uint32(id)], v.Coming[uint32(id)] = uid, c.isComing(id)
+	}
+	for id, j := range c.byID {
+		v.Owners[uint32(id)], v.Base[uint32(id)] = j.UID, j.SlurmID
+	}
+	return v
+}
+
+// reading is the site's rule of who may read; Slurm's own is not known before its
+// configuration is.
+func (c *Core) reading() api.Reading {
+	switch {
+	case c.cfg.Read == config.ReadEverybody:
+		return api.Anybody
+	case c.cfg.Read == config.ReadOwn || c.slurmConfig.Version == "" || c.slurmConfig.Private("jobs"):
+		return api.OwnJobs
+	}
+	return api.AllJobs
+}
+
+// shown is a job with its times by the machine's clock.
+func (c *Core) shown(a api.Job) api.Job {
+	if c.skew == 0 {
+		return a
+	}
+	a.Submit, a.Start, a.End, a.NextChange = c.wall(a.Submit), c.wall(a.Start), c.wall(a.End), c.wall(a.NextChange)
+	for _, spans := range []*[]api.Span{&a.Plan, &a.Past} {
+		*spans = slices.Clone(*spans)
+		for i, p := range *spans {
+			(*spans)[i].Start, (*spans)[i].End = c.wall(p.Start), c.wall(p.End)
+		}
+	}
+	return a
+}
+
+// describe is a job as evosqueue shows it, by the core's clock.
+func (c *Core) describe(j *job) api.Job {
+	nodes := j.nodes()
+	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Partition: c.partitionShown(j), State: string(j.State),
+		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, ExpandLimit: c.expandLimit(j).String(), Profile: j.Profile.String(),
+		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.priority,
+		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: []api.Span{}, Past: []api.Span{}}
+	for i, p := range j.plan {
+		a.Plan = append(a.Plan, api.Span{Step: i + 1, Start: time.Unix(p.start, 0), End: time.Unix(p.end, 0),
+			Nodes: j.Profile[i].Nodes, NodeList: slurmctl.CompressNodes(p.nodes)})
+	}
+	for _, p := range j.past {
+		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
+	}
+	if j.State == row.Ended {
+		a.Nodes, a.NodeList = 0, ""
+		return a
+	}
+	if len(j.plan) > 0 && !j.lapsed() {
+		if a.Start.IsZero() {
+			a.Start = a.Plan[0].Start
+		}
+		a.End = a.Plan[len(a.Plan)-1].End
+	}
+	switch next := j.next(); {
+	case next != nil:
+		a.NextChange, a.NextNodes = time.Unix(next.start, 0), j.Profile[j.Step].Nodes
+	case len(j.plan) > 0 && !j.lapsed():
+		a.NextChange = a.End
+	}
+	if a.Reason == "" && j.State == row.Queued && len(j.plan) > 0 {
+		a.Reason = "planned"
+	}
+	if j.isSuspended() {
+		a.State = api.Suspended
+	}
+	if a.Reason == "" {
+		a.Reason = j.short
+	}
+	return a
+}
+
+// allocation is what a job holds now, with the CPUs of its nodes: evolving jobs
+// take whole nodes.
+func (c *Core) allocation(j *job) api.Allocation {
+	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, Nodes: len(j.nodes()), Parts: []api.Part{}}
+	for _, p := range j.held {
+		part := api.Part{Job: uint32(p.ID), NodeList: p.Nodes, CPUs: make([]int, len(p.Nodes))}
+		for i, name := range p.Nodes {
+			if c.snapshot != nil {
+				if n, ok := c.snapshot.index[name]; ok {
+					part.CPUs[i] = c.snapshot.nodes[n].CPUs
+				}
+			}
+		}
+		a.Parts = append(a.Parts, part)
+	}
+	return a
+}
+
+// jobNumber names a job in messages.
+func jobNumber(id uint32) string {
+	return strings.TrimSpace("job " + strconv.FormatUint(uint64(id), 10))
+}

@@ -1,0 +1,62 @@
+package drive
+
+import (
+	"context"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const (
+	// lookPatience is how long a look waits for the backfill scheduler to end.
+	lookPatience = 10 * time.Second
+	lookAgain    = 250 * time.Millisecond
+)
+
+// Look observes the cluster: three commands, however many jobs there are, and every now
+// and then Slurm's configuration.
+func (d *Driver) Look(ctx context.Context, l core.Look) core.Observation {
+	for end := d.Now().Add(lookPatience); l.Gently && d.Now().Before(end) && d.resting(ctx) != nil; {
+		d.Pause(ctx, lookAgain)
+	}
+	o := core.Observation{Begun: d.Now()}
+	if l.Config {
+		cfg, err := d.Slurm.Config(ctx)
+		if o.Err = err; err == nil {
+			o.Config = &cfg
+			d.backfill.setInterval(cfg.BackfillInterval())
+		}
+	}
+	if o.Err == nil {
+		meter := &slurmctl.Meter{}
+		o.Begun = d.Now()
+		d.observe(slurmctl.WithMeter(ctx, meter), &o)
+		o.Commands, o.CPU = meter.Commands(), meter.CPU()
+	}
+	o.Calls, o.Bare = d.Slurm.Calls(), d.Slurm.WantsAccount()
+	return o
+}
+
+func (d *Driver) observe(ctx context.Context, o *core.Observation) {
+	if o.Nodes, o.Partitions, o.Err = d.Slurm.Nodes(ctx); o.Err != nil {
+		return
+	}
+	// reservations before jobs: whoever is seen outside a hold entered before it stood
+	if o.Reservations, o.Err = d.Slurm.Reservations(ctx); o.Err != nil {
+		return
+	}
+	o.Jobs, o.Err = d.Slurm.Jobs(ctx)
+}
+
+// LookAtNodes finds out which nodes have become free.
+func (d *Driver) LookAtNodes(ctx context.Context, l core.LookAtNodes) core.NodesSeen {
+	seen := core.NodesSeen{Begun: d.Now()}
+	if l.Gently {
+		if seen.Err = d.resting(ctx); seen.Err != nil {
+			return seen
+		}
+	}
+	seen.Nodes, _, seen.Err = d.Slurm.Nodes(ctx)
+	return seen
+}
