@@ -1,0 +1,150 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// checkStep sees after a step of the core that its state keeps its invariants, and that the
+// database is what the state is.
+func (h *history) checkStep() {
+	h.blame(h.s.core.Check())
+	for _, want := range h.s.core.Written() {
+		got, ok := h.s.Database.jobs[want.Job.ID]
+		if !ok {
+			h.blame(fmt.Errorf("job %d is not in the database", want.Job.SlurmID))
+			continue
+		}
+		got.Past = nil
+		if !sameBooked(got, want) {
+			h.blame(fmt.Errorf("job %d: the database has\n%+v, the state is\n%+v", want.Job.SlurmID, got, want))
+		}
+	}
+}
+
+// sameBooked compares what is written with what should be. How a job is found again that
+// the core has shown a new time limit or begin is no matter of its row.
+func sameBooked(got, want core.BookedJob) bool {
+	for _, b := range []*core.BookedJob{&got, &want} {
+		b.Job.Begin, b.Job.Submitted = time.Time{}, time.Time{}
+		for _, t := range []*time.Time{&b.Job.Started, &b.Job.StepStarted, &b.Job.StepEnded, &b.Job.Ended} {
+			*t = t.Truncate(time.Second)
+		}
+	}
+	equal := func(a, b []row.Span) bool {
+		return slices.EqualFunc(a, b, func(x, y row.Span) bool {
+			return x.Step == y.Step && x.Start.Equal(y.Start) && x.End.Equal(y.End) && x.NodeList == y.NodeList
+		})
+	}
+	return equal(got.Plan, want.Plan) && slices.Equal(got.Parts, want.Parts) && got.Bound == want.Bound && sameJob(got.Job, want.Job)
+}
+
+func sameJob(a, b row.Job) bool {
+	for _, t := range []*time.Time{&a.Started, &a.StepStarted, &a.StepEnded, &a.Ended, &b.Started, &b.StepStarted, &b.StepEnded, &b.Ended} {
+		*t = t.UTC()
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// blame notes what is wrong, once in the same words.
+func (h *history) blame(err error) {
+	if err == nil || h.blamed[err.Error()] {
+		return
+	}
+	h.blamed[err.Error()] = true
+	h.say("WRONG: " + err.Error())
+	h.errs = append(h.errs, fmt.Errorf("%s: %w", stamp(h.s.Cluster.Elapsed()), err))
+}
+
+// mayChange sees that the sidecar changes nobody's jobs but evolving ones, its own, and
+// those that are in its holds.
+func (h *history) mayChange(q slurmsim.Command) {
+	if q.User.Name != slurmsim.Root.Name || !q.Changes() {
+		return
+	}
+	for _, id := range q.Jobs {
+		r, ok := h.record(id)
+		if !ok || h.evolving[id] || strings.HasPrefix(r.Name, "evo_") || strings.HasPrefix(r.Reservation, "evo_") {
+			continue
+		}
+		h.blame(fmt.Errorf("%v changes job %d (%s), which is none of the sidecar's business", q, id, r.Name))
+	}
+}
+
+func (h *history) record(id slurmctl.JobID) (slurmctl.Job, bool) {
+	for _, r := range h.s.Cluster.Queue() {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return slurmctl.Job{}, false
+}
+
+// checkEnd sees, long after the last thing has happened, that everybody has come to his
+// end and that nothing is left behind.
+func (h *history) checkEnd() {
+	for _, r := range h.s.Cluster.Queue() {
+		switch {
+		case r.Ended():
+		case h.forged[r.ID]:
+		case strings.HasPrefix(r.Name, "evo_"):
+			h.blame(fmt.Errorf("expander %d (%s) is left, %s", r.ID, r.Name, r.State))
+		case h.evolving[r.ID] && !h.refused(r.ID):
+			h.blame(fmt.Errorf("job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, h.why(r.ID)))
+		case !h.evolving[r.ID] && !h.keeps[r.ID]:
+			h.blame(fmt.Errorf("stock job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, r.Reason))
+		}
+	}
+	reservations, err := h.s.Cluster.Client(admin).Reservations(context.Background())
+	h.blame(err)
+	for _, r := range reservations {
+		if strings.HasPrefix(r.Name, "evo_") {
+			h.blame(fmt.Errorf("hold %s is left", r.Name))
+		}
+	}
+	if open := len(h.s.Database.intents); open > 0 && h.s.Running() {
+		h.blame(fmt.Errorf("%d intents are not settled", open))
+	}
+}
+
+// why is what evosqueue says of a job.
+func (h *history) why(id slurmctl.JobID) string {
+	if v := h.s.View(); v != nil {
+		for _, j := range v.Jobs {
+			if j.ID == v.Base[uint32(id)] {
+				return j.State + ": " + j.Reason
+			}
+		}
+	}
+	return "unknown to the sidecar"
+}
+
+// refused reports whether the sidecar has refused the job in words: it stays parked.
+func (h *history) refused(id slurmctl.JobID) bool {
+	return strings.Contains(h.why(id), "refused: ") || strings.Contains(h.why(id), "can never begin")
+}
+
+// checkApps sees that applications got in every step what their profiles say.
+func (h *history) checkApps() {
+	for _, name := range h.order {
+		a := h.apps[name]
+		for _, b := range a.Steps {
+			if want := a.Profile[b.Step-1].Nodes; b.Nodes != want {
+				h.blame(fmt.Errorf("%s began step %d on %d nodes, want %d", name, b.Step, b.Nodes, want))
+			}
+		}
+	}
+}
+
+// wrong is all that was found wrong.
+func (h *history) wrong() error { return errors.Join(h.errs...) }

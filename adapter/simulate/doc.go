@@ -1,0 +1,10 @@
+// Package simulate runs the sidecar in virtual time: the same decision core (package core)
+// and the same commands (package drive) as beside a live Slurm, over a model of slurmctld
+// (package slurmsim). A day takes a fraction of a second, and equal seeds give equal runs.
+//
+//	sidecar.go   the shell: one core, its tasks as processes in virtual time
+//	database.go  what it writes down, in memory
+//	users.go     who submits jobs, and the applications in them
+//	history.go   readable scripts of what happens, and what the sidecar does about it
+//	storm.go     chance: faults, crashes, users; and what must hold all the same
+package simulate

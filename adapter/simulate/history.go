@@ -1,0 +1,466 @@
+package simulate
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// A history is a script of what happens on a cluster, one thing a line, and what the
+// sidecar does about it:
+//
+//	# what it shows
+//	cluster nodes=4 accounting merge
+//	config grace=30s
+//	0s    submit amr 2@10m,4@10m
+//	5m    down n3
+//	30m   end
+//	----
+//	0:00.072  event "adopted" …
+//
+// Below the line is what came of it: changes of Slurm, events, warnings, replies.
+type history struct {
+	s     *Sidecar
+	out   io.Writer
+	jobs  map[string]slurmctl.JobID
+	apps  map[string]*App
+	order []string
+	fault map[string][]slurmsim.Fault // coming ones, by command; "": any change
+
+	evolving map[slurmctl.JobID]bool // with all links of chains
+	forged   map[slurmctl.JobID]bool
+	keeps    map[slurmctl.JobID]bool // stock jobs that are not to come to an end
+	blamed   map[string]bool
+	errs     []error
+}
+
+// Play plays a script and writes what comes of it. The error tells what is wrong with that,
+// or with the script (ErrScript).
+func Play(script string, out io.Writer) error {
+	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
+		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
+	cfg := config.Default()
+	cfg.PollInterval = time.Second
+	options := slurmsim.Options{Faults: h.faults}
+	var events []line
+	number := 0
+	for lines := bufio.NewScanner(strings.NewReader(script)); lines.Scan(); {
+		number++
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		var err error
+		switch words[0] {
+		case "cluster":
+			err = clusterOptions(&options, words[1:])
+		case "config":
+			err = configure(&cfg, words[1:])
+		case "random": // beside the latencies, which are then by chance, too
+			err = chance(&options, words[1:])
+		default:
+			var at time.Duration
+			if at, err = time.ParseDuration(words[0]); err == nil && len(words) < 2 {
+				err = fmt.Errorf("what happens at %v?", at)
+			}
+			events = append(events, line{number, at, words[1:]})
+		}
+		if err != nil {
+			return fmt.Errorf("%w: line %d: %w", ErrScript, number, err)
+		}
+	}
+	noX, _ := planner.StrategyByName("noX")
+	cluster := slurmsim.New(options)
+	defer cluster.Close()
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Watch: h.watch, After: h.checkStep}
+	h.s.Start()
+	for _, e := range events {
+		cluster.Run(cluster.Now().Add(e.at - cluster.Elapsed()))
+		if e.words[0] == "end" {
+			if len(e.words) > 1 && e.words[1] == "clean" {
+				h.checkEnd()
+			}
+			break
+		}
+		h.say("> " + strings.Join(e.words, " "))
+		if err := h.happens(e.words); err != nil {
+			return fmt.Errorf("%w: line %d: %w", ErrScript, e.number, err)
+		}
+	}
+	for _, name := range h.order {
+		a := h.apps[name]
+		text := name + ":"
+		for _, b := range a.Steps {
+			text += fmt.Sprintf(" step %d on %d nodes at %s,", b.Step, b.Nodes, stamp(b.At))
+		}
+		if a.Err != nil {
+			text += " next failed: " + a.Err.Error()
+		}
+		h.say(strings.TrimSuffix(text, ","))
+	}
+	h.checkApps()
+	return h.wrong()
+}
+
+// ErrScript says that a script is not understood.
+var ErrScript = errors.New("not a history")
+
+type line struct {
+	number int
+	at     time.Duration
+	words  []string
+}
+
+func stamp(d time.Duration) string {
+	d = d.Round(time.Millisecond)
+	return fmt.Sprintf("%d:%02d.%03d", int(d.Minutes()), int(d.Seconds())%60, d.Milliseconds()%1000)
+}
+
+func (h *history) say(text string) {
+	fmt.Fprintf(h.out, "%9s  %s\n", stamp(h.s.Cluster.Elapsed()), text)
+}
+
+// watch writes what the core has done.
+func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
+	if h.out == io.Discard {
+		return
+	}
+	for _, e := range effects {
+		switch e := e.(type) {
+		case core.Task:
+			switch e.Command.(type) {
+			case core.Ask, core.ReadAccrual, core.ReadLimits, core.ReadRequest, core.ReadScript, core.ReadTimeUsed:
+			default:
+				h.say(e.String())
+			}
+		case core.AddEvent:
+			h.say(e.String())
+		case core.Reply:
+			h.say(e.String())
+		case core.Log:
+			if e.Level == "warning" || e.Level == "error" {
+				h.say(e.String())
+			}
+		}
+	}
+}
+
+// faults is what befalls commands.
+func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
+	h.mayChange(q)
+	if q.User.Name != slurmsim.Root.Name {
+		return slurmsim.Fault{}
+	}
+	for _, name := range []string{q.Name, ""} {
+		if coming := h.fault[name]; len(coming) > 0 && (name != "" || q.Changes()) {
+			h.fault[name] = coming[1:]
+			return coming[0]
+		}
+	}
+	return slurmsim.Fault{}
+}
+
+func clusterOptions(o *slurmsim.Options, words []string) error {
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		n, err := strconv.Atoi(value)
+		switch key {
+		case "nodes":
+			o.Nodes = n
+		case "cpus":
+			o.CPUs = n
+		case "accounting":
+			o.Accounting, err = true, nil
+		case "merge":
+			o.PermitJobExpansion, err = true, nil
+		case "contain":
+			o.Contain, err = true, nil
+		default:
+			err = fmt.Errorf("cluster: %q", w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chance has latencies spread by a seed.
+func chance(o *slurmsim.Options, words []string) (err error) {
+	if len(words) != 1 {
+		return errors.New("random SEED")
+	}
+	o.Seed, err = strconv.ParseUint(words[0], 10, 64)
+	o.Latency.Spread = 0.5
+	return err
+}
+
+func configure(c *config.Config, words []string) (err error) {
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "grace":
+			c.Grace, err = time.ParseDuration(value)
+		case "give_up":
+			c.GiveUp, err = time.ParseDuration(value)
+		case "poll":
+			c.PollInterval, err = time.ParseDuration(value)
+		case "margin":
+			c.Margin, err = time.ParseDuration(value)
+		case "hold_ahead":
+			c.HoldAhead, err = time.ParseDuration(value)
+		case "overrun":
+			c.Overrun = config.Overrun(value)
+		case "overrun_signal":
+			c.OverrunSignal = value
+		case "heal_leaks":
+			c.HealLeaks = true
+		case "drive":
+			c.Drive = spec.Drive(value)
+		case "held_nodes":
+			c.HeldNodes.Job, err = strconv.Atoi(value)
+		default:
+			err = fmt.Errorf("config: %q", w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// happens does what a line says.
+func (h *history) happens(words []string) error {
+	c, name := h.s.Cluster, ""
+	if len(words) > 1 {
+		name = words[1]
+	}
+	root := c.Client(admin)
+	job := func(do func(context.Context, slurmctl.JobID) error) error {
+		id, ok := h.jobs[name]
+		if !ok {
+			return fmt.Errorf("there is no job %q", name)
+		}
+		c.Go(func(*slurmsim.Process) {
+			if err := do(context.Background(), id); err != nil {
+				h.say(fmt.Sprintf("%s: %v", words[0], err))
+			}
+		})
+		return nil
+	}
+	switch words[0] {
+	case "submit":
+		return h.submit(words[1:])
+	case "stock":
+		return h.stock(words[1:])
+	case "cancel":
+		return job(func(ctx context.Context, id slurmctl.JobID) error { return root.Cancel(ctx, id) })
+	case "requeue":
+		return job(root.Requeue)
+	case "suspend":
+		return job(root.Suspend)
+	case "resume":
+		return job(root.Resume)
+	case "hold":
+		return job(root.Hold)
+	case "release":
+		return job(root.Release)
+	case "down":
+		c.SetNode(name, true, false)
+	case "drain":
+		c.SetNode(name, false, true)
+	case "up":
+		c.SetNode(name, false, false)
+	case "clock":
+		by, err := time.ParseDuration(name)
+		if err != nil {
+			return err
+		}
+		c.StepClock(by)
+		h.s.poke()
+	case "kill":
+		h.s.Stop()
+	case "start":
+		h.s.Start()
+	case "lose": // the database
+		h.s.Stop()
+		h.s.Database = NewDatabase()
+	case "crash":
+		c.StopController(true)
+	case "boot":
+		c.StartController()
+	case "fail": // the next commands of that name, in these words
+		h.fault[name] = append(h.fault[name], slurmsim.Fault{Drop: true, Err: slurmsim.Refusal(strings.Join(words[2:], " "))})
+	case "fault": // of the next change, whatever it is
+		return h.faulty(words[1:])
+	case "forge": // a job of another user's that is named as an expander
+		return h.forge(words[1:])
+	default:
+		return fmt.Errorf("nobody knows how to %q", words[0])
+	}
+	return nil
+}
+
+// options are words of the form key=value, or key.
+func options(words []string) map[string]string {
+	all := map[string]string{}
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		all[key] = value
+	}
+	return all
+}
+
+func userNamed(name string) slurmsim.User {
+	if name == "bob" {
+		return Bob
+	}
+	return Alice
+}
+
+// submit NAME PROFILE [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
+func (h *history) submit(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("submit NAME PROFILE")
+	}
+	p, err := planner.ParseProfile(words[1])
+	if err != nil {
+		return err
+	}
+	o := options(words[2:])
+	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Drive: spec.Drive(o["drive"])}
+	if text := o["expand"]; text != "" {
+		if a.ExpandLimit, err = planner.ParseExpandLimit(text); err != nil {
+			return err
+		}
+	}
+	if text := o["limit"]; text != "" {
+		if a.Limit, err = time.ParseDuration(text); err != nil {
+			return err
+		}
+	}
+	if text := o["begin"]; text != "" {
+		in, err := time.ParseDuration(text)
+		if err != nil {
+			return err
+		}
+		a.Begin = h.s.Cluster.Now().Add(in)
+	}
+	lasts := map[int]time.Duration{}
+	for one := range strings.SplitSeq(o["lasts"], ",") {
+		if one == "" {
+			continue
+		}
+		step, text, _ := strings.Cut(one, ":")
+		k, err := strconv.Atoi(step)
+		if err != nil {
+			return err
+		}
+		if lasts[k], err = time.ParseDuration(text); err != nil {
+			return err
+		}
+	}
+	a.Lasts = func(step int) time.Duration {
+		if d, ok := lasts[step]; ok {
+			return d
+		}
+		return time.Duration(p[step-1].Duration) * time.Second
+	}
+	_, a.Deaf = o["deaf"]
+	if text := o["abrupt"]; text != "" {
+		if a.Abrupt, err = strconv.Atoi(text); err != nil {
+			return err
+		}
+	}
+	id, err := h.s.Submit(a)
+	if err != nil {
+		return err
+	}
+	for i := range a.Profile {
+		if h.evolving[id+slurmctl.JobID(i)] = true; a.Drive != spec.Chain {
+			break
+		}
+	}
+	h.jobs[a.Name], h.apps[a.Name] = id, a
+	h.order = append(h.order, a.Name)
+	return nil
+}
+
+// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [begin=]
+func (h *history) stock(words []string) error {
+	if len(words) < 4 {
+		return fmt.Errorf("stock NAME NODES LIMIT LASTS")
+	}
+	nodes, err1 := strconv.Atoi(words[1])
+	limit, err2 := time.ParseDuration(words[2])
+	lasts, err3 := time.ParseDuration(words[3])
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return err
+		}
+	}
+	o := options(words[4:])
+	q := slurmsim.Job{User: userNamed(o["user"]), Name: words[0], Script: "#!/bin/bash\n", Nodes: nodes, TimeLimit: limit, Lasts: lasts}
+	if on := o["on"]; on != "" {
+		list, err := slurmctl.ExpandNodes(on)
+		if err != nil {
+			return err
+		}
+		q.NodeList = list
+	}
+	id, err := h.s.Cluster.Submit(q)
+	h.jobs[words[0]] = id
+	return err
+}
+
+// forge NAME JOB: bob names a job as the sidecar names JOB's expanders.
+func (h *history) forge(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("forge NAME JOB")
+	}
+	id, err := h.s.Cluster.Submit(slurmsim.Job{User: Bob, Name: fmt.Sprintf("evo_%d_2_7", h.jobs[words[1]]), Comment: "evox:v1",
+		Script: "#!/bin/bash\n", Nodes: 1, TimeLimit: time.Hour, Lasts: time.Hour})
+	h.jobs[words[0]], h.forged[id] = id, true
+	return err
+}
+
+// admin is an administrator, whom the checks do not take for the sidecar.
+var admin = slurmsim.User{Name: "admin"}
+
+// fault drop | lost | late=DURATION | slow=DURATION: the next change never reaches
+// slurmctld, works without an answer, is answered late, or reaches it late.
+func (h *history) faulty(words []string) error {
+	if len(words) == 0 {
+		return errors.New("which fault?")
+	}
+	key, value, _ := strings.Cut(words[0], "=")
+	var f slurmsim.Fault
+	var err error
+	switch key {
+	case "drop":
+		f.Drop = true
+	case "lost":
+		f.Err = slurmsim.Refusal("Socket timed out on send/recv operation")
+	case "late":
+		f.After, err = time.ParseDuration(value)
+	case "slow":
+		f.Before, err = time.ParseDuration(value)
+	default:
+		err = fmt.Errorf("fault: %q", words[0])
+	}
+	h.fault[""] = append(h.fault[""], f)
+	return err
+}

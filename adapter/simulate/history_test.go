@@ -1,0 +1,46 @@
+package simulate
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what comes of the histories into their files")
+
+const below = "\n----\n"
+
+// TestHistories plays testdata/histories: what the sidecar does is what is written there.
+func TestHistories(t *testing.T) {
+	files, err := filepath.Glob("testdata/histories/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no histories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, want, _ := strings.Cut(string(text), below)
+			var got strings.Builder
+			if err := Play(script, &got); err != nil {
+				t.Fatal(err)
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(strings.TrimRight(script, "\n")+below+got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {
+				t.Errorf("-want +got; go test ./adapter/simulate -rewrite, if it is meant:\n%s", diff)
+			}
+		})
+	}
+}

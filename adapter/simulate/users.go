@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// Users of the model.
+var (
+	Alice = slurmsim.User{Name: "alice", UID: 1001, Account: "physics"}
+	Bob   = slurmsim.User{Name: "bob", UID: 1002, Account: "chemistry"}
+)
+
+func userOf(uid uint32) (*slurmctl.User, error) {
+	for _, u := range []slurmsim.User{Alice, Bob, {Name: "root"}} {
+		if u.UID == uid {
+			return &slurmctl.User{Name: u.Name, UID: uid, GID: uid}, nil
+		}
+	}
+	return nil, fmt.Errorf("user %d: unknown", uid)
+}
+
+func unavailable(err error) bool { return errors.Is(err, api.ErrUnavailable) }
+
+// App is an application that evolves.
+type App struct {
+	User        slurmsim.User
+	Name        string
+	Profile     planner.Profile
+	Drive       spec.Drive
+	ExpandLimit planner.ExpandLimit
+	Limit       time.Duration // 0: the profile's length and two minutes more
+	Begin       time.Time
+
+	// Lasts is for how long a step (from 1) really goes on; nil: as the profile says.
+	Lasts func(step int) time.Duration
+	// Deaf says that it never calls next, and Abrupt after which step it ends without it.
+	Deaf   bool
+	Abrupt int
+
+	Steps []Begun // what became of it
+	Err   error   // of next, if any
+}
+
+// Begun is a step that an application saw begin.
+type Begun struct {
+	Step, Nodes int
+	At          time.Duration // of the cluster, see slurmsim.Cluster.Elapsed
+}
+
+// parkedFor is how far ahead evosbatch parks jobs.
+const parkedFor = 3650 * 24 * time.Hour
+
+// Submit submits an evolving job as evosbatch does.
+func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
+	sp := spec.Spec{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin}
+	if a.Drive == spec.Chain {
+		return s.submitChain(a, sp)
+	}
+	marker, ok := sp.Marker()
+	if !ok {
+		return 0, fmt.Errorf("no marker for %v", a.Profile)
+	}
+	limit := a.Limit
+	if limit == 0 {
+		limit = time.Duration(a.Profile.Duration()/60+2) * time.Minute
+	}
+	return s.Cluster.Submit(slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Nodes: a.Profile[0].Nodes,
+		TimeLimit: limit, Begin: s.Cluster.Now().Add(parkedFor), Program: func(p *slurmsim.Process) { s.run(p, a) }})
+}
+
+// submitChain submits one job a step.
+func (s *Sidecar) submitChain(a *App, sp spec.Spec) (first slurmctl.JobID, err error) {
+	var before slurmctl.JobID
+	for i, step := range a.Profile {
+		sp.Chain = &spec.ChainLink{Step: i + 1, First: uint32(first)}
+		marker, ok := sp.Marker()
+		if !ok {
+			return 0, fmt.Errorf("no marker for %v", a.Profile)
+		}
+		q := slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Nodes: step.Nodes,
+			TimeLimit: time.Duration(step.Duration/60+2) * time.Minute, Begin: s.Cluster.Now().Add(parkedFor),
+			Program: func(p *slurmsim.Process) {
+				a.Steps = append(a.Steps, Begun{i + 1, len(p.Job().NodeList), s.Cluster.Elapsed()})
+				p.Sleep(a.lasts(i + 1))
+			}}
+		if i > 0 {
+			q.After = []slurmsim.Dependency{{Kind: "afterok", Job: before}}
+		}
+		if before, err = s.Cluster.Submit(q); err != nil {
+			return first, err
+		}
+		if i == 0 {
+			first = before
+		}
+	}
+	return first, nil
+}
+
+func (a *App) lasts(step int) time.Duration {
+	if a.Lasts != nil {
+		return a.Lasts(step)
+	}
+	return time.Duration(a.Profile[step-1].Duration) * time.Second
+}
+
+// run is the application's script.
+func (s *Sidecar) run(p *slurmsim.Process, a *App) {
+	nodes := len(p.Job().NodeList)
+	for step := 1; ; step++ {
+		a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})
+		p.Sleep(a.lasts(step))
+		switch {
+		case a.Deaf:
+			p.Sleep(1000 * time.Hour) // until it is ended
+			return
+		case a.Abrupt == step:
+			return
+		}
+		got, err := s.Next(p, p.Job().ID, step)
+		if err != nil {
+			a.Err = err
+			p.Exit(1)
+			return
+		}
+		if got.Done {
+			return
+		}
+		nodes = got.Nodes
+	}
+}
