@@ -1,7 +1,9 @@
 package slurmsim
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -13,17 +15,31 @@ type backfill struct {
 	rests   time.Duration // until then
 	at      time.Duration // the next look on the agenda; 0: none
 	ended   time.Time     // the last cycle
-	updated time.Time     // anything, last (last_job_update and its like)
 	version uint64        // that the last cycle has seen
 	quiet   time.Time     // until when a cycle over the same state does nothing
-	space   []slot
-	slots   int // ever made in this cycle
+
+	appended bool // since that cycle nothing has changed but that jobs were submitted
+	placed   []*job
+	gaveUp   bool // on one of them, though not for good
+
+	// of the cycle that runs
+	now, window, step int64 // in seconds
+	space             []slot
+	slots             int // that were ever made
+	tried             int // jobs
+	counted           bool
+	all, free         nodeSet
+	whole             bool // all are all that are up
+	words             []uint64
+	least             []int
 }
 
 // slot is a time with the nodes that nobody is to have then, in seconds.
 type slot struct {
 	from, to int64
 	free     nodeSet
+	nodes    int  // how many these are
+	opens    bool // the next slot has some that this has not
 }
 
 // backfillSoon puts the thread's next look at which there may be work on the agenda.
@@ -59,6 +75,9 @@ func (c *Cluster) backfillLook() {
 		return
 	}
 	now := c.Now()
+	if !now.Before(b.quiet) {
+		b.appended = false
+	}
 	if c.now >= b.rests && (b.version != c.loop.version || !now.Before(b.quiet) || c.options.MultifactorAge > 0) {
 		b.version, b.rests = c.loop.version, c.now+c.options.BackfillInterval
 		c.backfillCycle()
@@ -78,14 +97,14 @@ func (c *Cluster) backfillLook() {
 // past its limit, or expected to start.
 func (c *Cluster) nextEvent() time.Time {
 	now, next := c.Now(), c.nextTurn()
-	for _, j := range c.byLimit() {
-		if j.end.After(now) && j.end.Before(next) {
-			next = j.end
-		}
-		if !j.end.After(now) {
+	if all := c.byLimit(); len(all) > 0 {
+		first := time.Unix(all[0].ends, 0)
+		if !first.After(now) {
 			return now.Add(c.options.BackfillInterval) // it may be gone any moment
 		}
-		break
+		if first.Before(next) {
+			next = first
+		}
 	}
 	for _, j := range c.pending {
 		if !j.planned.IsZero() && j.planned.Before(next) {
@@ -106,7 +125,7 @@ func maxTime(a, b time.Time) time.Time {
 func (c *Cluster) byLimit() []*job {
 	if c.byEnd == nil && len(c.active) > 0 {
 		c.byEnd = slices.Clone(c.active)
-		slices.SortStableFunc(c.byEnd, func(a, b *job) int { return a.end.Compare(b.end) })
+		slices.SortStableFunc(c.byEnd, func(a, b *job) int { return cmp.Compare(a.ends, b.ends) })
 	}
 	return c.byEnd
 }
@@ -115,85 +134,118 @@ func (c *Cluster) byLimit() []*job {
 // before it, and starts it if that is now (_attempt_backfill).
 func (c *Cluster) backfillCycle() {
 	b := &c.backfill
-	step := int64(c.options.BackfillStep / time.Second)
-	now := c.Now().Unix()
+	c.room.queue = c.queue(c.room.queue[:0])
+	queue := c.room.queue
+	b.step = int64(c.options.BackfillStep / time.Second)
+	b.now = c.Now().Unix()
+	if again := b.appended && !b.gaveUp && !c.watched; again && len(b.placed) <= len(queue) && slices.Equal(b.placed, queue[:len(b.placed)]) {
+		c.fillAll(queue[len(b.placed):]) // what stands is as it was
+		return
+	}
 	for _, j := range c.pending {
 		j.planned = time.Time{}
 	}
-	queue := c.queue()
 	if len(queue) == 0 {
 		return
 	}
-	window := (now + int64(c.options.BackfillWindow/time.Second)) / step * step
-	b.space = append(b.space[:0], slot{now / step * step, window, c.up.clone()})
-	b.slots = 1
-	tried := 0
-	for _, j := range queue {
-		if tried >= c.options.BackfillJobs {
+	b.window = (b.now + int64(c.options.BackfillWindow/time.Second)) / b.step * b.step
+	b.words = b.words[:0]
+	b.space = append(b.space[:0], slot{from: b.now / b.step * b.step, to: b.window, free: b.copied(c.up)})
+	b.number(0, 1)
+	b.slots, b.tried, b.placed, b.gaveUp = 1, 0, b.placed[:0], false
+	c.fillAll(queue)
+}
+
+// fillAll places jobs in order.
+func (c *Cluster) fillAll(queue []*job) {
+	b := &c.backfill
+	b.appended = true
+	least := c.leastSizes(queue)
+	for i, j := range queue {
+		if b.tried >= c.options.BackfillJobs || b.slots >= max(c.options.BackfillJobs, 2) {
 			return
 		}
-		counted := false
+		if !c.watched && c.shared == 0 && c.usage.idle.count() < least[i] {
+			return // nobody can start any more, and nobody looks at plans
+		}
+		b.placed = append(b.placed, j)
+		b.counted = false
 		for tasks := j.ArrayTasks; tasks > 0 && j.State == slurmctl.Pending; tasks-- {
-			started, ok := c.fill(j, now, window, step, func() {
-				if !counted {
-					counted = true
-					tried++
-				}
-			})
+			started, ok := c.fill(j)
 			if !ok || !started && j.ArrayTasks == 1 {
 				break
-			}
-			if b.slots >= max(c.options.BackfillJobs, 2) {
-				return
 			}
 		}
 	}
 }
 
+// leastSizes is how many nodes the smallest job has from each place of the queue on.
+func (c *Cluster) leastSizes(queue []*job) []int {
+	b := &c.backfill
+	b.least = slices.Grow(b.least[:0], len(queue))[:len(queue)]
+	least := len(c.nodes)
+	for i := len(queue) - 1; i >= 0; i-- {
+		least = min(least, queue[i].NumNodes)
+		b.least[i] = least
+	}
+	return b.least
+}
+
 // fill places one job: it starts, or gets a place later; ok says that it has one.
-func (c *Cluster) fill(j *job, now, window, step int64, count func()) (started, ok bool) {
+func (c *Cluster) fill(j *job) (started, ok bool) {
 	b := &c.backfill
 	limit := int64(c.backfillLimit(j) / time.Second)
-	later := now
+	later := b.now
+	resv := len(c.reservations) > 0
+	if !resv { // then the same nodes at all times
+		b.all = b.all[:0]
+		b.all = append(b.all, j.part.set...)
+		c.within(j, b.all)
+		b.all.and(c.up)
+		b.whole = b.all.equal(c.up)
+	}
 	for {
-		start := later
+		start, overlap := later, false
 		later = 0
-		nodes, overlap, when, err := c.permitted(j, time.Unix(start, 0), true)
-		if err != nil {
-			return false, false
+		if resv {
+			nodes, others, when, err := c.permitted(j, time.Unix(start, 0), true)
+			if err != nil {
+				return false, false
+			}
+			start, overlap = when.Unix(), others
+			c.within(j, nodes)
+			nodes.and(c.up)
+			b.all, b.whole = append(b.all[:0], nodes...), false
 		}
-		start = when.Unix()
-		end := max(start, now) + limit
-		end = min(end, now+int64(forever/time.Second))
-		c.within(j, nodes)
-		nodes.and(c.up)
-		all := nodes.clone()
-		for i := range b.space {
-			s := &b.space[i]
-			if s.to > start && i+1 < len(b.space) && later == 0 && !c.subset(all, b.space[i+1].free, nodes, s.free) {
-				later = s.to
+		end := min(max(start, b.now)+limit, b.now+int64(forever/time.Second))
+		first := sort.Search(len(b.space), func(i int) bool { return b.space[i].to > start })
+		failing := b.failing(first, end, j.NumNodes)
+		opening := b.opening(first, end)
+		if failing >= 0 && !overlap {
+			for opening >= 0 && opening < failing {
+				end = b.space[opening].to + limit
+				opening = b.opening(opening+1, end)
 			}
-			if s.to <= start {
-				continue
-			}
-			if s.from > end {
-				break
-			}
-			nodes.and(s.free)
+		}
+		if opening >= 0 {
+			later = b.space[opening].to
 		}
 		if overlap {
-			if e := c.reservationEnd(start, step); e != 0 && e+1 < window && (later == 0 || e+1 < later) {
+			if e := c.reservationEnd(start, b.step); e != 0 && e+1 < b.window && (later == 0 || e+1 < later) {
 				later = e + 1
 			}
 		}
-		if nodes.count() < j.NumNodes || j.required != nil && !nodes.holds(j.required) {
+		if failing >= 0 || j.required != nil && !b.free.holds(j.required) {
 			if later != 0 {
 				continue
 			}
 			return false, false
 		}
-		count()
-		at, chosen, fits := c.willRun(j, nodes, now)
+		if !b.counted {
+			b.counted = true
+			b.tried++
+		}
+		at, set, fits := c.willRun(j, b.free)
 		if !fits {
 			if later != 0 {
 				continue
@@ -201,13 +253,11 @@ func (c *Cluster) fill(j *job, now, window, step int64, count func()) (started, 
 			return false, false
 		}
 		at = max(at, start)
-		set := newNodeSet(len(c.nodes))
-		set.addAll(chosen)
-		if at <= now && set.overlaps(c.completing) {
-			at, later = now+1, 0
+		if at <= b.now && set.overlaps(c.completing) {
+			at, later = b.now+1, 0
 		}
-		if at <= now {
-			switch err := c.tryNow(j, nodes); err {
+		if at <= b.now {
+			switch err := c.tryNow(j, b.free); err {
 			case nil:
 				return true, true
 			case errReserved, errReservation:
@@ -218,25 +268,77 @@ func (c *Cluster) fill(j *job, now, window, step int64, count func()) (started, 
 		if later != 0 && at > later {
 			continue
 		}
-		from, to := at/step*step, (at+limit)/step*step
-		if at > now+int64(c.options.BackfillWindow/time.Second) {
+		if at > b.now+int64(c.options.BackfillWindow/time.Second) {
 			return false, false
 		}
-		if at > now && c.clashes(set, from, to) {
+		from, to := at/b.step*b.step, (at+limit)/b.step*b.step
+		if at > b.now && b.clashes(set, from, to) {
 			later = at
 			continue
 		}
 		j.planned = time.Unix(at, 0)
-		c.reserveSlots(set, from, to, step)
+		b.reserve(set, from, to)
 		return false, true
 	}
 }
 
-// subset reports whether the nodes that are left for a job in the next slot are all
-// among those of this one: then it need not be tried there.
-func (c *Cluster) subset(all, next, now, free nodeSet) bool {
+// failing is the last slot with which no start from first on has enough nodes for as long
+// as the job lasts then; -1 if a start there has, which b.free are then.
+func (b *backfill) failing(first int, end int64, nodes int) int {
+	last, few := first, -1
+	for ; last < len(b.space) && b.space[last].from <= end; last++ {
+		if b.space[last].nodes < nodes {
+			few = last
+		}
+	}
+	if few >= 0 {
+		return few
+	}
+	b.free = append(b.free[:0], b.all...)
+	for stuck := first; stuck < last; stuck++ {
+		if b.free.and(b.space[stuck].free); b.free.count() >= nodes {
+			continue
+		}
+		b.free = append(b.free[:0], b.all...)
+		for i := stuck; i > first; i-- {
+			if b.free.and(b.space[i].free); b.free.count() < nodes {
+				return i
+			}
+		}
+		return first
+	}
+	return -1
+}
+
+// opening is the first slot from there on after which there are nodes that it does not
+// have, as far as the scheduler looks: one slot beyond end; -1 if there is none.
+func (b *backfill) opening(from int, end int64) int {
+	for i := from; i+1 < len(b.space); i++ {
+		if b.space[i].opens && (b.whole || !subset(b.all, b.space[i+1].free, b.space[i].free)) {
+			return i
+		}
+		if b.space[i].from > end {
+			b.gaveUp = true // later it would look further
+			break
+		}
+	}
+	return -1
+}
+
+// number counts what slots have.
+func (b *backfill) number(from, to int) {
+	for i := max(from, 0); i < min(to, len(b.space)); i++ {
+		s := &b.space[i]
+		s.nodes = s.free.count()
+		s.opens = i+1 < len(b.space) && !s.free.holds(b.space[i+1].free)
+	}
+}
+
+// subset reports whether the nodes that a job could have in the next slot are all among
+// those of this one: then it need not be tried there.
+func subset(all, next, now nodeSet) bool {
 	for i := range all {
-		if all[i]&next[i]&^(now[i]&free[i]) != 0 {
+		if all[i]&next[i]&^now[i] != 0 {
 			return false
 		}
 	}
@@ -256,22 +358,29 @@ func (c *Cluster) backfillLimit(j *job) time.Duration {
 }
 
 // clashes reports whether nodes are others' at that time.
-func (c *Cluster) clashes(set nodeSet, from, to int64) bool {
-	for i := range c.backfill.space {
-		if s := &c.backfill.space[i]; s.to > from && s.from < to && !s.free.holds(set) {
+func (b *backfill) clashes(set nodeSet, from, to int64) bool {
+	for i := range b.space {
+		if s := &b.space[i]; s.to > from && s.from < to && !s.free.holds(set) {
 			return true
 		}
 	}
 	return false
 }
 
-// reserveSlots keeps nodes for a time (_add_reservation).
-func (c *Cluster) reserveSlots(set nodeSet, from, to, step int64) {
-	b := &c.backfill
+// copied is a copy of a set that lasts for a cycle.
+func (b *backfill) copied(s nodeSet) nodeSet {
+	n := len(b.words)
+	b.words = append(b.words, s...)
+	return nodeSet(b.words[n:len(b.words):len(b.words)])
+}
+
+// reserve keeps nodes for a time (_add_reservation).
+func (b *backfill) reserve(set nodeSet, from, to int64) {
 	from = max(from, b.space[0].from)
-	to = max(to, from+step)
+	to = max(to, from+b.step)
 	cut := func(i int, at int64) { // slot i ends there, and another begins
-		rest := slot{at, b.space[i].to, b.space[i].free.clone()}
+		rest := b.space[i]
+		rest.from, rest.free = at, b.copied(rest.free)
 		b.space[i].to = at
 		b.space = slices.Insert(b.space, i+1, rest)
 		b.slots++
@@ -286,6 +395,8 @@ func (c *Cluster) reserveSlots(set nodeSet, from, to, step int64) {
 			break
 		}
 	}
+	changed := i - 1
+	defer func() { b.number(changed, i+2) }()
 	for i++; i < len(b.space); i++ {
 		if to < b.space[i].to {
 			cut(i, to)
@@ -300,12 +411,15 @@ func (c *Cluster) reserveSlots(set nodeSet, from, to, step int64) {
 // willRun tells when and where a job could run on some of these nodes if all active
 // jobs lasted until their limits (_will_run_test of select/cons_common). Jobs are taken
 // away in groups that end within a time that doubles, so the answer may be late.
-func (c *Cluster) willRun(j *job, from nodeSet, now int64) (int64, []int, bool) {
-	if nodes, ok := c.choose(j, &c.usage, from); ok {
-		return now, nodes, true
+func (c *Cluster) willRun(j *job, from nodeSet) (int64, nodeSet, bool) {
+	now := c.backfill.now
+	if set, ok := c.choose(j, &c.usage, from); ok {
+		return now, set, true
 	}
-	future := &c.room.future
-	c.usage.copyTo(future)
+	future, cpus := &c.room.future, c.shared > 0 || !j.whole() // do these matter?
+	if c.usage.copyTo(future, cpus); from.count() < j.NumNodes {
+		return 0, nil, false
+	}
 	window, end := int64(30), int64(0)
 	all := c.byLimit()
 	for i := 0; i < len(all); {
@@ -313,16 +427,20 @@ func (c *Cluster) willRun(j *job, from nodeSet, now int64) (int64, []int, bool) 
 		more := false
 		for ; i < len(all); i++ {
 			one := all[i]
-			if !slices.ContainsFunc(one.nodes, from.has) {
+			if !one.set.overlaps(from) {
 				continue
 			}
+			ends := one.ends
 			if end == 0 {
-				e := one.end.Unix()
-				end = e + window - e%window
+				end = ends + window - ends%window
 			}
 			last = one
-			c.book(future, one, one.nodes, -1)
-			if i+1 < len(all) && all[i+1].end.Unix() > end+window {
+			if cpus {
+				c.book(future, one, one.nodes, -1)
+			} else {
+				future.idle.or(one.set)
+			}
+			if i+1 < len(all) && all[i+1].ends > end+window {
 				more = true
 				i++
 				break
@@ -331,15 +449,15 @@ func (c *Cluster) willRun(j *job, from nodeSet, now int64) (int64, []int, bool) 
 		if last == nil {
 			return 0, nil, false
 		}
-		for window *= 2; more && all[i].end.Unix() > end+window; {
+		for window *= 2; more && all[i].ends > end+window; {
 			window *= 2
 		}
-		if nodes, ok := c.choose(j, future, from); ok {
-			at := last.end.Unix()
+		if set, ok := c.choose(j, future, from); ok {
+			at := last.ends
 			if at <= now {
 				at = max(at+int64(c.options.KillWait/time.Second), now+1)
 			}
-			return at, nodes, true
+			return at, set, true
 		}
 	}
 	return 0, nil, false

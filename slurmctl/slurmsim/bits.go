@@ -11,6 +11,20 @@ func (s nodeSet) has(n int) bool { return s[n>>6]&(1<<(n&63)) != 0 }
 func (s nodeSet) add(n int)      { s[n>>6] |= 1 << (n & 63) }
 func (s nodeSet) drop(n int)     { s[n>>6] &^= 1 << (n & 63) }
 
+// span adds the nodes from first to last.
+func (s nodeSet) span(first, last int) {
+	for i := first >> 6; i <= last>>6; i++ {
+		w := ^uint64(0)
+		if i == first>>6 {
+			w = w >> (first & 63) << (first & 63)
+		}
+		if i == last>>6 {
+			w = w << (63 - last&63) >> (63 - last&63)
+		}
+		s[i] |= w
+	}
+}
+
 func (s nodeSet) addAll(nodes []int) {
 	for _, n := range nodes {
 		s.add(n)
@@ -97,6 +111,19 @@ func (s nodeSet) next(n int) int {
 			return -1
 		}
 		w = s[i]
+	}
+	return i<<6 + bits.TrailingZeros64(w)
+}
+
+// gap is the first node that is not in the set from n on.
+func (s nodeSet) gap(n int) int {
+	i := n >> 6
+	w := ^s[i] >> (n & 63) << (n & 63)
+	for w == 0 {
+		if i++; i == len(s) {
+			return i << 6
+		}
+		w = ^s[i]
 	}
 	return i<<6 + bits.TrailingZeros64(w)
 }

@@ -87,7 +87,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 	if !u.EndTime.IsZero() && j.active() {
 		j.TimeLimit = (u.EndTime.Sub(j.StartTime) + time.Minute - 1).Truncate(time.Minute)
 		c.limit(j)
-		j.EndTime, j.end = u.EndTime, u.EndTime
+		j.EndTime, j.ends = u.EndTime, u.EndTime.Unix()
 	}
 	if u.Partition != "" {
 		j.Partition, j.part = u.Partition, c.partition(u.Partition)
@@ -105,6 +105,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		j.Priority = uint64(max(int64(j.Priority)+int64(j.Nice)-int64(*u.Nice), 1))
 		j.Nice, j.request.Nice = *u.Nice, *u.Nice
 	}
+	c.disorder = true
 	c.touch(j)
 	c.kick()
 	return nil
@@ -219,6 +220,7 @@ func (k *Client) onPending(ctx context.Context, q Command, f func(*job)) error {
 			return refusal("Job is no longer pending execution")
 		}
 		f(j)
+		k.cluster.disorder = true
 		k.cluster.touch(j)
 		k.cluster.kick()
 		return nil
@@ -264,7 +266,7 @@ func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
 		if !j.EndTime.IsZero() {
 			j.EndTime = j.EndTime.Add(stood)
 		}
-		j.end, c.byEnd = j.end.Add(stood), nil
+		j.ends, c.byEnd = j.ends+int64(stood/time.Second), nil
 		j.stood += stood
 		j.State, j.resumed = slurmctl.Running, c.now
 		c.running[id].resume()

@@ -17,12 +17,14 @@ func (c *Cluster) noUsage() usage {
 	return u
 }
 
-// copyTo makes t what u is.
-func (u *usage) copyTo(t *usage) {
-	t.jobs = append(t.jobs[:0], u.jobs...)
-	t.cpus = append(t.cpus[:0], u.cpus...)
+// copyTo makes t what u is; unless all, only as far as jobs go that take whole nodes.
+func (u *usage) copyTo(t *usage, all bool) {
 	t.idle = append(t.idle[:0], u.idle...)
-	t.sole = append(t.sole[:0], u.sole...)
+	if all {
+		t.jobs = append(t.jobs[:0], u.jobs...)
+		t.cpus = append(t.cpus[:0], u.cpus...)
+		t.sole = append(t.sole[:0], u.sole...)
+	}
 }
 
 // take and give book a job's nodes.
@@ -53,10 +55,12 @@ func (c *Cluster) book(u *usage, j *job, nodes []int, sign int32) {
 
 // scratch is what choosing works with.
 type scratch struct {
-	from   nodeSet
-	cpus   []int32 // that the job could have of a node
+	from   nodeSet // nodes that the job could have
+	got    nodeSet // and those that it gets
 	runs   []run
 	future usage
+	queue  []*job
+	avail  nodeSet
 }
 
 // run is some consecutive nodes of one weight.
@@ -85,10 +89,12 @@ func (c *Cluster) candidates(j *job, u *usage, from nodeSet) {
 // of the runs of consecutive nodes of the least weight the one with a node that the job
 // names, else the one whose free CPUs suffice most tightly, else the largest; there from
 // the named node upwards, then downwards; and again until it has enough. A job that
-// lacks one node gets the one with the fewest CPUs free that is enough. O(nodes).
-func (c *Cluster) choose(j *job, u *usage, from nodeSet) ([]int, bool) {
+// lacks one node gets the one with the fewest CPUs free that is enough. The set is the
+// caller's until the next call. O(nodes).
+func (c *Cluster) choose(j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	want := j.NumNodes
-	if from.count() < want {
+	whole := j.whole()
+	if whole && from.common(u.idle) < want {
 		return nil, false
 	}
 	w := &c.room
@@ -97,45 +103,31 @@ func (c *Cluster) choose(j *job, u *usage, from nodeSet) ([]int, bool) {
 	if w.from.count() < want || j.required != nil && !w.from.holds(j.required) {
 		return nil, false
 	}
-	w.cpus = append(w.cpus[:0], make([]int32, len(c.nodes))...)
-	free := func(n int) int32 {
-		if j.whole() {
-			return int32(c.nodes[n].CPUs)
-		}
-		return int32(c.nodes[n].CPUs) - u.cpus[n]
-	}
+	w.got = append(w.got[:0], make(nodeSet, len(from))...)
 	cpus := int32(want) * int32(max(j.request.CPUs, 1)) // still wanted
-	use := func(n int) int32 {
-		if j.whole() {
-			return free(n)
-		}
-		return int32(j.request.CPUs)
-	}
-	nodes := make([]int, 0, want)
 	if j.required != nil {
-		for n := j.required.next(0); n >= 0; n = j.required.next(n + 1) {
-			if len(nodes) == want {
-				return nil, false
-			}
-			nodes = append(nodes, n)
-			cpus -= use(n)
+		if want -= j.required.count(); want < 0 {
+			return nil, false
 		}
-		if len(nodes) == want {
-			return nodes, true
+		for n := j.required.next(0); n >= 0; n = j.required.next(n + 1) {
+			w.got.add(n)
+			cpus -= c.cpusOf(j, n)
 		}
 	}
-	c.consecutive(j, free)
-	for len(nodes) < want {
-		best := bestRun(w.runs, want-len(nodes), cpus)
+	if want > 0 {
+		c.consecutive(j, u)
+	}
+	for want > 0 {
+		best := bestRun(w.runs, want, cpus)
 		if best < 0 {
 			return nil, false
 		}
 		r := &w.runs[best]
 		get := func(n int) {
-			if len(nodes) < want && w.cpus[n] > 0 {
-				w.cpus[n] = 0
-				nodes = append(nodes, n)
-				cpus -= use(n)
+			if want > 0 && w.from.has(n) && !w.got.has(n) {
+				w.got.add(n)
+				want--
+				cpus -= c.cpusOf(j, n)
 			}
 		}
 		switch {
@@ -146,32 +138,65 @@ func (c *Cluster) choose(j *job, u *usage, from nodeSet) ([]int, bool) {
 			for n := r.required - 1; n >= r.first; n-- {
 				get(n)
 			}
-		case want-len(nodes) == 1:
-			tight := -1
-			for n := r.first; n <= r.last; n++ {
-				if w.cpus[n] > 0 && w.cpus[n] >= cpus && (tight < 0 || w.cpus[n] < w.cpus[tight]) {
-					tight = n
-				}
-			}
-			if tight < 0 {
-				tight = r.first
-			}
-			get(tight)
+		case c.uniform && whole && j.required == nil:
+			last := min(r.last, r.first+want-1)
+			w.got.span(r.first, last)
+			want -= last - r.first + 1
+		case want == 1:
+			get(c.tightest(j, u, r, cpus))
 		default:
-			for n := r.first; n <= r.last; n++ {
+			for n := r.first; n <= r.last && want > 0; n++ {
 				get(n)
 			}
 		}
 		r.nodes = 0
 	}
-	sortInts(nodes)
-	return nodes, true
+	return w.got, true
+}
+
+// cpusOf is how many CPUs of a node the job takes.
+func (c *Cluster) cpusOf(j *job, n int) int32 {
+	if j.whole() {
+		return int32(c.nodes[n].CPUs)
+	}
+	return int32(j.request.CPUs)
+}
+
+// freeCPUs is how many it could take.
+func (c *Cluster) freeCPUs(j *job, u *usage, n int) int32 {
+	if j.whole() {
+		return int32(c.nodes[n].CPUs)
+	}
+	return int32(c.nodes[n].CPUs) - u.cpus[n]
+}
+
+// tightest is the node of a run with the fewest CPUs that are enough.
+func (c *Cluster) tightest(j *job, u *usage, r *run, cpus int32) int {
+	best, least := r.first, int32(0)
+	for n := r.first; n <= r.last; n++ {
+		if c.room.got.has(n) {
+			continue
+		}
+		if free := c.freeCPUs(j, u, n); free >= cpus && (least == 0 || free < least) {
+			best, least = n, free
+		}
+	}
+	return best
 }
 
 // consecutive finds the runs among the candidates.
-func (c *Cluster) consecutive(j *job, free func(int) int32) {
+func (c *Cluster) consecutive(j *job, u *usage) {
 	w := &c.room
 	w.runs = w.runs[:0]
+	if c.uniform && j.whole() && j.required == nil {
+		cpus := int32(c.nodes[0].CPUs)
+		for n := w.from.next(0); n >= 0; {
+			end := w.from.gap(n)
+			w.runs = append(w.runs, run{first: n, last: end - 1, nodes: end - n, cpus: int32(end-n) * cpus, required: -1})
+			n = w.from.next(end)
+		}
+		return
+	}
 	at := run{required: -1}
 	end := func() {
 		if at.nodes > 0 {
@@ -196,9 +221,8 @@ func (c *Cluster) consecutive(j *job, free func(int) int32) {
 			}
 			continue
 		}
-		w.cpus[n] = free(n)
 		at.weight = weight
-		at.cpus += w.cpus[n]
+		at.cpus += c.freeCPUs(j, u, n)
 		at.nodes++
 	}
 	end()
@@ -222,13 +246,4 @@ func bestRun(runs []run, nodes int, cpus int32) int {
 		}
 	}
 	return best
-}
-
-// sortInts sorts a few numbers that are nearly in order.
-func sortInts(a []int) {
-	for i := 1; i < len(a); i++ {
-		for k := i; k > 0 && a[k] < a[k-1]; k-- {
-			a[k], a[k-1] = a[k-1], a[k]
-		}
-	}
 }

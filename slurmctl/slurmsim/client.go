@@ -20,7 +20,10 @@ type Client struct {
 }
 
 // Client gives a client of a user.
-func (c *Cluster) Client(u User) *Client { return &Client{cluster: c, user: u} }
+func (c *Cluster) Client(u User) *Client {
+	c.watched = true
+	return &Client{cluster: c, user: u}
+}
 
 // Calls is how many commands the client has run.
 func (k *Client) Calls() uint64 { return k.calls }
@@ -35,6 +38,7 @@ func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {
 
 // Queue is what squeue shows at this moment.
 func (c *Cluster) Queue() []slurmctl.Job {
+	c.watched = true
 	all := slices.Concat(c.pending, c.active)
 	for _, j := range c.leaving() {
 		all = append(all, j)

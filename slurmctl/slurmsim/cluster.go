@@ -35,6 +35,8 @@ type Cluster struct {
 	boot    time.Time
 	running map[slurmctl.JobID]*Process // scripts, whatever slurmctld knows of them
 
+	watched  bool // somebody has a client, and may see plans
+	uniform  bool // all nodes have the same CPUs and weight
 	loop     loop
 	backfill backfill
 	room     scratch
@@ -47,13 +49,15 @@ type state struct {
 	index        map[string]int
 	partitions   []*partition
 	jobs         map[slurmctl.JobID]*job
-	pending      []*job // as submitted
+	pending      []*job // most urgent first, unless disorder
+	disorder     bool
 	active       []*job // running, suspended; as started
 	ending       []*job // completing
 	byEnd        []*job // active, by the ends of their limits; nil: to be made
 	reservations []*reservation
 	lastID       slurmctl.JobID
 	usage        usage
+	shared       int     // active jobs that share nodes
 	up           nodeSet // neither down nor drained
 	completing   nodeSet
 }
@@ -79,8 +83,9 @@ func New(o Options) *Cluster {
 	c.chance = rand.New(rand.NewPCG(o.Seed, 2205))
 	c.index, c.jobs = map[string]int{}, map[slurmctl.JobID]*job{}
 	c.nodes = make([]node, len(o.NodeList))
-	c.up = newNodeSet(len(c.nodes))
+	c.up, c.uniform = newNodeSet(len(c.nodes)), true
 	for i, n := range o.NodeList {
+		c.uniform = c.uniform && n.CPUs == o.NodeList[0].CPUs && n.Weight == o.NodeList[0].Weight
 		c.index[n.Name] = i
 		c.nodes[i].Node = n
 		c.nodes[i].Partitions = nil
@@ -113,7 +118,7 @@ func New(o Options) *Cluster {
 // rebuild works out from the jobs what is in use of the nodes.
 func (c *Cluster) rebuild() {
 	c.pending, c.active, c.ending, c.byEnd = nil, nil, nil, nil
-	c.usage = c.noUsage()
+	c.usage, c.shared = c.noUsage(), 0
 	c.completing = newNodeSet(len(c.nodes))
 	c.up = newNodeSet(len(c.nodes))
 	for i := range c.nodes {
@@ -124,10 +129,13 @@ func (c *Cluster) rebuild() {
 		j := c.jobs[id]
 		switch {
 		case j.State == slurmctl.Pending:
-			c.pending = append(c.pending, j)
+			c.queued(j)
 		case j.active():
 			c.active = append(c.active, j)
 			c.take(j, j.nodes)
+			if !j.whole() {
+				c.shared++
+			}
 		}
 	}
 }
@@ -178,7 +186,7 @@ func (c *Cluster) touch(j *job) {
 // changed is called after every change of anything.
 func (c *Cluster) changed() {
 	c.loop.version++
-	c.backfill.updated = c.second()
+	c.backfill.appended = false
 	c.dirty = true
 	c.backfillSoon()
 	if c.saving || c.down {

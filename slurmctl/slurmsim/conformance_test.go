@@ -98,8 +98,15 @@ func TestConformance(t *testing.T) {
 }
 
 func model(t *testing.T) *world {
-	c := slurmsim.New(slurmsim.Options{Accounting: true, PermitJobExpansion: true, SchedInterval: time.Second, SchedDelay: time.Second,
-		SchedMinInterval: 100 * time.Millisecond, BackfillInterval: time.Second, KillWait: 2 * time.Second})
+	return modelOf(t, slurmsim.Options{Accounting: true, PermitJobExpansion: true})
+}
+
+// modelOf is a model with the intervals that slurmtest's clusters have.
+func modelOf(t *testing.T, o slurmsim.Options) *world {
+	o.SchedInterval, o.SchedDelay, o.SchedMinInterval = time.Second, time.Second, 100*time.Millisecond
+	o.BackfillInterval, o.KillWait = time.Second, 2*time.Second
+	c := slurmsim.New(o)
+	t.Cleanup(c.Close)
 	alice := slurmsim.User{Name: "alice", UID: 1001, Account: "proj"}
 	k := c.Client(slurmsim.Root)
 	return &world{T: t, commands: k, ctx: t.Context(), user: slurmctl.User{Name: alice.Name, UID: alice.UID}, now: c.Now, sleep: c.Sleep,

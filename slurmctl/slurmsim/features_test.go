@@ -1,6 +1,7 @@
 package slurmsim_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -292,6 +293,42 @@ func TestEqualRuns(t *testing.T) {
 	for i := range a {
 		if !a[i].StartTime.Equal(b[i].StartTime) || !slices.Equal(a[i].NodeList, b[i].NodeList) {
 			t.Fatalf("%+v\n%+v", a[i], b[i])
+		}
+	}
+}
+
+// TestUnseenPlans: that nobody looks at plans changes nothing of what happens.
+func TestUnseenPlans(t *testing.T) {
+	for seed := range uint64(20) {
+		run := func(watched bool) (events []slurmsim.Event) {
+			c := slurmsim.New(slurmsim.Options{Nodes: 64, CPUs: 1, Events: func(e slurmsim.Event) { events = append(events, e) }})
+			if watched {
+				c.Client(slurmsim.Root)
+			}
+			r := rand.New(rand.NewPCG(seed, 5))
+			at := time.Duration(0)
+			for range 200 {
+				lasts := time.Duration(1+r.IntN(5000)) * time.Second
+				q := slurmsim.Job{Script: "#!", Nodes: 1 + min(r.IntN(64), r.IntN(64), r.IntN(64)), Lasts: lasts, TimeLimit: lasts + time.Duration(r.IntN(3600))*time.Second}
+				c.After(at, func() {
+					if _, err := c.Submit(q); err != nil {
+						t.Error(err)
+					}
+				})
+				at += time.Duration(r.IntN(600)) * time.Second
+			}
+			for c.Step() {
+			}
+			return events
+		}
+		a, b := run(true), run(false)
+		if len(a) != 400 {
+			t.Fatalf("%d events", len(a))
+		}
+		for i := range a {
+			if a[i] != b[i] {
+				t.Fatalf("seed %d, event %d: %+v, with nobody looking %+v", seed, i, a[i], b[i])
+			}
 		}
 	}
 }

@@ -62,12 +62,13 @@ type job struct {
 	part      *partition
 	required  nodeSet // of the nodes that are there; nil: none
 	excluded  nodeSet
-	nodes     []int // that it has, in the order in which they came; never changed in place
+	nodes     []int   // that it has, in the order in which they came; never changed in place
+	set       nodeSet // the same, of one that is active
 	batchHost int
 	expands   slurmctl.JobID
 	resized   bool
 	planned   time.Time // start that the backfill scheduler expects
-	end       time.Time // EndTime, even without a limit
+	ends      int64     // EndTime in seconds, even without a limit
 	epoch     int       // changes whenever what is on the agenda for it does not hold any more
 	left      time.Duration
 	resumed   time.Duration
@@ -118,8 +119,10 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 		j.Priority, j.Reason = 0, "JobHeldUser"
 	}
 	c.jobs[j.ID] = j
-	c.pending = append(c.pending, j)
+	c.queued(j)
+	appended := c.backfill.appended
 	c.touch(j)
+	c.backfill.appended = appended
 	if q.Script == "" && !c.options.Defer && q.Array == 0 && c.independent(j) && c.first(j) && c.lets(j) {
 		if c.tryNow(j, c.up) == nil {
 			return j.ID, nil
@@ -127,6 +130,20 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	}
 	c.kick()
 	return j.ID, nil
+}
+
+// queued and unqueued keep the list of pending jobs.
+func (c *Cluster) queued(j *job) {
+	if n := len(c.pending); n > 0 && c.order(c.pending[n-1], j) > 0 {
+		c.disorder = true
+	}
+	c.pending = append(c.pending, j)
+}
+
+func (c *Cluster) unqueued(j *job) {
+	if i := slices.Index(c.pending, j); i >= 0 {
+		c.pending = slices.Delete(c.pending, i, i+1)
+	}
 }
 
 // prioritise gives a job the priority of one that was just submitted or released.
@@ -232,8 +249,7 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	if j.ArrayTasks > 1 {
 		j = c.split(j)
 	}
-	i := slices.Index(c.pending, j)
-	c.pending = slices.Delete(c.pending, i, i+1)
+	c.unqueued(j)
 	c.active = append(c.active, j)
 	j.State, j.Reason = slurmctl.Running, "None"
 	j.nodes, j.batchHost = nodes, nodes[0]
@@ -247,17 +263,32 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	c.count(j)
 	c.limit(j)
 	c.take(j, nodes)
+	if !j.whole() {
+		c.shared++
+	}
 	c.launch(j)
 	c.touch(j)
+	c.event(j)
+}
+
+func (c *Cluster) event(j *job) {
+	if c.options.Events == nil {
+		return
+	}
+	e := Event{At: c.Now(), Job: j.ID, State: j.State}
+	if j.active() {
+		e.Nodes = len(j.nodes)
+	}
+	c.options.Events(e)
 }
 
 // limit sets when a job that runs is to end by its limit.
 func (c *Cluster) limit(j *job) {
 	if j.TimeLimit == slurmctl.Unlimited {
-		j.EndTime, j.end = time.Time{}, j.StartTime.Add(forever)
+		j.EndTime, j.ends = time.Time{}, j.StartTime.Add(forever).Unix()
 	} else {
 		j.EndTime = j.StartTime.Add(j.TimeLimit)
-		j.end = j.EndTime
+		j.ends = j.EndTime.Unix()
 	}
 	c.byEnd = nil
 	c.wake()
@@ -272,7 +303,7 @@ func (c *Cluster) split(all *job) *job {
 	task.Display = fmt.Sprintf("%d_%d", all.ID, all.request.Array-all.ArrayTasks)
 	task.stale = false
 	c.jobs[task.ID] = &task
-	c.pending = append(c.pending, &task)
+	c.queued(&task)
 	c.touch(all)
 	return &task
 }
@@ -406,8 +437,9 @@ func (c *Cluster) again(j *job) {
 	j.NumNodes = j.request.Nodes
 	j.request.Begin = c.second().Add(requeueWait)
 	j.StartTime, j.EndTime = j.request.Begin, time.Time{}
-	c.pending = append(c.pending, j)
+	c.queued(j)
 	c.touch(j)
+	c.event(j)
 	c.kick()
 }
 
@@ -433,6 +465,9 @@ func (c *Cluster) drop(j *job) {
 func (c *Cluster) inactive(j *job) {
 	if i := slices.Index(c.active, j); i >= 0 {
 		c.active = slices.Delete(c.active, i, i+1)
+		if !j.whole() {
+			c.shared--
+		}
 	}
 	if i := slices.Index(c.byEnd, j); i >= 0 {
 		c.byEnd = slices.Delete(c.byEnd, i, i+1)
@@ -441,12 +476,11 @@ func (c *Cluster) inactive(j *job) {
 
 // close makes a record one of an ended job.
 func (c *Cluster) close(j *job, state slurmctl.JobState) {
-	if i := slices.Index(c.pending, j); i >= 0 {
-		c.pending = slices.Delete(c.pending, i, i+1)
-	}
+	c.unqueued(j)
 	c.inactive(j)
 	j.State = state
 	c.touch(j)
+	c.event(j)
 	c.kick()
 	c.forget(j)
 }

@@ -45,6 +45,18 @@ type Options struct {
 
 	// Faults, where given, is asked about every command when it is begun.
 	Faults func(Command) Fault
+
+	// Events, where given, is told whenever a job starts, changes size or ends.
+	Events func(Event)
+}
+
+// Event is that a job has now so many nodes: 0 once it has ended, which is when its
+// nodes are free again.
+type Event struct {
+	At    time.Time
+	Job   slurmctl.JobID
+	State slurmctl.JobState
+	Nodes int
 }
 
 // Partition is one partition; Nodes nil: all nodes.

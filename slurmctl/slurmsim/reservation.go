@@ -161,7 +161,7 @@ func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
 // other reservation does.
 func (c *Cluster) spare(n int, r *reservation) bool {
 	for _, j := range c.active {
-		if j.end.After(r.Start) && slices.Contains(j.nodes, n) {
+		if j.ends > r.Start.Unix() && slices.Contains(j.nodes, n) {
 			return false
 		}
 	}
@@ -190,7 +190,7 @@ func (c *Cluster) admit(r *reservation, self string) error {
 		return nil
 	}
 	for _, j := range c.active {
-		if j.Reservation != r.Name && j.end.After(r.Start) && slices.ContainsFunc(j.nodes, r.set.has) {
+		if j.Reservation != r.Name && j.ends > r.Start.Unix() && slices.ContainsFunc(j.nodes, r.set.has) {
 			return refusal("Requested nodes are busy")
 		}
 	}

@@ -38,6 +38,7 @@ func (c *Cluster) merge(k *job) error {
 		base.resized = true
 		c.count(base)
 		c.touch(base)
+		c.event(base)
 		c.empty(k)
 	}
 	c.kick()
@@ -47,6 +48,8 @@ func (c *Cluster) merge(k *job) error {
 // count puts a record in order with the nodes that the job has.
 func (c *Cluster) count(j *job) {
 	j.NumNodes, j.NumCPUs = len(j.nodes), 0
+	j.set = newNodeSet(len(c.nodes))
+	j.set.addAll(j.nodes)
 	for _, n := range j.nodes {
 		if j.whole() {
 			j.NumCPUs += c.nodes[n].CPUs
@@ -58,7 +61,7 @@ func (c *Cluster) count(j *job) {
 
 // empty ends an expander that has no nodes any more.
 func (c *Cluster) empty(k *job) {
-	k.nodes = []int{}
+	k.nodes, k.set = []int{}, newNodeSet(len(c.nodes))
 	k.epoch++
 	k.EndTime = c.second()
 	c.close(k, slurmctl.Completed)
@@ -101,6 +104,7 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 	j.nodes, j.resized = stay, true
 	c.count(j)
 	c.touch(j)
+	c.event(j)
 	c.kick()
 	return nil
 }

@@ -137,18 +137,27 @@ func (c *Cluster) request(whole bool) {
 	})
 }
 
-// queue is the pending jobs that may start as far as they themselves go, most urgent
-// first (build_job_queue, sort_job_queue2).
-func (c *Cluster) queue() []*job {
-	all := make([]*job, 0, len(c.pending))
-	for _, j := range c.pending {
-		c.age(j)
+// sorted is the pending jobs, most urgent first (sort_job_queue2).
+func (c *Cluster) sorted() []*job {
+	if c.options.MultifactorAge > 0 {
+		for _, j := range c.pending {
+			c.age(j)
+		}
+		c.disorder = true
+	}
+	if c.disorder {
+		c.disorder = false
+		slices.SortStableFunc(c.pending, c.order)
+	}
+	return c.pending
+}
+
+// queue is those of them that may start as far as they themselves go (build_job_queue).
+func (c *Cluster) queue(all []*job) []*job {
+	for _, j := range c.sorted() {
 		if c.independent(j) && c.lets(j) {
 			all = append(all, j)
 		}
-	}
-	if !slices.IsSortedFunc(all, c.order) {
-		slices.SortStableFunc(all, c.order)
 	}
 	return all
 }
@@ -195,15 +204,19 @@ func (c *Cluster) mainPass(whole bool) {
 	if whole {
 		l.seen, l.quiet = l.version, c.nextTurn()
 	}
-	queue := c.queue()
-	if len(queue) == 0 {
-		return
-	}
-	avail := c.up.clone()
+	c.room.queue = append(c.room.queue[:0], c.sorted()...)
+	avail := append(c.room.avail[:0], c.up...)
+	c.room.avail = avail
 	var stuck []*partition
 	var full []string // reservations
 	tested := 0
-	for _, j := range queue {
+	for _, j := range c.room.queue {
+		if len(stuck) == len(c.partitions) && !c.watched && len(c.reservations) == 0 {
+			return // nobody can start any more, and nobody looks at reasons
+		}
+		if j.State != slurmctl.Pending || !c.independent(j) || !c.lets(j) {
+			continue
+		}
 		for tasks := true; tasks && j.State == slurmctl.Pending; {
 			tasks = false
 			if tested++; !whole && tested > c.options.QueueDepth+1 {
@@ -219,7 +232,6 @@ func (c *Cluster) mainPass(whole bool) {
 				if j.Reason == "None" || j.Reason == "Resources" {
 					j.Reason = "Priority"
 				}
-				c.backfill.updated = c.second()
 				continue
 			}
 			fails := false
@@ -364,9 +376,8 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) error {
 	}
 	up := usable.count()
 	usable.minus(c.completing)
-	nodes, ok := c.choose(j, &c.usage, usable)
-	if ok {
-		c.startJob(j, nodes)
+	if set, ok := c.choose(j, &c.usage, usable); ok {
+		c.startJob(j, set.list())
 		return nil
 	}
 	if j.whole() {
@@ -426,7 +437,7 @@ const limitsEvery = 30 * time.Second
 // limits ends jobs that are past their time limit or their reservation's end.
 func (c *Cluster) limits() {
 	now := c.Now()
-	if all := c.byLimit(); len(c.reservations) == 0 && (len(all) == 0 || all[0].end.After(now)) {
+	if all := c.byLimit(); len(c.reservations) == 0 && (len(all) == 0 || all[0].ends > now.Unix()) {
 		return
 	}
 	for _, j := range slices.Clone(c.active) {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +23,9 @@ func BenchmarkTrace(b *testing.B) {
 	}
 	nodes, jobs := trace(b, name)
 	b.ReportAllocs()
+	var before, after syscall.Rusage
 	for b.Loop() {
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
 		c := slurmsim.New(slurmsim.Options{Nodes: nodes, CPUs: 1})
 		begun := c.Now()
 		for _, a := range jobs {
@@ -34,11 +37,19 @@ func BenchmarkTrace(b *testing.B) {
 		}
 		for c.Step() {
 		}
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+		b.ReportMetric(float64(after.Utime.Nano()-before.Utime.Nano()+after.Stime.Nano()-before.Stime.Nano())/1e9, "cpu-s")
 		b.ReportMetric(c.Now().Sub(begun).Hours()/24, "days")
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(m.Sys)/1e6, "MB")
+}
+
+// arrival is a job and when it is submitted.
+type arrival struct {
+	after time.Duration
+	job   slurmsim.Job
 }
 
 // trace reads a trace.
@@ -69,9 +80,4 @@ func trace(b *testing.B, name string) (nodes int, jobs []arrival) {
 			slurmsim.Job{Script: "#!", Nodes: size, Lasts: d, TimeLimit: d + time.Minute}})
 	}
 	return nodes, jobs
-}
-
-type arrival struct {
-	after time.Duration
-	job   slurmsim.Job
 }
