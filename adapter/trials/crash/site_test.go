@@ -281,6 +281,17 @@ func (s *site) clean() error {
 	return nil
 }
 
+// status is what the sidecar says of itself.
+func (s *site) status() (api.Status, error) {
+	client, err := api.NewClient("unix://"+s.Dir+"/run/api.sock", api.Munge{})
+	if err != nil {
+		return api.Status{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return client.Status(ctx)
+}
+
 // job is one of the evolving jobs, as the sidecar tells them.
 func (s *site) job(id slurmctl.JobID) (api.Job, error) {
 	all, err := s.Jobs(1)

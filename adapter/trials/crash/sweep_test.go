@@ -82,8 +82,12 @@ func (s *site) try(sc scenario, n int) (points int, hit string, err error) {
 	return points, hit, err
 }
 
-// settled sees that the sidecar knows of no job any more.
+// settled sees that the sidecar, which may have just started, has looked at Slurm and
+// knows of no job any more.
 func (s *site) settled() error {
+	if status, err := s.status(); err != nil || status.LastCycle.IsZero() {
+		return errors.Join(err, errors.New("the sidecar has not seen Slurm yet"))
+	}
 	jobs, err := s.Jobs(1)
 	for _, j := range jobs {
 		if j.State != "ended" {
