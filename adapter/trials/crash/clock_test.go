@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,36 +34,39 @@ func clockStepped(t *testing.T, by time.Duration) {
 	options.OwnClock = true
 	s := newSite(t, options, "")
 	s.occupy()
+	step := func(g gate) error { return errors.Join(s.stepClock(by), g.open()) }
 	// stock Slurm schedules nothing until the time is reached again that it saw last
-	step := func() error {
+	restarted := func(g gate) error {
 		err := s.stepClock(by)
 		if err == nil && by < 0 {
-			err = s.Cluster.RestartController(context.Background())
+			err = s.restartController()
 		}
-		return err
+		return errors.Join(err, g.open())
 	}
+	// The step during which it happens is short if it is up to the job, and long by its
+	// profile: on a busy machine, too, the job does not overrun.
 	for _, c := range []struct {
 		name string
-		run  func() error
+		run  func(g gate) error
 	}{
-		{"jobs run, one waits for the other's nodes", func() error {
+		{"jobs run, one waits for the other's nodes", func(g gate) error {
 			first, second := s.name("first"), s.name("second")
 			// 7 nodes are free: the second gets what the first has given back
-			_, err := s.submit(first, lasting(evolving, 3), "--profile=4@4s,1@4s", "--time=300")
+			_, err := s.submit(first, g.holds(evolving, 1, 3), "--profile=4@30s,1@4s", "--time=300")
 			if err == nil {
-				_, err = s.submit(second, lasting(evolving, 3), "--profile=2@4s,6@4s", "--time=300")
+				_, err = s.submit(second, g.holds(evolving, 1, 3), "--profile=2@30s,6@4s", "--time=300")
 			}
 			if err == nil {
 				err = s.begun(first, second)
 			}
 			if err == nil {
-				err = s.stepClock(by) // what runs does not depend on Slurm's queue
+				err = step(g) // what runs does not depend on Slurm's queue
 			}
 			return errors.Join(err, s.wrote(first, steps(4, 1)), s.wrote(second, steps(2, 6)))
 		}},
-		{"a job is queued", func() error {
+		{"a job is queued", func(g gate) error {
 			first, second := s.name("first"), s.name("second")
-			_, err := s.submit(first, lasting(evolving, 3), "--profile=4@4s,5@4s", "--time=300")
+			_, err := s.submit(first, g.holds(evolving, 1, 3), "--profile=4@30s,5@4s", "--time=300")
 			if err == nil {
 				err = s.begun(first)
 			}
@@ -70,13 +74,13 @@ func clockStepped(t *testing.T, by time.Duration) {
 				_, err = s.submit(second, lasting(evolving, 3), "--profile=4@4s,6@4s", "--time=300")
 			}
 			if err == nil {
-				err = step()
+				err = restarted(g)
 			}
 			return errors.Join(err, s.wrote(first, steps(4, 5)), s.wrote(second, steps(4, 6)))
 		}},
-		{"in the middle of a grow", func() error {
+		{"in the middle of a grow", func(gate) error {
 			s.at(crash.Before, hasArg("NumNodes=0"), func() {
-				if err := s.Cluster.StepClock(by); err != nil {
+				if err := s.stepClock(by); err != nil {
 					s.t.Error(err)
 				}
 			})
@@ -86,29 +90,33 @@ func clockStepped(t *testing.T, by time.Duration) {
 			}
 			return s.wrote(name, steps(1, 3, 2))
 		}},
-		{"a job is about to be seen to run", func() error {
+		{"a job is about to be seen to run", func(g gate) error {
 			name := s.name("start")
 			seen := func(args []string) bool { return hasArg("--jobs=")(args) && s.runs(name) }
 			s.at(crash.After, seen, func() {
-				if err := step(); err != nil {
+				err := s.atGate(name)
+				if err == nil {
+					err = restarted(g)
+				}
+				if err != nil {
 					s.t.Error(err)
 				}
 			})
 			if by < 0 { // its next step is not to be waited for until the time is reached again
-				if _, err := s.submit(name, lasting(linked, 3), "--drive=chain", "--profile=1@4s,3@4s,2@4s", "--open-mode=append", "--time=300"); err != nil {
+				if _, err := s.submit(name, g.keepsOut(lasting(linked, 3)), "--drive=chain", "--profile=1@30s,3@4s,2@4s", "--open-mode=append", "--time=300"); err != nil {
 					return err
 				}
 				return s.wrote(name, steps(1, 3, 2))
 			}
 			// a step longer than grace: it has not overrun
-			if _, err := s.submit(name, lasting(evolving, 33), "--profile=2@35s", "--time=300"); err != nil {
+			if _, err := s.submit(name, g.keepsOut(lasting(evolving, 33)), "--profile=2@35s", "--time=300"); err != nil {
 				return err
 			}
 			return s.wrote(name, steps(2))
 		}},
-		{"companions", func() error {
+		{"companions", func(g gate) error {
 			name := s.name("companion")
-			_, err := s.submit(name, lasting(evolving, 3), "--drive=companion", "--profile=1@4s,3@4s,2@4s,4@4s", "--time=300")
+			_, err := s.submit(name, g.holds(evolving, 2, 3), "--drive=companion", "--profile=1@4s,3@30s,2@4s,4@4s", "--time=300")
 			if err == nil {
 				err = within(patience, func() error {
 					if len(s.trace(name)) < 2 {
@@ -118,43 +126,45 @@ func clockStepped(t *testing.T, by time.Duration) {
 				})
 			}
 			if err == nil {
-				err = s.stepClock(by)
+				err = step(g)
 			}
 			return errors.Join(err, s.wrote(name, steps(1, 3, 2, 4)))
 		}},
-		{"a chain", func() error {
+		{"a chain", func(g gate) error {
 			name := s.name("chain")
-			_, err := s.submit(name, lasting(linked, 3), "--drive=chain", "--profile=1@4s,3@4s,2@4s", "--open-mode=append", "--time=300")
+			_, err := s.submit(name, g.holds(linked, 1, 3), "--drive=chain", "--profile=1@30s,3@4s,2@4s", "--open-mode=append", "--time=300")
 			if err == nil {
 				err = s.begun(name)
 			}
+			if by > 0 { // its jobs have limits of minutes, which are over
+				if err == nil {
+					err = s.stepClock(by)
+				}
+				return errors.Join(err, within(patience, s.clean), s.wrote(name, steps(1)[:1]))
+			}
 			if err == nil {
-				err = step()
+				err = restarted(g)
 			}
-			if by < 0 {
-				return errors.Join(err, s.wrote(name, steps(1, 3, 2)))
-			}
-			// its jobs have limits of minutes, which are over
-			return errors.Join(err, within(patience, s.clean), s.wrote(name, steps(1)[:1]))
+			return errors.Join(err, s.wrote(name, steps(1, 3, 2)))
 		}},
-		{"the sidecar is down", func() error {
+		{"the sidecar is down", func(g gate) error {
 			name := s.name("down")
-			_, err := s.submit(name, lasting(evolving, 3), "--profile=1@4s,3@4s,2@4s", "--time=300")
+			_, err := s.submit(name, g.holds(evolving, 1, 3), "--profile=1@30s,3@4s,2@4s", "--time=300")
 			if err == nil {
 				err = s.begun(name)
 			}
 			s.stop()
 			if err == nil {
-				err = s.stepClock(by)
+				err = step(g)
 			}
 			s.start()
 			return errors.Join(err, s.wrote(name, steps(1, 3, 2)))
 		}},
 	} {
 		s.tried(t, c.name, func() {}, func() error {
-			err := c.run()
+			err := c.run(s.gate())
 			if by < 0 { // whoever comes next is not to meet slurmctld in the past, nor its old counts of CPUs
-				err = errors.Join(err, s.jobsEnded(), s.Cluster.RestartController(context.Background()))
+				err = errors.Join(err, s.jobsEnded(), s.restartController())
 			}
 			return err
 		}, "overrun", "enforced", "delayed", "requeued", "leak")
@@ -182,9 +192,8 @@ func TestSidecarAway(t *testing.T) {
 	}
 	// Slurm ends jobs together with the reservation that they run in
 	s.tried(t, "Slurm starts the job, the sidecar is back an hour later", func() {}, func() error {
-		name := s.name("planned")
-		back := s.Dir + "/out/" + name + ".back"
-		id, err := planned(name, strings.Replace(evolving, "while", "until [ -e "+back+" ]; do sleep 0.2; done\nwhile", 1))
+		name, back := s.name("planned"), s.gate()
+		id, err := planned(name, back.keepsOut(evolving))
 		s.stop()
 		if err == nil {
 			err = s.slurmHas(id, "a start", func(j slurmctl.Job) bool { return j.State == slurmctl.Running })
@@ -194,7 +203,7 @@ func TestSidecarAway(t *testing.T) {
 		}
 		time.Sleep(2 * limitsLooked)
 		s.start()
-		return errors.Join(err, os.WriteFile(back, nil, 0o644), s.wrote(name, steps(4, 6)))
+		return errors.Join(err, back.open(), s.wrote(name, steps(4, 6)))
 	}, "requeued")
 	s.tried(t, "the job is cancelled: its nodes are not held for long", func() {}, func() error {
 		id, err := planned(s.name("cancelled"), evolving)
@@ -252,6 +261,52 @@ func (s *site) stepClock(by time.Duration) error {
 		return err
 	}
 	return s.Cluster.StepClock(by)
+}
+
+// gate keeps jobs in a step until it is opened: what they ask of Slurm in the moment in
+// which the clock is stepped fails or hangs, that is Slurm's own doing.
+type gate string
+
+// gate is a new one, which is closed.
+func (s *site) gate() gate { return gate(filepath.Join(s.Dir, "out", s.name("gate"))) }
+
+func (g gate) open() error { return os.WriteFile(string(g), nil, 0o644) }
+
+func (g gate) wait() string { return fmt.Sprintf("until [ -e %s ]; do sleep 0.2; done", g) }
+
+// holds makes a script whose steps last so many seconds, and one, which has told of its
+// nodes by then, until the gate is open.
+func (g gate) holds(script string, step, seconds int) string {
+	return strings.Replace(lasting(script, seconds), "sleep "+strconv.Itoa(seconds)+"\n",
+		fmt.Sprintf("sleep %d\nif [ ${EVO_STEP:-1} = %d ]; then %s; fi\n", seconds, step, g.wait()), 1)
+}
+
+// keepsOut makes a script that does nothing until the gate is open.
+func (g gate) keepsOut(script string) string {
+	return strings.Replace(script, "\n", "\n>$1.waits; "+g.wait()+"\n", 1)
+}
+
+// atGate waits until a job that is kept out waits.
+func (s *site) atGate(name string) error {
+	return within(patience, func() error {
+		_, err := os.Stat(filepath.Join(s.Dir, "out", name+".waits"))
+		return err
+	})
+}
+
+// restartController restarts slurmctld and waits until it has heard of all nodes, some
+// seconds later: a srun is refused until then, and asks again minutes after.
+func (s *site) restartController() error {
+	if err := s.Cluster.RestartController(context.Background()); err != nil {
+		return err
+	}
+	return within(patience, func() error {
+		out, err := s.root("sinfo", "--noheader", "--format=%T %N")
+		if err == nil && strings.Contains(out, "unknown") {
+			err = fmt.Errorf("nodes that slurmctld does not know: %s", out)
+		}
+		return err
+	})
 }
 
 // jobsEnded waits until Slurm has none of the first user's jobs. A batch job whose end
