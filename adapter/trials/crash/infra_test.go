@@ -16,12 +16,16 @@ import (
 )
 
 // enduring is the script of a job whose steps last until they run on the nodes
-// that they should have: what Slurm lost in a crash must come back.
+// that they should have: what Slurm lost in a crash must come back. Its srun leaves asking
+// again to it: srun's own next try comes after a minute if the job is smaller than it was
+// (a crash has rolled back a merge) or slurmctld, just started, has not heard of its nodes.
+// And it minds no other step: one that ended after slurmctld had last saved its state is
+// there again after a crash, and stays as long as the job.
 const enduring = `#!/bin/bash
 name=$1
 for want in 1 3 2; do
   for try in $(seq 100); do
-    got=$(evosrun --ntasks-per-node=1 sh -c 'echo $SLURMD_NODENAME' 2>>$name.err | sort -u | wc -l)
+    got=$(evosrun --immediate=5 --overlap --ntasks-per-node=1 sh -c 'echo $SLURMD_NODENAME' 2>>$name.err | sort -u | wc -l)
     if [ $got = $want ]; then break; fi
     sleep 1
   done
@@ -32,13 +36,10 @@ done
 echo done >> $name
 `
 
-// shaken is a cluster that notices dead nodes soon, and whose srun does: one that is
-// called while its job is smaller than it was (a crash has rolled back a merge) asks
-// again only after SlurmctldTimeout, two minutes by default, though the nodes are back
-// after seconds.
+// shaken is a cluster that notices dead nodes soon.
 func shaken(t *testing.T) *site {
 	options := merging
-	options.ExtraConf = "SlurmdTimeout=5\nSlurmctldTimeout=10"
+	options.ExtraConf = "SlurmdTimeout=5"
 	s := newSite(t, options, "")
 	s.occupy()
 	return s
@@ -77,7 +78,7 @@ func (s *site) crashController(away time.Duration) {
 	}
 	go func() {
 		time.Sleep(away)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := s.Cluster.StartController(ctx); err != nil {
 			s.t.Error(err)

@@ -65,7 +65,7 @@ func steps(nodes ...int) []string {
 
 // patience is how long a job may take for steps of seconds: a killed sidecar comes
 // back within a second, but commands may hang and a machine may be busy.
-const patience = 3 * time.Minute
+const patience = 6 * time.Minute
 
 func (s *site) wrote(name string, want []string) error {
 	return within(patience, func() error {

@@ -86,7 +86,7 @@ func (s *site) stopSlurmdbd(away time.Duration) {
 	}
 	go func() {
 		time.Sleep(away)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := s.Cluster.StartSlurmdbd(ctx); err != nil {
 			s.t.Error(err)
