@@ -42,18 +42,18 @@ type limitSet struct {
 
 // partitionRules are what a partition lets in.
 type partitionRules struct {
-	name, qos                                          string
-	minNodes, maxNodes                                 int64
-	maxMinutes                                         int64
-	memPerNode, memPerCPU, defMemPerNode, defMemPerCPU int64 // MiB; noLimit
-	allowAccounts, denyAccounts, allowQOS, denyQOS     []string
-	nodes                                              []string
-	from                                               []string // hosts that may submit (AllocNodes); nil: all
-	cpus                                               int64    // of every node; 0: they differ, or are not known
-	total                                              int64    // nodes; noLimit: not known
-	isDefault                                          bool
-	open                                               bool // to all users, from everywhere, without a reservation, and up
-	tier, preempt, billing, shares                     string
+	name, qos                                      string
+	minNodes, maxNodes                             int64
+	maxMinutes                                     int64
+	memPerNode, defMemPerNode, defMemPerCPU        int64 // MiB; noLimit
+	allowAccounts, denyAccounts, allowQOS, denyQOS []string
+	nodes                                          []string
+	from                                           []string // hosts that may submit (AllocNodes); nil: all
+	cpus                                           int64    // of every node; 0: they differ, or are not known
+	total                                          int64    // nodes; noLimit: not known
+	isDefault                                      bool
+	open                                           bool // to all users, from everywhere, without a reservation, and up
+	tier, preempt, billing, shares                 string
 }
 
 // Limits reads them by three commands, or four where QOS preempt each other. What the caller may not see, or slurmdbd does
@@ -65,7 +65,7 @@ func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limi
 		return nil, err
 	}
 	l := &Limits{Enforced: enforces(cfg), qos: map[string]*limitSet{}, whole: partitionRules{
-		memPerNode: bound(cfg.Values["MaxMemPerNode"]), memPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
+		memPerNode:    bound(cfg.Values["MaxMemPerNode"]),
 		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
 	l.partitions = parsePartitionRules(out)
 	l.addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
@@ -137,7 +137,7 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 			return nil
 		}
 		p := &partitionRules{name: name, minNodes: max(bound(v["MinNodes"]), 0), maxNodes: bound(v["MaxNodes"]), maxMinutes: noLimit,
-			memPerNode: bound(v["MaxMemPerNode"]), memPerCPU: bound(v["MaxMemPerCPU"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
+			memPerNode: bound(v["MaxMemPerNode"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
 			allowAccounts: names("AllowAccounts"), denyAccounts: names("DenyAccounts"), allowQOS: names("AllowQos"), denyQOS: names("DenyQos"),
 			tier: v["PriorityTier"], preempt: v["PreemptMode"], billing: v["TRESBillingWeights"], shares: v["OverSubscribe"]}
 		if !none(v["QoS"]) {

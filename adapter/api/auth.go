@@ -17,7 +17,6 @@ import (
 type caller struct {
 	known bool // false: on TCP without a credential
 	uid   uint32
-	from  string // for the log
 }
 
 type peerKey struct{}
@@ -60,9 +59,9 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 		if p.err != nil {
 			return caller{}, fmt.Errorf("the peer's credentials: %w", p.err)
 		}
-		return caller{known: true, uid: p.uid, from: "unix"}, nil
+		return caller{known: true, uid: p.uid}, nil
 	}
-	c := caller{from: r.RemoteAddr}
+	var c caller
 	credential, err := credentialOf(r.Header)
 	if err != nil {
 		return c, Errorf(ErrDenied, "%v", err)

@@ -17,8 +17,6 @@ const (
 	VarDone     = "EVO_DONE"     // 1 after the last step, else empty
 	VarError    = "EVO_ERROR"    // why evosctl failed; unset when it did not
 	VarPart     = "EVO_PART_ID"  // in tasks: the Slurm job that the task runs in
-	VarRank     = "EVO_RANK"     // in tasks: rank over all parts, from 0
-	VarTasks    = "EVO_NTASKS"   // in tasks: number of tasks over all parts
 )
 
 // JobID is the job that a command is about: the one given, else that of the

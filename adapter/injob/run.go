@@ -47,7 +47,6 @@ var overParts = []struct{ name, why string }{
 
 // run is one srun.
 type run struct {
-	job   uint32
 	args  []string
 	env   []string
 	first int      // rank of its first task, for labels
@@ -97,7 +96,7 @@ func (c Command) single(args srunArgs) (run, error) {
 	part := c.Allocation.Parts[0]
 	id := strconv.FormatUint(uint64(part.Job), 10)
 	e.Set = append(e.Set, Var{"SLURM_JOB_ID", id}, Var{"SLURM_JOBID", id})
-	return run{job: part.Job, args: append(args.without("jobid"), c.wrap(args, 0, "")...), env: e.Apply(c.Environ)}, nil
+	return run{args: append(args.without("jobid"), c.wrap(args, 0, "")...), env: e.Apply(c.Environ)}, nil
 }
 
 // several are the sruns of a job that is several Slurm jobs.
@@ -135,7 +134,7 @@ func (c Command) several(args srunArgs) ([]run, together, error) {
 		if io.append {
 			a = append(a, "--open-mode=append")
 		}
-		runs[i] = run{job: s.job, args: append(a, c.wrap(args, s.first, strconv.Itoa(tasks))...), env: env, first: s.first}
+		runs[i] = run{args: append(a, c.wrap(args, s.first, strconv.Itoa(tasks))...), env: env, first: s.first}
 	}
 	return runs, together{
 		label: labelled(args, c.getenv), width: len(strconv.Itoa(tasks - 1)),

@@ -179,17 +179,8 @@ func FromScript(script []byte) (Spec, error) {
 	return s, nil
 }
 
-// Complete fills what s does not say from the job's script: the profile where
-// the marker had no room for it, and the options given on #EVO lines only.
-func (s Spec) Complete(script []byte) (Spec, error) {
-	given, _, err := FromStored(script)
-	if err != nil {
-		return Spec{}, err
-	}
-	return s.Join(given)
-}
-
-// Join is Complete for what was read of the script.
+// Join fills what s, of a marker, does not say from what the job's script was given: the
+// profile where the marker had no room for it, and the options on #EVO lines only.
 func (s Spec) Join(given Spec) (Spec, error) {
 	if s.Profile == nil {
 		s.Profile = given.Profile

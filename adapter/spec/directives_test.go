@@ -78,21 +78,30 @@ func TestFromScript(t *testing.T) {
 	}
 }
 
-func TestComplete(t *testing.T) {
-	script := []byte("#EVO --profile=9@1m --expand-limit=inf --drive=merge\n")
-	got, err := Spec{ExpandLimit: 2, Drive: Auto}.Complete(script)
+// complete is the request of a job with such a marker and script.
+func complete(s Spec, script string) (Spec, error) {
+	given, _, err := FromStored([]byte(script))
+	if err != nil {
+		return Spec{}, err
+	}
+	return s.Join(given)
+}
+
+func TestJoin(t *testing.T) {
+	const script = "#EVO --profile=9@1m --expand-limit=inf --drive=merge\n"
+	got, err := complete(Spec{ExpandLimit: 2, Drive: Auto}, script)
 	want := Spec{Profile: planner.Profile{{Duration: 60, Nodes: 9}}, ExpandLimit: 2, Drive: Auto}
 	if err != nil || !cmp.Equal(want, got) {
 		t.Errorf("the marker's word is not kept: %+v, %v", got, err)
 	}
-	got, err = Spec{}.Complete([]byte("#EVO --profile=9@1m\n"))
+	got, err = complete(Spec{}, "#EVO --profile=9@1m\n")
 	if err != nil || got.Drive != "" || got.ExpandLimit != 0 {
 		t.Errorf("defaults: %+v, %v", got, err)
 	}
-	if _, err = (Spec{}).Complete([]byte("#!/bin/sh\n")); err == nil {
+	if _, err = complete(Spec{}, "#!/bin/sh\n"); err == nil {
 		t.Errorf("a request without a profile is complete")
 	}
-	if _, err = (Spec{Drive: Chain, Chain: &ChainLink{Step: 2}}).Complete(script); err == nil {
+	if _, err = complete(Spec{Drive: Chain, Chain: &ChainLink{Step: 2}}, script); err == nil {
 		t.Errorf("step 2 of a profile with one step is complete")
 	}
 }

@@ -95,7 +95,7 @@ func (s Spec) marker(script bool) string {
 // ParseMarker reads the marker in a job's comment, whatever other text is there. It
 // reports false where there is none, and an error for one that cannot be understood: a
 // later version, or damaged. Of several the first that is intact counts. A Spec without
-// a profile means that the job's script has it: see Complete. The text may be anything
+// a profile means that the job's script has it: see Join. The text may be anything
 // at all. O(len(comment) × markers in it).
 func ParseMarker(comment string) (Spec, bool, error) {
 	var first error

@@ -225,7 +225,7 @@ func TestScriptMarkerRoundTrip(t *testing.T) {
 		if !ok || err != nil {
 			t.Fatalf("ParseMarker(%q): %v, %v", text, ok, err)
 		}
-		if got, err = got.Complete([]byte(script)); err != nil {
+		if got, err = complete(got, script); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

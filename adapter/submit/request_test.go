@@ -177,7 +177,11 @@ func TestLongProfileInScript(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if s, err = s.Complete([]byte(script)); err != nil || s.Profile.String() != r.spec.Profile.String() {
+	given, _, err := spec.FromStored([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.Join(given); err != nil || s.Profile.String() != r.spec.Profile.String() {
 		t.Errorf("the controller reads %.80s, %v", s.Profile, err)
 	}
 }

@@ -365,9 +365,6 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Conf is the path of the cluster's slurm.conf.
-func (c *Cluster) Conf() string { return c.site.conf() }
-
 // Dir is the cluster's folder.
 func (c *Cluster) Dir() string { return c.site.dir }
 

@@ -27,8 +27,6 @@ type supervision struct {
 // daemon is one started process.
 type daemon struct {
 	name   string
-	pid    int
-	output string
 	ended  chan struct{} // closed when it has ended
 	status string        // how; read after ended is closed
 }
@@ -105,7 +103,7 @@ func (s *supervision) call(ctx context.Context, r request) (message, error) {
 			s.mu.Unlock()
 			return message{}, fmt.Errorf("slurmtest: %s is running already", r.Name)
 		}
-		s.procs[r.Name] = &daemon{name: r.Name, output: r.Output, ended: make(chan struct{})}
+		s.procs[r.Name] = &daemon{name: r.Name, ended: make(chan struct{})}
 	}
 	err := s.encoder.Encode(r)
 	s.mu.Unlock()
@@ -128,7 +126,7 @@ func (s *supervision) call(ctx context.Context, r request) (message, error) {
 // start starts a process; it ends with the supervisor at the latest.
 func (s *supervision) start(ctx context.Context, r request) (*daemon, error) {
 	r.Op = "start"
-	m, err := s.call(ctx, r)
+	_, err := s.call(ctx, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -136,7 +134,6 @@ func (s *supervision) start(ctx context.Context, r request) (*daemon, error) {
 		return nil, err
 	}
 	d := s.procs[r.Name]
-	d.pid = m.PID
 	return d, nil
 }
 

@@ -52,7 +52,6 @@ type owner struct {
 type message struct {
 	ID     int
 	Err    string `json:",omitempty"`
-	PID    int    `json:",omitempty"`
 	Port   int    `json:",omitempty"`
 	Ended  string `json:",omitempty"` // name of the process
 	Status string `json:",omitempty"` // how it ended
@@ -157,11 +156,10 @@ func (s *supervisor) handle(r request) message {
 		s.ports = p
 		return message{Port: p.base}
 	case "start":
-		pid, err := s.start(r)
-		if err != nil {
+		if err := s.start(r); err != nil {
 			return fail(err)
 		}
-		return message{PID: pid}
+		return message{}
 	case "signal":
 		pid := s.pids[r.Name]
 		if pid == 0 {
@@ -170,23 +168,23 @@ func (s *supervisor) handle(r request) message {
 		if err := syscall.Kill(pid, syscall.Signal(r.Signal)); err != nil {
 			return fail(fmt.Errorf("kill %s: %w", r.Name, err))
 		}
-		return message{PID: pid}
+		return message{}
 	}
 	return fail(fmt.Errorf("unknown request %q", r.Op))
 }
 
-func (s *supervisor) start(r request) (int, error) {
+func (s *supervisor) start(r request) error {
 	if s.pids[r.Name] != 0 {
-		return 0, fmt.Errorf("%s is running already", r.Name)
+		return fmt.Errorf("%s is running already", r.Name)
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer null.Close()
 	out, err := os.OpenFile(r.Output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer out.Close()
 	attr := &syscall.ProcAttr{
@@ -201,10 +199,10 @@ func (s *supervisor) start(r request) (int, error) {
 	}
 	pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
 	if err != nil {
-		return 0, fmt.Errorf("start %s: %w", r.Path, err)
+		return fmt.Errorf("start %s: %w", r.Path, err)
 	}
 	s.names[pid], s.pids[r.Name] = r.Name, pid
-	return pid, nil
+	return nil
 }
 
 // reap collects ended children, daemons and adopted orphans alike.

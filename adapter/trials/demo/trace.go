@@ -26,9 +26,9 @@ type traceStep struct {
 
 // answer is one srun over all nodes.
 type answer struct {
-	asked, came time.Time
-	status      int
-	nodes       []string // sorted, each once
+	came   time.Time
+	status int
+	nodes  []string // sorted, each once
 }
 
 // end is when the step ended: the next one began, or the script ended.
@@ -88,7 +88,7 @@ func (t *trace) add(f []string) error {
 	case len(f) == 4 && f[0] == "next" && len(numbers) == 3 && int(numbers[0]) == len(t.steps)+1:
 		t.steps = append(t.steps, traceStep{called: at(1), began: at(2)})
 	case len(f) >= 6 && f[0] == "nodes" && len(numbers) == 4 && len(t.steps) > 0 && int(numbers[0]) == len(t.steps):
-		a := answer{asked: at(1), came: at(2), status: int(numbers[3]), nodes: slices.Compact(slices.Sorted(slices.Values(f[6:])))}
+		a := answer{came: at(2), status: int(numbers[3]), nodes: slices.Compact(slices.Sorted(slices.Values(f[6:])))}
 		if f[2] == "first" {
 			t.steps[len(t.steps)-1].first = a
 		} else {

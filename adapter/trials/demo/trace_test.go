@@ -25,8 +25,8 @@ func TestParseTrace(t *testing.T) {
 	at := func(us int64) time.Time { return time.UnixMicro(us) }
 	three := []string{"n1", "n2", "n3"}
 	want := trace{begin: at(1e6), end: at(21.4e6), steps: []traceStep{
-		{began: at(1e6), first: answer{at(1.1e6), at(1.3e6), 0, []string{"n2"}}, last: answer{at(10.1e6), at(10.3e6), 0, []string{"n2"}}},
-		{called: at(11e6), began: at(11.4e6), first: answer{at(11.4e6), at(11.6e6), 0, three}, last: answer{at(20.1e6), at(20.3e6), 0, three}},
+		{began: at(1e6), first: answer{at(1.3e6), 0, []string{"n2"}}, last: answer{at(10.3e6), 0, []string{"n2"}}},
+		{called: at(11e6), began: at(11.4e6), first: answer{at(11.6e6), 0, three}, last: answer{at(20.3e6), 0, three}},
 	}}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(trace{}, traceStep{}, answer{})); d != "" {
 		t.Error(d)
