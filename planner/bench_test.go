@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/workload"
@@ -96,50 +95,6 @@ func BenchmarkNodes(b *testing.B) {
 			for b.Loop() {
 				plan(b, s, p)
 			}
-		})
-	}
-}
-
-// BenchmarkReplan ends one running job of a 10,000-job plan one second early and looks for
-// jobs that could start earlier. Mostly there are none, which still-ns/op is for; now and
-// then thousands can, one after the other, and that is in ns/op.
-func BenchmarkReplan(b *testing.B) {
-	for _, name := range []string{"noX", "2X+c"} {
-		b.Run(name, func(b *testing.B) {
-			live, err := planner.NewLive(queue(10_000, 1000), strategy(b, name))
-			if err != nil {
-				b.Fatal(err)
-			}
-			now := int64(5_000_000)
-			live.Advance(now)
-			running := 0
-			still, stills, moved, settled := time.Duration(0), 0, 0, true
-			defer measureCPU(b)()
-			for b.Loop() {
-				for live.Schedule()[running].Start >= now || live.Schedule()[running].End() <= now+1 {
-					if running++; running == len(live.Schedule()) {
-						b.StopTimer() // all that ran are done: time passes
-						running = 0
-						now += 50_000
-						live.Advance(now)
-						b.StartTimer()
-					}
-				}
-				begin := time.Now()
-				live.End(running, live.Schedule()[running].End()-1)
-				n := len(live.Improve())
-				if took := time.Since(begin); n == 0 && settled {
-					still += took
-					stills++
-				}
-				moved, settled = moved+n, n == 0 // what has moved frees something for the next time
-				running++
-				if running == len(live.Schedule()) {
-					running = 0
-				}
-			}
-			b.ReportMetric(float64(still)/float64(max(stills, 1)), "still-ns/op")
-			b.ReportMetric(float64(moved)/float64(b.N), "moved/op")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,6 +124,9 @@ func TestKeepConditions(t *testing.T) {
 		if err := Verify(p, got, limit); err != nil {
 			t.Fatal(err)
 		}
+		if want := naiveKeep(p, plan, limit); !cmp.Equal(got, want) {
+			t.Fatalf("trying every job afresh (-want +got):\n%s", cmp.Diff(want, got))
+		}
 		res := p.Timeline()
 		for i, j := range p.Jobs {
 			if hasRoom(res, p.Nodes, plan[i]) {
@@ -139,4 +143,28 @@ func TestKeepConditions(t *testing.T) {
 			break
 		}
 	})
+}
+
+// naiveKeep is Keep where, once a job has lost its placement, all are tried afresh in list
+// order.
+func naiveKeep(p Problem, plan Schedule, limit ExpandLimit) Schedule {
+	fit := func(res *Timeline, j Job) Placement {
+		placed, _ := Fit(res, p.Nodes, j.Profile, list{limit: limit}.options(j))
+		return placed
+	}
+	res, kept, lost := p.Timeline(), slices.Clone(plan), false
+	for i, j := range p.Jobs {
+		if !hasRoom(res, p.Nodes, kept[i]) {
+			kept[i], lost = fit(res, j), true
+		}
+		res.AddPlacement(kept[i])
+	}
+	for i, j := range p.Jobs {
+		res.RemovePlacement(kept[i])
+		if better := fit(res, j); lost && better.End() < kept[i].End() {
+			kept[i] = better
+		}
+		res.AddPlacement(kept[i])
+	}
+	return kept
 }

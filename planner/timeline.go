@@ -29,11 +29,7 @@ type Timeline struct {
 	root   int32
 	height int // of the tree; 0: the root is a leaf
 
-	dropped bool  // there is a past:
-	past    int64 // everything before is forgotten
-
-	freeLeaves, freeInners []int32
-	changes                int // segments in use, for tidying
+	changes int // segments in use, for tidying
 
 	here spot // the leaf of the last look-up
 }
@@ -72,9 +68,6 @@ type spot struct {
 
 // Add puts nodes more in use during [start, end). An empty interval changes nothing.
 func (t *Timeline) Add(start, end int64, nodes int) {
-	if t.isPast(start) {
-		start = t.past
-	}
 	if start >= end || nodes == 0 {
 		return
 	}
@@ -95,7 +88,7 @@ func (t *Timeline) Remove(start, end int64, nodes int) { t.Add(start, end, -node
 
 // At is the number of nodes in use at second s.
 func (t *Timeline) At(s int64) int {
-	if t.isPast(s) || t.empty() {
+	if t.empty() {
 		return 0
 	}
 	t.find(s)
@@ -109,15 +102,7 @@ func (t *Timeline) Max(t0, t1 int64) int {
 	if t0 >= t1 || t.empty() {
 		return 0
 	}
-	most := int64(math.MinInt64)
-	if t.isPast(t0) {
-		most = 0
-		t0 = t.past
-	}
-	if t0 < t1 {
-		most = max(most, t.most(t0, t1))
-	}
-	return int(most)
+	return int(t.most(t0, t1))
 }
 
 // Loc is the end of the last step that has the maximum of [t0, t1), at most t1:
@@ -149,14 +134,11 @@ func (t *Timeline) EarliestFree(from int64, nodes int, duration int64, capacity 
 // firstAtMost is the first second ≥ from with at most limit nodes in use; Forever
 // if there is none.
 func (t *Timeline) firstAtMost(from int64, limit int) int64 {
-	if t.empty() || t.isPast(from) {
+	if t.empty() {
 		if limit >= 0 {
 			return from
 		}
-		if t.empty() {
-			return Forever
-		}
-		from = t.past
+		return Forever
 	}
 	t.find(from)
 	l, k := &t.leaves[t.here.leaf], int64(limit)-t.here.heldBack
@@ -181,13 +163,11 @@ func (t *Timeline) firstAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
 		return Forever
 	}
-	if t.empty() || t.isPast(t0) {
+	if t.empty() {
 		if limit < 0 {
 			return t0
 		}
-		if t0 = t.past; t.empty() || t0 >= t1 {
-			return Forever
-		}
+		return Forever
 	}
 	t.find(t0)
 	l, k := &t.leaves[t.here.leaf], int64(limit)-t.here.heldBack
@@ -208,18 +188,11 @@ func (t *Timeline) lastAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
 		return t0
 	}
-	if t.empty() || t.isPast(t0) {
-		last := t0
+	if t.empty() {
 		if limit < 0 {
-			last = t1
+			return t1
 		}
-		if t.empty() || t1 <= t.past {
-			return last
-		}
-		if above := t.lastAbove(t.past, t1, limit); above > t.past {
-			return above
-		}
-		return min(last, t.past)
+		return t0
 	}
 	t.find(t0)
 	if t.here.end < t1 && t.height > 0 {
@@ -282,56 +255,17 @@ func (t *Timeline) asOne(p Profile, start int64, capacity int) int64 {
 	}
 }
 
-// DropBefore forgets what is in use before second s, now and in future: time has
-// passed. It takes amortised O(log n).
-func (t *Timeline) DropBefore(s int64) {
-	if t.dropped && s <= t.past {
-		return
-	}
-	t.dropped, t.past = true, s
-	if t.empty() {
-		return
-	}
-	t.here = spot{}
-	node := t.root
-	for h := t.height; h > 0; h-- {
-		in := &t.inners[node]
-		k := in.index(s)
-		for i := range k {
-			t.free(in.child[i], h-1)
-		}
-		in.cut(0, k)
-		node = in.child[0]
-	}
-	l := &t.leaves[node]
-	k := l.index(s)
-	copy(l.start[:], l.start[k:l.n])
-	copy(l.nodes[:], l.nodes[k:l.n])
-	l.n -= k
-	t.changes -= k
-	for t.height > 0 && t.inners[t.root].n == 1 && t.inners[t.root].heldBack[0] == 0 {
-		t.freeInners = append(t.freeInners, t.root)
-		t.root = t.inners[t.root].child[0]
-		t.height--
-	}
-}
-
 // Clone is an independent copy. It takes O(n).
 func (t *Timeline) Clone() *Timeline {
 	c := *t
 	c.leaves = append([]leaf(nil), t.leaves...)
 	c.inners = append([]inner(nil), t.inners...)
-	c.freeLeaves = append([]int32(nil), t.freeLeaves...)
-	c.freeInners = append([]int32(nil), t.freeInners...)
 	return &c
 }
 
 // Reset empties the timeline and keeps its memory.
 func (t *Timeline) Reset() {
-	*t = Timeline{
-		leaves: t.leaves[:0], inners: t.inners[:0],
-		freeLeaves: t.freeLeaves[:0], freeInners: t.freeInners[:0],
-	}
+	*t = Timeline{leaves: t.leaves[:0], inners: t.inners[:0]}
 }
 
 // Steps lists the spans with nodes in use, in time order. It takes O(n).

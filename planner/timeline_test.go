@@ -13,22 +13,18 @@ func TestTimelineReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const length = 64
 		naive, fast := make(naiveTimeline, length), new(Timeline)
-		second, past := rapid.Int64Range(0, length), int64(0)
+		second := rapid.Int64Range(0, length)
 		for range rapid.IntRange(1, 40).Draw(t, "operations") {
 			a, b := second.Draw(t, "a"), second.Draw(t, "b")
 			nodes := rapid.IntRange(1, 5).Draw(t, "nodes")
-			switch rapid.IntRange(0, 7).Draw(t, "operation") {
+			switch rapid.IntRange(0, 6).Draw(t, "operation") {
 			case 0, 1, 2:
-				naive.add(max(a, past), b, nodes)
+				naive.add(a, b, nodes)
 				fast.Add(a, b, nodes)
 			case 3:
-				naive.add(max(a, past), b, -nodes)
+				naive.add(a, b, -nodes)
 				fast.Remove(a, b, nodes)
 			case 4:
-				past = max(past, a/8)
-				clear(naive[:past])
-				fast.DropBefore(a / 8)
-			case 5:
 				fast = fast.Clone()
 			}
 			checkTimeline(t, naive, fast, a, b, nodes)
@@ -166,7 +162,7 @@ func FuzzTimeline(f *testing.F) {
 }
 
 // TestTimelineLarge compares the tree, several levels deep, with a flat array:
-// adds, removals, whole placements, time that passes, and every query.
+// adds, removals, whole placements and every query.
 func TestTimelineLarge(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -177,17 +173,15 @@ func TestTimelineLarge(t *testing.T) {
 			return start, start + 1 + random.Int64N(1<<random.IntN(18))
 		}
 		var placements []Placement
-		past := int64(0)
 		for operation := range 20_000 {
 			start, end := draw()
 			nodes := 1 + random.IntN(20)
 			switch k := random.IntN(100); {
 			case k < 40:
-				start = max(start, past)
 				tree.Add(start, end, nodes)
 				flat.Add(start, end, nodes)
 			case k < 75:
-				p := Placement{Start: max(start, past)}
+				p := Placement{Start: start}
 				for range 1 + random.IntN(6) {
 					p.Steps = append(p.Steps, Step{1 + random.Int64N(2000), 1 + random.IntN(5)})
 				}
@@ -198,20 +192,12 @@ func TestTimelineLarge(t *testing.T) {
 				i := random.IntN(len(placements))
 				p := placements[i]
 				placements = slices.Delete(placements, i, i+1)
-				if p.Start >= past {
-					tree.RemovePlacement(p)
-					flat.addPlacement(p, -1)
-				}
-			case k == 95 && operation > 15_000:
-				past += length / 100
-				tree.DropBefore(past)
-			case k == 96:
+				tree.RemovePlacement(p)
+				flat.addPlacement(p, -1)
+			case k == 95:
 				tree = tree.Clone()
 			}
 			start, end = draw()
-			if start < past {
-				continue
-			}
 			limit, duration := random.IntN(200)-10, end-start
 			for name, got := range map[string][2]int64{
 				"At":           {int64(tree.At(start)), int64(flat.At(start))},
@@ -231,17 +217,15 @@ func TestTimelineLarge(t *testing.T) {
 		}
 		want := new(Timeline)
 		for _, s := range flat.Steps() {
-			want.Add(max(s.Start, past), s.End, s.Nodes)
+			want.Add(s.Start, s.End, s.Nodes)
 		}
 		if !slices.Equal(tree.Steps(), want.Steps()) {
 			t.Errorf("seed %d: the steps differ in the end", seed)
 		}
 		for _, p := range placements {
-			if p.Start >= past {
-				tree.RemovePlacement(p)
-			}
+			tree.RemovePlacement(p)
 		}
-		if used := len(tree.leaves) - len(tree.freeLeaves); used > 9+tree.changes/(leafSize/8) {
+		if used := len(tree.leaves); used > 9+tree.changes/(leafSize/8) {
 			t.Errorf("%d leaves for %d changes", used, tree.changes)
 		}
 	}

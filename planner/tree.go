@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The B+ tree behind Timeline. Times that come in here are not before t.past.
+// The B+ tree behind Timeline.
 
 func (t *Timeline) empty() bool { return len(t.leaves) == 0 }
 
@@ -15,9 +15,6 @@ func (t *Timeline) init() {
 	t.leaves[0].start[0] = dawn
 	t.root, t.height, t.changes, t.here = 0, 0, 1, spot{}
 }
-
-// isPast tells whether second s is forgotten.
-func (t *Timeline) isPast(s int64) bool { return t.dropped && s < t.past }
 
 // index is the segment at second s, the first where s is before all.
 func (l *leaf) index(s int64) int {
@@ -194,9 +191,6 @@ func (t *Timeline) walk(t0, t1 int64, visit func(start, end int64, nodes int)) {
 	if t.empty() {
 		return
 	}
-	if t.isPast(t0) {
-		t0 = t.past
-	}
 	for s := t0; s < t1; s = t.here.end {
 		t.find(s)
 		l := &t.leaves[t.here.leaf]
@@ -332,36 +326,13 @@ func (in *inner) cut(i, k int) {
 }
 
 func (t *Timeline) newLeaf() int32 {
-	if k := len(t.freeLeaves) - 1; k >= 0 {
-		i := t.freeLeaves[k]
-		t.freeLeaves = t.freeLeaves[:k]
-		return i
-	}
 	t.leaves = append(t.leaves, leaf{})
 	return int32(len(t.leaves) - 1)
 }
 
 func (t *Timeline) newInner() int32 {
-	if k := len(t.freeInners) - 1; k >= 0 {
-		i := t.freeInners[k]
-		t.freeInners = t.freeInners[:k]
-		return i
-	}
 	t.inners = append(t.inners, inner{})
 	return int32(len(t.inners) - 1)
-}
-
-// free gives back a node and all below it.
-func (t *Timeline) free(node int32, h int) {
-	if h == 0 {
-		t.changes -= t.leaves[node].n
-		t.freeLeaves = append(t.freeLeaves, node)
-		return
-	}
-	for i := range t.inners[node].n {
-		t.free(t.inners[node].child[i], h-1)
-	}
-	t.freeInners = append(t.freeInners, node)
 }
 
 // put adds to [start, end), at whose ends segments begin.
@@ -421,11 +392,11 @@ func (t *Timeline) join(s int64) {
 
 // tidy packs the tree anew where many leaves have become almost empty.
 func (t *Timeline) tidy() {
-	if len(t.leaves)-len(t.freeLeaves) <= 8+t.changes/(leafSize/8) {
+	if len(t.leaves) <= 8+t.changes/(leafSize/8) {
 		return
 	}
 	steps := t.Steps()
-	t.freeLeaves, t.freeInners, t.inners = t.freeLeaves[:0], t.freeInners[:0], t.inners[:0]
+	t.inners = t.inners[:0]
 	t.init()
 	for _, s := range steps {
 		t.split(s.Start)
@@ -442,7 +413,7 @@ func (t *Timeline) addSteps(p Placement, sign int64) bool {
 	if t.empty() {
 		t.init()
 	}
-	if t.isPast(p.Start) || len(p.Steps) > leafSize/2 {
+	if len(p.Steps) > leafSize/2 {
 		return false
 	}
 	t.find(p.Start)
