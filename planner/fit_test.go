@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/naive"
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
 // TestFitPaperExample is the paper's example (section 3.1): a two-step job waits
@@ -99,14 +102,14 @@ func TestFitTable(t *testing.T) {
 func TestFitExhaustive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 6).Draw(t, "capacity")
-		busy := drawBusy(t, capacity, 16)
-		naive, res := make(naiveTimeline, 64), new(Timeline)
+		busy := plannertest.DrawBusy(t, capacity, 16)
+		naive, res := make(naive.Timeline, 64), new(Timeline)
 		for _, b := range busy {
-			naive.add(b.Start, b.Start+b.Duration, b.Nodes)
+			naive.Add(b.Start, b.Start+b.Duration, b.Nodes)
 			res.Add(b.Start, b.Start+b.Duration, b.Nodes)
 		}
-		p := drawProfile(t, 4, 4, capacity)
-		o := FitOptions{NotBefore: rapid.Int64Range(0, 8).Draw(t, "not before"), Limit: drawLimit(t)}
+		p := plannertest.DrawProfile(t, 4, 4, capacity)
+		o := FitOptions{NotBefore: rapid.Int64Range(0, 8).Draw(t, "not before"), Limit: plannertest.DrawLimit(t)}
 		if rapid.Bool().Draw(t, "fixed") {
 			o.Fixed = true
 			o.MaxDuration = []int64{rapid.Int64Range(0, 12).Draw(t, "allowance")}

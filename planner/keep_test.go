@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
 // once is a strategy that may be asked once for a pool, and counts.
@@ -105,7 +107,7 @@ func TestKeep(t *testing.T) {
 // puts nobody off for a job behind it.
 func TestKeepConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t, 8)
+		p := plannertest.DrawProblem(t, 8)
 		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "2X", "infX+c"}).Draw(t, "strategy"))
 		limit := ExpandLimitOf(s)
 		plan, err := s.Plan(p)
@@ -116,7 +118,7 @@ func TestKeepConditions(t *testing.T) {
 		if err != nil || !cmp.Equal(same, plan) {
 			t.Fatalf("with nothing in the way: %v\n%s", err, cmp.Diff(plan, same))
 		}
-		p.Busy = append(p.Busy, drawBusy(t, p.Nodes, 60)...)
+		p.Busy = append(p.Busy, plannertest.DrawBusy(t, p.Nodes, 60)...)
 		got, err := Keep(p, plan, limit)
 		if err != nil {
 			return
@@ -129,14 +131,14 @@ func TestKeepConditions(t *testing.T) {
 		}
 		res := p.Timeline()
 		for i, j := range p.Jobs {
-			if hasRoom(res, p.Nodes, plan[i]) {
+			if isFree(res, p.Nodes, plan[i]) {
 				if got[i].End() > plan[i].End() {
 					t.Fatalf("job %d is put off though there is room: %v, was %v", i, got[i], plan[i])
 				}
 				res.AddPlacement(plan[i])
 				continue
 			}
-			best, ok := Fit(res, p.Nodes, j.Profile, FitOptions{NotBefore: j.Submit, Limit: list{limit: limit}.options(j).Limit})
+			best, ok := Fit(res, p.Nodes, j.Profile, FitOptions{NotBefore: j.Submit, Limit: limitOf(j, limit)})
 			if !ok || got[i].End() > best.End() {
 				t.Fatalf("job %d ends at second %d, over those before it it could at %d", i, got[i].End(), best.End())
 			}
@@ -149,12 +151,12 @@ func TestKeepConditions(t *testing.T) {
 // order.
 func naiveKeep(p Problem, plan Schedule, limit ExpandLimit) Schedule {
 	fit := func(res *Timeline, j Job) Placement {
-		placed, _ := Fit(res, p.Nodes, j.Profile, list{limit: limit}.options(j))
+		placed, _ := Fit(res, p.Nodes, j.Profile, FitOptions{NotBefore: j.Submit, Limit: limitOf(j, limit)})
 		return placed
 	}
 	res, kept, lost := p.Timeline(), slices.Clone(plan), false
 	for i, j := range p.Jobs {
-		if !hasRoom(res, p.Nodes, kept[i]) {
+		if !isFree(res, p.Nodes, kept[i]) {
 			kept[i], lost = fit(res, j), true
 		}
 		res.AddPlacement(kept[i])
@@ -167,4 +169,24 @@ func naiveKeep(p Problem, plan Schedule, limit ExpandLimit) Schedule {
 		res.AddPlacement(kept[i])
 	}
 	return kept
+}
+
+// limitOf is a job's own limit or, where it has none, limit.
+func limitOf(j Job, limit ExpandLimit) ExpandLimit {
+	if j.ExpandLimit != 0 {
+		return j.ExpandLimit
+	}
+	return limit
+}
+
+// isFree reports whether a placement's nodes are to be had.
+func isFree(res *Timeline, capacity int, placed Placement) bool {
+	at := placed.Start
+	for _, s := range placed.Steps {
+		if res.Max(at, at+s.Duration)+s.Nodes > capacity {
+			return false
+		}
+		at += s.Duration
+	}
+	return true
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
 // NodeBusy is a node that others use during [Start, End): a running job, a
@@ -559,7 +561,7 @@ func (m *mapper) sortHeld(job int) {
 		case n == m.driver[job]:
 			c.window, c.rank = Forever, -1 // never before the end
 		case !m.shrunk[job] && slices.Contains(m.jobs[job].Release, n):
-			c.window = dawn
+			c.window = exact.Dawn
 		}
 		m.brief = append(m.brief, c)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
 // freeNodes is which nodes are free at a moment that only moves on, and for how long.
@@ -27,7 +29,7 @@ type change struct {
 }
 
 func newFreeNodes(busy [][]NodeBusy) freeNodes {
-	f := freeNodes{now: dawn, busy: busy, turn: make([]int, len(busy)), until: make([]int64, len(busy)), held: newNodeSet(len(busy)),
+	f := freeNodes{now: exact.Dawn, busy: busy, turn: make([]int, len(busy)), until: make([]int64, len(busy)), held: newNodeSet(len(busy)),
 		wanted: newNodeSet(len(busy)), awake: newNodeSet(len(busy)), lasting: newNodeSet(len(busy))}
 	for n, list := range busy {
 		for _, b := range list {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
 // naiveMapper maps as MapNodes does, but looks at all nodes and sorts all that are free at
@@ -187,7 +189,7 @@ func (m naiveMapper) freed(e boundary) (nodes []int) {
 	for _, n := range m.held[e.job] {
 		c := m.candidate(n, e)
 		if !m.shrunk[e.job] && slices.Contains(m.jobs[e.job].Release, n) {
-			c.window = dawn
+			c.window = exact.Dawn
 		}
 		if n == m.driver[e.job] {
 			c.window, c.rank = Forever, math.MinInt

@@ -8,6 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
 func placed(start int64, steps ...Step) Placement { return Placement{Start: start, Steps: steps} }
@@ -172,7 +175,7 @@ func TestMapNodesConditions(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 8).Draw(t, "jobs") {
-			p.Jobs = append(p.Jobs, Job{Submit: rapid.Int64Range(0, 20).Draw(t, "submit"), Profile: drawProfile(t, 5, 6, p.Nodes)})
+			p.Jobs = append(p.Jobs, Job{Submit: rapid.Int64Range(0, 20).Draw(t, "submit"), Profile: plannertest.DrawProfile(t, 5, 6, p.Nodes)})
 		}
 		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "2X+c", "infX"}).Draw(t, "strategy"))
 		schedule, err := s.Plan(p)
@@ -206,7 +209,7 @@ func TestMapNodesWindows(t *testing.T) {
 			start := rapid.Int64Range(0, 12).Draw(t, "start")
 			busy = append(busy, NodeBusy{rapid.IntRange(0, nodes-1).Draw(t, "node"), start, start + rapid.Int64Range(1, 6).Draw(t, "length")})
 		}
-		job := MappedJob{Placement: Placement{Start: rapid.Int64Range(0, 6).Draw(t, "at"), Steps: drawProfile(t, 4, 4, nodes)}, Driver: -1}
+		job := MappedJob{Placement: Placement{Start: rapid.Int64Range(0, 6).Draw(t, "at"), Steps: plannertest.DrawProfile(t, 4, 4, nodes)}, Driver: -1}
 		got, err := MapNodes(nodes, busy, []MappedJob{job})
 		if err == nil {
 			checkMapping(t, nodes, busy, []MappedJob{job}, got)
@@ -227,7 +230,7 @@ func TestMapNodesNaive(t *testing.T) {
 		node := rapid.IntRange(0, nodes-1)
 		var busy []NodeBusy
 		for range rapid.IntRange(0, nodes).Draw(t, "busy") {
-			start := rapid.SampledFrom([]int64{dawn, 0, 5, 10, 20, 40}).Draw(t, "start")
+			start := rapid.SampledFrom([]int64{exact.Dawn, 0, 5, 10, 20, 40}).Draw(t, "start")
 			end := rapid.SampledFrom([]int64{5, 12, 25, 45, 60, Forever}).Draw(t, "end")
 			busy = append(busy, NodeBusy{node.Draw(t, "node"), start, end})
 		}
@@ -236,7 +239,7 @@ func TestMapNodesNaive(t *testing.T) {
 		for i := range jobs {
 			few := rapid.SampledFrom([]int{1, nodes/3 + 1, nodes}).Draw(t, "at most")
 			jobs[i] = MappedJob{
-				Placement: Placement{Start: rapid.Int64Range(0, 30).Draw(t, "at"), Steps: drawProfile(t, 4, 12, few)},
+				Placement: Placement{Start: rapid.Int64Range(0, 30).Draw(t, "at"), Steps: plannertest.DrawProfile(t, 4, 12, few)},
 				Driver:    rapid.SampledFrom([]int{-1, Lowest, 0, nodes / 2}).Draw(t, "driver"),
 				Prefer:    rapid.SliceOfN(node, 0, nodes/2).Draw(t, "prefer"),
 				Release:   rapid.SliceOfN(node, 0, 3).Draw(t, "release"),

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/evoslurm/evoslurm/planner/internal/naive"
 )
 
 // TestMinWasteIsLeast: against every valid placement there is, on small random
@@ -16,13 +18,13 @@ func TestMinWasteIsLeast(t *testing.T) {
 	for n := range 25_000 {
 		const seconds = 36
 		capacity := draw(3, 9)
-		naive := make(naiveTimeline, seconds+40)
+		naive := make(naive.Timeline, seconds+40)
 		res := new(Timeline)
 		for range draw(6, 16) {
 			start := int64(draw(0, seconds-2))
 			end, nodes := start+int64(draw(1, 6)), draw(1, capacity)
-			if naive.free(start, end, nodes, capacity) {
-				naive.add(start, end, nodes)
+			if naive.Free(start, end, nodes, capacity) {
+				naive.Add(start, end, nodes)
 				res.Add(start, end, nodes)
 			}
 		}
@@ -122,7 +124,7 @@ func FuzzMinWaste(f *testing.F) {
 			t.Fatal("does not fit a timeline with an end")
 		}
 		job := Job{Profile: p, Submit: o.NotBefore, ExpandLimit: o.Limit}
-		if err := verifyPlacement(job, got, 1); err != nil {
+		if err := checkPlacement(job, got, 1); err != nil {
 			t.Fatal(err)
 		}
 		o.Compact = true

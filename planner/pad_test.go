@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
 func TestPad(t *testing.T) {
@@ -28,7 +30,7 @@ func TestPad(t *testing.T) {
 
 func TestPadProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawProfile(t, 8, 30, 6)
+		p := plannertest.DrawProfile(t, 8, 30, 6)
 		margin := rapid.Int64Range(0, 40).Draw(t, "margin")
 		padded := Pad(p, margin)
 		if err := padded.Validate(); err != nil || len(padded) != len(p) {

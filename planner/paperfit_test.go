@@ -5,15 +5,18 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/naive"
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
 // paperFit is Algorithm 2 of the paper as printed, recursion and all (line 17 with
 // i > 1), over a second-by-second resource EP. Its comments are the paper's line
 // numbers. A nil profile stands for ∅.
-func paperFit(res naiveTimeline, nodes int, req Profile, l ExpandLimit, i int, t0 int64) (int64, Profile) {
+func paperFit(res naive.Timeline, nodes int, req Profile, l ExpandLimit, i int, t0 int64) (int64, Profile) {
 	most := func(a, b int64) (most int, loc int64) {
 		for t := a; t < b; t++ {
-			if n := res.at(t); n >= most {
+			if n := res.At(t); n >= most {
 				most, loc = n, t+1
 			}
 		}
@@ -58,12 +61,12 @@ func paperFit(res naiveTimeline, nodes int, req Profile, l ExpandLimit, i int, t
 func TestPaperAlgorithm2(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 8).Draw(t, "capacity")
-		naive, res := make(naiveTimeline, 200), new(Timeline)
-		for _, b := range drawBusy(t, capacity, 60) {
-			naive.add(b.Start, b.Start+b.Duration, b.Nodes)
+		naive, res := make(naive.Timeline, 200), new(Timeline)
+		for _, b := range plannertest.DrawBusy(t, capacity, 60) {
+			naive.Add(b.Start, b.Start+b.Duration, b.Nodes)
 			res.Add(b.Start, b.Start+b.Duration, b.Nodes)
 		}
-		p, limit := drawProfile(t, 6, 8, capacity), drawLimit(t)
+		p, limit := plannertest.DrawProfile(t, 6, 8, capacity), plannertest.DrawLimit(t)
 		start, steps := paperFit(naive, capacity, p, limit, 1, 0)
 		got, ok := Fit(res, capacity, p, FitOptions{Limit: limit})
 		if !ok || got.Start != start || !slices.Equal(got.Steps, steps) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
 // Pool is a set of equal nodes, what others use of them, and the evolving jobs
@@ -162,7 +164,7 @@ func (r *run) gapStart(window NodeBusy) int64 {
 
 // now is the earliest second at which any job may start.
 func (r *run) now() int64 {
-	now := horizon
+	now := exact.Horizon
 	for _, j := range r.pool.Jobs {
 		now = min(now, j.Submit)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
 func TestPoolPlan(t *testing.T) {
@@ -137,9 +139,9 @@ func drawPool(t *rapid.T) Pool {
 	}
 	unheld := rapid.Permutation(seq(p.Nodes)).Draw(t, "unheld")
 	for range rapid.IntRange(0, 7).Draw(t, "jobs") {
-		j := PoolJob{Job: Job{ID: "job", Profile: drawProfile(t, 4, 12, p.Nodes)}, Driver: -1}
+		j := PoolJob{Job: Job{ID: "job", Profile: plannertest.DrawProfile(t, 4, 12, p.Nodes)}, Driver: -1}
 		if rapid.Bool().Draw(t, "own limit") {
-			j.ExpandLimit = drawLimit(t)
+			j.ExpandLimit = plannertest.DrawLimit(t)
 		}
 		if n := j.Profile[0].Nodes; n <= len(unheld) && rapid.Bool().Draw(t, "runs") {
 			j.Fixed, j.Held, unheld = true, unheld[:n:n], unheld[n:]
@@ -207,7 +209,7 @@ func TestPoolConditions(t *testing.T) {
 				limit = Infinite // MaxDuration bounds the first step
 				job.ExpandLimit = 0
 			}
-			if err := verifyPlacement(job.Job, plan.Placement, limit); err != nil {
+			if err := checkPlacement(job.Job, plan.Placement, limit); err != nil {
 				t.Fatalf("C1: job %d: %v", i, err)
 			}
 			if job.Driver == Lowest {

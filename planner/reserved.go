@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"slices"
+
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
 // A batch system starts no job on a node that others have reserved before the job's
@@ -111,7 +113,7 @@ func (p Pool) planReserved(s Strategy) ([]Planned, error) {
 }
 
 func (p Pool) reservedRun() *reservedRun {
-	r := &reservedRun{pool: p, now: horizon, on: make([][]int, p.Nodes), closed: make([][]bool, len(p.Jobs)),
+	r := &reservedRun{pool: p, now: exact.Horizon, on: make([][]int, p.Nodes), closed: make([][]bool, len(p.Jobs)),
 		soonest: make([]int64, len(p.Jobs)), busy: slices.Clone(p.Busy), planned: make([]Planned, len(p.Jobs)), rounds: mapRounds}
 	index := make(map[[2]int64]int)
 	for _, b := range p.Reserved {
@@ -145,9 +147,9 @@ func (job PoolJob) reach() int64 {
 	}
 	at, reach := int64(0), int64(0)
 	for i, limit := range job.Limits {
-		reach = max(reach, addTime(at, limit))
+		reach = max(reach, exact.AddTime(at, limit))
 		if i < len(job.Profile) {
-			at = addTime(at, job.Profile[i].Duration)
+			at = exact.AddTime(at, job.Profile[i].Duration)
 		}
 	}
 	return reach
@@ -163,7 +165,7 @@ func (r *reservedRun) settle(j int) {
 		shut := 0
 		later := Forever
 		for w, win := range r.windows {
-			if len(job.Limits) > 0 && addTime(at, job.reach()) > win.start {
+			if len(job.Limits) > 0 && exact.AddTime(at, job.reach()) > win.start {
 				r.closed[j][w] = true
 			}
 			if !r.closed[j][w] || win.end <= at {
@@ -176,7 +178,7 @@ func (r *reservedRun) settle(j int) {
 				}
 			}
 		}
-		if job.Fixed || len(job.Profile) == 0 || r.pool.Nodes-shut >= job.Profile[0].Nodes || later == Forever || later > horizon {
+		if job.Fixed || len(job.Profile) == 0 || r.pool.Nodes-shut >= job.Profile[0].Nodes || later == Forever || later > exact.Horizon {
 			return
 		}
 		r.soonest[j] = later
@@ -231,11 +233,11 @@ func (r *reservedRun) close(j int) (found bool) {
 	if len(job.Limits) == 0 || p.Unfit != "" {
 		return false
 	}
-	until := addTime(p.Start, job.Limits[0])
+	until := exact.AddTime(p.Start, job.Limits[0])
 	at := p.Start
 	for i, step := range p.Steps {
 		if len(job.Limits) > 1 {
-			until = addTime(at, job.Limits[min(i, len(job.Limits)-1)])
+			until = exact.AddTime(at, job.Limits[min(i, len(job.Limits)-1)])
 		}
 		for _, n := range p.Nodes[i] {
 			for _, w := range r.on[n] {
@@ -260,7 +262,7 @@ func (r *reservedRun) accept(jobs []int) {
 		if p.Unfit != "" {
 			if job.Fixed { // nobody else gets its nodes
 				for _, n := range job.Held {
-					r.busy = append(r.busy, NodeBusy{n, r.now, addTime(job.Submit, max(job.Profile.Duration(), 1))})
+					r.busy = append(r.busy, NodeBusy{n, r.now, exact.AddTime(job.Submit, max(job.Profile.Duration(), 1))})
 				}
 			}
 			continue

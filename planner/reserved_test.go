@@ -139,7 +139,7 @@ func TestPoolReservedConditions(t *testing.T) {
 				continue
 			}
 			if !job.Fixed {
-				if err := verifyPlacement(job.Job, plan.Placement, ExpandLimitOf(s)); err != nil {
+				if err := checkPlacement(job.Job, plan.Placement, ExpandLimitOf(s)); err != nil {
 					t.Fatalf("C1: job %d: %v", i, err)
 				}
 			}

@@ -8,6 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
+	"github.com/evoslurm/evoslurm/planner/internal/naive"
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
 // TestTwoAppsOneAfterTheOther is the paper's example against Moab (section 2):
@@ -57,7 +61,7 @@ func TestRigid(t *testing.T) {
 // completes later because of those after it in the list.
 func TestConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t, 8)
+		p := plannertest.DrawProblem(t, 8)
 		name := rapid.SampledFrom(append(PaperStrategies(), "1.5X", "1.5X+c", "3X")).Draw(t, "strategy")
 		s, err := StrategyByName(name)
 		if err != nil {
@@ -74,17 +78,17 @@ func TestConditions(t *testing.T) {
 		if err := Verify(against, schedule, ExpandLimitOf(s)); err != nil {
 			t.Fatal(err)
 		}
-		used := make(naiveTimeline, 1000)
+		used := make(naive.Timeline, 1000)
 		for _, b := range p.Busy {
-			used.add(b.Start, b.Start+b.Duration, b.Nodes)
+			used.Add(b.Start, b.Start+b.Duration, b.Nodes)
 		}
 		for _, placed := range schedule {
 			at := placed.Start
 			for _, step := range placed.Steps {
-				if !used.free(at, at+step.Duration, step.Nodes, p.Nodes) {
+				if !used.Free(at, at+step.Duration, step.Nodes, p.Nodes) {
 					t.Fatalf("more than %d nodes in use", p.Nodes)
 				}
-				used.add(at, at+step.Duration, step.Nodes)
+				used.Add(at, at+step.Duration, step.Nodes)
 				at += step.Duration
 			}
 		}
@@ -205,9 +209,9 @@ func TestLongProfile(t *testing.T) {
 // plan or a clear error, never a wrong plan.
 func TestNearOverflow(t *testing.T) {
 	step := Step{Duration: MaxDuration, Nodes: MaxNodes}
-	late := Job{ID: "late", Submit: horizon - 10, Profile: Profile{step}, ExpandLimit: 1e9}
-	p := Problem{Nodes: MaxNodes, Busy: []Busy{{horizon - 5, Forever - 1, MaxNodes - 1}, {-horizon, 3, MaxNodes}}, Jobs: []Job{
-		{ID: "a", Submit: -horizon, Profile: Profile{step, step, step}, ExpandLimit: Infinite},
+	late := Job{ID: "late", Submit: exact.Horizon - 10, Profile: Profile{step}, ExpandLimit: 1e9}
+	p := Problem{Nodes: MaxNodes, Busy: []Busy{{exact.Horizon - 5, Forever - 1, MaxNodes - 1}, {-exact.Horizon, 3, MaxNodes}}, Jobs: []Job{
+		{ID: "a", Submit: -exact.Horizon, Profile: Profile{step, step, step}, ExpandLimit: Infinite},
 		{ID: "b", Profile: slices.Repeat(Profile{step}, 1000), ExpandLimit: 1e9},
 	}}
 	for _, name := range append(PaperStrategies(), "1.000001X+c", "1000000000X") {
@@ -230,6 +234,19 @@ func TestNearOverflow(t *testing.T) {
 		q.Jobs = append(slices.Clone(p.Jobs), late)
 		if _, err := s.Plan(q); !errors.As(err, new(*FitError)) {
 			t.Errorf("%s: a job beyond the end of time: %v", name, err)
+		}
+	}
+}
+
+func TestBeyondPaperNames(t *testing.T) {
+	for _, name := range append(Strategies(), "2X+m", "infX+m", "search+2X", "search+1.5X", "search+fair+2X") {
+		if s := mustStrategy(t, name); s.Name() != name {
+			t.Errorf("%s is called %s", name, s.Name())
+		}
+	}
+	for _, name := range []string{"search+", "search+2", "search2X", "search+0.5X", "search+fair+", "searching", "X+m", "0X+m", "minwaste+c"} {
+		if s, err := StrategyByName(name); err == nil {
+			t.Errorf("%q is strategy %s", name, s.Name())
 		}
 	}
 }

@@ -1,0 +1,2 @@
+// Package naive has what is plainly right, for tests to compare with, and runs them.
+package naive

@@ -1,0 +1,16 @@
+package naive
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// Main runs tests with a thousand cases of every property, if not told otherwise with
+// -rapid.checks.
+func Main(m *testing.M) {
+	if err := flag.Set("rapid.checks", "1000"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,184 @@
+package paper
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/evoslurm/evoslurm/planner/grid"
+	"github.com/evoslurm/evoslurm/planner/internal/exact"
+	"github.com/evoslurm/evoslurm/planner/profile"
+	"github.com/evoslurm/evoslurm/planner/timeline"
+)
+
+// list is Algorithm 1 (paper, section 4.1) with Algorithm 2 as the fit.
+type list struct {
+	name     string
+	limit    profile.ExpandLimit
+	compact  bool
+	minWaste bool // and then waste the least, FitMinWaste
+	rigid    bool
+	plain    bool // without the grid
+}
+
+// ByName gives rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X or
+// <limit>X+c, e.g. 1.5X+c (paper, section 5.1), and minwaste or <limit>X+m
+// (FitMinWaste).
+func ByName(name string) (Strategy, error) {
+	switch name {
+	case "rigid":
+		return list{name: name, limit: 1, rigid: true}, nil
+	case "noX":
+		return list{name: name, limit: 1}, nil
+	case "minwaste":
+		return list{name: name, limit: profile.Infinite, compact: true, minWaste: true}, nil
+	}
+	l := list{name: name}
+	text, minWaste := strings.CutSuffix(name, "X+m")
+	if !minWaste {
+		text, l.compact = strings.CutSuffix(name, "+c")
+		var ok bool
+		if text, ok = strings.CutSuffix(text, "X"); !ok {
+			return nil, fmt.Errorf("unknown strategy %.100q", name)
+		}
+	}
+	l.compact, l.minWaste = l.compact || minWaste, minWaste
+	var err error
+	if l.limit, err = profile.ParseExpandLimit(text); err != nil {
+		return nil, fmt.Errorf("strategy %.100q: %w", name, err)
+	}
+	return l, nil
+}
+
+// PaperStrategies are the names of the strategies that the paper compares, in
+// the order of its tables.
+func PaperStrategies() []string { return []string{"rigid", "noX", "2X", "2X+c", "infX", "infX+c"} }
+
+func (l list) Name() string { return l.name }
+
+// ExpandLimitOf is the expand limit of a strategy for jobs that have none of
+// their own; Infinite for a strategy that does not tell.
+func ExpandLimitOf(s Strategy) profile.ExpandLimit {
+	if l, ok := s.(interface{ ExpandLimit() profile.ExpandLimit }); ok {
+		return l.ExpandLimit()
+	}
+	return profile.Infinite
+}
+
+// ExpandLimit is that of jobs that have none of their own.
+func (l list) ExpandLimit() profile.ExpandLimit { return l.limit }
+
+// IsRigid tells whether a strategy plans jobs without their evolution: its
+// schedules are those of Problem.Rigid, one step each.
+func IsRigid(s Strategy) bool {
+	l, ok := s.(interface{ Rigid() bool })
+	return ok && l.Rigid()
+}
+
+// Rigid tells that this is the baseline without evolution.
+func (l list) Rigid() bool { return l.rigid }
+
+// Plan places the jobs one by one in list order, each as early as it completes.
+func (l list) Plan(p Problem) (Schedule, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if l.rigid {
+		p = p.Rigid()
+	}
+	steps, seconds := 0, int64(0)
+	for i := range p.Jobs {
+		steps += len(p.Jobs[i].Profile)
+		seconds += p.Jobs[i].Profile.Duration()
+	}
+	memory := memories.Get().(*planMemory)
+	defer memories.Put(memory)
+	f := &memory.fitter
+	f.grid, f.until, f.minWaste = nil, exact.Horizon+1, l.minWaste
+	var res occupancy
+	var add func(profile.Placement)
+	if steps <= stripSteps && !l.plain {
+		var busy []timeline.Span
+		if len(p.Busy) > 0 {
+			busy = p.Timeline().Steps()
+		}
+		memory.strip.Reset(busy, 2*steps)
+		res, add = &memory.strip, memory.strip.Add
+	} else {
+		tree := &memory.tree
+		tree.Reset()
+		p.occupy(tree)
+		res, add = tree, tree.AddPlacement
+		if !l.plain {
+			f.grid = &memory.grid
+			f.grid.KeepCandidates()
+			p.grid(f.grid, tree, seconds/int64(steps)/gridCellsPerStep)
+			defer func() { f.grid = nil }()
+			add = func(placed profile.Placement) {
+				tree.AddPlacement(placed)
+				f.grid.Update(placed.Start, placed.End())
+			}
+		}
+	}
+	schedule := make(Schedule, len(p.Jobs))
+	expanded := make(profile.Profile, steps) // of all jobs
+	for i := range p.Jobs {
+		j := &p.Jobs[i]
+		if !f.fit(res, p.Nodes, j.Profile, l.options(*j)) {
+			return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
+		}
+		n := len(j.Profile)
+		schedule[i] = f.placementIn(j.Profile, expanded[:n:n])
+		expanded = expanded[n:]
+		add(schedule[i])
+	}
+	return schedule, nil
+}
+
+// planMemory is what planning needs beside its result; it is used again.
+type planMemory struct {
+	fitter fitter
+	strip  timeline.Strip
+	tree   timeline.Timeline
+	grid   grid.Grid
+}
+
+var memories = sync.Pool{New: func() any { return new(planMemory) }}
+
+// nowhere is the reason of a FitError.
+const nowhere = "there is no time at which its nodes are free for long enough"
+
+// options are those for fitting a job.
+func (l list) options(j Job) FitOptions {
+	o := FitOptions{NotBefore: j.Submit, Limit: l.limit, Compact: l.compact}
+	if j.ExpandLimit != 0 && !l.rigid {
+		o.Limit = j.ExpandLimit
+	}
+	return o
+}
+
+// grid makes a grid one for the problem's jobs over a timeline with its busy nodes.
+func (p Problem) grid(g *grid.Grid, res *timeline.Timeline, width int64) {
+	origin := exact.Horizon
+	for _, j := range p.Jobs {
+		origin = min(origin, j.Submit)
+	}
+	var nodes []int
+	for i := 0; i < len(p.Jobs); i += len(p.Jobs)/gridSample + 1 {
+		for _, s := range p.Jobs[i].Profile {
+			nodes = append(nodes, s.Nodes)
+		}
+	}
+	g.Reset(res, p.Nodes, origin, width, nodes)
+	for _, b := range p.Busy {
+		g.Update(b.Start, b.end())
+	}
+}
+
+// A plan of at most stripSteps steps does without tree and grid. With a grid, an
+// average step has gridCellsPerStep cells.
+const (
+	stripSteps       = 400
+	gridCellsPerStep = 8
+	gridSample       = 200 // jobs
+)

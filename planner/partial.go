@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Partial is a strategy that tells at once of all jobs that fit nowhere.
+type Partial interface {
+	Strategy
+	// PlanPartly places the jobs of a valid problem; those that fit nowhere are
+	// in unfit, by index, each with the reason, and their placements not read.
+	PlanPartly(Problem) (s Schedule, unfit map[int]string, err error)
+}
+
+// planPartly plans what can be planned.
+func planPartly(s Strategy, p Problem) (Schedule, map[int]string, error) {
+	if s, ok := s.(Partial); ok {
+		return s.PlanPartly(p)
+	}
+	return withoutUnfit(p, nil, func(p Problem, _ []int) (Schedule, error) { return s.Plan(p) })
+}
+
+// keepPartly keeps what can be kept of a plan in which some jobs may be unfit.
+func keepPartly(p Problem, plan Schedule, unfit map[int]string, limit ExpandLimit) (Schedule, map[int]string, error) {
+	return withoutUnfit(p, unfit, func(p Problem, index []int) (Schedule, error) {
+		fit := make(Schedule, len(index))
+		for i, j := range index {
+			fit[i] = plan[j]
+		}
+		return Keep(p, fit, limit)
+	})
+}
+
+// withoutUnfit plans a problem without the jobs that are unfit, or turn out to be;
+// plan is told the indices of the others. Their placements are in the problem's
+// order.
+func withoutUnfit(p Problem, unfit map[int]string, plan func(Problem, []int) (Schedule, error)) (Schedule, map[int]string, error) {
+	all := p.Jobs
+	unfit = maps.Clone(unfit)
+	p.Jobs = make([]Job, 0, len(all))
+	index := make([]int, 0, len(all))
+	for i, j := range all {
+		if _, ok := unfit[i]; !ok {
+			p.Jobs, index = append(p.Jobs, j), append(index, i)
+		}
+	}
+	s := make(Schedule, len(all))
+	for len(index) > 0 {
+		some, err := plan(p, index)
+		var e *FitError
+		if errors.As(err, &e) && e.Job >= 0 && e.Job < len(index) {
+			if unfit == nil {
+				unfit = make(map[int]string)
+			}
+			unfit[index[e.Job]] = e.Reason
+			index, p.Jobs = slices.Delete(index, e.Job, e.Job+1), slices.Delete(p.Jobs, e.Job, e.Job+1)
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(some) != len(index) {
+			return nil, nil, fmt.Errorf("%d placements for %d jobs", len(some), len(index))
+		}
+		for k, i := range index {
+			s[i] = some[k]
+		}
+		break
+	}
+	return s, unfit, nil
+}
+
+// asksOnce tells whether a strategy is to be asked once for a pool. Its plans take
+// long to make, or to send: where they do not do node by node, Keep mends them.
+func asksOnce(s Strategy) bool {
+	o, ok := s.(interface{ AsksOnce() bool })
+	return ok && o.AsksOnce()
+}

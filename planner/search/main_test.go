@@ -1,0 +1,9 @@
+package search
+
+import (
+	"testing"
+
+	"github.com/evoslurm/evoslurm/planner/internal/naive"
+)
+
+func TestMain(m *testing.M) { naive.Main(m) }
