@@ -17,8 +17,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/drive"
+	"github.com/evoslurm/evoslurm/adapter/pluginhost"
 	"github.com/evoslurm/evoslurm/adapter/store"
-	"github.com/evoslurm/evoslurm/adapter/strategy"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -30,7 +30,7 @@ type Controller struct {
 	driver     *drive.Driver
 	slurm      *slurmctl.Client
 	store      *store.Store
-	strategies *strategy.Manager
+	strategies *pluginhost.Manager
 	log        *logrus.Logger
 	cfg        config.Config // as the core has it
 	timeout    time.Duration // of a command of Slurm
@@ -59,7 +59,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	if err != nil {
 		return nil, err
 	}
-	if c.strategies, err = strategy.New(cfg.Strategies, cfg.Strategy, chosen, log); err != nil {
+	if c.strategies, err = pluginhost.New(cfg.Strategies, cfg.Strategy, chosen, log); err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
 	}
 	site := core.Site{Version: version, Root: os.Geteuid() == 0}

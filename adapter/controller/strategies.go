@@ -14,8 +14,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/pluginhost"
 	"github.com/evoslurm/evoslurm/adapter/store"
-	"github.com/evoslurm/evoslurm/adapter/strategy"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
@@ -51,7 +51,7 @@ var errNotRunning = api.Errorf(api.ErrUnavailable, "the sidecar is busy or stopp
 // outlives the sidecar, then in fact. cfg is the configuration from then on, another one
 // perhaps. It is carried out even if ctx ends before; what was prepared must not be left
 // running.
-func (c *Controller) swap(ctx context.Context, change *strategy.Change, cfg config.Config, another bool) error {
+func (c *Controller) swap(ctx context.Context, change *pluginhost.Change, cfg config.Config, another bool) error {
 	var err error
 	var once sync.Once
 	if c.onLoop(ctx, func() {
@@ -80,7 +80,7 @@ func (c *Controller) swap(ctx context.Context, change *strategy.Change, cfg conf
 }
 
 // keep writes a change of strategy into the database.
-func (c *Controller) keep(change *strategy.Change, cfg config.Config) error {
+func (c *Controller) keep(change *pluginhost.Change, cfg config.Config) error {
 	if change.Stale() {
 		return errMeanwhile
 	}
@@ -104,7 +104,7 @@ func configured(cfg config.Config) string {
 
 // kept is the strategy that was put in use before this process; nil: what the
 // configuration has. Where that is another one since, it is its turn.
-func kept(st *store.Store, cfg config.Config, log *logrus.Logger) (*strategy.Chosen, error) {
+func kept(st *store.Store, cfg config.Config, log *logrus.Logger) (*pluginhost.Chosen, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), keptTimeout)
 	defer cancel()
 	choice, err := st.Choice(ctx)
@@ -112,7 +112,7 @@ func kept(st *store.Store, cfg config.Config, log *logrus.Logger) (*strategy.Cho
 		return nil, err
 	}
 	if choice.Instead == configured(cfg) {
-		return &strategy.Chosen{Name: choice.Strategy, Parameters: choice.Parameters, By: choice.By, Since: choice.At}, nil
+		return &pluginhost.Chosen{Name: choice.Strategy, Parameters: choice.Parameters, By: choice.By, Since: choice.At}, nil
 	}
 	log.WithFields(logrus.Fields{"from": choice.Strategy, "to": cfg.Strategy}).Info("the configuration names another strategy than before: it is used")
 	return nil, st.Together(ctx, func(tx *store.Store) error {
@@ -158,7 +158,7 @@ func (c *Controller) ReloadStrategies(ctx context.Context, caller string) ([]api
 }
 
 // change is swap under the present configuration.
-func (c *Controller) change(ctx context.Context, change *strategy.Change) error {
+func (c *Controller) change(ctx context.Context, change *pluginhost.Change) error {
 	var cfg config.Config
 	if !c.onLoop(ctx, func() { cfg = c.cfg }) {
 		change.Discard()

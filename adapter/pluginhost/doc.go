@@ -1,4 +1,4 @@
-// Package strategy runs strategies for the sidecar: those built in, and those
+// Package pluginhost runs strategies for the sidecar: those built in, and those
 // that are plugin processes. It finds plugins in a folder, starts them on demand
 // as an unprivileged user with limits on memory and time, verifies whatever they
 // answer, and plans with the built-in default in the same cycle where a plugin
@@ -18,4 +18,4 @@
 // A plugin's keeper is this executable once more: it starts the plugin, watches
 // what memory all its processes use, and kills every one of them when the plugin
 // ends, is to end, or the sidecar is gone, however that ended.
-package strategy
+package pluginhost
