@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -116,7 +116,7 @@ log: {level: debug, format: json}
 		Strategy: "2X+c",
 		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
-		ExpandLimit: 2.5, Drive: spec.Companion, Margin: 3 * time.Second,
+		ExpandLimit: 2.5, Drive: request.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
 		HeldNodes: HeldNodes{1, 2, 3, 4}, HeldTime: HeldTime{time.Minute, 2 * time.Minute, 3 * time.Minute, 0}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn, Log: Log{Level: "debug", Format: "json"},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -237,13 +237,13 @@ func (l *lab) submitChain(profile string, wraps ...string) []uint32 {
 	l.t.Helper()
 	var ids []uint32
 	for i, wrap := range wraps {
-		link := &spec.ChainLink{Step: i + 1}
+		link := &request.ChainLink{Step: i + 1}
 		args := []string{"--wrap=" + wrap}
 		if i > 0 {
 			link.First = ids[0]
 			args = append(args, "--dependency=afterok:"+strconv.Itoa(int(ids[i-1])), "--kill-on-invalid-dep=yes")
 		}
-		ids = append(ids, l.submitSpec(spec.Spec{Drive: spec.Chain, Chain: link}, profile, args...))
+		ids = append(ids, l.submitSpec(request.Request{Drive: request.Chain, Chain: link}, profile, args...))
 	}
 	return ids
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -16,14 +16,14 @@ import (
 // sidecar's own or copied from somebody's job, has no effect on that job.
 func TestForgery(t *testing.T) {
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
-	for _, drive := range []spec.Drive{spec.Merge, spec.Companion} {
+	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		l.run(string(drive), func(l *lab) {
-			victim := l.submitSpec(spec.Spec{Drive: drive}, "1@60s,3@60s,2@60s")
+			victim := l.submitSpec(request.Request{Drive: drive}, "1@60s,3@60s,2@60s")
 			l.running(victim, 1)
 			marker := strings.TrimSpace(l.squeue(victim, "%k"))
 			profile, err := planner.ParseProfile("1@60s,2@60s")
 			l.must(err)
-			link, ok := spec.Spec{Profile: profile, Drive: spec.Chain, Chain: &spec.ChainLink{Step: 2, First: victim}}.Marker()
+			link, ok := request.Request{Profile: profile, Drive: request.Chain, Chain: &request.ChainLink{Step: 2, First: victim}}.Marker()
 			if !ok {
 				l.t.Fatal("no marker")
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/controller"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -101,10 +101,10 @@ func (l *lab) user(i int) slurmtest.User { return l.cluster.Users()[i] }
 // submit parks an evolving job of the first user, as evosbatch does.
 func (l *lab) submit(profile string, args ...string) uint32 {
 	l.t.Helper()
-	return l.submitSpec(spec.Spec{}, profile, args...)
+	return l.submitSpec(request.Request{}, profile, args...)
 }
 
-func (l *lab) submitSpec(sp spec.Spec, profile string, args ...string) uint32 {
+func (l *lab) submitSpec(sp request.Request, profile string, args ...string) uint32 {
 	l.t.Helper()
 	p, err := planner.ParseProfile(profile)
 	l.must(err)
@@ -121,13 +121,13 @@ func (l *lab) submitBy(user int, profile string, args ...string) uint32 {
 	l.t.Helper()
 	p, err := planner.ParseProfile(profile)
 	l.must(err)
-	sp := spec.Spec{Profile: p}
+	sp := request.Request{Profile: p}
 	marker, _ := sp.Marker()
 	return l.sbatch(user, l.parked(sp, p, marker, args)...)
 }
 
 // parked are the arguments of sbatch for an evolving job.
-func (l *lab) parked(sp spec.Spec, p planner.Profile, marker string, args []string) []string {
+func (l *lab) parked(sp request.Request, p planner.Profile, marker string, args []string) []string {
 	step := 0
 	if sp.Chain != nil {
 		step = sp.Chain.Step - 1

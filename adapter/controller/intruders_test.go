@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -39,9 +39,9 @@ func TestIntruders(t *testing.T) {
 		return l.cluster.Run(l.ctx(), l.user(0), "sbatch", append([]string{"--parsable", "--output=/dev/null", "--chdir=/", "--nodes=1", "--time=1",
 			"--reservation=" + hold, "--wrap=exec sleep 600"}, args...)...)
 	}
-	for _, drive := range []spec.Drive{spec.Merge, spec.Companion} {
+	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		l.run(string(drive)+": in the hold of a growth", func(l *lab) {
-			id := l.submitSpec(spec.Spec{Drive: drive}, "1@60s,3@60s,4@60s")
+			id := l.submitSpec(request.Request{Drive: drive}, "1@60s,3@60s,4@60s")
 			l.running(id, 1)
 			for step := 2; step <= 3; step++ {
 				hold := l.hold(id, step)
@@ -69,7 +69,7 @@ func TestIntruders(t *testing.T) {
 		})
 	}
 	l.run("in the hold of a start", func(l *lab) {
-		id := l.submitSpec(spec.Spec{Begin: time.Now().Add(15 * time.Second)}, "4@60s,6@60s")
+		id := l.submitSpec(request.Request{Begin: time.Now().Add(15 * time.Second)}, "4@60s,6@60s")
 		hold := l.hold(id, 1)
 		waiting, err := into(l, hold.Name)
 		l.must(err)
@@ -91,7 +91,7 @@ func TestIntruders(t *testing.T) {
 		l.ended(id)
 	})
 	l.run("it runs there, begun while the sidecar was down", func(l *lab) {
-		id := l.submitSpec(spec.Spec{Begin: time.Now().Add(8 * time.Second)}, "4@60s,6@60s")
+		id := l.submitSpec(request.Request{Begin: time.Now().Add(8 * time.Second)}, "4@60s,6@60s")
 		hold := l.hold(id, 1)
 		l.stop()
 		intruder, err := into(l, hold.Name, "--priority=1000000")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -19,7 +19,7 @@ import (
 // again, for both ways to grow.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	for _, drive := range []spec.Drive{spec.Merge, spec.Companion} {
+	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		t.Run(string(drive), func(t *testing.T) {
 			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
 			again := func(l *lab, away time.Duration) {
@@ -27,7 +27,7 @@ func TestRestart(t *testing.T) {
 				time.Sleep(away)
 				l.start()
 			}
-			submit := func(l *lab, profile string) uint32 { return l.submitSpec(spec.Spec{Drive: drive}, profile) }
+			submit := func(l *lab, profile string) uint32 { return l.submitSpec(request.Request{Drive: drive}, profile) }
 			l.run("parked while it is away", func(l *lab) {
 				l.stop()
 				id := submit(l, "1@5s,3@5s")
@@ -176,7 +176,7 @@ func TestPools(t *testing.T) {
 		l.ended(id)
 	})
 	l.run("a list of nodes", func(l *lab) {
-		id := l.submitSpec(spec.Spec{Nodes: "n[2,4-5]"}, "1@5s,3@30s")
+		id := l.submitSpec(request.Request{Nodes: "n[2,4-5]"}, "1@5s,3@30s")
 		l.running(id, 1)
 		b := l.next(id, 1)
 		l.has(b, 3)

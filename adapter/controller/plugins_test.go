@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -62,18 +62,18 @@ func TestSubmitPlugins(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, site string
-		drive      spec.Drive
+		drive      request.Drive
 		stored     bool // evosbatch has put the request into the script
 	}{
-		{"append", "append", spec.Merge, false},
-		{"wrap", "wrap append", spec.Companion, false},
-		{"overwrite", "overwrite", spec.Merge, true},
-		{"overwrite always", "overwrite update", spec.Merge, true},
-		{"overwrite always, companions", "overwrite update", spec.Companion, true},
+		{"append", "append", request.Merge, false},
+		{"wrap", "wrap append", request.Companion, false},
+		{"overwrite", "overwrite", request.Merge, true},
+		{"overwrite always", "overwrite update", request.Merge, true},
+		{"overwrite always, companions", "overwrite update", request.Companion, true},
 	} {
 		l.run(c.name, func(l *lab) {
 			site(l, c.site)
-			sp := spec.Spec{Drive: c.drive, Comment: "my own; words", Nodes: "n[1-5]"}
+			sp := request.Request{Drive: c.drive, Comment: "my own; words", Nodes: "n[1-5]"}
 			if !c.stored {
 				through(l, l.submitSpec(sp, profile.String()))
 				return
@@ -87,8 +87,8 @@ func TestSubmitPlugins(t *testing.T) {
 		site(l, "overwrite update")
 		chain, err := planner.ParseProfile("1@60s,2@60s")
 		l.must(err)
-		first := l.stored(spec.Spec{Profile: chain, Drive: spec.Chain, Chain: &spec.ChainLink{Step: 1}})
-		second := l.stored(spec.Spec{Profile: chain, Drive: spec.Chain, Chain: &spec.ChainLink{Step: 2, First: first}},
+		first := l.stored(request.Request{Profile: chain, Drive: request.Chain, Chain: &request.ChainLink{Step: 1}})
+		second := l.stored(request.Request{Profile: chain, Drive: request.Chain, Chain: &request.ChainLink{Step: 2, First: first}},
 			fmt.Sprintf("--dependency=afterany:%d", first))
 		l.running(first, 1)
 		l.cancelStock(0, first)
@@ -103,7 +103,7 @@ func TestSubmitPlugins(t *testing.T) {
 	l.run("neither marker nor script", func(l *lab) {
 		site(l, "overwrite")
 		id := l.submit("1@60s") // its script says nothing
-		other := l.stored(spec.Spec{Profile: profile})
+		other := l.stored(request.Request{Profile: profile})
 		l.running(other, 1)
 		if job, err := l.Job(l.ctx(), id); err == nil {
 			l.t.Errorf("a job that asks for nothing was adopted: %+v", job)
@@ -115,7 +115,7 @@ func TestSubmitPlugins(t *testing.T) {
 
 	l.run("a damaged marker that the script makes good", func(l *lab) {
 		site(l, "")
-		id := l.stored(spec.Spec{Profile: profile}, "--comment=evo:v2;p=1@6")
+		id := l.stored(request.Request{Profile: profile}, "--comment=evo:v2;p=1@6")
 		through(l, id)
 		bad := l.sbatch(0, "--comment=evo:v2;p=1@6", "--begin="+submit.ParkedUntil)
 		l.eventually("the one that it does not is refused in words", func() error {
@@ -132,13 +132,13 @@ func TestSubmitPlugins(t *testing.T) {
 
 	l.run("updates want Account=", func(l *lab) {
 		site(l, "account")
-		id := l.submitSpec(spec.Spec{Drive: spec.Companion}, profile.String())
+		id := l.submitSpec(request.Request{Drive: request.Companion}, profile.String())
 		through(l, id)
 		if !l.slurm.WantsAccount() {
 			l.t.Error("the client does not know it")
 		}
 		var job api.Job
-		id = l.submitSpec(spec.Spec{Drive: spec.Companion}, profile.String())
+		id = l.submitSpec(request.Request{Drive: request.Companion}, profile.String())
 		job = l.running(id, 1)
 		if strings.Contains(job.Reason, "Account") {
 			l.t.Errorf("reason %q", job.Reason)
@@ -150,7 +150,7 @@ func TestSubmitPlugins(t *testing.T) {
 
 // stored submits a job whose script has the request, as evosbatch submits them where a
 // site has such plugins.
-func (l *lab) stored(sp spec.Spec, args ...string) uint32 {
+func (l *lab) stored(sp request.Request, args ...string) uint32 {
 	l.t.Helper()
 	file := filepath.Join(l.user(0).Home, fmt.Sprintf("request-%d", len(args)))
 	l.must(os.WriteFile(file, []byte(sp.ScriptLine()), 0o644))

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -191,10 +191,10 @@ func TestPowerLeftToSlurm(t *testing.T) {
 	l.stop()
 	l.slurm.Dir = refusing(t, "POWER_UP")
 	l.start()
-	for _, drive := range []spec.Drive{spec.Merge, spec.Companion} {
+	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		l.run(string(drive), func(l *lab) {
 			l.allOff()
-			id := l.submitSpec(spec.Spec{Drive: drive}, "3@10s,6@10s,1@10s")
+			id := l.submitSpec(request.Request{Drive: drive}, "3@10s,6@10s,1@10s")
 			job := l.running(id, 1)
 			if late := time.Since(job.Start); late > 8*time.Second {
 				t.Errorf("its first step began %v ago: when Slurm gave it nodes, not when they were up", late)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -41,9 +41,9 @@ func TestSuspended(t *testing.T) {
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {
 		c.Grace, c.OverrunSignal, c.Overrun = 2*time.Second, "USR1", "cancel"
 	})
-	for _, drive := range []spec.Drive{spec.Merge, spec.Companion} {
+	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		l.run(string(drive), func(l *lab) {
-			id := l.submitSpec(spec.Spec{Drive: drive}, "1@1s,2@6s,4@30s")
+			id := l.submitSpec(request.Request{Drive: drive}, "1@1s,2@6s,4@30s")
 			l.running(id, 1)
 			a := l.next(id, 1)
 			l.has(a, 2)
@@ -62,7 +62,7 @@ func TestSuspended(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			if drive == spec.Companion { // a sidecar that was away meanwhile
+			if drive == request.Companion { // a sidecar that was away meanwhile
 				l.stop()
 				time.Sleep(3 * time.Second)
 				l.start()
@@ -123,7 +123,7 @@ func TestSuspended(t *testing.T) {
 func TestLimitsOfAllParts(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, Partitions: []slurmtest.Partition{{Name: "main", Default: true, MaxTime: "20"}}},
-		func(c *config.Config) { c.Drive = spec.Companion })
+		func(c *config.Config) { c.Drive = request.Companion })
 	ends := func(a api.Allocation) (shortest time.Duration) {
 		t.Helper()
 		for i, p := range a.Parts {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -170,7 +170,7 @@ func (c *Core) refuse(r *slurmctl.Job, err error) {
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
 
-func (c *Core) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.JobID, a asked) error {
+func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a asked) error {
 	if a.userErr != nil {
 		return a.userErr
 	}
@@ -184,7 +184,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp spec.Spec, chain []slurmctl.JobID, a
 	}
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: sp.Profile, ExpandLimit: sp.ExpandLimit,
-		Drive: string(spec.Chain), Begin: sp.Begin, State: row.Queued}
+		Drive: string(request.Chain), Begin: sp.Begin, State: row.Queued}
 	j := &job{Job: values, chain: chain, inferred: r.State == slurmctl.Running || r.State == slurmctl.Suspended, bound: sp.Nodes}
 	j.see(r)
 	if err := j.learn(a, sp.Profile[0].Nodes); err != nil {

@@ -3,7 +3,7 @@ package core
 import (
 	"fmt"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -87,28 +87,28 @@ func (c *Core) learnAll(s *snapshot) {
 // driveOf is the drive mode that a job gets, and why: what it asked for, else the
 // site's, else what works here. Merging that can never work is not tried: a job that
 // asked for it is refused, in words, and where the site did companions take its place.
-func (c *Core) driveOf(r *slurmctl.Job, sp spec.Spec) (drive spec.Drive, why string, err error) {
+func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive, why string, err error) {
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
 	wanted := sp.Drive
 	drive, why = c.drive, c.driveReason
 	switch {
-	case wanted == spec.Merge && c.drive != spec.Merge:
+	case wanted == request.Merge && c.drive != request.Merge:
 		return "", "", fmt.Errorf(inWords, c.driveReason)
-	case wanted == spec.Merge:
+	case wanted == request.Merge:
 		if against := c.noMerge(r, sp.Profile); against != "" {
 			return "", "", fmt.Errorf(inWords, against)
 		}
 		drive, why = wanted, "the job asked for it"
-	case wanted == spec.Companion:
+	case wanted == request.Companion:
 		drive, why = wanted, "the job asked for it"
-	case c.cfg.Drive == spec.Companion: // what is no chain as submitted cannot become one
-		drive, why = spec.Companion, "the configuration says so"
-	case c.drive == spec.Merge && (c.site.Root || r.User == c.site.User):
+	case c.cfg.Drive == request.Companion: // what is no chain as submitted cannot become one
+		drive, why = request.Companion, "the configuration says so"
+	case c.drive == request.Merge && (c.site.Root || r.User == c.site.User):
 		if against := c.noMerge(r, sp.Profile); against != "" {
-			drive, why = spec.Companion, against
+			drive, why = request.Companion, against
 		}
 	}
-	if drive == spec.Companion && !c.site.Root && r.User != c.site.User {
+	if drive == request.Companion && !c.site.Root && r.User != c.site.User {
 		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.site.User)
 	}
 	return drive, why, nil

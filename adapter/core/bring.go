@@ -3,7 +3,7 @@ package core
 import (
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -33,11 +33,11 @@ func (c *Core) askMore(j *job, g *Grow, parked bool) {
 
 // turn makes the job one of companions, for good.
 func (c *Core) turn(j *job, why error) {
-	if spec.Drive(j.Drive) != spec.Merge {
+	if request.Drive(j.Drive) != request.Merge {
 		return
 	}
-	j.Drive = string(spec.Companion)
+	j.Drive = string(request.Companion)
 	c.save(j)
-	c.event(j, "drive changed", map[string]any{"from": spec.Merge, "to": spec.Companion, "why": why.Error()})
+	c.event(j, "drive changed", map[string]any{"from": request.Merge, "to": request.Companion, "why": why.Error()})
 	c.logJob(j).WithError(why).Warn("Slurm merges nothing into this job: it grows by companions from now on")
 }

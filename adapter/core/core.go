@@ -8,7 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -54,9 +54,9 @@ type cluster struct {
 	configRead  time.Time
 	bare        bool // Slurm lets nobody change a running job (slurmctl.Client.WantsAccount)
 	ageing      slurmctl.Ageing
-	calculated  time.Time  // Slurm's priorities, as far as was seen
-	accrualRead time.Time  // see readAccrual
-	drive       spec.Drive // what Auto gets here
+	calculated  time.Time     // Slurm's priorities, as far as was seen
+	accrualRead time.Time     // see readAccrual
+	drive       request.Drive // what Auto gets here
 	driveReason string
 
 	snapshot   *snapshot
@@ -256,9 +256,9 @@ func (c *Core) takeConfig(cfg slurmctl.Config) (err error) {
 		return err
 	}
 	before := c.drive
-	c.drive, c.driveReason = spec.Companion, strings.Join(reasons, "; ")
+	c.drive, c.driveReason = request.Companion, strings.Join(reasons, "; ")
 	if merge {
-		c.drive = spec.Merge
+		c.drive = request.Merge
 	}
 	if c.drive != before {
 		c.log.WithField("drive", c.drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.driveReason)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -234,7 +234,7 @@ type Asked struct {
 
 // Scripted is what a job's script asks for.
 type Scripted struct {
-	Request spec.Spec
+	Request request.Request
 	Asked   bool
 	Err     error // that it asks for it wrongly
 }

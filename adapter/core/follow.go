@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -70,7 +70,7 @@ func (c *Core) observeHeld(s *snapshot, j *job) {
 			continue
 		}
 		c.byID[r.ID] = j
-		if spec.Drive(j.Drive) == spec.Companion && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+		if request.Drive(j.Drive) == request.Companion && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
 			held = append(held, Part{ID: r.ID, Step: own.step, Nodes: r.NodeList})
 		} else {
 			j.expanders = append(j.expanders, r.ID)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -96,7 +96,7 @@ func (c *Core) isFor(own ownName, r *slurmctl.Job) bool {
 	if j != nil {
 		return false
 	}
-	_, marked, err := spec.ParseMarker(r.Comment) // not adopted yet, perhaps
+	_, marked, err := request.ParseMarker(r.Comment) // not adopted yet, perhaps
 	return marked || err != nil || r.ID == own.job
 }
 

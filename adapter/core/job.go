@@ -3,7 +3,7 @@ package core
 import (
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -73,7 +73,7 @@ type plannedStep struct {
 
 func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
 
-func (j *job) isChain() bool { return spec.Drive(j.Drive) == spec.Chain }
+func (j *job) isChain() bool { return request.Drive(j.Drive) == request.Chain }
 
 // runs says whether the job has begun and not ended: its future is promised.
 func (j *job) runs() bool { return j.State == row.Running || j.State == row.Waiting }

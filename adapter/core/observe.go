@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -101,7 +101,7 @@ func mayHave(r *slurmctl.Job) []string {
 	if !strings.Contains(r.Comment, ";n=") {
 		return r.ReqNodes
 	}
-	sp, marked, err := spec.ParseMarker(r.Comment)
+	sp, marked, err := request.ParseMarker(r.Comment)
 	if err != nil || !marked || sp.Nodes == "" {
 		return r.ReqNodes
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -92,7 +92,7 @@ func (c *Core) believe(j *job, step int) {
 
 // restOfChain makes of a link whose chain's first job is gone, and was never known,
 // the first of a shorter chain. It says false where there is nothing to adopt.
-func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp spec.Spec) (spec.Spec, []slurmctl.JobID, bool) {
+func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {
 	first := slurmctl.JobID(sp.Chain.First)
 	if s.byID[first] != nil || c.byID[first] != nil || sp.Chain.Step > len(sp.Profile) {
 		return sp, nil, false // comes with the chain's first job

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -148,7 +148,7 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 		driver = at[0]
 	}
 	release := j.release
-	if len(release) == 0 && spec.Drive(j.Drive) == spec.Companion {
+	if len(release) == 0 && request.Drive(j.Drive) == request.Companion {
 		release = j.newestFirst()
 	}
 	job := planner.PoolJob{

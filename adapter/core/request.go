@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // script is what the batch script of a job asks for, whose comment has not the whole
 // request.
 type script struct {
-	given spec.Spec
+	given request.Request
 	asked bool
 	err   error
 	known bool
@@ -21,10 +21,10 @@ type script struct {
 // request is what a Slurm job that is not adopted asks of Evoslurm: by the marker in
 // its comment or, where a site's plugins have left nothing of that, by its script. It
 // says false also while the script is still to be read.
-func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp spec.Spec, asked bool, err error) {
-	sp, asked, err = spec.ParseMarker(r.Comment)
+func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
+	sp, asked, err = request.ParseMarker(r.Comment)
 	switch {
-	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, spec.ErrVersion):
+	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
 		return sp, asked, err
 	case !asked && !mayHaveLost(r, s.taken) || c.owner(r.ID) != nil:
 		return sp, false, nil
@@ -32,15 +32,15 @@ func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp spec.Spec, asked bool, 
 	read := c.readScript(r.ID)
 	switch {
 	case !read.known:
-		return spec.Spec{}, false, nil
+		return request.Request{}, false, nil
 	case asked && err == nil: // a marker that had no room for the profile
 		if read.err != nil {
-			return spec.Spec{}, true, read.err
+			return request.Request{}, true, read.err
 		}
 		sp, err = sp.Join(read.given)
 		return sp, true, err
 	case asked && (read.err != nil || !read.asked):
-		return spec.Spec{}, true, err
+		return request.Request{}, true, err
 	}
 	return read.given, read.asked, read.err
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -150,7 +150,7 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 			return
 		}
 	}
-	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: spec.Drive(j.Drive) == spec.Merge,
+	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: request.Drive(j.Drive) == request.Merge,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.held), Bare: c.bare, Expanders: slices.Clone(j.expanders)}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) == 0 {

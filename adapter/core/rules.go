@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -55,7 +55,7 @@ func subject(r *slurmctl.Job, partition string) slurmctl.Subject {
 
 // mayEver sees that a parked job is not one that limits never let run as its profile
 // says, in any of its partitions. It says false while that is not known.
-func (c *Core) mayEver(r *slurmctl.Job, sp spec.Spec, chain bool) (err error, known bool) {
+func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool) (err error, known bool) {
 	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
 		return nil, true
 	}
@@ -76,7 +76,7 @@ func (c *Core) mayEver(r *slurmctl.Job, sp spec.Spec, chain bool) (err error, kn
 	return errors.New(strings.Join(never, "; ")), true
 }
 
-func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, sp spec.Spec, chain bool) (first []string) {
+func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Request, chain bool) (first []string) {
 	need := needOf(sp.Profile, chain)
 	need.From = c.site.Host
 	for _, partition := range strings.Split(r.Partition, ",") {
@@ -93,7 +93,7 @@ func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, sp spec.Spec, cha
 }
 
 func needOf(p planner.Profile, chain bool) slurmctl.Need {
-	return slurmctl.NeedOf(spec.Sizes(p), (p.Duration()+59)/60, chain)
+	return slurmctl.NeedOf(request.Sizes(p), (p.Duration()+59)/60, chain)
 }
 
 // explain tells of a limit that keeps something back whose it is and how much is in use

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/core"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -130,7 +130,7 @@ func (d *Driver) Run(ctx, looks context.Context, t core.Task) (result any, err e
 		text, err := d.Slurm.BatchScript(ctx, c.Job)
 		read := core.Scripted{}
 		if err == nil {
-			read.Request, read.Asked, read.Err = spec.FromStored([]byte(text))
+			read.Request, read.Asked, read.Err = request.FromStored([]byte(text))
 		}
 		return read, err
 	case core.ReadLimits:

@@ -12,7 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -229,7 +229,7 @@ func configure(c *config.Config, words []string) (err error) {
 		case "heal_leaks":
 			c.HealLeaks = true
 		case "drive":
-			c.Drive = spec.Drive(value)
+			c.Drive = request.Drive(value)
 		case "held_nodes":
 			c.HeldNodes.Job, err = strconv.Atoi(value)
 		default:
@@ -341,7 +341,7 @@ func (h *history) submit(words []string) error {
 		return err
 	}
 	o := options(words[2:])
-	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Drive: spec.Drive(o["drive"])}
+	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Drive: request.Drive(o["drive"])}
 	if text := o["expand"]; text != "" {
 		if a.ExpandLimit, err = planner.ParseExpandLimit(text); err != nil {
 			return err
@@ -390,7 +390,7 @@ func (h *history) submit(words []string) error {
 		return err
 	}
 	for i := range a.Profile {
-		if h.evolving[id+slurmctl.JobID(i)] = true; a.Drive != spec.Chain {
+		if h.evolving[id+slurmctl.JobID(i)] = true; a.Drive != request.Chain {
 			break
 		}
 	}

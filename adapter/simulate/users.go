@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -34,7 +34,7 @@ type App struct {
 	User        slurmsim.User
 	Name        string
 	Profile     planner.Profile
-	Drive       spec.Drive
+	Drive       request.Drive
 	ExpandLimit planner.ExpandLimit
 	Limit       time.Duration // 0: the profile's length and two minutes more
 	Begin       time.Time
@@ -60,8 +60,8 @@ const parkedFor = 3650 * 24 * time.Hour
 
 // Submit submits an evolving job as evosbatch does.
 func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
-	sp := spec.Spec{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin}
-	if a.Drive == spec.Chain {
+	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin}
+	if a.Drive == request.Chain {
 		return s.submitChain(a, sp)
 	}
 	marker, ok := sp.Marker()
@@ -77,10 +77,10 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 }
 
 // submitChain submits one job a step.
-func (s *Sidecar) submitChain(a *App, sp spec.Spec) (first slurmctl.JobID, err error) {
+func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID, err error) {
 	var before slurmctl.JobID
 	for i, step := range a.Profile {
-		sp.Chain = &spec.ChainLink{Step: i + 1, First: uint32(first)}
+		sp.Chain = &request.ChainLink{Step: i + 1, First: uint32(first)}
 		marker, ok := sp.Marker()
 		if !ok {
 			return 0, fmt.Errorf("no marker for %v", a.Profile)

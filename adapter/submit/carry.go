@@ -9,12 +9,12 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 )
 
 // A site's job_submit and cli_filter plugins may do to a job's comment what they like.
 // Where a cluster has any, the request stands in the script, too: as it is, where the
-// script's own #EVO lines say all of it, else as one line (spec.Spec.ScriptLine), which
+// script's own #EVO lines say all of it, else as one line (request.Request.ScriptLine), which
 // sbatch itself puts below the first one by its option --bbf. All else of the job stays
 // as it would be: its name, Command, arguments, the other lines. Where there are no
 // plugins nothing is added and nothing is looked at.
@@ -32,13 +32,13 @@ func (c *Command) plugins(ctx context.Context) bool {
 }
 
 // carried reports whether the script as it is carries a request whole.
-func (r *request) carried(want spec.Spec) bool {
-	given, asked, err := spec.FromStored(r.text)
+func (r *submission) carried(want request.Request) bool {
+	given, asked, err := request.FromStored(r.text)
 	return asked && err == nil && given.Same(want)
 }
 
 // cannotCarry says why no line can be added to the script, "" where it can.
-func (r *request) cannotCarry() string {
+func (r *submission) cannotCarry() string {
 	for _, name := range []string{"bb", "bbf"} {
 		if o, given := r.options.last(name); given {
 			return "with " + o.String() + " the request cannot be written into the script"
@@ -69,18 +69,18 @@ func takesComments(script string) bool {
 
 // carry adds to s what puts the request into the script, where it is not there yet, and
 // returns what removes it again once sbatch has read it.
-func (r *request) carry(s *step) (done func(), err error) {
+func (r *submission) carry(s *step) (done func(), err error) {
 	done = func() {}
-	if r.carried(s.spec) {
+	if r.carried(s.request) {
 		return done, nil
 	}
 	if why := r.cannotCarry(); why != "" {
-		if spec.HasLine(r.text) {
+		if request.HasLine(r.text) {
 			return done, fmt.Errorf("the script has an earlier request in it, and %s: remove its line %q", why, "#EVO: …")
 		}
 		return done, nil
 	}
-	line := s.spec.ScriptLine()
+	line := s.request.ScriptLine()
 	if len(line)%os.Getpagesize() == 0 { // sbatch maps the file and reads up to a NUL
 		line = line[:len(line)-1] + " \n"
 	}

@@ -7,17 +7,17 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/display"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
 // checkChain sees that the job can be a chain, where every step is a job of its own.
-func (r *request) checkChain() error {
+func (r *submission) checkChain() error {
 	if o, ok := r.options.last("wait"); ok {
 		return fmt.Errorf("%s: a chain is several jobs, of which the later ones wait for the earlier", o)
 	}
-	for i := range r.spec.Profile {
-		if err := r.options.refuseTasks(r.spec.Profile[i].Nodes); err != nil {
+	for i := range r.request.Profile {
+		if err := r.options.refuseTasks(r.request.Profile[i].Nodes); err != nil {
 			return err
 		}
 		if _, err := r.chainStep(i, 1<<32-1, 1<<32-1); err != nil { // the longest marker
@@ -29,8 +29,8 @@ func (r *request) checkChain() error {
 
 // chainStep is the submission of step i, 0-based, after the job previous in the
 // chain that the job first began.
-func (r *request) chainStep(i int, first, previous uint32) (step, error) {
-	link := &spec.ChainLink{Step: i + 1}
+func (r *submission) chainStep(i int, first, previous uint32) (step, error) {
+	link := &request.ChainLink{Step: i + 1}
 	if i > 0 {
 		link.First = first
 	}
@@ -39,13 +39,13 @@ func (r *request) chainStep(i int, first, previous uint32) (step, error) {
 		return step{}, err
 	}
 	s := step{
-		nodes:  r.spec.Profile[i].Nodes,
-		time:   min(timeLimit(r.spec.Profile[i:i+1], r.limit), r.maxTime),
-		marker: marker,
-		spec:   r.spec,
-		extra:  r.exportOption(i),
+		nodes:   r.request.Profile[i].Nodes,
+		time:    min(timeLimit(r.request.Profile[i:i+1], r.limit), r.maxTime),
+		marker:  marker,
+		request: r.request,
+		extra:   r.exportOption(i),
 	}
-	s.spec.Chain = link
+	s.request.Chain = link
 	if r.userTime > 0 {
 		s.time = min(s.time, r.userTime)
 	}
@@ -66,7 +66,7 @@ func stepVariables(i int, profile planner.Profile) []string {
 // exportOption adds the step's variables to a list of variables that the user
 // exports. With the default, ALL, they are exported with everything, and with
 // NONE or NIL the user wants none.
-func (r *request) exportOption(i int) []string {
+func (r *submission) exportOption(i int) []string {
 	o, given := r.options.last("export")
 	if !given || !o.HasValue {
 		return nil
@@ -77,7 +77,7 @@ func (r *request) exportOption(i int) []string {
 			return nil
 		}
 	}
-	return []string{"--export=" + o.Value + "," + strings.Join(stepVariables(i, r.spec.Profile), ",")}
+	return []string{"--export=" + o.Value + "," + strings.Join(stepVariables(i, r.request.Profile), ",")}
 }
 
 // parseJobID reads what sbatch --parsable prints: the id, and perhaps a cluster.

@@ -2,7 +2,7 @@
 // options and Evoslurm's own, checks the evolution profile, and runs sbatch as
 // the user with the first step's nodes, the whole time limit, a begin time that
 // parks the job until the sidecar starts it, and a marker in its comment that
-// carries the request (package spec). It needs Slurm alone, never the sidecar.
+// carries the request (package request). It needs Slurm alone, never the sidecar.
 //
 //	words ─ parse ─┐
 //	SBATCH_* ──────┼─ layers ─ refuse ─ request ─ sbatch (once, or once a step in a chain)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/getopt"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -121,8 +121,8 @@ func (g gres) onNode(n slurmctl.Node) bool {
 }
 
 // refuseMerge refuses a drive mode that can never work.
-func refuseMerge(drive spec.Drive, cfg slurmctl.Config) error {
-	if drive != spec.Merge {
+func refuseMerge(drive request.Drive, cfg slurmctl.Config) error {
+	if drive != request.Merge {
 		return nil
 	}
 	if can, reasons := slurmctl.Capabilities(cfg); !can {

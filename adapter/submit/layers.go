@@ -7,7 +7,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/getopt"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 )
 
 // environmentOptions are the variables that sbatch reads as options, 22.05 to
@@ -116,7 +116,7 @@ func (t optionTable) fromScript(script []byte, name string) ([]getopt.Option, er
 		if first, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(rest))+" ", " "); first == "hetjob" || first == "packjob" {
 			return nil, fmt.Errorf("%s, line %d: %w", name, number, errHeterogeneous)
 		}
-		found, err := spec.SplitDirective(rest)
+		found, err := request.SplitDirective(rest)
 		if err != nil {
 			return nil, fmt.Errorf("%s, line %d: %w", name, number, err)
 		}

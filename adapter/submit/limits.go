@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -19,7 +19,7 @@ type rules interface {
 
 // limits are those that count for the user who submits, and whose they are; false where
 // he may not see them: the sidecar sees all.
-func (c *Command) limits(ctx context.Context, r *request) (*slurmctl.Limits, slurmctl.Subject, bool) {
+func (c *Command) limits(ctx context.Context, r *submission) (*slurmctl.Limits, slurmctl.Subject, bool) {
 	none := func() (*slurmctl.Limits, slurmctl.Subject, bool) { return nil, slurmctl.Subject{}, false }
 	cluster, ok := c.Cluster.(rules)
 	me, err := user.Current()
@@ -52,7 +52,7 @@ func (c *Command) limits(ctx context.Context, r *request) (*slurmctl.Limits, slu
 
 // checkLimits refuses a profile that limits of the user's account, QOS and partition
 // make infeasible, and keeps the computed time limit below the longest that they allow.
-func (c *Command) checkLimits(ctx context.Context, r *request, places []place) error {
+func (c *Command) checkLimits(ctx context.Context, r *submission, places []place) error {
 	limits, s, known := c.limits(ctx, r)
 	if !known {
 		return nil
@@ -66,7 +66,7 @@ func (c *Command) checkLimits(ctx context.Context, r *request, places []place) e
 	} else if names == nil {
 		names = []string{limits.DefaultPartition()}
 	}
-	need := slurmctl.NeedOf(spec.Sizes(r.spec.Profile), minutes(r.spec.Profile.Duration()), r.spec.Drive == spec.Chain)
+	need := slurmctl.NeedOf(request.Sizes(r.request.Profile), minutes(r.request.Profile.Duration()), r.request.Drive == request.Chain)
 	if r.userTime > 0 && r.userTime != unlimited {
 		need.Minutes = r.userTime
 	}

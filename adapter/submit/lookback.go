@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/display"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // runWatched runs sbatch and looks at what became of the job, which must still say what
 // it asks for. What sbatch prints and returns is passed on; the job's id once it was
 // looked at, since a job that is lost counts as not submitted.
-func (c *Command) runWatched(ctx context.Context, r *request, s step) (int, error) {
+func (c *Command) runWatched(ctx context.Context, r *submission, s step) (int, error) {
 	done, err := r.carry(&s)
 	defer done()
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Command) runWatched(ctx context.Context, r *request, s step) (int, erro
 		}
 		defer stdin.Close()
 	}
-	w := &idWatcher{out: c.Stdout, look: func(id uint32) error { return c.lookBack(ctx, r, s.spec, slurmctl.JobID(id)) }}
+	w := &idWatcher{out: c.Stdout, look: func(id uint32) error { return c.lookBack(ctx, r, s.request, slurmctl.JobID(id)) }}
 	if r.quiet {
 		w.out = io.Discard
 	}
@@ -159,7 +159,7 @@ func (e *errorLines) pass(line string) {
 
 // lookBack sees that a job that was just submitted still says what it asks for, in its
 // comment or in its script. One that does not would wait forever: it is cancelled.
-func (c *Command) lookBack(ctx context.Context, r *request, want spec.Spec, id slurmctl.JobID) error {
+func (c *Command) lookBack(ctx context.Context, r *submission, want request.Request, id slurmctl.JobID) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (c *Command) lookBack(ctx context.Context, r *request, want spec.Spec, id s
 	if len(jobs) == 0 || jobs[0].State != slurmctl.Pending {
 		return nil // it runs already, or has ended
 	}
-	got, asked, err := spec.ParseMarker(jobs[0].Comment)
+	got, asked, err := request.ParseMarker(jobs[0].Comment)
 	if asked && err == nil && (got.Same(want) || got.Profile == nil) {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (c *Command) lookBack(ctx context.Context, r *request, want spec.Spec, id s
 	if err != nil && (!errors.As(err, &none) || none.ExitCode != 0) {
 		return unknown(err)
 	}
-	given, asked, err := spec.FromStored([]byte(text))
+	given, asked, err := request.FromStored([]byte(text))
 	inScript := asked && err == nil && given.Same(want)
 	if inScript && jobs[0].StartTime.After(time.Now().Add(parkedAhead)) {
 		return nil

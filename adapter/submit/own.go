@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/getopt"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 )
 
 // profilers are the values of sbatch's own --profile, which chooses what its
@@ -36,12 +36,12 @@ func isOwn(o getopt.Option) bool {
 }
 
 // requested is the request that the command line makes by itself.
-func requested(options []getopt.Option) (spec.Spec, error) {
-	var s spec.Spec
+func requested(options []getopt.Option) (request.Request, error) {
+	var s request.Request
 	for _, o := range options {
 		if isOwn(o) && o.Name != "dry-run" {
 			if err := s.Set(o.Name, o.Value); err != nil {
-				return spec.Spec{}, err
+				return request.Request{}, err
 			}
 		}
 	}

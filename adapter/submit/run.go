@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/getopt"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -32,10 +32,10 @@ type Command struct {
 	Stdin      *os.File
 	Stdout     io.Writer
 	Stderr     io.Writer
-	Sbatch     string    // the program to run: a path, or a name to look for in PATH
-	Cluster    Cluster   // nil: sizes are not checked
-	Defaults   spec.Spec // the site's, where the job says nothing
-	Partitions []string  // those that the site's Evoslurm drives; none: all
+	Sbatch     string          // the program to run: a path, or a name to look for in PATH
+	Cluster    Cluster         // nil: sizes are not checked
+	Defaults   request.Request // the site's, where the job says nothing
+	Partitions []string        // those that the site's Evoslurm drives; none: all
 	// Never says why a profile can never begin on a cluster of so many nodes, by what the
 	// site allows to be held; "" if it can. nil: it is not checked.
 	Never   func(profile planner.Profile, chain bool, nodes int) string
@@ -90,14 +90,14 @@ func (c *Command) run(ctx context.Context) (int, error) {
 			return 0, c.exec(c.Args, c.Stdin)
 		}
 	}
-	r, err := c.request(line)
+	r, err := c.submission(line)
 	if err != nil {
 		return 0, err
 	}
 	if err := c.checkCluster(ctx, r); err != nil {
 		return 0, err
 	}
-	chain, dry := r.spec.Drive == spec.Chain, r.options.has("dry-run")
+	chain, dry := r.request.Drive == request.Chain, r.options.has("dry-run")
 	switch {
 	case chain && dry:
 		return 0, c.showChain(r)
@@ -112,7 +112,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		c.show(r.words(s))
 		return 0, nil
 	}
-	if (c.plugins(ctx) || spec.HasLine(r.text)) && !r.testOnly {
+	if (c.plugins(ctx) || request.HasLine(r.text)) && !r.testOnly {
 		return c.runWatched(ctx, r, s)
 	}
 	return 0, c.submit(r.words(s), r.script)
@@ -152,8 +152,8 @@ func (c *Command) learn(ctx context.Context) {
 	}
 }
 
-// request reads the script and joins everything to a request.
-func (c *Command) request(line getopt.Line) (*request, error) {
+// submission reads the script and joins everything to one.
+func (c *Command) submission(line getopt.Line) (*submission, error) {
 	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.Options}
 	var script []byte
 	var err error
@@ -174,11 +174,11 @@ func (c *Command) request(line getopt.Line) (*request, error) {
 	if options.script, err = c.table.fromScript(script, name); err != nil {
 		return nil, err
 	}
-	asked, err := spec.FromScript(script)
+	asked, err := request.FromScript(script)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %w", name, err)
 	}
-	r, err := newRequest(line, asked, options, c.Defaults, time.Now())
+	r, err := newSubmission(line, asked, options, c.Defaults, time.Now())
 	if err == nil {
 		r.text = script
 	}
@@ -225,7 +225,7 @@ func readAll(r io.Reader) ([]byte, error) {
 
 // checkCluster refuses what is infeasible in all partitions. A Slurm that does not
 // answer is left to sbatch, which says it in its own words.
-func (c *Command) checkCluster(ctx context.Context, r *request) error {
+func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 	if c.Cluster == nil {
 		return nil
 	}
@@ -244,9 +244,9 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	if err != nil {
 		return err
 	}
-	if r.spec.Drive == spec.Merge {
+	if r.request.Drive == request.Merge {
 		if cfg, err := c.Cluster.Config(ctx); err == nil {
-			if err := refuseMerge(r.spec.Drive, cfg); err != nil {
+			if err := refuseMerge(r.request.Drive, cfg); err != nil {
 				return err
 			}
 		}
@@ -258,13 +258,13 @@ func (c *Command) checkCluster(ctx context.Context, r *request) error {
 	if len(out) > 0 {
 		fmt.Fprintf(c.Stderr, "evosbatch: warning: partition %s has no evolving jobs here: the job gets none of its nodes\n", strings.Join(out, ","))
 	}
-	if r.maxTime, err = checkFit(r.spec.Profile, places); err != nil {
+	if r.maxTime, err = checkFit(r.request.Profile, places); err != nil {
 		return err
 	}
 	if err := c.checkLimits(ctx, r, places); err != nil || c.Never == nil {
 		return err
 	}
-	if why := c.Never(r.spec.Profile, r.spec.Drive == spec.Chain, size.nodes); why != "" {
+	if why := c.Never(r.request.Profile, r.request.Drive == request.Chain, size.nodes); why != "" {
 		return fmt.Errorf("%s: nodes are held from the start of the job on; ask for the growth sooner, or for less of it", why)
 	}
 	return nil
@@ -323,11 +323,11 @@ func fileOf(content []byte) (*os.File, error) {
 
 // submitChain runs sbatch once for each step. If one fails, those before it are
 // cancelled: half a chain would run and never finish.
-func (c *Command) submitChain(ctx context.Context, r *request) (int, error) {
+func (c *Command) submitChain(ctx context.Context, r *submission) (int, error) {
 	var ids []slurmctl.JobID
 	var first, previous uint32
-	r.watched = (c.plugins(ctx) || spec.HasLine(r.text)) && !r.testOnly
-	for i := range r.spec.Profile {
+	r.watched = (c.plugins(ctx) || request.HasLine(r.text)) && !r.testOnly
+	for i := range r.request.Profile {
 		s, err := r.chainStep(i, first, previous)
 		if err != nil {
 			return 0, c.giveUp(ids, err)
@@ -338,7 +338,7 @@ func (c *Command) submitChain(ctx context.Context, r *request) (int, error) {
 		}
 		if status != 0 {
 			if len(ids) > 0 {
-				fmt.Fprintf(c.Stderr, "evosbatch: error: %v\n", c.giveUp(ids, fmt.Errorf("step %d of %d was not submitted", i+1, len(r.spec.Profile))))
+				fmt.Fprintf(c.Stderr, "evosbatch: error: %v\n", c.giveUp(ids, fmt.Errorf("step %d of %d was not submitted", i+1, len(r.request.Profile))))
 			}
 			return status, nil
 		}
@@ -356,7 +356,7 @@ func (c *Command) submitChain(ctx context.Context, r *request) (int, error) {
 }
 
 // submitStep runs sbatch for one step of a chain and returns the job's id.
-func (c *Command) submitStep(ctx context.Context, r *request, i int, s step) (uint32, int, error) {
+func (c *Command) submitStep(ctx context.Context, r *submission, i int, s step) (uint32, int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, errors.New("interrupted")
 	}
@@ -372,7 +372,7 @@ func (c *Command) submitStep(ctx context.Context, r *request, i int, s step) (ui
 	}
 	var stdout bytes.Buffer
 	cmd := exec.Command(c.Sbatch, r.words(s)...) // no deadline: sbatch has its own
-	cmd.Env = append(append([]string{}, c.Environ...), stepVariables(i, r.spec.Profile)...)
+	cmd.Env = append(append([]string{}, c.Environ...), stepVariables(i, r.request.Profile)...)
 	cmd.Stdin = c.Stdin
 	if r.script != nil {
 		cmd.Stdin = bytes.NewReader(r.script)
@@ -390,7 +390,7 @@ func (c *Command) submitStep(ctx context.Context, r *request, i int, s step) (ui
 	}
 	id, err := parseJobID(stdout.String())
 	if err == nil && r.watched {
-		err = c.lookBack(ctx, r, s.spec, slurmctl.JobID(id))
+		err = c.lookBack(ctx, r, s.request, slurmctl.JobID(id))
 	}
 	return id, 0, err
 }
@@ -419,7 +419,7 @@ func (c *Command) giveUp(ids []slurmctl.JobID, err error) error {
 
 // report prints what sbatch would print for the chain's first job; the others go
 // to stderr.
-func (c *Command) report(r *request, ids []slurmctl.JobID) {
+func (c *Command) report(r *submission, ids []slurmctl.JobID) {
 	if r.testOnly || len(ids) == 0 || r.options.has("quiet") {
 		return
 	}
@@ -443,8 +443,8 @@ func (c *Command) show(words []string) {
 }
 
 // showChain prints the calls of a chain, with 1, 2, … for the jobs' ids to come.
-func (c *Command) showChain(r *request) error {
-	for i := range r.spec.Profile {
+func (c *Command) showChain(r *submission) error {
+	for i := range r.request.Profile {
 		s, err := r.chainStep(i, 1, uint32(i))
 		if err != nil {
 			return err

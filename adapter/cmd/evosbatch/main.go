@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -70,7 +70,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Stderr:     os.Stderr,
 		Sbatch:     sbatch,
 		Cluster:    &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout},
-		Defaults:   spec.Spec{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
+		Defaults:   request.Request{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
 		Partitions: site.Partitions,
 		Never:      site.Never,
 		Help:       func() { fmt.Print(help) },

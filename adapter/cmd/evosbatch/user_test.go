@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -47,8 +47,8 @@ func TestAsUsers(t *testing.T) {
 		if j.User != u.Name || j.State != slurmctl.Pending || j.Reason != "BeginTime" || j.NumNodes != 1 || !j.Exclusive {
 			t.Errorf("%+v", j)
 		}
-		s, ok, err := spec.ParseMarker(j.Comment)
-		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != spec.Companion || s.Comment != comment {
+		s, ok, err := request.ParseMarker(j.Comment)
+		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != request.Companion || s.Comment != comment {
 			t.Errorf("marker %q: %+v, %v, %v", j.Comment, s, ok, err)
 		}
 		got, err := client.BatchScript(t.Context(), id)

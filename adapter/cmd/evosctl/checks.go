@@ -14,7 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -130,13 +130,13 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.add("MUNGE sockets", warn, fmt.Sprintf("Slurm uses %s, Evoslurm %s", orDefault(theirs), orDefault(own)), "set munge.socket unless both have the same key")
 	}
 	merge, reasons := slurmctl.Capabilities(sc)
-	d.Drive, d.Reasons = string(spec.Companion), reasons
+	d.Drive, d.Reasons = string(request.Companion), reasons
 	if merge {
-		d.Drive = string(spec.Merge)
+		d.Drive = string(request.Merge)
 	}
-	if d.cfg.Drive != spec.Auto {
+	if d.cfg.Drive != request.Auto {
 		d.Reasons = append([]string{fmt.Sprintf("the configuration says drive: %s (auto would choose %s)", d.cfg.Drive, d.Drive)}, reasons...)
-		if d.cfg.Drive == spec.Merge && !merge {
+		if d.cfg.Drive == request.Merge && !merge {
 			d.add("drive mode", fail, "the configuration says drive: merge, which does not work here", "set drive: auto")
 		}
 		d.Drive = string(d.cfg.Drive)

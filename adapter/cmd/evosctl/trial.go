@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -113,7 +113,7 @@ func (t *trial) submit(ctx context.Context) (marker string, submitted bool) {
 	}
 	var out, errs bytes.Buffer
 	c := submit.Command{Args: args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: &out, Stderr: &errs, Sbatch: sbatch, Cluster: t.slurm,
-		Defaults: spec.Spec{ExpandLimit: t.cfg.ExpandLimit}, Partitions: t.cfg.Partitions,
+		Defaults: request.Request{ExpandLimit: t.cfg.ExpandLimit}, Partitions: t.cfg.Partitions,
 		Exec: func(path string, argv, environ []string, _ *os.File) error {
 			cmd := exec.CommandContext(ctx, path, argv[1:]...)
 			cmd.Env, cmd.Stdout, cmd.Stderr = environ, &out, &errs
@@ -132,7 +132,7 @@ func (t *trial) submit(ctx context.Context) (marker string, submitted bool) {
 	t.add("submission", ok, fmt.Sprintf("job %d, %s", t.id, profile), "")
 	p, err := planner.ParseProfile(profile)
 	if err == nil {
-		marker, _ = spec.Spec{Profile: p}.Marker()
+		marker, _ = request.Request{Profile: p}.Marker()
 	}
 	return marker, t.comment(ctx, "comment after submission", marker)
 }
@@ -159,7 +159,7 @@ func (t *trial) comment(ctx context.Context, name, marker string) bool {
 		return ctx.Err() == nil
 	}
 	text := jobs[0].Comment
-	_, marked, err := spec.ParseMarker(text)
+	_, marked, err := request.ParseMarker(text)
 	switch {
 	case text == marker:
 		t.add(name, ok, "as it was written", "")

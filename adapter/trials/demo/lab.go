@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -46,7 +46,7 @@ func openLab(ctx context.Context, o Options) (*lab, error) {
 		return l, err
 	}
 	l.cluster, err = slurmtest.Boot(ctx, slurmtest.Options{
-		Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != spec.Companion, Dir: l.path("slurm"),
+		Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != request.Companion, Dir: l.path("slurm"),
 	})
 	if err != nil {
 		return l, err

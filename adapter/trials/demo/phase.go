@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -61,7 +61,7 @@ func (o outcome) makespan() time.Duration {
 // phase runs all jobs once: evolving ones evolving, or rigid at their peaks.
 type phase struct {
 	lab   *lab
-	drive spec.Drive
+	drive request.Drive
 	rigid bool
 	name  string // of its traces
 	watch *watch

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -185,7 +185,7 @@ func (l *load) submit(ctx context.Context, random *rand.Rand, evolving bool) err
 			p = append(p, step)
 			script += fmt.Sprintf("sleep %d; eval \"$(evosctl next)\"\n", step.Duration)
 		}
-		marker, ok := spec.Spec{Profile: p}.Marker()
+		marker, ok := request.Request{Profile: p}.Marker()
 		if !ok {
 			return fmt.Errorf("no marker for %v", p)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/controller"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -59,7 +59,7 @@ func (d *driven) startSidecar() {
 }
 
 // park submits an evolving job as evosbatch does.
-func (d *driven) park(ctx context.Context, drive spec.Drive, profile, wrap string, link *spec.ChainLink, more ...string) (slurmctl.JobID, error) {
+func (d *driven) park(ctx context.Context, drive request.Drive, profile, wrap string, link *request.ChainLink, more ...string) (slurmctl.JobID, error) {
 	p, err := planner.ParseProfile(profile)
 	if err != nil {
 		return 0, err
@@ -68,7 +68,7 @@ func (d *driven) park(ctx context.Context, drive spec.Drive, profile, wrap strin
 	if link != nil {
 		step = link.Step
 	}
-	marker, ok := spec.Spec{Profile: p, Drive: drive, Chain: link}.Marker()
+	marker, ok := request.Request{Profile: p, Drive: drive, Chain: link}.Marker()
 	if !ok {
 		return 0, fmt.Errorf("no marker for %s", profile)
 	}
@@ -82,7 +82,7 @@ func (d *driven) park(ctx context.Context, drive spec.Drive, profile, wrap strin
 const recorded = 6 * time.Second
 
 // byMerging are the operations of a sidecar that grows a job by merge or companion.
-func (d *driven) byMerging(drive spec.Drive) []operation {
+func (d *driven) byMerging(drive request.Drive) []operation {
 	next := func(step, nodes int) func(context.Context) error {
 		return func(ctx context.Context) error { return d.next(ctx, step, nodes) }
 	}
@@ -132,13 +132,13 @@ func (d *driven) byChaining() []operation {
 	submit := func(ctx context.Context, wraps ...string) error {
 		d.chain = nil
 		for i, wrap := range wraps {
-			link := &spec.ChainLink{Step: i + 1}
+			link := &request.ChainLink{Step: i + 1}
 			var more []string
 			if i > 0 {
 				link.First = uint32(d.chain[0])
 				more = []string{fmt.Sprintf("--dependency=afterok:%d", d.chain[i-1]), "--kill-on-invalid-dep=yes"}
 			}
-			id, err := d.park(ctx, spec.Chain, "1@30s,4@30s,2@30s", wrap, link, more...)
+			id, err := d.park(ctx, request.Chain, "1@30s,4@30s,2@30s", wrap, link, more...)
 			if err != nil {
 				return err
 			}

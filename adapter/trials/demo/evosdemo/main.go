@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/trials/demo"
 	"github.com/evoslurm/evoslurm/adapter/version"
 )
@@ -56,8 +56,8 @@ was left clean; 1 if not, 2 if the demo could not be run.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			mode, err := spec.ParseDrive(drive)
-			if err != nil || mode != spec.Merge && mode != spec.Companion {
+			mode, err := request.ParseDrive(drive)
+			if err != nil || mode != request.Merge && mode != request.Companion {
 				return fmt.Errorf("--drive=%s: want merge or companion", drive)
 			}
 			o.Drive = mode

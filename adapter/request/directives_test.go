@@ -1,4 +1,4 @@
-package spec
+package request
 
 import (
 	"errors"
@@ -63,7 +63,7 @@ func TestFromScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Spec{Profile: profile, ExpandLimit: planner.Infinite, Drive: Companion}, got); diff != "" {
+	if diff := cmp.Diff(Request{Profile: profile, ExpandLimit: planner.Infinite, Drive: Companion}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, err = FromScript([]byte("#!/bin/sh\n#EVO --profile=2@10m,x@30m\n"))
@@ -79,29 +79,29 @@ func TestFromScript(t *testing.T) {
 }
 
 // complete is the request of a job with such a marker and script.
-func complete(s Spec, script string) (Spec, error) {
+func complete(s Request, script string) (Request, error) {
 	given, _, err := FromStored([]byte(script))
 	if err != nil {
-		return Spec{}, err
+		return Request{}, err
 	}
 	return s.Join(given)
 }
 
 func TestJoin(t *testing.T) {
 	const script = "#EVO --profile=9@1m --expand-limit=inf --drive=merge\n"
-	got, err := complete(Spec{ExpandLimit: 2, Drive: Auto}, script)
-	want := Spec{Profile: planner.Profile{{Duration: 60, Nodes: 9}}, ExpandLimit: 2, Drive: Auto}
+	got, err := complete(Request{ExpandLimit: 2, Drive: Auto}, script)
+	want := Request{Profile: planner.Profile{{Duration: 60, Nodes: 9}}, ExpandLimit: 2, Drive: Auto}
 	if err != nil || !cmp.Equal(want, got) {
 		t.Errorf("the marker's word is not kept: %+v, %v", got, err)
 	}
-	got, err = complete(Spec{}, "#EVO --profile=9@1m\n")
+	got, err = complete(Request{}, "#EVO --profile=9@1m\n")
 	if err != nil || got.Drive != "" || got.ExpandLimit != 0 {
 		t.Errorf("defaults: %+v, %v", got, err)
 	}
-	if _, err = complete(Spec{}, "#!/bin/sh\n"); err == nil {
+	if _, err = complete(Request{}, "#!/bin/sh\n"); err == nil {
 		t.Errorf("a request without a profile is complete")
 	}
-	if _, err = complete(Spec{Drive: Chain, Chain: &ChainLink{Step: 2}}, script); err == nil {
+	if _, err = complete(Request{Drive: Chain, Chain: &ChainLink{Step: 2}}, script); err == nil {
 		t.Errorf("step 2 of a profile with one step is complete")
 	}
 }

@@ -1,4 +1,4 @@
-package spec
+package request
 
 import (
 	"strings"
@@ -8,14 +8,14 @@ import (
 // sbatch and to shells it is a comment.
 const linePrefix = "#EVO: "
 
-// ScriptLine is the line that carries s in a job's script, with the profile however
+// ScriptLine is the line that carries r in a job's script, with the profile however
 // long it is.
-func (s Spec) ScriptLine() string { return linePrefix + s.marker(false) + "\n" }
+func (r Request) ScriptLine() string { return linePrefix + r.marker(false) + "\n" }
 
 // FromStored returns what the script of a Slurm job asks for, and whether it asks for
 // anything at all. The first ScriptLine has the whole of it; without one the #EVO lines
 // have.
-func FromStored(script []byte) (Spec, bool, error) {
+func FromStored(script []byte) (Request, bool, error) {
 	for line := range strings.SplitSeq(string(script), "\n") {
 		if text, ok := strings.CutPrefix(line, linePrefix); ok {
 			return ParseMarker(text)
@@ -35,7 +35,7 @@ func HasLine(script []byte) bool {
 }
 
 // Same reports whether both ask for the same; their users' own comments do not count.
-func (s Spec) Same(other Spec) bool {
-	s.Comment, other.Comment = "", ""
-	return s.marker(false) == other.marker(false)
+func (r Request) Same(other Request) bool {
+	r.Comment, other.Comment = "", ""
+	return r.marker(false) == other.marker(false)
 }

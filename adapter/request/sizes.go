@@ -1,4 +1,4 @@
-package spec
+package request
 
 import "github.com/evoslurm/evoslurm/planner"
 

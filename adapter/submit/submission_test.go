@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -17,7 +17,7 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // build makes a request as Command does, from words and a script.
-func build(words, script string) (*request, error) {
+func build(words, script string) (*submission, error) {
 	table := newOptionTable()
 	line, err := table.Parse(strings.Fields(words), "")
 	if err != nil {
@@ -27,11 +27,11 @@ func build(words, script string) (*request, error) {
 	if l.script, err = table.fromScript([]byte(script), "job.sh"); err != nil {
 		return nil, err
 	}
-	asked, err := spec.FromScript([]byte(script))
+	asked, err := request.FromScript([]byte(script))
 	if err != nil {
 		return nil, err
 	}
-	return newRequest(line, asked, l, spec.Spec{ExpandLimit: 1}, noon)
+	return newSubmission(line, asked, l, request.Request{ExpandLimit: 1}, noon)
 }
 
 func TestWords(t *testing.T) {
@@ -173,15 +173,15 @@ func TestLongProfileInScript(t *testing.T) {
 	if err != nil || text != "evo:v2;script;x=2;d=auto;c=hi;;" {
 		t.Errorf("%q, %v", text, err)
 	}
-	s, ok, err := spec.ParseMarker(text)
+	s, ok, err := request.ParseMarker(text)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	given, _, err := spec.FromStored([]byte(script))
+	given, _, err := request.FromStored([]byte(script))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = s.Join(given); err != nil || s.Profile.String() != r.spec.Profile.String() {
+	if s, err = s.Join(given); err != nil || s.Profile.String() != r.request.Profile.String() {
 		t.Errorf("the controller reads %.80s, %v", s.Profile, err)
 	}
 }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/getopt"
-	"github.com/evoslurm/evoslurm/adapter/spec"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// request is one evolving job, ready to be submitted.
-type request struct {
-	spec     spec.Spec
+// submission is one evolving job, ready to be submitted.
+type submission struct {
+	request  request.Request
 	inScript bool                // the script's #EVO lines hold the profile that applies
 	limit    planner.ExpandLimit // the one to reckon with: the job's, else the site's
 
@@ -34,50 +34,50 @@ type request struct {
 	testOnly bool
 }
 
-// newRequest joins what the command line and the script ask for. Defaults are
+// newSubmission joins what the command line and the script ask for. Defaults are
 // the site's.
-func newRequest(line getopt.Line, fromScript spec.Spec, options layers, defaults spec.Spec, now time.Time) (*request, error) {
+func newSubmission(line getopt.Line, fromScript request.Request, options layers, defaults request.Request, now time.Time) (*submission, error) {
 	given, err := requested(line.Options)
 	if err != nil {
 		return nil, err
 	}
-	r := &request{options: options, dashes: line.Dashes, operands: line.Operands, maxTime: unlimited}
+	r := &submission{options: options, dashes: line.Dashes, operands: line.Operands, maxTime: unlimited}
 	r.inScript = given.Profile == nil
-	r.spec = given
-	if r.spec.Profile == nil {
-		r.spec.Profile = fromScript.Profile
+	r.request = given
+	if r.request.Profile == nil {
+		r.request.Profile = fromScript.Profile
 	}
-	if r.spec.ExpandLimit == 0 {
-		r.spec.ExpandLimit = fromScript.ExpandLimit
+	if r.request.ExpandLimit == 0 {
+		r.request.ExpandLimit = fromScript.ExpandLimit
 	}
-	if r.spec.Drive == "" {
-		r.spec.Drive = fromScript.Drive
+	if r.request.Drive == "" {
+		r.request.Drive = fromScript.Drive
 	}
-	if r.spec.Drive == "" && defaults.Drive == spec.Chain {
-		r.spec.Drive = spec.Chain // a chain is made here, not by the sidecar
+	if r.request.Drive == "" && defaults.Drive == request.Chain {
+		r.request.Drive = request.Chain // a chain is made here, not by the sidecar
 	}
-	if r.limit = r.spec.ExpandLimit; r.limit == 0 {
+	if r.limit = r.request.ExpandLimit; r.limit == 0 {
 		r.limit = defaults.ExpandLimit
 	}
-	if r.spec.Profile == nil {
+	if r.request.Profile == nil {
 		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…] or an #EVO line in the script (for a job that does not evolve there is sbatch)")
 	}
-	if err := options.refuse(r.spec.Profile); err != nil {
+	if err := options.refuse(r.request.Profile); err != nil {
 		return nil, err
 	}
 	if _, err := options.constraint(); err != nil {
 		return nil, err
 	}
-	if r.gres, err = options.gres(r.spec.Profile[0].Nodes); err != nil {
+	if r.gres, err = options.gres(r.request.Profile[0].Nodes); err != nil {
 		return nil, err
 	}
-	if len(r.gres.perNode) > 0 && r.spec.Drive == spec.Merge {
+	if len(r.gres.perNode) > 0 && r.request.Drive == request.Merge {
 		return nil, fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it out", slurmctl.JoinGRES(r.gres.perNode))
 	}
-	if r.spec.Nodes, err = options.nodeList(r.spec.Profile); err != nil {
+	if r.request.Nodes, err = options.nodeList(r.request.Profile); err != nil {
 		return nil, err
 	}
-	if r.userTime, err = options.checkTime(r.spec.Profile); err != nil {
+	if r.userTime, err = options.checkTime(r.request.Profile); err != nil {
 		return nil, err
 	}
 	if o, ok := options.last("begin"); ok {
@@ -86,14 +86,14 @@ func newRequest(line getopt.Line, fromScript spec.Spec, options layers, defaults
 			return nil, fmt.Errorf("%s: %w", o, err)
 		}
 		if begin.After(now) {
-			r.spec.Begin = begin
+			r.request.Begin = begin
 		}
 	}
 	if o, ok := options.last("comment"); ok {
-		r.spec.Comment = o.Value
+		r.request.Comment = o.Value
 	}
 	r.testOnly = options.has("test-only")
-	if r.spec.Drive == spec.Chain {
+	if r.request.Drive == request.Chain {
 		return r, r.checkChain()
 	}
 	_, err = r.marker(nil)
@@ -101,8 +101,8 @@ func newRequest(line getopt.Line, fromScript spec.Spec, options layers, defaults
 }
 
 // marker is the comment of the job, or of one of a chain.
-func (r *request) marker(link *spec.ChainLink) (string, error) {
-	s := r.spec
+func (r *submission) marker(link *request.ChainLink) (string, error) {
+	s := r.request
 	s.Chain = link
 	text, ok := s.Marker()
 	if !ok && r.inScript {
@@ -113,34 +113,34 @@ func (r *request) marker(link *spec.ChainLink) (string, error) {
 		return text, nil
 	case r.inScript:
 		return "", fmt.Errorf("--comment is too long: %d bytes of Slurm's %d are left for it beside the request",
-			max(0, len(s.Comment)-(len(text)-spec.MaxComment)), spec.MaxComment)
+			max(0, len(s.Comment)-(len(text)-request.MaxComment)), request.MaxComment)
 	}
 	return "", fmt.Errorf("the profile does not fit into a job's comment with all the rest (%d bytes, Slurm takes %d): write it into the script, as #EVO --profile=%s",
-		len(text), spec.MaxComment, display.Brief(s.Profile.String()))
+		len(text), request.MaxComment, display.Brief(s.Profile.String()))
 }
 
 // step is what one call of sbatch submits: some steps of the profile.
 type step struct {
-	nodes  int
-	time   int64 // the time limit in minutes; 0: the user's own applies
-	marker string
-	spec   spec.Spec // what the marker says
-	extra  []string  // further options
+	nodes   int
+	time    int64 // the time limit in minutes; 0: the user's own applies
+	marker  string
+	request request.Request // what the marker says
+	extra   []string        // further options
 }
 
 // whole is the job as one Slurm job: the first step's nodes, everything's time.
-func (r *request) whole() (step, error) {
+func (r *submission) whole() (step, error) {
 	marker, err := r.marker(nil)
-	s := step{nodes: r.spec.Profile[0].Nodes, marker: marker, spec: r.spec}
+	s := step{nodes: r.request.Profile[0].Nodes, marker: marker, request: r.request}
 	if r.userTime == 0 {
-		s.time = min(timeLimit(r.spec.Profile, r.limit), r.maxTime)
+		s.time = min(timeLimit(r.request.Profile, r.limit), r.maxTime)
 	}
 	return s, err
 }
 
 // words are the arguments of sbatch for one step: the user's options as they
 // were written, then what is added, which wins over them, then the script.
-func (r *request) words(s step) []string {
+func (r *submission) words(s step) []string {
 	var words []string
 	for _, o := range r.options.command {
 		if !isOwn(o) && !(r.quiet && o.Name == "quiet") {
@@ -148,7 +148,7 @@ func (r *request) words(s step) []string {
 		}
 	}
 	words = append(words, "--nodes="+strconv.Itoa(s.nodes), "--exclusive", "--comment="+s.marker)
-	if r.spec.Nodes != "" {
+	if r.request.Nodes != "" {
 		words = append(words, "--nodelist=") // none: it is in the marker
 	}
 	if s.time > 0 {

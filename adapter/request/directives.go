@@ -1,4 +1,4 @@
-package spec
+package request
 
 import (
 	"errors"
@@ -147,16 +147,16 @@ scan:
 
 func isSpace(c byte) bool { return c < 0x80 && unicode.IsSpace(rune(c)) }
 
-// Set gives s the option name (one of Options) with the value as written. The
+// Set gives r the option name (one of Options) with the value as written. The
 // error of a bad profile is a *planner.ParseError.
-func (s *Spec) Set(name, value string) (err error) {
+func (r *Request) Set(name, value string) (err error) {
 	switch name {
 	case "profile":
-		s.Profile, err = planner.ParseProfile(value)
+		r.Profile, err = planner.ParseProfile(value)
 	case "expand-limit":
-		s.ExpandLimit, err = planner.ParseExpandLimit(value)
+		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "drive":
-		s.Drive, err = ParseDrive(value)
+		r.Drive, err = ParseDrive(value)
 	default:
 		err = fmt.Errorf("unknown option --%s", display.Brief(name))
 	}
@@ -165,34 +165,34 @@ func (s *Spec) Set(name, value string) (err error) {
 
 // FromScript returns what a batch script's #EVO lines ask for; of an option that
 // stands there twice the last one counts, as with #SBATCH.
-func FromScript(script []byte) (Spec, error) {
-	var s Spec
+func FromScript(script []byte) (Request, error) {
+	var s Request
 	found, err := ParseDirectives(script)
 	if err != nil {
-		return Spec{}, err
+		return Request{}, err
 	}
 	for _, d := range found {
 		if err := s.Set(d.Name, d.Value); err != nil {
-			return Spec{}, &DirectiveError{d.Line, err}
+			return Request{}, &DirectiveError{d.Line, err}
 		}
 	}
 	return s, nil
 }
 
-// Join fills what s, of a marker, does not say from what the job's script was given: the
+// Join fills what r, of a marker, does not say from what the job's script was given: the
 // profile where the marker had no room for it, and the options on #EVO lines only.
-func (s Spec) Join(given Spec) (Spec, error) {
-	if s.Profile == nil {
-		s.Profile = given.Profile
+func (r Request) Join(given Request) (Request, error) {
+	if r.Profile == nil {
+		r.Profile = given.Profile
 	}
-	if s.ExpandLimit == 0 {
-		s.ExpandLimit = given.ExpandLimit
+	if r.ExpandLimit == 0 {
+		r.ExpandLimit = given.ExpandLimit
 	}
-	if s.Drive == "" {
-		s.Drive = given.Drive
+	if r.Drive == "" {
+		r.Drive = given.Drive
 	}
-	if s.Profile == nil {
-		return Spec{}, errors.New("neither the marker nor the script has a profile")
+	if r.Profile == nil {
+		return Request{}, errors.New("neither the marker nor the script has a profile")
 	}
-	return s, s.checkChain()
+	return r, r.checkChain()
 }

@@ -1,7 +1,7 @@
-// Package spec is what a user asks of Evoslurm for one job, and the forms in
+// Package request is what a user asks of Evoslurm for one job, and the forms in
 // which that request travels: the marker in the Slurm comment, the #EVO lines of
 // a batch script and evosbatch's options.
-package spec
+package request
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Drive is how growth is done on Slurm (DESIGN, drive modes).
+// Drive is how growth is done on Slurm.
 type Drive string
 
 // The drive modes. Auto lets the sidecar choose merge where it works, else companion.
@@ -20,8 +20,8 @@ const (
 	Chain     Drive = "chain"
 )
 
-// Spec is the request of one evolving job.
-type Spec struct {
+// Request is that of one evolving job.
+type Request struct {
 	Profile     planner.Profile
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
 	Drive       Drive               // "": not given, the site's default

@@ -1,4 +1,4 @@
-package spec
+package request
 
 import (
 	"errors"
@@ -45,48 +45,48 @@ const (
 	fieldOrder   = "pxdbnifc"
 )
 
-// Marker returns the text that carries s in a Slurm comment, and whether it fits
+// Marker returns the text that carries r in a Slurm comment, and whether it fits
 // in one. Where it does not, ScriptMarker is the way.
-func (s Spec) Marker() (string, bool) {
-	text := s.marker(false)
+func (r Request) Marker() (string, bool) {
+	text := r.marker(false)
 	return text, len(text) <= MaxComment
 }
 
 // ScriptMarker is Marker for a profile that is read from the job script's #EVO
 // lines. It fails to fit only where the user's own comment is too long.
-func (s Spec) ScriptMarker() (string, bool) {
-	text := s.marker(true)
+func (r Request) ScriptMarker() (string, bool) {
+	text := r.marker(true)
 	return text, len(text) <= MaxComment
 }
 
-func (s Spec) marker(script bool) string {
+func (r Request) marker(script bool) string {
 	var b strings.Builder
 	b.WriteString(markerPrefix)
 	if script {
 		b.WriteString(inScript)
 	} else {
-		b.WriteString("p=" + s.Profile.String())
+		b.WriteString("p=" + r.Profile.String())
 	}
-	if s.ExpandLimit != 0 {
-		b.WriteString(";x=" + s.ExpandLimit.String())
+	if r.ExpandLimit != 0 {
+		b.WriteString(";x=" + r.ExpandLimit.String())
 	}
-	if s.Drive != "" {
-		b.WriteString(";d=" + string(s.Drive))
+	if r.Drive != "" {
+		b.WriteString(";d=" + string(r.Drive))
 	}
-	if !s.Begin.IsZero() {
-		b.WriteString(";b=" + strconv.FormatInt(s.Begin.Unix(), 10))
+	if !r.Begin.IsZero() {
+		b.WriteString(";b=" + strconv.FormatInt(r.Begin.Unix(), 10))
 	}
-	if s.Nodes != "" {
-		b.WriteString(";n=" + s.Nodes)
+	if r.Nodes != "" {
+		b.WriteString(";n=" + r.Nodes)
 	}
-	if s.Chain != nil {
-		b.WriteString(";i=" + strconv.Itoa(s.Chain.Step))
-		if s.Chain.First != 0 {
-			b.WriteString(";f=" + strconv.FormatUint(uint64(s.Chain.First), 10))
+	if r.Chain != nil {
+		b.WriteString(";i=" + strconv.Itoa(r.Chain.Step))
+		if r.Chain.First != 0 {
+			b.WriteString(";f=" + strconv.FormatUint(uint64(r.Chain.First), 10))
 		}
 	}
-	if s.Comment != "" {
-		b.WriteString(";c=" + escapeComment(s.Comment))
+	if r.Comment != "" {
+		b.WriteString(";c=" + escapeComment(r.Comment))
 	}
 	b.WriteString(markerEnd)
 	return b.String()
@@ -94,15 +94,15 @@ func (s Spec) marker(script bool) string {
 
 // ParseMarker reads the marker in a job's comment, whatever other text is there. It
 // reports false where there is none, and an error for one that cannot be understood: a
-// later version, or damaged. Of several the first that is intact counts. A Spec without
+// later version, or damaged. Of several the first that is intact counts. A Request without
 // a profile means that the job's script has it: see Join. The text may be anything
 // at all. O(len(comment) × markers in it).
-func ParseMarker(comment string) (Spec, bool, error) {
+func ParseMarker(comment string) (Request, bool, error) {
 	var first error
 	for rest := comment; ; {
 		at := strings.Index(rest, prefixAny)
 		if at < 0 {
-			return Spec{}, first != nil, first
+			return Request{}, first != nil, first
 		}
 		rest = rest[at:]
 		s, ok, err := parseAt(rest, len(rest) == len(comment))
@@ -117,13 +117,13 @@ func ParseMarker(comment string) (Spec, bool, error) {
 }
 
 // parseAt reads a marker that text begins with; whole says that text is all there is.
-func parseAt(text string, whole bool) (Spec, bool, error) {
+func parseAt(text string, whole bool) (Request, bool, error) {
 	version, ok := markerVersion(text)
 	if !ok {
-		return Spec{}, false, nil
+		return Request{}, false, nil
 	}
 	_, fields, _ := strings.Cut(text, ";")
-	var s Spec
+	var s Request
 	var err error
 	switch {
 	case version == "2":
@@ -136,12 +136,12 @@ func parseAt(text string, whole bool) (Spec, bool, error) {
 	case version == "1" && whole:
 		s, err = parseFields(fieldsV1(fields))
 	case version == "1":
-		return Spec{}, false, nil // was never written inside other text
+		return Request{}, false, nil // was never written inside other text
 	default:
-		return Spec{}, true, fmt.Errorf("%w %s: this Evoslurm reads versions 1 and 2 only", ErrVersion, version)
+		return Request{}, true, fmt.Errorf("%w %s: this Evoslurm reads versions 1 and 2 only", ErrVersion, version)
 	}
 	if err != nil {
-		return Spec{}, true, fmt.Errorf("damaged marker: %w", err)
+		return Request{}, true, fmt.Errorf("damaged marker: %w", err)
 	}
 	return s, true, nil
 }
@@ -176,8 +176,8 @@ func fieldsV1(text string) []string {
 	return fields
 }
 
-func parseFields(fields []string) (Spec, error) {
-	var s Spec
+func parseFields(fields []string) (Request, error) {
+	var s Request
 	script, last := false, -1
 	for _, field := range fields {
 		if field == inScript && last == -1 {
@@ -187,68 +187,68 @@ func parseFields(fields []string) (Spec, error) {
 		key, value, ok := strings.Cut(field, "=")
 		at := strings.Index(fieldOrder, key)
 		if !ok || len(key) != 1 || at < 0 {
-			return Spec{}, fmt.Errorf("unknown field %q", display.Brief(field))
+			return Request{}, fmt.Errorf("unknown field %q", display.Brief(field))
 		}
 		if at <= last {
-			return Spec{}, fmt.Errorf("field %q is repeated or out of order", key)
+			return Request{}, fmt.Errorf("field %q is repeated or out of order", key)
 		}
 		last = at
 		if err := s.setField(key, value); err != nil {
-			return Spec{}, fmt.Errorf("field %q: %w", key, err)
+			return Request{}, fmt.Errorf("field %q: %w", key, err)
 		}
 	}
 	if !script && s.Profile == nil {
-		return Spec{}, errors.New("no profile")
+		return Request{}, errors.New("no profile")
 	}
 	return s, s.checkChain()
 }
 
-func (s *Spec) setField(key, value string) (err error) {
+func (r *Request) setField(key, value string) (err error) {
 	switch key {
 	case "p":
-		s.Profile, err = planner.ParseProfile(value)
+		r.Profile, err = planner.ParseProfile(value)
 	case "x":
-		s.ExpandLimit, err = planner.ParseExpandLimit(value)
+		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "d":
-		s.Drive, err = ParseDrive(value)
+		r.Drive, err = ParseDrive(value)
 	case "b":
 		var unix int64
 		if unix, err = parseNumber(value, math.MaxInt64>>16); err == nil {
-			s.Begin = time.Unix(unix, 0)
+			r.Begin = time.Unix(unix, 0)
 		}
 	case "n":
 		if _, err = slurmctl.ExpandNodes(value); err == nil && value != "" {
-			s.Nodes = value
+			r.Nodes = value
 		}
 	case "i":
 		var step int64
 		if step, err = parseNumber(value, math.MaxInt32); err == nil {
-			s.Chain = &ChainLink{Step: int(step)}
+			r.Chain = &ChainLink{Step: int(step)}
 		}
 	case "f":
 		var first int64
 		if first, err = parseNumber(value, math.MaxUint32); err == nil {
-			if s.Chain == nil {
+			if r.Chain == nil {
 				return errors.New("the first job of a chain, but no step")
 			}
-			s.Chain.First = uint32(first)
+			r.Chain.First = uint32(first)
 		}
 	case "c":
-		s.Comment, err = unescapeComment(value)
+		r.Comment, err = unescapeComment(value)
 	}
 	return err
 }
 
 // checkChain sees that the parts of a chain's link agree.
-func (s Spec) checkChain() error {
-	if s.Chain == nil {
+func (r Request) checkChain() error {
+	if r.Chain == nil {
 		return nil
 	}
-	if s.Drive != Chain {
-		return errors.New("a chain's step without drive mode chain")
+	if r.Drive != Chain {
+		return errors.New("a chain'r step without drive mode chain")
 	}
-	if s.Profile != nil && s.Chain.Step > len(s.Profile) {
-		return fmt.Errorf("step %d of a profile with %d", s.Chain.Step, len(s.Profile))
+	if r.Profile != nil && r.Chain.Step > len(r.Profile) {
+		return fmt.Errorf("step %d of a profile with %d", r.Chain.Step, len(r.Profile))
 	}
 	return nil
 }

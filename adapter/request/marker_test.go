@@ -1,4 +1,4 @@
-package spec
+package request
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ var profile = planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 1800, Nodes:
 
 func TestMarkerText(t *testing.T) {
 	p := profile.String()
-	for want, s := range map[string]Spec{
+	for want, s := range map[string]Request{
 		"evo:v2;p=" + p + ";;":                            {Profile: profile},
 		"evo:v2;p=" + p + ";x=1;d=auto;c=my job;;":        {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
 		"evo:v2;p=" + p + ";x=inf;d=merge;b=1790000000;;": {Profile: profile, ExpandLimit: planner.Infinite, Drive: Merge, Begin: time.Unix(1790000000, 0)},
@@ -27,7 +27,7 @@ func TestMarkerText(t *testing.T) {
 			t.Errorf("Marker() = %q, %v, want %q", got, ok, want)
 		}
 	}
-	s := Spec{ExpandLimit: 2, Drive: Auto, Comment: "x"}
+	s := Request{ExpandLimit: 2, Drive: Auto, Comment: "x"}
 	if got, ok := s.ScriptMarker(); got != "evo:v2;script;x=2;d=auto;c=x;;" || !ok {
 		t.Errorf("ScriptMarker() = %q, %v", got, ok)
 	}
@@ -35,7 +35,7 @@ func TestMarkerText(t *testing.T) {
 
 func TestParseMarkerPlainComments(t *testing.T) {
 	for _, comment := range []string{"", "hello", "evo:", "evo:v1", "evo:v;p=1@1m", "evo:vx;p=1@1m", " evo:v1;p=1@1m", "x evo:v1;p=1@1m", "evo:v2", "evo:v0000000002;p=1@1m;;", "EVO:v1;p=1@1m", "evo:v-1;p=1@1m"} {
-		if s, ok, err := ParseMarker(comment); ok || err != nil || !cmp.Equal(s, Spec{}) {
+		if s, ok, err := ParseMarker(comment); ok || err != nil || !cmp.Equal(s, Request{}) {
 			t.Errorf("ParseMarker(%q) = %v, %v, %v; it is no marker", comment, s, ok, err)
 		}
 	}
@@ -88,25 +88,25 @@ func TestMarkerTooLong(t *testing.T) {
 	for i := range long {
 		long[i] = planner.Step{Duration: 61 + int64(i), Nodes: i + 1}
 	}
-	if text, ok := (Spec{Profile: long}).Marker(); ok {
+	if text, ok := (Request{Profile: long}).Marker(); ok {
 		t.Errorf("a marker of %d bytes fits", len(text))
 	}
-	if text, ok := (Spec{Profile: long}).ScriptMarker(); !ok {
+	if text, ok := (Request{Profile: long}).ScriptMarker(); !ok {
 		t.Errorf("a script marker of %d bytes does not fit", len(text))
 	}
-	s := Spec{Profile: profile}
+	s := Request{Profile: profile}
 	room := MaxComment - len(s.marker(false)) - len(";c=")
-	if _, ok := (Spec{Profile: profile, Comment: strings.Repeat("x", room)}).Marker(); !ok {
+	if _, ok := (Request{Profile: profile, Comment: strings.Repeat("x", room)}).Marker(); !ok {
 		t.Errorf("a comment that fills the marker to the last byte does not fit")
 	}
-	if _, ok := (Spec{Profile: profile, Comment: strings.Repeat("x", room+1)}).Marker(); ok {
+	if _, ok := (Request{Profile: profile, Comment: strings.Repeat("x", room+1)}).Marker(); ok {
 		t.Errorf("a comment one byte too long fits")
 	}
 }
 
-// anySpec draws a request as evosbatch can build it.
-func anySpec(t *rapid.T) Spec {
-	s := Spec{
+// anyRequest draws a request as evosbatch can build it.
+func anyRequest(t *rapid.T) Request {
+	s := Request{
 		Profile: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) planner.Step {
 			return planner.Step{
 				Duration: rapid.Int64Range(1, 400*86400).Draw(t, "duration"),
@@ -132,7 +132,7 @@ func anySpec(t *rapid.T) Spec {
 
 func TestMarkerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := anySpec(t)
+		want := anyRequest(t)
 		text, fits := want.Marker()
 		if fits != (len(text) <= MaxComment) {
 			t.Fatalf("%d bytes fit: %v", len(text), fits)
@@ -155,7 +155,7 @@ func TestMarkerRoundTrip(t *testing.T) {
 func TestMarkerInsideText(t *testing.T) {
 	other := rapid.OneOf(rapid.StringMatching(`[^:]*`), rapid.SampledFrom([]string{"", ",stdout=/home/u/slurm-%j.out", "evo:", "evo:v;", "a;b;;", ";;", "{\"user\":\"", "evo:v1;p=1@1m"}))
 	rapid.Check(t, func(t *rapid.T) {
-		want := anySpec(t)
+		want := anyRequest(t)
 		text, _ := want.Marker()
 		before, after := other.Draw(t, "before"), other.Draw(t, "after")
 		if before == "evo:v1;p=1@1m" {
@@ -173,7 +173,7 @@ func TestMarkerInsideText(t *testing.T) {
 
 // TestOldMarker: jobs that wait since before the marker had an end are still known.
 func TestOldMarker(t *testing.T) {
-	for text, want := range map[string]Spec{
+	for text, want := range map[string]Request{
 		"evo:v1;p=" + profile.String():                           {Profile: profile},
 		"evo:v1;p=" + profile.String() + ";x=2;c=a;c=b;;":        {Profile: profile, ExpandLimit: 2, Comment: "a;c=b;;"},
 		"evo:v1;p=" + profile.String() + ";d=chain;i=2;f=77;c=é": {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "é"},
@@ -190,7 +190,7 @@ func TestOldMarker(t *testing.T) {
 // it is; the first counts.
 func TestScriptLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want, old := anySpec(t), anySpec(t)
+		want, old := anyRequest(t), anyRequest(t)
 		script := "#!/bin/sh\n" + want.ScriptLine() + "#SBATCH -J x\n" + old.ScriptLine() + "#EVO --profile=9@9m\ntrue\n"
 		got, ok, err := FromStored([]byte(script))
 		if !ok || err != nil || cmp.Diff(want, got) != "" {
@@ -218,7 +218,7 @@ func TestScriptLine(t *testing.T) {
 
 func TestScriptMarkerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := anySpec(t)
+		want := anyRequest(t)
 		script := "#!/bin/sh\n#EVO --profile=" + want.Profile.String() + "\ntrue\n"
 		text, _ := want.ScriptMarker()
 		got, ok, err := ParseMarker(text)
@@ -245,7 +245,7 @@ func FuzzParseMarker(f *testing.F) {
 	f.Fuzz(func(t *testing.T, comment string) {
 		s, ok, err := ParseMarker(comment)
 		if err != nil || !ok {
-			if !cmp.Equal(s, Spec{}) {
+			if !cmp.Equal(s, Request{}) {
 				t.Fatalf("%+v beside ok=%v, %v", s, ok, err)
 			}
 			return
