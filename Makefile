@@ -32,7 +32,7 @@ GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 
 .PHONY: build
 build: build-deps ## build all commands into bin/, strategies into bin/strategies/ (the default)
-	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./planner/cmd/... ./plugins/cmd/strategytest
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./plugins/cmd/strategytest
 	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
 
 .PHONY: proto

@@ -1,4 +1,4 @@
-package main
+package evosim
 
 import (
 	"context"
@@ -117,5 +117,5 @@ func planningError(err error) error {
 	if errors.As(err, new(*planner.FitError)) || errors.As(err, new(*planner.ProblemError)) {
 		return err
 	}
-	return failure{err}
+	return Failure{err}
 }

@@ -1,4 +1,4 @@
-package main
+package evosim
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ scheduling time is in milliseconds (published: Python on a laptop of 2008).`,
 			}
 			result, err := sim.Paper(model, tests, seed, strategies, func(int) error { return cmd.Context().Err() })
 			if err != nil {
-				return failure{err}
+				return Failure{err}
 			}
 			if format == "table" {
 				return output(paperTables(cmd.OutOrStdout(), result))

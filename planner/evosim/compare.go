@@ -1,4 +1,4 @@
-package main
+package evosim
 
 import (
 	"context"
@@ -76,7 +76,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 			}
 			if drawing != "" {
 				if err := writePicture(drawing, kind, c, chart-1); err != nil {
-					return failure{err}
+					return Failure{err}
 				}
 			}
 			if format == "table" {

@@ -1,43 +1,35 @@
-// Command evosim runs the planner offline: it plans a workload file, generates
-// workloads and repeats the paper's evaluation.
-//
-// It exits with 0, with 2 for bad usage or bad input, and with 1 for anything else.
-package main
+// Package evosim is the command evosim as far as the planner goes: it plans a workload file,
+// generates workloads and repeats the paper's evaluation. What runs the sidecar's core, too,
+// is added by its main (adapter/cmd/evosim).
+package evosim
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 
 	"github.com/spf13/cobra"
 )
 
-var linked string // the version, set by the linker
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// run is main with everything passed in; it gives the exit status.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// Run is main with everything passed in, and more commands; it gives the exit status: 0, 2
+// for bad usage or bad input, and 1 for anything else (see [Failure]). Version is what the
+// linker has set.
+func Run(ctx context.Context, version string, args []string, stdin io.Reader, stdout, stderr io.Writer, more ...*cobra.Command) int {
 	root := &cobra.Command{
 		Use:           "evosim",
 		Short:         "Plan evolving jobs offline",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	if root.Version = "evoslurm " + linked; linked == "" {
+	if root.Version = "evoslurm " + version; version == "" {
 		root.Version += "(devel)"
 	}
 	root.SetVersionTemplate("{{.Version}}\n") // as all of Evoslurm's commands
 	root.Flags().BoolP("version", "V", false, "show the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{err} })
 	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand())
+	root.AddCommand(more...)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -50,7 +42,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if errors.Is(err, context.Canceled) {
 		return 130 // as a shell has it for SIGINT
 	}
-	if errors.As(err, new(failure)) {
+	if errors.As(err, new(Failure)) {
 		return 1
 	}
 	return 2
@@ -61,10 +53,11 @@ type inputError struct{ error }
 
 func (e inputError) Unwrap() error { return e.error }
 
-// failure is what went wrong with good input.
-type failure struct{ error }
+// Failure is what went wrong with good input.
+type Failure struct{ Err error }
 
-func (e failure) Unwrap() error { return e.error }
+func (e Failure) Error() string { return e.Err.Error() }
+func (e Failure) Unwrap() error { return e.Err }
 
 // format is the value of --format.
 type format string
@@ -82,7 +75,7 @@ func (f *format) Set(s string) error {
 // output makes an error of writing a failure.
 func output(err error) error {
 	if err != nil {
-		return failure{err}
+		return Failure{err}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package evosim
 
 import (
 	"encoding/json"
@@ -117,7 +117,7 @@ func schedule(p planner.Problem, s planner.Strategy) (scheduleJSON, error) {
 		against = p.Rigid()
 	}
 	if err := planner.Verify(against, plan, planner.ExpandLimitOf(s)); err != nil {
-		return scheduleJSON{}, failure{fmt.Errorf("strategy %s gave an invalid plan: %w", s.Name(), err)}
+		return scheduleJSON{}, Failure{fmt.Errorf("strategy %s gave an invalid plan: %w", s.Name(), err)}
 	}
 	m := planner.Measure(p, plan)
 	result := scheduleJSON{Strategy: s.Name(), Nodes: p.Nodes, Search: found, Jobs: make([]placedJSON, len(plan)), Metrics: metricsJSON{
