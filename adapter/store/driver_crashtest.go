@@ -4,23 +4,23 @@ package store
 
 import (
 	"database/sql"
+	"io"
+	"net"
 	"os"
 
 	"github.com/mattn/go-sqlite3"
-
-	"github.com/evoslurm/evoslurm/adapter/trials/crash"
 )
 
 // driver is the database driver's name: sqlite, with every commit told to the test
-// before it is made.
+// before it is made (package crash).
 const driver = "sqlite3-crashtest"
 
 func init() {
-	socket := os.Getenv(crash.SocketVariable)
+	socket := os.Getenv("EVOSLURM_CRASHTEST")
 	sql.Register(driver, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
 		if socket != "" {
 			c.RegisterCommitHook(func() int {
-				if _, err := crash.Ask(socket, crash.Question{Moment: crash.Commit}); err != nil {
+				if !mayCommit(socket) {
 					return 1 // the commit becomes a rollback
 				}
 				return 0
@@ -28,4 +28,18 @@ func init() {
 		}
 		return nil
 	}})
+}
+
+// mayCommit asks the test, as crash.Ask does, and reports whether it has answered.
+func mayCommit(socket string) bool {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, `{"Moment": "commit"}`); err != nil {
+		return false
+	}
+	answer, err := io.ReadAll(conn)
+	return err == nil && len(answer) > 0
 }

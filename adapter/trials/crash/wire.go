@@ -9,7 +9,7 @@ import (
 // SocketName is the test's socket, in the folder of the shims.
 const SocketName = "control.sock"
 
-// SocketVariable names the socket for the sidecar itself.
+// SocketVariable names the socket for the sidecar itself, whose store knows both.
 const SocketVariable = "EVOSLURM_CRASHTEST"
 
 // Moment is when the test is asked.
