@@ -14,7 +14,7 @@ var ErrWantsAccount = errors.New("this site's job_submit plugin refuses every up
 // change runs an update of a job. Some sites' job_submit plugins refuse updates that
 // lack Account=: what was refused for no reason that is known is tried once more with
 // the account that the job has, which changes nothing of it (measured on 22.05, as root).
-// Where that helps the client sends it from then on, at the price of one look at the job.
+// Where that helps the client sends it from then on, at the cost of one query of the job.
 func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 	if a.err != nil {
 		return a.err

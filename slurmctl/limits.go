@@ -351,7 +351,7 @@ func (s *limitSet) who() string {
 	return "account " + s.account
 }
 
-// path lists the associations that count for somebody: the user's own, then the
+// path lists the associations that count for a user: the user's own, then the
 // accounts up to the root, as far as they are visible.
 func (l *Limits) path(s Subject) []*limitSet {
 	var own *limitSet
@@ -378,7 +378,7 @@ func (l *Limits) path(s Subject) []*limitSet {
 	return all
 }
 
-// qosOf lists the QOS that count for somebody, the one that decides first.
+// qosOf lists the QOS that count for a user, the one that decides first.
 func (l *Limits) qosOf(s Subject) []*limitSet {
 	var all []*limitSet
 	job := l.qos[s.QOS]

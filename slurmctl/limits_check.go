@@ -189,7 +189,7 @@ func (l *Limits) deciding(qos, path []*limitSet, f family, tres string, passes f
 	return nil, limit{}
 }
 
-// CountsJobs reports whether a limit on the number of somebody's jobs counts, and which.
+// CountsJobs reports whether a limit on the number of a user's jobs counts, and which.
 func (l *Limits) CountsJobs(s Subject) (string, bool) {
 	if !l.Enforced {
 		return "", false
@@ -215,12 +215,12 @@ func (l *Limits) tooSmall(s Subject, n Need) int {
 	return 0
 }
 
-// TooSmall reports whether somebody's partition takes no job of so few nodes.
+// TooSmall reports whether the partition takes no job of so few nodes.
 func (l *Limits) TooSmall(s Subject, nodes int) bool {
 	return l.tooSmall(s, Need{Growths: []int{nodes}}) > 0
 }
 
-// Through finds another partition with these nodes, in which somebody may have a job of
+// Through finds another partition with these nodes, in which the user may have a job of
 // n nodes that his own takes for too small, under the same terms: open to all, at the
 // same priority, shared, preempted and billed alike. Its limits count for the job then:
 // of several it is the one that allows most jobs.
@@ -251,7 +251,7 @@ func (l *Limits) Through(s Subject, nodes []string, n int, minutes int64) (parti
 	return partition, partition != ""
 }
 
-// mostJobs is how many jobs somebody may have in the partition.
+// mostJobs is how many jobs the user may have in the partition.
 func (l *Limits) mostJobs(s Subject) int64 {
 	most := int64(math.MaxInt64)
 	if !l.Enforced {

@@ -21,7 +21,7 @@ const (
 	LimitReason
 	// NodesReason is nodes, or its turn at them.
 	NodesReason
-	// HeldReason is somebody who holds the job.
+	// HeldReason: the job is on hold.
 	HeldReason
 )
 

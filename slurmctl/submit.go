@@ -68,7 +68,7 @@ type AllocateRequest struct {
 // the context ends first, the job, pending or granted, is cancelled before
 // Allocate returns. It gives the job as it was seen once granted, or with an error no
 // more than its id, where that is known. Only where slurmctld does not answer at all (ErrUnreachable or no id) may there be a
-// job that nobody knows of: look for its Name.
+// job whose id is not known: search for its Name.
 //
 // Once the job is granted salloc is ended: it would look for the nodes to be ready
 // at growing intervals, which takes 3 s where a prolog runs (PrologFlags=Contain),

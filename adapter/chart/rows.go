@@ -155,7 +155,7 @@ func (c *canvas) bars(l lane, inlaid bool) string {
 	return strings.Join(row, "")
 }
 
-// stack draws all jobs upon each other, up to the cluster's size.
+// stack draws all jobs on top of each other, up to the cluster's size.
 func (c *canvas) stack(height int, letters bool) []string {
 	lines := []string{strings.Repeat(" ", c.left) + c.rule()}
 	others := lane{}

@@ -117,7 +117,7 @@ func isSection(key string, known map[string]any) bool {
 	return false
 }
 
-// fileName is the file to read, and whether somebody named it.
+// fileName is the file to read, and whether the user named it.
 func fileName(flags *pflag.FlagSet) (string, bool) {
 	if flags != nil {
 		if name, err := flags.GetString("config"); err == nil && name != "" {

@@ -60,7 +60,7 @@ func (m *Manager) Begin(size sdk.Size) *Cycle {
 	return c
 }
 
-// Try prepares a strategy for one plan that nobody acts on; done ends it. Its
+// Try prepares a strategy for one plan that is not acted on; done ends it. Its
 // faults are errors of Plan, and count for nothing else. size is as for Begin.
 func (m *Manager) Try(ctx context.Context, name string, parameters map[string]string, size sdk.Size) (c *Cycle, done func(), err error) {
 	if err := m.rescan(); err != nil {

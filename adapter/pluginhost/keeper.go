@@ -22,7 +22,7 @@ const (
 	becomeName = "evoslurm-strategy-start"
 )
 
-// order is what a keeper is told.
+// order is what a keeper is to do.
 type order struct {
 	Path      string
 	Memory    int64     // bytes, of all processes together

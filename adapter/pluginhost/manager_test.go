@@ -680,7 +680,7 @@ func TestKept(t *testing.T) {
 		}
 		change.Discard()
 	}
-	// what is not to be had any more is told of, and does not stop the start
+	// what is no longer available is reported, and does not stop the start
 	r.must(os.Remove(filepath.Join(r.dir, "klein")))
 	lost := restart("rigid", &Chosen{Name: "klein", Parameters: map[string]string{"gone": "1"}, By: "tester", Since: since})
 	if lost.Name() != "rigid" || !happened(lost.Events(), "strategy not kept", "gone") {

@@ -73,8 +73,8 @@ type ReadEvent struct {
 	User    string
 }
 
-// ReadEvents reads events, oldest first. What is told of a job that was never taken in
-// (its detail has slurm_id and uid) counts as that job's, where it is asked for by name.
+// ReadEvents reads events, oldest first. An event about a job that was never adopted (its
+// detail has slurm_id and uid) counts as that job's, where it is asked for by name.
 func (s *Store) ReadEvents(ctx context.Context, f EventFilter) ([]ReadEvent, error) {
 	where, args := []string{"e.id > ?", "e.at >= ?"}, []any{f.After, int64(0)}
 	if !f.Since.IsZero() {

@@ -64,7 +64,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// stranger is a certificate of nobody that matters.
+// stranger is a certificate of somebody else.
 func stranger(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -322,7 +322,7 @@ type PlanRequest struct {
 	Nodes      uint32                 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`                             // of the cluster, or of these jobs' part of it
 	Now        int64                  `protobuf:"zigzag64,3,opt,name=now,proto3" json:"now,omitempty"`                               // nothing new starts before
 	DeadlineMs uint32                 `protobuf:"varint,4,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // what is left of the cycle's time; later is too late
-	// Nodes that are not to be had: one row for each stretch of time.
+	// Nodes that are not available: one row for each stretch of time.
 	BusyStart    []int64  `protobuf:"zigzag64,5,rep,packed,name=busy_start,json=busyStart,proto3" json:"busy_start,omitempty"`
 	BusyDuration []int64  `protobuf:"varint,6,rep,packed,name=busy_duration,json=busyDuration,proto3" json:"busy_duration,omitempty"`
 	BusyNodes    []uint32 `protobuf:"varint,7,rep,packed,name=busy_nodes,json=busyNodes,proto3" json:"busy_nodes,omitempty"`
