@@ -21,7 +21,7 @@ type HeldNodes struct {
 
 // Of is the bound of one of the Scopes.
 func (h HeldNodes) Of(scope string) int {
-	return map[string]int{"job": h.Job, "user": h.User, "account": h.Account, "all": h.All}[scope]
+	return of(scope, h.Job, h.User, h.Account, h.All)
 }
 
 // HeldTime is how much of all nodes' time may be held until coming growths: as many
@@ -35,7 +35,21 @@ type HeldTime struct {
 
 // Of is the bound of one of the Scopes.
 func (h HeldTime) Of(scope string) time.Duration {
-	return map[string]time.Duration{"job": h.Job, "user": h.User, "account": h.Account, "all": h.All}[scope]
+	return of(scope, h.Job, h.User, h.Account, h.All)
+}
+
+func of[T int | time.Duration](scope string, job, user, account, all T) T {
+	switch scope {
+	case "job":
+		return job
+	case "user":
+		return user
+	case "account":
+		return account
+	case "all":
+		return all
+	}
+	return 0
 }
 
 // Use is what some jobs hold.

@@ -14,27 +14,31 @@ type eligibility struct {
 	err   error
 }
 
+// wish is what a job asks of its nodes.
+type wish struct {
+	partition, features    string
+	cpus                   int
+	memory                 int64
+	heterogenous           bool
+	excluded, wanted, gres string
+}
+
 // eligible lists the nodes (indices into the cluster's) on which Slurm may run a
 // job: those of its partitions, narrowed by --constraint, --exclude, --nodelist,
 // CPUs and memory per node, and gres, which it asks for on each. The error says in words what Evoslurm cannot plan. The
 // list is shared and not to be changed.
 func (s *snapshot) eligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
-	var key strings.Builder
-	key.WriteString(fmt.Sprint(r.Partition, "\n", r.Features, "\n", r.MinCPUs, r.MinMemory, r.Heterogenous, gres))
-	for _, names := range [][]string{r.ExcNodes, r.ReqNodes} {
-		key.WriteByte('\n')
-		for _, name := range names {
-			key.WriteString(name)
-			key.WriteByte(' ')
-		}
+	key := wish{r.Partition, r.Features, r.MinCPUs, r.MinMemory, r.Heterogenous, strings.Join(r.ExcNodes, " "), strings.Join(r.ReqNodes, " "), ""}
+	if len(gres) > 0 {
+		key.gres = fmt.Sprint(gres)
 	}
-	known, ok := s.eligibles[key.String()]
+	known, ok := s.eligibles[key]
 	if !ok {
 		known.nodes, known.err = s.findEligible(r, gres)
 		if s.eligibles == nil {
-			s.eligibles = map[string]eligibility{}
+			s.eligibles = map[wish]eligibility{}
 		}
-		s.eligibles[key.String()] = known
+		s.eligibles[key] = known
 	}
 	return known.nodes, known.err
 }

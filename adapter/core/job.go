@@ -69,6 +69,7 @@ type job struct {
 type plannedStep struct {
 	start, end int64 // Unix seconds
 	nodes      []string
+	at         []int // where the nodes were in the snapshot that it was planned for; nil: not known
 }
 
 func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
@@ -102,7 +103,7 @@ func (j *job) nodes() []string {
 func (j *job) planned() []string {
 	seen := set{}
 	var all []string
-	for _, step := range j.plan[min(max(j.Step-1, 0), len(j.plan)):] {
+	for _, step := range j.coming() {
 		for _, n := range step.nodes {
 			if !seen[n] {
 				seen[n] = true
@@ -112,6 +113,9 @@ func (j *job) planned() []string {
 	}
 	return all
 }
+
+// coming is the plan from the present step on.
+func (j *job) coming() []plannedStep { return j.plan[min(max(j.Step-1, 0), len(j.plan)):] }
 
 // newestFirst lists the nodes that came later than the base job's, newest first:
 // in companion mode they are the cheapest to give back.

@@ -25,7 +25,7 @@ type snapshot struct {
 
 	leftToSlurm bool // to switch nodes on: those that are off count as free
 
-	eligibles map[string]eligibility // as far as asked for
+	eligibles map[wish]eligibility // as far as asked for
 }
 
 // observed takes over a look at Slurm.

@@ -209,6 +209,7 @@ func (c *Core) margin() int64 { return int64(c.cfg.Margin / time.Second) }
 // pool is jobs on some nodes as the planner sees them, but for what is busy.
 func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) planner.Pool {
 	pool := planner.Pool{Nodes: len(nodes), Reserved: o.reservedOn(nodes)}
+	spots := newSpots(s, nodes)
 	for i, cand := range list {
 		limit, driver := planner.ExpandLimit(1), -1
 		var prefer []int
@@ -217,7 +218,7 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 				driver = planner.Lowest // Slurm runs the batch script there
 			}
 			limit = padLimit(cand.profile, c.margin(), c.expandLimit(cand.job))
-			prefer = s.local(nodes, cand.job.planned())
+			prefer = spots.of(s, cand.job.coming())
 		}
 		pool.Jobs = append(pool.Jobs, planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
@@ -226,6 +227,49 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 		})
 	}
 	return pool
+}
+
+// spots are the positions of the cluster's nodes in a pool.
+type spots struct {
+	at   []int  // -1: it is not in the pool
+	seen []bool // by position; scratch
+}
+
+func newSpots(s *snapshot, pool []int) *spots {
+	p := &spots{at: slices.Repeat([]int{-1}, len(s.nodes)), seen: make([]bool, len(pool))}
+	for i, n := range pool {
+		p.at[n] = i
+	}
+	return p
+}
+
+// of is the ascending positions of all nodes of some steps.
+func (p *spots) of(s *snapshot, steps []plannedStep) []int {
+	count := 0
+	for _, step := range steps {
+		for k, name := range step.nodes {
+			var n int
+			if k < len(step.at) && step.at[k] < len(s.nodes) && s.nodes[step.at[k]].Name == name {
+				n = step.at[k]
+			} else if i, ok := s.index[name]; ok {
+				n = i
+			} else {
+				continue
+			}
+			if i := p.at[n]; i >= 0 && !p.seen[i] {
+				p.seen[i] = true
+				count++
+			}
+		}
+	}
+	all := make([]int, 0, count)
+	for i := 0; len(all) < count; i++ {
+		if p.seen[i] {
+			p.seen[i] = false
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // limits are the time limits of a job that waits, from its start or, of a chain, from

@@ -77,6 +77,8 @@ type PlannedJob struct {
 type PlannedStep struct {
 	Start, End int64
 	Nodes      []string
+
+	at []int // of the nodes, in the cluster's
 }
 
 // problem makes the problem of the present queue.
@@ -142,13 +144,14 @@ func (p *Problem) solve(with Planner, errs *[]error) [][]poolPlan {
 		}
 	}
 	all := make([][]poolPlan, len(p.batches))
+	shared := p.shared()
 	for i := range p.batches {
 		b := &p.batches[i]
 		at := &b.places[0]
 		if len(b.places) > 1 {
 			at = b.choose(o, with)
 		}
-		one, err := b.plan(o, at, with)
+		one, err := b.plan(o, at, shared[i], with)
 		if err != nil {
 			*errs = append(*errs, err)
 		}
@@ -163,14 +166,32 @@ type poolPlan struct {
 	nodes []int
 }
 
-// plan plans the batch in a place and marks what it takes.
-func (b *problemBatch) plan(o *occupancy, at *place, with Planner) ([]poolPlan, error) {
+// shared says of every batch whether one behind it competes for any of its nodes.
+func (p *Problem) shared() []bool {
+	shared, behind := make([]bool, len(p.batches)), make([]bool, len(p.names))
+	for i := len(p.batches) - 1; i >= 0; i-- {
+		for _, at := range p.batches[i].places {
+			for _, n := range at.nodes {
+				shared[i] = shared[i] || behind[n]
+			}
+		}
+		for _, at := range p.batches[i].places {
+			for _, n := range at.nodes {
+				behind[n] = true
+			}
+		}
+	}
+	return shared
+}
+
+// plan plans the batch in a place and marks what it takes, if that matters to others.
+func (b *problemBatch) plan(o *occupancy, at *place, shared bool, with Planner) ([]poolPlan, error) {
 	if len(b.jobs) == 1 || !o.preempts(at.nodes, b.rank) {
-		return b.planSome(o, at, 0, len(b.jobs), with)
+		return b.planSome(o, at, 0, len(b.jobs), shared, with)
 	}
 	var all []poolPlan // who yields to the first does not yield again
 	for i := range b.jobs {
-		one, err := b.planSome(o, at, i, i+1, with)
+		one, err := b.planSome(o, at, i, i+1, true, with)
 		if err != nil {
 			return nil, err
 		}
@@ -179,12 +200,14 @@ func (b *problemBatch) plan(o *occupancy, at *place, with Planner) ([]poolPlan, 
 	return all, nil
 }
 
-func (b *problemBatch) planSome(o *occupancy, at *place, from, to int, with Planner) ([]poolPlan, error) {
+func (b *problemBatch) planSome(o *occupancy, at *place, from, to int, shared bool, with Planner) ([]poolPlan, error) {
 	planned, err := b.fit(o, at, from, to, with)
 	if err != nil {
 		return nil, err
 	}
-	o.take(at.nodes, planned)
+	if shared {
+		o.take(at.nodes, planned)
+	}
 	all := make([]poolPlan, len(planned))
 	for i, p := range planned {
 		all[i] = poolPlan{p, at.nodes}
@@ -234,18 +257,20 @@ func (b *problemBatch) choose(o *occupancy, with Planner) *place {
 // peak's nodes as it asks for: the strategy decides when the job starts, the profile what
 // it has.
 func (p *Problem) result(j problemJob, planned poolPlan) PlannedJob {
-	r := PlannedJob{Job: j.id, Unfit: planned.Unfit}
+	r := PlannedJob{Job: j.id, Unfit: planned.Unfit, Steps: make([]PlannedStep, 0, len(planned.Steps))}
 	if r.Unfit != "" {
 		return r
 	}
 	placed := planner.Unpad(planned.Placement, j.profile, p.margin)
 	at := placed.Start + p.occupied.origin
 	for k, step := range placed.Steps {
-		names := make([]string, min(len(planned.Nodes[k]), j.profile[k].Nodes))
+		count := min(len(planned.Nodes[k]), j.profile[k].Nodes)
+		names, nodes := make([]string, count), make([]int, count)
 		for i := range names {
-			names[i] = p.names[planned.nodes[planned.Nodes[k][i]]]
+			nodes[i] = planned.nodes[planned.Nodes[k][i]]
+			names[i] = p.names[nodes[i]]
 		}
-		r.Steps = append(r.Steps, PlannedStep{at, at + step.Duration, names})
+		r.Steps = append(r.Steps, PlannedStep{at, at + step.Duration, names, nodes})
 		at += step.Duration
 	}
 	return r
@@ -265,7 +290,7 @@ func (c *Core) takePlans(in Planned) {
 		default:
 			plan := make([]plannedStep, len(p.Steps))
 			for i, step := range p.Steps {
-				plan[i] = plannedStep{start: step.Start, end: step.End, nodes: step.Nodes}
+				plan[i] = plannedStep{start: step.Start, end: step.End, nodes: step.Nodes, at: step.at}
 			}
 			c.storePlan(j, plan)
 		}
