@@ -93,7 +93,7 @@ func ProfileUse(p planner.Profile, chain bool) Use {
 	return u
 }
 
-// Exceeds says in words which bound of a scope it is beyond if one who holds some wants
+// Exceeds says which bound of a scope would be exceeded if one who holds some wants
 // more, on a cluster of size nodes; "" if none.
 func (c *Config) Exceeds(scope string, size int, has, wants Use) string {
 	nodes, ahead := c.HeldNodes.Of(scope), c.HeldTime.Of(scope)

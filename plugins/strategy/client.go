@@ -162,7 +162,7 @@ func (c *Client) Resize(ctx context.Context, parameters map[string]string, r Res
 	return sizes, nil
 }
 
-// failure says in words why a call failed.
+// failure says why a call failed.
 func (c *Client) failure(err error) error {
 	s := status.Convert(err)
 	text := Clean(s.Message(), 1000)

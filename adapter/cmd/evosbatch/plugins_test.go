@@ -36,7 +36,7 @@ return slurm.SUCCESS
 `
 
 // TestSubmitPlugins: on sites whose plugins change comments a request survives, or the
-// job is refused in words.
+// job is refused with the reason.
 func TestSubmitPlugins(t *testing.T) {
 	cluster := slurmtest.Start(t, slurmtest.Options{ExtraConf: "JobSubmitPlugins=lua", Files: map[string]string{"job_submit.lua": sitePlugin}})
 	testscript.Run(t, testscript.Params{

@@ -14,7 +14,7 @@ type cases struct {
 }
 
 // TestSites: on real sites' configurations an evolving job runs as its profile says, or
-// is refused in words.
+// is refused with the reason.
 func TestSites(t *testing.T) {
 	for _, c := range []cases{
 		{site: archer2(), quick: true, try: onArcher2},
