@@ -30,7 +30,7 @@ func (c *Core) checkJobs() error {
 			bad(j, "there are %d steps", len(j.Profile))
 		case j.State == row.Waiting && j.last():
 			bad(j, "waits after its last step")
-		case len(j.plan) != 0 && len(j.plan) != len(j.Profile) && !j.lapsed():
+		case len(j.plan) != 0 && len(j.plan) != len(j.Profile) && !j.lapsed() && j.State != row.Waiting:
 			bad(j, "the plan has %d steps", len(j.plan))
 		case c.byID[j.id()] != j:
 			bad(j, "is not found by its base job")
@@ -58,7 +58,7 @@ func (c *Core) checkJobs() error {
 }
 
 // checkPromises: no node is promised to two jobs at once. What a job has longer than
-// planned, or what is kept back, is no promise.
+// planned, or what is kept back, is no promise; by the margin everybody may be late.
 func (c *Core) checkPromises() error {
 	type promise struct {
 		job        *job
@@ -81,7 +81,7 @@ func (c *Core) checkPromises() error {
 		all := of[n]
 		for i, a := range all {
 			for _, b := range all[:i] {
-				if a.job != b.job && max(a.start, b.start) < min(a.end, b.end) {
+				if a.job != b.job && max(a.start, b.start)+c.margin() < min(a.end, b.end) {
 					errs = append(errs, fmt.Errorf("node %s is promised to job %d for step %d (%d to %d) and to job %d for step %d (%d to %d)",
 						n, a.job.SlurmID, a.step, a.start, a.end, b.job.SlurmID, b.step, b.start, b.end))
 				}

@@ -320,6 +320,9 @@ func (c *Core) clean(s *snapshot) {
 		}
 		own, _ := parseHoldName(r.Name)
 		j := c.byID[own.job]
+		if c.isComing(own.job) {
+			continue // its job is about to be adopted again
+		}
 		forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
 		if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten) {
 			continue

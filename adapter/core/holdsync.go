@@ -81,6 +81,10 @@ func (c *Core) syncHolds(s *snapshot) {
 			existing[k] = "" // an action may be using it; look again when it is over
 			continue
 		}
+		if c.isComing(own.job) {
+			existing[k] = "" // its job is about to be adopted again, and the hold tells in which step it is
+			continue
+		}
 		h, want := needed[k]
 		if _, twice := existing[k]; !want || twice || c.unwilling[name] || c.stale(c.reservations[name], h, now) {
 			surplus = append(surplus, name)

@@ -188,8 +188,10 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 	if len(j.plan) == len(j.Profile) {
 		plan = append(plan, j.plan[:j.Step-1]...)
 	} else {
-		for _, step := range j.Profile[:j.Step-1] { // long past
-			plan = append(plan, plannedStep{start: j.StepStarted.Unix() - step.Duration, end: j.StepStarted.Unix()})
+		plan = append(plan, make([]plannedStep, j.Step-1)...) // long past
+		for i, end := j.Step-2, j.StepStarted.Unix(); i >= 0; i-- {
+			plan[i] = plannedStep{start: end - j.Profile[i].Duration, end: end}
+			end = plan[i].start
 		}
 	}
 	at := placed.Start + origin

@@ -99,13 +99,18 @@ func (c *Core) early(s *snapshot, j *job, nodes []string, now int64) bool {
 
 // beginStep is called once the job has the nodes of its next step.
 func (c *Core) beginStep(j *job, at time.Time) {
-	planned := j.plan[j.Step]
+	planned := plannedStep{start: at.Unix()}
+	if next := j.next(); next != nil {
+		planned = *next
+		plan := slices.Clone(j.plan) // as it came; the rest is planned anew, save of a chain
+		plan[j.Step-1].end = max(at.Unix(), plan[j.Step-1].start)
+		plan[j.Step].start = plan[j.Step-1].end
+		plan[j.Step].end = max(plan[j.Step].end, plan[j.Step].start)
+		c.storePlan(j, plan)
+	} else {
+		c.storePlan(j, nil) // Slurm has begun a chain's link by itself: followPlans
+	}
 	late := max(at.Sub(Later(time.Unix(planned.start, 0), j.StepEnded)), 0)
-	plan := slices.Clone(j.plan) // as it came; the rest is planned anew, save of a chain
-	plan[j.Step-1].end = max(at.Unix(), plan[j.Step-1].start)
-	plan[j.Step].start = plan[j.Step-1].end
-	plan[j.Step].end = max(plan[j.Step].end, plan[j.Step].start)
-	c.storePlan(j, plan)
 	j.Step++
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
 	j.release, j.reason, j.warned, j.kept, j.keptTimes = nil, "", false, nil, 0

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
@@ -29,7 +30,30 @@ func (c *Core) start(s *snapshot, j *job) {
 		c.awaitNodes(j.plan[0].start, false)
 		return
 	}
+	if other := c.promisedSince(j); other != nil {
+		j.reason = fmt.Sprintf("is planned anew: its nodes were promised to job %d", other.SlurmID)
+		c.nextCycle = c.now
+		return
+	}
 	c.letGo(j, j.record.ID, hold.Name, row.Starting)
+}
+
+// promisedSince is a job that was promised nodes of a queued one after that was planned: a
+// running job whose rest was planned anew meanwhile.
+func (c *Core) promisedSince(j *job) *job {
+	for _, other := range c.active {
+		if other == j || other.kept != nil || !other.runs() && other.State != row.Starting {
+			continue
+		}
+		for i := other.Step; i < len(other.plan); i++ {
+			for _, step := range j.plan {
+				if max(step.start, other.plan[i].start) < min(step.end, other.plan[i].end) && len(common(step.nodes, other.plan[i].nodes)) > 0 {
+					return other
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // awaitNodes has the nodes looked at, for somebody who should have some since then,

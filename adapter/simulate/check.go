@@ -90,9 +90,24 @@ func (h *history) record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	return slurmctl.Job{}, false
 }
 
+// over reports whether nobody has anything to do any more.
+func (h *history) over() bool {
+	for _, r := range h.s.Cluster.Queue() {
+		if !r.Ended() && !h.forged[r.ID] {
+			return false
+		}
+	}
+	return true
+}
+
 // checkEnd sees, long after the last thing has happened, that everybody has come to his
 // end and that nothing is left behind.
 func (h *history) checkEnd() {
+	for _, r := range h.s.Cluster.Queue() {
+		if r.State == slurmctl.Suspended || r.State == slurmctl.Pending && r.Priority == 0 {
+			return // the script has left it so, and others may wait for it
+		}
+	}
 	for _, r := range h.s.Cluster.Queue() {
 		switch {
 		case r.Ended():
@@ -105,6 +120,7 @@ func (h *history) checkEnd() {
 			h.blame(fmt.Errorf("stock job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, r.Reason))
 		}
 	}
+	h.s.Cluster.Sleep(time.Minute) // for what is left to go
 	reservations, err := h.s.Cluster.Client(admin).Reservations(context.Background())
 	h.blame(err)
 	for _, r := range reservations {

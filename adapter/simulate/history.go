@@ -48,7 +48,7 @@ type history struct {
 
 // Play plays a script and writes what comes of it. The error tells what is wrong with that,
 // or with the script (ErrScript).
-func Play(script string, out io.Writer) error {
+func Play(script string, out io.Writer) (err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
 		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
 	cfg := config.Default()
@@ -85,14 +85,24 @@ func Play(script string, out io.Writer) error {
 	noX, _ := planner.StrategyByName("noX")
 	cluster := slurmsim.New(options)
 	defer cluster.Close()
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.Join(h.wrong(), fmt.Errorf("%v", r))
+		}
+	}()
 	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Watch: h.watch, After: h.checkStep}
 	h.s.Start()
 	for _, e := range events {
-		cluster.Run(cluster.Now().Add(e.at - cluster.Elapsed()))
+		clean := e.words[0] == "end" && len(e.words) > 1 && e.words[1] == "clean"
+		for clean && cluster.Elapsed() < e.at && !h.over() { // for as long as there is something
+			cluster.Sleep(min(5*time.Minute, e.at-cluster.Elapsed()))
+		}
+		if clean {
+			h.checkEnd()
+			break
+		}
+		cluster.Sleep(e.at - cluster.Elapsed())
 		if e.words[0] == "end" {
-			if len(e.words) > 1 && e.words[1] == "clean" {
-				h.checkEnd()
-			}
 			break
 		}
 		h.say("> " + strings.Join(e.words, " "))
@@ -252,7 +262,8 @@ func (h *history) happens(words []string) error {
 	job := func(do func(context.Context, slurmctl.JobID) error) error {
 		id, ok := h.jobs[name]
 		if !ok {
-			return fmt.Errorf("there is no job %q", name)
+			h.say("there is no such job")
+			return nil
 		}
 		c.Go(func(*slurmsim.Process) {
 			if err := do(context.Background(), id); err != nil {

@@ -2,7 +2,9 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -111,7 +113,7 @@ func (s *Sidecar) give(inputs ...core.Input) {
 			s.skew += by
 			inputs = append([]core.Input{core.ClockSet{By: by}}, inputs...)
 		}
-		effects := s.core.Step(s.now(), inputs...)
+		effects := s.step(inputs)
 		if s.Watch != nil {
 			s.Watch(s.Cluster.Now(), inputs, effects)
 		}
@@ -123,6 +125,16 @@ func (s *Sidecar) give(inputs ...core.Input) {
 			s.After()
 		}
 	}
+}
+
+// step is a step of the core. Its panics keep their stack, which a coroutine would lose.
+func (s *Sidecar) step(inputs []core.Input) []core.Effect {
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Errorf("the core panics: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	return s.core.Step(s.now(), inputs...)
 }
 
 // do does what follows from a step, and gives what is known of it at once.

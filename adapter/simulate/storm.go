@@ -1,0 +1,181 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// storm is how long things happen, in virtual time; what was begun has calm after it.
+const (
+	storm = 40 * time.Minute
+	calm  = 5 * time.Hour
+)
+
+// Storm makes a history by chance: a cluster, a workload, and all that may go wrong with
+// it for a while; then calm, in which everybody is to come to his end. Equal seeds make
+// equal histories.
+func Storm(seed uint64) string {
+	g := &storming{Rand: rand.New(rand.NewPCG(seed, 0))}
+	nodes := 4 + g.IntN(9)
+	cluster := fmt.Sprintf("cluster nodes=%d", nodes)
+	if merges := g.IntN(3) > 0; merges {
+		cluster += " accounting merge"
+	}
+	head := []string{fmt.Sprintf("# storm %d", seed), cluster, fmt.Sprintf("random %d", seed),
+		fmt.Sprintf("config poll=%v grace=%v overrun=%s", g.pick("1s", "2s", "5s"), g.pick("20s", "60s"), g.pick("tolerate", "shrink", "cancel"))}
+	g.nodes = nodes
+	var apps []string
+	for i := range 1 + g.IntN(5) {
+		apps = append(apps, g.app(i))
+	}
+	for i := range g.IntN(5) {
+		name := fmt.Sprintf("stock%d", i)
+		minutes := 1 + g.IntN(20)
+		g.at(g.when(storm), "stock %s %d %dm %ds user=%s", name, 1+g.IntN(nodes), minutes+g.IntN(20), 60*minutes-g.IntN(50), g.pick("alice", "bob"))
+	}
+	for range g.IntN(12) {
+		g.mishap(apps)
+	}
+	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
+	for _, l := range g.lines {
+		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))
+	}
+	// all is well again
+	for _, n := range g.down {
+		head = append(head, fmt.Sprintf("%v up n%d", storm, n))
+	}
+	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v end clean", storm+calm))
+	return strings.Join(head, "\n") + "\n"
+}
+
+type timed struct {
+	at   time.Duration
+	text string
+}
+
+type storming struct {
+	*rand.Rand
+	nodes int
+	lines []timed
+	down  []int
+}
+
+func (g *storming) pick(of ...string) string { return of[g.IntN(len(of))] }
+
+func (g *storming) when(until time.Duration) time.Duration {
+	return time.Duration(g.Int64N(int64(until/time.Millisecond))) * time.Millisecond
+}
+
+func (g *storming) at(t time.Duration, format string, args ...any) {
+	g.lines = append(g.lines, timed{t, fmt.Sprintf(format, args...)})
+}
+
+// app submits an evolving job.
+func (g *storming) app(i int) string {
+	name := fmt.Sprintf("app%d", i)
+	steps := 1 + g.IntN(5)
+	var profile, lasts []string
+	for k := range steps {
+		seconds := 30 + g.IntN(400)
+		profile = append(profile, fmt.Sprintf("%d@%ds", 1+g.IntN(g.nodes), seconds))
+		switch g.IntN(6) {
+		case 0: // early
+			lasts = append(lasts, fmt.Sprintf("%d:%ds", k+1, 1+g.IntN(seconds)))
+		case 1: // late
+			lasts = append(lasts, fmt.Sprintf("%d:%ds", k+1, seconds+g.IntN(200)))
+		}
+	}
+	text := fmt.Sprintf("submit %s %s user=%s limit=%dm", name, strings.Join(profile, ","), g.pick("alice", "bob"), 60+g.IntN(60))
+	if len(lasts) > 0 {
+		text += " lasts=" + strings.Join(lasts, ",")
+	}
+	switch g.IntN(12) {
+	case 0:
+		text += " deaf"
+	case 1:
+		text += fmt.Sprintf(" abrupt=%d", 1+g.IntN(steps))
+	case 2, 3:
+		text += " drive=chain"
+	case 4, 5:
+		text += " drive=companion"
+	case 6:
+		text += " expand=2"
+	case 7:
+		text += " expand=inf"
+	}
+	g.at(g.when(storm/2), "%s", text)
+	return name
+}
+
+// mishap is one thing that goes wrong.
+func (g *storming) mishap(apps []string) {
+	t := g.when(storm)
+	for g.IntN(3) == 0 && t < storm {
+		g.at(t, "fault %s", g.pick("drop", "lost", "late=3s", "slow=2s", "late=40s"))
+		t += g.when(time.Minute)
+	}
+	app := apps[g.IntN(len(apps))]
+	switch g.IntN(12) {
+	case 0, 1: // the sidecar
+		g.at(t, "kill")
+		g.at(t+g.when(3*time.Minute), "start")
+	case 2:
+		g.at(t, "lose")
+		g.at(t+g.when(time.Minute), "start")
+	case 3:
+		g.at(t, "crash")
+		g.at(t+g.when(2*time.Minute), "boot")
+	case 4, 5:
+		n := 1 + g.IntN(g.nodes)
+		g.down = append(g.down, n)
+		g.at(t, "%s n%d", g.pick("down", "drain"), n)
+		g.at(t+g.when(10*time.Minute), "up n%d", n)
+	case 6:
+		g.at(t, "cancel %s", app)
+	case 7:
+		g.at(t, "requeue %s", app)
+	case 8:
+		g.at(t, "suspend %s", app)
+		g.at(t+g.when(5*time.Minute), "resume %s", app)
+	case 9:
+		g.at(t, "hold %s", app)
+		g.at(t+g.when(5*time.Minute), "release %s", app)
+	case 10:
+		g.at(t, "forge trick%d %s", t, app)
+	case 11:
+		g.at(t, "clock %s", g.pick("1h", "90s", "5s", "-30s"))
+	}
+}
+
+// Shrink leaves lines of a history out as long as it goes wrong with what is left. It
+// plays it at most so many times.
+func Shrink(script string, most int) string {
+	lines := strings.Split(strings.TrimRight(script, "\n"), "\n")
+	wrong := func(lines []string) bool {
+		most--
+		err := Play(strings.Join(lines, "\n"), io.Discard)
+		return err != nil && !errors.Is(err, ErrScript)
+	}
+	for changed := true; changed && most > 0; {
+		changed = false
+		for size := max(len(lines)/4, 1); size >= 1; size /= 2 {
+			for i := 0; i+size <= len(lines) && most > 0; {
+				if slices.ContainsFunc(lines[i:i+size], func(l string) bool { return strings.HasPrefix(l, "cluster") || strings.Contains(l, " end") }) {
+					i++
+					continue
+				}
+				if rest := slices.Concat(lines[:i], lines[i+size:]); wrong(rest) {
+					lines, changed = rest, true
+				} else {
+					i++
+				}
+			}
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -1,0 +1,48 @@
+package simulate
+
+import (
+	"flag"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	stormSeeds = flag.Int("storm.seeds", 60, "storms of TestStorms")
+	stormSeed  = flag.Uint64("storm.seed", 0, "the first of them; 0: by chance")
+)
+
+// TestStorms plays histories by chance. One in which something is wrong is shrunk and told.
+func TestStorms(t *testing.T) {
+	first := *stormSeed
+	if first == 0 {
+		first = rand.Uint64N(1 << 40)
+	}
+	t.Logf("storms from seed %d on", first)
+	began := time.Now()
+	var next, failed atomic.Int64
+	var all sync.WaitGroup
+	for range 2 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := next.Add(1) - 1; i < int64(*stormSeeds) && failed.Load() < 5; i = next.Add(1) - 1 {
+				seed := first + uint64(i)
+				script := Storm(seed)
+				if err := Play(script, io.Discard); err != nil {
+					failed.Add(1)
+					small := Shrink(script, 80)
+					var story strings.Builder
+					again := Play(small, &story)
+					t.Errorf("seed %d: %v\n\nshrunk:\n%s\nwhat comes of it:\n%s\n%v", seed, err, small, story.String(), again)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	t.Logf("%d storms in %v", *stormSeeds, time.Since(began).Round(time.Second))
+}
