@@ -68,6 +68,10 @@ crash: deps ## kill the sidecar at every numbered point of every scenario, on a 
 faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=20 runs from SEED=1 on)
 	go test -run 'TestFaults' -v -count=1 -parallel 4 -timeout 180m ./adapter/trials/crash -crash.seeds $(SEEDS) -crash.seed $(SEED)
 
+.PHONY: simtest
+simtest: build-deps ## play storms in virtual time: chance against the sidecar (SEEDS=20 from SEED=1 on)
+	go test -run '^TestStorms$$' -v -count=1 -timeout 180m ./adapter/simulate -args -storm.seeds $(SEEDS) -storm.seed $(SEED)
+
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(PACKAGES)
