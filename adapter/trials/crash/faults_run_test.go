@@ -37,6 +37,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, sc.options, "")
 			s.occupy()
+			happened := 0
 			for _, seed := range runs[sc.name] {
 				plan := newFaults(seed, mostFaults)
 				s.control.mu.Lock()
@@ -46,6 +47,7 @@ func TestFaults(t *testing.T) {
 				s.control.mu.Lock()
 				s.control.faults = nil
 				s.control.mu.Unlock()
+				happened += mostFaults - plan.left
 				fmt.Fprintf(os.Stderr, "%s seed %d: %d faults\n", sc.name, seed, mostFaults-plan.left)
 				if err != nil {
 					t.Errorf("%s with the faults of seed %d: %v\n%s", sc.name, seed, err, s.story())
@@ -53,6 +55,9 @@ func TestFaults(t *testing.T) {
 						t.Fatalf("what the scenario left cannot be cleared: %v", err)
 					}
 				}
+			}
+			if happened == 0 {
+				t.Error("no fault happened: choose another seed")
 			}
 		})
 	}
