@@ -72,6 +72,10 @@ faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=
 simtest: build-deps ## play storms in virtual time: chance against the sidecar (SEEDS=20 from SEED=1 on)
 	go test -run '^TestStorms$$' -v -count=1 -timeout 180m ./adapter/simulate -args -storm.seeds $(SEEDS) -storm.seed $(SEED)
 
+.PHONY: mutants
+mutants: build-deps ## put small faults into the core, one after another: histories and storms must find each
+	go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/simulate -args -mutants
+
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(PACKAGES)

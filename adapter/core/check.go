@@ -71,6 +71,9 @@ func (c *Core) checkPromises() error {
 			continue
 		}
 		for i := max(j.Step, 0); i < len(j.plan); i++ { // steps to come
+			if j.plan[i].start <= c.now.Unix() {
+				continue // due: it waits for nodes that others have not given back
+			}
 			for _, n := range j.plan[i].nodes {
 				of[n] = append(of[n], promise{j, i + 1, j.plan[i].start, j.plan[i].end})
 			}

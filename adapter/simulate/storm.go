@@ -53,6 +53,20 @@ func Storm(seed uint64) string {
 	return strings.Join(head, "\n") + "\n"
 }
 
+// wayOf is what went wrong first, without its numbers.
+func wayOf(err error) string {
+	if err == nil || errors.Is(err, ErrScript) {
+		return ""
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, first)
+}
+
 type timed struct {
 	at   time.Duration
 	text string
@@ -152,20 +166,23 @@ func (g *storming) mishap(apps []string) {
 	}
 }
 
-// Shrink leaves lines of a history out as long as it goes wrong with what is left. It
-// plays it at most so many times.
+// Shrink leaves lines of a history out as long as it goes wrong in the same way with what is
+// left. It plays it at most so many times.
 func Shrink(script string, most int) string {
 	lines := strings.Split(strings.TrimRight(script, "\n"), "\n")
+	way := wayOf(Play(script, io.Discard))
 	wrong := func(lines []string) bool {
 		most--
-		err := Play(strings.Join(lines, "\n"), io.Discard)
-		return err != nil && !errors.Is(err, ErrScript)
+		return wayOf(Play(strings.Join(lines, "\n"), io.Discard)) == way
+	}
+	needed := func(l string) bool { // or nothing would come to an end
+		return strings.HasPrefix(l, "cluster") || strings.Contains(l, " end") || strings.HasPrefix(l, storm.String())
 	}
 	for changed := true; changed && most > 0; {
 		changed = false
 		for size := max(len(lines)/4, 1); size >= 1; size /= 2 {
 			for i := 0; i+size <= len(lines) && most > 0; {
-				if slices.ContainsFunc(lines[i:i+size], func(l string) bool { return strings.HasPrefix(l, "cluster") || strings.Contains(l, " end") }) {
+				if slices.ContainsFunc(lines[i:i+size], needed) {
 					i++
 					continue
 				}

@@ -12,8 +12,9 @@ import (
 )
 
 var (
-	stormSeeds = flag.Int("storm.seeds", 60, "storms of TestStorms")
-	stormSeed  = flag.Uint64("storm.seed", 0, "the first of them; 0: by chance")
+	stormSeeds  = flag.Int("storm.seeds", 60, "storms of TestStorms")
+	stormShrink = flag.Int("storm.shrink", 80, "how often a storm in which something is wrong is played to shrink it")
+	stormSeed   = flag.Uint64("storm.seed", 0, "the first of them; 0: by chance")
 )
 
 // TestStorms plays histories by chance. One in which something is wrong is shrunk and told.
@@ -35,7 +36,7 @@ func TestStorms(t *testing.T) {
 				script := Storm(seed)
 				if err := Play(script, io.Discard); err != nil {
 					failed.Add(1)
-					small := Shrink(script, 80)
+					small := Shrink(script, *stormShrink)
 					var story strings.Builder
 					again := Play(small, &story)
 					t.Errorf("seed %d: %v\n\nshrunk:\n%s\nwhat comes of it:\n%s\n%v", seed, err, small, story.String(), again)
