@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,15 +74,39 @@ func crowd(b *testing.B) (*Core, *snapshot) {
 }
 
 // BenchmarkPlan is the planning of one cycle, with the plans of the cycle before in
-// place and a second gone by.
+// place and a second gone by: late has jobs that were to start and have not, so that all is
+// planned anew; in still nothing happened; in end one stock job ended early, or is back.
 func BenchmarkPlan(b *testing.B) {
-	c, s := crowd(b)
-	planNow(c, s)
-	c.savePlans()
-	c.effects = nil
-	for b.Loop() {
-		s.taken = s.taken.Add(time.Second)
-		planNow(c, s)
+	for name, happens := range map[string]func(*snapshot, int){
+		"late":  nil,
+		"still": func(*snapshot, int) {},
+		"end": func(s *snapshot, i int) {
+			s.jobs[0].State = []slurmctl.JobState{slurmctl.Running, slurmctl.Completing}[i%2]
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c, s := crowd(b)
+			begun := s.taken
+			if happens != nil { // nobody can start yet
+				for i, n := range s.nodes {
+					if !s.inUse[n.Name] {
+						s.jobs[i%190].NodeList = append(slices.Clip(s.jobs[i%190].NodeList), n.Name)
+					}
+				}
+			}
+			for range 5 { // until preferred nodes are those of the plan
+				planNow(c, s)
+			}
+			c.savePlans()
+			c.effects = nil
+			for i := 0; b.Loop(); i++ {
+				if s.taken = s.taken.Add(time.Second); happens != nil {
+					happens(s, i)
+					s.taken = begun.Add(s.taken.Sub(begun) % (50 * time.Second)) // before anybody else ends
+				}
+				planNow(c, s)
+			}
+		})
 	}
 }
 

@@ -103,9 +103,10 @@ type holds struct {
 type underway struct {
 	work      work
 	pace      pace
-	nextCycle time.Time // the next look at Slurm is wanted then
-	mirrored  int       // where mirror goes on
-	calling   []*call   // scripts that wait for their next step
+	nextCycle time.Time       // the next look at Slurm is wanted then
+	mirrored  int             // where mirror goes on
+	calling   []*call         // scripts that wait for their next step
+	last      []*planner.Last // how the batches of the queue were planned
 }
 
 // Strategy is what the core goes by of the strategy in use.

@@ -46,6 +46,7 @@ type builtin struct{ planner.Strategy }
 
 func (builtin) Pin([]planner.Placement) {}
 func (b builtin) Rigid() bool           { return planner.IsRigid(b.Strategy) }
+func (b builtin) Steady() bool          { return planner.IsSteady(b.Strategy) }
 
 // plan has the queue planned.
 func (b *bench) plan(s *snapshot) { planNow(b.Core, s) }

@@ -26,8 +26,9 @@ type Problem struct {
 type problemBatch struct {
 	rank    rank
 	jobs    []problemJob
-	places  []place // of a job of several partitions, those of each: it gets one
-	present int     // the place of its present plan; -1: none
+	places  []place       // of a job of several partitions, those of each: it gets one
+	present int           // the place of its present plan; -1: none
+	last    *planner.Last // how it, or the one in its place a moment ago, was planned
 }
 
 // problemJob is a job of a batch; id 0: a stock job.
@@ -64,6 +65,8 @@ type Planner interface {
 type Planned struct {
 	Jobs   []PlannedJob
 	Errors []error // of pools that could not be planned: their plans stay as they were
+
+	last []*planner.Last // of every batch, for the next problem
 }
 
 // PlannedJob is the plan of an evolving job, or in words why there is none.
@@ -95,8 +98,11 @@ func (c *Core) problem(s *snapshot) *Problem {
 	for _, j := range c.active {
 		p.Steps += len(j.plan)
 	}
-	for _, b := range batches(s, list) {
+	for i, b := range batches(s, list) {
 		p.batches = append(p.batches, c.problemBatch(s, p.occupied, b))
+		if i < len(c.last) {
+			p.batches[i].last = c.last[i]
+		}
 	}
 	return p
 }
@@ -124,8 +130,9 @@ func (c *Core) problemBatch(s *snapshot, o *occupancy, b *batch) problemBatch {
 
 // Plan has a strategy plan the problem, which it uses up.
 func (p *Problem) Plan(with Planner) Planned {
-	var all Planned
+	all := Planned{last: make([]*planner.Last, len(p.batches))}
 	for i, planned := range p.solve(with, &all.Errors) {
+		all.last[i] = p.batches[i].last
 		for k, one := range planned {
 			if j := p.batches[i].jobs[k]; j.id != 0 {
 				all.Jobs = append(all.Jobs, p.result(j, one))
@@ -229,7 +236,12 @@ func (b *problemBatch) fit(o *occupancy, at *place, from, to int, with Planner) 
 			}
 		}
 		with.Pin(at.pinned)
-		return pool.Plan(with)
+		if len(b.places) > 1 || to-from < len(b.jobs) || o.preemption != nil {
+			return pool.Plan(with)
+		}
+		planned, last, err := pool.PlanAgain(with, o.origin, b.last)
+		b.last = last
+		return planned, err
 	})
 }
 
@@ -278,6 +290,7 @@ func (p *Problem) result(j problemJob, planned poolPlan) PlannedJob {
 
 // takePlans takes over what was planned.
 func (c *Core) takePlans(in Planned) {
+	c.last = in.last
 	for _, err := range in.Errors {
 		c.log.WithError(err).Error("planning failed: the plan stays as it was")
 	}

@@ -154,6 +154,13 @@ func (c *Cycle) AsksOnce() bool {
 	return c.strategy() == nil || ok && s.AsksOnce()
 }
 
+// Steady tells that a plan stays as it is while nothing but time goes by. A plugin may have
+// its own mind about time.
+func (c *Cycle) Steady() bool {
+	s := c.strategy()
+	return s != nil && planner.IsSteady(s)
+}
+
 // Plan implements planner.Strategy.
 func (c *Cycle) Plan(p planner.Problem) (planner.Schedule, error) {
 	s, unfit, err := c.PlanPartly(p)

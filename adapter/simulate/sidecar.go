@@ -49,6 +49,7 @@ type strategy struct{ planner.Strategy }
 
 func (strategy) Pin([]planner.Placement) {}
 func (s strategy) Rigid() bool           { return planner.IsRigid(s.Strategy) }
+func (s strategy) Steady() bool          { return planner.IsSteady(s.Strategy) }
 
 type processKey struct{}
 

@@ -75,6 +75,9 @@ func IsRigid(s Strategy) bool {
 	return ok && l.Rigid()
 }
 
+// Steady tells that a plan stays as it is while nothing but time goes by.
+func (l list) Steady() bool { return !l.rigid }
+
 // Rigid tells that this is the baseline without evolution.
 func (l list) Rigid() bool { return l.rigid }
 

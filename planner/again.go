@@ -1,0 +1,97 @@
+package planner
+
+import "slices"
+
+// Last is how a pool was planned, for when it is to be planned again.
+type Last struct {
+	origin  int64
+	pool    Pool
+	planned []Planned
+}
+
+// PlanAgain is Plan, which it spares where nothing but time has gone by since last (nil: not
+// known) and nobody was to start meanwhile: the plans stay, and are the same as anew. Second
+// 0 of the pool is second origin of what both count from. It takes O(pool) then.
+//
+// So much holds of strategies that have a method Steady and say so, for jobs that are not
+// expanded: the first second at which a job fits is that still.
+func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last, error) {
+	steady := IsSteady(s) && len(p.Reserved) == 0 && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool {
+		return j.Fixed || j.ExpandLimit > 1 || j.ExpandLimit == 0 && ExpandLimitOf(s) > 1
+	})
+	if steady && last != nil {
+		if by := origin - last.origin; by >= 0 && last.holds(p, by) {
+			planned := slices.Clone(last.planned)
+			for i := range planned {
+				planned[i].Start -= by
+			}
+			return planned, last, nil
+		}
+	}
+	if !steady {
+		planned, err := p.Plan(s)
+		return planned, nil, err
+	}
+	planned, rounds, err := p.plan(s, mapRounds)
+	if err != nil || rounds > 0 || slices.ContainsFunc(planned, func(p Planned) bool { return p.Unfit != "" }) {
+		return planned, nil, err
+	}
+	return planned, &Last{origin, p, slices.Clone(planned)}, nil
+}
+
+// IsSteady reports whether a strategy's plans stay as they are while nothing but time goes
+// by.
+func IsSteady(s Strategy) bool {
+	o, ok := s.(interface{ Steady() bool })
+	return ok && o.Steady()
+}
+
+// holds reports whether the plan is that of a pool, some seconds later.
+func (l *Last) holds(p Pool, by int64) bool {
+	if p.Nodes != l.pool.Nodes || len(p.Jobs) != len(l.pool.Jobs) {
+		return false
+	}
+	for i := range p.Jobs {
+		is, was := &p.Jobs[i], &l.pool.Jobs[i]
+		if is.Submit < was.Submit-by || is.Submit > l.planned[i].Start-by || !is.sameNeeds(was) {
+			return false
+		}
+	}
+	return sameBusy(p.Busy, l.pool.Busy, by)
+}
+
+// sameNeeds reports whether two jobs that wait are the same but for when they may start.
+func (j *PoolJob) sameNeeds(k *PoolJob) bool {
+	return j.Driver == k.Driver && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) && slices.Equal(j.Prefer, k.Prefer) &&
+		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration)
+}
+
+// sameBusy reports whether the same is in use of every node as some seconds ago, from now on.
+func sameBusy(is, was []NodeBusy, by int64) bool {
+	ahead := func(list []NodeBusy, by int64) (NodeBusy, []NodeBusy) {
+		for len(list) > 0 {
+			b := list[0]
+			list = list[1:]
+			if b.Start, b.End = max(b.Start-by, 0), later(b.End, by); b.Start < b.End {
+				return b, list
+			}
+		}
+		return NodeBusy{}, nil
+	}
+	for len(is) > 0 || len(was) > 0 {
+		var a, b NodeBusy
+		a, is = ahead(is, 0)
+		if b, was = ahead(was, by); a != b {
+			return false
+		}
+	}
+	return true
+}
+
+// later is a second, some seconds later.
+func later(s, by int64) int64 {
+	if s == Forever {
+		return Forever
+	}
+	return s - by
+}

@@ -1,0 +1,92 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
+)
+
+// TestPlanAgain: whatever happens while time goes by, a pool is planned again as it is anew;
+// and mostly without planning where nothing does.
+func TestPlanAgain(t *testing.T) {
+	still, spared := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := Pool{Nodes: rapid.IntRange(2, 12).Draw(t, "nodes")}
+		node, second := rapid.IntRange(0, p.Nodes-1), rapid.Int64Range(0, 60)
+		busy := func() NodeBusy {
+			start := second.Draw(t, "start")
+			return NodeBusy{node.Draw(t, "node"), max(start-20, 0), start + rapid.Int64Range(1, 30).Draw(t, "length")}
+		}
+		job := func() PoolJob {
+			return PoolJob{Driver: rapid.SampledFrom([]int{-1, Lowest}).Draw(t, "driver"),
+				Job: Job{Submit: max(second.Draw(t, "submit")-40, 0), Profile: plannertest.DrawProfile(t, 4, 20, p.Nodes), ExpandLimit: rapid.SampledFrom([]ExpandLimit{0, 1, 1, 1, 2}).Draw(t, "limit")}}
+		}
+		for range rapid.IntRange(0, p.Nodes).Draw(t, "busy") {
+			p.Busy = append(p.Busy, busy())
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "jobs") {
+			p.Jobs = append(p.Jobs, job())
+		}
+		s, _ := StrategyByName(rapid.SampledFrom([]string{"noX", "noX", "noX", "2X+c", "rigid"}).Draw(t, "strategy"))
+		origin, last := int64(0), (*Last)(nil)
+		for range rapid.IntRange(1, 12).Draw(t, "cycles") {
+			was := last
+			var got []Planned
+			var err error
+			got, last, err = p.PlanAgain(s, origin, last)
+			want, wantErr := p.Plan(s)
+			if err != nil || wantErr != nil || !cmp.Equal(got, want) {
+				t.Fatalf("%v, %v (-want +got):\n%s", wantErr, err, cmp.Diff(want, got))
+			}
+			if was != nil {
+				still++
+				if last == was {
+					spared++
+				}
+			}
+			// A moment later: what is over is gone, the nodes planned are preferred, and now and
+			// then something happens.
+			by := rapid.Int64Range(0, 4).Draw(t, "seconds")
+			origin += by
+			next := Pool{Nodes: p.Nodes}
+			for _, b := range p.Busy {
+				if b.Start, b.End = max(b.Start-by, 0), b.End-by; b.End > 0 {
+					next.Busy = append(next.Busy, b)
+				}
+			}
+			for i, j := range p.Jobs {
+				j.Submit, j.Prefer = max(j.Submit-by, 0), nil
+				for _, nodes := range got[i].Nodes {
+					j.Prefer = append(j.Prefer, nodes...)
+				}
+				slices.Sort(j.Prefer)
+				j.Prefer = slices.Compact(j.Prefer)
+				next.Jobs = append(next.Jobs, j)
+			}
+			p = next
+			switch rapid.IntRange(0, 7).Draw(t, "event") {
+			case 0: // somebody ends early
+				if len(p.Busy) > 0 {
+					i := rapid.IntRange(0, len(p.Busy)-1).Draw(t, "which")
+					p.Busy = slices.Delete(p.Busy, i, i+1)
+				}
+			case 1: // or comes
+				p.Busy = append(p.Busy, busy())
+			case 2:
+				p.Jobs = append(p.Jobs, job())
+			case 3:
+				if len(p.Jobs) > 1 {
+					i := rapid.IntRange(0, len(p.Jobs)-1).Draw(t, "which")
+					p.Jobs = slices.Delete(p.Jobs, i, i+1)
+				}
+			}
+		}
+	})
+	if spared < still/10 {
+		t.Errorf("%d of %d plans were spared", spared, still)
+	}
+}
