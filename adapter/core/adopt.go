@@ -25,6 +25,7 @@ func (c *Core) restore(books Books) {
 		if j.State == row.Starting {
 			// Whether Slurm was told to start it is not known; to say so twice does no harm.
 			j.State = row.Queued
+			c.save(j)
 		}
 		for _, p := range b.Parts {
 			if j.isChain() {

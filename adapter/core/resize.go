@@ -121,7 +121,7 @@ func (c *Core) beginStep(j *job, at time.Time) {
 	c.event(j, "step begun", map[string]any{"step": j.Step, "planned": c.wallSecond(planned.start), "nodes": slurmctl.CompressNodes(j.nodes())})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).WithField("late", late.Seconds()).Info("step begun")
 	if c.snapshot != nil && planned.start != at.Unix() && (!j.isChain() || at.Unix() > planned.start+c.margin()) {
-		c.refit(c.snapshot, j, at.Unix(), "the step began at another time than planned")
+		c.refit(c.snapshot, j, c.now.Unix(), "the step began at another time than planned")
 	}
 	c.notify(j)
 }
