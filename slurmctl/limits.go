@@ -60,23 +60,16 @@ type partitionRules struct {
 // not tell, is no limit; only partitions that cannot be read are an error. Users, if
 // any are named, are those whose associations are read. O(associations + QOS).
 func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limits, error) {
-	out, err := c.output(ctx, "scontrol", "--oneliner", "--all", "show", "partition")
-	if err != nil {
+	var text LimitsText
+	var err error
+	if text.Partitions, err = c.output(ctx, "scontrol", "--oneliner", "--all", "show", "partition"); err != nil {
 		return nil, err
 	}
-	l := &Limits{Enforced: enforces(cfg), qos: map[string]*limitSet{}, whole: partitionRules{
-		memPerNode:    bound(cfg.Values["MaxMemPerNode"]),
-		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
-	l.partitions = parsePartitionRules(out)
-	l.addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
-	qos := ""
 	if cfg.Values["PreemptType"] == "preempt/qos" {
-		qos, _ = c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "qos", "format=Name,Preempt,PreemptMode")
+		text.Preemption, _ = c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "qos", "format=Name,Preempt,PreemptMode")
 	}
-	l.preemption = readPreemption(cfg, l.partitions, qos)
-	l.memory = strings.Contains(strings.ToUpper(cfg.Values["SelectTypeParameters"]), "MEMORY")
-	if !l.Enforced {
-		return l, nil
+	if !enforces(cfg) {
+		return ParseLimits(cfg, text), nil
 	}
 	args := []string{"show", "assoc_mgr", "flags=assoc,qos"}
 	for _, u := range users {
@@ -87,13 +80,40 @@ func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limi
 	if len(users) > 0 {
 		args = append(args, "users="+strings.Join(users, ","))
 	}
-	if out, err = c.output(ctx, "scontrol", args...); err == nil {
-		l.assocs, l.qos = parseAssocMgr(out)
+	if out, err := c.output(ctx, "scontrol", args...); err == nil {
+		text.Assocs = out
 	}
-	if out, err = c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "qos", "format="+strings.Join(qosColumns, ",")); err == nil {
-		l.addQOS(out)
+	if out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "qos", "format="+strings.Join(qosColumns, ",")); err == nil {
+		text.QOS = out
 	}
-	return l, nil
+	return ParseLimits(cfg, text), nil
+}
+
+// LimitsText is what commands print that limits are read from; "" where that is not to
+// be had.
+type LimitsText struct {
+	Partitions string // scontrol --oneliner --all show partition
+	Assocs     string // scontrol show assoc_mgr flags=assoc,qos
+	QOS        string // sacctmgr show qos, of qosColumns
+	Preemption string // sacctmgr show qos format=Name,Preempt,PreemptMode
+}
+
+// ParseLimits reads limits from what the commands print.
+func ParseLimits(cfg Config, text LimitsText) *Limits {
+	l := &Limits{Enforced: enforces(cfg), qos: map[string]*limitSet{}, whole: partitionRules{
+		memPerNode:    bound(cfg.Values["MaxMemPerNode"]),
+		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
+	l.partitions = parsePartitionRules(text.Partitions)
+	l.addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
+	l.preemption = readPreemption(cfg, l.partitions, text.Preemption)
+	l.memory = strings.Contains(strings.ToUpper(cfg.Values["SelectTypeParameters"]), "MEMORY")
+	if l.Enforced && text.Assocs != "" {
+		l.assocs, l.qos = parseAssocMgr(text.Assocs)
+	}
+	if l.Enforced && text.QOS != "" {
+		l.addQOS(text.QOS)
+	}
+	return l
 }
 
 // enforces reports whether limits of associations and QOS count.

@@ -50,7 +50,7 @@ func (c *Cluster) backfillAt(then time.Duration) {
 	if c.options.BackfillInterval < 0 || c.down || len(c.pending) == 0 {
 		return
 	}
-	next := max(b.rests, c.options.BackfillInterval)
+	next := max(b.rests, c.options.BackfillInterval+c.options.BackfillPhase)
 	if then > next {
 		next += (then - next + tick - 1) / tick * tick
 	}
@@ -194,6 +194,9 @@ func (c *Cluster) leastSizes(queue []*job) []int {
 // fill places one job: it starts, or gets a place later; ok says that it has one.
 func (c *Cluster) fill(j *job) (started, ok bool) {
 	b := &c.backfill
+	if c.limited(j) != "" {
+		return false, false
+	}
 	limit := int64(c.backfillLimit(j) / time.Second)
 	later := b.now
 	resv := len(c.reservations) > 0
@@ -208,8 +211,8 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 		start, overlap := later, false
 		later = 0
 		if resv {
-			nodes, others, when, err := c.permitted(j, time.Unix(start, 0), true)
-			if err != nil {
+			nodes, others, when, why := c.permitted(j, time.Unix(start, 0), true)
+			if why != fine {
 				return false, false
 			}
 			start, overlap = when.Unix(), others
@@ -253,14 +256,14 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 			return false, false
 		}
 		at = max(at, start)
-		if at <= b.now && set.overlaps(c.completing) {
+		if at <= b.now && (set.overlaps(c.completing) || set.overlaps(c.resuming)) {
 			at, later = b.now+1, 0
 		}
 		if at <= b.now {
-			switch err := c.tryNow(j, b.free); err {
-			case nil:
+			switch c.tryNow(j, b.free) {
+			case fine:
 				return true, true
-			case errReserved, errReservation:
+			case reserved, notUsable, overLimits:
 				return false, false
 			}
 			later = 0
@@ -415,6 +418,10 @@ func (c *Cluster) willRun(j *job, from nodeSet) (int64, nodeSet, bool) {
 	now := c.backfill.now
 	if set, ok := c.choose(j, &c.usage, from); ok {
 		return now, set, true
+	}
+	if c.victims(j, from) != nil { // now, so that it is tried and makes room
+		c.room.got = append(c.room.got[:0], from...)
+		return now, c.room.got, true
 	}
 	future, cpus := &c.room.future, c.shared > 0 || !j.whole() // do these matter?
 	if c.usage.copyTo(future, cpus); from.count() < j.NumNodes {

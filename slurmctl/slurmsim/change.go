@@ -299,6 +299,7 @@ func (k *Client) Reconfigure(ctx context.Context) error {
 			c.nodes[i].leaked = false
 			c.usable(i)
 		}
+		c.merged = nil
 		c.changed()
 		c.kick()
 		return nil
@@ -336,7 +337,7 @@ func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err erro
 	}
 	err = k.change(ctx, Command{Name: "Submit", About: q.Name}, func() (err error) {
 		id, err = k.cluster.Submit(q)
-		return err
+		return submitted("sbatch", "Batch job submission failed: ", err)
 	})
 	return id, err
 }
@@ -356,8 +357,16 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	if q.User != nil {
 		u = User{Name: q.User.Name, UID: q.User.UID, Account: q.Account}
 	}
-	request := Job{User: u, Name: q.Name, Comment: q.Comment, Partition: q.Partition, Nodes: q.Nodes, TimeLimit: q.TimeLimit,
+	request := Job{User: u, Name: q.Name, Comment: q.Comment, Partition: q.Partition, QOS: q.QOS, Nodes: q.Nodes, TimeLimit: q.TimeLimit,
 		Expand: q.ExpandJob, NodeList: q.NodeList, Exclude: q.Exclude, Constraint: q.Constraint, Reservation: q.Reservation}
+	request.MemoryPerNode, request.MemoryPerCPU, request.GRES = q.MemoryPerNode, q.MemoryPerCPU, q.GRES
+	if u.Account == "" {
+		for _, known := range c.users {
+			if known.Name == u.Name {
+				request.User.Account = known.Account
+			}
+		}
+	}
 	if !q.Exclusive {
 		request.CPUs = max(q.TasksPerNode, 1) * max(q.CPUsPerTask, 1)
 	}
@@ -371,7 +380,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	err := k.run(ctx, c.options.Latency.Salloc, command, func(done func(error)) {
 		var err error
 		if id, err = c.Submit(request); err != nil {
-			done(err)
+			done(submitted("salloc", "Job submit/allocate failed: ", err))
 			return
 		}
 		var limited time.Duration
@@ -405,7 +414,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	if err == nil {
 		return got, nil
 	}
-	if err == errTimeout { //nolint:errorlint // that very one: its answer never came, and nobody knows of its job
+	if errors.Is(err, errTimeout) { // its answer never came, and nobody knows of its job
 		return slurmctl.Job{}, err
 	}
 	if reason != "" && got.ID == 0 {
@@ -419,17 +428,41 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 
 // PowerUp is as of slurmctl.Client.
 func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
-	return k.change(ctx, Command{Name: "PowerUp", About: strings.Join(nodes, ",")}, func() error { return nil })
+	return k.onNodes(ctx, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}) })
 }
 
 // KeepUp is as of slurmctl.Client.
 func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
-	return k.change(ctx, Command{Name: "KeepUp", About: strings.Join(nodes, ",")}, func() error { return nil })
+	return k.onNodes(ctx, "KeepUp", nodes, func(i int) {
+		if n := &k.cluster.nodes[i]; n.power == slurmctl.PowerOn {
+			n.powered = k.cluster.now
+		}
+	})
+}
+
+func (k *Client) onNodes(ctx context.Context, name string, nodes []string, f func(int)) error {
+	return k.change(ctx, Command{Name: name, About: strings.Join(nodes, ",")}, func() error {
+		if k.user.UID != 0 {
+			return refusal("Access/permission denied")
+		}
+		set, err := k.cluster.named(nodes)
+		if err != nil || set == nil {
+			return err
+		}
+		for _, i := range set.list() {
+			f(i)
+		}
+		k.cluster.changed()
+		k.cluster.wake()
+		return nil
+	})
 }
 
 // Limits is as of slurmctl.Client.
 func (k *Client) Limits(ctx context.Context, cfg slurmctl.Config, _ ...string) (*slurmctl.Limits, error) {
-	return look(ctx, k, Command{Name: "Limits"}, func() (*slurmctl.Limits, error) { return nil, nil })
+	return look(ctx, k, Command{Name: "Limits"}, func() (*slurmctl.Limits, error) {
+		return slurmctl.ParseLimits(cfg, k.cluster.limitsText()), nil
+	})
 }
 
 // accrues is since when a job's age counts.

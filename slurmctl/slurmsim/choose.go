@@ -4,13 +4,15 @@ package slurmsim
 type usage struct {
 	jobs []int32 // on every node
 	cpus []int32
+	mem  []int64
+	gres []int64 // of every node all kinds
 	idle nodeSet // nodes without a job
 	sole nodeSet // nodes of a job that shares them with nobody
 }
 
 func (c *Cluster) noUsage() usage {
 	n := len(c.nodes)
-	u := usage{jobs: make([]int32, n), cpus: make([]int32, n), idle: newNodeSet(n), sole: newNodeSet(n)}
+	u := usage{jobs: make([]int32, n), cpus: make([]int32, n), mem: make([]int64, n), gres: make([]int64, n*len(c.kinds)), idle: newNodeSet(n), sole: newNodeSet(n)}
 	for i := range c.nodes {
 		u.idle.add(i)
 	}
@@ -23,6 +25,8 @@ func (u *usage) copyTo(t *usage, all bool) {
 	if all {
 		t.jobs = append(t.jobs[:0], u.jobs...)
 		t.cpus = append(t.cpus[:0], u.cpus...)
+		t.mem = append(t.mem[:0], u.mem...)
+		t.gres = append(t.gres[:0], u.gres...)
 		t.sole = append(t.sole[:0], u.sole...)
 	}
 }
@@ -40,6 +44,10 @@ func (c *Cluster) book(u *usage, j *job, nodes []int, sign int32) {
 		}
 		u.cpus[n] += sign * cpus
 		u.jobs[n] += sign
+		u.mem[n] += int64(sign) * j.memory
+		for k := range c.kinds {
+			u.gres[n*len(c.kinds)+k] += int64(sign) * c.gresOf(j, n, k)
+		}
 		if u.jobs[n] == 0 {
 			u.idle.add(n)
 		} else {
@@ -79,7 +87,7 @@ func (c *Cluster) candidates(j *job, u *usage, from nodeSet) {
 	}
 	from.minus(u.sole)
 	for n := from.next(0); n >= 0; n = from.next(n + 1) {
-		if int(u.cpus[n])+j.request.CPUs > c.nodes[n].CPUs {
+		if int(u.cpus[n])+j.request.CPUs > c.nodes[n].CPUs || !c.roomy(j, u, n) {
 			from.drop(n)
 		}
 	}

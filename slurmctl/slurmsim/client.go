@@ -111,6 +111,7 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 		n := &c.nodes[i]
 		shown := n.Node
 		shown.State, shown.CPUsAlloc = c.nodeState(i), int(c.usage.cpus[i])
+		shown.Flags = marks[n.power]
 		shown.Partitions = slices.Clone(shown.Partitions)
 		if n.leaked {
 			shown.CPUsAlloc = n.CPUs
@@ -249,7 +250,13 @@ func (k *Client) Request(ctx context.Context, id slurmctl.JobID, _ slurmctl.Conf
 			return slurmctl.JobRequest{}, slurmctl.ErrUnknownJob
 		}
 		r := slurmctl.JobRequest{ID: id, UID: j.UID, Account: j.Account, QOS: j.QOS, Partition: j.Partition, Features: j.Features,
-			TasksPerNode: j.request.CPUs, TimeLimit: j.TimeLimit, AccrueTime: j.accrues(), Comment: j.Comment}
+			TasksPerNode: j.request.CPUs, TRESPerNode: j.TRESPer, MemoryPerCPU: j.request.MemoryPerCPU, DefaultMemoryPerCPU: k.cluster.options.DefMemPerCPU,
+			TimeLimit: j.TimeLimit, AccrueTime: j.accrues(), Comment: j.Comment}
+		if m := j.request.MemoryPerNode; m != nil {
+			r.MemoryPerNode = *m
+		} else if r.MemoryPerCPU == 0 {
+			r.MemoryPerCPU = r.DefaultMemoryPerCPU
+		}
 		return r, nil
 	})
 }

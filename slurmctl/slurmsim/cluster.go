@@ -35,8 +35,9 @@ type Cluster struct {
 	boot    time.Time
 	running map[slurmctl.JobID]*Process // scripts, whatever slurmctld knows of them
 
-	watched  bool // somebody has a client, and may see plans
-	uniform  bool // all nodes have the same CPUs and weight
+	users    []User // that have submitted
+	watched  bool   // somebody has a client, and may see plans
+	uniform  bool   // all nodes have the same CPUs and weight
 	loop     loop
 	backfill backfill
 	room     scratch
@@ -47,12 +48,14 @@ type Cluster struct {
 type state struct {
 	nodes        []node
 	index        map[string]int
+	kinds        []slurmctl.GRES // that there are
 	partitions   []*partition
 	jobs         map[slurmctl.JobID]*job
 	pending      []*job // most urgent first, unless disorder
 	disorder     bool
 	active       []*job // running, suspended; as started
 	ending       []*job // completing
+	merged       []*job // expanders that are no more, and yet count
 	byEnd        []*job // active, by the ends of their limits; nil: to be made
 	reservations []*reservation
 	lastID       slurmctl.JobID
@@ -60,15 +63,20 @@ type state struct {
 	shared       int     // active jobs that share nodes
 	up           nodeSet // neither down nor drained
 	completing   nodeSet
+	resuming     nodeSet // being switched on
 }
 
 // node is one node; what its jobs hold is theirs.
 type node struct {
 	slurmctl.Node
-	leaked  bool // allocated to a job that has ended
+	gres    []int64 // by kind
+	leaked  bool    // allocated to a job that has ended
 	down    bool
 	drained bool
-	freeing int // jobs that are completing there
+	power   slurmctl.Power
+	powered time.Duration // since when it is that, or was busy last
+	broken  bool          // it does not come up
+	freeing int           // jobs that are completing there
 }
 
 type partition struct {
@@ -91,6 +99,9 @@ func New(o Options) *Cluster {
 		c.nodes[i].Partitions = nil
 		c.up.add(i)
 	}
+	if err := c.findKinds(); err != nil {
+		panic(err) // a mistake in the options
+	}
 	for _, given := range o.Partitions {
 		p := &partition{Partition: given, set: newNodeSet(len(c.nodes))}
 		orElse(&p.MinNodes, 1)
@@ -108,19 +119,23 @@ func New(o Options) *Cluster {
 		}
 		c.partitions = append(c.partitions, p)
 	}
+	for _, name := range o.PowerSaving.Off {
+		c.nodes[c.index[name]].power = slurmctl.PoweredDown
+	}
 	c.rebuild()
 	c.save()
 	c.loop.start()
+	c.wake()
 	c.backfill.ended = c.second()
 	return c
 }
 
 // rebuild works out from the jobs what is in use of the nodes.
 func (c *Cluster) rebuild() {
-	c.pending, c.active, c.ending, c.byEnd = nil, nil, nil, nil
+	c.pending, c.active, c.ending, c.merged, c.byEnd = nil, nil, nil, nil, nil
 	c.usage, c.shared = c.noUsage(), 0
 	c.completing = newNodeSet(len(c.nodes))
-	c.up = newNodeSet(len(c.nodes))
+	c.up, c.resuming = newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes))
 	for i := range c.nodes {
 		c.nodes[i].freeing = 0
 		c.usable(i)
@@ -142,10 +157,16 @@ func (c *Cluster) rebuild() {
 
 // usable puts a node into the sets in which its state has it.
 func (c *Cluster) usable(i int) {
-	if n := &c.nodes[i]; n.down || n.drained || n.leaked {
+	n := &c.nodes[i]
+	if n.down || n.drained || n.leaked || n.power == slurmctl.PowerDown {
 		c.up.drop(i)
 	} else {
 		c.up.add(i)
+	}
+	if n.power == slurmctl.PowerUp {
+		c.resuming.add(i)
+	} else {
+		c.resuming.drop(i)
 	}
 }
 
@@ -166,6 +187,13 @@ func (c *Cluster) SetNode(name string, down, drained bool) {
 			}
 		}
 	}
+	c.changed()
+	c.kick()
+}
+
+// SetBounds replaces Options.Bounds, as sacctmgr does.
+func (c *Cluster) SetBounds(bounds ...Bound) {
+	c.options.Bounds = bounds
 	c.changed()
 	c.kick()
 }

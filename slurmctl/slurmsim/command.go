@@ -47,8 +47,19 @@ var (
 )
 
 // refusal is an error in slurmctld's words.
-func refusal(text string) error {
-	return &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: 1, Stderr: text, Err: errors.New("exit status 1")}
+func refusal(text string) error { return refusalOf("scontrol", text) }
+
+func refusalOf(command, text string) error {
+	return &slurmctl.CommandError{Args: []string{command}, ExitCode: 1, Stderr: text, Err: errors.New("exit status 1")}
+}
+
+// submitted is what sbatch or salloc makes of a refusal.
+func submitted(command, prefix string, err error) error {
+	var ce *slurmctl.CommandError
+	if !errors.As(err, &ce) {
+		return err
+	}
+	return refusalOf(command, command+": error: "+prefix+ce.Stderr)
 }
 
 // Refusal is an error as a command of Slurm's has that fails with such words: for

@@ -70,6 +70,7 @@ type world struct {
 	restart func() error
 	suspend func(slurmctl.JobID) error
 	resume  func(slurmctl.JobID) error
+	bound   func(slurmsim.Bound) // sets a limit, in place of all of before
 }
 
 // feature is one thing that the sidecar relies on, tried on both.
@@ -78,20 +79,42 @@ type feature struct {
 	try  func(*world)
 }
 
+// site is a cluster on which features are tried, as a model and as a real one.
+type site struct {
+	name     string
+	features []feature
+	model    slurmsim.Options
+	real     func(*testing.T) *slurmtest.Cluster
+}
+
+var sites = []site{
+	{"plain", features, slurmsim.Options{Accounting: true, PermitJobExpansion: true}, func(t *testing.T) *slurmtest.Cluster {
+		return slurmtest.Start(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	}},
+	{"resources", resourceFeatures, resourceModel, resourceCluster},
+	{"power", powerFeatures, powerModel, powerCluster},
+}
+
 // TestConformance tries every feature on the model and on the real Slurm.
 func TestConformance(t *testing.T) {
 	t.Run("model", func(t *testing.T) {
-		for _, f := range features {
-			t.Run(f.name, func(t *testing.T) { f.try(model(t)) })
+		for _, s := range sites {
+			for _, f := range s.features {
+				t.Run(f.name, func(t *testing.T) { f.try(modelOf(t, s.model)) })
+			}
 		}
 	})
 	t.Run("real", func(t *testing.T) {
-		cluster := slurmtest.Start(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
-		for _, f := range features {
-			t.Run(f.name, func(t *testing.T) {
-				w := real(t, cluster)
-				f.try(w)
-				w.clean(cluster)
+		for _, s := range sites {
+			t.Run(s.name, func(t *testing.T) {
+				cluster := s.real(t)
+				for _, f := range s.features {
+					t.Run(f.name, func(t *testing.T) {
+						w := real(t, cluster)
+						f.try(w)
+						w.clean(cluster)
+					})
+				}
 			})
 		}
 	})
@@ -117,6 +140,7 @@ func modelOf(t *testing.T, o slurmsim.Options) *world {
 		restart: func() error { c.Restart(); return nil },
 		suspend: func(id slurmctl.JobID) error { return k.Suspend(t.Context(), id) },
 		resume:  func(id slurmctl.JobID) error { return k.Resume(t.Context(), id) },
+		bound:   func(b slurmsim.Bound) { c.SetBounds(b) },
 	}
 }
 
@@ -141,6 +165,23 @@ func real(t *testing.T, cluster *slurmtest.Cluster) *world {
 			return slurmctl.JobID(id), err
 		},
 		restart: func() error { return cluster.RestartController(ctx) }, suspend: scontrol("suspend"), resume: scontrol("resume"),
+		bound: func(b slurmsim.Bound) {
+			args := []string{"-i", "modify", "user", "name=" + u.Name, "set"}
+			add := func(name string, n int) {
+				if n == 0 {
+					n = -1
+				}
+				args = append(args, fmt.Sprint(name, n))
+			}
+			add("MaxJobs=", b.MaxJobs)
+			add("MaxSubmitJobs=", b.MaxSubmit)
+			add("GrpTRES=node=", b.GrpNodes)
+			add("MaxTRESPerJob=node=", b.MaxNodes)
+			if _, err := cluster.Run(ctx, slurmtest.Root, "sacctmgr", args...); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // slurmctld hears of it
+		},
 	}
 }
 
@@ -152,6 +193,15 @@ func arguments(j slurmsim.Job) []string {
 		add("--exclusive")
 	} else {
 		add("--ntasks-per-node=%d", j.CPUs)
+	}
+	if j.Partition != "" {
+		add("--partition=%s", j.Partition)
+	}
+	if j.MemoryPerNode != nil {
+		add("--mem=%d", *j.MemoryPerNode)
+	}
+	if len(j.GRES) > 0 {
+		add("--gres=%s", slurmctl.JoinGRES(j.GRES))
 	}
 	if j.TimeLimit > 0 {
 		add("--time=%d", int(j.TimeLimit.Minutes()))

@@ -52,25 +52,33 @@
 //
 // # What is modelled
 //
-// Jobs that take whole nodes or CPUs of them, arrays (as one record until a task
-// starts), begin times, holds, afterok/afterany/afternotok/expand dependencies,
-// --nodelist, --exclude and simple constraints; partitions with limits, tiers and
-// default times; node weights; reservations with IGNORE_JOBS, OVERLAP, MAINT, FLEX,
-// NO_HOLD_JOBS_AFTER_END and PURGE_COMP; the main scheduler (when a job has left its
-// nodes, batch_sched_delay after any other change, and for the whole queue every
-// sched_interval) and the backfill scheduler with its table of times
-// (bf_interval, bf_window, bf_resolution, bf_max_job_test), both after the source of
-// 22.05; priority/basic and priority/multifactor by age; merges and shrinks with their
-// refusals; time limits, which slurmctld looks at every 30 s; completing; requeue;
-// suspension; records of ended jobs for MinJobAge.
+// Jobs that take whole nodes or CPUs, memory and GRES of them, arrays (as one record
+// until a task starts), begin times, holds, afterok/afterany/afternotok/expand
+// dependencies, --nodelist, --exclude and simple constraints; partitions with limits,
+// tiers and default times; node weights; reservations with IGNORE_JOBS, OVERLAP, MAINT,
+// FLEX, NO_HOLD_JOBS_AFTER_END and PURGE_COMP; the main scheduler (when a job has left
+// its nodes, batch_sched_delay after any other change, and for the whole queue every
+// sched_interval) and the backfill scheduler with its table of times (bf_interval,
+// bf_window, bf_resolution, bf_max_job_test), both after the source of 22.05;
+// priority/basic and priority/multifactor by age; limits of associations and QOS;
+// preemption by partition and by QOS, with REQUEUE and CANCEL; merges and shrinks with
+// their refusals; time limits, which slurmctld looks at every 30 s; completing; requeue;
+// suspension; nodes that are switched off and on; records of ended jobs for MinJobAge.
+// [Options.Events] tells what jobs have as time goes by.
 //
 // # What is not
 //
-// Memory and GRES as resources, licences, associations and QOS, preemption, power
-// saving, topology, heterogeneous jobs, steps.
+// Licences, fair share and other factors of priority, topology, gang scheduling,
+// heterogeneous jobs, steps, prologs, job_submit plugins, federations.
 //
 // # Known differences
 //
 // slurmctld's loop looks once a second, at some moment of it, and its threads wait for
-// each other; the model looks at whole seconds from its start, and nothing waits.
+// each other; the model looks at whole seconds from its start (Options.LoopPhase,
+// BackfillPhase), and nothing waits. BENCHMARKS.md has what that comes to.
+//
+// An expander that has GRES cannot be merged, in the model either; 22.05 then keeps it
+// COMPLETING until it is restarted, the model does not.
+//
+// Of several QOS limits the model knows those of [Bound].
 package slurmsim

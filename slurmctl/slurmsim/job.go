@@ -1,6 +1,7 @@
 package slurmsim
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -22,24 +23,28 @@ var Root = User{Name: "root"}
 
 // Job is what is submitted, and how it will go.
 type Job struct {
-	User        User
-	Name        string
-	Comment     string
-	Script      string // of a batch job; "": salloc's
-	Partition   string // "": the default one
-	Nodes       int
-	CPUs        int // of every node; 0: whole nodes
-	TimeLimit   time.Duration
-	Begin       time.Time
-	Held        bool
-	Nice        int
-	After       []Dependency
-	Expand      slurmctl.JobID // the job that it is to be merged into
-	NodeList    []string       // these among them
-	Exclude     []string
-	Constraint  string // one feature, or several with &
-	Reservation string
-	Array       int // tasks; 0: no array
+	User          User
+	Name          string
+	Comment       string
+	Script        string // of a batch job; "": salloc's
+	Partition     string // "": the default one
+	QOS           string // "": normal
+	Nodes         int
+	CPUs          int    // of every node; 0: whole nodes
+	MemoryPerNode *int64 // MiB; 0: all of it
+	MemoryPerCPU  int64
+	GRES          []slurmctl.GRES // of every node
+	TimeLimit     time.Duration
+	Begin         time.Time
+	Held          bool
+	Nice          int
+	After         []Dependency
+	Expand        slurmctl.JobID // the job that it is to be merged into
+	NodeList      []string       // these among them
+	Exclude       []string
+	Constraint    string // one feature, or several with &
+	Reservation   string
+	Array         int // tasks; 0: no array
 
 	// What the job does once its script runs: Program, which ends it when it returns; or
 	// it runs for Lasts and ends with ExitCode; or, without both, until it is ended.
@@ -64,6 +69,7 @@ type job struct {
 	excluded  nodeSet
 	nodes     []int   // that it has, in the order in which they came; never changed in place
 	set       nodeSet // the same, of one that is active
+	memory    int64   // of every node, where memory counts
 	batchHost int
 	expands   slurmctl.JobID
 	resized   bool
@@ -78,7 +84,9 @@ type job struct {
 	stale     bool              // on disk
 }
 
-func (j *job) active() bool { return j.State == slurmctl.Running || j.State == slurmctl.Suspended }
+func (j *job) active() bool {
+	return j.State == slurmctl.Running || j.State == slurmctl.Suspended || j.State == slurmctl.Configuring
+}
 
 // whole reports whether the job has its nodes for itself.
 func (j *job) whole() bool { return j.request.CPUs == 0 }
@@ -109,6 +117,12 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := c.submits(j); err != nil {
+		return 0, err
+	}
+	if !slices.Contains(c.users, q.User) {
+		c.users = append(c.users, q.User)
+	}
 	c.lastID++
 	j.ID, j.ArrayJobID = c.lastID, c.lastID
 	if q.Array > 0 {
@@ -124,7 +138,7 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	c.touch(j)
 	c.backfill.appended = appended
 	if q.Script == "" && !c.options.Defer && q.Array == 0 && c.independent(j) && c.first(j) && c.lets(j) {
-		if c.tryNow(j, c.up) == nil {
+		if c.tryNow(j, c.up) == fine {
 			return j.ID, nil
 		}
 	}
@@ -201,13 +215,17 @@ func (c *Cluster) record(q Job) (*job, error) {
 	} else if limit != slurmctl.Unlimited {
 		limit = (limit + time.Minute - 1).Truncate(time.Minute)
 	}
-	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, Partition: p.Name, Comment: q.Comment,
+	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: p.Name, Comment: q.Comment,
 		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
 		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: limit, SubmitTime: c.second(), StartTime: q.Begin,
 		Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
 	j.NumCPUs = q.Nodes * max(q.CPUs, 1)
 	if j.whole() {
 		j.NumCPUs = q.Nodes * c.nodes[0].CPUs
+	}
+	j.TRESPer = tresText(q.GRES)
+	if err := c.remember(j); err != nil {
+		return nil, err
 	}
 	if len(q.After) > 0 {
 		j.Dependency = fmt.Sprintf("%s:%d", q.After[0].Kind, q.After[0].Job)
@@ -266,7 +284,12 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	if !j.whole() {
 		c.shared++
 	}
-	c.launch(j)
+	if slices.ContainsFunc(nodes, func(n int) bool { return c.nodes[n].power == slurmctl.PoweredDown }) {
+		j.State = slurmctl.Configuring
+		c.switchOn(nodes)
+	} else {
+		c.launch(j)
+	}
 	c.touch(j)
 	c.event(j)
 }

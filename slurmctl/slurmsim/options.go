@@ -2,6 +2,7 @@ package slurmsim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,21 @@ type Options struct {
 	BackfillJobs     int           // bf_max_job_test, default 500
 	Defer            bool          // no job is tried when it is submitted
 
+	ConsumeMemory bool // SelectTypeParameters has CR_Core_Memory
+	DefMemPerCPU  int64
+
+	Enforce bool // AccountingStorageEnforce=associations,limits,qos
+	Bounds  []Bound
+
+	Preempt     string              // PreemptType: "partition_prio", "qos" or none
+	PreemptMode string              // "REQUEUE" or "CANCEL"
+	QOSPreempts map[string][]string // which QOS each preempts
+
+	PowerSaving PowerSaving
+
+	// At which moment of a second slurmctld's loop looks, and its backfill scheduler.
+	LoopPhase, BackfillPhase time.Duration
+
 	MinJobAge time.Duration // default 300 s
 	KillWait  time.Duration // default 30 s
 
@@ -62,7 +78,8 @@ type Event struct {
 // Partition is one partition; Nodes nil: all nodes.
 type Partition struct {
 	slurmctl.Partition
-	Tier int // PriorityTier, default 1
+	Tier        int    // PriorityTier, default 1
+	PreemptMode string // in which its jobs are preempted; "": the cluster's
 }
 
 // Latency is how long commands take, as measured (SLURM-FACTS; 22.05 with slurmdbd).
@@ -87,6 +104,9 @@ var measured = Latency{
 	Merge: 300 * time.Millisecond, Shrink: 180 * time.Millisecond, Salloc: 26 * time.Millisecond,
 	Launch: 60 * time.Millisecond, Release: 90 * time.Millisecond, Lost: 10 * time.Second,
 }
+
+// Measured are the latencies that commands have where Options.Latency is zero.
+func Measured() Latency { return measured }
 
 func orElse[T comparable](value *T, other T) {
 	var zero T
@@ -157,6 +177,32 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	}
 	if o.Accounting {
 		values["AccountingStorageType"] = "accounting_storage/slurmdbd"
+	}
+	if p := o.PowerSaving; p.on() {
+		values["ResumeProgram"], values["SuspendProgram"], values["PrivateData"] = "/resume", "/suspend", "cloud"
+		values["SuspendTime"], values["SuspendTimeout"], values["ResumeTimeout"] = seconds(p.SuspendTime), seconds(p.SuspendTimeout), seconds(p.ResumeTimeout)
+	}
+	if o.ConsumeMemory {
+		values["SelectTypeParameters"] = "CR_CORE_MEMORY"
+	}
+	if o.DefMemPerCPU > 0 {
+		values["DefMemPerCPU"] = fmt.Sprint(o.DefMemPerCPU)
+	}
+	var kinds []string
+	for _, n := range o.NodeList {
+		all, _ := slurmctl.ParseGRES(n.GRES)
+		for _, g := range all {
+			if !slices.Contains(kinds, g.Name) {
+				kinds = append(kinds, g.Name)
+			}
+		}
+	}
+	values["GresTypes"] = strings.Join(kinds, ",")
+	if o.Enforce {
+		values["AccountingStorageEnforce"] = "associations,limits,qos"
+	}
+	if o.Preempt != "" {
+		values["PreemptType"], values["PreemptMode"] = "preempt/"+o.Preempt, o.PreemptMode
 	}
 	if o.Contain {
 		values["PrologFlags"] = "Alloc,Contain"

@@ -50,7 +50,7 @@ func (c *Cluster) reservation(name string) *reservation {
 // permitted are the nodes that a job may start on then as far as reservations go, or on
 // later if it may be moved (job_test_resv of reservation.c); overlap says that others'
 // have taken some away.
-func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, overlap bool, start time.Time, err error) {
+func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, overlap bool, start time.Time, why verdict) {
 	limit := j.TimeLimit
 	if limit == slurmctl.Unlimited {
 		limit = forever
@@ -65,13 +65,13 @@ func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, o
 		own := c.reservation(j.Reservation)
 		switch {
 		case own == nil, !own.allows(j.request.User):
-			return nil, false, when, errReservation
+			return nil, false, when, notUsable
 		case own.has("FLEX"):
 			fill()
 		case when.Before(own.Start), !when.Before(own.End):
-			return nil, false, when, errReservation
+			return nil, false, when, notUsable
 		case j.required != nil && !own.set.holds(j.required):
-			return nil, false, when, errReservation
+			return nil, false, when, notUsable
 		default:
 			nodes.or(own.set)
 		}
@@ -83,21 +83,21 @@ func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, o
 			overlap = true
 			nodes.minus(r.set)
 		}
-		return nodes, overlap, when, nil
+		return nodes, overlap, when, fine
 	}
 	for tries := 0; ; tries++ {
 		fill()
-		err = nil
+		why = fine
 		for _, r := range c.reservations {
 			if !r.overlaps(when, when.Add(limit)) {
 				continue
 			}
 			if r.has("MAINT") && j.part.set.holds(r.set) {
-				err = errReserved
+				why = reserved
 			} else if j.required != nil && j.required.overlaps(r.set) {
-				err = errBusy
+				why = busy
 			}
-			if err != nil {
+			if why != fine {
 				if move {
 					when = r.End
 				}
@@ -106,8 +106,8 @@ func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, o
 			nodes.minus(r.set)
 			overlap = overlap || j.part.set.overlaps(r.set)
 		}
-		if err == nil || !move || tries == 10 {
-			return nodes, overlap, when, err
+		if why == fine || !move || tries == 10 {
+			return nodes, overlap, when, why
 		}
 	}
 }

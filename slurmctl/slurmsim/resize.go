@@ -20,6 +20,8 @@ func (c *Cluster) merge(k *job) error {
 		return refusal("Job has already finished")
 	case c.options.Contain, k.request.Script != "":
 		return refusal("Job step already exists")
+	case len(c.kinds) > 0 && (k.whole() || len(k.request.GRES) > 0):
+		return refusal("Unspecified error") // it has allocated GRES
 	case base == nil, base.State != slurmctl.Running:
 		// nodes of a job that is no more: they are lost until reconfigure
 		c.give(k, k.nodes)
@@ -61,6 +63,7 @@ func (c *Cluster) count(j *job) {
 
 // empty ends an expander that has no nodes any more.
 func (c *Cluster) empty(k *job) {
+	c.merged = append(c.merged, k)
 	k.nodes, k.set = []int{}, newNodeSet(len(c.nodes))
 	k.epoch++
 	k.EndTime = c.second()

@@ -2,7 +2,6 @@ package slurmsim
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -58,6 +57,10 @@ func (c *Cluster) wake() {
 		idle = false
 		sooner(l.full + c.options.SchedInterval)
 	}
+	if c.options.PowerSaving.on() {
+		idle = false
+		sooner(c.now + powerLook)
+	}
 	if idle && len(c.active) == 0 && len(c.reservations) == 0 {
 		return
 	}
@@ -65,7 +68,8 @@ func (c *Cluster) wake() {
 		sooner(t)
 	}
 	next = max(next, c.now+1)
-	next = (next + tick - 1) / tick * tick
+	phase := c.options.LoopPhase
+	next = (next-phase+tick-1)/tick*tick + phase
 	if l.at > c.now && l.at <= next {
 		return
 	}
@@ -88,6 +92,7 @@ func (c *Cluster) look() {
 		l.limits = c.now / limitsEvery * limitsEvery
 		c.limits()
 	}
+	c.powerTurn()
 	c.reservationsDue()
 	switch {
 	case c.now-l.full >= c.options.SchedInterval:
@@ -188,12 +193,16 @@ func (c *Cluster) age(j *job) {
 	j.Priority = uint64(max(int64(float64(c.options.MultifactorAge)*old)-int64(j.Nice), 1))
 }
 
-// Why a job does not start.
-var (
-	errBusy        = errors.New("its nodes are busy")
-	errReserved    = errors.New("reservations are in its way")
-	errNotAvail    = errors.New("its nodes are not available")
-	errReservation = errors.New("its reservation is not usable")
+// verdict is why a job does not start, or that nothing is against it.
+type verdict int
+
+const (
+	fine       verdict = iota
+	busy               // its nodes are
+	reserved           // others' reservations are in its way
+	notAvail           // its nodes are down, or there are too few
+	notUsable          // its reservation is not
+	overLimits         // a limit keeps it back
 )
 
 // mainPass is a pass of the main scheduler (_schedule of job_scheduler.c): it starts jobs in
@@ -240,13 +249,13 @@ func (c *Cluster) mainPass(whole bool) {
 				fails = true
 			} else {
 				more := j.ArrayTasks > 1
-				switch err := c.tryNow(j, avail); err {
-				case nil:
+				switch c.tryNow(j, avail) {
+				case fine:
 					tasks = more
 					continue
-				case errBusy:
+				case busy:
 					fails = true
-				case errReserved, errReservation:
+				case reserved, notUsable:
 					if r := c.reservation(j.Reservation); r != nil {
 						avail.minus(r.set)
 					}
@@ -347,38 +356,49 @@ func (c *Cluster) lets(j *job) bool {
 
 // tryNow starts a job on some of these nodes, if they are free (select_nodes of
 // node_scheduler.c).
-func (c *Cluster) tryNow(j *job, avail nodeSet) error {
-	usable, overlap, _, err := c.permitted(j, c.Now(), false)
-	if err != nil {
-		switch err {
-		case errBusy:
+func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
+	if reason := c.limited(j); reason != "" {
+		j.Reason = reason
+		return overLimits
+	}
+	if slurmctl.KindOf(j.Reason) == slurmctl.LimitReason {
+		j.Reason = "None"
+	}
+	usable, overlap, _, why := c.permitted(j, c.Now(), false)
+	if why != fine {
+		switch why {
+		case busy:
 			j.Reason = "Resources"
-		case errReserved:
+		case reserved:
 			j.Reason = "ReqNodeNotAvail, Reserved for maintenance"
 		default:
 			j.Reason = "Reservation"
 		}
-		return err
+		return why
 	}
 	c.within(j, usable)
 	if usable.count() < j.NumNodes { // never, as things stand
 		if overlap {
 			j.Reason = "Reservation"
-			return errReserved
+			return reserved
 		}
 		j.Reason = "Resources"
-		return errNotAvail
+		return notAvail
 	}
 	usable.and(avail)
 	if j.required != nil && !avail.holds(j.required) {
 		j.Reason = "ReqNodeNotAvail, May be reserved for other job"
-		return errNotAvail
+		return notAvail
 	}
 	up := usable.count()
 	usable.minus(c.completing)
+	usable.minus(c.resuming)
 	if set, ok := c.choose(j, &c.usage, usable); ok {
 		c.startJob(j, set.list())
-		return nil
+		return fine
+	}
+	if c.makeRoom(j, usable) {
+		return busy
 	}
 	if j.whole() {
 		usable.and(c.usage.idle)
@@ -387,10 +407,10 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) error {
 	}
 	if usable.count() == up && up < j.NumNodes { // none is busy
 		j.Reason = "ReqNodeNotAvail, May be reserved for other job"
-		return errNotAvail
+		return notAvail
 	}
 	j.Reason = "Resources"
-	return errBusy
+	return busy
 }
 
 // within leaves of the nodes those of the job's partition that have what it asks for.
@@ -399,11 +419,11 @@ func (c *Cluster) within(j *job, nodes nodeSet) {
 	if j.excluded != nil {
 		nodes.minus(j.excluded)
 	}
-	if j.Features == "" {
+	if j.Features == "" && !c.scarce(j) {
 		return
 	}
 	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
-		if !c.features(n, j.Features) {
+		if j.Features != "" && !c.features(n, j.Features) || !c.capable(j, n) {
 			nodes.drop(n)
 		}
 	}
@@ -436,6 +456,9 @@ const limitsEvery = 30 * time.Second
 
 // limits ends jobs that are past their time limit or their reservation's end.
 func (c *Cluster) limits() {
+	if c.options.PowerSaving.on() {
+		c.configured()
+	}
 	now := c.Now()
 	if all := c.byLimit(); len(c.reservations) == 0 && (len(all) == 0 || all[0].ends > now.Unix()) {
 		return

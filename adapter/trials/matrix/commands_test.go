@@ -26,7 +26,7 @@ func (m *manual) submit(ctx context.Context, args ...string) (slurmctl.JobID, er
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--wrap") }) {
 		args = append(args, "--wrap=exec sleep 3600")
 	}
-	out, err := m.slurm.Submit(ctx, m.cluster.Users()[0].ClientUser(), args, nil)
+	out, err := m.on.sbatch(ctx, args)
 	if err != nil {
 		return 0, err
 	}
@@ -36,7 +36,7 @@ func (m *manual) submit(ctx context.Context, args ...string) (slurmctl.JobID, er
 
 // job is the job as Slurm has it.
 func (m *manual) job(ctx context.Context, id slurmctl.JobID) (slurmctl.Job, error) {
-	jobs, err := m.slurm.JobsByID(ctx, id)
+	jobs, err := m.on.JobsByID(ctx, id)
 	if err == nil && len(jobs) != 1 {
 		err = fmt.Errorf("job %d: %d records", id, len(jobs))
 	}
@@ -48,7 +48,7 @@ func (m *manual) job(ctx context.Context, id slurmctl.JobID) (slurmctl.Job, erro
 
 // is waits until the job runs on that many nodes.
 func (m *manual) is(ctx context.Context, id slurmctl.JobID, nodes int) error {
-	return until(ctx, func() error {
+	return m.on.until(ctx, func() error {
 		j, err := m.job(ctx, id)
 		if err == nil && (j.State != slurmctl.Running || len(j.NodeList) != nodes) {
 			err = fmt.Errorf("job %d is %s with %d nodes, want RUNNING with %d (%s)", id, j.State, len(j.NodeList), nodes, j.Reason)
@@ -59,26 +59,20 @@ func (m *manual) is(ctx context.Context, id slurmctl.JobID, nodes int) error {
 
 // allocate gets a running expander of the base job on these nodes.
 func (m *manual) allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.JobID, error) {
-	q.User, q.Name, q.Exclusive = m.cluster.Users()[0].ClientUser(), "matrix", true
-	k, err := m.slurm.Allocate(ctx, q)
+	q.User, q.Name, q.Exclusive = m.on.user(), "matrix", true
+	k, err := m.on.Allocate(ctx, q)
 	return k.ID, err
 }
 
 func (m *manual) cancel(ctx context.Context, ids ...slurmctl.JobID) error {
-	if err := m.slurm.Cancel(ctx, ids...); err != nil {
+	if err := m.on.Cancel(ctx, ids...); err != nil {
 		return err
 	}
 	return m.clean(ctx)
 }
 
 func (b *bench) clean(ctx context.Context) error {
-	return until(ctx, func() error {
-		left, err := b.cluster.Leftovers(ctx)
-		if err == nil && !left.None() {
-			err = fmt.Errorf("left in Slurm: %s", left)
-		}
-		return err
-	})
+	return b.on.until(ctx, func() error { return b.on.leftovers(ctx) })
 }
 
 // byCommands are the operations on Slurm that the sidecar is made of.
@@ -110,7 +104,7 @@ func (m *manual) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := m.slurm.Jobs(ctx)
+	jobs, err := m.on.Jobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,17 +112,17 @@ func (m *manual) look(ctx context.Context) error {
 	if at < 0 || jobs[at].Name != name || jobs[at].Comment != "evo:v1; 100%" || jobs[at].ArrayTasks != 5 {
 		return fmt.Errorf("job %d is not shown as submitted: %+v", id, jobs)
 	}
-	nodes, partitions, err := m.slurm.Nodes(ctx)
+	nodes, partitions, err := m.on.Nodes(ctx)
 	if err != nil {
 		return err
 	}
 	if len(nodes) != 8 || len(partitions) != 1 || nodes[0].CPUs != 4 {
 		return fmt.Errorf("8 nodes of 4 CPUs in one partition are shown as %+v %+v", nodes, partitions)
 	}
-	if _, err := m.slurm.Reservations(ctx); err != nil {
+	if _, err := m.on.Reservations(ctx); err != nil {
 		return err
 	}
-	cfg, err := m.slurm.Config(ctx)
+	cfg, err := m.on.Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +133,7 @@ func (m *manual) look(ctx context.Context) error {
 }
 
 func (m *manual) reservation(ctx context.Context, name string) (slurmctl.Reservation, error) {
-	all, err := m.slurm.Reservations(ctx)
+	all, err := m.on.Reservations(ctx)
 	if err != nil {
 		return slurmctl.Reservation{}, err
 	}
@@ -153,12 +147,12 @@ func (m *manual) reservation(ctx context.Context, name string) (slurmctl.Reserva
 
 // holds is a hold on nodes for the first user.
 func (m *manual) holds(ctx context.Context, name string, start time.Time, nodes ...string) error {
-	return m.slurm.CreateReservation(ctx, slurmctl.ReservationRequest{Name: name, Start: start,
-		End: time.Now().Add(10 * time.Minute), Nodes: nodes, Users: []string{m.cluster.Users()[0].Name}, Flags: holdFlags})
+	return m.on.CreateReservation(ctx, slurmctl.ReservationRequest{Name: name, Start: start,
+		End: m.on.now().Add(10 * time.Minute), Nodes: nodes, Users: []string{m.on.user().Name}, Flags: holdFlags})
 }
 
 func (m *manual) hold(ctx context.Context) error {
-	start := time.Now().Add(100 * time.Second).Truncate(time.Second)
+	start := m.on.now().Add(100 * time.Second).Truncate(time.Second)
 	if err := m.holds(ctx, "first", start, "n1", "n2", "n5"); err != nil {
 		return err
 	}
@@ -170,14 +164,14 @@ func (m *manual) hold(ctx context.Context) error {
 }
 
 func (m *manual) changeHold(ctx context.Context) error {
-	end := time.Now().Add(421 * time.Second).Truncate(time.Second)
+	end := m.on.now().Add(421 * time.Second).Truncate(time.Second)
 	for _, u := range []slurmctl.ReservationUpdate{{Nodes: []string{"n1", "n2"}}, {End: end}, {StartNow: true}} {
-		if err := m.slurm.UpdateReservation(ctx, "first", u); err != nil {
+		if err := m.on.UpdateReservation(ctx, "first", u); err != nil {
 			return err
 		}
 	}
 	r, err := m.reservation(ctx, "first")
-	if err == nil && (r.Start.After(time.Now()) || !r.End.Equal(end) || !slices.Equal(r.Nodes, []string{"n1", "n2"})) {
+	if err == nil && (r.Start.After(m.on.now()) || !r.End.Equal(end) || !slices.Equal(r.Nodes, []string{"n1", "n2"})) {
 		err = fmt.Errorf("asked for n1, n2 from now to %v, got %+v", end, r)
 	}
 	return err
@@ -187,8 +181,8 @@ func (m *manual) plannedStart(ctx context.Context) (err error) {
 	if m.base, err = m.submit(ctx, "--nodes=2", "--begin=now+3650days"); err != nil {
 		return err
 	}
-	start := time.Now().Add(333 * time.Second).Truncate(time.Second)
-	if err := m.slurm.UpdateJob(ctx, m.base, slurmctl.JobUpdate{StartTime: start}); err != nil {
+	start := m.on.now().Add(333 * time.Second).Truncate(time.Second)
+	if err := m.on.UpdateJob(ctx, m.base, slurmctl.JobUpdate{StartTime: start}); err != nil {
 		return err
 	}
 	j, err := m.job(ctx, m.base)
@@ -200,7 +194,7 @@ func (m *manual) plannedStart(ctx context.Context) (err error) {
 
 func (m *manual) letGo(ctx context.Context) error {
 	name := "first"
-	if err := m.slurm.UpdateJob(ctx, m.base, slurmctl.JobUpdate{StartNow: true, Reservation: &name}); err != nil {
+	if err := m.on.UpdateJob(ctx, m.base, slurmctl.JobUpdate{StartNow: true, Reservation: &name}); err != nil {
 		return err
 	}
 	if err := m.is(ctx, m.base, 2); err != nil {
@@ -215,10 +209,10 @@ func (m *manual) letGo(ctx context.Context) error {
 
 func (m *manual) detach(ctx context.Context) error {
 	none := ""
-	if err := m.slurm.UpdateJob(ctx, m.base, slurmctl.JobUpdate{Reservation: &none}); err != nil {
+	if err := m.on.UpdateJob(ctx, m.base, slurmctl.JobUpdate{Reservation: &none}); err != nil {
 		return err
 	}
-	if err := m.slurm.DeleteReservation(ctx, "first"); err != nil {
+	if err := m.on.DeleteReservation(ctx, "first"); err != nil {
 		return err
 	}
 	return m.is(ctx, m.base, 2)
@@ -237,13 +231,13 @@ func (m *manual) expand(ctx context.Context) (err error) {
 }
 
 func (m *manual) merge(ctx context.Context) error {
-	if err := m.slurm.Merge(ctx, m.expander); err != nil {
+	if err := m.on.Merge(ctx, m.expander); err != nil {
 		return err
 	}
 	if err := m.is(ctx, m.base, 5); err != nil {
 		return err
 	}
-	return m.slurm.DeleteReservation(ctx, "growth")
+	return m.on.DeleteReservation(ctx, "growth")
 }
 
 // shrink leaves the base job its batch host and the last of its nodes.
@@ -253,7 +247,7 @@ func (m *manual) shrink(ctx context.Context, to int) error {
 		return err
 	}
 	keep := append([]string{j.BatchHost}, j.NodeList[len(j.NodeList)-to+1:]...)
-	if err := m.slurm.Shrink(ctx, m.base, keep); err != nil {
+	if err := m.on.Shrink(ctx, m.base, keep); err != nil {
 		return err
 	}
 	after, err := m.job(ctx, m.base)
@@ -268,7 +262,7 @@ func (m *manual) mergeAgain(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := m.slurm.Merge(ctx, m.expander); err != nil {
+	if err := m.on.Merge(ctx, m.expander); err != nil {
 		return err
 	}
 	return m.is(ctx, m.base, 4)
@@ -282,7 +276,7 @@ func (m *manual) shrinkByNumber(ctx context.Context) error {
 }
 
 func (m *manual) limits(ctx context.Context) error {
-	if err := m.slurm.UpdateJob(ctx, m.base, slurmctl.JobUpdate{TimeLimit: 47 * time.Minute}); err != nil {
+	if err := m.on.UpdateJob(ctx, m.base, slurmctl.JobUpdate{TimeLimit: 47 * time.Minute}); err != nil {
 		return err
 	}
 	j, err := m.job(ctx, m.base)
@@ -292,8 +286,8 @@ func (m *manual) limits(ctx context.Context) error {
 	if j.TimeLimit != 47*time.Minute {
 		return fmt.Errorf("the time limit is %v, want 47m", j.TimeLimit)
 	}
-	end := time.Now().Add(777 * time.Second).Truncate(time.Second)
-	if err := m.slurm.UpdateJob(ctx, m.base, slurmctl.JobUpdate{EndTime: end}); err != nil {
+	end := m.on.now().Add(777 * time.Second).Truncate(time.Second)
+	if err := m.on.UpdateJob(ctx, m.base, slurmctl.JobUpdate{EndTime: end}); err != nil {
 		return err
 	}
 	if j, err = m.job(ctx, m.base); err == nil && !j.EndTime.Equal(end) {
@@ -303,7 +297,7 @@ func (m *manual) limits(ctx context.Context) error {
 }
 
 func (m *manual) script(ctx context.Context) error {
-	text, err := m.slurm.BatchScript(ctx, m.base)
+	text, err := m.on.BatchScript(ctx, m.base)
 	if err == nil && !strings.Contains(text, "exec sleep 3600") {
 		err = fmt.Errorf("the script is %q", text)
 	}
@@ -342,10 +336,10 @@ func (m *manual) mergeIntoEnded(ctx context.Context) (err error) {
 	if m.expander, err = m.allocate(ctx, slurmctl.AllocateRequest{Nodes: 3, ExpandJob: m.base}); err != nil {
 		return err
 	}
-	if err := m.slurm.Cancel(ctx, m.base); err != nil {
+	if err := m.on.Cancel(ctx, m.base); err != nil {
 		return err
 	}
-	if err := until(ctx, func() error {
+	if err := m.on.until(ctx, func() error {
 		j, err := m.job(ctx, m.base)
 		if err == nil && !j.Ended() {
 			err = fmt.Errorf("job %d is %s", m.base, j.State)
@@ -354,11 +348,11 @@ func (m *manual) mergeIntoEnded(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	merged := m.slurm.Merge(ctx, m.expander)
-	if err := m.slurm.Cancel(ctx, m.expander); err != nil {
+	merged := m.on.Merge(ctx, m.expander)
+	if err := m.on.Cancel(ctx, m.expander); err != nil {
 		return err
 	}
-	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+	soon, cancel := m.on.within(ctx, 5*time.Second)
 	defer cancel()
 	leak := m.clean(soon)
 	if leak == nil {
@@ -369,7 +363,7 @@ func (m *manual) mergeIntoEnded(ctx context.Context) (err error) {
 		_, text = judge(merged)
 	}
 	healed := "`scontrol reconfigure` heals it"
-	if err := errors.Join(m.slurm.Reconfigure(ctx), m.clean(ctx)); err != nil {
+	if err := errors.Join(m.on.Reconfigure(ctx), m.clean(ctx)); err != nil {
 		healed = "`scontrol reconfigure` does not heal it"
 	}
 	return fmt.Errorf("%s and nodes stay allocated without a job; %s", text, healed)

@@ -21,7 +21,7 @@ func TestMatrix(t *testing.T) {
 			options.Accounting = accounting == nil
 			cluster := slurmtest.Start(t, options)
 			on := func(t *testing.T, drive string) *bench {
-				return &bench{t: t, cluster: cluster, slurm: cluster.Client(), plugin: plugin, drive: drive}
+				return newBench(t, cluster, plugin, drive)
 			}
 			m := &manual{bench: on(t, "commands")}
 			// Only 20.11 and 22.05 cannot do without it, as what follows then shows.
@@ -45,7 +45,7 @@ func TestMatrix(t *testing.T) {
 				}
 			})
 			alone := slurmtest.Start(t, slurmtest.Options{PermitJobExpansion: true, SelectType: plugin})
-			s := &manual{bench: &bench{t: t, cluster: alone, slurm: alone.Client(), plugin: plugin, drive: "without slurmdbd"}}
+			s := &manual{bench: newBench(t, alone, plugin, "without slurmdbd")}
 			s.run(s.withoutAccounting()...)
 			guard, err := guardText()
 			if err != nil {
@@ -59,7 +59,7 @@ func TestMatrix(t *testing.T) {
 			guarded := slurmtest.Start(t, slurmtest.Options{Nodes: 4, PermitJobExpansion: true, SelectType: plugin,
 				ExtraConf: "JobSubmitPlugins=lua", Files: map[string]string{"job_submit.lua": string(guard)}})
 			for _, cluster := range []*slurmtest.Cluster{alone, guarded} {
-				g := &manual{bench: &bench{t: t, cluster: cluster, slurm: cluster.Client(), plugin: plugin, drive: "job_submit.lua"}}
+				g := &manual{bench: newBench(t, cluster, plugin, "job_submit.lua")}
 				g.run(g.expanding(cluster == guarded)...)
 			}
 		})

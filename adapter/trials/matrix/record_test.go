@@ -26,6 +26,7 @@ type bench struct {
 	t       *testing.T
 	cluster *slurmtest.Cluster
 	slurm   *slurmctl.Client
+	on      world // the same, or the model
 	plugin  string
 	drive   string
 	broken  bool // an operation that others build on did not pass
@@ -47,7 +48,7 @@ func (b *bench) run(operations ...operation) {
 	b.t.Helper()
 	for _, op := range operations {
 		b.t.Run(b.drive+"/"+op.name, func(t *testing.T) {
-			r := Result{Slurm: b.cluster.Version(), Select: b.plugin, Drive: b.drive, Operation: op.name, Outcome: Unreached}
+			r := Result{Slurm: b.on.version(), Select: b.plugin, Drive: b.drive, Operation: op.name, Outcome: Unreached}
 			if !b.broken {
 				ctx, cancel := context.WithTimeout(context.Background(), operationTime)
 				defer cancel()

@@ -1,0 +1,77 @@
+package slurmsim
+
+import (
+	"cmp"
+	"slices"
+)
+
+// preempts reports whether Slurm ends jobs like the victim for the job.
+func (c *Cluster) preempts(j, victim *job) bool {
+	switch c.options.Preempt {
+	case "partition_prio":
+		return victim.part.Tier < j.part.Tier && c.endsBy(victim) != ""
+	case "qos":
+		return slices.Contains(c.options.QOSPreempts[j.QOS], victim.QOS) && c.endsBy(victim) != ""
+	}
+	return false
+}
+
+// endsBy is how a job is preempted: "REQUEUE" or "CANCEL"; "" where it is not.
+func (c *Cluster) endsBy(victim *job) string {
+	mode := c.options.PreemptMode
+	if c.options.Preempt == "partition_prio" && victim.part.PreemptMode != "" {
+		mode = victim.part.PreemptMode
+	}
+	if mode == "REQUEUE" || mode == "CANCEL" {
+		return mode
+	}
+	return ""
+}
+
+// victims are the active jobs that would be ended for this one, those that matter least
+// first, and its nodes then; none where that does not help.
+func (c *Cluster) victims(j *job, from nodeSet) []*job {
+	if c.options.Preempt == "" {
+		return nil
+	}
+	var candidates []*job
+	for _, v := range c.active {
+		if c.preempts(j, v) {
+			candidates = append(candidates, v)
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(a.part.Tier, b.part.Tier), cmp.Compare(a.Priority, b.Priority))
+	})
+	future := &c.room.future
+	c.usage.copyTo(future, true)
+	for _, v := range candidates {
+		if !v.set.overlaps(from) {
+			continue
+		}
+		c.book(future, v, v.nodes, -1)
+		set, ok := c.choose(j, future, from)
+		if !ok {
+			continue
+		}
+		return slices.DeleteFunc(candidates, func(v *job) bool { return !v.set.overlaps(set) })
+	}
+	return nil
+}
+
+// makeRoom ends what is in the way of a job that may have that, which starts once its
+// nodes are free, and reports whether it did.
+func (c *Cluster) makeRoom(j *job, from nodeSet) bool {
+	all := c.victims(j, from)
+	for _, v := range all {
+		if c.endsBy(v) == "REQUEUE" && v.request.Script != "" {
+			c.requeue(v)
+		} else {
+			c.finish(v, "PREEMPTED")
+		}
+	}
+	if len(all) > 0 {
+		j.Reason = "Resources"
+	}
+	return len(all) > 0
+}

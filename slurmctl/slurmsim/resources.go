@@ -1,0 +1,116 @@
+package slurmsim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// kinds finds the generic resources that there are, and how many each node has.
+func (c *Cluster) findKinds() error {
+	for i := range c.nodes {
+		all, err := slurmctl.ParseGRES(c.nodes[i].GRES)
+		if err != nil {
+			return err
+		}
+		for _, g := range all {
+			if k := (slurmctl.GRES{Name: g.Name, Type: g.Type}); !slices.Contains(c.kinds, k) {
+				c.kinds = append(c.kinds, k)
+			}
+		}
+	}
+	for i := range c.nodes {
+		all, _ := slurmctl.ParseGRES(c.nodes[i].GRES)
+		c.nodes[i].gres = make([]int64, len(c.kinds))
+		for _, g := range all {
+			c.nodes[i].gres[slices.Index(c.kinds, slurmctl.GRES{Name: g.Name, Type: g.Type})] += g.Count
+		}
+	}
+	return nil
+}
+
+// scarce reports whether a job's memory or generic resources count.
+func (c *Cluster) scarce(j *job) bool { return j.memory > 0 || len(j.request.GRES) > 0 }
+
+// gresOf is how much of a kind the job takes of a node: whole nodes have all of it. What
+// may be of any type is taken of the node's first.
+func (c *Cluster) gresOf(j *job, n, kind int) int64 {
+	if j.whole() {
+		return c.nodes[n].gres[kind]
+	}
+	total := int64(0)
+	for _, g := range j.request.GRES {
+		k := c.kinds[kind]
+		if g.Name != k.Name || g.Type != "" && g.Type != k.Type {
+			continue
+		}
+		if g.Type == "" && slices.ContainsFunc(c.kinds[:kind], func(o slurmctl.GRES) bool {
+			return o.Name == g.Name && c.nodes[n].gres[slices.Index(c.kinds, o)] > 0
+		}) {
+			continue
+		}
+		total += g.Count
+	}
+	return total
+}
+
+// capable reports whether a node could ever do for the job's memory and GRES.
+func (c *Cluster) capable(j *job, n int) bool {
+	have, err := slurmctl.ParseGRES(c.nodes[n].GRES)
+	return j.memory <= c.nodes[n].Memory && (len(j.request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.request.GRES))
+}
+
+// roomy reports whether it does now.
+func (c *Cluster) roomy(j *job, u *usage, n int) bool {
+	if j.memory > 0 && u.mem[n]+j.memory > c.nodes[n].Memory {
+		return false
+	}
+	for k := range c.kinds {
+		if want := c.gresOf(j, n, k); want > 0 && u.gres[n*len(c.kinds)+k]+want > c.nodes[n].gres[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// remember works out what a request comes to in memory, per node.
+func (c *Cluster) remember(j *job) error {
+	q := &j.request
+	for _, g := range q.GRES {
+		if !slices.ContainsFunc(c.kinds, func(k slurmctl.GRES) bool { return k.Name == g.Name && (g.Type == "" || g.Type == k.Type) }) {
+			return refusal("Invalid generic resource (gres) specification")
+		}
+	}
+	if !c.options.ConsumeMemory {
+		return nil
+	}
+	cpus := int64(max(q.CPUs, 1))
+	if j.whole() {
+		cpus = int64(c.nodes[0].CPUs)
+	}
+	switch {
+	case q.MemoryPerNode != nil && *q.MemoryPerNode > 0:
+		j.memory = *q.MemoryPerNode
+	case q.MemoryPerCPU > 0:
+		j.memory = q.MemoryPerCPU * cpus
+	case q.MemoryPerNode == nil && c.options.DefMemPerCPU > 0:
+		j.memory = c.options.DefMemPerCPU * cpus
+	default:
+		j.memory = c.nodes[0].Memory
+	}
+	j.MinMemory = j.memory
+	return nil
+}
+
+// tresText is a request for GRES as squeue shows it.
+func tresText(all []slurmctl.GRES) string {
+	text := ""
+	for i, g := range all {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf("gres:%s", g)
+	}
+	return text
+}
