@@ -2,6 +2,8 @@ package core
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
@@ -54,8 +56,8 @@ func (c *Core) holdNamed(name string) (ownName, bool) {
 
 // watchIntruders sends those away who are in holds that are for others.
 func (c *Core) watchIntruders(s *snapshot) {
-	for id, in := range c.intruders {
-		r := s.byID[id]
+	for _, id := range slices.Sorted(maps.Keys(c.intruders)) {
+		r, in := s.byID[id], c.intruders[id]
 		if in.job != nil {
 			in.job.note = ""
 		}
@@ -75,8 +77,8 @@ func (c *Core) watchIntruders(s *snapshot) {
 			}
 		}
 	}
-	for _, in := range c.intruders {
-		if in.job != nil {
+	for _, id := range slices.Sorted(maps.Keys(c.intruders)) {
+		if in := c.intruders[id]; in.job != nil {
 			in.job.note = in.text
 		}
 	}

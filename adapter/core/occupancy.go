@@ -119,7 +119,8 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 			}
 		}
 	}
-	for _, r := range s.reservations {
+	for _, name := range sortedKeys(s.reservations) {
+		r := s.reservations[name]
 		if _, ours := parseHold(r); ours {
 			continue
 		}

@@ -144,7 +144,8 @@ func (s *snapshot) longestLimit(r *slurmctl.Job, limits *slurmctl.Limits) (longe
 		}
 	}
 	nodes := setOf(r.NodeList)
-	for name, res := range s.reservations {
+	for _, name := range sortedKeys(s.reservations) {
+		res := s.reservations[name]
 		if _, ours := parseHoldName(name); !ours && name != r.Reservation && res.Start.After(s.taken) && nodes.any(res.Nodes) {
 			shorter(max(r.TimeLimit+res.Start.Sub(r.EndTime), 0), "reservation "+name)
 		}
