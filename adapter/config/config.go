@@ -50,7 +50,22 @@ type Config struct {
 
 	Operators Operators `mapstructure:"operators"`
 	Read      Read      `mapstructure:"read"` // who may read jobs, status and events
+	Recorder  Recorder  `mapstructure:"recorder"`
 	Log       Log       `mapstructure:"log"`
+}
+
+// Recorder is where the sidecar writes down what it sees and decides.
+type Recorder struct {
+	Dir string `mapstructure:"dir"` // folder; "": recorder beside the database
+	MiB int    `mapstructure:"mib"` // of all files, at most; 0: nothing is recorded
+}
+
+// RecorderDir is the folder of the flight recorder.
+func (c Config) RecorderDir() string {
+	if c.Recorder.Dir != "" {
+		return c.Recorder.Dir
+	}
+	return filepath.Join(filepath.Dir(c.Database), "recorder")
 }
 
 // Listen is where the sidecar serves its API; "" is nowhere.
@@ -165,6 +180,7 @@ func Default() Config {
 		OverrunSignal: "URG",
 		Operators:     Operators{Users: []string{}, Groups: []string{}},
 		Read:          ReadSlurm,
+		Recorder:      Recorder{MiB: 32},
 		Log:           Log{Level: "info", Format: "text"},
 	}
 }
@@ -195,6 +211,8 @@ func (c Config) Validate() error {
 		check(c.HeldNodes.Of(s) >= 0, "held_nodes."+s, "%d; want 0 (no bound) or more", c.HeldNodes.Of(s))
 		check(c.HeldTime.Of(s) >= 0, "held_time."+s, "%v; want 0s (no bound) or more", c.HeldTime.Of(s))
 	}
+	check(c.Recorder.Dir == "" || filepath.IsAbs(c.Recorder.Dir), "recorder.dir", "%q is no absolute path", c.Recorder.Dir)
+	check(c.Recorder.MiB == 0 || c.Recorder.MiB >= 4, "recorder.mib", "%d; want 0 (nothing is recorded) or 4 and more", c.Recorder.MiB)
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)

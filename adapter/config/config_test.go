@@ -104,6 +104,7 @@ heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
 read: own
+recorder: {dir: /x/r, mib: 5}
 log: {level: debug, format: json}
 `)
 	if err != nil {
@@ -119,7 +120,8 @@ log: {level: debug, format: json}
 		ExpandLimit: 2.5, Drive: request.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
 		HeldNodes: HeldNodes{1, 2, 3, 4}, HeldTime: HeldTime{time.Minute, 2 * time.Minute, 3 * time.Minute, 0}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
-		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn, Log: Log{Level: "debug", Format: "json"},
+		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
+		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Log: Log{Level: "debug", Format: "json"},
 	}
 	if d := cmp.Diff(want, c); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

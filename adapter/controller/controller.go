@@ -18,6 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/drive"
 	"github.com/evoslurm/evoslurm/adapter/pluginhost"
+	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -26,6 +27,7 @@ import (
 // concurrent use; the core belongs to the goroutine of Run.
 type Controller struct {
 	core       *core.Core
+	recorder   *recorder.Recorder // nil: nothing is recorded
 	clock      *clock
 	driver     *drive.Driver
 	slurm      *slurmctl.Client
@@ -69,7 +71,14 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	if host, err := os.Hostname(); err == nil {
 		site.Host, _, _ = strings.Cut(host, ".")
 	}
-	c.core = core.New(site, cfg, c.strategy(), c.clock.now())
+	begun := c.clock.now()
+	if cfg.Recorder.MiB > 0 {
+		_, zone := begun.Local().Zone()
+		c.recorder = recorder.New(cfg.RecorderDir(), cfg.Recorder.MiB, version,
+			recorder.Start{Begun: begun, Zone: zone, Site: site, Config: cfg, Strategy: c.strategy()})
+		c.recorder.Warn = func(err error) { log.WithError(err).Warn("what happens is not recorded") }
+	}
+	c.core = core.New(site, cfg, c.strategy(), begun)
 	c.publish()
 	return c, nil
 }
@@ -84,6 +93,11 @@ func (c *Controller) strategy() core.Strategy {
 func (c *Controller) Run(ctx context.Context) error {
 	defer close(c.gone)
 	defer c.strategies.Close()
+	defer func() {
+		if err := c.recorder.Close(); err != nil {
+			c.log.WithError(err).Warn("the end is not recorded")
+		}
+	}()
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	c.ctx, c.books.ctx = work, work
@@ -141,7 +155,7 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 		if by := c.clock.set(); by != 0 {
 			inputs = append([]core.Input{core.ClockSet{By: by}}, inputs...)
 		}
-		effects := c.core.Step(c.clock.now(), inputs...)
+		effects := c.think(inputs...)
 		c.laps.lap("step")
 		inputs = nil
 		unwritten := c.books.write(effects)
@@ -177,6 +191,15 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 	c.laps.lap("publish")
 	c.laps.log(c.log)
 	return wake
+}
+
+// think has the core take a step, and writes down what went in and what came out.
+func (c *Controller) think(inputs ...core.Input) []core.Effect {
+	now := c.clock.now()
+	c.recorder.Inputs(now, inputs)
+	effects := c.core.Step(now, inputs...)
+	c.recorder.Effects(now, effects)
+	return effects
 }
 
 // beside runs something beside the loop, and gives what came of it to the core.
@@ -223,7 +246,7 @@ func (c *Controller) write(l core.Log) {
 // finish lets running actions come to their outcome, then ends who still waits.
 func (c *Controller) finish(stop context.CancelFunc) error {
 	c.stopLooks()
-	c.books.write(c.core.Step(c.clock.now(), core.Stop{}))
+	c.books.write(c.think(core.Stop{}))
 	done := make(chan struct{})
 	go func() { c.all.Wait(); close(done) }()
 	late := time.After(c.timeout)
@@ -232,7 +255,7 @@ func (c *Controller) finish(stop context.CancelFunc) error {
 		case func():
 			m()
 		case core.Outcome:
-			c.books.write(c.core.Step(c.clock.now(), m)) // nothing more is begun
+			c.books.write(c.think(m)) // nothing more is begun
 		}
 	}
 	for {

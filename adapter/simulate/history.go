@@ -12,6 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -48,7 +49,10 @@ type history struct {
 
 // Play plays a script and writes what comes of it. The error tells what is wrong with that,
 // or with the script (ErrScript).
-func Play(script string, out io.Writer) (err error) {
+func Play(script string, out io.Writer) error { return play(script, out, nil) }
+
+// play is Play with the flight recorder of each life of the sidecar, if there is to be one.
+func play(script string, out io.Writer, record func(recorder.Start) *recorder.Recorder) (err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
 		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
 	cfg := config.Default()
@@ -90,7 +94,7 @@ func Play(script string, out io.Writer) (err error) {
 			err = errors.Join(h.wrong(), fmt.Errorf("%v", r))
 		}
 	}()
-	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Watch: h.watch, After: h.checkStep}
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Watch: h.watch, After: h.checkStep, Record: record}
 	h.s.Start()
 	for _, e := range events {
 		clean := e.words[0] == "end" && len(e.words) > 1 && e.words[1] == "clean"

@@ -12,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/drive"
+	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -32,16 +33,20 @@ type Sidecar struct {
 	// After, if it is there, is called after every step, once that is written down.
 	After func()
 
-	core    *core.Core
-	driver  *drive.Driver
-	client  *slurmsim.Client
-	base    time.Time     // when the cluster's clock began, by what it said when the sidecar was started
-	skew    time.Duration // of the cluster's clock, as far as the core was told
-	life    int           // counts the starts: what began in another life has no say
-	wakes   int
-	tasks   []*slurmsim.Process
-	last    uint64
-	waiting map[uint64]func(*core.Reply) // nil: nobody answers any more
+	// Record, if it is there, gives the flight recorder of a life of the sidecar.
+	Record func(recorder.Start) *recorder.Recorder
+
+	core     *core.Core
+	recorder *recorder.Recorder
+	driver   *drive.Driver
+	client   *slurmsim.Client
+	base     time.Time     // when the cluster's clock began, by what it said when the sidecar was started
+	skew     time.Duration // of the cluster's clock, as far as the core was told
+	life     int           // counts the starts: what began in another life has no say
+	wakes    int
+	tasks    []*slurmsim.Process
+	last     uint64
+	waiting  map[uint64]func(*core.Reply) // nil: nobody answers any more
 }
 
 // strategy is a strategy of the planner's at work.
@@ -72,8 +77,12 @@ func (s *Sidecar) Start() {
 		WithTimeout: s.Cluster.WithTimeout,
 	}
 	s.base, s.skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
-	s.core = core.New(core.Site{Version: "simulated", User: "root", Host: "model", Root: true}, s.Config,
-		core.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy)}, s.now())
+	start := recorder.Start{Begun: s.now(), Site: core.Site{Version: "simulated", User: "root", Host: "model", Root: true}, Config: s.Config,
+		Strategy: core.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy)}}
+	if s.recorder = nil; s.Record != nil {
+		s.recorder = s.Record(start)
+	}
+	s.core = core.New(start.Site, start.Config, start.Strategy, start.Begun)
 	s.give(s.Database.books())
 }
 
@@ -135,7 +144,10 @@ func (s *Sidecar) step(inputs []core.Input) []core.Effect {
 			panic(fmt.Errorf("the core panics: %v\n%s", r, debug.Stack()))
 		}
 	}()
-	return s.core.Step(s.now(), inputs...)
+	s.recorder.Inputs(s.now(), inputs)
+	effects := s.core.Step(s.now(), inputs...)
+	s.recorder.Effects(s.now(), effects)
+	return effects
 }
 
 // do does what follows from a step, and gives what is known of it at once.

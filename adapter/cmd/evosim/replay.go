@@ -1,0 +1,148 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/recorder"
+	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+func replayCommand() *cobra.Command {
+	var until, job, why string
+	cmd := &cobra.Command{
+		Use:   "replay [--until=TIME] [--job=ID | --why=ID] FILE|FOLDER",
+		Short: "Step the sidecar's core through a recording again",
+		Long: `Step the sidecar's decision core through what evoslurmd has recorded (recorder.dir
+in its configuration), from the file on to the last of the same run, or through the
+newest run of a folder. It says whether the core does the same again; else the first
+effect that differs, with its time, what came in and both effects, and exits with 1.
+
+--until ends at a time: 2026-11-22T15:04:05, 15:04:05 of the recording's first day,
+or 1h30m after its beginning. --job shows what concerns a job, as it happens. --why
+tells in words where a job is at the end, and what each decision on it rested on.
+
+A recording that is cut short (the sidecar was killed, or still runs) is replayed as
+far as it is whole. One that another version has made, that was changed, or that
+is none is refused.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return replay(cmd, args[0], until, job, why)
+		},
+	}
+	cmd.Flags().StringVar(&until, "until", "", "where to end: a time, or for how long from the beginning")
+	cmd.Flags().StringVar(&job, "job", "", "show what concerns this job")
+	cmd.Flags().StringVar(&why, "why", "", "tell why this job is where it is")
+	cmd.MarkFlagsMutuallyExclusive("job", "why")
+	return cmd
+}
+
+func replay(cmd *cobra.Command, path, until, job, why string) error {
+	files, err := recorder.Find(path)
+	if err != nil {
+		return err
+	}
+	first, err := head(files[0])
+	if err != nil {
+		return fmt.Errorf("%s: %w", files[0], err)
+	}
+	time.Local = time.FixedZone("", first.Zone) // what people read is in it
+	p := recorder.Player{Version: version.Of(linked)}
+	if until != "" {
+		if p.Until, err = moment(until, first.Begun); err != nil {
+			return err
+		}
+	}
+	var story recorder.Story
+	out := cmd.OutOrStdout()
+	if text := job + why; text != "" {
+		id, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || id == 0 {
+			return fmt.Errorf("%q is no job ID", text)
+		}
+		story.Job = slurmctl.JobID(id)
+		p.See = func(s recorder.Step) {
+			for _, line := range story.See(s) {
+				if job != "" {
+					fmt.Fprintf(out, "%s  %s\n", s.At.Local().Format("2006-01-02 15:04:05.000"), line)
+				}
+			}
+		}
+	}
+	err = p.Play(files)
+	if errors.Is(err, recorder.ErrCut) && p.Steps > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %v; what is whole was replayed\n", err)
+		err = nil
+	}
+	var differs *recorder.Difference
+	if errors.As(err, &differs) {
+		return evosim.Failure{Err: fmt.Errorf("the core does something else than is recorded\n%w", err)}
+	}
+	if err != nil {
+		return err
+	}
+	if p.Gap != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %s: effects are shown as they were recorded, not replayed\n", p.Gap)
+	}
+	if why != "" {
+		known := false
+		if p.Core != nil {
+			known = story.Why(out, p.To.Local(), p.Core.View())
+		} else {
+			known = story.Why(out, p.To.Local(), nil)
+		}
+		if !known {
+			return fmt.Errorf("the recording knows no job %s until %s", why, p.To.Local().Format(time.DateTime))
+		}
+		return nil
+	}
+	verdict := "the same effects"
+	if p.Gap != "" {
+		verdict = "read"
+	}
+	_, err = fmt.Fprintf(out, "%d steps from %s to %s: %s\n", p.Steps, p.From.Local().Format(time.DateTime), p.To.Local().Format(time.DateTime), verdict)
+	if err != nil {
+		return evosim.Failure{Err: err}
+	}
+	return nil
+}
+
+// head is what a file begins with.
+func head(name string) (recorder.Start, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return recorder.Start{}, err
+	}
+	defer f.Close()
+	r, err := recorder.NewReader(f, version.Of(linked))
+	if err != nil {
+		return recorder.Start{}, err
+	}
+	return r.Start, nil
+}
+
+// moment is a time that a user gives.
+func moment(text string, begun time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return begun.Add(d), nil
+	}
+	begun = begun.Local()
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{time.TimeOnly, "15:04"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return time.Date(begun.Year(), begun.Month(), begun.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.Local), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--until=%s: want a time such as 2026-11-22T15:04:05, 15:04:05, or 1h30m", text)
+}

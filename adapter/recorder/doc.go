@@ -1,0 +1,19 @@
+// Package recorder is the flight recorder: it writes down every input of the decision core
+// with its time, and the effects of each step, so that the core can be stepped through them
+// again and does the same.
+//
+//	codec.go     plain values as bytes, by reflection
+//	values.go    what may stand where the core has an interface, and errors
+//	look.go      looks at Slurm as differences to the one before
+//	segment.go   files: a heading and compressed, chained blocks of records
+//	recorder.go  the ring of files that the shell writes
+//	replay.go    a core that is stepped through a recording
+//	why.go       why a job is where it is, in words
+//
+// A recording is a run of the sidecar: files of one name, numbered. Each begins with who
+// runs where by which configuration, and can be read by itself. The core's state cannot be
+// written down (what follows from an outcome is a function), so a replay begins where the
+// sidecar began. When a folder has more than it may, the oldest runs go, then, of the
+// present run, all but its beginning and what is newest: what is behind the gap can be
+// read, with the effects as they were, and cannot be replayed.
+package recorder

@@ -1,0 +1,80 @@
+package simulate
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/recorder"
+)
+
+// TestReplay: what was recorded of every life of the sidecar, in every history, the core
+// does again.
+func TestReplay(t *testing.T) {
+	files, err := filepath.Glob("testdata/histories/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no histories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, _, _ := strings.Cut(string(text), below)
+			replays(t, script)
+		})
+	}
+}
+
+// TestReplayStorms is the same of storms.
+func TestReplayStorms(t *testing.T) {
+	for seed := range uint64(4) {
+		replays(t, Storm(seed))
+	}
+}
+
+func replays(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	var lives []*recorder.Recorder
+	play(script, io.Discard, func(start recorder.Start) *recorder.Recorder { //nolint:errcheck // what is wrong with it is for other tests
+		r := recorder.New(dir, 4, "test", start)
+		r.Warn = func(err error) { t.Error(err) }
+		lives = append(lives, r)
+		return r
+	})
+	for _, r := range lives {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := recorder.Files(dir)
+	if err != nil || len(files) < len(lives) {
+		t.Fatalf("%d files of %d lives: %v", len(files), len(lives), err)
+	}
+	steps := 0
+	for _, first := range files {
+		if !strings.HasSuffix(first, "-000000.evorec") {
+			continue
+		}
+		run, err := recorder.Find(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := recorder.Player{Version: "test"}
+		if err := p.Play(run); err != nil {
+			t.Error(err)
+		}
+		if p.Gap != "" {
+			t.Error(p.Gap)
+		}
+		steps += p.Steps
+	}
+	if steps < 10 {
+		t.Errorf("only %d steps", steps)
+	}
+}
