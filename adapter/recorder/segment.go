@@ -228,9 +228,11 @@ func (f *Reader) Next() (Step, error) {
 		}
 	}
 	var s Step
-	f.dec.value(reflect.ValueOf(&s).Elem())
+	decodeStep(&f.dec, &s)
 	if f.dec.err != nil {
 		return Step{}, fmt.Errorf("%w: %w", ErrTampered, f.dec.err)
 	}
 	return s, nil
 }
+
+func decodeStep(d *decoder, s *Step) { d.value(reflect.ValueOf(s).Elem()) }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/recorder"
+	"github.com/evoslurm/evoslurm/adapter/version"
+)
+
+const bundleHelp = `Pack what a report of a problem needs into one file: the recordings of the sidecar
+(recorder in the configuration), the configuration without what may be secret, the
+versions, and what evosctl doctor says. Run it as the sidecar's user on its host.
+
+The recordings name users, jobs and nodes, as squeue does. With --mask users' names
+and paths are replaced, by user1, user2 and so on, everywhere alike. Accounts, names of
+jobs and of nodes stay.`
+
+func newBundle() *cobra.Command {
+	var file string
+	var mask bool
+	cmd := &cobra.Command{
+		Use:   "bundle [-o FILE] [--mask]",
+		Short: "Pack recordings, configuration and doctor's answers for a report",
+		Long:  bundleHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, _, err := config.Load(cmd.Flags())
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "evosctl: %v\n", err)
+				return exitStatus(2)
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			now := time.Now()
+			if file == "" {
+				file = now.Format("evoslurm-20060102-150405.tar.gz")
+			}
+			b := &bundle{cfg: cfg, now: now}
+			if mask {
+				b.mask = recorder.NewMask()
+			}
+			if err := b.collect(examine(ctx, cmd.Flags())); err != nil {
+				fmt.Fprintf(os.Stderr, "evosctl: %v\n", err)
+				return exitStatus(2)
+			}
+			if err := b.write(file); err != nil {
+				return err
+			}
+			fmt.Println(file)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write (default evoslurm-DATE-TIME.tar.gz)")
+	cmd.Flags().BoolVar(&mask, "mask", false, "replace users' names and paths")
+	return cmd
+}
+
+// bundle is what is packed.
+type bundle struct {
+	cfg   config.Config
+	now   time.Time
+	mask  *recorder.Mask // nil: as it is
+	files []bundled
+}
+
+type bundled struct {
+	name string
+	text []byte
+}
+
+func (b *bundle) collect(r *report) error {
+	dir := b.cfg.RecorderDir()
+	recordings, err := recorder.Files(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := b.recordings(recordings); err != nil {
+		return err
+	}
+	var answers bytes.Buffer
+	r.print(&answers, false)
+	settings, err := json.MarshalIndent(recorder.Discreet(b.cfg), "", "  ")
+	if err != nil {
+		return err
+	}
+	about := fmt.Sprintf("%s\n%s %s/%s\nmade %s\n", version.Line(linked), runtime.Version(), runtime.GOOS, runtime.GOARCH, b.now.Format(time.RFC3339))
+	if len(recordings) == 0 {
+		about += "there are no recordings: recorder.mib is 0, or the sidecar has not run\n"
+	}
+	b.add("versions.txt", []byte(about))
+	b.add("config.json", b.masked(settings))
+	b.add("doctor.txt", b.masked(answers.Bytes()))
+	return nil
+}
+
+func (b *bundle) add(name string, text []byte) { b.files = append(b.files, bundled{name, text}) }
+
+func (b *bundle) masked(text []byte) []byte {
+	if b.mask == nil {
+		return text
+	}
+	return []byte(b.mask.Text(string(text)))
+}
+
+// recordings adds them. Those of another version, and what is damaged, cannot be masked and
+// are left out.
+func (b *bundle) recordings(files []string) error {
+	var left []string
+	texts := map[string][]byte{}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err == nil && b.mask != nil {
+			err = b.mask.Learn(bytes.NewReader(text), version.Of(linked))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the ring went on
+		}
+		if err != nil {
+			left = append(left, fmt.Sprintf("%s: %v", filepath.Base(name), err))
+			continue
+		}
+		texts[name] = text
+	}
+	for _, name := range files {
+		text, ok := texts[name]
+		if !ok {
+			continue
+		}
+		if b.mask != nil {
+			var out bytes.Buffer
+			if err := b.mask.Rewrite(&out, bytes.NewReader(text), version.Of(linked)); err != nil {
+				return err
+			}
+			text = out.Bytes()
+		}
+		b.add("recorder/"+filepath.Base(name), text)
+	}
+	if len(left) > 0 {
+		b.add("recorder/left-out.txt", []byte(strings.Join(left, "\n")+"\n"))
+	}
+	return nil
+}
+
+// write writes all or nothing.
+func (b *bundle) write(file string) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".evoslurm-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err = b.pack(f); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
+
+func (b *bundle) pack(w io.Writer) error {
+	z := gzip.NewWriter(w)
+	t := tar.NewWriter(z)
+	for _, f := range b.files {
+		head := &tar.Header{Name: "evoslurm/" + f.name, Mode: 0o600, Size: int64(len(f.text)), ModTime: b.now}
+		if err := t.WriteHeader(head); err != nil {
+			return err
+		}
+		if _, err := t.Write(f.text); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.Close(), z.Close())
+}
