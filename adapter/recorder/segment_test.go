@@ -190,3 +190,22 @@ func FuzzReader(f *testing.F) {
 		decodeStep(&d, &s)
 	})
 }
+
+// TestDifference: where the core does something else, that is told, with both.
+func TestDifference(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.evorec")
+	if err := os.WriteFile(name, sample(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := Player{Version: "v1"}
+	var d *Difference
+	err := p.Play([]string{name})
+	if !errors.As(err, &d) || d.Recorded == nil || d.Now == nil || !d.At.Equal(time.Unix(1e9, 0)) {
+		t.Fatalf("%v", err)
+	}
+	for _, want := range []string{"a look at 1 jobs", "recorded: Wake", "now:      "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v has no %q", err, want)
+		}
+	}
+}

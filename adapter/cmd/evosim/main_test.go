@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/recorder"
+	"github.com/evoslurm/evoslurm/adapter/simulate"
+	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"evosim": func() {
+			os.Exit(evosim.Run(context.Background(), linked, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, replayCommand()))
+		},
+	})
+}
+
+// TestScripts runs the command as a user does. Below $WORK/whole is a recording of a sidecar
+// that has seen a job grow, in $WORK/cut.evorec its file cut short, in $WORK/changed.evorec
+// one that was changed, in $WORK/other.evorec one of another version.
+func TestScripts(t *testing.T) {
+	whole := t.TempDir()
+	record(t, whole, version.Of(linked))
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, Setup: func(env *testscript.Env) error {
+		dir := filepath.Join(env.WorkDir, "whole")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			return err
+		}
+		files, err := recorder.Files(dir)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil {
+			return err
+		}
+		changed := append([]byte(nil), text...)
+		changed[len(changed)-3] ^= 1
+		for name, b := range map[string][]byte{"cut": text[:len(text)-3], "changed": changed} {
+			if err := os.WriteFile(filepath.Join(env.WorkDir, name+".evorec"), b, 0o600); err != nil {
+				return err
+			}
+		}
+		other := filepath.Join(env.WorkDir, "other")
+		record(t, other, "v9.9")
+		return nil
+	}})
+}
+
+// record has a sidecar see a job through.
+func record(t *testing.T, dir, version string) {
+	t.Helper()
+	cluster := slurmsim.New(slurmsim.Options{Nodes: 4, Accounting: true, PermitJobExpansion: true})
+	defer cluster.Close()
+	noX, err := planner.StrategyByName("noX")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	var r *recorder.Recorder
+	s := &simulate.Sidecar{Cluster: cluster, Database: simulate.NewDatabase(), Config: cfg, Strategy: noX,
+		Record: func(start recorder.Start) *recorder.Recorder {
+			r = recorder.New(dir, 4, version, start)
+			r.Warn = func(err error) { t.Error(err) }
+			return r
+		}}
+	s.Start()
+	profile, err := planner.ParseProfile("1@5m,3@5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Submit(&simulate.App{User: simulate.Alice, Name: "amr", Profile: profile}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Run(cluster.Now().Add(20 * time.Minute))
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBadInput: bad input is exit status 2.
+func TestBadInput(t *testing.T) {
+	if got := evosim.Run(context.Background(), linked, []string{"replay", filepath.Join(t.TempDir(), "none")}, os.Stdin, os.Stdout, os.Stderr, replayCommand()); got != 2 {
+		t.Errorf("exit status %d", got)
+	}
+}
