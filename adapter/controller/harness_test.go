@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/controller"
+	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/planner"
@@ -86,6 +87,18 @@ func (l *lab) start() {
 		}
 		st.Close()
 		l.stop = nil
+		l.replay()
+	}
+}
+
+// replay sees that the core does again what was recorded of the sidecar's last run.
+func (l *lab) replay() {
+	files, err := recorder.Find(l.cfg.RecorderDir())
+	if err == nil {
+		err = (&recorder.Player{Version: "test"}).Play(files)
+	}
+	if err != nil {
+		l.t.Errorf("the recording: %v", err)
 	}
 }
 
