@@ -1,0 +1,86 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/recorder"
+	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestBundle: all is in it, nothing secret is, and with a mask no user.
+func TestBundle(t *testing.T) {
+	cfg := config.Default()
+	cfg.Recorder.Dir = t.TempDir()
+	cfg.Strategies.Parameters = []string{"token=secret"}
+	now := time.Unix(1.7e9, 0)
+	r := recorder.New(cfg.Recorder.Dir, 4, version.Of(linked), recorder.Start{Begun: now, Config: cfg})
+	r.Inputs(now, []core.Input{core.Observation{Begun: now, Jobs: []slurmctl.Job{{ID: 1, User: "alice"}}}})
+	r.Effects(now, nil)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(cfg.Recorder.Dir, "20200101T000000.000Z-000000.evorec"), []byte("of alice"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, mask := range []bool{false, true} {
+		b := &bundle{cfg: cfg, now: now}
+		if mask {
+			b.mask = recorder.NewMask()
+		}
+		answers := &report{}
+		answers.add("sidecar", ok, "alice at /home/alice/x", "")
+		if err := b.collect(answers); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "b.tar.gz")
+		if err := b.write(file); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := ""
+		for packed := tar.NewReader(z); ; {
+			h, err := packed.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(packed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names += h.Name + " "
+			if strings.Contains(string(text), "secret") || mask && strings.Contains(string(text), "alice") {
+				t.Errorf("mask %v: %s has\n%s", mask, h.Name, text)
+			}
+		}
+		for _, want := range []string{"versions.txt", "config.json", "doctor.txt", "recorder/20231114T221320.000Z-000000.evorec"} {
+			if !strings.Contains(names, "evoslurm/"+want) {
+				t.Errorf("mask %v: %s is not in %s", mask, want, names)
+			}
+		}
+		if mask != strings.Contains(names, "left-out.txt") {
+			t.Errorf("mask %v: %s", mask, names)
+		}
+	}
+}
