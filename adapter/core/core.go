@@ -41,6 +41,7 @@ type Core struct {
 	stopping bool
 	started  time.Time
 
+	quiet   quiet
 	tick    time.Time     // of the last step
 	wait    time.Duration // after which the next one was to come at the latest
 	awake   time.Time     // since when there was no pause
@@ -184,6 +185,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 	c.savePlans()
 	at := c.wakeAt()
 	c.wait = max(at.Sub(now), time.Millisecond)
+	c.quiet.note(now, c.effects)
 	effects := append(c.effects, Wake{at})
 	c.effects = nil
 	return effects
@@ -197,7 +199,7 @@ func (c *Core) cycle(s *snapshot) {
 		c.lastErr = nil
 	}
 	c.watchPriorities(c.snapshot, s)
-	c.snapshot = s
+	c.snapshot, c.quiet.refitted = s, false
 	c.takeReservations(s)
 	c.watchPower(s)
 	c.adopt(s)
@@ -213,7 +215,7 @@ func (c *Core) planned(in Planned) {
 	if !c.planning {
 		return
 	}
-	c.planning = false
+	c.planning, c.quiet.drifts = false, in.Drifts
 	s := c.snapshot
 	c.takePlans(in)
 	c.clean(s)
@@ -225,7 +227,7 @@ func (c *Core) planned(in Planned) {
 // decide does what is due by the present state: after a cycle, and after everything that
 // happens between two.
 func (c *Core) decide() {
-	c.pace.urgent, c.pace.waiting, c.pace.growing = false, -1, false
+	c.pace.urgent, c.pace.waiting, c.pace.growing, c.quiet.putOff = false, -1, false, false
 	if c.snapshot != nil && c.lastErr == nil {
 		c.act(c.snapshot)
 		c.syncHolds(c.snapshot)

@@ -67,6 +67,9 @@ type Planned struct {
 	Errors []error // of pools that could not be planned: their plans stay as they were
 
 	last []*planner.Last // of every batch, for the next problem
+	// Drifts says that a stock job may start at once, as far as is known: until it does, it
+	// is planned later and later.
+	Drifts bool
 }
 
 // PlannedJob is the plan of an evolving job, or in words why there is none.
@@ -136,6 +139,8 @@ func (p *Problem) Plan(with Planner) Planned {
 		for k, one := range planned {
 			if j := p.batches[i].jobs[k]; j.id != 0 {
 				all.Jobs = append(all.Jobs, p.result(j, one))
+			} else if one.Unfit == "" && one.Start <= 0 {
+				all.Drifts = true
 			}
 		}
 	}

@@ -106,6 +106,7 @@ func (c *Core) limitsLeft(j *job, now int64, steps int) []int64 {
 // they were promised. Where the limit leaves no way, the job is delayed beyond it
 // rather than stopped, and the event log says so.
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
+	c.quiet.refitted = true
 	margin := int64(c.cfg.Margin / time.Second)
 	origin, rest := now, j.expected()-now
 	if j.State == row.Running && rest < 1 {

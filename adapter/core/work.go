@@ -125,6 +125,7 @@ func (c *Core) do(j *job, action, detail string, do Command, then func(Outcome))
 func (c *Core) chore(kind *allowance, j *job, do Command, then func(Outcome)) bool {
 	w := &c.work
 	if w.chore || !w.roomForHolds() || c.now.Before(w.nextChore(c.pace.gated)) || !kind.take(c.now, c.cfg.Slurm.Share) {
+		c.quiet.putOff = true
 		return false
 	}
 	w.chore = true

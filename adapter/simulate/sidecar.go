@@ -27,6 +27,11 @@ type Sidecar struct {
 	Strategy planner.Strategy
 	Latency  time.Duration // of a strategy, and of writing to the database
 
+	// Skip leaves out looks of which nothing would follow; the clock is then moved on by
+	// Advance.
+	Skip  bool
+	Looks uint64 // that were made
+
 	// Watch, if it is there, sees every step of the core.
 	Watch func(now time.Time, inputs []core.Input, effects []core.Effect)
 
@@ -46,6 +51,11 @@ type Sidecar struct {
 	wakes    int
 	tasks    []*slurmsim.Process
 	last     uint64
+	seen     uint64        // the cluster's version as the last look began
+	took     time.Duration // for which that lasted
+	rest     rest
+	skipped  uint64                       // looks that were left out, before the present rest
+	calls    []time.Duration              // coming ones of jobs, as far as they are known
 	waiting  map[uint64]func(*core.Reply) // nil: nobody answers any more
 }
 
@@ -90,7 +100,7 @@ func (s *Sidecar) Start() {
 // came of them.
 func (s *Sidecar) Stop() {
 	s.life++
-	s.core = nil
+	s.core, s.rest = nil, rest{}
 	for _, p := range s.tasks {
 		p.Kill()
 	}
@@ -106,6 +116,9 @@ func (s *Sidecar) Running() bool { return s.core != nil }
 
 // now is the core's clock: it is never set, and was right when the sidecar was started.
 func (s *Sidecar) now() time.Time { return s.base.Add(s.Cluster.Elapsed()) }
+
+// Commands is how many commands of Slurm it has run since it was started.
+func (s *Sidecar) Commands() uint64 { return s.client.Calls() }
 
 // View is what the sidecar shows; nil while it is down.
 func (s *Sidecar) View() *core.View {
@@ -165,7 +178,14 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 				return core.Outcome{Task: e.ID, Err: err, Result: result}
 			})
 		case core.Look:
-			s.beside(func(ctx context.Context) core.Input { return s.driver.Look(ctx, e) })
+			s.seen = s.Cluster.Version()
+			s.Looks++
+			s.beside(func(ctx context.Context) core.Input {
+				begun := s.Cluster.Elapsed()
+				o := s.driver.Look(ctx, e)
+				s.took = s.Cluster.Elapsed() - begun
+				return o
+			})
 		case core.LookAtNodes:
 			s.beside(func(ctx context.Context) core.Input { return s.driver.LookAtNodes(ctx, e) })
 		case core.Plan:
@@ -176,13 +196,9 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 				answer(&e)
 			}
 		case core.Wake:
-			s.wakes++
-			wakes, life := s.wakes, s.life
-			s.Cluster.After(max(e.At.Sub(s.now()), time.Millisecond), func() {
-				if s.life == life && s.wakes == wakes {
-					s.give(core.Tick{})
-				}
-			})
+			if again := len(inputs) > 0; again && !s.Skip || !again && !s.tryRest(e.At) {
+				s.schedule(max(e.At.Sub(s.now()), time.Millisecond), func() { s.give(core.Tick{}) })
+			}
 		}
 	}
 	return inputs
@@ -221,6 +237,7 @@ func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.A
 		case answered && r.Err != nil && !unavailable(r.Err):
 			return r.Allocation, r.Err
 		}
+		s.appoint(time.Second)
 		p.Sleep(time.Second)
 	}
 }
@@ -247,6 +264,7 @@ func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, ans
 				s.give(in)
 			}
 		})
+		s.appoint(time.Minute)
 		s.Cluster.After(time.Minute, func() {
 			if over {
 				return

@@ -24,6 +24,9 @@ func userOf(uid uint32) (*slurmctl.User, error) {
 			return &slurmctl.User{Name: u.Name, UID: uid, GID: uid}, nil
 		}
 	}
+	if uid >= firstUser && uid < firstUser+mostUsers {
+		return &slurmctl.User{Name: experimenter(int(uid - firstUser)).Name, UID: uid, GID: uid}, nil
+	}
 	return nil, fmt.Errorf("user %d: unknown", uid)
 }
 
@@ -38,6 +41,7 @@ type App struct {
 	ExpandLimit planner.ExpandLimit
 	Limit       time.Duration // 0: the profile's length and two minutes more
 	Begin       time.Time
+	Partition   string // "": the default one
 
 	// Lasts is for how long a step (from 1) really goes on; nil: as the profile says.
 	Lasts func(step int) time.Duration
@@ -72,7 +76,7 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 	if limit == 0 {
 		limit = time.Duration(a.Profile.Duration()/60+2) * time.Minute
 	}
-	return s.Cluster.Submit(slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Nodes: a.Profile[0].Nodes,
+	return s.Cluster.Submit(slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Partition: a.Partition, Nodes: a.Profile[0].Nodes,
 		TimeLimit: limit, Begin: s.Cluster.Now().Add(parkedFor), Program: func(p *slurmsim.Process) { s.run(p, a) }})
 }
 
@@ -85,7 +89,7 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 		if !ok {
 			return 0, fmt.Errorf("no marker for %v", a.Profile)
 		}
-		q := slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Nodes: step.Nodes,
+		q := slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Partition: a.Partition, Nodes: step.Nodes,
 			TimeLimit: time.Duration(step.Duration/60+2) * time.Minute, Begin: s.Cluster.Now().Add(parkedFor),
 			Program: func(p *slurmsim.Process) {
 				a.Steps = append(a.Steps, Begun{i + 1, len(p.Job().NodeList), s.Cluster.Elapsed()})
@@ -116,6 +120,7 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 	nodes := len(p.Job().NodeList)
 	for step := 1; ; step++ {
 		a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})
+		s.appoint(a.lasts(step))
 		p.Sleep(a.lasts(step))
 		switch {
 		case a.Deaf:

@@ -21,6 +21,7 @@ type loop struct {
 	limits  time.Duration // when time limits were looked at
 	at      time.Duration // the next look on the agenda; 0: none
 	version uint64        // of the cluster's state
+	reasons uint64        // counts the changes of reasons that say something else
 	seen    uint64        // by the last full pass
 	quiet   time.Time     // until when a pass over the same state does nothing
 	looked  time.Duration // when it looked for reservations that begin or end
@@ -29,7 +30,7 @@ type loop struct {
 // tick is how often slurmctld's loop looks.
 const tick = time.Second
 
-func (l *loop) start() { *l = loop{version: l.version + 1} }
+func (l *loop) start() { *l = loop{version: l.version + l.reasons + 1} }
 
 // kick asks for the main scheduler at one of the loop's next looks.
 func (c *Cluster) kick() {
@@ -234,18 +235,18 @@ func (c *Cluster) mainPass(whole bool) {
 			switch {
 			case j.Reservation != "":
 				if slices.Contains(full, j.Reservation) {
-					j.Reason = "Priority"
+					c.why(j, "Priority")
 					continue
 				}
 			case slices.Contains(stuck, j.part):
 				if j.Reason == "None" || j.Reason == "Resources" {
-					j.Reason = "Priority"
+					c.why(j, "Priority")
 				}
 				continue
 			}
 			fails := false
 			if avail.common(j.part.set) < j.NumNodes {
-				j.Reason = "Resources"
+				c.why(j, "Resources")
 				fails = true
 			} else {
 				more := j.ArrayTasks > 1
@@ -306,12 +307,12 @@ func (c *Cluster) independent(j *job) bool {
 		return false
 	}
 	if b := j.request.Begin; !b.IsZero() && b.After(c.Now()) {
-		j.Reason = "BeginTime"
+		c.why(j, "BeginTime")
 		return false
 	}
 	switch j.Reason {
 	case "BeginTime", "Dependency", "JobHeldUser", "JobHeldAdmin":
-		j.Reason = "None"
+		c.why(j, "None")
 	}
 	return true
 }
@@ -324,10 +325,10 @@ func (c *Cluster) dependencies(j *job) bool {
 		case other == nil:
 			continue // long over
 		case !other.Ended():
-			j.Reason = "Dependency"
+			c.why(j, "Dependency")
 			return false
 		case d.Kind == "afterok" && other.State != slurmctl.Completed, d.Kind == "afternotok" && other.State == slurmctl.Completed:
-			j.Reason = "DependencyNeverSatisfied"
+			c.why(j, "DependencyNeverSatisfied")
 			return false
 		}
 	}
@@ -340,14 +341,14 @@ func (c *Cluster) lets(j *job) bool {
 	p := j.part
 	switch {
 	case !p.Up:
-		j.Reason = "PartitionDown"
+		c.why(j, "PartitionDown")
 	case j.NumNodes > len(p.Nodes), p.MaxNodes > 0 && j.NumNodes > p.MaxNodes, j.NumNodes < p.MinNodes:
-		j.Reason = "PartitionNodeLimit"
+		c.why(j, "PartitionNodeLimit")
 	case p.MaxTime > 0 && (j.TimeLimit > p.MaxTime || j.TimeLimit == slurmctl.Unlimited):
-		j.Reason = "PartitionTimeLimit"
+		c.why(j, "PartitionTimeLimit")
 	default:
 		if j.Reason == "PartitionDown" || j.Reason == "PartitionNodeLimit" || j.Reason == "PartitionTimeLimit" {
-			j.Reason = "None"
+			c.why(j, "None")
 		}
 		return true
 	}
@@ -358,36 +359,36 @@ func (c *Cluster) lets(j *job) bool {
 // node_scheduler.c).
 func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 	if reason := c.limited(j); reason != "" {
-		j.Reason = reason
+		c.why(j, reason)
 		return overLimits
 	}
 	if slurmctl.KindOf(j.Reason) == slurmctl.LimitReason {
-		j.Reason = "None"
+		c.why(j, "None")
 	}
 	usable, overlap, _, why := c.permitted(j, c.Now(), false)
 	if why != fine {
 		switch why {
 		case busy:
-			j.Reason = "Resources"
+			c.why(j, "Resources")
 		case reserved:
-			j.Reason = "ReqNodeNotAvail, Reserved for maintenance"
+			c.why(j, "ReqNodeNotAvail, Reserved for maintenance")
 		default:
-			j.Reason = "Reservation"
+			c.why(j, "Reservation")
 		}
 		return why
 	}
 	c.within(j, usable)
 	if usable.count() < j.NumNodes { // never, as things stand
 		if overlap {
-			j.Reason = "Reservation"
+			c.why(j, "Reservation")
 			return reserved
 		}
-		j.Reason = "Resources"
+		c.why(j, "Resources")
 		return notAvail
 	}
 	usable.and(avail)
 	if j.required != nil && !avail.holds(j.required) {
-		j.Reason = "ReqNodeNotAvail, May be reserved for other job"
+		c.why(j, "ReqNodeNotAvail, May be reserved for other job")
 		return notAvail
 	}
 	up := usable.count()
@@ -406,10 +407,10 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 		usable.minus(c.usage.sole)
 	}
 	if usable.count() == up && up < j.NumNodes { // none is busy
-		j.Reason = "ReqNodeNotAvail, May be reserved for other job"
+		c.why(j, "ReqNodeNotAvail, May be reserved for other job")
 		return notAvail
 	}
-	j.Reason = "Resources"
+	c.why(j, "Resources")
 	return busy
 }
 

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/simulate"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/planner/workload"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// runFlags are the flags of evosim run.
+type runFlags struct {
+	nodes, cpus int
+	slurmConf   string
+	leaveOut    []string
+	scheduler   string
+	config      string
+	strategy    string
+	evolving    float64
+	seed        uint64
+	format      string
+	all         bool
+	everyLook   bool
+}
+
+func runCommand() *cobra.Command {
+	f := runFlags{cpus: 1, seed: 1, format: "table"}
+	cmd := &cobra.Command{
+		Use:   "run [--nodes=N | --slurm-conf=FILE] [--config=FILE] [--strategy=NAME] [--evolving=PART] [--format=json|table] FILE",
+		Short: "Run a workload with the sidecar on a model of Slurm, in virtual time",
+		Long: `Run a workload in virtual time: a model of slurmctld schedules it, and beside that
+runs the sidecar's own decision core, with its configuration.
+
+FILE is a workload file (JSON) or a trace in the Standard Workload Format, gzipped or
+not; "-" is standard input. Jobs with several steps evolve, jobs with one are stock jobs.
+Of a trace, --evolving=0.1 gives one job in ten, drawn by --seed, a profile of three
+steps with the job's area.
+
+The cluster has the workload's nodes, --nodes, or those of a site's slurm.conf. What
+the model does not know of that is named, and refused: --leave-out=NAME,… (or "all")
+runs without it.
+
+Times are seconds from the first submission; waste is in percent of the node-seconds
+that jobs asked for, utilisation (allocated) and effective utilisation (asked for) in
+percent of nodes × makespan.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := f.experiment(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			result, err := withProgress(cmd.Context(), e, cmd.ErrOrStderr())
+			if errors.Is(err, context.Canceled) {
+				return err
+			} else if err != nil {
+				return evosim.Failure{Err: err}
+			}
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			if f.format == "json" {
+				err = json.NewEncoder(out).Encode(result)
+			} else {
+				err = result.Table(out, f.all)
+			}
+			if err = errors.Join(err, out.Flush()); err != nil {
+				return evosim.Failure{Err: err}
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.nodes, "nodes", 0, "nodes of the cluster (default: the workload's)")
+	flags.IntVar(&f.cpus, "cpus-per-node", f.cpus, "CPUs of a node: a trace's processors are these")
+	flags.StringVar(&f.slurmConf, "slurm-conf", "", "a site's slurm.conf, for nodes, partitions and scheduler")
+	flags.StringSliceVar(&f.leaveOut, "leave-out", nil, `what of it to run without, as the message names it; "all"`)
+	flags.StringVar(&f.scheduler, "scheduler-parameters", "", "Slurm's SchedulerParameters, such as bf_interval=60")
+	flags.StringVar(&f.config, "config", "", "the sidecar's configuration, evoslurm.yaml (default: its defaults)")
+	flags.StringVar(&f.strategy, "strategy", "", "planning strategy (default: the configuration's)")
+	flags.Float64Var(&f.evolving, "evolving", 0, "part of a trace's jobs that evolve, 0 to 1")
+	flags.Uint64Var(&f.seed, "seed", f.seed, "of what is left to chance")
+	flags.StringVar(&f.format, "format", f.format, "output format, json or table")
+	flags.BoolVar(&f.all, "all", false, "list all jobs in the table, not only those that did not complete")
+	flags.BoolVar(&f.everyLook, "every-look", false, "leave no look at Slurm out (same result, far slower)")
+	return cmd
+}
+
+// experiment makes the experiment of the flags and a workload, or says what is wrong with
+// them.
+func (f *runFlags) experiment(name string, stdin io.Reader) (e simulate.Experiment, err error) {
+	switch {
+	case f.format != "json" && f.format != "table":
+		return e, fmt.Errorf(`--format=%s: must be "json" or "table"`, f.format)
+	case f.nodes < 0 || f.nodes > 100_000:
+		return e, fmt.Errorf("--nodes=%d: must be within 1 … 100000", f.nodes)
+	case f.cpus < 1 || f.cpus > 1<<16:
+		return e, fmt.Errorf("--cpus-per-node=%d: must be within 1 … 65536", f.cpus)
+	case f.nodes > 0 && f.slurmConf != "":
+		return e, errors.New("--nodes: the nodes are those of --slurm-conf")
+	case len(f.leaveOut) > 0 && f.slurmConf == "":
+		return e, errors.New("--leave-out: there is no --slurm-conf")
+	case !(f.evolving >= 0 && f.evolving <= 1):
+		return e, fmt.Errorf("--evolving=%v: must be within 0 … 1", f.evolving)
+	}
+	e.EveryLook, e.Config = f.everyLook, config.Default()
+	if f.config != "" {
+		own := pflag.NewFlagSet("", pflag.ContinueOnError)
+		config.AddFlag(own)
+		if err := own.Set("config", f.config); err != nil {
+			return e, err
+		}
+		if e.Config, _, err = config.Load(own); err != nil {
+			return e, err
+		}
+	}
+	if f.strategy != "" {
+		e.Config.Strategy = f.strategy
+	}
+	if e.Strategy, err = planner.StrategyByName(e.Config.Strategy); err != nil {
+		return e, fmt.Errorf("%w (strategies that are plugins do not run in virtual time)", err)
+	}
+	e.Cluster = slurmsim.Options{CPUs: f.cpus, Accounting: true, PermitJobExpansion: true, Seed: f.seed}
+	if f.slurmConf != "" {
+		if e.Cluster, err = readConf(f.slurmConf, f.leaveOut); err != nil {
+			return e, err
+		}
+		f.nodes, e.Cluster.Seed = len(e.Cluster.NodeList), f.seed
+	}
+	if f.scheduler != "" {
+		if err := e.Cluster.SetScheduler(f.scheduler); err != nil {
+			return e, fmt.Errorf("--scheduler-parameters: %w", err)
+		}
+	}
+	if err := f.readJobs(&e, name, stdin); err != nil {
+		return e, err
+	}
+	if e.Cluster.NodeList == nil {
+		e.Cluster.Nodes = f.nodes
+	}
+	return e, nil
+}
+
+func readConf(name string, leaveOut []string) (slurmsim.Options, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return slurmsim.Options{}, err
+	}
+	defer file.Close()
+	o, err := slurmsim.ReadConf(file, leaveOut...)
+	if unknown := new(slurmsim.NotModelled); errors.As(err, &unknown) {
+		return o, fmt.Errorf("%s: %w; --leave-out=NAME,… runs without", name, err)
+	} else if err != nil {
+		return o, fmt.Errorf("%s: %w", name, err)
+	}
+	return o, nil
+}
+
+// readJobs reads a workload file or a trace.
+func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader) error {
+	in, label := stdin, "standard input"
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		in, label = file, name
+	}
+	wrong := func(err error) error { return fmt.Errorf("%s: %w", label, err) }
+	text := bufio.NewReaderSize(in, 1<<16)
+	if magic, _ := text.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		unzipped, err := gzip.NewReader(text)
+		if err != nil {
+			return wrong(err)
+		}
+		text = bufio.NewReaderSize(io.LimitReader(unzipped, workload.MaxBytes), 1<<16)
+	}
+	begin, err := text.Peek(1)
+	for ; err == nil && (begin[0] == ' ' || begin[0] == '\n' || begin[0] == '\t' || begin[0] == '\r'); begin, err = text.Peek(1) {
+		_, _ = text.Discard(1)
+	}
+	if err == nil && begin[0] == '{' {
+		if f.evolving > 0 {
+			return errors.New("--evolving: a workload file says itself how its jobs evolve")
+		}
+		problem, err := workload.Read(text)
+		if err != nil {
+			return wrong(err)
+		}
+		if f.nodes == 0 {
+			f.nodes = problem.Nodes
+		}
+		if e.Jobs, err = simulate.FromProblem(problem); err != nil {
+			return wrong(err)
+		}
+		return nil
+	}
+	trace, err := workload.ReadSWF(text)
+	if err != nil {
+		return wrong(err)
+	}
+	if f.nodes == 0 {
+		if f.nodes = (max(trace.Processors, trace.Nodes) + f.cpus - 1) / f.cpus; trace.Nodes > 0 && f.cpus > 1 {
+			f.nodes = min(f.nodes, trace.Nodes)
+		}
+	}
+	if f.nodes == 0 {
+		return wrong(errors.New("it does not tell of how many nodes or processors the cluster is (MaxNodes, MaxProcs); give --nodes"))
+	}
+	e.Jobs = simulate.FromTrace(trace, f.cpus, f.nodes, f.evolving, f.seed)
+	return nil
+}
+
+// withProgress runs an experiment and shows how far it is where stderr is a terminal.
+func withProgress(ctx context.Context, e simulate.Experiment, stderr io.Writer) (*simulate.Result, error) {
+	if file, ok := stderr.(*os.File); ok && display.Look(file, os.Getenv).TTY {
+		bar := progressbar.NewOptions(len(e.Jobs), progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("running"),
+			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
+		e.Progress = func(ended int) { _ = bar.Set(ended) } // what it cannot draw is no loss
+		defer func() { _ = bar.Finish() }()
+	}
+	return e.Run(ctx)
+}

@@ -1,0 +1,325 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// Experiment is a workload on a cluster with a sidecar beside it.
+type Experiment struct {
+	Cluster  slurmsim.Options // Events are the experiment's own
+	Jobs     []Submission
+	Config   config.Config
+	Strategy planner.Strategy
+
+	// EveryLook has the sidecar look at Slurm as often as it would, also where nothing can
+	// have changed: the result is the same, and it takes a hundred times as long.
+	EveryLook bool
+
+	// Progress, if it is there, is told every now and then how many jobs have ended.
+	Progress func(ended int)
+}
+
+// Submission is a job that is submitted. One with several steps evolves; one with a single
+// step is a stock job.
+type Submission struct {
+	ID          string
+	Submit      int64 // seconds from the start
+	Profile     planner.Profile
+	ExpandLimit planner.ExpandLimit // 0: the site's
+	Limit       int64               // time limit in seconds; 0: a minute more than it needs
+	User        int                 // 0, 1, …: whose it is
+	Partition   string              // "": the default one
+}
+
+// Evolves reports whether it is an evolving job.
+func (s Submission) Evolves() bool { return len(s.Profile) > 1 }
+
+// Bounds of experiments.
+const (
+	firstUser = 20000
+	mostUsers = 10000
+	accounts  = 10 // among which users are spread
+
+	// idleFor is for how long nothing may run and nothing start, once all is submitted,
+	// before what waits is taken to wait for ever.
+	idleFor = 24 * time.Hour
+)
+
+func experimenter(n int) slurmsim.User {
+	n %= mostUsers
+	return slurmsim.User{Name: fmt.Sprintf("u%d", n+1), UID: uint32(firstUser + n), Account: fmt.Sprintf("a%d", n%accounts+1)}
+}
+
+// trial is an experiment that runs.
+type trial struct {
+	*Experiment
+	cluster *slurmsim.Cluster
+	began   time.Time
+	sidecar *Sidecar // nil: no job evolves
+
+	jobs      []*subject
+	of        map[slurmctl.JobID]*subject // Slurm's jobs, but for expanders
+	nodes     map[slurmctl.JobID]int      // that Slurm's jobs have
+	submitted int
+	running   int // Slurm's jobs
+	ended     int // of the experiment's
+	lastEvent time.Duration
+
+	allocated int   // nodes, at present
+	used      int64 // node-microseconds so far
+	kept      int
+	idle      int64 // node-microseconds of nodes that are held and idle
+	version   uint64
+	metered   time.Duration
+	errs      []error
+}
+
+// subject is a job in an experiment.
+type subject struct {
+	*Submission
+	app    *App
+	id     slurmctl.JobID
+	links  int // Slurm's jobs of it that have not ended
+	result JobResult
+}
+
+// Run runs the experiment. It ends with the context.
+func (e Experiment) Run(ctx context.Context) (*Result, error) {
+	t := &trial{Experiment: &e, of: map[slurmctl.JobID]*subject{}, nodes: map[slurmctl.JobID]int{}}
+	e.Cluster.Events = t.event
+	t.cluster = slurmsim.New(e.Cluster)
+	defer t.cluster.Close()
+	t.began = t.cluster.Now()
+	size := t.cluster.Size()
+	for i := range e.Jobs {
+		s := &e.Jobs[i]
+		if s.Evolves() && t.sidecar == nil {
+			t.sidecar = &Sidecar{Cluster: t.cluster, Database: NewDatabase(), Config: e.Config, Strategy: e.Strategy, Skip: !e.EveryLook}
+		}
+		j := &subject{Submission: s, result: JobResult{ID: s.ID, Submit: s.Submit, Evolving: s.Evolves(), Start: -1, End: -1}}
+		t.jobs = append(t.jobs, j)
+		if why := t.never(s, size); why != "" {
+			j.result.State, j.result.Reason = Refused, why
+			t.ended++
+			t.submitted++
+			continue
+		}
+		t.cluster.After(time.Duration(s.Submit)*time.Second, func() { t.submit(j) })
+	}
+	if t.sidecar != nil {
+		t.sidecar.Start()
+	}
+	for step := 0; t.ended < len(t.jobs); step++ {
+		if step%4096 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if e.Progress != nil {
+				e.Progress(t.ended)
+			}
+		}
+		if t.over() || !t.advance() {
+			break
+		}
+		t.meter()
+	}
+	if err := errors.Join(t.errs...); err != nil {
+		return nil, err
+	}
+	return t.result(), nil
+}
+
+// never says why a job cannot run, as evosbatch or sbatch would say; "" if it can.
+func (t *trial) never(s *Submission, size int) string {
+	if n := s.Profile.Peak(); n > size {
+		return fmt.Sprintf("it asks for %d nodes, the cluster has %d", n, size)
+	}
+	if !s.Evolves() {
+		return ""
+	}
+	return t.Config.Never(s.Profile, t.Config.Drive == request.Chain, size)
+}
+
+// advance does the next thing.
+func (t *trial) advance() bool {
+	if t.sidecar != nil {
+		return t.sidecar.Advance()
+	}
+	return t.cluster.Step()
+}
+
+// over reports whether nothing more will happen.
+func (t *trial) over() bool {
+	return t.submitted == len(t.jobs) && t.running == 0 && t.cluster.Elapsed()-t.lastEvent > idleFor
+}
+
+// submit submits a job.
+func (t *trial) submit(j *subject) {
+	t.submitted++
+	t.lastEvent = t.cluster.Elapsed()
+	s, user := j.Submission, experimenter(j.User)
+	limit := time.Duration(s.Limit) * time.Second
+	var id slurmctl.JobID
+	var err error
+	if j.links = 1; s.Evolves() {
+		j.app = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition}
+		if t.Config.Drive == request.Chain {
+			j.app.Drive, j.links = request.Chain, len(s.Profile)
+		}
+		id, err = t.sidecar.Submit(j.app)
+	} else {
+		lasts := time.Duration(s.Profile[0].Duration) * time.Second
+		if limit == 0 {
+			limit = lasts + time.Minute
+		}
+		id, err = t.cluster.Submit(slurmsim.Job{User: user, Name: s.ID, Script: "#!/bin/bash\n", Partition: s.Partition, Nodes: s.Profile[0].Nodes,
+			TimeLimit: limit, Lasts: lasts})
+	}
+	if err != nil {
+		j.result.State, j.result.Reason = Refused, err.Error()
+		t.ended++
+		return
+	}
+	j.id = id
+	for i := range j.links {
+		t.of[id+slurmctl.JobID(i)] = j
+	}
+}
+
+// event is told of every Slurm job that starts, changes size or ends.
+func (t *trial) event(e slurmsim.Event) {
+	t.meter()
+	at := int64(e.At.Sub(t.began) / time.Second)
+	before, known := t.nodes[e.Job]
+	t.allocated += e.Nodes - before
+	t.lastEvent = t.cluster.Elapsed()
+	switch {
+	case e.Nodes > 0:
+		if !known {
+			t.running++
+		}
+		t.nodes[e.Job] = e.Nodes
+	case known:
+		t.running--
+		delete(t.nodes, e.Job)
+	}
+	j := t.of[e.Job]
+	if j == nil {
+		return // an expander
+	}
+	r := &j.result
+	switch {
+	case e.Nodes == 0:
+		delete(t.of, e.Job)
+		r.End = at
+		if r.State == "" || e.State != slurmctl.Completed {
+			r.State = string(e.State)
+		}
+		if j.links--; j.links == 0 {
+			t.ended++
+		}
+	case r.Start < 0:
+		r.Start = at
+	}
+	if n := len(r.Sizes); e.Nodes > 0 || n > 0 && r.Sizes[n-1].Nodes > 0 {
+		if n > 0 && r.Sizes[n-1].At == at {
+			r.Sizes[n-1].Nodes = e.Nodes
+		} else if n == 0 || r.Sizes[n-1].Nodes != e.Nodes {
+			r.Sizes = append(r.Sizes, Size{at, e.Nodes})
+		}
+	}
+}
+
+// meter counts node-seconds up to the present.
+func (t *trial) meter() {
+	if now := t.cluster.Elapsed(); now > t.metered {
+		d := now.Microseconds() - t.metered.Microseconds()
+		t.used += d * int64(t.allocated)
+		t.idle += d * int64(t.kept)
+		t.metered = now
+	}
+	if v := t.cluster.Version(); v != t.version {
+		t.version, t.kept = v, t.cluster.KeptIdle()
+	}
+}
+
+// result is what became of it.
+func (t *trial) result() *Result {
+	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.jobs))}
+	m := &r.Metrics
+	area, last := 0.0, int64(0)
+	waits := 0.0
+	for i, j := range t.jobs {
+		one := &j.result
+		if one.State == "" {
+			one.State = Waiting
+			if one.Start >= 0 {
+				one.State = string(slurmctl.Running)
+			}
+		}
+		if j.app != nil {
+			for _, b := range j.app.Steps {
+				one.Steps = append(one.Steps, StepResult{b.Step, b.Nodes, int64(b.At / time.Second)})
+			}
+			if j.app.Err != nil && one.Reason == "" {
+				one.Reason = j.app.Err.Error()
+			}
+		}
+		if one.Start >= 0 {
+			one.Wait = one.Start - one.Submit
+			waits += float64(one.Wait)
+			m.Started++
+		}
+		if one.End >= 0 {
+			last = max(last, one.End)
+			area += float64(j.Profile.Area())
+			m.Ended++
+		}
+		if one.State != string(slurmctl.Completed) {
+			m.Unfinished++
+		}
+		r.Jobs[i] = *one
+	}
+	m.Makespan = last
+	used := float64(t.used) / 1e6
+	m.Allocated, m.Used, m.HeldIdle = used, area, float64(t.idle)/1e6
+	if m.Started > 0 {
+		m.AvgWait = waits / float64(m.Started)
+	}
+	if whole := float64(r.Nodes) * float64(last); whole > 0 {
+		m.Utilisation, m.EffectiveUtilisation = 100*used/whole, 100*area/whole
+		m.Idle = whole - used
+	}
+	if area > 0 {
+		m.Waste = 100 * (used - area) / area
+	}
+	if s := t.sidecar; s != nil {
+		r.Sidecar = true
+		m.LeftOut = s.LeftOut()
+		m.Commands, m.Looks = s.Commands()+perLook*m.LeftOut, s.Looks+m.LeftOut
+		if v := s.View(); v != nil {
+			reasons := map[uint32]string{}
+			for _, j := range v.Jobs {
+				reasons[j.ID] = j.Reason
+			}
+			for i, j := range t.jobs {
+				if one := &r.Jobs[i]; one.Reason == "" && one.End < 0 {
+					one.Reason = reasons[uint32(j.id)]
+				}
+			}
+		}
+	}
+	return r
+}
+
+// perLook is how many commands a look is.
+const perLook = 3

@@ -1,0 +1,84 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/workload"
+)
+
+// FromProblem makes submissions of a workload file; what it has in use at the start is a
+// job of its own.
+func FromProblem(p planner.Problem) ([]Submission, error) {
+	var all []Submission
+	for i, b := range p.Busy {
+		switch {
+		case b.Start != 0:
+			return nil, &planner.ProblemError{Job: -1, Field: fmt.Sprintf("busy[%d].start", i), Err: fmt.Errorf("%d: only what is in use from the start, 0, can be run", b.Start)}
+		case b.Duration > planner.MaxDuration:
+			return nil, &planner.ProblemError{Job: -1, Field: fmt.Sprintf("busy[%d].duration", i), Err: fmt.Errorf("%d is more than %d", b.Duration, planner.MaxDuration)}
+		}
+		all = append(all, Submission{ID: fmt.Sprintf("busy[%d]", i), Profile: planner.Profile{{Duration: b.Duration, Nodes: b.Nodes}}})
+	}
+	for i, j := range p.Jobs {
+		all = append(all, Submission{ID: j.ID, Submit: j.Submit, Profile: j.Profile, ExpandLimit: j.ExpandLimit, User: i % 20})
+	}
+	return all, nil
+}
+
+// FromTrace makes submissions of a trace on nodes of so many CPUs, which jobs have for
+// themselves. A part of them, from 0 to 1, is given an evolving profile of the same area
+// by the seed; the others are stock jobs.
+func FromTrace(t workload.Trace, cpus, nodes int, evolving float64, seed uint64) []Submission {
+	all := make([]Submission, len(t.Jobs))
+	var able []int
+	for i, j := range t.Jobs {
+		n := (j.Processors + cpus - 1) / cpus
+		user := int(max(j.User, 0))
+		if j.User < 0 {
+			user = i % 20
+		}
+		all[i] = Submission{ID: fmt.Sprint(j.Number), Submit: j.Submit, Limit: j.Limit, User: user,
+			Profile: planner.Profile{{Duration: min(j.Duration, planner.MaxDuration), Nodes: n}}}
+		if n <= nodes && j.Duration >= shortestEvolving {
+			able = append(able, i)
+		}
+	}
+	chance := rand.New(rand.NewPCG(seed, 89))
+	chance.Shuffle(len(able), func(i, k int) { able[i], able[k] = able[k], able[i] })
+	for _, i := range able[:min(len(able), int(math.Round(evolving*float64(len(all)))))] {
+		s := &all[i]
+		s.Profile, s.Limit = evolve(s.Profile[0], nodes, chance), 0
+	}
+	return all
+}
+
+// shortestEvolving is how many seconds a job lasts that is given a profile.
+const shortestEvolving = 60
+
+// evolve makes three steps of the same area as one.
+func evolve(s planner.Step, nodes int, chance *rand.Rand) planner.Profile {
+	d, n := s.Duration, s.Nodes
+	room := min(n-1, nodes-n) // by which it can grow and shrink alike
+	switch {
+	case room > 0:
+		k, t := 1+chance.IntN(room), d/4+chance.Int64N(d/8)
+		p := planner.Profile{{Duration: t, Nodes: n - k}, {Duration: t, Nodes: n + k}, {Duration: d - 2*t, Nodes: n}}
+		chance.Shuffle(len(p), func(i, k int) { p[i], p[k] = p[k], p[i] })
+		return p
+	case n == 1 && nodes > 1: // shorter, and on two nodes in between
+		t := d/8 + chance.Int64N(d/8)
+		first := (d - 2*t) / 2
+		return planner.Profile{{Duration: first, Nodes: 1}, {Duration: t, Nodes: 2}, {Duration: d - 2*t - first, Nodes: 1}}
+	case n > 1: // the whole cluster: longer, and on fewer at its ends
+		k := n - max(n/8, 1)
+		m := d / int64(8*n)
+		if m < 1 {
+			return planner.Profile{s}
+		}
+		return planner.Profile{{Duration: int64(n) * m, Nodes: k}, {Duration: d - 2*int64(k)*m, Nodes: n}, {Duration: int64(n) * m, Nodes: k}}
+	}
+	return planner.Profile{s}
+}

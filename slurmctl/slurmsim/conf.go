@@ -1,0 +1,332 @@
+package slurmsim
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// NotModelled is what a slurm.conf has and the model does not know.
+type NotModelled struct{ Parameters []string }
+
+func (e *NotModelled) Error() string {
+	return "not in the model: " + strings.Join(e.Parameters, ", ")
+}
+
+// ReadConf makes options of a slurm.conf. What the model does not know it names, all of
+// it in one error (*NotModelled), save for what leaveOut names: that is left out, and
+// "all" leaves out everything. Parameters that make no difference to the model (paths,
+// ports, logs, who may do what) are ignored.
+func ReadConf(in io.Reader, leaveOut ...string) (Options, error) {
+	c := conf{leave: map[string]bool{}, defaults: map[string]map[string]string{}}
+	for _, name := range leaveOut {
+		c.leave[strings.ToLower(name)] = true
+	}
+	c.options.BackfillInterval = 30 * time.Second
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	text, begun := "", 0
+	for number := 1; lines.Scan(); number++ {
+		part := lines.Text()
+		if i := strings.IndexByte(part, '#'); i >= 0 && (i == 0 || part[i-1] != '\\') {
+			part = part[:i]
+		}
+		if text == "" {
+			begun = number
+		}
+		more := false
+		part, more = strings.CutSuffix(strings.TrimRight(part, " \t\r"), `\`)
+		if text += part; more {
+			continue
+		}
+		if err := c.line(strings.TrimSpace(text)); err != nil {
+			return Options{}, fmt.Errorf("line %d: %w", begun, err)
+		}
+		text = ""
+	}
+	if err := lines.Err(); err != nil {
+		return Options{}, err
+	}
+	if strings.TrimSpace(text) != "" {
+		return Options{}, fmt.Errorf("line %d: it goes on after the end", begun)
+	}
+	return c.finish()
+}
+
+// conf is a slurm.conf as far as it was read.
+type conf struct {
+	options    Options
+	leave      map[string]bool
+	unknown    []string
+	defaults   map[string]map[string]string // of NodeName=DEFAULT and PartitionName=DEFAULT
+	nodes      map[string]bool
+	partitions []confPartition
+	multi      bool
+	age        uint64
+}
+
+type confPartition struct {
+	Partition
+	nodes string
+}
+
+// unmodelled notes something that the model does not know.
+func (c *conf) unmodelled(name string) {
+	if !c.leave["all"] && !c.leave[strings.ToLower(name)] && !slices.Contains(c.unknown, name) {
+		c.unknown = append(c.unknown, name)
+	}
+}
+
+// line is one of the file; a node's or partition's has several parameters.
+func (c *conf) line(text string) error {
+	if text == "" {
+		return nil
+	}
+	if first, _, _ := strings.Cut(text, " "); strings.EqualFold(first, "include") {
+		c.unmodelled("Include")
+		return nil
+	}
+	pairs, err := confPairs(text)
+	if err != nil {
+		return err
+	}
+	switch kind := strings.ToLower(pairs[0][0]); kind {
+	case "nodename":
+		return c.node(c.merged(kind, pairs))
+	case "partitionname":
+		return c.partition(c.merged(kind, pairs))
+	case "nodeset", "downnodes", "frontendname", "switchname":
+		c.unmodelled(pairs[0][0])
+		return nil
+	}
+	for _, p := range pairs {
+		if err := c.set(p[0], p[1]); err != nil {
+			return fmt.Errorf("%s=%s: %w", p[0], p[1], err)
+		}
+	}
+	return nil
+}
+
+// confPairs splits Name=Value Name="a value".
+func confPairs(text string) (pairs [][2]string, err error) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		name, rest, ok := strings.Cut(text, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\"") {
+			return nil, fmt.Errorf("%q; want Name=Value", text)
+		}
+		value := ""
+		if quoted, isQuoted := strings.CutPrefix(rest, `"`); isQuoted {
+			if value, text, ok = strings.Cut(quoted, `"`); !ok {
+				return nil, fmt.Errorf("%s: a quotation mark is missing", name)
+			}
+		} else if i := strings.IndexAny(rest, " \t"); i >= 0 {
+			value, text = rest[:i], rest[i:]
+		} else {
+			value, text = rest, ""
+		}
+		pairs = append(pairs, [2]string{name, value})
+	}
+	return pairs, nil
+}
+
+// merged gives a line's parameters with the defaults before it, by their lower-case names;
+// of a line that sets defaults it keeps them, and gives nothing.
+func (c *conf) merged(kind string, pairs [][2]string) map[string]string {
+	all := map[string]string{}
+	for k, v := range c.defaults[kind] {
+		all[k] = v
+	}
+	for _, p := range pairs {
+		all[strings.ToLower(p[0])] = p[1]
+	}
+	if strings.EqualFold(all[kind], "DEFAULT") {
+		delete(all, kind)
+		c.defaults[kind] = all
+		return nil
+	}
+	return all
+}
+
+func confNumber(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number", s)
+	}
+	return int(n), nil
+}
+
+// node is a NodeName line.
+func (c *conf) node(p map[string]string) error {
+	if p == nil {
+		return nil
+	}
+	names, err := slurmctl.ExpandNodes(p["nodename"])
+	if err != nil {
+		return err
+	}
+	count := map[string]int{"boards": 1, "corespersocket": 1, "threadspercore": 1, "weight": 1, "realmemory": 1}
+	n := slurmctl.Node{}
+	for _, key := range sorted(p) {
+		switch value := p[key]; key {
+		case "nodename", "nodeaddr", "nodehostname", "port", "reason", "tmpdisk", "memspeclimit", "corespeccount", "cpuspeclist", "bcastaddr":
+		case "cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "weight", "realmemory":
+			if count[key], err = confNumber(value); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		case "feature", "features":
+			n.Features = strings.Split(value, ",")
+		case "state":
+			if !slices.Contains([]string{"UNKNOWN", "IDLE", "CLOUD"}, strings.ToUpper(value)) || strings.EqualFold(value, "CLOUD") {
+				c.unmodelled("NodeName:State")
+			}
+		default:
+			c.unmodelled("NodeName:" + key)
+		}
+	}
+	sockets := max(count["sockets"], count["socketsperboard"]*count["boards"], 1)
+	n.CPUs = max(count["cpus"], count["procs"])
+	if n.CPUs == 0 {
+		n.CPUs = sockets * max(count["corespersocket"], 1) * max(count["threadspercore"], 1)
+	}
+	n.Memory, n.Weight = int64(count["realmemory"]), count["weight"]
+	if c.nodes == nil {
+		c.nodes = map[string]bool{}
+	}
+	for _, n.Name = range names {
+		if c.nodes[n.Name] {
+			return fmt.Errorf("node %s is there twice", n.Name)
+		}
+		c.nodes[n.Name] = true
+		c.options.NodeList = append(c.options.NodeList, n)
+	}
+	return nil
+}
+
+// partition is a PartitionName line.
+func (c *conf) partition(p map[string]string) error {
+	if p == nil {
+		return nil
+	}
+	one := confPartition{Partition: Partition{Partition: slurmctl.Partition{Name: p["partitionname"], Up: true, MaxTime: slurmctl.Unlimited, DefaultTime: slurmctl.Unlimited}, Tier: 1}}
+	for _, key := range sorted(p) {
+		var err error
+		switch value := p[key]; key {
+		case "partitionname", "hidden", "rootonly", "disablerootjobs", "allowgroups", "allowaccounts", "denyaccounts", "reqresv", "alternate", "gracetime",
+			"defmempercpu", "defmempernode", "defcpupergpu", "cpubind", "lln", "allocnodes", "exclusiveuser", "priorityjobfactor":
+		case "nodes":
+			one.nodes = value
+		case "default":
+			one.Default = strings.EqualFold(value, "YES")
+		case "state":
+			one.Up = strings.EqualFold(value, "UP")
+		case "maxtime":
+			one.MaxTime, err = confTime(value)
+		case "defaulttime":
+			one.DefaultTime, err = confTime(value)
+		case "minnodes":
+			one.MinNodes, err = confNumber(value)
+		case "maxnodes":
+			if !strings.EqualFold(value, "UNLIMITED") {
+				one.MaxNodes, err = confNumber(value)
+			}
+		case "prioritytier", "priority":
+			one.Tier, err = confNumber(value)
+		case "oversubscribe", "shared":
+			kind, _, _ := strings.Cut(strings.ToUpper(value), ":")
+			if kind == "FORCE" {
+				c.unmodelled("PartitionName:OverSubscribe=FORCE")
+			}
+			one.OverSubscribe = kind
+		default:
+			c.unmodelled("PartitionName:" + key)
+		}
+		if err != nil {
+			return fmt.Errorf("partition %s: %s: %w", one.Name, key, err)
+		}
+	}
+	c.partitions = append(c.partitions, one)
+	return nil
+}
+
+// confTime reads minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on.
+func confTime(s string) (time.Duration, error) {
+	switch strings.ToUpper(s) {
+	case "UNLIMITED", "INFINITE", "NONE":
+		return slurmctl.Unlimited, nil
+	}
+	bad := fmt.Errorf("%q is no time", s)
+	days, clock, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, clock = "0", s
+	}
+	units := map[int][]time.Duration{1: {time.Minute}, 2: {time.Minute, time.Second}, 3: {time.Hour, time.Minute, time.Second}}[strings.Count(clock, ":")+1]
+	if hasDays {
+		units = []time.Duration{time.Hour, time.Minute, time.Second}
+	}
+	parts := strings.Split(clock, ":")
+	if len(parts) > len(units) {
+		return 0, bad
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	total := time.Duration(n) * 24 * time.Hour
+	for i, part := range parts {
+		field, wrong := strconv.ParseUint(part, 10, 25)
+		if err = errors.Join(err, wrong); err != nil {
+			return 0, bad
+		}
+		total += time.Duration(field) * units[i]
+	}
+	return total, nil
+}
+
+func sorted(p map[string]string) []string {
+	var keys []string
+	for k := range p {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// finish checks that all fits together.
+func (c *conf) finish() (Options, error) {
+	o := c.options
+	if c.multi {
+		if o.MultifactorAge = c.age; c.age == 0 {
+			o.MaxAge = 0 // priorities are all equal: as submitted
+		}
+	}
+	if len(o.NodeList) == 0 {
+		return Options{}, errors.New("there is no NodeName line")
+	}
+	if len(c.partitions) == 0 {
+		return Options{}, errors.New("there is no PartitionName line")
+	}
+	for _, p := range c.partitions {
+		if p.nodes != "" && !strings.EqualFold(p.nodes, "ALL") {
+			names, err := slurmctl.ExpandNodes(p.nodes)
+			if err != nil {
+				return Options{}, fmt.Errorf("partition %s: %w", p.Name, err)
+			}
+			for _, name := range names {
+				if !c.nodes[name] {
+					return Options{}, fmt.Errorf("partition %s: there is no node %s", p.Name, name)
+				}
+			}
+			p.Nodes = names
+		}
+		o.Partitions = append(o.Partitions, p.Partition)
+	}
+	if len(c.unknown) > 0 {
+		slices.Sort(c.unknown)
+		return Options{}, &NotModelled{c.unknown}
+	}
+	return o, nil
+}
