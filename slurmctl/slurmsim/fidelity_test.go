@@ -127,6 +127,7 @@ func TestFidelityRecord(t *testing.T) {
 // compared is how two runs of a workload differ.
 type compared struct {
 	within, jobs, swaps int
+	places              int // jobs on the same nodes
 	makespan            float64
 	off                 []float64
 }
@@ -138,6 +139,9 @@ func compare(a, b played) compared {
 		c.off = append(c.off, d)
 		if d < 1.5 && d > -1.5 {
 			c.within++
+		}
+		if a.Jobs[i].Nodes == b.Jobs[i].Nodes {
+			c.places++
 		}
 		for k := range i { // an order that is clear in both and not the same
 			x, y := a.Jobs[i].Start-a.Jobs[k].Start, b.Jobs[i].Start-b.Jobs[k].Start
@@ -157,7 +161,7 @@ func compare(a, b played) compared {
 func (c compared) share() float64 { return float64(c.within) / float64(max(c.jobs, 1)) }
 
 func (c compared) String() string {
-	return fmt.Sprintf("%d of %d starts within a second, %d pairs in another order, makespan %+.1f %%", c.within, c.jobs, c.swaps, 100*c.makespan)
+	return fmt.Sprintf("%d of %d starts within a second, %d on the same nodes, %d pairs in another order, makespan %+.1f %%", c.within, c.jobs, c.places, c.swaps, 100*c.makespan)
 }
 
 // TestFidelity plays the recorded workloads on the model: jobs start in the same order
@@ -210,7 +214,7 @@ func TestFidelity(t *testing.T) {
 }
 
 func (c compared) add(o compared) compared {
-	return compared{within: c.within + o.within, jobs: c.jobs + o.jobs, swaps: c.swaps + o.swaps, makespan: max(c.makespan, o.makespan, -o.makespan),
+	return compared{within: c.within + o.within, jobs: c.jobs + o.jobs, swaps: c.swaps + o.swaps, places: c.places + o.places, makespan: max(c.makespan, o.makespan, -o.makespan),
 		off: append(c.off, o.off...)}
 }
 
