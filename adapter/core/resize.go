@@ -149,6 +149,10 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		j.reason = why
 		return
 	}
+	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) > 0 && len(common(nodes, r.Nodes)) > 0 && len(j.expanders) == 0 && !j.holdRetry.After(c.now) {
+		j.reason = "its hold is being moved" // Slurm would give it none that the hold keeps from it
+		return
+	}
 	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
 		if _, known := c.rulesSince(time.Time{}); !known {
 			j.reason = "the limits of its partition are being read"
