@@ -141,7 +141,7 @@ func (c *Core) watchOverrun(j *job, now time.Time) {
 	case c.cfg.Overrun == "cancel" || j.last():
 		c.event(j, "enforced", detail)
 		c.logJob(j).Warn("the job is cancelled: its nodes were promised to another job")
-		c.do(j, "cancel", "overrun", Cancel{[]slurmctl.JobID{j.record.ID}}, func(Outcome) {})
+		c.do(j, "cancel", "overrun", Cancel{[]slurmctl.JobID{j.record.ID}}, func(o Outcome) { j.ending = o.Err == nil })
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *Core) checkJobs() error {
 }
 
 // checkPromises: no node is promised to two jobs at once. What a job has longer than
-// planned, or what is kept back, is no promise; by the margin everybody may be late.
+// planned, or what is kept back or suspended, is no promise; by the margin everybody may be late.
 func (c *Core) checkPromises() error {
 	type promise struct {
 		job        *job
@@ -67,7 +67,7 @@ func (c *Core) checkPromises() error {
 	}
 	of := map[string][]promise{}
 	for _, j := range c.active {
-		if !j.runs() && j.State != row.Starting || j.kept != nil {
+		if !j.runs() && j.State != row.Starting || j.kept != nil || j.isSuspended() {
 			continue
 		}
 		for i := max(j.Step, 0); i < len(j.plan); i++ { // steps to come

@@ -47,6 +47,7 @@ func (c *Core) follow(s *snapshot) {
 		case r.State == slurmctl.Configuring:
 			c.configures(s, j)
 		default:
+			j.ending = false
 			c.observeHeld(s, j)
 			if !j.runs() {
 				c.began(s, j, r)

@@ -100,6 +100,21 @@ func (c *Core) limitsLeft(j *job, now int64, steps int) []int64 {
 	return limits
 }
 
+// givenBack is what is busy where a job keeps some nodes for a while yet, whoever was promised
+// them before that: these others have them then.
+func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeBusy {
+	rest := busy[:0:0]
+	for _, b := range busy {
+		if slices.Contains(held, b.Node) {
+			b.Start = max(b.Start, until)
+		}
+		if b.Start < b.End {
+			rest = append(rest, b)
+		}
+	}
+	return rest
+}
+
 // refit plans the rest of a running job anew, over what is certain without it: the
 // present step goes on for what is left of it (no longer than its expand limit
 // allows), the nodes that it has stay its own, and other running jobs keep what
@@ -120,10 +135,16 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 	if short || j.State == row.Waiting {
 		origin, rest = now-1, 1 // what it has is over: what comes may begin now
 	}
-	profile := slices.Concat(planner.Profile{{Duration: rest, Nodes: len(j.nodes())}}, coming)
+	profile, mine := slices.Concat(planner.Profile{{Duration: rest, Nodes: len(j.nodes())}}, coming), j.nodes()
+	link := j.isChain() && j.State == row.Waiting
+	if link { // it has nothing any more: Slurm has taken the nodes of the link that has ended
+		origin, profile, mine = now, slices.Clone(coming), nil
+	}
 	limit := c.expandLimit(j)
 	allowed := rest
-	if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
+	if link {
+		allowed = planner.Forever
+	} else if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
 		allowed = planner.Forever
 	} else {
 		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin)
@@ -134,7 +155,7 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 		c.log.WithError(err).WithField("job", j.SlurmID).Warn("the job's eligible nodes are not known any more")
 	}
 	pool := slices.Clone(eligible)
-	for _, name := range j.nodes() {
+	for _, name := range mine {
 		if i, ok := s.index[name]; ok && !slices.Contains(pool, i) {
 			pool = append(pool, i)
 		}
@@ -154,14 +175,17 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 	}
 	job := planner.PoolJob{
 		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
-		Fixed: true, Held: s.local(pool, j.nodes()), Driver: driver, MaxDuration: []int64{allowed},
+		Fixed: !link, Held: s.local(pool, mine), Driver: driver, MaxDuration: []int64{allowed},
 		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
+	}
+	if link {
+		job.MaxDuration = nil
 	}
 	o := c.occupied(s, origin, j)
 	reserved := o.reservedOn(pool)
 	fit := func() ([]planner.Planned, error) {
 		return o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
-			return planner.Pool{Nodes: len(pool), Busy: o.window(pool, to), Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+			return planner.Pool{Nodes: len(pool), Busy: givenBack(o.window(pool, to), job.Held, padded[0].Duration), Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
 		})
 	}
 	planned, err := fit()
@@ -185,17 +209,23 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 		return
 	}
 	placed := planner.Unpad(planned[0].Placement, profile, margin)
-	plan := make([]plannedStep, 0, len(j.Profile))
+	plan, past := make([]plannedStep, 0, len(j.Profile)), j.Step-1
+	if link {
+		past = j.Step
+	}
 	if len(j.plan) == len(j.Profile) {
-		plan = append(plan, j.plan[:j.Step-1]...)
+		plan = append(plan, j.plan[:past]...)
 	} else {
-		plan = append(plan, make([]plannedStep, j.Step-1)...) // long past
-		for i, end := j.Step-2, j.StepStarted.Unix(); i >= 0; i-- {
+		plan = append(plan, make([]plannedStep, past)...) // long past
+		for i, end := past-1, j.StepStarted.Unix(); i >= 0; i-- {
 			plan[i] = plannedStep{start: end - j.Profile[i].Duration, end: end}
 			end = plan[i].start
 		}
 	}
 	at := placed.Start + origin
+	if link {
+		plan[past-1].end = max(plan[past-1].start, min(plan[past-1].end, at))
+	}
 	for k, step := range placed.Steps {
 		start := at
 		at += step.Duration
