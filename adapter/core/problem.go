@@ -65,11 +65,11 @@ type Planner interface {
 type Planned struct {
 	Jobs   []PlannedJob
 	Errors []error // of pools that could not be planned: their plans stay as they were
-
-	last []*planner.Last // of every batch, for the next problem
 	// Drifts says that a stock job may start at once, as far as is known: until it does, it
 	// is planned later and later.
 	Drifts bool
+
+	last []*planner.Last // of every batch, for the next problem
 }
 
 // PlannedJob is the plan of an evolving job, or in words why there is none.

@@ -61,11 +61,13 @@ func (d *decoder) differences(o *core.Observation) {
 func (e *encoder) planned(p *core.Planned) {
 	writeList(e, &e.seen.plans, p.Jobs, samePlan, func(j *core.PlannedJob) slurmctl.JobID { return j.Job })
 	e.value(reflect.ValueOf(p.Errors))
+	e.value(reflect.ValueOf(p.Drifts))
 }
 
 func (d *decoder) planned(p *core.Planned) {
 	p.Jobs = readList(d, &d.seen.plans)
 	d.value(reflect.ValueOf(&p.Errors).Elem())
+	d.value(reflect.ValueOf(&p.Drifts).Elem())
 }
 
 // What a list is made of: n > 0 as they were, or one of these.
