@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Check sees that the state keeps its invariants: those of the jobs, of the holds, and of
-// what is under way. It is for tests; O(jobs × steps × nodes).
+// Check sees that the state keeps its invariants: those of the jobs and of what is under way. It is for tests; O(jobs × steps × nodes).
 func (c *Core) Check() error {
-	return errors.Join(c.checkJobs(), c.checkPromises(), c.checkWork())
+	return errors.Join(c.checkJobs(), c.checkWork())
 }
 
 // checkJobs: every job is where its state says, and is found by its Slurm jobs.
@@ -57,9 +57,18 @@ func (c *Core) checkJobs() error {
 	return errors.Join(errs...)
 }
 
-// checkPromises: no node is promised to two jobs at once. What a job has longer than
-// planned, or what is kept back or suspended, is no promise; by the margin everybody may be late.
-func (c *Core) checkPromises() error {
+// A Clash is a node that is promised to two jobs at once.
+type Clash struct {
+	Node string
+	Jobs [2]slurmctl.JobID
+	Text string
+}
+
+// Clashes lists the nodes that are promised to two jobs at once. What a job has longer than
+// planned, or what is due, kept back or suspended, is no promise; by the margin everybody
+// may be late. There is to be none but where a job was late and could not be planned anew
+// within its limits, which is told of it ("delayed", "overrun").
+func (c *Core) Clashes() []Clash {
 	type promise struct {
 		job        *job
 		step       int
@@ -79,19 +88,19 @@ func (c *Core) checkPromises() error {
 			}
 		}
 	}
-	var errs []error
+	var clashes []Clash
 	for _, n := range sortedKeys(of) {
 		all := of[n]
 		for i, a := range all {
 			for _, b := range all[:i] {
 				if a.job != b.job && max(a.start, b.start)+c.margin() < min(a.end, b.end) {
-					errs = append(errs, fmt.Errorf("node %s is promised to job %d for step %d (%d to %d) and to job %d for step %d (%d to %d)",
-						n, a.job.SlurmID, a.step, a.start, a.end, b.job.SlurmID, b.step, b.start, b.end))
+					clashes = append(clashes, Clash{n, [2]slurmctl.JobID{a.job.id(), b.job.id()}, fmt.Sprintf("node %s is promised to job %d for step %d (%d to %d) and to job %d for step %d (%d to %d)",
+						n, a.job.SlurmID, a.step, a.start, a.end, b.job.SlurmID, b.step, b.start, b.end)})
 				}
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return clashes
 }
 
 // checkWork: a job is busy while something is under way for it, and not longer.

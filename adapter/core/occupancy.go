@@ -146,10 +146,34 @@ func (c *Core) releases(r *slurmctl.Job, now int64) int64 {
 	return max(r.EndTime.Unix(), now) + max(margin, 1)
 }
 
+// addLinks is addPromises for a chain: between two links its nodes are everybody's.
+func (c *Core) addLinks(o *occupancy, s *snapshot, j *job, now int64) {
+	add := func(names []string, start, end int64) {
+		for _, name := range names {
+			if n, ok := s.index[name]; ok {
+				o.add(n, start, end+c.margin())
+			}
+		}
+	}
+	end := now // an overrunning link holds its nodes still
+	for i, step := range j.promised(now) {
+		if i == 0 && j.State == row.Running {
+			end = max(end, step.end)
+			continue
+		}
+		add(step.nodes, step.start, step.end)
+	}
+	add(j.nodes(), o.origin, end)
+}
+
 // addPromises adds the nodes that a job has and will have, each until the margin
 // after its planned release.
 func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 	margin := int64(c.cfg.Margin / time.Second)
+	if j.isChain() && !j.lapsed() {
+		c.addLinks(o, s, j, now)
+		return
+	}
 	until := map[string]int64{} // planned release of every node
 	from := map[string]int64{}
 	for _, step := range j.promised(now) {

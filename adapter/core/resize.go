@@ -105,7 +105,10 @@ func (c *Core) beginStep(j *job, at time.Time) {
 		plan := slices.Clone(j.plan) // as it came; the rest is planned anew, save of a chain
 		plan[j.Step-1].end = max(at.Unix(), plan[j.Step-1].start)
 		plan[j.Step].start = plan[j.Step-1].end
-		plan[j.Step].end = max(plan[j.Step].end, plan[j.Step].start)
+		for i := j.Step; i < len(plan); i++ {
+			plan[i].start = max(plan[i].start, plan[i-1].end)
+			plan[i].end = max(plan[i].end, plan[i].start)
+		}
 		c.storePlan(j, plan)
 	} else {
 		c.storePlan(j, nil) // Slurm has begun a chain's link by itself: followPlans

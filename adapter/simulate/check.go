@@ -19,6 +19,11 @@ import (
 // database is what the state is.
 func (h *history) checkStep() {
 	h.blame(h.s.core.Check())
+	for _, c := range h.s.core.Clashes() {
+		if !h.excused(c.Jobs[0]) && !h.excused(c.Jobs[1]) {
+			h.blame(errors.New(c.Text))
+		}
+	}
 	for _, want := range h.s.core.Written() {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {
@@ -30,6 +35,19 @@ func (h *history) checkStep() {
 			h.blame(fmt.Errorf("job %d: the database has\n%+v, the state is\n%+v", want.Job.SlurmID, got, want))
 		}
 	}
+}
+
+// excuses are the events that tell why a job is not as it was planned.
+var excuses = []string{"delayed", "overrun", "lapsed", "suspended", "resumed", "requeued", "step corrected", "nodes changed", "kept back", "given up", "failed"}
+
+// excused reports whether the event log tells why a job is not as it was planned.
+func (h *history) excused(id slurmctl.JobID) bool {
+	for _, e := range h.s.Database.Events {
+		if h.s.Database.jobs[e.Job].Job.SlurmID == uint32(id) && slices.Contains(excuses, e.Kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameBooked compares what is written with what should be. How a job is found again that
