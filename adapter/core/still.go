@@ -115,7 +115,7 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 			start := time.Unix(h.start, 0)
 			m.drift(start, r.Start, earlier*time.Second)
 			if over := r.End.Sub(time.Unix(h.end, 0)) - time.Minute; over > 0 {
-				early := (over/time.Second + 1) / 2 * time.Second // the slack is in whole seconds
+				early := time.Duration((int64(over/time.Second)+1)/2) * time.Second // the slack is in whole seconds
 				m.at(start.Add(-10 * early))
 			}
 		}

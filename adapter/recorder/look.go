@@ -243,7 +243,7 @@ func readList[T any](d *decoder, before *[]T) (list []T) {
 			if to >= uint64(len(old)) {
 				d.fail()
 			}
-			at = int(to) //nolint:gosec // bounded
+			at = int(to)
 		case changed:
 			if at >= len(old) {
 				d.fail()
@@ -290,7 +290,7 @@ func readList[T any](d *decoder, before *[]T) (list []T) {
 
 func sameJob(a, b *slurmctl.Job) bool {
 	return a.ID == b.ID && a.Priority == b.Priority && a.State == b.State && a.Reason == b.Reason &&
-		a.StartTime == b.StartTime && a.EndTime == b.EndTime && a.SubmitTime == b.SubmitTime && a.TimeLimit == b.TimeLimit && //nolint:staticcheck // as they stand
+		a.StartTime == b.StartTime && a.EndTime == b.EndTime && a.SubmitTime == b.SubmitTime && a.TimeLimit == b.TimeLimit &&
 		a.Display == b.Display && a.ArrayJobID == b.ArrayJobID && a.ArrayTasks == b.ArrayTasks && a.Heterogenous == b.Heterogenous &&
 		a.Name == b.Name && a.User == b.User && a.UID == b.UID && a.Account == b.Account && a.QOS == b.QOS && a.Partition == b.Partition &&
 		a.Comment == b.Comment && a.NumNodes == b.NumNodes && a.NumCPUs == b.NumCPUs && a.BatchHost == b.BatchHost && a.Features == b.Features &&
@@ -310,7 +310,7 @@ func samePartition(a, b *slurmctl.Partition) bool {
 }
 
 func sameReservation(a, b *slurmctl.Reservation) bool {
-	return a.Name == b.Name && a.Start == b.Start && a.End == b.End && a.Partition == b.Partition && a.Active == b.Active && //nolint:staticcheck // as they stand
+	return a.Name == b.Name && a.Start == b.Start && a.End == b.End && a.Partition == b.Partition && a.Active == b.Active &&
 		sameTexts(a.Nodes, b.Nodes) && sameTexts(a.Users, b.Users) && sameTexts(a.Accounts, b.Accounts) && sameTexts(a.Flags, b.Flags)
 }
 

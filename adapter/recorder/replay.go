@@ -34,7 +34,7 @@ func Find(path string) ([]string, error) {
 		return nil, fmt.Errorf("%s: no recordings (*%s)", dir, suffix)
 	}
 	if run == "" {
-		run, from = parse(files[len(files)-1])
+		run, _ = parse(files[len(files)-1])
 		from = 0
 	}
 	var all []string

@@ -128,7 +128,7 @@ func (s *segment) flush() error {
 	} else {
 		s.pack.Reset(&s.buf)
 	}
-	plain := uint32(len(s.enc.b)) //nolint:gosec // blocks are flushed long before
+	plain := uint32(len(s.enc.b))
 	if _, err := s.pack.Write(s.enc.b); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *segment) flush() error {
 	}
 	s.enc.b = s.enc.b[:0]
 	s.sum = chain(s.sum, plain, s.buf.Bytes())
-	head := blockHead{uint32(s.buf.Len()), plain, s.sum} //nolint:gosec // as above
+	head := blockHead{uint32(s.buf.Len()), plain, s.sum}
 	block, _ := binary.Append(make([]byte, 0, headSize+s.buf.Len()), binary.LittleEndian, head)
 	n, err := s.w.Write(append(block, s.buf.Bytes()...))
 	s.size += int64(n)

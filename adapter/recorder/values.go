@@ -80,7 +80,7 @@ func (r *recorded) Error() string   { return r.text }
 func (r *recorded) Unwrap() []error { return r.parts }
 func (r *recorded) Is(target error) bool {
 	for _, k := range r.kinds {
-		if k == target { //nolint:errorlint // sentinels
+		if k == target {
 			return true
 		}
 	}

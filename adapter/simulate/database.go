@@ -18,7 +18,6 @@ type Database struct {
 	intents map[int64]row.Intent
 	last    int64 // intent
 	Events  []Event
-	refuses bool // everything, at present
 }
 
 // Event is a row of the event log.

@@ -3,7 +3,6 @@ package simulate
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,5 +82,5 @@ func (m mutant) try(t *testing.T, text string) {
 		}
 		_ = out
 	}
-	t.Error(fmt.Sprintf("not found: %s", m.reason))
+	t.Errorf("not found: %s", m.reason)
 }

@@ -41,7 +41,7 @@ func replays(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
 	var lives []*recorder.Recorder
-	play(script, io.Discard, func(start recorder.Start) *recorder.Recorder { //nolint:errcheck // what is wrong with it is for other tests
+	play(script, io.Discard, func(start recorder.Start) *recorder.Recorder {
 		r := recorder.New(dir, 4, "test", start)
 		r.Warn = func(err error) { t.Error(err) }
 		lives = append(lives, r)

@@ -55,7 +55,7 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 	}
 	first, every := at.Sub(s.base), s.Config.PollInterval
 	// the last look before that is made: what comes then is to find the core as it would
-	last := first + max(s.minded(until.Sub(s.base))-first, 0)/every*every
+	last := first + max(s.minded(until.Sub(s.base))-first, 0).Truncate(every)
 	if last <= first {
 		return false
 	}
@@ -94,7 +94,7 @@ func (s *Sidecar) Advance() bool {
 		return true
 	}
 	next, some := s.Cluster.Next()
-	begins := r.first + (next-r.first)/r.every*r.every // the last look until then
+	begins := r.first + (next - r.first).Truncate(r.every) // the last look until then
 	switch {
 	case s.seen != s.Cluster.Version():
 		r.until = min(r.until, r.first+up(s.Cluster.Elapsed()-r.first, r.every))
@@ -114,7 +114,7 @@ func up(d, to time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return (d + to - 1) / to * to
+	return (d + to - 1).Truncate(to)
 }
 
 // appoint says that a job will call at that time: the look before that is made.

@@ -52,7 +52,7 @@ func (c *Cluster) backfillAt(then time.Duration) {
 	}
 	next := max(b.rests, c.options.BackfillInterval+c.options.BackfillPhase)
 	if then > next {
-		next += (then - next + tick - 1) / tick * tick
+		next += (then - next + tick - 1).Truncate(tick)
 	}
 	if next <= c.now {
 		next += tick

@@ -31,8 +31,6 @@ func (s nodeSet) addAll(nodes []int) {
 	}
 }
 
-func (s nodeSet) clone() nodeSet { return append(nodeSet(nil), s...) }
-
 func (s nodeSet) and(o nodeSet) {
 	for i := range s {
 		s[i] &= o[i]

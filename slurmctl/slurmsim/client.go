@@ -40,9 +40,7 @@ func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {
 func (c *Cluster) Queue() []slurmctl.Job {
 	c.watched = true
 	all := slices.Concat(c.pending, c.active)
-	for _, j := range c.leaving() {
-		all = append(all, j)
-	}
+	all = append(all, c.leaving()...)
 	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := make([]slurmctl.Job, len(all))
 	for i, j := range all {

@@ -289,7 +289,7 @@ func (c *Cluster) reservationTurn() time.Duration {
 	for _, r := range c.reservations {
 		for _, t := range []time.Time{r.Start, r.End} {
 			at := c.now + t.Sub(now)
-			if at = (at + resvEvery - 1) / resvEvery * resvEvery; at > c.now && (next == 0 || at < next) {
+			if at = (at + resvEvery - 1).Truncate(resvEvery); at > c.now && (next == 0 || at < next) {
 				next = at
 			}
 		}

@@ -70,7 +70,7 @@ func (c *Cluster) wake() {
 	}
 	next = max(next, c.now+1)
 	phase := c.options.LoopPhase
-	next = (next-phase+tick-1)/tick*tick + phase
+	next = (next - phase + tick - 1).Truncate(tick) + phase
 	if l.at > c.now && l.at <= next {
 		return
 	}
@@ -90,7 +90,7 @@ func (c *Cluster) look() {
 	}
 	l := &c.loop
 	if c.now-l.limits >= limitsEvery {
-		l.limits = c.now / limitsEvery * limitsEvery
+		l.limits = c.now.Truncate(limitsEvery)
 		c.limits()
 	}
 	c.powerTurn()
