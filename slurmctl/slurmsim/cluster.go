@@ -20,6 +20,7 @@ type Cluster struct {
 	chance  *rand.Rand
 
 	processes []*Process
+	idle      []*coroutine
 	current   *Process // that runs
 	commands  uint64
 	underWay  []*underWay

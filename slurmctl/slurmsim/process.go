@@ -2,7 +2,6 @@ package slurmsim
 
 import (
 	"errors"
-	"iter"
 	"slices"
 	"time"
 
@@ -16,9 +15,8 @@ import (
 type Process struct {
 	cluster *Cluster
 	job     slurmctl.JobID // whose script it is; 0: nobody's
-	next    func() (struct{}, bool)
-	stop    func()
-	yield   func(struct{}) bool
+	run     func(*Process)
+	on      *coroutine // nil: it has not begun
 	onEnd   func()
 	turn    uint64 // changes whenever it is let on
 	killed  bool
@@ -40,16 +38,7 @@ var errKilled = errors.New("slurmsim: killed")
 func (c *Cluster) Go(run func(*Process)) *Process { return c.begin(0, run, nil) }
 
 func (c *Cluster) begin(job slurmctl.JobID, run func(*Process), onEnd func()) *Process {
-	p := &Process{cluster: c, job: job, onEnd: onEnd}
-	p.next, p.stop = iter.Pull(func(yield func(struct{}) bool) {
-		defer func() {
-			if r := recover(); r != nil && r != any(errKilled) {
-				panic(r)
-			}
-		}()
-		p.yield = yield
-		run(p)
-	})
+	p := &Process{cluster: c, job: job, run: run, onEnd: onEnd}
 	c.processes = append(c.processes, p)
 	c.after(0, func() { p.let(0) })
 	return p
@@ -61,12 +50,19 @@ func (p *Process) let(turn uint64) {
 		return
 	}
 	p.turn++
+	if p.on == nil {
+		p.on = p.cluster.coroutine()
+		p.on.task = func() { p.run(p) }
+	}
 	before := p.cluster.current
 	p.cluster.current = p
-	_, more := p.next()
+	_, lives := p.on.next()
 	p.cluster.current = before
-	if more {
-		return
+	if lives && p.on.task != nil {
+		return // it waits
+	}
+	if lives {
+		p.cluster.idle = append(p.cluster.idle, p.on)
 	}
 	p.gone()
 	if !p.killed && p.onEnd != nil {
@@ -95,7 +91,9 @@ func (p *Process) Kill() {
 	p.turn++
 	before := p.cluster.current
 	p.cluster.current = p
-	p.stop()
+	if p.on != nil {
+		p.on.stop()
+	}
 	p.cluster.current = before
 	p.gone()
 }
@@ -109,6 +107,10 @@ func (c *Cluster) Close() {
 			return // called from within it
 		}
 	}
+	for _, w := range c.idle {
+		w.stop()
+	}
+	c.idle = nil
 }
 
 // Await waits until wake is called, which begin is given; it may be called from
@@ -121,7 +123,7 @@ func (p *Process) Await(begin func(wake func())) {
 			p.cluster.after(0, func() { p.let(turn) })
 		}
 	})
-	if p.killed || !p.yield(struct{}{}) {
+	if p.killed || !p.on.yield(struct{}{}) {
 		panic(errKilled)
 	}
 }
