@@ -271,6 +271,9 @@ func TestEvilStrategies(t *testing.T) {
 			l.has(l.next(grows, 2), 7)
 		}
 	}
+	patient := l.cfg // what they write and start takes its time on a busy machine
+	patient.Strategies.Timeout = 30 * time.Second
+	l.must(l.Configure(context.Background(), patient))
 	for _, mode := range []string{"stdout", "forks"} { // no faults
 		l.use("evil", map[string]string{"mode": mode})
 		plans, faults := l.strategy("evil").Plans, l.strategy("evil").Faults

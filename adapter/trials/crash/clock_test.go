@@ -54,7 +54,7 @@ func clockStepped(t *testing.T, by time.Duration) {
 			// 7 nodes are free: the second gets what the first has given back
 			_, err := s.submit(first, g.holds(evolving, 1, 3), "--profile=4@30s,1@4s", "--time=300")
 			if err == nil {
-				_, err = s.submit(second, g.holds(evolving, 1, 3), "--profile=2@30s,6@4s", "--time=300")
+				_, err = s.submit(second, g.holds(evolving, 1, 3), "--profile=2@40s,6@4s", "--time=300")
 			}
 			if err == nil {
 				err = s.begun(first, second)
