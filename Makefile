@@ -76,6 +76,10 @@ simtest: build-deps ## play storms in virtual time: chance against the sidecar (
 mutants: build-deps ## put small faults into the core, one after another: histories and storms must find each
 	go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/simulate -args -mutants
 
+.PHONY: fidelity
+fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (an hour)
+	go test -tags fidelity -run '^TestFidelityRecord$$' -v -count=1 -timeout 180m ./slurmctl/slurmsim
+
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(PACKAGES)

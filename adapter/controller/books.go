@@ -160,9 +160,6 @@ func (b *books) check(err error) {
 	b.log.WithError(err).Error("the database refuses")
 }
 
-// mostEnded is how many ended jobs evosqueue --all can show.
-const mostEnded = core.MostEnded
-
 // read reads all that the core starts from.
 func (b *books) read() (all core.Books, err error) {
 	ctx, st := b.ctx, b.store
@@ -173,7 +170,7 @@ func (b *books) read() (all core.Books, err error) {
 	if all.Active, err = b.readJobs(active); err != nil {
 		return all, err
 	}
-	ended, err := st.EndedJobs(ctx, mostEnded)
+	ended, err := st.EndedJobs(ctx, core.MostEnded)
 	if err != nil {
 		return all, err
 	}

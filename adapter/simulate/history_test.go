@@ -14,8 +14,9 @@ var rewrite = flag.Bool("rewrite", false, "write what comes of the histories int
 
 const below = "\n----\n"
 
-// TestHistories plays testdata/histories: what the sidecar does is what is written there.
-func TestHistories(t *testing.T) {
+// histories runs a subtest for each of testdata/histories.
+func histories(t *testing.T, test func(t *testing.T, file, script, want string)) {
+	t.Helper()
 	files, err := filepath.Glob("testdata/histories/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no histories: %v", err)
@@ -28,19 +29,26 @@ func TestHistories(t *testing.T) {
 				t.Fatal(err)
 			}
 			script, want, _ := strings.Cut(string(text), below)
-			var got strings.Builder
-			if err := Play(script, &got); err != nil {
-				t.Fatal(err)
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(strings.TrimRight(script, "\n")+below+got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {
-				t.Errorf("-want +got; go test ./adapter/simulate -rewrite, if it is meant:\n%s", diff)
-			}
+			test(t, file, script, want)
 		})
 	}
+}
+
+// TestHistories plays testdata/histories: what the sidecar does is what is written there.
+func TestHistories(t *testing.T) {
+	histories(t, func(t *testing.T, file, script, want string) {
+		var got strings.Builder
+		if err := Play(script, &got); err != nil {
+			t.Fatal(err)
+		}
+		if *rewrite {
+			if err := os.WriteFile(file, []byte(strings.TrimRight(script, "\n")+below+got.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {
+			t.Errorf("-want +got; go test ./adapter/simulate -rewrite, if it is meant:\n%s", diff)
+		}
+	})
 }

@@ -2,8 +2,6 @@ package simulate
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,21 +11,7 @@ import (
 // TestReplay: what was recorded of every life of the sidecar, in every history, the core
 // does again.
 func TestReplay(t *testing.T) {
-	files, err := filepath.Glob("testdata/histories/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no histories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			script, _, _ := strings.Cut(string(text), below)
-			replays(t, script)
-		})
-	}
+	histories(t, func(t *testing.T, _, script, _ string) { replays(t, script) })
 }
 
 // TestReplayStorms is the same of storms.

@@ -25,7 +25,6 @@ type Sidecar struct {
 	Database *Database
 	Config   config.Config
 	Strategy planner.Strategy
-	Latency  time.Duration // of a strategy, and of writing to the database
 
 	// Skip leaves out looks of which nothing would follow; the clock is then moved on by
 	// Advance.

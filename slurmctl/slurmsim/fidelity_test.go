@@ -15,15 +15,11 @@ import (
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
-	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
 var (
-	recordInto = flag.String("fidelity.record", "", "folder into which TestFidelityRecord writes what a real Slurm makes of random workloads")
-	workloads  = flag.Uint64("fidelity.workloads", 10, "how many workloads it runs on each of its two clusters")
-	firstSeed  = flag.Uint64("fidelity.first", 0, "seed of the first")
+	recordings = flag.String("fidelity.recordings", "testdata/fidelity", "folder of what a real Slurm has made of random workloads")
 	phases     = flag.Int("fidelity.phases", 4, "how many moments of a second TestFidelity tries for each of slurmctld's two loops")
-	again      = flag.Bool("fidelity.again", true, "run each twice")
 )
 
 // workload is random jobs that keep a cluster busy for about a minute: whole nodes and
@@ -96,34 +92,6 @@ func (w *world) play(p *played, jobs []arrival) {
 	p.Load += " " + loadNow()
 }
 
-// TestFidelityRecord plays random workloads on real clusters of 8 and of 16 nodes, each
-// twice.
-func TestFidelityRecord(t *testing.T) {
-	if *recordInto == "" {
-		t.Skip("needs -fidelity.record; it takes an hour")
-	}
-	for _, nodes := range []int{8, 16} {
-		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
-			t.Parallel()
-			cluster := slurmtest.Start(t, slurmtest.Options{Nodes: nodes})
-			for seed := *firstSeed; seed < *firstSeed+*workloads; seed++ {
-				for _, run := range []string{"a", "b"} {
-					if run == "b" && !*again {
-						break
-					}
-					p := played{Seed: seed, Nodes: nodes}
-					w := real(t, cluster)
-					w.play(&p, workload(seed, nodes))
-					w.clean(cluster)
-					text, err := json.Marshal(p)
-					w.must(err)
-					w.must(os.WriteFile(filepath.Join(*recordInto, fmt.Sprintf("%d-%d%s.json", nodes, seed, run)), text, 0o644))
-				}
-			}
-		})
-	}
-}
-
 // compared is how two runs of a workload differ.
 type compared struct {
 	within, jobs, swaps int
@@ -168,13 +136,9 @@ func (c compared) String() string {
 // and at the same times, and all end at the same time. One run of a real Slurm is not
 // like the next, which is told beside it; see BENCHMARKS.md.
 func TestFidelity(t *testing.T) {
-	from := *recordInto
-	if from == "" {
-		from = "testdata/fidelity"
-	}
-	files, err := filepath.Glob(from + "/*a.json")
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(*recordings + "/*a.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
 	}
 	var total, fits, floor compared
 	for _, file := range files {
