@@ -4,9 +4,10 @@ import "slices"
 
 // Last is how a pool was planned, for when it is to be planned again.
 type Last struct {
-	origin  int64
-	pool    Pool
-	planned []Planned
+	strategy string // its name
+	origin   int64
+	pool     Pool
+	planned  []Planned
 }
 
 // PlanAgain is Plan, which it spares where nothing but time has gone by since last (nil: not
@@ -19,7 +20,7 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 	steady := IsSteady(s) && len(p.Reserved) == 0 && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool {
 		return j.Fixed || j.ExpandLimit > 1 || j.ExpandLimit == 0 && ExpandLimitOf(s) > 1
 	})
-	if steady && last != nil {
+	if steady && last != nil && last.strategy == s.Name() {
 		if by := origin - last.origin; by >= 0 && last.holds(p, by) {
 			planned := slices.Clone(last.planned)
 			for i := range planned {
@@ -36,7 +37,7 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 	if err != nil || rounds > 0 || slices.ContainsFunc(planned, func(p Planned) bool { return p.Unfit != "" }) {
 		return planned, nil, err
 	}
-	return planned, &Last{origin, p, slices.Clone(planned)}, nil
+	return planned, &Last{s.Name(), origin, p, slices.Clone(planned)}, nil
 }
 
 // IsSteady reports whether a strategy's plans stay as they are while nothing but time goes

@@ -90,3 +90,35 @@ func TestPlanAgain(t *testing.T) {
 		t.Errorf("%d of %d plans were spared", spared, still)
 	}
 }
+
+// tardy plans as another strategy does, but every job so much later; it is steady.
+type tardy struct {
+	Strategy
+	name string
+	by   int64
+}
+
+func (s tardy) Name() string { return s.name }
+func (tardy) Steady() bool   { return true }
+
+func (s tardy) Plan(p Problem) (Schedule, error) {
+	plan, err := s.Strategy.Plan(p)
+	for i := range plan {
+		plan[i].Start += s.by
+	}
+	return plan, err
+}
+
+// TestPlanAgainByAnother: what one strategy has planned is not taken for another's plan.
+func TestPlanAgainByAnother(t *testing.T) {
+	noX, _ := StrategyByName("noX")
+	p := Pool{Nodes: 1, Jobs: []PoolJob{{Driver: -1, Job: Job{ID: "0", Profile: Profile{{Duration: 10, Nodes: 1}}, ExpandLimit: 1}}}}
+	_, last, err := p.PlanAgain(tardy{noX, "a", 5}, 0, nil)
+	if err != nil || last == nil {
+		t.Fatalf("nothing is kept: %v", err)
+	}
+	got, _, err := p.PlanAgain(tardy{noX, "b", 7}, 0, last)
+	if err != nil || got[0].Start != 7 {
+		t.Errorf("starts at %d, want 7 (%v)", got[0].Start, err)
+	}
+}

@@ -244,6 +244,7 @@ func (c *Core) configured(in Configuration) {
 		c.configRead = time.Time{} // look at Slurm's configuration again, too
 	}
 	c.strategy = in.Strategy
+	c.last = nil // another strategy, or other parameters of it
 	c.nextCycle = c.now
 }
 

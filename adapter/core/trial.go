@@ -28,7 +28,10 @@ func (c *Core) Problem() *Problem {
 // used again. The rows have what became of each evolving job, in the order of the queue.
 func (p *Problem) Try(with Planner) (figures api.StrategyPlan, rows []api.TrialJob, err error) {
 	again := *p
-	again.occupied = p.occupied.clone()
+	again.occupied, again.batches = p.occupied.clone(), slices.Clone(p.batches)
+	for i := range again.batches {
+		again.batches[i].last = nil // each strategy is to plan itself
+	}
 	var errs []error
 	used, held := 0.0, 0.0
 	for i, planned := range again.solve(with, &errs) {

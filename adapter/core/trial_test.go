@@ -1,0 +1,54 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// tardy is a steady strategy that plans everything so much later.
+type tardy struct {
+	builtin
+	by int64
+}
+
+func (tardy) Steady() bool { return true }
+
+func (s tardy) Plan(p planner.Problem) (planner.Schedule, error) {
+	plan, err := s.builtin.Plan(p)
+	for i := range plan {
+		plan[i].Start += s.by
+	}
+	return plan, err
+}
+
+// TestTry: each strategy that is tried plans itself, of the same name too (with other
+// parameters, say), and what was planned before a change of strategy is not kept.
+func TestTry(t *testing.T) {
+	b := newBench(t, 4)
+	b.evolving(1, 1, "2@10m", time.Hour)
+	noX, _ := planner.StrategyByName("noX")
+	for _, by := range []int64{5, 7} {
+		_, rows, err := b.Problem().Try(tardy{builtin{noX}, by})
+		if err != nil || len(rows) != 1 || rows[0].TriedStart.Sub(b.s.taken) != time.Duration(by)*time.Second {
+			t.Errorf("%d s later: %+v %v", by, rows, err)
+		}
+	}
+	p := b.Problem()
+	for _, by := range []int64{5, 7} { // of the same problem, as TryStrategy does
+		if _, rows, err := p.Try(tardy{builtin{noX}, by}); err != nil || rows[0].TriedStart.Sub(b.s.taken) != time.Duration(by)*time.Second {
+			t.Errorf("%d s later: %+v %v", by, rows, err)
+		}
+	}
+	b.takePlans(b.problem(b.s).Plan(tardy{builtin{noX}, 5}))
+	if len(b.last) == 0 || b.last[0] == nil {
+		t.Fatal("nothing is kept")
+	}
+	cfg := config.Default()
+	b.configured(Configuration{Config: &cfg})
+	if got := b.problem(b.s).Plan(tardy{builtin{noX}, 7}).Jobs[0].Steps[0].Start - b.s.taken.Unix(); got != 7 {
+		t.Errorf("planned %d s later, want 7", got)
+	}
+}
