@@ -115,22 +115,15 @@ func (c *Controller) ask(ctx context.Context, in core.Call) (api.Allocation, err
 	if !c.give(ctx, in) {
 		return api.Allocation{}, errNotRunning
 	}
-	select {
-	case r := <-reply:
-		return r.Allocation, r.Err
-	case <-c.gone:
-		return api.Allocation{}, errNotRunning
-	case <-ctx.Done():
-	}
-	// it may be answered at this very moment
-	if !c.give(context.WithoutCancel(ctx), core.Withdrawal{ID: id}) {
-		return api.Allocation{}, errNotRunning
-	}
-	select {
-	case r := <-reply:
-		return r.Allocation, r.Err
-	case <-c.gone:
-		return api.Allocation{}, errNotRunning
+	for done := ctx.Done(); ; done = nil {
+		select {
+		case r := <-reply:
+			return r.Allocation, r.Err
+		case <-c.gone:
+			return api.Allocation{}, errNotRunning
+		case <-done: // it may be answered at this very moment
+			c.give(context.WithoutCancel(ctx), core.Withdrawal{ID: id})
+		}
 	}
 }
 
