@@ -43,4 +43,3 @@ func TestFidelityRecord(t *testing.T) {
 		})
 	}
 }
-
