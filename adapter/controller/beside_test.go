@@ -70,7 +70,7 @@ func (l *lab) commands(dir string) (all []command) {
 }
 
 // TestNothingDueWaits: where slurmctld lets changes wait that are far from urgent, a
-// growth has its nodes in time all the same, and the sidecar goes on to look.
+// growth has its nodes in time all the same, and the sidecar goes on to poll.
 func TestNothingDueWaits(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.HoldAhead = 24 * time.Hour })
@@ -104,7 +104,7 @@ func TestNothingDueWaits(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if worst = max(worst, time.Since(last)); worst > 4*time.Second {
-		t.Errorf("%v from one look to the next while changes that can wait take 5 s each", worst)
+		t.Errorf("%v from one poll to the next while changes that can wait take 5 s each", worst)
 	}
 	called := time.Now()
 	job, err := l.Job(context.Background(), id)

@@ -38,8 +38,8 @@ type Controller struct {
 	timeout    time.Duration // of a command of Slurm
 
 	ctx       context.Context // of changes: goes on for a while when Run is to end
-	lookCtx   context.Context // of looks: ends at once then
-	stopLooks context.CancelFunc
+	pollCtx   context.Context // of polls: ends at once then
+	stopPolls context.CancelFunc
 	all       sync.WaitGroup // what runs beside the loop
 
 	mail  chan any      // core.Input, or func(): what is to be done on the loop's goroutine
@@ -101,8 +101,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	c.ctx, c.books.ctx = work, work
-	c.lookCtx, c.stopLooks = context.WithCancel(ctx)
-	defer c.stopLooks()
+	c.pollCtx, c.stopPolls = context.WithCancel(ctx)
+	defer c.stopPolls()
 	books, err := c.books.read()
 	if err != nil {
 		return err
@@ -168,13 +168,13 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 					continue
 				}
 				c.beside(func() core.Input {
-					result, err := c.driver.Run(c.ctx, c.lookCtx, e)
+					result, err := c.driver.Run(c.ctx, c.pollCtx, e)
 					return core.Outcome{Task: e.ID, Err: err, Result: result, Bare: c.slurm.WantsAccount()}
 				})
-			case core.Look:
-				c.beside(func() core.Input { return c.driver.Look(c.lookCtx, e) })
-			case core.LookAtNodes:
-				c.beside(func() core.Input { return c.driver.LookAtNodes(c.lookCtx, e) })
+			case core.Poll:
+				c.beside(func() core.Input { return c.driver.Poll(c.pollCtx, e) })
+			case core.PollNodes:
+				c.beside(func() core.Input { return c.driver.PollNodes(c.pollCtx, e) })
 			case core.Plan:
 				inputs = append(inputs, c.plan(e.Problem))
 				c.laps.lap("plan")
@@ -245,7 +245,7 @@ func (c *Controller) write(l core.Log) {
 
 // finish lets running actions come to their outcome, then ends who still waits.
 func (c *Controller) finish(stop context.CancelFunc) error {
-	c.stopLooks()
+	c.stopPolls()
 	c.books.write(c.think(core.Stop{}))
 	done := make(chan struct{})
 	go func() { c.all.Wait(); close(done) }()

@@ -1,7 +1,7 @@
 // Package controller is the shell around the decision core (package core): the sidecar as it
 // runs beside a live Slurm. It alone has a clock, goroutines and a log.
 //
-//	core  ← inputs ─ looks, outcomes, calls of scripts, plans, another configuration
+//	core  ← inputs ─ polls, outcomes, calls of scripts, plans, another configuration
 //	core  ─ effects → drive (Slurm), store (rows and intents), strategy (plans), api (replies), log
 //
 // One goroutine owns the core and calls its Step, writes the rows and intents of a step in

@@ -16,7 +16,7 @@ import (
 
 func TestMerge(t *testing.T) {
 	t.Parallel()
-	// a job that is cancelled between the last look at it and the merge loses nodes to
+	// a job that is cancelled between the last poll of it and the merge loses nodes to
 	// nobody (TestLeak)
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.HealLeaks = true })
 	l.run("grows and shrinks again and again", func(l *lab) {

@@ -8,10 +8,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/core"
 )
 
-// laps tells where the time of a cycle goes: from the beginning of a look to when all that
+// laps tells where the time of a cycle goes: from the beginning of a poll to when all that
 // follows from it was begun.
 type laps struct {
-	looked  time.Time     // when the last look began
+	polled  time.Time     // when the last poll began
 	begun   time.Time     // this one; zero: no cycle is under way
 	last    time.Time     // the end of the part before
 	seconds logrus.Fields // by part of the cycle
@@ -24,10 +24,10 @@ func (l *laps) sees(in core.Input, now time.Time) {
 		return
 	}
 	l.seconds = logrus.Fields{"interval": 0.0}
-	if !l.looked.IsZero() {
-		l.seconds["interval"] = o.Begun.Sub(l.looked).Seconds()
+	if !l.polled.IsZero() {
+		l.seconds["interval"] = o.Begun.Sub(l.polled).Seconds()
 	}
-	l.looked = o.Begun
+	l.polled = o.Begun
 	l.begun = time.Now().Add(-now.Sub(o.Begun)) // by the machine's clock
 	l.last = l.begun
 	l.lap("observe")

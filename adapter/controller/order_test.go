@@ -52,7 +52,7 @@ func testSeveralPartitions(l *lab) {
 func testAge(l *lab) {
 	busy := l.sbatch(1, "--nodes=8", "--exclusive", "--time=30")
 	older := l.submit("8@5m")
-	time.Sleep(8 * time.Second) // longer than from one look to the next
+	time.Sleep(8 * time.Second) // longer than from one poll to the next
 	younger := l.sbatch(1, "--nodes=8", "--exclusive", "--time=30")
 	var shown uint64
 	l.eventually("the stock job's age", func() error {

@@ -43,7 +43,7 @@ func (c *Core) agedAt(now time.Time) time.Time {
 }
 
 // watchPriorities finds out when Slurm has calculated all priorities: those of most of
-// the stock jobs that age have changed from one look to the next.
+// the stock jobs that age have changed from one poll to the next.
 func (c *Core) watchPriorities(before, after *snapshot) {
 	if c.ageing.Weight == 0 || before == nil {
 		return

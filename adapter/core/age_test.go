@@ -76,7 +76,7 @@ func TestAge(t *testing.T) {
 	t.Run("when Slurm calculates", func(t *testing.T) {
 		b, _, stock := older(t)
 		b.calculated = time.Time{}
-		look := func(priority uint64) {
+		poll := func(priority uint64) {
 			next := *b.s
 			next.taken = b.s.taken.Add(time.Second)
 			b.s.byID = map[slurmctl.JobID]*slurmctl.Job{2: stock}
@@ -85,10 +85,10 @@ func TestAge(t *testing.T) {
 			next.jobs = []slurmctl.Job{later}
 			b.watchPriorities(b.s, &next)
 		}
-		if look(150); !b.calculated.IsZero() {
+		if poll(150); !b.calculated.IsZero() {
 			t.Error("nothing has changed")
 		}
-		if look(151); !b.calculated.Equal(b.s.taken) {
+		if poll(151); !b.calculated.Equal(b.s.taken) {
 			t.Errorf("calculated at %v, seen between %v and a second later", b.calculated, b.s.taken)
 		}
 	})

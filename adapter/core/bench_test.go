@@ -128,7 +128,7 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// BenchmarkFollow is the look at what became of the known jobs.
+// BenchmarkFollow is finding out what became of the known jobs.
 func BenchmarkFollow(b *testing.B) {
 	c, s := crowd(b)
 	planNow(c, s)

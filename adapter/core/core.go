@@ -61,7 +61,7 @@ type cluster struct {
 	driveReason string
 
 	snapshot   *snapshot
-	lastErr    error // of the last look; nil: it worked
+	lastErr    error // of the last poll; nil: it worked
 	cycleCalls int   // Slurm's commands in the last cycle and since the one before
 	calls      uint64
 	countsFrom time.Time // see countsStand
@@ -100,11 +100,11 @@ type holds struct {
 	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
 }
 
-// underway is what was asked for and has not come out yet, and when to look again.
+// underway is what was asked for and has not come out yet, and when to poll again.
 type underway struct {
 	work      work
 	pace      pace
-	nextCycle time.Time       // the next look at Slurm is wanted then
+	nextCycle time.Time       // the next poll of Slurm is wanted then
 	mirrored  int             // where mirror goes on
 	calling   []*call         // scripts that wait for their next step
 	last      []*planner.Last // how the batches of the queue were planned
@@ -180,7 +180,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 	}
 	if !c.planning && !c.stopping {
 		c.decide()
-		c.startLooks()
+		c.startPolls()
 	}
 	c.savePlans()
 	at := c.wakeAt()
@@ -241,7 +241,7 @@ func (c *Core) decide() {
 func (c *Core) configured(in Configuration) {
 	if in.Config != nil {
 		c.cfg = *in.Config
-		c.configRead = time.Time{} // look at Slurm's configuration again, too
+		c.configRead = time.Time{} // read Slurm's configuration again, too
 	}
 	c.strategy = in.Strategy
 	c.last = nil // another strategy, or other parameters of it

@@ -14,7 +14,7 @@
 //
 // The order is in [Core.Step]:
 //
-//	observe  a look at Slurm replaces the one before             observe.go, pace.go
+//	observe  a poll of Slurm replaces the one before             observe.go, pace.go
 //	adopt    parked jobs with a marker become evolving jobs       adopt.go, asked.go, request.go
 //	follow   what became of the jobs that are known               follow.go, suspended.go, kept.go, refit.go
 //	plan     every evolving job together with all that runs       occupancy.go, plan.go, problem.go, age.go, partitions.go
@@ -27,9 +27,9 @@
 //
 // Changes of Slurm take their time: slurmctld may let one wait for seconds. Until its
 // outcome is there the job is busy, and nothing else is done to it; what is due then is
-// found anew from the state, never from a queue (work.go). What a look has shown may be
-// older than what was done since: of a job that is busy, or was touched after the look
-// began, it is not believed. A sidecar that was killed at any point looks again and goes on.
+// found anew from the state, never from a queue (work.go). What a poll has shown may be
+// older than what was done since: of a job that is busy, or was touched after the poll
+// began, it is not believed. A sidecar that was killed at any point polls again and goes on.
 //
 // Terms: a job's base job runs the user's script; expanders bring nodes; a hold
 // is a reservation on nodes of a coming start or growth.

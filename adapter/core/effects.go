@@ -25,11 +25,11 @@ type (
 		Gently bool
 		Command
 	}
-	// Look is to look at Slurm (an [Observation]), and at its configuration if that is
+	// Poll is to poll Slurm (an [Observation]), and to read its configuration if that is
 	// wanted. Gently: once the backfill scheduler rests, if that is soon.
-	Look struct{ Config, Gently bool }
-	// LookAtNodes is to look at the nodes alone ([NodesSeen]).
-	LookAtNodes struct{ Gently bool }
+	Poll struct{ Config, Gently bool }
+	// PollNodes is to poll the nodes alone ([NodesSeen]).
+	PollNodes struct{ Gently bool }
 	// Plan is to have the strategy plan a problem, and to give [Planned] as the next input.
 	Plan struct{ Problem *Problem }
 	// Reply answers a [Call].
@@ -49,13 +49,13 @@ type (
 	Wake struct{ At time.Time }
 )
 
-func (Task) effect()        {}
-func (Look) effect()        {}
-func (LookAtNodes) effect() {}
-func (Plan) effect()        {}
-func (Reply) effect()       {}
-func (Log) effect()         {}
-func (Wake) effect()        {}
+func (Task) effect()      {}
+func (Poll) effect()      {}
+func (PollNodes) effect() {}
+func (Plan) effect()      {}
+func (Reply) effect()     {}
+func (Log) effect()       {}
+func (Wake) effect()      {}
 
 // The errors of tasks that the core goes by, beside those of package slurmctl.
 var (
@@ -80,7 +80,7 @@ type (
 		Hold      string
 		Partition string
 		Bare      bool
-		Gently    bool // the looks at it, see Task
+		Gently    bool // the questions about it, see Task
 	}
 	// Grow brings a job nodes by an expander; the result is [Grown].
 	Grow struct {
@@ -130,7 +130,7 @@ type (
 	}
 	// Cancel cancels jobs.
 	Cancel struct{ Jobs []slurmctl.JobID }
-	// Ask looks at some jobs alone; the result is a []slurmctl.Job.
+	// Ask asks for some jobs alone; the result is a []slurmctl.Job.
 	Ask struct{ Jobs []slurmctl.JobID }
 
 	// Reserve makes a hold.

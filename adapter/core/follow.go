@@ -29,7 +29,7 @@ func (c *Core) follow(s *snapshot) {
 		switch {
 		case r == nil || r.Ended():
 			c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
-				if last, known := seen[j.id()]; !known || last.Ended() { // one look alone is not believed
+				if last, known := seen[j.id()]; !known || last.Ended() { // one poll alone is not believed
 					c.end(j, last)
 				}
 			}, j.id())
@@ -167,11 +167,11 @@ func (c *Core) requeued(j *job) {
 // askEnd asks how Slurm jobs of j ended.
 func (c *Core) askEnd(j *job, answer func(map[slurmctl.JobID]slurmctl.Job), ids ...slurmctl.JobID) {
 	if !c.work.room() {
-		return // at the next look
+		return // at the next poll
 	}
 	c.ask(j, "", c.gently(Ask{ids}), func(o Outcome) {
 		if errors.Is(o.Err, ErrBackfilling) {
-			return // at the next look
+			return // at the next poll
 		}
 		if o.Err != nil {
 			c.logJob(j).WithError(o.Err).Warn("how it ended is not known yet")

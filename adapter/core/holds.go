@@ -252,7 +252,7 @@ func (c *Core) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
 }
 
 // confirmed says whether all that a queued job needs is held, and whether nobody can
-// have slipped in between: all has been looked at since, or the nodes alone, and they
+// have slipped in between: all has been polled since, or the nodes alone, and they
 // were free.
 func (c *Core) confirmed(s *snapshot, j *job, now int64) bool {
 	for _, h := range c.holdsOf(j, now) {

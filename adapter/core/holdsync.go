@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// takeReservations takes over the reservations that a look has shown, save where
+// takeReservations takes over the reservations that a poll has shown, save where
 // something was done since it began.
 func (c *Core) takeReservations(s *snapshot) {
 	seen := maps.Clone(s.reservations)

@@ -14,7 +14,7 @@ type Input interface{ input() }
 // Tick says that the time of [Wake] has come.
 type Tick struct{}
 
-// Observation is a look at Slurm, asked for by [Look], or why there is none.
+// Observation is a poll of Slurm, asked for by [Poll], or why there is none.
 type Observation struct {
 	Begun        time.Time        // before the first command: nothing in it is older
 	Config       *slurmctl.Config // if it was asked for, too
@@ -25,12 +25,12 @@ type Observation struct {
 	Err          error
 
 	Calls    uint64        // of Slurm's commands, ever
-	Commands int           // of this look
+	Commands int           // of this poll
 	CPU      time.Duration // processor time that they took
 	Bare     bool          // see cluster
 }
 
-// NodesSeen is a look at the nodes alone, asked for by [LookAtNodes].
+// NodesSeen is a poll of the nodes alone, asked for by [PollNodes].
 type NodesSeen struct {
 	Begun time.Time
 	Nodes []slurmctl.Node

@@ -13,7 +13,7 @@ import (
 // snapshot is the cluster as one observation shows it.
 type snapshot struct {
 	taken        time.Time // before the first command: nothing in it is older
-	nodesTaken   time.Time // when the nodes alone were looked at after that
+	nodesTaken   time.Time // when the nodes alone were polled after that
 	jobs         []slurmctl.Job
 	nodes        []slurmctl.Node
 	partitions   map[string]slurmctl.Partition
@@ -28,10 +28,10 @@ type snapshot struct {
 	eligibles map[wish]eligibility // as far as asked for
 }
 
-// observed takes over a look at Slurm.
+// observed takes over a poll of Slurm.
 func (c *Core) observed(in Observation) {
 	p := &c.pace
-	p.looking, p.begun, p.ended = false, in.Begun, c.now
+	p.polling, p.begun, p.ended = false, in.Begun, c.now
 	if in.Begun.Before(c.stepped) {
 		c.nextCycle = c.now // it tells of another time
 		return
@@ -62,7 +62,7 @@ func (c *Core) observed(in Observation) {
 	c.cycle(newSnapshot(in))
 }
 
-// unobserved is called when a look failed.
+// unobserved is called when a poll failed.
 func (c *Core) unobserved(err error) {
 	if c.lastErr == nil {
 		c.log.WithError(err).Error("Slurm cannot be observed; nothing is changed until it can")

@@ -6,36 +6,36 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A look at a cluster with 10,000 jobs costs slurmctld some 30 ms, a hundred times as
-// much as one at a small cluster. Routine looks are spaced so that slurmctld spends no
+// A poll of a cluster with 10,000 jobs costs slurmctld some 30 ms, a hundred times as
+// much as one of a small cluster. Routine polls are spaced so that slurmctld spends no
 // more than a share of its time (slurm.share) on them. Nothing that is due waits for
 // one: starts and growths are done from what is known, and where nodes are not free
-// yet, the nodes alone are looked at, which is cheap.
+// yet, the nodes alone are polled, which is cheap.
 
 const (
-	// fast is the time between two looks at the nodes alone, while something waits for
-	// them, and of whole looks, while a start waits for one.
+	// fast is the time between two polls of the nodes alone, while something waits for
+	// them, and of whole polls, while a start waits for one.
 	fast = 250 * time.Millisecond
-	// fastFor is for how long after a start or growth was due the loop looks so often.
+	// fastFor is for how long after a start or growth was due the loop polls so often.
 	fastFor = 10 * time.Second
-	// urgency is how many times more of slurmctld's time an urgent look may take.
+	// urgency is how many times more of slurmctld's time an urgent poll may take.
 	urgency = 10
-	// maxPause bounds the pause between two looks: holds end a minute after their time.
+	// maxPause bounds the pause between two polls: holds end a minute after their time.
 	maxPause = 20 * time.Second
 	// bareCommand is the processor time of a command that asks for next to nothing.
 	bareCommand = 5 * time.Millisecond
 )
 
-// pace says when to look at Slurm.
+// pace says when to poll Slurm.
 type pace struct {
-	looking  bool
-	begun    time.Time     // the last look
+	polling  bool
+	begun    time.Time     // the last poll
 	ended    time.Time     //
 	cost     time.Duration // processor time that its commands took, beyond that of bare ones
 	pause    time.Duration // after it
-	urgent   bool          // something due waits for a look
-	gated    bool          // looks are dear: what can wait waits for the backfill scheduler
-	atNodes  bool          // the nodes alone are being looked at
+	urgent   bool          // something due waits for a poll
+	gated    bool          // polls are dear: what can wait waits for the backfill scheduler
+	atNodes  bool          // the nodes alone are being polled
 	nodesAt  time.Time     // when they last were
 	waiting  time.Duration // what waits for nodes does so for that long; below 0: nothing does
 	growing  bool          // and some of it is the growth of a job that runs
@@ -43,8 +43,8 @@ type pace struct {
 	mirror   allowance
 }
 
-// spare sets the pause after a look from what its commands took: what made one of two
-// looks dear, and not the other, was not Slurm but something else on this machine.
+// spare sets the pause after a poll from what its commands took: what made one of two
+// polls dear, and not the other, was not Slurm but something else on this machine.
 func (p *pace) spare(commands int, cpu time.Duration, share float64, poll time.Duration) {
 	cost := max(cpu-time.Duration(commands)*bareCommand, 0)
 	p.pause = min(time.Duration(float64(min(cost, p.cost))/share), maxPause)
@@ -52,7 +52,7 @@ func (p *pace) spare(commands int, cpu time.Duration, share float64, poll time.D
 	p.gated = p.pause > max(poll, time.Second)
 }
 
-// next is when the next whole look is to begin; wanted is when somebody asked for one.
+// next is when the next whole poll is to begin; wanted is when somebody asked for one.
 func (p *pace) next(wanted time.Time) time.Time {
 	at := p.ended.Add(p.pause)
 	if wanted.After(at) {
@@ -66,7 +66,7 @@ func (p *pace) next(wanted time.Time) time.Time {
 	return at
 }
 
-// nextNodes is when the nodes alone are to be looked at; zero: not at all.
+// nextNodes is when the nodes alone are to be polled; zero: not at all.
 func (p *pace) nextNodes() time.Time {
 	if p.waiting < 0 || p.atNodes {
 		return time.Time{}
@@ -78,17 +78,17 @@ func (p *pace) nextNodes() time.Time {
 	return last.Add(max(fast, p.waiting/4))
 }
 
-// startLooks asks for the looks that are due.
-func (c *Core) startLooks() {
+// startPolls asks for the polls that are due.
+func (c *Core) startPolls() {
 	p := &c.pace
-	if !p.looking && !c.now.Before(p.next(c.nextCycle)) {
-		p.looking = true
+	if !p.polling && !c.now.Before(p.next(c.nextCycle)) {
+		p.polling = true
 		// gated ones that are urgent, too: what waits for them would wait for the locks as well
-		c.emit(Look{Config: c.now.Sub(c.configRead) > configFor, Gently: p.gated})
+		c.emit(Poll{Config: c.now.Sub(c.configRead) > configFor, Gently: p.gated})
 	}
 	if at := p.nextNodes(); !at.IsZero() && !c.now.Before(at) {
 		p.atNodes, p.nodesAt = true, c.now
-		c.emit(LookAtNodes{Gently: p.gated && !p.growing})
+		c.emit(PollNodes{Gently: p.gated && !p.growing})
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *Core) nodesSeen(in NodesSeen) {
 	}
 }
 
-// refresh takes over a later look at the nodes: which can be used, and which are free.
+// refresh takes over a later poll of the nodes: which can be used, and which are free.
 func (s *snapshot) refresh(nodes []slurmctl.Node, taken time.Time) {
 	s.nodesTaken = taken
 	for _, n := range nodes {
@@ -129,7 +129,7 @@ func (c *Core) wakeAt() time.Time {
 			at = t
 		}
 	}
-	if !c.pace.looking {
+	if !c.pace.polling {
 		sooner(c.pace.next(c.nextCycle))
 	}
 	if t := c.pace.nextNodes(); !t.IsZero() {

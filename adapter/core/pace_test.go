@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestSpare: looks that are dear are spaced, one that was dear by chance is not.
+// TestSpare: polls that are dear are spaced, one that was dear by chance is not.
 func TestSpare(t *testing.T) {
 	const commands, share = 3, 0.05
 	var p pace
@@ -21,7 +21,7 @@ func TestSpare(t *testing.T) {
 	} {
 		p.spare(commands, c.cost+commands*bareCommand, share, time.Second)
 		if p.pause != c.pause || p.gated != (c.pause > time.Second) {
-			t.Errorf("look %d: a pause of %v (gated: %v), want %v", i, p.pause, p.gated, c.pause)
+			t.Errorf("poll %d: a pause of %v (gated: %v), want %v", i, p.pause, p.gated, c.pause)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // job: it is CONFIGURING until they are up. A growth would be late by so much. So nodes
 // that are off count as free from the time on by which they can be up at the latest, and
 // those of a hold are switched on as long before. They are there for a start, too, which
-// is planned anew with every look: it comes as soon as they are up. Nodes that are on when
+// is planned anew with every poll: it comes as soon as they are up. Nodes that are on when
 // they could no longer be switched off and on in time are kept on.
 //
 // A sidecar that may not switch nodes on (an operator) leaves it to Slurm: what begins on
@@ -25,7 +25,7 @@ const (
 	// powerCycle is how often slurmctld looks after the nodes' power: every ten seconds,
 	// whatever the timeouts.
 	powerCycle = 10 * time.Second
-	// powerLead is how much earlier than need be nodes are switched on: looks may be late.
+	// powerLead is how much earlier than need be nodes are switched on: polls may be late.
 	powerLead = 15 * time.Second
 	// powerDenied is how long the sidecar does not try again what it may not do.
 	powerDenied = 5 * time.Minute
@@ -127,7 +127,7 @@ func (p *power) after(n slurmctl.Node) int64 {
 	return 0
 }
 
-// watchPower is called with every look: nodes that do not come up are told of; the plans
+// watchPower is called with every poll: nodes that do not come up are told of; the plans
 // that have them are made anew, as for any node that is down.
 func (c *Core) watchPower(s *snapshot) {
 	s.leftToSlurm = c.power.on && c.power.leaves(s.taken)

@@ -61,7 +61,7 @@ func TestPowerReady(t *testing.T) {
 			t.Errorf("%q after %v: ready after %v, want %v", flags, after, got, want)
 		}
 	}
-	// the time does not move on with every look
+	// the time does not move on with every poll
 	at("%", 0, 110*time.Second)
 	at("%", 20*time.Second, 110*time.Second)
 	at("~", 40*time.Second, 110*time.Second)

@@ -19,7 +19,7 @@ func (c *Core) start(s *snapshot, j *job) {
 		}
 		c.awaitNodes(j.plan[0].start, false)
 		if late := now - j.plan[0].start; late > 0 && late < int64(fastFor/time.Second) {
-			c.pace.urgent = true // to look at the nodes was not enough
+			c.pace.urgent = true // to poll the nodes was not enough
 		}
 		return
 	}
@@ -56,7 +56,7 @@ func (c *Core) promisedSince(j *job) *job {
 	return nil
 }
 
-// awaitNodes has the nodes looked at, for somebody who should have some since then,
+// awaitNodes has the nodes polled, for somebody who should have some since then,
 // perhaps for a job that runs.
 func (c *Core) awaitNodes(since int64, growing bool) {
 	if c.countsStand() {
@@ -100,7 +100,7 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 	}
 }
 
-// startSeen is called when a job that was let go was seen running: what a look at all
+// startSeen is called when a job that was let go was seen running: what a poll of all
 // jobs would find out later.
 func (c *Core) startSeen(j *job, r *slurmctl.Job) {
 	r.ReqNodes = mayHave(r)
@@ -124,7 +124,7 @@ const (
 // configures is called while Slurm has given a job nodes that are not up yet: it has not
 // begun, and its clock does not run.
 func (c *Core) configures(s *snapshot, j *job) {
-	if j.runs() { // it was requeued between two looks
+	if j.runs() { // it was requeued between two polls
 		c.requeued(j)
 	}
 	c.observeHeld(s, j)

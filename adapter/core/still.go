@@ -7,14 +7,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// In virtual time a look costs more than the second that it covers, and most of them show
-// what the one before has shown. [Core.Still] says until when such a look would decide
+// In virtual time a poll costs more than the second that it covers, and most of them show
+// what the one before has shown. [Core.Still] says until when such a poll would decide
 // nothing: then a simulation leaves it out. That is cautious: where it is not certain, it
-// says that looks are needed.
+// says that polls are needed.
 
 // quiet is what is known of the last cycle for [Core.Still].
 type quiet struct {
-	acted    time.Time // the last step that asked for more than looks and plans
+	acted    time.Time // the last step that asked for more than polls and plans
 	drifts   bool      // see Planned
 	refitted bool      // a running job was planned anew in it, from its time on
 	putOff   bool      // something that can wait had no allowance
@@ -24,7 +24,7 @@ type quiet struct {
 func (q *quiet) note(now time.Time, effects []Effect) {
 	for _, e := range effects {
 		switch e.(type) {
-		case Look, LookAtNodes, Plan:
+		case Poll, PollNodes, Plan:
 		default:
 			q.acted = now
 			return
@@ -32,11 +32,11 @@ func (q *quiet) note(now time.Time, effects []Effect) {
 	}
 }
 
-// Still is until when a look that shows what the last one has shown decides nothing; the
-// zero time where looks are needed as usual. It is asked right after a step.
+// Still is until when a poll that shows what the last one has shown decides nothing; the
+// zero time where polls are needed as usual. It is asked right after a step.
 func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
-	if c.snapshot == nil || c.lastErr != nil || c.planning || c.stopping || len(w.pending) > 0 || p.looking || p.atNodes || p.urgent || p.waiting >= 0 ||
+	if c.snapshot == nil || c.lastErr != nil || c.planning || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
 		p.pause > 0 || q.drifts || q.refitted || q.putOff || !q.acted.Before(p.begun) || c.nextCycle.After(p.begun.Add(c.cfg.PollInterval)) ||
 		c.nextCycle.Before(p.begun.Add(c.cfg.PollInterval)) || len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
 		return time.Time{}

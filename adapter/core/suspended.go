@@ -68,7 +68,7 @@ func (c *Core) putOff(j *job, by time.Duration) {
 }
 
 // recountSuspension asks Slurm for how long the job has been suspended in all, and puts
-// its steps off by what the sidecar has not seen: while it was away, or between two looks.
+// its steps off by what the sidecar has not seen: while it was away, or between two polls.
 func (c *Core) recountSuspension(j *job) {
 	r := j.record
 	j.recount = false

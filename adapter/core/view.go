@@ -35,7 +35,7 @@ func (c *Core) View() *View {
 		v.Status.Nodes, v.Status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)
 	}
 	if c.lastErr != nil {
-		v.Status.LastError = "its last look at Slurm failed: " + c.lastErr.Error()
+		v.Status.LastError = "its last poll of Slurm failed: " + c.lastErr.Error()
 	}
 	for _, j := range c.active {
 		v.Jobs = append(v.Jobs, c.shown(c.describe(j)))

@@ -66,10 +66,10 @@ func New(slurm Slurm, now func() time.Time) *Driver {
 	}}
 }
 
-// Run carries out a task. Where looks is done, it no longer waits for what only a look
+// Run carries out a task. Where the context polls is done, it no longer waits for what only a poll
 // would find out later. The result is what the comment of the command says; it is there
 // also with an error.
-func (d *Driver) Run(ctx, looks context.Context, t core.Task) (result any, err error) {
+func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err error) {
 	if t.Gently {
 		if err := d.resting(ctx); err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func (d *Driver) Run(ctx, looks context.Context, t core.Task) (result any, err e
 	}
 	switch c := t.Command.(type) {
 	case core.Start:
-		return d.start(ctx, looks, c)
+		return d.start(ctx, polls, c)
 	case core.Grow:
 		return d.grow(ctx, c)
 	case core.Shrink:

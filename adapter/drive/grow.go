@@ -109,7 +109,7 @@ func (g *growth) open(ctx context.Context) error {
 	return err
 }
 
-// begun looks at the expanders until they are running; brought is what is known of them.
+// begun asks for the expanders until they are running; brought is what is known of them.
 func (g *growth) begun(ctx context.Context, brought []slurmctl.Job) (_ []slurmctl.Job, err error) {
 	waits := func(k slurmctl.Job) bool { return k.State == slurmctl.Configuring || k.State == slurmctl.Pending }
 	if len(brought) == 0 {
@@ -223,7 +223,7 @@ func (g *growth) release(ctx context.Context) {
 }
 
 // parkedWait is allocateWait for an expander that is submitted parked: Slurm starts it at
-// its next look at the queue.
+// its next poll of the queue.
 const parkedWait = 15 * time.Second
 
 // patience is how long the expander may be pending.

@@ -10,14 +10,14 @@ import (
 
 const (
 	// startSoon is how long a job that was let go is looked at alone, until it runs: what a
-	// look at all jobs would find out later.
+	// poll of all jobs would find out later.
 	startSoon = 3 * time.Second
 	// firstGlance is after how long it is first looked at. Slurm mostly takes 0.3 to 2 s.
 	firstGlance = 250 * time.Millisecond
 )
 
 // start lets a pending job go.
-func (d *Driver) start(ctx, looks context.Context, c core.Start) (*slurmctl.Job, error) {
+func (d *Driver) start(ctx, polls context.Context, c core.Start) (*slurmctl.Job, error) {
 	var err error
 	if c.Bare {
 		err = d.startBare(ctx, c)
@@ -27,7 +27,7 @@ func (d *Driver) start(ctx, looks context.Context, c core.Start) (*slurmctl.Job,
 	if err != nil {
 		return nil, err
 	}
-	return d.awaitStart(looks, c), nil
+	return d.awaitStart(polls, c), nil
 }
 
 // startBare starts a pending job on the nodes of a hold, but not inside: on a site that
@@ -44,7 +44,7 @@ func (d *Driver) startBare(ctx context.Context, c core.Start) error {
 	return err
 }
 
-// awaitStart looks at the job until it runs, less and less often; nil if it does not yet.
+// awaitStart asks for the job until it runs, less and less often; nil if it does not yet.
 func (d *Driver) awaitStart(ctx context.Context, c core.Start) *slurmctl.Job {
 	for wait, end := firstGlance, d.Now().Add(startSoon); d.Now().Before(end); wait += wait / 2 {
 		d.Pause(ctx, wait)

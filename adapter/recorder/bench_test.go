@@ -19,7 +19,7 @@ type noX struct{ planner.Strategy }
 func (noX) Pin([]planner.Placement) {}
 func (noX) Rigid() bool             { return false }
 
-// crowd is a look at 1,000 nodes with 200 stock jobs that run, 10,000 that wait, and 1,000
+// crowd is a poll of 1,000 nodes with 200 stock jobs that run, 10,000 that wait, and 1,000
 // evolving jobs that wait.
 func crowd(now time.Time) core.Observation {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +64,7 @@ func crowd(now time.Time) core.Observation {
 
 // BenchmarkCycle is a cycle of the core at that load, in which 1 % of the jobs have changed,
 // and what the recorder takes of it: "recorder-%" is of the core's and the planning's time,
-// to which looks and commands come in a sidecar.
+// to which polls and commands come in a sidecar.
 func BenchmarkCycle(b *testing.B) {
 	now := time.Unix(1.7e9, 0)
 	none, err := planner.StrategyByName("noX")
@@ -109,12 +109,12 @@ func BenchmarkCycle(b *testing.B) {
 			core1 += t2.Sub(t1) + time.Since(t3)
 		}
 	}
-	look := crowd(now)
+	poll := crowd(now)
 	give(core.Books{})
 	for range 5 {
 		now = now.Add(time.Second)
-		l := look
-		l.Jobs, l.Begun = slices.Clone(look.Jobs), now
+		l := poll
+		l.Jobs, l.Begun = slices.Clone(poll.Jobs), now
 		give(l)
 	}
 	r.flush(now)
@@ -124,12 +124,12 @@ func BenchmarkCycle(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		now = now.Add(time.Second)
-		for range len(look.Jobs) / 100 {
-			j := &look.Jobs[random.IntN(len(look.Jobs))]
+		for range len(poll.Jobs) / 100 {
+			j := &poll.Jobs[random.IntN(len(poll.Jobs))]
 			j.NumCPUs++
 		}
-		l := look
-		l.Jobs, l.Begun, l.Config = slices.Clone(look.Jobs), now, nil
+		l := poll
+		l.Jobs, l.Begun, l.Config = slices.Clone(poll.Jobs), now, nil
 		give(l)
 		n++
 	}

@@ -19,11 +19,11 @@ import (
 var errMalformed = errors.New("malformed record")
 
 var (
-	timeType    = reflect.TypeFor[time.Time]()
-	errorType   = reflect.TypeFor[error]()
-	problemType = reflect.TypeFor[*core.Problem]()
-	lookType    = reflect.TypeFor[core.Observation]()
-	plannedType = reflect.TypeFor[core.Planned]()
+	timeType        = reflect.TypeFor[time.Time]()
+	errorType       = reflect.TypeFor[error]()
+	problemType     = reflect.TypeFor[*core.Problem]()
+	observationType = reflect.TypeFor[core.Observation]()
+	plannedType     = reflect.TypeFor[core.Planned]()
 
 	savePlanType = reflect.TypeFor[core.SavePlan]()
 )
@@ -31,7 +31,7 @@ var (
 // encoder appends values to b.
 type encoder struct {
 	b    []byte
-	seen *seen // what looks and plans are differences to
+	seen *seen // what polls and plans are differences to
 }
 
 // value encodes v, which must be addressable where it has fields that are not exported.
@@ -49,9 +49,9 @@ func (e *encoder) value(v reflect.Value) {
 	case savePlanType:
 		e.savePlan(v.Addr().Interface().(*core.SavePlan))
 		return
-	case lookType:
+	case observationType:
 		if e.seen != nil {
-			e.look(v.Addr().Interface().(*core.Observation))
+			e.poll(v.Addr().Interface().(*core.Observation))
 			return
 		}
 	case plannedType:
@@ -278,9 +278,9 @@ func (d *decoder) value(v reflect.Value) {
 	case savePlanType:
 		d.savePlan(v.Addr().Interface().(*core.SavePlan))
 		return
-	case lookType:
+	case observationType:
 		if d.seen != nil {
-			d.look(v.Addr().Interface().(*core.Observation))
+			d.poll(v.Addr().Interface().(*core.Observation))
 			return
 		}
 	case plannedType:

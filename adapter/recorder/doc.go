@@ -4,7 +4,7 @@
 //
 //	codec.go     plain values as bytes, by reflection
 //	values.go    what may stand where the core has an interface, and errors
-//	look.go      looks at Slurm as differences to the one before
+//	poll.go      polls of Slurm as differences to the one before
 //	segment.go   files: a heading and compressed, chained blocks of records
 //	recorder.go  the ring of files that the shell writes
 //	replay.go    a core that is stepped through a recording

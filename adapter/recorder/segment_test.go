@@ -203,7 +203,7 @@ func TestDifference(t *testing.T) {
 	if !errors.As(err, &d) || d.Recorded == nil || d.Now == nil || !d.At.Equal(time.Unix(1e9, 0)) {
 		t.Fatalf("%v", err)
 	}
-	for _, want := range []string{"a look at 1 jobs", "recorded: Wake", "now:      "} {
+	for _, want := range []string{"a poll of 1 jobs", "recorded: Wake", "now:      "} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v has no %q", err, want)
 		}

@@ -38,11 +38,11 @@ func TellInput(in core.Input) string {
 		return fmt.Sprintf("the database with %d jobs", len(in.Active))
 	case core.Observation:
 		if in.Err != nil {
-			return "a look that failed: " + in.Err.Error()
+			return "a poll that failed: " + in.Err.Error()
 		}
-		return fmt.Sprintf("a look at %d jobs on %d nodes", len(in.Jobs), len(in.Nodes))
+		return fmt.Sprintf("a poll of %d jobs on %d nodes", len(in.Jobs), len(in.Nodes))
 	case core.NodesSeen:
-		return fmt.Sprintf("a look at %d nodes", len(in.Nodes))
+		return fmt.Sprintf("a poll of %d nodes", len(in.Nodes))
 	case core.Planned:
 		return fmt.Sprintf("plans of %d jobs", len(in.Jobs))
 	case core.Outcome:
@@ -62,7 +62,7 @@ func TellInput(in core.Input) string {
 }
 
 // concerns reports whether a value has to do with a job: its Slurm id, that of its row, or
-// one of its holds or expanders is in it. Looks, plans and books have to do with everybody.
+// one of its holds or expanders is in it. Polls, plans and books have to do with everybody.
 func concerns(v reflect.Value, id slurmctl.JobID, row int64, tasks []int64) bool {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:

@@ -26,7 +26,7 @@ var types = typesOf(
 	core.Tick{}, core.Books{}, core.Observation{}, core.Planned{}, core.NodesSeen{}, core.Outcome{}, core.Call{}, core.Withdrawal{},
 	core.ClockSet{}, core.Stop{}, core.Configuration{},
 	// effects
-	core.Task{}, core.Look{}, core.LookAtNodes{}, core.Plan{}, core.Reply{}, core.Log{}, core.Wake{},
+	core.Task{}, core.Poll{}, core.PollNodes{}, core.Plan{}, core.Reply{}, core.Log{}, core.Wake{},
 	core.AddJob{}, core.SaveJob{}, core.SaveParts{}, core.SaveAllocation{}, core.SavePlan{}, core.AddEvent{}, core.Settle{},
 	// commands
 	core.Start{}, core.Grow{}, core.Shrink{}, core.Detach{}, core.Update{}, core.ExtendLimits{}, core.Signal{}, core.Cancel{}, core.Ask{},

@@ -25,7 +25,7 @@ type Story struct {
 	pending map[int64]started
 	did     []entry // events and commands
 	reason  []entry // what the core went by: failed commands, answers
-	lost    []entry // looks that failed
+	lost    []entry // polls that failed
 	ended   bool
 }
 
@@ -55,7 +55,7 @@ func (s *Story) See(step Step) (lines []string) {
 				}
 			}
 		case core.Observation:
-			s.look(step.At, in, say)
+			s.poll(step.At, in, say)
 		case core.Planned:
 			for _, p := range in.Jobs {
 				if p.Job == s.Job && p.Unfit != "" {
@@ -97,7 +97,7 @@ func (s *Story) See(step Step) (lines []string) {
 	return lines
 }
 
-func (s *Story) look(at time.Time, in core.Observation, say func(string)) {
+func (s *Story) poll(at time.Time, in core.Observation, say func(string)) {
 	if in.Err != nil {
 		s.lost = append(s.lost, entry{at, in.Err.Error()})
 		return
@@ -179,7 +179,7 @@ func (s *Story) Why(w io.Writer, at time.Time, view *core.View) bool {
 	}
 	list(w, "what was decided", s.did)
 	list(w, "what that rested on", s.reason)
-	list(w, "looks at Slurm that failed", s.lost)
+	list(w, "polls of Slurm that failed", s.lost)
 	return true
 }
 

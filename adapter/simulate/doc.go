@@ -5,7 +5,7 @@
 //	sidecar.go   the shell: one core, its tasks as processes in virtual time
 //	database.go  what it writes down, in memory
 //	users.go     who submits jobs, and the applications in them
-//	experiment.go whole workloads, and what became of them (rest.go leaves looks out)
+//	experiment.go whole workloads, and what became of them (rest.go leaves polls out)
 //	history.go   readable scripts of what happens, and what the sidecar does about it
 //	storm.go     chance: faults, crashes, users; and what must hold all the same
 package simulate

@@ -20,9 +20,9 @@ type Experiment struct {
 	Config   config.Config
 	Strategy planner.Strategy
 
-	// EveryLook has the sidecar look at Slurm as often as it would, also where nothing can
+	// EveryPoll has the sidecar poll Slurm as often as it would, also where nothing can
 	// have changed: the result is the same, and it takes a hundred times as long.
-	EveryLook bool
+	EveryPoll bool
 
 	// Progress, if it is there, is told every now and then how many jobs have ended.
 	Progress func(ended int)
@@ -103,7 +103,7 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 	for i := range e.Jobs {
 		s := &e.Jobs[i]
 		if s.Evolves() && t.sidecar == nil {
-			t.sidecar = &Sidecar{Cluster: t.cluster, Database: NewDatabase(), Config: e.Config, Strategy: e.Strategy, Skip: !e.EveryLook}
+			t.sidecar = &Sidecar{Cluster: t.cluster, Database: NewDatabase(), Config: e.Config, Strategy: e.Strategy, Skip: !e.EveryPoll}
 		}
 		j := &subject{Submission: s, result: JobResult{ID: s.ID, Submit: s.Submit, Evolving: s.Evolves(), Start: -1, End: -1}}
 		t.jobs = append(t.jobs, j)
@@ -305,7 +305,7 @@ func (t *trial) result() *Result {
 	if s := t.sidecar; s != nil {
 		r.Sidecar = true
 		m.LeftOut = s.LeftOut()
-		m.Commands, m.Looks = s.Commands()+perLook*m.LeftOut, s.Looks+m.LeftOut
+		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut, s.Polls+m.LeftOut
 		if v := s.View(); v != nil {
 			reasons := map[uint32]string{}
 			for _, j := range v.Jobs {
@@ -321,5 +321,5 @@ func (t *trial) result() *Result {
 	return r
 }
 
-// perLook is how many commands a look is.
-const perLook = 3
+// perPoll is how many commands a poll is.
+const perPoll = 3

@@ -60,8 +60,8 @@ func outcome(t testing.TB, e simulate.Experiment) *simulate.Result {
 	return r
 }
 
-// TestSkippedLooks holds runs in which looks are left out to runs with all of them.
-func TestSkippedLooks(t *testing.T) {
+// TestSkippedPolls holds runs in which polls are left out to runs with all of them.
+func TestSkippedPolls(t *testing.T) {
 	n := uint64(10)
 	if testing.Short() {
 		n = 5
@@ -70,18 +70,18 @@ func TestSkippedLooks(t *testing.T) {
 	for seed := range n {
 		e := experiment(t, seed)
 		some := outcome(t, e)
-		e.EveryLook = true
+		e.EveryPoll = true
 		all := outcome(t, e)
 		sound(t, e, some)
 		left += some.Metrics.LeftOut
-		t.Logf("seed %d: %d of %d looks left out", seed, some.Metrics.LeftOut, some.Metrics.Looks)
+		t.Logf("seed %d: %d of %d polls left out", seed, some.Metrics.LeftOut, some.Metrics.Polls)
 		some.Metrics.LeftOut = 0
 		if diff := gocmp.Diff(all, some); diff != "" {
-			t.Errorf("seed %d: with all looks (-) and without some (+):\n%s", seed, diff)
+			t.Errorf("seed %d: with all polls (-) and without some (+):\n%s", seed, diff)
 		}
 	}
 	if left == 0 {
-		t.Error("no look was left out")
+		t.Error("no poll was left out")
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// rest is a time in which the sidecar's looks are left out: each would show what the last
+// rest is a time in which the sidecar's polls are left out: each would show what the last
 // one has shown, and nothing would follow from it (see core.Core.Still). They are taken to
 // have been made, at the times at which they would have begun. Where something changes
 // while one of them would be under way that one is made.
 type rest struct {
 	on           bool
-	first, every time.Duration // of the looks that are left out, see slurmsim.Cluster.Elapsed
+	first, every time.Duration // of the polls that are left out, see slurmsim.Cluster.Elapsed
 	until        time.Duration // when the next one is made, as far as is known
 }
 
@@ -40,7 +40,7 @@ func (s *Sidecar) searches() bool {
 	return search
 }
 
-// tryRest reports whether no look is needed at the time for which the core asked.
+// tryRest reports whether no poll is needed at the time for which the core asked.
 func (s *Sidecar) tryRest(at time.Time) bool {
 	r := &s.rest
 	if r.every > 0 { // something came in between
@@ -54,7 +54,7 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 		return false
 	}
 	first, every := at.Sub(s.base), s.Config.PollInterval
-	// the last look before that is made: what comes then is to find the core as it would
+	// the last poll before that is made: what comes then is to find the core as it would
 	last := first + max(s.minded(until.Sub(s.base))-first, 0).Truncate(every)
 	if last <= first {
 		return false
@@ -65,7 +65,7 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 	return true
 }
 
-// resume has the next look made at a time at which one would be.
+// resume has the next poll made at a time at which one would be.
 func (s *Sidecar) resume(then time.Duration) {
 	s.schedule(then-s.Cluster.Elapsed(), func() {
 		s.skipped = s.LeftOut()
@@ -74,7 +74,7 @@ func (s *Sidecar) resume(then time.Duration) {
 	})
 }
 
-// LeftOut is how many looks were left out so far.
+// LeftOut is how many polls were left out so far.
 func (s *Sidecar) LeftOut() uint64 {
 	r := &s.rest
 	if r.every == 0 {
@@ -84,7 +84,7 @@ func (s *Sidecar) LeftOut() uint64 {
 }
 
 // Advance does the next thing on the cluster's agenda and reports whether there was one.
-// Where the sidecar may skip looks it is this that moves the clock.
+// Where the sidecar may skip polls it is this that moves the clock.
 func (s *Sidecar) Advance() bool {
 	if !s.Cluster.Step() {
 		return false
@@ -94,7 +94,7 @@ func (s *Sidecar) Advance() bool {
 		return true
 	}
 	next, some := s.Cluster.Next()
-	begins := r.first + (next - r.first).Truncate(r.every) // the last look until then
+	begins := r.first + (next - r.first).Truncate(r.every) // the last poll until then
 	switch {
 	case s.seen != s.Cluster.Version():
 		r.until = min(r.until, r.first+up(s.Cluster.Elapsed()-r.first, r.every))
@@ -117,7 +117,7 @@ func up(d, to time.Duration) time.Duration {
 	return (d + to - 1).Truncate(to)
 }
 
-// appoint says that a job will call at that time: the look before that is made.
+// appoint says that a job will call at that time: the poll before that is made.
 func (s *Sidecar) appoint(in time.Duration) {
 	if s.Skip {
 		s.calls = append(s.calls, s.Cluster.Elapsed()+in)

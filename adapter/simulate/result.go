@@ -65,7 +65,7 @@ type Metrics struct {
 	Idle                 float64 `json:"idle"`      // node-seconds
 	HeldIdle             float64 `json:"held_idle"` // of these, on nodes that a hold named
 	Commands             uint64  `json:"commands"`  // that the sidecar ran
-	Looks                uint64  `json:"looks"`     // at Slurm, of three commands each
+	Polls                uint64  `json:"polls"`     // of Slurm, of three commands each
 	LeftOut              uint64  `json:"left_out"`  // of these, since nothing had changed
 }
 
@@ -103,7 +103,7 @@ node-seconds: %.0f allocated, %.0f idle, of which %.0f on held nodes
 `, who, r.Nodes, len(r.Jobs), m.Started, m.Ended, m.Unfinished, m.Makespan, (time.Duration(m.Makespan)*time.Second).Hours()/24, m.AvgWait,
 		m.Utilisation, m.EffectiveUtilisation, m.Waste, m.Allocated, m.Idle, m.HeldIdle)
 	if err == nil && r.Sidecar {
-		_, err = fmt.Fprintf(out, "%d commands of the sidecar, %d looks at Slurm\n", m.Commands, m.Looks)
+		_, err = fmt.Fprintf(out, "%d commands of the sidecar, %d polls of Slurm\n", m.Commands, m.Polls)
 	}
 	return err
 }

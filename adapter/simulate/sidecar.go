@@ -26,10 +26,10 @@ type Sidecar struct {
 	Config   config.Config
 	Strategy planner.Strategy
 
-	// Skip leaves out looks of which nothing would follow; the clock is then moved on by
+	// Skip leaves out polls of which nothing would follow; the clock is then moved on by
 	// Advance.
 	Skip  bool
-	Looks uint64 // that were made
+	Polls uint64 // that were made
 
 	// Watch, if it is there, sees every step of the core.
 	Watch func(now time.Time, inputs []core.Input, effects []core.Effect)
@@ -50,10 +50,10 @@ type Sidecar struct {
 	wakes    int
 	tasks    []*slurmsim.Process
 	last     uint64
-	seen     uint64        // the cluster's version as the last look began
+	seen     uint64        // the cluster's version as the last poll began
 	took     time.Duration // for which that lasted
 	rest     rest
-	skipped  uint64                       // looks that were left out, before the present rest
+	skipped  uint64                       // polls that were left out, before the present rest
 	calls    []time.Duration              // coming ones of jobs, as far as they are known
 	waiting  map[uint64]func(*core.Reply) // nil: nobody answers any more
 }
@@ -176,17 +176,17 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 				result, err := s.driver.Run(ctx, ctx, e)
 				return core.Outcome{Task: e.ID, Err: err, Result: result}
 			})
-		case core.Look:
+		case core.Poll:
 			s.seen = s.Cluster.Version()
-			s.Looks++
+			s.Polls++
 			s.beside(func(ctx context.Context) core.Input {
 				begun := s.Cluster.Elapsed()
-				o := s.driver.Look(ctx, e)
+				o := s.driver.Poll(ctx, e)
 				s.took = s.Cluster.Elapsed() - begun
 				return o
 			})
-		case core.LookAtNodes:
-			s.beside(func(ctx context.Context) core.Input { return s.driver.LookAtNodes(ctx, e) })
+		case core.PollNodes:
+			s.beside(func(ctx context.Context) core.Input { return s.driver.PollNodes(ctx, e) })
 		case core.Plan:
 			inputs = append(inputs, e.Problem.Plan(strategy{s.Strategy}))
 		case core.Reply:
@@ -277,7 +277,7 @@ func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, ans
 	return reply, answered
 }
 
-// poke has the core called, as a look or a call would: it finds out what time it is.
+// poke has the core called, as a poll or a call would: it finds out what time it is.
 func (s *Sidecar) poke() {
 	life := s.life
 	s.Cluster.After(0, func() {

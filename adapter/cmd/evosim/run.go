@@ -37,7 +37,7 @@ type runFlags struct {
 	seed        uint64
 	format      string
 	all         bool
-	everyLook   bool
+	everyPoll   bool
 }
 
 func runCommand() *cobra.Command {
@@ -96,7 +96,7 @@ percent of nodes × makespan.`,
 	flags.Uint64Var(&f.seed, "seed", f.seed, "of what is left to chance")
 	flags.StringVar(&f.format, "format", f.format, "output format, json or table")
 	flags.BoolVar(&f.all, "all", false, "list all jobs in the table, not only those that did not complete")
-	flags.BoolVar(&f.everyLook, "every-look", false, "leave no look at Slurm out (same result, far slower)")
+	flags.BoolVar(&f.everyPoll, "every-poll", false, "leave no poll of Slurm out (same result, far slower)")
 	return cmd
 }
 
@@ -117,7 +117,7 @@ func (f *runFlags) experiment(name string, stdin io.Reader) (e simulate.Experime
 	case !(f.evolving >= 0 && f.evolving <= 1):
 		return e, fmt.Errorf("--evolving=%v: must be within 0 … 1", f.evolving)
 	}
-	e.EveryLook, e.Config = f.everyLook, config.Default()
+	e.EveryPoll, e.Config = f.everyPoll, config.Default()
 	if f.config != "" {
 		own := pflag.NewFlagSet("", pflag.ContinueOnError)
 		config.AddFlag(own)

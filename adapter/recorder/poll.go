@@ -9,10 +9,10 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A look shows thousands of jobs, of which few have changed: lists are written as
+// A poll shows thousands of jobs, of which few have changed: lists are written as
 // differences to those before.
 
-// seen is what the last look and plan of a file were.
+// seen is what the last poll and plan of a file were.
 type seen struct {
 	jobs         []slurmctl.Job
 	nodes        []slurmctl.Node
@@ -23,7 +23,7 @@ type seen struct {
 
 func appendInt(b []byte, n int) []byte { return binary.AppendVarint(b, int64(n)) }
 
-func (e *encoder) look(o *core.Observation) {
+func (e *encoder) poll(o *core.Observation) {
 	e.differences(o)
 	writeList(e, &e.seen.jobs, o.Jobs, sameJob, func(j *slurmctl.Job) slurmctl.JobID { return j.ID })
 	writeList(e, &e.seen.nodes, o.Nodes, sameNode, func(n *slurmctl.Node) string { return n.Name })
@@ -31,7 +31,7 @@ func (e *encoder) look(o *core.Observation) {
 	writeList(e, &e.seen.reservations, o.Reservations, sameReservation, func(r *slurmctl.Reservation) string { return r.Name })
 }
 
-func (d *decoder) look(o *core.Observation) {
+func (d *decoder) poll(o *core.Observation) {
 	d.differences(o)
 	o.Jobs = readList(d, &d.seen.jobs)
 	o.Nodes = readList(d, &d.seen.nodes)

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// lookPatience is how long a look waits for the backfill scheduler to end.
-	lookPatience = 10 * time.Second
-	lookAgain    = 250 * time.Millisecond
+	// pollPatience is how long a poll waits for the backfill scheduler to end.
+	pollPatience = 10 * time.Second
+	pollAgain    = 250 * time.Millisecond
 )
 
-// Look observes the cluster: three commands, however many jobs there are, and every now
+// Poll observes the cluster: three commands, however many jobs there are, and every now
 // and then Slurm's configuration.
-func (d *Driver) Look(ctx context.Context, l core.Look) core.Observation {
-	for end := d.Now().Add(lookPatience); l.Gently && d.Now().Before(end) && d.resting(ctx) != nil; {
-		d.Pause(ctx, lookAgain)
+func (d *Driver) Poll(ctx context.Context, l core.Poll) core.Observation {
+	for end := d.Now().Add(pollPatience); l.Gently && d.Now().Before(end) && d.resting(ctx) != nil; {
+		d.Pause(ctx, pollAgain)
 	}
 	o := core.Observation{Begun: d.Now()}
 	if l.Config {
@@ -49,8 +49,8 @@ func (d *Driver) observe(ctx context.Context, o *core.Observation) {
 	o.Jobs, o.Err = d.Slurm.Jobs(ctx)
 }
 
-// LookAtNodes finds out which nodes have become free.
-func (d *Driver) LookAtNodes(ctx context.Context, l core.LookAtNodes) core.NodesSeen {
+// PollNodes finds out which nodes have become free.
+func (d *Driver) PollNodes(ctx context.Context, l core.PollNodes) core.NodesSeen {
 	seen := core.NodesSeen{Begun: d.Now()}
 	if l.Gently {
 		if seen.Err = d.resting(ctx); seen.Err != nil {
