@@ -156,6 +156,18 @@ type Allocation struct {
 	Drive string `json:"drive"`
 	Nodes int    `json:"nodes"`
 	Parts []Part `json:"parts"` // base job first, then companions in order of age
+
+	Coming *Coming `json:"coming,omitempty"` // nil: there is no further step
+}
+
+// Coming is the step after the present one as it is planned at the moment. Should the
+// present one end at another time, other nodes may come.
+type Coming struct {
+	Step     int       `json:"step"` // 1-based
+	Nodes    int       `json:"nodes"`
+	At       time.Time `json:"at,omitzero"` // zero: it is planned once the present step ends
+	Arriving []string  `json:"arriving,omitempty"`
+	Leaving  []string  `json:"leaving,omitempty"` // unless next names others
 }
 
 // Part is the share of one Slurm job in an allocation.

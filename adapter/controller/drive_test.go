@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -87,8 +88,16 @@ func TestMerge(t *testing.T) {
 		if short < 20*time.Second {
 			l.t.Fatalf("the growth is planned in %v already", short)
 		}
+		before, err := l.Allocation(l.ctx(), id)
+		l.must(err)
+		if next := before.Coming; next == nil || next.Step != 2 || next.Nodes != 8 || len(next.Arriving) != 6 || len(next.Leaving) != 0 || next.At.Unix() != job.Plan[1].Start.Unix() {
+			l.t.Errorf("coming: %+v, want 6 nodes more at %v", next, job.Plan[1].Start)
+		}
 		a := l.next(id, 1)
 		l.has(a, 8)
+		if a.Coming != nil {
+			l.t.Errorf("coming in the last step: %+v", a.Coming)
+		}
 		l.cancel(id)
 		l.ended(id)
 		l.eventually("the stock job runs afterwards", func() error {
@@ -103,7 +112,18 @@ func TestMerge(t *testing.T) {
 		id := l.submit("8@5s,2@30s")
 		l.running(id, 1)
 		rival := l.sbatch(1, "--nodes=6", "--exclusive", "--time=10")
-		l.has(l.next(id, 1), 2)
+		before, err := l.Allocation(l.ctx(), id)
+		l.must(err)
+		after := l.next(id, 1)
+		l.has(after, 2)
+		for _, name := range before.Coming.Leaving {
+			if slices.Contains(after.Parts[0].NodeList, name) {
+				l.t.Errorf("%s was to leave and is still there", name)
+			}
+		}
+		if len(before.Coming.Leaving) != 6 {
+			l.t.Errorf("%v were to leave, want 6 nodes", before.Coming.Leaving)
+		}
 		l.eventually("the stock job runs on what was released", func() error {
 			if n := l.slurmNodes(rival); n != 6 {
 				return fmt.Errorf("it has %d nodes", n)

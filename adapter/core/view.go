@@ -144,6 +144,22 @@ func (c *Core) allocation(j *job) api.Allocation {
 		}
 		a.Parts = append(a.Parts, part)
 	}
+	a.Coming = c.comingStep(j)
+	return a
+}
+
+// comingStep is what the job's next step brings and takes, nil after the last.
+func (c *Core) comingStep(j *job) *api.Coming {
+	if j.Step < 1 || j.last() {
+		return nil
+	}
+	a := &api.Coming{Step: j.Step + 1, Nodes: j.Profile[j.Step].Nodes}
+	if next := j.next(); next != nil {
+		a.At, a.Arriving, a.Leaving = c.wall(time.Unix(next.start, 0)), Without(next.nodes, j.nodes()), Without(j.nodes(), next.nodes)
+		if j.isChain() { // every step is a job of its own
+			a.Arriving, a.Leaving = next.nodes, j.nodes()
+		}
+	}
 	return a
 }
 

@@ -68,6 +68,29 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 	return e, nil
 }
 
+// ExportsOfComing are variables that tell of the step after the present one, all empty
+// after the last: when it is planned (in Unix seconds), how many nodes it has, and which
+// arrive and leave.
+func ExportsOfComing(a api.Allocation) (Exports, error) {
+	var step, nodes, at, arriving, leaving string
+	if n := a.Coming; n != nil {
+		for _, name := range slices.Concat(n.Arriving, n.Leaving) {
+			if !validNode(name) {
+				return Exports{}, fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", a.Job, name)
+			}
+		}
+		step, nodes = strconv.Itoa(n.Step), strconv.Itoa(n.Nodes)
+		arriving, leaving = slurmctl.CompressNodes(n.Arriving), slurmctl.CompressNodes(n.Leaving)
+		if !n.At.IsZero() {
+			at = strconv.FormatInt(n.At.Unix(), 10)
+		}
+	}
+	return Exports{Unset: []string{VarError}, Set: []Var{
+		{"EVO_NEXT_STEP", step}, {"EVO_NEXT_NODES", nodes}, {"EVO_NEXT_AT", at},
+		{"EVO_NEXT_ARRIVING", arriving}, {"EVO_NEXT_LEAVING", leaving},
+	}}, nil
+}
+
 // WithoutSlurm are the exports for starting an MPI launcher over several Slurm
 // jobs: no trace of the base job is left in the environment, which launchers
 // would take for the whole, or copy to every rank.

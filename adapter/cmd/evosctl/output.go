@@ -29,16 +29,21 @@ func (o *output) print(a api.Allocation) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(a)
 	}
-	sh, err := injob.ParseShell(o.shell)
-	if err != nil {
-		return err
-	}
 	e, err := injob.ExportsOf(a, os.Getenv)
 	if err != nil {
 		return err
 	}
 	if o.noSlurm {
 		e = e.WithoutSlurm(os.Environ())
+	}
+	return o.export(e)
+}
+
+// export prints what the shell evaluates.
+func (o *output) export(e injob.Exports) error {
+	sh, err := injob.ParseShell(o.shell)
+	if err != nil {
+		return err
 	}
 	_, err = fmt.Print(sh.Exports(e))
 	return err

@@ -61,12 +61,17 @@ func (b *scripted) Allocation(_ context.Context, id uint32) (api.Allocation, err
 	switch {
 	case step == 1:
 		part(id, "n1", "n2")
+		a.Coming = &api.Coming{Step: 2, Nodes: 5, At: time.Unix(1795368509, 0), Arriving: []string{"n3", "n4", "n5"}}
+		if id == 13 {
+			a.Coming = &api.Coming{Step: 2, Nodes: 1, Leaving: []string{"n1; reboot"}}
+		}
 	case step == 2 && id == 14:
 		part(id, "n1", "n2")
 		part(20, "n3", "n4", "n5")
 		a.Drive = "companion"
 	case step == 2:
 		part(id, "n1", "n2", "n3", "n4", "n5")
+		a.Coming = &api.Coming{Step: 3, Nodes: 1, Leaving: []string{"n2", "n3", "n4", "n5"}}
 	default:
 		part(id, "n1")
 	}
