@@ -171,7 +171,7 @@ func (c *Cluster) fillAll(queue []*job) {
 		b.placed = append(b.placed, j)
 		b.counted = false
 		for tasks := j.ArrayTasks; tasks > 0 && j.State == slurmctl.Pending; tasks-- {
-			started, ok := c.fill(j)
+			started, ok := c.fillAnywhere(j)
 			if !ok || !started && j.ArrayTasks == 1 {
 				break
 			}
@@ -189,6 +189,31 @@ func (c *Cluster) leastSizes(queue []*job) []int {
 		b.least[i] = least
 	}
 	return b.least
+}
+
+// fillAnywhere is fill in each of the job's partitions until it starts: Slurm keeps a place
+// for it in every one.
+func (c *Cluster) fillAnywhere(j *job) (started, ok bool) {
+	if len(j.parts) == 0 {
+		return c.fill(j)
+	}
+	first := time.Time{}
+	j.somewhere(func() bool {
+		if !c.lets(j) {
+			return false
+		}
+		j.planned = time.Time{}
+		begins, placed := c.fill(j)
+		started, ok = started || begins, ok || placed
+		if !j.planned.IsZero() && (first.IsZero() || j.planned.Before(first)) {
+			first = j.planned
+		}
+		return begins
+	})
+	if !started {
+		j.planned = first
+	}
+	return started, ok
 }
 
 // fill places one job: it starts, or gets a place later; ok says that it has one.

@@ -27,13 +27,7 @@ func about(name string, ids ...slurmctl.JobID) Command { return Command{Name: na
 
 // UpdateJob is as of slurmctl.Client.
 func (k *Client) UpdateJob(ctx context.Context, id slurmctl.JobID, u slurmctl.JobUpdate) error {
-	return k.change(ctx, about("UpdateJob", id), func() error {
-		j, err := k.mine(id)
-		if err != nil {
-			return err
-		}
-		return k.cluster.update(j, u)
-	})
+	return k.changing(ctx, k.cluster.options.Latency.Change, "UpdateJob", id, u, k.cluster.update)
 }
 
 // update changes a job by all of u or by nothing.
@@ -55,7 +49,8 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		}
 		r.used = c.Now()
 	}
-	if u.Partition != "" && c.partition(u.Partition) == nil {
+	part, several := c.partitionsOf(u.Partition)
+	if u.Partition != "" && part == nil {
 		return refusal("Invalid partition name specified")
 	}
 	if u.Dependency != nil {
@@ -90,7 +85,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		j.EndTime, j.ends = u.EndTime, u.EndTime.Unix()
 	}
 	if u.Partition != "" {
-		j.Partition, j.part = u.Partition, c.partition(u.Partition)
+		j.Partition, j.part, j.parts, j.request.Partition = u.Partition, part, several, u.Partition
 	}
 	if u.NumNodes > 0 {
 		j.NumNodes, j.request.Nodes = u.NumNodes, u.NumNodes
@@ -134,22 +129,14 @@ func (c *Cluster) depend(j *job, text string) error {
 
 // Merge is as of slurmctl.Client.
 func (k *Client) Merge(ctx context.Context, expander slurmctl.JobID) error {
-	return k.call(ctx, k.cluster.options.Latency.Merge, about("Merge", expander), func() error {
-		j, err := k.mine(expander)
-		if err != nil {
-			return err
-		}
+	return k.changing(ctx, k.cluster.options.Latency.Merge, "Merge", expander, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
 		return k.cluster.merge(j)
 	})
 }
 
 // Shrink is as of slurmctl.Client.
 func (k *Client) Shrink(ctx context.Context, id slurmctl.JobID, keep []string) error {
-	return k.call(ctx, k.cluster.options.Latency.Shrink, about("Shrink", id), func() error {
-		j, err := k.mine(id)
-		if err != nil {
-			return err
-		}
+	return k.changing(ctx, k.cluster.options.Latency.Shrink, "Shrink", id, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
 		return k.cluster.shrink(j, keep)
 	})
 }
@@ -370,6 +357,9 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	if !q.Exclusive {
 		request.CPUs = max(q.TasksPerNode, 1) * max(q.CPUsPerTask, 1)
 	}
+	if q.Parked {
+		request.NodeList, request.Reservation, request.Begin = nil, "", c.Now().Add(forever)
+	}
 	var got slurmctl.Job
 	var id slurmctl.JobID
 	var reason string
@@ -382,6 +372,12 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 		if id, err = c.Submit(request); err != nil {
 			done(submitted("salloc", "Job submit/allocate failed: ", err))
 			return
+		}
+		if q.Parked {
+			if err = c.letGo(id, q.Reservation); err != nil {
+				done(err)
+				return
+			}
 		}
 		var limited time.Duration
 		var see func()
@@ -424,6 +420,21 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 		err = errors.Join(err, k.Cancel(context.WithoutCancel(ctx), id))
 	}
 	return slurmctl.Job{ID: id}, err
+}
+
+// letGo puts an allocation that was submitted parked into its reservation, now.
+func (c *Cluster) letGo(id slurmctl.JobID, reservation string) error {
+	j := c.jobs[id]
+	u := Update{JobUpdate: slurmctl.JobUpdate{StartNow: true, Reservation: &reservation}}
+	if see := c.options.Plugin.Update; see != nil {
+		if err := see(c.shown(j), &u); err != nil {
+			u = Update{u.JobUpdate, j.Account} // as changing does
+			if err = see(c.shown(j), &u); err != nil {
+				return err
+			}
+		}
+	}
+	return c.update(j, u.JobUpdate)
 }
 
 // PowerUp is as of slurmctl.Client.

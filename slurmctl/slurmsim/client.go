@@ -17,6 +17,8 @@ type Client struct {
 	cluster *Cluster
 	user    User
 	calls   uint64
+
+	wantsAccount bool
 }
 
 // Client gives a client of a user.
@@ -27,9 +29,6 @@ func (c *Cluster) Client(u User) *Client {
 
 // Calls is how many commands the client has run.
 func (k *Client) Calls() uint64 { return k.calls }
-
-// WantsAccount is as of slurmctl.Client: the model has no job_submit plugins.
-func (k *Client) WantsAccount() bool { return false }
 
 // Jobs is as of slurmctl.Client.
 func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {

@@ -143,6 +143,10 @@ func (c *Cluster) rebuild() {
 	}
 	for _, id := range sortedIDs(c.jobs) {
 		j := c.jobs[id]
+		j.part = c.partition(j.part.Name)
+		for i, p := range j.parts {
+			j.parts[i] = c.partition(p.Name)
+		}
 		switch {
 		case j.State == slurmctl.Pending:
 			c.queued(j)

@@ -93,6 +93,7 @@ var sites = []site{
 	}},
 	{"resources", resourceFeatures, resourceModel, resourceCluster},
 	{"power", powerFeatures, powerModel, powerCluster},
+	{"rules", ruleFeatures, ruleModel, ruleCluster},
 }
 
 // TestConformance tries every feature on the model and on the real Slurm.
@@ -193,6 +194,12 @@ func arguments(j slurmsim.Job) []string {
 		add("--exclusive")
 	} else {
 		add("--ntasks-per-node=%d", j.CPUs)
+	}
+	if j.Name != "" {
+		add("--job-name=%s", j.Name)
+	}
+	if j.Comment != "" {
+		add("--comment=%s", j.Comment)
 	}
 	if j.Partition != "" {
 		add("--partition=%s", j.Partition)

@@ -61,7 +61,8 @@
 // sched_interval) and the backfill scheduler with its table of times (bf_interval,
 // bf_window, bf_resolution, bf_max_job_test), both after the source of 22.05;
 // priority/basic and priority/multifactor by age; limits of associations and QOS;
-// preemption by partition and by QOS, with REQUEUE and CANCEL; merges and shrinks with
+// preemption by partition and by QOS, with REQUEUE and CANCEL; job_submit plugins (of
+// submissions and updates; hold and release they do not see); merges and shrinks with
 // their refusals; time limits, which slurmctld looks at every 30 s; completing; requeue;
 // suspension; nodes that are switched off and on; records of ended jobs for MinJobAge.
 // [Options.Events] tells what jobs have as time goes by.
@@ -69,7 +70,7 @@
 // # What is not
 //
 // Licences, fair share and other factors of priority, topology, gang scheduling,
-// heterogeneous jobs, steps, prologs, job_submit plugins, federations.
+// heterogeneous jobs, steps, prologs, federations.
 //
 // # Known differences
 //

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -65,7 +66,8 @@ type job struct {
 	slurmctl.Job
 	request   Job
 	part      *partition
-	required  nodeSet // of the nodes that are there; nil: none
+	parts     []*partition // of one that was submitted to several: those; part is the present one
+	required  nodeSet      // of the nodes that are there; nil: none
 	excluded  nodeSet
 	nodes     []int   // that it has, in the order in which they came; never changed in place
 	set       nodeSet // the same, of one that is active
@@ -113,6 +115,11 @@ const forever = 365 * 24 * time.Hour
 
 // Submit queues a job as sbatch does, or as salloc does where there is no Script.
 func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
+	if see := c.options.Plugin.Submit; see != nil {
+		if err := see(&q); err != nil {
+			return 0, err
+		}
+	}
 	j, err := c.record(q)
 	if err != nil {
 		return 0, err
@@ -171,7 +178,7 @@ func (c *Cluster) prioritise(j *job) {
 
 // record checks a request as slurmctld does when it comes in.
 func (c *Cluster) record(q Job) (*job, error) {
-	p := c.partition(q.Partition)
+	p, several := c.partitionsOf(q.Partition)
 	if p == nil {
 		return nil, refusal("Invalid partition name specified")
 	}
@@ -189,7 +196,10 @@ func (c *Cluster) record(q Job) (*job, error) {
 			return nil, refusal("Invalid partition name specified")
 		}
 	}
-	j := &job{request: q, part: p, expands: q.Expand}
+	if fits := func(p *partition) bool { return q.Nodes <= len(p.Nodes) }; !fits(p) && !slices.ContainsFunc(several, fits) {
+		return nil, refusal("Requested node configuration is not available")
+	}
+	j := &job{request: q, part: p, parts: several, expands: q.Expand}
 	var err error
 	if j.required, err = c.named(q.NodeList); err != nil {
 		return nil, err
@@ -215,7 +225,7 @@ func (c *Cluster) record(q Job) (*job, error) {
 	} else if limit != slurmctl.Unlimited {
 		limit = (limit + time.Minute - 1).Truncate(time.Minute)
 	}
-	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: p.Name, Comment: q.Comment,
+	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: cmp.Or(q.Partition, p.Name), Comment: q.Comment,
 		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
 		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: limit, SubmitTime: c.second(), StartTime: q.Begin,
 		Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
@@ -262,6 +272,37 @@ func (c *Cluster) partition(name string) *partition {
 	return nil
 }
 
+// partitionsOf is the first partition in which a job is tried that names these, and all of
+// them where there are several; nil if there is not one of them.
+func (c *Cluster) partitionsOf(names string) (first *partition, several []*partition) {
+	if !strings.Contains(names, ",") {
+		return c.partition(names), nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		p := c.partition(name)
+		if p == nil || name == "" {
+			return nil, nil
+		}
+		several = append(several, p)
+	}
+	slices.SortStableFunc(several, func(a, b *partition) int { return cmp.Compare(b.Tier, a.Tier) })
+	return several[0], several
+}
+
+// somewhere tries something of a pending job in each of its partitions until that is done.
+func (j *job) somewhere(try func() bool) bool {
+	if len(j.parts) == 0 {
+		return try()
+	}
+	for _, j.part = range j.parts {
+		if try() {
+			return true
+		}
+	}
+	j.part = j.parts[0]
+	return false
+}
+
 // startJob starts a pending job on these nodes.
 func (c *Cluster) startJob(j *job, nodes []int) {
 	if j.ArrayTasks > 1 {
@@ -269,7 +310,7 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	}
 	c.unqueued(j)
 	c.active = append(c.active, j)
-	j.State, j.Reason = slurmctl.Running, "None"
+	j.State, j.Reason, j.Partition = slurmctl.Running, "None", j.part.Name
 	j.nodes, j.batchHost = nodes, nodes[0]
 	j.epoch++
 	j.planned = time.Time{}
@@ -456,6 +497,9 @@ func (c *Cluster) again(j *job) {
 	j.epoch++
 	j.requeued = false
 	j.State, j.Reason = slurmctl.Pending, "BeginTime"
+	if len(j.parts) > 0 {
+		j.Partition, j.part = j.request.Partition, j.parts[0]
+	}
 	j.nodes, j.resized, j.stood = nil, false, 0
 	j.NumNodes = j.request.Nodes
 	j.request.Begin = c.second().Add(requeueWait)

@@ -49,6 +49,8 @@ type Options struct {
 
 	PowerSaving PowerSaving
 
+	Plugin Plugin
+
 	// At which moment of a second slurmctld's loop looks, and its backfill scheduler.
 	LoopPhase, BackfillPhase time.Duration
 

@@ -161,7 +161,7 @@ func (c *Cluster) sorted() []*job {
 // queue is those of them that may start as far as they themselves go (build_job_queue).
 func (c *Cluster) queue(all []*job) []*job {
 	for _, j := range c.sorted() {
-		if c.independent(j) && c.lets(j) {
+		if c.independent(j) && (len(j.parts) > 0 || c.lets(j)) {
 			all = append(all, j)
 		}
 	}
@@ -215,67 +215,94 @@ func (c *Cluster) mainPass(whole bool) {
 		l.seen, l.quiet = l.version, c.nextTurn()
 	}
 	c.room.queue = append(c.room.queue[:0], c.sorted()...)
-	avail := append(c.room.avail[:0], c.up...)
-	c.room.avail = avail
-	var stuck []*partition
-	var full []string // reservations
-	tested := 0
+	p := pass{Cluster: c, whole: whole, avail: append(c.room.avail[:0], c.up...)}
+	c.room.avail = p.avail
 	for _, j := range c.room.queue {
-		if len(stuck) == len(c.partitions) && !c.watched && len(c.reservations) == 0 {
+		if len(p.stuck) == len(c.partitions) && !c.watched && len(c.reservations) == 0 {
 			return // nobody can start any more, and nobody looks at reasons
 		}
-		if j.State != slurmctl.Pending || !c.independent(j) || !c.lets(j) {
+		if j.State != slurmctl.Pending || !c.independent(j) {
 			continue
 		}
-		for tasks := true; tasks && j.State == slurmctl.Pending; {
-			tasks = false
-			if tested++; !whole && tested > c.options.QueueDepth+1 {
-				return
-			}
-			switch {
-			case j.Reservation != "":
-				if slices.Contains(full, j.Reservation) {
-					c.why(j, "Priority")
-					continue
-				}
-			case slices.Contains(stuck, j.part):
-				if j.Reason == "None" || j.Reason == "Resources" {
-					c.why(j, "Priority")
-				}
-				continue
-			}
-			fails := false
-			if avail.common(j.part.set) < j.NumNodes {
-				c.why(j, "Resources")
-				fails = true
-			} else {
-				more := j.ArrayTasks > 1
-				switch c.tryNow(j, avail) {
-				case fine:
-					tasks = more
-					continue
-				case busy:
-					fails = true
-				case reserved, notUsable:
-					if r := c.reservation(j.Reservation); r != nil {
-						avail.minus(r.set)
-					}
-				}
-				if j.required != nil && j.required.count() >= j.NumNodes {
-					fails = false
-					avail.minus(j.required)
-				}
-			}
-			if fails && j.Reservation != "" {
-				fails = false
-				full = append(full, j.Reservation)
-			}
-			if fails {
-				stuck = append(stuck, j.part)
-				avail.minus(j.part.set)
-			}
+		if len(j.parts) == 0 {
+			p.try(j)
+		} else {
+			j.somewhere(func() bool { return p.try(j) })
+		}
+		if p.enough() {
+			return
 		}
 	}
+}
+
+// pass is a pass of the main scheduler.
+type pass struct {
+	*Cluster
+	whole  bool
+	avail  nodeSet
+	stuck  []*partition
+	full   []string // reservations
+	tested int
+}
+
+// enough reports whether no more jobs are tried.
+func (p *pass) enough() bool { return !p.whole && p.tested > p.options.QueueDepth+1 }
+
+// try starts a job in its partition, or all tasks of an array for which there is room, if it
+// can; else others may have to wait behind it. It reports whether the job started.
+func (p *pass) try(j *job) bool {
+	if !p.lets(j) {
+		return false
+	}
+	for tasks := true; tasks && j.State == slurmctl.Pending; {
+		tasks = false
+		if p.tested++; p.enough() {
+			return false
+		}
+		switch {
+		case j.Reservation != "":
+			if slices.Contains(p.full, j.Reservation) {
+				p.why(j, "Priority")
+				continue
+			}
+		case slices.Contains(p.stuck, j.part):
+			if j.Reason == "None" || j.Reason == "Resources" {
+				p.why(j, "Priority")
+			}
+			continue
+		}
+		fails := false
+		if p.avail.common(j.part.set) < j.NumNodes {
+			p.why(j, "Resources")
+			fails = true
+		} else {
+			more := j.ArrayTasks > 1
+			switch p.tryNow(j, p.avail) {
+			case fine:
+				tasks = more
+				continue
+			case busy:
+				fails = true
+			case reserved, notUsable:
+				if r := p.reservation(j.Reservation); r != nil {
+					p.avail.minus(r.set)
+				}
+			}
+			if j.required != nil && j.required.count() >= j.NumNodes {
+				fails = false
+				p.avail.minus(j.required)
+			}
+		}
+		if fails && j.Reservation != "" {
+			fails = false
+			p.full = append(p.full, j.Reservation)
+		}
+		if fails {
+			p.stuck = append(p.stuck, j.part)
+			p.avail.minus(j.part.set)
+		}
+	}
+	return j.State != slurmctl.Pending
 }
 
 // nextTurn is when time alone will let something happen: a job begins, a reservation

@@ -1,0 +1,80 @@
+package slurmsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Plugin is a site's job_submit plugin. It sees what is submitted and every update of a
+// job, root's too, before anything is done, and may change or refuse it: with
+// Refusal("Unspecified error"), as Slurm says where the plugin gives no code of its own.
+// What is nil lets everything pass.
+type Plugin struct {
+	Submit func(*Job) error
+	Update func(slurmctl.Job, *Update) error
+}
+
+// Update is an update of a job as a plugin sees it; of a merge or a shrink the account alone.
+type Update struct {
+	slurmctl.JobUpdate
+	Account string // Account=, "" where that is not given
+}
+
+// WantsAccount is as of slurmctl.Client.
+func (k *Client) WantsAccount() bool { return k.wantsAccount }
+
+// changing is an update of a job that takes so long. As slurmctl.Client does, it tries what
+// was refused for no reason that is known once more with the account that the job has.
+func (k *Client) changing(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, u slurmctl.JobUpdate, do func(*job, slurmctl.JobUpdate) error) error {
+	set := func(account string) error {
+		return k.call(ctx, d, about(name, id), func() error {
+			j, err := k.mine(id)
+			if err != nil {
+				return err
+			}
+			given := Update{u, account}
+			if see := k.cluster.options.Plugin.Update; see != nil {
+				if err := see(k.cluster.shown(j), &given); err != nil {
+					return err
+				}
+			}
+			return do(j, given.JobUpdate)
+		})
+	}
+	refused := func(err error) bool { return errors.Is(err, slurmctl.ErrUnspecified) }
+	if !k.wantsAccount {
+		err := set("")
+		if !refused(err) {
+			return err
+		}
+		if again := k.withAccount(ctx, id, set, err); again == nil {
+			k.wantsAccount = true
+			return nil
+		}
+		return err
+	}
+	err := k.withAccount(ctx, id, set, nil)
+	if refused(err) {
+		err = fmt.Errorf("%w: %w", slurmctl.ErrWantsAccount, err)
+	}
+	return err
+}
+
+// withAccount sets something with the job's own account where Slurm takes that; because of
+// err, if it was tried without.
+func (k *Client) withAccount(ctx context.Context, id slurmctl.JobID, set func(account string) error, err error) error {
+	jobs, failed := k.Glance(ctx, id)
+	switch {
+	case failed != nil:
+		return errors.Join(err, failed)
+	case len(jobs) == 1 && jobs[0].State == slurmctl.Pending && jobs[0].Account != "":
+		return set(jobs[0].Account)
+	case err != nil:
+		return err
+	}
+	return set("")
+}
