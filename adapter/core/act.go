@@ -43,7 +43,7 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 	}
 	switch j.State {
 	case row.Queued:
-		if len(j.plan) > 0 && j.plan[0].start <= now.Unix() {
+		if j.kept == nil && len(j.plan) > 0 && j.plan[0].start <= now.Unix() { // what is kept back is planned anew
 			c.start(s, j)
 		}
 	case row.Starting:

@@ -18,6 +18,7 @@ type snapshot struct {
 	nodes        []slurmctl.Node
 	partitions   map[string]slurmctl.Partition
 	reservations map[string]slurmctl.Reservation
+	holders      map[slurmctl.JobID]bool // nil: see heldFor
 
 	byID  map[slurmctl.JobID]*slurmctl.Job
 	index map[string]int // of a node's name in nodes

@@ -26,12 +26,13 @@ func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked 
 	switch {
 	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
 		return sp, asked, err
-	case !asked && !mayHaveLost(r, s.taken) || c.owner(r.ID) != nil:
+	case !asked && !mayHaveLost(r, s.taken) && !s.heldFor()[r.ID] || c.owner(r.ID) != nil:
 		return sp, false, nil
 	}
 	read := c.readScript(r.ID)
 	switch {
 	case !read.known:
+		c.coming[r.ID] = r.UID
 		return request.Request{}, false, nil
 	case asked && err == nil: // a marker that had no room for the profile
 		if read.err != nil {
@@ -49,6 +50,20 @@ func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked 
 // evosbatch and the sidecar park jobs, years ahead.
 func mayHaveLost(r *slurmctl.Job, now time.Time) bool {
 	return r.State == slurmctl.Pending && r.StartTime.Sub(now) > parked/2
+}
+
+// heldFor are the jobs that have holds: one of these that nobody knows any more, the database
+// was lost, may run without a marker.
+func (s *snapshot) heldFor() map[slurmctl.JobID]bool {
+	if s.holders == nil {
+		s.holders = map[slurmctl.JobID]bool{}
+		for _, r := range s.reservations {
+			if own, ours := parseHold(r); ours {
+				s.holders[own.job] = true
+			}
+		}
+	}
+	return s.holders
 }
 
 // readScript gives what a job's script asks for, or has it read: a

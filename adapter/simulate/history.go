@@ -24,6 +24,8 @@ import (
 //
 //	# what it shows
 //	cluster nodes=4 accounting merge
+//	partition main n[1-4] default
+//	power suspend=1m boot=30s resume=1m off=n[3-4]
 //	config grace=30s
 //	0s    submit amr 2@10m,4@10m
 //	5m    down n3
@@ -31,7 +33,8 @@ import (
 //	----
 //	0:00.072  event "adopted" …
 //
-// Below the line is what came of it: changes of Slurm, events, warnings, replies.
+// Below the line is what came of it: changes of Slurm, events, warnings, replies. What can
+// be said of the site is in site.go, what can happen in happens.
 type history struct {
 	s     *Sidecar
 	out   io.Writer
@@ -44,6 +47,8 @@ type history struct {
 	forged   map[slurmctl.JobID]bool
 	keeps    map[slurmctl.JobID]bool // stock jobs that are not to come to an end
 	blamed   map[string]bool
+	plugin   plugin // of the site
+	bounds   []slurmsim.Bound
 	errs     []error
 }
 
@@ -57,7 +62,7 @@ func play(script string, out io.Writer, record func(recorder.Start) *recorder.Re
 		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
-	options := slurmsim.Options{Faults: h.faults}
+	options := slurmsim.Options{Faults: h.faults, Plugin: h.plugin.asks()}
 	var events []line
 	number := 0
 	for lines := bufio.NewScanner(strings.NewReader(script)); lines.Scan(); {
@@ -71,6 +76,10 @@ func play(script string, out io.Writer, record func(recorder.Start) *recorder.Re
 		switch words[0] {
 		case "cluster":
 			err = clusterOptions(&options, words[1:])
+		case "partition":
+			err = partition(&options, words[1:])
+		case "power":
+			err = powerSaving(&options, words[1:])
 		case "config":
 			err = configure(&cfg, words[1:])
 		case "random": // beside the latencies, which are then by chance, too
@@ -187,75 +196,6 @@ func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 	return slurmsim.Fault{}
 }
 
-func clusterOptions(o *slurmsim.Options, words []string) error {
-	for _, w := range words {
-		key, value, _ := strings.Cut(w, "=")
-		n, err := strconv.Atoi(value)
-		switch key {
-		case "nodes":
-			o.Nodes = n
-		case "cpus":
-			o.CPUs = n
-		case "accounting":
-			o.Accounting, err = true, nil
-		case "merge":
-			o.PermitJobExpansion, err = true, nil
-		case "contain":
-			o.Contain, err = true, nil
-		default:
-			err = fmt.Errorf("cluster: %q", w)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// chance has latencies spread by a seed.
-func chance(o *slurmsim.Options, words []string) (err error) {
-	if len(words) != 1 {
-		return errors.New("random SEED")
-	}
-	o.Seed, err = strconv.ParseUint(words[0], 10, 64)
-	o.Latency.Spread = 0.5
-	return err
-}
-
-func configure(c *config.Config, words []string) (err error) {
-	for _, w := range words {
-		key, value, _ := strings.Cut(w, "=")
-		switch key {
-		case "grace":
-			c.Grace, err = time.ParseDuration(value)
-		case "give_up":
-			c.GiveUp, err = time.ParseDuration(value)
-		case "poll":
-			c.PollInterval, err = time.ParseDuration(value)
-		case "margin":
-			c.Margin, err = time.ParseDuration(value)
-		case "hold_ahead":
-			c.HoldAhead, err = time.ParseDuration(value)
-		case "overrun":
-			c.Overrun = config.Overrun(value)
-		case "overrun_signal":
-			c.OverrunSignal = value
-		case "heal_leaks":
-			c.HealLeaks = true
-		case "drive":
-			c.Drive = request.Drive(value)
-		case "held_nodes":
-			c.HeldNodes.Job, err = strconv.Atoi(value)
-		default:
-			err = fmt.Errorf("config: %q", w)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // happens does what a line says.
 func (h *history) happens(words []string) error {
 	c, name := h.s.Cluster, ""
@@ -293,6 +233,33 @@ func (h *history) happens(words []string) error {
 		return job(root.Hold)
 	case "release":
 		return job(root.Release)
+	case "limit": // an administrator gives a job another one
+		if len(words) < 3 {
+			return errors.New("limit JOB DURATION")
+		}
+		limit, err := time.ParseDuration(words[2])
+		if err != nil {
+			return err
+		}
+		return job(func(ctx context.Context, id slurmctl.JobID) error {
+			return root.UpdateJob(ctx, id, slurmctl.JobUpdate{TimeLimit: limit})
+		})
+	case "tell": // what evosqueue says of it
+		h.tell(name)
+	case "plugin":
+		return h.plugin.set(words[1:])
+	case "bound":
+		return h.bound(words[1:])
+	case "reserve":
+		return h.reserve(root, words[1:])
+	case "unreserve":
+		c.Go(func(*slurmsim.Process) {
+			if err := root.DeleteReservation(context.Background(), name); err != nil {
+				h.say(fmt.Sprintf("unreserve: %v", err))
+			}
+		})
+	case "broken": // it does not come up
+		c.SetBoots(name, false)
 	case "down":
 		c.SetNode(name, true, false)
 	case "drain":
@@ -347,6 +314,7 @@ func userNamed(name string) slurmsim.User {
 }
 
 // submit NAME PROFILE [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
+// [partition=] [qos=] [mem=MIB] [gres=] [stored]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
@@ -356,7 +324,11 @@ func (h *history) submit(words []string) error {
 		return err
 	}
 	o := options(words[2:])
-	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Drive: request.Drive(o["drive"])}
+	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Drive: request.Drive(o["drive"]), Partition: o["partition"]}
+	if err := asks(&a.Asks, o); err != nil {
+		return err
+	}
+	_, a.Stored = o["stored"]
 	if text := o["expand"]; text != "" {
 		if a.ExpandLimit, err = planner.ParseExpandLimit(text); err != nil {
 			return err
@@ -414,7 +386,7 @@ func (h *history) submit(words []string) error {
 	return nil
 }
 
-// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [begin=]
+// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=] [in=RESERVATION]
 func (h *history) stock(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("stock NAME NODES LIMIT LASTS")
@@ -428,7 +400,11 @@ func (h *history) stock(words []string) error {
 		}
 	}
 	o := options(words[4:])
-	q := slurmsim.Job{User: userNamed(o["user"]), Name: words[0], Script: "#!/bin/bash\n", Nodes: nodes, TimeLimit: limit, Lasts: lasts}
+	q := slurmsim.Job{User: userNamed(o["user"]), Name: words[0], Script: "#!/bin/bash\n", Nodes: nodes, TimeLimit: limit, Lasts: lasts,
+		Partition: o["partition"], Reservation: o["in"]}
+	if err := asks(&q, o); err != nil {
+		return err
+	}
 	if on := o["on"]; on != "" {
 		list, err := slurmctl.ExpandNodes(on)
 		if err != nil {
@@ -437,8 +413,12 @@ func (h *history) stock(words []string) error {
 		q.NodeList = list
 	}
 	id, err := h.s.Cluster.Submit(q)
+	if err != nil {
+		h.say(fmt.Sprintf("stock: %v", err))
+		return nil
+	}
 	h.jobs[words[0]] = id
-	return err
+	return nil
 }
 
 // forge NAME JOB: bob names a job as the sidecar names JOB's expanders.

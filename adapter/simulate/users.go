@@ -41,7 +41,9 @@ type App struct {
 	ExpandLimit planner.ExpandLimit
 	Limit       time.Duration // 0: the profile's length and two minutes more
 	Begin       time.Time
-	Partition   string // "": the default one
+	Partition   string       // "": the default one
+	Asks        slurmsim.Job // what else it asks for: memory, GRES, a QOS
+	Stored      bool         // its script has the request, too, for sites whose plugins overwrite comments
 
 	// Lasts is for how long a step (from 1) really goes on; nil: as the profile says.
 	Lasts func(step int) time.Duration
@@ -76,8 +78,9 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 	if limit == 0 {
 		limit = time.Duration(a.Profile.Duration()/60+2) * time.Minute
 	}
-	return s.Cluster.Submit(slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Partition: a.Partition, Nodes: a.Profile[0].Nodes,
-		TimeLimit: limit, Begin: s.Cluster.Now().Add(parkedFor), Program: func(p *slurmsim.Process) { s.run(p, a) }})
+	q := a.job(sp, marker, a.Profile[0].Nodes, limit)
+	q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), func(p *slurmsim.Process) { s.run(p, a) }
+	return s.Cluster.Submit(q)
 }
 
 // submitChain submits one job a step.
@@ -89,12 +92,11 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 		if !ok {
 			return 0, fmt.Errorf("no marker for %v", a.Profile)
 		}
-		q := slurmsim.Job{User: a.User, Name: a.Name, Comment: marker, Script: "#!/bin/bash\n", Partition: a.Partition, Nodes: step.Nodes,
-			TimeLimit: time.Duration(step.Duration/60+2) * time.Minute, Begin: s.Cluster.Now().Add(parkedFor),
-			Program: func(p *slurmsim.Process) {
-				a.Steps = append(a.Steps, Begun{i + 1, len(p.Job().NodeList), s.Cluster.Elapsed()})
-				p.Sleep(a.lasts(i + 1))
-			}}
+		q := a.job(sp, marker, step.Nodes, time.Duration(step.Duration/60+2)*time.Minute)
+		q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), func(p *slurmsim.Process) {
+			a.Steps = append(a.Steps, Begun{i + 1, len(p.Job().NodeList), s.Cluster.Elapsed()})
+			p.Sleep(a.lasts(i + 1))
+		}
 		if i > 0 {
 			q.After = []slurmsim.Dependency{{Kind: "afterok", Job: before}}
 		}
@@ -106,6 +108,17 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 		}
 	}
 	return first, nil
+}
+
+// job is a Slurm job of the application.
+func (a *App) job(sp request.Request, marker string, nodes int, limit time.Duration) slurmsim.Job {
+	q := a.Asks
+	q.User, q.Name, q.Comment, q.Partition, q.Nodes, q.TimeLimit = a.User, a.Name, marker, a.Partition, nodes, limit
+	q.Script = "#!/bin/bash\n"
+	if a.Stored {
+		q.Script += sp.ScriptLine()
+	}
+	return q
 }
 
 func (a *App) lasts(step int) time.Duration {
