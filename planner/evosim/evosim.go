@@ -12,10 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Run is main with everything passed in, and more commands; it gives the exit status: 0, 2
-// for bad usage or bad input, and 1 for anything else (see [Failure]). Version is what the
-// linker has set.
-func Run(ctx context.Context, version string, args []string, stdin io.Reader, stdout, stderr io.Writer, more ...*cobra.Command) int {
+// New is the command evosim with more subcommands. Version is what the linker has set.
+func New(version string, more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "evosim",
 		Short:         "Plan evolving jobs offline",
@@ -30,6 +28,12 @@ func Run(ctx context.Context, version string, args []string, stdin io.Reader, st
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{err} })
 	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand())
 	root.AddCommand(more...)
+	return root
+}
+
+// Run is main with everything passed in; it gives the exit status: 0, 2 for bad usage or bad
+// input, and 1 for anything else (see [Failure]).
+func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -1,5 +1,6 @@
 // Command evosim plans and runs offline: it plans a workload file, runs it on a model of
-// Slurm, generates workloads and repeats the paper's evaluation. It also steps the sidecar's core through a recording again.
+// Slurm, generates workloads and repeats the paper's evaluation. It also steps the sidecar's
+// core through a recording again.
 //
 // It exits with 0, with 2 for bad usage or bad input, and with 1 for anything else.
 package main
@@ -9,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/spf13/cobra"
+
 	"github.com/evoslurm/evoslurm/planner/evosim"
 )
 
@@ -17,5 +20,7 @@ var linked string // the version, set by the linker
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	os.Exit(evosim.Run(ctx, linked, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, replayCommand(), runCommand()))
+	os.Exit(evosim.Run(ctx, newCommand(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
+
+func newCommand() *cobra.Command { return evosim.New(linked, replayCommand(), runCommand()) }

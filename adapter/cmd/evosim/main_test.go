@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"evosim": func() {
-			os.Exit(evosim.Run(context.Background(), linked, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, replayCommand(), runCommand()))
+			os.Exit(evosim.Run(context.Background(), newCommand(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		},
 	})
 }
@@ -91,7 +91,7 @@ func record(t *testing.T, dir, version string) {
 
 // TestBadInput: bad input is exit status 2.
 func TestBadInput(t *testing.T) {
-	if got := evosim.Run(context.Background(), linked, []string{"replay", filepath.Join(t.TempDir(), "none")}, os.Stdin, os.Stdout, os.Stderr, replayCommand(), runCommand()); got != 2 {
+	if got := evosim.Run(context.Background(), newCommand(), []string{"replay", filepath.Join(t.TempDir(), "none")}, os.Stdin, os.Stdout, os.Stderr); got != 2 {
 		t.Errorf("exit status %d", got)
 	}
 }
