@@ -105,6 +105,10 @@ sites: deps ## run evolving jobs on the configurations of real sites, with a tab
 load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real nodes, 11,000 jobs
 	nice go run ./adapter/trials/load $(LOADFLAGS)
 
+.PHONY: latency
+latency: deps ## measure what an application waits for when it grows, in every drive mode (5 minutes)
+	go run ./adapter/trials/latency $(LATENCYFLAGS)
+
 GOVULNCHECK := bin/tools/govulncheck-v1.8.0
 
 .PHONY: vuln

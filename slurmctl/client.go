@@ -36,9 +36,21 @@ type Client struct {
 	Env     []string      // NAME=value, added to a minimal clean environment
 	Timeout time.Duration // of one command; 0: DefaultTimeout
 
+	// Ran, if it is there, is told of every command once that has ended. It is called from
+	// many goroutines.
+	Ran func(Ran)
+
 	calls        atomic.Uint64
 	wantsAccount atomic.Bool  // updates of jobs are to carry Account=: see change
 	release      atomic.Int32 // of the commands, as version gives it; 0: not asked yet
+}
+
+// Ran is a command that was run.
+type Ran struct {
+	Args  []string // by the command's name
+	Began time.Time
+	Took  time.Duration
+	Err   error
 }
 
 // Calls says how many commands the client has started so far.
@@ -123,6 +135,10 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	x.WaitDelay = grace + killDelay
 
 	c.calls.Add(1)
+	if c.Ran != nil {
+		began := time.Now()
+		defer func() { c.Ran(Ran{argv, began, time.Since(began), err}) }()
+	}
 	if err = x.Start(); err == nil {
 		over := make(chan struct{})
 		go func() {

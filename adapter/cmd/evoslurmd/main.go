@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -84,6 +85,11 @@ func run(cmd *cobra.Command, _ []string) error {
 	}
 	defer lease.Release()
 	slurm := &slurmctl.Client{Dir: cfg.Slurm.Bin, Timeout: cfg.Slurm.Timeout}
+	if log.IsLevelEnabled(logrus.TraceLevel) {
+		slurm.Ran = func(r slurmctl.Ran) {
+			log.WithFields(logrus.Fields{"args": r.Args, "began": r.Began.Format(time.RFC3339Nano), "seconds": r.Took.Seconds(), "failed": r.Err != nil}).Trace("a command of Slurm")
+		}
+	}
 	st, err := store.Open(ctx, cfg.Database)
 	if err != nil {
 		return err
