@@ -82,7 +82,7 @@ func (c *Core) add(j *job) {
 	}
 }
 
-// isComing says whether a job that asks to evolve is neither adopted nor refused yet: its
+// isComing reports whether a job that asks to evolve is neither adopted nor refused yet: its
 // request, or what limits it, is still to be read. One that runs, and is adopted again
 // after the database was lost, may call next meanwhile, and is not to hear that there is
 // no such job.
@@ -206,7 +206,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	return nil
 }
 
-// driven says whether the site has evolving jobs in any of these partitions: it gets none
+// driven reports whether the site has evolving jobs in any of these partitions: it gets none
 // of the others.
 func (c *Core) driven(partitions string) bool {
 	return len(c.cfg.Partitions) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool {

@@ -10,7 +10,7 @@ import (
 // overwritten that.
 const expanderMark = "evox:v1"
 
-// isExpander says whether a Slurm job was made by the sidecar to bring nodes. It is
+// isExpander reports whether a Slurm job was made by the sidecar to bring nodes. It is
 // named as one, and has the mark; or, where the mark is gone, it belongs to the sidecar
 // or to the user of the evolving job that it is named after. Nobody gains by forging
 // one: mayBring, clean.

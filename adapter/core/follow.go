@@ -308,7 +308,7 @@ func (c *Core) cancelBeside(what string, ids ...slurmctl.JobID) bool {
 	})
 }
 
-// mayBring says whether a Slurm job that is named as an expander of j may be one:
+// mayBring reports whether a Slurm job that is named as an expander of j may be one:
 // anybody can name a job as the sidecar does.
 func (c *Core) mayBring(r *slurmctl.Job, j *job) bool { return r.UID == j.UID || c.isSelf(r) }
 
@@ -341,5 +341,5 @@ func (c *Core) clean(s *snapshot) {
 	}
 }
 
-// isSelf says whether the sidecar itself submitted the job, in its own name.
+// isSelf reports whether the sidecar itself submitted the job, in its own name.
 func (c *Core) isSelf(r *slurmctl.Job) bool { return r.User == c.site.User }

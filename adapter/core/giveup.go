@@ -20,7 +20,7 @@ const (
 	outagePause = 30 * time.Second
 )
 
-// outage says whether an action failed for what is no matter of the job.
+// outage reports whether an action failed for what is no matter of the job.
 func outage(err error) bool {
 	return transient(err) || errors.Is(err, slurmctl.ErrNoSlurmdbd) || errors.Is(err, slurmctl.ErrDBIndex)
 }

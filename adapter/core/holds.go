@@ -35,7 +35,7 @@ var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
 // nothing is held for long in vain while the sidecar is down.
 var startFlags = append(slices.Clip(holdFlags), "PURGE_COMP=5")
 
-// toStartIn says whether a Slurm job begins in the hold; in others running ones grow.
+// toStartIn reports whether a Slurm job begins in the hold; in others running ones grow.
 func (h hold) toStartIn() bool { return h.step == 1 || h.job.isChain() }
 
 func (h hold) flags() []string {
@@ -138,7 +138,7 @@ func (c *Core) wholeJobs(all []hold, now int64) []hold {
 	return slices.DeleteFunc(all, func(h hold) bool { return !taken[h.job] })
 }
 
-// entitled says whether the job has begun and its growths are held in any case.
+// entitled reports whether the job has begun and its growths are held in any case.
 func (j *job) entitled() bool { return (j.runs() || j.State == row.Starting) && !j.forfeited }
 
 // holdsOf lists a job's holds: one for each step at which it gets nodes.
@@ -199,7 +199,7 @@ type holdKey struct {
 	step int
 }
 
-// far says whether the hold's job neither runs nor starts within a minute.
+// far reports whether the hold's job neither runs nor starts within a minute.
 func (h hold) far(now int64) bool {
 	return h.job.State == row.Queued && len(h.job.plan) > 0 && h.job.plan[0].start > now+60
 }
@@ -213,7 +213,7 @@ const earlier = 10
 // costs slurmctld milliseconds.
 func slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 10 }
 
-// stale says whether a reservation cannot be made to be the hold by changing it: it
+// stale reports whether a reservation cannot be made to be the hold by changing it: it
 // has begun though the hold is to come.
 func (c *Core) stale(r slurmctl.Reservation, h hold, now int64) bool {
 	return r.Start.Unix() <= now && h.start > now+earlier
@@ -251,7 +251,7 @@ func (c *Core) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
 	return c.reservations[name], ok
 }
 
-// confirmed says whether all that a queued job needs is held, and whether nobody can
+// confirmed reports whether all that a queued job needs is held, and whether nobody can
 // have slipped in between: all has been polled since, or the nodes alone, and they
 // were free.
 func (c *Core) confirmed(s *snapshot, j *job, now int64) bool {

@@ -211,7 +211,7 @@ func (c *Core) createHold(h hold) {
 	}
 }
 
-// cannotClose says whether a hold was refused since Slurm takes nobody for its user. That is
+// cannotClose reports whether a hold was refused since Slurm takes nobody for its user. That is
 // so where it wants associations (AccountingStorageEnforce) and the site has deleted root's.
 // Holds are then open to the jobs' users, and who enters them is seen (intruders.go).
 func (c *Core) cannotClose(err error) bool {

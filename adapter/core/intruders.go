@@ -25,7 +25,7 @@ type intrusion struct {
 	text string
 }
 
-// refersTo says whether a Slurm job asks for a reservation, perhaps among others.
+// refersTo reports whether a Slurm job asks for a reservation, perhaps among others.
 func refersTo(r *slurmctl.Job, name string) bool {
 	for other := range strings.SplitSeq(r.Reservation, ",") {
 		if other == name {
@@ -84,7 +84,7 @@ func (c *Core) watchIntruders(s *snapshot) {
 	}
 }
 
-// isFor says whether a hold is there for a Slurm job, as far as can be told. What refers to
+// isFor reports whether a hold is there for a Slurm job, as far as can be told. What refers to
 // the wrong one of several is put right by mirror and act.
 func (c *Core) isFor(own ownName, r *slurmctl.Job) bool {
 	if c.owner(r.ID) != nil && !c.isExpander(r) {

@@ -76,7 +76,7 @@ func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
 
 func (j *job) isChain() bool { return request.Drive(j.Drive) == request.Chain }
 
-// runs says whether the job has begun and not ended: its future is promised.
+// runs reports whether the job has begun and not ended: its future is promised.
 func (j *job) runs() bool { return j.State == row.Running || j.State == row.Waiting }
 
 func (j *job) last() bool { return j.Step == len(j.Profile) }

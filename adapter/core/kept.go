@@ -63,7 +63,7 @@ func (k *keptBack) say(limit string) {
 	}
 }
 
-// stillKept says whether what was kept back is not yet to be tried again.
+// stillKept reports whether what was kept back is not yet to be tried again.
 func (j *job) stillKept(now time.Time) bool {
 	return j.kept != nil && (j.kept.givenUp || j.kept.look || now.Before(j.kept.again))
 }
@@ -121,7 +121,7 @@ func (s *snapshot) usageBeside(with *slurmctl.Job) (u usage) {
 	return u
 }
 
-// keptStart says whether Slurm shows a limit as the reason for which it does not start
+// keptStart reports whether Slurm shows a limit as the reason for which it does not start
 // a job that was let go.
 func keptStart(s *snapshot, r *slurmctl.Job, letGo time.Time) bool {
 	return r.State == slurmctl.Pending && s.taken.Sub(letGo) > limitPatience && slurmctl.KindOf(r.Reason) == slurmctl.LimitReason

@@ -17,7 +17,7 @@ import (
 // is the later of the two, the profile's end and the plan's, as it was before the step
 // outlasted it.
 
-// lapsed says whether nothing is promised to a job any more save what it has.
+// lapsed reports whether nothing is promised to a job any more save what it has.
 func (j *job) lapsed() bool {
 	return j.State == row.Running && !j.last() && j.Step > 0 && len(j.plan) == j.Step
 }

@@ -141,7 +141,7 @@ func (s *snapshot) local(pool []int, names []string) []int {
 	return all
 }
 
-// free says whether no job holds any of these nodes and all are usable at once.
+// free reports whether no job holds any of these nodes and all are usable at once.
 func (s *snapshot) free(names []string) bool {
 	for _, name := range names {
 		i, ok := s.index[name]

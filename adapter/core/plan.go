@@ -121,7 +121,7 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest uint64) []candidat
 	return list[:min(len(list), c.cfg.StockJobs)]
 }
 
-// queues says whether a pending job only waits for its turn or for nodes, and not
+// queues reports whether a pending job only waits for its turn or for nodes, and not
 // for something that the plan knows nothing of (a begin time, another job, a limit
 // of its account).
 func queues(r *slurmctl.Job) bool {
@@ -188,7 +188,7 @@ func batches(s *snapshot, list []candidate) []*batch {
 	return all
 }
 
-// overlap says whether two ascending lists share a member.
+// overlap reports whether two ascending lists share a member.
 func overlap(a, b []int) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

@@ -61,7 +61,7 @@ func (p *power) up() time.Duration { return p.saving.ResumeTimeout + powerCycle 
 // down is for how long one that goes off cannot be asked to come up.
 func (p *power) down() time.Duration { return p.saving.SuspendTimeout + powerCycle }
 
-// leaves says whether nodes are left to Slurm to switch on: the sidecar may not.
+// leaves reports whether nodes are left to Slurm to switch on: the sidecar may not.
 func (p *power) leaves(now time.Time) bool { return now.Before(p.denied) }
 
 // watch notes since when nodes have been as they are, and gives those that were to come

@@ -25,7 +25,7 @@ type tenure struct {
 	of rank
 }
 
-// yields says whether Slurm ends jobs of a rank for one of another's.
+// yields reports whether Slurm ends jobs of a rank for one of another's.
 func (o *occupancy) yields(of, to rank) bool {
 	return o.preemption.Yields(of.partition, of.qos, to.partition, to.qos)
 }
@@ -47,7 +47,7 @@ func (o *occupancy) claimed(busy []planner.NodeBusy, nodes []int, to rank) []pla
 	return busy
 }
 
-// preempts says whether anybody on the nodes yields to a rank.
+// preempts reports whether anybody on the nodes yields to a rank.
 func (o *occupancy) preempts(nodes []int, to rank) bool {
 	return o.preemption != nil && slices.ContainsFunc(nodes, func(n int) bool {
 		return slices.ContainsFunc(o.tenures[n], func(t tenure) bool { return o.yields(t.of, to) })
@@ -88,7 +88,7 @@ func (o *occupancy) untouched(nodes []int, to rank) []int {
 	return rest
 }
 
-// freeFor says whether a job can begin on the nodes: they are free, or those who have
+// freeFor reports whether a job can begin on the nodes: they are free, or those who have
 // them yield to it.
 func (c *Core) freeFor(s *snapshot, names []string, r *slurmctl.Job) bool {
 	if s.free(names) {

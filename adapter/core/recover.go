@@ -122,7 +122,7 @@ func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (re
 	return sp, rest, true
 }
 
-// transient says whether asking again may bring another answer.
+// transient reports whether asking again may bring another answer.
 func transient(err error) bool {
 	return errors.Is(err, slurmctl.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -42,7 +42,7 @@ func (c *Core) followPlans(s *snapshot) {
 	}
 }
 
-// lostNodes says whether others use nodes that are planned for the job's coming
+// lostNodes reports whether others use nodes that are planned for the job's coming
 // steps at that time.
 func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool {
 	mine := setOf(j.nodes())

@@ -46,7 +46,7 @@ func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked 
 	return read.given, read.asked, read.err
 }
 
-// mayHaveLost says whether a job without a marker may have had one: it is parked as
+// mayHaveLost reports whether a job without a marker may have had one: it is parked as
 // evosbatch and the sidecar park jobs, years ahead.
 func mayHaveLost(r *slurmctl.Job, now time.Time) bool {
 	return r.State == slurmctl.Pending && r.StartTime.Sub(now) > parked/2

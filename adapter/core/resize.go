@@ -70,7 +70,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 	}
 }
 
-// early says whether a growth may be done before its time: the nodes are free, and
+// early reports whether a growth may be done before its time: the nodes are free, and
 // nobody else was promised them until then.
 func (c *Core) early(s *snapshot, j *job, nodes []string, now int64) bool {
 	if !s.free(nodes) {

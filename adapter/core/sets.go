@@ -20,7 +20,7 @@ func (s set) add(names []string) {
 	}
 }
 
-// any says whether one of the names is in the set.
+// any reports whether one of the names is in the set.
 func (s set) any(names []string) bool {
 	for _, x := range names {
 		if s[x] {
@@ -54,7 +54,7 @@ func common(a, b []string) []string {
 	return both
 }
 
-// sameSet says whether a and b have the same members; neither repeats one.
+// sameSet reports whether a and b have the same members; neither repeats one.
 func sameSet(a, b []string) bool {
 	return len(a) == len(b) && len(Without(a, b)) == 0
 }

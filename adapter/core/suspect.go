@@ -26,7 +26,7 @@ func (c *Core) suspectNodes(nodes []string, err error) {
 	c.log.WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm starts nothing on these idle nodes; others are looked for")
 }
 
-// isSuspect says whether any of the nodes is left alone for now.
+// isSuspect reports whether any of the nodes is left alone for now.
 func (c *Core) isSuspect(nodes []string) bool {
 	now := c.now
 	maps.DeleteFunc(c.suspect, func(_ string, until time.Time) bool { return until.Before(now) })

@@ -56,7 +56,7 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 		return nil // not known
 	}
 	var list []Limit
-	// needs has a part end at a time, or as late as it can; raise says whether it gets that.
+	// needs has a part end at a time, or as late as it can; raise reports whether it gets that.
 	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
 		longest, why := s.longestLimit(r, c.rules.limits)
 		limit, latest := longerLimit(r, end, longest)

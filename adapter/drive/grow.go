@@ -234,7 +234,7 @@ func (g *growth) patience() time.Duration {
 	return allocateWait
 }
 
-// refusedAtSubmission says whether salloc was refused for what it asked, by a plugin of
+// refusedAtSubmission reports whether salloc was refused for what it asked, by a plugin of
 // the site for instance, and not for a reason that has a name.
 func refusedAtSubmission(err error) bool {
 	var ce *slurmctl.CommandError
@@ -284,7 +284,7 @@ func (g *growth) dropPending(ctx context.Context, brought []slurmctl.Job) error 
 	return errors.Join(fmt.Errorf("expanders %v still wait and are asked for anew", pending), err)
 }
 
-// linkLost says whether a merge failed for what another expander would mend.
+// linkLost reports whether a merge failed for what another expander would mend.
 func linkLost(err error) bool {
 	for _, passing := range []error{slurmctl.ErrNodeCount, slurmctl.ErrUnknownJob, slurmctl.ErrAlreadyDone, slurmctl.ErrDependency} {
 		if errors.Is(err, passing) {

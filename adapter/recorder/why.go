@@ -158,7 +158,7 @@ func (s *Story) Why(w io.Writer, at time.Time, view *core.View) bool {
 			fmt.Fprintf(w, "  had:     step %d from %s to %s on %d nodes %s\n", p.Step, p.Start.Format(time.DateTime), end, p.Nodes, p.NodeList)
 		}
 	} else if view != nil {
-		fmt.Fprintln(w, "  it is no evolving job that the sidecar has taken in")
+		fmt.Fprintln(w, "  it is no evolving job that the sidecar has adopted")
 	}
 	switch {
 	case s.ended:

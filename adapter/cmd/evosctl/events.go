@@ -18,7 +18,7 @@ import (
 )
 
 const eventsHelp = `What happened to evolving jobs, or to one of them, a line for each event: when it was
-taken in, started, grew and shrank, how far from its plan that was, and what failed.
+adopted, started, grew and shrank, how far from its plan that was, and what failed.
 Users see events of the jobs that they may see; operators those of the sidecar, too.`
 
 // followPause is the time between two requests of --follow.

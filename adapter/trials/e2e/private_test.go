@@ -51,7 +51,7 @@ func TestPrivateJobs(t *testing.T) {
 	}
 	text, err := s.Cluster.Run(context.Background(), slurmtest.Root, "env", append(s.Env(), bin+"/evosctl", "events")...)
 	s.must(err)
-	for _, want := range []string{"sidecar     the sidecar ", "job " + id, "taken in, profile 1@2s,2@1m", "started on n", "step 1 ended", "step 2 begun on n"} {
+	for _, want := range []string{"sidecar     the sidecar ", "job " + id, "adopted, profile 1@2s,2@1m", "started on n", "step 1 ended", "step 2 begun on n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("root reads no %q in the events:\n%s", want, text)
 		}
