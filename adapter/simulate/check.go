@@ -138,7 +138,7 @@ func (h *history) checkEnd() {
 			h.blame(fmt.Errorf("stock job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, r.Reason))
 		}
 	}
-	h.s.Cluster.Sleep(time.Minute) // for what is left to go
+	h.s.Sleep(time.Minute) // for what is left to go
 	reservations, err := h.s.Cluster.Client(admin).Reservations(context.Background())
 	h.blame(err)
 	for _, r := range reservations {

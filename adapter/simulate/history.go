@@ -27,6 +27,7 @@ import (
 //	partition main n[1-4] default
 //	power suspend=1m boot=30s resume=1m off=n[3-4]
 //	config grace=30s
+//	rest                      (polls of which nothing would follow are left out)
 //	0s    submit amr 2@10m,4@10m
 //	5m    down n3
 //	30m   end
@@ -54,10 +55,19 @@ type history struct {
 
 // Play plays a script and writes what comes of it. The error tells what is wrong with that,
 // or with the script (ErrScript).
-func Play(script string, out io.Writer) error { return play(script, out, nil) }
+func Play(script string, out io.Writer) error {
+	_, err := play(script, out, playing{})
+	return err
+}
 
-// play is Play with the flight recorder of each life of the sidecar, if there is to be one.
-func play(script string, out io.Writer, record func(recorder.Start) *recorder.Recorder) (err error) {
+// playing is how a script is played.
+type playing struct {
+	record func(recorder.Start) *recorder.Recorder // the flight recorder of each life of the sidecar, if there is to be one
+	skip   bool                                    // leave out polls of which nothing would follow, as the script's word rest does
+}
+
+// play is Play in some way. It tells how much virtual time has passed.
+func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
 		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
 	cfg := config.Default()
@@ -84,6 +94,8 @@ func play(script string, out io.Writer, record func(recorder.Start) *recorder.Re
 			err = configure(&cfg, words[1:])
 		case "random": // beside the latencies, which are then by chance, too
 			err = chance(&options, words[1:])
+		case "rest":
+			how.skip = true
 		default:
 			var at time.Duration
 			if at, err = time.ParseDuration(words[0]); err == nil && len(words) < 2 {
@@ -92,35 +104,36 @@ func play(script string, out io.Writer, record func(recorder.Start) *recorder.Re
 			events = append(events, line{number, at, words[1:]})
 		}
 		if err != nil {
-			return fmt.Errorf("%w: line %d: %w", ErrScript, number, err)
+			return 0, fmt.Errorf("%w: line %d: %w", ErrScript, number, err)
 		}
 	}
 	noX, _ := planner.StrategyByName("noX")
 	cluster := slurmsim.New(options)
 	defer cluster.Close()
 	defer func() {
+		lasted = cluster.Elapsed()
 		if r := recover(); r != nil {
 			err = errors.Join(h.wrong(), fmt.Errorf("%v", r))
 		}
 	}()
-	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Watch: h.watch, After: h.checkStep, Record: record}
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Watch: h.watch, After: h.checkStep, Record: how.record, Skip: how.skip}
 	h.s.Start()
 	for _, e := range events {
 		clean := e.words[0] == "end" && len(e.words) > 1 && e.words[1] == "clean"
 		for clean && cluster.Elapsed() < e.at && !h.over() { // for as long as there is something
-			cluster.Sleep(min(5*time.Minute, e.at-cluster.Elapsed()))
+			h.s.Sleep(min(5*time.Minute, e.at-cluster.Elapsed()))
 		}
 		if clean {
 			h.checkEnd()
 			break
 		}
-		cluster.Sleep(e.at - cluster.Elapsed())
+		h.s.Sleep(e.at - cluster.Elapsed())
 		if e.words[0] == "end" {
 			break
 		}
 		h.say("> " + strings.Join(e.words, " "))
 		if err := h.happens(e.words); err != nil {
-			return fmt.Errorf("%w: line %d: %w", ErrScript, e.number, err)
+			return 0, fmt.Errorf("%w: line %d: %w", ErrScript, e.number, err)
 		}
 	}
 	for _, name := range h.order {
@@ -135,7 +148,7 @@ func play(script string, out io.Writer, record func(recorder.Start) *recorder.Re
 		h.say(strings.TrimSuffix(text, ","))
 	}
 	h.checkApps()
-	return h.wrong()
+	return 0, h.wrong()
 }
 
 // ErrScript says that a script is not understood.

@@ -34,6 +34,20 @@ func histories(t *testing.T, test func(t *testing.T, file, script, want string))
 	}
 }
 
+// TestHistoriesAtRest: what the sidecar does is the same where polls are left out of which
+// nothing would follow.
+func TestHistoriesAtRest(t *testing.T) {
+	histories(t, func(t *testing.T, _, script, want string) {
+		var got strings.Builder
+		if _, err := play(script, &got, playing{skip: true}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {
+			t.Errorf("with all polls (-) and without some (+):\n%s", diff)
+		}
+	})
+}
+
 // TestHistories plays testdata/histories: what the sidecar does is what is written there.
 func TestHistories(t *testing.T) {
 	histories(t, func(t *testing.T, file, script, want string) {

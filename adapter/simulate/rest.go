@@ -89,9 +89,15 @@ func (s *Sidecar) Advance() bool {
 	if !s.Cluster.Step() {
 		return false
 	}
+	s.goOn()
+	return true
+}
+
+// goOn ends the rest if the next thing is to find the sidecar at work.
+func (s *Sidecar) goOn() {
 	r := &s.rest
 	if !r.on {
-		return true
+		return
 	}
 	next, some := s.Cluster.Next()
 	begins := r.first + (next - r.first).Truncate(r.every) // the last poll until then
@@ -102,11 +108,28 @@ func (s *Sidecar) Advance() bool {
 	case next >= r.first && next-begins < s.took: // it would be under way
 		r.until = begins
 	default:
-		return true
+		return
 	}
 	r.on = false
 	s.resume(r.until)
-	return true
+}
+
+// Sleep lets virtual time pass. What happens then comes from outside: where polls are left
+// out, the next one is made.
+func (s *Sidecar) Sleep(d time.Duration) {
+	if !s.Skip {
+		s.Cluster.Sleep(d)
+		return
+	}
+	over := false
+	s.Cluster.After(d, func() { over = true })
+	for s.Cluster.Step(); !over; s.Cluster.Step() {
+		s.goOn()
+	}
+	if r := &s.rest; r.on {
+		r.on = false
+		s.resume(r.first + up(s.Cluster.Elapsed()-r.first, r.every))
+	}
 }
 
 // up rounds up.

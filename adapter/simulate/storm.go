@@ -28,6 +28,9 @@ func Storm(seed uint64) string {
 	}
 	head := []string{fmt.Sprintf("# storm %d", seed), cluster, fmt.Sprintf("random %d", seed),
 		fmt.Sprintf("config poll=%v grace=%v overrun=%s", g.pick("1s", "2s", "5s"), g.pick("20s", "60s"), g.pick("tolerate", "shrink", "cancel"))}
+	if seed%2 == 1 {
+		head = append(head, "rest")
+	}
 	g.nodes = nodes
 	var apps []string
 	for i := range 1 + g.IntN(5) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -24,8 +25,8 @@ func TestStorms(t *testing.T) {
 		first = rand.Uint64N(1 << 40)
 	}
 	t.Logf("storms from seed %d on", first)
-	began := time.Now()
-	var next, failed atomic.Int64
+	began, used := time.Now(), processorTime(t)
+	var next, failed, simulated atomic.Int64
 	var all sync.WaitGroup
 	for range 2 {
 		all.Add(1)
@@ -34,7 +35,9 @@ func TestStorms(t *testing.T) {
 			for i := next.Add(1) - 1; i < int64(*stormSeeds) && failed.Load() < 5; i = next.Add(1) - 1 {
 				seed := first + uint64(i)
 				script := Storm(seed)
-				if err := Play(script, io.Discard); err != nil {
+				lasted, err := play(script, io.Discard, playing{})
+				simulated.Add(int64(lasted))
+				if err != nil {
 					failed.Add(1)
 					small := Shrink(script, *stormShrink)
 					var story strings.Builder
@@ -45,5 +48,17 @@ func TestStorms(t *testing.T) {
 		}()
 	}
 	all.Wait()
-	t.Logf("%d storms in %v", *stormSeeds, time.Since(began).Round(time.Second))
+	used = processorTime(t) - used
+	hours := time.Duration(simulated.Load()).Hours()
+	t.Logf("%d storms in %v: %.0f cluster-hours in %v of processor time, %.0f a minute of one core", *stormSeeds, time.Since(began).Round(time.Second), hours,
+		used.Round(time.Second), hours/used.Minutes())
+}
+
+// processorTime is what the process has used so far.
+func processorTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
