@@ -42,6 +42,9 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/jobs/{id}/next", func(reqCtx context.Context, r request) (any, error) {
 		return s.next(ctx, reqCtx, r)
 	})
+	handle("POST /v1/jobs/{id}/change", func(reqCtx context.Context, r request) (any, error) {
+		return s.change(ctx, reqCtx, r)
+	})
 	handle("GET /v1/events", s.events)
 	handle("GET /v1/strategies", s.strategies)
 	handle("GET /v1/strategies/{name}", s.strategies)
@@ -49,7 +52,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/strategies/{name}/use", s.changeStrategy)
 	handle("POST /v1/strategies/{name}/try", s.changeStrategy)
 	for path, allow := range map[string]string{
-		"/v1/status": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST",
+		"/v1/status": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST", "/v1/jobs/{id}/change": "POST",
 		"/v1/events": "GET", "/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {

@@ -98,29 +98,40 @@ func (c *calls) reply(r core.Reply) {
 
 // Allocation implements api.Backend.
 func (c *Controller) Allocation(ctx context.Context, id uint32) (api.Allocation, error) {
-	return c.ask(ctx, core.Call{Job: id})
+	r, err := c.ask(ctx, core.Call{Job: id})
+	return r.Allocation, err
 }
 
 // Next implements api.Backend.
 func (c *Controller) Next(ctx context.Context, id uint32, req api.NextRequest) (api.Allocation, error) {
-	return c.ask(ctx, core.Call{Job: id, Next: &req})
+	r, err := c.ask(ctx, core.Call{Job: id, Next: &req})
+	return r.Allocation, err
+}
+
+// Change implements api.Changer.
+func (c *Controller) Change(ctx context.Context, id uint32, req api.ChangeRequest) (api.Change, error) {
+	r, err := c.ask(ctx, core.Call{Job: id, Change: &req})
+	if r.Change == nil {
+		return api.Change{Job: id}, err
+	}
+	return *r.Change, err
 }
 
 // ask has the core answer a call; who does not want to wait any longer is answered with
 // what there is.
-func (c *Controller) ask(ctx context.Context, in core.Call) (api.Allocation, error) {
+func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) {
 	id, reply := c.calls.begin()
 	defer c.calls.end(id)
 	in.ID = id
 	if !c.give(ctx, in) {
-		return api.Allocation{}, errNotRunning
+		return core.Reply{}, errNotRunning
 	}
 	for done := ctx.Done(); ; done = nil {
 		select {
 		case r := <-reply:
-			return r.Allocation, r.Err
+			return r, r.Err
 		case <-c.gone:
-			return api.Allocation{}, errNotRunning
+			return core.Reply{}, errNotRunning
 		case <-done: // it may be answered at this very moment
 			c.give(context.WithoutCancel(ctx), core.Withdrawal{ID: id})
 		}

@@ -131,6 +131,8 @@ func (b *books) writeOne(tx *store.Store, e core.Effect) error {
 		return err
 	case core.SaveJob:
 		return tx.UpdateJob(ctx, &e.Job)
+	case core.SaveProfile:
+		return tx.SetProfile(ctx, e.Job, e.Profile)
 	case core.SaveParts:
 		return tx.SetParts(ctx, e.Job, e.Parts)
 	case core.SaveAllocation:

@@ -85,6 +85,8 @@ var eventTexts = map[string]string{
 	"resumed":              "resumed in step {step}, after {seconds} s",
 	"lapsed":               "step {step} lasts too long: the holds of the coming ones are given up",
 	"given up":             "growth to {nodes} nodes given up after {failures} failures: {error}",
+	"changed":              "{asked}: the profile is {to}",
+	"change refused":       "{asked}: refused: {why}",
 	"time limit too short": "time limit too short: {why}",
 	"strategy fault":       "strategy {strategy}[ failed: {fault}]",
 }

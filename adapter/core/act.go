@@ -30,6 +30,11 @@ func (c *Core) shrinks(j *job) bool {
 }
 
 func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
+	if j.unwritten {
+		if c.writeRequest(j); j.busy {
+			return
+		}
+	}
 	if r, attached := c.attached(s, j); attached && j.runs() {
 		c.detach(j, r)
 		return

@@ -175,7 +175,8 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	if a.userErr != nil {
 		return a.userErr
 	}
-	if err := sp.Profile.Validate(); err != nil {
+	whole := sp.Whole()
+	if err := whole.Validate(); err != nil {
 		return err
 	}
 	if c.snapshot != nil && r.State == slurmctl.Pending {
@@ -184,11 +185,17 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 		}
 	}
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
-		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: sp.Profile, ExpandLimit: sp.ExpandLimit,
+		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit,
 		Drive: string(request.Chain), Begin: sp.Begin, State: row.Queued}
 	j := &job{Job: values, chain: chain, inferred: r.State == slurmctl.Running || r.State == slurmctl.Suspended, bound: sp.Nodes}
+	if sp.Updated != "" {
+		values.Changes = []row.Change{{ID: sp.Updated}}
+	}
+	if sp.Reached != nil {
+		values.Changes, j.reached = []row.Change{{ID: sp.Updated, Step: sp.Reached.Step}}, sp.Reached.Step
+	}
 	j.see(r)
-	if err := j.learn(a, sp.Profile[0].Nodes); err != nil {
+	if err := j.learn(a, whole[0].Nodes); err != nil {
 		return err
 	}
 	why := "submitted as one"

@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
@@ -14,12 +15,15 @@ type call struct {
 	job   *job // that it waits for; nil: it has not asked yet
 	since int  // growths given up when it began to wait
 	again bool // it is worth asking again
+
+	at      time.Time // when it came
+	refused error     // what it asked for was begun, and is taken back
 }
 
 // called is a new call.
 func (c *Core) called(in Call) {
-	k := &call{Call: in, since: -1}
-	if !c.answer(k) {
+	k := &call{Call: in, since: -1, at: c.now}
+	if in.Change != nil || !c.answer(k) { // a change is answered where decisions are made
 		c.calling = append(c.calling, k)
 	}
 }
@@ -32,6 +36,10 @@ func (c *Core) withdrawn(in Withdrawal) {
 	}
 	k := c.calling[i]
 	c.calling = slices.Delete(c.calling, i, i+1)
+	if k.Change != nil {
+		c.emit(Reply{ID: k.ID, Change: &api.Change{Job: k.Job, Plan: []api.Span{}}})
+		return
+	}
 	a := c.allocation(k.job)
 	a.Ready, a.Note = false, k.job.why()
 	c.emit(Reply{ID: k.ID, Allocation: a})
@@ -52,14 +60,22 @@ func (c *Core) waitedFor(j *job) bool {
 // answerCalls answers those who were notified.
 func (c *Core) answerCalls() {
 	c.calling = slices.DeleteFunc(c.calling, func(k *call) bool {
-		again := k.again
+		again := k.again || k.Change != nil
 		k.again = false
 		return again && c.answer(k)
 	})
 }
 
+// changing reports whether somebody waits for a change of a job's request.
+func (c *Core) changing() bool {
+	return slices.ContainsFunc(c.calling, func(k *call) bool { return k.Change != nil })
+}
+
 // answer answers a call, or reports that it has to wait.
 func (c *Core) answer(k *call) bool {
+	if k.Change != nil {
+		return c.answerChange(k)
+	}
 	j, err := c.callee(k.Job)
 	var a api.Allocation
 	wait := false

@@ -147,7 +147,7 @@ func (c *Core) out(e Effect) Effect {
 		return e
 	}
 	job := func(j row.Job) row.Job {
-		for _, t := range []*time.Time{&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended} {
+		for _, t := range []*time.Time{&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind} {
 			*t = c.wall(*t)
 		}
 		return j

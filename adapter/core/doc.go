@@ -24,6 +24,7 @@
 //	         and whoever gets into one that is for another        intruders.go
 //	switch   nodes of holds on, where Slurm saves power           power.go
 //	mirror   planned starts, for squeue and for Slurm             mirror.go
+//	answer   scripts that wait, and who changes what is to come   calls.go, change.go, trychange.go
 //
 // Changes of Slurm take their time: slurmctld may let one wait for seconds. Until its
 // outcome is there the job is busy, and nothing else is done to it; what is due then is

@@ -36,6 +36,7 @@ type (
 	Reply struct {
 		ID         uint64
 		Allocation api.Allocation
+		Change     *api.Change // of a call that has one
 		Err        error
 	}
 	// Log is a line for the log.

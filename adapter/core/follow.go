@@ -25,6 +25,7 @@ func (c *Core) follow(s *snapshot) {
 		if r != nil {
 			j.see(r)
 			j.priority = r.Priority
+			c.checkWritten(j)
 		}
 		switch {
 		case r == nil || r.Ended():
@@ -143,6 +144,9 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	c.recordAllocation(j, start)
 	c.event(j, "started", map[string]any{"planned": c.wallSecond(planned), "nodes": slurmctl.CompressNodes(j.nodes()), "step": j.Step})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
+	if j.inferred && len(j.plan) == 0 {
+		return // planned once it is known of all others that were found with it in which step they are: followPlans
+	}
 	if len(j.plan) == 0 || planned != start.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
 		c.refit(s, j, s.taken.Unix(), "it started at another time than planned")
 	}

@@ -92,6 +92,15 @@ func (c *Core) syncHolds(s *snapshot) {
 		}
 		existing[k] = name
 	}
+	missing := map[slurmctl.JobID]set{} // nodes of holds that are to be made, by job
+	for _, h := range wanted {
+		if id := h.job.id(); existing[holdKey{id, h.step}] == "" && !h.far(now) {
+			if missing[id] == nil {
+				missing[id] = set{}
+			}
+			missing[id].add(h.nodes)
+		}
+	}
 	open := set{} // nodes of holds that are soon to be in place and are not
 	for _, h := range wanted {
 		name, exists := existing[holdKey{h.job.id(), h.step}]
@@ -104,6 +113,8 @@ func (c *Core) syncHolds(s *snapshot) {
 		}
 		switch {
 		case h.job.busy || h.job.holdRetry.After(c.now):
+		case exists && u.Nodes != nil && missing[h.job.id()].any(Without(c.reservations[name].Nodes, h.nodes)):
+			// its steps have other numbers: what it lets go is held by another one first
 		case exists:
 			c.adjustHold(r, u, h, now)
 		default:

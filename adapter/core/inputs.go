@@ -47,11 +47,13 @@ type Outcome struct {
 }
 
 // Call is a job's script (or an administrator) that wants to know what the job has, and
-// that ends a step if Next is there. It is answered by a [Reply] with its ID.
+// that ends a step if Next is there, or changes what is still to come if Change is. It is
+// answered by a [Reply] with its ID.
 type Call struct {
-	ID   uint64
-	Job  uint32
-	Next *api.NextRequest
+	ID     uint64
+	Job    uint32
+	Next   *api.NextRequest
+	Change *api.ChangeRequest
 }
 
 // Withdrawal says that whoever called waits no longer: he is answered with what there is.

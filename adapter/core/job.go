@@ -61,6 +61,12 @@ type job struct {
 	forfeited bool      // and has to fit below the site's bounds again to be held
 	unheld    string    // the bound of the site below which its holds do not fit
 
+	unwritten   bool        // its request was changed, and Slurm is still to be told
+	undo        func(error) // takes the change back, should Slurm refuse it; nil: nobody waits for it
+	reached     int         // where it was when that was changed, as its marker says; 0: not known
+	rewrites    int         // how often it was written again
+	seenComment string      // the last one that was looked through for it
+
 	record   slurmctl.Job // the last squeue record of the base job (a chain's present one)
 	queuedAt time.Time    // when that was last seen queued; zero: never
 }

@@ -55,6 +55,26 @@ func (j *job) lapsedWords() string {
 	return "the step lasts longer than its profile says; nodes are no longer held for its coming steps; it is planned anew when it calls next"
 }
 
+// supposed is until when a running job that has no plan yet keeps each of its nodes, if it
+// gives the last ones back first.
+func (j *job) supposed() map[string]int64 {
+	until := map[string]int64{}
+	if j.Step == 0 {
+		return until
+	}
+	nodes := j.nodes()
+	if i := slices.Index(nodes, j.BatchHost); i > 0 {
+		nodes[0], nodes[i] = nodes[i], nodes[0]
+	}
+	for i, name := range nodes {
+		until[name] = j.expected()
+		for k := j.Step; k < len(j.Profile) && i < j.Profile[k].Nodes; k++ {
+			until[name] += j.Profile[k].Duration
+		}
+	}
+	return until
+}
+
 // keeps lists the nodes of a job whose promise has lapsed that it will not give back at
 // the end of its step: as many as the next one has. The others are taken back once
 // somebody needs them (watchOverrun).

@@ -184,6 +184,9 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 			}
 		}
 	}
+	if len(j.plan) == 0 {
+		until = j.supposed()
+	}
 	for _, n := range j.nodes() {
 		from[n] = o.origin
 		until[n] = max(until[n], now) // an overrunning step holds them still

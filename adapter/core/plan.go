@@ -85,6 +85,30 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
 	}
 	slices.SortStableFunc(list, moreUrgent)
+	return behind(list)
+}
+
+// behind moves jobs whose request has grown while they waited behind those that were
+// submitted before that: nobody's planned start is later by it.
+func behind(list []candidate) []candidate {
+	for i := len(list) - 1; i >= 0; i-- {
+		cand := list[i]
+		if cand.job == nil || cand.job.Behind.IsZero() {
+			continue
+		}
+		last := i
+		for k := i + 1; k < len(list); k++ {
+			since := list[k].record.SubmitTime
+			if other := list[k].job; other != nil {
+				since = Later(since, other.Behind)
+			}
+			if since.Before(cand.job.Behind) {
+				last = k
+			}
+		}
+		copy(list[i:last], list[i+1:last+1])
+		list[last] = cand
+	}
 	return list
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -57,6 +58,15 @@ func (c Update) String() string {
 	}
 	if c.Change.Reservation != nil {
 		what = append(what, "reservation="+*c.Change.Reservation)
+	}
+	if c.Change.NumNodes > 0 {
+		what = append(what, fmt.Sprintf("nodes=%d", c.Change.NumNodes))
+	}
+	if c.Change.TimeLimit > 0 {
+		what = append(what, fmt.Sprintf("limit=%v", c.Change.TimeLimit))
+	}
+	if c.Change.Comment != nil {
+		what = append(what, "comment="+*c.Change.Comment)
 	}
 	return fmt.Sprintf("update %d %s", c.Job, strings.Join(what, " "))
 }
@@ -122,7 +132,7 @@ func (e AddEvent) String() string {
 	if detail, ok := e.Detail.(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(detail)) {
 			value := detail[key]
-			if second, ok := value.(int64); ok && slices.Contains([]string{"planned", "expected", "start", "latest"}, key) {
+			if second, ok := value.(int64); ok && slices.Contains([]string{"planned", "expected", "start", "latest", "earliest"}, key) {
 				value = clock(time.Unix(second, 0))
 			}
 			text += fmt.Sprintf(" %s=%v", key, value)
@@ -135,12 +145,58 @@ func (r Reply) String() string {
 	switch {
 	case r.Err != nil:
 		return fmt.Sprintf("reply: %v", r.Err)
+	case r.Change != nil:
+		return fmt.Sprintf("reply to %d: %s", r.Change.Job, changeText(r.Change))
 	case r.Allocation.Done:
 		return fmt.Sprintf("reply to %d: done", r.Allocation.Job)
 	case !r.Allocation.Ready:
 		return fmt.Sprintf("reply to %d: not yet: %s", r.Allocation.Job, r.Allocation.Note)
 	}
 	return fmt.Sprintf("reply to %d: step %d on %d nodes", r.Allocation.Job, r.Allocation.Step, r.Allocation.Nodes)
+}
+
+// ChangeText is a request to change a job in words.
+func ChangeText(req *api.ChangeRequest) string {
+	switch {
+	case req.Update != nil:
+		text := "update to " + cmp.Or(req.Update.Profile, "the same steps")
+		if req.Update.Current > 0 {
+			text += fmt.Sprintf(" in %v", time.Duration(req.Update.Current)*time.Second)
+		}
+		return text
+	case req.Grow != nil:
+		return fmt.Sprintf("grow by %d nodes", req.Grow.Nodes)
+	case req.Shrink != nil && len(req.Shrink.List) > 0:
+		return "shrink by " + slurmctl.CompressNodes(req.Shrink.List)
+	case req.Shrink != nil:
+		return fmt.Sprintf("shrink by %d nodes", req.Shrink.Nodes)
+	}
+	return "in no way"
+}
+
+// changeText is the answer to a change in words.
+func changeText(a *api.Change) string {
+	switch {
+	case !a.Ready:
+		return "not yet"
+	case !a.Accepted:
+		text := "refused: " + a.Why
+		if !a.Earliest.IsZero() {
+			text += "; earliest " + clock(a.Earliest)
+		}
+		return text
+	}
+	text := "accepted"
+	if a.DryRun {
+		text = "would be accepted"
+	}
+	for _, p := range a.Plan {
+		text += fmt.Sprintf(", step %d on %d nodes from %s to %s", p.Step, p.Nodes, clock(p.Start), clock(p.End))
+	}
+	if a.Has != nil {
+		text += fmt.Sprintf("; it has %d", a.Has.Nodes)
+	}
+	return text
 }
 
 func (l Log) String() string {

@@ -90,8 +90,13 @@ type PlannedStep struct {
 // problem makes the problem of the present queue.
 func (c *Core) problem(s *snapshot) *Problem {
 	now := s.taken.Unix()
-	list := c.candidates(s, now)
-	p := &Problem{Jobs: len(list) + len(c.active), skew: c.skew, margin: c.margin(), occupied: c.occupied(s, now, nil), peaks: c.peaks(s, now), names: make([]string, len(s.nodes))}
+	return c.problemOf(s, c.occupied(s, now, nil), c.candidates(s, now))
+}
+
+// problemOf makes the problem of a list, with what is certain.
+func (c *Core) problemOf(s *snapshot, o *occupancy, list []candidate) *Problem {
+	now := s.taken.Unix()
+	p := &Problem{Jobs: len(list) + len(c.active), skew: c.skew, margin: c.margin(), occupied: o, peaks: c.peaks(s, now), names: make([]string, len(s.nodes))}
 	for i, n := range s.nodes {
 		p.names[i] = n.Name
 	}

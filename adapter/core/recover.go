@@ -24,24 +24,25 @@ func (c *Core) recoverStep(s *snapshot, j *job) int {
 			coming = own.step
 		}
 	}
-	return inferStep(j.Profile, len(j.nodes()), coming, s.taken.Unix()-j.record.StartTime.Unix())
+	return inferStep(j.Profile, j.reached, len(j.nodes()), coming, s.taken.Unix()-j.record.StartTime.Unix())
 }
 
-// inferStep says which step (1-based) a job is in that holds so many nodes and
-// began elapsed seconds ago. coming is the first step that nodes are held for, 0 if
+// inferStep says which step (1-based), reached or one after it, a job is in that holds so
+// many nodes and began elapsed seconds ago. coming is the first step that nodes are held for, 0 if
 // there is none: all growths of a running job are held, so those before it are
 // done. O(steps).
-func inferStep(p planner.Profile, nodes, coming int, elapsed int64) int {
-	lowest, highest := 1, len(p)
-	if coming > 1 && coming <= len(p) {
+func inferStep(p planner.Profile, reached, nodes, coming int, elapsed int64) int {
+	reached = min(max(reached, 1), len(p))
+	lowest, highest := reached, len(p)
+	if coming > reached && coming <= len(p) {
 		highest = coming - 1
 	}
-	for k := 2; k <= highest; k++ {
+	for k := reached + 1; k <= highest; k++ {
 		if p[k-1].Nodes > p[k-2].Nodes {
 			lowest = k
 		}
 	}
-	for _, from := range []int{lowest, 1} { // without holds, which may have ended, the time tells
+	for _, from := range []int{lowest, reached} { // without holds, which may have ended, the time tells
 		best, distance, start := 0, int64(0), int64(0)
 		for k := 1; k <= highest; k++ {
 			end := start + p[k-1].Duration

@@ -115,6 +115,22 @@ func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeB
 	return rest
 }
 
+// rest is what is still to come of a running job, planned anew.
+type rest struct {
+	plan  []plannedStep // all steps, those that are over as they were
+	late  bool          // beyond what its expand limit allows
+	unfit string        // why there is none
+}
+
+// fitting is how the rest of a running job is planned.
+type fitting struct {
+	around func(origin int64) *occupancy // what is certain without the job
+	// strict says that the job alone may move: what others were promised is theirs, of the
+	// nodes that it has, too. Else they have these once it has given them back.
+	strict bool
+	wait   int64 // by how many seconds its present step may last longer than its expand limit allows
+}
+
 // refit plans the rest of a running job anew, over what is certain without it: the
 // present step goes on for what is left of it (no longer than its expand limit
 // allows), the nodes that it has stay its own, and other running jobs keep what
@@ -122,32 +138,62 @@ func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeB
 // rather than stopped, and the event log says so.
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 	c.quiet.refitted = true
+	f := fitting{around: func(origin int64) *occupancy { return c.occupied(s, origin, j) }}
+	r := c.fitRest(s, j, now, f, false)
+	if r.unfit != "" {
+		r = c.fitRest(s, j, now, f, true)
+	}
+	if r.unfit != "" {
+		if text := "its coming steps cannot be planned anew: " + r.unfit; j.reason != text {
+			j.reason = text
+			c.logJob(j).WithField("why", why).Warn(text)
+		}
+		return
+	}
+	plan := r.plan
+	if j.lapsed() {
+		plan = plan[:j.Step]
+	}
+	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
+	c.storePlan(j, plan)
+	if j.State == row.Waiting || j.expected() > now { // not for a step that overruns
+		j.extend = true
+	}
+	if r.late && moved {
+		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": c.wallSecond(plan[j.Step].start)})
+		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
+	}
+}
+
+// fitRest plans the rest of a running job, where it is to be so beyond its expand limit.
+// It changes nothing.
+func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) rest {
 	margin := int64(c.cfg.Margin / time.Second)
-	origin, rest := now, j.expected()-now
-	if j.State == row.Running && rest < 1 {
-		rest = overrunQuantum
+	origin, left := now, j.expected()-now
+	if j.State == row.Running && left < 1 {
+		left = overrunQuantum
 	}
 	coming := j.Profile[j.Step:]
 	short := j.State == row.Running && len(j.nodes()) < j.Profile[j.Step-1].Nodes
 	if short { // nodes were lost: the rest of the step is yet to get its own
-		coming = slices.Concat(planner.Profile{{Duration: rest, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
+		coming = slices.Concat(planner.Profile{{Duration: left, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
 	}
 	if short || j.State == row.Waiting {
-		origin, rest = now-1, 1 // what it has is over: what comes may begin now
+		origin, left = now-1, 1 // what it has is over: what comes may begin now
 	}
-	profile, mine := slices.Concat(planner.Profile{{Duration: rest, Nodes: len(j.nodes())}}, coming), j.nodes()
+	profile, mine := slices.Concat(planner.Profile{{Duration: left, Nodes: len(j.nodes())}}, coming), j.nodes()
 	link := j.isChain() && j.State == row.Waiting
 	if link { // it has nothing any more: Slurm has taken the nodes of the link that has ended
 		origin, profile, mine = now, slices.Clone(coming), nil
 	}
 	limit := c.expandLimit(j)
-	allowed := rest
+	allowed := left
 	if link {
 		allowed = planner.Forever
 	} else if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
 		allowed = planner.Forever
 	} else {
-		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin)
+		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin) + f.wait
 	}
 
 	eligible, err := s.eligible(c.recordFor(s, j), j.gres)
@@ -163,7 +209,7 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 	slices.Sort(pool)
 	padded := planner.Pad(profile, margin)
 	if allowed != planner.Forever {
-		allowed += padded[0].Duration - rest
+		allowed += padded[0].Duration - left
 	}
 	driver := -1
 	if at := s.local(pool, []string{j.BatchHost}); len(at) == 1 && !j.isChain() {
@@ -181,39 +227,30 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 	if link {
 		job.MaxDuration = nil
 	}
-	o := c.occupied(s, origin, j)
-	reserved := o.reservedOn(pool)
-	fit := func() ([]planner.Planned, error) {
-		return o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
-			return planner.Pool{Nodes: len(pool), Busy: givenBack(o.window(pool, to), job.Held, padded[0].Duration), Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
-		})
-	}
-	planned, err := fit()
-	late := false
-	if err == nil && planned[0].Unfit != "" {
-		late = true
+	if beyond {
 		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
-		planned, err = fit()
 	}
-	if err != nil || planned[0].Unfit != "" {
-		reason := ""
-		if err == nil {
-			reason = planned[0].Unfit
-		} else {
-			reason = err.Error()
+	o := f.around(origin)
+	reserved := o.reservedOn(pool)
+	planned, err := o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
+		busy := o.window(pool, to)
+		if !f.strict {
+			busy = givenBack(busy, job.Held, padded[0].Duration)
 		}
-		if text := "its coming steps cannot be planned anew: " + reason; j.reason != text {
-			j.reason = text
-			c.logJob(j).WithField("why", why).Warn(text)
-		}
-		return
+		return planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+	})
+	if err != nil {
+		return rest{unfit: err.Error()}
+	}
+	if planned[0].Unfit != "" {
+		return rest{unfit: planned[0].Unfit}
 	}
 	placed := planner.Unpad(planned[0].Placement, profile, margin)
 	plan, past := make([]plannedStep, 0, len(j.Profile)), j.Step-1
 	if link {
 		past = j.Step
 	}
-	if len(j.plan) == len(j.Profile) {
+	if len(j.plan) >= past {
 		plan = append(plan, j.plan[:past]...)
 	} else {
 		plan = append(plan, make([]plannedStep, past)...) // long past
@@ -241,16 +278,5 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
 		}
 		plan = append(plan, plannedStep{start: start, end: at, nodes: names})
 	}
-	if j.lapsed() {
-		plan = plan[:j.Step]
-	}
-	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
-	c.storePlan(j, plan)
-	if j.State == row.Waiting || j.expected() > now { // not for a step that overruns
-		j.extend = true
-	}
-	if late && moved {
-		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": c.wallSecond(plan[j.Step].start)})
-		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
-	}
+	return rest{plan: plan, late: beyond}
 }

@@ -36,7 +36,7 @@ func (q *quiet) note(now time.Time, effects []Effect) {
 // zero time where polls are needed as usual. It is asked right after a step.
 func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
-	if c.snapshot == nil || c.lastErr != nil || c.planning || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
+	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
 		p.pause > 0 || q.drifts || q.refitted || q.putOff || !q.acted.Before(p.begun) || c.nextCycle.After(p.begun.Add(c.cfg.PollInterval)) ||
 		c.nextCycle.Before(p.begun.Add(c.cfg.PollInterval)) || len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
 		return time.Time{}
@@ -74,7 +74,7 @@ func (c *Core) Still() (until time.Time) {
 
 // stillOf is Still of one job: it reports false where it is not certain.
 func (c *Core) stillOf(m *moments, j *job) bool {
-	if j.busy || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.unheld != "" || j.extend || j.asked == nil ||
+	if j.busy || j.unwritten || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.unheld != "" || j.extend || j.asked == nil ||
 		len(j.expanders) > 0 || j.State == row.Starting || j.State == row.Queued && c.ageing.Weight > 0 || j.touched.After(m.after) {
 		return false
 	}

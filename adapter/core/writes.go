@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -24,6 +25,11 @@ type (
 	}
 	// SaveJob writes a job as it is now.
 	SaveJob struct{ Job row.Job }
+	// SaveProfile replaces the profile that a job asks for.
+	SaveProfile struct {
+		Job     int64
+		Profile planner.Profile
+	}
 	// SaveParts writes which Slurm jobs the job consists of.
 	SaveParts struct {
 		Job   int64
@@ -59,6 +65,7 @@ type (
 
 func (AddJob) effect()         {}
 func (SaveJob) effect()        {}
+func (SaveProfile) effect()    {}
 func (SaveParts) effect()      {}
 func (SaveAllocation) effect() {}
 func (SavePlan) effect()       {}
@@ -67,6 +74,7 @@ func (Settle) effect()         {}
 
 func (AddJob) write()         {}
 func (SaveJob) write()        {}
+func (SaveProfile) write()    {}
 func (SaveParts) write()      {}
 func (SaveAllocation) write() {}
 func (SavePlan) write()       {}

@@ -54,6 +54,9 @@ func TellInput(in core.Input) string {
 		if in.Next != nil {
 			return fmt.Sprintf("job %d ends step %d", in.Job, in.Next.From)
 		}
+		if in.Change != nil {
+			return fmt.Sprintf("job %d is to change: %s", in.Job, core.ChangeText(in.Change))
+		}
 		return fmt.Sprintf("somebody asks for the nodes of job %d", in.Job)
 	case core.ClockSet:
 		return fmt.Sprintf("the clock was set by %v", in.By)

@@ -27,7 +27,7 @@ var types = typesOf(
 	core.ClockSet{}, core.Stop{}, core.Configuration{},
 	// effects
 	core.Task{}, core.Poll{}, core.PollNodes{}, core.Plan{}, core.Reply{}, core.Log{}, core.Wake{},
-	core.AddJob{}, core.SaveJob{}, core.SaveParts{}, core.SaveAllocation{}, core.SavePlan{}, core.AddEvent{}, core.Settle{},
+	core.AddJob{}, core.SaveJob{}, core.SaveParts{}, core.SaveAllocation{}, core.SavePlan{}, core.AddEvent{}, core.Settle{}, core.SaveProfile{},
 	// commands
 	core.Start{}, core.Grow{}, core.Shrink{}, core.Detach{}, core.Update{}, core.ExtendLimits{}, core.Signal{}, core.Cancel{}, core.Ask{},
 	core.Reserve{}, core.ChangeHold{}, core.GiveUpHold{}, core.ReadRequest{}, core.ReadScript{}, core.ReadLimits{}, core.ReadAccrual{},

@@ -29,6 +29,9 @@ type Request struct {
 	Nodes       string              // the user's --nodelist: all that the job may have; "": any
 	Chain       *ChainLink
 	Comment     string // the user's own --comment
+
+	Updated string   // the last change of the request (evosctl update, grow, shrink); "": none
+	Reached *Reached // where the job was then; nil: it had not begun, and Profile is all of it
 }
 
 // ChainLink says which step of a chain a Slurm job is (drive mode chain).

@@ -38,7 +38,7 @@ func (h *history) checkStep() {
 }
 
 // excuses are the events that tell why a job is not as it was planned.
-var excuses = []string{"delayed", "overrun", "lapsed", "suspended", "resumed", "requeued", "step corrected", "nodes changed", "kept back", "given up", "failed"}
+var excuses = []string{"delayed", "overrun", "lapsed", "suspended", "resumed", "requeued", "step corrected", "nodes changed", "kept back", "given up", "failed", "changed"}
 
 // excused reports whether the event log tells why a job is not as it was planned.
 func (h *history) excused(id slurmctl.JobID) bool {
@@ -55,7 +55,7 @@ func (h *history) excused(id slurmctl.JobID) bool {
 func sameBooked(got, want core.BookedJob) bool {
 	for _, b := range []*core.BookedJob{&got, &want} {
 		b.Job.Begin, b.Job.Submitted = time.Time{}, time.Time{}
-		for _, t := range []*time.Time{&b.Job.Started, &b.Job.StepStarted, &b.Job.StepEnded, &b.Job.Ended} {
+		for _, t := range []*time.Time{&b.Job.Started, &b.Job.StepStarted, &b.Job.StepEnded, &b.Job.Ended, &b.Job.Behind} {
 			*t = t.Truncate(time.Second)
 		}
 	}
@@ -68,7 +68,7 @@ func sameBooked(got, want core.BookedJob) bool {
 }
 
 func sameJob(a, b row.Job) bool {
-	for _, t := range []*time.Time{&a.Started, &a.StepStarted, &a.StepEnded, &a.Ended, &b.Started, &b.StepStarted, &b.StepEnded, &b.Ended} {
+	for _, t := range []*time.Time{&a.Started, &a.StepStarted, &a.StepEnded, &a.Ended, &b.Started, &b.StepStarted, &b.StepEnded, &b.Ended, &a.Behind, &b.Behind} {
 		*t = t.UTC()
 	}
 	return reflect.DeepEqual(a, b)

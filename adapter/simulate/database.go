@@ -42,7 +42,9 @@ func (d *Database) write(effects []core.Effect) (ok bool) {
 			b.Job, b.Parts, b.Bound = e.Job, e.Parts, e.Bound
 			d.jobs[e.Job.ID] = b
 		case core.SaveJob:
-			d.change(e.Job.ID, func(b *core.BookedJob) { b.Job = e.Job })
+			d.change(e.Job.ID, func(b *core.BookedJob) { p := b.Job.Profile; b.Job, b.Job.Profile = e.Job, p }) // as the table has it
+		case core.SaveProfile:
+			d.change(e.Job, func(b *core.BookedJob) { b.Job.Profile = e.Profile })
 		case core.SaveParts:
 			d.change(e.Job, func(b *core.BookedJob) { b.Parts = e.Parts })
 		case core.SavePlan:

@@ -232,6 +232,8 @@ func (h *history) happens(words []string) error {
 	switch words[0] {
 	case "submit":
 		return h.submit(words[1:])
+	case "change":
+		return h.change(words[1:])
 	case "stock":
 		return h.stock(words[1:])
 	case "cancel":
@@ -327,7 +329,7 @@ func userNamed(name string) slurmsim.User {
 }
 
 // submit NAME PROFILE [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
-// [partition=] [qos=] [mem=MIB] [gres=] [stored]
+// [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
@@ -377,7 +379,12 @@ func (h *history) submit(words []string) error {
 		if d, ok := lasts[step]; ok {
 			return d
 		}
-		return time.Duration(p[step-1].Duration) * time.Second
+		return time.Duration(a.Profile[step-1].Duration) * time.Second
+	}
+	if text := o["acts"]; text != "" {
+		if a.Acts, err = parseActs(text); err != nil {
+			return err
+		}
 	}
 	_, a.Deaf = o["deaf"]
 	if text := o["abrupt"]; text != "" {

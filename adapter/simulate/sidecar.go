@@ -50,6 +50,7 @@ type Sidecar struct {
 	wakes    int
 	tasks    []*slurmsim.Process
 	last     uint64
+	changes  uint64        // that were asked for, ever
 	seen     uint64        // the cluster's version as the last poll began
 	took     time.Duration // for which that lasted
 	rest     rest

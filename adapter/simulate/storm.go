@@ -44,6 +44,12 @@ func Storm(seed uint64) string {
 	for range g.IntN(12) {
 		g.mishap(apps)
 	}
+	for i := range g.IntN(3) {
+		g.demanding(i)
+	}
+	for range g.IntN(4) {
+		g.at(g.when(storm), "change %s %s%s", apps[g.IntN(len(apps))], g.change(), g.pick("", " dry", " wait=5m", " current=90s"))
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))
@@ -127,6 +133,48 @@ func (g *storming) app(i int) string {
 	}
 	g.at(g.when(storm/2), "%s", text)
 	return name
+}
+
+// demanding submits a job that grows and shrinks as it goes.
+func (g *storming) demanding(i int) {
+	var acts []string
+	for range 1 + g.IntN(6) {
+		what := g.change()
+		if g.IntN(6) == 0 {
+			what = "next"
+		}
+		acts = append(acts, fmt.Sprintf("%ds:%s", 5+g.IntN(200), what))
+	}
+	profile := fmt.Sprintf("%d@%dm", 1+g.IntN(g.nodes), 5+g.IntN(20))
+	if g.IntN(3) == 0 {
+		profile += fmt.Sprintf(",%d@%dm", 1+g.IntN(g.nodes), 1+g.IntN(10))
+	}
+	g.at(g.when(storm/2), "submit demand%d %s user=%s drive=%s limit=%dm acts=%s", i, profile, g.pick("alice", "bob"), g.pick("auto", "companion"), 60+g.IntN(60), strings.Join(acts, ","))
+}
+
+// change is a change of what is to come.
+func (g *storming) change() string {
+	switch g.IntN(4) {
+	case 0:
+		return fmt.Sprintf("-%d", 1+g.IntN(3))
+	case 1:
+		text := fmt.Sprintf("=%d@%ds", 1+g.IntN(g.nodes+1), 30+g.IntN(300))
+		for range g.IntN(3) {
+			text += fmt.Sprintf(".%d@%ds", 1+g.IntN(g.nodes), 30+g.IntN(300))
+		}
+		return text
+	}
+	text := fmt.Sprintf("+%d", 1+g.IntN(g.nodes/2))
+	if g.IntN(2) == 0 {
+		text += fmt.Sprintf("/%ds", 20+g.IntN(400))
+	}
+	if g.IntN(2) == 0 {
+		text += fmt.Sprintf("?%ds", 1+g.IntN(900))
+	}
+	if g.IntN(3) == 0 {
+		text += "!1"
+	}
+	return text
 }
 
 // mishap is one thing that goes wrong.

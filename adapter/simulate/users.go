@@ -51,6 +51,10 @@ type App struct {
 	Deaf   bool
 	Abrupt int
 
+	// Acts are what it does of its own accord, in place of what its profile says.
+	Acts     []Act
+	Refusals int // of its changes
+
 	Steps []Begun // what became of it
 	Err   error   // of next, if any
 }
@@ -130,6 +134,10 @@ func (a *App) lasts(step int) time.Duration {
 
 // run is the application's script.
 func (s *Sidecar) run(p *slurmsim.Process, a *App) {
+	if a.Acts != nil {
+		s.runActs(p, a)
+		return
+	}
 	nodes := len(p.Job().NodeList)
 	for step := 1; ; step++ {
 		a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})

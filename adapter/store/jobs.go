@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
@@ -27,36 +29,71 @@ const (
 )
 
 const jobColumns = `id, slurm_id, submitted, name, user, uid, gid, account, qos, partition, expand_limit, drive, begin,
-	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended`
+	state, step, started, step_started, step_ended, ended, end_state, batch_host, suspended, changes, behind`
 
 // AddJob writes a new job with its requested profile, and sets its ID if it has none.
 func (s *Store) AddJob(ctx context.Context, j *Job) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		added := tx.QueryRowContext(ctx, `INSERT INTO jobs (`+jobColumns+`)
-			VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 			j.ID, j.SlurmID, unix(j.Submitted), j.Name, j.User, j.UID, j.GID, j.Account, j.QOS, j.Partition,
 			float64(j.ExpandLimit), j.Drive, unix(j.Begin), j.State, j.Step, unix(j.Started),
-			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second))
+			unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended), j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind))
 		if err := added.Scan(&j.ID); err != nil {
 			return fmt.Errorf("add job %d: %w", j.SlurmID, err)
 		}
-		for i, step := range j.Profile {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO profiles (job, step, duration, nodes) VALUES (?, ?, ?, ?)`,
-				j.ID, i+1, step.Duration, step.Nodes); err != nil {
-				return fmt.Errorf("add profile of job %d: %w", j.SlurmID, err)
-			}
-		}
-		return nil
+		return addProfile(ctx, tx, j.ID, j.Profile)
 	})
+}
+
+func addProfile(ctx context.Context, tx *sql.Tx, job int64, p planner.Profile) error {
+	for i, step := range p {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO profiles (job, step, duration, nodes) VALUES (?, ?, ?, ?)`,
+			job, i+1, step.Duration, step.Nodes); err != nil {
+			return fmt.Errorf("add profile of row %d: %w", job, err)
+		}
+	}
+	return nil
+}
+
+// SetProfile replaces a job's requested profile.
+func (s *Store) SetProfile(ctx context.Context, job int64, p planner.Profile) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM profiles WHERE job = ?`, job); err != nil {
+			return fmt.Errorf("change profile of row %d: %w", job, err)
+		}
+		return addProfile(ctx, tx, job, p)
+	})
+}
+
+// changesText is the changes of a request as a row has them.
+func changesText(changes []row.Change) string {
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = c.ID + ":" + strconv.Itoa(c.Step)
+	}
+	return strings.Join(words, " ")
+}
+
+func parseChanges(text string) (changes []row.Change, err error) {
+	for _, word := range strings.Fields(text) {
+		id, step, _ := strings.Cut(word, ":")
+		n, err := strconv.Atoi(step)
+		if err != nil {
+			return nil, fmt.Errorf("changes %q: %w", text, err)
+		}
+		changes = append(changes, row.Change{ID: id, Step: n})
+	}
+	return changes, nil
 }
 
 // UpdateJob writes what changes in a job's life: its state, step, times, drive
 // mode and batch host.
 func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
 	_, err := s.on().ExecContext(ctx, `UPDATE jobs SET drive = ?, state = ?, step = ?, started = ?, step_started = ?,
-		step_ended = ?, ended = ?, end_state = ?, batch_host = ?, suspended = ? WHERE id = ?`,
+		step_ended = ?, ended = ?, end_state = ?, batch_host = ?, suspended = ?, changes = ?, behind = ? WHERE id = ?`,
 		j.Drive, j.State, j.Step, unix(j.Started), unix(j.StepStarted), unix(j.StepEnded), unix(j.Ended),
-		j.EndState, j.BatchHost, int64(j.Suspended/time.Second), j.ID)
+		j.EndState, j.BatchHost, int64(j.Suspended/time.Second), changesText(j.Changes), unix(j.Behind), j.ID)
 	if err != nil {
 		return fmt.Errorf("update job %d: %w", j.SlurmID, err)
 	}
@@ -119,15 +156,20 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 	for rows.Next() {
 		var j Job
 		var limit float64
-		var submitted, begin, started, stepStarted, stepEnded, ended, suspended int64
+		var submitted, begin, started, stepStarted, stepEnded, ended, suspended, behind int64
+		var changes string
 		if err := rows.Scan(&j.ID, &j.SlurmID, &submitted, &j.Name, &j.User, &j.UID, &j.GID, &j.Account, &j.QOS,
 			&j.Partition, &limit, &j.Drive, &begin, &j.State, &j.Step, &started, &stepStarted, &stepEnded, &ended,
-			&j.EndState, &j.BatchHost, &suspended); err != nil {
+			&j.EndState, &j.BatchHost, &suspended, &changes, &behind); err != nil {
 			return nil, fmt.Errorf("read jobs: %w", err)
+		}
+		if j.Changes, err = parseChanges(changes); err != nil {
+			return nil, fmt.Errorf("read jobs: job %d: %w", j.SlurmID, err)
 		}
 		j.ExpandLimit, j.Suspended = planner.ExpandLimit(limit), time.Duration(suspended)*time.Second
 		j.Submitted, j.Begin, j.Started = fromUnix(submitted), fromUnix(begin), fromUnix(started)
 		j.StepStarted, j.StepEnded, j.Ended = fromUnix(stepStarted), fromUnix(stepEnded), fromUnix(ended)
+		j.Behind = fromUnix(behind)
 		all = append(all, &j)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {

@@ -92,6 +92,35 @@ func (b *scripted) Next(ctx context.Context, id uint32, r api.NextRequest) (api.
 	return b.Allocation(ctx, id)
 }
 
+// Change: job 12 may grow to 4 nodes at once, and its profile may have 8.
+func (b *scripted) Change(ctx context.Context, id uint32, r api.ChangeRequest) (api.Change, error) {
+	if err := b.known(id); err != nil {
+		return api.Change{}, err
+	}
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local)
+	refused := api.Change{Ready: true, Job: id, Step: 1, Profile: "2@10m", Why: "step 2 wants 9 nodes at 03:00:00, and 8 are free from then on for as long; in the way: job 7", Earliest: at}
+	b.mu.Lock()
+	b.posts = append(b.posts, fmt.Sprintf("%d:change", id))
+	b.mu.Unlock()
+	switch {
+	case r.Update != nil && strings.HasPrefix(r.Update.Profile, "9@"), r.Grow != nil && r.Grow.Nodes > 3 && r.Grow.Min == 0:
+		return refused, nil
+	case r.Grow != nil && r.Grow.Nodes < 1:
+		return api.Change{}, api.Errorf(api.ErrInvalid, "to grow by %d nodes: want at least 1", r.Grow.Nodes)
+	}
+	a := api.Change{Ready: true, Accepted: true, DryRun: r.DryRun, Job: id, Step: 1, Profile: "2@10m,8@5m", Plan: []api.Span{
+		{Step: 1, Start: at, End: at.Add(10 * time.Minute), Nodes: 2}, {Step: 2, Start: at.Add(10 * time.Minute), End: at.Add(15 * time.Minute), Nodes: 8}}}
+	if r.Update != nil || r.DryRun {
+		return a, nil
+	}
+	b.mu.Lock()
+	b.step[id] = max(1, b.step[id]) + 1
+	b.mu.Unlock()
+	has, err := b.Allocation(ctx, id)
+	a.Has = &has
+	return a, err
+}
+
 // sidecar is a server that a script starts and stops.
 type sidecar struct {
 	backend *scripted

@@ -46,6 +46,16 @@ type Job struct {
 	EndState    string // Slurm's state at the end
 	BatchHost   string
 	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted accounts for
+
+	Behind  time.Time // its request has grown then: it comes behind what was submitted before
+	Changes []Change  // the last ones of the request, oldest first
+}
+
+// Change is a change of a job's request that was made: one that is asked for again is not
+// made twice.
+type Change struct {
+	ID   string
+	Step int // that it ended; 0: none
 }
 
 // Span is nodes allocated, or planned to be, for a stretch of time.

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// refusedStatus is the exit status where a change was refused, and nothing has changed.
+const refusedStatus = 2
+
+const updateHelp = `Replace what is still to come of an evolving job: the steps after the running one, or
+all of a job that waits. The job is planned anew as the only one that may move, and the
+answer is definite: accepted, with the new planned times, or refused, with what stands in
+the way and the earliest time at which it could be had; then nothing has changed. Its
+time limit is raised as needed, within what the site allows. A running step is not cut
+short: --current says for how much longer it goes on from now, if that is not what the
+profile says.
+
+A job that waits keeps its place in the queue where nobody's planned start is later by
+the new profile, else it comes behind all that were submitted before.
+
+Exit status: 0 accepted, 2 refused, 1 failed.`
+
+// changing is update, grow or shrink.
+type changing struct {
+	job     jobFlag
+	asJSON  bool
+	dryRun  bool
+	request api.ChangeRequest
+}
+
+func newUpdate() *cobra.Command {
+	c := &changing{}
+	var u api.Update
+	var current, wait string
+	cmd := &cobra.Command{
+		Use:   "update [JOB]",
+		Short: "Replace what is still to come of a job's profile",
+		Long:  updateHelp,
+		Example: `  evosctl update --profile=8@20m,2@5m           in the job: the steps after this one
+  evosctl update 4711 --profile=4@1h --dry-run  would it be accepted, and when?
+  evosctl update --current=15m                  this step goes on for 15 minutes`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.named(cmd, args); err != nil {
+				return err
+			}
+			for text, to := range map[*string]*int64{&current: &u.Current, &wait: &u.Wait} {
+				if err := duration(*text, to); err != nil {
+					return err
+				}
+			}
+			if u.Profile != "" {
+				if _, err := planner.ParseProfile(u.Profile); err != nil {
+					return fmt.Errorf("--profile: %w", err)
+				}
+			}
+			c.request.Update = &u
+			client, job, err := c.job.connect(cmd)
+			if err != nil {
+				return err
+			}
+			a, err := c.ask(cmd.Context(), client, job)
+			if err != nil {
+				return err
+			}
+			if err := c.show(os.Stdout, a); err != nil {
+				return err
+			}
+			if !a.Accepted {
+				return exitStatus(refusedStatus)
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.job.add(cmd)
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&u.Profile, "profile", "", "the steps to come, NODES@DURATION[,NODES@DURATION…]")
+	f.StringVar(&current, "current", "", "the present step goes on for so long from now")
+	f.StringVar(&wait, "wait", "", "the next step may begin later than that by so much")
+	f.BoolVar(&c.dryRun, "dry-run", false, "only tell; change nothing")
+	f.BoolVar(&c.asJSON, "json", false, "write the answer as JSON")
+	return cmd
+}
+
+const growHelp = `End the present step and begin one with N more nodes, planned like any other: now, or
+within --wait at the earliest time at which they can be had without anybody else's plan
+being moved. It prints what evosctl next prints:
+
+  if eval "$(evosctl grow 4 --for=20m)"; then
+      evosrun ./refine                      # on 4 more nodes
+      eval "$(evosctl shrink 4)"
+  else
+      echo "no more nodes: $EVO_ERROR"      # and when they could be had
+  fi
+
+The new step lasts for --for, after which the job has as many nodes as before (a step
+that evosctl next begins), or else for what is left of the present one. With --min it is
+content with fewer nodes. In a job's profile it counts as a step of its own: EVO_STEP and
+EVO_STEPS become one more.
+
+Exit status: 0 once the nodes are there; 2 refused: EVO_ERROR has what stands in the way
+and the earliest time, and nothing has changed; 1 failed; 128 + N after signal N: what
+was accepted goes on, evosctl next waits for it.`
+
+func newGrow() *cobra.Command {
+	c := &changing{}
+	var out output
+	var g api.Grow
+	var lasts, wait string
+	cmd := &cobra.Command{
+		Use:   "grow N",
+		Short: "Have N more nodes, now or soon, or know when they could be had",
+		Long:  growHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if g.Nodes, err = strconv.Atoi(args[0]); err != nil {
+				return out.fail(fmt.Errorf("%q is no number of nodes", args[0]), 1, false)
+			}
+			for text, to := range map[*string]*int64{&lasts: &g.For, &wait: &g.Wait} {
+				if err := duration(*text, to); err != nil {
+					return out.fail(err, 1, false)
+				}
+			}
+			c.request.Grow = &g
+			return c.resize(cmd, &out)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.job.add(cmd)
+	out.add(cmd)
+	cmd.Flags().StringVar(&lasts, "for", "", "for so long (else for the rest of the present step)")
+	cmd.Flags().IntVar(&g.Min, "min", 0, "at least so many more, if not N")
+	cmd.Flags().StringVar(&wait, "wait", "", "wait for them for so long at most (else not at all)")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "only tell whether and when")
+	return cmd
+}
+
+const shrinkHelp = `End the present step and begin one with N fewer nodes, or without those of --nodes. It
+prints what evosctl next prints. The application must be off the nodes that go before it
+calls this. The new step lasts for --for, or else for what is left of the present one.
+
+Exit status: as of evosctl grow.`
+
+func newShrink() *cobra.Command {
+	c := &changing{}
+	var out output
+	var sh api.Shrink
+	var list, lasts string
+	cmd := &cobra.Command{
+		Use:   "shrink N | shrink --nodes=LIST",
+		Short: "Give nodes back",
+		Long:  shrinkHelp,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) > 0 {
+				if sh.Nodes, err = strconv.Atoi(args[0]); err != nil || sh.Nodes < 1 {
+					return out.fail(fmt.Errorf("%q is no number of nodes", args[0]), 1, false)
+				}
+			}
+			if sh.List, err = slurmctl.ExpandNodes(list); err != nil {
+				return out.fail(fmt.Errorf("--nodes: %w", err), 1, false)
+			}
+			if err := duration(lasts, &sh.For); err != nil {
+				return out.fail(err, 1, false)
+			}
+			c.request.Shrink = &sh
+			return c.resize(cmd, &out)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.job.add(cmd)
+	out.add(cmd)
+	cmd.Flags().StringVar(&list, "nodes", "", "these nodes, e.g. n3,n4")
+	cmd.Flags().StringVar(&lasts, "for", "", "for so long (else for the rest of the present step)")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "only tell")
+	return cmd
+}
+
+// duration reads a length of time, if there is one.
+func duration(text string, to *int64) (err error) {
+	if text != "" {
+		*to, err = planner.ParseDuration(text)
+	}
+	return err
+}
+
+// named takes the job that is an argument.
+func (c *changing) named(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.Flags().Changed("job"):
+		return errors.New("the job is named twice")
+	}
+	return cmd.Flags().Set("job", args[0])
+}
+
+// ask asks for the change until it is answered.
+func (c *changing) ask(ctx context.Context, client *api.Client, job uint32) (api.Change, error) {
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return api.Change{}, err
+	}
+	c.request.ID, c.request.DryRun = hex.EncodeToString(id), c.dryRun
+	if c.request.Update == nil { // the shell knows best which step this is to end
+		c.request.From = injob.PresentStep(job, os.Getenv)
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	a, err := client.Change(ctx, job, c.request)
+	var sig interrupted
+	if errors.As(context.Cause(ctx), &sig) && err != nil {
+		return a, fmt.Errorf("%w; evosctl events tells whether it was accepted", sig)
+	}
+	return a, err
+}
+
+// resize asks for a growth or shrink and prints what the job has then.
+func (c *changing) resize(cmd *cobra.Command, out *output) error {
+	client, job, err := c.job.connect(cmd)
+	if err != nil {
+		return out.fail(err, 1, false)
+	}
+	a, err := c.ask(cmd.Context(), client, job)
+	var sig interrupted
+	switch {
+	case errors.As(err, &sig):
+		return out.fail(err, 128+int(sig.signal), false)
+	case err != nil:
+		return out.fail(err, 1, false)
+	case !a.Accepted:
+		return out.fail(errors.New(refusalText(a)), refusedStatus, false)
+	case a.Has == nil: // a dry run
+		c.asJSON = out.json
+		return c.show(os.Stdout, a)
+	}
+	if err := out.print(*a.Has); err != nil {
+		return out.fail(err, 1, false)
+	}
+	return nil
+}
+
+// refusalText tells why a change was refused, and when it could be had.
+func refusalText(a api.Change) string {
+	text := "refused: " + a.Why
+	if !a.Earliest.IsZero() {
+		text += "; it could be had from " + a.Earliest.Local().Format("2006-01-02T15:04:05") + " on"
+	}
+	return display.Printable(text, false)
+}
+
+// show writes the answer for people, or as JSON.
+func (c *changing) show(out io.Writer, a api.Change) error {
+	if c.asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(a)
+	}
+	switch {
+	case !a.Accepted:
+		say("%s", refusalText(a))
+		return nil
+	case a.DryRun:
+		fmt.Fprintf(out, "job %d: it would be accepted\n", a.Job)
+	default:
+		fmt.Fprintf(out, "job %d: accepted\n", a.Job)
+	}
+	if len(a.Plan) == 0 {
+		fmt.Fprintln(out, "  it is not planned at present: see evosqueue")
+	}
+	for _, p := range a.Plan {
+		fmt.Fprintf(out, "  step %-3d %4d nodes  %s to %s\n", p.Step, p.Nodes, p.Start.Local().Format("2006-01-02T15:04:05"), p.End.Local().Format(time.TimeOnly))
+	}
+	return nil
+}

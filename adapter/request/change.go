@@ -1,0 +1,91 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Reached is where a job was when its request was changed while it ran. What is over by
+// then is left out of the marker, so that no number of changes makes it too long.
+type Reached struct {
+	Step  int   // 1-based, with which the profile begins
+	After int64 // seconds from the job's start to that step's
+	First int   // nodes of the first step
+}
+
+// mostReached bounds the steps that a marker may say are over.
+const mostReached = 10_000
+
+// changePattern is what names a change.
+var changePattern = regexp.MustCompile(`^[0-9a-f]{1,16}$`)
+
+// CheckChange reports whether text may name a change of a request: as many as 16
+// hexadecimal digits.
+func CheckChange(text string) error {
+	if !changePattern.MatchString(text) {
+		return errors.New("a change is named by 1 to 16 hexadecimal digits")
+	}
+	return nil
+}
+
+func parseReached(value string) (*Reached, error) {
+	var r Reached
+	if n, err := fmt.Sscanf(value, "%d@%d@%d", &r.Step, &r.After, &r.First); err != nil || n != 3 {
+		return nil, errors.New("want STEP@SECONDS@NODES")
+	}
+	switch {
+	case r.Step < 1 || r.Step > mostReached, r.First < 1 || r.First > planner.MaxNodes, r.After < 0 || r.After > planner.MaxDuration:
+		return nil, errors.New("out of bounds")
+	case fmt.Sprintf("%d@%d@%d", r.Step, r.After, r.First) != value:
+		return nil, errors.New("not as it is written")
+	}
+	return &r, nil
+}
+
+// Whole is the profile with a stand-in for the steps that are over and left out: they have
+// the first one's nodes, and last as long as they did in all.
+func (r Request) Whole() planner.Profile {
+	if r.Reached == nil || r.Reached.Step < 2 {
+		return r.Profile
+	}
+	over := make(planner.Profile, r.Reached.Step-1, r.Reached.Step-1+len(r.Profile))
+	for i := range over {
+		over[i] = planner.Step{Duration: 1, Nodes: r.Reached.First}
+	}
+	over[0].Duration = max(r.Reached.After-int64(len(over)-1), 1)
+	return append(over, r.Profile...)
+}
+
+// Rewrite puts another request into a job's comment in the place of the first intact
+// marker: change makes it of the one that is there. What others have written around it
+// stays. It fails where there is no marker, or where the comment becomes too long.
+func Rewrite(comment string, change func(Request) Request) (string, error) {
+	for at := 0; ; {
+		i := strings.Index(comment[at:], prefixAny)
+		if i < 0 {
+			return "", ErrNoMarker
+		}
+		at += i
+		r, ok, err := parseAt(comment[at:], at == 0)
+		if !ok || err != nil {
+			at += len(prefixAny)
+			continue
+		}
+		end := len(comment) // version 1
+		if version, _ := markerVersion(comment[at:]); version == "2" {
+			end = at + strings.Index(comment[at:], markerEnd) + len(markerEnd)
+		}
+		text := comment[:at] + change(r).marker(false) + comment[end:]
+		if len(text) > MaxComment {
+			return "", fmt.Errorf("what is still to come does not fit into the job's comment (%d bytes, Slurm takes %d): say it in fewer steps", len(text), MaxComment)
+		}
+		return text, nil
+	}
+}
+
+// ErrNoMarker says that a comment has no marker that is intact.
+var ErrNoMarker = errors.New("the job's Slurm comment no longer has its request: something on this site writes over comments, and a change would not outlive a loss of the sidecar's database")

@@ -1,0 +1,197 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// Change is evosctl update, grow or shrink, in the process that calls it. While the sidecar
+// is down it asks again, for the same change.
+func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.ChangeRequest) (api.Change, error) {
+	s.changes++
+	req.ID = fmt.Sprintf("%x", s.changes)
+	for {
+		r, answered := s.call(p, core.Call{Job: uint32(job), Change: &req})
+		switch {
+		case answered && r.Err == nil && r.Change != nil && r.Change.Ready:
+			return *r.Change, nil
+		case answered && r.Err != nil && !unavailable(r.Err):
+			return api.Change{}, r.Err
+		}
+		s.appoint(time.Second)
+		p.Sleep(time.Second)
+	}
+}
+
+// Act is what an application does after a while in a step that it ends by that.
+type Act struct {
+	After  time.Duration
+	Change *api.ChangeRequest // nil: evosctl next
+}
+
+// parseActs reads what an application does: AFTER:WHAT,… with WHAT one of next, +N
+// (grow), -N (shrink) and =PROFILE with dots for commas (update); to a growth /FOR, ?WAIT
+// and !MIN may be added.
+func parseActs(text string) (acts []Act, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		after, what, _ := strings.Cut(one, ":")
+		a := Act{}
+		if a.After, err = time.ParseDuration(after); err != nil {
+			return nil, err
+		}
+		if what != "next" {
+			if a.Change, err = parseChange(what); err != nil {
+				return nil, err
+			}
+		}
+		acts = append(acts, a)
+	}
+	return acts, nil
+}
+
+func parseChange(what string) (*api.ChangeRequest, error) {
+	if what == "" {
+		return nil, errors.New("what is to change?")
+	}
+	rest := what[1:]
+	switch what[0] {
+	case '=':
+		u := &api.Update{Profile: strings.ReplaceAll(rest, ".", ",")}
+		return &api.ChangeRequest{Update: u}, nil
+	case '-':
+		if n, err := strconv.Atoi(rest); err == nil {
+			return &api.ChangeRequest{Shrink: &api.Shrink{Nodes: n}}, nil
+		}
+		list, err := slurmctl.ExpandNodes(rest)
+		return &api.ChangeRequest{Shrink: &api.Shrink{List: list}}, err
+	case '+':
+		g := &api.Grow{}
+		for rest != "" {
+			end := strings.IndexAny(rest[1:], "/?!") + 1
+			if end == 0 {
+				end = len(rest)
+			}
+			word := rest[:end]
+			rest = rest[end:]
+			var err error
+			var d int64
+			switch word[0] {
+			case '/':
+				d, err = planner.ParseDuration(word[1:])
+				g.For = d
+			case '?':
+				d, err = planner.ParseDuration(word[1:])
+				g.Wait = d
+			case '!':
+				g.Min, err = strconv.Atoi(word[1:])
+			default:
+				g.Nodes, err = strconv.Atoi(word)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return &api.ChangeRequest{Grow: g}, nil
+	}
+	return nil, fmt.Errorf("nobody knows how to %q", what)
+}
+
+// runActs is the script of an application that decides as it goes.
+func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
+	step, nodes := 1, len(p.Job().NodeList)
+	a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})
+	for _, act := range a.Acts {
+		s.appoint(act.After)
+		p.Sleep(act.After)
+		var got api.Allocation
+		var err error
+		if act.Change == nil {
+			got, err = s.Next(p, p.Job().ID, step)
+		} else {
+			req := *act.Change
+			req.From = step
+			var c api.Change
+			if c, err = s.Change(p, p.Job().ID, req); err == nil {
+				a.answered(c)
+				if c.Has == nil { // refused, or an update: the step goes on
+					continue
+				}
+				got = *c.Has
+			}
+		}
+		if err != nil && act.Change != nil {
+			a.Refusals++
+			continue
+		}
+		if err != nil {
+			a.Err = err
+			p.Exit(1)
+			return
+		}
+		if got.Done {
+			return
+		}
+		step = got.Step
+		a.Steps = append(a.Steps, Begun{step, got.Nodes, s.Cluster.Elapsed()})
+	}
+}
+
+// answered takes over what came of a change.
+func (a *App) answered(c api.Change) {
+	if !c.Accepted {
+		a.Refusals++
+		return
+	}
+	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
+		a.Profile = p
+	}
+}
+
+// change NAME WHAT [wait=] [current=] [dry]: a change from outside of the job.
+func (h *history) change(words []string) error {
+	if len(words) < 2 {
+		return errors.New("change NAME WHAT")
+	}
+	req, err := parseChange(words[1])
+	if err != nil {
+		return err
+	}
+	o := options(words[2:])
+	_, req.DryRun = o["dry"]
+	for key, to := range map[string]*int64{"current": nil, "wait": nil} {
+		text, given := o[key]
+		if !given || req.Update == nil {
+			continue
+		}
+		switch key {
+		case "current":
+			to = &req.Update.Current
+		default:
+			to = &req.Update.Wait
+		}
+		if *to, err = planner.ParseDuration(text); err != nil {
+			return err
+		}
+	}
+	id, ok := h.jobs[words[0]]
+	if !ok {
+		h.say("there is no such job")
+		return nil
+	}
+	h.s.Cluster.Go(func(p *slurmsim.Process) {
+		c, err := h.s.Change(p, id, *req)
+		if a := h.apps[words[0]]; a != nil && err == nil {
+			a.answered(c)
+		}
+	})
+	return nil
+}
