@@ -1,5 +1,5 @@
 // Package evosim is the command evosim as far as the planner goes: it plans a workload file,
-// generates workloads and repeats the paper's evaluation. What runs the sidecar's core, too,
+// generates workloads and repeats the papers' evaluations. What runs the sidecar's core, too,
 // is added by its main (adapter/cmd/evosim).
 package evosim
 
@@ -26,7 +26,7 @@ func New(version string, more ...*cobra.Command) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n") // as all of Evoslurm's commands
 	root.Flags().BoolP("version", "V", false, "show the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{err} })
-	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand())
+	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand(), koalaCommand())
 	root.AddCommand(more...)
 	return root
 }

@@ -16,4 +16,20 @@
 //     all tests, expanded or not; everything else is one figure a test.
 //
 // Minima and maxima depend on the tests drawn, averages hardly do.
+//
+// # KOALA
+//
+// Koala repeats the evaluation of "Scheduling Malleable Applications in Multicluster Systems"
+// (Buisson et al. 2007, sections VI and VII): 300 jobs on the five clusters of the DAS-3. What
+// the text leaves open:
+//
+//   - Of the speed-ups it tells the end points: GADGET 2 takes 10 minutes on 2 processors and 4
+//     at best, FT 2 and 1. Between them it is a serial and a parallel part (Amdahl), the best
+//     at 32 and 16 processors, both below the maximum as the text says, and no slower beyond.
+//   - The threshold over which jobs are not grown decides about all. Without one every job has
+//     a cluster of its own to grow in, FPSMA and EGS do the same, and GADGET 2 takes 250 s; the
+//     text has it take some 460 s under PRA and 600 s under PWA. 15 % of each cluster gives that.
+//   - Growing takes 5 s a processor, "despite the poor reactivity of that solution" (V-A), and
+//     the application stands still for 10 s at every change. The scheduler looks every 10 s.
+//   - The threshold is on growing alone; initial placement is by idle processors.
 package sim

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+func both() []malleable.Policy { return []malleable.Policy{malleable.FPSMA{}, malleable.EGS{}} }
+
+// TestKoala: what the text has told of the experiment comes out so, and equal seeds give
+// equal output. Which findings hold is for people to read (KOALA.md); those named here
+// hold with whatever seed.
+func TestKoala(t *testing.T) {
+	got, err := DefaultKoala.Play(4, 1, both(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := DefaultKoala.Play(4, 1, both(), nil)
+	if diff := cmp.Diff(got, again); err != nil || diff != "" {
+		t.Errorf("the same again: %v\n%s", err, diff)
+	}
+	other, err := DefaultKoala.Play(4, 100, both(), nil)
+	if err != nil || cmp.Diff(got.Rows, other.Rows) == "" {
+		t.Errorf("another seed gives the same (%v)", err)
+	}
+	if len(got.Rows) != 8 || len(got.Findings) != 16 {
+		t.Fatalf("%d rows, %d findings", len(got.Rows), len(got.Findings))
+	}
+	for _, r := range []KoalaResult{got, other} {
+		for _, i := range []int{0, 1, 3, 5, 7, 8, 10, 12, 13} {
+			if f := r.Findings[i]; !f.Holds {
+				t.Errorf("seed %d: %s: %s", r.Seed, f.Says, f.Figures)
+			}
+		}
+	}
+}
+
+// TestKoalaKeepsTo: whatever is played, under every policy, no cluster has more processors in
+// use than it has, nobody is below the minimum or above the maximum, FT computes on powers of
+// two, growth ends at the threshold, and under PRA nobody shrinks.
+func TestKoalaKeepsTo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := DefaultKoala
+		k.Jobs = 25
+		k.Background = rapid.IntRange(0, 95).Draw(t, "background")
+		k.Threshold = rapid.IntRange(1, 100).Draw(t, "threshold")
+		k.Claim = rapid.IntRange(0, 10).Draw(t, "claim")
+		k.Adapt = rapid.IntRange(0, 20).Draw(t, "adapt")
+		p, err := malleable.PolicyByName(rapid.SampledFrom(malleable.Policies()).Draw(t, "policy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		approach := malleable.Approach(rapid.IntRange(0, 1).Draw(t, "approach"))
+		s := newKoalaSim(k, approach, p)
+		s.submit(rapid.Bool().Draw(t, "rigid"), rapid.IntRange(1, 120).Draw(t, "interval"), rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
+		before := map[string]int{}
+		for now := 0; !s.second(now); now++ {
+			if now > 100_000 {
+				t.Fatal("it does not end")
+			}
+			used, started, grown := make([]int, len(s.nodes)), make([]int, len(s.nodes)), make([]bool, len(s.nodes))
+			for _, j := range s.running {
+				used[j.cluster] += j.Nodes
+				if j.used < j.Min || j.used > j.Max || j.Nodes < j.used || j.Nodes > j.Max || !j.Sizes.Has(j.used) {
+					t.Fatalf("%+v", *j)
+				}
+				if j.started == now {
+					started[j.cluster] += j.Min
+				} else if j.Nodes > before[j.ID] {
+					grown[j.cluster] = true
+				}
+				before[j.ID] = j.Nodes
+			}
+			for c, n := range used {
+				if n > s.nodes[c] || grown[c] && n-started[c] > s.nodes[c]*k.Threshold/100 {
+					t.Fatalf("second %d: %d of %d processors of a cluster are in use", now, n, s.nodes[c])
+				}
+			}
+		}
+		if approach == malleable.PRA && s.shrinks > 0 {
+			t.Fatal("jobs shrink under PRA")
+		}
+		for _, j := range s.jobs {
+			if j.done < .999 {
+				t.Fatalf("job %s has ended with %v of its work", j.ID, j.done)
+			}
+		}
+	})
+}
+
+// TestKoalaTimes: the end points that the text tells.
+func TestKoalaTimes(t *testing.T) {
+	gadget, ft := times(600, 240, 32, 46), times(120, 60, 16, 32)
+	got := fmt.Sprintf("%.0f %.0f %.0f %.0f %.0f %.0f", gadget[2], gadget[32], gadget[46], ft[2], ft[16], ft[32])
+	if got != "600 240 240 120 60 60" {
+		t.Error(got)
+	}
+	for n := 3; n <= 32; n++ {
+		if gadget[n] > gadget[n-1] || ft[n] > ft[n-1] {
+			t.Errorf("slower on %d", n)
+		}
+	}
+}
+
+func TestKoalaStops(t *testing.T) {
+	stop := errors.New("enough")
+	if _, err := DefaultKoala.Play(1, 1, both(), func() error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
+	bad := DefaultKoala
+	bad.Threshold = 0
+	if _, err := bad.Play(1, 1, both(), nil); err == nil {
+		t.Error("a threshold of 0")
+	}
+	if r, err := DefaultKoala.Play(1, 1, both()[:1], nil); err != nil || len(r.Findings) != 0 {
+		t.Errorf("findings of one policy: %v, %v", r.Findings, err)
+	}
+}
