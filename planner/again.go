@@ -16,6 +16,9 @@ type Last struct {
 //
 // So much holds of strategies that have a method Steady and say so, for jobs that are not
 // expanded: the first second at which a job fits is that still.
+//
+// Others' jobs, too, may be late without anything being planned anew, by a tenth of the time
+// until the first of ours is to start: theirs is then planned to have begun when it was to.
 func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last, error) {
 	steady := IsSteady(s) && len(p.Reserved) == 0 && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool {
 		return j.Fixed || j.ExpandLimit > 1 || j.ExpandLimit == 0 && ExpandLimitOf(s) > 1
@@ -52,18 +55,51 @@ func (l *Last) holds(p Pool, by int64) bool {
 	if p.Nodes != l.pool.Nodes || len(p.Jobs) != len(l.pool.Jobs) {
 		return false
 	}
+	soonest := l.soonest()
 	for i := range p.Jobs {
 		is, was := &p.Jobs[i], &l.pool.Jobs[i]
-		if is.Submit < was.Submit-by || is.Submit > l.planned[i].Start-by || !is.sameNeeds(was) {
+		late := is.Submit - (l.planned[i].Start - by)
+		if is.Submit < was.Submit-by || !is.sameNeeds(was) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
 			return false
 		}
 	}
 	return sameBusy(p.Busy, l.pool.Busy, by)
 }
 
+// patience is the part of the time until ours start by which others' jobs may be late.
+const patience = 10
+
+// soonest is when the first of our jobs is to start.
+func (l *Last) soonest() int64 {
+	first := Forever
+	for i := range l.planned {
+		if !l.pool.Jobs[i].Others {
+			first = min(first, l.planned[i].Start)
+		}
+	}
+	return first
+}
+
+// Until is the first second, counted as origin is, at which the plan is to be made anew since
+// a job of others that may start at any time is late; Forever: none will be.
+func (l *Last) Until() int64 {
+	until, soonest := Forever, l.soonest()
+	for i := range l.planned {
+		if !l.pool.Jobs[i].Others {
+			continue
+		}
+		// late ≤ (soonest-by)/patience holds while late = by-start does
+		start := l.planned[i].Start
+		if by := (soonest + patience*start) / (patience + 1); soonest < Forever/patience {
+			until = min(until, l.origin+max(by, start)+1)
+		}
+	}
+	return until
+}
+
 // sameNeeds reports whether two jobs that wait are the same but for when they may start.
 func (j *PoolJob) sameNeeds(k *PoolJob) bool {
-	return j.Driver == k.Driver && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) && slices.Equal(j.Prefer, k.Prefer) &&
+	return j.Others == k.Others && j.Driver == k.Driver && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) && slices.Equal(j.Prefer, k.Prefer) &&
 		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration)
 }
 

@@ -122,3 +122,27 @@ func TestPlanAgainByAnother(t *testing.T) {
 		t.Errorf("starts at %d, want 7 (%v)", got[0].Start, err)
 	}
 }
+
+// TestPlanAgainWithoutOthers: a job that somebody else is to start may be late by a tenth of the
+// time until ours is, before all is planned anew.
+func TestPlanAgainWithoutOthers(t *testing.T) {
+	noX, _ := StrategyByName("noX")
+	job := func(seconds int64, others bool) PoolJob {
+		return PoolJob{Driver: -1, Others: others, Job: Job{Profile: Profile{{Duration: seconds, Nodes: 2}}, ExpandLimit: 1}}
+	}
+	p := Pool{Nodes: 2, Jobs: []PoolJob{job(100, true), job(50, false)}}
+	_, first, err := p.PlanAgain(noX, 1000, nil)
+	if err != nil || first.Until() != 1010 {
+		t.Fatalf("holds until %d, want 1010 (%v)", first.Until(), err)
+	}
+	for _, c := range []struct{ origin, others, ours int64 }{{1000, 0, 100}, {1009, -9, 91}, {1010, 0, 100}} {
+		got, last, err := p.PlanAgain(noX, c.origin, first)
+		if err != nil || got[0].Start != c.others || got[1].Start != c.ours || (last == first) != (c.origin < first.Until()) {
+			t.Errorf("from second %d on: theirs at %d, ours at %d; want %d, %d (%v)", c.origin, got[0].Start, got[1].Start, c.others, c.ours, err)
+		}
+	}
+	p.Jobs[1].Others = true // none is ours
+	if _, last, _ := p.PlanAgain(noX, 1000, nil); last.Until() != Forever {
+		t.Errorf("holds until %d", last.Until())
+	}
+}

@@ -26,6 +26,7 @@ type PoolJob struct {
 	Prefer      []int   // taken first when otherwise equal
 	Release     []int   // freed first at the first shrink
 	MaxDuration []int64 // as in FitOptions, for a Fixed job
+	Others      bool    // somebody else starts it, perhaps later than planned, see PlanAgain
 	Fixed       bool    // it runs: it starts at Submit exactly, as a continuation, with Held
 
 	// Limits are time limits in seconds: one, from the job's start, or one for every

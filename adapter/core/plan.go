@@ -247,7 +247,7 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 		pool.Jobs = append(pool.Jobs, planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
 				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
-			Driver: driver, Prefer: prefer, Limits: c.limits(cand),
+			Driver: driver, Prefer: prefer, Limits: c.limits(cand), Others: cand.job == nil,
 		})
 	}
 	return pool

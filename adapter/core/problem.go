@@ -65,8 +65,8 @@ type Planner interface {
 type Planned struct {
 	Jobs   []PlannedJob
 	Errors []error // of pools that could not be planned: their plans stay as they were
-	// Drifts says that a stock job may start at once, as far as is known: until it does, it
-	// is planned later and later.
+	// Drifts says that a stock job may start at once, as far as is known: until it does, all
+	// is planned anew every now and then (planner.Pool.PlanAgain).
 	Drifts bool
 
 	last []*planner.Last // of every batch, for the next problem

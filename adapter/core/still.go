@@ -15,7 +15,7 @@ import (
 // quiet is what is known of the last cycle for [Core.Still].
 type quiet struct {
 	acted    time.Time // the last step that asked for more than polls and plans
-	drifts   bool      // see Planned
+	drifts   bool      // see Planned; as long as its plan is kept it does not
 	refitted bool      // a running job was planned anew in it, from its time on
 	putOff   bool      // something that can wait had no allowance
 }
@@ -37,11 +37,18 @@ func (q *quiet) note(now time.Time, effects []Effect) {
 func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
 	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
-		p.pause > 0 || q.drifts || q.refitted || q.putOff || !q.acted.Before(p.begun) || c.nextCycle.After(p.begun.Add(c.cfg.PollInterval)) ||
+		p.pause > 0 || q.refitted || q.putOff || !q.acted.Before(p.begun) || c.nextCycle.After(p.begun.Add(c.cfg.PollInterval)) ||
 		c.nextCycle.Before(p.begun.Add(c.cfg.PollInterval)) || len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
 		return time.Time{}
 	}
 	m := moments{after: p.begun, until: c.configRead.Add(configFor)}
+	for _, l := range c.last {
+		if l != nil {
+			m.at(time.Unix(l.Until(), 0))
+		} else if q.drifts {
+			return time.Time{}
+		}
+	}
 	for _, j := range c.active {
 		if !c.stillOf(&m, j) {
 			return time.Time{}

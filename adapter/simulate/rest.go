@@ -126,6 +126,7 @@ func (s *Sidecar) Sleep(d time.Duration) {
 	for s.Cluster.Step(); !over; s.Cluster.Step() {
 		s.goOn()
 	}
+	s.Cluster.Sleep(0) // what else happens at that time
 	if r := &s.rest; r.on {
 		r.on = false
 		s.resume(r.first + up(s.Cluster.Elapsed()-r.first, r.every))
