@@ -32,6 +32,7 @@ func main() {
 	flag.IntVar(&l.evolving, "evolving", 1000, "evolving jobs queued at the start")
 	flag.DurationVar(&l.window, "window", 10*time.Minute, "how long is measured")
 	flag.BoolVar(&l.quickACK, "quickack", true, "have the loopback acknowledge at once, or Slurm before 24.05 waits for it at each resize")
+	flag.BoolVar(&l.recorder, "recorder", true, "have the sidecar's flight recorder write")
 	flag.StringVar(&l.keep, "keep", "", "folder that the sidecar's log is kept in")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,7 +51,7 @@ func main() {
 type load struct {
 	nodes, stock, evolving int
 	window                 time.Duration
-	quickACK               bool
+	quickACK, recorder     bool
 	keep                   string
 
 	dir       string
@@ -114,6 +115,9 @@ func (l *load) env() []string {
 func (l *load) startSidecar() error {
 	config := fmt.Sprintf("database: %s/db/evoslurm.db\nlisten:\n  socket: %s/run/api.sock\napi: unix://%s/run/api.sock\nmunge:\n  socket: %s\nlog:\n  level: debug\n  format: json\n",
 		l.dir, l.dir, l.dir, l.cluster.MungeSocket())
+	if !l.recorder {
+		config += "recorder:\n  mib: 0\n"
+	}
 	if err := os.WriteFile(l.dir+"/evoslurm.yaml", []byte(config), 0o644); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (l *load) measure(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	before := l.cpu()
+	aloneBefore, before := l.cpu()
 	peak := int64(0)
 	random := rand.New(rand.NewPCG(2, 3))
 	tick := time.NewTicker(time.Second)
@@ -64,7 +64,8 @@ func (l *load) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cpu := l.cpu() - before
+	alone, cpu := l.cpu()
+	alone, cpu = alone-aloneBefore, cpu-before
 	seen, err := l.readLog(begun)
 	if err != nil {
 		return err
@@ -111,6 +112,7 @@ func (l *load) measure(ctx context.Context) error {
 	row("one squeue by hand under the same load", "%v", byHand)
 	row("resident memory, peak", "%d MiB", peak>>20)
 	row("CPU of the sidecar with the commands it ran", "%.1f %% of one core", 100*cpu.Seconds()/elapsed.Seconds())
+	row("of that, the sidecar alone", "%.2f s, %d ms a cycle (recorder: %v)", alone.Seconds(), alone.Milliseconds()/int64(len(seen.cycles)), l.recorder)
 	row("slurmctld's time on requests", "%.1f s, %.1f %% of the time", all, 100*all/elapsed.Seconds())
 	row("of that for the sidecar", "%.2f s: %.1f %% of the requests' time, %.2f %% of the time", own, 100*own/all, 100*own/elapsed.Seconds())
 	resizing := resizes.sum().Seconds()
@@ -306,17 +308,18 @@ func (l *load) memory() (int64, error) {
 	return kib << 10, err
 }
 
-// cpu is the processor time of the sidecar and of the commands that it has run.
-func (l *load) cpu() time.Duration {
+// cpu is the processor time of the sidecar alone, and with the commands that it has run.
+func (l *load) cpu() (alone, all time.Duration) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.daemon.Process.Pid))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	ticks := int64(0)
-	for _, f := range fields[11:15] { // utime, stime, cutime, cstime
+	for i, f := range fields[11:15] { // utime, stime, cutime, cstime
 		n, _ := strconv.ParseInt(f, 10, 64)
-		ticks += n
+		if all += time.Duration(n) * 10 * time.Millisecond; i == 1 {
+			alone = all
+		}
 	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return alone, all
 }
