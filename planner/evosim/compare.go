@@ -96,14 +96,20 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 
 // compare shows its progress where it takes long and stderr is a terminal.
 func compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int, stderr io.Writer) (sim.Comparison, error) {
-	progress := func() {}
-	if f, ok := stderr.(*os.File); ok && isTerminal(f) {
-		bar := progressbar.NewOptions(len(workloads)*len(strategies), progressbar.OptionSetWriter(f), progressbar.OptionSetDescription("planning"),
-			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
-		progress = func() { _ = bar.Add(1) } // what it cannot draw is no loss
-		defer func() { _ = bar.Finish() }()
-	}
+	progress, done := progressOn(stderr, len(workloads)*len(strategies), "planning")
+	defer done()
 	return sim.Compare(ctx, workloads, strategies, workers, progress)
+}
+
+// progressOn draws a bar for so many steps if stderr is a terminal.
+func progressOn(stderr io.Writer, steps int, what string) (step, done func()) {
+	f, ok := stderr.(*os.File)
+	if !ok || !isTerminal(f) {
+		return func() {}, func() {}
+	}
+	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
+	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() } // what it cannot draw is no loss
 }
 
 func isTerminal(f *os.File) bool {

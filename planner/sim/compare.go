@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
@@ -36,36 +35,17 @@ func Compare(ctx context.Context, workloads []planner.Problem, strategies []plan
 		c.Outcomes[i] = make([]Outcome, len(strategies))
 		bounds[i] = sync.OnceValue(func() float64 { return planner.LowerBound(p, planner.Makespan, planner.Infinite).Value })
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var one sync.Mutex
-	var all sync.WaitGroup
-	for range max(workers, 1) {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				n := int(next.Add(1)) - 1
-				if n >= len(workloads)*len(strategies) {
-					return
-				}
-				w, s := n/len(strategies), n%len(strategies)
-				outcome, err := outcomeOf(workloads[w], strategies[s])
-				if err != nil {
-					cancel(fmt.Errorf("workload %d: %s: %w", w+1, strategies[s].Name(), err))
-					return
-				}
-				outcome.Bound = bounds[w]()
-				c.Outcomes[w][s] = outcome
-				if progress != nil {
-					one.Lock()
-					progress()
-					one.Unlock()
-				}
-			}
-		})
-	}
-	all.Wait()
-	return c, context.Cause(ctx)
+	err := each(ctx, len(workloads)*len(strategies), workers, func(_ context.Context, n int) error {
+		w, s := n/len(strategies), n%len(strategies)
+		outcome, err := outcomeOf(workloads[w], strategies[s])
+		if err != nil {
+			return fmt.Errorf("workload %d: %s: %w", w+1, strategies[s].Name(), err)
+		}
+		outcome.Bound = bounds[w]()
+		c.Outcomes[w][s] = outcome
+		return nil
+	}, progress)
+	return c, err
 }
 
 func outcomeOf(p planner.Problem, s planner.Strategy) (Outcome, error) {

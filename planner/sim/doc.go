@@ -32,4 +32,12 @@
 //   - Growing takes 5 s a processor, "despite the poor reactivity of that solution" (V-A), and
 //     the application stands still for 10 s at every change. The scheduler looks every 10 s.
 //   - The threshold is on growing alone; initial placement is by idle processors.
+//
+// # On one machine
+//
+// OAR and PECS23 repeat published experiments with malleable jobs on package machine:
+// table 5.3 of Georgiou's thesis (2010), and that of Posner, Hupfeld and Finnerty (PECS
+// 2023), whose workloads come out number for number (package workload) and whose schedulers
+// are run as they work (agreement). PECS23 goes on with applications that evolve.
+// MALLEABLE.md has the figures, and what is not reached.
 package sim

@@ -1,5 +1,5 @@
 // Package workload reads, checks, writes and generates workloads: the jobs and
-// the cluster that evosim and the strategies' tests plan.
+// the cluster that evosim and the strategies' tests plan, and those of experiments.
 //
 // A workload file is JSON:
 //

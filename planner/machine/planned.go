@@ -1,0 +1,308 @@
+package machine
+
+import (
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+// Planned plans with the planner's own fit. A job starts only where all phases that it declares
+// have their nodes when their times come: its promise. A malleable job is promised its least
+// nodes; what nobody is promised within Lead seconds the policy shares out, and it is taken back
+// in time. A job that is ahead of its promise, because it got more, waits for its next phase with
+// the nodes that it has, and is given it sooner where that moves nobody else's promise.
+//
+// Of a moldable job's sizes, the powers of two and its bounds, it takes the one that completes
+// first.
+type Planned struct {
+	Policy malleable.Policy // nil: jobs keep their least
+	Ahead  int              // so many waiting jobs keep the place that they have; others only start if they can at once
+	Lead   int64            // seconds
+
+	// Late is by how many seconds a growth came after its promise, at most.
+	Late int64
+
+	promises map[*Run][]promised
+	reserved int64 // when the first of those that keep their place starts
+	wake     int64 // when the scheduler is called next for this
+}
+
+// promised is nodes for a phase, from a second to the next phase's, or to the end.
+type promised struct {
+	start, end int64
+	nodes      int
+	due        int64 // start as first promised
+}
+
+// Schedule implements Scheduler.
+func (s *Planned) Schedule(m *Machine) {
+	all := s.keep(m)
+	starts := s.place(m, all)
+	soon := all.Max(m.Now, m.Now+s.Lead+1)
+	// What is free is for promises first: those that are due, and those for which shrinks that are
+	// asked for now might come too late.
+	free := m.Free - (soon - all.At(m.Now))
+	beyond := 0
+	var early []*Run
+	for _, r := range m.Running {
+		beyond += r.spare()
+		switch short, p := r.Short()-r.grows, s.promises[r]; {
+		case short <= 0:
+		case p[0].start > m.Now:
+			early = append(early, r)
+		default:
+			free -= short
+			if short <= m.Free {
+				s.Late = max(s.Late, m.Now-p[0].due)
+				m.Grow(r, short)
+			}
+		}
+	}
+	// Negative: what nobody is promised soon.
+	over := beyond - (m.Nodes - soon)
+	take(m, s.Policy, over)
+	for _, r := range early {
+		if short := r.Short() - r.grows; short <= free && s.sooner(m, all, r) {
+			free -= short
+			over += short
+			m.Grow(r, short)
+		}
+	}
+	for _, c := range starts {
+		if free -= c.size; free < 0 {
+			continue
+		}
+		more := 0
+		if c.run.Kind.Resizable() && s.Policy != nil && over < 0 {
+			_, most := c.run.Bounds()
+			goal := min(c.run.Phases[0].Pref, most)
+			more = max(c.run.Sizes.Floor(c.size+min(goal-c.size, free, -over))-c.size, 0)
+		}
+		free -= more
+		over += more
+		m.Start(c.run, c.size+more)
+		s.promises[c.run] = c.promise
+	}
+	give(m, s.Policy, min(free, -over))
+	if next := s.next(m); next < planner.Forever && (next < s.wake || s.wake <= m.Now) {
+		s.wake = next
+		m.Wake(next)
+	}
+}
+
+// next is the next second at which something is promised, or nodes have to be asked for it.
+func (s *Planned) next(m *Machine) int64 {
+	next := s.reserved
+	for _, r := range m.Running {
+		for _, p := range s.promises[r] {
+			switch {
+			case p.start <= m.Now:
+			case p.start-s.Lead > m.Now:
+				next = min(next, p.start-s.Lead)
+			default:
+				next = min(next, p.start)
+			}
+		}
+	}
+	return next
+}
+
+// keep brings the promises of running jobs up to date and adds them up.
+func (s *Planned) keep(m *Machine) *planner.Timeline {
+	all := new(planner.Timeline)
+	promises := make(map[*Run][]promised, len(m.Running))
+	for _, r := range m.Running {
+		p := s.promises[r]
+		if r.Kind.declares() {
+			p = p[len(p)-(len(r.Phases)-r.Phase):]
+		}
+		if r.Phase > 0 && r.reached == m.Now && r.Kind == Both {
+			s.begin(m, r, p[0])
+		}
+		if r.Short() == 0 {
+			p[0].start = m.Now
+			if len(p) == 1 {
+				p[0].end = m.Now + m.Left(r, p[0].nodes)
+			}
+		}
+		promises[r] = p
+		r.promise(m, all, p, 1)
+	}
+	s.promises = promises
+	for _, r := range m.Running {
+		p := promises[r]
+		if r.Short() > 0 && p[0].start < m.Now || r.Short() == 0 && len(p) > 1 && m.Now+m.leftOfPhase(r, p[0].nodes) > p[1].start {
+			r.promise(m, all, p, -1)
+			s.again(m, all, r, p)
+			r.promise(m, all, p, 1)
+		}
+	}
+	return all
+}
+
+// begin has a job whose phase has just begun give back what it is not promised: where it is ahead
+// of its promise of more nodes, what the phase before did not need.
+func (s *Planned) begin(m *Machine, r *Run, p promised) {
+	before, _ := r.bounds(r.Phase - 1)
+	switch {
+	case p.start > m.Now && p.nodes > before:
+		if r.Size > before {
+			m.Hold(r)
+		}
+	case r.Assigned() > p.nodes:
+		m.Shrink(r, r.Assigned()-p.nodes, nil)
+	}
+}
+
+// promise adds a running job's promises, and what it has until the first one's time comes.
+func (r *Run) promise(m *Machine, all *planner.Timeline, p []promised, sign int) {
+	all.Add(m.Now, p[0].start, sign*r.Size)
+	addPromises(all, p, sign)
+}
+
+// sooner has a job's phase, and those after it, begin now where nobody else's promise is in the way.
+func (s *Planned) sooner(m *Machine, all *planner.Timeline, r *Run) bool {
+	p := s.promises[r]
+	steps := s.steps(m, r)
+	r.promise(m, all, p, -1)
+	fits := fitsNow(all, m.Nodes, steps, m.Now)
+	if fits {
+		at := m.Now
+		for i, step := range steps {
+			p[i].start, p[i].end = at, at+step.Duration
+			at += step.Duration
+		}
+	}
+	r.promise(m, all, p, 1)
+	return fits
+}
+
+// steps are a running job's phases from now on, or from its next one on if it waits for that.
+func (s *Planned) steps(m *Machine, r *Run) planner.Profile {
+	p := s.promises[r]
+	steps := make(planner.Profile, len(p))
+	for i := range p {
+		steps[i] = planner.Step{Duration: r.Phases[r.Phase+i].Seconds(p[i].nodes), Nodes: p[i].nodes}
+	}
+	steps[0].Duration = m.leftOfPhase(r, p[0].nodes)
+	return steps
+}
+
+// again places what is left of a job that is late. A job that waits for nodes keeps what it has.
+func (s *Planned) again(m *Machine, all *planner.Timeline, r *Run, p []promised) {
+	steps := s.steps(m, r)
+	waits := r.Short() > 0
+	if waits {
+		steps = append(planner.Profile{{Duration: 1, Nodes: r.Size}}, steps...)
+	}
+	placed, ok := planner.Fit(all, m.Nodes, steps, planner.FitOptions{NotBefore: m.Now, Limit: planner.Infinite, Fixed: true})
+	if !ok {
+		m.fail("job %d has no place to go on", r.Number+1)
+		return
+	}
+	at := placed.Start
+	if waits {
+		at += placed.Steps[0].Duration
+		placed.Steps = placed.Steps[1:]
+	}
+	for i := range p {
+		p[i].start, p[i].end = at, at+placed.Steps[i].Duration
+		at = p[i].end
+	}
+}
+
+// candidate is a waiting job that can start now.
+type candidate struct {
+	run     *Run
+	size    int
+	promise []promised
+}
+
+// place finds what can start now, in order of submission, and keeps room for the first that cannot.
+func (s *Planned) place(m *Machine, all *planner.Timeline) (starts []candidate) {
+	ahead := 0
+	s.reserved = planner.Forever
+	for _, r := range m.Queue {
+		if free := m.Nodes - all.At(m.Now); free <= 0 && ahead >= s.Ahead {
+			break
+		}
+		var best planner.Placement
+		for _, steps := range r.profiles() {
+			var placed planner.Placement
+			if ahead < s.Ahead {
+				placed, _ = planner.Fit(all, m.Nodes, steps, planner.FitOptions{NotBefore: m.Now})
+			} else if fitsNow(all, m.Nodes, steps, m.Now) {
+				placed = planner.Placement{Start: m.Now, Steps: steps}
+			}
+			if len(placed.Steps) > 0 && (len(best.Steps) == 0 || placed.End() < best.End()) {
+				best = placed
+			}
+		}
+		if len(best.Steps) == 0 {
+			continue
+		}
+		promise := make([]promised, len(best.Steps))
+		at := best.Start
+		for i, step := range best.Steps {
+			promise[i] = promised{at, at + step.Duration, step.Nodes, at}
+			at += step.Duration
+		}
+		addPromises(all, promise, 1)
+		if best.Start == m.Now {
+			starts = append(starts, candidate{r, best.Steps[0].Nodes, promise})
+		} else {
+			ahead++
+			s.reserved = min(s.reserved, best.Start)
+		}
+	}
+	return starts
+}
+
+// profiles are what a waiting job may be promised: one for every size that a moldable one can have.
+func (r *Run) profiles() []planner.Profile {
+	if r.asks == nil {
+		least, most := r.Bounds()
+		switch {
+		case r.Kind.declares():
+			steps := make(planner.Profile, len(r.Phases))
+			for i, p := range r.Phases {
+				n, _ := r.bounds(i)
+				steps[i] = planner.Step{Duration: p.Seconds(n), Nodes: n}
+			}
+			r.asks = []planner.Profile{steps}
+		case r.Kind == Moldable:
+			for n := least; ; n = min(r.Sizes.Ceil(2*n), most) {
+				r.asks = append(r.asks, planner.Profile{{Duration: r.seconds(n), Nodes: n}})
+				if n == most {
+					break
+				}
+			}
+		default:
+			r.asks = []planner.Profile{{{Duration: r.seconds(least), Nodes: least}}}
+		}
+	}
+	return r.asks
+}
+
+// seconds is how long the whole job takes on n nodes.
+func (j *Job) seconds(n int) (seconds int64) {
+	for _, p := range j.Phases {
+		seconds += p.Seconds(n)
+	}
+	return seconds
+}
+
+func fitsNow(all *planner.Timeline, nodes int, steps planner.Profile, now int64) bool {
+	for _, step := range steps {
+		if all.Max(now, now+step.Duration) > nodes-step.Nodes {
+			return false
+		}
+		now += step.Duration
+	}
+	return true
+}
+
+func addPromises(t *planner.Timeline, promises []promised, sign int) {
+	for _, p := range promises {
+		t.Add(p.start, p.end, sign*p.nodes)
+	}
+}
