@@ -87,7 +87,7 @@ func oarTable(out io.Writer, e sim.OAR, rows []sim.OARRow) error {
 		for _, column := range sim.OARColumns[:4] {
 			fmt.Fprintf(w, "\t[%.0f]", sim.OARPublished[row.Strategy][column])
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, "\t")
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -63,6 +63,7 @@ Equal seeds give equal output. All cores are used; --workers=1 uses one.`,
 	flags.StringSliceVar(&e.Schedulers, "schedulers", e.Schedulers, "schedulers to compare")
 	flags.IntVar(&e.Phases, "phases", e.Phases, "phases of an evolving application, at most; 0: without these")
 	flags.StringVar(&e.Policy, "policy", e.Policy, "malleability policy for evolving applications")
+	flags.IntVar(&e.Ahead, "ahead", e.Ahead, "so many waiting evolving applications keep their place; the others start if they can at once")
 	flags.IntVar(&workers, "workers", workers, "simulations at a time")
 	flags.Var(&format, "format", "output format")
 	return cmd
@@ -119,7 +120,7 @@ func pecs23Tables(out io.Writer, r sim.PECS23Result) error {
 		}
 	}
 	if r.Phases > 0 {
-		fmt.Fprintf(out, "\nApplications of up to %d phases, by percent submitted as what stands in front; the others are rigid;\npolicy %s\n", r.Phases, r.Policy)
+		fmt.Fprintf(out, "\nApplications of up to %d phases, by percent submitted as what stands in front; the others are rigid;\npolicy %s, %d of those that wait keep their place\n", r.Phases, r.Policy, r.Ahead)
 		for _, m := range slices.Concat(pecs23Metrics, pecs23Evolving) {
 			w := pecs23Head(out, m.title, "submitted as", r.Shares)
 			for _, row := range r.Evolving {

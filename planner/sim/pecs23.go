@@ -21,6 +21,7 @@ type PECS23 struct {
 	Schedulers []string // of the publication, or ORDER[+POLICY]
 	Phases     int      // of evolving applications, at most; 0: without these
 	Policy     string   // that shares nodes among malleable jobs of evolving applications
+	Ahead      int      // of evolving applications that wait so many keep their place; the others start if they can at once
 }
 
 // PECS23Schedulers are the names of the experiment's own choice: the publication's, and ours.
@@ -34,7 +35,7 @@ func PECS23Schedulers() []string {
 
 // DefaultPECS23 is as published, with applications of up to five phases besides.
 var DefaultPECS23 = PECS23{Model: workload.DefaultPECS23, Seeds: 10, Shares: []int{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100},
-	Schedulers: PECS23Schedulers(), Phases: 5, Policy: "gain"}
+	Schedulers: PECS23Schedulers(), Phases: 5, Policy: "gain", Ahead: 1}
 
 // PECS23Kinds are the kinds of jobs that evolving applications are submitted as.
 var PECS23Kinds = []machine.Kind{machine.Rigid, machine.Moldable, machine.Malleable, machine.Evolving, machine.Both}
@@ -70,6 +71,7 @@ type PECS23Result struct {
 	Rows     []PECS23Row `json:"schedulers"`
 	Phases   int         `json:"phases"`
 	Policy   string      `json:"policy"`
+	Ahead    int         `json:"ahead"`
 	Evolving []PECS23Row `json:"evolving,omitempty"`
 }
 
@@ -98,6 +100,9 @@ func (e PECS23) Validate() error {
 		if err := evolving.Validate(); err != nil {
 			return err
 		}
+	}
+	if e.Ahead < 0 || e.Ahead > 1_000_000 {
+		return fmt.Errorf("ahead: %d is not within 0 … 1000000", e.Ahead)
 	}
 	for _, name := range e.Schedulers {
 		if _, err := pecsScheduler(name); err != nil {
@@ -193,7 +198,7 @@ func (e PECS23) Run(ctx context.Context, workers int, progress func()) (PECS23Re
 	if err != nil {
 		return PECS23Result{}, err
 	}
-	result := PECS23Result{Nodes: e.Model.Nodes, Days: e.Model.Days, Seeds: e.Seeds, Shares: e.Shares, Phases: e.Phases, Policy: e.Policy}
+	result := PECS23Result{Nodes: e.Model.Nodes, Days: e.Model.Days, Seeds: e.Seeds, Shares: e.Shares, Phases: e.Phases, Policy: e.Policy, Ahead: e.Ahead}
 	for _, name := range e.Schedulers {
 		result.Rows = append(result.Rows, PECS23Row{name, make([]PECS23Figures, len(e.Shares))})
 	}
@@ -240,7 +245,7 @@ func (e PECS23) simulate(ctx context.Context, c cell) (PECS23Figures, error) {
 		name = run.kind.String()
 		policy, _ := malleable.PolicyByName(e.Policy)
 		run.start = func() (machine.Scheduler, machine.Options) {
-			return &machine.Planned{Policy: policy, Lead: pecsLead}, machine.Options{}
+			return &machine.Planned{Policy: policy, Ahead: e.Ahead, Lead: pecsLead}, machine.Options{}
 		}
 	} else {
 		name = e.Schedulers[c.row]

@@ -96,6 +96,7 @@ func TestPECS23Validate(t *testing.T) {
 		`unknown scheduler "x+gain"`: func(e *sim.PECS23) { e.Schedulers = []string{"x+gain"} },
 		`scheduler "easy+x": there is no malleability policy "x"`: func(e *sim.PECS23) { e.Schedulers = []string{"easy+x"} },
 		`there is no malleability policy ""`:                      func(e *sim.PECS23) { e.Policy = "" },
+		"ahead: -1 is not":                                        func(e *sim.PECS23) { e.Ahead = -1 },
 		"days: 0 is not":                                          func(e *sim.PECS23) { e.Model.Days = 0 },
 	} {
 		e := sim.DefaultPECS23
