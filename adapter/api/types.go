@@ -67,8 +67,8 @@ type Strategy struct {
 	Kind       string              `json:"kind"` // built in or plugin
 	Version    string              `json:"version,omitempty"`
 	Help       string              `json:"help,omitempty"`
-	State      string              `json:"state"`            // in use, ready, starting, put aside, refused
-	Reason     string              `json:"reason,omitempty"` // of being put aside or refused
+	State      string              `json:"state"`            // in use, ready, starting, put aside, refused, policy
+	Reason     string              `json:"reason,omitempty"` // of being put aside, refused, or no strategy
 	InUse      bool                `json:"in_use"`
 	By         string              `json:"by,omitempty"`      // who put it in use
 	Since      time.Time           `json:"since,omitzero"`    // when it was put in use

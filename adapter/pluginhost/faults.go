@@ -76,7 +76,7 @@ func (m *Manager) restart(s *selection) {
 	}
 	s.ours = true
 	m.work.Go(func() {
-		p, err := m.startPlugin(m.ctx, s.file, s.given)
+		p, err := m.startPlanner(m.ctx, s.file, s.given)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		s.ours = false

@@ -142,7 +142,7 @@ func (m *Manager) prepare(ctx context.Context, name string, given map[string]str
 		return s, s.build()
 	}
 	s.file = f
-	p, err := m.startPlugin(ctx, f, given)
+	p, err := m.startPlanner(ctx, f, given)
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +163,16 @@ func (m *Manager) startPlugin(ctx context.Context, f file, given map[string]stri
 		m.known[f.name] = p.description
 		delete(m.trouble, f.name)
 		m.mu.Unlock()
+	}
+	return p, err
+}
+
+// startPlanner starts a plugin that is to plan.
+func (m *Manager) startPlanner(ctx context.Context, f file, given map[string]string) (*process, error) {
+	p, err := m.startPlugin(ctx, f, given)
+	if err == nil && !p.description.Plans {
+		p.end()
+		return nil, fmt.Errorf("strategy %s: %w", f.name, sdk.ErrNoPlan)
 	}
 	return p, err
 }

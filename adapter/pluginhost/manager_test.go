@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		bin = dir
-		for _, args := range [][]string{{"-o", dir, "./internal/evil", "../../plugins/cmd/klein", "../../plugins/cmd/rigid"},
+		for _, args := range [][]string{{"-o", dir, "./internal/evil", "../../plugins/cmd/klein", "../../plugins/cmd/rigid", "../../plugins/cmd/gain"},
 			{"-o", dir + "/evil-2", "-ldflags=-X main.version=2", "./internal/evil"}} {
 			if out, err := exec.Command("go", append([]string{"build"}, args...)...).CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
@@ -469,6 +469,19 @@ func TestStartsWithoutItsPlugin(t *testing.T) {
 		t.Error("a plugin that does not start has planned")
 	}
 	other.eventually("it is put aside", func() bool { return other.strategy("broken").State == "put aside" })
+}
+
+// TestPolicyPlugin: a plugin that is a malleability policy alone is listed as one, and is not
+// used for planning.
+func TestPolicyPlugin(t *testing.T) {
+	r := newRig(t, "noX", "gain")
+	r.eventually("it is known", func() bool { return r.strategy("gain").State == "policy" })
+	if _, err := r.Use(context.Background(), "gain", nil, "tester"); err == nil || err.Error() != "strategy gain: it is a malleability policy and does not plan" {
+		t.Errorf("used for planning: %v", err)
+	}
+	if r.Name() != "noX" {
+		t.Errorf("%s is in use", r.Name())
+	}
 }
 
 func TestSwap(t *testing.T) {

@@ -16,11 +16,12 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
 // process is a running plugin that has been asked for its parameters and has
-// planned something.
+// planned or resized something.
 type process struct {
 	file        file
 	sum         string
@@ -119,6 +120,14 @@ func (p *process) examine(ctx context.Context) (err error) {
 			return fmt.Errorf("it says that its name is %s", p.description.Name)
 		}
 	}
+	if p.description.Resizes {
+		if err := p.examineSizes(ctx); err != nil {
+			return err
+		}
+	}
+	if !p.description.Plans {
+		return nil
+	}
 	small := sdk.Request{Problem: planner.Problem{Nodes: 4, Busy: []planner.Busy{{Duration: 60, Nodes: 2}}, Jobs: []planner.Job{
 		{ID: "1", ExpandLimit: 1, Profile: planner.Profile{{Duration: 60, Nodes: 1}, {Duration: 60, Nodes: 4}}},
 		{ID: "2", ExpandLimit: 2, Profile: planner.Profile{{Duration: 60, Nodes: 3}}},
@@ -130,6 +139,20 @@ func (p *process) examine(ctx context.Context) (err error) {
 	defer call.Close()
 	_, err = p.plan(ctx, call, small)
 	return err
+}
+
+// examineSizes has a malleability policy resize two small jobs, which is checked.
+func (p *process) examineSizes(ctx context.Context) error {
+	for _, asked := range []malleable.Request{{Kind: malleable.Grow, Nodes: 3}, {Kind: malleable.Shrink, Nodes: 2, Mandatory: true}, {Kind: malleable.Balance}} {
+		small := sdk.ResizeRequest{Asked: asked, Nodes: 16, Jobs: []malleable.Job{
+			{ID: "1", Nodes: 4, Min: 1, Max: 8, Speedup: malleable.Amdahl(.9)},
+			{ID: "2", Start: 60, Nodes: 2, Min: 2, Max: 8, Sizes: malleable.Pow2},
+		}}
+		if _, err := p.client.Resize(ctx, p.values, small); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plan asks for a plan and verifies it.

@@ -32,6 +32,8 @@ func (m *Manager) List() []api.Strategy {
 			s.State, s.Reason = "refused", why
 		case !known:
 			s.State = "starting"
+		case !d.Plans:
+			s.State, s.Reason = "policy", sdk.ErrNoPlan.Error()
 		}
 		s.Version, s.Help, s.Parameters = d.Version, d.Help, parameters(d.Definition)
 		seen[f.name] = seen[f.name] || f.refused == ""

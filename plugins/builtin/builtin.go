@@ -1,11 +1,13 @@
-// Package builtin has the strategies that come with Evoslurm. The sidecar has
-// them built in; the main packages in ../cmd make a plugin of each.
+// Package builtin has the strategies and malleability policies that come with Evoslurm. The
+// sidecar has them built in; the main packages in ../cmd make plugins of the strategies, and of
+// the policy gain.
 package builtin
 
 import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
@@ -14,6 +16,20 @@ const version = "1"
 // All are the definitions, in the order in which they are listed.
 func All() []strategy.Definition {
 	return []strategy.Definition{Klein(), MinWaste(), Search(), Rigid()}
+}
+
+// Policies are the malleability policies' definitions, in the order in which they are listed.
+func Policies() (all []strategy.Definition) {
+	for _, name := range malleable.Policies() {
+		all = append(all, Policy(name))
+	}
+	return all
+}
+
+// Policy is the definition of the malleability policy of that name.
+func Policy(name string) strategy.Definition {
+	return strategy.Definition{Name: name, Version: version, Help: malleable.Help(name),
+		NewPolicy: func(strategy.Values) (malleable.Policy, error) { return malleable.PolicyByName(name) }}
 }
 
 // Find is the definition of that name.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
 )
@@ -38,6 +39,54 @@ func TestBuiltIn(t *testing.T) {
 func TestPlugins(t *testing.T) {
 	for _, d := range All() {
 		t.Run(d.Name, func(t *testing.T) { strategytest.Run(t, strategytest.Process(filepath.Join(bin, d.Name))) })
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for _, d := range Policies() {
+		t.Run(d.Name, func(t *testing.T) { strategytest.Run(t, strategytest.Built(d)) })
+	}
+	t.Run("gain as a plugin", func(t *testing.T) { strategytest.Run(t, strategytest.Process(filepath.Join(bin, "gain"))) })
+}
+
+// TestSamePolicy: built in or as a plugin, gain answers the same, speed-ups and all.
+func TestSamePolicy(t *testing.T) {
+	p, err := malleable.PolicyByName("gain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := strategy.Start(strategy.Launch{Command: exec.Command(filepath.Join(bin, "gain"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	description, err := c.Describe(t.Context(), nil)
+	if own := strategy.Describe(Policy("gain"), nil); err != nil || !reflect.DeepEqual(description, own) {
+		t.Errorf("as a plugin it is %+v (%v), built in %+v", description, err, own)
+	}
+	if _, err := c.Plan(t.Context(), nil, description, strategytest.TenThousand()); err == nil {
+		t.Error("it plans")
+	}
+	for seed := range uint64(50) {
+		r := strategytest.Malleables(seed, 12)
+		want, err := strategy.Resize(t.Context(), p, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Resize(t.Context(), nil, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes := func(changes []malleable.Change) map[int]int {
+			all := map[int]int{}
+			for _, c := range changes {
+				all[c.Job] = c.Size(r.Jobs[c.Job])
+			}
+			return all
+		}
+		if !reflect.DeepEqual(sizes(want), sizes(got)) {
+			t.Errorf("%+v: as a plugin %v, built in %v", r.Asked, sizes(got), sizes(want))
+		}
 	}
 }
 

@@ -12,6 +12,9 @@ func TestPython(t *testing.T) {
 	t.Run("in the tree", func(t *testing.T) {
 		strategytest.Run(t, strategytest.Process("../python/asap"))
 	})
+	t.Run("a malleability policy", func(t *testing.T) {
+		strategytest.Run(t, strategytest.Process("../python/level"))
+	})
 	t.Run("installed", func(t *testing.T) {
 		// asap finds the SDK beside itself: as a copy it must find the installed one
 		dir := t.TempDir()

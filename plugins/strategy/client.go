@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"time"
@@ -41,10 +40,12 @@ type Description struct {
 	Definition                      // New is nil
 	ExpandLimit planner.ExpandLimit // of jobs without their own; 0: it does not tell
 	Rigid       bool                // it plans every job with its peak for its whole duration
+	Plans       bool                // it is a strategy
+	Resizes     bool                // it is a malleability policy
 }
 
-// ErrNoResize is Resize's answer of a plugin that cannot.
-var ErrNoResize = errors.New("the strategy does not resize jobs")
+// ErrNoPlan is the answer of a plugin that is a malleability policy alone.
+var ErrNoPlan = errors.New("it is a malleability policy and does not plan")
 
 // ErrBroken is a call's end when the plugin is gone.
 var ErrBroken = errors.New("the connection broke")
@@ -122,44 +123,9 @@ func (c *Client) Describe(ctx context.Context, parameters map[string]string) (De
 	if err != nil {
 		return Description{}, c.failure(err)
 	}
-	return decodeDescription(m)
-}
-
-// Resize asks for malleable jobs' sizes; ErrNoResize from a plugin that is too
-// old, or does not care.
-func (c *Client) Resize(ctx context.Context, parameters map[string]string, r ResizeRequest) ([]int, error) {
-	if c.Version() < withResize {
-		return nil, ErrNoResize
-	}
-	m := &pb.ResizeRequest{Parameters: maps.Clone(parameters), Nodes: uint32(r.Nodes), Now: r.Now}
-	if deadline, ok := ctx.Deadline(); ok {
-		m.DeadlineMs = uint32(max(time.Until(deadline).Milliseconds(), 1))
-	}
-	for _, b := range r.Busy {
-		m.BusyStart, m.BusyDuration, m.BusyNodes = append(m.BusyStart, b.Start), append(m.BusyDuration, b.Duration), append(m.BusyNodes, uint32(b.Nodes))
-	}
-	for _, j := range r.Jobs {
-		m.JobNodes, m.JobMin = append(m.JobNodes, uint32(j.Nodes)), append(m.JobMin, uint32(j.Min))
-		m.JobMax, m.JobStart = append(m.JobMax, uint32(j.Max)), append(m.JobStart, j.Start)
-	}
-	answer, err := c.rpc.Resize(ctx, m, grpc.MaxCallRecvMsgSize(maxAnswer+perStep*len(r.Jobs)))
-	if status.Code(err) == codes.Unimplemented {
-		return nil, ErrNoResize
-	}
-	if err != nil {
-		return nil, c.failure(err)
-	}
-	if len(answer.JobNodes) != len(r.Jobs) {
-		return nil, fmt.Errorf("%d sizes for %d jobs", len(answer.JobNodes), len(r.Jobs))
-	}
-	sizes := make([]int, len(r.Jobs))
-	for i, j := range r.Jobs {
-		sizes[i] = int(answer.JobNodes[i])
-		if sizes[i] < j.Min || sizes[i] > j.Max {
-			return nil, fmt.Errorf("job %d: %d nodes, which is not within %d … %d", i+1, sizes[i], j.Min, j.Max)
-		}
-	}
-	return sizes, nil
+	d, err := decodeDescription(m)
+	d.Resizes = d.Resizes && c.Version() >= withResize
+	return d, err
 }
 
 // failure says why a call failed.

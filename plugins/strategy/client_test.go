@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
 // TestOldPluginsKeepWorking: one that speaks version 1 only, and one that speaks
-// version 2 and does not resize, are both told apart from one that fails.
+// version 2 and is no malleability policy, are both told apart from one that fails.
 func TestOldPluginsKeepWorking(t *testing.T) {
 	klein := filepath.Join(t.TempDir(), "klein")
 	if out, err := exec.Command("go", "build", "-o", klein, "../cmd/klein").CombinedOutput(); err != nil {
@@ -29,7 +30,7 @@ func TestOldPluginsKeepWorking(t *testing.T) {
 		if c.Version() != version {
 			t.Errorf("%s: protocol version %d, want %d", path, c.Version(), version)
 		}
-		request := strategy.ResizeRequest{Nodes: 4, Jobs: []strategy.Malleable{{Nodes: 1, Min: 1, Max: 4}}}
+		request := strategy.ResizeRequest{Nodes: 4, Asked: malleable.Request{Kind: malleable.Grow, Nodes: 3}, Jobs: []malleable.Job{{Nodes: 1, Min: 1, Max: 4}}}
 		if _, err := c.Resize(context.Background(), nil, request); !errors.Is(err, strategy.ErrNoResize) {
 			t.Errorf("%s: Resize: %v, want ErrNoResize", path, err)
 		}

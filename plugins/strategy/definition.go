@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 // Definition is a strategy as sites see it.
@@ -23,8 +24,11 @@ type Definition struct {
 	// New makes the strategy for one set of parameters, each within its bounds. It
 	// is called once for each set; its strategies may be called from several
 	// goroutines at once. Where the strategy has an ExpandLimit or a Rigid method
-	// (see planner.ExpandLimitOf, planner.IsRigid), sites are told.
+	// (see planner.ExpandLimitOf, planner.IsRigid), sites are told. nil: it does not plan.
 	New func(Values) (planner.Strategy, error)
+
+	// NewPolicy makes a malleability policy likewise; see Resizer. nil: it is none.
+	NewPolicy func(Values) (malleable.Policy, error)
 }
 
 // Type is a parameter's.
@@ -67,7 +71,7 @@ const (
 	maxText       = 4096 // bytes, of one text
 )
 
-// Validate says what is wrong with the definition, New aside.
+// Validate says what is wrong with the definition, New and NewPolicy aside.
 func (d Definition) Validate() error {
 	if !ValidName(d.Name) {
 		return fmt.Errorf("strategy name %q: want lower-case letters, digits, - and _", d.Name)

@@ -10,6 +10,7 @@
 //	Start        a client of one                                        client.go
 //	Call         one call of Plan, for one cycle                        call.go
 //	Check        what may be believed of an answer                      check.go
+//	Resize       malleability policies: who grows, who shrinks          resize.go
 //
 // The same Definition serves in a plugin and built in.
 package strategy

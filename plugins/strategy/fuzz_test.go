@@ -1,11 +1,15 @@
 package strategy
 
 import (
+	"math"
+	"reflect"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
@@ -142,4 +146,87 @@ func pinnedFirst(pinned []bool) bool {
 		}
 	}
 	return true
+}
+
+// FuzzSizes: whatever bytes a malleability policy answers, they are refused or sizes within
+// the bounds.
+func FuzzSizes(f *testing.F) {
+	jobs := []malleable.Job{{ID: "1", Nodes: 4, Min: 2, Max: 9}, {ID: "2", Nodes: 8, Min: 2, Max: 16, Sizes: malleable.Pow2}, {ID: "3", Nodes: 3, Min: 1, Max: 5, Held: true}}
+	for _, sizes := range [][]uint32{{4, 8, 3}, {9, 8, 3}, {2, 4, 3}, {5, 16, 2}, {4}} {
+		text, err := proto.Marshal(&pb.ResizeResponse{JobNodes: sizes})
+		if err != nil {
+			f.Fatal(err)
+		}
+		for kind := range byte(3) {
+			f.Add(text, kind, uint8(6))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte, kind byte, by uint8) {
+		var m pb.ResizeResponse
+		if proto.Unmarshal(text, &m) != nil {
+			return
+		}
+		r := ResizeRequest{Jobs: jobs, Asked: malleable.Request{Kind: malleable.Kind(kind % 3), Nodes: int(by), Mandatory: kind%3 == 1}}
+		all, err := decodeResized(r, &m)
+		if err != nil {
+			return
+		}
+		given := 0
+		for _, c := range all {
+			size := c.Size(jobs[c.Job])
+			if c.Job == 2 || size < 2 || c.Job == 0 && size > 9 || c.Job == 1 && !slices.Contains([]int{2, 4, 8, 16}, size) {
+				t.Fatalf("%+v is believed", c)
+			}
+			given += size - jobs[c.Job].Nodes
+		}
+		if given > int(by) || r.Asked.Mandatory && -given < min(int(by), 8) || kind%3 > 0 && given > 0 || kind%3 == 0 && given < 0 {
+			t.Fatalf("%+v, and %d nodes more", r.Asked, given)
+		}
+	})
+}
+
+// TestResizeOnTheWire: what is sent is what is read.
+func TestResizeOnTheWire(t *testing.T) {
+	r := ResizeRequest{Nodes: 40, Now: -7, Free: 3, Waiting: []int{5, 1}, Asked: malleable.Request{Kind: malleable.Shrink, Nodes: 6, Mandatory: true}, Jobs: []malleable.Job{
+		{ID: "1", Start: -100, Nodes: 4, Min: 2, Max: 9, Speedup: malleable.Table{{Nodes: 2, Speedup: 1.5}, {Nodes: 9, Speedup: 4}}},
+		{ID: "2", Start: 5, Nodes: 5, Min: 5, Max: 100, Sizes: malleable.Pow2, Speedup: malleable.Amdahl(.8)},
+		{ID: "3", Start: 9, Nodes: 300, Min: 100, Max: 3000, Sizes: 3, Speedup: malleable.Amdahl(.99)},
+		{ID: "4", Start: 9, Nodes: 1, Min: 1, Max: 1, Voluntary: true},
+		{ID: "5", Start: 9, Nodes: 1, Min: 1, Max: 1, Held: true},
+	}}
+	got, err := decodeResize(encodeResize(r, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, j := range got.Jobs {
+		sent := r.Jobs[i]
+		for n := sent.Min; j.Speedup != nil && n <= sent.Max; n++ {
+			if sent.Sizes.Has(n) && math.Abs(j.Speedup.At(n)/sent.Speedup.At(n)-1) > .01 {
+				t.Errorf("job %d on %d nodes: %v, was %v", i+1, n, j.Speedup.At(n), sent.Speedup.At(n))
+			}
+		}
+		if (j.Speedup == nil) != (sent.Speedup == nil) || j.Held != (sent.Held || sent.Voluntary) {
+			t.Errorf("job %d is %+v, was %+v", i+1, j, sent)
+		}
+		got.Jobs[i].Speedup, r.Jobs[i].Speedup = nil, nil
+		got.Jobs[i].Held, r.Jobs[i].Held, r.Jobs[i].Voluntary = false, false, false
+	}
+	if !reflect.DeepEqual(got, r) {
+		t.Errorf("%+v\nwas %+v", got, r)
+	}
+	for name, spoil := range map[string]func(*pb.ResizeRequest){
+		"a column too short": func(m *pb.ResizeRequest) { m.JobMax = m.JobMax[1:] },
+		"an unknown change":  func(m *pb.ResizeRequest) { m.Change = 9 },
+		"points missing":     func(m *pb.ResizeRequest) { m.JobPoints[4] = 1 },
+		"points left":        func(m *pb.ResizeRequest) { m.JobPoints[1] = 1 },
+		"nodes above max":    func(m *pb.ResizeRequest) { m.JobNodes[3] = 2 },
+		"unknown sizes":      func(m *pb.ResizeRequest) { m.JobSizes[0] = -2 },
+	} {
+		m := encodeResize(r, nil)
+		m.JobPoints[1], m.PointNodes, m.PointSpeedup = 2, []uint32{1, 2}, []float64{1, 2}
+		spoil(m)
+		if _, err := decodeResize(m); err == nil {
+			t.Errorf("%s: is read", name)
+		}
+	}
 }

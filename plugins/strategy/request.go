@@ -112,8 +112,12 @@ func limitOf(j planner.Job, strategy planner.ExpandLimit) planner.ExpandLimit {
 	return strategy
 }
 
-// Describe is the description of a strategy in this process.
+// Describe is the description of a strategy in this process; s is nil if it does not plan.
 func Describe(d Definition, s planner.Strategy) Description {
-	d.New = nil
-	return Description{Definition: d, ExpandLimit: ownLimit(s), Rigid: planner.IsRigid(s)}
+	description := Description{Definition: d, Plans: s != nil, Resizes: d.NewPolicy != nil}
+	description.New, description.NewPolicy = nil, nil
+	if s != nil {
+		description.ExpandLimit, description.Rigid = ownLimit(s), planner.IsRigid(s)
+	}
+	return description
 }

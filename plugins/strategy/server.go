@@ -14,53 +14,49 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
-
-// Resizer is a strategy that also decides on the sizes of malleable jobs.
-type Resizer interface {
-	Resize(ctx context.Context, r ResizeRequest) ([]int, error)
-}
-
-// ResizeRequest is the malleable jobs and what else uses the cluster.
-type ResizeRequest struct {
-	Nodes int
-	Now   int64
-	Busy  []planner.Busy // without what the jobs have
-	Jobs  []Malleable
-}
-
-// Malleable is a running malleable job.
-type Malleable struct {
-	Nodes    int // allocated
-	Min, Max int
-	Start    int64 // second
-}
 
 // server is the plugin's side.
 type server struct {
 	pb.UnimplementedStrategyServer
 	definition Definition
 	strategies made[planner.Strategy]
+	policies   made[malleable.Policy]
 }
 
 func newServer(d Definition) *server { return &server{definition: d} }
 
 // strategy is the one for these parameters.
 func (s *server) strategy(given map[string]string) (planner.Strategy, error) {
+	if s.definition.New == nil {
+		return nil, status.Error(codes.Unimplemented, ErrNoPlan.Error())
+	}
+	return get(s, &s.strategies, given, s.definition.New)
+}
+
+// get gives what new makes with these parameters.
+func get[T any](s *server, all *made[T], given map[string]string, make_ func(Values) (T, error)) (t T, err error) {
 	values, err := s.definition.Values(given)
 	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+		return t, status.Error(codes.InvalidArgument, err.Error())
 	}
 	key, err := json.Marshal(values) // in order of the names
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	return s.strategies.get(string(key), func() (planner.Strategy, error) { return s.definition.New(values) })
+	return all.get(string(key), func() (T, error) { return make_(values) })
 }
 
 func (s *server) Describe(_ context.Context, m *pb.DescribeRequest) (*pb.DescribeResponse, error) {
 	d := encodeDefinition(s.definition)
+	d.NoPlan, d.Resizes = s.definition.New == nil, s.definition.NewPolicy != nil
+	if d.Resizes {
+		if _, err := get(s, &s.policies, m.Parameters, s.definition.NewPolicy); err != nil || d.NoPlan {
+			return d, err
+		}
+	}
 	st, err := s.strategy(m.Parameters)
 	if err != nil {
 		return nil, err
@@ -120,38 +116,6 @@ func (s *server) plan(ctx context.Context, m *pb.PlanRequest) (_ *pb.PlanRespons
 		return nil, err
 	}
 	return encodeAnswer(r, pinned, planner.IsRigid(st), a), nil
-}
-
-func (s *server) Resize(ctx context.Context, m *pb.ResizeRequest) (_ *pb.ResizeResponse, err error) {
-	defer rescue(&err)
-	st, err := s.strategy(m.Parameters)
-	if err != nil {
-		return nil, err
-	}
-	resizer, ok := st.(Resizer)
-	if !ok {
-		return nil, status.Error(codes.Unimplemented, "this strategy does not resize jobs")
-	}
-	n := len(m.JobNodes)
-	if len(m.BusyStart) != len(m.BusyDuration) || len(m.BusyStart) != len(m.BusyNodes) || len(m.JobMin) != n || len(m.JobMax) != n || len(m.JobStart) != n {
-		return nil, status.Error(codes.InvalidArgument, "columns differ in length")
-	}
-	r := ResizeRequest{Nodes: int(m.Nodes), Now: m.Now}
-	for i := range m.BusyStart {
-		r.Busy = append(r.Busy, planner.Busy{Start: m.BusyStart[i], Duration: m.BusyDuration[i], Nodes: int(m.BusyNodes[i])})
-	}
-	for i := range n {
-		r.Jobs = append(r.Jobs, Malleable{Nodes: int(m.JobNodes[i]), Min: int(m.JobMin[i]), Max: int(m.JobMax[i]), Start: m.JobStart[i]})
-	}
-	sizes, err := resizer.Resize(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	answer := &pb.ResizeResponse{JobNodes: make([]uint32, len(sizes))}
-	for i, nodes := range sizes {
-		answer.JobNodes[i] = uint32(nodes)
-	}
-	return answer, nil
 }
 
 // rescue makes a strategy's panic an error, so that its author reads it in the

@@ -244,7 +244,10 @@ func encodeDefinition(d Definition) *pb.DescribeResponse {
 
 func decodeDescription(m *pb.DescribeResponse) (Description, error) {
 	d := Description{Definition: Definition{Name: m.Name, Version: clean(m.Version, 100), Help: cleanLines(m.Help)},
-		ExpandLimit: planner.ExpandLimit(m.ExpandLimit), Rigid: m.Rigid}
+		ExpandLimit: planner.ExpandLimit(m.ExpandLimit), Rigid: m.Rigid, Plans: !m.NoPlan, Resizes: m.Resizes}
+	if !d.Plans && !d.Resizes {
+		return Description{}, errors.New("it neither plans nor resizes jobs")
+	}
 	for _, p := range m.Parameters {
 		if p == nil {
 			return Description{}, errors.New("an empty parameter")

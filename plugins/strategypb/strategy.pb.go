@@ -91,6 +91,64 @@ func (Type) EnumDescriptor() ([]byte, []int) {
 	return file_strategy_proto_rawDescGZIP(), []int{0}
 }
 
+type Change int32
+
+const (
+	Change_CHANGE_UNSPECIFIED Change = 0
+	// Jobs may grow by up to `by` nodes in all.
+	Change_CHANGE_GROW Change = 1
+	// Jobs are to shrink by `by` nodes in all. If that is mandatory others are in need of them:
+	// wherever the jobs can give so many together, they must. Sizes permitting, no job gives more
+	// than it would if it were asked alone, but that it may halve once more.
+	Change_CHANGE_SHRINK Change = 2
+	// Nobody needs anything. Jobs may shrink to free nodes for other malleable jobs; the next
+	// GROW is for giving them. `by` is how many are free already.
+	Change_CHANGE_BALANCE Change = 3
+)
+
+// Enum value maps for Change.
+var (
+	Change_name = map[int32]string{
+		0: "CHANGE_UNSPECIFIED",
+		1: "CHANGE_GROW",
+		2: "CHANGE_SHRINK",
+		3: "CHANGE_BALANCE",
+	}
+	Change_value = map[string]int32{
+		"CHANGE_UNSPECIFIED": 0,
+		"CHANGE_GROW":        1,
+		"CHANGE_SHRINK":      2,
+		"CHANGE_BALANCE":     3,
+	}
+)
+
+func (x Change) Enum() *Change {
+	p := new(Change)
+	*p = x
+	return p
+}
+
+func (x Change) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Change) Descriptor() protoreflect.EnumDescriptor {
+	return file_strategy_proto_enumTypes[1].Descriptor()
+}
+
+func (Change) Type() protoreflect.EnumType {
+	return &file_strategy_proto_enumTypes[1]
+}
+
+func (x Change) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Change.Descriptor instead.
+func (Change) EnumDescriptor() ([]byte, []int) {
+	return file_strategy_proto_rawDescGZIP(), []int{1}
+}
+
 type Parameter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // lower-case letters, digits, _
@@ -239,7 +297,10 @@ type DescribeResponse struct {
 	ExpandLimit float64 `protobuf:"fixed64,5,opt,name=expand_limit,json=expandLimit,proto3" json:"expand_limit,omitempty"`
 	// It plans every job with its peak for its whole duration: the answer has one
 	// step for each job.
-	Rigid         bool `protobuf:"varint,6,opt,name=rigid,proto3" json:"rigid,omitempty"`
+	Rigid bool `protobuf:"varint,6,opt,name=rigid,proto3" json:"rigid,omitempty"`
+	// Which calls it answers. (Of a strategy of version 1: Plan.)
+	NoPlan        bool `protobuf:"varint,7,opt,name=no_plan,json=noPlan,proto3" json:"no_plan,omitempty"`
+	Resizes       bool `protobuf:"varint,8,opt,name=resizes,proto3" json:"resizes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -316,13 +377,27 @@ func (x *DescribeResponse) GetRigid() bool {
 	return false
 }
 
+func (x *DescribeResponse) GetNoPlan() bool {
+	if x != nil {
+		return x.NoPlan
+	}
+	return false
+}
+
+func (x *DescribeResponse) GetResizes() bool {
+	if x != nil {
+		return x.Resizes
+	}
+	return false
+}
+
 type PlanRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Parameters map[string]string      `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Nodes      uint32                 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`                             // of the cluster, or of these jobs' part of it
 	Now        int64                  `protobuf:"zigzag64,3,opt,name=now,proto3" json:"now,omitempty"`                               // nothing new starts before
 	DeadlineMs uint32                 `protobuf:"varint,4,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // what is left of the cycle's time; later is too late
-	// Nodes that are not available: one row for each stretch of time.
+	// Nodes that are not to be had: one row for each stretch of time.
 	BusyStart    []int64  `protobuf:"zigzag64,5,rep,packed,name=busy_start,json=busyStart,proto3" json:"busy_start,omitempty"`
 	BusyDuration []int64  `protobuf:"varint,6,rep,packed,name=busy_duration,json=busyDuration,proto3" json:"busy_duration,omitempty"`
 	BusyNodes    []uint32 `protobuf:"varint,7,rep,packed,name=busy_nodes,json=busyNodes,proto3" json:"busy_nodes,omitempty"`
@@ -535,20 +610,31 @@ func (x *PlanResponse) GetUnfitReason() []string {
 	return nil
 }
 
+// Who grows or shrinks, when nodes are free or needed. How many may be given or are to be had,
+// within the threshold of the site, is decided before; so a call only grows or only shrinks.
 type ResizeRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Parameters   map[string]string      `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Nodes        uint32                 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	Nodes        uint32                 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"` // of the cluster, or of these jobs' part of it
 	Now          int64                  `protobuf:"zigzag64,3,opt,name=now,proto3" json:"now,omitempty"`
 	DeadlineMs   uint32                 `protobuf:"varint,4,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"`
-	BusyStart    []int64                `protobuf:"zigzag64,5,rep,packed,name=busy_start,json=busyStart,proto3" json:"busy_start,omitempty"` // without what the jobs below hold
-	BusyDuration []int64                `protobuf:"varint,6,rep,packed,name=busy_duration,json=busyDuration,proto3" json:"busy_duration,omitempty"`
-	BusyNodes    []uint32               `protobuf:"varint,7,rep,packed,name=busy_nodes,json=busyNodes,proto3" json:"busy_nodes,omitempty"`
-	// Malleable jobs, oldest first.
-	JobNodes      []uint32 `protobuf:"varint,8,rep,packed,name=job_nodes,json=jobNodes,proto3" json:"job_nodes,omitempty"` // allocated now
-	JobMin        []uint32 `protobuf:"varint,9,rep,packed,name=job_min,json=jobMin,proto3" json:"job_min,omitempty"`
-	JobMax        []uint32 `protobuf:"varint,10,rep,packed,name=job_max,json=jobMax,proto3" json:"job_max,omitempty"`
-	JobStart      []int64  `protobuf:"zigzag64,11,rep,packed,name=job_start,json=jobStart,proto3" json:"job_start,omitempty"`
+	Change       Change                 `protobuf:"varint,5,opt,name=change,proto3,enum=evoslurm.strategy.v1.Change" json:"change,omitempty"`
+	By           uint32                 `protobuf:"varint,6,opt,name=by,proto3" json:"by,omitempty"`
+	Mandatory    bool                   `protobuf:"varint,7,opt,name=mandatory,proto3" json:"mandatory,omitempty"`
+	Free         uint32                 `protobuf:"varint,8,opt,name=free,proto3" json:"free,omitempty"`                                            // nodes that are idle
+	WaitingNodes []uint32               `protobuf:"varint,9,rep,packed,name=waiting_nodes,json=waitingNodes,proto3" json:"waiting_nodes,omitempty"` // that jobs need to start which are waiting, in the order of the queue
+	// Running malleable jobs, by increasing start time.
+	JobNodes []uint32 `protobuf:"varint,10,rep,packed,name=job_nodes,json=jobNodes,proto3" json:"job_nodes,omitempty"` // allocated now
+	JobMin   []uint32 `protobuf:"varint,11,rep,packed,name=job_min,json=jobMin,proto3" json:"job_min,omitempty"`
+	JobMax   []uint32 `protobuf:"varint,12,rep,packed,name=job_max,json=jobMax,proto3" json:"job_max,omitempty"`
+	JobStart []int64  `protobuf:"zigzag64,13,rep,packed,name=job_start,json=jobStart,proto3" json:"job_start,omitempty"`
+	JobSizes []int32  `protobuf:"zigzag32,14,rep,packed,name=job_sizes,json=jobSizes,proto3" json:"job_sizes,omitempty"` // that it can use: 0 any, -1 powers of two, k multiples of k
+	JobFixed []bool   `protobuf:"varint,15,rep,packed,name=job_fixed,json=jobFixed,proto3" json:"job_fixed,omitempty"`   // stays as it is: it cannot be asked now, or need not obey
+	// Speed-ups, as multiples of the speed on one node, declared or measured: one job's points
+	// after the other's, by ascending nodes; between two of them it is a straight line.
+	JobPoints     []uint32  `protobuf:"varint,16,rep,packed,name=job_points,json=jobPoints,proto3" json:"job_points,omitempty"` // 0: not known
+	PointNodes    []uint32  `protobuf:"varint,17,rep,packed,name=point_nodes,json=pointNodes,proto3" json:"point_nodes,omitempty"`
+	PointSpeedup  []float64 `protobuf:"fixed64,18,rep,packed,name=point_speedup,json=pointSpeedup,proto3" json:"point_speedup,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -611,23 +697,37 @@ func (x *ResizeRequest) GetDeadlineMs() uint32 {
 	return 0
 }
 
-func (x *ResizeRequest) GetBusyStart() []int64 {
+func (x *ResizeRequest) GetChange() Change {
 	if x != nil {
-		return x.BusyStart
+		return x.Change
 	}
-	return nil
+	return Change_CHANGE_UNSPECIFIED
 }
 
-func (x *ResizeRequest) GetBusyDuration() []int64 {
+func (x *ResizeRequest) GetBy() uint32 {
 	if x != nil {
-		return x.BusyDuration
+		return x.By
 	}
-	return nil
+	return 0
 }
 
-func (x *ResizeRequest) GetBusyNodes() []uint32 {
+func (x *ResizeRequest) GetMandatory() bool {
 	if x != nil {
-		return x.BusyNodes
+		return x.Mandatory
+	}
+	return false
+}
+
+func (x *ResizeRequest) GetFree() uint32 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *ResizeRequest) GetWaitingNodes() []uint32 {
+	if x != nil {
+		return x.WaitingNodes
 	}
 	return nil
 }
@@ -660,9 +760,46 @@ func (x *ResizeRequest) GetJobStart() []int64 {
 	return nil
 }
 
+func (x *ResizeRequest) GetJobSizes() []int32 {
+	if x != nil {
+		return x.JobSizes
+	}
+	return nil
+}
+
+func (x *ResizeRequest) GetJobFixed() []bool {
+	if x != nil {
+		return x.JobFixed
+	}
+	return nil
+}
+
+func (x *ResizeRequest) GetJobPoints() []uint32 {
+	if x != nil {
+		return x.JobPoints
+	}
+	return nil
+}
+
+func (x *ResizeRequest) GetPointNodes() []uint32 {
+	if x != nil {
+		return x.PointNodes
+	}
+	return nil
+}
+
+func (x *ResizeRequest) GetPointSpeedup() []float64 {
+	if x != nil {
+		return x.PointSpeedup
+	}
+	return nil
+}
+
 type ResizeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	JobNodes      []uint32               `protobuf:"varint,1,rep,packed,name=job_nodes,json=jobNodes,proto3" json:"job_nodes,omitempty"` // one for each job, within its minimum and maximum
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each job, in the order of the request: as it was, or larger (GROW) or smaller, one
+	// of its sizes, within its minimum and maximum.
+	JobNodes      []uint32 `protobuf:"varint,1,rep,packed,name=job_nodes,json=jobNodes,proto3" json:"job_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,7 +860,7 @@ const file_strategy_proto_rawDesc = "" +
 	"parameters\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xce\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -732,7 +869,9 @@ const file_strategy_proto_rawDesc = "" +
 	"parameters\x18\x04 \x03(\v2\x1f.evoslurm.strategy.v1.ParameterR\n" +
 	"parameters\x12!\n" +
 	"\fexpand_limit\x18\x05 \x01(\x01R\vexpandLimit\x12\x14\n" +
-	"\x05rigid\x18\x06 \x01(\bR\x05rigid\"\x92\x04\n" +
+	"\x05rigid\x18\x06 \x01(\bR\x05rigid\x12\x17\n" +
+	"\ano_plan\x18\a \x01(\bR\x06noPlan\x12\x18\n" +
+	"\aresizes\x18\b \x01(\bR\aresizes\"\x92\x04\n" +
 	"\vPlanRequest\x12Q\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v21.evoslurm.strategy.v1.PlanRequest.ParametersEntryR\n" +
@@ -762,7 +901,7 @@ const file_strategy_proto_rawDesc = "" +
 	"\x05start\x18\x01 \x03(\x12R\x05start\x12#\n" +
 	"\rstep_duration\x18\x02 \x03(\x03R\fstepDuration\x12\x14\n" +
 	"\x05unfit\x18\x03 \x03(\rR\x05unfit\x12!\n" +
-	"\funfit_reason\x18\x04 \x03(\tR\vunfitReason\"\xbb\x03\n" +
+	"\funfit_reason\x18\x04 \x03(\tR\vunfitReason\"\x94\x05\n" +
 	"\rResizeRequest\x12S\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v23.evoslurm.strategy.v1.ResizeRequest.ParametersEntryR\n" +
@@ -770,17 +909,24 @@ const file_strategy_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x01(\rR\x05nodes\x12\x10\n" +
 	"\x03now\x18\x03 \x01(\x12R\x03now\x12\x1f\n" +
 	"\vdeadline_ms\x18\x04 \x01(\rR\n" +
-	"deadlineMs\x12\x1d\n" +
+	"deadlineMs\x124\n" +
+	"\x06change\x18\x05 \x01(\x0e2\x1c.evoslurm.strategy.v1.ChangeR\x06change\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\rR\x02by\x12\x1c\n" +
+	"\tmandatory\x18\a \x01(\bR\tmandatory\x12\x12\n" +
+	"\x04free\x18\b \x01(\rR\x04free\x12#\n" +
+	"\rwaiting_nodes\x18\t \x03(\rR\fwaitingNodes\x12\x1b\n" +
+	"\tjob_nodes\x18\n" +
+	" \x03(\rR\bjobNodes\x12\x17\n" +
+	"\ajob_min\x18\v \x03(\rR\x06jobMin\x12\x17\n" +
+	"\ajob_max\x18\f \x03(\rR\x06jobMax\x12\x1b\n" +
+	"\tjob_start\x18\r \x03(\x12R\bjobStart\x12\x1b\n" +
+	"\tjob_sizes\x18\x0e \x03(\x11R\bjobSizes\x12\x1b\n" +
+	"\tjob_fixed\x18\x0f \x03(\bR\bjobFixed\x12\x1d\n" +
 	"\n" +
-	"busy_start\x18\x05 \x03(\x12R\tbusyStart\x12#\n" +
-	"\rbusy_duration\x18\x06 \x03(\x03R\fbusyDuration\x12\x1d\n" +
-	"\n" +
-	"busy_nodes\x18\a \x03(\rR\tbusyNodes\x12\x1b\n" +
-	"\tjob_nodes\x18\b \x03(\rR\bjobNodes\x12\x17\n" +
-	"\ajob_min\x18\t \x03(\rR\x06jobMin\x12\x17\n" +
-	"\ajob_max\x18\n" +
-	" \x03(\rR\x06jobMax\x12\x1b\n" +
-	"\tjob_start\x18\v \x03(\x12R\bjobStart\x1a=\n" +
+	"job_points\x18\x10 \x03(\rR\tjobPoints\x12\x1f\n" +
+	"\vpoint_nodes\x18\x11 \x03(\rR\n" +
+	"pointNodes\x12#\n" +
+	"\rpoint_speedup\x18\x12 \x03(\x01R\fpointSpeedup\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"-\n" +
@@ -792,7 +938,12 @@ const file_strategy_proto_rawDesc = "" +
 	"\bTYPE_INT\x10\x02\x12\x0f\n" +
 	"\vTYPE_NUMBER\x10\x03\x12\x11\n" +
 	"\rTYPE_DURATION\x10\x04\x12\x0f\n" +
-	"\vTYPE_STRING\x10\x052\x8d\x02\n" +
+	"\vTYPE_STRING\x10\x05*X\n" +
+	"\x06Change\x12\x16\n" +
+	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vCHANGE_GROW\x10\x01\x12\x11\n" +
+	"\rCHANGE_SHRINK\x10\x02\x12\x12\n" +
+	"\x0eCHANGE_BALANCE\x10\x032\x8d\x02\n" +
 	"\bStrategy\x12Y\n" +
 	"\bDescribe\x12%.evoslurm.strategy.v1.DescribeRequest\x1a&.evoslurm.strategy.v1.DescribeResponse\x12Q\n" +
 	"\x04Plan\x12!.evoslurm.strategy.v1.PlanRequest\x1a\".evoslurm.strategy.v1.PlanResponse(\x010\x01\x12S\n" +
@@ -810,38 +961,40 @@ func file_strategy_proto_rawDescGZIP() []byte {
 	return file_strategy_proto_rawDescData
 }
 
-var file_strategy_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_strategy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_strategy_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_strategy_proto_goTypes = []any{
 	(Type)(0),                // 0: evoslurm.strategy.v1.Type
-	(*Parameter)(nil),        // 1: evoslurm.strategy.v1.Parameter
-	(*DescribeRequest)(nil),  // 2: evoslurm.strategy.v1.DescribeRequest
-	(*DescribeResponse)(nil), // 3: evoslurm.strategy.v1.DescribeResponse
-	(*PlanRequest)(nil),      // 4: evoslurm.strategy.v1.PlanRequest
-	(*PlanResponse)(nil),     // 5: evoslurm.strategy.v1.PlanResponse
-	(*ResizeRequest)(nil),    // 6: evoslurm.strategy.v1.ResizeRequest
-	(*ResizeResponse)(nil),   // 7: evoslurm.strategy.v1.ResizeResponse
-	nil,                      // 8: evoslurm.strategy.v1.DescribeRequest.ParametersEntry
-	nil,                      // 9: evoslurm.strategy.v1.PlanRequest.ParametersEntry
-	nil,                      // 10: evoslurm.strategy.v1.ResizeRequest.ParametersEntry
+	(Change)(0),              // 1: evoslurm.strategy.v1.Change
+	(*Parameter)(nil),        // 2: evoslurm.strategy.v1.Parameter
+	(*DescribeRequest)(nil),  // 3: evoslurm.strategy.v1.DescribeRequest
+	(*DescribeResponse)(nil), // 4: evoslurm.strategy.v1.DescribeResponse
+	(*PlanRequest)(nil),      // 5: evoslurm.strategy.v1.PlanRequest
+	(*PlanResponse)(nil),     // 6: evoslurm.strategy.v1.PlanResponse
+	(*ResizeRequest)(nil),    // 7: evoslurm.strategy.v1.ResizeRequest
+	(*ResizeResponse)(nil),   // 8: evoslurm.strategy.v1.ResizeResponse
+	nil,                      // 9: evoslurm.strategy.v1.DescribeRequest.ParametersEntry
+	nil,                      // 10: evoslurm.strategy.v1.PlanRequest.ParametersEntry
+	nil,                      // 11: evoslurm.strategy.v1.ResizeRequest.ParametersEntry
 }
 var file_strategy_proto_depIdxs = []int32{
 	0,  // 0: evoslurm.strategy.v1.Parameter.type:type_name -> evoslurm.strategy.v1.Type
-	8,  // 1: evoslurm.strategy.v1.DescribeRequest.parameters:type_name -> evoslurm.strategy.v1.DescribeRequest.ParametersEntry
-	1,  // 2: evoslurm.strategy.v1.DescribeResponse.parameters:type_name -> evoslurm.strategy.v1.Parameter
-	9,  // 3: evoslurm.strategy.v1.PlanRequest.parameters:type_name -> evoslurm.strategy.v1.PlanRequest.ParametersEntry
-	10, // 4: evoslurm.strategy.v1.ResizeRequest.parameters:type_name -> evoslurm.strategy.v1.ResizeRequest.ParametersEntry
-	2,  // 5: evoslurm.strategy.v1.Strategy.Describe:input_type -> evoslurm.strategy.v1.DescribeRequest
-	4,  // 6: evoslurm.strategy.v1.Strategy.Plan:input_type -> evoslurm.strategy.v1.PlanRequest
-	6,  // 7: evoslurm.strategy.v1.Strategy.Resize:input_type -> evoslurm.strategy.v1.ResizeRequest
-	3,  // 8: evoslurm.strategy.v1.Strategy.Describe:output_type -> evoslurm.strategy.v1.DescribeResponse
-	5,  // 9: evoslurm.strategy.v1.Strategy.Plan:output_type -> evoslurm.strategy.v1.PlanResponse
-	7,  // 10: evoslurm.strategy.v1.Strategy.Resize:output_type -> evoslurm.strategy.v1.ResizeResponse
-	8,  // [8:11] is the sub-list for method output_type
-	5,  // [5:8] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	9,  // 1: evoslurm.strategy.v1.DescribeRequest.parameters:type_name -> evoslurm.strategy.v1.DescribeRequest.ParametersEntry
+	2,  // 2: evoslurm.strategy.v1.DescribeResponse.parameters:type_name -> evoslurm.strategy.v1.Parameter
+	10, // 3: evoslurm.strategy.v1.PlanRequest.parameters:type_name -> evoslurm.strategy.v1.PlanRequest.ParametersEntry
+	11, // 4: evoslurm.strategy.v1.ResizeRequest.parameters:type_name -> evoslurm.strategy.v1.ResizeRequest.ParametersEntry
+	1,  // 5: evoslurm.strategy.v1.ResizeRequest.change:type_name -> evoslurm.strategy.v1.Change
+	3,  // 6: evoslurm.strategy.v1.Strategy.Describe:input_type -> evoslurm.strategy.v1.DescribeRequest
+	5,  // 7: evoslurm.strategy.v1.Strategy.Plan:input_type -> evoslurm.strategy.v1.PlanRequest
+	7,  // 8: evoslurm.strategy.v1.Strategy.Resize:input_type -> evoslurm.strategy.v1.ResizeRequest
+	4,  // 9: evoslurm.strategy.v1.Strategy.Describe:output_type -> evoslurm.strategy.v1.DescribeResponse
+	6,  // 10: evoslurm.strategy.v1.Strategy.Plan:output_type -> evoslurm.strategy.v1.PlanResponse
+	8,  // 11: evoslurm.strategy.v1.Strategy.Resize:output_type -> evoslurm.strategy.v1.ResizeResponse
+	9,  // [9:12] is the sub-list for method output_type
+	6,  // [6:9] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_strategy_proto_init() }
@@ -854,7 +1007,7 @@ func file_strategy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_strategy_proto_rawDesc), len(file_strategy_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,

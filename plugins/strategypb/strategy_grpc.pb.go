@@ -49,7 +49,8 @@ type StrategyClient interface {
 	// request, in order; the caller's end of the stream ends the call. Equal requests
 	// get equal answers, whatever came before.
 	Plan(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PlanRequest, PlanResponse], error)
-	// New sizes for malleable jobs (version 2). Optional: UNIMPLEMENTED is an answer.
+	// New sizes for malleable jobs (version 2). A strategy need not have it, and a malleability
+	// policy need have nothing else: Describe tells, and the other call answers UNIMPLEMENTED.
 	Resize(ctx context.Context, in *ResizeRequest, opts ...grpc.CallOption) (*ResizeResponse, error)
 }
 
@@ -107,7 +108,8 @@ type StrategyServer interface {
 	// request, in order; the caller's end of the stream ends the call. Equal requests
 	// get equal answers, whatever came before.
 	Plan(grpc.BidiStreamingServer[PlanRequest, PlanResponse]) error
-	// New sizes for malleable jobs (version 2). Optional: UNIMPLEMENTED is an answer.
+	// New sizes for malleable jobs (version 2). A strategy need not have it, and a malleability
+	// policy need have nothing else: Describe tells, and the other call answers UNIMPLEMENTED.
 	Resize(context.Context, *ResizeRequest) (*ResizeResponse, error)
 	mustEmbedUnimplementedStrategyServer()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,22 +16,47 @@ import (
 )
 
 // Cases are all cases of the kit.
-func Cases() []Case {
-	return []Case{
-		{"describes itself", describesItself},
-		{"refuses what is no parameter", refusesParameters},
-		{"no jobs", noJobs},
-		{"a free cluster", freeCluster},
-		{"random queues", randomQueues},
-		{"pinned jobs stay", pinnedStay},
-		{"infeasible jobs", infeasibleJobs},
-		{"extreme values", extremes},
-		{"the same again", deterministic},
-		{"several requests in a call", severalRequests},
-		{"several at once", concurrent},
-		{"deadlines", deadlines},
-		{"10,000 jobs of 5 steps", huge},
+func Cases() []Case { return slices.Concat(common, planning, resizing) }
+
+// CasesFor are those that apply: a strategy plans, a malleability policy resizes jobs, and one
+// thing may be both. They are all if the subject cannot tell.
+func CasesFor(ctx context.Context, s Subject) []Case {
+	i, err := s.open()
+	if err != nil {
+		return Cases()
 	}
+	defer i.close()
+	d, err := i.describe(ctx, nil)
+	if err != nil {
+		return Cases()
+	}
+	cases := slices.Clone(common)
+	if d.Plans {
+		cases = append(cases, planning...)
+	}
+	if d.Resizes {
+		cases = append(cases, resizing...)
+	}
+	return cases
+}
+
+var common = []Case{
+	{"describes itself", describesItself},
+	{"refuses what is no parameter", refusesParameters},
+}
+
+var planning = []Case{
+	{"no jobs", noJobs},
+	{"a free cluster", freeCluster},
+	{"random queues", randomQueues},
+	{"pinned jobs stay", pinnedStay},
+	{"infeasible jobs", infeasibleJobs},
+	{"extreme values", extremes},
+	{"the same again", deterministic},
+	{"several requests in a call", severalRequests},
+	{"several at once", concurrent},
+	{"deadlines", deadlines},
+	{"10,000 jobs of 5 steps", huge},
 }
 
 // variants are parameters to try: the defaults, and each value of what has few.
@@ -101,6 +127,14 @@ func refusesParameters(r *run) error {
 		if _, err := r.instance.describe(r.ctx, map[string]string{p.Name: "no such value"}); err == nil {
 			return fmt.Errorf("parameter %s takes %q", p.Name, "no such value")
 		}
+	}
+	if d.Resizes {
+		if _, err := r.resized(nil, malleables(rand.New(rand.NewPCG(1, 1)), 10)); err != nil {
+			return err
+		}
+	}
+	if !d.Plans {
+		return nil
 	}
 	_, err = r.planned(nil, queue(rand.New(rand.NewPCG(1, 1)), 10)) // and still works
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
@@ -71,6 +72,77 @@ func TestKitFindsFaults(t *testing.T) {
 			if err := c.Run(context.Background(), subject); err == nil {
 				t.Errorf("a strategy that %s passes %q", name, c.Name)
 			}
+		}
+	}
+}
+
+// spoilt is FPSMA with something wrong with its changes.
+type spoilt struct {
+	malleable.FPSMA
+	spoil func(jobs []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change
+}
+
+func (s spoilt) Apply(jobs []malleable.Job, r malleable.Request, ask malleable.Ask) []malleable.Change {
+	return s.spoil(jobs, r, s.FPSMA.Apply(jobs, r, ask))
+}
+
+// TestKitFindsFaultyPolicies: likewise of malleability policies.
+func TestKitFindsFaultyPolicies(t *testing.T) {
+	calls := 0
+	for name, kind := range map[string]struct {
+		spoil func(jobs []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change
+		cases []string
+	}{
+		"never grows anybody": {func(_ []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change {
+			if r.Kind == malleable.Grow {
+				return nil
+			}
+			return c
+		}, []string{"a job alone grows"}},
+		"gives nothing back": {func(_ []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change {
+			if r.Kind == malleable.Shrink {
+				return nil
+			}
+			return c
+		}, []string{"random malleable jobs", "mandatory shrinks to the last node", "malleable jobs of extreme sizes"}},
+		"gives one node too many": {func(jobs []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change {
+			if len(c) > 0 && r.Kind == malleable.Grow {
+				c[len(c)-1].Accepted++
+			}
+			return c
+		}, []string{"random malleable jobs"}},
+		"grows where it should shrink": {func(_ []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change {
+			for i := range c {
+				c[i].Kind = malleable.Grow
+			}
+			return c
+		}, []string{"random malleable jobs", "mandatory shrinks to the last node"}},
+		"changes who cannot be asked": {func(jobs []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change {
+			if len(jobs) > 0 && jobs[0].Held && r.Kind == malleable.Grow {
+				return append(c, malleable.Change{Request: malleable.Request{Nodes: 1}, Accepted: 1})
+			}
+			return c
+		}, []string{"nobody to resize", "random malleable jobs"}},
+		"not the same again": {func(_ []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change {
+			if calls++; calls%2 == 0 && r.Kind == malleable.Grow {
+				return nil
+			}
+			return c
+		}, []string{"the same sizes again"}},
+	} {
+		subject := Built(strategy.Definition{Name: "faulty", Version: "1", Help: "Wrong.",
+			NewPolicy: func(strategy.Values) (malleable.Policy, error) { return spoilt{spoil: kind.spoil}, nil }})
+		found := 0
+		for _, c := range CasesFor(context.Background(), subject) {
+			if slices.Contains(kind.cases, c.Name) {
+				found++
+				if err := c.Run(context.Background(), subject); err == nil {
+					t.Errorf("a policy that %s passes %q", name, c.Name)
+				}
+			}
+		}
+		if found != len(kind.cases) {
+			t.Errorf("%s: %d of the cases %q apply", name, found, kind.cases)
 		}
 	}
 }

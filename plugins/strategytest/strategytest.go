@@ -1,6 +1,6 @@
-// Package strategytest is the conformance kit for strategies, built in or plugin
-// processes in any language: C1, C2, determinism, deadlines, empty and huge
-// inputs. In a Go test:
+// Package strategytest is the conformance kit for strategies and malleability policies, built
+// in or plugin processes in any language: C1, C2, sizes within their bounds, determinism,
+// deadlines, empty and huge inputs. In a Go test:
 //
 //	strategytest.Run(t, strategytest.Built(definition))
 //	strategytest.Run(t, strategytest.Process("./mystrategy"))
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
@@ -32,6 +33,8 @@ type instance interface {
 	describe(ctx context.Context, parameters map[string]string) (strategy.Description, error)
 	// plan plans requests in one call, until one fails.
 	plan(ctx context.Context, parameters map[string]string, d strategy.Description, r ...strategy.Request) ([]strategy.Answer, error)
+	// resize asks for changes of malleable jobs.
+	resize(ctx context.Context, parameters map[string]string, r strategy.ResizeRequest) ([]malleable.Change, error)
 	close()
 }
 
@@ -51,6 +54,10 @@ func (b built) make(parameters map[string]string) (planner.Strategy, error) {
 }
 
 func (b built) describe(_ context.Context, parameters map[string]string) (strategy.Description, error) {
+	if b.d.New == nil {
+		_, err := b.d.Values(parameters)
+		return strategy.Describe(b.d, nil), err
+	}
 	s, err := b.make(parameters)
 	if err != nil {
 		return strategy.Description{}, err
@@ -72,6 +79,22 @@ func (b built) plan(ctx context.Context, parameters map[string]string, _ strateg
 		all = append(all, a)
 	}
 	return all, nil
+}
+
+func (b built) resize(ctx context.Context, parameters map[string]string, r strategy.ResizeRequest) ([]malleable.Change, error) {
+	values, err := b.d.Values(parameters)
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.d.NewPolicy(values)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := strategy.Resize(ctx, p, r)
+	if err == nil {
+		err = malleable.Check(r.Jobs, r.Asked, changes)
+	}
+	return changes, err
 }
 
 func (built) close() {}
@@ -121,12 +144,16 @@ func (p process) plan(ctx context.Context, parameters map[string]string, d strat
 	return all, nil
 }
 
+func (p process) resize(ctx context.Context, parameters map[string]string, r strategy.ResizeRequest) ([]malleable.Change, error) {
+	return p.Resize(ctx, parameters, r)
+}
+
 func (p process) close() { p.Close() }
 
-// Run runs every case as a subtest.
+// Run runs every case that applies as a subtest.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
-	for _, c := range Cases() {
+	for _, c := range CasesFor(context.Background(), s) {
 		t.Run(c.Name, func(t *testing.T) {
 			if err := c.Run(context.Background(), s); err != nil {
 				t.Error(err)

@@ -145,7 +145,9 @@ func showStrategy(w io.Writer, s api.Strategy) {
 	}
 	fmt.Fprintf(w, "%s (%s%s)\n%s\n\n", s.Name, s.Kind, version, s.Help)
 	state := s.State
-	if s.Reason != "" {
+	if s.Reason != "" && s.State == "policy" {
+		state = s.Reason
+	} else if s.Reason != "" {
 		state += " " + s.Reason
 	}
 	if s.InUse && !s.Since.IsZero() {

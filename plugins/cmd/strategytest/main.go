@@ -1,5 +1,5 @@
-// Command strategytest reports whether an executable is a strategy that Evoslurm
-// can use: it runs the conformance kit against it.
+// Command strategytest reports whether an executable is a strategy or a
+// malleability policy that Evoslurm can use: it runs the conformance kit against it.
 package main
 
 import (
@@ -19,13 +19,14 @@ func main() {
 		return
 	}
 	if len(os.Args) != 2 || os.Args[1] == "-h" || os.Args[1] == "--help" {
-		fmt.Fprintln(os.Stderr, "usage: strategytest PATH\nRuns the conformance tests of strategies against the plugin PATH; exit status 1 if one fails.")
+		fmt.Fprintln(os.Stderr, "usage: strategytest PATH\nRuns the conformance tests of strategies and malleability policies against the plugin PATH; exit status 1 if one fails.")
 		os.Exit(2)
 	}
 	failed := 0
-	for _, c := range strategytest.Cases() {
+	subject := strategytest.Process(os.Args[1])
+	for _, c := range strategytest.CasesFor(context.Background(), subject) {
 		began := time.Now()
-		err := c.Run(context.Background(), strategytest.Process(os.Args[1]))
+		err := c.Run(context.Background(), subject)
 		if err != nil {
 			failed++
 			fmt.Printf("FAIL  %s: %v\n", c.Name, err)

@@ -54,6 +54,59 @@ class Request:
     pinned: list = field(default_factory=list)  # of (start, steps): jobs that run
 
 
+GROW, SHRINK, BALANCE = 1, 2, 3
+
+
+@dataclass
+class MalleableJob:
+    """A running malleable job: it can have `min` to `max` nodes."""
+
+    nodes: int  # allocated now
+    min: int
+    max: int
+    start: int
+    sizes: int = 0  # that it can use: 0 any, -1 powers of two, k multiples of k
+    fixed: bool = False  # it stays as it is
+    points: tuple = ()  # of (nodes, speed-up), by ascending nodes; empty: not known
+
+    def floor(self, nodes):
+        """The largest size that it can use of at most so many nodes; 0 if there is none."""
+        if nodes < 1:
+            return 0
+        if self.sizes < 0:
+            return 1 << (nodes.bit_length() - 1)
+        return nodes - nodes % self.sizes if self.sizes else nodes
+
+    def next(self):
+        """The size after the present one; None at the maximum."""
+        nodes = self.nodes + 1
+        if self.sizes < 0:
+            nodes = 1 << (nodes - 1).bit_length()
+        elif self.sizes:
+            nodes = -(-nodes // self.sizes) * self.sizes
+        return nodes if nodes <= self.max else None
+
+    def previous(self):
+        """The size before the present one; None at the minimum."""
+        nodes = self.floor(self.nodes - 1)
+        return nodes if nodes >= self.min else None
+
+
+@dataclass
+class ResizeRequest:
+    """Who is to grow, or to shrink. See the contract for what each change asks."""
+
+    change: int  # GROW by up to `by` nodes in all, SHRINK by at least so many, or BALANCE
+    by: int
+    mandatory: bool  # others are in need of the nodes: as many as can be, up to `by`
+    nodes: int  # of the cluster
+    now: int
+    deadline: float
+    free: int
+    waiting: list  # nodes that waiting jobs need to start, in the order of the queue
+    jobs: list  # of MalleableJob, by increasing start time; yours to change
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter that sites may set. The default's Python type is its type."""
@@ -93,7 +146,7 @@ class Parameter:
 
 
 class Strategy:
-    """Derive from this: set the attributes and write plan()."""
+    """Derive from this: set the attributes and write plan(), or resize(), or both."""
 
     name = ""
     version = "1"
@@ -109,5 +162,12 @@ class Strategy:
 
         `values` has the parameters' values by name. Equal requests must get
         equal answers.
+        """
+        raise NotImplementedError
+
+    def resize(self, request, values):
+        """A number of nodes for every job of a ResizeRequest, in its order.
+
+        All grow, or all shrink; who stays as it is has its `nodes` as they were.
         """
         raise NotImplementedError

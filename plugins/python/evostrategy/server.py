@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import grpc
 
 from . import strategy_pb2 as pb
-from .problem import Job, Request, Unfit
+from .problem import Job, MalleableJob, Request, ResizeRequest, Strategy, Unfit
 
 CORE_PROTOCOL = 1  # go-plugin's
-PROTOCOL = 1  # of the contract: Describe and Plan
+PLAN_ONLY, WITH_RESIZE = 1, 2  # versions of the contract
 COOKIE, COOKIE_VALUE = "EVOSLURM_STRATEGY", "evoslurm.strategy"
 SERVICE = "evoslurm.strategy.v1.Strategy"
 TYPES = {bool: pb.TYPE_BOOL, int: pb.TYPE_INT, float: pb.TYPE_NUMBER, str: pb.TYPE_STRING}
@@ -35,15 +35,16 @@ def serve(strategy):
     if os.environ.get(COOKIE) != COOKIE_VALUE:
         sys.exit(f"{strategy.name} {strategy.version} is a strategy of Evoslurm: put it into the sidecar's folder of\n"
                  f"strategies, then: evosctl strategy reload; evosctl strategy use {strategy.name}\n\n{strategy.help}")
-    versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PROTOCOL)).split(",")
-    if str(PROTOCOL) not in versions:
-        sys.exit(f"the sidecar speaks protocol versions {versions}, this strategy {PROTOCOL}")
+    versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PLAN_ONLY)).split(",")
+    protocol = WITH_RESIZE if _resizes(strategy) and (str(WITH_RESIZE) in versions or not _plans(strategy)) else PLAN_ONLY
+    if str(protocol) not in versions:
+        sys.exit(f"the sidecar speaks protocol versions {versions}, this strategy {protocol}")
     handshake = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # print() must not disturb the handshake
 
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=8),
                          options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)])
-    desk = _Desk(strategy)
+    desk = _Desk()
     server.add_generic_rpc_handlers((_handlers(strategy, desk), *_go_plugin_handlers(server, desk)))
     folder = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.mkdtemp(prefix="strategy")
     path = os.path.join(folder, f"{os.getpid()}.sock")
@@ -60,28 +61,39 @@ def serve(strategy):
     if group := os.environ.get("PLUGIN_UNIX_SOCKET_GROUP"):
         os.chown(path, -1, int(group))
         os.chmod(path, 0o660)
-    print(f"{CORE_PROTOCOL}|{PROTOCOL}|unix|{path}|grpc|{certificate}", file=handshake, flush=True)
+    print(f"{CORE_PROTOCOL}|{protocol}|unix|{path}|grpc|{certificate}", file=handshake, flush=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     desk.work()
 
 
+def _plans(strategy):
+    return type(strategy).plan is not Strategy.plan
+
+
+def _resizes(strategy):
+    return type(strategy).resize is not Strategy.resize
+
+
 class Late(Exception):
-    """There is no time left for this plan."""
+    """There is no time left for this answer."""
+
+
+class Unimplemented(Exception):
+    """The strategy does not answer this call."""
 
 
 class _Desk:
-    """Plans in the main thread, one plan at a time: strategies need not handle
+    """Works in the main thread, on one request at a time: strategies need not handle
     threads, and there the deadline can interrupt them, whatever they do."""
 
-    def __init__(self, strategy):
-        self._strategy = strategy
+    def __init__(self):
         self._orders = queue.SimpleQueue()
         self._busy = False  # may be interrupted
 
-    def plan(self, request, values, wanted):
-        """The strategy's plan; wanted() tells whether somebody still waits for it."""
+    def do(self, work, request, values, wanted):
+        """What work answers; wanted() tells whether somebody still waits for it."""
         done = concurrent.futures.Future()
-        self._orders.put((request, values, wanted, done))
+        self._orders.put((work, request, values, wanted, done))
         return done.result()
 
     def close(self):
@@ -91,20 +103,20 @@ class _Desk:
         """Serves until close() is called."""
         signal.signal(signal.SIGALRM, self._late)
         while order := self._orders.get():
-            request, values, wanted, done = order
+            work, request, values, wanted, done = order
             try:
                 if not wanted():
                     raise Late
-                done.set_result(self._plan(request, values))
+                done.set_result(self._timed(work, request, values))
             except BaseException as e:
                 done.set_exception(e)
 
-    def _plan(self, request, values):
+    def _timed(self, work, request, values):
         try:
             self._busy = True
             if request.deadline > 0:
                 signal.setitimer(signal.ITIMER_REAL, request.deadline)
-            return self._strategy.plan(request, values)
+            return work(request, values)
         finally:
             self._busy = False
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -142,7 +154,9 @@ def _handlers(strategy, desk):
         try:
             return call(message, context)
         except Late:
-            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the plan was not done in time")
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the answer was not ready in time")
+        except Unimplemented as e:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, str(e))
         except ValueError as e:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(e))
         except Exception:
@@ -151,19 +165,34 @@ def _handlers(strategy, desk):
     def describe(message, context):
         values = _values(strategy, message.parameters)
         d = pb.DescribeResponse(name=strategy.name, version=strategy.version, help=strategy.help,
-                                expand_limit=strategy.expand_limit(values))
+                                expand_limit=strategy.expand_limit(values), no_plan=not _plans(strategy), resizes=_resizes(strategy))
         for p in strategy.parameters:
             d.parameters.append(pb.Parameter(name=p.name, type=TYPES[type(p.default)], default=_text(p.default), help=p.help,
                                              min=_text(p.min), max=_text(p.max), choices=p.choices))
         return d
 
     def plan(message, context):
+        if not _plans(strategy):
+            raise Unimplemented("it is a malleability policy and does not plan")
         request, pinned = _decode(message)
         values = _values(strategy, message.parameters)
-        answers = desk.plan(request, values, context.is_active) if request.jobs else []
+        answers = desk.do(strategy.plan, request, values, context.is_active) if request.jobs else []
         if len(answers) != len(request.jobs):
             raise RuntimeError(f"plan() answered {len(answers)} jobs of {len(request.jobs)}")
         return _encode(request, pinned, answers)
+
+    def resize(message, context):
+        if not _resizes(strategy):
+            raise Unimplemented("the strategy does not resize jobs")
+        request = _decode_resize(message)
+        count = len(request.jobs)
+        sizes = desk.do(strategy.resize, request, _values(strategy, message.parameters), context.is_active)
+        if len(sizes) != count:
+            raise RuntimeError(f"resize() answered {len(sizes)} jobs of {count}")
+        return pb.ResizeResponse(job_nodes=sizes)
+
+    def resizes(message, context):
+        return answer(resize, message, context)
 
     def describes(message, context):
         return answer(describe, message, context)
@@ -181,6 +210,7 @@ def _handlers(strategy, desk):
     return grpc.method_handlers_generic_handler(SERVICE, {
         "Describe": grpc.unary_unary_rpc_method_handler(describes, pb.DescribeRequest.FromString, text),
         "Plan": grpc.stream_stream_rpc_method_handler(plans, pb.PlanRequest.FromString, text),
+        "Resize": grpc.unary_unary_rpc_method_handler(resizes, pb.ResizeRequest.FromString, text),
     })
 
 
@@ -231,6 +261,17 @@ def _decode(m):
         else:
             request.jobs.append(Job(start, steps, limit))
     return request, pinned
+
+
+def _decode_resize(m):
+    jobs, first = [], 0
+    points = list(zip(m.point_nodes, m.point_speedup))
+    columns = zip(m.job_nodes, m.job_min, m.job_max, m.job_start, m.job_sizes, m.job_fixed, m.job_points)
+    for nodes, least, most, start, sizes, fixed, count in columns:
+        jobs.append(MalleableJob(nodes, least, most, start, sizes, fixed, tuple(points[first:first + count])))
+        first += count
+    return ResizeRequest(change=m.change, by=m.by, mandatory=m.mandatory, nodes=m.nodes, now=m.now, deadline=m.deadline_ms / 1000,
+                         free=m.free, waiting=list(m.waiting_nodes), jobs=jobs)
 
 
 def _encode(request, pinned, answers):

@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0estrategy.proto\x12\x14\x65voslurm.strategy.v1\"\x8d\x01\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x04type\x18\x02 \x01(\x0e\x32\x1a.evoslurm.strategy.v1.Type\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t\x12\x0c\n\x04help\x18\x04 \x01(\t\x12\x0b\n\x03min\x18\x05 \x01(\t\x12\x0b\n\x03max\x18\x06 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x07 \x03(\t\"\x8f\x01\n\x0f\x44\x65scribeRequest\x12I\n\nparameters\x18\x01 \x03(\x0b\x32\x35.evoslurm.strategy.v1.DescribeRequest.ParametersEntry\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x99\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04help\x18\x03 \x01(\t\x12\x33\n\nparameters\x18\x04 \x03(\x0b\x32\x1f.evoslurm.strategy.v1.Parameter\x12\x14\n\x0c\x65xpand_limit\x18\x05 \x01(\x01\x12\r\n\x05rigid\x18\x06 \x01(\x08\"\xf6\x02\n\x0bPlanRequest\x12\x45\n\nparameters\x18\x01 \x03(\x0b\x32\x31.evoslurm.strategy.v1.PlanRequest.ParametersEntry\x12\r\n\x05nodes\x18\x02 \x01(\r\x12\x0b\n\x03now\x18\x03 \x01(\x12\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x04 \x01(\r\x12\x12\n\nbusy_start\x18\x05 \x03(\x12\x12\x15\n\rbusy_duration\x18\x06 \x03(\x03\x12\x12\n\nbusy_nodes\x18\x07 \x03(\r\x12\x11\n\tjob_start\x18\x08 \x03(\x12\x12\x18\n\x10job_expand_limit\x18\t \x03(\x01\x12\x11\n\tjob_steps\x18\n \x03(\r\x12\x12\n\njob_pinned\x18\x0b \x03(\x08\x12\x15\n\rstep_duration\x18\x0c \x03(\x03\x12\x12\n\nstep_nodes\x18\r \x03(\r\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"Y\n\x0cPlanResponse\x12\r\n\x05start\x18\x01 \x03(\x12\x12\x15\n\rstep_duration\x18\x02 \x03(\x03\x12\r\n\x05unfit\x18\x03 \x03(\r\x12\x14\n\x0cunfit_reason\x18\x04 \x03(\t\"\xc3\x02\n\rResizeRequest\x12G\n\nparameters\x18\x01 \x03(\x0b\x32\x33.evoslurm.strategy.v1.ResizeRequest.ParametersEntry\x12\r\n\x05nodes\x18\x02 \x01(\r\x12\x0b\n\x03now\x18\x03 \x01(\x12\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x04 \x01(\r\x12\x12\n\nbusy_start\x18\x05 \x03(\x12\x12\x15\n\rbusy_duration\x18\x06 \x03(\x03\x12\x12\n\nbusy_nodes\x18\x07 \x03(\r\x12\x11\n\tjob_nodes\x18\x08 \x03(\r\x12\x0f\n\x07job_min\x18\t \x03(\r\x12\x0f\n\x07job_max\x18\n \x03(\r\x12\x11\n\tjob_start\x18\x0b \x03(\x12\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x0eResizeResponse\x12\x11\n\tjob_nodes\x18\x01 \x03(\r*n\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\r\n\tTYPE_BOOL\x10\x01\x12\x0c\n\x08TYPE_INT\x10\x02\x12\x0f\n\x0bTYPE_NUMBER\x10\x03\x12\x11\n\rTYPE_DURATION\x10\x04\x12\x0f\n\x0bTYPE_STRING\x10\x05\x32\x8d\x02\n\x08Strategy\x12Y\n\x08\x44\x65scribe\x12%.evoslurm.strategy.v1.DescribeRequest\x1a&.evoslurm.strategy.v1.DescribeResponse\x12Q\n\x04Plan\x12!.evoslurm.strategy.v1.PlanRequest\x1a\".evoslurm.strategy.v1.PlanResponse(\x01\x30\x01\x12S\n\x06Resize\x12#.evoslurm.strategy.v1.ResizeRequest\x1a$.evoslurm.strategy.v1.ResizeResponseB1Z/github.com/evoslurm/evoslurm/plugins/strategypbb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0estrategy.proto\x12\x14\x65voslurm.strategy.v1\"\x8d\x01\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x04type\x18\x02 \x01(\x0e\x32\x1a.evoslurm.strategy.v1.Type\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t\x12\x0c\n\x04help\x18\x04 \x01(\t\x12\x0b\n\x03min\x18\x05 \x01(\t\x12\x0b\n\x03max\x18\x06 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x07 \x03(\t\"\x8f\x01\n\x0f\x44\x65scribeRequest\x12I\n\nparameters\x18\x01 \x03(\x0b\x32\x35.evoslurm.strategy.v1.DescribeRequest.ParametersEntry\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xbb\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0c\n\x04help\x18\x03 \x01(\t\x12\x33\n\nparameters\x18\x04 \x03(\x0b\x32\x1f.evoslurm.strategy.v1.Parameter\x12\x14\n\x0c\x65xpand_limit\x18\x05 \x01(\x01\x12\r\n\x05rigid\x18\x06 \x01(\x08\x12\x0f\n\x07no_plan\x18\x07 \x01(\x08\x12\x0f\n\x07resizes\x18\x08 \x01(\x08\"\xf6\x02\n\x0bPlanRequest\x12\x45\n\nparameters\x18\x01 \x03(\x0b\x32\x31.evoslurm.strategy.v1.PlanRequest.ParametersEntry\x12\r\n\x05nodes\x18\x02 \x01(\r\x12\x0b\n\x03now\x18\x03 \x01(\x12\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x04 \x01(\r\x12\x12\n\nbusy_start\x18\x05 \x03(\x12\x12\x15\n\rbusy_duration\x18\x06 \x03(\x03\x12\x12\n\nbusy_nodes\x18\x07 \x03(\r\x12\x11\n\tjob_start\x18\x08 \x03(\x12\x12\x18\n\x10job_expand_limit\x18\t \x03(\x01\x12\x11\n\tjob_steps\x18\n \x03(\r\x12\x12\n\njob_pinned\x18\x0b \x03(\x08\x12\x15\n\rstep_duration\x18\x0c \x03(\x03\x12\x12\n\nstep_nodes\x18\r \x03(\r\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"Y\n\x0cPlanResponse\x12\r\n\x05start\x18\x01 \x03(\x12\x12\x15\n\rstep_duration\x18\x02 \x03(\x03\x12\r\n\x05unfit\x18\x03 \x03(\r\x12\x14\n\x0cunfit_reason\x18\x04 \x03(\t\"\xdc\x03\n\rResizeRequest\x12G\n\nparameters\x18\x01 \x03(\x0b\x32\x33.evoslurm.strategy.v1.ResizeRequest.ParametersEntry\x12\r\n\x05nodes\x18\x02 \x01(\r\x12\x0b\n\x03now\x18\x03 \x01(\x12\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x04 \x01(\r\x12,\n\x06\x63hange\x18\x05 \x01(\x0e\x32\x1c.evoslurm.strategy.v1.Change\x12\n\n\x02\x62y\x18\x06 \x01(\r\x12\x11\n\tmandatory\x18\x07 \x01(\x08\x12\x0c\n\x04\x66ree\x18\x08 \x01(\r\x12\x15\n\rwaiting_nodes\x18\t \x03(\r\x12\x11\n\tjob_nodes\x18\n \x03(\r\x12\x0f\n\x07job_min\x18\x0b \x03(\r\x12\x0f\n\x07job_max\x18\x0c \x03(\r\x12\x11\n\tjob_start\x18\r \x03(\x12\x12\x11\n\tjob_sizes\x18\x0e \x03(\x11\x12\x11\n\tjob_fixed\x18\x0f \x03(\x08\x12\x12\n\njob_points\x18\x10 \x03(\r\x12\x13\n\x0bpoint_nodes\x18\x11 \x03(\r\x12\x15\n\rpoint_speedup\x18\x12 \x03(\x01\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x0eResizeResponse\x12\x11\n\tjob_nodes\x18\x01 \x03(\r*n\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\r\n\tTYPE_BOOL\x10\x01\x12\x0c\n\x08TYPE_INT\x10\x02\x12\x0f\n\x0bTYPE_NUMBER\x10\x03\x12\x11\n\rTYPE_DURATION\x10\x04\x12\x0f\n\x0bTYPE_STRING\x10\x05*X\n\x06\x43hange\x12\x16\n\x12\x43HANGE_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x43HANGE_GROW\x10\x01\x12\x11\n\rCHANGE_SHRINK\x10\x02\x12\x12\n\x0e\x43HANGE_BALANCE\x10\x03\x32\x8d\x02\n\x08Strategy\x12Y\n\x08\x44\x65scribe\x12%.evoslurm.strategy.v1.DescribeRequest\x1a&.evoslurm.strategy.v1.DescribeResponse\x12Q\n\x04Plan\x12!.evoslurm.strategy.v1.PlanRequest\x1a\".evoslurm.strategy.v1.PlanResponse(\x01\x30\x01\x12S\n\x06Resize\x12#.evoslurm.strategy.v1.ResizeRequest\x1a$.evoslurm.strategy.v1.ResizeResponseB1Z/github.com/evoslurm/evoslurm/plugins/strategypbb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'strategy_pb2', globals())
@@ -27,8 +27,10 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _PLANREQUEST_PARAMETERSENTRY._serialized_options = b'8\001'
   _RESIZEREQUEST_PARAMETERSENTRY._options = None
   _RESIZEREQUEST_PARAMETERSENTRY._serialized_options = b'8\001'
-  _TYPE._serialized_start=1317
-  _TYPE._serialized_end=1427
+  _TYPE._serialized_start=1504
+  _TYPE._serialized_end=1614
+  _CHANGE._serialized_start=1616
+  _CHANGE._serialized_end=1704
   _PARAMETER._serialized_start=41
   _PARAMETER._serialized_end=182
   _DESCRIBEREQUEST._serialized_start=185
@@ -36,19 +38,19 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _DESCRIBEREQUEST_PARAMETERSENTRY._serialized_start=279
   _DESCRIBEREQUEST_PARAMETERSENTRY._serialized_end=328
   _DESCRIBERESPONSE._serialized_start=331
-  _DESCRIBERESPONSE._serialized_end=484
-  _PLANREQUEST._serialized_start=487
-  _PLANREQUEST._serialized_end=861
+  _DESCRIBERESPONSE._serialized_end=518
+  _PLANREQUEST._serialized_start=521
+  _PLANREQUEST._serialized_end=895
   _PLANREQUEST_PARAMETERSENTRY._serialized_start=279
   _PLANREQUEST_PARAMETERSENTRY._serialized_end=328
-  _PLANRESPONSE._serialized_start=863
-  _PLANRESPONSE._serialized_end=952
-  _RESIZEREQUEST._serialized_start=955
-  _RESIZEREQUEST._serialized_end=1278
+  _PLANRESPONSE._serialized_start=897
+  _PLANRESPONSE._serialized_end=986
+  _RESIZEREQUEST._serialized_start=989
+  _RESIZEREQUEST._serialized_end=1465
   _RESIZEREQUEST_PARAMETERSENTRY._serialized_start=279
   _RESIZEREQUEST_PARAMETERSENTRY._serialized_end=328
-  _RESIZERESPONSE._serialized_start=1280
-  _RESIZERESPONSE._serialized_end=1315
-  _STRATEGY._serialized_start=1430
-  _STRATEGY._serialized_end=1699
+  _RESIZERESPONSE._serialized_start=1467
+  _RESIZERESPONSE._serialized_end=1502
+  _STRATEGY._serialized_start=1707
+  _STRATEGY._serialized_end=1976
 # @@protoc_insertion_point(module_scope)
