@@ -17,8 +17,9 @@ type Job struct {
 	EndState    string    `json:"end_state,omitempty"` // Slurm's state at the end
 	Drive       string    `json:"drive"`
 	ExpandLimit string    `json:"expand_limit"`
-	Profile     string    `json:"profile"` // requested, in the grammar of --profile
-	Step        int       `json:"step"`    // 1-based; 0 before the start
+	Claim       int       `json:"claim,omitempty"` // nodes that it may have at once (--max-nodes); 0: none
+	Profile     string    `json:"profile"`         // requested, in the grammar of --profile
+	Step        int       `json:"step"`            // 1-based; 0 before the start
 	Steps       int       `json:"steps"`
 	Nodes       int       `json:"nodes"` // allocated now
 	NodeList    string    `json:"node_list"`

@@ -186,7 +186,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	}
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit,
-		Drive: string(request.Chain), Begin: sp.Begin, State: row.Queued}
+		Drive: string(request.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
 	j := &job{Job: values, chain: chain, inferred: r.State == slurmctl.Running || r.State == slurmctl.Suspended, bound: sp.Nodes}
 	if sp.Updated != "" {
 		values.Changes = []row.Change{{ID: sp.Updated}}
@@ -196,6 +196,12 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	}
 	j.see(r)
 	if err := j.learn(a, whole[0].Nodes); err != nil {
+		return err
+	}
+	if err := sp.CheckClaim(); err != nil {
+		return err
+	}
+	if err := c.claimBeyond(r, j); err != nil {
 		return err
 	}
 	why := "submitted as one"

@@ -294,6 +294,9 @@ func (c *Core) toGrow(t *target, g api.Grow) error {
 		t.Profile = append(t.Profile, planner.Step{Duration: left - lasts, Nodes: has})
 	}
 	t.Profile = append(t.Profile, coming...)
+	if t.Claim > 0 && g.Wait == 0 { // within its claim it gets them in finite time
+		t.wait = planner.MaxDuration
+	}
 	t.fewest = has + g.Nodes
 	if g.Min > 0 {
 		t.fewest = has + g.Min

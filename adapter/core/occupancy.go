@@ -191,6 +191,11 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 		from[n] = o.origin
 		until[n] = max(until[n], now) // an overrunning step holds them still
 	}
+	if j.Claim > 0 && j.runs() { // it may keep them for as long as its time limit lasts
+		for _, n := range j.nodes() {
+			until[n] = max(until[n], now+j.reach(now))
+		}
+	}
 	if j.lapsed() {
 		for _, n := range j.keeps() {
 			until[n] = now + j.reach(now)

@@ -85,7 +85,9 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
 	}
 	slices.SortStableFunc(list, moreUrgent)
-	return behind(list)
+	list = behind(list)
+	c.admit(s, list, now)
+	return list
 }
 
 // behind moves jobs whose request has grown while they waited behind those that were

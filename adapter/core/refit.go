@@ -36,6 +36,8 @@ func (c *Core) followPlans(s *snapshot) {
 				j.overdue = j.plan[j.Step-1].end
 			}
 			c.refit(s, j, now, "the step lasts longer than planned")
+		case j.State == row.Waiting && len(j.Changes) > 0 && j.next() != nil && j.next().start > now+overrunQuantum:
+			c.moveUp(s, j, now)
 		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
 		}
@@ -129,6 +131,8 @@ type fitting struct {
 	// nodes that it has, too. Else they have these once it has given them back.
 	strict bool
 	wait   int64 // by how many seconds its present step may last longer than its expand limit allows
+	// notBefore is the Unix second before which it gets no nodes; 0: it may now
+	notBefore int64
 }
 
 // refit plans the rest of a running job anew, over what is certain without it: the
@@ -236,6 +240,11 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		busy := o.window(pool, to)
 		if !f.strict {
 			busy = givenBack(busy, job.Held, padded[0].Duration)
+		}
+		for i := range pool {
+			if f.notBefore > origin && !slices.Contains(job.Held, i) {
+				busy = append(busy, planner.NodeBusy{Node: i, Start: 0, End: f.notBefore - origin})
+			}
 		}
 		return planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
 	})

@@ -62,6 +62,10 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 			}
 			return
 		}
+		if !c.safeWith(s, j, now.Unix(), next.nodes) {
+			j.reason = unsafe
+			return
+		}
 		c.grow(s, j, j.Step+1, missing)
 	case len(surplus) > 0:
 		c.shrink(j, surplus)
@@ -156,6 +160,10 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		j.reason = "its hold is being moved" // Slurm would give it none that the hold keeps from it
 		return
 	}
+	if _, ok := c.holdFor(j, step); !ok && len(j.expanders) == 0 && c.covered(j, nodes) && j.State == row.Waiting && !j.holdRetry.After(c.now) {
+		j.reason = "its nodes are being held" // it was asked for just now
+		return
+	}
 	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
 		if _, known := c.rulesSince(time.Time{}); !known {
 			j.reason = "the limits of its partition are being read"
@@ -204,6 +212,18 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 			c.setHeld(j, got.After)
 		}
 	})
+}
+
+// covered reports whether somebody else has reserved some of the nodes for a time before the
+// job's time limit: Slurm gives them to nobody outside of a hold of ours then.
+func (c *Core) covered(j *job, nodes []string) bool {
+	until := c.now.Add(time.Duration(j.reach(c.now.Unix()))*time.Second + time.Minute)
+	for _, r := range c.reservations {
+		if own, ours := parseHold(r); (!ours || own.job != j.id()) && r.End.After(c.now) && r.Start.Before(until) && len(common(nodes, r.Nodes)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // partitionOf is the partition in which the base job runs.

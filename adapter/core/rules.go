@@ -77,7 +77,7 @@ func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool) (err err
 }
 
 func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Request, chain bool) (first []string) {
-	need := needOf(sp.Profile, chain)
+	need := needOf(sp.Claimed(), chain)
 	need.From = c.site.Host
 	for _, partition := range strings.Split(r.Partition, ",") {
 		need.CPUs = limits.NodeCPUs(partition)

@@ -30,6 +30,11 @@ func (c *Core) start(s *snapshot, j *job) {
 		c.awaitNodes(j.plan[0].start, false)
 		return
 	}
+	if !c.safeWith(s, j, now, j.plan[0].nodes) {
+		j.reason = unsafe
+		c.nextCycle = c.now
+		return
+	}
 	if other := c.promisedSince(j); other != nil {
 		j.reason = fmt.Sprintf("is planned anew: its nodes were promised to job %d", other.SlurmID)
 		c.nextCycle = c.now

@@ -65,7 +65,7 @@ func (c *Core) tryOne(s *snapshot, j *job, t *target, around func(origin int64) 
 	}
 	now := s.taken.Unix()
 	f := fitting{around: around, strict: true, wait: t.wait}
-	r := c.fitStrictly(s, j, t, now, f, false)
+	r := c.fitSafely(s, j, t, now, f, false)
 	if r.unfit == "" {
 		t.plan = r.plan
 		if why := c.beyondBounds(j, t, now); why != "" {
@@ -74,7 +74,7 @@ func (c *Core) tryOne(s *snapshot, j *job, t *target, around func(origin int64) 
 		return tried{target: t, refused: c.beyondLimit(s, t)}
 	}
 	t.plan = nil
-	later := c.fitStrictly(s, j, t, now, f, true)
+	later := c.fitSafely(s, j, t, now, f, true)
 	if later.unfit != "" {
 		return tried{target: t, refused: "it cannot be had as things are: " + later.unfit}
 	}
@@ -208,6 +208,9 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 	}
 	coming := t.Profile[max(t.Step-1, 0):]
 	peak := coming.Peak()
+	if t.Claim > 0 && peak > t.Claim {
+		return fmt.Sprintf("it would have %d nodes, and its claim is %d (--max-nodes)", peak, t.Claim)
+	}
 	eligible := 0
 	for _, name := range t.partitions() {
 		if t.runs() && name != partitionOf(t.job) {

@@ -91,7 +91,7 @@ func (c *Core) shown(a api.Job) api.Job {
 func (c *Core) describe(j *job) api.Job {
 	nodes := j.nodes()
 	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Partition: c.partitionShown(j), State: string(j.State),
-		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, ExpandLimit: c.expandLimit(j).String(), Profile: j.Profile.String(),
+		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: c.expandLimit(j).String(), Profile: j.Profile.String(),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.priority,
 		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: []api.Span{}, Past: []api.Span{}}
 	for i, p := range j.plan {

@@ -30,7 +30,7 @@ func (e *DirectiveError) Unwrap() error { return e.Err }
 
 // Options are the names of evosbatch's own options, which are those of #EVO
 // lines too, each with a value.
-var Options = []string{"profile", "expand-limit", "drive"}
+var Options = []string{"profile", "expand-limit", "drive", "max-nodes"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order.
 // They are read as sbatch reads #SBATCH: at the start of a line, before the
@@ -157,6 +157,8 @@ func (r *Request) Set(name, value string) (err error) {
 		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "drive":
 		r.Drive, err = ParseDrive(value)
+	case "max-nodes":
+		r.MaxNodes, err = parseClaim(value)
 	default:
 		err = fmt.Errorf("unknown option --%s", display.Brief(name))
 	}
@@ -190,6 +192,9 @@ func (r Request) Join(given Request) (Request, error) {
 	}
 	if r.Drive == "" {
 		r.Drive = given.Drive
+	}
+	if r.MaxNodes == 0 {
+		r.MaxNodes = given.MaxNodes
 	}
 	if r.Profile == nil {
 		return Request{}, errors.New("neither the marker nor the script has a profile")

@@ -20,12 +20,12 @@ const MaxComment = 1024
 
 // The marker stands in the comment of a Slurm job that evosbatch submitted:
 //
-//	evo:v2;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;u=9f3c2a;s=3@1260@2;c=the user's own;;
+//	evo:v2;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;g=8;u=9f3c2a;s=3@1260@2;c=the user's own;;
 //
 // Fields stand in this order; all but p may be missing, none is empty, and an empty
 // one (;;) ends the marker. p is the profile, x the expand limit, d the drive mode, b
 // the user's --begin in Unix seconds, n the user's --nodelist, i and f the step and
-// the first job of a chain, u the last change of the request, s where the job was then
+// the first job of a chain, g the claim, u the last change of the request, s where the job was then
 // (its step, with which p begins; after how many seconds that began; the first step's
 // nodes), c the user's own --comment, escaped. Where p does not fit,
 // the word "script" stands in its place and the profile is in the job script's #EVO
@@ -44,7 +44,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pxdbnifusc"
+	fieldOrder   = "pxdbnifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits
@@ -86,6 +86,9 @@ func (r Request) marker(script bool) string {
 		if r.Chain.First != 0 {
 			b.WriteString(";f=" + strconv.FormatUint(uint64(r.Chain.First), 10))
 		}
+	}
+	if r.MaxNodes != 0 {
+		b.WriteString(";g=" + strconv.Itoa(r.MaxNodes))
 	}
 	if r.Updated != "" {
 		b.WriteString(";u=" + r.Updated)
@@ -241,6 +244,8 @@ func (r *Request) setField(key, value string) (err error) {
 			}
 			r.Chain.First = uint32(first)
 		}
+	case "g":
+		r.MaxNodes, err = parseClaim(value)
 	case "u":
 		r.Updated, err = value, CheckChange(value)
 	case "s":

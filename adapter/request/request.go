@@ -27,6 +27,7 @@ type Request struct {
 	Drive       Drive               // "": not given, the site's default
 	Begin       time.Time           // the user's own --begin; zero: none
 	Nodes       string              // the user's --nodelist: all that the job may have; "": any
+	MaxNodes    int                 // the claim: as many nodes as it will ever want at once; 0: none
 	Chain       *ChainLink
 	Comment     string // the user's own --comment
 

@@ -329,7 +329,7 @@ func userNamed(name string) slurmsim.User {
 }
 
 // submit NAME PROFILE [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
-// [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…]
+// [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
@@ -380,6 +380,11 @@ func (h *history) submit(words []string) error {
 			return d
 		}
 		return time.Duration(a.Profile[step-1].Duration) * time.Second
+	}
+	if text := o["claim"]; text != "" {
+		if a.Claim, err = strconv.Atoi(text); err != nil {
+			return err
+		}
 	}
 	if text := o["acts"]; text != "" {
 		if a.Acts, err = parseActs(text); err != nil {

@@ -145,11 +145,15 @@ func (g *storming) demanding(i int) {
 		}
 		acts = append(acts, fmt.Sprintf("%ds:%s", 5+g.IntN(200), what))
 	}
-	profile := fmt.Sprintf("%d@%dm", 1+g.IntN(g.nodes), 5+g.IntN(20))
-	if g.IntN(3) == 0 {
+	first := 1 + g.IntN(g.nodes)
+	profile := fmt.Sprintf("%d@%dm", first, 5+g.IntN(20))
+	claim := ""
+	if g.IntN(2) == 0 {
+		claim = fmt.Sprintf(" claim=%d", first+g.IntN(g.nodes-first+1))
+	} else if g.IntN(3) == 0 {
 		profile += fmt.Sprintf(",%d@%dm", 1+g.IntN(g.nodes), 1+g.IntN(10))
 	}
-	g.at(g.when(storm/2), "submit demand%d %s user=%s drive=%s limit=%dm acts=%s", i, profile, g.pick("alice", "bob"), g.pick("auto", "companion"), 60+g.IntN(60), strings.Join(acts, ","))
+	g.at(g.when(storm/2), "submit demand%d %s user=%s drive=%s limit=%dm%s acts=%s", i, profile, g.pick("alice", "bob"), g.pick("auto", "companion"), 60+g.IntN(60), claim, strings.Join(acts, ","))
 }
 
 // change is a change of what is to come.

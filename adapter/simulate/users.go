@@ -41,6 +41,7 @@ type App struct {
 	ExpandLimit planner.ExpandLimit
 	Limit       time.Duration // 0: the profile's length and two minutes more
 	Begin       time.Time
+	Claim       int
 	Partition   string       // "": the default one
 	Asks        slurmsim.Job // what else it asks for: memory, GRES, a QOS
 	Stored      bool         // its script has the request, too, for sites whose plugins overwrite comments
@@ -70,7 +71,7 @@ const parkedFor = 3650 * 24 * time.Hour
 
 // Submit submits an evolving job as evosbatch does.
 func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
-	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin}
+	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin, MaxNodes: a.Claim}
 	if a.Drive == request.Chain {
 		return s.submitChain(a, sp)
 	}

@@ -66,7 +66,7 @@ func (c *Command) checkLimits(ctx context.Context, r *submission, places []place
 	} else if names == nil {
 		names = []string{limits.DefaultPartition()}
 	}
-	need := slurmctl.NeedOf(request.Sizes(r.request.Profile), minutes(r.request.Profile.Duration()), r.request.Drive == request.Chain)
+	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), minutes(r.request.Profile.Duration()), r.request.Drive == request.Chain)
 	if r.userTime > 0 && r.userTime != unlimited {
 		need.Minutes = r.userTime
 	}

@@ -258,7 +258,10 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 	if len(out) > 0 {
 		fmt.Fprintf(c.Stderr, "evosbatch: warning: partition %s has no evolving jobs here: the job gets none of its nodes\n", strings.Join(out, ","))
 	}
-	if r.maxTime, err = checkFit(r.request.Profile, places); err != nil {
+	if r.maxTime, err = checkFit(r.request.Claimed(), places); err != nil {
+		if r.request.MaxNodes > r.request.Profile.Peak() {
+			err = fmt.Errorf("--max-nodes=%d: with its claim %w", r.request.MaxNodes, err)
+		}
 		return err
 	}
 	if err := c.checkLimits(ctx, r, places); err != nil || c.Never == nil {

@@ -53,6 +53,9 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	if r.request.Drive == "" {
 		r.request.Drive = fromScript.Drive
 	}
+	if r.request.MaxNodes == 0 {
+		r.request.MaxNodes = fromScript.MaxNodes
+	}
 	if r.request.Drive == "" && defaults.Drive == request.Chain {
 		r.request.Drive = request.Chain // a chain is made here, not by the sidecar
 	}
@@ -61,6 +64,9 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	}
 	if r.request.Profile == nil {
 		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…] or an #EVO line in the script (for a job that does not evolve there is sbatch)")
+	}
+	if err := r.request.CheckClaim(); err != nil {
+		return nil, err
 	}
 	if err := options.refuse(r.request.Profile); err != nil {
 		return nil, err
@@ -74,7 +80,7 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	if len(r.gres.perNode) > 0 && r.request.Drive == request.Merge {
 		return nil, fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it out", slurmctl.JoinGRES(r.gres.perNode))
 	}
-	if r.request.Nodes, err = options.nodeList(r.request.Profile); err != nil {
+	if r.request.Nodes, err = options.nodeList(r.request.Claimed()); err != nil {
 		return nil, err
 	}
 	if r.userTime, err = options.checkTime(r.request.Profile); err != nil {

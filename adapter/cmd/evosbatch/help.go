@@ -2,7 +2,7 @@ package main
 
 const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES@DURATION...]
                  [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
-                 [--dry-run] script [args]
+                 [--max-nodes=N] [--dry-run] script [args]
 `
 
 const help = usage + `
@@ -20,6 +20,8 @@ Options of evosbatch:
       --drive=mode            how the nodes are brought: auto, merge, companion,
                               or chain: each step a job of its own, which gets
                               EVO_STEP and EVO_STEPS (default: the site's)
+      --max-nodes=N           a claim: with evosctl grow the job may have up to N nodes
+                              at once, and gets them in finite time
       --dry-run               print the sbatch command line, submit nothing
 
 The same options in the script, before its first command (the command line wins):

@@ -36,6 +36,7 @@ type Job struct {
 	ExpandLimit planner.ExpandLimit
 	Drive       string
 	Begin       time.Time
+	Claim       int // nodes that it may have at once; 0: none
 
 	State       State
 	Step        int // 1-based; 0 before the start

@@ -1,0 +1,180 @@
+package claims
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestHalfClusters is the paper's section 2: two applications that have half of the cluster
+// each, and will want more than half.
+func TestHalfClusters(t *testing.T) {
+	all := make([]int, 100)
+	for i := range all {
+		all[i] = i
+	}
+	a := Job{Has: all[:50], May: all, Claim: 75}
+	b := Job{Has: all[50:], May: all, Claim: 75}
+	if !Safe(100, nil, []Job{a}) {
+		t.Error("one alone is not let in")
+	}
+	if Safe(100, nil, []Job{a, b}) {
+		t.Error("both are let in: they would wait for each other for ever")
+	}
+	b.Claim = 50
+	if order, safe := Order(100, nil, []Job{a, b}); !safe || !slices.Equal(order, []int{1, 0}) {
+		t.Errorf("the one that wants no more than it has comes first: %v %v", order, safe)
+	}
+}
+
+// world is a state that jobs with claims come, grow, shrink and end in.
+type world struct {
+	n    int
+	jobs []Job
+	want []int // further nodes that a job waits for
+}
+
+func (w *world) free() []int {
+	used := make([]bool, w.n)
+	for _, j := range w.jobs {
+		for _, node := range j.Has {
+			used[node] = true
+		}
+	}
+	var free []int
+	for i, u := range used {
+		if !u {
+			free = append(free, i)
+		}
+	}
+	return free
+}
+
+// pick are k free nodes that a job may have; nil: there are not as many.
+func (w *world) pick(may []int, k int) []int {
+	var nodes []int
+	for _, node := range w.free() {
+		if len(nodes) < k && slices.Contains(may, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	if len(nodes) < k {
+		return nil
+	}
+	return nodes
+}
+
+func (w *world) remove(j int) {
+	w.jobs = slices.Delete(w.jobs, j, j+1)
+	w.want = slices.Delete(w.want, j, j+1)
+}
+
+// TestNobodyWaitsForEver: whatever jobs with claims ask for, every state is safe, and all
+// come to an end even if from some time on each grows to its claim before it ends.
+func TestNobodyWaitsForEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{n: rapid.IntRange(1, 12).Draw(t, "nodes")}
+		for range rapid.IntRange(0, 40).Draw(t, "events") {
+			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
+			case what == 0: // one comes
+				may := rapid.SliceOfNDistinct(rapid.IntRange(0, w.n-1), 1, w.n, rapid.ID[int]).Draw(t, "may")
+				claim := rapid.IntRange(1, len(may)).Draw(t, "claim")
+				has := w.pick(may, rapid.IntRange(1, claim).Draw(t, "has"))
+				after := append(slices.Clone(w.jobs), Job{Has: has, May: may, Claim: claim})
+				if has != nil && Safe(w.n, nil, after) {
+					w.jobs, w.want = after, append(w.want, 0)
+				}
+			case len(w.jobs) == 0:
+			case what == 1: // one wants more
+				j := rapid.IntRange(0, len(w.jobs)-1).Draw(t, "job")
+				if most := w.jobs[j].Claim - len(w.jobs[j].Has); most > 0 {
+					w.want[j] = rapid.IntRange(1, most).Draw(t, "more")
+				}
+			case what == 2: // one gives back
+				j := rapid.IntRange(0, len(w.jobs)-1).Draw(t, "job")
+				w.jobs[j].Has = w.jobs[j].Has[:rapid.IntRange(1, len(w.jobs[j].Has)).Draw(t, "keeps")]
+				w.want[j] = 0
+			default:
+				w.remove(rapid.IntRange(0, len(w.jobs)-1).Draw(t, "job"))
+			}
+			w.grant()
+			if !Safe(w.n, nil, w.jobs) {
+				t.Fatalf("not safe: %+v", w.jobs)
+			}
+		}
+		// from now on everybody wants all of its claim, and ends once it has that
+		for len(w.jobs) > 0 {
+			for j, job := range w.jobs {
+				w.want[j] = job.Claim - len(job.Has)
+			}
+			w.grant()
+			done := slices.IndexFunc(w.jobs, func(j Job) bool { return len(j.Has) == j.Claim })
+			if done < 0 {
+				t.Fatalf("everybody waits: %+v", w.jobs)
+			}
+			w.remove(done)
+		}
+	})
+}
+
+// grant gives whoever waits what may be given.
+func (w *world) grant() {
+	for j := range w.jobs {
+		if w.want[j] == 0 {
+			continue
+		}
+		if nodes := w.pick(w.jobs[j].May, w.want[j]); nodes != nil && MayHave(w.n, nil, w.jobs, j, nodes) {
+			w.jobs[j].Has = slices.Concat(w.jobs[j].Has, nodes)
+			w.want[j] = 0
+		}
+	}
+}
+
+// TestOrderIsComplete compares with every order there is.
+func TestOrderIsComplete(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 8).Draw(t, "nodes")
+		gone := rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "gone")
+		w := &world{n: n}
+		for range rapid.IntRange(0, 4).Draw(t, "jobs") {
+			may := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 1, n, rapid.ID[int]).Draw(t, "may")
+			has := w.pick(may, rapid.IntRange(0, len(may)).Draw(t, "has"))
+			w.jobs = append(w.jobs, Job{Has: has, May: may, Claim: rapid.IntRange(len(has), len(may)).Draw(t, "claim")})
+		}
+		order, safe := Order(n, gone, w.jobs)
+		if want := anyOrder(n, gone, w.jobs, nil); safe != want {
+			t.Fatalf("safe %v, by trying %v: %+v", safe, want, w.jobs)
+		}
+		if safe && len(order) != len(w.jobs) {
+			t.Fatalf("the order is %v of %d", order, len(w.jobs))
+		}
+	})
+}
+
+// anyOrder tries all orders.
+func anyOrder(n int, gone []bool, jobs []Job, done []int) bool {
+	if len(done) == len(jobs) {
+		return true
+	}
+	for j, job := range jobs {
+		if slices.Contains(done, j) {
+			continue
+		}
+		count := 0
+		for node := range n {
+			mine := slices.Contains(job.Has, node)
+			other := slices.ContainsFunc(jobs, func(o Job) bool { return slices.Contains(o.Has, node) }) && !mine
+			for _, k := range done {
+				other = other && !slices.Contains(jobs[k].Has, node)
+			}
+			if mine || slices.Contains(job.May, node) && !other && !gone[node] {
+				count++
+			}
+		}
+		if count >= job.Claim && anyOrder(n, gone, jobs, append(slices.Clone(done), j)) {
+			return true
+		}
+	}
+	return false
+}
