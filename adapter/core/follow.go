@@ -272,6 +272,11 @@ func (c *Core) linkEnded(j *job, current int, done, before slurmctl.Job) {
 	c.save(j)
 	c.event(j, "step ended", map[string]any{"step": j.Step})
 	j.overdue = 0
+	if r := c.snapshot.byID[j.chain[j.Step]]; r != nil && r.State == slurmctl.Running && len(r.NodeList) > 0 {
+		j.see(r)
+		c.linkRuns(c.snapshot, j, r) // Slurm has started it as it ended the other
+		return
+	}
 	switch next := j.next(); {
 	case next == nil:
 		c.refit(c.snapshot, j, c.snapshot.taken.Unix(), "the step lasted longer than its profile says")

@@ -25,6 +25,7 @@ type job struct {
 	asked     *slurmctl.JobRequest // nil: not known yet
 	gres      []slurmctl.GRES      // that it has on every node
 	letGo     slurmctl.JobID       // the chain's job that was last told to start
+	readied   slurmctl.JobID       // the chain's job that Slurm starts once the one before has ended: see readyLink
 	ending    bool                 // completing in Slurm
 	inferred  bool                 // it was found running: its step is a guess
 	release   []string             // nodes that the application would free at the next shrink

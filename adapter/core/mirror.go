@@ -36,7 +36,12 @@ func (c *Core) mirror(s *snapshot) {
 			done = c.mirrorStep(j, &j.record, 1, now)
 		case j.isChain() && j.runs():
 			for k := j.Step; k < len(j.chain) && done && !j.busy; k++ {
-				if r := s.byID[j.chain[k]]; r != nil && r.ID != j.letGo {
+				r := s.byID[j.chain[k]]
+				switch {
+				case r == nil, r.ID == j.letGo, r.ID == j.readied && j.State == row.Waiting:
+				case k == j.Step && c.linkIsNear(j, now):
+					done = c.readyLink(s, j, r)
+				default:
 					done = c.mirrorStep(j, r, k+1, now)
 				}
 			}
@@ -46,6 +51,41 @@ func (c *Core) mirror(s *snapshot) {
 			return
 		}
 	}
+}
+
+// linkAhead is how long before its planned start a chain's next link is readied.
+const linkAhead = 30 * time.Second
+
+// linkIsNear reports whether a chain's next link is soon to begin, and its nodes are held.
+func (c *Core) linkIsNear(j *job, now time.Time) bool {
+	if j.State != row.Running || c.bare || j.isSuspended() || j.next() == nil {
+		return false
+	}
+	_, held := c.holdFor(j, j.Step+1)
+	return held && time.Unix(j.next().start, 0).Sub(now) <= linkAhead
+}
+
+// readyLink lets a chain's next link go before the one before it has ended: its dependency
+// keeps it until then, and its hold until that begins. Slurm starts it as it ends the other,
+// as it does those of a stock chain. To be told to only after that costs it a turn of its
+// scheduler (batch_sched_delay, 3 s: measured on 22.05). It says false where this has to wait.
+func (c *Core) readyLink(s *snapshot, j *job, r *slurmctl.Job) bool {
+	hold, _ := c.holdFor(j, j.Step+1)
+	if r.State != slurmctl.Pending || r.ID == j.readied && r.Reservation == hold.Name {
+		return true
+	}
+	u := slurmctl.JobUpdate{StartNow: true, Reservation: &hold.Name}
+	if p := c.partitionFor(s, j); p != r.Partition {
+		u.Partition = p
+	}
+	return c.chore(&c.pace.mirror, j, Update{r.ID, u}, func(o Outcome) {
+		if o.Err != nil {
+			j.retryAt = c.now.Add(againAfter)
+			c.logJob(j).WithError(o.Err).Warn("the chain's next job could not be let go ahead; it is once its time has come")
+			return
+		}
+		j.touched, j.readied, r.Reservation = c.now, r.ID, hold.Name
+	})
 }
 
 // mirrorStep writes one planned start into a pending Slurm job, unless it is
@@ -84,7 +124,9 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 		}
 		j.touched = c.now
 		if !u.StartTime.IsZero() {
-			r.StartTime = want
+			if r.StartTime = want; r.ID == j.readied {
+				j.readied = 0
+			}
 		}
 		if u.Reservation != nil {
 			r.Reservation = hold

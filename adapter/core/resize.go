@@ -303,6 +303,10 @@ func (c *Core) repair(s *snapshot, j *job) {
 	}
 }
 
+// readiedFor is how long Slurm may take to start a link that was readied, after the end of
+// the one before, until it is told to once more.
+const readiedFor = 5 * time.Second
+
 // startLink starts the Slurm job of a chain's next step in its hold.
 func (c *Core) startLink(s *snapshot, j *job, next *plannedStep, now time.Time) {
 	r := s.byID[j.chain[j.Step]]
@@ -315,6 +319,9 @@ func (c *Core) startLink(s *snapshot, j *job, next *plannedStep, now time.Time) 
 		return
 	}
 	if hold.Start.After(now) || j.letGo == r.ID && now.Sub(j.touched) < 10*time.Second {
+		return
+	}
+	if j.readied == r.ID && now.Sub(j.StepEnded) < readiedFor {
 		return
 	}
 	c.letGo(j, r.ID, hold.Name, row.Waiting)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/core"
@@ -50,6 +51,8 @@ type Driver struct {
 	Now   func() time.Time                     // by a clock that is never set: the core's
 	Clock func() time.Time                     // Slurm's
 	Pause func(context.Context, time.Duration) // at most until ctx is done
+	// Together runs some commands at once and waits for all.
+	Together func(ctx context.Context, run ...func(context.Context))
 	// WithTimeout is context.WithTimeout by the same clock.
 	WithTimeout func(context.Context, time.Duration) (context.Context, context.CancelFunc)
 
@@ -63,6 +66,12 @@ func New(slurm Slurm, now func() time.Time) *Driver {
 		case <-ctx.Done():
 		case <-time.After(d):
 		}
+	}, Together: func(ctx context.Context, run ...func(context.Context)) {
+		var all sync.WaitGroup
+		for _, f := range run {
+			all.Go(func() { f(ctx) })
+		}
+		all.Wait()
 	}}
 }
 

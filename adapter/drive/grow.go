@@ -17,6 +17,9 @@ type growth struct {
 	core.Grown
 	*Driver
 	user *slurmctl.User // nil: the sidecar's own
+
+	askedDBD bool  // whether slurmdbd answers, for the coming merge
+	dbd      error // that it does not
 }
 
 // grow brings the nodes. Where Slurm still switches them on, or has suspended a job, or a
@@ -48,7 +51,6 @@ func (d *Driver) grow(ctx context.Context, c core.Grow) (core.Grown, error) {
 const allocateWait = 4 * time.Second
 
 func (g *growth) bring(ctx context.Context) error {
-	slurm := g.Slurm
 	if err := g.open(ctx); err != nil {
 		return err
 	}
@@ -61,16 +63,13 @@ func (g *growth) bring(ctx context.Context) error {
 		} else {
 			g.Request.Reservation = g.Hold
 		}
-		wait, cancel := g.WithTimeout(ctx, g.patience())
-		k, err := slurm.Allocate(wait, g.Request)
-		if k.ID == 0 && !g.Request.Parked && refusedAtSubmission(err) {
-			cancel()
-			g.Request.Parked = true
-			wait, cancel = g.WithTimeout(ctx, g.patience())
-			k, err = g.parked(wait, err)
+		var k slurmctl.Job
+		var err error
+		ask := []func(context.Context){func(ctx context.Context) { k, err = g.allocate(ctx) }}
+		if g.Merge && g.NeedsDBD {
+			ask = append(ask, g.askDBD) // which takes longer than salloc
 		}
-		cancel()
-		if err != nil {
+		if g.Together(ctx, ask...); err != nil {
 			return err
 		}
 		g.Grown.Expanders, brought = []slurmctl.JobID{k.ID}, []slurmctl.Job{k}
@@ -92,6 +91,23 @@ func (g *growth) bring(ctx context.Context) error {
 	}
 	return g.merge(ctx)
 }
+
+// allocate asks for the expander.
+func (g *growth) allocate(ctx context.Context) (slurmctl.Job, error) {
+	wait, cancel := g.WithTimeout(ctx, g.patience())
+	k, err := g.Slurm.Allocate(wait, g.Request)
+	cancel()
+	if k.ID == 0 && !g.Request.Parked && refusedAtSubmission(err) {
+		g.Request.Parked = true
+		wait, cancel = g.WithTimeout(ctx, g.patience())
+		k, err = g.parked(wait, err)
+		cancel()
+	}
+	return k, err
+}
+
+// askDBD asks whether slurmdbd answers.
+func (g *growth) askDBD(ctx context.Context) { g.dbd, g.askedDBD = g.Slurm.Slurmdbd(ctx), true }
 
 // open begins the hold, for a growth before its time, and lets the expander's user in, by
 // one command: from now on, until the hold is given up or closed again, he could run other
@@ -153,10 +169,11 @@ func (g *growth) merge(ctx context.Context) error {
 	slurm := g.Slurm
 	for len(g.Grown.Expanders) > 0 {
 		k := g.Grown.Expanders[0]
-		if g.NeedsDBD {
-			if err := slurm.Slurmdbd(ctx); err != nil {
-				return err // the expander keeps its nodes
-			}
+		if g.NeedsDBD && !g.askedDBD {
+			g.askDBD(ctx)
+		}
+		if g.askedDBD = false; g.dbd != nil {
+			return g.dbd // the expander keeps its nodes
 		}
 		if err := g.baseRuns(ctx); err != nil {
 			return err
@@ -181,8 +198,7 @@ func (g *growth) merge(ctx context.Context) error {
 		return fmt.Errorf("job %d has not got all of %s by the merge", g.Base, slurmctl.CompressNodes(g.Nodes))
 	}
 	g.After = []core.Part{{ID: g.Base, Step: 1, Nodes: base[0].NodeList}}
-	g.release(ctx)
-	return nil
+	return nil // the hold goes once the job has its answer
 }
 
 // keep leaves the expander beside the base job as a companion, out of the hold.

@@ -84,6 +84,7 @@ func (s *Sidecar) Start() {
 				p.Sleep(d)
 			}
 		},
+		Together:    s.together,
 		WithTimeout: s.Cluster.WithTimeout,
 	}
 	s.base, s.skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
@@ -220,6 +221,21 @@ func (s *Sidecar) beside(run func(context.Context) core.Input) {
 		}
 	})
 	s.tasks = append(s.tasks, p)
+}
+
+// together runs commands of a task as processes of their own and waits for all.
+func (s *Sidecar) together(ctx context.Context, run ...func(context.Context)) {
+	left := len(run)
+	ctx.Value(processKey{}).(*slurmsim.Process).Await(func(wake func()) {
+		for _, f := range run {
+			s.Cluster.Go(func(p *slurmsim.Process) {
+				f(context.WithValue(ctx, processKey{}, p))
+				if left--; left == 0 {
+					wake()
+				}
+			})
+		}
+	})
 }
 
 // unanswered is after how long a call to a sidecar that is not there fails.
