@@ -321,7 +321,7 @@ func (c *Core) startLink(s *snapshot, j *job, next *plannedStep, now time.Time) 
 	if hold.Start.After(now) || j.letGo == r.ID && now.Sub(j.touched) < 10*time.Second {
 		return
 	}
-	if j.readied == r.ID && now.Sub(j.StepEnded) < readiedFor {
+	if j.readied == r.ID && !hold.Start.After(j.StepEnded) && now.Sub(j.StepEnded) < readiedFor {
 		return
 	}
 	c.letGo(j, r.ID, hold.Name, row.Waiting)
