@@ -99,7 +99,9 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 		start, end := time.Unix(step.start, 0), time.Unix(step.end, 0)
 		m.at(start)
 		m.at(start.Add(-soon))
-		m.at(start.Add(-linkAhead))
+		if j.isChain() {
+			m.at(start.Add(-linkAhead))
+		}
 		m.at(end)
 		m.at(end.Add(margin))
 		m.at(end.Add(grace))
