@@ -7,8 +7,8 @@ import (
 
 // Planned plans with the planner's own fit. A job starts only where all phases that it declares
 // have their nodes when their times come: its promise. A malleable job is promised its least
-// nodes; what nobody is promised within Lead seconds the policy shares out, and it is taken back
-// in time. A job that is ahead of its promise, because it got more, waits for its next phase with
+// nodes; what nobody is promised within Lead seconds the policy shares out, among jobs that give it
+// back within that time. A job that is ahead of its promise, because it got more, waits for its next phase with
 // the nodes that it has, and is given it sooner where that moves nobody else's promise.
 //
 // Of a moldable job's sizes, the powers of two and its bounds, it takes the one that completes
@@ -72,7 +72,7 @@ func (s *Planned) Schedule(m *Machine) {
 			continue
 		}
 		more := 0
-		if c.run.Kind.Resizable() && s.Policy != nil && over < 0 {
+		if c.run.Kind.Resizable() && s.Policy != nil && over < 0 && s.returns(c.run) {
 			_, most := c.run.Bounds()
 			goal := min(c.run.Phases[0].Pref, most)
 			more = max(c.run.Sizes.Floor(c.size+min(goal-c.size, free, -over))-c.size, 0)
@@ -82,11 +82,21 @@ func (s *Planned) Schedule(m *Machine) {
 		m.Start(c.run, c.size+more)
 		s.promises[c.run] = c.promise
 	}
-	give(m, s.Policy, min(free, -over))
+	give(m, s.Policy, min(free, -over), s.returns)
 	if next := s.next(m); next < planner.Forever && (next < s.wake || s.wake <= m.Now) {
 		s.wake = next
 		m.Wake(next)
 	}
+}
+
+// returns reports whether a job gives back what it is lent within the lead, whenever it is told to.
+func (s *Planned) returns(r *Run) bool {
+	p := &r.Phases[r.Phase]
+	if p.Points == 0 {
+		return r.Grace <= s.Lead
+	}
+	least, _ := r.Bounds()
+	return ceil(p.Work/float64(p.Points)/p.Speed[least]) <= s.Lead
 }
 
 // next is the next second at which something is promised, or nodes have to be asked for it.
@@ -115,7 +125,7 @@ func (s *Planned) keep(m *Machine) *planner.Timeline {
 		if r.Kind.declares() {
 			p = p[len(p)-(len(r.Phases)-r.Phase):]
 		}
-		if r.Phase > 0 && r.reached == m.Now && r.Kind == Both {
+		if r.Phase > 0 && r.reached == m.Now && r.Kind.Resizable() {
 			s.begin(m, r, p[0])
 		}
 		if r.Short() == 0 {
@@ -144,6 +154,7 @@ func (s *Planned) keep(m *Machine) *planner.Timeline {
 func (s *Planned) begin(m *Machine, r *Run, p promised) {
 	before, _ := r.bounds(r.Phase - 1)
 	switch {
+	case r.Kind == Malleable && s.returns(r): // it goes on
 	case p.start > m.Now && p.nodes > before:
 		if r.Size > before {
 			m.Hold(r)

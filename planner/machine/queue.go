@@ -69,7 +69,7 @@ func (q Queue) Schedule(m *Machine) {
 	}
 	take(m, q.Policy, demand)
 	start(m, starts, &free)
-	give(m, q.Policy, free)
+	give(m, q.Policy, free, anyRun)
 }
 
 // start starts jobs for which there is room, on the nodes that they prefer as far as free goes.
@@ -101,10 +101,13 @@ func (r *Run) spare() int {
 	return max(r.Assigned()-least, 0)
 }
 
-// malleableJobs are the running jobs that a policy can change.
-func malleableJobs(m *Machine) (runs []*Run, jobs []malleable.Job) {
+// anyRun is what a policy can change where nobody forbids it.
+func anyRun(*Run) bool { return true }
+
+// malleableJobs are the running jobs that a policy can change, of those that can.
+func malleableJobs(m *Machine, can func(*Run) bool) (runs []*Run, jobs []malleable.Job) {
 	for _, r := range m.Running {
-		if !r.Kind.Resizable() || r.Short() > 0 {
+		if !r.Kind.Resizable() || r.Short() > 0 || !can(r) {
 			continue
 		}
 		p := &r.Phases[r.Phase]
@@ -120,19 +123,19 @@ func take(m *Machine, p malleable.Policy, nodes int) {
 	if p == nil || nodes <= 0 {
 		return
 	}
-	runs, jobs := malleableJobs(m)
+	runs, jobs := malleableJobs(m, anyRun)
 	r := malleable.Request{Kind: malleable.Shrink, Nodes: nodes, Mandatory: true}
 	for _, c := range malleable.Distribute(p, jobs, r, malleable.Declared) {
 		m.Shrink(runs[c.Job], c.Accepted, nil)
 	}
 }
 
-// give has running jobs take free nodes.
-func give(m *Machine, p malleable.Policy, nodes int) {
+// give has running jobs take free nodes, those that can.
+func give(m *Machine, p malleable.Policy, nodes int, can func(*Run) bool) {
 	if p == nil || nodes <= 0 {
 		return
 	}
-	runs, jobs := malleableJobs(m)
+	runs, jobs := malleableJobs(m, can)
 	if len(jobs) == 0 {
 		return
 	}
