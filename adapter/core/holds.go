@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
@@ -59,6 +60,9 @@ type ownName struct {
 func (n ownName) String() string { return fmt.Sprintf("evo_%d_%d_%d", n.job, n.step, n.attempt) }
 
 func parseHoldName(name string) (ownName, bool) {
+	if !strings.HasPrefix(name, "evo_") {
+		return ownName{}, false // most names: fast
+	}
 	m := namePattern.FindStringSubmatch(name)
 	if m == nil {
 		return ownName{}, false

@@ -60,7 +60,7 @@ func (c *Core) observed(in Observation) {
 			c.in(&in.Reservations[i].Start, &in.Reservations[i].End)
 		}
 	}
-	c.cycle(newSnapshot(in))
+	c.cycle(newSnapshot(in, c.snapshot))
 }
 
 // unobserved is called when a poll failed.
@@ -72,12 +72,17 @@ func (c *Core) unobserved(err error) {
 	c.nextCycle = c.now.Add(max(c.cfg.PollInterval, time.Second))
 }
 
-// newSnapshot is what an observation shows.
-func newSnapshot(in Observation) *snapshot {
-	s := &snapshot{taken: in.Begun, jobs: in.Jobs, nodes: sortedNodes(in.Nodes), byID: map[slurmctl.JobID]*slurmctl.Job{}, index: map[string]int{},
+// newSnapshot is what an observation shows; before is the last one, or nil.
+func newSnapshot(in Observation, before *snapshot) *snapshot {
+	s := &snapshot{taken: in.Begun, jobs: in.Jobs, byID: make(map[slurmctl.JobID]*slurmctl.Job, len(in.Jobs)),
 		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: set{}}
-	for i, n := range s.nodes {
-		s.index[n.Name] = i
+	if before != nil && slices.EqualFunc(in.Nodes, before.nodes, func(a, b slurmctl.Node) bool { return a.Name == b.Name }) {
+		s.nodes, s.index = slices.Clone(in.Nodes), before.index // the same nodes in order
+	} else {
+		s.nodes, s.index = sortedNodes(in.Nodes), make(map[string]int, len(in.Nodes))
+		for i, n := range s.nodes {
+			s.index[n.Name] = i
+		}
 	}
 	for _, p := range in.Partitions {
 		s.partitions[p.Name] = p

@@ -23,7 +23,12 @@ type occupancy struct {
 }
 
 func newOccupancy(nodes int, origin int64) *occupancy {
-	return &occupancy{origin: origin, busy: make([][]planner.NodeBusy, nodes), reserved: make([][]planner.NodeBusy, nodes), tenures: make([][]tenure, nodes)}
+	const usual = 2 // intervals of a node
+	busy, memory := make([][]planner.NodeBusy, nodes), make([]planner.NodeBusy, usual*nodes)
+	for i := range busy {
+		busy[i] = memory[usual*i : usual*i : usual*(i+1)]
+	}
+	return &occupancy{origin: origin, busy: busy, reserved: make([][]planner.NodeBusy, nodes), tenures: make([][]tenure, nodes)}
 }
 
 // add marks a node busy during [start, end), in Unix seconds.

@@ -21,10 +21,14 @@ const overrunQuantum = 5
 // longer than planned, or nodes of coming steps are lost to others.
 func (c *Core) followPlans(s *snapshot) {
 	now := s.taken.Unix()
-	others, margin := c.foreign(s, now), int64(c.cfg.Margin/time.Second)
+	margin := int64(c.cfg.Margin / time.Second)
+	var others *occupancy
 	for _, j := range c.active {
 		if !j.runs() || j.busy || j.kept != nil || j.touched.After(s.taken) {
 			continue
+		}
+		if others == nil {
+			others = c.foreign(s, now)
 		}
 		switch {
 		case j.lapsed():

@@ -246,7 +246,10 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 			b.all, b.whole = append(b.all[:0], nodes...), false
 		}
 		end := min(max(start, b.now)+limit, b.now+int64(forever/time.Second))
-		first := sort.Search(len(b.space), func(i int) bool { return b.space[i].to > start })
+		first := 0
+		if b.space[0].to <= start {
+			first = sort.Search(len(b.space), func(i int) bool { return b.space[i].to > start })
+		}
 		failing := b.failing(first, end, j.NumNodes)
 		opening := b.opening(first, end)
 		if failing >= 0 && !overlap {

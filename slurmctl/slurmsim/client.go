@@ -104,12 +104,19 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 		shown.Nodes = slices.Clone(shown.Nodes)
 		parts = append(parts, shown)
 	}
+	held := newNodeSet(len(c.nodes)) // by reservations
+	for _, r := range c.reservations {
+		if r.overlaps(c.Now(), c.Now().Add(1)) {
+			held.or(r.set)
+		}
+	}
+	nodes = make([]slurmctl.Node, 0, len(c.nodes))
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		shown := n.Node
-		shown.State, shown.CPUsAlloc = c.nodeState(i), int(c.usage.cpus[i])
+		shown.State, shown.CPUsAlloc = c.nodeState(i, held), int(c.usage.cpus[i])
 		shown.Flags = marks[n.power]
-		shown.Partitions = slices.Clone(shown.Partitions)
+		shown.Partitions = slices.Clip(shown.Partitions)
 		if n.leaked {
 			shown.CPUsAlloc = n.CPUs
 		}
@@ -118,7 +125,7 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 	return nodes, parts
 }
 
-func (c *Cluster) nodeState(i int) string {
+func (c *Cluster) nodeState(i int, held nodeSet) string {
 	n, used := &c.nodes[i], int(c.usage.cpus[i])
 	switch {
 	case n.down:
@@ -134,10 +141,8 @@ func (c *Cluster) nodeState(i int) string {
 	case used > 0:
 		return "mixed"
 	}
-	for _, r := range c.reservations {
-		if r.set.has(i) && r.overlaps(c.Now(), c.Now().Add(1)) {
-			return "reserved"
-		}
+	if held.has(i) {
+		return "reserved"
 	}
 	return "idle"
 }
