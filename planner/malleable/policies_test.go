@@ -289,6 +289,8 @@ func TestOthers(t *testing.T) {
 	scales[0].Speedup, scales[1].Speedup = Amdahl(.5), Amdahl(.99)
 	falls := []Job{job(1, 4)}
 	falls[0].Speedup = Table{{2, 2}, {8, 4}, {16, 3}}
+	halves := []Job{job(1, 8), job(2, 8)} // gives four nodes for one
+	halves[0].Sizes, halves[0].Speedup, halves[1].Speedup = Pow2, Amdahl(.5), Amdahl(.6)
 	odd := []Job{{ID: "odd", Nodes: 7, Min: 2, Max: 16}}
 	for _, c := range []struct {
 		p    Policy
@@ -308,6 +310,7 @@ func TestOthers(t *testing.T) {
 		{Gain{}, scales, Request{Kind: Grow, Nodes: 6}, []int{4, 10}},
 		{Gain{}, scales, Request{Kind: Shrink, Nodes: 3}, []int{2, 3}},
 		{Gain{}, scales, Request{Kind: Balance}, []int{2, 4}},
+		{Gain{}, halves, Request{Kind: Shrink, Nodes: 1}, []int{8, 7}},
 		{Gain{}, falls, Request{Kind: Grow, Nodes: 12}, []int{8}},
 	} {
 		if got := sizesAfter(c.p, c.jobs, c.r); !slices.Equal(got, c.want) {
