@@ -167,19 +167,13 @@ func (h *history) change(words []string) error {
 	}
 	o := options(words[2:])
 	_, req.DryRun = o["dry"]
-	for key, to := range map[string]*int64{"current": nil, "wait": nil} {
-		text, given := o[key]
-		if !given || req.Update == nil {
-			continue
-		}
-		switch key {
-		case "current":
-			to = &req.Update.Current
-		default:
-			to = &req.Update.Wait
-		}
-		if *to, err = planner.ParseDuration(text); err != nil {
-			return err
+	if u := req.Update; u != nil {
+		for key, to := range map[string]*int64{"current": &u.Current, "wait": &u.Wait} {
+			if text, given := o[key]; given {
+				if *to, err = planner.ParseDuration(text); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	id, ok := h.jobs[words[0]]
