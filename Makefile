@@ -77,8 +77,8 @@ mutants: build-deps ## put small faults into the core, one after another: histor
 	go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/simulate -args -mutants
 
 .PHONY: fidelity
-fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (an hour)
-	go test -tags fidelity -run '^TestFidelityRecord$$' -v -count=1 -timeout 180m ./slurmctl/slurmsim
+fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (two hours)
+	go test -tags fidelity -run '^TestFidelityRecord$$' -v -count=1 -p 1 -timeout 180m ./slurmctl/slurmsim ./adapter/trials/fidelity
 
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
