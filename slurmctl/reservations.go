@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,9 @@ func parseReservation(line string) (Reservation, error) {
 			break
 		}
 	}
+	if len(r.Users) == 0 && len(r.Accounts) == 1 && r.Accounts[0] == everybodyDenied {
+		r.Users, r.Accounts = []string{Nobody}, nil
+	}
 	return r, nil
 }
 
@@ -104,12 +108,39 @@ func (c *Client) CreateReservation(ctx context.Context, q ReservationRequest) er
 	if q.End.IsZero() || !q.Start.IsZero() && !q.End.After(q.Start) {
 		return fmt.Errorf("reservation %s: it must end after its start", oneLine(q.Name, 64))
 	}
-	a := newSetting("create", "reservation")
-	a.add("ReservationName", checkName, q.Name)
-	a.raw("StartTime", start)
-	a.raw("EndTime", formatTime(q.End))
-	a.reservation(q.Nodes, q.NodeCount, q.Users, q.Accounts, q.Partition, q.Flags)
-	return c.setting(ctx, a)
+	return closing(q.Users, q.Accounts, func(denied bool) error {
+		a := newSetting("create", "reservation")
+		a.add("ReservationName", checkName, q.Name)
+		a.raw("StartTime", start)
+		a.raw("EndTime", formatTime(q.End))
+		if denied {
+			a.raw("Accounts", everybodyDenied)
+		} else {
+			a.access(q.Users, q.Accounts)
+		}
+		a.reservation(q.Nodes, q.NodeCount, q.Partition, q.Flags)
+		return c.setting(ctx, a)
+	})
+}
+
+// Nobody, as the only user of a reservation, closes it to everybody: root submits no
+// jobs, and has its association with Slurm's own.
+const Nobody = "root"
+
+// everybodyDenied stands in for Nobody as a value of Accounts=: all accounts are below
+// that of root's name.
+const everybodyDenied = "-root"
+
+// closing runs a command that says who may use a reservation. Where associations are
+// enforced (AccountingStorageEnforce) and the site has deleted that of root, Slurm does not
+// take root for a user: then it is run again to deny the use to everybody (22.05.8). Where they are
+// not enforced that would deny nobody but jobs of account root, and root is a user.
+func closing(users, accounts []string, run func(denied bool) error) error {
+	err := run(false)
+	if len(accounts) == 0 && len(users) == 1 && users[0] == Nobody && errors.Is(err, ErrInvalidAccount) {
+		return run(true)
+	}
+	return err
 }
 
 // ReservationUpdate is what to change of a reservation; what is zero stays.
@@ -142,8 +173,21 @@ func (c *Client) UpdateReservation(ctx context.Context, name string, u Reservati
 	if !u.End.IsZero() {
 		a.raw("EndTime", formatTime(u.End))
 	}
-	a.reservation(u.Nodes, u.NodeCount, u.Users, u.Accounts, u.Partition, u.Flags)
-	return c.setting(ctx, a)
+	return closing(u.Users, u.Accounts, func(denied bool) error {
+		again := &setting{args: slices.Clone(a.args), err: a.err}
+		switch {
+		case denied:
+			again.raw("Users", "")
+			again.raw("Accounts", everybodyDenied)
+		case len(u.Users) > 0 && len(u.Accounts) == 0:
+			again.raw("Accounts", "") // it may have been closed by them
+			again.access(u.Users, nil)
+		default:
+			again.access(u.Users, u.Accounts)
+		}
+		again.reservation(u.Nodes, u.NodeCount, u.Partition, u.Flags)
+		return c.setting(ctx, again)
+	})
 }
 
 // DeleteReservation removes a reservation. It fails with ErrReservationInUse
@@ -154,16 +198,20 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	return c.setting(ctx, a)
 }
 
+// access adds who may use a reservation.
+func (a *setting) access(users, accounts []string) {
+	a.names("Users", checkUserName, users)
+	a.names("Accounts", checkWord, accounts)
+}
+
 // reservation adds what a request and an update have in common.
-func (a *setting) reservation(nodes []string, count int, users, accounts []string, partition string, flags []string) {
+func (a *setting) reservation(nodes []string, count int, partition string, flags []string) {
 	if len(nodes) > 0 {
 		a.nodes("Nodes", nodes)
 	}
 	if count > 0 {
 		a.raw("NodeCnt", strconv.Itoa(count))
 	}
-	a.names("Users", checkUserName, users)
-	a.names("Accounts", checkWord, accounts)
 	if partition != "" {
 		a.add("PartitionName", checkWord, partition)
 	}

@@ -39,8 +39,8 @@ func TestIntruders(t *testing.T) {
 		return l.cluster.Run(l.ctx(), l.user(0), "sbatch", append([]string{"--parsable", "--output=/dev/null", "--chdir=/", "--nodes=1", "--time=1",
 			"--reservation=" + hold, "--wrap=exec sleep 600"}, args...)...)
 	}
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
-		l.run(string(drive)+": in the hold of a growth", func(l *lab) {
+	grows := func(name string, drive request.Drive) {
+		l.run(name+": in the hold of a growth", func(l *lab) {
 			id := l.submitSpec(request.Request{Drive: drive}, "1@60s,3@60s,4@60s")
 			l.running(id, 1)
 			for step := 2; step <= 3; step++ {
@@ -67,6 +67,9 @@ func TestIntruders(t *testing.T) {
 			l.cancel(id)
 			l.ended(id)
 		})
+	}
+	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+		grows(string(drive), drive)
 	}
 	l.run("in the hold of a start", func(l *lab) {
 		id := l.submitSpec(request.Request{Begin: time.Now().Add(15 * time.Second)}, "4@60s,6@60s")
@@ -132,6 +135,9 @@ func TestIntruders(t *testing.T) {
 		l.ended(id)
 		l.must(l.slurm.DeleteReservation(l.ctx(), name))
 	})
+	// there are sites on which root may have no jobs; Slurm then knows no user root
+	l.manage("delete", "user", "root")
+	grows("root has no association", request.Merge)
 }
 
 // sentAway waits until a job asks for no reservation any more.

@@ -224,8 +224,8 @@ func (c *Core) stale(r slurmctl.Reservation, h hold, now int64) bool {
 }
 
 // nobody is who may use a hold to grow in until its expander is asked for: whoever may
-// use a reservation may run any job in it. Root submits none.
-const nobody = "root"
+// use a reservation may run any job in it.
+const nobody = slurmctl.Nobody
 
 // holdUsers are those who may use a hold. In one to start in it is the job's user, always:
 // Slurm lets no job refer to a reservation that its user may not use, and is to start it
