@@ -46,9 +46,11 @@ func TestBoundsByDefault(t *testing.T) {
 		{"2@10m,5@30m,1@5m", 8, ""},
 		{"1@10s,7@10m", 8, ""},
 		{"1@1h,2@1h", 8, ""},
-		{"1@10h,7@10m", 8, "60 node-hours, held_time.job allows 8 node-hours"},
+		{"1@2h,8@30m", 8, ""}, // an ordinary job
+		{"1@8h,8@1h", 8, ""},
+		{"1@24h,7@10m", 8, "144 node-hours, held_time.job allows 64 node-hours"},
 		{"10@24h,30@1h", 1000, ""},
-		{"10@2h,900@1h", 1000, "1780 node-hours"},
+		{"10@10h,900@1h", 1000, "8900 node-hours, held_time.job allows 8000 node-hours"},
 		{"1@1s" + strings.Repeat(",2@1s,1@1s", 100), 8, "101 reservations, max_holds allows 100"},
 	} {
 		p, err := planner.ParseProfile(c.profile)

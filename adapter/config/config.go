@@ -173,7 +173,7 @@ func Default() Config {
 		Margin:        2 * time.Second,
 		HoldAhead:     time.Hour,
 		MaxHolds:      100,
-		HeldTime:      HeldTime{Job: time.Hour, User: time.Hour, Account: 2 * time.Hour, All: 4 * time.Hour},
+		HeldTime:      HeldTime{Job: 8 * time.Hour, User: 8 * time.Hour, Account: 16 * time.Hour, All: 24 * time.Hour},
 		GiveUp:        10 * time.Minute,
 		Grace:         30 * time.Second,
 		Overrun:       OverrunShrink,
