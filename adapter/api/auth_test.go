@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -218,6 +219,7 @@ func TestReading(t *testing.T) {
 		t.Fatal("this needs root, to be other users")
 	}
 	const owner, other, operator, anonymous = 4000, nobody, 4242, -1
+	const coordinator, elsewhere, admin = 4301, 4302, 4303
 	for _, c := range []struct {
 		name    string
 		reading func() Reading
@@ -229,10 +231,15 @@ func TestReading(t *testing.T) {
 		{"all jobs", func() Reading { return AllJobs },
 			map[int]int{owner: 200, other: 200, operator: 200, anonymous: 401}, map[int]int{other: 200, anonymous: 401}},
 		{"own jobs", nil,
-			map[int]int{owner: 200, other: 404, operator: 200, anonymous: 401}, map[int]int{other: 200, anonymous: 401}},
+			map[int]int{owner: 200, other: 404, operator: 200, anonymous: 401, coordinator: 200, elsewhere: 404, admin: 200}, map[int]int{other: 200, anonymous: 401}},
 	} {
 		r := serve(t, ready(owner), func(s *Server) {
 			s.Reading, s.Operator = c.reading, func(uid uint32) bool { return uid == operator }
+			s.Sees = func(_ context.Context, uid uint32) func(string) bool {
+				return func(account string) bool {
+					return uid == admin || account != "" && account == map[uint32]string{coordinator: "proj", elsewhere: "physics"}[uid]
+				}
+			}
 		})
 		get := func(uid int, path string) (int, string) {
 			header := ""

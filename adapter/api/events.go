@@ -33,8 +33,11 @@ func (s *Server) events(ctx context.Context, r request) (any, error) {
 		}
 	}
 	q.Sidecar = s.trusted(r.caller)
-	if !s.seesAll(r.caller) {
+	if !s.seesAll(ctx, r.caller) {
 		q.Owner = &r.caller.uid
+		if j, err := s.Backend.Job(ctx, q.Job); q.Job != 0 && err == nil {
+			q.Owner = &j.UID // not of one that had the same number before
+		}
 	}
 	events, err := b.Events(ctx, q)
 	if events == nil {

@@ -119,7 +119,7 @@ func (b *fakeBackend) Status(context.Context) (Status, error) {
 }
 
 func (b *fakeBackend) Jobs(_ context.Context, all bool) ([]Job, error) {
-	js := []Job{{ID: 12, UID: b.owner}, {ID: 13, UID: b.owner + 1}}
+	js := []Job{{ID: 12, UID: b.owner, Account: "proj"}, {ID: 13, UID: b.owner + 1}}
 	if all {
 		js = append(js, Job{ID: 11, UID: b.owner})
 	}
@@ -127,7 +127,7 @@ func (b *fakeBackend) Jobs(_ context.Context, all bool) ([]Job, error) {
 }
 
 func (b *fakeBackend) Job(_ context.Context, id uint32) (Job, error) {
-	return Job{ID: id, UID: b.owner}, b.find(id)
+	return Job{ID: id, UID: b.owner, Account: "proj"}, b.find(id)
 }
 
 // Events has one of job 12, one of another user's and one of the sidecar.

@@ -28,20 +28,32 @@ func (s *Server) mayAsk(c caller) error {
 }
 
 // seesAll reports whether the caller reads everybody's jobs.
-func (s *Server) seesAll(c caller) bool {
+func (s *Server) seesAll(ctx context.Context, c caller) bool {
 	switch s.reading() {
 	case Anybody:
 		return true
 	case AllJobs:
 		return c.known
 	}
-	return s.trusted(c)
+	return s.trusted(c) || s.seer(ctx, c)("")
+}
+
+// seer reports whether the caller reads the jobs of an account for being a coordinator, or all
+// of them ("") for what he is in Slurm.
+func (s *Server) seer(ctx context.Context, c caller) func(account string) bool {
+	if s.Sees == nil || !c.known {
+		return func(string) bool { return false }
+	}
+	return s.Sees(ctx, c.uid)
 }
 
 // mayRead reports whether the caller may read of the job.
 func (s *Server) mayRead(ctx context.Context, c caller, id uint32) error {
-	if err := s.mayAsk(c); err != nil || s.seesAll(c) {
+	if err := s.mayAsk(c); err != nil || s.seesAll(ctx, c) {
 		return err
+	}
+	if j, err := s.Backend.Job(ctx, id); err == nil && j.Account != "" && s.seer(ctx, c)(j.Account) {
+		return nil
 	}
 	return s.mayAct(ctx, c, id)
 }

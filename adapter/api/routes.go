@@ -127,9 +127,9 @@ func (s *Server) jobs(ctx context.Context, r request) (any, error) {
 		return nil, err
 	}
 	visible := make([]Job, 0, len(jobs))
-	everything := s.seesAll(r.caller)
+	everything, sees := s.seesAll(ctx, r.caller), s.seer(ctx, r.caller)
 	for _, j := range jobs {
-		if everything || j.UID == r.caller.uid {
+		if everything || j.UID == r.caller.uid || j.Account != "" && sees(j.Account) {
 			visible = append(visible, j)
 		}
 	}
@@ -199,7 +199,7 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.reading() != Anybody {
 		c, err := s.authenticate(r, nil)
-		if err == nil && !s.seesAll(c) {
+		if err == nil && !s.seesAll(r.Context(), c) {
 			err = Errorf(ErrForbidden, "these pages are not for you here")
 		}
 		if err != nil {

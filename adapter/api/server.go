@@ -50,6 +50,9 @@ type Server struct {
 	// Reading says who may read status and jobs; it is asked at every request. nil:
 	// OwnJobs.
 	Reading func() Reading
+	// Sees gives what reports whether a user reads the jobs of an account, or of all ("")
+	// though Reading is OwnJobs. nil: no user does.
+	Sees func(ctx context.Context, uid uint32) func(account string) bool
 	// Views serves the read-only pages beside /v1 (dashboard, metrics), to whom
 	// Reading lets see everybody's jobs. nil: none.
 	Views http.Handler

@@ -11,6 +11,7 @@ type Job struct {
 	Name        string    `json:"name"`
 	User        string    `json:"user"`
 	UID         uint32    `json:"uid"`
+	Account     string    `json:"account,omitempty"`
 	Partition   string    `json:"partition"`
 	State       string    `json:"state"`               // queued, starting, running, waiting (step ended, next one's nodes to come), suspended (by Slurm), ended
 	Reason      string    `json:"reason"`              // why it is where it is, in words

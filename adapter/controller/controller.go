@@ -31,6 +31,7 @@ type Controller struct {
 	clock      *clock
 	driver     *drive.Driver
 	slurm      *slurmctl.Client
+	privileges privileges
 	store      *store.Store
 	strategies *pluginhost.Manager
 	log        *logrus.Logger

@@ -120,6 +120,25 @@ func TestLimits(t *testing.T) {
 		l.ended(other)
 		l.ended(limited)
 	})
+	l.run("coordinators and Slurm's operators see more than their own jobs", func(l *lab) {
+		l.manage("add", "account", "below", "parent=free")
+		l.manage("add", "coordinator", "account=free", "names="+first)
+		l.manage("modify", "user", second, "set", "AdminLevel=Operator")
+		for uid, want := range map[uint32]string{l.user(0).UID: "free below", l.user(1).UID: "free below proj everything", 65534: ""} {
+			sees, got := l.Sees(l.ctx(), uid), []string{}
+			for _, account := range []string{"free", "below", "proj"} {
+				if sees(account) {
+					got = append(got, account)
+				}
+			}
+			if sees("") {
+				got = append(got, "everything")
+			}
+			if strings.Join(got, " ") != want {
+				l.t.Errorf("uid %d sees %q, want %q", uid, got, want)
+			}
+		}
+	})
 }
 
 // manage runs sacctmgr as root, without questions.

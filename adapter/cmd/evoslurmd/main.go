@@ -102,7 +102,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	server := &api.Server{
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP,
 		Munge: api.Munge{Socket: cfg.Munge.Socket}, MaxAge: cfg.Munge.MaxAge,
-		Operator: ctl.Operator, Reading: ctl.Reading,
+		Operator: ctl.Operator, Reading: ctl.Reading, Sees: ctl.Sees,
 	}
 	if err := server.Listen(); err != nil {
 		return err

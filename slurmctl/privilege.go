@@ -1,0 +1,45 @@
+package slurmctl
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Privileges are who of Slurm's users sees what PrivateData hides from others: operators and
+// administrators (AdminLevel) all jobs, coordinators those of their accounts.
+type Privileges struct {
+	all      map[string]bool     // by user
+	accounts map[string][]string // that one coordinates
+}
+
+// Privileges asks slurmdbd for them, by one sacctmgr.
+func (c *Client) Privileges(ctx context.Context) (Privileges, error) {
+	out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "user", "withcoord", "format=User,AdminLevel,Coord")
+	if err != nil {
+		return Privileges{}, err
+	}
+	return parsePrivileges(out), nil
+}
+
+// parsePrivileges reads lines as "ann|Operator|proj,physics". A coordinator of an account is
+// one of those below it, too, and slurmdbd lists them all.
+func parsePrivileges(out string) Privileges {
+	p := Privileges{all: map[string]bool{}, accounts: map[string][]string{}}
+	for line := range strings.Lines(out) {
+		f := strings.Split(strings.TrimRight(line, "\n"), "|")
+		if len(f) != 3 || f[0] == "" {
+			continue
+		}
+		if f[1] == "Operator" || f[1] == "Administrator" {
+			p.all[f[0]] = true
+		}
+		p.accounts[f[0]] = append(p.accounts[f[0]], list(f[2])...)
+	}
+	return p
+}
+
+// See reports whether a user sees the jobs of an account; "": all jobs.
+func (p Privileges) See(user, account string) bool {
+	return p.all[user] || account != "" && slices.Contains(p.accounts[user], account)
+}
