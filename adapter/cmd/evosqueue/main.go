@@ -236,6 +236,9 @@ func silent(ctx context.Context, address string, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
+	if errors.Is(err, api.ErrUnavailable) { // it has answered
+		return fmt.Errorf("%w; squeue shows the jobs", err)
+	}
 	var network *net.OpError
 	if errors.As(err, &network) {
 		err = network.Err
