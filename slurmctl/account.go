@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ErrWantsAccount is an update of a running job that a site's job_submit plugin
@@ -14,24 +15,26 @@ var ErrWantsAccount = errors.New("this site's job_submit plugin refuses every up
 // change runs an update of a job. Some sites' job_submit plugins refuse updates that
 // lack Account=: what was refused for no reason that is known is tried once more with
 // the account that the job has, which changes nothing of it (measured on 22.05, as root).
-// Where that helps the client sends it from then on, at the cost of one query of the job.
+// Of a job that runs that is refused by Slurm itself, before it has changed anything: the
+// plugin has let it pass. Once either was seen the client sends the account at once, at the cost of one
+// query of the job.
 func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 	if a.err != nil {
 		return a.err
 	}
-	wants := c.wantsAccount.Load()
-	if !wants {
-		err := c.setting(ctx, a)
-		if err == nil || explained(err) {
-			return err
-		}
-		if again := c.withAccount(ctx, id, a, err); again == nil {
-			c.wantsAccount.Store(true)
-			return nil
-		}
+	if c.wantsAccount.Load() {
+		return c.withAccount(ctx, id, a, nil)
+	}
+	err := c.setting(ctx, a)
+	if err == nil || explained(err) {
 		return err
 	}
-	return c.withAccount(ctx, id, a, nil)
+	again := c.withAccount(ctx, id, a, err)
+	if again == nil || errors.Is(again, ErrWantsAccount) {
+		c.wantsAccount.Store(true)
+		return again
+	}
+	return err
 }
 
 // withAccount runs an update with the job's own account in it; because of err, if that
@@ -41,19 +44,34 @@ func (c *Client) withAccount(ctx context.Context, id JobID, a *setting, err erro
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
-	if len(jobs) == 1 && jobs[0].State == Pending && jobs[0].Account != "" {
-		with := &setting{args: append([]string{}, a.args...)}
-		with.add("Account", checkWord, jobs[0].Account)
-		return c.setting(ctx, with)
+	known := len(jobs) == 1 && jobs[0].Account != ""
+	if !known || jobs[0].State != Pending {
+		if err == nil { // the plugin may have been mended, or spare some updates: ask
+			if err = c.setting(ctx, a); err == nil || explained(err) {
+				return err
+			}
+		}
+		if !known {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	// The plugin may have been mended, or spare some updates: ask.
-	if err = c.setting(ctx, a); err != nil && !explained(err) {
+	with := &setting{args: append([]string{}, a.args...)}
+	with.add("Account", checkWord, jobs[0].Account)
+	again := c.setting(ctx, with)
+	if jobs[0].State != Pending && errors.Is(again, ErrNotPending) {
 		return fmt.Errorf("%w: %w", ErrWantsAccount, err)
 	}
-	return err
+	return again
+}
+
+// TryUpdate sees whether the site lets a pending job be changed, by writing the start time
+// into it that it has: WantsAccount may be known then. The error is a refusal for which
+// Slurm itself gives no reason, of a plugin that is, with or without Account=.
+func (c *Client) TryUpdate(ctx context.Context, id JobID, start time.Time) error {
+	if err := c.UpdateJob(ctx, id, JobUpdate{StartTime: start}); !explained(err) {
+		return err
+	}
+	return nil
 }
 
 // WantsAccount reports whether the site was seen to refuse updates without Account=, so

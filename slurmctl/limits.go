@@ -17,6 +17,7 @@ type Limits struct {
 	assocs     []limitSet
 	qos        map[string]*limitSet
 	partitions map[string]*partitionRules
+	accrual    bool           // somebody's age is bounded: see Accruing
 	memory     bool           // is what jobs are given, so that limits on it count
 	whole      partitionRules // of slurm.conf itself, for all partitions
 	addresses  int64          // percent of its memory that a job's processes may address (VSizeFactor); noLimit
@@ -45,7 +46,8 @@ type partitionRules struct {
 	name, qos                                      string
 	minNodes, maxNodes                             int64
 	maxMinutes                                     int64
-	memPerNode, defMemPerNode, defMemPerCPU        int64 // MiB; noLimit
+	memPerNode, memPerCPU                          int64 // at most, MiB; noLimit
+	defMemPerNode, defMemPerCPU                    int64 // MiB; noLimit
 	allowAccounts, denyAccounts, allowQOS, denyQOS []string
 	nodes                                          []string
 	from                                           []string // hosts that may submit (AllocNodes); nil: all
@@ -101,7 +103,7 @@ type LimitsText struct {
 // ParseLimits reads limits from what the commands print.
 func ParseLimits(cfg Config, text LimitsText) *Limits {
 	l := &Limits{Enforced: enforces(cfg), qos: map[string]*limitSet{}, whole: partitionRules{
-		memPerNode:    bound(cfg.Values["MaxMemPerNode"]),
+		memPerNode: bound(cfg.Values["MaxMemPerNode"]), memPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
 		defMemPerNode: bound(cfg.Values["DefMemPerNode"]), defMemPerCPU: bound(cfg.Values["DefMemPerCPU"])}}
 	l.partitions = parsePartitionRules(text.Partitions)
 	l.addresses = bound(strings.TrimSuffix(cfg.Values["VSizeFactor"], " percent"))
@@ -113,6 +115,7 @@ func ParseLimits(cfg Config, text LimitsText) *Limits {
 	if l.Enforced && text.QOS != "" {
 		l.addQOS(text.QOS)
 	}
+	l.accrual = l.boundsAccrual()
 	return l
 }
 
@@ -157,7 +160,7 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 			return nil
 		}
 		p := &partitionRules{name: name, minNodes: max(bound(v["MinNodes"]), 0), maxNodes: bound(v["MaxNodes"]), maxMinutes: noLimit,
-			memPerNode: bound(v["MaxMemPerNode"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
+			memPerNode: bound(v["MaxMemPerNode"]), memPerCPU: bound(v["MaxMemPerCPU"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
 			allowAccounts: names("AllowAccounts"), denyAccounts: names("DenyAccounts"), allowQOS: names("AllowQos"), denyQOS: names("DenyQos"),
 			tier: v["PriorityTier"], preempt: v["PreemptMode"], billing: v["TRESBillingWeights"], shares: v["OverSubscribe"]}
 		if !none(v["QoS"]) {
@@ -304,17 +307,17 @@ func parseBound(s string) (limit, bool) {
 // qosColumns are asked of sacctmgr: scontrol shows neither flags nor, before somebody
 // uses a QOS, its limits on users.
 var qosColumns = []string{"Name", "Flags", "GrpTRES", "GrpJobs", "GrpSubmit", "MaxTRES", "MaxTRESPerNode", "MaxWall", "MaxTRESPU",
-	"MaxJobsPU", "MaxSubmitPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitPA", "MinTRES"}
+	"MaxJobsPU", "MaxSubmitPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitPA", "MinTRES", "GrpJobsAccrue", "MaxJobsAccruePA", "MaxJobsAccruePU"}
 
 // qosNames are what scontrol calls them.
 var qosNames = []string{"", "", "GrpTRES", "GrpJobs", "GrpSubmitJobs", "MaxTRESPJ", "MaxTRESPN", "MaxWallPJ", "MaxTRESPU",
-	"MaxJobsPU", "MaxSubmitJobsPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitJobsPA", "MinTRESPJ"}
+	"MaxJobsPU", "MaxSubmitJobsPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitJobsPA", "MinTRESPJ", "GrpJobsAccrue", "MaxJobsAccruePA", "MaxJobsAccruePU"}
 
 // addQOS adds what sacctmgr says of the QOS.
 func (l *Limits) addQOS(out string) {
 	for line := range strings.Lines(out) {
 		fields := strings.Split(strings.TrimRight(line, "\n"), "|")
-		if len(fields) != len(qosColumns) {
+		if len(fields) < 2 || len(fields) > len(qosColumns) {
 			continue
 		}
 		q := l.qos[fields[0]]
@@ -486,6 +489,20 @@ func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) int64 {
 		return cpu * int64(cpus)
 	}
 	return 0
+}
+
+// NodeMemoryOf is NodeMemory of a job by what Slurm says of it, and what it asks for each
+// CPU. One that asks for all of its nodes' memory has so much: whole.
+func (l *Limits) NodeMemoryOf(r JobRequest, cpus int, whole int64) (node, perCPU int64) {
+	switch {
+	case !l.memory || r.MemoryPerGPU > 0:
+		return 0, 0
+	case r.MemoryPerCPU > 0:
+		return r.MemoryPerCPU * int64(cpus), r.MemoryPerCPU
+	case r.MemoryPerNode > 0:
+		return r.MemoryPerNode, 0
+	}
+	return whole, 0
 }
 
 // NeedOf is what a profile with so many nodes in its steps needs.

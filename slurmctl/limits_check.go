@@ -25,6 +25,7 @@ type Need struct {
 	Growths []int  // nodes that each growth adds; none for a chain
 	CPUs    int    // per node; 0: not known
 	Memory  int64  // MiB per node; 0: not known
+	PerCPU  int64  // MiB that it asks for each CPU; 0: it asks by node
 	Minutes int64  // of the whole job; 0: not known
 	From    string // host that asks for the nodes of growths; "": not known
 }
@@ -65,13 +66,7 @@ func (l *Limits) Never(s Subject, n Need) []string {
 		if s.QOS != "" && (len(p.allowQOS) > 0 && !containsFold(p.allowQOS, s.QOS) || containsFold(p.denyQOS, s.QOS)) {
 			say("partition %s is not for QOS %s (AllowQos, DenyQos): choose another --qos or --partition", p.name, s.QOS)
 		}
-		most, of := p.memPerNode, "partition "+p.name
-		if most == noLimit {
-			most, of = l.whole.memPerNode, "this cluster"
-		}
-		if most != noLimit && n.Memory > most {
-			say("a node of the job has %d MB of memory, but %s allows %d (MaxMemPerNode): ask for less with --mem", n.Memory, of, most)
-		}
+		all = append(all, l.tooMuchMemory(p, n)...)
 	}
 	if l.addresses != noLimit && n.Memory > 0 && n.Memory*l.addresses/100 < leastAddresses {
 		say("processes of a job with %d MB of memory may address %d MB here (VSizeFactor), and evosctl, which runs in it, does not start below %d: ask for more with --mem",
@@ -117,6 +112,28 @@ func (l *Limits) Never(s Subject, n Need) []string {
 		}
 	}
 	return all
+}
+
+// tooMuchMemory says that a job has more memory than its partition, or else the cluster,
+// allows. What it asks for each CPU beyond that Slurm turns into further CPUs, as long as
+// a node has so many.
+func (l *Limits) tooMuchMemory(p *partitionRules, n Need) []string {
+	perNode, perCPU, of := p.memPerNode, p.memPerCPU, "partition "+p.name
+	if perNode == noLimit && perCPU == noLimit {
+		perNode, perCPU, of = l.whole.memPerNode, l.whole.memPerCPU, "this cluster"
+	}
+	wants := n.Memory
+	if n.PerCPU > 0 {
+		wants = n.PerCPU
+	}
+	switch {
+	case perNode != noLimit && n.Memory > perNode:
+		return []string{fmt.Sprintf("a node of the job has %d MB of memory, but %s allows %d (MaxMemPerNode): ask for less with --mem", n.Memory, of, perNode)}
+	case perCPU != noLimit && n.CPUs > 0 && wants > perCPU*int64(n.CPUs):
+		return []string{fmt.Sprintf("the job asks for %d MB of memory on nodes of %d CPUs, but %s allows %d for each (MaxMemPerCPU): ask for less with --mem or --mem-per-cpu",
+			wants, n.CPUs, of, perCPU)}
+	}
+	return nil
 }
 
 // leastAddresses is the address space in MiB within which a Go program with cgo starts

@@ -17,7 +17,7 @@ func readLimits(t *testing.T, dir string) *Limits {
 		return string(text)
 	}
 	l := &Limits{Enforced: true, partitions: parsePartitionRules(read("partitions.txt")),
-		whole: partitionRules{memPerNode: noLimit, defMemPerNode: noLimit, defMemPerCPU: noLimit}, addresses: noLimit}
+		whole: partitionRules{memPerNode: noLimit, memPerCPU: noLimit, defMemPerNode: noLimit, defMemPerCPU: noLimit}, addresses: noLimit}
 	l.assocs, l.qos = parseAssocMgr(read("assoc_mgr.txt"))
 	l.addQOS(read("qos.txt"))
 	return l

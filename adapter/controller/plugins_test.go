@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -34,6 +35,7 @@ end
 function slurm_job_modify(job, record, parts, uid)
 	if site("update") then job.comment = "updated by uid " .. uid end
 	if site("account") and job.account == nil then return slurm.ERROR end
+	if site("never") then return slurm.ERROR end
 	return slurm.SUCCESS
 end
 return slurm.SUCCESS
@@ -132,19 +134,41 @@ func TestSubmitPlugins(t *testing.T) {
 
 	l.run("updates want Account=", func(l *lab) {
 		site(l, "account")
-		id := l.submitSpec(request.Request{Drive: request.Companion}, profile.String())
-		through(l, id)
+		again := func() { // as a process of its own, which knows nothing of that
+			l.stop()
+			l.slurm = &slurmctl.Client{Env: l.cluster.Env(), Timeout: 20 * time.Second}
+			l.start()
+		}
+		again()
+		companion := func(id uint32) {
+			if job := l.running(id, 1); job.Drive != string(request.Companion) || strings.Contains(job.Reason, "Account") {
+				l.t.Errorf("drive mode %s, reason %q", job.Drive, job.Reason)
+			}
+		}
+		id := l.submit("1@60s,3@60s,5@60s,3@60s,1@60s") // auto
+		companion(id)
 		if !l.slurm.WantsAccount() {
 			l.t.Error("the client does not know it")
 		}
-		var job api.Job
-		id = l.submitSpec(request.Request{Drive: request.Companion}, profile.String())
-		job = l.running(id, 1)
-		if strings.Contains(job.Reason, "Account") {
-			l.t.Errorf("reason %q", job.Reason)
+		for step, nodes := range []int{3, 5, 3, 1} {
+			l.has(l.next(id, step+1), nodes)
 		}
 		l.cancel(id)
 		l.ended(id)
+		id = l.submit(profile.String())
+		companion(id)
+		again() // while it runs: the growth finds it out
+		l.has(l.next(id, 1), 3)
+		l.has(l.next(id, 2), 1)
+		l.cancel(id)
+		l.ended(id)
+		l.verdict(l.submitSpec(request.Request{Drive: request.Merge}, profile.String()), "drive mode merge cannot work here: the site's job_submit plugin refuses updates without Account=")
+		l.verdict(l.submit("3@60s,1@60s"), "step 2, of 1 nodes, would have to give back nodes of the 3")
+	})
+	l.run("no update is taken", func(l *lab) {
+		site(l, "never")
+		id := l.submit(profile.String())
+		l.verdict(id, "the site refuses to have it changed, so it could never start")
 	})
 }
 

@@ -130,11 +130,11 @@ func (c *Core) adopt(s *snapshot) {
 				continue
 			}
 		}
-		a, known := c.readAsked(r.ID, r.UID)
+		a, known := c.readAsked(r.ID, r.UID, c.mayTry(r))
 		if !known {
 			continue
 		}
-		why, known := c.mayEver(r, sp, chain != nil)
+		why, known := c.mayEver(r, sp, chain != nil, a.understood())
 		if !known {
 			continue
 		}
@@ -165,10 +165,15 @@ func (c *Core) adopt(s *snapshot) {
 
 // refuse leaves a job with a marker alone: it stays parked, and the log says why.
 func (c *Core) refuse(r *slurmctl.Job, err error) {
-	c.refused[r.ID] = api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Partition: r.Partition, State: string(row.Queued),
-		Reason: "refused: " + err.Error(), Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
+	c.refused[r.ID] = stranger(r, "refused: "+err.Error())
 	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; it stays parked")
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
+}
+
+// stranger is a job that is not adopted, as evosqueue shows it.
+func stranger(r *slurmctl.Job, reason string) api.Job {
+	return api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition, State: string(row.Queued),
+		Reason: reason, Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
 }
 
 func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a asked) error {

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -14,27 +16,72 @@ type asked struct {
 	userErr error // that it is not known
 	err     error
 	known   bool
+
+	tries int       // that were not understood
+	again time.Time // when it is asked for again
 }
 
-// readAsked gives what a job asked for, or has it read: a later cycle
-// knows it then.
-func (c *Core) readAsked(id slurmctl.JobID, uid uint32) (asked, bool) {
-	if read := c.asked[id]; read != nil {
+// What is not understood of a job, or whose user is not known at the moment, is asked for
+// again, so often and each time after thrice as long, in all for more than three minutes: an
+// answer that was garbled, or a directory of users that was away, is not to decide about the job.
+const (
+	askTries = 5
+	askPause = 5 * time.Second
+)
+
+// readAsked gives what a job asked for, or has it read: a later cycle knows it then.
+// Try is a start time that is written into the job to see whether the site lets it be changed;
+// zero: it is not tried.
+func (c *Core) readAsked(id slurmctl.JobID, uid uint32, try time.Time) (asked, bool) {
+	read := c.asked[id]
+	if read == nil {
+		read = &asked{}
+	}
+	if read.known || c.now.Before(read.again) || !c.work.room() {
 		return *read, read.known
 	}
-	read := &asked{}
-	if c.work.room() && c.ask(nil, fmt.Sprint("request ", id), Task{Command: ReadRequest{id, uid, c.slurmConfig}}, func(o Outcome) {
+	if c.ask(nil, fmt.Sprint("request ", id), Task{Command: ReadRequest{id, uid, c.slurmConfig, try}}, func(o Outcome) {
 		if transient(o.Err) {
-			delete(c.asked, id)
-			return
+			return // again, a little later
 		}
 		answer, _ := o.Result.(Asked)
-		read.request, read.user, read.userErr, read.err, read.known = answer.Request, answer.User, answer.UserErr, o.Err, true
-		c.nextCycle = c.now
+		read.request, read.user, read.userErr, read.err = answer.Request, answer.User, answer.UserErr, o.Err
+		if read.why() == nil || read.tries+1 >= askTries {
+			read.known = true
+			c.nextCycle = c.now
+			return
+		}
+		pause := askPause
+		for range read.tries {
+			pause *= 3
+		}
+		read.tries++
+		read.again = c.now.Add(pause)
+		c.log.WithField("job", id).WithError(read.why()).Warn("what a job asked for is not understood; it is asked for again")
 	}) {
 		c.asked[id] = read
 	}
 	return asked{}, false
+}
+
+// why says why the request is not understood, or whose it is not known.
+func (a *asked) why() error { return errors.Join(a.err, a.userErr) }
+
+// understood is the request, nil where it is not known.
+func (a *asked) understood() *slurmctl.JobRequest {
+	if a.err != nil {
+		return nil
+	}
+	return &a.request
+}
+
+// mayTry is the start time of a parked job where the site has plugins that may refuse its
+// changes, so that this is known before anything depends on it.
+func (c *Core) mayTry(r *slurmctl.Job) time.Time {
+	if r.State != slurmctl.Pending || c.slurmConfig.Values["JobSubmitPlugins"] == "" || r.StartTime.Sub(c.now) < parked/2 {
+		return time.Time{}
+	}
+	return r.StartTime
 }
 
 // learn takes over what the job asked for; the first step has so many nodes.
@@ -64,7 +111,7 @@ func (c *Core) learnAll(s *snapshot) {
 		if s.byID[id] == nil {
 			continue // follow finds out
 		}
-		a, known := c.readAsked(id, j.UID)
+		a, known := c.readAsked(id, j.UID, c.mayTry(s.byID[id]))
 		if !known {
 			continue
 		}
@@ -78,7 +125,7 @@ func (c *Core) learnAll(s *snapshot) {
 		}
 	}
 	for id, read := range c.asked {
-		if read.known && (s.byID[id] == nil || c.owner(id) != nil && c.owner(id).asked != nil) {
+		if gone := s.byID[id] == nil; gone && read.tries > 0 || read.known && (gone || c.owner(id) != nil && c.owner(id).asked != nil) {
 			delete(c.asked, id)
 		}
 	}
@@ -90,10 +137,10 @@ func (c *Core) learnAll(s *snapshot) {
 func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive, why string, err error) {
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
 	wanted := sp.Drive
-	drive, why = c.drive, c.driveReason
+	drive, why = c.siteDrive()
 	switch {
-	case wanted == request.Merge && c.drive != request.Merge:
-		return "", "", fmt.Errorf(inWords, c.driveReason)
+	case wanted == request.Merge && drive != request.Merge:
+		return "", "", fmt.Errorf(inWords, why)
 	case wanted == request.Merge:
 		if against := c.noMerge(r, sp.Profile); against != "" {
 			return "", "", fmt.Errorf(inWords, against)
@@ -103,13 +150,16 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 		drive, why = wanted, "the job asked for it"
 	case c.cfg.Drive == request.Companion: // what is no chain as submitted cannot become one
 		drive, why = request.Companion, "the configuration says so"
-	case c.drive == request.Merge && (c.site.Root || r.User == c.site.User):
+	case drive == request.Merge && (c.site.Root || r.User == c.site.User):
 		if against := c.noMerge(r, sp.Profile); against != "" {
 			drive, why = request.Companion, against
 		}
 	}
 	if drive == request.Companion && !c.site.Root && r.User != c.site.User {
 		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.site.User)
+	}
+	if against := keepsWhole(sp.Profile); c.bare && against != "" {
+		return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
 	}
 	return drive, why, nil
 }

@@ -183,6 +183,9 @@ func (c *Core) out(e Effect) Effect {
 		case Update:
 			do.Change.StartTime, do.Change.EndTime = c.wall(do.Change.StartTime), c.wall(do.Change.EndTime)
 			e.Command = do
+		case ReadRequest:
+			do.Try = c.wall(do.Try)
+			e.Command = do
 		case Reserve:
 			do.Request.Start, do.Request.End = c.wall(do.Request.Start), c.wall(do.Request.End)
 			e.Command = do

@@ -147,11 +147,13 @@ type (
 		TakeOut []TakenOut
 	}
 
-	// ReadRequest reads what a job asked for; the result is [Asked].
+	// ReadRequest reads what a job asked for; the result is [Asked]. Try, if given, is the
+	// job's start time: it is written anew, to see whether the site lets the job be changed.
 	ReadRequest struct {
 		Job    slurmctl.JobID
 		UID    uint32
 		Config slurmctl.Config
+		Try    time.Time
 	}
 	// ReadScript reads what the batch script of a job asks for; the result is [Scripted].
 	ReadScript struct{ Job slurmctl.JobID }

@@ -34,7 +34,8 @@ type job struct {
 	past      []row.Span
 
 	refusedIn    map[string]refusal // partitions
-	accrued      time.Time          // since when Slurm counts its age; zero: it does not
+	forbidden    map[string]forbidden
+	accrued      time.Time // since when Slurm counts its age; zero: it does not
 	accrualKnown bool
 	considered   bool // it was eligible once
 	ineligible   bool // until lately

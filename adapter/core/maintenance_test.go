@@ -32,7 +32,7 @@ func newBench(t *testing.T, nodes int) *bench {
 	}
 	b := &bench{c, t, s}
 	b.partition("main", 1, nodes)
-	c.snapshot = s
+	c.snapshot, c.rules.read = s, now // without limits
 	return b
 }
 

@@ -46,7 +46,7 @@ func (c *Core) unsuited(s *snapshot, j *job, name string) string {
 	case c.now.Before(j.refusedIn[name].until):
 		return fmt.Sprintf("partition %s: %s", name, j.refusedIn[name].why)
 	}
-	return ""
+	return c.forbids(j, name)
 }
 
 // refusal is what Slurm said when a job was to be moved to a partition.

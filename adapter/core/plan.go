@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 type candidate struct {
 	job      *job          // nil: stock
 	record   *slurmctl.Job // of Slurm
-	priority uint64
+	turn     turn
 	nodes    []int   // eligible
 	choices  [][]int // of the nodes, where it has several partitions: one is all that it gets
 	profile  planner.Profile
@@ -43,7 +44,8 @@ func (c *Core) plan(s *snapshot) {
 func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	var list []candidate
 	already := c.heldAlready(now)
-	lowest := uint64(1<<64 - 1) // priority of the last evolving job
+	lowest := turn{math.MaxInt, math.MaxUint64} // of the last evolving job
+	over := c.overAccrual(s)
 	for _, j := range c.active {
 		if j.State != row.Queued {
 			continue
@@ -54,15 +56,24 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 			}
 			j.kept = nil
 		}
-		j.priority = c.priorityOf(j, s.taken)
 		why := notEligible(&j.record)
-		if c.eligibleAgain(j, why == "", s.taken); why != "" {
+		c.eligibleAgain(j, why == "" && !over[j], s.taken)
+		if j.priority = j.record.Priority; !over[j] {
+			j.priority = c.priorityOf(j, s.taken)
+		}
+		if why != "" {
 			c.dropPlan(j, why)
 			continue
 		}
 		if j.asked == nil {
 			j.reason = "what it asked for is being read"
 			continue // with the plan that it has
+		}
+		if len(j.partitions()) > 1 {
+			if _, known := c.rulesSince(time.Time{}); !known {
+				j.reason = "the limits of its partitions are being read"
+				continue // with the plan that it has
+			}
 		}
 		nodes, choices, err := c.placesOf(s, j)
 		if err != nil {
@@ -78,8 +89,12 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 			continue
 		}
 		earliest, j.reason = c.withinBounds(already, j, earliest)
-		lowest = min(lowest, j.priority)
-		list = append(list, candidate{job: j, record: &j.record, priority: j.priority, nodes: nodes, choices: choices, profile: j.Profile, earliest: earliest, rank: c.rankOf(&j.record)})
+		cand := candidate{job: j, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
+			profile: j.Profile, earliest: earliest, rank: c.rankOf(&j.record)}
+		if cand.turn.compare(lowest) < 0 {
+			lowest = cand.turn
+		}
+		list = append(list, cand)
 	}
 	if len(list) > 0 {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
@@ -114,18 +129,22 @@ func behind(list []candidate) []candidate {
 	return list
 }
 
-// moreUrgent orders candidates as Slurm does: by priority, then by submission.
+// moreUrgent orders candidates as Slurm does: by their turn, then by submission.
 func moreUrgent(a, b candidate) int {
-	return cmp.Or(cmp.Compare(b.priority, a.priority), a.record.SubmitTime.Compare(b.record.SubmitTime), cmp.Compare(a.record.ID, b.record.ID))
+	return cmp.Or(b.turn.compare(a.turn), a.record.SubmitTime.Compare(b.record.SubmitTime), cmp.Compare(a.record.ID, b.record.ID))
 }
 
 // stockCandidates lists pending stock jobs that Slurm would start before the last
 // of the evolving jobs.
-func (c *Core) stockCandidates(s *snapshot, now int64, lowest uint64) []candidate {
+func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate {
 	var list []candidate
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		if r.State != slurmctl.Pending || r.Priority < lowest || c.owner(r.ID) != nil || c.isExpander(r) || r.Reservation != "" || !queues(r) {
+		if r.State != slurmctl.Pending || c.owner(r.ID) != nil || c.isExpander(r) || r.Reservation != "" || !queues(r) {
+			continue
+		}
+		its := turn{c.tierOf(r, true), r.Priority}
+		if its.compare(lowest) < 0 {
 			continue
 		}
 		nodes, err := s.eligible(r, nil)
@@ -141,7 +160,7 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest uint64) []candidat
 			count *= max(r.ArrayTasks, 1)
 		}
 		count = min(max(count, 1), len(nodes))
-		list = append(list, candidate{record: r, priority: r.Priority, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now, rank: c.rankOf(r)})
+		list = append(list, candidate{record: r, turn: its, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now, rank: c.rankOf(r)})
 	}
 	slices.SortStableFunc(list, moreUrgent)
 	return list[:min(len(list), c.cfg.StockJobs)]

@@ -2,6 +2,8 @@ package core
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +57,7 @@ func subject(r *slurmctl.Job, partition string) slurmctl.Subject {
 
 // mayEver sees that a parked job is not one that limits never let run as its profile
 // says, in any of its partitions. It says false while that is not known.
-func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool) (err error, known bool) {
+func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (err error, known bool) {
 	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
 		return nil, true
 	}
@@ -63,25 +65,23 @@ func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool) (err err
 	if !known || limits == nil {
 		return nil, known
 	}
-	never := c.never(limits, r, sp, chain)
+	never := c.never(limits, r, sp.Claimed(), chain, asked)
 	if len(never) == 0 {
 		return nil, true
 	}
 	if limits, known = c.rulesSince(r.SubmitTime); !known || limits == nil {
 		return nil, known
 	}
-	if never = c.never(limits, r, sp, chain); len(never) == 0 {
+	if never = c.never(limits, r, sp.Claimed(), chain, asked); len(never) == 0 {
 		return nil, true
 	}
 	return errors.New(strings.Join(never, "; ")), true
 }
 
-func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Request, chain bool) (first []string) {
-	need := needOf(sp.Claimed(), chain)
-	need.From = c.site.Host
+// never lists what keeps a job for good out of all of its partitions: of the first of them.
+func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile, chain bool, asked *slurmctl.JobRequest) (first []string) {
 	for _, partition := range strings.Split(r.Partition, ",") {
-		need.CPUs = limits.NodeCPUs(partition)
-		never := limits.Never(subject(r, partition), need)
+		never := c.neverIn(limits, r, p, chain, asked, partition)
 		if len(never) == 0 {
 			return nil
 		}
@@ -90,6 +90,69 @@ func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Reques
 		}
 	}
 	return first
+}
+
+// neverIn is never of one partition.
+func (c *Core) neverIn(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile, chain bool, asked *slurmctl.JobRequest, partition string) []string {
+	need := needOf(p, chain)
+	need.From, need.CPUs = c.site.Host, limits.NodeCPUs(partition)
+	if asked == nil {
+		return limits.Never(subject(r, partition), need)
+	}
+	least, enough := c.memoryOf(partition, asked)
+	need.Memory, need.PerCPU = limits.NodeMemoryOf(*asked, need.CPUs, least)
+	never := limits.Never(subject(r, partition), need)
+	if wants := max(asked.MemoryPerNode, asked.MemoryPerCPU); wants > 0 && enough < need.Peak && len(never) == 0 {
+		never = append(never, fmt.Sprintf("the profile goes up to %d nodes, but partition %s has %d with %d MB of memory: ask for less with --mem, or for fewer nodes",
+			need.Peak, partition, enough, wants))
+	}
+	return never
+}
+
+// memoryOf is the least memory of a partition's nodes, and how many of them have as much as
+// a job asks for. Those that Slurm does not show at present are not among them.
+func (c *Core) memoryOf(partition string, asked *slurmctl.JobRequest) (least int64, enough int) {
+	if c.snapshot == nil {
+		return 0, math.MaxInt
+	}
+	for _, name := range c.snapshot.partitions[partition].Nodes {
+		i, ok := c.snapshot.index[name]
+		if !ok {
+			continue
+		}
+		has := c.snapshot.nodes[i].Memory
+		if least == 0 || has < least {
+			least = has
+		}
+		if has >= max(asked.MemoryPerNode, asked.MemoryPerCPU) {
+			enough++
+		}
+	}
+	return least, enough
+}
+
+// forbidden is why limits keep a job out of a partition for good, as of when they were read.
+type forbidden struct {
+	why  string
+	read time.Time
+}
+
+// forbids says which limit keeps a job out of one of its partitions for good; "": none that
+// is known.
+func (c *Core) forbids(j *job, partition string) string {
+	if c.rules.limits == nil {
+		return ""
+	}
+	f, known := j.forbidden[partition]
+	if !known || !f.read.Equal(c.rules.read) {
+		never := c.neverIn(c.rules.limits, &j.record, j.Profile, j.isChain(), j.asked, partition)
+		f = forbidden{strings.Join(never, "; "), c.rules.read}
+		if j.forbidden == nil {
+			j.forbidden = map[string]forbidden{}
+		}
+		j.forbidden[partition] = f
+	}
+	return f.why
 }
 
 func needOf(p planner.Profile, chain bool) slurmctl.Need {

@@ -59,6 +59,9 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 	// needs has a part end at a time, or as late as it can; raise reports whether it gets that.
 	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
 		longest, why := s.longestLimit(r, c.rules.limits)
+		if c.bare {
+			longest, why = r.TimeLimit, bareWords
+		}
 		limit, latest := longerLimit(r, end, longest)
 		if !raise && limit > r.TimeLimit {
 			limit, latest, why = r.TimeLimit, r.EndTime, ""

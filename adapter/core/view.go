@@ -23,14 +23,17 @@ type View struct {
 	Operators config.Operators
 	SlurmUser uint32
 	Reading   api.Reading
+	AsSlurm   bool              // who is more than a user in Slurm reads more
 	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
 }
 
 // View is the present state. O(jobs).
 func (c *Core) View() *View {
-	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading()}
+	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading(), AsSlurm: c.cfg.Read == config.ReadSlurm}
 	v.Status = api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
-		Drive: string(c.drive), DriveReason: c.driveReason, Started: c.wall(c.started), SlurmCalls: c.cycleCalls}
+		Started: c.wall(c.started), SlurmCalls: c.cycleCalls}
+	drive, why := c.siteDrive()
+	v.Status.Drive, v.Status.DriveReason = string(drive), why
 	if c.snapshot != nil {
 		v.Status.Nodes, v.Status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)
 	}
@@ -44,6 +47,13 @@ func (c *Core) View() *View {
 		r := c.shown(c.refused[id])
 		v.Jobs = append(v.Jobs, r)
 		v.Owners[r.ID], v.Base[r.ID] = r.UID, r.ID
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.asked)) {
+		read := c.asked[id]
+		if why := read.why(); why != nil && c.isComing(id) && c.snapshot.byID[id] != nil {
+			v.Jobs = append(v.Jobs, c.shown(stranger(c.snapshot.byID[id], "is asked about again at "+c.clockText(read.again)+": "+why.Error())))
+			v.Base[uint32(id)] = uint32(id)
+		}
 	}
 	for _, j := range c.ended {
 		v.Ended = append(v.Ended, c.shown(c.describe(j)))
@@ -90,7 +100,7 @@ func (c *Core) shown(a api.Job) api.Job {
 // describe is a job as evosqueue shows it, by the core's clock.
 func (c *Core) describe(j *job) api.Job {
 	nodes := j.nodes()
-	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Partition: c.partitionShown(j), State: string(j.State),
+	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, Partition: c.partitionShown(j), State: string(j.State),
 		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: c.expandLimit(j).String(), Profile: j.Profile.String(),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.priority,
 		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: []api.Span{}, Past: []api.Span{}}

@@ -33,6 +33,7 @@ type Slurm interface {
 	Shrink(context.Context, slurmctl.JobID, []string) error
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
 	Cancel(context.Context, ...slurmctl.JobID) error
+	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
 	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
 	CreateReservation(context.Context, slurmctl.ReservationRequest) error
 	UpdateReservation(context.Context, string, slurmctl.ReservationUpdate) error
@@ -133,7 +134,11 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 	case core.ReadRequest:
 		asked := core.Asked{}
 		asked.User, asked.UserErr = d.Slurm.LookupUser(c.UID)
-		asked.Request, err = d.Slurm.Request(ctx, c.Job, c.Config)
+		if asked.Request, err = d.Slurm.Request(ctx, c.Job, c.Config); err == nil && !c.Try.IsZero() {
+			if err = d.Slurm.TryUpdate(ctx, c.Job, c.Try); err != nil {
+				err = fmt.Errorf("the site refuses to have it changed, so it could never start: %w", err)
+			}
+		}
 		return asked, err
 	case core.ReadScript:
 		text, err := d.Slurm.BatchScript(ctx, c.Job)

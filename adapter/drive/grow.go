@@ -216,7 +216,12 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 			return fmt.Errorf("expander %d is %s, not RUNNING", k.ID, k.State)
 		}
 		if g.Hold != "" && !g.HoldGone {
-			if err := g.Slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none}); err != nil {
+			err := g.Slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none})
+			if errors.Is(err, slurmctl.ErrWantsAccount) { // the next one is asked for outside of it
+				err = errors.Join(err, g.Slurm.Cancel(ctx, g.Grown.Expanders...))
+				g.Grown.Expanders = nil
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package slurmsim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -29,6 +30,14 @@ func (c *Cluster) Client(u User) *Client {
 
 // Calls is how many commands the client has run.
 func (k *Client) Calls() uint64 { return k.calls }
+
+// TryUpdate is as of slurmctl.Client.
+func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Time) error {
+	if err := k.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: start}); errors.Is(err, slurmctl.ErrUnspecified) {
+		return err
+	}
+	return nil
+}
 
 // Jobs is as of slurmctl.Client.
 func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {
@@ -165,7 +174,11 @@ func (k *Client) Reservations(ctx context.Context) ([]slurmctl.Reservation, erro
 // Config is as of slurmctl.Client.
 func (k *Client) Config(ctx context.Context) (slurmctl.Config, error) {
 	return look(ctx, k, Command{Name: "Config"}, func() (slurmctl.Config, error) {
-		return k.cluster.options.config(k.cluster.boot), nil
+		cfg := k.cluster.options.config(k.cluster.boot)
+		if p := k.cluster.options.Plugin; p.Submit != nil || p.Update != nil {
+			cfg.Values["JobSubmitPlugins"] = "lua"
+		}
+		return cfg, nil
 	})
 }
 

@@ -49,6 +49,7 @@ type commands interface {
 	Ping(context.Context) ([]slurmctl.Controller, error)
 	Clock(context.Context) (time.Time, error)
 	AdminLevel(context.Context, string) (string, error)
+	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
 	Calls() uint64
 	WantsAccount() bool
 }

@@ -28,7 +28,8 @@ type Update struct {
 func (k *Client) WantsAccount() bool { return k.wantsAccount }
 
 // changing is an update of a job that takes so long. As slurmctl.Client does, it tries what
-// was refused for no reason that is known once more with the account that the job has.
+// was refused for no reason that is known once more with the account that the job has: of one
+// that runs Slurm refuses that itself, and so the plugin has let it pass.
 func (k *Client) changing(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, u slurmctl.JobUpdate, do func(*job, slurmctl.JobUpdate) error) error {
 	set := func(account string) error {
 		return k.call(ctx, d, about(name, id), func() error {
@@ -42,39 +43,48 @@ func (k *Client) changing(ctx context.Context, d time.Duration, name string, id 
 					return err
 				}
 			}
+			if account != "" && j.State != slurmctl.Pending {
+				return Refusal("Job is no longer pending execution")
+			}
 			return do(j, given.JobUpdate)
 		})
 	}
-	refused := func(err error) bool { return errors.Is(err, slurmctl.ErrUnspecified) }
-	if !k.wantsAccount {
-		err := set("")
-		if !refused(err) {
-			return err
-		}
-		if again := k.withAccount(ctx, id, set, err); again == nil {
-			k.wantsAccount = true
-			return nil
-		}
+	if k.wantsAccount {
+		return k.withAccount(ctx, id, set, nil)
+	}
+	err := set("")
+	if !errors.Is(err, slurmctl.ErrUnspecified) {
 		return err
 	}
-	err := k.withAccount(ctx, id, set, nil)
-	if refused(err) {
-		err = fmt.Errorf("%w: %w", slurmctl.ErrWantsAccount, err)
+	again := k.withAccount(ctx, id, set, err)
+	if again == nil || errors.Is(again, slurmctl.ErrWantsAccount) {
+		k.wantsAccount = true
+		return again
 	}
 	return err
 }
 
-// withAccount sets something with the job's own account where Slurm takes that; because of
-// err, if it was tried without.
+// withAccount sets something with the job's own account; because of err, if it was tried
+// without.
 func (k *Client) withAccount(ctx context.Context, id slurmctl.JobID, set func(account string) error, err error) error {
 	jobs, failed := k.Glance(ctx, id)
-	switch {
-	case failed != nil:
+	if failed != nil {
 		return errors.Join(err, failed)
-	case len(jobs) == 1 && jobs[0].State == slurmctl.Pending && jobs[0].Account != "":
-		return set(jobs[0].Account)
-	case err != nil:
-		return err
 	}
-	return set("")
+	known := len(jobs) == 1 && jobs[0].Account != ""
+	if !known || jobs[0].State != slurmctl.Pending {
+		if err == nil {
+			if err = set(""); !errors.Is(err, slurmctl.ErrUnspecified) {
+				return err
+			}
+		}
+		if !known {
+			return err
+		}
+	}
+	again := set(jobs[0].Account)
+	if jobs[0].State != slurmctl.Pending && errors.Is(again, slurmctl.ErrNotPending) {
+		return fmt.Errorf("%w: %w", slurmctl.ErrWantsAccount, err)
+	}
+	return again
 }

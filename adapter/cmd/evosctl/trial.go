@@ -134,7 +134,27 @@ func (t *trial) submit(ctx context.Context) (marker string, submitted bool) {
 	if err == nil {
 		marker, _ = request.Request{Profile: p}.Marker()
 	}
-	return marker, t.comment(ctx, "comment after submission", marker)
+	return marker, t.comment(ctx, "comment after submission", marker) && t.updates(ctx)
+}
+
+// updates tells whether the site lets jobs be changed, by writing the comment into the job
+// that it has.
+func (t *trial) updates(ctx context.Context) bool {
+	jobs, err := t.slurm.Glance(ctx, t.id)
+	if err != nil || len(jobs) == 0 {
+		return ctx.Err() == nil // it was told with the comment
+	}
+	err = t.slurm.UpdateJob(ctx, t.id, slurmctl.JobUpdate{Comment: &jobs[0].Comment})
+	switch {
+	case t.slurm.WantsAccount():
+		t.add("updates", warn, "those without Account= are refused, and Slurm takes that for pending jobs only: a job that runs grows by companions, gives back only what a growth has brought, and keeps its time limit",
+			"let updates of running jobs pass in job_submit (slurm_job_modify), those of root at least")
+	case err != nil:
+		t.add("updates", fail, err.Error(), "let updates of jobs pass in job_submit (slurm_job_modify), those of root at least")
+	default:
+		t.add("updates", ok, "taken as they are", "")
+	}
+	return ctx.Err() == nil
 }
 
 // least is how many nodes a job of the partition has at least.

@@ -13,7 +13,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// trialPlugin overwrites comments where a file "site" stands beside it.
+// trialPlugin overwrites comments where a file "site" stands beside it, and wants Account= in
+// updates where a file "account" does.
 const trialPlugin = `
 local dir = debug.getinfo(1, "S").source:match("^@(.*/)")
 local function overwritten(job)
@@ -25,7 +26,14 @@ local function overwritten(job)
 	return slurm.SUCCESS
 end
 function slurm_job_submit(job, parts, uid) return overwritten(job) end
-function slurm_job_modify(job, record, parts, uid) return overwritten(job) end
+function slurm_job_modify(job, record, parts, uid)
+	local f = io.open(dir .. "account")
+	if f ~= nil then
+		f:close()
+		if job.account == nil then return slurm.ERROR end
+	end
+	return overwritten(job)
+end
 return slurm.SUCCESS
 `
 
@@ -65,7 +73,7 @@ func TestTrial(t *testing.T) {
 	}
 	failed := fmt.Errorf("exit status 1")
 
-	expect(nil, nil, "comment after submission ok as it was written", "growth ok 2 nodes", "shrink ok 1 nodes", "drive mode merge",
+	expect(nil, nil, "comment after submission ok as it was written", "updates ok taken as they are", "growth ok 2 nodes", "shrink ok 1 nodes", "drive mode merge",
 		"comment after updates ok as it was written", "clean-up ok")
 	s.must(os.WriteFile(filepath.Join(s.Cluster.Dir(), "site"), nil, 0o644))
 	expect(nil, []string{"-p", "main", "-A", "proj"}, `comment after submission warn the site has overwritten it: "ours"`, "growth ok", "shrink ok", "comment after updates warn")
@@ -95,6 +103,8 @@ func TestTrial(t *testing.T) {
 	}
 	clean()
 
+	s.must(os.WriteFile(filepath.Join(s.Cluster.Dir(), "account"), nil, 0o644))
+	expect(nil, nil, "updates warn those without Account= are refused", "growth ok 2 nodes", "shrink ok 1 nodes", "drive mode companion", "clean-up ok")
 	s.stop(syscall.SIGTERM)
 	expect(failed, nil, "sidecar fail", "start evoslurmd")
 }

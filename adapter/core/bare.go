@@ -1,0 +1,58 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// There are sites whose job_submit plugin refuses every update of a job that lacks Account=
+// (slurmctl.ErrWantsAccount). Slurm takes an account for pending jobs alone: so a job that
+// runs can be given companions, and these can be ended, but it can neither be merged into, nor
+// be made smaller, nor be given a longer time limit. Whether a site is such a one is found out
+// by an update that changes nothing, of each parked job where there are plugins (mayTry).
+
+const (
+	bareWords  = "the site's job_submit plugin refuses updates without Account=, which Slurm takes for pending jobs only, so that a job that runs cannot be changed"
+	bareRemedy = "Begin with the fewest nodes and give back as many as a growth has brought, use --drive=chain, or have the administrator let updates of running jobs pass"
+)
+
+// siteDrive is the drive mode that jobs get here, and why.
+func (c *Core) siteDrive() (request.Drive, string) {
+	if c.bare && c.drive == request.Merge {
+		return request.Companion, bareWords
+	}
+	return c.drive, c.driveReason
+}
+
+// keepsWhole says at which step a job of the profile could not do with growing by companions
+// and ending them, newest first; "": it can.
+func keepsWhole(p planner.Profile) string {
+	sizes := []int{p[0].Nodes} // of the base job, then with each companion
+	for i, step := range p {
+		for len(sizes) > 1 && sizes[len(sizes)-1] > step.Nodes {
+			sizes = sizes[:len(sizes)-1]
+		}
+		switch last := sizes[len(sizes)-1]; {
+		case step.Nodes > last && i > 0 && step.Nodes < p[i-1].Nodes:
+			return fmt.Sprintf("step %d, of %d nodes, would have to give back a part of the nodes of a growth", i+1, step.Nodes)
+		case step.Nodes < last:
+			return fmt.Sprintf("step %d, of %d nodes, would have to give back nodes of the %d with which the job begins", i+1, step.Nodes, last)
+		case step.Nodes > last:
+			sizes = append(sizes, step.Nodes)
+		}
+	}
+	return ""
+}
+
+// whole reports whether nodes to be given back are those of companions, each with all of
+// its own.
+func whole(held []Part, surplus []string) bool {
+	for i, p := range held {
+		if rest := Without(p.Nodes, surplus); len(rest) < len(p.Nodes) && (i == 0 || len(rest) > 0) {
+			return false
+		}
+	}
+	return true
+}

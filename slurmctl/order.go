@@ -1,0 +1,70 @@
+package slurmctl
+
+import "strconv"
+
+// What decides who goes first beside a job's priority.
+
+// Tier is the PriorityTier of a partition, 1 where it is not known: Slurm considers no job
+// of a lower one before those of a higher one, whatever their priorities
+// (src/slurmctld/job_scheduler.c, sort_job_queue2).
+func (l *Limits) Tier(partition string) int {
+	if l != nil && l.partitions[partition] != nil {
+		if n, err := strconv.Atoi(l.partitions[partition].tier); err == nil {
+			return n
+		}
+	}
+	return 1
+}
+
+// Accruing is for how many jobs at once Slurm lets age count among those that share an
+// allowance with the subject's, and which these are: an arbitrary name; "": there is no bound.
+// The first one that is set decides: GrpJobsAccrue, MaxJobsAccruePerAccount and PerUser of the job's
+// QOS, then GrpJobsAccrue and MaxJobsAccrue of its association, then GrpJobsAccrue of the
+// accounts up to the root (src/slurmctld/acct_policy.c, _get_accrue_limits).
+func (l *Limits) Accruing(s Subject) (most int, among string) {
+	if !l.BoundsAccrual() {
+		return 0, ""
+	}
+	if q := l.qos[s.QOS]; q != nil {
+		for _, b := range []struct{ name, of string }{{"GrpJobsAccrue", ""}, {"MaxJobsAccruePA", " account " + s.Account}, {"MaxJobsAccruePU", " user " + s.User}} {
+			if n := q.at(b.name).most; n != noLimit {
+				return int(n), "QOS " + s.QOS + b.of
+			}
+		}
+	}
+	for i, a := range l.path(s) {
+		if n := a.at("GrpJobsAccrue").most; n != noLimit {
+			return int(n), a.who()
+		}
+		if n := a.at("MaxJobsAccrue").most; i == 0 && n != noLimit {
+			return int(n), a.who()
+		}
+	}
+	return 0, ""
+}
+
+// BoundsAccrual reports whether Accruing has anything to say of anybody.
+func (l *Limits) BoundsAccrual() bool { return l != nil && l.Enforced && l.accrual }
+
+// boundsAccrual finds that out.
+func (l *Limits) boundsAccrual() bool {
+	bounds := func(s *limitSet) bool {
+		for _, name := range []string{"GrpJobsAccrue", "MaxJobsAccrue", "MaxJobsAccruePA", "MaxJobsAccruePU"} {
+			if s.at(name).most != noLimit {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range l.assocs {
+		if bounds(&l.assocs[i]) {
+			return true
+		}
+	}
+	for _, q := range l.qos {
+		if bounds(q) {
+			return true
+		}
+	}
+	return false
+}
