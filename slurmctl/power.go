@@ -3,6 +3,7 @@ package slurmctl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -72,6 +73,20 @@ func (c Config) SuspendsJobs() bool {
 		}
 	}
 	return false
+}
+
+// Unshown are the nodes of a partition that are not among those shown: of State=CLOUD and
+// off, where PrivateData lacks cloud. The partition itself names them all.
+func (l *Limits) Unshown(partition string, shown []Node) []string {
+	p := l.partitions[partition]
+	if p == nil {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, n := range shown {
+		known[n.Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(p.nodes), func(name string) bool { return known[name] })
 }
 
 // HidesCloud reports whether Slurm shows no State=CLOUD node that is powered down, to root

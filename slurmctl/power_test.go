@@ -93,3 +93,15 @@ func TestKeepUpIdleOnly(t *testing.T) {
 		t.Errorf("got %v %v, want %v", got, err, want)
 	}
 }
+
+// TestUnshown: which nodes of a partition nobody is shown.
+func TestUnshown(t *testing.T) {
+	l := ParseLimits(Config{}, LimitsText{Partitions: "PartitionName=compute Nodes=n[1-8] TotalNodes=8\n"})
+	shown := []Node{{Name: "n1"}, {Name: "n2"}, {Name: "other"}}
+	if got := CompressNodes(l.Unshown("compute", shown)); got != "n[3-8]" {
+		t.Errorf("unshown are %s", got)
+	}
+	if got := l.Unshown("elsewhere", shown); got != nil {
+		t.Errorf("of a partition that is not known: %v", got)
+	}
+}

@@ -262,7 +262,7 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 		if r.request.MaxNodes > r.request.Profile.Peak() {
 			err = fmt.Errorf("--max-nodes=%d: with its claim %w", r.request.MaxNodes, err)
 		}
-		return err
+		return c.unshown(ctx, places, size.shown, err)
 	}
 	if err := c.checkLimits(ctx, r, places); err != nil || c.Never == nil {
 		return err
@@ -273,16 +273,36 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 	return nil
 }
 
-// sizing is a cluster that tells its size once it was looked at.
+// unshown adds to a refusal which nodes of the partitions Slurm does not show.
+func (c *Command) unshown(ctx context.Context, places []place, shown []slurmctl.Node, refusal error) error {
+	cluster, ok := c.Cluster.(rules)
+	cfg, err := c.Cluster.Config(ctx)
+	if !ok || err != nil || !cfg.HidesCloud() {
+		return refusal
+	}
+	limits, err := cluster.Limits(ctx, cfg)
+	if err != nil {
+		return refusal
+	}
+	for _, p := range places {
+		if nodes := limits.Unshown(p.partition.Name, shown); len(nodes) > 0 {
+			refusal = fmt.Errorf("%w; Slurm does not show %s of partition %s, which are off, to anybody: PrivateData=cloud in slurm.conf would", refusal, slurmctl.CompressNodes(nodes), p.partition.Name)
+		}
+	}
+	return refusal
+}
+
+// sizing is a cluster that tells its nodes once it was looked at.
 type sizing struct {
 	Cluster
 	nodes int
+	shown []slurmctl.Node
 }
 
 // Nodes implements Cluster.
 func (s *sizing) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error) {
 	nodes, partitions, err := s.Cluster.Nodes(ctx)
-	s.nodes = len(nodes)
+	s.nodes, s.shown = len(nodes), nodes
 	return nodes, partitions, err
 }
 

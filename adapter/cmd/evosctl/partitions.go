@@ -16,6 +16,7 @@ func (d *doctor) partitions(ctx context.Context, sc slurmctl.Config) {
 		d.add("partitions", warn, err.Error(), "run doctor as the sidecar's user")
 		return
 	}
+	nodes, _, err := d.slurm.Nodes(ctx)
 	for _, name := range limits.Partitions() {
 		if len(d.cfg.Partitions) > 0 && !slices.Contains(d.cfg.Partitions, name) {
 			continue
@@ -30,6 +31,9 @@ func (d *doctor) partitions(ctx context.Context, sc slurmctl.Config) {
 			case limits.TooSmall(s, 1):
 				words = append(words, "companion for profiles that grow by fewer nodes than MinNodes")
 			}
+		}
+		if unshown := limits.Unshown(name, nodes); err == nil && len(unshown) > 0 {
+			d.add("partition "+name, warn, "Slurm does not show "+slurmctl.CompressNodes(unshown)+": State=CLOUD nodes that are off; nothing is planned on them", "PrivateData=cloud in slurm.conf shows them")
 		}
 		d.add("partition "+name, ok, strings.Join(append(words, limits.Describe(name)...), ", "), "")
 	}
