@@ -58,9 +58,23 @@ func ends(mode string) bool {
 	return slices.ContainsFunc(strings.Split(strings.ToUpper(mode), ","), func(m string) bool { return m == "REQUEUE" || m == "CANCEL" })
 }
 
+// suspends reports whether a mode keeps the nodes of a preempted job for it.
+func suspends(mode string) bool {
+	return strings.Contains(strings.ToUpper(mode), "SUSPEND") && !ends(mode)
+}
+
 // Yields reports whether Slurm ends or requeues jobs of this partition and QOS where one
 // of the other's needs their nodes. (A job that is suspended keeps its nodes.)
 func (p *Preemption) Yields(partition, qos, toPartition, toQOS string) bool {
+	return p.preempted(ends, partition, qos, toPartition, toQOS)
+}
+
+// Suspends reports whether Slurm suspends such jobs instead.
+func (p *Preemption) Suspends(partition, qos, toPartition, toQOS string) bool {
+	return p.preempted(suspends, partition, qos, toPartition, toQOS)
+}
+
+func (p *Preemption) preempted(by func(mode string) bool, partition, qos, toPartition, toQOS string) bool {
 	if p == nil {
 		return false
 	}
@@ -70,10 +84,10 @@ func (p *Preemption) Yields(partition, qos, toPartition, toQOS string) bool {
 		if mode == "" {
 			mode = p.mode
 		}
-		return ends(mode) && slices.Contains(p.qos[toQOS].preempts, qos)
+		return by(mode) && slices.Contains(p.qos[toQOS].preempts, qos)
 	}
 	victim, known := p.parts[partition]
-	if !known || !ends(victim.preempt) {
+	if !known || !by(victim.preempt) {
 		return false
 	}
 	low, err := strconv.Atoi(victim.tier)

@@ -37,6 +37,20 @@ func TestYields(t *testing.T) {
 			t.Errorf("%v: a job of %s/%s yields to one of %s/%s: %v, want %v", c.cfg.Values, c.part, c.qos, c.toPart, c.toQOS, got, c.want)
 		}
 	}
+	for _, c := range []struct {
+		cfg                      Config
+		part, qos, toPart, toQOS string
+		want                     bool
+	}{
+		{byTier, "slow", "", "high", "", true}, {byTier, "low", "", "high", "", false}, {byTier, "slow", "", "low", "", false},
+		{byQOS, "p", "slow", "p", "batch", true}, {byQOS, "p", "inter", "p", "batch", false},
+		{config("preempt/qos", "GANG,SUSPEND", ""), "p", "inter", "p", "batch", true},
+		{config("preempt/none", "OFF", ""), "slow", "", "high", "", false},
+	} {
+		if got := readPreemption(c.cfg, parts, qos).Suspends(c.part, c.qos, c.toPart, c.toQOS); got != c.want {
+			t.Errorf("%v: a job of %s/%s is suspended for one of %s/%s: %v, want %v", c.cfg.Values, c.part, c.qos, c.toPart, c.toQOS, got, c.want)
+		}
+	}
 	var l *Limits
 	if l.Preemption().Yields("low", "", "high", "") {
 		t.Error("somebody yields though nothing is known")

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/evoslurm/evoslurm/planner"
@@ -86,6 +87,24 @@ func (o *occupancy) untouched(nodes []int, to rank) []int {
 		}
 	}
 	return rest
+}
+
+// waitsForLower says in words for the end of which job of a lower rank a queued one is
+// planned, that Slurm would suspend for a stock job; "": for none. A job that is suspended keeps
+// its memory, and goes on when Slurm pleases: nobody's growth could be promised nodes that way.
+func (c *Core) waitsForLower(s *snapshot, j *job) string {
+	preemption := c.rules.limits.Preemption()
+	if preemption == nil || len(j.plan) == 0 || j.plan[0].start <= s.taken.Unix() {
+		return ""
+	}
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if r.State == slurmctl.Running && c.owner(r.ID) == nil && preemption.Suspends(r.Partition, r.QOS, j.record.Partition, j.record.QOS) &&
+			len(common(r.NodeList, j.plan[0].nodes)) > 0 {
+			return fmt.Sprintf("planned for the end of job %d: Slurm would suspend it for a job of %s, but not for an evolving one", r.ID, j.record.Partition)
+		}
+	}
+	return ""
 }
 
 // freeFor reports whether a job can begin on the nodes: they are free, or those who have

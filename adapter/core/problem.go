@@ -316,6 +316,9 @@ func (c *Core) takePlans(in Planned) {
 				plan[i] = plannedStep{start: step.Start, end: step.End, nodes: step.Nodes, at: step.at}
 			}
 			c.storePlan(j, plan)
+			if why := c.waitsForLower(c.snapshot, j); why != "" && j.reason == "" {
+				j.reason = why
+			}
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (d *doctor) power(sc slurmctl.Config) {
 	}
 	if sc.SuspendsJobs() {
 		d.add("preemption", warn, "PreemptMode="+sc.Values["PreemptMode"]+": Slurm suspends jobs for those of a partition with a higher PriorityTier",
-			"an evolving job's steps are put off by as long as it is suspended; submit to the partition with the highest PriorityTier where growths are to be in time")
+			"an evolving job's steps are put off by as long as it is suspended; submit to the partition with the highest PriorityTier where growths are to be in time. For evolving jobs themselves nobody is suspended: they wait for the nodes of others")
 	}
 }
 
