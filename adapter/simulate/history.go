@@ -72,7 +72,10 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
-	options := slurmsim.Options{Faults: h.faults, Plugin: h.plugin.asks()}
+	options := slurmsim.Options{Faults: h.faults}
+	if strings.Contains(script, " plugin ") { // where there is one, jobs are seen to be taken by it
+		options.Plugin = h.plugin.asks()
+	}
 	var events []line
 	number := 0
 	for lines := bufio.NewScanner(strings.NewReader(script)); lines.Scan(); {
