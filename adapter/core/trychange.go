@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -135,7 +134,7 @@ func (c *Core) aroundOf(s *snapshot, j *job) func(origin int64) *occupancy {
 		o := queued(c.occupied(s, origin, j))
 		if j.runs() { // of one that waits they are in the list
 			all := queued(c.occupied(s, origin, nil))
-			for _, some := range batches(s, c.stockCandidates(s, s.taken.Unix(), j.priority)) {
+			for _, some := range batches(s, c.stockCandidates(s, s.taken.Unix(), turn{c.tierOf(&j.record, false), j.priority})) {
 				b := c.problemBatch(s, all, some)
 				plans, err := b.plan(all, &b.places[0], true, inOrder{fixedOnly})
 				if err != nil {
@@ -227,6 +226,9 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 		return fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible)
 	}
 	if !t.runs() {
+		if why := keepsWhole(t.Profile); why != "" && c.bare {
+			return why + ": " + bareWords
+		}
 		if why := c.cfg.Never(t.Profile, false, len(s.nodes)); why != "" {
 			return why + ": the site bounds what is held for coming steps"
 		}
@@ -239,7 +241,7 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 		}
 	}
 	if c.rules.limits != nil {
-		if never := c.never(c.rules.limits, &t.record, request.Request{Profile: coming}, false); len(never) > 0 {
+		if never := c.never(c.rules.limits, &t.record, coming, false, t.asked); len(never) > 0 {
 			return strings.Join(never, "; ")
 		}
 	}
