@@ -6,7 +6,7 @@
 //	database.go  what it writes down, in memory
 //	users.go     who submits jobs, and the applications in them
 //	experiment.go whole workloads, and what became of them (rest.go leaves polls out)
-//	history.go   readable scripts of what happens, and what the sidecar does about it;
+//	history.go   readable scripts of what happens, and what the sidecar does about it: the same at rest;
 //	             site.go has their words for the cluster and its administrators
 //	storm.go     chance: faults, crashes, users; and what must hold all the same
 package simulate
