@@ -28,6 +28,12 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 			planned := slices.Clone(last.planned)
 			for i := range planned {
 				planned[i].Start -= by
+				planned[i].Options = slices.Clone(planned[i].Options)
+				for k, o := range planned[i].Options {
+					if o.Fits {
+						planned[i].Options[k].Start -= by
+					}
+				}
 			}
 			return planned, last, nil
 		}
@@ -58,7 +64,7 @@ func (l *Last) holds(p Pool, by int64) bool {
 	soonest := l.soonest()
 	for i := range p.Jobs {
 		is, was := &p.Jobs[i], &l.pool.Jobs[i]
-		late := is.Submit - (l.planned[i].Start - by)
+		late := is.Submit - (l.planned[i].first() - by)
 		if is.Submit < was.Submit-by || !is.sameNeeds(was) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
 			return false
 		}
@@ -75,6 +81,17 @@ func (l *Last) soonest() int64 {
 	for i := range l.planned {
 		if !l.pool.Jobs[i].Others {
 			first = min(first, l.planned[i].Start)
+		}
+	}
+	return first
+}
+
+// first is the first second at which any alternative of the job could start.
+func (p *Planned) first() int64 {
+	first := p.Start
+	for _, o := range p.Options {
+		if o.Fits {
+			first = min(first, o.Start)
 		}
 	}
 	return first
@@ -100,7 +117,9 @@ func (l *Last) Until() int64 {
 // sameNeeds reports whether two jobs that wait are the same but for when they may start.
 func (j *PoolJob) sameNeeds(k *PoolJob) bool {
 	return j.Others == k.Others && j.Driver == k.Driver && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) && slices.Equal(j.Prefer, k.Prefer) &&
-		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration)
+		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration) &&
+		j.By == k.By && slices.EqualFunc(j.Alternatives, k.Alternatives, func(a, b Profile) bool { return slices.Equal(a, b) }) &&
+		slices.EqualFunc(j.AlternativeLimits, k.AlternativeLimits, func(a, b []int64) bool { return slices.Equal(a, b) })
 }
 
 // sameBusy reports whether the same is in use of every node as some seconds ago, from now on.

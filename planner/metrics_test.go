@@ -14,7 +14,7 @@ func TestMeasure(t *testing.T) {
 		{ID: "a", Submit: 10, Profile: Profile{{100, 5}, {100, 10}}},
 		{ID: "b", Profile: Profile{{50, 4}}},
 	}}
-	got := Measure(p, Schedule{{20, Profile{{120, 5}, {100, 10}}}, {0, Profile{{50, 4}}}})
+	got := Measure(p, Schedule{{Start: 20, Steps: Profile{{120, 5}, {100, 10}}}, {Steps: Profile{{50, 4}}}})
 	want := Metrics{
 		Waste:                100 * 100.0 / 1700,
 		Utilisation:          100 * 1800.0 / 2400,
@@ -27,7 +27,7 @@ func TestMeasure(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	rigid := Measure(p, Schedule{{10, Profile{{200, 10}}}, {210, Profile{{50, 4}}}})
+	rigid := Measure(p, Schedule{{Start: 10, Steps: Profile{{200, 10}}}, {Start: 210, Steps: Profile{{50, 4}}}})
 	if math.Abs(rigid.Waste-100*500.0/1700) > 1e-9 || rigid.ExpandedApps != 0 {
 		t.Errorf("rigid: %+v", rigid)
 	}

@@ -29,6 +29,8 @@ type (
 	FitOptions   = paper.FitOptions
 	VerifyError  = paper.VerifyError
 	Metrics      = paper.Metrics
+	Preference   = paper.Preference
+	Option       = paper.Option
 	AppMetrics   = paper.AppMetrics
 
 	Search       = search.Search
@@ -43,6 +45,11 @@ const (
 	MaxDuration = profile.MaxDuration
 	MaxSteps    = profile.MaxSteps
 	Forever     = exact.Forever
+
+	MaxAlternatives = paper.MaxAlternatives
+	ByCompletion    = paper.ByCompletion
+	ByWaste         = paper.ByWaste
+	ByNodeHours     = paper.ByNodeHours
 
 	Makespan           = search.Makespan
 	MeanCompletion     = search.MeanCompletion
@@ -81,6 +88,18 @@ func Keep(p Problem, plan Schedule, limit ExpandLimit) (Schedule, error) {
 
 // Verify is [paper.Verify].
 func Verify(p Problem, s Schedule, limit ExpandLimit) error { return paper.Verify(p, s, limit) }
+
+// ParsePreference is [paper.ParsePreference].
+func ParsePreference(text string) (Preference, error) { return paper.ParsePreference(text) }
+
+// Preferences is [paper.Preferences].
+func Preferences() []string { return paper.Preferences() }
+
+// KnowsAlternatives is [paper.KnowsAlternatives].
+func KnowsAlternatives(s Strategy) bool { return paper.KnowsAlternatives(s) }
+
+// Options is [paper.Options].
+func Options(p Problem, s Schedule, limit ExpandLimit) [][]Option { return paper.Options(p, s, limit) }
 
 // Measure is [paper.Measure].
 func Measure(p Problem, s Schedule) Metrics { return paper.Measure(p, s) }

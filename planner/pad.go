@@ -30,7 +30,7 @@ func Unpad(placed Placement, p Profile, margin int64) Placement {
 			steps[i+1].Duration += shift
 		}
 	}
-	return Placement{Start: placed.Start, Steps: steps}
+	return Placement{Start: placed.Start, Steps: steps, Choice: placed.Choice}
 }
 
 // shifts says by how much the end of every step moves later.

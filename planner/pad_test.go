@@ -39,7 +39,7 @@ func TestPadProperties(t *testing.T) {
 		if padded.Duration() != p.Duration()+margin {
 			t.Fatalf("the end moved by %d", padded.Duration()-p.Duration())
 		}
-		was, is := Placement{0, p}.Boundaries(), Placement{0, padded}.Boundaries()
+		was, is := Placement{Steps: p}.Boundaries(), Placement{Steps: padded}.Boundaries()
 		for i, s := range padded {
 			if s.Nodes != p[i].Nodes {
 				t.Fatalf("step %d has %d nodes", i, s.Nodes)
@@ -55,7 +55,7 @@ func TestPadProperties(t *testing.T) {
 			}
 		}
 		// Expand the padded profile at will: without the padding, C1 still holds.
-		placement := Placement{rapid.Int64Range(0, 100).Draw(t, "start"), Pad(p, margin)}
+		placement := Placement{Start: rapid.Int64Range(0, 100).Draw(t, "start"), Steps: Pad(p, margin)}
 		for i := range len(p) - 1 {
 			placement.Steps[i].Duration += rapid.Int64Range(0, 20).Draw(t, "expanded")
 		}
@@ -66,7 +66,7 @@ func TestPadProperties(t *testing.T) {
 		if back.Start != placement.Start || back.End() != placement.End()-margin {
 			t.Fatalf("%v without padding is %v", placement, back)
 		}
-		if plain := Unpad(Placement{7, padded}, p, margin); !cmp.Equal(plain, Placement{7, p}) {
+		if plain := Unpad(Placement{Start: 7, Steps: padded}, p, margin); !cmp.Equal(plain, Placement{Start: 7, Steps: p}) {
 			t.Fatalf("not expanded: %v", plain)
 		}
 	})

@@ -17,10 +17,31 @@ type Partial interface {
 
 // planPartly plans what can be planned.
 func planPartly(s Strategy, p Problem) (Schedule, map[int]string, error) {
+	if p.IsMoldable() && !KnowsAlternatives(s) {
+		return planSettled(s, p)
+	}
 	if s, ok := s.(Partial); ok {
 		return s.PlanPartly(p)
 	}
 	return withoutUnfit(p, nil, func(p Problem, _ []int) (Schedule, error) { return s.Plan(p) })
+}
+
+// planSettled has a strategy that knows nothing of alternatives plan each moldable job with
+// the profile that it would have in list order, without expansion.
+func planSettled(s Strategy, p Problem) (Schedule, map[int]string, error) {
+	noX, err := StrategyByName("noX")
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen, _, err := planPartly(noX, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	schedule, unfit, err := planPartly(s, p.Settled(chosen))
+	for i := range schedule {
+		schedule[i].Choice = chosen[i].Choice
+	}
+	return schedule, unfit, err
 }
 
 // keepPartly keeps what can be kept of a plan in which some jobs may be unfit.

@@ -33,6 +33,10 @@ type PoolJob struct {
 	// step, from that step's start; none: it ends with its plan. A node that others have
 	// reserved may be used only if the limit ends before, or the use begins after that.
 	Limits []int64
+
+	// AlternativeLimits are, of a moldable job, the limits with each of its profiles,
+	// Profile's first; nil: Limits, whichever it gets.
+	AlternativeLimits [][]int64
 }
 
 // Planned is the plan of one job of a pool.
@@ -40,6 +44,10 @@ type Planned struct {
 	Placement
 	Nodes [][]int // sorted node IDs of every step
 	Unfit string  // why there is no plan for the job, in words; "": there is one
+
+	// Options are what the alternatives of a moldable job would give, those before it in
+	// the list as they are planned; which single nodes are free is not looked at.
+	Options []Option
 }
 
 // mapRounds bounds how often Pool.Plan plans again because of node windows.
@@ -58,6 +66,9 @@ const mapRounds = 64
 // may be called for one part of the list after another.
 func (p Pool) Plan(s Strategy) ([]Planned, error) {
 	if len(p.Reserved) > 0 {
+		if slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.IsMoldable() && !j.Fixed }) {
+			return p.planMoldable(s)
+		}
 		return p.planReserved(s)
 	}
 	planned, _, err := p.plan(s, mapRounds)
@@ -310,8 +321,8 @@ func (r *run) planOthers(counts *Timeline, planned []Planned) error {
 			planned[j].Unfit = r.unfit[j]
 		case job.Profile.Validate() != nil:
 			planned[j].Unfit = job.Profile.Validate().Error()
-		case job.Profile.Peak() > r.pool.Nodes:
-			planned[j].Unfit = fmt.Sprintf("it needs %d nodes, the pool has %d", job.Profile.Peak(), r.pool.Nodes)
+		case job.LeastPeak() > r.pool.Nodes:
+			planned[j].Unfit = fmt.Sprintf("it needs %d nodes, the pool has %d", job.LeastPeak(), r.pool.Nodes)
 		default:
 			index = append(index, j)
 			problem.Jobs = append(problem.Jobs, job.Job)
@@ -337,8 +348,9 @@ func (r *run) planOthers(counts *Timeline, planned []Planned) error {
 	if schedule, err = r.check(problem, schedule); err != nil {
 		return fmt.Errorf("strategy %s gave an invalid plan: %w", r.strategy.Name(), err)
 	}
+	options := r.options(problem, schedule)
 	for i, j := range index {
-		planned[j].Placement = schedule[i]
+		planned[j].Placement, planned[j].Options = schedule[i], options[i]
 	}
 	return nil
 }
@@ -392,13 +404,40 @@ func (r *run) check(p Problem, s Schedule) (Schedule, error) {
 	}
 	split := make(Schedule, len(s))
 	for i, placed := range s {
-		steps := slices.Clone(p.Jobs[i].Profile)
-		for k := range steps {
-			steps[k].Nodes = placed.Steps[0].Nodes
-		}
-		split[i] = Placement{Start: placed.Start, Steps: steps}
+		split[i] = inSteps(p.Jobs[i], placed)
 	}
 	return split, nil
+}
+
+// inSteps is a placement without evolution with the steps of its profile.
+func inSteps(j Job, placed Placement) Placement {
+	steps := slices.Clone(j.Choice(placed.Choice))
+	for k := range steps {
+		steps[k].Nodes = placed.Steps[0].Nodes
+	}
+	placed.Steps = steps
+	return placed
+}
+
+// options are what the alternatives of moldable jobs would give.
+func (r *run) options(p Problem, s Schedule) [][]Option {
+	if !p.IsMoldable() || !IsRigid(r.strategy) {
+		return Options(p, s, ExpandLimitOf(r.strategy))
+	}
+	whole := make(Schedule, len(s))
+	for i, placed := range s {
+		whole[i] = placed
+		whole[i].Steps = Profile{{Duration: placed.Steps.Duration(), Nodes: placed.Steps.Peak()}}
+	}
+	all := Options(p.Rigid(), whole, 1)
+	for i := range all {
+		for k, o := range all[i] {
+			if o.Fits {
+				all[i][k].Placement = inSteps(p.Jobs[i], o.Placement)
+			}
+		}
+	}
+	return all
 }
 
 // mapNodes finds node IDs for all planned jobs.

@@ -109,7 +109,7 @@ func TestVerifyRejects(t *testing.T) {
 		{ID: "b", Profile: Profile{{10, 4}}},
 	}}
 	good := func() Schedule {
-		return Schedule{{5, Profile{{15, 2}, {10, 6}}}, {50, Profile{{10, 4}}}}
+		return Schedule{{Start: 5, Steps: Profile{{15, 2}, {10, 6}}}, {Start: 50, Steps: Profile{{10, 4}}}}
 	}
 	if err := Verify(p, good(), 1); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestVerifyRejects(t *testing.T) {
 	}
 	// Others use too much only before the job comes, though as many nodes are in use after.
 	over := Problem{Nodes: 10, Busy: []Busy{{0, 10, 12}, {10, 10, 8}}, Jobs: []Job{{Submit: 10, Profile: Profile{{10, 4}}}}}
-	if err := Verify(over, Schedule{{10, Profile{{10, 4}}}}, 1); err == nil || !strings.Contains(err.Error(), "12 nodes in use from second 10 on, there are 10") {
+	if err := Verify(over, Schedule{{Start: 10, Steps: Profile{{10, 4}}}}, 1); err == nil || !strings.Contains(err.Error(), "12 nodes in use from second 10 on, there are 10") {
 		t.Errorf("no room for a job: %v", err)
 	}
 }

@@ -148,6 +148,15 @@ func (c *Cycle) Rigid() bool {
 	return c.process.description.Rigid
 }
 
+// Moldable tells whether alternatives of moldable jobs are for the strategy; else it is
+// asked about one profile of each.
+func (c *Cycle) Moldable() bool {
+	if s := c.strategy(); s != nil {
+		return planner.KnowsAlternatives(s)
+	}
+	return c.process.description.Moldable
+}
+
 // AsksOnce tells that a plugin is asked once for a pool; planner.Keep does the rest.
 func (c *Cycle) AsksOnce() bool {
 	s, ok := c.strategy().(interface{ AsksOnce() bool })

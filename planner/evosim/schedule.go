@@ -27,6 +27,10 @@ Strategies: rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X[+c];
 minwaste or <limit>X+m (as early, with the least waste); search[+fair][+<limit>X]
 (the whole list at once, within --budget or --evaluations).
 
+A moldable job has "alternatives", a list of profiles beside or in place of "profile",
+and perhaps "moldable_by" (completion, waste, node-hours); "choice" is the one that it
+gets, from 1, and "options" what each would give over the jobs before it in the list.
+
 Waste is in percent of the node-seconds used, utilisation (allocated) and
 effective utilisation (used) in percent of nodes × makespan, times in seconds;
 schedule_ns is the planning alone.`,
@@ -91,6 +95,17 @@ type (
 		Start int64           `json:"start"`
 		End   int64           `json:"end"`
 		Steps planner.Profile `json:"steps"`
+
+		// Of a moldable job: which of its profiles that is, from 1, and what each would give.
+		Choice  int          `json:"choice,omitempty"`
+		Options []optionJSON `json:"options,omitempty"`
+	}
+	optionJSON struct {
+		Fits        bool  `json:"fits"`
+		Start       int64 `json:"start"`
+		End         int64 `json:"end"`
+		Waste       int64 `json:"waste"`        // node-seconds
+		NodeSeconds int64 `json:"node_seconds"` // allocated
 	}
 	metricsJSON struct {
 		Makespan             int64   `json:"makespan"`
@@ -112,11 +127,11 @@ func schedule(p planner.Problem, s planner.Strategy) (scheduleJSON, error) {
 	if err != nil {
 		return scheduleJSON{}, planningError(err)
 	}
-	against := p
+	against, limit := p, planner.ExpandLimitOf(s)
 	if planner.IsRigid(s) {
-		against = p.Rigid()
+		against, limit = p.Rigid(), 1
 	}
-	if err := planner.Verify(against, plan, planner.ExpandLimitOf(s)); err != nil {
+	if err := planner.Verify(against, plan, limit); err != nil {
 		return scheduleJSON{}, Failure{fmt.Errorf("strategy %s gave an invalid plan: %w", s.Name(), err)}
 	}
 	m := planner.Measure(p, plan)
@@ -124,8 +139,19 @@ func schedule(p planner.Problem, s planner.Strategy) (scheduleJSON, error) {
 		Makespan: m.Makespan, Waste: m.Waste, Utilisation: m.Utilisation, EffectiveUtilisation: m.EffectiveUtilisation,
 		AvgCompletion: m.AvgCompletion, AvgWait: m.AvgWait, ExpandedJobs: m.ExpandedApps, ScheduleNS: took.Nanoseconds(),
 	}}
+	options := planner.Options(against, plan, limit)
 	for i, placed := range plan {
-		result.Jobs[i] = placedJSON{p.Jobs[i].ID, placed.Start, placed.End(), placed.Steps}
+		one := placedJSON{ID: p.Jobs[i].ID, Start: placed.Start, End: placed.End(), Steps: placed.Steps}
+		for k, o := range options[i] {
+			one.Choice = placed.Choice + 1
+			asked := p.Jobs[i].Choice(k).Area()
+			one.Options = append(one.Options, optionJSON{Fits: o.Fits})
+			if o.Fits {
+				held := o.Steps.Area()
+				one.Options[k] = optionJSON{true, o.Start, o.End(), held - asked, held}
+			}
+		}
+		result.Jobs[i] = one
 	}
 	return result, nil
 }
@@ -144,7 +170,11 @@ func (r scheduleJSON) table(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "JOB\tSTART\tEND\tSTEPS")
 	for _, j := range r.Jobs {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", j.ID, j.Start, j.End, j.Steps)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s", j.ID, j.Start, j.End, j.Steps)
+		if j.Choice > 0 {
+			fmt.Fprintf(w, " (alternative %d of %d)", j.Choice, len(j.Options))
+		}
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err

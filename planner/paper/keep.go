@@ -21,11 +21,12 @@ func Keep(p Problem, plan Schedule, limit profile.ExpandLimit) (Schedule, error)
 	for i, j := range p.Jobs {
 		placed := plan[i]
 		if !hasRoom(k.res, p.Nodes, placed) {
-			if !k.fit.fit(k.res, p.Nodes, j.Profile, k.list.options(j)) {
+			anew, ok := k.fit.best(k.res, p.Nodes, j, k.list.options(j))
+			if !ok {
 				return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
 			}
 			k.freed = note(k.freed, timeline.Span{Start: placed.Start, End: placed.End()})
-			placed = k.fit.placement(j.Profile)
+			placed = anew
 		}
 		k.plan[i] = placed
 		k.add(placed)
@@ -83,7 +84,8 @@ func note(spans []timeline.Span, s timeline.Span) []timeline.Span {
 // better placement must use some of them, so it is tried only near there: where nothing
 // moves, about a microsecond a job.
 func (k *keeper) improve(i int) {
-	job, placed := k.problem.Jobs[i], k.plan[i]
+	placed := k.plan[i]
+	job := k.problem.Jobs[i].Settled(placed.Choice)
 	o := k.list.options(job)
 	first, until := exact.Forever, exact.Dawn
 	for _, s := range k.freed {
@@ -114,6 +116,7 @@ func (k *keeper) improve(i int) {
 	k.remove(placed)
 	if k.fit.fit(k.res, k.problem.Nodes, job.Profile, o) && k.fit.end(job.Profile) < placed.End() {
 		k.plan[i] = k.fit.placement(job.Profile)
+		k.plan[i].Choice = placed.Choice
 		k.freed = note(k.freed, timeline.Span{Start: placed.Start, End: placed.End()})
 	}
 	k.add(k.plan[i])

@@ -81,7 +81,8 @@ func (l list) Steady() bool { return !l.rigid }
 // Rigid tells that this is the baseline without evolution.
 func (l list) Rigid() bool { return l.rigid }
 
-// Plan places the jobs one by one in list order, each as early as it completes.
+// Plan places the jobs one by one in list order, each as early as it completes; of a
+// moldable job's alternatives the one that it prefers.
 func (l list) Plan(p Problem) (Schedule, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -92,6 +93,9 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	steps, seconds := 0, int64(0)
 	for i := range p.Jobs {
 		steps += len(p.Jobs[i].Profile)
+		for _, a := range p.Jobs[i].Alternatives { // one at most is placed: room for any
+			steps += len(a)
+		}
 		seconds += p.Jobs[i].Profile.Duration()
 	}
 	memory := memories.Get().(*planMemory)
@@ -127,6 +131,15 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	expanded := make(profile.Profile, steps) // of all jobs
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
+		if j.IsMoldable() {
+			placed, ok := f.best(res, p.Nodes, *j, l.options(*j))
+			if !ok {
+				return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
+			}
+			schedule[i] = placed
+			add(placed)
+			continue
+		}
 		if !f.fit(res, p.Nodes, j.Profile, l.options(*j)) {
 			return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
 		}
@@ -170,6 +183,9 @@ func (p Problem) grid(g *grid.Grid, res *timeline.Timeline, width int64) {
 	for i := 0; i < len(p.Jobs); i += len(p.Jobs)/gridSample + 1 {
 		for _, s := range p.Jobs[i].Profile {
 			nodes = append(nodes, s.Nodes)
+		}
+		for _, a := range p.Jobs[i].Alternatives {
+			nodes = append(nodes, min(a.Peak(), p.Nodes))
 		}
 	}
 	g.Reset(res, p.Nodes, origin, width, nodes)

@@ -38,7 +38,7 @@ func Measure(p Problem, s Schedule) Metrics {
 	m := Metrics{Apps: make([]AppMetrics, len(p.Jobs))}
 	expanded := 0
 	var completion, wait exact.Wide // seconds, of all jobs
-	for i, j := range p.Jobs {
+	for i, j := range p.Settled(s).Jobs {
 		requested, held := j.Profile.Duration(), s[i].Steps.Duration()
 		used, allocated := area(j.Profile), area(s[i].Steps)
 		app := AppMetrics{

@@ -14,6 +14,11 @@ type Job struct {
 	Submit      int64 // seconds; it never starts before
 	Profile     profile.Profile
 	ExpandLimit profile.ExpandLimit // 0: the strategy's
+
+	// Alternatives are further profiles of a moldable job: it gets Profile, or the one of
+	// these that it prefers.
+	Alternatives []profile.Profile
+	By           Preference
 }
 
 // Busy is nodes that are in use by others.
@@ -102,8 +107,23 @@ func (p Problem) Validate() error {
 		if err := j.Profile.Validate(); err != nil {
 			return fail("profile", err)
 		}
-		if peak := j.Profile.Peak(); peak > p.Nodes {
-			return fail("profile", fmt.Errorf("needs %d nodes, the cluster has %d", peak, p.Nodes))
+		if len(j.Alternatives) >= MaxAlternatives {
+			return fail("alternatives", fmt.Errorf("there are more than %d", MaxAlternatives))
+		}
+		for k, a := range j.Alternatives {
+			if err := a.Validate(); err != nil {
+				return fail(fmt.Sprintf("alternatives[%d]", k), err)
+			}
+		}
+		if peak := j.LeastPeak(); peak > p.Nodes {
+			what := "needs"
+			if j.IsMoldable() {
+				what = "every alternative needs more nodes than there are, the smallest"
+			}
+			return fail("profile", fmt.Errorf("%s %d nodes, the cluster has %d", what, peak, p.Nodes))
+		}
+		if j.By < ByCompletion || j.By > ByNodeHours {
+			return fail("by", fmt.Errorf("%d is no preference", j.By))
 		}
 		if j.Submit < -exact.Horizon || j.Submit > exact.Horizon {
 			return fail("submit", fmt.Errorf("%d is out of range", j.Submit))
@@ -137,6 +157,13 @@ func (p Problem) Rigid() Problem {
 	jobs := make([]Job, len(p.Jobs))
 	for i, j := range p.Jobs {
 		j.Profile = j.Profile.Rigid()
+		if j.IsMoldable() {
+			all := make([]profile.Profile, len(j.Alternatives))
+			for k, a := range j.Alternatives {
+				all[k] = a.Rigid()
+			}
+			j.Alternatives = all
+		}
 		jobs[i] = j
 	}
 	p.Jobs = jobs

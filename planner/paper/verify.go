@@ -24,7 +24,8 @@ func (e *VerifyError) Error() string {
 	return fmt.Sprintf("%s broken by job %d: %s", e.Condition, e.Job+1, e.Reason)
 }
 
-// Verify checks a schedule: every placement is the job's profile, delayed to its
+// Verify checks a schedule: every placement is the job's profile (of a moldable job the
+// one of its Choice), delayed to its
 // submission or later and expanded within its limit (C1; limit is that of jobs
 // without their own), the last step never; and at no time are more nodes in use
 // than there are (C2). For rigid, verify against Problem.Rigid.
@@ -71,19 +72,23 @@ func verifyPlacement(j Job, got profile.Placement, limit profile.ExpandLimit) er
 	if j.ExpandLimit != 0 {
 		limit = j.ExpandLimit
 	}
+	if got.Choice < 0 || got.Choice >= j.Choices() {
+		return fmt.Errorf("alternative %d of %d", got.Choice+1, j.Choices())
+	}
+	profile := j.Choice(got.Choice)
 	if got.Start < j.Submit {
 		return fmt.Errorf("starts at second %d, submitted at %d", got.Start, j.Submit)
 	}
-	if len(got.Steps) != len(j.Profile) {
-		return fmt.Errorf("%d steps instead of %d", len(got.Steps), len(j.Profile))
+	if len(got.Steps) != len(profile) {
+		return fmt.Errorf("%d steps instead of %d", len(got.Steps), len(profile))
 	}
 	if got.End() > math.MaxInt64-1 {
 		return errors.New("never ends")
 	}
-	for k, want := range j.Profile {
+	for k, want := range profile {
 		step := got.Steps[k]
 		longest := limit.Stretch(want.Duration)
-		if k == len(j.Profile)-1 {
+		if k == len(profile)-1 {
 			longest = want.Duration
 		}
 		switch {

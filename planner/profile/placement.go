@@ -9,6 +9,9 @@ import (
 type Placement struct {
 	Start int64   // seconds
 	Steps Profile // with the durations for which nodes are held
+
+	// Choice is which of a moldable job's profiles this is, from 0.
+	Choice int
 }
 
 // End is the completion time in seconds.

@@ -46,10 +46,11 @@ func LowerBound(p paper.Problem, o Objective, limit profile.ExpandLimit) Bound {
 		if j.ExpandLimit != 0 {
 			options.Limit = j.ExpandLimit
 		}
-		if placed, ok := paper.Fit(busy, p.Nodes, j.Profile, options); ok {
-			ends[i] = placed.End()
-		} else {
-			ends[i] = exact.Horizon // it fits nowhere: there is no plan at all
+		ends[i] = exact.Horizon // where it fits nowhere: there is no plan at all
+		for k := range j.Choices() {
+			if placed, ok := paper.Fit(busy, p.Nodes, j.Choice(k), options); ok {
+				ends[i] = min(ends[i], placed.End())
+			}
 		}
 	}
 	if o == MeanCompletion {
@@ -65,9 +66,7 @@ func LowerBound(p paper.Problem, o Objective, limit profile.ExpandLimit) Bound {
 			if !found {
 				last--
 			}
-			for _, s := range j.Profile {
-				areas[last].Add(f(int64(s.Nodes)), s.Duration)
-			}
+			areas[last].Plus(leastArea(j, f))
 		}
 		for i := len(release) - 1; i >= 0; i-- {
 			if i+1 < len(release) {
@@ -82,6 +81,20 @@ func LowerBound(p paper.Problem, o Objective, limit profile.ExpandLimit) Bound {
 		}
 	}
 	return Bound{float64(best), reason}
+}
+
+// leastArea is the node-seconds, counted by f, of the alternative that has the fewest.
+func leastArea(j paper.Job, f func(int64) int64) (least exact.Wide) {
+	for k := range j.Choices() {
+		var area exact.Wide
+		for _, s := range j.Choice(k) {
+			area.Add(f(int64(s.Nodes)), s.Duration)
+		}
+		if k == 0 || area.Less(least) {
+			least = area
+		}
+	}
+	return least
 }
 
 // submissions are the moments from which the area is counted: all if they are
@@ -149,7 +162,7 @@ func feasibleFunctions(p paper.Problem) []func(int64) int64 {
 	steps := 0
 	for _, j := range p.Jobs {
 		steps += len(j.Profile)
-		for _, s := range j.Profile {
+		for _, s := range j.Profile { // of a moldable job one profile is enough: any function does
 			if n := int64(s.Nodes); n <= nodes/2 {
 				counts = append(counts, n)
 			} else if n < nodes {
@@ -192,7 +205,7 @@ func meanBound(p paper.Problem, gaps []gap, ends []int64) Bound {
 	areas := make([]exact.Wide, len(p.Jobs))
 	from := exact.Forever
 	for i, j := range p.Jobs {
-		areas[i] = j.Profile.WideArea()
+		areas[i] = leastArea(j, identity)
 		from = min(from, j.Submit)
 	}
 	slices.SortFunc(areas, exact.Wide.Compare)

@@ -8,13 +8,15 @@ import (
 	"github.com/evoslurm/evoslurm/planner/paper"
 )
 
-// expandSearch climbs over list orders and over which jobs may be expanded.
+// expandSearch climbs over list orders, over which jobs may be expanded, and over moldable
+// jobs' alternatives.
 // Every list is placed by FitMinWaste, so that no more is wasted than an earlier
 // completion needs.
 type expandSearch struct {
 	*searcher
 	order    []int
 	expanded []bool // whether a job may be expanded
+	picks    []int  // alternatives
 	plan     paper.Schedule
 	score    score
 }
@@ -45,7 +47,7 @@ func (x *searcher) scoreOf(plan paper.Schedule) score {
 // expanded in it.
 func newExpandSearch(x *searcher) *expandSearch {
 	n := len(x.shapes)
-	e := &expandSearch{searcher: x, order: orderOf(x.starts), expanded: make([]bool, n)}
+	e := &expandSearch{searcher: x, order: orderOf(x.starts), expanded: make([]bool, n), picks: slices.Clone(x.picks)}
 	if x.Fair {
 		for i := range e.order {
 			e.order[i] = i // the one list that is sure to be fair
@@ -55,7 +57,7 @@ func newExpandSearch(x *searcher) *expandSearch {
 }
 
 // place places the list; nil if it breaks a deadline or some job does not fit.
-func (e *expandSearch) place(order []int, expanded []bool) paper.Schedule {
+func (e *expandSearch) place(order []int, expanded []bool, picks []int) paper.Schedule {
 	res := e.problem.Timeline()
 	plan := make(paper.Schedule, len(order))
 	for _, k := range order {
@@ -67,7 +69,8 @@ func (e *expandSearch) place(order []int, expanded []bool) paper.Schedule {
 		if j.ExpandLimit != 0 {
 			o.Limit = j.ExpandLimit
 		}
-		placed, ok := paper.FitMinWaste(res, e.problem.Nodes, j.Profile, o)
+		placed, ok := paper.FitMinWaste(res, e.problem.Nodes, j.Choice(picks[k]), o)
+		placed.Choice = picks[k]
 		e.budget.used += fitEvaluations
 		if !ok || e.deadline != nil && placed.End() > e.deadline[k] {
 			return nil
@@ -82,23 +85,27 @@ func (e *expandSearch) place(order []int, expanded []bool) paper.Schedule {
 func (e *expandSearch) run(evaluations int64) {
 	n := len(e.order)
 	begin := e.budget.used
-	if e.plan = e.place(e.order, e.expanded); e.plan == nil {
+	if e.plan = e.place(e.order, e.expanded, e.picks); e.plan == nil {
 		return
 	}
 	e.score = e.scoreOf(e.plan)
 	e.keep()
-	order, expanded := make([]int, n), make([]bool, n)
+	order, expanded, picks := make([]int, n), make([]bool, n), make([]int, n)
 	for e.budget.used-begin < evaluations && !e.budget.spent() {
 		copy(order, e.order)
 		copy(expanded, e.expanded)
+		copy(picks, e.picks)
 		for range 1 + e.random.below(2) {
-			if k := e.random.below(n); n == 1 || e.random.below(2) == 0 {
+			if len(e.moldable) > 0 && e.random.below(3) == 0 {
+				k := e.moldable[e.random.below(len(e.moldable))]
+				picks[k] = another(e.all[k], picks[k], &e.random)
+			} else if k := e.random.below(n); n == 1 || e.random.below(2) == 0 {
 				expanded[k] = !expanded[k]
 			} else {
 				moveItem(order, k, e.random.below(n))
 			}
 		}
-		plan := e.place(order, expanded)
+		plan := e.place(order, expanded, picks)
 		if plan == nil {
 			continue
 		}
@@ -106,6 +113,7 @@ func (e *expandSearch) run(evaluations int64) {
 			e.plan, e.score = plan, s
 			e.order, order = order, e.order
 			e.expanded, expanded = expanded, e.expanded
+			e.picks, picks = picks, e.picks
 			e.keep()
 		}
 	}

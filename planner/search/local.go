@@ -23,6 +23,10 @@ type listSearch struct {
 	now    listState
 	trial  listState
 	spare  [2][]gap
+
+	all      [][]shape // as in searcher
+	moldable []int
+	picks    []int // of the current list
 }
 
 // listState is a placed list. Index k of its slices tells of the k first jobs.
@@ -37,7 +41,7 @@ const maxCheckpoints = 64
 
 func newListSearch(shapes []shape, gaps []gap, order []int, b *budget, random *rng) *listSearch {
 	n := len(shapes)
-	l := &listSearch{shapes: shapes, budget: b, random: random, stride: n/maxCheckpoints + 1, order: slices.Clone(order)}
+	l := &listSearch{shapes: slices.Clone(shapes), budget: b, random: random, stride: n/maxCheckpoints + 1, order: slices.Clone(order)}
 	for _, s := range []*listState{&l.now, &l.trial} {
 		s.checkpoints = make([][]gap, n/l.stride+1)
 		s.starts = make([]int64, n)
@@ -126,9 +130,9 @@ func (l *listSearch) accept(order []int, changed int) {
 }
 
 // run anneals for so many evaluations, between the relative temperatures hot and
-// cold, and writes the starts of the best list into starts. It is false if the
-// list to start from cannot be placed.
-func (l *listSearch) run(evaluations int64, hot, cold float64, starts []int64) bool {
+// cold, and writes the starts of the best list into starts, its alternatives into picks.
+// It is false if the list to start from cannot be placed.
+func (l *listSearch) run(evaluations int64, hot, cold float64, starts []int64, picks []int) bool {
 	n := len(l.order)
 	order := slices.Clone(l.order)
 	if !l.place(order, 0, math.Inf(1)) {
@@ -141,6 +145,7 @@ func (l *listSearch) run(evaluations int64, hot, cold float64, starts []int64) b
 		for i, k := range l.order {
 			starts[k] = l.now.starts[i]
 		}
+		copy(picks, l.picks)
 	}
 	keep()
 	if n < 2 {
@@ -157,17 +162,28 @@ func (l *listSearch) run(evaluations int64, hot, cold float64, starts []int64) b
 		if moves%16 == 0 {
 			temperature = scale * hot * math.Pow(cold/hot, progress)
 		}
+		copy(order, l.order)
+		limit := 0.0
+		if len(l.moldable) > 0 && l.random.below(3) == 0 {
+			limit = cost - temperature*math.Log(1-l.random.float())
+			if l.mold(order, limit) {
+				if cost = l.cost(&l.now); cost < best {
+					best = cost
+					keep()
+				}
+			}
+			continue
+		}
 		a, b := l.random.below(n), l.random.below(n-1)
 		if b >= a {
 			b++
 		}
-		copy(order, l.order)
 		if l.random.below(2) == 0 {
 			order[a], order[b] = order[b], order[a]
 		} else {
 			moveItem(order, a, b)
 		}
-		limit := cost - temperature*math.Log(1-l.random.float())
+		limit = cost - temperature*math.Log(1-l.random.float())
 		changed := min(a, b)
 		if !l.place(order, changed, limit) {
 			continue
@@ -180,6 +196,30 @@ func (l *listSearch) run(evaluations int64, hot, cold float64, starts []int64) b
 		}
 	}
 	return true
+}
+
+// mold gives one or two jobs of the current list another alternative, if that costs no more
+// than limit: a job that takes less often helps only where another does, too.
+func (l *listSearch) mold(order []int, limit float64) bool {
+	var jobs, before [2]int
+	count, changed := 1+l.random.below(2), len(order)
+	for i := range count {
+		k := l.moldable[l.random.below(len(l.moldable))]
+		jobs[i], before[i] = k, l.picks[k]
+		l.picks[k] = another(l.all[k], l.picks[k], l.random)
+		l.shapes[k] = l.all[k][l.picks[k]]
+		changed = min(changed, slices.Index(order, k))
+	}
+	if l.place(order, changed, limit) {
+		l.accept(order, changed)
+		return true
+	}
+	for i := count - 1; i >= 0; i-- {
+		k := jobs[i]
+		l.picks[k] = before[i]
+		l.shapes[k] = l.all[k][before[i]]
+	}
+	return false
 }
 
 // moveItem takes the item at a out and inserts it at b.

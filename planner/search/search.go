@@ -36,7 +36,9 @@ const DefaultEvaluations = 100_000
 // Search plans the whole list at once instead of job by job. No job is expanded,
 // so nothing is wasted, and a plan is never worse on the objective than that of
 // noX. (Where a job's own ExpandLimit makes noX expand it, and nothing better is
-// found, the plan and its waste are those of noX.)
+// found, the plan and its waste are those of noX.) A moldable job may get any of its
+// alternatives for the sake of the whole plan; one that prefers the fewest node-hours, any
+// that costs no more than its cheapest.
 //
 // A beam search places the jobs in the order of their starts, forwards and, where
 // nothing else is in use and all jobs are submitted together, backwards in time;
@@ -128,6 +130,9 @@ func (s Search) ExpandLimit() profile.ExpandLimit { return max(s.Limit, 1) }
 // AsksOnce tells that searching again for every node in the way takes too long.
 func (Search) AsksOnce() bool { return true }
 
+// Moldable tells that alternatives are moves of the search.
+func (Search) Moldable() bool { return true }
+
 // Plan is Optimise without the figures.
 func (s Search) Plan(p paper.Problem) (paper.Schedule, error) {
 	r, err := s.Optimise(p)
@@ -199,8 +204,11 @@ type searcher struct {
 	gaps     []gap
 	budget   budget
 	random   rng
-	deadline []int64 // fair completions; nil: none
-	starts   []int64 // of the best plan so far
+	all      [][]shape // of a moldable job, those that it may have, by alternative; nil: it is not moldable
+	moldable []int     // jobs that are
+	picks    []int     // of the best plan so far: alternatives
+	deadline []int64   // fair completions; nil: none
+	starts   []int64   // of the best plan so far
 	scratch  []int64
 	forward  *beam
 	backward *beam // nil where time cannot be turned round
@@ -209,13 +217,18 @@ type searcher struct {
 func newSearcher(s Search, p paper.Problem, r *SearchResult) *searcher {
 	n := len(p.Jobs)
 	x := &searcher{Search: s, problem: p, result: r, shapes: make([]shape, n), gaps: openGaps(p.Timeline(), p.Nodes),
-		budget: budget{most: s.MaxEvaluations, stop: s.Stop}, random: rng{s.Seed}, starts: make([]int64, n), scratch: make([]int64, n)}
+		budget: budget{most: s.MaxEvaluations, stop: s.Stop}, random: rng{s.Seed}, starts: make([]int64, n), scratch: make([]int64, n),
+		all: make([][]shape, n), picks: make([]int, n)}
 	if s.MaxEvaluations == 0 {
 		x.budget.most = max(DefaultEvaluations, min(1000*int64(n), 10_000_000))
 	}
 	area, origin, together := 0.0, exact.Forever, true
 	for i, j := range p.Jobs {
-		x.shapes[i] = newShape(j)
+		x.picks[i] = r.Schedule[i].Choice
+		x.shapes[i] = newShape(j.Settled(x.picks[i]))
+		if x.all[i] = shapesOf(p, j); x.all[i] != nil {
+			x.moldable = append(x.moldable, i)
+		}
 		x.starts[i] = r.Schedule[i].Start
 		area += x.shapes[i].area
 		origin = min(origin, j.Submit)
@@ -249,7 +262,7 @@ func (x *searcher) run() {
 	case n == 1 && expand:
 		newExpandSearch(x).run(100 * fitEvaluations)
 		return
-	case x.Fair && expand:
+	case x.Fair && (expand || len(x.moldable) > 0):
 		newExpandSearch(x).run(math.MaxInt64)
 		return
 	case x.Fair || n == 1:
@@ -311,7 +324,7 @@ func (x *searcher) beams(width, round int) {
 				x.scratch[i] = b.origin + end - (x.scratch[i] + x.shapes[i].duration)
 			}
 		}
-		x.offer(x.scratch)
+		x.offer(x.scratch, x.picks)
 	}
 }
 
@@ -324,13 +337,15 @@ func (x *searcher) anneal(evaluations int64) {
 		return
 	}
 	l := newListSearch(x.shapes, x.gaps, orderOf(x.starts), &x.budget, &x.random)
+	l.all, l.moldable, l.picks = x.all, x.moldable, slices.Clone(x.picks)
 	l.mean = x.Objective == MeanCompletion
 	hot, cold := 0.003, 0.0005
 	if l.mean {
 		hot, cold = 0.01, 0.001
 	}
-	if l.run(evaluations, hot, cold, x.scratch) {
-		x.offer(x.scratch)
+	picks := slices.Clone(x.picks)
+	if l.run(evaluations, hot, cold, x.scratch, picks) {
+		x.offer(x.scratch, picks)
 	}
 }
 
@@ -344,7 +359,7 @@ func (x *searcher) smallestFirst() {
 	sorted := paper.Problem{Nodes: x.problem.Nodes, Busy: x.problem.Busy}
 	for _, k := range order {
 		j := x.problem.Jobs[k]
-		sorted.Jobs = append(sorted.Jobs, paper.Job{ID: j.ID, Submit: j.Submit, Profile: j.Profile})
+		sorted.Jobs = append(sorted.Jobs, paper.Job{ID: j.ID, Submit: j.Submit, Profile: j.Choice(x.picks[k])})
 	}
 	plan, err := noX(sorted)
 	x.budget.used += int64(len(order))
@@ -354,15 +369,15 @@ func (x *searcher) smallestFirst() {
 	for i, k := range order {
 		x.scratch[k] = plan[i].Start
 	}
-	x.offer(x.scratch)
+	x.offer(x.scratch, x.picks)
 }
 
 // offer keeps a plan if it is the best so far. Of two with the same makespan,
-// that with the smaller mean completion is better.
-func (x *searcher) offer(starts []int64) {
+// that with the smaller mean completion is better. picks are the jobs' alternatives.
+func (x *searcher) offer(starts []int64, picks []int) {
 	plan := make(paper.Schedule, len(starts))
 	for i, start := range starts {
-		plan[i] = profile.Placement{Start: start, Steps: x.problem.Jobs[i].Profile}
+		plan[i] = profile.Placement{Start: start, Steps: x.problem.Jobs[i].Choice(picks[i]), Choice: picks[i]}
 	}
 	if x.scoreOf(x.result.Schedule).objective.Less(x.scoreOf(plan).objective) {
 		return
@@ -375,6 +390,7 @@ func (x *searcher) offer(starts []int64) {
 		for i, placed := range plan {
 			x.starts[i] = placed.Start
 		}
+		x.pick(picks)
 	}
 }
 
@@ -390,7 +406,8 @@ func (x *searcher) settle(plan paper.Schedule) {
 	for _, k := range orderOf(starts) {
 		res.RemovePlacement(plan[k])
 		j := x.problem.Jobs[k]
-		if placed, ok := paper.Fit(res, x.problem.Nodes, j.Profile, paper.FitOptions{NotBefore: j.Submit, Limit: 1}); ok {
+		if placed, ok := paper.Fit(res, x.problem.Nodes, j.Choice(plan[k].Choice), paper.FitOptions{NotBefore: j.Submit, Limit: 1}); ok {
+			placed.Choice = plan[k].Choice
 			plan[k] = placed
 		}
 		res.AddPlacement(plan[k])

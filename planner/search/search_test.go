@@ -170,7 +170,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 			plansWithoutExpansion(p, latest, func(starts []int64) {
 				plan := make(paper.Schedule, len(starts))
 				for i, start := range starts {
-					plan[i] = profile.Placement{start, p.Jobs[i].Profile}
+					plan[i] = profile.Placement{Start: start, Steps: p.Jobs[i].Profile}
 				}
 				best = min(best, Search{Objective: objective}.objective(p, plan))
 			})

@@ -11,4 +11,11 @@
 //
 // Times are whole seconds from 0, jobs are in list order. busy, submit and
 // expand_limit (a number ≥ 1 or "inf"; in place of the strategy's) are optional.
+//
+// A moldable job has, beside its profile or in its place, a list of further ones, of which
+// it gets one, and may say which it prefers: "completion" (the default), "waste" or
+// "node-hours":
+//
+//	{"id": "b", "alternatives": [[{"duration": 7200, "nodes": 4}], [{"duration": 2400, "nodes": 16}]],
+//	 "moldable_by": "node-hours"}
 package workload

@@ -25,6 +25,9 @@ type (
 		Submit      *int64               `json:"submit,omitempty"`
 		Profile     []stepJSON           `json:"profile"`
 		ExpandLimit *planner.ExpandLimit `json:"expand_limit,omitempty"`
+
+		Alternatives [][]stepJSON `json:"alternatives,omitempty"`
+		MoldableBy   *string      `json:"moldable_by,omitempty"`
 	}
 	stepJSON struct {
 		Duration *int64 `json:"duration"`
@@ -178,28 +181,53 @@ func (d *decoder) job(i int) error {
 		return fail("id", "is missing")
 	case id == "":
 		return fail("id", "is empty")
-	case j.Profile == nil:
+	case j.Profile == nil && len(j.Alternatives) == 0:
 		return fail("profile", "is missing")
+	case j.MoldableBy != nil && len(j.Alternatives) == 0:
+		return fail("moldable_by", "is given without alternatives")
 	}
 	if first, twice := d.ids[id]; twice {
 		return fail("id", "is that of job %d, too", first+1)
 	}
 	d.ids[id] = i
-	job := planner.Job{ID: id, Profile: make(planner.Profile, len(j.Profile))}
+	job := planner.Job{ID: id}
 	if j.Submit != nil {
 		job.Submit = *j.Submit
 	}
 	if j.ExpandLimit != nil {
 		job.ExpandLimit = *j.ExpandLimit
 	}
-	for k, s := range j.Profile {
-		if s.Duration == nil {
-			return fail("profile", "step %d: duration is missing", k+1)
+	if j.MoldableBy != nil {
+		if job.By, err = planner.ParsePreference(*j.MoldableBy); err != nil {
+			return fail("moldable_by", "%w", err)
 		}
-		if s.Nodes == nil {
-			return fail("profile", "step %d: nodes is missing", k+1)
+	}
+	steps := func(field string, given []stepJSON) (planner.Profile, error) {
+		p := make(planner.Profile, len(given))
+		for k, s := range given {
+			if s.Duration == nil {
+				return nil, fail(field, "step %d: duration is missing", k+1)
+			}
+			if s.Nodes == nil {
+				return nil, fail(field, "step %d: nodes is missing", k+1)
+			}
+			p[k] = planner.Step{Duration: *s.Duration, Nodes: *s.Nodes}
 		}
-		job.Profile[k] = planner.Step{Duration: *s.Duration, Nodes: *s.Nodes}
+		return p, nil
+	}
+	if job.Profile, err = steps("profile", j.Profile); err != nil {
+		return err
+	}
+	for k, given := range j.Alternatives {
+		p, err := steps(fmt.Sprintf("alternatives[%d]", k), given)
+		switch {
+		case err != nil:
+			return err
+		case k == 0 && j.Profile == nil:
+			job.Profile = p
+		default:
+			job.Alternatives = append(job.Alternatives, p)
+		}
 	}
 	d.problem.Jobs = append(d.problem.Jobs, job)
 	return nil
@@ -309,7 +337,13 @@ func Write(w io.Writer, p planner.Problem) error {
 			Submit      int64               `json:"submit,omitempty"`
 			Profile     planner.Profile     `json:"profile"`
 			ExpandLimit planner.ExpandLimit `json:"expand_limit,omitempty"`
-		}{j.ID, j.Submit, j.Profile, j.ExpandLimit}
+
+			Alternatives []planner.Profile `json:"alternatives,omitempty"`
+			MoldableBy   string            `json:"moldable_by,omitempty"`
+		}{j.ID, j.Submit, j.Profile, j.ExpandLimit, j.Alternatives, ""}
+		if j.By != planner.ByCompletion && j.IsMoldable() {
+			out.MoldableBy = j.By.String()
+		}
 		text, err := json.Marshal(out)
 		if err != nil {
 			return fmt.Errorf("job %d: %w", i+1, err)

@@ -25,7 +25,11 @@ func (r Request) Size() Size {
 		s.Steps += len(p.Steps)
 	}
 	for _, j := range r.Jobs {
-		s.Steps += len(j.Profile)
+		most := len(j.Profile)
+		for _, a := range j.Alternatives {
+			most = max(most, len(a))
+		}
+		s.Steps += most
 	}
 	return s
 }

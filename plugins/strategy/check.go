@@ -65,7 +65,7 @@ func Check(r Request, rigid bool, limit planner.ExpandLimit, a Answer) error {
 			return fmt.Errorf("job %d of %d is said to be infeasible", i+1, len(p.Jobs))
 		}
 		j := p.Jobs[i]
-		if at, ok := planner.Fit(res, p.Nodes, j.Profile, planner.FitOptions{NotBefore: j.Submit, Limit: limitOf(j, limit)}); ok {
+		if at, ok := fits(res, p.Nodes, j, limitOf(j, limit)); ok {
 			return fmt.Errorf("job %d is said to be infeasible, but it fits at second %d", i+1, at.Start)
 		}
 	}
@@ -91,7 +91,11 @@ func latest(p planner.Problem) int64 {
 	total := int64(0)
 	for _, j := range p.Jobs {
 		end = max(end, j.Submit)
-		if total += j.Profile.Duration(); total > maxTime {
+		longest := int64(0)
+		for k := range j.Choices() {
+			longest = max(longest, j.Choice(k).Duration())
+		}
+		if total += longest; total > maxTime {
 			return maxTime
 		}
 	}

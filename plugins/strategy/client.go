@@ -42,6 +42,7 @@ type Description struct {
 	Rigid       bool                // it plans every job with its peak for its whole duration
 	Plans       bool                // it is a strategy
 	Resizes     bool                // it is a malleability policy
+	Moldable    bool                // it knows alternatives: planner.KnowsAlternatives
 }
 
 // ErrNoPlan is the answer of a plugin that is a malleability policy alone.

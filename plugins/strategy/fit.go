@@ -27,6 +27,9 @@ type fromFit struct {
 func (f fromFit) Name() string                     { return f.name }
 func (f fromFit) ExpandLimit() planner.ExpandLimit { return f.limit }
 
+// Moldable tells that a job gets the alternative that it prefers, each fitted alone.
+func (f fromFit) Moldable() bool { return true }
+
 // Plan implements planner.Strategy.
 func (f fromFit) Plan(p planner.Problem) (planner.Schedule, error) {
 	a, err := f.PlanRequest(context.Background(), Request{Problem: p})
@@ -53,7 +56,7 @@ func (f fromFit) PlanRequest(ctx context.Context, r Request) (Answer, error) {
 			return Answer{}, err
 		}
 		j.ExpandLimit = limitOf(j, f.limit)
-		placed, ok := f.fit(res, r.Nodes, j)
+		placed, ok := f.best(res, r.Nodes, j)
 		if !ok {
 			a.Unfit[i] = infeasible
 			continue
@@ -62,4 +65,19 @@ func (f fromFit) PlanRequest(ctx context.Context, r Request) (Answer, error) {
 		res.AddPlacement(placed)
 	}
 	return a, nil
+}
+
+// best is the fit of the profile that the job prefers.
+func (f fromFit) best(res *planner.Timeline, nodes int, j planner.Job) (best planner.Placement, ok bool) {
+	if !j.IsMoldable() {
+		return f.fit(res, nodes, j)
+	}
+	for k := range j.Choices() {
+		placed, fits := f.fit(res, nodes, j.Settled(k))
+		placed.Choice = k
+		if fits && (!ok || j.Prefers(placed, best)) {
+			best, ok = placed, true
+		}
+	}
+	return best, ok
 }

@@ -95,11 +95,21 @@ func hopeless(s planner.Strategy, p planner.Problem) map[int]string {
 	res := p.Timeline()
 	unfit := map[int]string{}
 	for i, j := range p.Jobs {
-		if _, ok := planner.Fit(res, p.Nodes, j.Profile, planner.FitOptions{NotBefore: j.Submit, Limit: limitOf(j, planner.ExpandLimitOf(s))}); !ok {
+		if _, ok := fits(res, p.Nodes, j, limitOf(j, planner.ExpandLimitOf(s))); !ok {
 			unfit[i] = infeasible
 		}
 	}
 	return unfit
+}
+
+// fits gives a place for the job, with the first of its profiles that has one.
+func fits(res *planner.Timeline, nodes int, j planner.Job, limit planner.ExpandLimit) (planner.Placement, bool) {
+	for k := range j.Choices() {
+		if placed, ok := planner.Fit(res, nodes, j.Choice(k), planner.FitOptions{NotBefore: j.Submit, Limit: limit}); ok {
+			return placed, true
+		}
+	}
+	return planner.Placement{}, false
 }
 
 const infeasible = "there is no time at which its nodes are free for long enough"
@@ -117,7 +127,7 @@ func Describe(d Definition, s planner.Strategy) Description {
 	description := Description{Definition: d, Plans: s != nil, Resizes: d.NewPolicy != nil}
 	description.New, description.NewPolicy = nil, nil
 	if s != nil {
-		description.ExpandLimit, description.Rigid = ownLimit(s), planner.IsRigid(s)
+		description.ExpandLimit, description.Rigid, description.Moldable = ownLimit(s), planner.IsRigid(s), planner.KnowsAlternatives(s)
 	}
 	return description
 }

@@ -61,7 +61,7 @@ func (s *server) Describe(_ context.Context, m *pb.DescribeRequest) (*pb.Describ
 	if err != nil {
 		return nil, err
 	}
-	d.ExpandLimit, d.Rigid = float64(ownLimit(st)), planner.IsRigid(st)
+	d.ExpandLimit, d.Rigid, d.Moldable = float64(ownLimit(st)), planner.IsRigid(st), planner.KnowsAlternatives(st)
 	return d, nil
 }
 

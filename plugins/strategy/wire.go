@@ -51,6 +51,9 @@ func encodeRequest(r Request, parameters map[string]string, left time.Duration) 
 	for _, j := range r.Jobs {
 		add(j.Submit, j.ExpandLimit, j.Profile)
 	}
+	if r.IsMoldable() {
+		encodeAlternatives(m, r)
+	}
 	return m
 }
 
@@ -94,13 +97,13 @@ func decodeRequest(m *pb.PlanRequest) (r Request, pinned []bool, err error) {
 	if len(steps) > 0 {
 		return r, nil, fmt.Errorf("there are %d steps more than the jobs have", len(steps))
 	}
-	return r, pinned, nil
+	return r, pinned, decodeAlternatives(m, &r, pinned)
 }
 
 // encodeAnswer writes the rows of all jobs in the order of the request.
 func encodeAnswer(r Request, pinned []bool, rigid bool, a Answer) *pb.PlanResponse {
 	m := &pb.PlanResponse{Start: make([]int64, 0, len(pinned)), StepDuration: make([]int64, 0, 4*len(pinned))}
-	at, job := 0, 0
+	at, job, moldable := 0, 0, r.IsMoldable()
 	for row, isPinned := range pinned {
 		var placed planner.Placement
 		steps := 0
@@ -108,7 +111,7 @@ func encodeAnswer(r Request, pinned []bool, rigid bool, a Answer) *pb.PlanRespon
 			placed = r.Pinned[at]
 			at, steps = at+1, len(placed.Steps)
 		} else {
-			placed, steps = a.Schedule[job], len(r.Jobs[job].Profile)
+			placed, steps = a.Schedule[job], len(r.Jobs[job].Choice(a.Schedule[job].Choice))
 			if rigid {
 				steps = 1
 			}
@@ -120,6 +123,9 @@ func encodeAnswer(r Request, pinned []bool, rigid bool, a Answer) *pb.PlanRespon
 			job++
 		}
 		m.Start = append(m.Start, placed.Start)
+		if moldable {
+			m.Choice = append(m.Choice, uint32(placed.Choice))
+		}
 		for k := range steps {
 			if k < len(placed.Steps) {
 				m.StepDuration = append(m.StepDuration, placed.Steps[k].Duration)
@@ -169,13 +175,23 @@ func decodeAnswer(r Request, rigid bool, m *pb.PlanResponse) (Answer, error) {
 		}
 		a.Unfit[job] = clean(m.UnfitReason[k], 200)
 	}
+	if len(m.Choice) != 0 && len(m.Choice) != jobs {
+		return Answer{}, fmt.Errorf("%d choices for %d jobs", len(m.Choice), jobs)
+	}
 	total := 0
 	for _, j := range r.Jobs {
 		total += len(j.Profile)
 	}
 	memory := make(planner.Profile, 0, total)
 	for i, j := range r.Jobs {
-		steps := len(j.Profile)
+		choice := 0
+		if len(m.Choice) > 0 {
+			if choice = int(m.Choice[len(r.Pinned)+i]); choice >= j.Choices() {
+				return Answer{}, fmt.Errorf("job %d has %d profiles, and is given number %d", i+1, j.Choices(), choice+1)
+			}
+		}
+		profile := j.Choice(choice)
+		steps := len(profile)
 		if rigid {
 			steps = 1
 		}
@@ -190,13 +206,13 @@ func decodeAnswer(r Request, rigid bool, m *pb.PlanResponse) (Answer, error) {
 		for k, d := range got {
 			nodes := 0
 			if rigid {
-				nodes = j.Profile.Peak()
+				nodes = profile.Peak()
 			} else {
-				nodes = j.Profile[k].Nodes
+				nodes = profile[k].Nodes
 			}
 			memory = append(memory, planner.Step{Duration: d, Nodes: nodes})
 		}
-		a.Schedule[i] = planner.Placement{Start: m.Start[len(r.Pinned)+i], Steps: memory[first:len(memory):len(memory)]}
+		a.Schedule[i] = planner.Placement{Start: m.Start[len(r.Pinned)+i], Steps: memory[first:len(memory):len(memory)], Choice: choice}
 	}
 	if len(durations) > 0 {
 		return Answer{}, fmt.Errorf("%d step durations answered, %d too many", len(m.StepDuration), len(durations))
@@ -244,7 +260,7 @@ func encodeDefinition(d Definition) *pb.DescribeResponse {
 
 func decodeDescription(m *pb.DescribeResponse) (Description, error) {
 	d := Description{Definition: Definition{Name: m.Name, Version: clean(m.Version, 100), Help: cleanLines(m.Help)},
-		ExpandLimit: planner.ExpandLimit(m.ExpandLimit), Rigid: m.Rigid, Plans: !m.NoPlan, Resizes: m.Resizes}
+		ExpandLimit: planner.ExpandLimit(m.ExpandLimit), Rigid: m.Rigid, Moldable: m.Moldable, Plans: !m.NoPlan, Resizes: m.Resizes}
 	if !d.Plans && !d.Resizes {
 		return Description{}, errors.New("it neither plans nor resizes jobs")
 	}

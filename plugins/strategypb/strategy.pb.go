@@ -299,8 +299,11 @@ type DescribeResponse struct {
 	// step for each job.
 	Rigid bool `protobuf:"varint,6,opt,name=rigid,proto3" json:"rigid,omitempty"`
 	// Which calls it answers. (Of a strategy of version 1: Plan.)
-	NoPlan        bool `protobuf:"varint,7,opt,name=no_plan,json=noPlan,proto3" json:"no_plan,omitempty"`
-	Resizes       bool `protobuf:"varint,8,opt,name=resizes,proto3" json:"resizes,omitempty"`
+	NoPlan  bool `protobuf:"varint,7,opt,name=no_plan,json=noPlan,proto3" json:"no_plan,omitempty"`
+	Resizes bool `protobuf:"varint,8,opt,name=resizes,proto3" json:"resizes,omitempty"`
+	// It knows moldable jobs. One that does not is asked about one profile of each, which
+	// the host has chosen in the order of the list.
+	Moldable      bool `protobuf:"varint,9,opt,name=moldable,proto3" json:"moldable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -391,6 +394,13 @@ func (x *DescribeResponse) GetResizes() bool {
 	return false
 }
 
+func (x *DescribeResponse) GetMoldable() bool {
+	if x != nil {
+		return x.Moldable
+	}
+	return false
+}
+
 type PlanRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Parameters map[string]string      `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -411,8 +421,16 @@ type PlanRequest struct {
 	JobPinned      []bool    `protobuf:"varint,11,rep,packed,name=job_pinned,json=jobPinned,proto3" json:"job_pinned,omitempty"` // empty: none is
 	StepDuration   []int64   `protobuf:"varint,12,rep,packed,name=step_duration,json=stepDuration,proto3" json:"step_duration,omitempty"`
 	StepNodes      []uint32  `protobuf:"varint,13,rep,packed,name=step_nodes,json=stepNodes,proto3" json:"step_nodes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Moldable jobs: a job has the steps above or those of one of its alternatives. How
+	// many alternatives each job has (empty: none has any), which it prefers, how many
+	// steps each alternative has, and these. Only for strategies that are moldable.
+	JobAlternatives     []uint32 `protobuf:"varint,14,rep,packed,name=job_alternatives,json=jobAlternatives,proto3" json:"job_alternatives,omitempty"`
+	JobPrefers          []uint32 `protobuf:"varint,15,rep,packed,name=job_prefers,json=jobPrefers,proto3" json:"job_prefers,omitempty"` // 0: completes first, 1: wastes least, 2: fewest node-seconds
+	AlternativeSteps    []uint32 `protobuf:"varint,16,rep,packed,name=alternative_steps,json=alternativeSteps,proto3" json:"alternative_steps,omitempty"`
+	AlternativeDuration []int64  `protobuf:"varint,17,rep,packed,name=alternative_duration,json=alternativeDuration,proto3" json:"alternative_duration,omitempty"`
+	AlternativeNodes    []uint32 `protobuf:"varint,18,rep,packed,name=alternative_nodes,json=alternativeNodes,proto3" json:"alternative_nodes,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *PlanRequest) Reset() {
@@ -536,6 +554,41 @@ func (x *PlanRequest) GetStepNodes() []uint32 {
 	return nil
 }
 
+func (x *PlanRequest) GetJobAlternatives() []uint32 {
+	if x != nil {
+		return x.JobAlternatives
+	}
+	return nil
+}
+
+func (x *PlanRequest) GetJobPrefers() []uint32 {
+	if x != nil {
+		return x.JobPrefers
+	}
+	return nil
+}
+
+func (x *PlanRequest) GetAlternativeSteps() []uint32 {
+	if x != nil {
+		return x.AlternativeSteps
+	}
+	return nil
+}
+
+func (x *PlanRequest) GetAlternativeDuration() []int64 {
+	if x != nil {
+		return x.AlternativeDuration
+	}
+	return nil
+}
+
+func (x *PlanRequest) GetAlternativeNodes() []uint32 {
+	if x != nil {
+		return x.AlternativeNodes
+	}
+	return nil
+}
+
 type PlanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One row for each job, in the order of the request.
@@ -546,8 +599,11 @@ type PlanResponse struct {
 	StepDuration []int64 `protobuf:"varint,2,rep,packed,name=step_duration,json=stepDuration,proto3" json:"step_duration,omitempty"`
 	// Infeasible jobs (counted from 0), ascending, and why. Their rows above
 	// are there and not read.
-	Unfit         []uint32 `protobuf:"varint,3,rep,packed,name=unfit,proto3" json:"unfit,omitempty"`
-	UnfitReason   []string `protobuf:"bytes,4,rep,name=unfit_reason,json=unfitReason,proto3" json:"unfit_reason,omitempty"`
+	Unfit       []uint32 `protobuf:"varint,3,rep,packed,name=unfit,proto3" json:"unfit,omitempty"`
+	UnfitReason []string `protobuf:"bytes,4,rep,name=unfit_reason,json=unfitReason,proto3" json:"unfit_reason,omitempty"`
+	// Which of its profiles each job gets, whose steps those above are: 0: the one with
+	// the job's steps, 1: its first alternative, …; empty: 0 for all.
+	Choice        []uint32 `protobuf:"varint,5,rep,packed,name=choice,proto3" json:"choice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -606,6 +662,13 @@ func (x *PlanResponse) GetUnfit() []uint32 {
 func (x *PlanResponse) GetUnfitReason() []string {
 	if x != nil {
 		return x.UnfitReason
+	}
+	return nil
+}
+
+func (x *PlanResponse) GetChoice() []uint32 {
+	if x != nil {
+		return x.Choice
 	}
 	return nil
 }
@@ -860,7 +923,7 @@ const file_strategy_proto_rawDesc = "" +
 	"parameters\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9d\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -871,7 +934,8 @@ const file_strategy_proto_rawDesc = "" +
 	"\fexpand_limit\x18\x05 \x01(\x01R\vexpandLimit\x12\x14\n" +
 	"\x05rigid\x18\x06 \x01(\bR\x05rigid\x12\x17\n" +
 	"\ano_plan\x18\a \x01(\bR\x06noPlan\x12\x18\n" +
-	"\aresizes\x18\b \x01(\bR\aresizes\"\x92\x04\n" +
+	"\aresizes\x18\b \x01(\bR\aresizes\x12\x1a\n" +
+	"\bmoldable\x18\t \x01(\bR\bmoldable\"\xeb\x05\n" +
 	"\vPlanRequest\x12Q\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v21.evoslurm.strategy.v1.PlanRequest.ParametersEntryR\n" +
@@ -893,15 +957,22 @@ const file_strategy_proto_rawDesc = "" +
 	"job_pinned\x18\v \x03(\bR\tjobPinned\x12#\n" +
 	"\rstep_duration\x18\f \x03(\x03R\fstepDuration\x12\x1d\n" +
 	"\n" +
-	"step_nodes\x18\r \x03(\rR\tstepNodes\x1a=\n" +
+	"step_nodes\x18\r \x03(\rR\tstepNodes\x12)\n" +
+	"\x10job_alternatives\x18\x0e \x03(\rR\x0fjobAlternatives\x12\x1f\n" +
+	"\vjob_prefers\x18\x0f \x03(\rR\n" +
+	"jobPrefers\x12+\n" +
+	"\x11alternative_steps\x18\x10 \x03(\rR\x10alternativeSteps\x121\n" +
+	"\x14alternative_duration\x18\x11 \x03(\x03R\x13alternativeDuration\x12+\n" +
+	"\x11alternative_nodes\x18\x12 \x03(\rR\x10alternativeNodes\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9a\x01\n" +
 	"\fPlanResponse\x12\x14\n" +
 	"\x05start\x18\x01 \x03(\x12R\x05start\x12#\n" +
 	"\rstep_duration\x18\x02 \x03(\x03R\fstepDuration\x12\x14\n" +
 	"\x05unfit\x18\x03 \x03(\rR\x05unfit\x12!\n" +
-	"\funfit_reason\x18\x04 \x03(\tR\vunfitReason\"\x94\x05\n" +
+	"\funfit_reason\x18\x04 \x03(\tR\vunfitReason\x12\x16\n" +
+	"\x06choice\x18\x05 \x03(\rR\x06choice\"\x94\x05\n" +
 	"\rResizeRequest\x12S\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v23.evoslurm.strategy.v1.ResizeRequest.ParametersEntryR\n" +

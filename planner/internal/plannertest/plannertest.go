@@ -68,3 +68,18 @@ func NaiveLongest(p profile.Profile, o paper.FitOptions, i int) int64 {
 	}
 	return int64(math.Floor(float64(max(o.Limit, 1))*float64(p[i].Duration) + 1e-9))
 }
+
+// DrawMoldable is DrawProblem with some moldable jobs.
+func DrawMoldable(t *rapid.T, jobs int) paper.Problem {
+	p := DrawProblem(t, jobs)
+	for i := range p.Jobs {
+		j := &p.Jobs[i]
+		for range rapid.IntRange(0, 3).Draw(t, "alternatives") {
+			j.Alternatives = append(j.Alternatives, DrawProfile(t, 4, 12, p.Nodes+1))
+		}
+		if j.IsMoldable() {
+			j.By = paper.Preference(rapid.IntRange(0, 2).Draw(t, "prefers"))
+		}
+	}
+	return p
+}

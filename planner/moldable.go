@@ -1,0 +1,83 @@
+package planner
+
+import "slices"
+
+// Where others have reserved nodes, when a job may start hangs on its time limit, and that
+// on which of its alternatives it gets. There a moldable job is given one before anything
+// else is planned: it is planned with each of them alone, behind the jobs before it in the
+// list, without expansion but its own.
+
+// mostSettled bounds the jobs for which that is done: every alternative is a plan. Those
+// far back in the list are given one among the others, with the longest of their limits.
+const mostSettled = 4
+
+// settled is the pool with one profile for each of the first moldable jobs, which one that
+// is, and what all would give: by job.
+func (p Pool) settled() (_ Pool, choices map[int]int, options map[int][]Option, _ error) {
+	noX, err := StrategyByName("noX")
+	if err != nil {
+		return p, nil, nil, err
+	}
+	choices, options = map[int]int{}, map[int][]Option{}
+	p.Jobs = slices.Clone(p.Jobs)
+	for i, job := range p.Jobs {
+		if job.Fixed || !job.IsMoldable() {
+			continue
+		}
+		if len(choices) == mostSettled {
+			for _, limits := range job.AlternativeLimits {
+				if limitsOf := (PoolJob{Limits: limits}); limitsOf.reach() > p.Jobs[i].reach() {
+					p.Jobs[i].Limits = limits
+				}
+			}
+			continue
+		}
+		best := -1
+		for k := range job.Choices() {
+			trial := p
+			trial.Jobs = append(slices.Clone(p.Jobs[:i]), job.with(k))
+			planned, err := trial.planReserved(noX)
+			if err != nil {
+				return p, nil, nil, err
+			}
+			o := Option{Placement: planned[i].Placement, Fits: planned[i].Unfit == ""}
+			o.Choice = k
+			options[i] = append(options[i], o)
+			if o.Fits && (best < 0 || job.Prefers(o.Placement, options[i][best].Placement)) {
+				best = k
+			}
+		}
+		choices[i] = max(best, 0)
+		p.Jobs[i] = job.with(choices[i])
+	}
+	return p, choices, options, nil
+}
+
+// with is the job with one of its profiles alone.
+func (j PoolJob) with(choice int) PoolJob {
+	j.Job = j.Settled(choice)
+	if choice < len(j.AlternativeLimits) {
+		j.Limits = j.AlternativeLimits[choice]
+	}
+	j.AlternativeLimits = nil
+	return j
+}
+
+// planMoldable is planReserved for a pool with moldable jobs.
+func (p Pool) planMoldable(s Strategy) ([]Planned, error) {
+	settled, choices, options, err := p.settled()
+	if err != nil {
+		return nil, err
+	}
+	planned, err := settled.planReserved(s)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range choices {
+		if planned[i].Unfit == "" {
+			planned[i].Choice, planned[i].Options = k, options[i]
+			options[i][k] = Option{Placement: planned[i].Placement, Fits: true}
+		}
+	}
+	return planned, nil
+}
