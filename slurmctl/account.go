@@ -55,7 +55,7 @@ func (c *Client) withAccount(ctx context.Context, id JobID, a *setting, err erro
 			return err
 		}
 	}
-	with := &setting{args: append([]string{}, a.args...)}
+	with := &setting{args: append([]string{}, a.args...), user: a.user}
 	with.add("Account", checkWord, jobs[0].Account)
 	again := c.setting(ctx, with)
 	if jobs[0].State != Pending && errors.Is(again, ErrNotPending) {

@@ -87,6 +87,7 @@ func checkNodes(nodes []string) (string, error) {
 // setting is a scontrol command made of Key=value arguments, each checked.
 type setting struct {
 	args []string
+	user *User // in whose name; nil: this process's
 	err  error
 }
 
@@ -126,6 +127,6 @@ func (c *Client) setting(ctx context.Context, a *setting) error {
 	if a.err != nil {
 		return a.err
 	}
-	_, err := c.output(ctx, "scontrol", a.args...)
+	_, _, err := c.run(ctx, command{name: "scontrol", args: a.args, user: a.user})
 	return err
 }

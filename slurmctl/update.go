@@ -22,12 +22,18 @@ type JobUpdate struct {
 	Dependency   *string // "": none; e.g. "afterok:12", "expand:12"
 	Partition    string
 	NumNodes     int // of a pending job
+
+	// As is in whose name; nil: this process's. What root or an operator sets, Slurm exempts
+	// from the limits of association and QOS (22.05: ADMIN_SET_LIMIT); what its owner sets of a
+	// pending job, nodes and time limit up and down, it checks as at a submission.
+	As *User
 }
 
 // UpdateJob changes a job by one scontrol. It fails with ErrUnknownJob,
 // ErrAlreadyDone, ErrNotPending, ErrAccessDenied, ErrDBIndex, ….
 func (c *Client) UpdateJob(ctx context.Context, id JobID, u JobUpdate) error {
 	a := newSetting("update")
+	a.user = u.As
 	a.job(id)
 	fixed := len(a.args)
 	switch {

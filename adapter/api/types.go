@@ -30,8 +30,28 @@ type Job struct {
 	NextNodes   int       `json:"next_nodes"`           // nodes after it
 	Start       time.Time `json:"start,omitzero"`       // actual, else planned
 	End         time.Time `json:"end,omitzero"`         // actual, else planned
+	Moldable    *Moldable `json:"moldable,omitempty"`   // its alternatives
 	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)
 	Past        []Span    `json:"past"`                 // what was really allocated
+}
+
+// Moldable is the alternatives of a moldable job.
+type Moldable struct {
+	By           string        `json:"by"`     // completion, waste or node-hours
+	Choice       int           `json:"choice"` // from 1: Profile is this one
+	Fixed        bool          `json:"fixed"`  // the job has started: it stays with that
+	Alternatives []Alternative `json:"alternatives"`
+}
+
+// Alternative is a profile that a moldable job may get, and what it would give by the last
+// plan before its start, the jobs before it in the queue being as they were planned.
+type Alternative struct {
+	Profile   string    `json:"profile"`
+	Start     time.Time `json:"start,omitzero"` // zero: not known, or nowhere
+	End       time.Time `json:"end,omitzero"`
+	Waste     float64   `json:"waste"`            // node-hours allocated and not asked for
+	NodeHours float64   `json:"node_hours"`       // allocated
+	Reason    string    `json:"reason,omitempty"` // why it is none at present
 }
 
 // Suspended is the state of a job that Slurm has suspended: it runs or waits when it is

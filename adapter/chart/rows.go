@@ -54,7 +54,11 @@ func (c *canvas) lines() []string {
 }
 
 func heading(j api.Job) string {
-	return strconv.FormatUint(uint64(j.ID), 10) + " " + j.Name
+	text := strconv.FormatUint(uint64(j.ID), 10) + " " + j.Name
+	if m := j.Moldable; m != nil {
+		text += fmt.Sprintf(" alt %d/%d", m.Choice, len(m.Alternatives))
+	}
+	return text
 }
 
 // condition is the second line beside a bar: whose job it is and how it stands.

@@ -64,6 +64,8 @@ var eventTexts = map[string]string{
 	"refused":              "[job {slurm_id} of {user} ]refused: {error}",
 	"adopted":              "adopted, profile {profile}",
 	"adopted again":        "adopted again, profile {profile}",
+	"chosen":               "gets {profile}, alternative {choice}, by {by}[: {gives}][; {others}]",
+	"choice fixed":         "starts as {profile}, alternative {choice}, by {by}[: {gives}][; {others}]",
 	"started":              "started on {nodes}[, in step {step}]",
 	"step begun":           "step {step} begun on {nodes}",
 	"step ended":           "step {step} ended",

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -52,7 +53,7 @@ func (c *Core) restore(books Books) {
 
 // restored is a job of the database with what was planned for it and what it had.
 func restored(b BookedJob) *job {
-	j := &job{Job: &b.Job, past: b.Past}
+	j := &job{Job: &b.Job, past: b.Past, told: true}
 	for _, p := range b.Plan {
 		j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: expanded(p.NodeList)})
 	}
@@ -134,7 +135,7 @@ func (c *Core) adopt(s *snapshot) {
 		if !known {
 			continue
 		}
-		why, known := c.mayEver(r, sp, chain != nil, a.understood())
+		sp, why, known := c.mayEver(r, sp, chain != nil, a.understood())
 		if !known {
 			continue
 		}
@@ -184,13 +185,16 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	if err := whole.Validate(); err != nil {
 		return err
 	}
-	if c.snapshot != nil && r.State == slurmctl.Pending {
+	if sp.Moldable != nil && !c.site.Root && r.User != c.site.User {
+		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.site.User)
+	}
+	if c.snapshot != nil && r.State == slurmctl.Pending && sp.Moldable == nil {
 		if why := c.cfg.Never(sp.Profile, chain != nil, len(c.snapshot.nodes)); why != "" {
 			return errors.New(why + ": the site bounds what is held for coming steps")
 		}
 	}
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
-		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit,
+		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp),
 		Drive: string(request.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
 	j := &job{Job: values, chain: chain, inferred: r.State == slurmctl.Running || r.State == slurmctl.Suspended, bound: sp.Nodes}
 	if sp.Updated != "" {
@@ -217,8 +221,12 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 		}
 		values.Drive, why = string(drive), reason
 	}
-	c.addJob(j, map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),
-		"expand_limit": c.expandLimit(j), "drive": values.Drive, "drive_reason": why})
+	detail := map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),
+		"expand_limit": c.expandLimit(j), "drive": values.Drive, "drive_reason": why}
+	if sp.Moldable != nil {
+		detail["alternatives"] = sp.Alternatives()
+	}
+	c.addJob(j, detail)
 	c.add(j)
 	c.logJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
 	return nil

@@ -142,7 +142,7 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 	case wanted == request.Merge && drive != request.Merge:
 		return "", "", fmt.Errorf(inWords, why)
 	case wanted == request.Merge:
-		if against := c.noMerge(r, sp.Profile); against != "" {
+		if against := c.noMergeAny(r, sp); against != "" {
 			return "", "", fmt.Errorf(inWords, against)
 		}
 		drive, why = wanted, "the job asked for it"
@@ -151,7 +151,7 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 	case c.cfg.Drive == request.Companion: // what is no chain as submitted cannot become one
 		drive, why = request.Companion, "the configuration says so"
 	case drive == request.Merge && (c.site.Root || r.User == c.site.User):
-		if against := c.noMerge(r, sp.Profile); against != "" {
+		if against := c.noMergeAny(r, sp); against != "" {
 			drive, why = request.Companion, against
 		}
 	}
@@ -162,6 +162,19 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 		return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
 	}
 	return drive, why, nil
+}
+
+// noMergeAny says why limits speak against merging for a job, whichever profile it gets.
+func (c *Core) noMergeAny(r *slurmctl.Job, sp request.Request) string {
+	if sp.Moldable == nil {
+		return c.noMerge(r, sp.Profile)
+	}
+	for k, p := range sp.Moldable.Alternatives {
+		if against := c.noMerge(r, p); against != "" && !sp.Moldable.LeftOut(k) {
+			return against
+		}
+	}
+	return ""
 }
 
 // gid is the group of the job's user; 0 where that is not known.

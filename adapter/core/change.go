@@ -172,6 +172,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	}
 	values, copied := *j.Job, *j
 	t := &target{job: &copied}
+	values.Moldable = nil // its alternatives count no more
 	t.Job = &values
 	t.plan = slices.Clone(j.plan)
 	if j.lapsed() {
@@ -366,7 +367,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	if t.behind {
 		j.Behind = c.now
 	}
-	j.Profile = t.Profile
+	j.Profile, j.Moldable = t.Profile, nil
 	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), row.Change{ID: id, Step: step})
 	j.kept, j.overdue, j.anew, j.forfeited, j.warned, j.reason = nil, 0, false, false, false, ""
 	j.extend, j.unwritten = j.runs(), true
@@ -420,7 +421,7 @@ func (c *Core) writeRequest(j *job) {
 			u.TimeLimit = need
 		}
 	}
-	c.do(j, "change", j.Profile.String(), Update{r.ID, u}, func(o Outcome) {
+	c.do(j, "change", j.Profile.String(), Update{Job: r.ID, Change: u}, func(o Outcome) {
 		switch {
 		case o.Err == nil:
 			j.unwritten, j.undo, j.record.Comment = false, nil, text
@@ -443,6 +444,7 @@ func (c *Core) rewritten(j *job) (string, error) {
 		if r.Profile == nil { // its script has it, and options that the marker has not
 			r.ExpandLimit, r.Drive = j.ExpandLimit, request.Drive(j.Drive)
 		}
+		r.Moldable = nil
 		r.Profile, r.Updated, r.Reached = j.Profile, j.Changes[len(j.Changes)-1].ID, nil
 		if j.runs() {
 			r.Profile = j.Profile[j.Step-1:]

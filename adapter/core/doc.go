@@ -18,6 +18,7 @@
 //	adopt    parked jobs with a marker become evolving jobs       adopt.go, asked.go, request.go
 //	follow   what became of the jobs that are known               follow.go, suspended.go, kept.go, refit.go
 //	plan     every evolving job together with all that runs       occupancy.go, plan.go, problem.go, age.go, partitions.go
+//	         which alternative a moldable job gets, and has in Slurm       moldable.go
 //	act      start, grow, shrink, one action a job at a time      act.go, start.go, resize.go, bring.go
 //	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
 //	         below the site's bounds, for those in time           bounds.go, lapse.go

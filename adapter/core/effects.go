@@ -121,6 +121,7 @@ type (
 	Update struct {
 		Job    slurmctl.JobID
 		Change slurmctl.JobUpdate
+		As     uint32 // uid of the user in whose name it is changed; 0: the sidecar's own
 	}
 	// ExtendLimits raises time limits.
 	ExtendLimits struct{ Parts []Limit }

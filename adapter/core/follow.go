@@ -127,6 +127,7 @@ func Later(a, b time.Time) time.Time {
 
 // began is called once Slurm has started the job.
 func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
+	c.fixChoice(j, r)
 	planned := int64(0)
 	if len(j.plan) > 0 {
 		planned = j.plan[0].start
@@ -161,6 +162,9 @@ func (c *Core) requeued(j *job) {
 	j.State, j.Step, j.held, j.ending = row.Queued, 0, nil, false
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
+	if m := j.Moldable; m != nil {
+		c.setChoice(j, m.Choice, false)
+	}
 	c.save(j)
 	c.saveAllocation(j, c.now, 0, "")
 	c.saveParts(j)

@@ -186,11 +186,20 @@ const longestHold = 365 * 24 * 3600
 // other jobs lose nothing by it: once the job runs they see its nodes taken until
 // then anyway.
 func (c *Core) limitOf(j *job, i int) int64 {
+	choice := 0
+	if j.Moldable != nil {
+		choice = j.Moldable.Choice
+	}
+	return c.limitOfAs(j, i, choice)
+}
+
+// limitOfAs is limitOf with an alternative of a moldable job.
+func (c *Core) limitOfAs(j *job, i, choice int) int64 {
 	r := &j.record
 	if j.isChain() && i < len(j.chain) && c.snapshot != nil && c.snapshot.byID[j.chain[i]] != nil {
 		r = c.snapshot.byID[j.chain[i]]
 	}
-	return min(seconds(r.TimeLimit), longestHold)
+	return min(seconds(j.limitOnceStarted(r, choice, i)), longestHold)
 }
 
 // late is by how many seconds a start is overdue, in whole minutes: holds are not to

@@ -119,7 +119,7 @@ func (c *Core) sendAway(s *snapshot, r *slurmctl.Job, name string, own ownName) 
 	if !c.work.room() {
 		return // in the next cycle
 	}
-	c.ask(nil, fmt.Sprint("send away ", r.ID), Task{Command: Update{r.ID, slurmctl.JobUpdate{Reservation: &rest}}}, func(o Outcome) {
+	c.ask(nil, fmt.Sprint("send away ", r.ID), Task{Command: Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, func(o Outcome) {
 		if o.Err != nil {
 			c.log.WithError(o.Err).WithField("intruder", r.ID).Warn("a job could not be taken out of a hold that is for another one")
 			return

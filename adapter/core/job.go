@@ -33,7 +33,11 @@ type job struct {
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []row.Span
 
-	refusedIn    map[string]refusal // partitions
+	refusedIn    map[string]refusal     // partitions
+	refusedAs    map[int]refusal        // alternatives
+	options      []PlannedOption        // what its alternatives would give, by the last plan
+	told         bool                   // the event log has what was chosen
+	marked       map[slurmctl.JobID]int // the alternative, from 1, that the comment of each of its Slurm jobs was last given
 	forbidden    map[string]forbidden
 	accrued      time.Time // since when Slurm counts its age; zero: it does not
 	accrualKnown bool

@@ -137,7 +137,7 @@ func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 // takeBack parks a Slurm job of j that was let go and does not run.
 func (c *Core) takeBack(j *job, id slurmctl.JobID, state row.State, why string, done func()) {
 	none := ""
-	c.do(j, "park", why, Update{id, slurmctl.JobUpdate{StartTime: c.now.Add(parked), Reservation: &none}}, func(o Outcome) {
+	c.do(j, "park", why, Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.now.Add(parked), Reservation: &none}}, func(o Outcome) {
 		if o.Err == nil {
 			j.State, j.letGo = state, 0
 			c.save(j)

@@ -74,11 +74,14 @@ func (c *Core) readyLink(s *snapshot, j *job, r *slurmctl.Job) bool {
 	if r.State != slurmctl.Pending || r.ID == j.readied && r.Reservation == hold.Name {
 		return true
 	}
+	if done, lacks := c.shapeAhead(j, r, j.Step+1); lacks {
+		return done
+	}
 	u := slurmctl.JobUpdate{StartNow: true, Reservation: &hold.Name}
 	if p := c.partitionFor(s, j); p != r.Partition {
 		u.Partition = p
 	}
-	return c.chore(&c.pace.mirror, j, Update{r.ID, u}, func(o Outcome) {
+	return c.chore(&c.pace.mirror, j, Update{Job: r.ID, Change: u}, func(o Outcome) {
 		if o.Err != nil {
 			j.retryAt = c.now.Add(againAfter)
 			c.logJob(j).WithError(o.Err).Warn("the chain's next job could not be let go ahead; it is once its time has come")
@@ -88,7 +91,8 @@ func (c *Core) readyLink(s *snapshot, j *job, r *slurmctl.Job) bool {
 	})
 }
 
-// mirrorStep writes one planned start into a pending Slurm job, unless it is
+// mirrorStep writes one planned start into a pending Slurm job (of a moldable one first its
+// nodes), unless it is
 // nearly there: small shifts are not worth a command. It says false where this has to
 // wait.
 func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool {
@@ -105,6 +109,9 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 			hold = res.Name
 		}
 	}
+	if done, lacks := c.shapeAhead(j, r, step); lacks {
+		return done
+	}
 	var u slurmctl.JobUpdate
 	off := r.StartTime.Sub(want).Abs()
 	if off > max(mirrorDelay*2/3, slack(want.Sub(now))) && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
@@ -116,7 +123,7 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 	if u.StartTime.IsZero() && u.Reservation == nil {
 		return true
 	}
-	return c.chore(&c.pace.mirror, j, Update{r.ID, u}, func(o Outcome) {
+	return c.chore(&c.pace.mirror, j, Update{Job: r.ID, Change: u}, func(o Outcome) {
 		if o.Err != nil {
 			j.retryAt = c.now.Add(againAfter)
 			c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
@@ -132,4 +139,21 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 			r.Reservation = hold
 		}
 	})
+}
+
+// shapeAhead has a Slurm job that waits given what the chosen alternative needs; lacks: it
+// has not got that yet. Done is false where this has to wait.
+func (c *Core) shapeAhead(j *job, r *slurmctl.Job, step int) (done, lacks bool) {
+	u, lacks := j.shape(r, step)
+	if !lacks || len(j.plan) < step {
+		return true, false
+	}
+	return c.chore(&c.pace.mirror, j, u, func(o Outcome) {
+		if o.Err != nil {
+			j.retryAt = c.now.Add(againAfter)
+			c.logJob(j).WithError(o.Err).Warn("the alternative that was chosen could not be written into Slurm")
+		}
+		j.touched = c.now
+		c.shaped(j, r, u.Change, o)
+	}), true
 }

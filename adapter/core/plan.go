@@ -22,6 +22,7 @@ type candidate struct {
 	nodes    []int   // eligible
 	choices  [][]int // of the nodes, where it has several partitions: one is all that it gets
 	profile  planner.Profile
+	molds    []int // alternatives of a moldable job that may be chosen, profile's first; nil: there is no choice
 	earliest int64 // Unix second
 	rank     rank
 }
@@ -84,13 +85,19 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		if !j.Begin.IsZero() {
 			earliest = max(earliest, j.Begin.Unix())
 		}
-		if why := c.cfg.Never(j.Profile, j.isChain(), len(s.nodes)); why != "" {
+		cand := candidate{job: j, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
+			profile: j.Profile, rank: c.rankOf(&j.record)}
+		if j.mayChoose() {
+			if cand.molds, err = c.alternatives(s, already, j, earliest); err != nil {
+				c.dropPlan(j, err.Error())
+				continue
+			}
+			cand.profile = j.Moldable.Alternatives[cand.molds[0]]
+		} else if why := c.cfg.Never(j.Profile, j.isChain(), len(s.nodes)); why != "" {
 			c.dropPlan(j, "can never begin: "+why)
 			continue
 		}
-		earliest, j.reason = c.withinBounds(already, j, earliest)
-		cand := candidate{job: j, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
-			profile: j.Profile, earliest: earliest, rank: c.rankOf(&j.record)}
+		cand.earliest, j.reason = c.withinBounds(already, j, cand.profile, earliest)
 		if cand.turn.compare(lowest) < 0 {
 			lowest = cand.turn
 		}
@@ -262,14 +269,27 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 			if !cand.job.isChain() {
 				driver = planner.Lowest // Slurm runs the batch script there
 			}
-			limit = padLimit(cand.profile, c.margin(), c.expandLimit(cand.job))
+			limit = c.expandLimit(cand.job)
+			for _, p := range cand.profiles() {
+				limit = min(limit, padLimit(p, c.margin(), c.expandLimit(cand.job)))
+			}
 			prefer = spots.of(s, cand.job.coming())
 		}
-		pool.Jobs = append(pool.Jobs, planner.PoolJob{
+		one := planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
 				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
-			Driver: driver, Prefer: prefer, Limits: c.limits(cand), Others: cand.job == nil,
-		})
+			Driver: driver, Prefer: prefer, Limits: c.limits(cand, 0), Others: cand.job == nil,
+		}
+		if cand.molds != nil {
+			one.By = cand.job.Moldable.By
+			for k, p := range cand.profiles() {
+				if k > 0 {
+					one.Alternatives = append(one.Alternatives, planner.Pad(p, c.margin()))
+				}
+				one.AlternativeLimits = append(one.AlternativeLimits, c.limits(cand, k))
+			}
+		}
+		pool.Jobs = append(pool.Jobs, one)
 	}
 	return pool
 }
@@ -318,20 +338,39 @@ func (p *spots) of(s *snapshot, steps []plannedStep) []int {
 }
 
 // limits are the time limits of a job that waits, from its start or, of a chain, from
-// each step's. Should Slurm itself start it, it does so a little later than planned.
-func (c *Core) limits(cand candidate) []int64 {
+// each step's, with one of its profiles. Should Slurm itself start it, it does so a little
+// later than planned.
+func (c *Core) limits(cand candidate, k int) []int64 {
 	const late = int64(mirrorDelay / time.Second)
-	switch {
-	case cand.job == nil:
+	if cand.job == nil {
 		return []int64{seconds(cand.record.TimeLimit)}
-	case !cand.job.isChain():
-		return []int64{seconds(cand.record.TimeLimit) + late}
 	}
-	limits := make([]int64, len(cand.profile))
+	choice := 0
+	if cand.molds != nil {
+		choice = cand.molds[k]
+	} else if m := cand.job.Moldable; m != nil {
+		choice = m.Choice
+	}
+	if !cand.job.isChain() {
+		return []int64{seconds(cand.job.limitOnceStarted(cand.record, choice, 0)) + late}
+	}
+	limits := make([]int64, len(cand.profiles()[k]))
 	for i := range limits {
-		limits[i] = c.limitOf(cand.job, i) + late
+		limits[i] = c.limitOfAs(cand.job, i, choice) + late
 	}
 	return limits
+}
+
+// profiles are those of which the candidate gets one.
+func (cand candidate) profiles() []planner.Profile {
+	if cand.molds == nil {
+		return []planner.Profile{cand.profile}
+	}
+	all := make([]planner.Profile, len(cand.molds))
+	for i, k := range cand.molds {
+		all[i] = cand.job.Moldable.Alternatives[k]
+	}
+	return all
 }
 
 // padLimit is the expand limit for the padded profile that keeps the requested

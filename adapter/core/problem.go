@@ -33,8 +33,9 @@ type problemBatch struct {
 
 // problemJob is a job of a batch; id 0: a stock job.
 type problemJob struct {
-	id      slurmctl.JobID
-	profile planner.Profile
+	id       slurmctl.JobID
+	profiles []planner.Profile // of which it gets one
+	molds    []int             // which alternatives of a moldable job these are; nil: there is no choice
 }
 
 // place is nodes on which a batch may be planned.
@@ -77,6 +78,20 @@ type PlannedJob struct {
 	Job   slurmctl.JobID // its base job
 	Unfit string
 	Steps []PlannedStep
+
+	// Of a moldable job whose profile is chosen: which alternative it gets, from 0, and what
+	// each would give.
+	Choice  int
+	Options []PlannedOption
+}
+
+// PlannedOption is what an alternative of a moldable job, from 0, would give, those before it
+// in the queue as they are planned: seconds are Unix.
+type PlannedOption struct {
+	Alternative int
+	Fits        bool
+	Start, End  int64
+	Waste, Held int64 // node-seconds
 }
 
 // PlannedStep is a step in Unix seconds.
@@ -101,7 +116,11 @@ func (c *Core) problemOf(s *snapshot, o *occupancy, list []candidate) *Problem {
 		p.names[i] = n.Name
 	}
 	for _, cand := range list {
-		p.Steps += len(cand.profile)
+		most := 0
+		for _, one := range cand.profiles() {
+			most = max(most, len(one))
+		}
+		p.Steps += most
 	}
 	for _, j := range c.active {
 		p.Steps += len(j.plan)
@@ -118,7 +137,7 @@ func (c *Core) problemOf(s *snapshot, o *occupancy, list []candidate) *Problem {
 func (c *Core) problemBatch(s *snapshot, o *occupancy, b *batch) problemBatch {
 	all := problemBatch{rank: b.rank, present: -1}
 	for _, cand := range b.jobs {
-		j := problemJob{profile: cand.profile}
+		j := problemJob{profiles: cand.profiles(), molds: cand.molds}
 		if cand.job != nil {
 			j.id = cand.job.id()
 		}
@@ -283,10 +302,15 @@ func (p *Problem) result(j problemJob, planned poolPlan) PlannedJob {
 	if r.Unfit != "" {
 		return r
 	}
-	placed := planner.Unpad(planned.Placement, j.profile, p.margin)
+	profile := j.profiles[planned.Choice]
+	if j.molds != nil {
+		r.Choice = j.molds[planned.Choice]
+		r.Options = p.options(j, planned.Options)
+	}
+	placed := planner.Unpad(planned.Placement, profile, p.margin)
 	at := placed.Start + p.occupied.origin
 	for k, step := range placed.Steps {
-		count := min(len(planned.Nodes[k]), j.profile[k].Nodes)
+		count := min(len(planned.Nodes[k]), profile[k].Nodes)
 		names, nodes := make([]string, count), make([]int, count)
 		for i := range names {
 			nodes[i] = planned.nodes[planned.Nodes[k][i]]
@@ -296,6 +320,22 @@ func (p *Problem) result(j problemJob, planned poolPlan) PlannedJob {
 		at += step.Duration
 	}
 	return r
+}
+
+// options are what the alternatives of a moldable job would give.
+func (p *Problem) options(j problemJob, options []planner.Option) []PlannedOption {
+	all := make([]PlannedOption, 0, len(options))
+	for k, o := range options {
+		one := PlannedOption{Alternative: j.molds[k], Fits: o.Fits}
+		if o.Fits {
+			placed := planner.Unpad(o.Placement, j.profiles[k], p.margin)
+			one.Start, one.End = placed.Start+p.occupied.origin, placed.End()+p.occupied.origin
+			one.Held = placed.Steps.Area()
+			one.Waste = one.Held - j.profiles[k].Area()
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // takePlans takes over what was planned.
@@ -314,6 +354,9 @@ func (c *Core) takePlans(in Planned) {
 			plan := make([]plannedStep, len(p.Steps))
 			for i, step := range p.Steps {
 				plan[i] = plannedStep{start: step.Start, end: step.End, nodes: step.Nodes, at: step.at}
+			}
+			if j.mayChoose() && len(p.Options) > 0 {
+				c.mold(j, p.Choice, p.Options)
 			}
 			c.storePlan(j, plan)
 			if why := c.waitsForLower(c.snapshot, j); why != "" && j.reason == "" {

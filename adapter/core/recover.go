@@ -119,7 +119,7 @@ func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (re
 	if slices.ContainsFunc(ids[:sp.Chain.Step-1], func(id slurmctl.JobID) bool { return id != 0 }) || slices.Contains(rest, 0) {
 		return sp, nil, false // comes with an earlier link, or is not whole
 	}
-	sp.Profile = slices.Clone(sp.Profile[sp.Chain.Step-1:])
+	sp.Profile, sp.Moldable = slices.Clone(sp.Profile[sp.Chain.Step-1:]), nil // what it began with stays
 	return sp, rest, true
 }
 

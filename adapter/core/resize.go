@@ -331,5 +331,8 @@ func (c *Core) startLink(s *snapshot, j *job, next *plannedStep, now time.Time) 
 	if j.readied == r.ID && !hold.Start.After(j.StepEnded) && now.Sub(j.StepEnded) < readiedFor {
 		return
 	}
+	if !c.reshape(j, r, j.Step+1) {
+		return
+	}
 	c.letGo(j, r.ID, hold.Name, row.Waiting)
 }

@@ -56,26 +56,37 @@ func subject(r *slurmctl.Job, partition string) slurmctl.Subject {
 }
 
 // mayEver sees that a parked job is not one that limits never let run as its profile
-// says, in any of its partitions. It says false while that is not known.
-func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (err error, known bool) {
+// says, in any of its partitions, and gives the request without the alternatives that they
+// never let run. It says false while that is not known.
+func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (_ request.Request, err error, known bool) {
 	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
-		return nil, true
+		return sp, nil, true
 	}
 	limits, known := c.rulesSince(c.now.Add(-limitsFor))
 	if !known || limits == nil {
-		return nil, known
+		return sp, nil, known
 	}
-	never := c.never(limits, r, sp.Claimed(), chain, asked)
-	if len(never) == 0 {
-		return nil, true
+	may, never := c.neverOf(limits, r, sp, chain, asked)
+	if len(never) == 0 && may.Same(sp) {
+		return sp, nil, true
 	}
 	if limits, known = c.rulesSince(r.SubmitTime); !known || limits == nil {
-		return nil, known
+		return sp, nil, known
 	}
-	if never = c.never(limits, r, sp.Claimed(), chain, asked); len(never) == 0 {
-		return nil, true
+	if may, never = c.neverOf(limits, r, sp, chain, asked); len(never) == 0 {
+		return may, nil, true
 	}
-	return errors.New(strings.Join(never, "; ")), true
+	return sp, errors.New(strings.Join(never, "; ")), true
+}
+
+// neverOf says which limits never let a job run, and of a moldable one which alternatives
+// are left.
+func (c *Core) neverOf(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (request.Request, []string) {
+	never := func(sp request.Request) []string { return c.never(limits, r, sp.Claimed(), chain, asked) }
+	if sp.Moldable == nil {
+		return sp, never(sp)
+	}
+	return feasibleAlternatives(sp, never)
 }
 
 // never lists what keeps a job for good out of all of its partitions: of the first of them.

@@ -40,7 +40,22 @@ func (c *Core) start(s *snapshot, j *job) {
 		c.nextCycle = c.now
 		return
 	}
+	if !c.reshape(j, &j.record, 1) {
+		return
+	}
 	c.letGo(j, j.record.ID, hold.Name, row.Starting)
+}
+
+// reshape has a Slurm job of j given what the chosen alternative needs, and reports whether
+// it has that already.
+func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
+	u, lacks := j.shape(r, step)
+	if !lacks {
+		return true
+	}
+	j.reason = "is given the nodes of the alternative that was chosen"
+	c.do(j, "choose", j.Profile.String(), u, func(o Outcome) { c.shaped(j, r, u.Change, o) })
+	return false
 }
 
 // promisedSince is a job that was promised nodes of a queued one after that was planned: a

@@ -40,14 +40,15 @@ func (p *Problem) Try(with Planner) (figures api.StrategyPlan, rows []api.TrialJ
 			if j.id == 0 {
 				continue
 			}
-			r := api.TrialJob{ID: uint32(j.id), Profile: j.profile.String(), TriedUnfit: one.Unfit}
+			profile := j.profiles[one.Choice]
+			r := api.TrialJob{ID: uint32(j.id), Profile: profile.String(), TriedUnfit: one.Unfit}
 			if one.Unfit == "" {
-				placed := planner.Unpad(one.Placement, j.profile, p.margin)
+				placed := planner.Unpad(one.Placement, profile, p.margin)
 				figures.Planned++
 				figures.Makespan = max(figures.Makespan, float64(placed.End()))
 				figures.Completion += float64(placed.End())
 				figures.Wait += float64(placed.Start)
-				used += float64(j.profile.Area())
+				used += float64(profile.Area())
 				held += float64(placed.Steps.Area())
 				r.TriedStart, r.TriedEnd = p.wall(placed.Start), p.wall(placed.End())
 			}

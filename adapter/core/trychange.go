@@ -171,7 +171,7 @@ func (c *Core) tryQueued(s *snapshot, t *target, around func(origin int64) *occu
 	if need := c.limitNeeded(t.job); record.TimeLimit != slurmctl.Unlimited {
 		record.TimeLimit = max(record.TimeLimit, need)
 	}
-	cand.job, cand.record, cand.profile = t.job, &record, t.Profile
+	cand.job, cand.record, cand.profile, cand.molds = t.job, &record, t.Profile, nil
 	var err error
 	if cand.nodes, cand.choices, err = c.placesOf(s, t.job); err != nil {
 		t.plan = nil

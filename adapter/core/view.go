@@ -88,6 +88,14 @@ func (c *Core) shown(a api.Job) api.Job {
 		return a
 	}
 	a.Submit, a.Start, a.End, a.NextChange = c.wall(a.Submit), c.wall(a.Start), c.wall(a.End), c.wall(a.NextChange)
+	if a.Moldable != nil {
+		m := *a.Moldable
+		m.Alternatives = slices.Clone(m.Alternatives)
+		for i, o := range m.Alternatives {
+			m.Alternatives[i].Start, m.Alternatives[i].End = c.wall(o.Start), c.wall(o.End)
+		}
+		a.Moldable = &m
+	}
 	for _, spans := range []*[]api.Span{&a.Plan, &a.Past} {
 		*spans = slices.Clone(*spans)
 		for i, p := range *spans {
@@ -111,6 +119,7 @@ func (c *Core) describe(j *job) api.Job {
 	for _, p := range j.past {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
 	}
+	a.Moldable = c.moldableShown(j)
 	if j.State == row.Ended {
 		a.Nodes, a.NodeList = 0, ""
 		return a

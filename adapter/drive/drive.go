@@ -100,6 +100,13 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 		}
 		return nil, err
 	case core.Update:
+		if c.As != 0 {
+			u, err := d.Slurm.LookupUser(c.As)
+			if err != nil {
+				return nil, err
+			}
+			c.Change.As = u
+		}
 		return nil, d.Slurm.UpdateJob(ctx, c.Job, c.Change)
 	case core.ExtendLimits:
 		for _, p := range c.Parts {

@@ -156,6 +156,8 @@ func change[T any](e *encoder, old, x *T) {
 // steps writes a plan of which mostly the times are others.
 func (e *encoder) steps(old, p *core.PlannedJob) {
 	e.text(p.Unfit)
+	e.value(reflect.ValueOf(p.Choice))
+	e.value(reflect.ValueOf(p.Options))
 	if p.Steps == nil {
 		e.uint(0)
 		return
@@ -183,6 +185,8 @@ func (e *encoder) steps(old, p *core.PlannedJob) {
 func (d *decoder) steps(p *core.PlannedJob) {
 	old := p.Steps
 	p.Unfit, p.Steps = d.text(), nil
+	d.value(reflect.ValueOf(&p.Choice).Elem())
+	d.value(reflect.ValueOf(&p.Options).Elem())
 	n := d.uint()
 	if n == 0 {
 		return
@@ -315,7 +319,7 @@ func sameReservation(a, b *slurmctl.Reservation) bool {
 }
 
 func samePlan(a, b *core.PlannedJob) bool {
-	return a.Job == b.Job && a.Unfit == b.Unfit && (a.Steps == nil) == (b.Steps == nil) && slices.EqualFunc(a.Steps, b.Steps, func(x, y core.PlannedStep) bool {
+	return a.Job == b.Job && a.Unfit == b.Unfit && a.Choice == b.Choice && (a.Options == nil) == (b.Options == nil) && slices.Equal(a.Options, b.Options) && (a.Steps == nil) == (b.Steps == nil) && slices.EqualFunc(a.Steps, b.Steps, func(x, y core.PlannedStep) bool {
 		return x.Start == y.Start && x.End == y.End && sameTexts(x.Nodes, y.Nodes)
 	})
 }

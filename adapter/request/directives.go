@@ -30,7 +30,7 @@ func (e *DirectiveError) Unwrap() error { return e.Err }
 
 // Options are the names of evosbatch's own options, which are those of #EVO
 // lines too, each with a value.
-var Options = []string{"profile", "expand-limit", "drive", "max-nodes"}
+var Options = []string{"profile", "moldable", "moldable-by", "expand-limit", "drive", "max-nodes"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order.
 // They are read as sbatch reads #SBATCH: at the start of a line, before the
@@ -153,6 +153,16 @@ func (r *Request) Set(name, value string) (err error) {
 	switch name {
 	case "profile":
 		r.Profile, err = planner.ParseProfile(value)
+	case "moldable":
+		var all []planner.Profile
+		if all, err = ParseAlternatives(value); err == nil {
+			r.setAlternatives(all)
+		}
+	case "moldable-by":
+		if r.Moldable == nil {
+			r.Moldable = &Moldable{}
+		}
+		r.Moldable.By, err = planner.ParsePreference(value)
 	case "expand-limit":
 		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "drive":
@@ -173,19 +183,36 @@ func FromScript(script []byte) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
+	seen := map[string]bool{}
 	for _, d := range found {
 		if err := s.Set(d.Name, d.Value); err != nil {
 			return Request{}, &DirectiveError{d.Line, err}
 		}
+		if seen[d.Name] = true; seen["profile"] && seen["moldable"] {
+			return Request{}, &DirectiveError{d.Line, ErrBoth}
+		}
 	}
 	return s, nil
 }
+
+// ErrBoth is a profile beside alternatives.
+var ErrBoth = errors.New("--profile and --moldable exclude each other: a profile among others is one more alternative of --moldable")
 
 // Join fills what r, of a marker, does not say from what the job's script was given: the
 // profile where the marker had no room for it, and the options on #EVO lines only.
 func (r Request) Join(given Request) (Request, error) {
 	if r.Profile == nil {
 		r.Profile = given.Profile
+		if m := given.Moldable; m != nil && r.Moldable != nil {
+			one := *r.Moldable
+			one.Alternatives = m.Alternatives
+			r.Moldable = &one
+			if err := r.settle(); err != nil {
+				return Request{}, err
+			}
+		} else if m != nil || r.Moldable != nil {
+			return Request{}, errors.New("the marker and the script do not agree on whether the job is moldable")
+		}
 	}
 	if r.ExpandLimit == 0 {
 		r.ExpandLimit = given.ExpandLimit

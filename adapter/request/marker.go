@@ -22,8 +22,13 @@ const MaxComment = 1024
 //
 //	evo:v2;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;g=8;u=9f3c2a;s=3@1260@2;c=the user's own;;
 //
+// and of a moldable job
+//
+//	evo:v2;p=4@2h|8@1h10m|16@40m;m=completion;l=121|71|0;k=2;d=merge;;
+//
 // Fields stand in this order; all but p may be missing, none is empty, and an empty
-// one (;;) ends the marker. p is the profile, x the expand limit, d the drive mode, b
+// one (;;) ends the marker. p is the profile, or alternatives; m which of these is preferred, l
+// the time limits of each in minutes (0: left out), k the one that the job was given, x the expand limit, d the drive mode, b
 // the user's --begin in Unix seconds, n the user's --nodelist, i and f the step and
 // the first job of a chain, g the claim, u the last change of the request, s where the job was then
 // (its step, with which p begins; after how many seconds that began; the first step's
@@ -44,7 +49,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pxdbnifgusc"
+	fieldOrder   = "pmlkxdbnifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits
@@ -67,7 +72,10 @@ func (r Request) marker(script bool) string {
 	if script {
 		b.WriteString(inScript)
 	} else {
-		b.WriteString("p=" + r.Profile.String())
+		b.WriteString("p=" + r.profileText())
+	}
+	if r.Moldable != nil {
+		r.Moldable.marker(&b)
 	}
 	if r.ExpandLimit != 0 {
 		b.WriteString(";x=" + r.ExpandLimit.String())
@@ -211,13 +219,30 @@ func parseFields(fields []string) (Request, error) {
 	if !script && s.Profile == nil {
 		return Request{}, errors.New("no profile")
 	}
+	if err := s.settle(); err != nil {
+		return Request{}, err
+	}
 	return s, s.checkChain()
 }
 
 func (r *Request) setField(key, value string) (err error) {
 	switch key {
 	case "p":
-		r.Profile, err = planner.ParseProfile(value)
+		if !strings.Contains(value, "|") {
+			r.Profile, err = planner.ParseProfile(value)
+			break
+		}
+		var all []planner.Profile
+		if all, err = ParseAlternatives(value); err == nil {
+			r.setAlternatives(all)
+		}
+	case "m", "l", "k":
+		if r.Moldable == nil {
+			if r.Moldable = new(Moldable); r.Profile != nil { // one alternative alone
+				r.Moldable.Alternatives = []planner.Profile{r.Profile}
+			}
+		}
+		err = r.Moldable.setField(key, value)
 	case "x":
 		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "d":

@@ -121,6 +121,23 @@ func anyRequest(t *rapid.T) Request {
 	if rapid.Bool().Draw(t, "begin") {
 		s.Begin = time.Unix(rapid.Int64Range(1, 1<<40).Draw(t, "unix"), 0)
 	}
+	if rapid.Bool().Draw(t, "moldable") {
+		m := &Moldable{Alternatives: []planner.Profile{s.Profile}, By: planner.Preference(rapid.IntRange(0, 2).Draw(t, "by"))}
+		for k := range rapid.IntRange(0, 3).Draw(t, "alternatives") {
+			m.Alternatives = append(m.Alternatives, append(planner.Profile{{Duration: int64(k) + 500*86400, Nodes: k + 1}}, s.Profile[1:]...))
+		}
+		if rapid.Bool().Draw(t, "limits") {
+			for k := range m.Alternatives {
+				m.Minutes = append(m.Minutes, []int64{int64(k) + 1})
+			}
+			if n := len(m.Minutes); n > 1 {
+				m.Minutes[n-1] = nil
+			}
+			m.Choice = rapid.IntRange(0, max(len(m.Minutes)-1, 1)).Draw(t, "choice")
+		}
+		s.Moldable = m
+		s.Profile = m.Alternatives[m.Chosen()]
+	}
 	if s.Drive == Chain {
 		s.Chain = &ChainLink{
 			First: rapid.Uint32().Draw(t, "first"),
@@ -219,7 +236,22 @@ func TestScriptLine(t *testing.T) {
 func TestScriptMarkerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyRequest(t)
-		script := "#!/bin/sh\n#EVO --profile=" + want.Profile.String() + "\ntrue\n"
+		option := "--profile=" + want.Profile.String()
+		if m := want.Moldable; m != nil {
+			option = "--moldable=" + want.Alternatives() + " --moldable-by=" + m.By.String()
+			if len(m.Alternatives) == 1 {
+				option = "--moldable=" + want.Alternatives() + "|1@999h"
+				if len(m.Minutes) > 0 {
+					m.Minutes = append(m.Minutes, nil)
+				}
+				m.Alternatives = append(m.Alternatives, planner.Profile{{Duration: 999 * 3600, Nodes: 1}})
+				want.Profile = m.Alternatives[m.Chosen()]
+				if want.Chain != nil {
+					want.Chain.Step = 1
+				}
+			}
+		}
+		script := "#!/bin/sh\n#EVO " + option + "\ntrue\n"
 		text, _ := want.ScriptMarker()
 		got, ok, err := ParseMarker(text)
 		if !ok || err != nil {

@@ -22,7 +22,8 @@ const (
 
 // Request is that of one evolving job.
 type Request struct {
-	Profile     planner.Profile
+	Profile     planner.Profile     // of a moldable job: of the alternative that it has at present
+	Moldable    *Moldable           // nil: it has one profile
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
 	Drive       Drive               // "": not given, the site's default
 	Begin       time.Time           // the user's own --begin; zero: none

@@ -25,6 +25,9 @@ func FromStored(script []byte) (Request, bool, error) {
 		}
 	}
 	s, err := FromScript(script)
+	if m := s.Moldable; m != nil && len(m.Alternatives) == 0 {
+		s.Moldable = nil // a preference alone
+	}
 	return s, err != nil || s.Profile != nil, err
 }
 

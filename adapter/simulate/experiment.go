@@ -29,19 +29,23 @@ type Experiment struct {
 }
 
 // Submission is a job that is submitted. One with several steps evolves; one with a single
-// step is a stock job.
+// step that is not moldable is a stock job.
 type Submission struct {
 	ID          string
 	Submit      int64 // seconds from the start
 	Profile     planner.Profile
 	ExpandLimit planner.ExpandLimit // 0: the site's
-	Limit       int64               // time limit in seconds; 0: a minute more than it needs
-	User        int                 // 0, 1, …: whose it is
-	Partition   string              // "": the default one
+
+	Alternatives []planner.Profile // of a moldable job; Profile is the first
+	By           planner.Preference
+
+	Limit     int64  // time limit in seconds; 0: a minute more than it needs
+	User      int    // 0, 1, …: whose it is
+	Partition string // "": the default one
 }
 
 // Evolves reports whether it is an evolving job.
-func (s Submission) Evolves() bool { return len(s.Profile) > 1 }
+func (s Submission) Evolves() bool { return len(s.Profile) > 1 || len(s.Alternatives) > 0 }
 
 // Bounds of experiments.
 const (
@@ -140,13 +144,30 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 
 // never says why a job cannot run, as evosbatch or sbatch would say; "" if it can.
 func (t *trial) never(s *Submission, size int) string {
-	if n := s.Profile.Peak(); n > size {
+	if n := s.Profile.Peak(); n > size && len(s.Alternatives) == 0 {
 		return fmt.Sprintf("it asks for %d nodes, the cluster has %d", n, size)
 	}
 	if !s.Evolves() {
 		return ""
 	}
-	return t.Config.Never(s.Profile, t.Config.Drive == request.Chain, size)
+	if len(s.Alternatives) == 0 {
+		return t.Config.Never(s.Profile, t.Config.Drive == request.Chain, size)
+	}
+	kept := s.Alternatives[:0:0]
+	why := ""
+	for _, p := range s.Alternatives {
+		if n := p.Peak(); n > size {
+			why = fmt.Sprintf("it asks for %d nodes, the cluster has %d", n, size)
+		} else if one := t.Config.Never(p, t.Config.Drive == request.Chain, size); one != "" {
+			why = one
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	if s.Alternatives = kept; len(kept) > 0 {
+		return ""
+	}
+	return why
 }
 
 // advance does the next thing.
@@ -171,7 +192,7 @@ func (t *trial) submit(j *subject) {
 	var id slurmctl.JobID
 	var err error
 	if j.links = 1; s.Evolves() {
-		j.app = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition}
+		j.app = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By}
 		if t.Config.Drive == request.Chain {
 			j.app.Drive, j.links = request.Chain, len(s.Profile)
 		}
@@ -252,6 +273,14 @@ func (t *trial) meter() {
 	}
 }
 
+// profile is the one that the job had.
+func (j *subject) profile() planner.Profile {
+	if j.app != nil {
+		return j.app.Profile
+	}
+	return j.Profile
+}
+
 // result is what became of it.
 func (t *trial) result() *Result {
 	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.jobs))}
@@ -281,7 +310,7 @@ func (t *trial) result() *Result {
 		}
 		if one.End >= 0 {
 			last = max(last, one.End)
-			area += float64(j.Profile.Area())
+			area += float64(j.profile().Area())
 			m.Ended++
 		}
 		if one.State != string(slurmctl.Completed) {

@@ -331,22 +331,32 @@ func userNamed(name string) slurmsim.User {
 	return Alice
 }
 
-// submit NAME PROFILE [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
+// submit NAME PROFILE[/PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
 	}
-	p, err := planner.ParseProfile(words[1])
+	all, err := request.ParseAlternatives(strings.ReplaceAll(words[1], "/", "|"))
+	p := planner.Profile{}
+	if !strings.Contains(words[1], "/") {
+		all = nil
+		p, err = planner.ParseProfile(words[1])
+	}
 	if err != nil {
 		return err
 	}
 	o := options(words[2:])
-	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Drive: request.Drive(o["drive"]), Partition: o["partition"]}
+	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Alternatives: all, Drive: request.Drive(o["drive"]), Partition: o["partition"]}
 	if err := asks(&a.Asks, o); err != nil {
 		return err
 	}
 	_, a.Stored = o["stored"]
+	if text := o["by"]; text != "" {
+		if a.By, err = planner.ParsePreference(text); err != nil {
+			return err
+		}
+	}
 	if text := o["expand"]; text != "" {
 		if a.ExpandLimit, err = planner.ParseExpandLimit(text); err != nil {
 			return err

@@ -113,7 +113,17 @@ func (g *storming) app(i int) string {
 			lasts = append(lasts, fmt.Sprintf("%d:%ds", k+1, seconds+g.IntN(200)))
 		}
 	}
-	text := fmt.Sprintf("submit %s %s user=%s limit=%dm", name, strings.Join(profile, ","), g.pick("alice", "bob"), 60+g.IntN(60))
+	asked := strings.Join(profile, ",")
+	molds := g.IntN(6) == 0
+	for range 2 {
+		if molds {
+			asked += fmt.Sprintf("/%d@%ds", 1+g.IntN(g.nodes), 30+g.IntN(900))
+		}
+	}
+	text := fmt.Sprintf("submit %s %s user=%s limit=%dm", name, asked, g.pick("alice", "bob"), 60+g.IntN(60))
+	if molds {
+		text += " by=" + g.pick("completion", "waste", "node-hours")
+	}
 	if len(lasts) > 0 {
 		text += " lasts=" + strings.Join(lasts, ",")
 	}
@@ -123,6 +133,9 @@ func (g *storming) app(i int) string {
 	case 1:
 		text += fmt.Sprintf(" abrupt=%d", 1+g.IntN(steps))
 	case 2, 3:
+		if molds && steps > 1 {
+			break // every alternative of a chain has as many steps
+		}
 		text += " drive=chain"
 	case 4, 5:
 		text += " drive=companion"

@@ -46,6 +46,10 @@ type App struct {
 	Asks        slurmsim.Job // what else it asks for: memory, GRES, a QOS
 	Stored      bool         // its script has the request, too, for sites whose plugins overwrite comments
 
+	// Alternatives are those of a moldable job; Profile is the one that it got.
+	Alternatives []planner.Profile
+	By           planner.Preference
+
 	// Lasts is for how long a step (from 1) really goes on; nil: as the profile says.
 	Lasts func(step int) time.Duration
 	// Deaf says that it never calls next, and Abrupt after which step it ends without it.
@@ -72,6 +76,9 @@ const parkedFor = 3650 * 24 * time.Hour
 // Submit submits an evolving job as evosbatch does.
 func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin, MaxNodes: a.Claim}
+	if len(a.Alternatives) > 0 {
+		a.mold(&sp)
+	}
 	if a.Drive == request.Chain {
 		return s.submitChain(a, sp)
 	}
@@ -81,11 +88,52 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 	}
 	limit := a.Limit
 	if limit == 0 {
-		limit = time.Duration(a.Profile.Duration()/60+2) * time.Minute
+		limit = limitFor(a.Profile)
 	}
 	q := a.job(sp, marker, a.Profile[0].Nodes, limit)
 	q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), func(p *slurmsim.Process) { s.run(p, a) }
 	return s.Cluster.Submit(q)
+}
+
+// limitFor is the time limit of a job that asks for none.
+func limitFor(p planner.Profile) time.Duration {
+	return time.Duration(p.Duration()/60+2) * time.Minute
+}
+
+// mold makes the request moldable, as evosbatch does.
+func (a *App) mold(sp *request.Request) {
+	m := &request.Moldable{Alternatives: a.Alternatives, By: a.By}
+	for _, p := range a.Alternatives {
+		var minutes []int64
+		if a.Drive != request.Chain {
+			minutes = []int64{int64(limitFor(p) / time.Minute)}
+		}
+		for i := range p {
+			if a.Drive == request.Chain {
+				minutes = append(minutes, int64(limitFor(p[i:i+1])/time.Minute))
+			}
+		}
+		if a.Limit > 0 {
+			minutes = []int64{int64(a.Limit / time.Minute)}
+		}
+		m.Minutes = append(m.Minutes, minutes)
+	}
+	sp.Moldable = m
+	a.Profile = a.Alternatives[m.Submitted()]
+	sp.Profile = a.Profile
+}
+
+// began finds out which alternative a moldable job got.
+func (a *App) began(nodes int, limit time.Duration) {
+	found := -1
+	for k, p := range a.Alternatives {
+		if p[0].Nodes == nodes && (found < 0 || limitFor(p) == limit) {
+			found = k
+		}
+	}
+	if found >= 0 {
+		a.Profile = a.Alternatives[found]
+	}
 }
 
 // submitChain submits one job a step.
@@ -99,6 +147,9 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 		}
 		q := a.job(sp, marker, step.Nodes, time.Duration(step.Duration/60+2)*time.Minute)
 		q.Begin, q.Program = s.Cluster.Now().Add(parkedFor), func(p *slurmsim.Process) {
+			if i == 0 {
+				a.began(len(p.Job().NodeList), 0)
+			}
 			a.Steps = append(a.Steps, Begun{i + 1, len(p.Job().NodeList), s.Cluster.Elapsed()})
 			p.Sleep(a.lasts(i + 1))
 		}
@@ -140,6 +191,7 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 		return
 	}
 	nodes := len(p.Job().NodeList)
+	a.began(nodes, p.Job().TimeLimit)
 	for step := 1; ; step++ {
 		a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})
 		s.appoint(a.lasts(step))

@@ -24,6 +24,10 @@ func FromProblem(p planner.Problem) ([]Submission, error) {
 	}
 	for i, j := range p.Jobs {
 		all = append(all, Submission{ID: j.ID, Submit: j.Submit, Profile: j.Profile, ExpandLimit: j.ExpandLimit, User: i % 20})
+		if j.IsMoldable() {
+			last := &all[len(all)-1]
+			last.Alternatives, last.By = append([]planner.Profile{j.Profile}, j.Alternatives...), j.By
+		}
 	}
 	return all, nil
 }

@@ -42,7 +42,10 @@ func (s *Store) AddJob(ctx context.Context, j *Job) error {
 		if err := added.Scan(&j.ID); err != nil {
 			return fmt.Errorf("add job %d: %w", j.SlurmID, err)
 		}
-		return addProfile(ctx, tx, j.ID, j.Profile)
+		if err := addProfile(ctx, tx, j.ID, j.Profile); err != nil {
+			return err
+		}
+		return setMoldable(ctx, tx, j)
 	})
 }
 
@@ -88,7 +91,7 @@ func parseChanges(text string) (changes []row.Change, err error) {
 }
 
 // UpdateJob writes what changes in a job's life: its state, step, times, drive
-// mode and batch host.
+// mode and batch host, and which of its alternatives it has.
 func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
 	_, err := s.on().ExecContext(ctx, `UPDATE jobs SET drive = ?, state = ?, step = ?, started = ?, step_started = ?,
 		step_ended = ?, ended = ?, end_state = ?, batch_host = ?, suspended = ?, changes = ?, behind = ? WHERE id = ?`,
@@ -97,7 +100,7 @@ func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
 	if err != nil {
 		return fmt.Errorf("update job %d: %w", j.SlurmID, err)
 	}
-	return nil
+	return s.inTx(ctx, func(tx *sql.Tx) error { return setMoldable(ctx, tx, j) })
 }
 
 // ActiveJobs lists the jobs that have not ended, oldest first.
@@ -176,7 +179,7 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 		return nil, fmt.Errorf("read jobs: %w", err)
 	}
 	for _, j := range all {
-		if err := s.readProfile(ctx, j); err != nil {
+		if err := errors.Join(s.readProfile(ctx, j), s.readMoldable(ctx, j)); err != nil {
 			return nil, err
 		}
 	}

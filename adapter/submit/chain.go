@@ -40,15 +40,12 @@ func (r *submission) chainStep(i int, first, previous uint32) (step, error) {
 	}
 	s := step{
 		nodes:   r.request.Profile[i].Nodes,
-		time:    min(timeLimit(r.request.Profile[i:i+1], r.limit), r.maxTime),
+		time:    r.linkLimit(r.request.Profile, i),
 		marker:  marker,
 		request: r.request,
 		extra:   r.exportOption(i),
 	}
 	s.request.Chain = link
-	if r.userTime > 0 {
-		s.time = min(s.time, r.userTime)
-	}
 	if i > 0 {
 		s.extra = append(s.extra, "--dependency=afterok:"+strconv.FormatUint(uint64(previous), 10), "--kill-on-invalid-dep=yes")
 		if _, given := r.options.last("open-mode"); !given {

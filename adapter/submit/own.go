@@ -29,7 +29,7 @@ func isEvolution(o getopt.Option) bool {
 // isOwn reports whether an option of the command line is not for sbatch.
 func isOwn(o getopt.Option) bool {
 	switch o.Name {
-	case "expand-limit", "drive", "max-nodes", "dry-run":
+	case "expand-limit", "drive", "max-nodes", "dry-run", "moldable", "moldable-by":
 		return true
 	}
 	return isEvolution(o)

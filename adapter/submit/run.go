@@ -94,7 +94,12 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.checkCluster(ctx, r); err != nil {
+	if r.request.Moldable != nil {
+		err = c.checkAlternatives(ctx, r)
+	} else {
+		err = c.checkCluster(ctx, r)
+	}
+	if err != nil {
 		return 0, err
 	}
 	chain, dry := r.request.Drive == request.Chain, r.options.has("dry-run")

@@ -47,6 +47,9 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	if r.request.Profile == nil {
 		r.request.Profile = fromScript.Profile
 	}
+	if err := r.joinMoldable(given, fromScript); err != nil {
+		return nil, err
+	}
 	if r.request.ExpandLimit == 0 {
 		r.request.ExpandLimit = fromScript.ExpandLimit
 	}
@@ -63,13 +66,18 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 		r.limit = defaults.ExpandLimit
 	}
 	if r.request.Profile == nil {
-		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…] or an #EVO line in the script (for a job that does not evolve there is sbatch)")
+		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES or an #EVO line in the script (for a job that does not evolve there is sbatch)")
 	}
 	if err := r.request.CheckClaim(); err != nil {
 		return nil, err
 	}
 	if err := options.refuse(r.request.Profile); err != nil {
 		return nil, err
+	}
+	if r.request.Moldable != nil {
+		if err := r.checkMoldable(); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := options.constraint(); err != nil {
 		return nil, err
@@ -80,10 +88,10 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	if len(r.gres.perNode) > 0 && r.request.Drive == request.Merge {
 		return nil, fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it out", slurmctl.JoinGRES(r.gres.perNode))
 	}
-	if r.request.Nodes, err = options.nodeList(r.request.Claimed()); err != nil {
+	if r.request.Nodes, err = options.nodeList(r.request.Claimed()); err != nil && r.request.Moldable == nil {
 		return nil, err
 	}
-	if r.userTime, err = options.checkTime(r.request.Profile); err != nil {
+	if r.userTime, err = options.checkTime(r.request.Profile); err != nil && r.request.Moldable == nil {
 		return nil, err
 	}
 	if o, ok := options.last("begin"); ok {
@@ -99,11 +107,19 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 		r.request.Comment = o.Value
 	}
 	r.testOnly = options.has("test-only")
-	if r.request.Drive == request.Chain {
-		return r, r.checkChain()
+	if r.request.Moldable != nil {
+		return r, nil // once it is known which alternatives are feasible
 	}
-	_, err = r.marker(nil)
-	return r, err
+	return r, r.complete()
+}
+
+// complete sees that the request fits into a job's comment.
+func (r *submission) complete() error {
+	if r.request.Drive == request.Chain {
+		return r.checkChain()
+	}
+	_, err := r.marker(nil)
+	return err
 }
 
 // marker is the comment of the job, or of one of a chain.
@@ -139,7 +155,7 @@ func (r *submission) whole() (step, error) {
 	marker, err := r.marker(nil)
 	s := step{nodes: r.request.Profile[0].Nodes, marker: marker, request: r.request}
 	if r.userTime == 0 {
-		s.time = min(timeLimit(r.request.Profile, r.limit), r.maxTime)
+		s.time = r.wholeLimit(r.request.Profile)
 	}
 	return s, err
 }

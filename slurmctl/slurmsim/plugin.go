@@ -34,6 +34,9 @@ func (k *Client) changing(ctx context.Context, d time.Duration, name string, id 
 	set := func(account string) error {
 		return k.call(ctx, d, about(name, id), func() error {
 			j, err := k.mine(id)
+			if err == nil && u.As != nil && u.As.UID != 0 && u.As.UID != j.UID {
+				err = refusal("Access/permission denied")
+			}
 			if err != nil {
 				return err
 			}

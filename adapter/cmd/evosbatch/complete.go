@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/submit"
+	"github.com/evoslurm/evoslurm/planner"
 )
 
 // complete proposes options, evosbatch's own first, and files for everything else.
@@ -15,6 +16,13 @@ func complete(_ *cobra.Command, args []string, word string) ([]cobra.Completion,
 	}
 	if strings.HasPrefix(word, "--drive=") {
 		return []cobra.Completion{"--drive=auto", "--drive=merge", "--drive=companion", "--drive=chain"}, cobra.ShellCompDirectiveNoFileComp
+	}
+	if strings.HasPrefix(word, "--moldable-by=") {
+		var found []cobra.Completion
+		for _, name := range planner.Preferences() {
+			found = append(found, "--moldable-by="+name)
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 	if strings.HasPrefix(word, "--expand-limit=") {
 		return []cobra.Completion{"--expand-limit=1", "--expand-limit=2", "--expand-limit=inf"}, cobra.ShellCompDirectiveNoFileComp

@@ -1,6 +1,7 @@
 package main
 
 const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES@DURATION...]
+       evosbatch [sbatch options] --moldable=ALTERNATIVES [--moldable-by=preference]
                  [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
                  [--max-nodes=N] [--dry-run] script [args]
 `
@@ -14,6 +15,12 @@ Options of evosbatch:
       --profile=NODES@DURATION[,...]  the steps of the job: how many nodes, for how
                               long. Durations as 90s, 10m, 1h30m, or as Slurm has
                               them: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM:SS
+      --moldable=ALTERNATIVES alternatives, of which the job gets one when it starts:
+                              4@2h,8@70m,16@40m, or whole profiles with bars between:
+                              '2@10m,5@30m | 4@15m,8@20m'
+      --moldable-by=preference  the one that completes first (completion, the default),
+                              wastes least (waste), or costs fewest node-hours
+                              (node-hours)
       --expand-limit=limit    how long a step may keep its nodes while it waits for
                               the next one's, as a multiple of its duration: 1 is
                               never longer, inf has no bound (default: the site's)

@@ -86,7 +86,7 @@ profiles, what changes next and when, the planned start and end.`,
 	f.StringSliceVarP(&o.names, "name", "n", nil, "jobs of these names")
 	f.StringSliceVarP(&o.states, "states", "t", nil, "jobs in these states: PD, CF, R, WT (the step has ended, the next one's nodes are to come), S (suspended by Slurm), CD, CA, F, TO, … or all")
 	f.BoolVarP(&o.filter.all, "all", "a", false, "ended jobs too")
-	f.BoolVarP(&o.long, "long", "l", false, "more columns")
+	f.BoolVarP(&o.long, "long", "l", false, "more columns, and what the alternatives of moldable jobs would give")
 	f.BoolVarP(&o.noHeader, "noheader", "h", false, "no headings")
 	f.Float64VarP(&o.iterate, "iterate", "i", 0, "show again every so many seconds")
 	f.BoolVar(&o.gantt, "gantt", false, "a chart of past and plan")
@@ -212,6 +212,9 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 		columns = longColumns
 	}
 	text := table(jobs, now, columns, !o.noHeader, t.ASCII || o.ascii)
+	if o.long {
+		text += alternatives(jobs, now, t.ASCII || o.ascii)
+	}
 	if o.noHeader {
 		return text, nil
 	}

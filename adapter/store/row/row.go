@@ -33,6 +33,7 @@ type Job struct {
 	QOS         string
 	Partition   string
 	Profile     planner.Profile
+	Moldable    *Moldable // nil: it has one profile
 	ExpandLimit planner.ExpandLimit
 	Drive       string
 	Begin       time.Time
@@ -57,6 +58,15 @@ type Job struct {
 type Change struct {
 	ID   string
 	Step int // that it ended; 0: none
+}
+
+// Moldable is the alternatives of a job. It is never changed: another one takes its place.
+type Moldable struct {
+	Alternatives []planner.Profile
+	By           planner.Preference
+	Minutes      [][]int64 // see request.Moldable
+	Choice       int       // from 0: the job's Profile is this one
+	Fixed        bool      // it has started
 }
 
 // Span is nodes allocated, or planned to be, for a stretch of time.
