@@ -39,7 +39,9 @@ func (s *Planned) Schedule(m *Machine) {
 	starts := s.place(m, all)
 	soon := all.Max(m.Now, m.Now+s.Lead+1)
 	// What is free is for promises first: those that are due, and those for which shrinks that are
-	// asked for now might come too late.
+	// asked for now might come too late. (A waiting job that is planned for now counts as if it had
+	// its nodes; until it does, what its next step leaves is not there, and a growth may be late by
+	// what it takes to have that back.)
 	free := m.Free - (soon - all.At(m.Now))
 	beyond := 0
 	var early []*Run
