@@ -269,7 +269,6 @@ func model(t *testing.T, real played, at moment) played {
 	c.Sleep(10*time.Second + at.poll)
 	s.Start()
 	var apps []*simulate.App
-	var ids []slurmctl.JobID
 	for i, a := range workload(real.Seed, real.Nodes) {
 		c.Sleep(begun.Add(time.Duration(real.Jobs[i].Submitted*1e9) - 6*time.Millisecond).Sub(c.Now()))
 		j := &m.Jobs[i]
@@ -288,7 +287,7 @@ func model(t *testing.T, real played, at moment) played {
 		if err != nil {
 			t.Fatal(err)
 		}
-		apps, ids = append(apps, app), append(ids, id)
+		apps = append(apps, app)
 	}
 	for end := c.Elapsed() + 20*time.Minute; len(c.Queue()) > 0 && c.Elapsed() < end; {
 		c.Sleep(5 * time.Second)
