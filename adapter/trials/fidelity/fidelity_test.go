@@ -278,7 +278,7 @@ func model(t *testing.T, real played, at moment) played {
 		var app *simulate.App
 		if a.evolves() {
 			app = &simulate.App{User: simulate.Alice, Name: fmt.Sprint(i), Profile: a.Profile, Drive: a.Drive, Limit: a.Limit}
-			id, err = s.Submit(app)
+			_, err = s.Submit(app)
 		} else {
 			id, err = c.Submit(slurmsim.Job{User: simulate.Bob, Script: "#!/bin/sh\n", Nodes: a.Profile[0].Nodes, TimeLimit: a.Limit,
 				Lasts: time.Duration(a.Profile[0].Duration) * time.Second})
