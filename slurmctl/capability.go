@@ -27,7 +27,7 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("the Slurm version %q is not understood", oneLine(cfg.Version, 40)))
 	case release < firstMergeRelease || release > lastMergeRelease:
 		reasons = append(reasons, fmt.Sprintf("merging was never tried on Slurm %s (it was from 20.11 to 26.05)", cfg.Version))
-	case release < firstResizeWithoutDBD && cfg.AccountingStorageType() != "slurmdbd":
+	case ResizesOnce(cfg):
 		reasons = append(reasons, fmt.Sprintf("Slurm %s without slurmdbd resizes a job only once", cfg.Version))
 	}
 	if !cfg.Has("permit_job_expansion") {
@@ -59,6 +59,13 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 func ResizeNeedsSlurmdbd(cfg Config) bool {
 	release, err := parseRelease(cfg.Version)
 	return err == nil && release < firstResizeWithoutDBD && cfg.AccountingStorageType() == "slurmdbd"
+}
+
+// ResizesOnce reports whether a job can be made smaller only once in its life: up to 23.11
+// Slurm waits without slurmdbd for the job's database index for ever (22.05: measured).
+func ResizesOnce(cfg Config) bool {
+	release, err := parseRelease(cfg.Version)
+	return err == nil && release < firstResizeWithoutDBD && cfg.AccountingStorageType() != "slurmdbd"
 }
 
 // parseRelease is the release as a number: "22.05.8" is 2205.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -160,6 +161,15 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 	}
 	if against := keepsWhole(sp.Profile); c.bare && against != "" {
 		return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
+	}
+	profiles := []planner.Profile{sp.Profile}
+	if sp.Moldable != nil {
+		profiles = sp.Moldable.Alternatives
+	}
+	for _, p := range profiles {
+		if against := request.ResizedTwice(p); c.once && against != "" {
+			return "", "", errors.New(against + ", " + c.onceWords() + ": " + request.OnceRemedy)
+		}
 	}
 	return drive, why, nil
 }

@@ -26,6 +26,11 @@ func (c *Core) siteDrive() (request.Drive, string) {
 	return c.drive, c.driveReason
 }
 
+// onceWords say that Slurm resizes a job only once.
+func (c *Core) onceWords() string {
+	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.slurmConfig.Version)
+}
+
 // keepsWhole says at which step a job of the profile could not do with growing by companions
 // and ending them, newest first; "": it can.
 func keepsWhole(p planner.Profile) string {

@@ -53,6 +53,7 @@ type cluster struct {
 	slurmConfig slurmctl.Config
 	slurmUser   uint32
 	configRead  time.Time
+	once        bool // Slurm resizes a job only once (slurmctl.ResizesOnce)
 	bare        bool // Slurm lets nobody change a running job (slurmctl.Client.WantsAccount)
 	ageing      slurmctl.Ageing
 	calculated  time.Time     // Slurm's priorities, as far as was seen
@@ -254,7 +255,7 @@ func (c *Core) takeConfig(cfg slurmctl.Config) (err error) {
 	if cfg.Boot() != c.slurmConfig.Boot() {
 		c.countsFrom = time.Time{}
 	}
-	c.slurmConfig, c.configRead, c.ageing = cfg, c.now, cfg.Ageing()
+	c.slurmConfig, c.configRead, c.ageing, c.once = cfg, c.now, cfg.Ageing(), slurmctl.ResizesOnce(cfg)
 	c.power.setSaving(cfg)
 	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
 		return err

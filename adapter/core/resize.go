@@ -68,7 +68,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 		}
 		c.grow(s, j, j.Step+1, missing)
 	case len(surplus) > 0:
-		if c.bare && !whole(j.held, surplus) { // by the plan; without one, the newest go first
+		if (c.bare || c.once) && !whole(j.held, surplus) { // by the plan; without one, the newest go first
 			j.release = nil
 			c.refit(s, j, now.Unix(), "its nodes are given back by companions")
 			if next = j.next(); next != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -225,10 +226,13 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 	if peak > eligible {
 		return fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible)
 	}
+	if why := keepsWhole(t.Profile); why != "" && c.bare {
+		return why + ": " + bareWords
+	}
+	if why := request.ResizedTwice(t.Profile); why != "" && c.once {
+		return why + ", " + c.onceWords()
+	}
 	if !t.runs() {
-		if why := keepsWhole(t.Profile); why != "" && c.bare {
-			return why + ": " + bareWords
-		}
 		if why := c.cfg.Never(t.Profile, false, len(s.nodes)); why != "" {
 			return why + ": the site bounds what is held for coming steps"
 		}

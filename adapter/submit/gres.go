@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/getopt"
 	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -118,6 +120,25 @@ func (g gres) onNode(n slurmctl.Node) bool {
 	}
 	has, err := slurmctl.ParseGRES(n.GRES)
 	return err == nil && slurmctl.HasGRES(has, g.perNode)
+}
+
+// checkResizes refuses a profile by which a Slurm job is resized twice, where Slurm does so
+// only once. A chain's jobs are not resized.
+func (c *Command) checkResizes(ctx context.Context, r *submission) error {
+	cfg, err := c.Cluster.Config(ctx)
+	if err != nil || r.request.Drive == request.Chain || !slurmctl.ResizesOnce(cfg) {
+		return nil
+	}
+	profiles := []planner.Profile{r.request.Profile}
+	if r.request.Moldable != nil {
+		profiles = r.request.Moldable.Alternatives
+	}
+	for _, p := range profiles {
+		if against := request.ResizedTwice(p); against != "" {
+			return fmt.Errorf("%s, and Slurm %s without slurmdbd resizes a job only once: %s", against, cfg.Version, request.OnceRemedy)
+		}
+	}
+	return nil
 }
 
 // refuseMerge refuses a drive mode that can never work.

@@ -256,6 +256,9 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 			}
 		}
 	}
+	if err := c.checkResizes(ctx, r); err != nil {
+		return err
+	}
 	places, out, err := driven(places, c.Partitions)
 	if err != nil {
 		return err
