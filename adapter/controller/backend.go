@@ -15,7 +15,7 @@ func (c *Controller) Status(context.Context) (api.Status, error) { return c.view
 // Jobs implements api.Backend.
 func (c *Controller) Jobs(_ context.Context, all bool) ([]api.Job, error) {
 	v := c.view.Load()
-	if v.Status.LastCycle.IsZero() && len(v.Jobs) == 0 {
+	if v.Status.LastCycle.IsZero() && len(v.Jobs) == 0 && !(all && len(v.Ended) > 0) {
 		text := "the sidecar has just started and has not seen Slurm's jobs yet"
 		if v.Status.LastError != "" {
 			text += ": " + v.Status.LastError
