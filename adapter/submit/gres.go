@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -124,9 +123,8 @@ func (g gres) onNode(n slurmctl.Node) bool {
 
 // checkResizes refuses a profile by which a Slurm job is resized twice, where Slurm does so
 // only once. A chain's jobs are not resized.
-func (c *Command) checkResizes(ctx context.Context, r *submission) error {
-	cfg, err := c.Cluster.Config(ctx)
-	if err != nil || r.request.Drive == request.Chain || !slurmctl.ResizesOnce(cfg) {
+func checkResizes(r *submission, cfg slurmctl.Config) error {
+	if r.request.Drive == request.Chain || !slurmctl.ResizesOnce(cfg) {
 		return nil
 	}
 	profiles := []planner.Profile{r.request.Profile}

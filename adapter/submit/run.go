@@ -2,6 +2,7 @@ package submit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -249,15 +250,10 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 	if err != nil {
 		return err
 	}
-	if r.request.Drive == request.Merge {
-		if cfg, err := c.Cluster.Config(ctx); err == nil {
-			if err := refuseMerge(r.request.Drive, cfg); err != nil {
-				return err
-			}
+	if cfg, err := c.Cluster.Config(ctx); err == nil {
+		if err := cmp.Or(refuseMerge(r.request.Drive, cfg), checkResizes(r, cfg)); err != nil {
+			return err
 		}
-	}
-	if err := c.checkResizes(ctx, r); err != nil {
-		return err
 	}
 	places, out, err := driven(places, c.Partitions)
 	if err != nil {
