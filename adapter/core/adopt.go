@@ -194,7 +194,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 		}
 	}
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
-		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp),
+		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp), Malleable: malleableOf(sp),
 		Drive: string(request.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
 	j := &job{Job: values, chain: chain, inferred: r.State == slurmctl.Running || r.State == slurmctl.Suspended, bound: sp.Nodes}
 	if sp.Updated != "" {
@@ -207,7 +207,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	if err := j.learn(a, whole[0].Nodes); err != nil {
 		return err
 	}
-	if err := sp.CheckClaim(); err != nil {
+	if err := errors.Join(sp.CheckClaim(), sp.CheckMalleable()); err != nil {
 		return err
 	}
 	if err := c.claimBeyond(r, j); err != nil {
@@ -225,6 +225,9 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 		"expand_limit": c.expandLimit(j), "drive": values.Drive, "drive_reason": why}
 	if sp.Moldable != nil {
 		detail["alternatives"] = sp.Alternatives()
+	}
+	if sp.Malleable != nil {
+		detail["bounds"] = request.BoundsOf(values.Profile, values.Malleable.Max).String()
 	}
 	c.addJob(j, detail)
 	c.add(j)

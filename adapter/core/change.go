@@ -30,9 +30,10 @@ type target struct {
 	words  string // what was asked for
 	ends   bool   // its present step ends now
 	wait   int64
-	fewest int  // of a growth that may be smaller than asked for: its nodes at least
-	behind bool // it comes behind all others that wait
-	grown  int  // the position of the step to which it grows; 0: it does not
+	fewest int   // of a growth that may be smaller than asked for: its nodes at least
+	behind bool  // it comes behind all others that wait
+	grown  int   // the position of the step to which it grows; 0: it does not
+	most   []int // nodes of its last steps, where they are malleable
 }
 
 // answerChange answers a call that changes a job, or reports that it has to wait.
@@ -171,7 +172,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 		return conflict("is in step %d, not %d (evaluate what evosctl env prints, and EVO_STEP is right)", j.Step, req.From)
 	}
 	values, copied := *j.Job, *j
-	t := &target{job: &copied}
+	t := &target{job: &copied, most: mostOf(j)}
 	values.Moldable = nil // its alternatives count no more
 	t.Job = &values
 	t.plan = slices.Clone(j.plan)
@@ -190,6 +191,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Malleable = rebound(j.Malleable, t.Profile, j.Step, t.most)
 	t.overdue, t.kept = 0, nil
 	return t, nil
 }
@@ -214,7 +216,7 @@ func (c *Core) toUpdate(t *target, u api.Update) error {
 	var coming planner.Profile
 	if u.Profile != "" {
 		var err error
-		if coming, err = planner.ParseProfile(u.Profile); err != nil {
+		if coming, t.most, err = comingOf(t.job, u.Profile); err != nil {
 			return api.Errorf(api.ErrInvalid, "--profile: %v", err)
 		}
 	}
@@ -231,7 +233,7 @@ func (c *Core) toUpdate(t *target, u api.Update) error {
 	if coming == nil {
 		coming = t.Profile[t.Step:]
 	} else {
-		t.words += " to " + coming.String()
+		t.words += " to " + request.BoundsOf(coming, t.most).String()
 	}
 	if u.Current > 0 {
 		over[t.Step-1].Duration = c.passed(t.job) + u.Current
@@ -367,7 +369,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	if t.behind {
 		j.Behind = c.now
 	}
-	j.Profile, j.Moldable = t.Profile, nil
+	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
 	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), row.Change{ID: id, Step: step})
 	j.kept, j.overdue, j.anew, j.forfeited, j.warned, j.reason = nil, 0, false, false, false, ""
 	j.extend, j.unwritten = j.runs(), true
@@ -444,10 +446,16 @@ func (c *Core) rewritten(j *job) (string, error) {
 		if r.Profile == nil { // its script has it, and options that the marker has not
 			r.ExpandLimit, r.Drive = j.ExpandLimit, request.Drive(j.Drive)
 		}
-		r.Moldable = nil
+		r.Moldable, r.Malleable = nil, nil
+		if m := j.Malleable; m != nil {
+			r.Malleable = &request.Malleable{Max: m.Max, Sizes: m.Sizes, Grace: m.Grace, Speedup: m.Speedup}
+		}
 		r.Profile, r.Updated, r.Reached = j.Profile, j.Changes[len(j.Changes)-1].ID, nil
 		if j.runs() {
 			r.Profile = j.Profile[j.Step-1:]
+			if r.Malleable != nil {
+				r.Malleable.Max = r.Malleable.Max[j.Step-1:]
+			}
 			r.Reached = &request.Reached{Step: j.Step, After: max(j.StepStarted.Unix()-j.Started.Unix(), 0), First: j.Profile[0].Nodes}
 		}
 		return r

@@ -30,7 +30,7 @@ func (e *DirectiveError) Unwrap() error { return e.Err }
 
 // Options are the names of evosbatch's own options, which are those of #EVO
 // lines too, each with a value.
-var Options = []string{"profile", "moldable", "moldable-by", "expand-limit", "drive", "max-nodes"}
+var Options = []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order.
 // They are read as sbatch reads #SBATCH: at the start of a line, before the
@@ -152,7 +152,11 @@ func isSpace(c byte) bool { return c < 0x80 && unicode.IsSpace(rune(c)) }
 func (r *Request) Set(name, value string) (err error) {
 	switch name {
 	case "profile":
-		r.Profile, err = planner.ParseProfile(value)
+		err = r.setProfile(value)
+	case "malleable":
+		err = r.setMalleable(value)
+	case "size", "grace", "speedup":
+		err = r.malleability().setOption(name, value)
 	case "moldable":
 		var all []planner.Profile
 		if all, err = ParseAlternatives(value); err == nil {
@@ -188,8 +192,9 @@ func FromScript(script []byte) (Request, error) {
 		if err := s.Set(d.Name, d.Value); err != nil {
 			return Request{}, &DirectiveError{d.Line, err}
 		}
-		if seen[d.Name] = true; seen["profile"] && seen["moldable"] {
-			return Request{}, &DirectiveError{d.Line, ErrBoth}
+		seen[d.Name] = true
+		if err := Contradiction(func(name string) bool { return seen[name] }); err != nil {
+			return Request{}, &DirectiveError{d.Line, err}
 		}
 	}
 	return s, nil
@@ -197,6 +202,19 @@ func FromScript(script []byte) (Request, error) {
 
 // ErrBoth is a profile beside alternatives.
 var ErrBoth = errors.New("--profile and --moldable exclude each other: a profile among others is one more alternative of --moldable")
+
+// Contradiction says which options exclude each other of those that are given.
+func Contradiction(given func(name string) bool) error {
+	switch {
+	case given("profile") && given("moldable"):
+		return ErrBoth
+	case given("malleable") && given("profile"):
+		return errors.New("--malleable and --profile exclude each other: a job that evolves and is malleable has bounds in its profile, as --profile=2-4@10m,5-16@30m")
+	case given("malleable") && given("moldable"):
+		return errors.New("--malleable and --moldable exclude each other: the size is chosen once, at the start, or it changes while the job runs")
+	}
+	return nil
+}
 
 // Join fills what r, of a marker, does not say from what the job's script was given: the
 // profile where the marker had no room for it, and the options on #EVO lines only.
@@ -212,6 +230,9 @@ func (r Request) Join(given Request) (Request, error) {
 			}
 		} else if m != nil || r.Moldable != nil {
 			return Request{}, errors.New("the marker and the script do not agree on whether the job is moldable")
+		}
+		if err := r.joinMalleable(given); err != nil {
+			return Request{}, err
 		}
 	}
 	if r.ExpandLimit == 0 {

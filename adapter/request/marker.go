@@ -26,9 +26,15 @@ const MaxComment = 1024
 //
 //	evo:v2;p=4@2h|8@1h10m|16@40m;m=completion;l=121|71|0;k=2;d=merge;;
 //
+// and of a malleable job
+//
+//	evo:v2;p=2-4@10m,4-16@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;
+//
 // Fields stand in this order; all but p may be missing, none is empty, and an empty
 // one (;;) ends the marker. p is the profile, or alternatives; m which of these is preferred, l
-// the time limits of each in minutes (0: left out), k the one that the job was given, x the expand limit, d the drive mode, b
+// the time limits of each in minutes (0: left out), k the one that the job was given,
+// z the sizes that a malleable job can use, t the seconds that it takes to give nodes back, e its
+// speed-up, x the expand limit, d the drive mode, b
 // the user's --begin in Unix seconds, n the user's --nodelist, i and f the step and
 // the first job of a chain, g the claim, u the last change of the request, s where the job was then
 // (its step, with which p begins; after how many seconds that began; the first step's
@@ -49,7 +55,7 @@ const (
 	markerPrefix = "evo:v2;"
 	markerEnd    = ";;"
 	inScript     = "script"
-	fieldOrder   = "pmlkxdbnifgusc"
+	fieldOrder   = "pmlkztexdbnifgusc"
 )
 
 // Marker returns the text that carries r in a Slurm comment, and whether it fits
@@ -76,6 +82,9 @@ func (r Request) marker(script bool) string {
 	}
 	if r.Moldable != nil {
 		r.Moldable.marker(&b)
+	}
+	if r.Malleable != nil {
+		r.Malleable.marker(&b)
 	}
 	if r.ExpandLimit != 0 {
 		b.WriteString(";x=" + r.ExpandLimit.String())
@@ -219,7 +228,7 @@ func parseFields(fields []string) (Request, error) {
 	if !script && s.Profile == nil {
 		return Request{}, errors.New("no profile")
 	}
-	if err := s.settle(); err != nil {
+	if err := errors.Join(s.settle(), s.Settle()); err != nil {
 		return Request{}, err
 	}
 	return s, s.checkChain()
@@ -229,7 +238,7 @@ func (r *Request) setField(key, value string) (err error) {
 	switch key {
 	case "p":
 		if !strings.Contains(value, "|") {
-			r.Profile, err = planner.ParseProfile(value)
+			err = r.setProfile(value)
 			break
 		}
 		var all []planner.Profile
@@ -243,6 +252,8 @@ func (r *Request) setField(key, value string) (err error) {
 			}
 		}
 		err = r.Moldable.setField(key, value)
+	case "z", "t", "e":
+		err = r.malleability().setField(key, value)
 	case "x":
 		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "d":

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -138,6 +139,19 @@ func anyRequest(t *rapid.T) Request {
 		s.Moldable = m
 		s.Profile = m.Alternatives[m.Chosen()]
 	}
+	if s.Moldable == nil && rapid.Bool().Draw(t, "malleable") {
+		m := &Malleable{
+			Grace:   rapid.IntRange(0, 5000).Draw(t, "grace"),
+			Speedup: rapid.SampledFrom([]string{"", "amdahl:0.5", "1:1,2:1.9,64:33.25"}).Draw(t, "speedup"),
+		}
+		for _, step := range s.Profile {
+			m.Max = append(m.Max, step.Nodes+rapid.IntRange(0, 9).Draw(t, "more"))
+		}
+		s.Malleable = m
+		if m.Sizes = rapid.SampledFrom([]malleable.Sizes{malleable.Any, malleable.Pow2, 3}).Draw(t, "sizes"); s.Settle() != nil {
+			s.Malleable = nil // no such size is within the bounds
+		}
+	}
 	if s.Drive == Chain {
 		s.Chain = &ChainLink{
 			First: rapid.Uint32().Draw(t, "first"),
@@ -236,7 +250,7 @@ func TestScriptLine(t *testing.T) {
 func TestScriptMarkerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyRequest(t)
-		option := "--profile=" + want.Profile.String()
+		option := "--profile=" + want.Bounds().String()
 		if m := want.Moldable; m != nil {
 			option = "--moldable=" + want.Alternatives() + " --moldable-by=" + m.By.String()
 			if len(m.Alternatives) == 1 {
@@ -271,6 +285,7 @@ func FuzzParseMarker(f *testing.F) {
 		"", "evo:v2;p=2@10m,5@30m;;,stdout=/home/u/o", "a;evo:v2;script;d=chain;i=2;f=9;;", "evo:v2;p=1@1m;c=a%3Bb;;;;", "evo:vevo:v2;p=1@1m;;", "evo:v2;p=evo:v2;p=1@1m;;",
 		"evo:v1;p=2@10m,5@30m", "evo:v1;p=2@10m;x=inf;d=merge;b=1790000000;c=hello %25",
 		"evo:v1;script;x=2;d=chain;i=2;f=9;c=;;", "evo:v1;p=1@1m;d=chain;i=1;f=4294967295", "evo:v2;", "evo:v1;p=1@1-0:0:1",
+		"evo:v2;p=2-4@10m,8-16@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;", "evo:v2;p=3-3@1m;e=1:1,2:1.5;;", "evo:v2;script;z=multiple:3;t=9;;",
 	} {
 		f.Add(seed)
 	}

@@ -115,9 +115,12 @@ func (r *Request) setAlternatives(all []planner.Profile) {
 // Alternatives are those of a moldable job in the grammar of ParseAlternatives, or the profile.
 func (r Request) Alternatives() string { return r.profileText() }
 
-// profileText is the profile, or all alternatives.
+// profileText is the profile, with bounds where it has any, or all alternatives.
 func (r Request) profileText() string {
-	if r.Moldable == nil {
+	switch {
+	case r.Malleable != nil:
+		return r.Bounds().String()
+	case r.Moldable == nil:
 		return r.Profile.String()
 	}
 	texts := make([]string, len(r.Moldable.Alternatives))

@@ -24,6 +24,7 @@ const (
 type Request struct {
 	Profile     planner.Profile     // of a moldable job: of the alternative that it has at present
 	Moldable    *Moldable           // nil: it has one profile
+	Malleable   *Malleable          // nil: its size is the profile's
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
 	Drive       Drive               // "": not given, the site's default
 	Begin       time.Time           // the user's own --begin; zero: none

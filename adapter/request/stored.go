@@ -28,6 +28,12 @@ func FromStored(script []byte) (Request, bool, error) {
 	if m := s.Moldable; m != nil && len(m.Alternatives) == 0 {
 		s.Moldable = nil // a preference alone
 	}
+	if m := s.Malleable; m != nil && m.SpeedupFile() != "" {
+		s.malleability().Speedup = "" // read when the job was submitted, or by nobody
+	}
+	if err == nil && s.Profile != nil {
+		err = s.Settle()
+	}
 	return s, err != nil || s.Profile != nil, err
 }
 

@@ -45,7 +45,7 @@ func (s *Store) AddJob(ctx context.Context, j *Job) error {
 		if err := addProfile(ctx, tx, j.ID, j.Profile); err != nil {
 			return err
 		}
-		return setMoldable(ctx, tx, j)
+		return errors.Join(setMoldable(ctx, tx, j), setMalleable(ctx, tx, j))
 	})
 }
 
@@ -100,7 +100,9 @@ func (s *Store) UpdateJob(ctx context.Context, j *Job) error {
 	if err != nil {
 		return fmt.Errorf("update job %d: %w", j.SlurmID, err)
 	}
-	return s.inTx(ctx, func(tx *sql.Tx) error { return setMoldable(ctx, tx, j) })
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		return errors.Join(setMoldable(ctx, tx, j), setMalleable(ctx, tx, j))
+	})
 }
 
 // ActiveJobs lists the jobs that have not ended, oldest first.
@@ -179,7 +181,7 @@ func (s *Store) jobs(ctx context.Context, where string, args ...any) ([]*Job, er
 		return nil, fmt.Errorf("read jobs: %w", err)
 	}
 	for _, j := range all {
-		if err := errors.Join(s.readProfile(ctx, j), s.readMoldable(ctx, j)); err != nil {
+		if err := errors.Join(s.readProfile(ctx, j), s.readMoldable(ctx, j), s.readMalleable(ctx, j)); err != nil {
 			return nil, err
 		}
 	}

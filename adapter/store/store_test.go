@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 func open(t *testing.T, path string) *Store {
@@ -36,9 +38,11 @@ func TestJobsSurviveReopening(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "sub", "evoslurm.db?x=%20")
 	s := open(t, path)
 	job := sample(7)
+	job.Malleable = &row.Malleable{Max: []int{4, 5}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.9"}
 	if err := s.AddJob(ctx, job); err != nil {
 		t.Fatal(err)
 	}
+	job.Malleable = &row.Malleable{Max: []int{8, 5}, Sizes: 3}
 	job.State, job.Step, job.BatchHost = Waiting, 1, "n1"
 	job.Started, job.StepStarted, job.StepEnded = time.Unix(10, 0), time.Unix(11, 0), time.Unix(12, 0)
 	if err := s.UpdateJob(ctx, job); err != nil {

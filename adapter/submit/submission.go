@@ -41,6 +41,9 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	if err != nil {
 		return nil, err
 	}
+	if given.Malleable != nil || fromScript.Malleable != nil {
+		return nil, errors.New("evosbatch submits no malleable jobs yet")
+	}
 	r := &submission{options: options, dashes: line.Dashes, operands: line.Operands, maxTime: unlimited}
 	r.inScript = given.Profile == nil
 	r.request = given

@@ -53,6 +53,49 @@ func (t Table) At(nodes int) float64 {
 	return a.Speedup + (b.Speedup-a.Speedup)*float64(nodes-a.Nodes)/float64(b.Nodes-a.Nodes)
 }
 
+// String is what ParseDeclared reads: 1:1,2:1.8,8:5.
+func (t Table) String() string {
+	texts := make([]string, len(t))
+	for i, p := range t {
+		texts[i] = strconv.Itoa(p.Nodes) + ":" + strconv.FormatFloat(p.Speedup, 'g', -1, 64)
+	}
+	return strings.Join(texts, ",")
+}
+
+// ParseDeclared reads a speed-up as Amdahl and Table print themselves: amdahl:F, or
+// NODES:SPEEDUP[,NODES:SPEEDUP…]. The error is a *profile.ParseError.
+func ParseDeclared(text string) (Speedup, error) {
+	if strings.HasPrefix(text, "amdahl:") || text == "" {
+		s, _, err := ParseSpeedup(text)
+		return s, err
+	}
+	var t Table
+	offset := 0
+	for part := range strings.SplitSeq(text, ",") {
+		fail := func(reason string) (Speedup, error) {
+			return nil, &profile.ParseError{Input: text, Offset: offset, Reason: reason}
+		}
+		left, right, found := strings.Cut(part, ":")
+		if !found {
+			return fail("NODES:SPEEDUP expected")
+		}
+		nodes, err := profile.ParseNodes(left)
+		if err != nil {
+			return fail(err.Error())
+		}
+		speedup, err := strconv.ParseFloat(right, 64)
+		if err != nil {
+			return fail("the speed-up is no number")
+		}
+		t = append(t, Point{nodes, speedup})
+		if err := t[max(len(t)-2, 0):].Validate(); err != nil {
+			return fail(err.Error())
+		}
+		offset += len(part) + 1
+	}
+	return t, nil
+}
+
 // Validate says what is wrong with a table.
 func (t Table) Validate() error {
 	if len(t) == 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 // State is where an evolving job is in its life.
@@ -33,7 +34,8 @@ type Job struct {
 	QOS         string
 	Partition   string
 	Profile     planner.Profile
-	Moldable    *Moldable // nil: it has one profile
+	Moldable    *Moldable  // nil: it has one profile
+	Malleable   *Malleable // nil: its size is the profile's
 	ExpandLimit planner.ExpandLimit
 	Drive       string
 	Begin       time.Time
@@ -67,6 +69,15 @@ type Moldable struct {
 	Minutes      [][]int64 // see request.Moldable
 	Choice       int       // from 0: the job's Profile is this one
 	Fixed        bool      // it has started
+}
+
+// Malleable is what a malleable job takes beyond its profile, as request.Malleable. It is
+// never changed: another one takes its place.
+type Malleable struct {
+	Max     []int // most nodes of each step of the profile
+	Sizes   malleable.Sizes
+	Grace   int    // seconds; 0: the site's default
+	Speedup string // as declared; "": not
 }
 
 // Span is nodes allocated, or planned to be, for a stretch of time.

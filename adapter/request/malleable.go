@@ -1,0 +1,288 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+// Malleable is what a malleable job takes beyond its profile, which holds the smallest number
+// of nodes of every step: that is planned and promised.
+type Malleable struct {
+	Max     []int           // most nodes of each step; as many as the profile says: it is not malleable there
+	Sizes   malleable.Sizes // that the application can use; all that is in the profile and in Max is one of them
+	Grace   int             // seconds that it takes to give nodes back; 0: not given, the site's default
+	Speedup string          // as declared, for malleable.ParseDeclared; "": not
+}
+
+// MaxSpeedup is the longest text of a declared speed-up, in bytes: it has to fit into a
+// marker beside the rest.
+const MaxSpeedup = 512
+
+// speedupFile begins a speed-up that is in a file which is still to be read.
+const speedupFile = "file:"
+
+// SpeedupFile is the file that has the speed-up, as long as nobody has read it; "": none.
+func (m *Malleable) SpeedupFile() string {
+	file, _ := strings.CutPrefix(m.Speedup, speedupFile)
+	if file == m.Speedup {
+		return ""
+	}
+	return file
+}
+
+// Declared is the speed-up that was declared, nil if none was.
+func (m *Malleable) Declared() malleable.Speedup {
+	s, err := malleable.ParseDeclared(m.Speedup)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// Bounds are the profile's with those of a malleable job: MIN-MAX@DURATION.
+func (r Request) Bounds() malleable.Profile { return BoundsOf(r.Profile, r.most()) }
+
+// BoundsOf are the steps of a profile with most nodes of each; nil: none is malleable.
+func BoundsOf(p planner.Profile, most []int) malleable.Profile {
+	all := make(malleable.Profile, len(p))
+	for i, step := range p {
+		all[i] = malleable.Step{Duration: step.Duration, Bounds: malleable.Bounds{Min: step.Nodes, Max: step.Nodes}}
+		if i < len(most) {
+			all[i].Max = most[i]
+		}
+	}
+	return all
+}
+
+func (r Request) most() []int {
+	if r.Malleable == nil {
+		return nil
+	}
+	return r.Malleable.Max
+}
+
+// WholeMax is Malleable.Max for Whole.
+func (r Request) WholeMax() []int {
+	if r.Malleable == nil {
+		return nil
+	}
+	over := make([]int, len(r.Whole())-len(r.Profile))
+	for i := range over {
+		over[i] = r.Reached.First
+	}
+	return append(over, r.Malleable.Max...)
+}
+
+// malleability is r's, which may be changed.
+func (r *Request) malleability() *Malleable {
+	m := Malleable{}
+	if r.Malleable != nil {
+		m = *r.Malleable
+	}
+	r.Malleable = &m
+	return r.Malleable
+}
+
+// ranged reports whether a profile has bounds: MIN-MAX@DURATION.
+func ranged(text string) bool {
+	for part := range strings.SplitSeq(text, ",") {
+		if nodes, _, _ := strings.Cut(part, "@"); strings.Contains(nodes, "-") {
+			return true
+		}
+	}
+	return false
+}
+
+// setProfile reads a profile, with or without bounds.
+func (r *Request) setProfile(text string) error {
+	if !ranged(text) {
+		p, err := planner.ParseProfile(text)
+		r.Profile = p
+		if r.Malleable != nil {
+			r.malleability().Max = nil
+		}
+		return err
+	}
+	p, err := malleable.ParseProfile(text)
+	if err != nil {
+		return err
+	}
+	r.setBounds(p)
+	return nil
+}
+
+func (r *Request) setBounds(p malleable.Profile) {
+	m := r.malleability()
+	r.Profile, m.Max = make(planner.Profile, len(p)), make([]int, len(p))
+	for i, step := range p {
+		r.Profile[i], m.Max[i] = planner.Step{Duration: step.Duration, Nodes: step.Min}, step.Max
+	}
+}
+
+// setMalleable reads the value of --malleable: bounds for as long as the job may run, which
+// Lasts says.
+func (r *Request) setMalleable(text string) error {
+	b, err := malleable.ParseBounds(text)
+	if err != nil {
+		return err
+	}
+	r.setBounds(malleable.Profile{{Bounds: b}})
+	return nil
+}
+
+// Endless reports whether the request says --malleable, and not yet for how long.
+func (r Request) Endless() bool {
+	return r.Malleable != nil && len(r.Profile) == 1 && r.Profile[0].Duration == 0
+}
+
+// Lasts says for how long a job of which only --malleable is known runs, in seconds.
+func (r *Request) Lasts(seconds int64) {
+	r.Profile = planner.Profile{{Duration: seconds, Nodes: r.Profile[0].Nodes}}
+}
+
+// setOption reads an option of malleable jobs.
+func (m *Malleable) setOption(name, value string) (err error) {
+	switch name {
+	case "size":
+		m.Sizes, err = malleable.ParseSizes(value)
+	case "grace":
+		var seconds int64
+		seconds, err = planner.ParseDuration(value)
+		m.Grace = int(seconds)
+	case "speedup":
+		var s malleable.Speedup
+		var file string
+		if s, file, err = malleable.ParseSpeedup(value); err == nil {
+			if m.Speedup = speedupFile + file; s != nil {
+				m.Speedup = fmt.Sprint(s)
+			}
+		}
+	}
+	return err
+}
+
+// SetSpeedup takes over a table that was read from the file.
+func (m *Malleable) SetSpeedup(t malleable.Table) error {
+	if text := t.String(); len(text) <= MaxSpeedup {
+		m.Speedup = text
+		return nil
+	}
+	return fmt.Errorf("%d points are too many to travel with the job (%d bytes, at most %d): leave some out", len(t), len(t.String()), MaxSpeedup)
+}
+
+// marker writes the fields z, t and e.
+func (m *Malleable) marker(b *strings.Builder) {
+	if m.Sizes != malleable.Any {
+		b.WriteString(";z=" + m.Sizes.String())
+	}
+	if m.Grace > 0 {
+		b.WriteString(";t=" + strconv.Itoa(m.Grace))
+	}
+	if m.Speedup != "" {
+		b.WriteString(";e=" + m.Speedup)
+	}
+}
+
+// setField reads one of them.
+func (m *Malleable) setField(key, value string) (err error) {
+	switch key {
+	case "z":
+		if m.Sizes, err = malleable.ParseSizes(value); err == nil && m.Sizes == malleable.Any {
+			err = errors.New("any is what it is without")
+		}
+	case "t":
+		var seconds int64
+		seconds, err = parseNumber(value, planner.MaxDuration)
+		m.Grace = int(seconds)
+	case "e":
+		var s malleable.Speedup
+		if s, err = malleable.ParseDeclared(value); err == nil {
+			m.Speedup = fmt.Sprint(s)
+		}
+		if err == nil && len(m.Speedup) > MaxSpeedup {
+			err = fmt.Errorf("%d bytes, at most %d", len(m.Speedup), MaxSpeedup)
+		}
+	}
+	return err
+}
+
+// Settle sees that the parts of a request for a malleable job agree, and makes its bounds
+// sizes that it can use. A job whose steps all have one size is not malleable.
+func (r *Request) Settle() error {
+	if r.Malleable == nil || r.Profile == nil { // the script has it
+		return nil
+	}
+	m := *r.Malleable
+	switch {
+	case m.Max == nil && m.Sizes == malleable.Any && m.Grace == 0 && m.Speedup == "":
+		r.Malleable = nil
+		return nil
+	case m.Max == nil:
+		return errors.New("--size, --grace and --speedup are of malleable jobs: give --malleable=MIN-MAX, or --profile=MIN-MAX@DURATION")
+	case r.Moldable != nil:
+		return errors.New("a malleable job cannot be moldable, too: --malleable and --moldable exclude each other")
+	case len(m.Max) != len(r.Profile):
+		return fmt.Errorf("bounds of %d steps for a profile of %d", len(m.Max), len(r.Profile))
+	}
+	profile := slices.Clone(r.Profile)
+	m.Max = slices.Clone(m.Max)
+	for i, step := range r.Bounds() {
+		if err := step.Bounds.Validate(m.Sizes); err != nil {
+			if len(profile) > 1 {
+				err = fmt.Errorf("step %d: %w", i+1, err)
+			}
+			return err
+		}
+		profile[i].Nodes, m.Max[i] = step.Least(m.Sizes), step.Most(m.Sizes)
+	}
+	if !r.Endless() {
+		if err := profile.Validate(); err != nil {
+			return err
+		}
+	}
+	r.Profile, r.Malleable = profile, &m
+	if !r.Bounds().Malleable() {
+		r.Malleable = nil
+	}
+	return nil
+}
+
+// CheckMalleable sees that what is malleable agrees with the rest.
+func (r Request) CheckMalleable() error {
+	switch {
+	case r.Malleable == nil:
+		return nil
+	case r.Endless():
+		return errors.New("--malleable: for how long is not known: have evosbatch submit the job, or give --profile=MIN-MAX@DURATION")
+	case r.Drive == Chain:
+		return errors.New("a chain cannot be malleable: its steps are Slurm jobs of their own, which are not resized while they run")
+	case r.MaxNodes > 0 && r.MaxNodes < slices.Max(r.Malleable.Max):
+		return fmt.Errorf("--max-nodes=%d: the job is malleable up to %d nodes", r.MaxNodes, slices.Max(r.Malleable.Max))
+	}
+	return nil
+}
+
+// joinMalleable takes over what the script has of a malleable job, whose profile the marker
+// had no room for. A file that the script names has been read when the job was submitted.
+func (r *Request) joinMalleable(given Request) error {
+	if given.Malleable != nil {
+		m := r.malleability()
+		m.Max = given.Malleable.Max
+		if m.Sizes == malleable.Any {
+			m.Sizes = given.Malleable.Sizes
+		}
+		if m.Grace == 0 {
+			m.Grace = given.Malleable.Grace
+		}
+		if m.Speedup == "" && given.Malleable.SpeedupFile() == "" {
+			m.Speedup = given.Malleable.Speedup
+		}
+	}
+	return r.Settle()
+}
