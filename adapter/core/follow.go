@@ -14,7 +14,10 @@ import (
 // follow finds out what became of the known jobs.
 func (c *Core) follow(s *snapshot) {
 	for _, j := range slices.Clone(c.active) {
-		if j.busy || j.touched.After(s.taken) {
+		if j.busy && !j.touched.After(s.taken) {
+			j.touched = s.taken.Add(1) // nor once that has ended
+		}
+		if j.touched.After(s.taken) {
 			continue // its last action is newer than what was seen
 		}
 		if j.isChain() {

@@ -52,7 +52,7 @@ type job struct {
 	recount       bool      // Slurm is to be asked for how long it was suspended in all
 
 	busy      bool      // an action is under way
-	touched   time.Time // when the last one ended: older observations do not count
+	touched   time.Time // when the last one ended, or was seen to be under way: older observations do not count
 	retryAt   time.Time // after a failed action
 	holdRetry time.Time
 	failures  int       // in a row

@@ -212,3 +212,18 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 		}
 	}
 }
+
+// addKept adds what a running job has, as if it were to have nothing further: what its
+// present step alone needs until the end of that, the rest for as long as it may run.
+func (c *Core) addKept(o *occupancy, s *snapshot, j *job, now int64) {
+	kept, until := setOf(j.keeps()), max(j.plan[j.Step-1].end, now)
+	for _, name := range j.nodes() {
+		end := until + c.margin()
+		if kept[name] {
+			end = max(end, now+j.reach(now))
+		}
+		if n, ok := s.index[name]; ok {
+			o.add(n, o.origin, end)
+		}
+	}
+}

@@ -134,7 +134,10 @@ type fitting struct {
 	// strict says that the job alone may move: what others were promised is theirs, of the
 	// nodes that it has, too. Else they have these once it has given them back.
 	strict bool
-	wait   int64 // by how many seconds its present step may last longer than its expand limit allows
+	// keeps says that nobody has a node of its own before it gives that back for good,
+	// whatever he was promised.
+	keeps bool
+	wait  int64 // by how many seconds its present step may last longer than its expand limit allows
 	// notBefore is the Unix second before which it gets no nodes; 0: it may now
 	notBefore int64
 }
@@ -143,21 +146,80 @@ type fitting struct {
 // present step goes on for what is left of it (no longer than its expand limit
 // allows), the nodes that it has stay its own, and other running jobs keep what
 // they were promised. Where the limit leaves no way, the job is delayed beyond it
-// rather than stopped, and the event log says so.
+// rather than stopped, and the event log says so. Where there is still none, since others
+// were promised nodes that it has, these come after it: it gives them back only at its
+// end, so that else each would wait for the other.
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
+	unfit := c.replan(s, j, now, why)
+	if unfit == "" {
+		return
+	}
+	if after := c.waitFor(j); len(after) > 0 && c.replanBefore(s, j, after, now, why) {
+		return
+	}
+	if text := "its coming steps cannot be planned anew: " + unfit; j.reason != text {
+		j.reason = text
+		c.logJob(j).WithField("why", why).Warn(text)
+	}
+}
+
+// replan is refit in which no other job moves. It says why there is no plan.
+func (c *Core) replan(s *snapshot, j *job, now int64, why string) (unfit string) {
 	c.quiet.refitted = true
 	f := fitting{around: func(origin int64) *occupancy { return c.occupied(s, origin, j) }}
 	r := c.fitRest(s, j, now, f, false)
 	if r.unfit != "" {
 		r = c.fitRest(s, j, now, f, true)
 	}
-	if r.unfit != "" {
-		if text := "its coming steps cannot be planned anew: " + r.unfit; j.reason != text {
-			j.reason = text
-			c.logJob(j).WithField("why", why).Warn(text)
-		}
-		return
+	if r.unfit == "" {
+		c.refitted(j, now, why, r)
 	}
+	return r.unfit
+}
+
+// replanBefore is refit in which some jobs come after, with what they have until then. It
+// reports whether there is a plan.
+func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why string) bool {
+	f := fitting{keeps: true, around: func(origin int64) *occupancy {
+		o := c.foreign(s, origin)
+		for _, other := range c.active {
+			switch {
+			case other == j || !other.runs() && other.State != row.Starting:
+			case slices.Contains(after, other):
+				c.addKept(o, s, other, now)
+			default:
+				c.addPromises(o, s, other, now)
+			}
+		}
+		return o
+	}}
+	r := c.fitRest(s, j, now, f, true)
+	if r.unfit != "" {
+		return false
+	}
+	c.refitted(j, now, why, r)
+	for _, other := range after {
+		c.replan(s, other, now, "nodes of its plan stay with another job, which is late")
+	}
+	return true
+}
+
+// waitFor lists the running jobs that were promised nodes which j has.
+func (c *Core) waitFor(j *job) (all []*job) {
+	have := j.nodes()
+	for _, other := range c.active {
+		if other == j || !other.runs() || other.busy || len(other.plan) != len(other.Profile) {
+			continue
+		}
+		if slices.ContainsFunc(other.plan[other.Step:], func(p plannedStep) bool { return len(common(p.nodes, have)) > 0 }) {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// refitted keeps what was planned.
+func (c *Core) refitted(j *job, now int64, why string, r rest) {
 	plan := r.plan
 	if j.lapsed() {
 		plan = plan[:j.Step]
@@ -242,7 +304,9 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 	reserved := o.reservedOn(pool)
 	planned, err := o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
 		busy := o.window(pool, to)
-		if !f.strict {
+		if f.keeps {
+			busy = slices.DeleteFunc(busy, func(b planner.NodeBusy) bool { return b.Start > 0 && slices.Contains(job.Held, b.Node) })
+		} else if !f.strict {
 			busy = givenBack(busy, job.Held, padded[0].Duration)
 		}
 		for i := range pool {
