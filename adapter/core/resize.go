@@ -178,7 +178,7 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		}
 	}
 	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: request.Drive(j.Drive) == request.Merge,
-		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
+		NeedsDBD: c.needsDBD(), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.held), Bare: c.bare, Expanders: slices.Clone(j.expanders)}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) == 0 {
 		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.now)
@@ -270,7 +270,7 @@ func (c *Core) notReady(s *snapshot, j *job) string {
 // shrink gives nodes back, those of companions first, newest first.
 func (c *Core) shrink(j *job, surplus []string) {
 	j.reason = fmt.Sprintf("gives %d nodes back", len(surplus))
-	do := Shrink{Held: slices.Clone(j.held), Surplus: surplus, NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig)}
+	do := Shrink{Held: slices.Clone(j.held), Surplus: surplus, NeedsDBD: c.needsDBD()}
 	c.do(j, "shrink", slurmctl.CompressNodes(surplus), do, func(o Outcome) {
 		if held, ok := o.Result.([]Part); ok {
 			c.setHeld(j, held)
