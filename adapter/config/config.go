@@ -46,6 +46,8 @@ type Config struct {
 	// OverrunSignal is sent to a job with the warning; "": none.
 	OverrunSignal string `mapstructure:"overrun_signal"`
 
+	Malleable Malleable `mapstructure:"malleable"`
+
 	HealLeaks bool `mapstructure:"heal_leaks"` // scontrol reconfigure where nodes are allocated to no job
 
 	Operators Operators `mapstructure:"operators"`
@@ -178,6 +180,7 @@ func Default() Config {
 		Grace:         30 * time.Second,
 		Overrun:       OverrunShrink,
 		OverrunSignal: "URG",
+		Malleable:     Malleable{Policy: "egs", Approach: "pwa", Grace: 30 * time.Second, MaxGrace: 10 * time.Minute},
 		Operators:     Operators{Users: []string{}, Groups: []string{}},
 		Read:          ReadSlurm,
 		Recorder:      Recorder{MiB: 32},
@@ -232,6 +235,7 @@ func (c Config) Validate() error {
 	_, err = request.ParseDrive(string(c.Drive))
 	check(err == nil, "drive", "%v", err)
 	check(c.Overrun == OverrunShrink || c.Overrun == OverrunCancel, "overrun", "%q; want shrink or cancel", c.Overrun)
+	c.Malleable.validate(check)
 	check(c.Read == ReadSlurm || c.Read == ReadEverybody || c.Read == ReadOwn, "read", "%q; want slurm, everybody or own", c.Read)
 	check(slices.Contains([]string{"error", "warn", "info", "debug", "trace"}, c.Log.Level), "log.level", "%q; want error, warn, info, debug or trace", c.Log.Level)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "%q; want text or json", c.Log.Format)

@@ -100,6 +100,7 @@ held_time: {job: 1m, user: 2m, account: 3m, all: 0s}
 grace: 1m
 give_up: 3m
 overrun: cancel
+malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
 heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
@@ -119,7 +120,8 @@ log: {level: debug, format: json}
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: request.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
-		HeldNodes: HeldNodes{1, 2, 3, 4}, HeldTime: HeldTime{time.Minute, 2 * time.Minute, 3 * time.Minute, 0}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel, HealLeaks: true, OverrunSignal: "USR1",
+		HeldNodes: HeldNodes{1, 2, 3, 4}, HeldTime: HeldTime{time.Minute, 2 * time.Minute, 3 * time.Minute, 0}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel,
+		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Log: Log{Level: "debug", Format: "json"},
 	}
@@ -181,6 +183,11 @@ func TestRefused(t *testing.T) {
 		"max_holds: 0":                      "max_holds",
 		"held_nodes: {user: -1}":            "held_nodes.user",
 		"held_time: {all: -1s}":             "held_time.all",
+		"malleable: {policy: \"\"}":         "malleable.policy",
+		"malleable: {approach: first}":      "malleable.approach: precedence \"first\" is neither pwa",
+		"malleable: {threshold: -1}":        "malleable.threshold",
+		"malleable: {grace: 0s}":            "malleable.grace",
+		"malleable: {max_grace: 29s}":       "malleable.max_grace",
 		"stock_jobs: many":                  "stock_jobs",
 		"partitions: [\"a b\"]":             "partitions",
 		"database: \"\"":                    "database",
@@ -253,5 +260,17 @@ func TestOperators(t *testing.T) {
 		if got := c.o.Allows(c.uid); got != c.want {
 			t.Errorf("%+v allows %d: %v, want %v", c.o, c.uid, got, c.want)
 		}
+	}
+}
+
+func TestGraceOf(t *testing.T) {
+	m := Default().Malleable
+	for asked, want := range map[int]time.Duration{0: m.Grace, 5: 5 * time.Second, 99999: m.MaxGrace} {
+		if got := m.GraceOf(asked); got != want {
+			t.Errorf("%d seconds: %v, want %v", asked, got, want)
+		}
+	}
+	if got := m.Precedence().String(); got != "pwa" {
+		t.Errorf("by default %s", got)
 	}
 }

@@ -113,7 +113,10 @@ type underway struct {
 }
 
 // Strategy is what the core goes by of the strategy in use.
-type Strategy struct{ ExpandLimit planner.ExpandLimit }
+type Strategy struct {
+	ExpandLimit planner.ExpandLimit
+	Policy      string // of malleable jobs, in use; "": the configuration's
+}
 
 // Books are what the database has at the start.
 type Books struct {
