@@ -11,11 +11,18 @@ type Last struct {
 }
 
 // PlanAgain is Plan, which it spares where nothing but time has gone by since last (nil: not
-// known) and nobody was to start meanwhile: the plans stay, and are the same as anew. Second
-// 0 of the pool is second origin of what both count from. It takes O(pool) then.
+// known) and nobody was to start meanwhile: the plans stay, and start everybody when planning
+// anew would. Second 0 of the pool is second origin of what both count from. It takes O(pool)
+// then.
+//
+// A job that prefers the nodes on which last has put it stays there. Anew, others that are
+// placed before it keep away from what it prefers and may so drive it off: two choices of
+// nodes would take turns for ever. For the same reason a plan is kept that was made again for
+// node windows: which are in the way depends on where jobs would rather be.
 //
 // So much holds of strategies that have a method Steady and say so, for jobs that are not
-// expanded: the first second at which a job fits is that still.
+// expanded: the first second at which a job fits is that still, and one that fits nowhere
+// does not later.
 //
 // Others' jobs, too, may be late without anything being planned anew, by a tenth of the time
 // until the first of ours is to start: theirs is then planned to have begun when it was to.
@@ -27,6 +34,9 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 		if by := origin - last.origin; by >= 0 && last.holds(p, by) {
 			planned := slices.Clone(last.planned)
 			for i := range planned {
+				if planned[i].Unfit != "" {
+					continue
+				}
 				planned[i].Start -= by
 				planned[i].Options = slices.Clone(planned[i].Options)
 				for k, o := range planned[i].Options {
@@ -42,9 +52,9 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 		planned, err := p.Plan(s)
 		return planned, nil, err
 	}
-	planned, rounds, err := p.plan(s, mapRounds)
-	if err != nil || rounds > 0 || slices.ContainsFunc(planned, func(p Planned) bool { return p.Unfit != "" }) {
-		return planned, nil, err
+	planned, _, err := p.plan(s, mapRounds)
+	if err != nil {
+		return nil, nil, err
 	}
 	return planned, &Last{s.Name(), origin, p, slices.Clone(planned)}, nil
 }
@@ -64,12 +74,22 @@ func (l *Last) holds(p Pool, by int64) bool {
 	soonest := l.soonest()
 	for i := range p.Jobs {
 		is, was := &p.Jobs[i], &l.pool.Jobs[i]
-		late := is.Submit - (l.planned[i].first() - by)
-		if is.Submit < was.Submit-by || !is.sameNeeds(was) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
+		late := is.Submit - later(l.planned[i].first(), by)
+		if is.Submit < was.Submit-by || !is.sameNeeds(was) || !slices.Equal(is.Prefer, was.Prefer) && !l.planned[i].has(is.Prefer) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
 			return false
 		}
 	}
 	return sameBusy(p.Busy, l.pool.Busy, by)
+}
+
+// has reports whether all these nodes are among those of the plan.
+func (p *Planned) has(nodes []int) bool {
+	return !slices.ContainsFunc(nodes, func(n int) bool {
+		return !slices.ContainsFunc(p.Nodes, func(step []int) bool {
+			_, found := slices.BinarySearch(step, n)
+			return found
+		})
+	})
 }
 
 // patience is the part of the time until ours start by which others' jobs may be late.
@@ -79,15 +99,19 @@ const patience = 10
 func (l *Last) soonest() int64 {
 	first := Forever
 	for i := range l.planned {
-		if !l.pool.Jobs[i].Others {
+		if !l.pool.Jobs[i].Others && l.planned[i].Unfit == "" {
 			first = min(first, l.planned[i].Start)
 		}
 	}
 	return first
 }
 
-// first is the first second at which any alternative of the job could start.
+// first is the first second at which any alternative of the job could start; Forever: none
+// can.
 func (p *Planned) first() int64 {
+	if p.Unfit != "" {
+		return Forever
+	}
 	first := p.Start
 	for _, o := range p.Options {
 		if o.Fits {
@@ -102,7 +126,7 @@ func (p *Planned) first() int64 {
 func (l *Last) Until() int64 {
 	until, soonest := Forever, l.soonest()
 	for i := range l.planned {
-		if !l.pool.Jobs[i].Others {
+		if !l.pool.Jobs[i].Others || l.planned[i].Unfit != "" {
 			continue
 		}
 		// late ≤ (soonest-by)/patience holds while late = by-start does
@@ -114,9 +138,10 @@ func (l *Last) Until() int64 {
 	return until
 }
 
-// sameNeeds reports whether two jobs that wait are the same but for when they may start.
+// sameNeeds reports whether two jobs that wait are the same but for when they may start, and
+// where they would rather be.
 func (j *PoolJob) sameNeeds(k *PoolJob) bool {
-	return j.Others == k.Others && j.Driver == k.Driver && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) && slices.Equal(j.Prefer, k.Prefer) &&
+	return j.Others == k.Others && j.Driver == k.Driver && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) &&
 		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration) &&
 		j.By == k.By && slices.EqualFunc(j.Alternatives, k.Alternatives, func(a, b Profile) bool { return slices.Equal(a, b) }) &&
 		slices.EqualFunc(j.AlternativeLimits, k.AlternativeLimits, func(a, b []int64) bool { return slices.Equal(a, b) })
