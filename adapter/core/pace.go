@@ -84,7 +84,7 @@ func (c *Core) startPolls() {
 	if !p.polling && !c.now.Before(p.next(c.nextCycle)) {
 		p.polling = true
 		// gated ones that are urgent, too: what waits for them would wait for the locks as well
-		c.emit(Poll{Config: c.now.Sub(c.configRead) > configFor, Gently: p.gated})
+		c.emit(Poll{Config: c.now.Sub(c.configRead) > ConfigFor, Gently: p.gated})
 	}
 	if at := p.nextNodes(); !at.IsZero() && !c.now.Before(at) {
 		p.atNodes, p.nodesAt = true, c.now
@@ -92,8 +92,8 @@ func (c *Core) startPolls() {
 	}
 }
 
-// configFor is for how long Slurm's configuration is taken to be what it was.
-const configFor = 5 * time.Minute
+// ConfigFor is for how long Slurm's configuration is taken to be what it was.
+const ConfigFor = 5 * time.Minute
 
 // nodesSeen takes over which nodes have become free.
 func (c *Core) nodesSeen(in NodesSeen) {

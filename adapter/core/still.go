@@ -37,11 +37,14 @@ func (q *quiet) note(now time.Time, effects []Effect) {
 func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
 	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
-		p.pause > 0 || q.refitted || q.putOff || !q.acted.Before(p.begun) || c.nextCycle.After(p.begun.Add(c.cfg.PollInterval)) ||
-		c.nextCycle.Before(p.begun.Add(c.cfg.PollInterval)) || len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
+		p.pause > 0 || q.refitted || q.putOff || !q.acted.Before(p.begun) || !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)) ||
+		len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
 		return time.Time{}
 	}
-	m := moments{after: p.begun, until: c.configRead.Add(configFor)}
+	m := moments{after: p.begun, until: p.begun.Add(longestRest)}
+	if len(c.refused) > 0 { // limits that stand in the way are read anew
+		m.until = c.configRead.Add(ConfigFor)
+	}
 	for _, l := range c.last {
 		if l != nil {
 			m.at(time.Unix(l.Until(), 0))
@@ -91,6 +94,12 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 	}
 	margin, grace := c.cfg.Margin, c.cfg.Grace
 	m.at(j.retryAt)
+	for _, r := range j.refusedIn {
+		m.at(r.until)
+	}
+	for _, r := range j.refusedAs {
+		m.at(r.until)
+	}
 	m.at(j.holdRetry)
 	m.at(j.Begin)
 	m.at(j.Submitted.Add(mirrorAge))
@@ -161,6 +170,15 @@ func (m *moments) drift(want, written time.Time, least time.Duration) {
 		m.at(want.Add(-10 * off))
 	}
 }
+
+// longestRest is for how long nothing is decided at the most.
+const longestRest = 24 * time.Hour
+
+// ConfigRead is when Slurm's configuration was read last.
+func (c *Core) ConfigRead() time.Time { return c.configRead }
+
+// Rested tells when it would have been read last, had no polls been left out: as it was.
+func (c *Core) Rested(configRead time.Time) { c.configRead = configRead }
 
 // Rest tells that the next step will come at that time or before: it is left to the shell
 // what [Wake] has asked for, up to [Core.Still].

@@ -333,8 +333,9 @@ func (t *trial) result() *Result {
 	}
 	if s := t.sidecar; s != nil {
 		r.Sidecar = true
-		m.LeftOut = s.LeftOut()
-		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut, s.Polls+m.LeftOut
+		s.rested()
+		m.LeftOut = s.skipped
+		m.Commands, m.Polls = s.Commands()+perPoll*m.LeftOut+s.configs, s.Polls+m.LeftOut
 		if v := s.View(); v != nil {
 			reasons := map[uint32]string{}
 			for _, j := range v.Jobs {

@@ -12,9 +12,56 @@ import (
 // have been made, at the times at which they would have begun. Where something changes
 // while one of them would be under way that one is made.
 type rest struct {
-	on           bool
-	first, every time.Duration // of the polls that are left out, see slurmsim.Cluster.Elapsed
-	until        time.Duration // when the next one is made, as far as is known
+	on    bool
+	until time.Duration // when the next poll is made, as far as is known
+	polls               // until then, which are left out
+}
+
+// polls are those that the sidecar would make where nothing happens. Times are those of
+// slurmsim.Cluster.Elapsed.
+type polls struct {
+	every time.Duration
+	next  time.Duration // the first one that is not counted yet
+	last  time.Duration // the last one that is
+
+	config time.Duration // until then they do not read Slurm's configuration
+	read   time.Duration // by which one that does lasts longer
+	lasts  time.Duration // what others last
+
+	count, configs uint64
+}
+
+// pass counts all polls before a time.
+func (p *polls) pass(to time.Duration) {
+	for p.next < to {
+		n := (to - p.next + p.every - 1) / p.every
+		k := time.Duration(0) // which one reads the configuration
+		if p.config >= p.next {
+			k = (p.config-p.next)/p.every + 1
+		}
+		n = min(n, k+1)
+		p.last = p.next + (n-1)*p.every
+		p.next = p.last + p.every
+		p.count += uint64(n)
+		if n > k {
+			p.next += p.read // the interval counts from its other commands
+			p.config = p.last + p.read + p.lasts + core.ConfigFor
+			p.configs++
+		}
+	}
+}
+
+// from is the first poll from a time on.
+func (p polls) from(t time.Duration) time.Duration {
+	p.pass(t)
+	return p.next
+}
+
+// before is the last poll until a time, if there is one.
+func (p polls) before(t time.Duration) (time.Duration, bool) {
+	p.last = -1
+	p.pass(t + 1)
+	return p.last, p.last >= 0
 }
 
 // mostWake is after how long the core wants to be called though it knows of nothing to do.
@@ -42,25 +89,22 @@ func (s *Sidecar) searches() bool {
 
 // tryRest reports whether no poll is needed at the time for which the core asked.
 func (s *Sidecar) tryRest(at time.Time) bool {
-	r := &s.rest
-	if r.every > 0 { // something came in between
-		s.skipped, s.rest = s.LeftOut(), rest{}
-	}
-	if r.on = false; !s.Skip || s.searches() || s.seen != s.Cluster.Version() {
+	s.rested() // where something came in between
+	if !s.Skip || s.searches() || s.seen != s.Cluster.Version() {
 		return false
 	}
 	until := s.core.Still()
 	if !until.After(at) {
 		return false
 	}
-	first, every := at.Sub(s.base), s.Config.PollInterval
+	p := polls{every: s.Config.PollInterval, next: at.Sub(s.base), config: s.core.ConfigRead().Add(core.ConfigFor).Sub(s.base), read: s.Cluster.Looking(), lasts: s.lasts}
 	// the last poll before that is made: what comes then is to find the core as it would
-	last := first + max(s.minded(until.Sub(s.base))-first, 0).Truncate(every)
-	if last <= first {
+	last, some := p.before(s.minded(until.Sub(s.base)))
+	if !some || last == p.next {
 		return false
 	}
-	s.rest = rest{on: true, first: first, every: every, until: last}
-	s.core.Rest(s.base.Add(r.until))
+	s.rest = rest{on: true, until: last, polls: p}
+	s.core.Rest(s.base.Add(last))
 	s.wakes++
 	return true
 }
@@ -68,19 +112,23 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 // resume has the next poll made at a time at which one would be.
 func (s *Sidecar) resume(then time.Duration) {
 	s.schedule(then-s.Cluster.Elapsed(), func() {
-		s.skipped = s.LeftOut()
-		s.rest = rest{}
+		s.rested()
 		s.give(core.Tick{})
 	})
 }
 
-// LeftOut is how many polls were left out so far.
-func (s *Sidecar) LeftOut() uint64 {
-	r := &s.rest
-	if r.every == 0 {
-		return s.skipped
+// rested ends the rest: its polls up to the present are taken to have been made.
+func (s *Sidecar) rested() {
+	p := s.rest.polls
+	if p.every == 0 {
+		return // it is at work
 	}
-	return s.skipped + uint64(up(s.Cluster.Elapsed()-r.first, r.every)/r.every)
+	p.pass(s.Cluster.Elapsed())
+	s.skipped += p.count
+	if s.configs += p.configs; p.configs > 0 {
+		s.core.Rested(s.base.Add(p.config - core.ConfigFor))
+	}
+	s.rest = rest{}
 }
 
 // Advance does the next thing on the cluster's agenda and reports whether there was one.
@@ -100,15 +148,16 @@ func (s *Sidecar) goOn() {
 		return
 	}
 	next, some := s.Cluster.Next()
-	begins := r.first + (next - r.first).Truncate(r.every) // the last poll until then
 	switch {
 	case s.seen != s.Cluster.Version():
-		r.until = min(r.until, r.first+up(s.Cluster.Elapsed()-r.first, r.every))
+		r.until = min(r.until, r.from(s.Cluster.Elapsed()))
 	case !some || next >= r.until:
-	case next >= r.first && next-begins < s.took: // it would be under way
-		r.until = begins
 	default:
-		return
+		begins, polled := r.before(next)
+		if !polled || next-begins >= r.lasts+r.read {
+			return
+		}
+		r.until = begins // it would be under way
 	}
 	r.on = false
 	s.resume(r.until)
@@ -129,16 +178,8 @@ func (s *Sidecar) Sleep(d time.Duration) {
 	s.Cluster.Sleep(0) // what else happens at that time
 	if r := &s.rest; r.on {
 		r.on = false
-		s.resume(r.first + up(s.Cluster.Elapsed()-r.first, r.every))
+		s.resume(r.from(s.Cluster.Elapsed()))
 	}
-}
-
-// up rounds up.
-func up(d, to time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return (d + to - 1).Truncate(to)
 }
 
 // appoint says that a job will call at that time: the poll before that is made.

@@ -52,9 +52,10 @@ type Sidecar struct {
 	last     uint64
 	changes  uint64        // that were asked for, ever
 	seen     uint64        // the cluster's version as the last poll began
-	took     time.Duration // for which that lasted
+	lasts    time.Duration // what that took, but for reading the configuration
 	rest     rest
 	skipped  uint64                       // polls that were left out, before the present rest
+	configs  uint64                       // of these, those that would have read Slurm's configuration
 	calls    []time.Duration              // coming ones of jobs, as far as they are known
 	waiting  map[uint64]func(*core.Reply) // nil: nobody answers any more
 }
@@ -182,9 +183,8 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 			s.seen = s.Cluster.Version()
 			s.Polls++
 			s.beside(func(ctx context.Context) core.Input {
-				begun := s.Cluster.Elapsed()
 				o := s.driver.Poll(ctx, e)
-				s.took = s.Cluster.Elapsed() - begun
+				s.lasts = s.now().Sub(o.Begun)
 				return o
 			})
 		case core.PollNodes:

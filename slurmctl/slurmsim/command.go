@@ -184,9 +184,8 @@ func (k *Client) run(ctx context.Context, d time.Duration, q Command, f func(don
 
 // look is a command that changes nothing.
 func look[T any](ctx context.Context, k *Client, q Command, f func() (T, error)) (T, error) {
-	l := k.cluster.options.Latency
 	var found, none T
-	err := k.call(ctx, l.Look+time.Duration(len(k.cluster.pending)+len(k.cluster.active))*l.PerJob, q, func() (err error) {
+	err := k.call(ctx, k.cluster.Looking(), q, func() (err error) {
 		found, err = f()
 		return err
 	})

@@ -18,6 +18,12 @@ func (c *Cluster) Next() (time.Duration, bool) {
 	return c.agenda[0].at, true
 }
 
+// Looking is how long a command takes at present that changes nothing, but for chance.
+func (c *Cluster) Looking() time.Duration {
+	l := &c.options.Latency
+	return l.Look + time.Duration(len(c.pending)+len(c.active))*l.PerJob
+}
+
 // Size is how many nodes the cluster has.
 func (c *Cluster) Size() int { return len(c.nodes) }
 
