@@ -1,0 +1,79 @@
+package slurmctl
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Step is a step of a job as squeue shows it: what one srun started.
+type Step struct {
+	ID    string // JOB.STEP
+	Name  string // without what comes after a blank in it
+	Nodes []string
+}
+
+var stepPattern = regexp.MustCompile(`^[0-9]{1,10}\.[0-9]{1,10}$`)
+
+// Steps lists the steps that sruns have started in jobs and that run; batch scripts and
+// extern steps are left out. O(steps of these jobs).
+func (c *Client) Steps(ctx context.Context, jobs ...JobID) ([]Step, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(jobs))
+	for i, id := range jobs {
+		if err := checkID(id); err != nil {
+			return nil, err
+		}
+		ids[i] = formatID(id)
+	}
+	out, err := c.output(ctx, "squeue", "--noheader", "--steps", "--jobs="+strings.Join(ids, ","), "--format=%i %N %j")
+	if err != nil {
+		return nil, err
+	}
+	return parseSteps(out), nil
+}
+
+// parseSteps reads lines of "JOB.STEP NODES NAME"; what is none is left out.
+func parseSteps(out string) []Step {
+	var steps []Step
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		if len(f) < 2 || !stepPattern.MatchString(f[0]) {
+			continue
+		}
+		nodes, err := ExpandNodes(f[1])
+		if err != nil {
+			continue
+		}
+		s := Step{ID: f[0], Nodes: nodes}
+		if len(f) > 2 {
+			s.Name = f[2]
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// SignalSteps sends a signal, e.g. "TERM", to all processes of steps (Step.ID). That a step
+// has ended is no error.
+func (c *Client) SignalSteps(ctx context.Context, sig string, ids ...string) error {
+	if err := checkSignal(sig); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !stepPattern.MatchString(id) {
+			return fmt.Errorf("%q is no step's id", oneLine(id, 80))
+		}
+	}
+	for len(ids) > 0 {
+		some := ids[:min(perCancel, len(ids))]
+		ids = ids[len(some):]
+		if _, err := c.output(ctx, "scancel", append([]string{"--quiet", "--signal=" + sig}, some...)...); err != nil && !onlyGone(err) {
+			return err
+		}
+	}
+	return nil
+}
