@@ -69,6 +69,9 @@ func NewClient(address string, munge Munge) (*Client, error) {
 	return c, nil
 }
 
+// Address is the server's, as NewClient was given it.
+func (c *Client) Address() string { return c.address }
+
 // Status is the sidecar's.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // RunHelp is the help of evosrun and of evosctl run.
@@ -25,6 +27,31 @@ labels of --label numbered through, and the highest exit status as the result;
 Each task finds EVO_RANK, EVO_NTASKS, EVO_JOB_ID and EVO_PART_ID (the Slurm job
 that it runs in) in its environment. In drive mode companion an MPI program must
 be started with its own mpiexec instead; see evosctl launch --help.
+
+With --follow the command runs on every node that the job has, and goes on doing so as
+the job changes its size: it is started on nodes that arrive, and drained on those that
+leave, before they are given back.
+
+  evosrun --follow [srun options] [options] -- command [arguments]
+
+  --follow[=steps|script]  who ends the steps: this command, each at its planned time
+                           (steps, the default); or the script, by evosctl next or shrink
+                           on this node, which wait until the nodes are drained
+  --drain=CMD              run on each node that leaves, by sh; when it has ended, the
+                           instance gets the signal
+  --drain-signal=TERM      the signal (HUP, INT, QUIT, TERM, USR1, USR2)
+  --drain-time=30s         for all of that; then what still runs is killed. A step that
+                           ends with nodes leaving is begun to end so much earlier
+  --on-nodes=CMD           run here, by sh, whenever the nodes have changed: EVO_NODELIST
+                           has all, EVO_ARRIVED and EVO_LEFT what is new
+  --restart=on-failure     an instance that ends: never, on-failure, always started again
+  --restart-limit=5        times in a row, each within a minute; then it has failed
+
+It ends when no instance runs any more nor will again (the highest exit status is its
+own), when the job's last step ends, or by SIGINT, SIGTERM or SIGHUP: then all are drained.
+--exclude keeps nodes free of it, --ntasks-per-node starts more than one task on each, -K
+ends all when one has failed for good. Instances find EVO_RANK (the lowest number that
+was free), EVO_NODE, EVO_JOB_ID and EVO_PART_ID.
 
 --jobid=ID names the evolving job; inside a job it is known.
 The configuration is $EVOSLURM_CONFIG's, else /etc/evoslurm/evoslurm.yaml.
@@ -49,6 +76,11 @@ func Main(program, version string, args []string) int {
 		fmt.Println(version)
 		return 0
 	}
+	for _, name := range followOwn {
+		if parsed.has(name) && !parsed.has("follow") {
+			return fail(fmt.Errorf("--%s is for --follow", name))
+		}
+	}
 	given, _ := parsed.last("jobid")
 	job, err := JobID(given, os.Getenv)
 	if err != nil {
@@ -68,7 +100,12 @@ func Main(program, version string, args []string) int {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGCONT)
 	c := Command{Allocation: a, Args: args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	status, err := c.Run(context.Background(), signals)
+	var status int
+	if parsed.has("follow") {
+		status, err = c.Follow(context.Background(), client, client.Address(), &slurmctl.Client{}, signals)
+	} else {
+		status, err = c.Run(context.Background(), signals)
+	}
 	if err != nil {
 		return fail(err)
 	}

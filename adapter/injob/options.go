@@ -6,7 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/getopt"
 )
 
-// srunOptions are srun's, of 20.11 to 26.05. What srun has and this table has not (a
+// srunOptions are srun's, of 20.11 to 26.05, and those of --follow. What srun has and this table has not (a
 // SPANK plugin's options) is passed on; it takes its value with "=".
 var srunOptions = func() *getopt.Table {
 	t := getopt.NewTable(map[getopt.Arity]string{
@@ -20,8 +20,9 @@ var srunOptions = func() *getopt.Table {
 			ntasks-per-tres open-mode output/o partition/p power prefer priority profile prolog qos/q relative/r
 			reservation resv segment signal slurmd-debug sockets-per-node spank switches task-epilog task-prolog
 			thread-spec threads/T threads-per-core time/t time-min tmp treewidth tres-bind tres-per-task uid wait/W
-			wckey`,
-		getopt.Optional: `bcast compress exclusive get-user-env immediate/I kill-on-bad-exit/K nice no-kill/k propagate
+			wckey
+			drain drain-time drain-signal on-nodes restart restart-limit`, // of --follow
+		getopt.Optional: `bcast compress exclusive follow get-user-env immediate/I kill-on-bad-exit/K nice no-kill/k propagate
 			resv-ports send-libs x11`,
 		getopt.Flag: `contiguous debugger-test disable-status/X exact external help/h hold/H interactive
 			kill-invalid-depend label/l launch-cmd launcher-opts multi-prog no-allocate/Z no-bell overcommit/O

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,7 @@ type Command struct {
 	Srun       string   // path of srun; "": found in PATH
 
 	Stdin          *os.File
-	Stdout, Stderr *os.File
+	Stdout, Stderr io.Writer // files: srun writes to them itself
 }
 
 // rankScript runs a task of a part. It is given the rank of the part's first
@@ -114,7 +115,7 @@ func (c Command) several(args srunArgs) ([]run, together, error) {
 	for _, s := range shares {
 		tasks += s.tasks
 	}
-	io, err := c.redirections(args, shares)
+	redirect, err := c.redirections(args, shares)
 	if err != nil {
 		return nil, together{}, err
 	}
@@ -130,15 +131,15 @@ func (c Command) several(args srunArgs) ([]run, together, error) {
 		if !s.all {
 			a = append(a, "--nodelist="+slurmctl.CompressNodes(s.nodes))
 		}
-		a = append(a, io.input[i]...)
-		if io.append {
+		a = append(a, redirect.input[i]...)
+		if redirect.append {
 			a = append(a, "--open-mode=append")
 		}
 		runs[i] = run{args: append(a, c.wrap(args, s.first, strconv.Itoa(tasks))...), env: env, first: s.first}
 	}
 	return runs, together{
 		label: labelled(args, c.getenv), width: len(strconv.Itoa(tasks - 1)),
-		killOnBadExit: killOnBadExit(args, c.getenv), reads: io.reads,
+		killOnBadExit: killOnBadExit(args, c.getenv), reads: redirect.reads,
 	}, nil
 }
 

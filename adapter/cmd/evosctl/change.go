@@ -156,7 +156,7 @@ func newGrow() *cobra.Command {
 
 const shrinkHelp = `End the present step and begin one with N fewer nodes, or without those of --nodes. It
 prints what evosctl next prints. The application must be off the nodes that go before it
-calls this. The new step lasts for --for, or else for what is left of the present one.
+calls this; what evosrun --follow has started on this node is drained by it. The new step lasts for --for, or else for what is left of the present one.
 
 Exit status: as of evosctl grow.`
 
@@ -234,13 +234,52 @@ func (c *changing) ask(ctx context.Context, client *api.Client, job uint32) (api
 	return a, err
 }
 
+// askFollowed asks for a growth or shrink; before a shrink that will be accepted, all that evosrun
+// --follow has started is drained from the nodes that go, which are named then.
+func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint32) (api.Change, error) {
+	if c.dryRun || !injob.Followed(client.Address(), job) {
+		return c.ask(ctx, client, job)
+	}
+	limited, stop := untilSignal(ctx)
+	defer stop()
+	has, err := injob.Present(limited, client, job)
+	if err != nil {
+		return api.Change{}, err
+	}
+	if sh := c.request.Shrink; sh != nil {
+		c.dryRun = true
+		a, err := c.ask(ctx, client, job)
+		c.dryRun = false
+		if err != nil || !a.Accepted {
+			return a, err
+		}
+		fewer := has
+		fewer.Coming = &api.Coming{Nodes: has.Nodes - max(sh.Nodes, len(sh.List))}
+		sh.Nodes, sh.List = 0, injob.Leaving(fewer, sh.List, os.Getenv("SLURMD_NODENAME"))
+	}
+	var leaving []string
+	if c.request.Shrink != nil {
+		leaving = c.request.Shrink.List
+	}
+	m := injob.MeetFollowers(limited, client.Address(), job, leaving, false, say)
+	defer m.End(nil)
+	if limited.Err() != nil {
+		return api.Change{}, errDraining
+	}
+	a, err := c.ask(ctx, client, job)
+	if err == nil && a.Accepted {
+		m.End(a.Has)
+	}
+	return a, err
+}
+
 // resize asks for a growth or shrink and prints what the job has then.
 func (c *changing) resize(cmd *cobra.Command, out *output) error {
 	client, job, err := c.job.connect(cmd)
 	if err != nil {
 		return out.fail(err, 1, false)
 	}
-	a, err := c.ask(cmd.Context(), client, job)
+	a, err := c.askFollowed(cmd.Context(), client, job)
 	var sig interrupted
 	switch {
 	case errors.As(err, &sig):

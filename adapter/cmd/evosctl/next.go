@@ -31,7 +31,8 @@ mode companion those describe the base job alone, as srun does not reach
 further: use evosrun, or evosctl hostfile.
 
 At a shrink the application must be off the nodes that go before it calls this;
---release names those that it would rather give up.
+--release names those that it would rather give up. What evosrun --follow has started on
+this node is drained first, by this, and told what the job has then.
 
 Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
 EVO_ERROR has the reason and EVO_DONE is 1), also where a growth was given up: the job
@@ -113,7 +114,36 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 			say("step %d has ended already, the job is at step %d (evaluate what evosctl next prints, and EVO_STEP is right)", step, a.Step)
 		}
 	}
-	return client.Next(ctx, job, api.NextRequest{From: from, Release: release})
+	req := api.NextRequest{From: from, Release: release}
+	if from < a.Step {
+		return client.Next(ctx, job, req)
+	}
+	return followed(ctx, client, a, release, func(release []string) (api.Allocation, error) {
+		req.Release = release
+		return client.Next(ctx, job, req)
+	})
+}
+
+// errDraining is an end that came before that of the step.
+var errDraining = errors.New("evosrun --follow was still draining nodes: the step has not ended")
+
+// followed ends a step by end once all that evosrun --follow has started is off the nodes that
+// go: off all of them, after the last one. Where there are such the job gives up just those.
+func followed(ctx context.Context, client *api.Client, a api.Allocation, release []string, end func(release []string) (api.Allocation, error)) (api.Allocation, error) {
+	leaving := injob.Leaving(a, release, os.Getenv("SLURMD_NODENAME"))
+	m := injob.MeetFollowers(ctx, client.Address(), a.Job, leaving, a.Coming == nil, say)
+	defer m.End(nil)
+	if ctx.Err() != nil {
+		return a, errDraining
+	}
+	if m.Any() && len(leaving) > 0 {
+		release = leaving
+	}
+	b, err := end(release)
+	if err == nil {
+		m.End(&b)
+	}
+	return b, err
 }
 
 // failed tells why there is no next step: what may pass (a signal, the time
@@ -121,6 +151,12 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 func (n *next) failed(ctx context.Context, err error) error {
 	var sig interrupted
 	switch {
+	case errors.Is(err, errDraining):
+		status := 124
+		if errors.As(context.Cause(ctx), &sig) {
+			status = 128 + int(sig.signal)
+		}
+		return n.out.fail(err, status, false)
 	case errors.As(context.Cause(ctx), &sig):
 		return n.out.fail(fmt.Errorf("%v; the step has ended, call again to wait for the next one", sig), 128+int(sig.signal), false)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

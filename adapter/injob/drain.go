@@ -1,0 +1,200 @@
+package injob
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const (
+	lastWords   = 2 * time.Second // for instances after their signal, where the drain command took all the time
+	signalPause = 500 * time.Millisecond
+)
+
+// drainNodes ends the instances on nodes and keeps them from being started there; done is
+// called in the loop when nothing of them runs any more.
+func (f *follower) drainNodes(nodes []string, done func()) {
+	var running []*instance
+	var procs []draining
+	var exits []chan struct{}
+	for _, node := range nodes {
+		f.leaving[node]++
+		i := f.instances[node]
+		switch {
+		case i == nil:
+		case i.proc == nil:
+			delete(f.instances, node)
+		default:
+			if i.phase != drained { // else another has begun with it
+				procs = append(procs, draining{i, i.proc, i.exited})
+			}
+			i.phase = drained
+			running = append(running, i)
+			exits = append(exits, i.exited)
+		}
+	}
+	if len(running) == 0 {
+		done()
+		return
+	}
+	go func() {
+		if len(procs) > 0 {
+			f.drainAll(procs)
+		}
+		for _, exit := range exits {
+			<-exit
+		}
+		f.post(func() {
+			for _, i := range running {
+				if f.instances[i.node] == i {
+					delete(f.instances, i.node)
+				}
+			}
+			done()
+		})
+	}()
+}
+
+// stay takes back that nodes leave: they have left, or have not.
+func (f *follower) stay(nodes []string) {
+	for _, node := range nodes {
+		if f.leaving[node]--; f.leaving[node] <= 0 {
+			delete(f.leaving, node)
+		}
+	}
+}
+
+// draining is an instance as the loop knew it.
+type draining struct {
+	*instance
+	proc   *process
+	exited chan struct{}
+}
+
+func (d draining) has() bool {
+	select {
+	case <-d.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// drainAll ends instances: by the drain command on each node, then the signal, and when the
+// drain time is over for good.
+func (f *follower) drainAll(procs []draining) {
+	deadline := time.Now().Add(f.drainTime)
+	if f.drain != "" {
+		f.runDrains(procs, f.drainTime)
+		if time.Until(deadline) < lastWords {
+			deadline = time.Now().Add(lastWords)
+		}
+	}
+	allExited := make(chan struct{})
+	go func() {
+		for _, d := range procs {
+			<-d.exited
+		}
+		close(allExited)
+	}()
+	signalled := map[string]bool{}
+	timeout := time.After(time.Until(deadline))
+	for told := false; ; {
+		// One that was just started may have no step yet.
+		if err := f.signalSteps(procs, signalled); err != nil && !told {
+			f.say("%v", err)
+			told = true
+		}
+		select {
+		case <-allExited:
+			return
+		case <-time.After(signalPause):
+			continue
+		case <-timeout:
+		}
+		break
+	}
+	var hung []string
+	for _, d := range procs {
+		if !d.has() {
+			hung = append(hung, d.node)
+			d.proc.stop() // srun has its tasks killed
+		}
+	}
+	f.say("on %s it did not end within %v and is killed", slurmctl.CompressNodes(hung), f.drainTime)
+	select {
+	case <-allExited:
+	case <-time.After(killDelay):
+		for _, d := range procs {
+			d.proc.signal(os.Kill)
+		}
+		<-allExited
+	}
+}
+
+// runDrains runs the drain command on every node.
+func (f *follower) runDrains(procs []draining, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), limit)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, d := range procs {
+		r := f.srun(d.instance, 1, []string{"/bin/sh", "-c", f.drain})
+		r.args[slices.Index(r.args, "--job-name="+f.name)] += "-drain"
+		p := f.process(f.Srun, r, together{label: labelled(f.args, f.getenv)})
+		wg.Go(func() {
+			finished := make(chan struct{})
+			defer close(finished)
+			go func() {
+				select {
+				case <-finished:
+				case <-ctx.Done():
+					p.stop()
+				}
+			}()
+			status := p.runToEnd(context.WithoutCancel(f.ctx))
+			switch {
+			case ctx.Err() != nil:
+				f.say("--drain: on %s it did not end within %v", d.node, limit)
+			case status != 0:
+				f.say("--drain: on %s it ended with status %d", d.node, status)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// signalSteps sends the drain signal to instances that run and have not had it.
+func (f *follower) signalSteps(procs []draining, signalled map[string]bool) error {
+	var jobs []slurmctl.JobID
+	wanted := map[string]bool{}
+	for _, d := range procs {
+		if !d.has() && !signalled[d.node] {
+			wanted[d.node] = true
+			if id := slurmctl.JobID(d.part); !slices.Contains(jobs, id) {
+				jobs = append(jobs, id)
+			}
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), max(f.drainTime, lastWords))
+	defer cancel()
+	steps, err := f.slurm.Steps(ctx, jobs...)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, s := range steps {
+		if strings.TrimSpace(s.Name) == f.name && len(s.Nodes) == 1 && wanted[s.Nodes[0]] {
+			ids = append(ids, s.ID)
+			signalled[s.Nodes[0]] = true
+		}
+	}
+	return f.slurm.SignalSteps(ctx, f.drainSignal, ids...)
+}

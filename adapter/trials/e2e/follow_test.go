@@ -1,0 +1,167 @@
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+var followRounds = flag.Int("follow.rounds", 1, "how often TestFollow's jobs change their size, by four")
+
+// instance is what runs on every node: it tells of its start and of its end, and takes a
+// moment for that.
+const instance = `sh -c '
+echo "start $EVO_NODE $(date +%s%N) $$" >> $TRACE
+trap "sleep 0.3; echo drained $EVO_NODE >> $TRACE; exit 0" TERM
+while :; do sleep 0.1; done'`
+
+// byScript ends its steps itself, and looks for processes on the nodes that it has not any
+// more. Once all runs it measures what Slurm takes by itself for the same.
+const byScript = `#!/bin/bash
+export TRACE=$PWD/trace-$SLURM_JOB_ID
+evosrun --follow=script --drain-time=2m -- ` + instance + ` &
+sleep 3
+while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do
+  echo "next $EVO_NODELIST $(date +%s%N)" >> $TRACE
+  while read what node at pid; do
+    case $what in
+    start) last[${node#n}]=$pid;;
+    esac
+  done < $TRACE
+  for node in ${!last[@]}; do
+    if ! scontrol show hostnames $EVO_NODELIST | grep -qx n$node && kill -0 ${last[node]}; then echo "left n$node" >> $TRACE; fi
+  done 2>/dev/null
+  sleep 2
+  node=$(scontrol show hostnames $EVO_NODELIST | tail -1)
+  job=$(squeue -h -t R -w $node -o %A | tail -1)
+  echo "srun $(date +%s%N) $(env -u SLURM_NODELIST -u SLURM_JOB_NODELIST -u SLURM_JOB_ID -u SLURM_JOBID -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NNODES -u SLURM_JOB_NUM_NODES -u SLURM_TASKS_PER_NODE srun --jobid=$job -N1 -n1 -w $node --overlap date +%s%N)" >> $TRACE
+done
+wait $!
+echo "follower $?"
+`
+
+// bySteps leaves the steps to the follower.
+const bySteps = `#!/bin/bash
+export TRACE=$PWD/trace-$SLURM_JOB_ID
+evosrun --follow --drain-time=3s -l --on-nodes='echo "nodes $EVO_NODES" >> $TRACE' -- ` + instance + `
+echo "follower $?"
+`
+
+// What evosrun --follow keeps running is on every node of the job and on no other, through
+// growths and shrinks, by merges and by companions, whoever ends the steps, and while the
+// sidecar is killed; it is drained before its node is given back.
+func TestFollow(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
+	for name, text := range map[string]string{"script": byScript, "steps": bySteps} {
+		t.Run(name, func(t *testing.T) {
+			s.t = t
+			profile := "1@6s" + strings.Repeat(",3@6s,2@7s,4@6s,1@6s", *followRounds)
+			file := s.script(name+".sh", text)
+			ids := map[string]string{}
+			for _, drive := range []string{"merge", "companion"} {
+				ids[drive] = s.submit("--drive="+drive, "--profile="+profile, file)
+			}
+			s.eventually("both are in their second step", func() bool { return s.job(ids["merge"]).Step == 2 && s.job(ids["companion"]).Step == 2 })
+			s.stop(syscall.SIGKILL)
+			time.Sleep(4 * time.Second)
+			s.start()
+			for drive, id := range ids {
+				out := s.output(id)
+				if !slices.Contains(out, "follower 0") {
+					t.Errorf("%s printed\n%s", drive, strings.Join(out, "\n"))
+				}
+				s.followed(drive, id, name == "script")
+			}
+		})
+	}
+	s.t = t
+	s.stop(syscall.SIGTERM)
+}
+
+// followed judges the trace of a job.
+func (s *site) followed(drive, id string, steps bool) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.Dir + "/out/trace-" + id)
+	s.must(err)
+	bad := func(format string, args ...any) {
+		s.t.Helper()
+		s.t.Errorf("%s: %s:\n%s", drive, fmt.Sprintf(format, args...), text)
+	}
+	running := map[string]bool{}
+	starts, nexts := 0, 0
+	var boundary int64
+	var arrived []string
+	var took []int64
+	var beyond []time.Duration
+	for line := range strings.Lines(string(text)) {
+		w := strings.Fields(line)
+		switch w[0] {
+		case "start":
+			if running[w[1]] {
+				bad("%s twice", w[1])
+			}
+			running[w[1]] = true
+			starts++
+			if at, _ := strconv.ParseInt(w[2], 10, 64); slices.Contains(arrived, w[1]) {
+				took = append(took, at-boundary)
+			}
+		case "drained":
+			if !running[w[1]] {
+				bad("%s was not running", w[1])
+			}
+			delete(running, w[1])
+		case "next":
+			nexts++
+			nodes, err := slurmctl.ExpandNodes(w[1])
+			s.must(err)
+			boundary, _ = strconv.ParseInt(w[2], 10, 64)
+			took, arrived = nil, nil
+			for node := range running {
+				if !slices.Contains(nodes, node) {
+					bad("on %s it was not drained before the step ended", node)
+				}
+			}
+			for _, node := range nodes {
+				if !running[node] {
+					arrived = append(arrived, node)
+				}
+			}
+		case "srun":
+			for node := range arrived {
+				if !running[arrived[node]] {
+					bad("it did not run on %s", arrived[node])
+				}
+			}
+			called, _ := strconv.ParseInt(w[1], 10, 64)
+			began, _ := strconv.ParseInt(w[2], 10, 64)
+			if len(took) > 0 {
+				beyond = append(beyond, time.Duration(slices.Max(took)-(began-called)))
+			}
+		case "left":
+			bad("a process was left on %s", w[1])
+		}
+	}
+	if len(running) > 0 {
+		bad("not drained in the end: %v", running)
+	}
+	if want := 1 + 4**followRounds; starts != want {
+		bad("%d starts, want %d", starts, want)
+	}
+	if steps && nexts != 4**followRounds {
+		bad("%d steps", nexts)
+	}
+	if len(beyond) > 0 {
+		slices.Sort(beyond)
+		s.t.Logf("%s: running on all new nodes after evosctl next answered, beyond what srun takes: median %v, 95 of 100 %v, longest %v, of %d",
+			drive, beyond[len(beyond)/2].Round(time.Millisecond), beyond[(len(beyond)*95-1)/100].Round(time.Millisecond), beyond[len(beyond)-1].Round(time.Millisecond), len(beyond))
+	}
+}
