@@ -423,7 +423,11 @@ func (c *Core) writeRequest(j *job) {
 			u.TimeLimit = need
 		}
 	}
-	c.do(j, "change", j.Profile.String(), Update{Job: r.ID, Change: u}, func(o Outcome) {
+	do := Update{Job: r.ID, Change: u}
+	if u.NumNodes > 0 || u.TimeLimit > 0 { // what root sets, limits of accounts and QOS count no more for
+		do.As = j.UID
+	}
+	c.do(j, "change", j.Profile.String(), do, func(o Outcome) {
 		switch {
 		case o.Err == nil:
 			j.unwritten, j.undo, j.record.Comment = false, nil, text

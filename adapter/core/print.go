@@ -68,6 +68,9 @@ func (c Update) String() string {
 	if c.Change.Comment != nil {
 		what = append(what, "comment="+*c.Change.Comment)
 	}
+	if c.As != 0 {
+		what = append(what, fmt.Sprintf("as uid %d", c.As))
+	}
 	return fmt.Sprintf("update %d %s", c.Job, strings.Join(what, " "))
 }
 
