@@ -45,6 +45,12 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/jobs/{id}/change", func(reqCtx context.Context, r request) (any, error) {
 		return s.change(ctx, reqCtx, r)
 	})
+	handle("POST /v1/jobs/{id}/offer", func(reqCtx context.Context, r request) (any, error) {
+		return s.offer(ctx, reqCtx, r)
+	})
+	handle("POST /v1/jobs/{id}/answer", func(reqCtx context.Context, r request) (any, error) {
+		return s.answerOffer(ctx, reqCtx, r)
+	})
 	handle("GET /v1/events", s.events)
 	handle("GET /v1/strategies", s.strategies)
 	handle("GET /v1/strategies/{name}", s.strategies)
@@ -53,6 +59,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/strategies/{name}/try", s.changeStrategy)
 	for path, allow := range map[string]string{
 		"/v1/status": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST", "/v1/jobs/{id}/change": "POST",
+		"/v1/jobs/{id}/offer": "POST", "/v1/jobs/{id}/answer": "POST",
 		"/v1/events": "GET", "/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {

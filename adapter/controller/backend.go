@@ -124,6 +124,24 @@ func (c *Controller) Change(ctx context.Context, id uint32, req api.ChangeReques
 	return *r.Change, err
 }
 
+// Offer implements api.Offerer.
+func (c *Controller) Offer(ctx context.Context, id uint32, q api.OfferQuery) (api.Offer, error) {
+	r, err := c.ask(ctx, core.Call{Job: id, Offer: &q})
+	if r.Offer == nil {
+		return api.Offer{Job: id}, err
+	}
+	return *r.Offer, err
+}
+
+// Answer implements api.Offerer.
+func (c *Controller) Answer(ctx context.Context, id uint32, req api.AnswerRequest) (api.Answer, error) {
+	r, err := c.ask(ctx, core.Call{Job: id, Answer: &req})
+	if r.Answer == nil {
+		return api.Answer{Job: id, Offer: req.Offer}, err
+	}
+	return *r.Answer, err
+}
+
 // ask has the core answer a call; who does not want to wait any longer is answered with
 // what there is.
 func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) {

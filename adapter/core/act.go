@@ -46,6 +46,9 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 		c.recountSuspension(j)
 		return
 	}
+	if j.runs() && c.carryOffer(s, j, now) {
+		return
+	}
 	switch j.State {
 	case row.Queued:
 		if j.kept == nil && len(j.plan) > 0 && j.plan[0].start <= now.Unix() { // what is kept back is planned anew
@@ -153,6 +156,15 @@ func (c *Core) watchOverrun(j *job, now time.Time) {
 // warn sends the site's signal to all of a job that keeps a step for too long: its
 // script, its children and its steps, on companions too.
 func (c *Core) warn(j *job) {
+	c.signal(j, func(err error) {
+		if err != nil {
+			j.warned = false // again, when it is tried again
+		}
+	})
+}
+
+// signal sends the site's signal to all of a job.
+func (c *Core) signal(j *job, then func(error)) {
 	ids := []slurmctl.JobID{j.record.ID}
 	for _, p := range j.held {
 		if p.ID != j.record.ID {
@@ -161,9 +173,7 @@ func (c *Core) warn(j *job) {
 	}
 	name := c.cfg.OverrunSignal
 	c.do(j, "warn", name, Signal{ids, name}, func(o Outcome) {
-		if o.Err != nil {
-			j.warned = false // again, when it is tried again
-		}
+		then(o.Err)
 	})
 }
 
@@ -173,7 +183,7 @@ func (c *Core) rival(j *job, now time.Time) *job {
 		if other == j || other.State != row.Waiting || other.kept != nil || other.isSuspended() {
 			continue
 		}
-		if next := other.next(); next != nil && next.start <= now.Unix() && len(common(next.nodes, j.nodes())) > 0 {
+		if next := other.next(); next != nil && next.start <= now.Unix() && len(common(next.nodes, j.own())) > 0 { // what is lent is demanded
 			return other
 		}
 	}

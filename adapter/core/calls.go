@@ -36,8 +36,15 @@ func (c *Core) withdrawn(in Withdrawal) {
 	}
 	k := c.calling[i]
 	c.calling = slices.Delete(c.calling, i, i+1)
-	if k.Change != nil {
+	switch {
+	case k.Change != nil:
 		c.emit(Reply{ID: k.ID, Change: &api.Change{Job: k.Job, Plan: []api.Span{}}})
+		return
+	case k.Offer != nil:
+		c.emit(Reply{ID: k.ID, Offer: &api.Offer{Job: k.Job}})
+		return
+	case k.Answer != nil:
+		c.emit(Reply{ID: k.ID, Answer: &api.Answer{Job: k.Job, Offer: k.Answer.Offer}})
 		return
 	}
 	a := c.allocation(k.job)
@@ -73,8 +80,13 @@ func (c *Core) changing() bool {
 
 // answer answers a call, or reports that it has to wait.
 func (c *Core) answer(k *call) bool {
-	if k.Change != nil {
+	switch {
+	case k.Change != nil:
 		return c.answerChange(k)
+	case k.Offer != nil:
+		return c.tellOffer(k)
+	case k.Answer != nil:
+		return c.takeAnswer(k)
 	}
 	j, err := c.callee(k.Job)
 	var a api.Allocation

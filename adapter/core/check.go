@@ -49,6 +49,7 @@ func (c *Core) checkJobs() error {
 			}
 		}
 	}
+	c.checkLent(bad)
 	for _, j := range c.ended {
 		if j.State != row.Ended {
 			errs = append(errs, fmt.Errorf("job %d is among the ended ones, %s", j.SlurmID, j.State))

@@ -150,6 +150,13 @@ func (c *Core) out(e Effect) Effect {
 		for _, t := range []*time.Time{&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind} {
 			*t = c.wall(*t)
 		}
+		j.Offers = slices.Clone(j.Offers)
+		for i := range j.Offers {
+			o := &j.Offers[i]
+			for _, t := range []*int64{&o.Made, &o.Deadline, &o.Answered, &o.Closed} {
+				*t = c.wallSecond(*t)
+			}
+		}
 		return j
 	}
 	switch e := e.(type) {

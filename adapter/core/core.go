@@ -110,6 +110,7 @@ type underway struct {
 	mirrored  int             // where mirror goes on
 	calling   []*call         // scripts that wait for their next step
 	last      []*planner.Last // how the batches of the queue were planned
+	pressing  set             // nodes that pending stock jobs could use, which are not lent
 }
 
 // Strategy is what the core goes by of the strategy in use.
@@ -223,6 +224,7 @@ func (c *Core) planned(in Planned) {
 	c.planning, c.quiet.drifts = false, in.Drifts
 	s := c.snapshot
 	c.takePlans(in)
+	c.manage(s)
 	c.clean(s)
 	c.watchIntruders(s)
 	c.watchLeaks(s)

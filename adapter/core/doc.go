@@ -20,6 +20,7 @@
 //	follow   what became of the jobs that are known               follow.go, suspended.go, kept.go, refit.go
 //	plan     every evolving job together with all that runs       occupancy.go, plan.go, problem.go, age.go, partitions.go
 //	         which alternative a moldable job gets, and has in Slurm       moldable.go
+//	manage   which malleable jobs may have more than is planned       malleable.go, manage.go
 //	act      start, grow, shrink, one action a job at a time      act.go, start.go, resize.go, bring.go
 //	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
 //	         below the site's bounds, for those in time           bounds.go, lapse.go
@@ -27,6 +28,7 @@
 //	switch   nodes of holds on, where Slurm saves power           power.go
 //	mirror   planned starts, for squeue and for Slurm             mirror.go
 //	answer   scripts that wait, and who changes what is to come   calls.go, change.go, trychange.go
+//	         what malleable applications are offered, and say     offers.go
 //
 // Changes of Slurm take their time: slurmctld may let one wait for seconds. Until its
 // outcome is there the job is busy, and nothing else is done to it; what is due then is

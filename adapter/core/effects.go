@@ -37,6 +37,8 @@ type (
 		ID         uint64
 		Allocation api.Allocation
 		Change     *api.Change // of a call that has one
+		Offer      *api.Offer
+		Answer     *api.Answer
 		Err        error
 	}
 	// Log is a line for the log.

@@ -162,6 +162,9 @@ func (c *Core) requeued(j *job) {
 	c.logJob(j).Warn("the job was requeued: it starts over")
 	c.event(j, "requeued", map[string]any{"step": j.Step})
 	j.accrualKnown = false
+	if j.offer() != nil {
+		c.closeOffer(j, offerWithdrawn, "the job was requeued")
+	}
 	j.State, j.Step, j.held, j.ending = row.Queued, 0, nil, false
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
@@ -203,6 +206,9 @@ func (c *Core) end(j *job, last slurmctl.Job) {
 	state, at := string(last.State), c.now
 	if e := last.EndTime; last.Ended() && !e.IsZero() && e.Before(at) {
 		at = e
+	}
+	if j.offer() != nil {
+		c.closeOffer(j, offerWithdrawn, "the job has ended")
 	}
 	j.State, j.Ended, j.EndState = row.Ended, at, state
 	c.save(j)
@@ -341,7 +347,7 @@ func (c *Core) clean(s *snapshot) {
 			continue // its job is about to be adopted again
 		}
 		forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
-		if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten) {
+		if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)) {
 			continue
 		}
 		if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
@@ -355,6 +361,12 @@ func (c *Core) clean(s *snapshot) {
 			c.event(j, "cleaned", map[string]any{"expander": r.ID, "base": own.job})
 		}
 	}
+}
+
+// forlorn reports whether an expander was to bring a job nodes beyond its plan by an offer that is over, or
+// forgotten with the database.
+func (c *Core) forlorn(j *job, id slurmctl.JobID, own ownName) bool {
+	return own.step == lentStep && slices.Contains(j.expanders, id) && j.offer() == nil
 }
 
 // isSelf reports whether the sidecar itself submitted the job, in its own name.

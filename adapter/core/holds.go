@@ -93,6 +93,9 @@ func (c *Core) wantedHolds(now int64) []hold {
 		ahead = max(ahead, now+int64((c.power.up()+c.power.down()+powerLead)/time.Second))
 	}
 	for _, j := range c.active {
+		if h, ok := c.offerHold(j, now); ok {
+			all = append(all, h)
+		}
 		switch {
 		case j.kept != nil:
 		case j.State == row.Waiting && j.suspendedLong(c.now, c.cfg.Grace): // nobody would use them

@@ -73,6 +73,11 @@ type job struct {
 	rewrites    int         // how often it was written again
 	seenComment string      // the last one that was looked through for it
 
+	stiff      string    // why its size cannot be changed any more beside its plan
+	offerAfter time.Time // when it may be offered something again
+	silences   int       // offers in a row that it did not answer, or declined
+	toldOffer  int64     // the last one that it was told
+
 	record   slurmctl.Job // the last squeue record of the base job (a chain's present one)
 	queuedAt time.Time    // when that was last seen queued; zero: never
 }
@@ -124,6 +129,13 @@ func (j *job) planned() []string {
 		}
 	}
 	return all
+}
+
+// preferred lists the nodes on which its coming steps are to be, where they can: those that it has
+// beyond its plan, and those of its plan so far.
+func (j *job) preferred() []string {
+	lent, planned := j.lent(), j.planned()
+	return append(lent, Without(planned, lent)...)
 }
 
 // coming is the plan from the present step on.

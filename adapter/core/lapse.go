@@ -79,7 +79,7 @@ func (j *job) supposed() map[string]int64 {
 // the end of its step: as many as the next one has. The others are taken back once
 // somebody needs them (watchOverrun).
 func (j *job) keeps() []string {
-	nodes := j.nodes()
+	nodes := j.own()
 	if i := slices.Index(nodes, j.BatchHost); i > 0 {
 		nodes[0], nodes[i] = nodes[i], nodes[0]
 	}

@@ -206,6 +206,12 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 			until[n] = now + j.reach(now)
 		}
 	}
+	if j.isMalleable() && j.runs() && len(j.plan) >= j.Step {
+		for _, n := range j.own() { // one that is lent stands in for one that was lost
+			until[n] = max(until[n], j.plan[j.Step-1].end)
+		}
+	}
+	c.addLent(o, s, j, now)
 	for name, start := range from {
 		if n, ok := s.index[name]; ok {
 			o.add(n, start, until[name]+margin)

@@ -136,7 +136,7 @@ func (c *Core) wakeAt() time.Time {
 		sooner(t)
 	}
 	for _, j := range c.active {
-		for _, t := range []time.Time{j.due(), j.retryAt, j.holdRetry} {
+		for _, t := range []time.Time{j.due(), j.retryAt, j.holdRetry, j.offerDue()} {
 			if t.After(now) {
 				sooner(t)
 			}

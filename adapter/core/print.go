@@ -151,6 +151,10 @@ func (r Reply) String() string {
 		return fmt.Sprintf("reply: %v", r.Err)
 	case r.Change != nil:
 		return fmt.Sprintf("reply to %d: %s", r.Change.Job, changeText(r.Change))
+	case r.Offer != nil:
+		return fmt.Sprintf("reply to %d: %s", r.Offer.Job, offerText(r.Offer))
+	case r.Answer != nil:
+		return fmt.Sprintf("reply to %d: %s", r.Answer.Job, answerText(r.Answer))
 	case r.Allocation.Done:
 		return fmt.Sprintf("reply to %d: done", r.Allocation.Job)
 	case !r.Allocation.Ready:
@@ -201,6 +205,30 @@ func changeText(a *api.Change) string {
 		text += fmt.Sprintf("; it has %d", a.Has.Nodes)
 	}
 	return text
+}
+
+// offerText is an offer in words.
+func offerText(o *api.Offer) string {
+	switch {
+	case !o.Ready:
+		return "no offer yet"
+	case o.Mandatory:
+		return fmt.Sprintf("is to shrink by %d of %d nodes, %s, by %s", o.Nodes, o.Has, o.NodeList, clock(o.Deadline))
+	case o.Kind == "shrink":
+		return fmt.Sprintf("may shrink by %d of %d nodes, %s, by %s", o.Nodes, o.Has, o.NodeList, clock(o.Deadline))
+	}
+	return fmt.Sprintf("may grow by %d to %d nodes, %s, by %s", o.Nodes, o.Has+o.Nodes, o.NodeList, clock(o.Deadline))
+}
+
+// answerText is what comes of an answer in words.
+func answerText(a *api.Answer) string {
+	switch {
+	case !a.Ready:
+		return "not yet"
+	case a.Has == nil:
+		return strings.TrimSuffix("declined; "+a.Note, "; ")
+	}
+	return fmt.Sprintf("accepted %d to %s; it has %d", a.Accepted, a.Kind, a.Has.Nodes)
 }
 
 func (l Log) String() string {

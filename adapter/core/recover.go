@@ -24,21 +24,21 @@ func (c *Core) recoverStep(s *snapshot, j *job) int {
 			coming = own.step
 		}
 	}
-	return inferStep(j.Profile, j.reached, len(j.nodes()), coming, s.taken.Unix()-j.record.StartTime.Unix())
+	return inferStep(j.Profile, j.mostOf, j.reached, len(j.nodes()), coming, s.taken.Unix()-j.record.StartTime.Unix())
 }
 
 // inferStep says which step (1-based), reached or one after it, a job is in that holds so
-// many nodes and began elapsed seconds ago. coming is the first step that nodes are held for, 0 if
+// many nodes, may have the most in each, and began elapsed seconds ago. coming is the first step that nodes are held for, 0 if
 // there is none: all growths of a running job are held, so those before it are
-// done. O(steps).
-func inferStep(p planner.Profile, reached, nodes, coming int, elapsed int64) int {
+// done; but nodes that it was lent may be those of a growth. O(steps).
+func inferStep(p planner.Profile, most func(step int) int, reached, nodes, coming int, elapsed int64) int {
 	reached = min(max(reached, 1), len(p))
 	lowest, highest := reached, len(p)
 	if coming > reached && coming <= len(p) {
 		highest = coming - 1
 	}
 	for k := reached + 1; k <= highest; k++ {
-		if p[k-1].Nodes > p[k-2].Nodes {
+		if before := most(k - 1); p[k-1].Nodes > p[k-2].Nodes && (before == p[k-2].Nodes || nodes > before) {
 			lowest = k
 		}
 	}
@@ -47,7 +47,7 @@ func inferStep(p planner.Profile, reached, nodes, coming int, elapsed int64) int
 		for k := 1; k <= highest; k++ {
 			end := start + p[k-1].Duration
 			d := max(start-elapsed, elapsed-end+1, 0)
-			if k >= from && p[k-1].Nodes == nodes && (best == 0 || d < distance) {
+			if k >= from && p[k-1].Nodes <= nodes && nodes <= most(k) && (best == 0 || d < distance) {
 				best, distance = k, d
 			}
 			start = end

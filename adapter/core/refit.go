@@ -243,15 +243,15 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 	if j.State == row.Running && left < 1 {
 		left = overrunQuantum
 	}
-	coming := j.Profile[j.Step:]
-	short := j.State == row.Running && len(j.nodes()) < j.Profile[j.Step-1].Nodes
+	coming, own := j.Profile[j.Step:], j.own()
+	short := j.State == row.Running && len(own) < j.Profile[j.Step-1].Nodes
 	if short { // nodes were lost: the rest of the step is yet to get its own
 		coming = slices.Concat(planner.Profile{{Duration: left, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
 	}
 	if short || j.State == row.Waiting {
 		origin, left = now-1, 1 // what it has is over: what comes may begin now
 	}
-	profile, mine := slices.Concat(planner.Profile{{Duration: left, Nodes: len(j.nodes())}}, coming), j.nodes()
+	profile, mine := slices.Concat(planner.Profile{{Duration: left, Nodes: len(own)}}, coming), own
 	link := j.isChain() && j.State == row.Waiting
 	if link { // it has nothing any more: Slurm has taken the nodes of the link that has ended
 		origin, profile, mine = now, slices.Clone(coming), nil
@@ -292,7 +292,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 	job := planner.PoolJob{
 		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
 		Fixed: !link, Held: s.local(pool, mine), Driver: driver, MaxDuration: []int64{allowed},
-		Prefer: s.local(pool, j.planned()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
+		Prefer: s.local(pool, j.preferred()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
 	}
 	if link {
 		job.MaxDuration = nil

@@ -67,7 +67,8 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 			return
 		}
 		c.grow(s, j, j.Step+1, missing)
-	case len(surplus) > 0:
+	case len(Without(surplus, c.keepsLent(j, next, surplus))) > 0:
+		surplus = Without(surplus, c.keepsLent(j, next, surplus))
 		if (c.bare || c.once) && !whole(j.held, surplus) { // by the plan; without one, the newest go first
 			j.release = nil
 			c.refit(s, j, now.Unix(), "its nodes are given back by companions")
@@ -177,6 +178,12 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 			return
 		}
 	}
+	c.bring(j, step, nodes)
+}
+
+// bring asks for the expander that brings a job nodes, of a step or beyond its plan.
+func (c *Core) bring(j *job, step int, nodes []string) {
+	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
 	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: request.Drive(j.Drive) == request.Merge,
 		NeedsDBD: c.needsDBD(), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.held), Bare: c.bare, Expanders: slices.Clone(j.expanders)}
@@ -186,14 +193,13 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 			g.LetIn = []string{user}
 		}
 	}
-	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
 	site := partitionOf(j) + " " + j.QOS
 	c.askMore(j, &g, c.parksIn[site])
 	c.goThrough(j, &g)
 	to := len(j.nodes()) + len(nodes)
 	c.do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), g, func(o Outcome) {
 		got, _ := o.Result.(Grown)
-		if got.Limit != "" {
+		if got.Limit != "" && step != lentStep {
 			c.keepBack(j, got.Limit, to)
 		}
 		if r, ok := c.reservations[g.Hold]; ok && got.Opened && !got.HoldGone {
@@ -214,9 +220,14 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 			c.turn(j, got.Never)
 		}
 		j.expanders = got.Expanders
-		c.mayGiveUp(j, to, o.Err)
+		if step != lentStep {
+			c.mayGiveUp(j, to, o.Err)
+		}
 		if len(got.After) > 0 {
 			c.setHeld(j, got.After)
+		}
+		if step == lentStep {
+			c.mayNotLend(j, got, o.Err)
 		}
 	})
 }
@@ -296,8 +307,12 @@ func (c *Core) repair(s *snapshot, j *job) {
 	if j.kept != nil {
 		c.tryAgain(s, j, c.now)
 	}
-	want, have := j.plan[j.Step-1].nodes, j.nodes()
+	want, have := j.plan[j.Step-1].nodes, j.own()
 	if len(have) == j.Profile[j.Step-1].Nodes {
+		if over := c.overMost(j); len(over) > 0 {
+			c.event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(over)})
+			c.shrink(j, over)
+		}
 		return
 	}
 	missing, surplus := Without(want, have), Without(have, want)

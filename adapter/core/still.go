@@ -85,7 +85,7 @@ func (c *Core) Still() (until time.Time) {
 // stillOf is Still of one job: it reports false where it is not certain.
 func (c *Core) stillOf(m *moments, j *job) bool {
 	if j.busy || j.unwritten || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.unheld != "" || j.extend || j.asked == nil ||
-		len(j.expanders) > 0 || j.State == row.Starting || j.State == row.Queued && c.ageing.Weight > 0 || j.touched.After(m.after) {
+		len(j.expanders) > 0 || j.isMalleable() && j.runs() || j.State == row.Starting || j.State == row.Queued && c.ageing.Weight > 0 || j.touched.After(m.after) {
 		return false
 	}
 	now := m.after

@@ -120,10 +120,14 @@ func (c *Core) describe(j *job) api.Job {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
 	}
 	a.Moldable = c.moldableShown(j)
+	for _, o := range j.Offers {
+		a.Offers = append(a.Offers, c.offerShown(offer(o)))
+	}
 	if j.State == row.Ended {
 		a.Nodes, a.NodeList = 0, ""
 		return a
 	}
+	a.Lent = j.lentText()
 	if len(j.plan) > 0 && !j.lapsed() {
 		if a.Start.IsZero() {
 			a.Start = a.Plan[0].Start

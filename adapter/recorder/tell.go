@@ -57,6 +57,12 @@ func TellInput(in core.Input) string {
 		if in.Change != nil {
 			return fmt.Sprintf("job %d is to change: %s", in.Job, core.ChangeText(in.Change))
 		}
+		if in.Offer != nil {
+			return fmt.Sprintf("job %d waits for an offer", in.Job)
+		}
+		if in.Answer != nil {
+			return fmt.Sprintf("job %d accepts %d nodes of offer %d", in.Job, in.Answer.Accept, in.Answer.Offer)
+		}
 		return fmt.Sprintf("somebody asks for the nodes of job %d", in.Job)
 	case core.ClockSet:
 		return fmt.Sprintf("the clock was set by %v", in.By)

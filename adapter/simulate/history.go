@@ -188,7 +188,9 @@ func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
 		case core.AddEvent:
 			h.say(e.String())
 		case core.Reply:
-			h.say(e.String())
+			if e.Offer == nil || e.Offer.Ready { // who waits for an offer goes on waiting
+				h.say(e.String())
+			}
 		case core.Log:
 			if e.Level == "warning" || e.Level == "error" {
 				h.say(e.String())
@@ -333,21 +335,21 @@ func userNamed(name string) slurmsim.User {
 
 // submit NAME PROFILE[/PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
 // [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
+// [size=] [grace=] [says=ANSWER,…]
 func (h *history) submit(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("submit NAME PROFILE")
 	}
 	all, err := request.ParseAlternatives(strings.ReplaceAll(words[1], "/", "|"))
-	p := planner.Profile{}
+	o := options(words[2:])
+	a := &App{User: userNamed(o["user"]), Name: words[0], Alternatives: all, Drive: request.Drive(o["drive"]), Partition: o["partition"]}
 	if !strings.Contains(words[1], "/") {
-		all = nil
-		p, err = planner.ParseProfile(words[1])
+		a.Alternatives = nil
+		err = a.bounded(words[1], o)
 	}
 	if err != nil {
 		return err
 	}
-	o := options(words[2:])
-	a := &App{User: userNamed(o["user"]), Name: words[0], Profile: p, Alternatives: all, Drive: request.Drive(o["drive"]), Partition: o["partition"]}
 	if err := asks(&a.Asks, o); err != nil {
 		return err
 	}

@@ -82,6 +82,12 @@ func configure(c *config.Config, words []string) (err error) {
 			c.HealLeaks = true
 		case "drive":
 			c.Drive = request.Drive(value)
+		case "policy":
+			c.Malleable.Policy = value
+		case "approach":
+			c.Malleable.Approach = value
+		case "threshold":
+			c.Malleable.Threshold, err = strconv.Atoi(value)
 		case "held_nodes":
 			c.HeldNodes.Job, err = strconv.Atoi(value)
 		default:

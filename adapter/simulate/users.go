@@ -56,6 +56,10 @@ type App struct {
 	Deaf   bool
 	Abrupt int
 
+	// Malleable is what it takes beyond its profile, and Says what it says to offers, in turn.
+	Malleable *request.Malleable
+	Says      []Says
+
 	// Acts are what it does of its own accord, in place of what its profile says.
 	Acts     []Act
 	Refusals int // of its changes
@@ -75,7 +79,7 @@ const parkedFor = 3650 * 24 * time.Hour
 
 // Submit submits an evolving job as evosbatch does.
 func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
-	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin, MaxNodes: a.Claim}
+	sp := request.Request{Profile: a.Profile, Drive: a.Drive, ExpandLimit: a.ExpandLimit, Begin: a.Begin, MaxNodes: a.Claim, Malleable: a.Malleable}
 	if len(a.Alternatives) > 0 {
 		a.mold(&sp)
 	}
@@ -186,6 +190,9 @@ func (a *App) lasts(step int) time.Duration {
 
 // run is the application's script.
 func (s *Sidecar) run(p *slurmsim.Process, a *App) {
+	if a.Malleable != nil {
+		s.listen(p, a)
+	}
 	if a.Acts != nil {
 		s.runActs(p, a)
 		return

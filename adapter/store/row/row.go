@@ -53,6 +53,29 @@ type Job struct {
 
 	Behind  time.Time // its request has grown then: it comes behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
+	Offers  []Offer   // to a malleable job, the last ones, oldest first
+}
+
+// Offer is nodes that a malleable job was offered, or asked for, and what it said. Times are Unix
+// seconds; 0: not yet.
+type Offer struct {
+	ID        int64    `json:"id"`   // ascending
+	Kind      string   `json:"kind"` // grow or shrink
+	Mandatory bool     `json:"mandatory,omitempty"`
+	Nodes     int      `json:"nodes"`
+	Had       int      `json:"had"`  // the job's nodes at that time
+	List      []string `json:"list"` // the nodes offered; to shrink, those that can go, the first Nodes of which are wanted
+	Why       string   `json:"why,omitempty"`
+	Made      int64    `json:"made"`
+	Deadline  int64    `json:"deadline"`
+
+	State    string `json:"state"` // open, accepted (being carried out), done, declined, withdrawn, unanswered or failed
+	Accepted int    `json:"accepted,omitempty"`
+	Answered int64  `json:"answered,omitempty"`
+	Warned   bool   `json:"warned,omitempty"`   // the job was signalled
+	Enforced bool   `json:"enforced,omitempty"` // the nodes were taken at the deadline
+	Closed   int64  `json:"closed,omitempty"`
+	Note     string `json:"note,omitempty"`
 }
 
 // Change is a change of a job's request that was made: one that is asked for again is not

@@ -1,0 +1,151 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// OfferQuery waits for an offer to a malleable job.
+type OfferQuery struct {
+	After int64 `json:"after,omitempty"` // the id of one that is known: later ones count
+}
+
+// Offer is nodes that a malleable job may have for a while, or that it is to give back: asked for, or,
+// where it is mandatory, demanded.
+type Offer struct {
+	Ready     bool      `json:"ready,omitempty"` // false: the wait was cut short, ask again
+	Job       uint32    `json:"job,omitempty"`   // base job
+	ID        int64     `json:"offer"`
+	Kind      string    `json:"kind"` // grow or shrink
+	Mandatory bool      `json:"mandatory"`
+	Nodes     int       `json:"nodes"`             // offered at most; wanted at least
+	NodeList  string    `json:"node_list"`         // these
+	Further   []string  `json:"further,omitempty"` // nodes that would go after these, if more are given back
+	Has       int       `json:"has"`               // the job's nodes when it was made
+	Why       string    `json:"why,omitempty"`
+	Made      time.Time `json:"made,omitzero"`
+	Deadline  time.Time `json:"deadline"` // until which it may be answered
+	Seconds   int       `json:"seconds"`  // until then
+
+	State    string    `json:"state,omitempty"` // open, accepted (being carried out), done, declined, withdrawn, unanswered or failed
+	Accepted int       `json:"accepted,omitempty"`
+	Enforced bool      `json:"enforced,omitempty"` // the nodes were taken at the deadline
+	Closed   time.Time `json:"closed,omitzero"`
+	Note     string    `json:"note,omitempty"`
+}
+
+// AnswerRequest answers an offer. A caller that repeats it (the answer was lost, or the wait was cut into
+// pieces) does not change the job twice.
+type AnswerRequest struct {
+	Offer  int64 `json:"offer"`
+	Accept int   `json:"accept"` // so many nodes; 0: it declines
+}
+
+// Answer is what has come of an answer.
+type Answer struct {
+	Ready    bool        `json:"ready"` // false: the wait was cut short, ask again
+	Job      uint32      `json:"job"`
+	Offer    int64       `json:"offer"`
+	Kind     string      `json:"kind"`
+	Accepted int         `json:"accepted"` // nodes that have come, or gone
+	Note     string      `json:"note,omitempty"`
+	Has      *Allocation `json:"allocation,omitempty"` // what it has now, where something was accepted
+}
+
+// Offerer is a Backend that offers nodes to malleable jobs.
+type Offerer interface {
+	// Offer waits for an offer, Answer for what was accepted to be done. When ctx is done first they
+	// answer with Ready false and no error.
+	Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error)
+	Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error)
+}
+
+// waiting reads a request about a job, and has the backend answer it within s.wait(), less if the
+// server stops; the client asks again.
+func (s *Server) waiting(server, ctx context.Context, r request, into any, cut any, ask func(context.Context, Offerer, uint32) (any, error)) (any, error) {
+	id, err := r.id()
+	if err != nil {
+		return nil, err
+	}
+	b, ok := s.Backend.(Offerer)
+	if !ok {
+		return nil, Errorf(ErrNotFound, "this sidecar offers nothing")
+	}
+	if err := s.mayAct(ctx, r.caller, id); err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(strings.NewReader(string(r.body)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.wait())
+	defer cancel()
+	defer context.AfterFunc(server, cancel)()
+	a, err := ask(ctx, b, id)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return cut, nil // the wait was cut short
+	}
+	return a, err
+}
+
+func (s *Server) offer(server, ctx context.Context, r request) (any, error) {
+	var q OfferQuery
+	return s.waiting(server, ctx, r, &q, Offer{}, func(ctx context.Context, b Offerer, id uint32) (any, error) {
+		o, err := b.Offer(ctx, id, q)
+		o.Seconds = int(max(time.Until(o.Deadline)/time.Second, 0))
+		return o, err
+	})
+}
+
+func (s *Server) answerOffer(server, ctx context.Context, r request) (any, error) {
+	var req AnswerRequest
+	return s.waiting(server, ctx, r, &req, Answer{}, func(ctx context.Context, b Offerer, id uint32) (any, error) {
+		if req.Accept < 0 {
+			return nil, Errorf(ErrInvalid, "to accept %d nodes: want at least 1, or 0 to decline", req.Accept)
+		}
+		return b.Answer(ctx, id, req)
+	})
+}
+
+// Offer waits until there is an offer.
+func (c *Client) Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error) {
+	var a Offer
+	err := c.untilReady(ctx, jobPath(id)+"/offer", q, func() (any, func() bool) {
+		a = Offer{}
+		return &a, func() bool { return a.Ready }
+	})
+	return a, err
+}
+
+// Answer answers an offer, and waits until what was accepted is done. Called again with the same offer it
+// goes on waiting.
+func (c *Client) Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
+	var a Answer
+	err := c.untilReady(ctx, jobPath(id)+"/answer", req, func() (any, func() bool) {
+		a = Answer{}
+		return &a, func() bool { return a.Ready }
+	})
+	return a, err
+}
+
+// untilReady asks again and again until the answer is ready.
+func (c *Client) untilReady(ctx context.Context, path string, req any, into func() (any, func() bool)) error {
+	pause := newPause()
+	for {
+		a, ready := into()
+		asked := time.Now()
+		if err := c.call(ctx, http.MethodPost, path, req, a); err != nil || ready() {
+			return err
+		}
+		if time.Since(asked) >= time.Second {
+			pause = newPause()
+		} else if err := pause.sleep(ctx); err != nil { // cut short at once: the sidecar is stopping
+			return err
+		}
+	}
+}

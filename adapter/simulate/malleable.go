@@ -1,0 +1,181 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// Says is what a malleable application says to an offer.
+type Says struct {
+	After time.Duration // which it takes to answer
+	Mute  bool          // it says nothing
+	Nodes int           // that it accepts at most; below 0: all
+}
+
+// parseSays reads answers in their order, the last of which stays: all, none (it declines), mute, or a
+// number of nodes, each with +DURATION that it takes.
+func parseSays(text string) (all []Says, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		what, after, slow := strings.Cut(one, "+")
+		a := Says{Nodes: -1}
+		if slow {
+			if a.After, err = time.ParseDuration(after); err != nil {
+				return nil, err
+			}
+		}
+		switch what {
+		case "all":
+		case "none":
+			a.Nodes = 0
+		case "mute":
+			a.Mute = true
+		default:
+			if a.Nodes, err = strconv.Atoi(what); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// bounded reads the profile of an application, with its bounds, if it has any.
+func (a *App) bounded(profile string, o map[string]string) error {
+	var sp request.Request
+	err := sp.Set("profile", profile)
+	for _, name := range []string{"size", "grace"} {
+		if text, given := o[name]; given && err == nil {
+			err = sp.Set(name, text)
+		}
+	}
+	if err == nil {
+		err = sp.Settle()
+	}
+	a.Profile, a.Malleable, a.Says = sp.Profile, sp.Malleable, []Says{{Nodes: -1}}
+	if text, given := o["says"]; given && err == nil {
+		a.Says, err = parseSays(text)
+	}
+	return err
+}
+
+// within reports whether an application may have so many nodes in a step.
+func (a *App) within(step, nodes int) bool {
+	if a.Malleable == nil {
+		return nodes == a.Profile[step-1].Nodes
+	}
+	return nodes >= a.Profile[step-1].Nodes && nodes <= a.Malleable.Max[step-1] && a.Malleable.Sizes.Has(nodes)
+}
+
+// listen is the part of a malleable application that answers what it is offered, as long as its job
+// runs.
+func (s *Sidecar) listen(script *slurmsim.Process, a *App) {
+	job := script.Job().ID
+	running := func() bool {
+		for _, r := range s.Cluster.Queue() {
+			if r.ID == job {
+				return r.State == slurmctl.Running || r.State == slurmctl.Suspended || r.State == slurmctl.Configuring
+			}
+		}
+		return false
+	}
+	s.Cluster.Go(func(p *slurmsim.Process) {
+		known, heard := int64(0), 0
+		for running() {
+			o, err := s.Offer(p, job, known, running)
+			if err != nil {
+				return
+			}
+			known = o.ID
+			says := a.Says[min(heard, len(a.Says)-1)]
+			if heard++; says.Mute {
+				continue
+			}
+			if says.After > 0 {
+				s.appoint(says.After)
+				p.Sleep(says.After)
+			}
+			accept := o.Nodes
+			if says.Nodes >= 0 {
+				accept = min(accept, says.Nodes)
+			}
+			if _, err := s.Answer(p, job, api.AnswerRequest{Offer: o.ID, Accept: accept}, running); err != nil {
+				a.Refusals++
+			}
+		}
+	})
+}
+
+var errOver = errors.New("the job is over")
+
+// Offer is evosctl wait-event: it waits for an offer after a known one. While the sidecar is down it asks
+// again, for as long as the job runs.
+func (s *Sidecar) Offer(p *slurmsim.Process, job slurmctl.JobID, after int64, running func() bool) (api.Offer, error) {
+	r, err := s.insist(p, core.Call{Job: uint32(job), Offer: &api.OfferQuery{After: after}}, running, func(r core.Reply) bool { return r.Offer != nil && r.Offer.Ready })
+	if err != nil {
+		return api.Offer{}, err
+	}
+	return *r.Offer, nil
+}
+
+// Answer is evosctl accept or decline.
+func (s *Sidecar) Answer(p *slurmsim.Process, job slurmctl.JobID, req api.AnswerRequest, running func() bool) (api.Answer, error) {
+	r, err := s.insist(p, core.Call{Job: uint32(job), Answer: &req}, running, func(r core.Reply) bool { return r.Answer != nil && r.Answer.Ready })
+	if err != nil {
+		return api.Answer{}, err
+	}
+	return *r.Answer, nil
+}
+
+// insist calls until there is an answer.
+func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool, ready func(core.Reply) bool) (core.Reply, error) {
+	for running() {
+		r, answered := s.call(p, in)
+		switch {
+		case answered && r.Err == nil && ready(r):
+			return r, nil
+		case answered && r.Err != nil && !unavailable(r.Err):
+			return r, r.Err
+		}
+		s.appoint(time.Second)
+		p.Sleep(time.Second)
+	}
+	return core.Reply{}, errOver
+}
+
+// checkBounds sees that no malleable application ever has more nodes than it may have in its present
+// step and the next, nor fewer than in the one of these that has the fewest, unless they are lost.
+func (h *history) checkBounds() {
+	for _, name := range h.order {
+		a := h.apps[name]
+		if a.Malleable == nil || len(a.Steps) == 0 {
+			continue
+		}
+		step := len(a.Steps)
+		next := min(step+1, len(a.Profile))
+		most, least := max(a.Malleable.Max[step-1], a.Malleable.Max[next-1]), min(a.Profile[step-1].Nodes, a.Profile[next-1].Nodes)
+		nodes, id, runs := 0, h.jobs[name], false
+		for _, r := range h.s.Cluster.Queue() {
+			own := strings.HasPrefix(r.Name, fmt.Sprintf("evo_%d_", id)) && !h.forged[r.ID]
+			if r.ID == id && r.State == slurmctl.Running || own && r.State == slurmctl.Running {
+				nodes += len(r.NodeList)
+			}
+			runs = runs || r.ID == id && r.State == slurmctl.Running
+		}
+		switch {
+		case !runs || h.excused(id):
+		case nodes > most:
+			h.blame(fmt.Errorf("%s has %d nodes in step %d, and may have %d", name, nodes, step, most))
+		case nodes < least:
+			h.blame(fmt.Errorf("%s has %d nodes in step %d, and was promised %d", name, nodes, step, least))
+		}
+	}
+}
