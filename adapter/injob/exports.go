@@ -91,6 +91,32 @@ func ExportsOfComing(a api.Allocation) (Exports, error) {
 	}}, nil
 }
 
+// ExportsOfOffer are variables that tell what a malleable job is offered, or asked for.
+func ExportsOfOffer(o api.Offer) (Exports, error) {
+	nodes, err := slurmctl.ExpandNodes(o.NodeList)
+	if err != nil {
+		return Exports{}, fmt.Errorf("the sidecar's answer about job %d: %w", o.Job, err)
+	}
+	for _, name := range nodes {
+		if !validNode(name) {
+			return Exports{}, fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", o.Job, name)
+		}
+	}
+	mandatory := ""
+	if o.Mandatory {
+		mandatory = "1"
+	}
+	kind := "grow"
+	if o.Kind != kind {
+		kind = "shrink"
+	}
+	return Exports{Unset: []string{VarError}, Set: []Var{
+		{VarOffer, strconv.FormatInt(o.ID, 10)}, {VarOffer + "_JOB", strconv.FormatUint(uint64(o.Job), 10)}, {VarOffer + "_KIND", kind},
+		{VarOffer + "_MANDATORY", mandatory}, {VarOffer + "_NODES", strconv.Itoa(o.Nodes)}, {VarOffer + "_NODELIST", slurmctl.CompressNodes(nodes)},
+		{VarOffer + "_SECONDS", strconv.Itoa(o.Seconds)},
+	}}, nil
+}
+
 // WithoutSlurm are the exports for starting an MPI launcher over several Slurm
 // jobs: no trace of the base job is left in the environment, which launchers
 // would take for the whole, or copy to every rank.

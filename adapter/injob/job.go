@@ -16,6 +16,7 @@ const (
 	VarDrive    = "EVO_DRIVE"    //
 	VarDone     = "EVO_DONE"     // 1 after the last step, else empty
 	VarError    = "EVO_ERROR"    // why evosctl failed; unset when it did not
+	VarOffer    = "EVO_OFFER"    // that evosctl wait-event told last
 	VarPart     = "EVO_PART_ID"  // in tasks: the Slurm job that the task runs in
 )
 
@@ -50,4 +51,13 @@ func PresentStep(job uint32, getenv func(string) string) int {
 		return 0
 	}
 	return step
+}
+
+// PresentOffer is the offer that the calling shell was told of last, if that was for this job, else 0.
+func PresentOffer(job uint32, getenv func(string) string) int64 {
+	id, err := strconv.ParseInt(getenv(VarOffer), 10, 64)
+	if err != nil || id < 1 || getenv(VarOffer+"_JOB") != strconv.FormatUint(uint64(job), 10) {
+		return 0
+	}
+	return id
 }

@@ -36,7 +36,7 @@ func (b *scripted) Status(context.Context) (api.Status, error) {
 }
 func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) { return nil, nil }
 func (b *scripted) Job(_ context.Context, id uint32) (api.Job, error) {
-	return api.Job{ID: id}, b.known(id)
+	return api.Job{ID: id, Offers: map[uint32][]api.Offer{12: {{ID: 6, State: "unanswered"}, {ID: 7, State: "open"}}}[id]}, b.known(id)
 }
 func (b *scripted) Owner(_ context.Context, id uint32) (uint32, error) {
 	return uint32(os.Getuid()), b.known(id)
@@ -116,6 +116,45 @@ func (b *scripted) Change(ctx context.Context, id uint32, r api.ChangeRequest) (
 	b.mu.Lock()
 	b.step[id] = max(1, b.step[id]) + 1
 	b.mu.Unlock()
+	has, err := b.Allocation(ctx, id)
+	a.Has = &has
+	return a, err
+}
+
+// Offer: job 12 is offered three nodes by offer 7, and asked for two by 8; job 13 is offered nothing.
+func (b *scripted) Offer(ctx context.Context, id uint32, q api.OfferQuery) (api.Offer, error) {
+	if id == 13 {
+		<-ctx.Done()
+		return api.Offer{Job: id}, nil
+	}
+	if id == 14 {
+		return api.Offer{}, api.Errorf(api.ErrConflict, "job 14 is not malleable (evosbatch --malleable=MIN-MAX): it is offered nothing")
+	}
+	at := time.Now().Add(time.Hour)
+	switch {
+	case q.After < 7:
+		return api.Offer{Ready: true, Job: id, ID: 7, Kind: "grow", Nodes: 3, NodeList: "n[3-5]", Has: 2, Deadline: at}, b.known(id)
+	case q.After < 8:
+		return api.Offer{Ready: true, Job: id, ID: 8, Kind: "shrink", Mandatory: true, Nodes: 2, NodeList: "n[4-5]", Further: []string{"n3"}, Has: 5, Deadline: at}, b.known(id)
+	}
+	return api.Offer{Ready: true, Job: id, ID: 9, Kind: "grow", Nodes: 1, NodeList: "n1; reboot", Deadline: at}, b.known(id)
+}
+
+func (b *scripted) Answer(ctx context.Context, id uint32, r api.AnswerRequest) (api.Answer, error) {
+	b.mu.Lock()
+	b.posts = append(b.posts, fmt.Sprintf("%d:%d=%d", id, r.Offer, r.Accept))
+	if r.Offer == 7 && r.Accept == 3 {
+		b.step[id] = 2
+	}
+	b.mu.Unlock()
+	a := api.Answer{Ready: true, Job: id, Offer: r.Offer, Accepted: r.Accept}
+	switch {
+	case r.Offer == 6:
+		return api.Answer{}, api.Errorf(api.ErrConflict, "offer 6: it is over: no answer")
+	case r.Accept == 0:
+		a.Note = "it is mandatory"
+		return a, b.known(id)
+	}
 	has, err := b.Allocation(ctx, id)
 	a.Has = &has
 	return a, err

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+const waitEventHelp = `Wait until a malleable job is offered nodes, or asked to give some back, and print that as
+JSON:
+
+  {"offer": 1795379104, "kind": "shrink", "mandatory": true, "nodes": 4, "node_list": "n[5-8]",
+   "has": 8, "why": "stock job 4711 waits", "deadline": "2026-11-22T20:45:04Z", "seconds": 30}
+
+or, with --shell=sh (csh, fish), what the job's shell evaluates: EVO_OFFER, EVO_OFFER_KIND,
+EVO_OFFER_MANDATORY (1, or empty), EVO_OFFER_NODES, EVO_OFFER_NODELIST, EVO_OFFER_SECONDS (and EVO_OFFER_JOB).
+
+kind grow: up to "nodes" nodes may be had, until the deadline. Answer with evosctl accept K (as many as
+the application can use) or evosctl decline; with no answer the offer is withdrawn.
+kind shrink: "nodes" nodes are to be given back, those of "node_list". Leave them, then call evosctl
+accept K; more than "nodes" may be given, those of "further" in their order. Where it is mandatory the
+nodes are taken at the deadline whatever the answer, with what still runs there (the job's processes get the
+site's overrun_signal before); else evosctl decline, or no answer, leaves all as it is.
+
+An offer that was not answered yet is told again, unless --after names it.
+
+  eval "$(evosctl wait-event --shell=sh)" && ./prepare && eval "$(evosctl accept $EVO_OFFER_NODES)"
+
+Exit status: 0; 1 if it failed; 124 after --timeout; 128 + N after signal N.`
+
+type waitEvent struct {
+	job     jobFlag
+	out     output
+	after   int64
+	timeout time.Duration
+}
+
+func newWaitEvent() *cobra.Command {
+	w := &waitEvent{}
+	cmd := &cobra.Command{
+		Use:   "wait-event",
+		Short: "Wait until a malleable job is offered nodes, or asked to give some back",
+		Long:  waitEventHelp,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
+	}
+	w.job.add(cmd)
+	cmd.Flags().StringVar(&w.out.shell, "shell", "", "write for sh (also bash, dash, ksh, zsh), csh (tcsh) or fish, not JSON")
+	cmd.Flags().Int64Var(&w.after, "after", 0, "not this offer, but a later one")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "wait no longer than this, e.g. 5m (0: as long as it takes)")
+	return cmd
+}
+
+func (w *waitEvent) run(cmd *cobra.Command) error {
+	w.out.json = w.out.shell == ""
+	client, job, err := w.job.connect(cmd)
+	if err != nil {
+		return w.out.fail(err, 1, true)
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	if w.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.timeout)
+		defer cancel()
+	}
+	o, err := client.Offer(ctx, job, api.OfferQuery{After: w.after})
+	var sig interrupted
+	switch {
+	case err == nil:
+	case errors.As(context.Cause(ctx), &sig):
+		return w.out.fail(sig, 128+int(sig.signal), false)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return w.out.fail(fmt.Errorf("no offer in %v", w.timeout), 124, false)
+	default:
+		return w.out.fail(err, 1, true)
+	}
+	if !w.out.json {
+		e, err := injob.ExportsOfOffer(o)
+		if err == nil {
+			err = w.out.export(e)
+		}
+		if err != nil {
+			return w.out.fail(err, 1, true)
+		}
+		return nil
+	}
+	o.Ready, o.State = false, "" // of no interest here
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(o)
+}
+
+const acceptHelp = `Accept K nodes of what a malleable job is offered, or give K nodes back that it is asked for (see
+evosctl wait-event), and wait until they have come, or gone. It prints what evosctl next prints: evaluate
+it, and srun and mpiexec use the job's present nodes. The step goes on.
+
+Which offer is answered: --offer, else EVO_OFFER, else the one that is open. To call this again for the
+same offer changes nothing twice.
+
+Exit status: 0 once the nodes have come, or gone; 1 if it failed (the offer is over, or K is none of
+the sizes that the job can have): EVO_ERROR has the reason, and the job has what it had; 128 + N after
+signal N: what was accepted goes on.`
+
+const declineHelp = `Decline what a malleable job is offered, or asked for (see evosctl wait-event). It is left alone then for a
+while. Nodes of a mandatory shrink are taken at the deadline nevertheless.
+
+Which offer is answered: --offer, else EVO_OFFER, else the one that is open.`
+
+// answering is accept or decline.
+type answering struct {
+	job   jobFlag
+	out   output
+	offer int64
+}
+
+func newAccept() *cobra.Command {
+	a := &answering{}
+	cmd := &cobra.Command{
+		Use:   "accept K",
+		Short: "Accept nodes that are offered, or give back those asked for",
+		Long:  acceptHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			nodes, err := strconv.Atoi(args[0])
+			if err != nil || nodes < 1 {
+				return a.out.fail(fmt.Errorf("%q is no number of nodes; want at least 1, or evosctl decline", args[0]), 1, false)
+			}
+			return a.run(cmd, nodes)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	a.job.add(cmd)
+	a.out.add(cmd)
+	cmd.Flags().Int64Var(&a.offer, "offer", 0, "which offer")
+	return cmd
+}
+
+func newDecline() *cobra.Command {
+	a := &answering{}
+	cmd := &cobra.Command{
+		Use:   "decline",
+		Short: "Decline what a malleable job is offered or asked for",
+		Long:  declineHelp,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.run(cmd, 0) },
+	}
+	a.out.json = true
+	a.job.add(cmd)
+	cmd.Flags().Int64Var(&a.offer, "offer", 0, "which offer")
+	return cmd
+}
+
+// run answers the offer with so many nodes.
+func (a *answering) run(cmd *cobra.Command, nodes int) error {
+	client, job, err := a.job.connect(cmd)
+	if err != nil {
+		return a.out.fail(err, 1, false)
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	id, err := a.which(ctx, client, job)
+	if err != nil {
+		return a.out.fail(err, 1, false)
+	}
+	got, err := client.Answer(ctx, job, api.AnswerRequest{Offer: id, Accept: nodes})
+	var sig interrupted
+	switch {
+	case err == nil:
+	case errors.As(context.Cause(ctx), &sig):
+		return a.out.fail(fmt.Errorf("%w; what was accepted goes on", sig), 128+int(sig.signal), false)
+	default:
+		return a.out.fail(err, 1, false)
+	}
+	if got.Note != "" {
+		say("%s", got.Note)
+	}
+	switch {
+	case got.Has == nil && nodes > 0:
+		return a.out.fail(fmt.Errorf("offer %d was declined before", id), 1, false)
+	case got.Has == nil:
+		return nil
+	}
+	if err := a.out.print(*got.Has); err != nil {
+		return a.out.fail(err, 1, false)
+	}
+	return nil
+}
+
+// which is the offer that is to be answered.
+func (a *answering) which(ctx context.Context, client *api.Client, job uint32) (int64, error) {
+	if a.offer != 0 {
+		return a.offer, nil
+	}
+	if id := injob.PresentOffer(job, os.Getenv); id != 0 {
+		return id, nil
+	}
+	j, err := client.Job(ctx, job)
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range j.Offers {
+		if o.State == "open" || o.State == "accepted" {
+			return o.ID, nil
+		}
+	}
+	return 0, errors.New("nothing is offered at present, or asked for")
+}
