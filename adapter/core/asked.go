@@ -159,14 +159,14 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 	if drive == request.Companion && !c.site.Root && r.User != c.site.User {
 		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.site.User)
 	}
-	if against := keepsWhole(sp.Profile); c.bare && against != "" {
-		return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
-	}
 	profiles := []planner.Profile{sp.Profile}
 	if sp.Moldable != nil {
 		profiles = sp.Moldable.Alternatives
 	}
 	for _, p := range profiles {
+		if against := request.Resized(p); c.bare && against != "" {
+			return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
+		}
 		if against := request.ResizedTwice(p); c.once && against != "" {
 			return "", "", errors.New(against + ", " + c.onceWords() + ": " + request.OnceRemedy)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
-	"github.com/evoslurm/evoslurm/planner"
 )
 
 // There are sites whose job_submit plugin refuses every update of a job that lacks Account=
@@ -29,26 +28,6 @@ func (c *Core) siteDrive() (request.Drive, string) {
 // onceWords say that Slurm resizes a job only once.
 func (c *Core) onceWords() string {
 	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.slurmConfig.Version)
-}
-
-// keepsWhole says at which step a job of the profile could not do with growing by companions
-// and ending them, newest first; "": it can.
-func keepsWhole(p planner.Profile) string {
-	sizes := []int{p[0].Nodes} // of the base job, then with each companion
-	for i, step := range p {
-		for len(sizes) > 1 && sizes[len(sizes)-1] > step.Nodes {
-			sizes = sizes[:len(sizes)-1]
-		}
-		switch last := sizes[len(sizes)-1]; {
-		case step.Nodes > last && i > 0 && step.Nodes < p[i-1].Nodes:
-			return fmt.Sprintf("step %d, of %d nodes, would have to give back a part of the nodes of a growth", i+1, step.Nodes)
-		case step.Nodes < last:
-			return fmt.Sprintf("step %d, of %d nodes, would have to give back nodes of the %d with which the job begins", i+1, step.Nodes, last)
-		case step.Nodes > last:
-			sizes = append(sizes, step.Nodes)
-		}
-	}
-	return ""
 }
 
 // whole reports whether nodes to be given back are those of companions, each with all of

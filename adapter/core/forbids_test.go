@@ -179,23 +179,8 @@ func TestMaxJobsAccrue(t *testing.T) {
 	}
 }
 
-// TestKeepsWhole: what can be had where a job that runs cannot be changed.
-func TestKeepsWhole(t *testing.T) {
-	for profile, want := range map[string]string{
-		"2@1m": "", "1@1m,3@1m,1@1m": "", "1@1m,3@1m,5@1m,3@1m,4@1m,1@1m": "", "2@1m,2@1m,4@1m,4@1m": "",
-		"3@1m,1@1m":                "step 2, of 1 nodes, would have to give back nodes of the 3",
-		"2@1m,4@1m,3@1m":           "step 3, of 3 nodes, would have to give back a part",
-		"1@1m,3@1m,5@1m,2@1m":      "step 4, of 2 nodes",
-		"1@1m,5@1m,1@1m,5@1m,4@1m": "step 5, of 4 nodes",
-	} {
-		p, err := planner.ParseProfile(profile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := keepsWhole(p); (got == "") != (want == "") || !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q, want %q", profile, got, want)
-		}
-	}
+// TestWhole: which nodes can be given back where a job that runs cannot be changed.
+func TestWhole(t *testing.T) {
 	held := []Part{{1, 1, []string{"n1"}}, {2, 2, []string{"n2", "n3"}}, {3, 3, []string{"n4"}}}
 	for surplus, want := range map[string]bool{"n4": true, "n2 n3 n4": true, "n2 n3": true, "n2": false, "n1 n4": false, "": true} {
 		if whole(held, strings.Fields(surplus)) != want {

@@ -6,23 +6,29 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// ResizedTwice says at which step of a profile a Slurm job would be made smaller a second
-// time, where growths are companions that are given back newest first, whole if they can
-// be; "": at none. Some Slurms resize a job only once (slurmctl.ResizesOnce).
-func ResizedTwice(p planner.Profile) string {
+// Resize is a step by which a Slurm job of an evolving one is made smaller.
+type Resize struct {
+	Step, Nodes int  // the step, from 1 on, and its nodes
+	Of          int  // nodes that the Slurm job has until then
+	Base        bool // it is the base job, no companion
+	Again       bool // it was made smaller before
+}
+
+// Resizes are those of a profile whose growths are companions that are given back newest
+// first, whole if they can be. O(steps).
+func Resizes(p planner.Profile) []Resize {
 	type part struct {
 		nodes   int
 		resized bool
 	}
-	var parts []part
+	var parts []part // the base job, then companions
+	var all []Resize
 	have := 0
 	for i, step := range p {
 		for have > step.Nodes {
 			last := &parts[len(parts)-1]
 			if surplus := have - step.Nodes; last.nodes > surplus {
-				if last.resized {
-					return fmt.Sprintf("step %d, of %d nodes, would give back nodes of one Slurm job for the second time", i+1, step.Nodes)
-				}
+				all = append(all, Resize{i + 1, step.Nodes, last.nodes, len(parts) == 1, last.resized})
 				last.nodes, last.resized, have = last.nodes-surplus, true, step.Nodes
 				continue
 			}
@@ -31,6 +37,30 @@ func ResizedTwice(p planner.Profile) string {
 		}
 		if step.Nodes > have {
 			parts, have = append(parts, part{nodes: step.Nodes - have}), step.Nodes
+		}
+	}
+	return all
+}
+
+// Resized says at which step of a profile a Slurm job would have to be made smaller; "": at
+// none.
+func Resized(p planner.Profile) string {
+	all := Resizes(p)
+	switch {
+	case len(all) == 0:
+		return ""
+	case all[0].Base:
+		return fmt.Sprintf("step %d, of %d nodes, would have to give back nodes of the %d with which the job begins", all[0].Step, all[0].Nodes, all[0].Of)
+	}
+	return fmt.Sprintf("step %d, of %d nodes, would have to give back a part of the nodes of a growth", all[0].Step, all[0].Nodes)
+}
+
+// ResizedTwice says at which step of a profile a Slurm job would be made smaller a second
+// time; "": at none. Some Slurms resize a job only once (slurmctl.ResizesOnce).
+func ResizedTwice(p planner.Profile) string {
+	for _, r := range Resizes(p) {
+		if r.Again {
+			return fmt.Sprintf("step %d, of %d nodes, would give back nodes of one Slurm job for the second time", r.Step, r.Nodes)
 		}
 	}
 	return ""
