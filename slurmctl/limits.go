@@ -452,8 +452,8 @@ func (l *Limits) DefaultPartition() string {
 	return ""
 }
 
-// NodeCPUs is how many CPUs every node of a partition has; 0: they differ, or are not
-// known.
+// NodeCPUs is how many CPUs every node of a partition has, taken that they have the same; 0:
+// they have not, or it is not known. CPUsOf knows better where nodes are to be seen.
 func (l *Limits) NodeCPUs(partition string) int {
 	if p := l.partitions[partition]; p != nil {
 		return int(p.cpus)
@@ -461,12 +461,24 @@ func (l *Limits) NodeCPUs(partition string) int {
 	return 0
 }
 
+// CPUsOf is how many CPUs nodes have at least and at most; 0: there are none.
+func CPUsOf(nodes []Node) (least, most int) {
+	for _, n := range nodes {
+		if least == 0 || n.CPUs < least {
+			least = n.CPUs
+		}
+		most = max(most, n.CPUs)
+	}
+	return least, most
+}
+
 // NodeMemory is the MiB of memory that a job with whole nodes has on each, by its --mem
-// or --mem-per-cpu, or the default; 0 where that is not known or does not count.
-func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) int64 {
+// or --mem-per-cpu, or the default, and what it asks for each CPU; 0 where that is not known or
+// does not count.
+func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) (node, each int64) {
 	p := l.partitions[partition]
 	if p == nil || !l.memory {
-		return 0
+		return 0, 0
 	}
 	given := func(text string) int64 {
 		n, err := parseMemory(text)
@@ -475,20 +487,20 @@ func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) int64 {
 		}
 		return n
 	}
-	node, cpu := given(perNode), given(perCPU)
+	node, each = given(perNode), given(perCPU)
 	for _, from := range []*partitionRules{p, &l.whole} {
-		if perNode != "" || perCPU != "" || node > 0 || cpu > 0 {
+		if perNode != "" || perCPU != "" || node > 0 || each > 0 {
 			break
 		}
-		node, cpu = from.defMemPerNode, from.defMemPerCPU
+		node, each = from.defMemPerNode, from.defMemPerCPU
 	}
 	switch {
 	case node > 0:
-		return node
-	case cpu > 0:
-		return cpu * int64(cpus)
+		return node, 0
+	case each > 0:
+		return each * int64(cpus), each
 	}
-	return 0
+	return 0, 0
 }
 
 // NodeMemoryOf is NodeMemory of a job by what Slurm says of it, and what it asks for each

@@ -23,9 +23,11 @@ type Need struct {
 	Peak    int    // most nodes at once
 	Least   int    // fewest
 	Growths []int  // nodes that each growth adds; none for a chain
-	CPUs    int    // per node; 0: not known
+	CPUs    int    // per node, where they differ fewest; 0: not known
+	Most    int    // CPUs that a node has at most; 0: as CPUs
 	Memory  int64  // MiB per node; 0: not known
 	PerCPU  int64  // MiB that it asks for each CPU; 0: it asks by node
+	GRES    []GRES // that it asks for on each node
 	Minutes int64  // of the whole job; 0: not known
 	From    string // host that asks for the nodes of growths; "": not known
 }
@@ -76,10 +78,7 @@ func (l *Limits) Never(s Subject, n Need) []string {
 		return all
 	}
 	path := l.path(s)
-	for _, tres := range []struct {
-		name, unit string
-		need       int64
-	}{{"node", "nodes", int64(n.Peak)}, {"cpu", "CPUs", int64(n.Peak * n.CPUs)}, {"mem", "MB of memory", int64(n.Peak) * n.Memory}} {
+	for _, tres := range n.tres() {
 		for _, f := range sizeLimits {
 			if who, b := l.deciding(qos, path, f, "/"+tres.name, func(b limit) bool { return tres.need > b.most }); who != nil {
 				say("the profile goes up to %d %s, but %s may have %d%s (%s=%s=%d): ask for fewer nodes, or the administrator for more",
@@ -114,6 +113,27 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	return all
 }
 
+// amount is what a job needs at its peak of something that limits count.
+type amount struct {
+	name, unit string
+	need       int64
+}
+
+func (n Need) tres() []amount {
+	all := []amount{{"node", "nodes", int64(n.Peak)}, {"cpu", "CPUs", int64(n.Peak * n.CPUs)}, {"mem", "MB of memory", int64(n.Peak) * n.Memory}}
+	sums := map[string]int64{} // of one name whatever the types, and of each
+	for _, g := range n.GRES {
+		sums["gres/"+g.Name] += g.Count
+		if g.Type != "" {
+			sums["gres/"+g.Name+":"+g.Type] += g.Count
+		}
+	}
+	for _, name := range sortedNames(sums) {
+		all = append(all, amount{name, name, int64(n.Peak) * sums[name]})
+	}
+	return all
+}
+
 // tooMuchMemory says that a job has more memory than its partition, or else the cluster,
 // allows. What it asks for each CPU beyond that Slurm turns into further CPUs, as long as
 // a node has so many.
@@ -122,16 +142,16 @@ func (l *Limits) tooMuchMemory(p *partitionRules, n Need) []string {
 	if perNode == noLimit && perCPU == noLimit {
 		perNode, perCPU, of = l.whole.memPerNode, l.whole.memPerCPU, "this cluster"
 	}
-	wants := n.Memory
+	wants, cpus := n.Memory, max(n.CPUs, n.Most)
 	if n.PerCPU > 0 {
 		wants = n.PerCPU
 	}
 	switch {
 	case perNode != noLimit && n.Memory > perNode:
 		return []string{fmt.Sprintf("a node of the job has %d MB of memory, but %s allows %d (MaxMemPerNode): ask for less with --mem", n.Memory, of, perNode)}
-	case perCPU != noLimit && n.CPUs > 0 && wants > perCPU*int64(n.CPUs):
+	case perCPU != noLimit && cpus > 0 && wants > perCPU*int64(cpus):
 		return []string{fmt.Sprintf("the job asks for %d MB of memory on nodes of %d CPUs, but %s allows %d for each (MaxMemPerCPU): ask for less with --mem or --mem-per-cpu",
-			wants, n.CPUs, of, perCPU)}
+			wants, cpus, of, perCPU)}
 	}
 	return nil
 }

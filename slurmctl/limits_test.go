@@ -28,6 +28,9 @@ func readLimits(t *testing.T, dir string) *Limits {
 func TestNever(t *testing.T) {
 	l := readLimits(t, "22.05")
 	games := Subject{User: "games", UID: 5, Account: "proj", QOS: "normal"}
+	own := l.path(games)[0].limits
+	addLimit(own, "GrpTRES", "cpu=12(0),gres/gpu=5(1)")
+	addLimit(own, "MaxTRESPJ", "node=2,gres/gpu:a100=2")
 	backup := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal"}
 	for name, c := range map[string]struct {
 		who       Subject
@@ -49,6 +52,11 @@ func TestNever(t *testing.T) {
 		"MaxWall":          {games, "short-40core", Need{Peak: 2, Least: 1, Minutes: 90}, []string{"user games in account proj allows 60 min (MaxWall)"}},
 		"too large":        {backup, "large-40core", Need{Peak: 9, Least: 9}, []string{"partition large-40core has 8", "at most 8 (MaxNodes)"}},
 		"unknown":          {Subject{User: "nobody"}, "nowhere", Need{Peak: 100, Least: 1, Growths: []int{99}}, nil},
+		"CPUs that differ": {games, "short-40core", Need{Peak: 2, Least: 1, CPUs: 6, Most: 8}, nil},
+		"too many CPUs":    {games, "short-40core", Need{Peak: 2, Least: 1, CPUs: 7, Most: 8}, []string{"14 CPUs, but user games in account proj may have 12 in all (GrpTRES=cpu=12)"}},
+		"GPUs":             {games, "short-40core", Need{Peak: 2, Least: 1, GRES: []GRES{{"gpu", "a100", 1}, {"gpu", "v100", 1}}}, nil},
+		"too many GPUs":    {games, "short-40core", Need{Peak: 2, Least: 1, GRES: []GRES{{"gpu", "a100", 1}, {"gpu", "v100", 2}}}, []string{"6 gres/gpu, but user games in account proj may have 5 in all (GrpTRES=gres/gpu=5)"}},
+		"of one type":      {games, "short-40core", Need{Peak: 1, Least: 1, GRES: []GRES{{"gpu", "a100", 3}}}, []string{"3 gres/gpu:a100, but user games in account proj may have 2 in one job (MaxTRESPerJob=gres/gpu:a100=2)"}},
 		"memory":           {backup, "short-40core", Need{Peak: 1, Least: 1, Memory: 5000}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,4 +234,31 @@ func FuzzAssocMgr(f *testing.F) {
 			l.Never(Subject{User: a.user, Account: a.account, QOS: "a"}, Need{Peak: 3, Least: 1, Growths: []int{2}, CPUs: 4, Minutes: 9})
 		}
 	})
+}
+
+// TestMaxMemPerCPU: what a job asks for each CPU is more than allowed only where no node has
+// as many CPUs as Slurm makes of it.
+func TestMaxMemPerCPU(t *testing.T) {
+	cfg := Config{Values: map[string]string{"SelectTypeParameters": "CR_CORE_MEMORY", "MaxMemPerCPU": "250", "DefMemPerCPU": "300"}}
+	l := ParseLimits(cfg, LimitsText{Partitions: "PartitionName=main Nodes=n[1-8] TotalNodes=8 TotalCPUs=32\nPartitionName=small Nodes=n[1-8] TotalNodes=8 DefMemPerCPU=100\n"})
+	for _, c := range []struct {
+		partition, mem, perCPU string
+		least, most            int
+		want                   string
+	}{
+		{"main", "", "", 4, 4, ""}, // Slurm gives a task two CPUs
+		{"main", "", "1100", 4, 4, "asks for 1100 MB of memory on nodes of 4 CPUs, but this cluster allows 250"},
+		{"main", "", "1100", 4, 8, ""}, // on the larger nodes
+		{"main", "1100", "", 4, 4, "asks for 1100 MB of memory on nodes of 4 CPUs"},
+		{"main", "1100", "", 4, 8, ""},
+		{"small", "", "", 4, 4, ""},
+		{"small", "", "1001", 4, 0, "asks for 1001 MB"},
+	} {
+		n := Need{Peak: 1, Least: 1, CPUs: c.least, Most: c.most}
+		n.Memory, n.PerCPU = l.NodeMemory(c.partition, c.mem, c.perCPU, c.least)
+		got := strings.Join(l.Never(Subject{User: "user", Partition: c.partition}, n), "; ")
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
 }

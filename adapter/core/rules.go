@@ -106,11 +106,19 @@ func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile
 // neverIn is never of one partition.
 func (c *Core) neverIn(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile, chain bool, asked *slurmctl.JobRequest, partition string) []string {
 	need := needOf(p, chain)
-	need.From, need.CPUs = c.site.Host, limits.NodeCPUs(partition)
+	nodes := c.shownIn(partition)
+	need.From = c.site.Host
+	if need.CPUs, need.Most = slurmctl.CPUsOf(nodes); len(nodes) == 0 {
+		need.CPUs = limits.NodeCPUs(partition)
+	}
 	if asked == nil {
 		return limits.Never(subject(r, partition), need)
 	}
-	least, enough := c.memoryOf(partition, asked)
+	need.GRES, _ = asked.GRESPerNode(p[0].Nodes)
+	least, enough := int64(0), math.MaxInt
+	if c.snapshot != nil {
+		least, enough = memoryOf(nodes, asked)
+	}
 	need.Memory, need.PerCPU = limits.NodeMemoryOf(*asked, need.CPUs, least)
 	never := limits.Never(subject(r, partition), need)
 	if wants := max(asked.MemoryPerNode, asked.MemoryPerCPU); wants > 0 && enough < need.Peak && len(never) == 0 {
@@ -120,22 +128,27 @@ func (c *Core) neverIn(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profi
 	return never
 }
 
-// memoryOf is the least memory of a partition's nodes, and how many of them have as much as
-// a job asks for. Those that Slurm does not show at present are not among them.
-func (c *Core) memoryOf(partition string, asked *slurmctl.JobRequest) (least int64, enough int) {
+// shownIn are the nodes of a partition. Those that Slurm does not show at present are not
+// among them.
+func (c *Core) shownIn(partition string) (nodes []slurmctl.Node) {
 	if c.snapshot == nil {
-		return 0, math.MaxInt
+		return nil
 	}
 	for _, name := range c.snapshot.partitions[partition].Nodes {
-		i, ok := c.snapshot.index[name]
-		if !ok {
-			continue
+		if i, ok := c.snapshot.index[name]; ok {
+			nodes = append(nodes, c.snapshot.nodes[i])
 		}
-		has := c.snapshot.nodes[i].Memory
-		if least == 0 || has < least {
-			least = has
+	}
+	return nodes
+}
+
+// memoryOf is the least memory of nodes, and how many of them have as much as a job asks for.
+func memoryOf(nodes []slurmctl.Node, asked *slurmctl.JobRequest) (least int64, enough int) {
+	for _, n := range nodes {
+		if least == 0 || n.Memory < least {
+			least = n.Memory
 		}
-		if has >= max(asked.MemoryPerNode, asked.MemoryPerCPU) {
+		if n.Memory >= max(asked.MemoryPerNode, asked.MemoryPerCPU) {
 			enough++
 		}
 	}

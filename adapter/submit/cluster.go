@@ -32,8 +32,9 @@ const lookTime = 10 * time.Second
 // place is a partition that a job may run in.
 type place struct {
 	partition slurmctl.Partition
-	usable    int    // nodes of it that the job may have
-	with      string // what they have to have
+	nodes     []slurmctl.Node // of it that the job may have
+	usable    int             // of these at once
+	with      string          // what they have to have
 }
 
 // places are the partitions that the options name, or the default one, with the
@@ -56,9 +57,11 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 	if err != nil {
 		return nil, err
 	}
-	allowed := map[string]bool{}
+	allowed := map[string]slurmctl.Node{}
 	for _, n := range nodes {
-		allowed[n.Name] = constraint.Met(n.Features) && wanted.onNode(n)
+		if constraint.Met(n.Features) && wanted.onNode(n) {
+			allowed[n.Name] = n
+		}
 	}
 	with := ""
 	if len(wanted.perNode) > 0 {
@@ -69,17 +72,17 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 		if len(names) > 0 && !slices.Contains(names, p.Name) || len(names) == 0 && !p.Default {
 			continue
 		}
-		usable := 0
+		var may []slurmctl.Node
 		for _, name := range p.Nodes {
-			if !slices.Contains(excluded, name) && allowed[name] {
-				usable++
+			if n, ok := allowed[name]; ok && !slices.Contains(excluded, name) {
+				may = append(may, n)
 			}
 		}
-		why := with
+		usable, why := len(may), with
 		if p.MaxNodes > 0 && p.MaxNodes < usable {
 			usable, why = p.MaxNodes, " (MaxNodes)"
 		}
-		found = append(found, place{p, usable, why})
+		found = append(found, place{p, may, usable, why})
 	}
 	return found, nil
 }

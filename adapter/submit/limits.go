@@ -72,10 +72,13 @@ func (c *Command) checkLimits(ctx context.Context, r *submission, places []place
 	}
 	var first []string
 	longest, fits := int64(0), false
-	for _, name := range names {
+	need.GRES = r.gres.perNode
+	for i, name := range names {
 		s.Partition = name
-		need.CPUs = limits.NodeCPUs(name)
-		need.Memory = limits.NodeMemory(name, r.options.value("mem"), r.options.value("mem-per-cpu"), need.CPUs)
+		if need.CPUs, need.Most = limits.NodeCPUs(name), 0; i < len(places) && len(places[i].nodes) > 0 {
+			need.CPUs, need.Most = slurmctl.CPUsOf(places[i].nodes)
+		}
+		need.Memory, need.PerCPU = limits.NodeMemory(name, r.options.value("mem"), r.options.value("mem-per-cpu"), need.CPUs)
 		if never := limits.Never(s, need); len(never) > 0 {
 			first = append(first, never...)
 			continue

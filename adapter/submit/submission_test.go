@@ -201,13 +201,13 @@ func TestCheckFit(t *testing.T) {
 		reason  string
 	}{
 		{"9@1m", nil, unlimited, ""},
-		{"8@1m", []place{{partition("main", 0), 8, ""}}, unlimited, ""},
-		{"2@1m,9@1m", []place{{partition("main", 0), 8, ""}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job"},
-		{"9@1m", []place{{partition("main", 0), 8, " with gpu:4"}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job with gpu:4"},
-		{"9@1m", []place{{partition("main", 0), 8, ""}, {partition("big", 2), 16, ""}}, 120, ""},
-		{"9@3h", []place{{partition("main", 0), 8, ""}, {partition("big", 2), 16, ""}}, 0, "the profile takes 180, but partition big allows 120, partition main has 8 for this job"},
-		{"1@3h", []place{{partition("a", 1), 8, ""}, {partition("b", 4), 16, ""}, {partition("c", 3), 16, ""}}, 180, ""},
-		{"1@1m", []place{{partition("main", 0), 0, ""}}, 0, "the profile goes up to 1 node, but partition main has 0 for this job"},
+		{"8@1m", []place{{partition("main", 0), nil, 8, ""}}, unlimited, ""},
+		{"2@1m,9@1m", []place{{partition("main", 0), nil, 8, ""}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job"},
+		{"9@1m", []place{{partition("main", 0), nil, 8, " with gpu:4"}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job with gpu:4"},
+		{"9@1m", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 120, ""},
+		{"9@3h", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 0, "the profile takes 180, but partition big allows 120, partition main has 8 for this job"},
+		{"1@3h", []place{{partition("a", 1), nil, 8, ""}, {partition("b", 4), nil, 16, ""}, {partition("c", 3), nil, 16, ""}}, 180, ""},
+		{"1@1m", []place{{partition("main", 0), nil, 0, ""}}, 0, "the profile goes up to 1 node, but partition main has 0 for this job"},
 	} {
 		profile, err := planner.ParseProfile(c.profile)
 		if err != nil {
@@ -221,7 +221,7 @@ func TestCheckFit(t *testing.T) {
 }
 
 func TestDriven(t *testing.T) {
-	places := []place{{slurmctl.Partition{Name: "main"}, 8, ""}, {slurmctl.Partition{Name: "big"}, 8, ""}}
+	places := []place{{slurmctl.Partition{Name: "main"}, nil, 8, ""}, {slurmctl.Partition{Name: "big"}, nil, 8, ""}}
 	for _, c := range []struct {
 		partitions, in, out []string
 		reason              string
