@@ -131,7 +131,11 @@ func (c *Core) adopt(s *snapshot) {
 				continue
 			}
 		}
-		a, known := c.readAsked(r.ID, r.UID, c.mayTry(r))
+		grows := sp.Whole()
+		if chain != nil {
+			grows = nil // every job is one with a script
+		}
+		a, known := c.readAsked(r, grows)
 		if !known {
 			continue
 		}

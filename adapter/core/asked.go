@@ -31,9 +31,10 @@ const (
 )
 
 // readAsked gives what a job asked for, or has it read: a later cycle knows it then.
-// Try is a start time that is written into the job to see whether the site lets it be changed;
-// zero: it is not tried.
-func (c *Core) readAsked(id slurmctl.JobID, uid uint32, try time.Time) (asked, bool) {
+// Where the job has a start time to try, it is also tried whether the site lets it be changed
+// and, by the profile (nil: not), grow.
+func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
+	id := r.ID
 	read := c.asked[id]
 	if read == nil {
 		read = &asked{}
@@ -41,13 +42,13 @@ func (c *Core) readAsked(id slurmctl.JobID, uid uint32, try time.Time) (asked, b
 	if read.known || c.now.Before(read.again) || !c.work.room() {
 		return *read, read.known
 	}
-	if c.ask(nil, fmt.Sprint("request ", id), Task{Command: ReadRequest{id, uid, c.slurmConfig, try}}, func(o Outcome) {
+	if c.ask(nil, fmt.Sprint("request ", id), Task{Command: c.readRequest(r, p)}, func(o Outcome) {
 		if transient(o.Err) {
 			return // again, a little later
 		}
 		answer, _ := o.Result.(Asked)
 		read.request, read.user, read.userErr, read.err = answer.Request, answer.User, answer.UserErr, o.Err
-		if read.why() == nil || read.tries+1 >= askTries {
+		if read.why() == nil || read.tries+1 >= askTries || errors.Is(o.Err, ErrSiteRefuses) {
 			read.known = true
 			c.nextCycle = c.now
 			return
@@ -85,6 +86,15 @@ func (c *Core) mayTry(r *slurmctl.Job) time.Time {
 	return r.StartTime
 }
 
+// readRequest is the question what a job asked for, with what is tried.
+func (c *Core) readRequest(r *slurmctl.Job, p planner.Profile) ReadRequest {
+	read := ReadRequest{Job: r.ID, UID: r.UID, Config: c.slurmConfig, Try: c.mayTry(r)}
+	if p != nil && !read.Try.IsZero() {
+		read.First, read.Growth, read.Own = p[0].Nodes, request.MostAtOnce(p), !c.site.Root && r.User != c.site.User
+	}
+	return read
+}
+
 // learn takes over what the job asked for; the first step has so many nodes.
 func (j *job) learn(a asked, first int) error {
 	if a.err != nil {
@@ -112,7 +122,7 @@ func (c *Core) learnAll(s *snapshot) {
 		if s.byID[id] == nil {
 			continue // follow finds out
 		}
-		a, known := c.readAsked(id, j.UID, c.mayTry(s.byID[id]))
+		a, known := c.readAsked(s.byID[id], nil)
 		if !known {
 			continue
 		}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func TestAskedAgain(t *testing.T) {
 		"unknown user":  {[]error{garbled, garbled}, true, 3, true},
 		"the last time": {[]error{garbled, garbled, garbled, garbled}, false, 5, true},
 		"for good":      {[]error{garbled, garbled, garbled, garbled, garbled}, false, 5, false},
+		"refused":       {[]error{fmt.Errorf("%w: no salloc", ErrSiteRefuses)}, false, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -34,7 +36,7 @@ func TestAskedAgain(t *testing.T) {
 			c2.coming[7] = 1000
 			asked, last := 0, start
 			for c2.now = start; c2.now.Sub(start) < 10*time.Minute; c2.now = c2.now.Add(time.Second) {
-				a, known := c2.readAsked(7, 1000, time.Time{})
+				a, known := c2.readAsked(c2.snapshot.byID[7], nil)
 				if known {
 					if (a.why() == nil) != c.ok {
 						t.Errorf("it is %v", a.why())

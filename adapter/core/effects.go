@@ -66,6 +66,8 @@ var (
 	ErrBackfilling = errors.New("slurmctld's backfill scheduler is at work")
 	// ErrNotWritten says that an intent could not be written, and nothing was done.
 	ErrNotWritten = errors.New("the sidecar's database cannot be written")
+	// ErrSiteRefuses says that the site's plugins refuse what the job needs.
+	ErrSiteRefuses = errors.New("refused by the site")
 	// ErrNeverMerged says that Slurm merges nothing into a job, and nothing else can be done.
 	ErrNeverMerged = errors.New("Slurm merges nothing into this job, and the sidecar may submit no companions for its user")
 )
@@ -152,11 +154,15 @@ type (
 
 	// ReadRequest reads what a job asked for; the result is [Asked]. Try, if given, is the
 	// job's start time: it is written anew, to see whether the site lets the job be changed.
+	// Growth, if given, is what a job with so many nodes at first is to grow by: whether the
+	// site lets that be asked for is tried, too, by the user or (Own) by the sidecar.
 	ReadRequest struct {
-		Job    slurmctl.JobID
-		UID    uint32
-		Config slurmctl.Config
-		Try    time.Time
+		Job           slurmctl.JobID
+		UID           uint32
+		Config        slurmctl.Config
+		Try           time.Time
+		First, Growth int
+		Own           bool
 	}
 	// ReadScript reads what the batch script of a job asks for; the result is [Scripted].
 	ReadScript struct{ Job slurmctl.JobID }

@@ -34,6 +34,7 @@ type Slurm interface {
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
 	Cancel(context.Context, ...slurmctl.JobID) error
 	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
+	MayAllocate(context.Context, slurmctl.AllocateRequest) error
 	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
 	CreateReservation(context.Context, slurmctl.ReservationRequest) error
 	UpdateReservation(context.Context, string, slurmctl.ReservationUpdate) error
@@ -144,6 +145,14 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 		if asked.Request, err = d.Slurm.Request(ctx, c.Job, c.Config); err == nil && !c.Try.IsZero() {
 			if err = d.Slurm.TryUpdate(ctx, c.Job, c.Try); err != nil {
 				err = fmt.Errorf("the site refuses to have it changed, so it could never start: %w", err)
+			} else if c.Growth > 0 && (c.Own || asked.User != nil) {
+				as := asked.User
+				if c.Own {
+					as = nil
+				}
+				if err = request.MayGrow(ctx, d.Slurm, asked.Request, c.First, c.Growth, as); err != nil {
+					err = fmt.Errorf("%w: %w", core.ErrSiteRefuses, err)
+				}
 			}
 		}
 		return asked, err

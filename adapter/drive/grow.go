@@ -69,7 +69,11 @@ func (g *growth) bring(ctx context.Context) error {
 		if g.Merge && g.NeedsDBD {
 			ask = append(ask, g.askDBD) // which takes longer than salloc
 		}
-		if g.Together(ctx, ask...); err != nil {
+		g.Together(ctx, ask...)
+		switch {
+		case g.Merge && g.user != nil && errors.Is(err, slurmctl.ErrDependency) && g.baseRuns(ctx) == nil:
+			return g.instead(ctx, fmt.Errorf("%w, though job %d runs: the site may put expanders into another partition", err, g.Base))
+		case err != nil:
 			return err
 		}
 		g.Grown.Expanders, brought = []slurmctl.JobID{k.ID}, []slurmctl.Job{k}

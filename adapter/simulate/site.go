@@ -190,9 +190,10 @@ type plugin struct {
 	overwrites bool // comments, at submission and at every update
 	strict     bool // refuses submissions that name nodes or a reservation
 	account    bool // refuses updates without Account=
+	batch      bool // refuses jobs without a script
 }
 
-// set is plugin [overwrites] [strict] [account].
+// set is plugin [overwrites] [strict] [account] [batch].
 func (p *plugin) set(words []string) error {
 	*p = plugin{}
 	for _, w := range words {
@@ -203,6 +204,8 @@ func (p *plugin) set(words []string) error {
 			p.strict = true
 		case "account":
 			p.account = true
+		case "batch":
+			p.batch = true
 		default:
 			return fmt.Errorf("plugin: %q", w)
 		}
@@ -214,7 +217,7 @@ func (p *plugin) set(words []string) error {
 func (p *plugin) asks() slurmsim.Plugin {
 	return slurmsim.Plugin{
 		Submit: func(j *slurmsim.Job) error {
-			if p.strict && (len(j.NodeList) > 0 || j.Reservation != "") {
+			if p.strict && (len(j.NodeList) > 0 || j.Reservation != "") || p.batch && j.Script == "" {
 				return slurmsim.Refusal("Unspecified error")
 			}
 			if p.overwrites {

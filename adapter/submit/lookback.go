@@ -181,7 +181,7 @@ func (c *Command) lookBack(ctx context.Context, r *submission, want request.Requ
 	}
 	got, asked, err := request.ParseMarker(jobs[0].Comment)
 	if asked && err == nil && (got.Same(want) || got.Profile == nil) {
-		return nil
+		return c.mayGrow(ctx, want, id)
 	}
 	text, err := c.Cluster.BatchScript(ctx, id)
 	var none *slurmctl.CommandError
@@ -191,7 +191,7 @@ func (c *Command) lookBack(ctx context.Context, r *submission, want request.Requ
 	given, asked, err := request.FromStored([]byte(text))
 	inScript := asked && err == nil && given.Same(want)
 	if inScript && jobs[0].StartTime.After(time.Now().Add(parkedAhead)) {
-		return nil
+		return c.mayGrow(ctx, want, id)
 	}
 	why, remedy := "neither its comment nor its script says what it asked for any more", "ask your administrators to leave the part of comments that begins with evo: and ends in ;; as it is"
 	switch cannot := r.cannotCarry(); {
@@ -201,6 +201,36 @@ func (c *Command) lookBack(ctx context.Context, r *submission, want request.Requ
 		why, remedy = "its comment does not say what it asked for any more, and "+cannot, "write the request into the script, as #EVO --profile="+display.Brief(want.Profile.String())
 	}
 	err = fmt.Errorf("this site's submission plugins have changed job %d: %s (the comment is now %q). Evoslurm would never start it; %s", id, why, display.Brief(jobs[0].Comment), remedy)
+	return c.takeBack(ctx, id, err)
+}
+
+// mayGrow sees that the site lets the job that was just submitted grow. One that it does
+// not is cancelled.
+func (c *Command) mayGrow(ctx context.Context, want request.Request, id slurmctl.JobID) error {
+	slurm, ok := c.Cluster.(interface {
+		Request(context.Context, slurmctl.JobID, slurmctl.Config) (slurmctl.JobRequest, error)
+		MayAllocate(context.Context, slurmctl.AllocateRequest) error
+	})
+	grows := want.Whole()
+	if !ok || want.Chain != nil || request.MostAtOnce(grows) == 0 {
+		return nil
+	}
+	cfg, err := c.Cluster.Config(ctx)
+	if err != nil {
+		return nil
+	}
+	asked, err := slurm.Request(ctx, id, cfg)
+	if err != nil {
+		return nil // the sidecar asks again
+	}
+	if err := request.MayGrow(ctx, slurm, asked, grows[0].Nodes, request.MostAtOnce(grows), nil); err != nil {
+		return c.takeBack(ctx, id, err)
+	}
+	return nil
+}
+
+// takeBack cancels a job because of err.
+func (c *Command) takeBack(ctx context.Context, id slurmctl.JobID, err error) error {
 	if failed := c.Cluster.Cancel(ctx, id); failed != nil {
 		return fmt.Errorf("%w. Cancelling it failed (%v): scancel %d", err, failed, id)
 	}

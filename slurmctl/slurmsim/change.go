@@ -335,11 +335,8 @@ const allocateLook = 100 * time.Millisecond
 // limitSeen is for how long a limit must keep an allocation back until it is given up.
 const limitSeen = time.Second
 
-// Allocate is as of slurmctl.Client; how long the job may be pending is what is left of
-// the context's time.
-func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.Job, error) {
-	c := k.cluster
-	end := c.now + c.patience(ctx)
+// asked is the job that an allocation is.
+func (k *Client) asked(q slurmctl.AllocateRequest) Job {
 	u := k.user
 	if q.User != nil {
 		u = User{Name: q.User.Name, UID: q.User.UID, Account: q.Account}
@@ -348,7 +345,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 		Expand: q.ExpandJob, NodeList: q.NodeList, Exclude: q.Exclude, Constraint: q.Constraint, Reservation: q.Reservation}
 	request.MemoryPerNode, request.MemoryPerCPU, request.GRES = q.MemoryPerNode, q.MemoryPerCPU, q.GRES
 	if u.Account == "" {
-		for _, known := range c.users {
+		for _, known := range k.cluster.users {
 			if known.Name == u.Name {
 				request.User.Account = known.Account
 			}
@@ -357,6 +354,15 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	if !q.Exclusive {
 		request.CPUs = max(q.TasksPerNode, 1) * max(q.CPUsPerTask, 1)
 	}
+	return request
+}
+
+// Allocate is as of slurmctl.Client; how long the job may be pending is what is left of
+// the context's time.
+func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.Job, error) {
+	c := k.cluster
+	end := c.now + c.patience(ctx)
+	request := k.asked(q)
 	if q.Parked {
 		request.NodeList, request.Reservation, request.Begin = nil, "", c.Now().Add(forever)
 	}

@@ -39,6 +39,19 @@ func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Ti
 	return nil
 }
 
+// MayAllocate is as of slurmctl.Client.
+func (k *Client) MayAllocate(ctx context.Context, q slurmctl.AllocateRequest) error {
+	return k.call(ctx, k.cluster.options.Latency.Look, Command{Name: "MayAllocate"}, func() error {
+		see := k.cluster.options.Plugin.Submit
+		if see == nil {
+			return nil
+		}
+		j := k.asked(q)
+		j.Expand, j.NodeList, j.Reservation = 0, nil, ""
+		return submitted("srun", "Unable to allocate resources: ", see(&j))
+	})
+}
+
 // Jobs is as of slurmctl.Client.
 func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {
 	return look(ctx, k, Command{Name: "Jobs"}, func() ([]slurmctl.Job, error) { return k.cluster.Queue(), nil })

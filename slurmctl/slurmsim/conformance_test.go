@@ -50,6 +50,7 @@ type commands interface {
 	Clock(context.Context) (time.Time, error)
 	AdminLevel(context.Context, string) (string, error)
 	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
+	MayAllocate(context.Context, slurmctl.AllocateRequest) error
 	Calls() uint64
 	WantsAccount() bool
 }

@@ -1,0 +1,39 @@
+package request
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// MostAtOnce is the most nodes by which a profile grows at once; 0: it never grows.
+func MostAtOnce(p planner.Profile) int {
+	if len(p) == 0 {
+		return 0
+	}
+	growths := slurmctl.NeedOf(Sizes(p), 0, false).Growths
+	if len(growths) == 0 {
+		return 0
+	}
+	return slices.Max(growths)
+}
+
+// MayGrow sees whether the site's plugins would let a job that asked for this, on so many
+// nodes at first, have further ones in its user's name (nil: this process's).
+func MayGrow(ctx context.Context, slurm interface {
+	MayAllocate(context.Context, slurmctl.AllocateRequest) error
+}, asked slurmctl.JobRequest, first, by int, as *slurmctl.User) error {
+	gres, err := asked.GRESPerNode(first)
+	if err != nil || by < 1 {
+		return nil // said elsewhere
+	}
+	q := asked.More(by, gres)
+	q.User, q.TimeLimit, q.Exclusive = as, asked.TimeLimit, true
+	if err := slurm.MayAllocate(ctx, q); err != nil {
+		return fmt.Errorf("nodes of growths are asked for by jobs without a script, which the site refuses (%w): use --drive=chain, another partition, or have the administrator let salloc pass", err)
+	}
+	return nil
+}
