@@ -15,6 +15,10 @@ func more() []Site {
 	qos := func(lines ...string) func(context.Context, *slurmtest.Cluster) error {
 		return func(ctx context.Context, c *slurmtest.Cluster) error { return accounting(ctx, c, nil, lines...) }
 	}
+	lua := func(submit, modify string) map[string]string {
+		return map[string]string{"job_submit.lua": "function slurm_job_submit(job, parts, uid)\n" + submit + "\nreturn slurm.SUCCESS\nend\n" +
+			"function slurm_job_modify(job, record, parts, uid)\n" + modify + "\nreturn slurm.SUCCESS\nend\nreturn slurm.SUCCESS\n"}
+	}
 	sites := []Site{
 		{
 			Name: "linear", Trap: "whole nodes by SelectType=select/linear, memory too",
@@ -170,6 +174,52 @@ func more() []Site {
 			Setup:   qos("add qos quick MaxWall=1 Flags=DenyOnLimit", "modify account proj set qos+=quick"),
 			Job:     []string{"--qos=quick"},
 			Stock:   []string{"--qos=normal"},
+		},
+		{
+			Name: "account in updates", Trap: "job_submit.lua refuses every update without Account=, which Slurm takes for pending jobs alone",
+			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "JobSubmitPlugins=lua\n",
+				Files: lua("", "if job.account == nil then slurm.log_user('Refused: give an account'); return slurm.ERROR end")},
+		},
+		{
+			Name: "no interactive jobs", Trap: "job_submit.lua refuses jobs without a script",
+			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "JobSubmitPlugins=lua\n",
+				Files: lua("if job.script == nil then slurm.log_user('Refused: no interactive jobs here'); return slurm.ERROR end", "")},
+			Probes: []Probe{{1, "salloc --no-shell -N1", true, "no interactive jobs"}, {1, "srun --test-only -N1 true", true, "no interactive jobs"}},
+		},
+		{
+			Name: "routed by size", Trap: "job_submit.lua puts jobs of one node and larger ones into different partitions, whatever they ask for",
+			Options: slurmtest.Options{Partitions: []slurmtest.Partition{{Name: "single", Extra: "DefaultTime=10"}, {Name: "parallel", Extra: "DefaultTime=10"}}, ExtraConf: "JobSubmitPlugins=lua\n",
+				Files: lua("if job.min_nodes ~= slurm.NO_VAL and job.min_nodes > 1 then job.partition = 'parallel' else job.partition = 'single' end", "")},
+		},
+		{
+			Name: "GPUs limited", Trap: "GrpTRES=gres/gpu of a user",
+			Options: slurmtest.Options{NodeExtra: map[string]string{"n[1-8]": "Gres=gpu:2"}, Links: map[string]string{"gpu0": "/dev/zero", "gpu1": "/dev/zero"},
+				Files: map[string]string{"gres.conf": "AutoDetect=off\nNodeName=n[1-8] Name=gpu File=@DIR@/gpu[0-1]\n"}, Partitions: part("DefaultTime=10"),
+				ExtraConf: "GresTypes=gpu\nAccountingStorageTRES=gres/gpu\nAccountingStorageEnforce=associations,limits,qos\n"},
+			Setup: func(ctx context.Context, c *slurmtest.Cluster) error {
+				return accounting(ctx, c, nil, "modify user "+c.Users()[0].Name+" set GrpTRES=gres/gpu=4")
+			},
+			Job:   []string{"--gres=gpu:2"},
+			Stock: []string{},
+		},
+		{
+			Name: "nodes differ", Trap: "GrpTRES=cpu of an account, nodes with different numbers of CPUs",
+			Options: slurmtest.Options{NodeExtra: map[string]string{"n[1-4]": "CPUs=4", "n[5-8]": "CPUs=8 RealMemory=2000"}, Partitions: part(whole),
+				ExtraConf: "AccountingStorageEnforce=associations,limits,qos\nSelectTypeParameters=CR_CPU_Memory\nDefMemPerCPU=100\n"},
+			Setup: func(ctx context.Context, c *slurmtest.Cluster) error {
+				return accounting(ctx, c, nil, "modify user "+c.Users()[0].Name+" set GrpTRES=cpu=16")
+			},
+			Job:   []string{"--exclude=n[5-8]"},
+			Stock: []string{},
+		},
+		{
+			Name: "floating reservation", Trap: "a reservation that is always so many minutes ahead (TIME_FLOAT), which keeps nodes for short jobs",
+			Options: slurmtest.Options{Partitions: part(whole)},
+			Setup: func(ctx context.Context, c *slurmtest.Cluster) error {
+				_, err := c.Run(ctx, slurmtest.Root, "scontrol", "create", "reservation", "ReservationName=short",
+					"StartTime=now+5minutes", "Duration=UNLIMITED", "Nodes=n[1-6]", "Users=root", "Flags=TIME_FLOAT,IGNORE_JOBS")
+				return err
+			},
 		},
 		cloud(),
 	}

@@ -38,8 +38,9 @@ func TestSites(t *testing.T) {
 	}
 	refused := map[string]string{ // with this in the words
 		"all partitions": "small", "submit limit": "MaxSubmitJobsPerUser", "CPUs limited": "configuration is not available",
-		"addresses": "VSizeFactor", "racks": "--constraint", "cloud": "compute has 2",
+		"addresses": "VSizeFactor", "racks": "--constraint", "cloud": "compute has 2", "no interactive jobs": "no interactive jobs here", "GPUs limited": "GrpTRES=gres/gpu=4",
 	}
+	over := map[string]string{"routed by size": "parallel"}
 	for _, s := range more() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +48,7 @@ func TestSites(t *testing.T) {
 				if words, ok := refused[s.Name]; ok {
 					r.beside(func() { r.refused(demand{}, words) })
 				} else {
-					r.evolve(demand{})
+					r.evolve(demand{over: over[s.Name]})
 				}
 			})
 		})
