@@ -23,6 +23,7 @@ type JobRequest struct {
 	Network   string
 	Licenses  string // of the job as a whole
 
+	TmpDisk       int64 // MiB on each node
 	MemoryPerNode int64 // MiB
 	MemoryPerCPU  int64 // MiB
 	MemoryPerGPU  int64 // MiB
@@ -72,6 +73,7 @@ var requestColumns = []struct {
 	{"Network", func(r *JobRequest, s string) error { r.Network = text(s); return nil }},
 	{"Licenses", func(r *JobRequest, s string) error { r.Licenses = text(s); return nil }},
 	{"MinMemory", func(r *JobRequest, s string) (err error) { r.MemoryPerNode, err = parseMemory(s); return }},
+	{"MinTmpDisk", func(r *JobRequest, s string) (err error) { r.TmpDisk, err = parseMemory(s); return }},
 	{"mem-per-tres", func(r *JobRequest, s string) error { r.MemoryPerGPU = perGPU(s); return nil }},
 	{"cpus-per-tres", func(r *JobRequest, s string) error { r.CPUsPerGPU = int(perGPU(s)); return nil }},
 	{"cpus-per-task", func(r *JobRequest, s string) error { r.CPUsPerTask = perhaps(s); return nil }},
@@ -299,7 +301,7 @@ func (r JobRequest) More(nodes int, perNode []GRES) AllocateRequest {
 	q := AllocateRequest{Nodes: nodes, Account: r.Account, QOS: r.QOS, Partition: r.Partition, WCKey: strings.TrimPrefix(r.WCKey, "*"),
 		Constraint: r.Features, Network: r.Network, TasksPerNode: r.TasksPerNode, TasksPerSocket: r.TasksPerSocket, TasksPerCore: r.TasksPerCore,
 		ThreadsPerCore: r.ThreadsPerCore, SocketsPerNode: r.SocketsPerNode, CoresPerSocket: r.CoresPerSocket,
-		CoreSpec: r.CoreSpec, ThreadSpec: r.ThreadSpec, GRES: perNode, CPUsPerGPU: r.CPUsPerGPU}
+		TmpDisk: r.TmpDisk, CoreSpec: r.CoreSpec, ThreadSpec: r.ThreadSpec, GRES: perNode, CPUsPerGPU: r.CPUsPerGPU}
 	if r.CPUsPerTask > 1 {
 		q.CPUsPerTask = r.CPUsPerTask
 	}

@@ -35,6 +35,7 @@ type AllocateRequest struct {
 	WCKey       string
 	Network     string
 
+	TmpDisk        int64  // MiB on each node
 	MemoryPerNode  *int64 // MiB; 0: all of the node
 	MemoryPerCPU   int64  // MiB
 	MemoryPerGPU   int64  // MiB
@@ -207,6 +208,7 @@ func (q AllocateRequest) args() ([]string, error) {
 	if q.MemoryPerNode != nil {
 		count("--mem", *q.MemoryPerNode, 0, "M")
 	}
+	some("--tmp", q.TmpDisk, "M")
 	some("--mem-per-cpu", q.MemoryPerCPU, "M")
 	some("--mem-per-gpu", q.MemoryPerGPU, "M")
 	some("--cpus-per-task", int64(q.CPUsPerTask), "")

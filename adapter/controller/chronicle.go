@@ -73,6 +73,7 @@ var eventTexts = map[string]string{
 	"nodes changed":        "nodes {from} became {to}",
 	"ended":                "ended {state} in step {step} of {steps}",
 	"requeued":             "requeued in step {step}: it starts over",
+	"nodes left alone":     "Slurm does not start it on idle nodes {nodes}, which are left alone from now on: {why}",
 	"parked again":         "parked again: {reason}",
 	"delayed":              "step {step} late: {why}",
 	"limit raised":         "time limit raised to {minutes} min",

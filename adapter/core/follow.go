@@ -26,6 +26,7 @@ func (c *Core) follow(s *snapshot) {
 		}
 		r := s.byID[j.id()]
 		if r != nil {
+			j.readmit(s.taken)
 			j.see(r)
 			j.priority = r.Priority
 			c.checkWritten(j)

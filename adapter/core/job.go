@@ -15,11 +15,12 @@ type job struct {
 	reason   string // why it is where it is, in words
 	note     string // and what else is to be known of it
 
-	plan      []plannedStep // one a step, or none while there is no plan
-	unfit     string        // why there is none
-	kept      *keptBack     // its start or growth is, by a limit; nil: it is not
-	keptTimes int           // in a row
-	held      []Part        // what it holds now; the base job first
+	plan      []plannedStep        // one a step, or none while there is no plan
+	unfit     string               // why there is none
+	kept      *keptBack            // its start or growth is, by a limit; nil: it is not
+	shunned   map[string]time.Time // nodes on which Slurm did not start it, and until when they are left alone
+	keptTimes int                  // in a row
+	held      []Part               // what it holds now; the base job first
 	chain     []slurmctl.JobID
 	expanders []slurmctl.JobID     // that bring it nodes and are not merged yet
 	asked     *slurmctl.JobRequest // nil: not known yet

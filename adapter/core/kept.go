@@ -131,7 +131,11 @@ func keptStart(s *snapshot, r *slurmctl.Job, letGo time.Time) bool {
 // (a limit of the account, say), so that its nodes are not held in vain.
 func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 	limit := cmp.Or(r.Reason, "no reason given")
-	c.takeBack(j, r.ID, state, "Slurm did not start it: "+limit, func() { c.keepBack(j, limit, 0) })
+	c.takeBack(j, r.ID, state, "Slurm did not start it: "+limit, func() {
+		if slurmctl.KindOf(limit) != slurmctl.NodesReason || j.isChain() || len(j.plan) == 0 || !c.shun(j, j.plan[0].nodes, limit) {
+			c.keepBack(j, limit, 0)
+		}
+	})
 }
 
 // takeBack parks a Slurm job of j that was let go and does not run.

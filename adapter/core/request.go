@@ -93,6 +93,7 @@ func (c *Core) readScript(id slurmctl.JobID) script {
 // job is bound are in its marker, and where that is gone they are known from its script.
 func (j *job) see(r *slurmctl.Job) {
 	j.record = *r
+	j.record.ExcNodes = j.without(r.ExcNodes)
 	if j.bound == "" {
 		return
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -210,6 +211,9 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 			c.forgetHold(g.Hold)
 		}
 		c.suspectNodes(g.Nodes, o.Err)
+		if errors.Is(o.Err, slurmctl.ErrNodeConfig) && c.shun(j, g.Nodes, "they have not what the job asks for") && c.snapshot != nil {
+			c.refit(c.snapshot, j, c.now.Unix(), "Slurm does not give it the nodes that were planned")
+		}
 		if got.NotYet != "" {
 			j.reason = got.NotYet
 		}

@@ -269,7 +269,7 @@ func refusedAtSubmission(err error) bool {
 	if _, limited := slurmctl.Limited(err); limited {
 		return false
 	}
-	for _, known := range []error{slurmctl.ErrDependency, slurmctl.ErrNotSupported, slurmctl.ErrUnreachable, slurmctl.ErrUnknownReservation, slurmctl.ErrNodeCount} {
+	for _, known := range []error{slurmctl.ErrDependency, slurmctl.ErrNotSupported, slurmctl.ErrUnreachable, slurmctl.ErrUnknownReservation, slurmctl.ErrNodeCount, slurmctl.ErrNodeConfig} {
 		if errors.Is(err, known) {
 			return false
 		}

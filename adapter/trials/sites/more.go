@@ -213,6 +213,12 @@ func more() []Site {
 			Stock: []string{},
 		},
 		{
+			Name: "disks", Trap: "nodes with larger and smaller disks (TmpDisk), which the sidecar does not know of",
+			Options: slurmtest.Options{NodeExtra: map[string]string{"n[1-2]": "TmpDisk=100", "n[3-8]": "TmpDisk=5000"}, Partitions: part(whole), ExtraConf: "SlurmdParameters=config_overrides\n"},
+			Job:     []string{"--tmp=2000"},
+			Stock:   []string{"--nodelist=n1"},
+		},
+		{
 			Name: "floating reservation", Trap: "a reservation that is always so many minutes ahead (TIME_FLOAT), which keeps nodes for short jobs",
 			Options: slurmtest.Options{Partitions: part(whole)},
 			Setup: func(ctx context.Context, c *slurmtest.Cluster) error {
