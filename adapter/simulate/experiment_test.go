@@ -18,7 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/workload"
+	"github.com/evoslurm/evoslurm/planner/trace"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
@@ -142,7 +142,7 @@ func BenchmarkTrace(b *testing.B) {
 		b.Skip("EVOSLURM_TRACE names no trace")
 	}
 	defer f.Close()
-	t, err := workload.ReadSWF(f)
+	t, err := trace.Read(f)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func BenchmarkTrace(b *testing.B) {
 	t.Jobs = t.Jobs[:most]
 	fmt.Sscan(os.Getenv("EVOSLURM_EVOLVING"), &part)
 	strategy, _ := planner.StrategyByName("noX")
-	nodes := max(t.Nodes, t.Processors)
+	nodes := t.Header.Machine()
 	for b.Loop() {
 		begun := time.Now()
 		r := outcome(b, simulate.Experiment{Cluster: slurmsim.Options{Nodes: nodes, CPUs: 1, Accounting: true, PermitJobExpansion: true}, Config: config.Default(), Strategy: strategy,

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/workload"
+	"github.com/evoslurm/evoslurm/planner/trace"
 )
 
 // FromProblem makes submissions of a workload file; what it has in use at the start is a
@@ -32,21 +32,24 @@ func FromProblem(p planner.Problem) ([]Submission, error) {
 	return all, nil
 }
 
-// FromTrace makes submissions of a trace on nodes of so many CPUs, which jobs have for
-// themselves. A part of them, from 0 to 1, is given an evolving profile of the same area
-// by the seed; the others are stock jobs.
-func FromTrace(t workload.Trace, cpus, nodes int, evolving float64, seed uint64) []Submission {
-	all := make([]Submission, len(t.Jobs))
+// FromTrace makes submissions of the jobs of a trace that ran, on nodes of so many CPUs, which
+// jobs have for themselves. A part of them, from 0 to 1, is given an evolving profile of the same
+// area by the seed; the others are stock jobs, but for those that the trace itself has evolve.
+func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []Submission {
+	jobs, _ := t.Runnable()
+	all := make([]Submission, len(jobs))
 	var able []int
-	for i, j := range t.Jobs {
-		n := (j.Processors + cpus - 1) / cpus
-		user := int(max(j.User, 0))
-		if j.User < 0 {
-			user = i % 20
+	for i, j := range jobs {
+		n := (j.Size() + cpus - 1) / cpus
+		all[i] = Submission{ID: fmt.Sprint(j.Number), Submit: int64(j.Submit), Limit: j.LimitSeconds(), User: submitter(j, i),
+			Profile: planner.Profile{{Duration: j.Seconds(), Nodes: n}}}
+		if s := j.Shape; s != nil && s.ID != "" {
+			all[i].ID = s.ID
 		}
-		all[i] = Submission{ID: fmt.Sprint(j.Number), Submit: j.Submit, Limit: j.Limit, User: user,
-			Profile: planner.Profile{{Duration: min(j.Duration, planner.MaxDuration), Nodes: n}}}
-		if n <= nodes && j.Duration >= shortestEvolving {
+		if j.Kind() == trace.Moldable {
+			all[i].Profile, all[i].Limit = j.Shape.Profile, 0
+			all[i].Alternatives, all[i].By = append([]planner.Profile{j.Shape.Profile}, j.Shape.Alternatives...), j.Shape.By
+		} else if n <= nodes && j.Seconds() >= shortestEvolving {
 			able = append(able, i)
 		}
 	}
@@ -57,6 +60,33 @@ func FromTrace(t workload.Trace, cpus, nodes int, evolving float64, seed uint64)
 		s.Profile, s.Limit = evolve(s.Profile[0], nodes, chance), 0
 	}
 	return all
+}
+
+// submitter is the user of job i: the trace's, else one of twenty.
+func submitter(j trace.Job, i int) int {
+	if j.User < 0 {
+		return i % 20
+	}
+	return int(j.User)
+}
+
+// FromWorkload makes submissions of a trace that is a workload file, with the limits and users that it has
+// beside what is planned.
+func FromWorkload(t trace.Trace) ([]Submission, error) {
+	all, err := FromProblem(t.Problem())
+	if err != nil {
+		return nil, err
+	}
+	jobs, _ := t.Runnable()
+	first := len(all) - len(jobs) // behind what is in use
+	for i, j := range jobs {
+		s := &all[first+i]
+		s.User = submitter(j, i)
+		if !s.Evolves() {
+			s.Limit = j.LimitSeconds()
+		}
+	}
+	return all, nil
 }
 
 // shortestEvolving is how many seconds a job lasts that is given a profile.

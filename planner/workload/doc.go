@@ -18,4 +18,8 @@
 //
 //	{"id": "b", "alternatives": [[{"duration": 7200, "nodes": 4}], [{"duration": 2400, "nodes": 16}]],
 //	 "moldable_by": "node-hours"}
+//
+// Package trace writes traces so, too: "header" are the lines of its header, and "swf" (with "more")
+// what a job's line said; a malleable job has "malleable": {"min": 2, "max": 16} beside its
+// profile. Nothing of that is planned.
 package workload

@@ -28,6 +28,8 @@ type (
 
 		Alternatives [][]stepJSON `json:"alternatives,omitempty"`
 		MoldableBy   *string      `json:"moldable_by,omitempty"`
+
+		Logged
 	}
 	stepJSON struct {
 		Duration *int64 `json:"duration"`
@@ -39,6 +41,19 @@ type (
 		Nodes    *int   `json:"nodes"`
 	}
 )
+
+// Logged is what a file keeps of a trace beside a job. Planning does not read it.
+type Logged struct {
+	SWF       []float64 `json:"swf,omitempty"`  // the fields of its line
+	More      string    `json:"more,omitempty"` // what is behind these
+	Malleable *Bounds   `json:"malleable,omitempty"`
+}
+
+// Bounds are the sizes that a malleable job can have; what is planned is its profile.
+type Bounds struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
 
 // Read reads one workload and checks it. The error names the job and the field
 // (*planner.ProblemError) or says at which byte the JSON is broken. It takes time
@@ -56,7 +71,7 @@ func read(r io.Reader, most int64) (planner.Problem, error) {
 	if err != nil {
 		return planner.Problem{}, err
 	}
-	if err := check(d.problem); err != nil {
+	if err := Check(d.problem); err != nil {
 		return planner.Problem{}, err
 	}
 	return d.problem, nil
@@ -98,6 +113,11 @@ func (d *decoder) file() error {
 			err = d.array(key, d.busy)
 		case "jobs":
 			err = d.array(key, d.job)
+		case "header": // a trace's, of which nothing is planned
+			var lines []string
+			if err := d.json.Decode(&lines); err != nil {
+				return d.wrap(-1, "", key, err)
+			}
 		default:
 			return fileError(key, errors.New("unknown field"))
 		}
@@ -164,7 +184,31 @@ func (d *decoder) busy(i int) error {
 	return nil
 }
 
+// job reads the next job of the file.
 func (d *decoder) job(i int) error {
+	job, logged, err := d.one(i)
+	if err != nil {
+		return err
+	}
+	if len(job.Profile) == 0 && logged.SWF != nil {
+		return nil // it never ran
+	}
+	if err := once(d.ids, i, job.ID); err != nil {
+		return err
+	}
+	d.problem.Jobs = append(d.problem.Jobs, job)
+	return nil
+}
+
+// ReadJob reads one job as a file has it, number i from 0.
+func ReadJob(text []byte, i int) (planner.Job, Logged, error) {
+	d := &decoder{json: json.NewDecoder(bytes.NewReader(text))}
+	d.json.DisallowUnknownFields()
+	return d.one(i)
+}
+
+// one reads a job.
+func (d *decoder) one(i int) (planner.Job, Logged, error) {
 	var j jobJSON
 	err := d.json.Decode(&j)
 	id := ""
@@ -174,22 +218,19 @@ func (d *decoder) job(i int) error {
 	fail := func(field, format string, args ...any) error {
 		return &planner.ProblemError{Job: i, ID: id, Field: field, Err: fmt.Errorf(format, args...)}
 	}
+	none := planner.Job{}
 	switch {
 	case err != nil:
-		return d.wrap(i, id, "", err)
+		return none, Logged{}, d.wrap(i, id, "", err)
 	case j.ID == nil:
-		return fail("id", "is missing")
+		return none, Logged{}, fail("id", "is missing")
 	case id == "":
-		return fail("id", "is empty")
+		return none, Logged{}, fail("id", "is empty")
 	case j.Profile == nil && len(j.Alternatives) == 0:
-		return fail("profile", "is missing")
+		return none, Logged{}, fail("profile", "is missing")
 	case j.MoldableBy != nil && len(j.Alternatives) == 0:
-		return fail("moldable_by", "is given without alternatives")
+		return none, Logged{}, fail("moldable_by", "is given without alternatives")
 	}
-	if first, twice := d.ids[id]; twice {
-		return fail("id", "is that of job %d, too", first+1)
-	}
-	d.ids[id] = i
 	job := planner.Job{ID: id}
 	if j.Submit != nil {
 		job.Submit = *j.Submit
@@ -199,7 +240,7 @@ func (d *decoder) job(i int) error {
 	}
 	if j.MoldableBy != nil {
 		if job.By, err = planner.ParsePreference(*j.MoldableBy); err != nil {
-			return fail("moldable_by", "%w", err)
+			return none, Logged{}, fail("moldable_by", "%w", err)
 		}
 	}
 	steps := func(field string, given []stepJSON) (planner.Profile, error) {
@@ -216,21 +257,20 @@ func (d *decoder) job(i int) error {
 		return p, nil
 	}
 	if job.Profile, err = steps("profile", j.Profile); err != nil {
-		return err
+		return none, Logged{}, err
 	}
 	for k, given := range j.Alternatives {
 		p, err := steps(fmt.Sprintf("alternatives[%d]", k), given)
 		switch {
 		case err != nil:
-			return err
+			return none, Logged{}, err
 		case k == 0 && j.Profile == nil:
 			job.Profile = p
 		default:
 			job.Alternatives = append(job.Alternatives, p)
 		}
 	}
-	d.problem.Jobs = append(d.problem.Jobs, job)
-	return nil
+	return job, j.Logged, nil
 }
 
 // wrap says in which job and field decoding failed.
@@ -290,8 +330,23 @@ func fileError(field string, err error) error {
 	return &planner.ProblemError{Job: -1, Field: field, Err: err}
 }
 
-// check holds a problem to the bounds of a file, beyond planner's own.
-func check(p planner.Problem) error {
+// once sees that an id is no other job's.
+func once(ids map[string]int, i int, id string) error {
+	if first, twice := ids[id]; twice {
+		return &planner.ProblemError{Job: i, ID: id, Field: "id", Err: fmt.Errorf("is that of job %d, too", first+1)}
+	}
+	ids[id] = i
+	return nil
+}
+
+// Check holds a problem to the bounds of a file, beyond planner's own.
+func Check(p planner.Problem) error {
+	ids := make(map[string]int, len(p.Jobs))
+	for i, j := range p.Jobs {
+		if err := once(ids, i, j.ID); err != nil {
+			return err
+		}
+	}
 	for i, b := range p.Busy {
 		field := fmt.Sprintf("busy[%d]", i)
 		switch {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/planner/trace"
 	"github.com/evoslurm/evoslurm/planner/workload"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -38,6 +37,7 @@ type runFlags struct {
 	format      string
 	all         bool
 	everyPoll   bool
+	lenient     bool
 }
 
 func runCommand() *cobra.Command {
@@ -48,8 +48,8 @@ func runCommand() *cobra.Command {
 		Long: `Run a workload in virtual time: a model of slurmctld schedules it, and beside that
 runs the sidecar's own decision core, with its configuration.
 
-FILE is a workload file (JSON) or a trace in the Standard Workload Format, gzipped or
-not; "-" is standard input. Jobs with several steps evolve, jobs with one are stock jobs.
+FILE is a workload file (JSON), Batsim's or ElastiSim's, or a trace in the Standard Workload
+Format, gzipped or not; "-" is standard input. Jobs with several steps evolve, jobs with one are stock jobs.
 Of a trace, --evolving=0.1 gives one job in ten, drawn by --seed, a profile of three
 steps with the job's area.
 
@@ -62,7 +62,7 @@ that jobs asked for, utilisation (allocated) and effective utilisation (asked fo
 percent of nodes × makespan.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := f.experiment(args[0], cmd.InOrStdin())
+			e, err := f.experiment(args[0], cmd.InOrStdin(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -96,13 +96,14 @@ percent of nodes × makespan.`,
 	flags.Uint64Var(&f.seed, "seed", f.seed, "of what is left to chance")
 	flags.StringVar(&f.format, "format", f.format, "output format, json or table")
 	flags.BoolVar(&f.all, "all", false, "list all jobs in the table, not only those that did not complete")
+	flags.BoolVar(&f.lenient, "lenient", false, "leave out jobs of a trace that something is wrong with, and say so")
 	flags.BoolVar(&f.everyPoll, "every-poll", false, "leave no poll of Slurm out (same result, far slower)")
 	return cmd
 }
 
 // experiment makes the experiment of the flags and a workload, or says what is wrong with
 // them.
-func (f *runFlags) experiment(name string, stdin io.Reader) (e simulate.Experiment, err error) {
+func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e simulate.Experiment, err error) {
 	switch {
 	case f.format != "json" && f.format != "table":
 		return e, fmt.Errorf(`--format=%s: must be "json" or "table"`, f.format)
@@ -146,7 +147,7 @@ func (f *runFlags) experiment(name string, stdin io.Reader) (e simulate.Experime
 			return e, fmt.Errorf("--scheduler-parameters: %w", err)
 		}
 	}
-	if err := f.readJobs(&e, name, stdin); err != nil {
+	if err := f.readJobs(&e, name, stdin, stderr); err != nil {
 		return e, err
 	}
 	if e.Cluster.NodeList == nil {
@@ -171,7 +172,7 @@ func readConf(name string, leaveOut []string) (slurmsim.Options, error) {
 }
 
 // readJobs reads a workload file or a trace.
-func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader) error {
+func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader, stderr io.Writer) error {
 	in, label := stdin, "standard input"
 	if name != "-" {
 		file, err := os.Open(name)
@@ -182,47 +183,47 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 		in, label = file, name
 	}
 	wrong := func(err error) error { return fmt.Errorf("%s: %w", label, err) }
-	text := bufio.NewReaderSize(in, 1<<16)
-	if magic, _ := text.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		unzipped, err := gzip.NewReader(text)
-		if err != nil {
-			return wrong(err)
-		}
-		text = bufio.NewReaderSize(io.LimitReader(unzipped, workload.MaxBytes), 1<<16)
+	r, err := trace.NewReader(in, trace.Options{Lenient: f.lenient, AnyOrder: true})
+	if err != nil {
+		return wrong(err)
 	}
-	begin, err := text.Peek(1)
-	for ; err == nil && (begin[0] == ' ' || begin[0] == '\n' || begin[0] == '\t' || begin[0] == '\r'); begin, err = text.Peek(1) {
-		_, _ = text.Discard(1)
+	t, err := r.ReadAll()
+	if err != nil {
+		return wrong(err)
 	}
-	if err == nil && begin[0] == '{' {
+	for _, fault := range t.Report.First {
+		fmt.Fprintf(stderr, "evosim: %s: left out: %s\n", label, fault)
+	}
+	if more := t.Report.Left - len(t.Report.First); more > 0 {
+		fmt.Fprintf(stderr, "evosim: %s: %d more jobs are left out\n", label, more)
+	}
+	machine := t.Header.Machine()
+	if r.Format == "json" {
 		if f.evolving > 0 {
 			return errors.New("--evolving: a workload file says itself how its jobs evolve")
 		}
-		problem, err := workload.Read(text)
-		if err != nil {
+		if f.nodes == 0 {
+			f.nodes = machine
+		}
+		if err := workload.Check(t.Problem()); err != nil {
 			return wrong(err)
 		}
-		if f.nodes == 0 {
-			f.nodes = problem.Nodes
-		}
-		if e.Jobs, err = simulate.FromProblem(problem); err != nil {
+		if e.Jobs, err = simulate.FromWorkload(t); err != nil {
 			return wrong(err)
 		}
 		return nil
 	}
-	trace, err := workload.ReadSWF(text)
-	if err != nil {
-		return wrong(err)
-	}
 	if f.nodes == 0 {
-		if f.nodes = (max(trace.Processors, trace.Nodes) + f.cpus - 1) / f.cpus; trace.Nodes > 0 && f.cpus > 1 {
-			f.nodes = min(f.nodes, trace.Nodes)
+		if f.nodes = (max(t.Header.Processors, t.Header.Nodes) + f.cpus - 1) / f.cpus; t.Header.Nodes > 0 && f.cpus > 1 {
+			f.nodes = min(f.nodes, t.Header.Nodes)
 		}
+	}
+	if e.Jobs = simulate.FromTrace(t, f.cpus, max(f.nodes, 1), f.evolving, f.seed); len(e.Jobs) == 0 {
+		return wrong(errors.New("there is no job that ran"))
 	}
 	if f.nodes == 0 {
 		return wrong(errors.New("it does not tell of how many nodes or processors the cluster is (MaxNodes, MaxProcs); give --nodes"))
 	}
-	e.Jobs = simulate.FromTrace(trace, f.cpus, f.nodes, f.evolving, f.seed)
 	return nil
 }
 

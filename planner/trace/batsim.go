@@ -1,0 +1,231 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// ErrNeverRan is what a writer says of a job that its format cannot have, because it never ran.
+var ErrNeverRan = errors.New("it never ran")
+
+type (
+	batsimJob struct {
+		ID       json.RawMessage `json:"id"` // a text, of old versions a number
+		Submit   *float64        `json:"subtime"`
+		Limit    *float64        `json:"walltime,omitempty"`
+		Nodes    *int64          `json:"res"`
+		Profile  *string         `json:"profile"`
+		Original string          `json:"swf,omitempty"` // ours: what the line said; Batsim reads over it
+	}
+	batsimProfile struct {
+		Type   string   `json:"type"`
+		Delay  *float64 `json:"delay,omitempty"`
+		Repeat *int64   `json:"repeat,omitempty"`
+		Seq    []string `json:"seq,omitempty"`
+	}
+)
+
+// batsimSource reads the jobs of Batsim's workload.
+type batsimSource struct {
+	jobs     []json.RawMessage
+	profiles map[string]batsimProfile
+	known    map[string]float64 // seconds of profiles
+	i        int
+}
+
+func (s *batsimSource) next(*Header) (Job, string, error) {
+	if s.i == len(s.jobs) {
+		return Job{}, "", io.EOF
+	}
+	text := s.jobs[s.i]
+	s.i++
+	at := fmt.Sprintf("job %d", s.i)
+	bad := func(field, format string, args ...any) (Job, string, error) {
+		return Job{}, at, &Fault{at, field, fmt.Errorf(format, args...)}
+	}
+	var b batsimJob
+	if err := json.Unmarshal(text, &b); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			return bad(kind.Field, "is a %s", kind.Value)
+		}
+		return bad("", "%w", err)
+	}
+	id := strings.Trim(string(b.ID), `"`)
+	j := Unknown
+	j.Number = int64(s.i)
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 {
+		j.Number = n
+	} else if id != "" {
+		j.Shape = &Shape{ID: id}
+	}
+	switch {
+	case id == "":
+		return bad("id", "is missing")
+	case b.Submit == nil:
+		return bad("subtime", "is missing")
+	case b.Nodes == nil:
+		return bad("res", "is missing")
+	case b.Profile == nil:
+		return bad("profile", "is missing")
+	case !(*b.Submit >= 0):
+		return bad("subtime", "%v is negative", *b.Submit)
+	case *b.Nodes < 1:
+		return bad("res", "%d; want at least 1", *b.Nodes)
+	}
+	if b.Limit != nil && *b.Limit > 0 {
+		j.Limit = *b.Limit
+	}
+	run, err := s.seconds(*b.Profile)
+	if err != nil {
+		return bad("profile", "%w", err)
+	}
+	j.Submit, j.Wanted, j.Run = *b.Submit, *b.Nodes, run
+	if b.Original != "" {
+		told, fault := new(swf).job([]byte(b.Original))
+		if fault != nil {
+			return Job{}, at, &Fault{at, "swf", fault}
+		}
+		told.Shape = j.Shape
+		j = told
+	}
+	return j, at, nil
+}
+
+// seconds is how long a profile takes.
+func (s *batsimSource) seconds(name string) (float64, error) {
+	if t, ok := s.known[name]; ok {
+		if t < 0 {
+			return 0, fmt.Errorf("profile %q contains itself", name)
+		}
+		return t, nil
+	}
+	if s.known == nil {
+		s.known = make(map[string]float64)
+	}
+	p, ok := s.profiles[name]
+	sum := 0.
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("there is no profile %q", name)
+	case p.Type == "delay" && p.Delay != nil:
+		sum = *p.Delay
+	case p.Type == "composed" || p.Type == "sequential_composition":
+		s.known[name] = -1 // while it is looked at
+		for _, part := range p.Seq {
+			t, err := s.seconds(part)
+			if err != nil {
+				delete(s.known, name)
+				return 0, err
+			}
+			sum += t
+		}
+		if p.Repeat != nil {
+			sum *= float64(*p.Repeat)
+		}
+	default:
+		return 0, fmt.Errorf("profile %q is of type %q, whose duration only a platform tells; delay and sequences of it are known", name, p.Type)
+	}
+	delete(s.known, name)
+	if !(sum > 0 && sum <= planner.MaxDuration) {
+		return 0, fmt.Errorf("profile %q: %v seconds; want more than 0 and up to %d", name, sum, planner.MaxDuration)
+	}
+	s.known[name] = sum
+	return sum, nil
+}
+
+// batsimWriter writes Batsim's workload: profiles come after the jobs.
+type batsimWriter struct {
+	w      *bufio.Writer
+	jobs   int
+	delays map[float64]bool
+}
+
+func newBatsimWriter(w *bufio.Writer, h Header) (*batsimWriter, error) {
+	if h.Machine() < 1 {
+		return nil, errors.New("the trace does not tell of how many nodes or processors the machine is (MaxNodes, MaxProcs); give --nodes")
+	}
+	if len(h.Busy) > 0 {
+		return nil, errors.New("busy: Batsim's workload has no nodes that are in use from the start")
+	}
+	_, err := fmt.Fprintf(w, "{\"nb_res\":%d,\n", h.Machine())
+	if len(h.Lines) > 0 && err == nil {
+		text, marshal := json.Marshal(h.Lines)
+		if marshal != nil {
+			return nil, marshal
+		}
+		_, err = fmt.Fprintf(w, "\"header\":%s,\n", text)
+	}
+	w.WriteString("\"jobs\":[")
+	return &batsimWriter{w: w, delays: make(map[float64]bool)}, err
+}
+
+func (w *batsimWriter) Write(j Job) error {
+	if j.Kind() != Rigid {
+		return fmt.Errorf("job %d is %s, which Batsim's workload has no words for; write json", j.Number, j.Kind())
+	}
+	if !j.Ran() {
+		return ErrNeverRan
+	}
+	if w.jobs++; w.jobs > 1 {
+		w.w.WriteByte(',')
+	}
+	id := strconv.FormatInt(j.Number, 10)
+	if j.Shape != nil && j.Shape.ID != "" {
+		id = j.Shape.ID
+	}
+	quoted, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	w.delays[j.Run] = true
+	nodes, profile := int64(j.Size()), number(j.Run)
+	out := batsimJob{ID: quoted, Submit: &j.Submit, Nodes: &nodes, Profile: &profile}
+	if j.Limit > 0 {
+		out.Limit = &j.Limit
+	}
+	back := Unknown
+	back.Number, back.Submit, back.Wanted, back.Run, back.Shape = j.Number, j.Submit, nodes, j.Run, j.Shape
+	if j.Limit > 0 {
+		back.Limit = j.Limit
+	}
+	if back != j {
+		line := swfWriter{w: bufio.NewWriter(io.Discard)}
+		if err := line.Write(j); err != nil {
+			return err
+		}
+		out.Original = string(line.line)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	w.w.WriteByte('\n')
+	_, err = w.w.Write(text)
+	return err
+}
+
+func (w *batsimWriter) Close() error {
+	delays := make([]float64, 0, len(w.delays))
+	for d := range w.delays {
+		delays = append(delays, d)
+	}
+	sort.Float64s(delays)
+	w.w.WriteString("\n],\n\"profiles\":{")
+	for i, d := range delays {
+		if i > 0 {
+			w.w.WriteByte(',')
+		}
+		fmt.Fprintf(w.w, "\n%q:{\"type\":\"delay\",\"delay\":%s}", number(d), number(d))
+	}
+	w.w.WriteString("\n}}\n")
+	return w.w.Flush()
+}
