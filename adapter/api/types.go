@@ -25,6 +25,7 @@ type Job struct {
 	Nodes       int       `json:"nodes"` // allocated now
 	NodeList    string    `json:"node_list"`
 	Priority    uint64    `json:"priority"`
+	SlurmJobs   []uint32  `json:"slurm_jobs,omitempty"` // its companions, or links, beside ID
 	Submit      time.Time `json:"submit"`
 	NextChange  time.Time `json:"next_change,omitzero"` // next planned start, grow, shrink or end
 	NextNodes   int       `json:"next_nodes"`           // nodes after it

@@ -232,7 +232,7 @@ func (c *Core) end(j *job, last slurmctl.Job) {
 	}
 }
 
-// MostEnded is how many ended jobs evosqueue --all can show.
+// MostEnded is how many ended jobs evosqueue --states=all can show.
 const MostEnded = 200
 
 // followChain is follow for a chain, whose steps begin and end with Slurm jobs.

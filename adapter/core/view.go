@@ -40,8 +40,19 @@ func (c *Core) View() *View {
 	if c.lastErr != nil {
 		v.Status.LastError = "its last poll of Slurm failed: " + c.lastErr.Error()
 	}
+	further := map[uint32][]uint32{}
+	for id, j := range c.byID {
+		if uint32(id) != j.SlurmID {
+			further[j.SlurmID] = append(further[j.SlurmID], uint32(id))
+		}
+	}
+	show := func(j *job) api.Job {
+		a := c.shown(c.describe(j))
+		a.SlurmJobs = slices.Sorted(slices.Values(further[j.SlurmID]))
+		return a
+	}
 	for _, j := range c.active {
-		v.Jobs = append(v.Jobs, c.shown(c.describe(j)))
+		v.Jobs = append(v.Jobs, show(j))
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.refused)) {
 		r := c.shown(c.refused[id])
@@ -56,7 +67,7 @@ func (c *Core) View() *View {
 		}
 	}
 	for _, j := range c.ended {
-		v.Ended = append(v.Ended, c.shown(c.describe(j)))
+		v.Ended = append(v.Ended, show(j))
 	}
 	for _, j := range slices.Concat(c.ended, c.active) {
 		v.Owners[j.SlurmID], v.Base[j.SlurmID] = j.UID, j.SlurmID

@@ -19,6 +19,11 @@ func TestManual(t *testing.T) {
 			t.Errorf("--%s is not in the manual", f.Name)
 		}
 	})
+	for name, f := range fields {
+		if !strings.Contains(text, "{"+name+"}\n"+f.help) {
+			t.Errorf("field %s is not in the manual", name)
+		}
+	}
 	for _, c := range shortColumns {
 		switch c.title {
 		case "NAME", "USER":

@@ -58,6 +58,7 @@ func stateCode(j api.Job) string {
 // filter is which jobs are shown; an empty list does not narrow.
 type filter struct {
 	users, partitions, names []string
+	accounts, nodes          []string // nodes by their single names
 	states                   []string // as stateSet gives them
 	ids                      []uint32
 	all                      bool // ended ones too
@@ -126,7 +127,7 @@ func (f filter) shows(j api.Job) bool {
 	}
 	uid := strconv.FormatUint(uint64(j.UID), 10)
 	return (in(f.users, j.User) || in(f.users, uid)) &&
-		in(f.partitions, j.Partition) && in(f.names, j.Name) && in(f.states, condition) &&
+		in(f.partitions, j.Partition) && in(f.accounts, j.Account) && (len(f.nodes) == 0 || shares(j, f.nodes)) && in(f.names, j.Name) && in(f.states, condition) &&
 		(len(f.ids) == 0 || slices.Contains(f.ids, j.ID))
 }
 

@@ -10,17 +10,20 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 var linked string // the version, set by the linker
@@ -30,7 +33,7 @@ const patience = 5 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := newCommand().ExecuteContext(ctx)
+	err := execute(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "evosqueue: error: %v\n", err)
@@ -38,13 +41,40 @@ func main() {
 	}
 }
 
+func execute(ctx context.Context, words []string) error {
+	cmd := newCommand()
+	if len(words) == 0 || !strings.HasPrefix(words[0], "__complete") {
+		var err error
+		if words, err = canonical(cmd.Flags(), words); err != nil {
+			return fmt.Errorf("%w\nTry \"evosqueue --help\" for more information", err)
+		}
+	}
+	cmd.SetArgs(words)
+	return cmd.ExecuteContext(ctx)
+}
+
 // options are the command line.
 type options struct {
-	users, partitions, names, states, jobs []string
-	me, noHeader, long, json, gantt, ascii bool
-	iterate                                float64
-	filter                                 filter
-	address                                string // of the sidecar
+	users, partitions, names, states, jobs   []string
+	me, noHeader, long, gantt, ascii, hidden bool
+	asSqueue
+	iterate float64
+	filter  filter
+	query   *slurmctl.Queue // what squeue is to print; nil: a table or so of our own
+	address string          // of the sidecar
+	errs    io.Writer       // nil: standard error
+	from    queue           // nil: squeue
+}
+
+// ownJSON is the value of --json for the sidecar's own list, slurmJSON that without a value.
+const ownJSON, slurmJSON = "evoslurm", "slurm"
+
+// jsonValue is the value of squeue's --json: which of Slurm's data parsers, empty for its default.
+func (o *options) jsonValue() string {
+	if o.jsonAs == slurmJSON {
+		return ""
+	}
+	return o.jsonAs
 }
 
 func newCommand() *cobra.Command { return newCommandOf(&options{}) }
@@ -57,11 +87,21 @@ func newCommandOf(o *options) *cobra.Command {
 profiles, what changes next and when, the planned start and end.`,
 		Example: `  evosqueue --me            my jobs
   evosqueue --gantt -i 2    a chart of all, drawn again every two seconds
-  evosqueue -a --json       all, ended ones too, for programs`,
-		Args:          cobra.NoArgs,
+  evosqueue -t all          ended ones, too
+  evosqueue -o "%.10i %.9P %.8u %.2t %.8{step} %{next}"    squeue's fields and Evoslurm's
+  evosqueue --json          squeue's JSON, with "evoslurm" in each job`,
+		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.usage {
+				_, err := io.WriteString(cmd.OutOrStdout(), usage(cmd))
+				return err
+			}
+			if err := o.operands(args); err != nil {
+				return err
+			}
+			o.environment(cmd.Flags().Changed, os.Getenv, func(name string) bool { _, is := os.LookupEnv(name); return is })
 			if err := o.prepare(); err != nil {
 				return err
 			}
@@ -81,21 +121,24 @@ profiles, what changes next and when, the planned start and end.`,
 	f.SortFlags = false
 	f.StringSliceVarP(&o.users, "user", "u", nil, "jobs of these users, by name or number")
 	f.BoolVar(&o.me, "me", false, "my jobs")
-	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "these jobs")
+	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "these jobs, ended or not")
+	f.Lookup("jobs").NoOptDefVal = everything
 	f.StringSliceVarP(&o.partitions, "partition", "p", nil, "jobs of these partitions")
 	f.StringSliceVarP(&o.names, "name", "n", nil, "jobs of these names")
 	f.StringSliceVarP(&o.states, "states", "t", nil, "jobs in these states: PD, CF, R, WT (the step has ended, the next one's nodes are to come), S (suspended by Slurm), CD, CA, F, TO, … or all")
-	f.BoolVarP(&o.filter.all, "all", "a", false, "ended jobs too")
+	f.BoolVarP(&o.hidden, "all", "a", false, "jobs in hidden partitions too, as in squeue (ended jobs: -t all)")
 	f.BoolVarP(&o.long, "long", "l", false, "more columns, and what the alternatives of moldable jobs would give")
 	f.BoolVarP(&o.noHeader, "noheader", "h", false, "no headings")
 	f.Float64VarP(&o.iterate, "iterate", "i", 0, "show again every so many seconds")
 	f.BoolVar(&o.gantt, "gantt", false, "a chart of past and plan")
-	f.BoolVar(&o.json, "json", false, "JSON, as the API has it")
+	f.StringVar(&o.jsonAs, "json", "", "JSON as Slurm shapes it, with the sidecar's view of each job; evoslurm: that alone; others: Slurm's data parsers")
+	f.Lookup("json").NoOptDefVal = slurmJSON
 	f.BoolVar(&o.ascii, "ascii", false, "plain ASCII (the default without a UTF-8 locale)")
+	o.addFlags(f)
 	config.AddFlag(f)
 	f.Bool("help", false, "show this help")
 	version.Flag(cmd, linked)
-	cmd.MarkFlagsMutuallyExclusive("json", "gantt", "long")
+	cmd.MarkFlagsMutuallyExclusive("json", "yaml", "gantt", "long")
 	completeFlags(cmd)
 	return cmd
 }
@@ -112,18 +155,56 @@ func completeFlags(cmd *cobra.Command) {
 	if err := cmd.RegisterFlagCompletionFunc("states", cobra.FixedCompletions(append(codes, "all"), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is named wrongly
 	}
-	for _, name := range []string{"user", "jobs", "partition", "name", "iterate"} {
+	if err := cmd.RegisterFlagCompletionFunc("json", cobra.FixedCompletions([]cobra.Completion{ownJSON}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"user", "jobs", "partition", "name", "iterate", "account", "qos", "nodelist", "licenses", "reservation", "format", "Format", "sort", "steps", "clusters"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err)
 		}
 	}
 }
 
+// operands are the ids of jobs where --jobs, or else --steps, has none joined on.
+func (o *options) operands(words []string) error {
+	list := &o.jobs
+	if len(o.jobs) == 0 {
+		list = &o.steps
+	}
+	if len(words) > 1 || len(words) == 1 && !slices.Equal(*list, []string{everything}) {
+		return fmt.Errorf("unrecognized option: %s", words[len(words)-1])
+	}
+	if len(words) == 1 {
+		*list = strings.Split(words[0], ",")
+	}
+	return nil
+}
+
+// usage is the options in brief.
+func usage(cmd *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("Usage: evosqueue")
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand
+		}
+		if f.Value.Type() != "bool" && f.NoOptDefVal == "" {
+			name += " " + f.Name
+		}
+		b.WriteString(" [" + name + "]")
+	})
+	return b.String() + "\n"
+}
+
 // prepare makes the filter of the options.
 func (o *options) prepare() error {
-	ids, err := jobIDs(o.jobs)
-	if err != nil {
-		return err
+	var ids []uint32
+	var err error
+	if !slices.Contains(o.jobs, everything) {
+		if ids, err = jobIDs(o.jobs); err != nil {
+			return err
+		}
 	}
 	set, ended, err := stateSet(o.states)
 	if err != nil {
@@ -139,15 +220,26 @@ func (o *options) prepare() error {
 	if o.iterate < 0 || o.iterate > 0 && o.iterate < 0.1 {
 		return errors.New("--iterate needs at least 0.1 seconds")
 	}
-	all := o.filter.all || ended || len(ids) > 0
-	o.filter = filter{users: o.users, partitions: o.partitions, names: o.names, states: set, ids: ids, all: all}
-	return nil
+	nodes, err := slurmctl.ExpandNodes(strings.Join(o.nodes, ","))
+	if err != nil {
+		return fmt.Errorf("'%s' invalid entry for --nodelist: %w", strings.Join(o.nodes, ","), err)
+	}
+	if o.start && len(o.states) == 0 {
+		set = []string{"queued"}
+	}
+	o.filter = filter{users: o.users, partitions: o.partitions, names: o.names, accounts: o.accounts, states: set, ids: ids, nodes: nodes, all: ended || len(ids) > 0}
+	return o.check()
 }
 
 // source is where jobs come from; *api.Client is one.
 type source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
 	Status(ctx context.Context) (api.Status, error)
+}
+
+// squeue reports whether what is shown is squeue's, with ours in it.
+func (o *options) squeue() bool {
+	return o.query != nil || o.yaml_ || o.jsonAs != "" && o.jsonAs != ownJSON
 }
 
 // run shows the jobs once, or again and again until ctx is done.
@@ -166,7 +258,7 @@ func (o *options) run(ctx context.Context, from source, out io.Writer, t display
 		switch {
 		case o.iterate > 0 && o.gantt && t.TTY:
 			text = redraw(text)
-		case o.iterate > 0 && !o.json && !o.gantt:
+		case o.iterate > 0 && o.jsonAs == "" && !o.yaml_ && !o.gantt && !o.noHeader:
 			text = time.Now().Format(time.ANSIC) + "\n" + text + "\n"
 		}
 		if _, err := io.WriteString(out, text); err != nil || o.iterate == 0 {
@@ -184,16 +276,30 @@ func (o *options) run(ctx context.Context, from source, out io.Writer, t display
 func (o *options) view(ctx context.Context, from source, now time.Time, t display.Terminal) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	jobs, err := from.Jobs(ctx, o.filter.all)
+	if err := o.ownCluster(ctx, from); err != nil {
+		return "", err
+	}
+	jobs, err := from.Jobs(ctx, o.filter.all || o.squeue())
 	if err != nil {
 		return "", silent(ctx, o.address, err)
 	}
 	if err := o.filter.known(jobs); err != nil {
 		return "", err
 	}
-	jobs = o.filter.apply(jobs)
 	switch {
-	case o.json:
+	case o.query != nil:
+		return o.lines(ctx, o.slurm(), jobs, now, t.ASCII || o.ascii)
+	case o.squeue():
+		return o.document(ctx, o.slurm(), jobs)
+	}
+	jobs = o.filter.apply(jobs)
+	if o.asksSqueue() {
+		if jobs, err = o.pick(ctx, o.slurm(), jobs); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case o.jsonAs == ownJSON:
 		text, err := json.MarshalIndent(jobs, "", "  ")
 		return string(text) + "\n", err
 	case o.gantt:
@@ -226,6 +332,31 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 		text += "\nStrategy " + status.Strategy + ": " + status.StrategyNote + "\n"
 	}
 	return text, nil
+}
+
+// slurm is where squeue's lines come from.
+func (o *options) slurm() queue {
+	if o.from != nil {
+		return o.from
+	}
+	return newQueue()
+}
+
+// ownCluster refuses other clusters than the sidecar's.
+func (o *options) ownCluster(ctx context.Context, from source) error {
+	if len(o.clusters) == 0 {
+		return nil
+	}
+	status, err := from.Status(ctx)
+	if err != nil {
+		return silent(ctx, o.address, err)
+	}
+	for _, name := range o.clusters {
+		if name != status.Cluster {
+			return fmt.Errorf("--clusters=%s: the sidecar at %s has the jobs of cluster %s; ask the other's own (--config, EVOSLURM_API)", strings.Join(o.clusters, ","), o.address, status.Cluster)
+		}
+	}
+	return nil
 }
 
 // redraw puts a text over the one before it without a flicker: from the top, each

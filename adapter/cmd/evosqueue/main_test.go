@@ -63,14 +63,23 @@ func (f fixed) Jobs(_ context.Context, all bool) ([]api.Job, error) {
 	return jobs, f.err
 }
 
-func (f fixed) Status(context.Context) (api.Status, error) { return api.Status{Nodes: 8}, f.err }
+func (f fixed) Status(context.Context) (api.Status, error) {
+	return api.Status{Nodes: 8, Cluster: "this"}, f.err
+}
 
 // view runs evosqueue's view for a command line.
 func view(t *testing.T, term display.Terminal, args ...string) (string, error) {
 	t.Helper()
 	var o options
 	cmd := newCommandOf(&o)
-	if err := cmd.ParseFlags(args); err != nil {
+	words, err := canonical(cmd.Flags(), args)
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.ParseFlags(words); err != nil {
+		return "", err
+	}
+	if err := o.operands(cmd.Flags().Args()); err != nil {
 		return "", err
 	}
 	if err := o.prepare(); err != nil {
@@ -81,8 +90,8 @@ func view(t *testing.T, term display.Terminal, args ...string) (string, error) {
 
 func TestGolden(t *testing.T) {
 	for name, args := range map[string]string{
-		"default": "", "all": "--all", "long": "-l -a", "user": "-u alice,2002 -h", "states": "-t R,TO", "jobs": "-j 12,3", "partition": "-p debug", "name": "-n amr,ends",
-		"none": "-u nobody", "gantt": "--gantt", "json": "--json -j 7", "ascii": "--ascii -a",
+		"default": "", "all": "-t all", "long": "-l -t all", "user": "-u alice,2002 -h", "states": "-t R,TO", "jobs": "-j 12,3", "partition": "-p debug", "name": "-n amr,ends",
+		"none": "-u nobody", "gantt": "--gantt", "json": "--json=evoslurm -j 7", "ascii": "--ascii -t all",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := view(t, display.Terminal{Width: 110}, strings.Fields(args)...)
@@ -108,7 +117,9 @@ func TestGolden(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	for args, reason := range map[string]string{
-		"-j x": "invalid job id: x", "-j 0": "invalid job id: 0", "-t XX": "invalid job state: XX", "-i -1": "at least 0.1 seconds", "--what": "unknown flag",
+		"-j x": "invalid job id: x", "-j 0": "invalid job id: 0", "-t XX": "invalid job state: XX", "-i -1": "at least 0.1 seconds", "--what": "unrecognized option '--what'", "--st": "ambiguous", "job": "unrecognized option: job", "-j 1 2": "unrecognized option: 2",
+		"-o %{nothing}": "no field is called {nothing}: there are claim, drive", "-o %{step": "{ without }", "-o %i -O jobid": "incompatible", "-l -o %i": "mutually exclusive",
+		"--federation": "one cluster", "-M other": "has the jobs of cluster this", "-w n[": "invalid entry for --nodelist",
 	} {
 		if _, err := view(t, display.Terminal{}, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v, want %q", args, err, reason)

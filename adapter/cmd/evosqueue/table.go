@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -131,6 +132,9 @@ func near(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
+	if format := os.Getenv("SLURM_TIME_FORMAT"); format != "" {
+		return display.SlurmTime(t, now, format)
+	}
 	t = t.In(now.Location())
 	y, m, d := t.Date()
 	if ny, nm, nd := now.Date(); y == ny && m == nm && d == nd {
@@ -147,5 +151,5 @@ func full(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.In(now.Location()).Format("2006-01-02T15:04:05")
+	return display.SlurmTime(t, now, os.Getenv("SLURM_TIME_FORMAT"))
 }

@@ -26,7 +26,7 @@ func TestPrivateJobs(t *testing.T) {
 	}
 	s.eventually("its owner sees the job grown", func() bool { return strings.Contains(see(0, "evosqueue", "-j", id), " 2/2 ") })
 	looks := [][]string{
-		{"evosqueue"}, {"evosqueue", "--all"}, {"evosqueue", "--json", "--all"}, {"evosqueue", "-l"}, {"evosqueue", "--gantt"},
+		{"evosqueue"}, {"evosqueue", "-t", "all"}, {"evosqueue", "--json=evoslurm", "-t", "all"}, {"evosqueue", "-l"}, {"evosqueue", "--gantt"},
 		{"evosqueue", "-j", id}, {"evosctl", "events"}, {"evosctl", "events", id}, {"evosctl", "events", id, "--json"}, {"evosctl", "env", "--job=" + id},
 	}
 	for _, look := range looks {

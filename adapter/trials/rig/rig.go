@@ -100,7 +100,7 @@ func exists(path string) bool {
 // Jobs are the evolving jobs, ended ones too, as evosqueue tells them to one of the
 // cluster's users.
 func (r *Rig) Jobs(user int) (jobs []api.Job, err error) {
-	out, errs, err := r.As(user, "evosqueue", "--json", "--all")
+	out, errs, err := r.As(user, "evosqueue", "--json=evoslurm", "-t", "all")
 	if err != nil {
 		return nil, fmt.Errorf("evosqueue: %w\n%s", err, errs)
 	}

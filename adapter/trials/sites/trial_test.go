@@ -176,7 +176,7 @@ func (r *trial) explain(from int64) {
 		text, _ := os.ReadFile(name)
 		r.t.Logf("%s:\n%s", filepath.Base(name), text)
 	}
-	queue, _, _ := r.As(0, "evosqueue", "--all", "--long")
+	queue, _, _ := r.As(0, "evosqueue", "--states=all", "--long")
 	jobs, _ := r.Cluster.Run(context.Background(), slurmtest.Root, "scontrol", "-d", "-o", "show", "job")
 	r.t.Logf("evosqueue:\n%s\nSlurm:\n%s", queue, jobs)
 }

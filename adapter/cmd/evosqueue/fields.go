@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
+)
+
+// field is one of Evoslurm's, for formats.
+type field struct {
+	title string
+	help  string
+	text  func(j api.Job, now time.Time) string
+}
+
+// fieldPrefix is before their names in long formats, which have names of squeue's, too.
+const fieldPrefix = "evo"
+
+var fields = map[string]field{
+	"id":        {"EVO_JOBID", "the evolving job; of a chain's links, the first one", func(j api.Job, _ time.Time) string { return strconv.FormatUint(uint64(j.ID), 10) }},
+	"step":      {"STEP", "the present step and how many there are", func(j api.Job, _ time.Time) string { return fmt.Sprintf("%d/%d", j.Step, j.Steps) }},
+	"state":     {"EVO_STATE", "the state, WAITING for the next step's nodes too", func(j api.Job, _ time.Time) string { return stateName(j) }},
+	"profile":   {"PROFILE", "the profile as it was asked for", func(j api.Job, _ time.Time) string { return j.Profile }},
+	"drive":     {"DRIVE", "the drive mode", func(j api.Job, _ time.Time) string { return j.Drive }},
+	"limit":     {"EXPAND_LIMIT", "the expand limit", func(j api.Job, _ time.Time) string { return j.ExpandLimit }},
+	"claim":     {"CLAIM", "the nodes of --max-nodes, 0 for none", func(j api.Job, _ time.Time) string { return strconv.Itoa(j.Claim) }},
+	"next":      {"NEXT", "what changes next, and in how long", func(j api.Job, now time.Time) string { return next(j, now) }},
+	"nextnodes": {"NEXT_NODES", "the nodes after that", func(j api.Job, _ time.Time) string { return strconv.Itoa(j.NextNodes) }},
+	"nexttime":  {"NEXT_TIME", "when", func(j api.Job, now time.Time) string { return slurmTime(j.NextChange, now) }},
+	"nodes":     {"EVO_NODES", "allocated now, with companions", func(j api.Job, _ time.Time) string { return strconv.Itoa(j.Nodes) }},
+	"nodelist":  {"EVO_NODELIST", "these by name", func(j api.Job, _ time.Time) string { return j.NodeList }},
+	"start":     {"START_TIME", "the start, actual or planned", func(j api.Job, now time.Time) string { return slurmTime(j.Start, now) }},
+	"end":       {"END_TIME", "the end, actual or planned", func(j api.Job, now time.Time) string { return slurmTime(j.End, now) }},
+	"reason":    {"EVO_REASON", "why the job is where it is", func(j api.Job, _ time.Time) string { return j.Reason }},
+}
+
+// fieldNamed is a field by its name, with or without the prefix.
+func fieldNamed(name string) field {
+	name = strings.ToLower(name)
+	if f, known := fields[name]; known {
+		return f
+	}
+	return fields[strings.TrimPrefix(name, fieldPrefix)]
+}
+
+func fieldNames() []string { return slices.Sorted(maps.Keys(fields)) }
+
+// slurmTime is a time as squeue shows it to the user; none is N/A.
+func slurmTime(t, now time.Time) string {
+	if t.IsZero() {
+		return "N/A"
+	}
+	return display.SlurmTime(t, now, os.Getenv("SLURM_TIME_FORMAT"))
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// schema is the version of the JSON that evosqueue writes: docs/schema.
+const schema = 1
+
+// queue is squeue; *slurmctl.Client is one.
+type queue interface {
+	QueueLines(ctx context.Context, q slurmctl.Queue) ([]slurmctl.QueueLine, string, error)
+	QueueJSON(ctx context.Context, options []string, value string) (map[string]json.RawMessage, []slurmctl.QueueJob, error)
+}
+
+// newQueue is squeue in the user's environment but for the formats.
+func newQueue() *slurmctl.Client {
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SQUEUE_") })
+	return &slurmctl.Client{Env: env}
+}
+
+// owners are evolving jobs by the Slurm jobs that are lines of theirs: base jobs and the
+// links of chains, and where all is asked for companions too.
+func owners(jobs []api.Job, all bool) map[slurmctl.JobID]*api.Job {
+	by := map[slurmctl.JobID]*api.Job{}
+	for i, j := range jobs {
+		by[slurmctl.JobID(j.ID)] = &jobs[i]
+		if all || j.Drive == "chain" {
+			for _, id := range j.SlurmJobs {
+				by[slurmctl.JobID(id)] = &jobs[i]
+			}
+		}
+	}
+	return by
+}
+
+// keep are the jobs that pass what squeue is not asked about.
+func (o *options) keep(jobs []api.Job) []api.Job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool {
+		f := filter{states: o.filter.states, nodes: o.filter.nodes}
+		if !ownStates(o.states) {
+			f.states = nil
+		}
+		return !f.shows(j)
+	})
+}
+
+// tell passes on what squeue said, and with --verbose how it was called.
+func (o *options) tell(words []string, said string) {
+	if o.verbose {
+		fmt.Fprintf(o.stderr(), "evosqueue: squeue %s\n", strings.Join(words, " "))
+	}
+	_, _ = io.WriteString(o.stderr(), said)
+}
+
+func (o *options) stderr() io.Writer {
+	if o.errs != nil {
+		return o.errs
+	}
+	return os.Stderr
+}
+
+// lines are squeue's, of evolving jobs alone and with Evoslurm's fields in them.
+func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now time.Time, ascii bool) (string, error) {
+	q := *o.query
+	q.Options = o.inSqueue()
+	lines, said, err := from.QueueLines(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	o.tell(q.Options, said)
+	by := owners(o.keep(jobs), q.Steps != nil)
+	var b strings.Builder
+	for _, line := range lines {
+		j := by[line.Job]
+		if j == nil && line.Job != 0 {
+			continue
+		}
+		b.WriteString(line.Parts[0])
+		for i, own := range q.Format.Own {
+			f := fieldNamed(own.Name)
+			text := f.title
+			if j != nil {
+				text = display.Printable(f.text(*j, now), ascii)
+			}
+			b.WriteString(own.Text(text) + line.Parts[i+1])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+// ids are the Slurm jobs that squeue's options pick, in squeue's order.
+func (o *options) ids(ctx context.Context, from queue) ([]slurmctl.JobID, error) {
+	format, err := slurmctl.ParseQueueFormat("", false)
+	if err != nil {
+		return nil, err
+	}
+	words := o.inSqueue()
+	lines, said, err := from.QueueLines(ctx, slurmctl.Queue{Options: words, Format: format})
+	if err != nil {
+		return nil, err
+	}
+	o.tell(words, said)
+	ids := make([]slurmctl.JobID, len(lines))
+	for i, l := range lines {
+		ids[i] = l.Job
+	}
+	return ids, nil
+}
+
+// pick leaves the jobs that squeue's options pick, and where an order is asked for in it.
+func (o *options) pick(ctx context.Context, from queue, jobs []api.Job) ([]api.Job, error) {
+	ids, err := o.ids(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	by, place := owners(jobs, false), map[uint32]int{}
+	for i, id := range ids {
+		if j := by[id]; j != nil {
+			if _, seen := place[j.ID]; !seen {
+				place[j.ID] = i
+			}
+		}
+	}
+	jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { _, picked := place[j.ID]; return !picked })
+	if o.sort != "" {
+		slices.SortFunc(jobs, func(a, b api.Job) int { return place[a.ID] - place[b.ID] })
+	}
+	return jobs, nil
+}
+
+// document is what squeue --json writes, of evolving jobs alone, each with the sidecar's
+// view of it under the key evoslurm. Before 23.02 squeue's filters do not narrow its JSON;
+// here they do.
+func (o *options) document(ctx context.Context, from queue, jobs []api.Job) (string, error) {
+	ids, err := o.ids(ctx, from)
+	if err != nil {
+		return "", err
+	}
+	document, all, err := from.QueueJSON(ctx, o.inSqueue(), o.jsonValue())
+	if err != nil {
+		return "", err
+	}
+	by := owners(o.keep(jobs), false)
+	list := []json.RawMessage{}
+	for _, job := range all {
+		j := by[job.ID]
+		if j == nil || !slices.Contains(ids, job.ID) {
+			continue
+		}
+		own, err := json.Marshal(j)
+		if err != nil {
+			return "", err
+		}
+		// the object is not empty: it has a job_id
+		open := strings.TrimSuffix(strings.TrimSpace(string(job.JSON)), "}")
+		list = append(list, json.RawMessage(open+`,"evoslurm":`+string(own)+"}"))
+	}
+	if document["jobs"], err = json.Marshal(list); err != nil {
+		return "", err
+	}
+	document["evoslurm"] = json.RawMessage(fmt.Sprintf(`{"version":%d}`, schema))
+	text, err := json.MarshalIndent(document, "", "  ")
+	if err != nil || !o.yaml_ {
+		return string(text) + "\n", err
+	}
+	return toYAML(text)
+}
+
+// escapes matches those of JSON; the solidus has none in YAML 1.1.
+var escapes = regexp.MustCompile(`\\.`)
+
+// toYAML writes JSON, which is YAML otherwise, in the block style, the keys in their order.
+func toYAML(text []byte) (string, error) {
+	text = escapes.ReplaceAllFunc(text, func(e []byte) []byte {
+		if e[1] == '/' {
+			return e[1:]
+		}
+		return e
+	})
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return "", err
+	}
+	var block func(*yaml.Node)
+	block = func(n *yaml.Node) {
+		n.Style &^= yaml.FlowStyle
+		for _, c := range n.Content {
+			block(c)
+		}
+	}
+	block(&node)
+	out, err := yaml.Marshal(&node)
+	return "---\n" + string(out) + "...\n", err
+}

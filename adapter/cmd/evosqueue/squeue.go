@@ -1,0 +1,270 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/getopt"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// asSqueue are the options that are squeue's alone: squeue itself carries them out, run by
+// the user and with the user's rights, and says what they mean.
+type asSqueue struct {
+	accounts, qos, licenses, clusters, nodes          []string
+	format, longFormat, sort, reservation, jsonAs     string
+	steps                                             []string
+	array, unique, hide, noConvert, priority, start   bool
+	local, federation, sibling, verbose, usage, yaml_ bool
+}
+
+// everything is what --jobs and --steps have where no list is given.
+const everything = "all"
+
+func (s *asSqueue) addFlags(f *pflag.FlagSet) {
+	f.StringSliceVarP(&s.accounts, "account", "A", nil, "jobs of these accounts")
+	f.StringSliceVarP(&s.qos, "qos", "q", nil, "jobs of these QOS")
+	f.StringSliceVarP(&s.nodes, "nodelist", "w", nil, "jobs that have one of these nodes")
+	f.StringSliceVarP(&s.licenses, "licenses", "L", nil, "jobs that use these licenses")
+	f.StringVarP(&s.reservation, "reservation", "R", "", "jobs in this reservation")
+	f.StringVarP(&s.format, "format", "o", "", "these fields: squeue's letters, and Evoslurm's as %[[.]size]{name} ("+strings.Join(fieldNames(), ", ")+")")
+	f.StringVarP(&s.longFormat, "Format", "O", "", "these fields: squeue's names, and Evoslurm's with evo before them, as evostep:8")
+	f.StringVarP(&s.sort, "sort", "S", "", "in this order: squeue's letters")
+	f.BoolVar(&s.start, "start", false, "planned starts of queued jobs")
+	f.StringSliceVarP(&s.steps, "steps", "s", nil, "what srun has started in the jobs shown, or these of it")
+	f.Lookup("steps").NoOptDefVal = everything
+	f.BoolVar(&s.yaml_, "yaml", false, "as --json, in YAML")
+	f.BoolVar(&s.hide, "hide", false, "no jobs in hidden partitions (squeue's default; a table has them anyhow)")
+	f.BoolVarP(&s.array, "array", "r", false, "as in squeue; evolving jobs are no arrays")
+	f.BoolVar(&s.unique, "array-unique", false, "as in squeue")
+	f.BoolVarP(&s.priority, "priority", "P", false, "a job once for each of its partitions (with --format)")
+	f.BoolVar(&s.noConvert, "noconvert", false, "no units in numbers (with --format)")
+	f.BoolVar(&s.local, "local", false, "this cluster alone, as ever")
+	f.StringSliceVarP(&s.clusters, "clusters", "M", nil, "refused but for the sidecar's own cluster")
+	f.BoolVar(&s.federation, "federation", false, "refused: the sidecar has the jobs of one cluster")
+	f.BoolVar(&s.sibling, "sibling", false, "refused, likewise")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "tell how squeue is called, on standard error")
+	f.BoolVar(&s.usage, "usage", false, "list the options in brief")
+}
+
+// spellings are other names of options, as squeue has them.
+var spellings = map[string]string{"accounts": "account", "users": "user", "partitions": "partition", "nodes": "nodelist", "node": "nodelist",
+	"cluster": "clusters", "sib": "sibling"}
+
+// canonical writes a command line out as pflag takes it, where squeue takes more: other
+// spellings, long names cut short as long as it is clear which is meant, and options whose
+// value may be left out but is joined on where it is not.
+func canonical(f *pflag.FlagSet, words []string) ([]string, error) {
+	table := getopt.NewTable(nil)
+	f.VisitAll(func(flag *pflag.Flag) {
+		has := getopt.Required
+		switch {
+		case flag.Value.Type() == "bool":
+			has = getopt.Flag
+		case flag.NoOptDefVal != "":
+			has = getopt.Optional
+		}
+		table.Add(flag.Name, flag.Shorthand, has)
+	})
+	words = slices.Clone(words)
+	for i, word := range words {
+		name, value, joined := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		if full := spellings[name]; full != "" && strings.HasPrefix(word, "--") {
+			if words[i] = "--" + full; joined {
+				words[i] += "=" + value
+			}
+		}
+	}
+	var options, operands []string
+	for {
+		line, err := table.Parse(words, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range line.Options {
+			word := "--" + o.Name
+			if o.HasValue {
+				word += "=" + o.Value
+			}
+			options = append(options, word)
+		}
+		if line.Dashes || len(line.Operands) == 0 {
+			operands = append(operands, line.Operands...)
+			return slices.Concat(options, []string{"--"}, operands), nil
+		}
+		operands, words = append(operands, line.Operands[0]), line.Operands[1:]
+	}
+}
+
+// environment fills in what the user's environment says, as squeue does: an option on the
+// command line goes before it.
+func (o *options) environment(changed func(name string) bool, getenv func(string) string, is func(string) bool) {
+	for name, flag := range map[string]*bool{"SQUEUE_ALL": &o.hidden, "SQUEUE_ARRAY": &o.array, "SQUEUE_ARRAY_UNIQUE": &o.unique, "SQUEUE_PRIORITY": &o.priority,
+		"SQUEUE_LOCAL": &o.local, "SQUEUE_FEDERATION": &o.federation, "SQUEUE_SIB": &o.sibling, "SQUEUE_SIBLING": &o.sibling} {
+		*flag = *flag || is(name)
+	}
+	for _, v := range []struct {
+		name, flag string
+		list       *[]string
+	}{
+		{"SQUEUE_ACCOUNT", "account", &o.accounts}, {"SQUEUE_NAMES", "name", &o.names}, {"SQUEUE_LICENSES", "licenses", &o.licenses},
+		{"SQUEUE_PARTITION", "partition", &o.partitions}, {"SQUEUE_QOS", "qos", &o.qos}, {"SQUEUE_STATES", "states", &o.states},
+		{"SQUEUE_USERS", "user", &o.users}, {"SLURM_CLUSTERS", "clusters", &o.clusters},
+	} {
+		if is(v.name) && !changed(v.flag) && (v.flag != "user" || !o.me) {
+			*v.list = strings.Split(getenv(v.name), ",")
+		}
+	}
+	if is("SQUEUE_SORT") && !changed("sort") {
+		o.sort = getenv("SQUEUE_SORT")
+	}
+	switch {
+	case o.format != "" || o.longFormat != "" || o.long || o.start || len(o.steps) > 0 || o.gantt:
+	case is("SQUEUE_FORMAT"):
+		o.format = getenv("SQUEUE_FORMAT")
+	case is("SQUEUE_FORMAT2"):
+		o.longFormat = getenv("SQUEUE_FORMAT2")
+	}
+}
+
+// check refuses what cannot be, and reads the formats.
+func (o *options) check() error {
+	switch {
+	case o.federation || o.sibling:
+		return errors.New("--federation and --sibling: the sidecar has the jobs of one cluster; ask each cluster's own (--config, EVOSLURM_API)")
+	case o.format != "" && o.longFormat != "":
+		return errors.New("-O (--Format) is incompatible with -o (--format)")
+	case o.format != "" && o.long:
+		return errors.New("options -o (--format) and -l (--long) are mutually exclusive")
+	}
+	format, long := o.format, o.longFormat
+	if format == "" && long == "" {
+		switch {
+		case len(o.steps) > 0:
+			format = "%.15i %.8j %.9P %.8u %.9M %N"
+		case o.start:
+			format = "%.18i %.9P %.8j %.8u %.2t  %.19{start} %.6D %.8{step} %20Y %R"
+		default:
+			return nil
+		}
+	}
+	read, err := slurmctl.ParseQueueFormat(format, len(o.steps) > 0)
+	if long != "" {
+		read, err = slurmctl.ParseLongQueueFormat(long, func(name string) bool {
+			name, own := strings.CutPrefix(strings.ToLower(name), fieldPrefix)
+			return own && fields[name].text != nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	for _, own := range read.Own {
+		if fieldNamed(own.Name).text == nil {
+			return fmt.Errorf("no field is called {%s}: there are %s, and squeue's letters", own.Name, strings.Join(fieldNames(), ", "))
+		}
+	}
+	o.query = &slurmctl.Queue{Format: read, Header: !o.noHeader}
+	if len(o.steps) > 0 {
+		list := strings.Join(o.steps, ",")
+		if slices.Contains(o.steps, everything) {
+			list = ""
+		}
+		o.query.Steps = &list
+	}
+	return nil
+}
+
+// inSqueue are the options as squeue is given them. Nodes are not among them: those of
+// companions are the job's, too; nor are states that are Evoslurm's.
+func (o *options) inSqueue() []string {
+	var words []string
+	list := func(name string, values []string) {
+		if len(values) > 0 && !slices.Contains(values, everything) {
+			words = append(words, "--"+name+"="+strings.Join(values, ","))
+		}
+	}
+	list("accounts", o.accounts)
+	list("qos", o.qos)
+	list("licenses", o.licenses)
+	list("users", o.users)
+	list("partitions", o.partitions)
+	list("name", o.names)
+	list("jobs", o.jobs)
+	if o.reservation != "" {
+		words = append(words, "--reservation="+o.reservation)
+	}
+	sort, states := o.sort, slurmStates(o.states)
+	if o.start && len(o.steps) == 0 {
+		sort = cmp.Or(sort, "S")
+		if len(states) == 0 {
+			states = []string{"PD"}
+		}
+	}
+	if len(states) > 0 {
+		words = append(words, "--states="+strings.Join(states, ","))
+	}
+	if sort != "" {
+		words = append(words, "--sort="+sort)
+	}
+	for name, is := range map[string]bool{"all": o.hidden, "hide": o.hide, "array": o.array, "array-unique": o.unique, "priority": o.priority, "noconvert": o.noConvert} {
+		if is {
+			words = append(words, "--"+name)
+		}
+	}
+	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(b, a) }) // --hide after --array, before --all: what is asked for
+	return words
+}
+
+// slurmStates are states as squeue knows them; those that only Evoslurm has by what they
+// are in Slurm.
+func slurmStates(words []string) []string {
+	var list []string
+	for _, word := range words {
+		switch strings.ToUpper(word) {
+		case "WT", "WAITING":
+			word = "R"
+		case "QUEUED":
+			word = "PD"
+		case "STARTING":
+			word = "CF,R"
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+// ownStates reports whether there are states among them that squeue cannot tell.
+func ownStates(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return slices.Contains([]string{"WT", "WAITING", "QUEUED", "STARTING"}, strings.ToUpper(word))
+	})
+}
+
+// asksSqueue reports whether there is something that the sidecar does not know of jobs.
+func (o *options) asksSqueue() bool {
+	return len(o.qos) > 0 || len(o.licenses) > 0 || o.reservation != "" || o.sort != "" || o.hide
+}
+
+// shares reports whether one of the job's nodes is among those asked for. An ended job had
+// its nodes in the past.
+func shares(j api.Job, nodes []string) bool {
+	lists := []string{j.NodeList}
+	if j.State == "ended" {
+		for _, p := range j.Past {
+			lists = append(lists, p.NodeList)
+		}
+	}
+	for _, list := range lists {
+		has, err := slurmctl.ExpandNodes(list)
+		if err == nil && slices.ContainsFunc(has, func(n string) bool { return slices.Contains(nodes, n) }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// fake is a squeue that has some jobs, the newest first, whatever is asked for.
+type fake struct {
+	ids   []slurmctl.JobID
+	asked *slurmctl.Queue
+}
+
+func (f fake) QueueLines(_ context.Context, q slurmctl.Queue) (lines []slurmctl.QueueLine, said string, err error) {
+	*f.asked = q
+	for _, id := range f.ids {
+		l := slurmctl.QueueLine{Job: id}
+		for range len(q.Format.Own) + 1 {
+			l.Parts = append(l.Parts, ".")
+		}
+		lines = append(lines, l)
+	}
+	return lines, "squeue: error: something\n", nil
+}
+
+func (f fake) QueueJSON(context.Context, []string, string) (map[string]json.RawMessage, []slurmctl.QueueJob, error) {
+	var jobs []slurmctl.QueueJob
+	for _, id := range f.ids {
+		jobs = append(jobs, slurmctl.QueueJob{ID: id, JSON: json.RawMessage(`{"job_id":` + string('0'+rune(id%10)) + `,"standard_output":"\/dev\/null","name":"</script>"}`)})
+	}
+	return map[string]json.RawMessage{"meta": json.RawMessage(`{}`)}, jobs, nil
+}
+
+// TestSqueue sees what squeue is asked, and what becomes of its answer: of jobs 12 and 7 of
+// the example, and of 99, which is no evolving one.
+func TestSqueue(t *testing.T) {
+	for _, c := range []struct {
+		env, args string
+		asked     string
+		want      string
+	}{
+		{"", "-h -o %i%{state}", "", ".QUEUED.\n.RUNNING.\n"},
+		{"", "-h -O evoId:3,EVOstep:.5|", "", ".12 .  0/1|.\n.7  .  1/3|.\n"},
+		{"", "-o%{step} -u alice,bob --acc=a -qq1 --states R,wt --all -S -i --part=p -n x -j 7,12 -L l -R r --priority --noconv --array",
+			"--users=alice,bob --states=R,R --sort=-i --reservation=r --qos=q1 --priority --partitions=p --noconvert --name=x --licenses=l --jobs=7,12 --array --all --accounts=a", ".1/3.\n"},
+		{"SQUEUE_USERS=carol SQUEUE_STATES=PD SQUEUE_ALL= SQUEUE_FORMAT=%{id} SQUEUE_SORT=u", "-h -u bob", "--users=bob --states=PD --sort=u --all", ".12.\n.7.\n"},
+		{"SQUEUE_FORMAT=%i", "-h --start", "--states=PD --sort=S", ""},
+		{"SQUEUE_FORMAT2=evoid:0", "-h -t WAITING", "--states=R", ""},
+		{"", "-h -w n2 -o %{id}", "", ".7.\n"},
+		{"", "-h -S -i", "--sort=-i", "12  a name th"},
+		{"", "-h -q normal -u alice", "--users=alice --qos=normal", "7  amr  alice"},
+		{"", "--json", "", `"evoslurm":{"id":12,`},
+		{"", "--yaml", "", "standard_output\": \"/dev/null\""},
+	} {
+		var o options
+		cmd := newCommandOf(&o)
+		words, err := canonical(cmd.Flags(), strings.Fields(c.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.ParseFlags(words); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.operands(cmd.Flags().Args()); err != nil {
+			t.Fatal(err)
+		}
+		env := map[string]string{}
+		for _, kv := range strings.Fields(c.env) {
+			name, value, _ := strings.Cut(kv, "=")
+			env[name] = value
+		}
+		o.environment(cmd.Flags().Changed, func(name string) string { return env[name] }, func(name string) bool { _, is := env[name]; return is })
+		var said bytes.Buffer
+		var asked slurmctl.Queue
+		o.errs, o.from = &said, fake{[]slurmctl.JobID{12, 99, 7}, &asked}
+		if err := o.prepare(); err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		got, err := o.view(t.Context(), fixed{jobs: example()}, now, display.Terminal{ASCII: true})
+		if err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		flat := strings.NewReplacer("\n", "", " ", "").Replace(got)
+		if !strings.Contains(got, c.want) && !strings.Contains(flat, c.want) {
+			t.Errorf("%s %s shows\n%s\nwant %q", c.env, c.args, got, c.want)
+		}
+		if want := strings.Fields(c.asked); !slices.Equal(asked.Options, want) && len(asked.Options)+len(want) > 0 {
+			t.Errorf("%s %s asks squeue %q, want %q", c.env, c.args, asked.Options, want)
+		}
+		if !strings.HasPrefix(said.String(), "squeue: error: something\n") {
+			t.Errorf("%s does not pass on what squeue says: %q", c.args, said.String())
+		}
+	}
+}
