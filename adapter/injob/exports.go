@@ -45,8 +45,8 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 			{VarJob, strconv.FormatUint(uint64(a.Job), 10)},
 			{VarStep, strconv.Itoa(a.Step)},
 			{VarSteps, strconv.Itoa(a.Steps)},
-			{VarNodes, strconv.Itoa(len(nodesOf(a)))},
-			{VarNodeList, slurmctl.CompressNodes(nodesOf(a))},
+			{VarNodes, strconv.Itoa(len(NodesOf(a)))},
+			{VarNodeList, slurmctl.CompressNodes(NodesOf(a))},
 			{VarDrive, a.Drive},
 			{VarDone, done},
 		},
@@ -224,8 +224,8 @@ func sorted(p api.Part) api.Part {
 	return s
 }
 
-// nodesOf are all nodes of an allocation, part by part.
-func nodesOf(a api.Allocation) []string {
+// NodesOf are all nodes of an allocation, part by part.
+func NodesOf(a api.Allocation) []string {
 	var nodes []string
 	for _, p := range a.Parts {
 		nodes = append(nodes, p.NodeList...)

@@ -192,7 +192,7 @@ func (f *follower) learn(a api.Allocation) {
 	if a.Step < f.has.Step { // an answer that was overtaken
 		return
 	}
-	arrived, left := difference(nodesOf(a), nodesOf(f.has)), difference(nodesOf(f.has), nodesOf(a))
+	arrived, left := difference(NodesOf(a), NodesOf(f.has)), difference(NodesOf(f.has), NodesOf(a))
 	if f.seen++; a.Step != f.has.Step {
 		f.began = time.Now()
 	}
@@ -534,8 +534,18 @@ func (f *follower) next(a api.Allocation, leaving []string) {
 	if a.Coming == nil {
 		req.Release = nil
 	}
+	hooks := Hooks{Hooks: request.HooksOf(f.getenv), Environ: f.Environ, Output: f.Stderr}
+	hook := func(err error) {
+		if err != nil {
+			f.say("%v", err)
+		}
+	}
 	go func() {
+		hook(hooks.Leaving(f.ctx, a, req.Release))
 		b, err := f.sidecar.Next(f.ctx, a.Job, req)
+		if err == nil {
+			defer func() { hook(hooks.Begun(f.ctx, b, NodesOf(a))) }() // beside what is started there
+		}
 		f.post(func() {
 			f.ending = false
 			f.stay(leaving)

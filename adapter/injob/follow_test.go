@@ -263,6 +263,8 @@ func TestFollowSteps(t *testing.T) {
 			{Ready: true, Done: true, Job: 12, Step: 9, Steps: 9},
 		},
 	}
+	t.Setenv("EVO_ON_GROW", "echo hook $EVO_EVENT $EVO_ARRIVED")
+	t.Setenv("EVO_ON_SHRINK", "echo hook $EVO_EVENT $EVO_LEAVING; false")
 	_, _, end := following(t, f, "--follow", "--drain-time=1s", "sh", "-c", worker)
 	if status := end(); status != 0 {
 		t.Errorf("status %d", status)
@@ -270,7 +272,8 @@ func TestFollowSteps(t *testing.T) {
 	if got := fmt.Sprint(f.asked); got != "[{1 []} {2 [n2 n3]} {3 []}]" {
 		t.Errorf("asked for %s", got)
 	}
-	if out := f.out.String(); strings.Count(out, "start") != 3 || strings.Count(out, "end") != 3 || strings.Contains(out, "evosrun:") {
+	if out := f.out.String(); strings.Count(out, "start") != 3 || strings.Count(out, "end") != 3 ||
+		!strings.Contains(out, "hook grow n[2-3]\n") || !strings.Contains(out, "hook shrink n[2-3]\nevosrun: --on-shrink: exit status 1\n") || strings.Count(out, "evosrun:") != 1 {
 		t.Errorf("it printed\n%s", out)
 	}
 }

@@ -86,7 +86,7 @@ func spread(shares []share, weights []int, n int) {
 // chooseNodes are the parts with the nodes that -w, -x and -N leave of them.
 func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 	has := make(map[string]bool)
-	for _, node := range nodesOf(a) {
+	for _, node := range NodesOf(a) {
 		has[node] = true
 	}
 	set := func(name string) (map[string]bool, error) {

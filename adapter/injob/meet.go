@@ -193,12 +193,12 @@ func (m *Meeting) End(a *api.Allocation) {
 // names, those that the plan does, and as far as these are not known the newest, never host,
 // which runs the script.
 func Leaving(a api.Allocation, release []string, host string) []string {
-	if a.Coming == nil || a.Coming.Nodes >= len(nodesOf(a)) {
+	if a.Coming == nil || a.Coming.Nodes >= len(NodesOf(a)) {
 		return nil
 	}
-	n := len(nodesOf(a)) - a.Coming.Nodes
+	n := len(NodesOf(a)) - a.Coming.Nodes
 	leaving := slices.Clone(release)
-	newest := slices.Clone(nodesOf(a))
+	newest := slices.Clone(NodesOf(a))
 	slices.Reverse(newest)
 	for _, node := range slices.Concat(a.Coming.Leaving, newest) {
 		if len(leaving) < n && node != host && !slices.Contains(leaving, node) {

@@ -30,7 +30,7 @@ func (e *DirectiveError) Unwrap() error { return e.Err }
 
 // Options are the names of evosbatch's own options, which are those of #EVO
 // lines too, each with a value.
-var Options = []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes"}
+var Options = []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step"}
 
 // ParseDirectives returns the options of a batch script's #EVO lines, in order.
 // They are read as sbatch reads #SBATCH: at the start of a line, before the
@@ -173,6 +173,8 @@ func (r *Request) Set(name, value string) (err error) {
 		r.Drive, err = ParseDrive(value)
 	case "max-nodes":
 		r.MaxNodes, err = parseClaim(value)
+	case "on-grow", "on-shrink", "on-step":
+		err = r.Hooks.set(name, value)
 	default:
 		err = fmt.Errorf("unknown option --%s", display.Brief(name))
 	}

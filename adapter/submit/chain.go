@@ -2,7 +2,6 @@ package submit
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -13,9 +12,6 @@ import (
 
 // checkChain sees that the job can be a chain, where every step is a job of its own.
 func (r *submission) checkChain() error {
-	if o, ok := r.options.last("wait"); ok {
-		return fmt.Errorf("%s: a chain is several jobs, of which the later ones wait for the earlier", o)
-	}
 	for i := range r.request.Profile {
 		if err := r.options.refuseTasks(r.request.Profile[i].Nodes); err != nil {
 			return err

@@ -43,6 +43,7 @@ var environmentOptions = [][2]string{
 // looks for them, the weakest first.
 type layers struct {
 	script, environment, command []getopt.Option
+	own                          []getopt.Option // evosbatch's, of its variables
 }
 
 // all are the options in the order in which sbatch applies them.
@@ -87,6 +88,22 @@ func (t optionTable) fromEnvironment(environ []string) []getopt.Option {
 	for _, pair := range environmentOptions {
 		if value, ok := values[pair[0]]; ok && (value != "" || t.Long[pair[1]] != getopt.Required) {
 			found = append(found, getopt.Option{Name: pair[1], Value: value, HasValue: value != "", Source: pair[0]})
+		}
+	}
+	return found
+}
+
+// ownFrom are evosbatch's own options that the environment has.
+func ownFrom(environ []string) []getopt.Option {
+	values := map[string]string{}
+	for _, assignment := range environ {
+		name, value, _ := strings.Cut(assignment, "=")
+		values[name] = value
+	}
+	var found []getopt.Option
+	for _, name := range request.Options {
+		if value := values[ownVariable(name)]; value != "" {
+			found = append(found, getopt.Option{Name: name, Value: value, HasValue: true, Source: ownVariable(name)})
 		}
 	}
 	return found

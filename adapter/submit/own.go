@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,17 +30,27 @@ func isEvolution(o getopt.Option) bool {
 // isOwn reports whether an option of the command line is not for sbatch.
 func isOwn(o getopt.Option) bool {
 	switch o.Name {
-	case "expand-limit", "drive", "max-nodes", "dry-run", "moldable", "moldable-by":
+	case "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "dry-run", "require-profile", "moldable", "moldable-by":
 		return true
 	}
 	return isEvolution(o)
 }
 
-// requested is the request that the command line makes by itself.
-func requested(options []getopt.Option) (request.Request, error) {
+// requested is the request that the command line makes, and where it says nothing the
+// environment.
+func requested(l layers) (request.Request, error) {
 	var s request.Request
-	for _, o := range options {
-		if isOwn(o) && o.Name != "dry-run" {
+	shape := slices.ContainsFunc(l.command, func(o getopt.Option) bool { return isOwn(o) && slices.Contains(shapes, o.Name) })
+	for _, o := range l.own {
+		if isShape := slices.Contains(shapes, o.Name); isShape && shape || !isShape && l.has(o.Name) {
+			continue
+		}
+		if err := s.Set(o.Name, o.Value); err != nil {
+			return request.Request{}, fmt.Errorf("%s: %w", o.Source, err)
+		}
+	}
+	for _, o := range l.command {
+		if asksToEvolve(o) {
 			if err := s.Set(o.Name, o.Value); err != nil {
 				return request.Request{}, err
 			}

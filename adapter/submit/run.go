@@ -47,6 +47,8 @@ type Command struct {
 	Exec func(path string, argv, environ []string, stdin *os.File) error
 
 	table optionTable
+	hooks request.Hooks
+	read  []byte // of standard input, already; nil: nothing
 }
 
 // Run submits the job and returns the exit status: sbatch's, or where nothing
@@ -72,6 +74,9 @@ func (c *Command) Run(ctx context.Context) int {
 }
 
 func (c *Command) run(ctx context.Context) (int, error) {
+	if done, err := c.passOn(ctx); done || err != nil {
+		return 0, err
+	}
 	line, err := c.parse(ctx)
 	if err != nil {
 		return 0, err
@@ -95,6 +100,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	c.Environ, c.hooks = withHooks(c.Environ, r.request.Hooks), r.request.Hooks
 	if r.request.Moldable != nil {
 		err = c.checkAlternatives(ctx, r)
 	} else {
@@ -160,7 +166,7 @@ func (c *Command) learn(ctx context.Context) {
 
 // submission reads the script and joins everything to one.
 func (c *Command) submission(line getopt.Line) (*submission, error) {
-	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.Options}
+	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.Options, own: ownFrom(c.Environ)}
 	var script []byte
 	var err error
 	name, fromStdin := "stdin", false
@@ -172,7 +178,9 @@ func (c *Command) submission(line getopt.Line) (*submission, error) {
 		script, err = readScript(c.find(line.Operands[0]))
 	default:
 		fromStdin = true
-		script, err = readAll(c.Stdin)
+		if script = c.read; script == nil {
+			script, err = readAll(c.Stdin)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -379,7 +387,7 @@ func (c *Command) submitChain(ctx context.Context, r *submission) (int, error) {
 		ids = append(ids, slurmctl.JobID(id))
 	}
 	c.report(r, ids)
-	return 0, nil
+	return r.await()
 }
 
 // submitStep runs sbatch for one step of a chain and returns the job's id.
@@ -398,28 +406,42 @@ func (c *Command) submitStep(ctx context.Context, r *submission, i int, s step) 
 		}
 	}
 	var stdout bytes.Buffer
-	cmd := exec.Command(c.Sbatch, r.words(s)...) // no deadline: sbatch has its own
+	cmd := exec.CommandContext(ctx, c.Sbatch, r.words(s)...) // no deadline: sbatch has its own
 	cmd.Env = append(append([]string{}, c.Environ...), stepVariables(i, r.request.Profile)...)
 	cmd.Stdin = c.Stdin
 	if r.script != nil {
 		cmd.Stdin = bytes.NewReader(r.script)
 	}
-	cmd.Stdout, cmd.Stderr = &stdout, c.Stderr
-	err := cmd.Run()
-	var failed *exec.ExitError
-	switch {
-	case errors.As(err, &failed) && failed.Exited():
-		return 0, failed.ExitCode(), nil
-	case err != nil:
-		return 0, 0, fmt.Errorf("sbatch: %w", err)
-	case r.testOnly:
-		return 0, 0, nil
+	cmd.Stderr = c.Stderr
+	var err error
+	if _, waits := r.options.last("wait"); waits && !r.testOnly {
+		var id string
+		id, err = c.submitWaiting(r, cmd)
+		stdout.WriteString(id)
+	} else {
+		cmd.Stdout = &stdout
+		err = cmd.Run()
+	}
+	if status, err := statusOf(err); err != nil || status != 0 || r.testOnly {
+		return 0, status, err
 	}
 	id, err := parseJobID(stdout.String())
 	if err == nil && r.watched {
 		err = c.lookBack(ctx, r, s.request, slurmctl.JobID(id))
 	}
 	return id, 0, err
+}
+
+// statusOf is the exit status of a sbatch that has ended.
+func statusOf(err error) (int, error) {
+	var failed *exec.ExitError
+	switch {
+	case errors.As(err, &failed) && failed.Exited():
+		return failed.ExitCode(), nil
+	case err != nil:
+		return 0, fmt.Errorf("sbatch: %w", err)
+	}
+	return 0, nil
 }
 
 // giveUp cancels the jobs of a chain that cannot be completed and adds to err
@@ -462,7 +484,11 @@ func (c *Command) report(r *submission, ids []slurmctl.JobID) {
 
 // show prints a call of sbatch as one would type it.
 func (c *Command) show(words []string) {
-	quoted := []string{"sbatch"}
+	var quoted []string
+	for _, v := range c.hooks.Variables() {
+		quoted = append(quoted, v[0]+"="+quote(v[1]))
+	}
+	quoted = append(quoted, "sbatch")
 	for _, w := range words {
 		quoted = append(quoted, quote(w))
 	}

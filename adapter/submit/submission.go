@@ -26,6 +26,7 @@ type submission struct {
 	gres     gres
 	script   []byte // read from standard input; nil: sbatch finds it itself
 	text     []byte // the script, wherever it is; nil with --wrap
+	links    []link // of a chain, where --wait was given
 	watched  bool   // plugins may change it on its way
 	quiet    bool   // sbatch must print the job's id, which is then not passed on
 
@@ -37,7 +38,7 @@ type submission struct {
 // newSubmission joins what the command line and the script ask for. Defaults are
 // the site's.
 func newSubmission(line getopt.Line, fromScript request.Request, options layers, defaults request.Request, now time.Time) (*submission, error) {
-	given, err := requested(line.Options)
+	given, err := requested(options)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,7 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	if r.request.MaxNodes == 0 {
 		r.request.MaxNodes = fromScript.MaxNodes
 	}
+	r.request.Hooks = r.request.Hooks.Over(fromScript.Hooks)
 	if r.request.Drive == "" && defaults.Drive == request.Chain {
 		r.request.Drive = request.Chain // a chain is made here, not by the sidecar
 	}
@@ -69,9 +71,12 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 		r.limit = defaults.ExpandLimit
 	}
 	if r.request.Profile == nil {
-		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES or an #EVO line in the script (for a job that does not evolve there is sbatch)")
+		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES or an #EVO line in the script (for a job that does not evolve, leave out evosbatch's own options, --require-profile among them)")
 	}
 	if err := r.request.CheckClaim(); err != nil {
+		return nil, err
+	}
+	if err := r.checkHooks(); err != nil {
 		return nil, err
 	}
 	if err := options.refuse(r.request.Profile); err != nil {
@@ -183,6 +188,7 @@ func (r *submission) words(s step) []string {
 		words = append(words, "--begin="+ParkedUntil)
 	}
 	words = append(words, r.gres.options(s.nodes)...)
+	words = append(words, r.hookExport()...)
 	words = append(words, s.extra...)
 	if r.dashes {
 		words = append(words, "--")

@@ -147,7 +147,6 @@ func TestRefusals(t *testing.T) {
 		{"--profile=2@1m -C [a|b] job.sh", "", "--constraint=[a|b]: only features joined by & , or | can be planned"},
 		{"--profile=2@1m -C a*2 job.sh", "", "only features joined"},
 		{"--profile=2@1m -w n[1-3 job.sh", "", "--nodelist=n[1-3: "},
-		{"--profile=2@1m --drive=chain -W job.sh", "", "--wait: a chain is several jobs"},
 		{"--profile=1@1m,4@1m --drive=chain -n 2 job.sh", "", "fewer tasks than the 4 nodes"},
 		{"--profile=" + long + " job.sh", "", "write it into the script, as #EVO --profile="},
 		{"job.sh --comment=x", "#EVO --profile=1@1m\n#SBATCH --comment=" + strings.Repeat("x", 1020), "--comment is too long: 1006 bytes of Slurm's 1024 are left"},

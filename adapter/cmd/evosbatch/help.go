@@ -3,7 +3,8 @@ package main
 const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES@DURATION...]
        evosbatch [sbatch options] --moldable=ALTERNATIVES [--moldable-by=preference]
                  [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
-                 [--max-nodes=N] [--dry-run] script [args]
+                 [--max-nodes=N] [--on-grow=CMD] [--on-shrink=CMD] [--on-step=CMD]
+                 [--require-profile] [--dry-run] script [args]
 `
 
 const help = usage + `
@@ -29,10 +30,18 @@ Options of evosbatch:
                               EVO_STEP and EVO_STEPS (default: the site's)
       --max-nodes=N           a claim: with evosctl grow the job may have up to N nodes
                               at once, and gets them in finite time
+      --on-grow=CMD, --on-shrink=CMD, --on-step=CMD
+                              run in the job, by evosctl next: once nodes have come,
+                              before nodes leave, whenever a step has begun
+      --require-profile       refuse a job that has no profile; else it is a stock job,
+                              and submitted by sbatch as if that had been called
       --dry-run               print the sbatch command line, submit nothing
 
 The same options in the script, before its first command (the command line wins):
       #EVO --profile=2@10m,5@30m,1@5m
+
+Or in the environment, which wins over the script: EVOSBATCH_PROFILE, _MOLDABLE,
+_MOLDABLE_BY, _EXPAND_LIMIT, _DRIVE, _MAX_NODES, _ON_GROW, _ON_SHRINK, _ON_STEP.
 
 All of sbatch's options work, on the command line, in SBATCH_ variables and on
 #SBATCH lines, but for those that contradict the profile or cannot be planned:

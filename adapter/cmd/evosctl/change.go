@@ -234,10 +234,12 @@ func (c *changing) ask(ctx context.Context, client *api.Client, job uint32) (api
 	return a, err
 }
 
-// askFollowed asks for a growth or shrink; before a shrink that will be accepted, all that evosrun
-// --follow has started is drained from the nodes that go, which are named then.
+// askFollowed asks for a growth or shrink, with the job's hooks. Before a shrink that will be
+// accepted, all that evosrun --follow has started is drained from the nodes that go, which are
+// named then.
 func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint32) (api.Change, error) {
-	if c.dryRun || !injob.Followed(client.Address(), job) {
+	hooks := hooksHere()
+	if c.dryRun || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 {
 		return c.ask(ctx, client, job)
 	}
 	limited, stop := untilSignal(ctx)
@@ -246,6 +248,7 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 	if err != nil {
 		return api.Change{}, err
 	}
+	var leaving []string
 	if sh := c.request.Shrink; sh != nil {
 		c.dryRun = true
 		a, err := c.ask(ctx, client, job)
@@ -253,22 +256,20 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 		if err != nil || !a.Accepted {
 			return a, err
 		}
-		fewer := has
-		fewer.Coming = &api.Coming{Nodes: has.Nodes - max(sh.Nodes, len(sh.List))}
-		sh.Nodes, sh.List = 0, injob.Leaving(fewer, sh.List, os.Getenv("SLURMD_NODENAME"))
+		has.Coming = &api.Coming{Nodes: has.Nodes - max(sh.Nodes, len(sh.List))}
+		leaving = injob.Leaving(has, sh.List, os.Getenv("SLURMD_NODENAME"))
+		sh.Nodes, sh.List = 0, leaving
 	}
-	var leaving []string
-	if c.request.Shrink != nil {
-		leaving = c.request.Shrink.List
-	}
+	hookFailed(hooks.Leaving(limited, has, leaving))
 	m := injob.MeetFollowers(limited, client.Address(), job, leaving, false, say)
 	defer m.End(nil)
 	if limited.Err() != nil {
 		return api.Change{}, errDraining
 	}
 	a, err := c.ask(ctx, client, job)
-	if err == nil && a.Accepted {
+	if err == nil && a.Accepted && a.Has != nil {
 		m.End(a.Has)
+		hookFailed(hooks.Begun(limited, *a.Has, injob.NodesOf(has)))
 	}
 	return a, err
 }

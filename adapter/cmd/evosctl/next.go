@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -32,7 +33,9 @@ further: use evosrun, or evosctl hostfile.
 
 At a shrink the application must be off the nodes that go before it calls this;
 --release names those that it would rather give up. What evosrun --follow has started on
-this node is drained first, by this, and told what the job has then.
+this node is drained first, by this, and told what the job has then. What the job was
+submitted with as --on-grow, --on-shrink and --on-step is run, for five minutes each at
+most; where that failed EVO_HOOK_ERROR says why, and the job goes on.
 
 Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
 EVO_ERROR has the reason and EVO_DONE is 1), also where a growth was given up: the job
@@ -131,6 +134,11 @@ var errDraining = errors.New("evosrun --follow was still draining nodes: the ste
 // go: off all of them, after the last one. Where there are such the job gives up just those.
 func followed(ctx context.Context, client *api.Client, a api.Allocation, release []string, end func(release []string) (api.Allocation, error)) (api.Allocation, error) {
 	leaving := injob.Leaving(a, release, os.Getenv("SLURMD_NODENAME"))
+	hooks := hooksHere()
+	hookFailed(hooks.Leaving(ctx, a, leaving))
+	if hooks.Shrink != "" && len(leaving) > 0 {
+		release = leaving
+	}
 	m := injob.MeetFollowers(ctx, client.Address(), a.Job, leaving, a.Coming == nil, say)
 	defer m.End(nil)
 	if ctx.Err() != nil {
@@ -142,9 +150,27 @@ func followed(ctx context.Context, client *api.Client, a api.Allocation, release
 	b, err := end(release)
 	if err == nil {
 		m.End(&b)
+		hookFailed(hooks.Begun(ctx, b, injob.NodesOf(a)))
 	}
 	return b, err
 }
+
+// hooksHere are those that the job was submitted with; what they print must not come
+// between what the shell evaluates.
+func hooksHere() injob.Hooks {
+	return injob.Hooks{Hooks: request.HooksOf(os.Getenv), Environ: os.Environ(), Output: os.Stderr}
+}
+
+// hookFailed tells of a hook that failed. The job goes on: others wait for the nodes that
+// leave, and those that have come are there.
+func hookFailed(err error) {
+	if err != nil {
+		say("%v", err)
+		hookErrors = append(hookErrors, err)
+	}
+}
+
+var hookErrors []error
 
 // failed tells why there is no next step: what may pass (a signal, the time
 // limit of --timeout) apart from what will not.

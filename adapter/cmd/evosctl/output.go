@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,19 +26,34 @@ func (o *output) add(cmd *cobra.Command) {
 }
 
 func (o *output) print(a api.Allocation) error {
-	if o.json {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(a)
-	}
 	e, err := injob.ExportsOf(a, os.Getenv)
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(hookErrors...); err != nil {
+		e.Set = append(e.Set, injob.Var{Name: injob.VarHookError, Value: strings.ReplaceAll(err.Error(), "\n", "; ")})
+	} else if os.Getenv(injob.VarHookError) != "" {
+		e.Unset = append(e.Unset, injob.VarHookError)
+	}
 	if o.noSlurm {
 		e = e.WithoutSlurm(os.Environ())
 	}
-	return o.export(e)
+	if !o.json {
+		return o.export(e)
+	}
+	answer := struct {
+		api.Allocation
+		Environ map[string]*string `json:"environ"` // the same as for a shell; null: to be unset
+	}{a, map[string]*string{}}
+	for _, name := range e.Unset {
+		answer.Environ[name] = nil
+	}
+	for _, v := range e.Set {
+		answer.Environ[v.Name] = &v.Value
+	}
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(answer)
 }
 
 // export prints what the shell evaluates.
@@ -53,7 +70,9 @@ func (o *output) export(e injob.Exports) error {
 // whose eval of it fails. final: asking again will not help.
 func (o *output) fail(err error, status int, final bool) error {
 	say("%v", err)
-	if sh, e := injob.ParseShell(o.shell); e == nil && !o.json {
+	if o.json {
+		json.NewEncoder(os.Stdout).Encode(api.Error{Error: err.Error()})
+	} else if sh, e := injob.ParseShell(o.shell); e == nil {
 		fmt.Print(sh.Failure(err.Error(), final))
 	}
 	return exitStatus(status)
