@@ -5,6 +5,9 @@ SYSCONFDIR ?= /etc
 # Where the sidecar looks for strategies unless its configuration says otherwise.
 LIBEXECDIR ?= /usr/libexec
 DESTDIR    ?=
+# Where Python looks for libraries below PREFIX, if it does.
+PYTHONDIR  ?= $(shell $(firstword $(wildcard /usr/bin/python3) python3) -c 'import site; print(([p for p in site.getsitepackages() if p.startswith("$(PREFIX)/lib")] + ["$(PREFIX)/lib/python3/dist-packages"])[0])' \
+	2>/dev/null || echo $(PREFIX)/lib/python3/dist-packages)
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 # What install takes the executables from.
 BIN        ?= bin
@@ -145,6 +148,7 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
+	install -D -m 644 contrib/python/evoslurm.py $(DESTDIR)$(PYTHONDIR)/evoslurm.py
 	install -D -m 644 contrib/job_submit.lua $(SHARE)/evoslurm/job_submit.lua
 	install -D -m 644 contrib/RIGHTS.md $(SHARE)/doc/evoslurm/RIGHTS.md
 	install -D -m 644 configs/evoslurm.yaml $(SHARE)/doc/evoslurm/evoslurm.yaml

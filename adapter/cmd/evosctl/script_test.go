@@ -188,6 +188,10 @@ func (s *sidecar) start() error {
 func TestScripts(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	commands(t, bin)
+	library, err := filepath.Abs("../../../contrib/python")
+	if err != nil {
+		t.Fatal(err)
+	}
 	type key struct{}
 	of := func(ts *testscript.TestScript) *sidecar { return ts.Value(key{}).(*sidecar) }
 	testscript.Run(t, testscript.Params{
@@ -203,6 +207,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 			e.Setenv("EVOSLURM_API", "unix://"+s.socket)
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			e.Setenv("TZ", "UTC")
+			e.Setenv("PYTHONPATH", library)
 			return s.start()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

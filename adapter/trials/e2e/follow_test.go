@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,8 +84,39 @@ func TestFollow(t *testing.T) {
 			}
 		})
 	}
+	t.Run("python", func(t *testing.T) {
+		s.t = t
+		s.python()
+	})
 	s.t = t
 	s.stop(syscall.SIGTERM)
+}
+
+// python runs a job whose steps a Python program goes through, which is killed between the
+// answer and its use, and started again; its hooks note what changes.
+func (s *site) python() {
+	s.t.Helper()
+	library, err := filepath.Abs("../../../contrib/python")
+	s.must(err)
+	program := s.script("steps.py", `import evoslurm, os, subprocess
+for step in evoslurm.steps():
+    if step.number == 2 and not os.path.exists("killed"):
+        open("killed", "w").close()
+        os.kill(os.getpid(), 9)
+    ran = subprocess.run(["evosrun", "sh", "-c", "echo $SLURMD_NODENAME"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    print(step.number, step.drive, sorted(ran.split()) == sorted(step.nodes), len(step.nodes), flush=True)
+`)
+	job := s.script("python.sh", `#!/bin/bash
+#EVO --profile=1@5s,3@5s,2@5s --drive=companion --on-grow='echo hook grow $EVO_ARRIVED | tr -d 0-9' --on-shrink='echo hook $EVO_EVENT'
+export PYTHONPATH=`+library+` PYTHONDONTWRITEBYTECODE=1
+python3 `+program+` 2>&1 || echo killed
+python3 `+program+` 2>&1
+`)
+	id := s.submit(job)
+	got := slices.DeleteFunc(messages(s.output(id)), func(line string) bool { return strings.Contains(line, "Killed") })
+	if want := []string{"1 companion True 1", "hook grow n[-]", "killed", "2 companion True 3", "hook shrink", "3 companion True 2"}; !slices.Equal(got, want) {
+		s.t.Errorf("the job printed %q, want %q", got, want)
+	}
 }
 
 // followed judges the trace of a job.
