@@ -29,6 +29,9 @@ var powerMarks = []struct {
 
 // Power is the node's state of power.
 func (n Node) Power() Power {
+	if n.Flags == "" {
+		return PowerOn
+	}
 	for _, m := range powerMarks {
 		if strings.Contains(n.Flags, m.mark) {
 			return m.power

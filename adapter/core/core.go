@@ -285,4 +285,8 @@ func (c *Core) logJob(j *job) note {
 // owner is the evolving job that a Slurm job belongs to, nil for a stock job.
 func (c *Core) owner(id slurmctl.JobID) *job { return c.byID[id] }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}

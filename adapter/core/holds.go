@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,10 +45,10 @@ func (h hold) flags() []string {
 	return holdFlags
 }
 
-// Names of holds and expanders carry job, step and attempt, so that what is left
-// of a crashed sidecar can be found again. Users can name jobs like that, too: the
+// Names of holds and expanders carry job, step and attempt (evo_4711_2_1), so that what is
+// left of a crashed sidecar can be found again. Users can name jobs like that, too: the
 // numbers are bounded so that the next one still is one.
-var namePattern = regexp.MustCompile(`^evo_([0-9]{1,10})_([0-9]{1,9})_([0-9]{1,9})$`)
+const mostDigits, mostIDDigits = 9, 10
 
 type ownName struct {
 	job     slurmctl.JobID
@@ -60,20 +59,27 @@ type ownName struct {
 func (n ownName) String() string { return fmt.Sprintf("evo_%d_%d_%d", n.job, n.step, n.attempt) }
 
 func parseHoldName(name string) (ownName, bool) {
-	if !strings.HasPrefix(name, "evo_") {
-		return ownName{}, false // most names: fast
+	text, ours := strings.CutPrefix(name, "evo_")
+	if !ours {
+		return ownName{}, false // most names
 	}
-	m := namePattern.FindStringSubmatch(name)
-	if m == nil {
+	job, text, _ := strings.Cut(text, "_")
+	of, try, _ := strings.Cut(text, "_")
+	if !digits(job, mostIDDigits) || !digits(of, mostDigits) || !digits(try, mostDigits) {
 		return ownName{}, false
 	}
-	id, err1 := strconv.ParseUint(m[1], 10, 32)
-	step, err2 := strconv.Atoi(m[2])
-	attempt, err3 := strconv.Atoi(m[3])
+	id, err1 := strconv.ParseUint(job, 10, 32)
+	step, err2 := strconv.Atoi(of)
+	attempt, err3 := strconv.Atoi(try)
 	if errors.Join(err1, err2, err3) != nil {
 		return ownName{}, false
 	}
 	return ownName{slurmctl.JobID(id), step, attempt}, true
+}
+
+// digits reports whether a text is a number of so many digits at the most.
+func digits(text string, most int) bool {
+	return text != "" && len(text) <= most && strings.Trim(text, "0123456789") == ""
 }
 
 // parseHold says whose hold a reservation is. One of the site's that only bears such a

@@ -179,8 +179,8 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 		c.addLinks(o, s, j, now)
 		return
 	}
-	until := map[string]int64{} // planned release of every node
-	from := map[string]int64{}
+	until := make(map[string]int64, j.Profile.Peak()) // planned release of every node
+	from := make(map[string]int64, j.Profile.Peak())
 	for _, step := range j.promised(now) {
 		for _, n := range step.nodes {
 			until[n] = step.end

@@ -48,6 +48,7 @@ type Cluster struct {
 // administrators did to nodes it writes to disk.
 type state struct {
 	nodes        []node
+	rank         []int // of a node by its name
 	index        map[string]int
 	kinds        []slurmctl.GRES // that there are
 	partitions   []*partition
@@ -123,6 +124,7 @@ func New(o Options) *Cluster {
 	for _, name := range o.PowerSaving.Off {
 		c.nodes[c.index[name]].power = slurmctl.PoweredDown
 	}
+	c.rank = ranks(c.nodes)
 	c.rebuild()
 	c.save()
 	c.loop.start()

@@ -588,10 +588,27 @@ func (c *Cluster) names(nodes []int) []string {
 	if nodes == nil {
 		return nil
 	}
+	byRank := func(a, b int) int { return c.rank[a] - c.rank[b] }
+	if !slices.IsSortedFunc(nodes, byRank) {
+		nodes = slices.Clone(nodes)
+		slices.SortFunc(nodes, byRank)
+	}
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = c.nodes[n].Name
 	}
-	slurmctl.SortNodes(names)
 	return names
+}
+
+// ranks are the nodes' positions in the order of their names.
+func ranks(nodes []node) []int {
+	names, ranks, at := make([]string, len(nodes)), make([]int, len(nodes)), make(map[string]int, len(nodes))
+	for i, n := range nodes {
+		names[i], at[n.Name] = n.Name, i
+	}
+	slurmctl.SortNodes(names)
+	for k, name := range names {
+		ranks[at[name]] = k
+	}
+	return ranks
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -66,6 +67,8 @@ percent of nodes × makespan.`,
 			if err != nil {
 				return err
 			}
+			// Its garbage is many times what it keeps: collect that less often.
+			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			result, err := withProgress(cmd.Context(), e, cmd.ErrOrStderr())
 			if errors.Is(err, context.Canceled) {
 				return err
