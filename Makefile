@@ -73,11 +73,11 @@ faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=
 
 .PHONY: simtest
 simtest: build-deps ## play storms in virtual time: chance against the sidecar (SEEDS=20 from SEED=1 on)
-	go test -run '^TestStorms$$' -v -count=1 -timeout 180m ./adapter/simulate -args -storm.seeds $(SEEDS) -storm.seed $(SEED)
+	GOGC=400 go test -run '^TestStorms$$' -v -count=1 -timeout 180m ./adapter/simulate -args -storm.seeds $(SEEDS) -storm.seed $(SEED)
 
 .PHONY: mutants
 mutants: build-deps ## put small faults into the core, one after another: histories and storms must find each
-	go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/simulate -args -mutants
+	GOGC=400 go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/simulate -args -mutants
 
 .PHONY: fidelity
 fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (two hours)

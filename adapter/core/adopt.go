@@ -270,14 +270,16 @@ func (c *Core) chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.J
 }
 
 // parts lists the Slurm jobs that the job consists of.
-func (j *job) parts() []row.Part {
+func (j *job) parts() []row.Part { return j.partsBy(slurmctl.CompressNodes) }
+
+func (j *job) partsBy(text func([]string) string) []row.Part {
 	var rows []row.Part
 	for i, id := range j.chain {
 		rows = append(rows, row.Part{SlurmID: uint32(id), Step: i + 1})
 	}
 	if !j.isChain() {
 		for _, p := range j.held {
-			rows = append(rows, row.Part{SlurmID: uint32(p.ID), Step: p.Step, NodeList: slurmctl.CompressNodes(p.Nodes)})
+			rows = append(rows, row.Part{SlurmID: uint32(p.ID), Step: p.Step, NodeList: text(p.Nodes)})
 		}
 	}
 	return rows

@@ -119,13 +119,14 @@ func (c *Core) checkWork() error {
 }
 
 // Written is what the database should have of the jobs that have not ended, once all that
-// the core has asked for is written.
-func (c *Core) Written() []BookedJob {
+// the core has asked for is written. Node lists are as text by a function, which may
+// remember them: slices of names are not changed.
+func (c *Core) Written(text func([]string) string) []BookedJob {
 	all := make([]BookedJob, len(c.active))
 	for i, j := range c.active {
 		job, _ := c.out(SaveJob{*j.Job}).(SaveJob)
-		plan, _ := c.out(SavePlan{Plan: spans(j.plan)}).(SavePlan)
-		all[i] = BookedJob{Job: job.Job, Plan: plan.Plan, Parts: j.parts(), Bound: j.bound}
+		plan, _ := c.out(SavePlan{Plan: spansBy(j.plan, text)}).(SavePlan)
+		all[i] = BookedJob{Job: job.Job, Plan: plan.Plan, Parts: j.partsBy(text), Bound: j.bound}
 	}
 	return all
 }

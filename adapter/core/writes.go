@@ -128,11 +128,13 @@ func (c *Core) savePlans() {
 	clear(c.unsaved)
 }
 
-func spans(plan []plannedStep) []row.Span {
+func spans(plan []plannedStep) []row.Span { return spansBy(plan, slurmctl.CompressNodes) }
+
+func spansBy(plan []plannedStep, text func([]string) string) []row.Span {
 	rows := make([]row.Span, len(plan))
 	for i, p := range plan {
 		rows[i] = row.Span{Step: i + 1, Start: time.Unix(p.start, 0), End: time.Unix(p.end, 0),
-			Nodes: len(p.nodes), NodeList: slurmctl.CompressNodes(p.nodes)}
+			Nodes: len(p.nodes), NodeList: text(p.nodes)}
 	}
 	return rows
 }

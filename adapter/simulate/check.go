@@ -25,7 +25,7 @@ func (h *history) checkStep() {
 		}
 	}
 	h.checkBounds()
-	for _, want := range h.s.core.Written() {
+	for _, want := range h.s.core.Written(h.text) {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {
 			h.blame(fmt.Errorf("job %d is not in the database", want.Job.SlurmID))
@@ -36,6 +36,26 @@ func (h *history) checkStep() {
 			h.blame(fmt.Errorf("job %d: the database has\n%+v, the state is\n%+v", want.Job.SlurmID, got, want))
 		}
 	}
+}
+
+// text is slurmctl.CompressNodes, which remembers: a plan is checked after every step and
+// seldom changes.
+func (h *history) text(nodes []string) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	known := h.texts[&nodes[0]]
+	if known.of != len(nodes) {
+		known = nodesText{len(nodes), slurmctl.CompressNodes(nodes)}
+		h.texts[&nodes[0]] = known
+	}
+	return known.text
+}
+
+// nodesText is a list of so many nodes as text.
+type nodesText struct {
+	of   int
+	text string
 }
 
 // excuses are the events that tell why a job is not as it was planned.

@@ -51,6 +51,8 @@ type history struct {
 	plugin   plugin // of the site
 	bounds   []slurmsim.Bound
 	errs     []error
+
+	texts map[*string]nodesText // of lists of nodes, by where they are
 }
 
 // Play plays a script and writes what comes of it. The error tells what is wrong with that,
@@ -69,7 +71,7 @@ type playing struct {
 // play is Play in some way. It tells how much virtual time has passed.
 func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
-		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}}
+		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
 	options := slurmsim.Options{Faults: h.faults}
