@@ -45,7 +45,7 @@ type limitSet struct {
 type partitionRules struct {
 	name, qos                                      string
 	minNodes, maxNodes                             int64
-	maxMinutes                                     int64
+	maxMinutes, defaultMinutes                     int64
 	memPerNode, memPerCPU                          int64 // at most, MiB; noLimit
 	defMemPerNode, defMemPerCPU                    int64 // MiB; noLimit
 	allowAccounts, denyAccounts, allowQOS, denyQOS []string
@@ -159,7 +159,7 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 			}
 			return nil
 		}
-		p := &partitionRules{name: name, minNodes: max(bound(v["MinNodes"]), 0), maxNodes: bound(v["MaxNodes"]), maxMinutes: noLimit,
+		p := &partitionRules{name: name, minNodes: max(bound(v["MinNodes"]), 0), maxNodes: bound(v["MaxNodes"]), maxMinutes: noLimit, defaultMinutes: noLimit,
 			memPerNode: bound(v["MaxMemPerNode"]), memPerCPU: bound(v["MaxMemPerCPU"]), defMemPerNode: bound(v["DefMemPerNode"]), defMemPerCPU: bound(v["DefMemPerCPU"]),
 			allowAccounts: names("AllowAccounts"), denyAccounts: names("DenyAccounts"), allowQOS: names("AllowQos"), denyQOS: names("DenyQos"),
 			tier: v["PriorityTier"], preempt: v["PreemptMode"], billing: v["TRESBillingWeights"], shares: v["OverSubscribe"]}
@@ -168,6 +168,9 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 		}
 		if d, err := parseLimit(v["MaxTime"]); err == nil && d != Unlimited && d > 0 {
 			p.maxMinutes = int64(d / time.Minute)
+		}
+		if d, err := parseLimit(v["DefaultTime"]); err == nil && d != Unlimited && d > 0 {
+			p.defaultMinutes = int64(d / time.Minute)
 		}
 		p.isDefault, p.total = v["Default"] == "YES", bound(v["TotalNodes"])
 		if cpus, nodes := bound(v["TotalCPUs"]), bound(v["TotalNodes"]); cpus > 0 && nodes > 0 && cpus%nodes == 0 {

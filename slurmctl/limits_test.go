@@ -262,3 +262,45 @@ func TestMaxMemPerCPU(t *testing.T) {
 		}
 	}
 }
+
+// TestMostNodes: as large as a malleable job may become on SeaWulf's partitions.
+func TestMostNodes(t *testing.T) {
+	l := readLimits(t, "22.05")
+	games := Subject{User: "games", UID: 5, Account: "proj", QOS: "normal"}
+	backup := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal"}
+	for _, c := range []struct {
+		who       Subject
+		partition string
+		need      Need
+		most      int
+		want      int
+		why       string
+	}{
+		{backup, "medium-40core", Need{Peak: 3, Least: 3, CPUs: 4}, 5, 5, ""},
+		{backup, "medium-40core", Need{Peak: 3, Least: 3, CPUs: 4}, 99, 6, "at most 6 (MaxNodes)"},
+		{backup, "short-40core-shared", Need{Peak: 1, Least: 1, CPUs: 4}, 8, 1, "8 CPUs, but QOS short-40core-shared-qos may have 6"},
+		{backup, "debug-40core", Need{Peak: 1, Least: 1}, 3, 1, "a growth is a second one"},
+		{games, "short-40core", Need{Peak: 1, Least: 1, CPUs: 4}, 64, 2, "may have 2 in one job"},
+		{Subject{User: "nobody"}, "nowhere", Need{Peak: 1, Least: 1}, 100, 100, ""},
+	} {
+		c.who.Partition = c.partition
+		got, why := l.MostNodes(c.who, c.need, c.most)
+		if got != c.want || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+			t.Errorf("%s in %s from %d to %d: %d, %q; want %d, %q", c.who.User, c.partition, c.need.Peak, c.most, got, why, c.want, c.why)
+		}
+	}
+}
+
+func TestGivenMinutes(t *testing.T) {
+	l := readLimits(t, "22.05")
+	for _, c := range []struct {
+		user, partition string
+		want            int64
+	}{
+		{"backup", "medium-40core", 240}, {"backup", "debug-40core", 60}, {"games", "medium-40core", 60}, {"backup", "nowhere", -1},
+	} {
+		if got := l.GivenMinutes(Subject{User: c.user, Account: "proj", QOS: "normal", Partition: c.partition}); got != c.want {
+			t.Errorf("%s in %s: %d, want %d", c.user, c.partition, got, c.want)
+		}
+	}
+}

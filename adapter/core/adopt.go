@@ -185,6 +185,10 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	if a.userErr != nil {
 		return a.userErr
 	}
+	sp, err := c.malleable(r, sp)
+	if err != nil {
+		return err
+	}
 	whole := sp.Whole()
 	if err := whole.Validate(); err != nil {
 		return err
@@ -211,7 +215,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	if err := j.learn(a, whole[0].Nodes); err != nil {
 		return err
 	}
-	if err := errors.Join(sp.CheckClaim(), sp.CheckMalleable()); err != nil {
+	if err := sp.CheckClaim(); err != nil {
 		return err
 	}
 	if err := c.claimBeyond(r, j); err != nil {

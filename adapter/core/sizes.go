@@ -2,12 +2,59 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
+
+// malleable checks what a malleable job asks for, and cuts what it takes beyond its profile to what
+// its partitions and limits let it have, as evosbatch does. (Where Slurm resizes a job only
+// once, or lets nobody change one that runs, what it is lent comes and goes by whole companions.)
+func (c *Core) malleable(r *slurmctl.Job, sp request.Request) (request.Request, error) {
+	if err := sp.CheckMalleable(); err != nil || sp.Malleable == nil {
+		return sp, err
+	}
+	if most := c.cfg.Malleable.MaxGrace; time.Duration(sp.Malleable.Grace)*time.Second > most {
+		return sp, fmt.Errorf("it asks for %d seconds to give nodes back (--grace), the site allows %v at most (malleable.max_grace)", sp.Malleable.Grace, most)
+	}
+	if c.snapshot == nil {
+		return sp, nil
+	}
+	most, why := 0, ""
+	for _, name := range strings.Split(r.Partition, ",") {
+		p, known := c.snapshot.partitions[name]
+		if !known {
+			return sp, nil
+		}
+		n := len(p.Nodes)
+		if p.MaxNodes > 0 {
+			n = min(n, p.MaxNodes)
+		}
+		against := fmt.Sprintf("partition %s has %d nodes for it", name, n)
+		if bound, err := slurmctl.ExpandNodes(sp.Nodes); sp.Nodes != "" && err == nil && len(bound) < n {
+			n, against = len(bound), "its --nodelist names "+strconv.Itoa(len(bound))
+		}
+		if limits := c.rules.limits; limits != nil {
+			if lower, why := limits.MostNodes(subject(r, name), needOf(sp.Profile, false), max(n, sp.Profile.Peak())); why != "" {
+				n, against = lower, why
+			}
+		}
+		if n > most {
+			most, why = n, against
+		}
+	}
+	if before := sp.MostNodes(); sp.CutMax(max(most, sp.Profile.Peak())) {
+		c.log.WithField("job", r.ID).WithField("user", r.User).Info(fmt.Sprintf("it is malleable up to %d nodes, not %d: %s", sp.MostNodes(), before, why))
+	}
+	return sp, nil
+}
 
 // malleableOf is what a request takes beyond its profile as a row.
 func malleableOf(sp request.Request) *row.Malleable {

@@ -138,7 +138,7 @@ func (r *Request) setMalleable(text string) error {
 
 // Endless reports whether the request says --malleable, and not yet for how long.
 func (r Request) Endless() bool {
-	return r.Malleable != nil && len(r.Profile) == 1 && r.Profile[0].Duration == 0
+	return len(r.Profile) == 1 && r.Profile[0].Duration == 0
 }
 
 // Lasts says for how long a job of which only --malleable is known runs, in seconds.
@@ -167,8 +167,12 @@ func (m *Malleable) setOption(name, value string) (err error) {
 	return err
 }
 
-// SetSpeedup takes over a table that was read from the file.
+// SetSpeedup takes over a table that was read from the file, to five digits.
 func (m *Malleable) SetSpeedup(t malleable.Table) error {
+	t = slices.Clone(t)
+	for i, p := range t {
+		t[i].Speedup, _ = strconv.ParseFloat(strconv.FormatFloat(p.Speedup, 'g', 5, 64), 64)
+	}
 	if text := t.String(); len(text) <= MaxSpeedup {
 		m.Speedup = text
 		return nil
@@ -223,10 +227,10 @@ func (r *Request) Settle() error {
 	case m.Max == nil && m.Sizes == malleable.Any && m.Grace == 0 && m.Speedup == "":
 		r.Malleable = nil
 		return nil
-	case m.Max == nil:
-		return errors.New("--size, --grace and --speedup are of malleable jobs: give --malleable=MIN-MAX, or --profile=MIN-MAX@DURATION")
 	case r.Moldable != nil:
 		return errors.New("a malleable job cannot be moldable, too: --malleable and --moldable exclude each other")
+	case m.Max == nil:
+		return errors.New("--size, --grace and --speedup are of malleable jobs: give --malleable=MIN-MAX, or --profile=MIN-MAX@DURATION")
 	case len(m.Max) != len(r.Profile):
 		return fmt.Errorf("bounds of %d steps for a profile of %d", len(m.Max), len(r.Profile))
 	}
@@ -253,17 +257,43 @@ func (r *Request) Settle() error {
 	return nil
 }
 
+// CutMax has the job never take more nodes than so many, which are as many as its profile says
+// or more; it reports whether that changes anything.
+func (r *Request) CutMax(most int) bool {
+	if r.Malleable == nil || slices.Max(r.Malleable.Max) <= most {
+		return false
+	}
+	m := r.malleability()
+	m.Max = slices.Clone(m.Max)
+	for i, n := range m.Max {
+		m.Max[i] = max(m.Sizes.Floor(min(n, most)), r.Profile[i].Nodes)
+	}
+	if !r.Bounds().Malleable() {
+		r.Malleable = nil
+	}
+	return true
+}
+
+// MostNodes is the largest number of nodes that the job may come to have by its profile and
+// its bounds.
+func (r Request) MostNodes() int {
+	if r.Malleable == nil {
+		return r.Profile.Peak()
+	}
+	return slices.Max(r.Malleable.Max)
+}
+
 // CheckMalleable sees that what is malleable agrees with the rest.
 func (r Request) CheckMalleable() error {
 	switch {
-	case r.Malleable == nil:
-		return nil
 	case r.Endless():
 		return errors.New("--malleable: for how long is not known: have evosbatch submit the job, or give --profile=MIN-MAX@DURATION")
+	case r.Malleable == nil:
+		return nil
 	case r.Drive == Chain:
 		return errors.New("a chain cannot be malleable: its steps are Slurm jobs of their own, which are not resized while they run")
-	case r.MaxNodes > 0 && r.MaxNodes < slices.Max(r.Malleable.Max):
-		return fmt.Errorf("--max-nodes=%d: the job is malleable up to %d nodes", r.MaxNodes, slices.Max(r.Malleable.Max))
+	case r.MaxNodes > 0:
+		return fmt.Errorf("--max-nodes=%d: a malleable job makes no claim: it is lent what is free, up to %d nodes", r.MaxNodes, r.MostNodes())
 	}
 	return nil
 }

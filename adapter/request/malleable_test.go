@@ -61,7 +61,7 @@ func TestMalleableMarker(t *testing.T) {
 		"evo:v2;p=2-4@10m;e=" + points(90).String() + ";;": "at most 512",
 		"evo:v2;p=2@10m;z=pow2;;":                          "are of malleable jobs",
 		"evo:v2;p=2-4@10m|8@5m;m=waste;;":                  "alternative 1: step 1: node count",
-		"evo:v2;p=2@10m|8@5m;m=waste;t=5;;":                "are of malleable jobs",
+		"evo:v2;p=2@10m|8@5m;m=waste;t=5;;":                "cannot be moldable",
 		"evo:v2;z=pow2;p=2-4@10m;;":                        "out of order",
 		"evo:v1;p=2-99999999999@10m":                       "too large",
 	} {
@@ -118,7 +118,7 @@ func TestMalleableDirectives(t *testing.T) {
 		t.Errorf("a chain: %v", err)
 	}
 	r.Drive, r.MaxNodes = "", 7
-	if err := r.CheckMalleable(); err == nil || !strings.Contains(err.Error(), "--max-nodes=7: the job is malleable up to 8 nodes") {
+	if err := r.CheckMalleable(); err == nil || !strings.Contains(err.Error(), "--max-nodes=7: a malleable job makes no claim") {
 		t.Errorf("a claim: %v", err)
 	}
 }

@@ -57,21 +57,14 @@ func (c *Command) checkLimits(ctx context.Context, r *submission, places []place
 	if !known {
 		return nil
 	}
-	var names []string
-	for _, p := range places {
-		names = append(names, p.partition.Name)
-	}
-	if given := r.options.value("partition"); names == nil && given != "" {
-		names = strings.Split(given, ",")
-	} else if names == nil {
-		names = []string{limits.DefaultPartition()}
-	}
+	names := c.partitionNames(r, places, limits)
 	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), minutes(r.request.Profile.Duration()), r.request.Drive == request.Chain)
 	if r.userTime > 0 && r.userTime != unlimited {
 		need.Minutes = r.userTime
 	}
 	var first []string
 	longest, fits := int64(0), false
+	most, tooMuch := 0, []string{}
 	need.GRES = r.gres.perNode
 	for i, name := range names {
 		s.Partition = name
@@ -89,15 +82,33 @@ func (c *Command) checkLimits(ctx context.Context, r *submission, places []place
 		} else {
 			longest = max(longest, most)
 		}
+		nodes, against := limits.MostNodes(s, need, r.request.MostNodes())
+		if most = max(most, nodes); against != "" {
+			tooMuch = append(tooMuch, against)
+		}
 	}
 	if !fits && len(first) > 0 {
 		slices.Sort(first)
 		return fmt.Errorf("%s", strings.Join(slices.Compact(first), "; "))
 	}
 	if fits {
+		c.cutMost(r, most, strings.Join(tooMuch, "; "))
 		r.maxTime = min(r.maxTime, longest)
 	}
 	return nil
+}
+
+// partitionNames are those of the places, or where these are not known of the options.
+func (c *Command) partitionNames(r *submission, places []place, limits *slurmctl.Limits) (names []string) {
+	for _, p := range places {
+		names = append(names, p.partition.Name)
+	}
+	if given := r.options.value("partition"); names == nil && given != "" {
+		return strings.Split(given, ",")
+	} else if names == nil {
+		return []string{limits.DefaultPartition()}
+	}
+	return names
 }
 
 // value is what an option has on the command line, in the environment or in the script.

@@ -30,7 +30,7 @@ func isEvolution(o getopt.Option) bool {
 // isOwn reports whether an option of the command line is not for sbatch.
 func isOwn(o getopt.Option) bool {
 	switch o.Name {
-	case "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "dry-run", "require-profile", "moldable", "moldable-by":
+	case "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step", "dry-run", "require-profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup":
 		return true
 	}
 	return isEvolution(o)

@@ -37,6 +37,7 @@ type Command struct {
 	Cluster    Cluster         // nil: sizes are not checked
 	Defaults   request.Request // the site's, where the job says nothing
 	Partitions []string        // those that the site's Evoslurm drives; none: all
+	MaxGrace   time.Duration   // for which a malleable job may ask; 0: any
 	// Never says why a profile can never begin on a cluster of so many nodes, by what the
 	// site allows to be held; "" if it can. nil: it is not checked.
 	Never   func(profile planner.Profile, chain bool, nodes int) string
@@ -101,9 +102,17 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	c.Environ, c.hooks = withHooks(c.Environ, r.request.Hooks), r.request.Hooks
-	if r.request.Moldable != nil {
+	switch {
+	case r.request.Moldable != nil:
 		err = c.checkAlternatives(ctx, r)
-	} else {
+	case r.request.Malleable != nil || r.request.Endless():
+		if err = cmp.Or(c.checkGrace(r.request.Malleable), c.lasts(ctx, r)); err == nil {
+			err = c.checkCluster(ctx, r)
+		}
+		if err == nil {
+			err = r.complete() // its bounds may have changed
+		}
+	default:
 		err = c.checkCluster(ctx, r)
 	}
 	if err != nil {
@@ -195,6 +204,7 @@ func (c *Command) submission(line getopt.Line) (*submission, error) {
 	r, err := newSubmission(line, asked, options, c.Defaults, time.Now())
 	if err == nil {
 		r.text = script
+		err = r.readSpeedup()
 	}
 	if err == nil && fromStdin {
 		r.script = script
@@ -276,6 +286,7 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 		}
 		return c.unshown(ctx, places, size.shown, err)
 	}
+	c.cutToPlaces(r, places)
 	if err := c.checkLimits(ctx, r, places); err != nil || c.Never == nil {
 		return err
 	}

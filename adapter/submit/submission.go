@@ -31,6 +31,7 @@ type submission struct {
 	quiet    bool   // sbatch must print the job's id, which is then not passed on
 
 	userTime int64 // the user's own time limit in minutes; 0: none
+	implied  bool  // it is what the partition gives
 	maxTime  int64 // what the partition allows, in minutes
 	testOnly bool
 }
@@ -41,9 +42,6 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	given, err := requested(options)
 	if err != nil {
 		return nil, err
-	}
-	if given.Malleable != nil || fromScript.Malleable != nil {
-		return nil, errors.New("evosbatch submits no malleable jobs yet")
 	}
 	r := &submission{options: options, dashes: line.Dashes, operands: line.Operands, maxTime: unlimited}
 	r.inScript = given.Profile == nil
@@ -70,8 +68,11 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	if r.limit = r.request.ExpandLimit; r.limit == 0 {
 		r.limit = defaults.ExpandLimit
 	}
+	if err := r.joinMalleable(given, fromScript); err != nil {
+		return nil, err
+	}
 	if r.request.Profile == nil {
-		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES or an #EVO line in the script (for a job that does not evolve, leave out evosbatch's own options, --require-profile among them)")
+		return nil, errors.New("no evolution profile: give --profile=NODES@DURATION[,NODES@DURATION…], --moldable=ALTERNATIVES, --malleable=MIN-MAX or an #EVO line in the script (for a job that does not evolve, leave out evosbatch's own options, --require-profile among them)")
 	}
 	if err := r.request.CheckClaim(); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (r *submission) marker(link *request.ChainLink) (string, error) {
 	switch {
 	case ok:
 		return text, nil
-	case r.inScript:
+	case r.inScript || len(s.Profile) == 1:
 		return "", fmt.Errorf("--comment is too long: %d bytes of Slurm's %d are left for it beside the request",
 			max(0, len(s.Comment)-(len(text)-request.MaxComment)), request.MaxComment)
 	}
@@ -164,6 +165,8 @@ func (r *submission) whole() (step, error) {
 	s := step{nodes: r.request.Profile[0].Nodes, marker: marker, request: r.request}
 	if r.userTime == 0 {
 		s.time = r.wholeLimit(r.request.Profile)
+	} else if r.implied {
+		s.time = r.userTime
 	}
 	return s, err
 }

@@ -24,6 +24,9 @@ func complete(_ *cobra.Command, args []string, word string) ([]cobra.Completion,
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
+	if strings.HasPrefix(word, "--size=") {
+		return []cobra.Completion{"--size=any", "--size=pow2", "--size=multiple:"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	}
 	if strings.HasPrefix(word, "--expand-limit=") {
 		return []cobra.Completion{"--expand-limit=1", "--expand-limit=2", "--expand-limit=inf"}, cobra.ShellCompDirectiveNoFileComp
 	}

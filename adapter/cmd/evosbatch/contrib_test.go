@@ -14,7 +14,7 @@ func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand(new(i
 // one that is refused.
 func TestManual(t *testing.T) {
 	text := contribtest.Manual(t, "evosbatch.1")
-	for _, name := range []string{"profile", "moldable", "moldable-by", "expand-limit", "drive", "on-grow", "on-shrink", "on-step", "require-profile", "dry-run", "help", "usage", "version"} {
+	for _, name := range []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "on-grow", "on-shrink", "on-step", "require-profile", "dry-run", "help", "usage", "version"} {
 		if !strings.Contains(text, "--"+name) || !strings.Contains(help, "--"+name) {
 			t.Errorf("--%s is not in the manual, or not in the help", name)
 		}

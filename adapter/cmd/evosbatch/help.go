@@ -2,6 +2,8 @@ package main
 
 const usage = `Usage: evosbatch [sbatch options] --profile=NODES@DURATION[,NODES@DURATION...]
        evosbatch [sbatch options] --moldable=ALTERNATIVES [--moldable-by=preference]
+       evosbatch [sbatch options] --malleable=MIN-MAX [--size=any|pow2|multiple:K]
+                 [--grace=DURATION] [--speedup=FILE|amdahl:F]
                  [--expand-limit=1|2|inf] [--drive=auto|merge|companion|chain]
                  [--max-nodes=N] [--on-grow=CMD] [--on-shrink=CMD] [--on-step=CMD]
                  [--require-profile] [--dry-run] script [args]
@@ -22,6 +24,14 @@ Options of evosbatch:
       --moldable-by=preference  the one that completes first (completion, the default),
                               wastes least (waste), or costs fewest node-hours
                               (node-hours)
+      --malleable=MIN-MAX     the job runs on MIN to MAX nodes, changed while it runs; MIN
+                              is promised, for --time. With steps it is
+                              --profile=2-4@10m,5-16@30m
+      --size=any|pow2|multiple:K  how many nodes it can use within these bounds
+      --grace=DURATION        how long it may take to give nodes back (default: the
+                              site's)
+      --speedup=FILE|amdahl:F  how fast it is on how many nodes: lines of nodes and
+                              speed-up or time, or the part that runs in parallel
       --expand-limit=limit    how long a step may keep its nodes while it waits for
                               the next one's, as a multiple of its duration: 1 is
                               never longer, inf has no bound (default: the site's)
@@ -48,7 +58,8 @@ All of sbatch's options work, on the command line, in SBATCH_ variables and on
 --nodes, --array, --reservation, heterogeneous jobs, resources per socket or per GPU.
 --gres, --gpus-per-node, --gpus-per-task (with --ntasks-per-node) and --gpus (where
 it divides by the first step's nodes) apply to every node of every step.
---time may be left out; it is the whole job's and not shorter than the profile.
+--time may be left out; it is the whole job's and not shorter than the profile
+(with --malleable the partition's default is).
 --begin is the earliest start. sbatch's own --profile=all|none|energy|task|... is
 passed on.
 

@@ -72,6 +72,7 @@ func submitJob(ctx context.Context, args []string) int {
 		Cluster:    &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout},
 		Defaults:   request.Request{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
 		Partitions: site.Partitions,
+		MaxGrace:   site.Malleable.MaxGrace,
 		Never:      site.Never,
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },

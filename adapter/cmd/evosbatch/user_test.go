@@ -87,6 +87,8 @@ func waitEnd(t *testing.T, client *slurmctl.Client, id slurmctl.JobID) {
 // TestLimits: what limits never let be is refused, also where users see no nodes, and
 // the computed time limit keeps below them.
 func TestLimits(t *testing.T) {
+	// what is left of malleable jobs below the limits
+	cut := map[string]string{"--malleable=2-8": "p=2-5@10m;", "--malleable=2-4 --qos=single": "p=2@10m;", "--malleable=3-9 -p big -t 20": "p=3-5@20m;"}
 	for _, private := range []string{"none", "jobs,accounts,nodes,reservations,usage,users"} {
 		t.Run("PrivateData="+private, func(t *testing.T) {
 			cluster := slurmtest.Start(t, slurmtest.Options{Nodes: 8, Accounting: true,
@@ -117,6 +119,10 @@ func TestLimits(t *testing.T) {
 				{[]string{"--profile=2@5m,4@5m", "--qos=single"}, "QOS single may have 1 job at once (MaxJobsPerUser)"},
 				{[]string{"--profile=4@5m,2@5m", "--qos=single"}, ""},
 				{[]string{"--profile=2@10m,4@10m", "--expand-limit=3"}, ""},
+				{[]string{"--malleable=6-8"}, "may have 5 in all (GrpTRES=node=5)"},
+				{[]string{"--malleable=2-8"}, ""},
+				{[]string{"--malleable=2-4", "--qos=single"}, ""},
+				{[]string{"--malleable=3-9", "-p", "big", "-t", "20"}, ""},
 			} {
 				out, err := cluster.Run(t.Context(), u, program, append(c.args, "--parsable", "-o", "/dev/null", "--wrap=true")...)
 				if c.want == "" {
@@ -125,6 +131,10 @@ func TestLimits(t *testing.T) {
 						continue
 					}
 					limit, err := cluster.Run(t.Context(), u, "squeue", "-h", "-j", strings.TrimSpace(out), "-o", "%l")
+					marker, err2 := cluster.Run(t.Context(), u, "squeue", "-h", "-j", strings.TrimSpace(out), "-o", "%k")
+					if want := cut[strings.Join(c.args, " ")]; err2 != nil || !strings.Contains(marker, want) {
+						t.Errorf("%q: marker %q, %v; want %q", c.args, marker, err2, want)
+					}
 					if err != nil || strings.Contains(c.args[0], "10m") && strings.TrimSpace(limit) != "30:00" {
 						t.Errorf("%q: time limit %q, %v; want 30:00", c.args, limit, err)
 					}
