@@ -134,7 +134,10 @@ func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 	c.takeBack(j, r.ID, state, "Slurm did not start it: "+limit, func() {
 		if slurmctl.KindOf(limit) != slurmctl.NodesReason || j.isChain() || len(j.plan) == 0 || !c.shun(j, j.plan[0].nodes, limit) {
 			c.keepBack(j, limit, 0)
+			return
 		}
+		j.plan, j.reason = nil, "is planned anew: Slurm did not start it on idle nodes ("+limit+")"
+		c.nextCycle = c.now
 	})
 }
 

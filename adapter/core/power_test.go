@@ -156,3 +156,25 @@ func TestTooShort(t *testing.T) {
 		t.Errorf("%q, want %q", j.short, want)
 	}
 }
+
+// TestTooShortBare: where a site lets nobody change a job that runs, its limit is not raised, and
+// it is told while it runs that its plan ends later.
+func TestTooShortBare(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		b := newBench(t, 4)
+		b.bare = bare
+		j := b.evolving(1, 1, "1@5m,2@5m", 10*time.Minute)
+		j.State, j.Step, j.extend = row.Running, 1, true
+		j.record.State, j.record.NodeList, j.record.EndTime = slurmctl.Running, []string{"n1"}, b.s.taken.Add(10*time.Minute)
+		j.held = []Part{{ID: 1, Step: 1, Nodes: []string{"n1"}}}
+		start := b.s.taken.Unix()
+		j.plan = []plannedStep{{start: start, end: start + 600, nodes: []string{"n1"}}, {start: start + 600, end: start + 900, nodes: []string{"n1", "n2"}}}
+		list := b.shortParts(b.s, j)
+		if raised := len(list) == 1 && list[0].Limit >= 15*time.Minute; raised == bare {
+			t.Errorf("bare=%v: limits raised: %v", bare, list)
+		}
+		if told := strings.Contains(j.short, "Account=") && strings.Contains(j.short, "step 2 cannot begin"); told != bare {
+			t.Errorf("bare=%v: it is told %q", bare, j.short)
+		}
+	}
+}

@@ -48,6 +48,9 @@ func TestShun(t *testing.T) {
 				}
 				return
 			}
+			if len(j.plan) > 0 {
+				t.Fatal("it could be let go onto the same nodes at once")
+			}
 			if b.plan(b.s); j.kept != nil || !slices.Equal(j.plan[0].nodes, c.want) {
 				t.Errorf("kept back: %+v; planned on %v, want %v", j.kept, j.plan[0].nodes, c.want)
 			}
