@@ -162,7 +162,7 @@ func (c *Core) adopt(s *snapshot) {
 		}
 	}
 	for id, read := range c.scripts {
-		if (s.byID[id] == nil || c.owner(id) != nil) && read.known {
+		if gone := s.byID[id] == nil; gone && read.tries > 0 || (gone || c.owner(id) != nil) && read.known {
 			delete(c.scripts, id)
 		}
 	}

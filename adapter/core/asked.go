@@ -30,6 +30,15 @@ const (
 	askPause = 5 * time.Second
 )
 
+// askPauseAfter is the pause after so many tries and one.
+func askPauseAfter(tries int) time.Duration {
+	pause := askPause
+	for range tries {
+		pause *= 3
+	}
+	return pause
+}
+
 // readAsked gives what a job asked for, or has it read: a later cycle knows it then.
 // Where the job has a start time to try, it is also tried whether the site lets it be changed
 // and, by the profile (nil: not), grow.
@@ -53,12 +62,8 @@ func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
 			c.nextCycle = c.now
 			return
 		}
-		pause := askPause
-		for range read.tries {
-			pause *= 3
-		}
+		read.again = c.now.Add(askPauseAfter(read.tries))
 		read.tries++
-		read.again = c.now.Add(pause)
 		c.log.WithField("job", id).WithError(read.why()).Warn("what a job asked for is not understood; it is asked for again")
 	}) {
 		c.asked[id] = read

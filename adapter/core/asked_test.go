@@ -74,3 +74,48 @@ func TestAskedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestScriptAgain: a script that cannot be read is asked for again before a job that has only
+// that counts as asking for nothing.
+func TestScriptAgain(t *testing.T) {
+	unread := &slurmctl.CommandError{Args: []string{"scontrol"}, ExitCode: 0, Stderr: "Job script not specified"}
+	for name, c := range map[string]struct {
+		answers []error
+		want    int // times that it is asked for
+		asked   bool
+	}{
+		"at once":   {nil, 1, true},
+		"once not":  {[]error{unread}, 2, true},
+		"away":      {[]error{slurmctl.ErrUnreachable, unread, slurmctl.ErrUnreachable}, 4, true},
+		"never":     {[]error{unread, unread, unread, unread, unread}, 5, false},
+		"no longer": {[]error{unread, unread, unread, unread}, 5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			core := newCore(config.Default(), start)
+			asked := 0
+			for core.now = start; core.now.Sub(start) < 10*time.Minute; core.now = core.now.Add(time.Second) {
+				if read := core.readScript(7); read.known {
+					if read.asked != c.asked {
+						t.Errorf("it asks: %v", read.asked)
+					}
+					break
+				}
+				for _, e := range core.effects {
+					if task, ok := e.(Task); ok {
+						o := Outcome{Task: task.ID, Result: Scripted{Asked: true}}
+						if asked < len(c.answers) {
+							o.Err = c.answers[asked]
+						}
+						core.settled(o)
+						asked++
+					}
+				}
+				core.effects = nil
+			}
+			if asked != c.want {
+				t.Errorf("asked for %d times, want %d", asked, c.want)
+			}
+		})
+	}
+}

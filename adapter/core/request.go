@@ -16,6 +16,9 @@ type script struct {
 	asked bool
 	err   error
 	known bool
+
+	tries int       // that failed
+	again time.Time // when it is asked for again
 }
 
 // request is what a Slurm job that is not adopted asks of Evoslurm: by the marker in
@@ -66,20 +69,26 @@ func (s *snapshot) heldFor() map[slurmctl.JobID]bool {
 	return s.holders
 }
 
-// readScript gives what a job's script asks for, or has it read: a
-// later cycle knows it then. It is read once.
+// readScript gives what a job's script asks for, or has it read: a later cycle knows it then.
+// What cannot be read is asked for again, as often as a request is.
 func (c *Core) readScript(id slurmctl.JobID) script {
-	if read := c.scripts[id]; read != nil {
+	read := c.scripts[id]
+	if read == nil {
+		read = &script{}
+	}
+	if read.known || c.now.Before(read.again) || !c.work.room() {
 		return *read
 	}
-	read := &script{}
-	if c.work.room() && c.ask(nil, fmt.Sprint("script ", id), Task{Command: ReadScript{id}}, func(o Outcome) {
-		if transient(o.Err) {
-			delete(c.scripts, id)
-			return
-		}
-		if answer, ok := o.Result.(Scripted); ok && o.Err == nil {
+	if c.ask(nil, fmt.Sprint("script ", id), Task{Command: ReadScript{id}}, func(o Outcome) {
+		switch answer, ok := o.Result.(Scripted); {
+		case transient(o.Err):
+			return // again, a little later
+		case ok && o.Err == nil:
 			read.given, read.asked, read.err = answer.Request, answer.Asked, answer.Err
+		case read.tries+1 < askTries:
+			read.again = c.now.Add(askPauseAfter(read.tries))
+			read.tries++
+			return
 		}
 		read.known = true
 		c.nextCycle = c.now
