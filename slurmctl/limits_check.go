@@ -337,6 +337,9 @@ func minutesOf(m int64) string {
 	return fmt.Sprintf("%d-%02d:%02d", m/1440, m/60%24, m%60)
 }
 
+// gpus is taken for what a limit on GRES is about: reasons do not say of which.
+const gpus = "/gres/gpu"
+
 // reasonFamilies are squeue's reasons by what they begin with behind Assoc or QOS.
 var reasonFamilies = []struct {
 	prefix, key string
@@ -353,6 +356,9 @@ var reasonFamilies = []struct {
 	{"QOSMaxJobsPerUser", "", family{"MaxJobsPU", "", false, ""}}, {"QOSMaxSubmitJobPerUser", "", family{"MaxSubmitJobsPU", "", false, ""}},
 	{"QOSMaxNodePerJob", "/node", family{"MaxTRESPJ", "", false, ""}}, {"QOSMaxCpuPerJob", "/cpu", family{"MaxTRESPJ", "", false, ""}},
 	{"QOSMaxWall", "", family{"MaxWallPJ", "", false, ""}},
+	{"AssocGrpGRES", gpus, family{"", "GrpTRES", true, ""}}, {"AssocMaxGRESPerJob", gpus, family{"", "MaxTRESPJ", false, ""}},
+	{"QOSGrpGRES", gpus, family{"GrpTRES", "", false, ""}}, {"QOSMaxGRESPerUser", gpus, family{"MaxTRESPU", "", false, ""}},
+	{"QOSMaxGRESPerJob", gpus, family{"MaxTRESPJ", "", false, ""}}, {"MaxGRESPerAccount", gpus, family{"MaxTRESPA", "", false, ""}},
 	{"MaxNodePerAccount", "/node", family{"MaxTRESPA", "", false, ""}}, {"MaxCpuPerAccount", "/cpu", family{"MaxTRESPA", "", false, ""}}, {"MaxJobsPerAccount", "", family{"MaxJobsPA", "", false, ""}},
 }
 
@@ -370,7 +376,7 @@ func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words strin
 			more = int64(nodes)
 		case "/cpu":
 			more = int64(cpus)
-		case "/mem":
+		case "/mem", gpus:
 			more = 0
 		}
 		qos, path := l.qosOf(s), l.path(s)

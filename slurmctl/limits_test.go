@@ -177,6 +177,7 @@ ClusterName=c Account=proj UserName=ann(1001) Partition= Priority=0 ID=4
     ParentAccount= Lineage=/proj/0-ann/ DefAssoc=Yes
     GrpTRES=cpu=N(8),node=N(2)
     MaxJobs=3(3) MaxJobsAccrue= MaxSubmitJobs= MaxWallPJ=90
+    MaxTRESPJ=gres/gpu=2
 
 QOS Records
 
@@ -204,6 +205,9 @@ QOS=debug(4)
 		"QOSMaxJobsPerUserLimit":  {"QOSMaxJobsPerUserLimit: QOS debug has MaxJobsPerUser=2, 1 in use", true, true},
 		"QOSMaxNodePerUserLimit":  {"QOSMaxNodePerUserLimit: QOS debug has MaxTRESPerUser=node=4, 3 in use", false, true},
 		"QOSMaxNodePerJobLimit":   {"QOSMaxNodePerJobLimit: QOS debug has MaxTRESPerJob=node=5", true, true},
+		"AssocMaxGRESPerJob":      {"AssocMaxGRESPerJob: user ann in account proj has MaxTRESPerJob=gres/gpu=2", false, false},
+		"AssocGrpGRES":            {"AssocGrpGRES", false, false},
+		"AssocGrpGRESMinutes":     {"AssocGrpGRESMinutes", false, false},
 		"AssocGrpCPUMinutesLimit": {"AssocGrpCPUMinutesLimit", false, false},
 		"AssocGrpMemLimit":        {"AssocGrpMemLimit", false, false},
 		"Licenses":                {"Licenses", false, false},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +120,9 @@ func TestDoctor(t *testing.T) {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}
+		}
+		if !regexp.MustCompile(`partition main +ok +drive mode companion`).MatchString(out) {
+			t.Errorf("no drive mode of partition main in\n%s", out)
 		}
 		if strings.Contains(out, "\x1b") {
 			t.Errorf("colour where there is no terminal: %q", out)
