@@ -149,6 +149,9 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
 	install -D -m 644 contrib/python/evoslurm.py $(DESTDIR)$(PYTHONDIR)/evoslurm.py
+	for file in $$(cd contrib/examples && find . -name '*.md' -o -name '*.sh' -o -name '*.py'); do \
+		install -D -m 644 contrib/examples/$$file $(SHARE)/doc/evoslurm/examples/$$file || exit 1; \
+	done
 	install -D -m 644 contrib/job_submit.lua $(SHARE)/evoslurm/job_submit.lua
 	install -D -m 644 contrib/RIGHTS.md $(SHARE)/doc/evoslurm/RIGHTS.md
 	install -D -m 644 configs/evoslurm.yaml $(SHARE)/doc/evoslurm/evoslurm.yaml
