@@ -178,6 +178,15 @@ func (c *Command) submission(line getopt.Line) (*submission, error) {
 	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.Options, own: ownFrom(c.Environ)}
 	var script []byte
 	var err error
+	for _, place := range [][]getopt.Option{options.command, options.own} {
+		for i := range place {
+			if o := &place[i]; o.Name == "profile" {
+				if o.Value, err = c.profileOf(o.Value); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
 	name, fromStdin := "stdin", false
 	switch {
 	case options.has("wrap"):

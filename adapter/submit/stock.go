@@ -27,6 +27,13 @@ func asksToEvolve(o getopt.Option) bool {
 	return isOwn(o) && o.Name != "dry-run" && o.Name != "require-profile"
 }
 
+// hasDirectives reports whether a script has #EVO lines, if only bad ones, which are told where
+// they are read.
+func hasDirectives(script []byte) bool {
+	found, err := request.ParseDirectives(script)
+	return err != nil || len(found) > 0
+}
+
 // passOn submits what asks for nothing of Evoslurm with sbatch, unchanged, and reports
 // whether it has. What it cannot read it leaves to sbatch, too, to say so.
 func (c *Command) passOn(ctx context.Context) (bool, error) {
@@ -66,7 +73,7 @@ func (c *Command) passOn(ctx context.Context) (bool, error) {
 		} else {
 			stdin = append([]byte{}, script...)
 		}
-		if asked, bad := request.ParseDirectives(script); bad != nil || len(asked) > 0 { // what is bad is told where they are read
+		if hasDirectives(script) {
 			c.read = stdin
 			return false, nil
 		}

@@ -17,7 +17,8 @@ job waits until Evoslurm starts it.
 Options of evosbatch:
       --profile=NODES@DURATION[,...]  the steps of the job: how many nodes, for how
                               long. Durations as 90s, 10m, 1h30m, or as Slurm has
-                              them: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM:SS
+                              them: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM:SS; @NAME or
+                              @PATH: as a file says (evosctl profile writes one)
       --moldable=ALTERNATIVES alternatives, of which the job gets one when it starts:
                               4@2h,8@70m,16@40m, or whole profiles with bars between:
                               '2@10m,5@30m | 4@15m,8@20m'

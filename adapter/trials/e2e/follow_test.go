@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,6 +117,13 @@ python3 `+program+` 2>&1
 	got := slices.DeleteFunc(messages(s.output(id)), func(line string) bool { return strings.Contains(line, "Killed") })
 	if want := []string{"1 companion True 1", "hook grow n[-]", "killed", "2 companion True 3", "hook shrink", "3 companion True 2"}; !slices.Equal(got, want) {
 		s.t.Errorf("the job printed %q, want %q", got, want)
+	}
+	fits, errs, err := s.As(0, "evosctl", "profile", "-q", id)
+	if err != nil || !regexp.MustCompile(`^1@\d+s,3@\d+s,2@\d+s\n$`).MatchString(fits) {
+		s.t.Errorf("the profile that would have fitted: %q, %v, %s", fits, err, errs)
+	}
+	if out, _, _ := s.As(0, "evosctl", "profile", id); !strings.HasSuffix(out, "\n"+fits) {
+		s.t.Errorf("in full: %s", out)
 	}
 }
 

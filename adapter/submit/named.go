@@ -1,0 +1,74 @@
+package submit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxProfile bounds a file with a profile, in bytes.
+const maxProfile = 1 << 20
+
+// profileOf is the value of --profile, read from a file where it is @NAME: a path, if it has
+// a slash, else a file of the user's, then of the site's. Steps in it stand one on a line or
+// with commas between them; what follows a # is a comment.
+func (c *Command) profileOf(value string) (string, error) {
+	name, named := strings.CutPrefix(value, "@")
+	if !named {
+		return value, nil
+	}
+	if name == "" || strings.HasPrefix(name, ".") && !strings.Contains(name, "/") {
+		return "", fmt.Errorf("--profile=%s: want @NAME or @PATH", value)
+	}
+	places := []string{name}
+	if !strings.Contains(name, "/") {
+		config := c.getenv("XDG_CONFIG_HOME")
+		if config == "" {
+			config = filepath.Join(c.getenv("HOME"), ".config")
+		}
+		places = []string{filepath.Join(config, "evoslurm/profiles", name), filepath.Join(ProfileDir, name)}
+	}
+	for _, place := range places {
+		text, err := readProfile(place)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("--profile=%s: %w", value, err)
+		}
+		return text, nil
+	}
+	return "", fmt.Errorf("--profile=%s: there is no such profile; looked for %s", value, strings.Join(places, ", "))
+}
+
+// ProfileDir has the site's profiles.
+const ProfileDir = "/etc/evoslurm/profiles"
+
+// readProfile reads a file with a profile.
+func readProfile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxProfile {
+		return "", fmt.Errorf("%s is no file with a profile", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	var steps []string
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.Trim(line, ", \t\r\n"); line != "" {
+			steps = append(steps, line)
+		}
+	}
+	if len(steps) == 0 {
+		return "", fmt.Errorf("%s has no profile in it", path)
+	}
+	return strings.Join(steps, ","), nil
+}
