@@ -10,7 +10,9 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"evosim": func() { os.Exit(Run(context.Background(), New(""), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"evosim": func() {
+			os.Exit(Run(context.Background(), New("", BaselineCommand(), TraceCommand()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		},
 	})
 }
 

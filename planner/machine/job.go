@@ -34,6 +34,7 @@ type Job struct {
 	Submit int64 // seconds
 	Kind   Kind
 	Phases []Phase // at least one
+	Limit  int64   // seconds that its user asks for; 0: not told
 
 	Sizes malleable.Sizes // that it takes, of those within its bounds
 
@@ -82,7 +83,7 @@ func ceil(x float64) int64 { return int64(math.Ceil(x - 1e-6)) }
 
 // Validate says what is wrong with a job on a machine of so many nodes.
 func (j Job) Validate(nodes int) error {
-	if j.Submit < 0 || j.GrowDelay < 0 || j.Grace < 0 {
+	if j.Submit < 0 || j.Limit < 0 || j.GrowDelay < 0 || j.Grace < 0 {
 		return errors.New("a time is negative")
 	}
 	if len(j.Phases) == 0 {

@@ -164,7 +164,7 @@ func newBatsimWriter(w *bufio.Writer, h Header) (*batsimWriter, error) {
 		}
 		_, err = fmt.Fprintf(w, "\"header\":%s,\n", text)
 	}
-	w.WriteString("\"jobs\":[")
+	io.WriteString(w, "\"jobs\":[")
 	return &batsimWriter{w: w, delays: make(map[float64]bool)}, err
 }
 
@@ -176,7 +176,7 @@ func (w *batsimWriter) Write(j Job) error {
 		return ErrNeverRan
 	}
 	if w.jobs++; w.jobs > 1 {
-		w.w.WriteByte(',')
+		io.WriteString(w.w, ",")
 	}
 	id := strconv.FormatInt(j.Number, 10)
 	if j.Shape != nil && j.Shape.ID != "" {
@@ -208,7 +208,7 @@ func (w *batsimWriter) Write(j Job) error {
 	if err != nil {
 		return err
 	}
-	w.w.WriteByte('\n')
+	io.WriteString(w.w, "\n")
 	_, err = w.w.Write(text)
 	return err
 }
@@ -219,13 +219,13 @@ func (w *batsimWriter) Close() error {
 		delays = append(delays, d)
 	}
 	sort.Float64s(delays)
-	w.w.WriteString("\n],\n\"profiles\":{")
+	io.WriteString(w.w, "\n],\n\"profiles\":{")
 	for i, d := range delays {
 		if i > 0 {
-			w.w.WriteByte(',')
+			io.WriteString(w.w, ",")
 		}
 		fmt.Fprintf(w.w, "\n%q:{\"type\":\"delay\",\"delay\":%s}", number(d), number(d))
 	}
-	w.w.WriteString("\n}}\n")
+	io.WriteString(w.w, "\n}}\n")
 	return w.w.Flush()
 }

@@ -197,7 +197,7 @@ func (s *jsonSource) end(h *Header) error {
 			return fmt.Errorf("%s: stands behind the jobs; a trace has it before these", key)
 		}
 	}
-	if _, err := s.d.Token(); err != io.EOF {
+	if _, err := s.d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more after the workload")
 	}
 	return io.EOF
@@ -297,7 +297,7 @@ func newJSONWriter(w *bufio.Writer, h Header) (*jsonWriter, error) {
 	for i, b := range h.Busy {
 		fmt.Fprintf(w, "%s{\"start\":%d,\"duration\":%d,\"nodes\":%d}", map[bool]string{true: "\n\"busy\":[", false: ","}[i == 0], b.Start, b.Duration, b.Nodes)
 		if i == len(h.Busy)-1 {
-			w.WriteString("],")
+			io.WriteString(w, "],")
 		}
 	}
 	_, err := w.WriteString("\n\"jobs\":[")
@@ -311,7 +311,7 @@ func (w *jsonWriter) Write(j Job) error {
 			w.first = 0
 		}
 	} else {
-		w.w.WriteByte(',')
+		io.WriteString(w.w, ",")
 	}
 	p := j.planned(w.first)
 	out := struct {
@@ -344,12 +344,12 @@ func (w *jsonWriter) Write(j Job) error {
 	if err != nil {
 		return fmt.Errorf("job %d: %w", w.jobs, err)
 	}
-	w.w.WriteByte('\n')
+	io.WriteString(w.w, "\n")
 	_, err = w.w.Write(text)
 	return err
 }
 
 func (w *jsonWriter) Close() error {
-	w.w.WriteString("\n]}\n")
+	io.WriteString(w.w, "\n]}\n")
 	return w.w.Flush()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -64,7 +65,7 @@ func (s *swf) next(h *Header) (Job, string, error) {
 		line, err := s.read()
 		at := "line " + strconv.Itoa(s.line)
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return Job{}, "", io.EOF
 		case err != nil:
 			var fault *Fault
@@ -101,15 +102,15 @@ func (s *swf) read() ([]byte, error) {
 	s.line++
 	line, err := s.text.ReadSlice('\n')
 	switch {
-	case err == io.EOF && len(line) > 0:
+	case errors.Is(err, io.EOF) && len(line) > 0:
 		return line, nil // the last one ends without a newline
-	case err != bufio.ErrBufferFull:
+	case !errors.Is(err, bufio.ErrBufferFull):
 		return line, err
 	}
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = s.text.ReadSlice('\n')
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return nil, &Fault{Err: fmt.Errorf("longer than %d bytes", mostLine)}
@@ -233,6 +234,17 @@ func (h *Header) Set(key, value string) {
 	h.UnixStart = -1
 	for _, l := range kept {
 		h.add(l)
+	}
+}
+
+// Drop leaves out the lines of keys.
+func (h *Header) Drop(keys ...string) {
+	lines := h.Lines
+	h.Lines, h.Jobs = nil, 0
+	for _, l := range lines {
+		if k, _, _ := strings.Cut(l, ":"); !slices.Contains(keys, strings.TrimSpace(k)) {
+			h.add(l)
+		}
 	}
 }
 

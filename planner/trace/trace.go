@@ -204,6 +204,7 @@ const mostFaults = 10
 type Options struct {
 	Lenient  bool    // leave out what is wrong
 	AnyOrder bool    // jobs need not be in order of submission
+	Machine  int     // the size of the machine, whatever the header says; 0: that
 	Speed    float64 // of a node of ElastiSim's, floating point operations a second; 0: 10^12
 }
 
@@ -262,7 +263,7 @@ func NewReader(in io.Reader, o Options, more ...Format) (*Reader, error) {
 		text = bufio.NewReaderSize(unzipped, mostLine)
 	}
 	begin, err := text.Peek(2048)
-	if err != nil && err != io.EOF && len(begin) == 0 {
+	if err != nil && !errors.Is(err, io.EOF) && len(begin) == 0 {
 		return nil, &Fault{Err: cut(err)}
 	}
 	for _, f := range more {
@@ -284,7 +285,7 @@ func NewReader(in io.Reader, o Options, more ...Format) (*Reader, error) {
 	switch {
 	case err == nil:
 		r.ahead = &j
-	case err != io.EOF:
+	case !errors.Is(err, io.EOF):
 		return nil, err
 	}
 	r.err = err
@@ -320,7 +321,7 @@ func (r *Reader) Report() Report { return r.report }
 func (r *Reader) read() (Job, error) {
 	for {
 		j, at, err := r.from.next(&r.Header)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if r.Header.Jobs > 0 && r.Header.Jobs != r.report.Jobs+r.report.Left {
 				r.note("the header tells of %d jobs (MaxJobs), there are %d", r.Header.Jobs, r.report.Jobs+r.report.Left)
 			}
@@ -370,7 +371,11 @@ func (r *Reader) check(j *Job, at string) *Fault {
 	bad := func(field int, format string, args ...any) *Fault {
 		return &Fault{at, fieldName(field), fmt.Errorf(format, args...)}
 	}
-	switch size, machine := j.Size(), r.Header.Machine(); {
+	machine, by := r.Header.Machine(), "by the header"
+	if r.o.Machine > 0 {
+		machine, by = r.o.Machine, "as given"
+	}
+	switch size := j.Size(); {
 	case j.Submit > MostTime:
 		return bad(1, "%s seconds are not a time (milliseconds?)", number(j.Submit))
 	case j.Run > planner.MaxDuration:
@@ -388,14 +393,14 @@ func (r *Reader) check(j *Job, at string) *Fault {
 		if j.Processors < 1 {
 			field = 7
 		}
-		return bad(field, "%d, and the machine has %d (by the header)", size, machine)
+		return bad(field, "%d, and the machine has %d (%s)", size, machine, by)
 	case !r.o.AnyOrder && j.Submit < r.last:
 		return bad(1, "%s is before the job in front of it, %s (evosim trace convert --sort puts them in order)", number(j.Submit), number(r.last))
 	}
 	if s := j.Shape; s != nil {
 		for _, p := range append([]planner.Profile{s.Profile}, s.Alternatives...) {
-			if machine := r.Header.Machine(); machine > 0 && p.Peak() > machine {
-				return &Fault{at, "profile", fmt.Errorf("needs %d, and the machine has %d (by the header)", p.Peak(), machine)}
+			if machine > 0 && p.Peak() > machine {
+				return &Fault{at, "profile", fmt.Errorf("needs %d, and the machine has %d (%s)", p.Peak(), machine, by)}
 			}
 		}
 	}
@@ -407,7 +412,7 @@ func (r *Reader) ReadAll() (Trace, error) {
 	var jobs []Job
 	for {
 		j, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return Trace{r.Header, jobs, r.Report()}, nil
 		}
 		if err != nil {

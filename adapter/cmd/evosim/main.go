@@ -23,4 +23,6 @@ func main() {
 	os.Exit(evosim.Run(ctx, newCommand(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func newCommand() *cobra.Command { return evosim.New(linked, replayCommand(), runCommand()) }
+func newCommand() *cobra.Command {
+	return evosim.New(linked, replayCommand(), runCommand(), evosim.BaselineCommand(sacct), evosim.TraceCommand(sacct))
+}

@@ -186,7 +186,7 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 		in, label = file, name
 	}
 	wrong := func(err error) error { return fmt.Errorf("%s: %w", label, err) }
-	r, err := trace.NewReader(in, trace.Options{Lenient: f.lenient, AnyOrder: true})
+	r, err := trace.NewReader(in, trace.Options{Lenient: f.lenient, AnyOrder: true}, sacct)
 	if err != nil {
 		return wrong(err)
 	}

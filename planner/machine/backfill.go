@@ -1,0 +1,145 @@
+package machine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Backfill is what sites have: rigid jobs in order of submission, and what fits between them by
+// the times that users ask for ([Job.Limit]; without one, what a job takes). No limit may be
+// shorter than the job.
+//
+// EASY (Lifka 1995): a job starts out of turn where it fits now and does not delay the first that
+// waits, by the limits of those that run: it ends before that one's start, or uses nodes that this
+// one leaves. Conservative (Mu'alem and Feitelson 2001): every job has its place from its
+// submission on, the earliest that delays nobody's; where a job ends before its limit, those that
+// wait are moved to the earliest place there is then, one after the other in order of submission.
+type Backfill struct {
+	Conservative bool
+
+	ends     []ending // of running jobs by their limits, soonest first
+	all      planner.Timeline
+	reserved map[*Run]int64 // starts of waiting jobs
+}
+
+// ending is when a running job ends at the latest.
+type ending struct {
+	at  int64
+	run *Run
+}
+
+// limit is how long a job may take.
+func (r *Run) limit() int64 {
+	takes := r.seconds(r.Phases[0].Pref)
+	return max(r.Limit, takes)
+}
+
+// Schedule implements [Scheduler].
+func (s *Backfill) Schedule(m *Machine) {
+	if s.Conservative {
+		s.conservative(m)
+		return
+	}
+	s.easy(m)
+}
+
+// start starts a job.
+func (s *Backfill) start(m *Machine, r *Run) {
+	if r.Kind != Rigid {
+		m.fail("job %d is %s: backfilling is of rigid jobs", r.Number+1, r.Kind)
+		return
+	}
+	e := ending{m.Now + r.limit(), r}
+	i, _ := slices.BinarySearchFunc(s.ends, e.at+1, func(e ending, at int64) int { return cmp.Compare(e.at, at) })
+	s.ends = slices.Insert(s.ends, i, e)
+	m.Start(r, r.Phases[0].Pref)
+}
+
+func (s *Backfill) easy(m *Machine) {
+	s.ends = slices.DeleteFunc(s.ends, func(e ending) bool { return e.run.finished })
+	for len(m.Queue) > 0 && m.Queue[0].Phases[0].Pref <= m.Free && m.err == nil {
+		s.start(m, m.Queue[0])
+	}
+	if len(m.Queue) < 2 || m.Free == 0 {
+		return
+	}
+	// When the first one can start, and what is left over then.
+	shadow, extra := int64(0), m.Free-m.Queue[0].Phases[0].Pref
+	for _, e := range s.ends {
+		if extra >= 0 && e.at > shadow {
+			break
+		}
+		extra += e.run.Size
+		shadow = e.at
+	}
+	for i := 1; i < len(m.Queue) && m.Free > 0 && m.err == nil; {
+		r := m.Queue[i]
+		n := r.Phases[0].Pref
+		before := m.Now+r.limit() <= shadow
+		if n > m.Free || !before && n > extra {
+			i++
+			continue
+		}
+		if !before {
+			extra -= n
+		}
+		s.start(m, r) // and the next one has its place in the queue
+	}
+}
+
+func (s *Backfill) conservative(m *Machine) {
+	if s.reserved == nil {
+		s.reserved = make(map[*Run]int64)
+	}
+	early := false
+	s.ends = slices.DeleteFunc(s.ends, func(e ending) bool {
+		if e.run.finished && e.at > m.Now {
+			s.all.Add(m.Now, e.at, -e.run.Phases[0].Pref)
+			early = true
+		}
+		return e.run.finished
+	})
+	next := planner.Forever
+	wait := slices.Clone(m.Queue)
+	for _, r := range wait {
+		at, placed := s.reserved[r]
+		n, limit := r.Phases[0].Pref, r.limit()
+		if !placed || early && at > m.Now {
+			if placed {
+				s.all.Add(at, at+limit, -n)
+			}
+			place, ok := planner.Fit(&s.all, m.Nodes, planner.Profile{{Duration: limit, Nodes: n}}, planner.FitOptions{NotBefore: m.Now})
+			if !ok {
+				m.fail("job %d has no place", r.Number+1)
+				return
+			}
+			at = place.Start
+			s.reserved[r] = at
+			s.all.Add(at, at+limit, n)
+		}
+		next = min(next, at)
+	}
+	if next > m.Now {
+		s.wake(m, next)
+		return
+	}
+	next = planner.Forever
+	for _, r := range wait {
+		if at := s.reserved[r]; at <= m.Now {
+			delete(s.reserved, r)
+			s.start(m, r)
+		} else {
+			next = min(next, at)
+		}
+	}
+	s.wake(m, next)
+}
+
+// wake has it called when the next job is to start, if nothing else happens then.
+func (s *Backfill) wake(m *Machine, at int64) {
+	if at < planner.Forever {
+		m.Wake(at)
+	}
+}

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/planner/machine"
+	"github.com/evoslurm/evoslurm/planner/trace"
+)
+
+// Baselines are schedulers that sites have, for rigid jobs.
+var Baselines = []string{"fcfs", "easy", "conservative"}
+
+func baseline(name string) (machine.Scheduler, error) {
+	switch name {
+	case "fcfs":
+		return machine.Queue{Order: machine.FCFS}, nil
+	case "easy":
+		return &machine.Backfill{}, nil
+	case "conservative":
+		return &machine.Backfill{Conservative: true}, nil
+	}
+	return nil, fmt.Errorf("unknown scheduler %q: must be %s", name, strings.Join(Baselines, ", "))
+}
+
+// Baseline runs the jobs of a trace that ran again, by one of [Baselines] on so many nodes of so many
+// processors each, and gives them as a trace with the waits that they have now. All are rigid: what
+// evolves, or is malleable, has its largest size all the time; and jobs have nodes for themselves. A job
+// that ran longer than its user asked for is taken to have asked for that.
+func Baseline(ctx context.Context, t trace.Trace, name string, nodes, cpus int) (trace.Trace, error) {
+	s, err := baseline(name)
+	if err != nil {
+		return trace.Trace{}, err
+	}
+	jobs, _ := t.Runnable()
+	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return int(min(max(int64(a.Submit)-int64(b.Submit), -1), 1)) })
+	flat := make(machine.Curve, nodes+1) // how long they take is told
+	for n := 1; n <= nodes; n++ {
+		flat[n] = 1
+	}
+	phases := make([]machine.Phase, len(jobs))
+	runs := make([]machine.Job, len(jobs))
+	for i, j := range jobs {
+		n := (j.Size() + cpus - 1) / cpus
+		if n > nodes {
+			return trace.Trace{}, fmt.Errorf("job %d: %d nodes, and the machine has %d", j.Number, n, nodes)
+		}
+		phases[i] = machine.Phase{Work: float64(j.Seconds()), Speed: flat, Min: n, Pref: n, Max: n}
+		runs[i] = machine.Job{Submit: int64(j.Submit), Limit: j.LimitSeconds(), Phases: phases[i : i+1]}
+	}
+	done, err := machine.Simulate(ctx, nodes, runs, s, machine.Options{})
+	if err != nil {
+		return trace.Trace{}, err
+	}
+	for i, r := range done {
+		j := &jobs[i]
+		j.Submit, j.Wait, j.Run, j.Shape = float64(r.Submit), float64(r.Start-r.Submit), float64(r.End-r.Start), nil
+		j.Processors = int64(r.Phases[0].Pref)
+	}
+	h := t.Header
+	h.Busy = nil
+	h.Set("MaxNodes", fmt.Sprint(nodes))
+	h.Set("MaxProcs", fmt.Sprint(nodes))
+	h.Set("MaxJobs", fmt.Sprint(len(jobs)))
+	return trace.Trace{Header: h, Jobs: jobs}, nil
+}

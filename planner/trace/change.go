@@ -1,0 +1,241 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Scale is how a trace is made to load a machine in another way. 0 and 1 leave it as it is.
+type Scale struct {
+	Load float64 // jobs come so many times as fast, and do the same work
+	Time float64 // all times are divided by this
+	Size float64 // jobs and machine are so many times as large; no job is smaller than 1
+	CPUs int     // so many processors are a node
+}
+
+// Header scales what the header tells.
+func (s Scale) Header(h *Header) {
+	if n := h.Machine(); n > 0 && (s.sized() || s.CPUs > 1) {
+		machine := s.size(int64(n))
+		h.Set("MaxNodes", fmt.Sprint(machine))
+		h.Set("MaxProcs", fmt.Sprint(machine))
+	}
+}
+
+func (s Scale) sized() bool { return s.Size > 0 && s.Size != 1 }
+
+func (s Scale) size(n int64) int64 {
+	if n < 1 {
+		return n
+	}
+	if s.CPUs > 1 {
+		n = (n + int64(s.CPUs) - 1) / int64(s.CPUs)
+	}
+	if s.sized() {
+		n = max(int64(math.Round(float64(n)*s.Size)), 1)
+	}
+	return min(n, planner.MaxNodes)
+}
+
+// Job scales a job; first is when the first one was submitted.
+func (s Scale) Job(j *Job, first float64) error {
+	if j.Shape != nil && j.Kind() != Rigid && (s.sized() || s.CPUs > 1 || s.Time > 0 && s.Time != 1) {
+		return fmt.Errorf("job %d is %s: only the load of such a trace can be scaled; scale first, and have jobs evolve then", j.Number, j.Kind())
+	}
+	if s.Load > 0 && j.Submit >= 0 {
+		j.Submit = math.Round((first+(j.Submit-first)/s.Load)*1000) / 1000
+	}
+	j.Processors, j.Wanted = s.size(j.Processors), s.size(j.Wanted)
+	if s.Time > 0 && s.Time != 1 {
+		if j.Submit >= 0 {
+			j.Submit = first + (j.Submit-first)/s.Time
+		}
+		for _, t := range []*float64{&j.Wait, &j.Run, &j.Limit, &j.CPU, &j.Think} {
+			if *t > 0 {
+				*t /= s.Time
+			}
+		}
+	}
+	return nil
+}
+
+// Window is a period of a trace.
+type Window struct {
+	From, To float64 // seconds, as submissions are
+	Share    float64 // percent of the machine
+}
+
+// FindWindow finds the period of so many seconds whose utilisation, or load, is nearest to what is
+// wanted, in percent; the first of several. Utilisation is what runs in it, also what started before
+// (which takes that starts are told); load is the work that is submitted in it.
+func FindWindow(jobs []Job, machine int, length float64, want float64, byLoad bool) (Window, error) {
+	step := math.Max(length/24, 1)
+	if machine < 1 {
+		return Window{}, errors.New("the trace does not tell of its machine (MaxNodes, MaxProcs); give --nodes")
+	}
+	first, last := math.Inf(1), math.Inf(-1)
+	for i := range jobs {
+		if j := &jobs[i]; j.Ran() {
+			if j.Wait < 0 && !byLoad {
+				return Window{}, fmt.Errorf("job %d does not tell when it started: take --load", j.Number)
+			}
+			first, last = min(first, j.Submit), max(last, j.Submit)
+		}
+	}
+	cells := (last - first) / step
+	switch {
+	case first > last:
+		return Window{}, errors.New("there is no job that ran")
+	case last-first < length:
+		return Window{}, fmt.Errorf("jobs are submitted for %.0f seconds only", last-first)
+	case cells > 100e6:
+		return Window{}, fmt.Errorf("%.0f seconds are too short for a trace of %.0f", length, last-first)
+	}
+	work := make([]float64, int(cells)+1)
+	for i := range jobs {
+		j := &jobs[i]
+		if !j.Ran() {
+			continue
+		}
+		if byLoad {
+			work[int((j.Submit-first)/step)] += j.Run * float64(j.Size())
+			continue
+		}
+		start := j.Start() - first
+		for c := int(start / step); c < len(work) && float64(c)*step < start+j.Run; c++ {
+			work[c] += float64(j.Size()) * (min(start+j.Run, float64(c+1)*step) - max(start, float64(c)*step))
+		}
+	}
+	width := min(int(math.Ceil(length/step)), len(work))
+	sum := 0.
+	for _, w := range work[:width] {
+		sum += w
+	}
+	best, all := Window{Share: math.Inf(1)}, step*float64(width)*float64(machine)/100
+	for c := 0; ; c++ {
+		if share := sum / all; math.Abs(share-want) < math.Abs(best.Share-want) {
+			best = Window{first + float64(c)*step, first + float64(c)*step + length, share}
+		}
+		if c+width >= len(work) {
+			return best, nil
+		}
+		sum += work[c+width] - work[c]
+	}
+}
+
+// Filter is which jobs are kept. Zero values keep all.
+type Filter struct {
+	Users, Groups, Queues, Partitions, Statuses []int64
+	MinSize, MaxSize                            int
+	MinRun, MaxRun                              float64
+	Ran                                         bool
+}
+
+// Keeps reports whether a job is kept.
+func (f *Filter) Keeps(j *Job) bool {
+	in := func(list []int64, x int64) bool { return len(list) == 0 || slices.Contains(list, x) }
+	return in(f.Users, j.User) && in(f.Groups, j.Group) && in(f.Queues, j.Queue) && in(f.Partitions, j.Partition) && in(f.Statuses, j.Status) &&
+		(f.MinSize == 0 || j.Size() >= f.MinSize) && (f.MaxSize == 0 || j.Size() <= f.MaxSize) &&
+		(f.MinRun == 0 || j.Run >= f.MinRun) && (f.MaxRun == 0 || j.Run <= f.MaxRun) && (!f.Ran || j.Ran())
+}
+
+// Difference is how two outcomes of the same jobs differ. Seconds count from the first submission of each.
+type Difference struct {
+	Both     int             `json:"both"` // jobs that are in both and started
+	OnlyA    int             `json:"only_a"`
+	OnlyB    int             `json:"only_b"`
+	Earlier  int             `json:"earlier"` // of B: those that started sooner than in A
+	Same     int             `json:"same"`
+	Later    int             `json:"later"`
+	Delay    Spread          `json:"delay"` // of those that are later
+	Gain     Spread          `json:"gain"`  // of those that are earlier
+	Mean     float64         `json:"mean"`  // start in B less that in A, of all
+	Makespan [2]float64      `json:"makespan"`
+	Jobs     []JobDifference `json:"jobs,omitempty"` // that differ, the largest delay first
+}
+
+// JobDifference is one job's.
+type JobDifference struct {
+	Number int64   `json:"number"`
+	A      float64 `json:"a"` // start
+	B      float64 `json:"b"`
+	EndA   float64 `json:"end_a"`
+	EndB   float64 `json:"end_b"`
+}
+
+// Diff compares two outcomes job by job, by their numbers.
+func Diff(a, b Trace) (Difference, error) {
+	var d Difference
+	type place struct{ start, end float64 }
+	read := func(t Trace, which string) (map[int64]place, float64, error) {
+		first, end := math.Inf(1), 0.
+		for i := range t.Jobs {
+			if j := &t.Jobs[i]; j.Ran() {
+				first = min(first, j.Submit)
+			}
+		}
+		places := make(map[int64]place)
+		for i := range t.Jobs {
+			j := &t.Jobs[i]
+			if !j.Ran() || j.Wait < 0 {
+				continue
+			}
+			if _, twice := places[j.Number]; twice {
+				return nil, 0, fmt.Errorf("%s: job %d is there twice", which, j.Number)
+			}
+			p := place{j.Start() - first, j.Start() + j.Run - first}
+			places[j.Number] = p
+			end = max(end, p.end)
+		}
+		return places, end, nil
+	}
+	inA, endA, err := read(a, "the first trace")
+	if err != nil {
+		return d, err
+	}
+	inB, endB, err := read(b, "the second trace")
+	if err != nil {
+		return d, err
+	}
+	d.Makespan = [2]float64{endA, endB}
+	var later, earlier []float64
+	sum := 0.
+	for number, p := range inA {
+		q, ok := inB[number]
+		if !ok {
+			d.OnlyA++
+			continue
+		}
+		d.Both++
+		switch delay := q.start - p.start; {
+		case delay > 0:
+			later = append(later, delay)
+		case delay < 0:
+			earlier = append(earlier, -delay)
+		default:
+			d.Same++
+		}
+		if p != q {
+			d.Jobs = append(d.Jobs, JobDifference{number, p.start, q.start, p.end, q.end})
+		}
+	}
+	d.OnlyB = len(inB) - d.Both
+	slices.SortFunc(d.Jobs, func(x, y JobDifference) int {
+		if l := (y.B - y.A) - (x.B - x.A); l != 0 {
+			return int(math.Copysign(1, l))
+		}
+		return int(min(max(x.Number-y.Number, -1), 1))
+	})
+	for _, j := range d.Jobs { // in an order that is always the same
+		sum += j.B - j.A
+	}
+	d.Earlier, d.Later, d.Delay, d.Gain = len(earlier), len(later), spread(later), spread(earlier)
+	if d.Both > 0 {
+		d.Mean = sum / float64(d.Both)
+	}
+	return d, nil
+}

@@ -1,0 +1,211 @@
+package trace
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Stat is what a trace looks like. Shares are percent.
+type Stat struct {
+	Jobs     int            `json:"jobs"`
+	NeverRan int            `json:"never_ran"` // no run time or no size; not in what follows
+	Kinds    map[string]int `json:"kinds"`
+	Machine  int            `json:"machine"` // processors, else nodes; 0: not told
+	Users    int            `json:"users"`
+
+	Span        float64 `json:"span"`        // seconds from the first submission to the last
+	Makespan    float64 `json:"makespan"`    // to the last end, where starts are told
+	Area        float64 `json:"area"`        // processor-seconds
+	Load        float64 `json:"load"`        // of the machine, were all work to come as it does and be done at once
+	Utilisation float64 `json:"utilisation"` // of the machine up to the last end; 0: starts are not told
+
+	Interarrival Spread `json:"interarrival"`
+	Size         Spread `json:"size"`
+	Run          Spread `json:"run"`
+	Wait         Spread `json:"wait"`       // of those that tell
+	Turnaround   Spread `json:"turnaround"` //
+	Slowdown     Spread `json:"bounded_slowdown"`
+	Limit        Spread `json:"limit"`    // of those that tell
+	Accuracy     Spread `json:"accuracy"` // run time of the limit
+	OverLimit    int    `json:"over_limit"`
+
+	Groups []Group `json:"groups,omitempty"`
+}
+
+// Spread is how something is distributed.
+type Spread struct {
+	Of     int     `json:"of"` // how many tell
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Max    float64 `json:"max"`
+}
+
+// Group is the jobs of one hour of the day, user, …
+type Group struct {
+	Name string  `json:"name"`
+	Jobs int     `json:"jobs"`
+	Area float64 `json:"area"`
+	Wait float64 `json:"wait"` // mean, of those that tell
+	told int
+	key  int64
+}
+
+// Groupings are what jobs can be grouped by.
+var Groupings = []string{"hour", "weekday", "day", "user", "size"}
+
+// shortest is the run time up to which slowdown is bounded, in seconds (Feitelson and Rudolph 1998).
+const shortest = 10
+
+// Counter makes a [Stat], one job after the other.
+type Counter struct {
+	header *Header
+	by     string
+	zone   *time.Location
+	stat   Stat
+
+	first, last, end, previous                                    float64
+	starts                                                        int
+	gaps, sizes, runs, waits, turnarounds, slowdowns, limits, acc []float64
+	users                                                         map[int64]bool
+	groups                                                        map[int64]*Group
+}
+
+// NewCounter counts the jobs of a trace, grouped by one of [Groupings], or not ("").
+func NewCounter(h *Header, by string) *Counter {
+	c := &Counter{header: h, by: by, zone: time.UTC, first: math.Inf(1), last: math.Inf(-1), end: math.Inf(-1), previous: -1,
+		users: make(map[int64]bool), groups: make(map[int64]*Group)}
+	c.stat.Kinds = make(map[string]int)
+	if zone, err := time.LoadLocation(h.Zone); err == nil && h.Zone != "" {
+		c.zone = zone
+	}
+	return c
+}
+
+// Add counts a job.
+func (c *Counter) Add(j Job) {
+	c.stat.Jobs++
+	if !j.Ran() {
+		c.stat.NeverRan++
+		return
+	}
+	c.stat.Kinds[j.Kind().String()]++
+	size := float64(j.Size())
+	area := size * j.Run
+	if s := j.Shape; s != nil && s.Kind == Evolving {
+		area = float64(s.Profile.Area())
+	}
+	c.first, c.last = min(c.first, j.Submit), max(c.last, j.Submit)
+	if c.previous >= 0 {
+		c.gaps = append(c.gaps, max(j.Submit-c.previous, 0))
+	}
+	c.previous = j.Submit
+	c.stat.Area += area
+	c.sizes, c.runs = append(c.sizes, size), append(c.runs, j.Run)
+	if j.Wait >= 0 {
+		c.starts++
+		c.end = max(c.end, j.Submit+j.Wait+j.Run)
+		c.waits = append(c.waits, j.Wait)
+		c.turnarounds = append(c.turnarounds, j.Wait+j.Run)
+		c.slowdowns = append(c.slowdowns, max(1, (j.Wait+j.Run)/max(j.Run, shortest)))
+	}
+	if j.Limit > 0 {
+		c.limits = append(c.limits, j.Limit)
+		c.acc = append(c.acc, 100*j.Run/j.Limit)
+		if j.Run > j.Limit {
+			c.stat.OverLimit++
+		}
+	}
+	if j.User >= 0 {
+		c.users[j.User] = true
+	}
+	c.group(&j, area)
+}
+
+func (c *Counter) group(j *Job, area float64) {
+	var key int64
+	var name string
+	at := time.Unix(int64(j.Submit)+max(c.header.UnixStart, 0), 0).In(c.zone)
+	switch c.by {
+	case "hour":
+		key = int64(at.Hour())
+		name = strconv.Itoa(at.Hour())
+	case "weekday":
+		key = int64(at.Weekday()+6) % 7
+		name = at.Weekday().String()
+	case "day":
+		name = at.Format(time.DateOnly)
+		key = int64(at.Year())*1000 + int64(at.YearDay())
+	case "user":
+		key, name = j.User, strconv.FormatInt(j.User, 10)
+	case "size": // 1, 2, 3-4, 5-8, …
+		top := bits.Len(uint(j.Size() - 1))
+		key, name = int64(top), strconv.Itoa(1<<top)
+		if top > 1 {
+			name = strconv.Itoa(1<<(top-1)+1) + "-" + name
+		}
+	default:
+		return
+	}
+	g := c.groups[key]
+	if g == nil {
+		g = &Group{Name: name, key: key}
+		c.groups[key] = g
+	}
+	g.Jobs++
+	g.Area += area
+	if j.Wait >= 0 {
+		g.told++
+		g.Wait += j.Wait
+	}
+}
+
+// Stat is what was counted.
+func (c *Counter) Stat() Stat {
+	s := c.stat
+	s.Machine, s.Users = c.header.Machine(), len(c.users)
+	if ran := s.Jobs - s.NeverRan; ran > 0 {
+		s.Span = c.last - c.first
+		if s.Machine > 0 && s.Span > 0 {
+			s.Load = 100 * s.Area / s.Span / float64(s.Machine)
+		}
+		if c.starts == ran {
+			s.Makespan = c.end - c.first
+			if s.Machine > 0 && s.Makespan > 0 {
+				s.Utilisation = 100 * s.Area / s.Makespan / float64(s.Machine)
+			}
+		}
+	}
+	s.Interarrival, s.Size, s.Run, s.Wait = spread(c.gaps), spread(c.sizes), spread(c.runs), spread(c.waits)
+	s.Turnaround, s.Slowdown, s.Limit, s.Accuracy = spread(c.turnarounds), spread(c.slowdowns), spread(c.limits), spread(c.acc)
+	for _, g := range c.groups {
+		if g.told > 0 {
+			g.Wait /= float64(g.told)
+		}
+		s.Groups = append(s.Groups, *g)
+	}
+	slices.SortFunc(s.Groups, func(a, b Group) int {
+		if c.by == "user" && a.Area != b.Area { // who uses most
+			return int(math.Copysign(1, b.Area-a.Area))
+		}
+		return int(min(max(a.key-b.key, -1), 1))
+	})
+	return s
+}
+
+// spread sorts what it is given.
+func spread(x []float64) Spread {
+	if len(x) == 0 {
+		return Spread{}
+	}
+	slices.Sort(x)
+	sum := 0.
+	for _, v := range x {
+		sum += v
+	}
+	at := func(part float64) float64 { return x[max(int(math.Ceil(part*float64(len(x))))-1, 0)] }
+	return Spread{len(x), sum / float64(len(x)), at(.5), at(.95), x[len(x)-1]}
+}

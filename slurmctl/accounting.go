@@ -1,0 +1,243 @@
+package slurmctl
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// AccountedJob is a job as `sacct --parsable2` prints it, as far as the columns tell. Times are zero, numbers -1
+// where they do not.
+type AccountedJob struct {
+	ID                 int64 // Slurm's own, of an array's task, too, where JobIDRaw is printed
+	Submit, Start, End time.Time
+	Elapsed, Limit     time.Duration // -1: not told; a limit of UNLIMITED is not told either
+	Nodes, CPUs        int64         // that it had; 0: none
+	WantedNodes        int64
+	WantedCPUs         int64
+	User, Group        string // names, or numbers where UID and GID are printed alone
+	Account, Partition string
+	State              string // its first word
+}
+
+// AccountingReader reads what `sacct --parsable2` (-P) prints, with its line of column names. Steps are
+// read over. Times are taken as they stand, without a zone, as UTC.
+type AccountingReader struct {
+	lines   *bufio.Reader
+	columns map[string]int
+	count   int
+	line    int
+}
+
+// IsAccounting reports whether a text begins as `sacct --parsable2` prints it.
+func IsAccounting(begin []byte) bool {
+	first, _, _ := bytes.Cut(begin, []byte("\n"))
+	names := strings.Split(strings.TrimSpace(string(first)), "|")
+	return len(names) > 1 && (slices.Contains(names, "JobID") || slices.Contains(names, "JobIDRaw"))
+}
+
+// NewAccountingReader reads jobs from r.
+func NewAccountingReader(r io.Reader) *AccountingReader {
+	return &AccountingReader{lines: bufio.NewReaderSize(r, 1<<16)}
+}
+
+// AccountingError is what is wrong with one line; the reader can go on.
+type AccountingError struct {
+	Column string // "": the line as a whole
+	Err    error
+}
+
+func (e *AccountingError) Error() string {
+	if e.Column == "" {
+		return e.Err.Error()
+	}
+	return e.Column + ": " + e.Err.Error()
+}
+
+func (e *AccountingError) Unwrap() error { return e.Err }
+
+// Line is the number of the line that was read last.
+func (a *AccountingReader) Line() int { return a.line }
+
+// Next gives the next job; io.EOF: there is none.
+func (a *AccountingReader) Next() (AccountedJob, error) {
+	for {
+		text, err := a.read()
+		if err != nil {
+			return AccountedJob{}, err
+		}
+		fields := strings.Split(text, "|")
+		switch {
+		case a.columns == nil:
+			a.columns, a.count = make(map[string]int), len(fields)
+			for i, name := range fields {
+				a.columns[name] = i
+			}
+			for _, name := range []string{"Submit", "State"} {
+				if _, ok := a.columns[name]; !ok {
+					return AccountedJob{}, fmt.Errorf("there is no column %s; print it: sacct -P -o JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,ReqCPUS,User,Group,Account,Partition,State", name)
+				}
+			}
+			continue
+		case text == "":
+			continue
+		case len(fields) > a.count && a.columns["JobName"] == a.count-1 && a.count > 1: // a name may hold anything
+			fields = fields[:a.count]
+		case len(fields) != a.count:
+			return AccountedJob{}, &AccountingError{Err: fmt.Errorf("%d columns, the first line has %d (a name with a | in it? leave JobName out, or put it last)", len(fields), a.count)}
+		}
+		if strings.Contains(a.id(fields), ".") {
+			continue // a step
+		}
+		return a.job(fields)
+	}
+}
+
+// read gives a line without its end.
+func (a *AccountingReader) read() (string, error) {
+	a.line++
+	text, err := a.lines.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = a.lines.ReadSlice('\n')
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		return "", &AccountingError{Err: errors.New("longer than 65536 bytes")}
+	}
+	if err != nil && (!errors.Is(err, io.EOF) || len(text) == 0) {
+		return "", err
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}
+
+func (a *AccountingReader) get(fields []string, names ...string) (text, name string) {
+	for _, name := range names {
+		if i, ok := a.columns[name]; ok && strings.TrimSpace(fields[i]) != "" {
+			return strings.TrimSpace(fields[i]), name
+		}
+	}
+	return "", ""
+}
+
+func (a *AccountingReader) id(fields []string) string {
+	id, _ := a.get(fields, "JobIDRaw", "JobID")
+	return id
+}
+
+func (a *AccountingReader) job(fields []string) (j AccountedJob, err error) {
+	fail := func(column, value, want string) {
+		if err == nil {
+			err = &AccountingError{column, fmt.Errorf("%.40q; want %s", value, want)}
+		}
+	}
+	number := func(names ...string) int64 {
+		text, name := a.get(fields, names...)
+		if text == "" {
+			return -1
+		}
+		n, bad := strconv.ParseInt(text, 10, 64)
+		if bad != nil || n < 0 {
+			fail(name, text, "a number")
+		}
+		return n
+	}
+	moment := func(name string) (t time.Time) {
+		text, _ := a.get(fields, name)
+		switch text {
+		case "", "Unknown", "None", "N/A":
+			return t
+		}
+		if n, bad := strconv.ParseInt(text, 10, 64); bad == nil && n > 0 { // SLURM_TIME_FORMAT=%s
+			return time.Unix(n, 0)
+		}
+		t, bad := time.Parse("2006-01-02T15:04:05", text)
+		if bad != nil {
+			fail(name, text, "a time such as 2026-11-22T15:04:05")
+		}
+		return t
+	}
+	span := func(raw string, unit time.Duration, name string) time.Duration {
+		if text, _ := a.get(fields, raw); text != "" {
+			n, bad := strconv.ParseInt(text, 10, 64)
+			switch {
+			case bad == nil && n >= 0 && n < 1<<31:
+				return time.Duration(n) * unit
+			case text != "UNLIMITED" && text != "Partition_Limit":
+				fail(raw, text, "a number")
+			}
+			return -1
+		}
+		switch text, _ := a.get(fields, name); text {
+		case "", "UNLIMITED", "Partition_Limit", "INVALID":
+			return -1
+		default:
+			d, bad := elapsed(text)
+			if bad != nil {
+				fail(name, text, "a duration such as 1-02:03:04")
+			}
+			return d
+		}
+	}
+	id, column := a.get(fields, "JobIDRaw", "JobID")
+	digits := strings.FieldsFunc(id, func(r rune) bool { return r == '_' || r == '+' })
+	if len(digits) == 0 {
+		digits = []string{""}
+	}
+	if j.ID, err = strconv.ParseInt(digits[0], 10, 64); err != nil || j.ID < 0 {
+		return j, &AccountingError{column, fmt.Errorf("%.40q; want a job's number", id)}
+	}
+	j.Submit, j.Start, j.End = moment("Submit"), moment("Start"), moment("End")
+	j.Elapsed, j.Limit = span("ElapsedRaw", time.Second, "Elapsed"), span("TimelimitRaw", time.Minute, "Timelimit")
+	j.Nodes, j.CPUs = number("AllocNodes", "NNodes"), number("AllocCPUS", "NCPUS")
+	j.WantedNodes, j.WantedCPUs = number("ReqNodes"), number("ReqCPUS")
+	j.User, _ = a.get(fields, "User", "UID")
+	j.Group, _ = a.get(fields, "Group", "GID")
+	j.Account, _ = a.get(fields, "Account")
+	j.Partition, _ = a.get(fields, "Partition")
+	state, _ := a.get(fields, "State")
+	j.State, _, _ = strings.Cut(state, " ")
+	if err == nil && j.Submit.IsZero() {
+		fail("Submit", "", "a time")
+	}
+	return j, err
+}
+
+// elapsed reads a duration as sacct prints it, [DD-[HH:]]MM:SS[.mmm].
+func elapsed(text string) (time.Duration, error) {
+	text, _, _ = strings.Cut(text, ".")
+	days, rest, dashed := strings.Cut(text, "-")
+	if !dashed {
+		days, rest = "0", text
+	}
+	parts := strings.Split(rest, ":")
+	if len(parts) < 2 || len(parts) > 3 {
+		return 0, errors.New("not a duration")
+	}
+	total, err := strconv.ParseInt(days, 10, 32)
+	if err != nil || total < 0 || total > 36500 {
+		return 0, errors.New("not a duration")
+	}
+	if len(parts) == 2 {
+		parts = append([]string{"0"}, parts...)
+	}
+	total *= 24
+	for i, p := range parts {
+		n, err := strconv.ParseInt(p, 10, 32)
+		if err != nil || n < 0 {
+			return 0, errors.New("not a duration")
+		}
+		if i > 0 {
+			total *= 60
+		}
+		total += n
+	}
+	return time.Duration(total) * time.Second, nil
+}
