@@ -40,6 +40,12 @@ type Strategist interface {
 	TryStrategy(ctx context.Context, name string, r StrategyRequest) (Trial, error)
 }
 
+// PolicyChooser is a Backend that can list and change malleability policies.
+type PolicyChooser interface {
+	Policies(ctx context.Context) ([]Strategy, error)
+	UsePolicy(ctx context.Context, name string, r StrategyRequest, caller string) (Strategy, error)
+}
+
 // The kinds of error that cross the wire: a Backend's error that is one of
 // them (errors.Is) is the same kind again in the Client.
 var (

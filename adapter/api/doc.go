@@ -10,6 +10,8 @@
 //	GET  /v1/strategies[/{name}]   planning algorithms                    []Strategy, Strategy
 //	POST /v1/strategies            look for plugins again                 StrategyRequest → []Strategy
 //	POST /v1/strategies/{name}/use put one (@configured: the site's) in use StrategyRequest → Strategy
+//	GET  /v1/policies              malleability policies                  []Strategy
+//	POST /v1/policies/{name}/use   put one (@configured: the site's) in use StrategyRequest → Strategy
 //	POST /v1/strategies/{name}/try plan with it, act on nothing           StrategyRequest → Trial
 //
 // Bodies are JSON; an answer that is not 2xx is an Error. A next that is not

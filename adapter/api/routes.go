@@ -57,9 +57,12 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/strategies", s.changeStrategy)
 	handle("POST /v1/strategies/{name}/use", s.changeStrategy)
 	handle("POST /v1/strategies/{name}/try", s.changeStrategy)
+	handle("GET /v1/policies", s.policies)
+	handle("POST /v1/policies/{name}/use", s.usePolicy)
 	for path, allow := range map[string]string{
 		"/v1/status": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST", "/v1/jobs/{id}/change": "POST",
 		"/v1/jobs/{id}/offer": "POST", "/v1/jobs/{id}/answer": "POST",
+		"/v1/policies": "GET", "/v1/policies/{name}/use": "POST",
 		"/v1/events": "GET", "/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {

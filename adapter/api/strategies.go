@@ -51,13 +51,8 @@ func (s *Server) changeStrategy(ctx context.Context, r request) (any, error) {
 		return nil, Errorf(ErrNotFound, "this sidecar has no strategies to choose from")
 	}
 	var req StrategyRequest
-	dec := json.NewDecoder(strings.NewReader(string(r.body)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&req); err != nil {
-		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
-	}
-	if dec.More() {
-		return nil, Errorf(ErrInvalid, "the request's body: there is more than one request")
+	if err := readOne(r, &req); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, strategyTimeout)
 	defer cancel()
@@ -71,6 +66,19 @@ func (s *Server) changeStrategy(ctx context.Context, r request) (any, error) {
 		return b.TryStrategy(ctx, name, req)
 	}
 	return b.UseStrategy(ctx, name, req, userName(r.caller.uid))
+}
+
+// readOne reads the one request that is a body.
+func readOne(r request, into any) error {
+	dec := json.NewDecoder(strings.NewReader(string(r.body)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return Errorf(ErrInvalid, "the request's body: %v", err)
+	}
+	if dec.More() {
+		return Errorf(ErrInvalid, "the request's body: there is more than one request")
+	}
+	return nil
 }
 
 // userName is the caller in the event log.
@@ -110,4 +118,51 @@ func (c *Client) ReloadStrategies(ctx context.Context) ([]Strategy, error) {
 func (c *Client) TryStrategy(ctx context.Context, name string, r StrategyRequest) (Trial, error) {
 	var t Trial
 	return t, c.call(ctx, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/try", r, &t)
+}
+
+// policies lists all malleability policies.
+func (s *Server) policies(ctx context.Context, r request) (any, error) {
+	if err := s.mayAsk(r.caller); err != nil {
+		return nil, err
+	}
+	b, ok := s.Backend.(PolicyChooser)
+	if !ok {
+		return nil, Errorf(ErrNotFound, "this sidecar has no malleability policies to choose from")
+	}
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	return b.Policies(ctx)
+}
+
+// usePolicy puts the policy named in the path in use.
+func (s *Server) usePolicy(ctx context.Context, r request) (any, error) {
+	if !r.caller.known {
+		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
+	}
+	if !s.trusted(r.caller) {
+		return nil, Errorf(ErrForbidden, "malleability policies are for operators (see operators in the configuration)")
+	}
+	b, ok := s.Backend.(PolicyChooser)
+	if !ok {
+		return nil, Errorf(ErrNotFound, "this sidecar has no malleability policies to choose from")
+	}
+	var req StrategyRequest
+	if err := readOne(r, &req); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, strategyTimeout)
+	defer cancel()
+	return b.UsePolicy(ctx, r.PathValue("name"), req, userName(r.caller.uid))
+}
+
+// Policies lists all malleability policies.
+func (c *Client) Policies(ctx context.Context) ([]Strategy, error) {
+	var all []Strategy
+	return all, c.call(ctx, http.MethodGet, "/v1/policies", nil, &all)
+}
+
+// UsePolicy puts a malleability policy in use. For operators.
+func (c *Client) UsePolicy(ctx context.Context, name string, r StrategyRequest) (Strategy, error) {
+	var one Strategy
+	return one, c.call(ctx, http.MethodPost, "/v1/policies/"+url.PathEscape(name)+"/use", r, &one)
 }

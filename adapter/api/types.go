@@ -79,6 +79,7 @@ type Status struct {
 	DriveReason  string    `json:"drive_reason"`
 	Strategy     string    `json:"strategy"`
 	StrategyNote string    `json:"strategy_note,omitempty"` // why another plans in its place
+	Policy       string    `json:"policy,omitempty"`        // of malleable jobs
 	Nodes        int       `json:"nodes"`
 	Started      time.Time `json:"started"`
 	LastCycle    time.Time `json:"last_cycle"`

@@ -65,6 +65,13 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	if c.strategies, err = pluginhost.New(cfg.Strategies, cfg.Strategy, chosen, log); err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
 	}
+	if chosen, err = keptPolicy(st, cfg, log); err == nil {
+		err = c.strategies.BeginPolicy(cfg.Malleable.Policy, chosen)
+	}
+	if err != nil {
+		c.strategies.Close()
+		return nil, fmt.Errorf("malleable.policy: %w", err)
+	}
 	site := core.Site{Version: version, Root: os.Geteuid() == 0}
 	if u, err := user.Current(); err == nil {
 		site.User = u.Username
@@ -86,7 +93,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 
 // strategy is what the core goes by of the strategy in use.
 func (c *Controller) strategy() core.Strategy {
-	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit()}
+	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Policy()}
 }
 
 // Run runs the loop until ctx is done. Actions that are under way are then let
@@ -315,7 +322,7 @@ type view struct {
 func (c *Controller) publish() {
 	v := c.core.View()
 	status := v.Status
-	status.Strategy, status.StrategyNote = c.strategies.Name(), c.strategies.Note()
+	status.Strategy, status.StrategyNote, status.Policy = c.strategies.Name(), c.strategies.Note(), c.strategies.Policy()
 	if status.LastError == "" && c.books.refusing {
 		status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
 	}

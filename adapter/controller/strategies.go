@@ -40,7 +40,15 @@ func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return fmt.Errorf("strategy: %w", err)
 	}
-	return c.swap(ctx, change, cfg, true)
+	policy, err := c.strategies.ConfigurePolicy(cfg.Malleable.Policy)
+	if err != nil {
+		change.Discard()
+		return fmt.Errorf("malleable.policy: %w", err)
+	}
+	if err := c.swap(ctx, change, cfg, true); err != nil || policy == nil {
+		return err
+	}
+	return c.swapPolicy(ctx, policy, &cfg)
 }
 
 var errMeanwhile = api.Errorf(api.ErrConflict, "another strategy has been put in use meanwhile")

@@ -30,7 +30,7 @@ func (c *Core) approach() malleable.Approach { return c.cfg.Malleable.Precedence
 
 // policy is the one that distributes: where it is none that is built in, the default.
 func (c *Core) policy() malleable.Policy {
-	if p, err := malleable.PolicyByName(c.cfg.Malleable.Policy); err == nil {
+	if p, err := malleable.PolicyByName(cmp.Or(c.strategy.Policy, c.cfg.Malleable.Policy)); err == nil {
 		return p
 	}
 	return malleable.EGS{}

@@ -13,6 +13,7 @@
 //	change.go    changing it
 //	faults.go    what is done about a plugin that fails
 //	cycle.go     one planning cycle
+//	policy.go    which malleability policy is in use
 //	report.go    what administrators see
 //
 // A plugin's keeper is this executable once more: it starts the plugin, watches

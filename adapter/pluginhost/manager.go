@@ -35,9 +35,12 @@ type Manager struct {
 	known      map[string]sdk.Description // of plugins, with their defaults
 	trouble    map[string]string          // why a plugin is not known
 	current    *selection
-	configured Chosen // by the configuration
+	configured Chosen  // by the configuration
+	policy     *Chosen // of malleable jobs
 	records    map[string]*record
 	events     []Event
+
+	configuredPolicy Chosen
 }
 
 // selection is a strategy with its parameters.
@@ -71,6 +74,7 @@ func New(cfg config.Strategies, name string, kept *Chosen, log *logrus.Logger) (
 	if err := m.rescan(); err != nil {
 		log.WithError(err).Error("strategies.dir is not used")
 	}
+	m.policy = &Chosen{Name: config.Default().Malleable.Policy, By: byConfiguration} // until BeginPolicy
 	err := m.begin(cfg, name, kept)
 	if err != nil {
 		m.Close()

@@ -17,9 +17,14 @@ type Choice struct {
 }
 
 // SetChoice writes down which strategy is in use; nil: the configuration's.
-func (s *Store) SetChoice(ctx context.Context, c *Choice) error {
+func (s *Store) SetChoice(ctx context.Context, c *Choice) error { return s.choose(ctx, "choice", c) }
+
+// SetPolicy is SetChoice for the malleability policy.
+func (s *Store) SetPolicy(ctx context.Context, c *Choice) error { return s.choose(ctx, "policy", c) }
+
+func (s *Store) choose(ctx context.Context, table string, c *Choice) error {
 	if c == nil {
-		if _, err := s.on().ExecContext(ctx, `DELETE FROM choice`); err != nil {
+		if _, err := s.on().ExecContext(ctx, `DELETE FROM `+table); err != nil {
 			return fmt.Errorf("forget the strategy in use: %w", err)
 		}
 		return nil
@@ -28,7 +33,7 @@ func (s *Store) SetChoice(ctx context.Context, c *Choice) error {
 	if err != nil {
 		return fmt.Errorf("keep the strategy in use: %w", err)
 	}
-	if _, err := s.on().ExecContext(ctx, `INSERT OR REPLACE INTO choice (one, strategy, parameters, by, at, instead) VALUES (1, ?, ?, ?, ?, ?)`,
+	if _, err := s.on().ExecContext(ctx, `INSERT OR REPLACE INTO `+table+` (one, strategy, parameters, by, at, instead) VALUES (1, ?, ?, ?, ?, ?)`,
 		c.Strategy, string(parameters), c.By, unix(c.At), c.Instead); err != nil {
 		return fmt.Errorf("keep the strategy in use: %w", err)
 	}
@@ -36,8 +41,13 @@ func (s *Store) SetChoice(ctx context.Context, c *Choice) error {
 }
 
 // Choice is the strategy that was put in use; nil: the configuration's.
-func (s *Store) Choice(ctx context.Context) (*Choice, error) {
-	rows, err := s.on().QueryContext(ctx, `SELECT strategy, parameters, by, at, instead FROM choice`)
+func (s *Store) Choice(ctx context.Context) (*Choice, error) { return s.chosen(ctx, "choice") }
+
+// Policy is Choice for the malleability policy.
+func (s *Store) Policy(ctx context.Context) (*Choice, error) { return s.chosen(ctx, "policy") }
+
+func (s *Store) chosen(ctx context.Context, table string) (*Choice, error) {
+	rows, err := s.on().QueryContext(ctx, `SELECT strategy, parameters, by, at, instead FROM `+table)
 	if err != nil {
 		return nil, fmt.Errorf("read the strategy in use: %w", err)
 	}

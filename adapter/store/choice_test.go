@@ -50,3 +50,23 @@ func TestChoice(t *testing.T) {
 		t.Errorf("events of changes that were not made: %v, %v", events, err)
 	}
 }
+
+// TestPolicy: the malleability policy is another choice than the strategy.
+func TestPolicy(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "evoslurm.db")
+	s := open(t, path)
+	want := &Choice{Strategy: "gain", By: "root", At: time.Unix(1_800_000_000, 0), Instead: "egs"}
+	if err := s.SetPolicy(ctx, want); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, path)
+	got, err1 := s.Policy(ctx)
+	strategy, err2 := s.Choice(ctx)
+	if err := errors.Join(err1, err2, s.SetPolicy(ctx, nil)); err != nil || strategy != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v, %v, %v", got, strategy, err)
+	}
+	if got, err := s.Policy(ctx); got != nil || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}

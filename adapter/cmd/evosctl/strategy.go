@@ -20,12 +20,13 @@ import (
 )
 
 const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of
-the configuration. They are changed between two planning cycles, while jobs run.
+the configuration. They are changed between two planning cycles, while jobs run. So
+are malleability policies, which say which malleable jobs grow or shrink.
 
 What use changes stays so, over restarts too, until somebody uses another one or the
 configuration comes to name another strategy or other parameters for it. use
---configured goes back to the configuration's, as its name does. use, reload and try
-are for operators.`
+--configured goes back to the configuration's, as its name does. use-policy is the
+same for malleability policies. use, use-policy, reload and try are for operators.`
 
 func newStrategy() *cobra.Command {
 	cmd := &cobra.Command{
@@ -36,10 +37,19 @@ func newStrategy() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().Bool("json", false, "write the answer as JSON")
-	list := &cobra.Command{Use: "list", Short: "List all strategies", Args: cobra.NoArgs,
+	list := &cobra.Command{Use: "list", Short: "List all strategies and malleability policies", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return ask(cmd, (*api.Client).Strategies, listStrategies)
+			if err := ask(cmd, (*api.Client).Strategies, listStrategies); err != nil {
+				return err
+			}
+			if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
+				return err // "policies --json" has the others
+			}
+			fmt.Println()
+			return ask(cmd, (*api.Client).Policies, listPolicies)
 		}}
+	policies := &cobra.Command{Use: "policies", Short: "List all malleability policies", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return ask(cmd, (*api.Client).Policies, listPolicies) }}
 	show := &cobra.Command{Use: "show NAME", Short: "Show a strategy, its parameters and faults", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return ask(cmd, func(c *api.Client, ctx context.Context) (api.Strategy, error) { return c.Strategy(ctx, args[0]) }, showStrategy)
@@ -62,20 +72,36 @@ func newStrategy() *cobra.Command {
 			}, showStrategy)
 		}}
 	use.Flags().BoolVar(&configured, "configured", false, "what the configuration names, with its parameters")
+	usePolicy := &cobra.Command{Use: "use-policy {NAME [--set NAME=VALUE]... | --configured}", Short: "Resize malleable jobs by a policy from now on", Args: cobra.MaximumNArgs(1),
+		Example: "  evosctl strategy use-policy fpsma",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case configured && (len(args) > 0 || len(set) > 0):
+				return errors.New("--configured takes neither a name nor --set")
+			case configured:
+				args = []string{api.Configured}
+			case len(args) == 0:
+				return errors.New("want the name of a malleability policy, or --configured")
+			}
+			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Strategy, error) {
+				return c.UsePolicy(ctx, args[0], r)
+			}, showStrategy)
+		}}
+	usePolicy.Flags().BoolVar(&configured, "configured", false, "what the configuration names (malleable.policy)")
 	try := &cobra.Command{Use: "try NAME [--set NAME=VALUE]...", Short: "Plan the present queue with a strategy, act on nothing", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Trial, error) {
 				return c.TryStrategy(ctx, args[0], r)
 			}, showTrial)
 		}}
-	for _, c := range []*cobra.Command{use, try} {
+	for _, c := range []*cobra.Command{use, usePolicy, try} {
 		c.Flags().StringArrayVar(&set, "set", nil, "a parameter's value, NAME=VALUE; may be repeated")
 	}
 	reload := &cobra.Command{Use: "reload", Short: "Look for plugins again; an upgraded one takes over", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return ask(cmd, (*api.Client).ReloadStrategies, listStrategies)
 		}}
-	cmd.AddCommand(list, show, use, reload, try)
+	cmd.AddCommand(list, show, use, policies, usePolicy, reload, try)
 	return cmd
 }
 
@@ -121,9 +147,13 @@ func change[T any](cmd *cobra.Command, set []string, question func(*api.Client, 
 	return ask(cmd, func(c *api.Client, ctx context.Context) (T, error) { return question(c, ctx, r) }, print)
 }
 
-func listStrategies(w io.Writer, all []api.Strategy) {
+func listStrategies(w io.Writer, all []api.Strategy) { listAll(w, all, "STRATEGY", "PLANS") }
+
+func listPolicies(w io.Writer, all []api.Strategy) { listAll(w, all, "MALLEABILITY POLICY", "ANSWERS") }
+
+func listAll(w io.Writer, all []api.Strategy, of, uses string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "STRATEGY\tKIND\tVERSION\tSTATE\tPLANS\tFAULTS\tLAST FAULT")
+	fmt.Fprintf(t, "%s\tKIND\tVERSION\tSTATE\t%s\tFAULTS\tLAST FAULT\n", of, uses)
 	for _, s := range all {
 		mark := ""
 		if s.InUse {
