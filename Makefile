@@ -153,6 +153,8 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 		install -D -m 644 contrib/examples/$$file $(SHARE)/doc/evoslurm/examples/$$file || exit 1; \
 	done
 	install -D -m 644 contrib/job_submit.lua $(SHARE)/evoslurm/job_submit.lua
+	install -d $(SHARE)/evoslurm/prometheus
+	install -m 644 contrib/prometheus/* $(SHARE)/evoslurm/prometheus
 	install -D -m 644 contrib/RIGHTS.md $(SHARE)/doc/evoslurm/RIGHTS.md
 	install -D -m 644 configs/evoslurm.yaml $(SHARE)/doc/evoslurm/evoslurm.yaml
 	test -e $(DESTDIR)$(SYSCONFDIR)/evoslurm/evoslurm.yaml || \

@@ -413,6 +413,26 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// TestHealth: supervisors have no credentials.
+func TestHealth(t *testing.T) {
+	var trouble error
+	r := serve(t, newBackend(0), func(s *Server) { s.Reading, s.Ready = nil, func() error { return trouble } })
+	for _, c := range []struct {
+		trouble error
+		path    string
+		status  int
+		body    string
+	}{{nil, "healthz", 200, "ok\n"}, {nil, "readyz", 200, "ok\n"}, {errors.New("no"), "healthz", 200, "ok\n"}, {errors.New("no"), "readyz", 503, "no\n"}} {
+		trouble = c.trouble
+		if status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+"/"+c.path, "", ""); status != c.status || body != c.body {
+			t.Errorf("%s (%v): %d %q", c.path, c.trouble, status, body)
+		}
+	}
+	if status, _ := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/readyz", "", ""); status != 405 {
+		t.Errorf("POST: %d", status)
+	}
+}
+
 // TestConnectionsAreBounded: those beyond the bound are served when others have gone.
 func TestConnectionsAreBounded(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

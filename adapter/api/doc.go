@@ -14,6 +14,9 @@
 //	POST /v1/policies/{name}/use   put one (@configured: the site's) in use StrategyRequest → Strategy
 //	POST /v1/strategies/{name}/try plan with it, act on nothing           StrategyRequest → Trial
 //
+//	GET  /healthz, /readyz         for supervisors, without a credential  text
+//	GET  /metrics                  for Prometheus, to who may read        text
+//
 // Bodies are JSON; an answer that is not 2xx is an Error. A next that is not
 // answered within 30 s is answered Ready false: ask again, with the same From.
 //

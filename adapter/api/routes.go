@@ -73,6 +73,9 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, Errorf(ErrNotFound, "there is no %s in this API", r.URL.Path))
 	})
+	if s.Ready != nil {
+		Health(mux, s.Ready)
+	}
 	if s.Views != nil {
 		mux.HandleFunc("/", s.views)
 	}

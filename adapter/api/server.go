@@ -53,6 +53,9 @@ type Server struct {
 	// Sees gives what reports whether a user reads the jobs of an account, or of all ("")
 	// though Reading is OwnJobs. nil: no user does.
 	Sees func(ctx context.Context, uid uint32) func(account string) bool
+	// Ready says why the server's owner is of no use at present, for everybody's eyes: GET
+	// /readyz, beside /healthz, without a credential. nil: there is no such path.
+	Ready func() error
 	// Views serves the read-only pages beside /v1 (dashboard, metrics), to whom
 	// Reading lets see everybody's jobs. nil: none.
 	Views http.Handler

@@ -74,6 +74,8 @@ func (c Config) RecorderDir() string {
 type Listen struct {
 	Socket string `mapstructure:"socket"` // path of a Unix socket
 	TCP    string `mapstructure:"tcp"`    // host:port, or :port for every interface
+	// Metrics is host:port, or :port, of /metrics, /healthz and /readyz alone, open to all.
+	Metrics string `mapstructure:"metrics"`
 }
 
 // Munge is how credentials are made and checked.
@@ -201,6 +203,9 @@ func (c Config) Validate() error {
 	check(strings.HasPrefix(c.Listen.Socket, "/") || c.Listen.Socket == "", "listen.socket", "%q is no absolute path", c.Listen.Socket)
 	if c.Listen.TCP != "" {
 		check(validHostPort(c.Listen.TCP, true), "listen.tcp", "%q; want host:port or :port", c.Listen.TCP)
+	}
+	if c.Listen.Metrics != "" {
+		check(validHostPort(c.Listen.Metrics, true), "listen.metrics", "%q; want host:port or :port", c.Listen.Metrics)
 	}
 	socket, isUnix := strings.CutPrefix(c.API, "unix://")
 	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && validHostPort(c.API, false), "api", "%q; want unix:///path or host:port", c.API)

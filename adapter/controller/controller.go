@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/drive"
+	"github.com/evoslurm/evoslurm/adapter/metrics"
 	"github.com/evoslurm/evoslurm/adapter/pluginhost"
 	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/adapter/store"
@@ -49,6 +50,8 @@ type Controller struct {
 	laps  laps
 	view  atomic.Pointer[view] // what the API shows
 	calls calls
+
+	Metrics *metrics.Metrics
 }
 
 // New makes a controller. It acts on nothing before Run.
@@ -56,6 +59,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, cfg: cfg, timeout: cfg.Slurm.Timeout,
 		mail: make(chan any, 64), gone: make(chan struct{})}
 	c.books.store, c.books.log = st, log
+	c.meter()
 	c.driver = drive.New(slurm, c.clock.now)
 	c.calls.waiting = map[uint64]chan core.Reply{}
 	chosen, err := kept(st, cfg, log)
@@ -188,6 +192,8 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 				c.laps.lap("plan")
 			case core.Reply:
 				c.calls.reply(e)
+			case core.AddEvent:
+				c.Metrics.Event(e.Job, e.At, e.Kind, e.Detail)
 			case core.Log:
 				c.write(e)
 			case core.Wake:
@@ -197,6 +203,7 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 	}
 	c.publish()
 	c.laps.lap("publish")
+	c.meterCycle()
 	c.laps.log(c.log)
 	return wake
 }
@@ -228,6 +235,7 @@ func (c *Controller) beside(run func() core.Input) {
 func (c *Controller) plan(p *core.Problem) core.Planned {
 	cycle := c.strategies.Begin(size(p))
 	planned := p.Plan(cycle)
+	c.Metrics.Planned(time.Now())
 	for _, j := range planned.Jobs {
 		if j.Unfit == "" {
 			cycle.Jobs++
@@ -316,6 +324,7 @@ func (c *Controller) onLoop(ctx context.Context, f func()) bool {
 type view struct {
 	core.View
 	api.Status
+	writable bool // the database
 }
 
 // publish makes the present state visible to the API.
@@ -326,5 +335,5 @@ func (c *Controller) publish() {
 	if status.LastError == "" && c.books.refusing {
 		status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
 	}
-	c.view.Store(&view{*v, status})
+	c.view.Store(&view{*v, status, !c.books.refusing})
 }

@@ -25,6 +25,10 @@ type View struct {
 	Reading   api.Reading
 	AsSlurm   bool              // who is more than a user in Slurm reads more
 	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
+
+	Holds     int // as Slurm has them
+	HeldNodes int // in those that have begun
+	IdleNodes int // of these, allocated to no job
 }
 
 // View is the present state. O(jobs).
@@ -68,6 +72,25 @@ func (c *Core) View() *View {
 	}
 	for _, j := range c.ended {
 		v.Ended = append(v.Ended, show(j))
+	}
+	if s := c.snapshot; s != nil {
+		seen := map[string]bool{}
+		for _, r := range s.reservations {
+			if _, ours := parseHold(r); !ours {
+				continue
+			}
+			v.Holds++
+			for _, name := range r.Nodes {
+				if !r.Active || seen[name] {
+					continue
+				}
+				seen[name] = true
+				v.HeldNodes++
+				if !s.inUse[name] {
+					v.IdleNodes++
+				}
+			}
+		}
 	}
 	for _, j := range slices.Concat(c.ended, c.active) {
 		v.Owners[j.SlurmID], v.Base[j.SlurmID] = j.UID, j.SlurmID

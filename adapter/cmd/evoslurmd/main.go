@@ -18,6 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/controller"
+	"github.com/evoslurm/evoslurm/adapter/metrics"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -103,13 +104,19 @@ func run(cmd *cobra.Command, _ []string) error {
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP,
 		Munge: api.Munge{Socket: cfg.Munge.Socket}, MaxAge: cfg.Munge.MaxAge,
 		Operator: ctl.Operator, Reading: ctl.Reading, Sees: ctl.Sees,
+		Ready: ctl.Ready, Views: ctl.Metrics.Handler(),
 	}
 	if err := server.Listen(); err != nil {
 		return err
 	}
 	log.WithField("addresses", server.Addresses()).Info("serving the API")
+	measures, err := metrics.Listen(cfg.Listen.Metrics, ctl.Metrics.Handler(), ctl.Ready)
+	if err != nil {
+		return fmt.Errorf("listen.metrics: %w", err)
+	}
 
 	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return measures.Serve(ctx) })
 	all.Go(func() error { return server.Serve(ctx) })
 	all.Go(func() error { return ctl.Run(ctx) })
 	all.Go(func() error { return reload(ctx, cmd, ctl, hup, log) })

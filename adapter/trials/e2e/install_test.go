@@ -40,7 +40,7 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"completions", "examples", "man", "python", "systemd"} {
+	for _, folder := range []string{"completions", "examples", "man", "prometheus", "python", "systemd"} {
 		err := filepath.WalkDir("../../../contrib/"+folder, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && !installed[d.Name()] {
 				t.Errorf("%s is not installed", path)

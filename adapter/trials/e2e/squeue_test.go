@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -85,9 +88,10 @@ func TestAsSqueue(t *testing.T) {
 		if got := run("", "evosqueue", "-h", "-S", "i", "-O", "jobid:.10|,evostep:.6|,EvoProfile:7"); got != want {
 			t.Errorf("-O: %q, want %q", got, want)
 		}
-		if got := run("", "evosqueue", "--start", "-h"); !strings.Contains(got, " "+queued+" ") || strings.Contains(got, running+" ") || !strings.Contains(got, s.job(queued).Start.Format("2006-01-02T15:04:05")) {
-			t.Errorf("--start: %q", got)
-		}
+		s.eventually("--start has the planned one", func() bool { // which may move by a second meanwhile
+			got := run("", "evosqueue", "--start", "-h")
+			return strings.Contains(got, " "+queued+" ") && !strings.Contains(got, " "+running+" ") && strings.Contains(got, s.job(queued).Start.Local().Format("2006-01-02T15:04:05"))
+		})
 		if got := run("", "evosqueue", "-h", "-s"); !strings.Contains(got, running+".0 ") || strings.Contains(got, strings.TrimSpace(stock)+".batch") {
 			t.Errorf("--steps: %q", got)
 		}
@@ -134,6 +138,31 @@ func TestAsSqueue(t *testing.T) {
 		var doc struct{ Jobs []map[string]any }
 		if err := yaml.Unmarshal([]byte(run("", "evosqueue", "--yaml")), &doc); err != nil || len(doc.Jobs) != 2 || doc.Jobs[0]["evoslurm"] == nil {
 			t.Errorf("YAML: %v, %d jobs", err, len(doc.Jobs))
+		}
+	})
+	t.Run("metrics", func(t *testing.T) {
+		sock := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", s.Dir+"/run/api.sock")
+		}}}
+		get := func(path string) (int, string) {
+			r, err := sock.Get("http://sidecar/" + path)
+			s.must(err)
+			defer r.Body.Close()
+			text, err := io.ReadAll(r.Body)
+			s.must(err)
+			return r.StatusCode, string(text)
+		}
+		status, text := get("metrics")
+		for _, want := range []string{`evoslurm_jobs{state="running"} 1`, `evoslurm_jobs{state="queued"} 1`, "evoslurm_nodes 8", "evoslurm_allocated_nodes 2", "evoslurm_growth_late_seconds_count 1", "evoslurm_growth_wait_seconds_count 1", "evoslurm_start_late_seconds_count 1", "evoslurm_database_writable 1"} {
+			if status != 200 || !strings.Contains(text, "\n"+want+"\n") {
+				t.Errorf("%d, no %s in\n%s", status, want, text)
+			}
+		}
+		if strings.Contains(text, "waits") || strings.Contains(text, s.Cluster.Users()[0].Name) {
+			t.Errorf("somebody is named:\n%s", text)
+		}
+		if status, text := get("readyz"); status != 200 {
+			t.Errorf("not ready: %d %s", status, text)
 		}
 	})
 	for _, id := range []string{running, queued, strings.TrimSpace(stock)} {

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var rewriteSchema = flag.Bool("schema", false, "write docs/schema/v1.json anew")
+
+// TestSchema holds docs/schema/v1.json to the types of version 1 of the API, which the
+// commands print as JSON, too. What is in it may be added to, never changed.
+func TestSchema(t *testing.T) {
+	defs := map[string]any{}
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Error{}} {
+		schemaOf(reflect.TypeOf(v), defs)
+	}
+	list := func(name string) map[string]any {
+		return map[string]any{"type": "array", "items": map[string]any{"$ref": "#/$defs/" + name}}
+	}
+	defs["evosqueue --json=evoslurm"] = list("Job")
+	defs["evosctl strategy list --json"] = list("Strategy")
+	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl next, peek, env --json": "Allocation"} {
+		defs[command] = map[string]any{"$ref": "#/$defs/" + name}
+	}
+	defs["evosqueue --json"] = map[string]any{
+		"description": "As squeue --json of the installed Slurm, and more.",
+		"type":        "object", "required": []string{"jobs", "evoslurm"},
+		"properties": map[string]any{
+			"evoslurm": map[string]any{"type": "object", "required": []string{"version"}, "properties": map[string]any{"version": map[string]any{"const": 1}}},
+			"jobs": map[string]any{"type": "array", "items": map[string]any{"type": "object", "required": []string{"job_id", "evoslurm"},
+				"properties": map[string]any{"job_id": map[string]any{"type": "integer"}, "evoslurm": map[string]any{"$ref": "#/$defs/Job"}}}},
+		},
+	}
+	text, err := json.MarshalIndent(map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:evoslurm:schema:v1",
+		"title": "Evoslurm's API, /v1, and the JSON that its commands print", "$defs": defs}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, '\n')
+	const file = "../../docs/schema/v1.json"
+	if *rewriteSchema {
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile(file); err != nil || string(have) != string(text) {
+		t.Errorf("%s is not that of the types (%v): go test ./adapter/api -schema, and read the diff", file, err)
+	}
+}
+
+// schemaOf is the schema of a type; structures are put into defs.
+func schemaOf(t reflect.Type, defs map[string]any) map[string]any {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return map[string]any{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[json.RawMessage]():
+		return map[string]any{}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem(), defs)
+	case reflect.Slice:
+		return map[string]any{"type": []string{"array", "null"}, "items": schemaOf(t.Elem(), defs)}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem(), defs)}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Struct:
+		ref := map[string]any{"$ref": "#/$defs/" + t.Name()}
+		if defs[t.Name()] != nil {
+			return ref
+		}
+		properties, required := map[string]any{}, []string{}
+		defs[t.Name()] = map[string]any{}
+		for f := range t.Fields() {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" || name == "-" {
+				continue
+			}
+			properties[name] = schemaOf(f.Type, defs)
+			if !strings.Contains(options, "omit") {
+				required = append(required, name)
+			}
+		}
+		defs[t.Name()] = map[string]any{"type": "object", "properties": properties, "required": required}
+		return ref
+	}
+	return map[string]any{"type": "integer"}
+}
