@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/version"
+)
+
+var linked string // the version, set by the linker
+
+// patience is how long the sidecar may be away.
+const patience = 5 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "evosacct: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	users, accounts, partitions, names, states, jobs []string
+	all, noHeader, parsable, parsable2, jobsOnly     bool
+	json, help                                       bool
+	start, end, format                               string
+
+	from, to time.Time // of the window; to zero: no end
+	columns  []column
+}
+
+func newCommand() *cobra.Command {
+	_, cmd := build()
+	return cmd
+}
+
+func build() (*options, *cobra.Command) {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "evosacct",
+		Short: "Show what evolving jobs had, step by step",
+		Long: `Shows evolving jobs that queued, ran or ended in a window of time, and of each what every
+step had: nodes, times and node-seconds. Its options are those of sacct.`,
+		Example: `  evosacct                          my jobs since midnight
+  evosacct -S now-7days -a -X       everybody's of a week, a line each
+  evosacct -j 4711 -P -o jobid,step,nnodes,nodeseconds`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.help {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(columnNames(), "\n"))
+				return err
+			}
+			if err := o.prepare(time.Now(), currentUser); err != nil {
+				return err
+			}
+			site, _, err := config.Load(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			defer cancel()
+			jobs, err := client.Jobs(ctx, true)
+			if err != nil {
+				return fmt.Errorf("the sidecar at %s: %w; sacct has what Slurm knows", site.API, err)
+			}
+			return o.write(os.Stdout, jobs, time.Now())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.start, "starttime", "S", "", "jobs that were there at this time or later: HH:MM[:SS], YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], today, now, now-2hours (default midnight; with --jobs ever)")
+	f.StringVarP(&o.end, "endtime", "E", "", "and before this time (default now)")
+	f.StringSliceVarP(&o.users, "user", "u", nil, "jobs of these users, by name or number (default one's own; of root all)")
+	f.StringSliceVar(&o.users, "uid", nil, "as --user")
+	f.BoolVarP(&o.all, "allusers", "a", false, "jobs of all users whose jobs one may read")
+	f.StringSliceVarP(&o.jobs, "jobs", "j", nil, "these jobs")
+	f.StringSliceVarP(&o.accounts, "accounts", "A", nil, "jobs of these accounts")
+	f.StringSliceVarP(&o.partitions, "partition", "r", nil, "jobs of these partitions")
+	f.StringSliceVar(&o.names, "name", nil, "jobs of these names")
+	f.StringSliceVarP(&o.states, "state", "s", nil, "jobs in these states, as RUNNING, COMPLETED, TIMEOUT")
+	f.BoolVarP(&o.jobsOnly, "allocations", "X", false, "jobs alone, without their steps")
+	f.StringVarP(&o.format, "format", "o", "", "these columns, each NAME or NAME%WIDTH, a negative width to the left; variable SACCT_FORMAT is not read")
+	f.BoolVarP(&o.help, "helpformat", "e", false, "list the columns")
+	f.BoolVarP(&o.parsable2, "parsable2", "P", false, "columns with | between them, uncut")
+	f.BoolVarP(&o.parsable, "parsable", "p", false, "the same, and | at the end of the line")
+	f.BoolVarP(&o.noHeader, "noheader", "n", false, "no headings")
+	f.BoolVar(&o.json, "json", false, "JSON, as evosqueue --json=evoslurm has it")
+	config.AddFlag(f)
+	version.Flag(cmd, linked)
+	cmd.MarkFlagsMutuallyExclusive("parsable", "parsable2", "json")
+	for _, name := range []string{"starttime", "endtime", "user", "uid", "jobs", "accounts", "partition", "name", "state", "format"} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
+			panic(err) // the flag is named wrongly
+		}
+	}
+	return o, cmd
+}
+
+func currentUser() (string, error) {
+	u, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	return u.Uid, nil
+}
+
+// prepare reads what was given.
+func (o *options) prepare(now time.Time, me func() (string, error)) (err error) {
+	for _, word := range o.jobs {
+		if id, err := strconv.ParseUint(word, 10, 32); err != nil || id == 0 {
+			return fmt.Errorf("invalid job id: %s", word)
+		}
+	}
+	if o.start == "" && len(o.jobs) == 0 {
+		o.start = "midnight"
+	}
+	if o.start != "" {
+		if o.from, err = parseTime(o.start, now); err != nil {
+			return fmt.Errorf("--starttime: %w", err)
+		}
+	}
+	if o.end != "" {
+		if o.to, err = parseTime(o.end, now); err != nil {
+			return fmt.Errorf("--endtime: %w", err)
+		}
+		if o.to.Before(o.from) {
+			return errors.New("the end of the window is before its start")
+		}
+	}
+	if len(o.users) == 0 && len(o.jobs) == 0 && !o.all {
+		uid, err := me()
+		if err != nil {
+			return err
+		}
+		if uid != "0" {
+			o.users = []string{uid}
+		}
+	}
+	format := o.format
+	if format == "" {
+		format = defaultFormat
+	}
+	o.columns, err = parseColumns(format)
+	return err
+}
+
+// shows reports whether the job is among those asked for.
+func (o *options) shows(j api.Job) bool {
+	in := func(list []string, values ...string) bool {
+		return len(list) == 0 || slices.ContainsFunc(values, func(v string) bool {
+			return slices.ContainsFunc(list, func(w string) bool { return w == v })
+		})
+	}
+	states := slices.Clone(o.states)
+	for i, s := range states {
+		states[i] = strings.ToUpper(s)
+	}
+	if !in(o.users, j.User, strconv.FormatUint(uint64(j.UID), 10)) || !in(o.accounts, j.Account) || !in(o.partitions, j.Partition) ||
+		!in(o.names, j.Name) || !in(states, state(j), short[state(j)]) || !in(o.jobs, strconv.FormatUint(uint64(j.ID), 10)) {
+		return false
+	}
+	began := j.Submit
+	return (j.State != "ended" || !j.End.Before(o.from)) && (o.to.IsZero() || began.Before(o.to))
+}
+
+// write writes the jobs and their steps.
+func (o *options) write(w io.Writer, jobs []api.Job, now time.Time) error {
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool { return !o.shows(j) })
+	slices.SortStableFunc(jobs, func(a, b api.Job) int { return int(int64(a.ID) - int64(b.ID)) })
+	if o.json {
+		text, err := json.MarshalIndent(jobs, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s\n", text)
+		}
+		return err
+	}
+	var b strings.Builder
+	line := func(mark string, cell func(c column) string) {
+		var cells []string
+		for _, c := range o.columns {
+			text := display.Printable(cell(c), false)
+			if !o.parsable && !o.parsable2 {
+				text = c.fit(text, mark)
+			}
+			cells = append(cells, text)
+		}
+		switch {
+		case o.parsable2:
+			b.WriteString(strings.Join(cells, "|") + "\n")
+		case o.parsable:
+			b.WriteString(strings.Join(cells, "|") + "|\n")
+		default:
+			b.WriteString(strings.TrimRight(strings.Join(cells, " "), " ") + "\n")
+		}
+	}
+	if !o.noHeader {
+		line("", func(c column) string { return c.name })
+		if !o.parsable && !o.parsable2 {
+			line("", func(c column) string { return strings.Repeat("-", c.columns()) })
+		}
+	}
+	for _, j := range jobs {
+		rows := steps(j, now)
+		line("+", func(c column) string { return c.text(whole(j, rows, now)) })
+		for _, r := range rows {
+			if !o.jobsOnly {
+				line("+", func(c column) string { return c.text(r) })
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
+)
+
+var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.Local)
+
+func ago(m int) time.Time { return now.Add(-time.Duration(m) * time.Minute) }
+
+func example() []api.Job {
+	return []api.Job{
+		{ID: 9, Name: "later|", User: "bob", UID: 2, Account: "b", Partition: "main", State: "queued", Submit: ago(10), Profile: "4@10m", Start: now.Add(time.Hour)},
+		{ID: 7, Name: "amr", User: "alice", UID: 1, Account: "a", Partition: "main", State: "ended", EndState: "TIMEOUT", Submit: ago(100), Start: ago(90), End: ago(40), Profile: "2@20m,5@20m",
+			Past: []api.Span{{Step: 1, Start: ago(90), End: ago(70), Nodes: 2, NodeList: "n[1-2]"}, {Step: 1, Start: ago(70), End: ago(60), Nodes: 1, NodeList: "n1"},
+				{Step: 2, Start: ago(60), End: ago(40), Nodes: 5, NodeList: "n[1-5]"}}},
+		{ID: 8, Name: "runs", User: "alice", UID: 1, Account: "a", Partition: "debug", State: "waiting", Submit: ago(30), Start: ago(20), End: now.Add(time.Hour), Profile: "3@1h",
+			Past: []api.Span{{Step: 1, Start: ago(20), Nodes: 3, NodeList: "n[6-8]"}}},
+	}
+}
+
+func acct(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	o, cmd := build()
+	if err := cmd.ParseFlags(args); err != nil {
+		return "", err
+	}
+	if err := o.prepare(now, func() (string, error) { return "1", nil }); err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	err := o.write(&b, example(), now)
+	return b.String(), err
+}
+
+func TestRows(t *testing.T) {
+	for args, want := range map[string]string{
+		"-n -P -o jobid,step,user,state,nnodes,elapsed,nodeseconds,nodelist": `7||alice|TIMEOUT|5|00:50:00|9000|n[1-5]
+7/1|1|alice|COMPLETED|2|00:30:00|3000|n[1-2]
+7/2|2|alice|TIMEOUT|5|00:20:00|6000|n[1-5]
+8||alice|RUNNING|3|00:20:00|3600|n[6-8]
+8/1|1|alice|RUNNING|3|00:20:00|3600|n[6-8]
+`,
+		"-p -X -a -o JobID,Submit,Start,End": `JobID|Submit|Start|End|
+7|2026-11-20T12:20:00|2026-11-20T12:30:00|2026-11-20T13:20:00|
+8|2026-11-20T13:30:00|2026-11-20T13:40:00|Unknown|
+9|2026-11-20T13:50:00|Unknown|Unknown|
+`,
+		"-X -a -o jobid%3,jobname%4,state,user%-6,account": "Job JobN      State User      Account\n--- ---- ---------- ------ ----------\n  7  amr    TIMEOUT alice           a\n  8 runs    RUNNING alice           a\n  9 lat+    PENDING bob             b\n",
+		"-n -X -P -o jobid -S now-30minutes":               "8\n",
+		"-n -X -P -o jobid -S 13:00 -E 13:25":              "7\n",
+		"-n -X -P -o jobid -j 9,7":                         "7\n9\n",
+		"-n -X -P -o jobid -a -s to,PENDING":               "7\n9\n",
+		"-n -X -P -o jobid -u bob":                         "9\n",
+		"-n -X -P -o jobid -a -r debug":                    "8\n",
+		"-n -X -P -o jobid -a -A b":                        "9\n",
+		"-n -X -P -o jobid -a --name amr,x":                "7\n",
+	} {
+		got, err := acct(t, strings.Fields(args)...)
+		if err != nil || got != want {
+			t.Errorf("%s (%v):\n%s\nwant\n%s", args, err, got, want)
+		}
+	}
+	for args, want := range map[string]string{"-j x": "invalid job id", "-S sometime": "invalid time", "-S 13:00 -E 12:00": "before its start", "-o nothing": "there are JobID, Step", "-o jobid%x": "width"} {
+		if _, err := acct(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+	if got, err := acct(t, "--json", "-j", "7"); err != nil || !strings.Contains(got, `"end_state": "TIMEOUT"`) {
+		t.Errorf("JSON: %v %s", err, got)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	for text, want := range map[string]string{
+		"now": "2026-11-20T14:00:00", "midnight": "2026-11-20T00:00:00", "noon": "2026-11-20T12:00:00", "yesterday": "2026-11-19T00:00:00", "now-2hours": "2026-11-20T12:00:00",
+		"now-7days": "2026-11-13T14:00:00", "now-60": "2026-11-20T13:59:00", "08:30": "2026-11-20T08:30:00", "2026-01-02": "2026-01-02T00:00:00", "2026-01-02T03:04:05": "2026-01-02T03:04:05",
+		"0102": "2026-01-02T00:00:00", "010225": "2025-01-02T00:00:00", "11/01": "2026-11-01T00:00:00",
+		"": "", "now-": "", "nowadays": "", "now-1fortnight": "", "25:00": "", "now*3": "",
+	} {
+		got, err := parseTime(text, now)
+		if want == "" && err == nil || want != "" && got.Format("2006-01-02T15:04:05") != want {
+			t.Errorf("%q is %v, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand()) }
+
+func TestManual(t *testing.T) {
+	text := contribtest.Manual(t, "evosacct.1")
+	newCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(text, "--"+f.Name) || f.Shorthand != "" && !strings.Contains(text, "-"+f.Shorthand) {
+			t.Errorf("--%s is not in the manual", f.Name)
+		}
+	})
+	for _, c := range all {
+		if !strings.Contains(text, "\n.B "+c.name+"\n") {
+			t.Errorf("column %s is not in the manual", c.name)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/display"
+)
+
+// row is a job, or one of its steps.
+type row struct {
+	job         api.Job
+	step        int // 0: the job as a whole
+	state       string
+	start, end  time.Time // zero: not yet
+	elapsed     time.Duration
+	nodes       int // at most
+	nodeList    string
+	nodeSeconds float64
+}
+
+// short are Slurm's codes of states.
+var short = map[string]string{"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETED": "CD", "CANCELLED": "CA", "FAILED": "F", "TIMEOUT": "TO",
+	"NODE_FAIL": "NF", "OUT_OF_MEMORY": "OOM", "BOOT_FAIL": "BF", "DEADLINE": "DL", "PREEMPTED": "PR"}
+
+// state is a job's state in Slurm's words.
+func state(j api.Job) string {
+	switch j.State {
+	case "ended":
+		return strings.ToUpper(j.EndState)
+	case "queued", "starting":
+		return "PENDING"
+	case api.Suspended:
+		return "SUSPENDED"
+	}
+	return "RUNNING"
+}
+
+// steps are what the job really had, step by step. A step whose nodes changed within it is
+// one row, with the most nodes that it had.
+func steps(j api.Job, now time.Time) []row {
+	var rows []row
+	for _, p := range j.Past {
+		end, until := p.End, p.End
+		if end.IsZero() {
+			until = now
+		}
+		took := max(until.Sub(p.Start), 0)
+		i := slices.IndexFunc(rows, func(r row) bool { return r.step == p.Step })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, row{job: j, step: p.Step, start: p.Start})
+		}
+		r := &rows[i]
+		r.end, r.elapsed = end, r.elapsed+took
+		r.nodeSeconds += took.Seconds() * float64(p.Nodes)
+		if p.Nodes >= r.nodes {
+			r.nodes, r.nodeList = p.Nodes, p.NodeList
+		}
+	}
+	for i := range rows {
+		if rows[i].state = "COMPLETED"; i == len(rows)-1 {
+			rows[i].state = state(j)
+		}
+	}
+	return rows
+}
+
+// whole is the job as one row.
+func whole(j api.Job, steps []row, now time.Time) row {
+	r := row{job: j, state: state(j)}
+	if j.State == "queued" {
+		return r
+	}
+	r.start = j.Start
+	until := now
+	if j.State == "ended" {
+		r.end, until = j.End, j.End
+	}
+	if !r.start.IsZero() {
+		r.elapsed = max(until.Sub(r.start), 0)
+	}
+	for _, s := range steps {
+		r.nodeSeconds += s.nodeSeconds
+		if s.nodes >= r.nodes {
+			r.nodes, r.nodeList = s.nodes, s.nodeList
+		}
+	}
+	return r
+}
+
+// column is one of the table.
+type column struct {
+	name  string
+	width int // as sacct: negative to the left
+	text  func(r row) string
+}
+
+// all are the columns by sacct's names where it has them, and Evoslurm's own.
+var all = []column{
+	{"JobID", -12, func(r row) string {
+		id := strconv.FormatUint(uint64(r.job.ID), 10)
+		if r.step > 0 {
+			id += "/" + strconv.Itoa(r.step)
+		}
+		return id
+	}},
+	{"Step", 4, func(r row) string {
+		if r.step == 0 {
+			return ""
+		}
+		return strconv.Itoa(r.step)
+	}},
+	{"JobName", 10, func(r row) string { return r.job.Name }},
+	{"User", 9, func(r row) string { return r.job.User }},
+	{"UID", 6, func(r row) string { return strconv.FormatUint(uint64(r.job.UID), 10) }},
+	{"Account", 10, func(r row) string { return r.job.Account }},
+	{"Partition", 10, func(r row) string { return r.job.Partition }},
+	{"State", 10, func(r row) string { return r.state }},
+	{"Submit", 19, func(r row) string { return at(r.job.Submit) }},
+	{"Start", 19, func(r row) string { return at(r.start) }},
+	{"End", 19, func(r row) string { return at(r.end) }},
+	{"Elapsed", 10, func(r row) string { return clock(r.elapsed) }},
+	{"ElapsedRaw", 10, func(r row) string { return strconv.Itoa(int(r.elapsed.Seconds())) }},
+	{"NNodes", 8, func(r row) string { return strconv.Itoa(r.nodes) }},
+	{"NodeList", 15, func(r row) string {
+		if r.nodeList == "" {
+			return "None assigned"
+		}
+		return r.nodeList
+	}},
+	{"NodeSeconds", 12, func(r row) string { return strconv.FormatFloat(r.nodeSeconds, 'f', 0, 64) }},
+	{"Profile", -24, func(r row) string { return r.job.Profile }},
+	{"Drive", 9, func(r row) string { return r.job.Drive }},
+	{"ExpandLimit", 11, func(r row) string { return r.job.ExpandLimit }},
+	{"Reason", -30, func(r row) string { return r.job.Reason }},
+}
+
+const defaultFormat = "jobid,jobname,partition,account,state,nnodes,start,elapsed,nodeseconds"
+
+func columnNames() []string {
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.name
+	}
+	return names
+}
+
+// parseColumns reads a list of NAME or NAME%WIDTH.
+func parseColumns(text string) ([]column, error) {
+	var columns []column
+	for word := range strings.SplitSeq(text, ",") {
+		name, width, sized := strings.Cut(word, "%")
+		i := slices.IndexFunc(all, func(c column) bool { return strings.EqualFold(c.name, name) })
+		if i < 0 {
+			return nil, fmt.Errorf("invalid field requested: %q; there are %s", name, strings.Join(columnNames(), ", "))
+		}
+		c := all[i]
+		if sized {
+			n, err := strconv.Atoi(width)
+			if err != nil || n == 0 || n > 1000 || n < -1000 {
+				return nil, fmt.Errorf("invalid width of field %s: %q", name, width)
+			}
+			c.width = n
+		}
+		columns = append(columns, c)
+	}
+	return columns, nil
+}
+
+func (c column) columns() int { return max(c.width, -c.width) }
+
+// fit is a cell as wide as the column; one that was cut ends in the mark.
+func (c column) fit(text, mark string) string {
+	text = display.Cut(text, c.columns(), mark)
+	gap := strings.Repeat(" ", max(c.columns()-display.Columns(text), 0))
+	if c.width < 0 {
+		return text + gap
+	}
+	return gap + text
+}
+
+// at is a time as sacct has it.
+func at(t time.Time) string { return display.SlurmTime(t, time.Now(), os.Getenv("SLURM_TIME_FORMAT")) }
+
+// clock is a length of time as sacct has it.
+func clock(d time.Duration) string {
+	s := int64(d / time.Second)
+	if s >= 86400 {
+		return fmt.Sprintf("%d-%02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// layouts are those of dates and times in sacct; those without a year are of this one, those
+// without a day of today.
+var layouts = []struct {
+	layout    string
+	year, day bool // the layout has it
+}{
+	{"2006-01-02T15:04:05", true, true}, {"2006-01-02T15:04", true, true}, {"2006-01-02-15:04:05", true, true}, {"2006-01-02-15:04", true, true}, {"2006-01-02", true, true},
+	{"01/02/06-15:04:05", true, true}, {"01/02/06-15:04", true, true}, {"01/02/06", true, true}, {"01/02", false, true}, {"010206", true, true}, {"0102", false, true},
+	{"15:04:05", false, false}, {"15:04", false, false},
+}
+
+// parseTime reads a time as sacct does.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	word := strings.ToLower(text)
+	switch word {
+	case "now":
+		return now, nil
+	case "midnight", "today":
+		return midnight, nil
+	case "noon":
+		return midnight.Add(12 * time.Hour), nil
+	case "yesterday":
+		return midnight.AddDate(0, 0, -1), nil
+	}
+	if rest, ok := strings.CutPrefix(word, "now"); ok {
+		digits := strings.TrimLeft(rest[min(1, len(rest)):], "0123456789")
+		n, err := strconv.Atoi(rest[:len(rest)-len(digits)])
+		units := map[string]time.Duration{"": time.Second, "second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour}
+		unit, known := units[strings.TrimSuffix(digits, "s")]
+		if err == nil && known && (rest[0] == '-' || rest[0] == '+') && n > -100_000_000 && n < 100_000_000 {
+			return now.Add(time.Duration(n) * unit), nil
+		}
+	}
+	for _, l := range layouts {
+		t, err := time.ParseInLocation(l.layout, text, now.Location())
+		switch {
+		case err != nil:
+			continue
+		case !l.day:
+			t = midnight.Add(t.Sub(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())))
+		case !l.year:
+			t = time.Date(now.Year(), t.Month(), t.Day(), 0, 0, 0, 0, now.Location())
+		}
+		return t, nil
+	}
+	return time.Time{}, fmt.Errorf("invalid time specification: %q", text)
+}
