@@ -30,6 +30,9 @@ func (r *submission) joinMalleable(given, fromScript request.Request) error {
 	if err := request.Contradiction(func(name string) bool { return commanded[name] }); err != nil {
 		return err
 	}
+	for _, o := range r.options.own {
+		commanded[o.Name] = true // the environment wins over the script, too
+	}
 	m, of := given.Malleable, fromScript.Malleable
 	if given.Profile == nil && given.Moldable == nil && of != nil || m != nil && m.Max != nil && of != nil {
 		one := *of

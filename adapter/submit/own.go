@@ -41,6 +41,11 @@ func isOwn(o getopt.Option) bool {
 func requested(l layers) (request.Request, error) {
 	var s request.Request
 	shape := slices.ContainsFunc(l.command, func(o getopt.Option) bool { return isOwn(o) && slices.Contains(shapes, o.Name) })
+	if err := request.Contradiction(func(name string) bool {
+		return !shape && slices.ContainsFunc(l.own, func(o getopt.Option) bool { return o.Name == name })
+	}); err != nil {
+		return request.Request{}, fmt.Errorf("in EVOSBATCH_ variables: %w", err)
+	}
 	for _, o := range l.own {
 		if isShape := slices.Contains(shapes, o.Name); isShape && shape || !isShape && l.has(o.Name) {
 			continue

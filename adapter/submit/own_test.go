@@ -1,0 +1,45 @@
+package submit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/request"
+)
+
+// EVOSBATCH_ variables are below the command line and above the script.
+func TestOwnVariables(t *testing.T) {
+	for _, c := range []struct{ words, script, environ, want, refused string }{
+		{"job.sh", "#EVO --profile=2-8@1h --grace=10s\n", "EVOSBATCH_GRACE=40s", "--grace=40s", ""},
+		{"--grace=50s job.sh", "#EVO --profile=2-8@1h --grace=10s\n", "EVOSBATCH_GRACE=40s", "--grace=50s", ""},
+		{"--profile=1@1m job.sh", "", "EVOSBATCH_PROFILE=2@1m EVOSBATCH_MALLEABLE=2-8", "1@1m", ""},
+		{"job.sh", "", "EVOSBATCH_PROFILE=2@1m EVOSBATCH_MALLEABLE=2-8", "", "in EVOSBATCH_ variables: --malleable and --profile exclude each other"},
+	} {
+		table := newOptionTable()
+		line, err := table.Parse(strings.Fields(c.words), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, err := request.FromScript([]byte(c.script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := newSubmission(line, asked, layers{command: line.Options, own: ownFrom(strings.Fields(c.environ))}, request.Request{ExpandLimit: 1}, time.Now())
+		switch {
+		case c.refused != "":
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%+v: %v", c, err)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", c, err)
+		case strings.HasPrefix(c.want, "--grace="):
+			if got := fmt.Sprintf("--grace=%ds", r.request.Malleable.Grace); got != c.want {
+				t.Errorf("%+v: %s", c, got)
+			}
+		case r.request.Profile.String() != c.want:
+			t.Errorf("%+v: %v", c, r.request.Profile)
+		}
+	}
+}
