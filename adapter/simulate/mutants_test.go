@@ -3,15 +3,25 @@ package simulate
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-var mutate = flag.Bool("mutants", false, "build and try the mutants, not only see that they can be")
+var (
+	mutate      = flag.Bool("mutants", false, "build and try the mutants, not only see that they can be")
+	mutantsAnew = flag.Bool("mutants.anew", false, "do not go by what found them last")
+)
+
+// foundFile tells of every mutant which history or storm has found it last: that is played
+// first, and all others only if it does not any more. TestMutants writes it.
+const foundFile = "testdata/mutants_found.txt"
 
 // mutant is a line of the core that is replaced, and what would be wrong then.
 type mutant struct{ name, reason, file, old, new string }
@@ -36,6 +46,7 @@ func mutants(t *testing.T) (all []mutant) {
 // show them, by storms. Without -mutants it sees only that each can still be put in.
 func TestMutants(t *testing.T) {
 	began := time.Now()
+	found := foundLast(t)
 	for _, m := range mutants(t) {
 		t.Run(m.name, func(t *testing.T) {
 			text, err := os.ReadFile(m.file)
@@ -46,15 +57,58 @@ func TestMutants(t *testing.T) {
 				t.Fatalf("%s has the line %d times, want once:\n%s", m.file, n, m.old)
 			}
 			if *mutate {
-				m.try(t, strings.Replace(string(text), m.old, m.new, 1))
+				if by := m.try(t, strings.Replace(string(text), m.old, m.new, 1), found[m.name]); by != found[m.name] {
+					found[m.name] = by
+					noteFound(t, found)
+				}
 			}
 		})
 	}
 	t.Logf("%v", time.Since(began).Round(time.Second))
 }
 
-// try builds the tests with the fault in and expects them to fail.
-func (m mutant) try(t *testing.T, text string) {
+// noteFound writes foundFile.
+func noteFound(t *testing.T, found map[string]string) {
+	var text strings.Builder
+	for _, m := range mutants(t) {
+		if by := found[m.name]; by != "" {
+			fmt.Fprintln(&text, m.name, by)
+		}
+	}
+	if err := os.WriteFile(foundFile, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// foundLast reads foundFile.
+func foundLast(t *testing.T) map[string]string {
+	found := map[string]string{}
+	text, err := os.ReadFile(foundFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, by, _ := strings.Cut(strings.TrimSpace(line), " ")
+		found[name] = by
+	}
+	return found
+}
+
+// finds is how a history, or a storm by its seed, that has found something fails.
+var finds = regexp.MustCompile(`--- FAIL: (TestHistories\w*/\S+)|seed (\d+): `)
+
+// playedBy are the arguments of the test binary that play what has found a mutant.
+func playedBy(found string) []string {
+	if seed, storm := strings.CutPrefix(found, "storm "); storm {
+		return []string{"-test.run=^TestStorms$", "-storm.seeds=1", "-storm.shrink=0", "-storm.seed=" + seed}
+	}
+	test, history, _ := strings.Cut(found, "/")
+	return []string{"-test.run=^" + test + "$/^" + history + "$"}
+}
+
+// try builds the tests with the fault in and expects them to fail. It tells what did; "": it
+// did not come to an end.
+func (m mutant) try(t *testing.T, text, foundBy string) string {
 	dir := t.TempDir()
 	changed, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
 	original, err := filepath.Abs(m.file)
@@ -74,11 +128,25 @@ func (m mutant) try(t *testing.T, text string) {
 	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("it cannot be built: %v\n%s", err, out)
 	}
-	for _, by := range [][]string{{"-test.run=TestHistories"}, {"-test.run=TestStorms", "-storm.seeds=30", "-storm.seed=1", "-storm.shrink=0"}} {
-		if err := exec.Command(binary, append(by, "-test.timeout=120s")...).Run(); err != nil {
-			t.Logf("found by %s", strings.TrimPrefix(by[0], "-test.run="))
-			return
+	all := [][]string{{"-test.run=^TestHistories$"}, {"-test.run=^TestHistoriesAtRest$"}, {"-test.run=^TestStorms$", "-storm.seeds=30", "-storm.seed=1", "-storm.shrink=0"}}
+	if foundBy != "" && !*mutantsAnew {
+		all = slices.Insert(all, 0, playedBy(foundBy))
+	}
+	for _, by := range all {
+		out, err := exec.Command(binary, append(by, "-test.failfast", "-test.timeout=120s")...).CombinedOutput()
+		if err == nil {
+			continue
+		}
+		t.Logf("found by %s", strings.TrimPrefix(by[0], "-test.run="))
+		switch what := finds.FindSubmatch(out); {
+		case what == nil:
+			return ""
+		case len(what[2]) > 0:
+			return "storm " + string(what[2])
+		default:
+			return string(what[1])
 		}
 	}
 	t.Errorf("not found: %s", m.reason)
+	return ""
 }

@@ -34,13 +34,13 @@ type polls struct {
 // pass counts all polls before a time.
 func (p *polls) pass(to time.Duration) {
 	for p.next < to {
-		n := (to - p.next + p.every - 1) / p.every
-		k := time.Duration(0) // which one reads the configuration
+		n := int64((to - p.next + p.every - 1) / p.every)
+		k := int64(0) // which one reads the configuration
 		if p.config >= p.next {
-			k = (p.config-p.next)/p.every + 1
+			k = int64((p.config-p.next)/p.every) + 1
 		}
 		n = min(n, k+1)
-		p.last = p.next + (n-1)*p.every
+		p.last = p.next + time.Duration(n-1)*p.every
 		p.next = p.last + p.every
 		p.count += uint64(n)
 		if n > k {
