@@ -145,12 +145,12 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 		if asked.Request, err = d.Slurm.Request(ctx, c.Job, c.Config); err == nil && !c.Try.IsZero() {
 			if err = d.Slurm.TryUpdate(ctx, c.Job, c.Try); err != nil {
 				err = fmt.Errorf("the site refuses to have it changed, so it could never start: %w", err)
-			} else if c.Growth > 0 && (c.Own || asked.User != nil) {
+			} else if gres, bad := asked.Request.GRESPerNode(c.First); bad == nil && c.Growth > 0 && (c.Own || asked.User != nil) {
 				as := asked.User
 				if c.Own {
 					as = nil
 				}
-				if err = request.MayGrow(ctx, d.Slurm, asked.Request, c.First, c.Growth, as); err != nil {
+				if err = request.MayGrow(ctx, d.Slurm, asked.Request, c.Growth, gres, as); err != nil {
 					err = fmt.Errorf("%w: %w", core.ErrSiteRefuses, err)
 				}
 			}

@@ -21,15 +21,11 @@ func MostAtOnce(p planner.Profile) int {
 	return slices.Max(growths)
 }
 
-// MayGrow sees whether the site's plugins would let a job that asked for this, on so many
-// nodes at first, have further ones in its user's name (nil: this process's).
+// MayGrow sees whether the site's plugins would let a job that asked for this, and for gres on
+// each node, have so many further ones in its user's name (nil: this process's).
 func MayGrow(ctx context.Context, slurm interface {
 	MayAllocate(context.Context, slurmctl.AllocateRequest) error
-}, asked slurmctl.JobRequest, first, by int, as *slurmctl.User) error {
-	gres, err := asked.GRESPerNode(first)
-	if err != nil || by < 1 {
-		return nil // said elsewhere
-	}
+}, asked slurmctl.JobRequest, by int, gres []slurmctl.GRES, as *slurmctl.User) error {
 	q := asked.More(by, gres)
 	q.User, q.TimeLimit, q.Exclusive = as, asked.TimeLimit, true
 	if err := slurm.MayAllocate(ctx, q); err != nil {

@@ -215,16 +215,15 @@ func (c *Command) mayGrow(ctx context.Context, want request.Request, id slurmctl
 	if !ok || want.Chain != nil || request.MostAtOnce(grows) == 0 {
 		return nil
 	}
+	var asked slurmctl.JobRequest
 	cfg, err := c.Cluster.Config(ctx)
-	if err != nil {
-		return nil
+	if err == nil {
+		asked, err = slurm.Request(ctx, id, cfg)
 	}
-	asked, err := slurm.Request(ctx, id, cfg)
-	if err != nil {
-		return nil // the sidecar asks again
-	}
-	if err := request.MayGrow(ctx, slurm, asked, grows[0].Nodes, request.MostAtOnce(grows), nil); err != nil {
-		return c.takeBack(ctx, id, err)
+	if gres, bad := asked.GRESPerNode(grows[0].Nodes); err == nil && bad == nil { // else the sidecar asks again
+		if why := request.MayGrow(ctx, slurm, asked, request.MostAtOnce(grows), gres, nil); why != nil {
+			return c.takeBack(ctx, id, why)
+		}
 	}
 	return nil
 }
