@@ -347,7 +347,11 @@ func (m *managing) distribute(partition string) {
 		}
 	}
 	st.Free = len(all)
-	d := malleable.Manage(m.approach(), m.policy(), st, malleable.Declared)
+	d := malleable.Manage(m.approach(), m.policy(), withoutFull(st), malleable.Declared)
+	if len(d.Changes) == 0 { // who is as large as can be may have something for others
+		st.Free = 0
+		d = malleable.Manage(m.approach(), m.policy(), st, malleable.Declared)
+	}
 	given := set{}
 	for _, change := range d.Changes {
 		j := jobs[change.Job]
@@ -366,6 +370,16 @@ func (m *managing) distribute(partition string) {
 		given.add(names[:n])
 		m.put(j, offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Why: "they are free"})
 	}
+}
+
+// withoutFull holds jobs that are as large as they may be: EGS would share out nodes to them again and
+// again.
+func withoutFull(st malleable.State) malleable.State {
+	st.Jobs = slices.Clone(st.Jobs)
+	for i, j := range st.Jobs {
+		st.Jobs[i].Held = j.Held || j.Nodes >= j.Most()
+	}
+	return st
 }
 
 // lendable are nodes that may be lent to a job, those first that nobody gets for longest.

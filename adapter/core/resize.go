@@ -25,7 +25,7 @@ func (c *Core) endStep(j *job, now time.Time) {
 	}
 	if next := j.next(); next == nil {
 		c.refit(c.snapshot, j, now.Unix(), "the step lasted longer than its profile says")
-	} else if anew || next.start > now.Unix() && len(next.nodes) > len(j.nodes()) || len(j.release) > 0 {
+	} else if anew || next.start > now.Unix() && len(next.nodes) > len(j.own()) || len(j.release) > 0 || len(j.lent()) > 0 && len(Without(next.nodes, j.nodes())) > 0 {
 		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
 	}
 }
@@ -65,6 +65,10 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 		}
 		if !c.safeWith(s, j, now.Unix(), next.nodes) {
 			j.reason = unsafe
+			return
+		}
+		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && (!c.wholeOnly() || whole(j.held, extra)) {
+			c.shrink(j, extra) // it has no more than it may at any time
 			return
 		}
 		c.grow(s, j, j.Step+1, missing)

@@ -25,6 +25,9 @@ func (h *history) checkStep() {
 		}
 	}
 	h.checkBounds()
+	if h.began != nil {
+		h.noteStarts()
+	}
 	for _, want := range h.s.core.Written(h.text) {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {

@@ -48,7 +48,9 @@ type history struct {
 	forged   map[slurmctl.JobID]bool
 	keeps    map[slurmctl.JobID]bool // stock jobs that are not to come to an end
 	blamed   map[string]bool
-	plugin   plugin // of the site
+	lossy    bool                     // jobs may have lost nodes
+	began    map[string]time.Duration // stock jobs, as they were seen to run; nil: nobody wants to know
+	plugin   plugin                   // of the site
 	bounds   []slurmsim.Bound
 	errs     []error
 
@@ -65,13 +67,14 @@ func Play(script string, out io.Writer) error {
 // playing is how a script is played.
 type playing struct {
 	record func(recorder.Start) *recorder.Recorder // the flight recorder of each life of the sidecar, if there is to be one
+	began  map[string]time.Duration                // is told when stock jobs began
 	skip   bool                                    // leave out polls of which nothing would follow, as the script's word rest does
 }
 
 // play is Play in some way. It tells how much virtual time has passed.
 func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
-		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}}
+		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
 	options := slurmsim.Options{Faults: h.faults}
@@ -283,6 +286,7 @@ func (h *history) happens(words []string) error {
 	case "broken": // it does not come up
 		c.SetBoots(name, false)
 	case "down":
+		h.lossy = true
 		c.SetNode(name, true, false)
 	case "drain":
 		c.SetNode(name, false, true)
@@ -303,6 +307,7 @@ func (h *history) happens(words []string) error {
 		h.s.Stop()
 		h.s.Database = NewDatabase()
 	case "crash":
+		h.lossy = true
 		c.StopController(true)
 	case "boot":
 		c.StartController()

@@ -174,8 +174,17 @@ func (h *history) checkBounds() {
 		case !runs || h.excused(id):
 		case nodes > most:
 			h.blame(fmt.Errorf("%s has %d nodes in step %d, and may have %d", name, nodes, step, most))
-		case nodes < least:
+		case nodes < least && !h.lossy:
 			h.blame(fmt.Errorf("%s has %d nodes in step %d, and was promised %d", name, nodes, step, least))
+		}
+	}
+}
+
+// noteStarts notes when stock jobs began.
+func (h *history) noteStarts() {
+	for _, r := range h.s.Cluster.Queue() {
+		if r.State == slurmctl.Running && !h.evolving[r.ID] && !strings.HasPrefix(r.Name, "evo_") {
+			h.began[r.Name] = r.StartTime.Sub(h.s.base)
 		}
 	}
 }

@@ -50,6 +50,14 @@ func Storm(seed uint64) string {
 	for range g.IntN(4) {
 		g.at(g.when(storm), "change %s %s%s", apps[g.IntN(len(apps))], g.change(), g.pick("", " dry", " wait=5m", " current=90s"))
 	}
+	if seed%3 == 0 { // by chances of their own
+		m := &storming{Rand: rand.New(rand.NewPCG(seed, 12)), nodes: nodes}
+		for i := range 1 + m.IntN(4) {
+			m.malleable(i)
+		}
+		g.lines = append(g.lines, m.lines...)
+		head[3] += fmt.Sprintf(" policy=%s approach=%s threshold=%d", m.pick("egs", "fpsma", "equipartition", "folding", "gain"), m.pick("pwa", "pwa", "pra"), m.IntN(2)*m.IntN(3*nodes))
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))
@@ -167,6 +175,25 @@ func (g *storming) demanding(i int) {
 		profile += fmt.Sprintf(",%d@%dm", 1+g.IntN(g.nodes), 1+g.IntN(10))
 	}
 	g.at(g.when(storm/2), "submit demand%d %s user=%s drive=%s limit=%dm%s acts=%s", i, profile, g.pick("alice", "bob"), g.pick("auto", "companion"), 60+g.IntN(60), claim, strings.Join(acts, ","))
+}
+
+// malleable submits a job that is malleable in its steps.
+func (g *storming) malleable(i int) {
+	sizes := g.pick("any", "any", "pow2", "multiple:2")
+	var profile []string
+	for range 1 + g.IntN(3) {
+		least := 1 + g.IntN(max(g.nodes/2, 1))
+		if sizes == "multiple:2" {
+			least = 2
+		}
+		profile = append(profile, fmt.Sprintf("%d-%d@%ds", least, max(2*least, least+g.IntN(g.nodes-least+1)), 30+g.IntN(900)))
+	}
+	var says []string
+	for range 1 + g.IntN(4) {
+		says = append(says, g.pick("all", "all", "none", "mute", "1", "2")+g.pick("", "", "+7s", "+25s", "+90s"))
+	}
+	g.at(g.when(storm/2), "submit malleable%d %s user=%s limit=%dm drive=%s size=%s grace=%ds says=%s", i, strings.Join(profile, ","), g.pick("alice", "bob"),
+		60+g.IntN(60), g.pick("auto", "companion"), sizes, 5+g.IntN(60), strings.Join(says, ","))
 }
 
 // change is a change of what is to come.
