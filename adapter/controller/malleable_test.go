@@ -1,0 +1,121 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// listen accepts all that a job is offered or asked for, as its application would, until it is told to
+// stop.
+func (l *lab) listen(id uint32) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for known := int64(0); ctx.Err() == nil; {
+			o, err := l.Offer(ctx, id, api.OfferQuery{After: known})
+			if err != nil || !o.Ready {
+				time.Sleep(50 * time.Millisecond)
+				continue
+			}
+			known = o.ID
+			a, err := l.Answer(ctx, id, api.AnswerRequest{Offer: o.ID, Accept: o.Nodes})
+			if err != nil && ctx.Err() == nil && !errors.Is(err, api.ErrConflict) {
+				l.t.Errorf("offer %d to job %d: %+v, %v", o.ID, id, a, err)
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+// sizes waits until jobs have so many nodes, by the sidecar's word and by Slurm's.
+func (l *lab) sizes(want map[uint32]int) {
+	l.t.Helper()
+	for id, nodes := range want {
+		l.eventually(fmt.Sprintf("job %d on %d nodes", id, nodes), func() error {
+			a, err := l.Allocation(l.ctx(), id)
+			if err != nil {
+				return err
+			}
+			var ids []uint32
+			for _, p := range a.Parts {
+				ids = append(ids, p.Job)
+			}
+			if got := l.slurmNodes(ids...); a.Nodes != nodes || got != nodes {
+				return fmt.Errorf("it has %d by the sidecar and %d by Slurm", a.Nodes, got)
+			}
+			return nil
+		})
+	}
+}
+
+// TestMalleable: two malleable jobs grow over what is free and give way to stock jobs as the policy says, in
+// both ways to grow; one that does not answer is shrunk; a sidecar that starts anew knows what is lent.
+func TestMalleable(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	policies := map[request.Drive]string{request.Merge: "fpsma", request.Companion: "egs"}
+	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+		l.run(string(drive), func(l *lab) {
+			l.stop()
+			l.cfg.Malleable.Policy = policies[drive]
+			l.start()
+			submit := func(most int) uint32 {
+				return l.submitSpec(request.Request{Drive: drive, Malleable: &request.Malleable{Max: []int{most}, Grace: 20}}, "1@20m")
+			}
+			first := submit(5)
+			l.running(first, 1)
+			second := submit(3)
+			l.running(second, 1)
+			stops := []func(){l.listen(first), l.listen(second)}
+			l.sizes(map[uint32]int{first: 5, second: 3})
+
+			stock := func(nodes int) (id uint32) {
+				began := time.Now()
+				id = l.sbatch(1, fmt.Sprintf("--nodes=%d", nodes), "--exclusive", "--time=5")
+				l.eventually("the stock job runs", func() error {
+					if r, err := l.record(id); err != nil || r.State != slurmctl.Running {
+						return fmt.Errorf("%s %s (%v)", r.State, r.Reason, err)
+					}
+					return nil
+				})
+				l.t.Logf("a stock job of %d nodes began after %v", nodes, time.Since(began).Round(10*time.Millisecond))
+				return id
+			}
+			one := stock(2)
+			if drive == request.Merge { // FPSMA: the one that started last gives
+				l.sizes(map[uint32]int{first: 5, second: 1})
+			} else { // EGS: both
+				l.sizes(map[uint32]int{first: 4, second: 2})
+			}
+			l.cancelStock(1, one)
+			l.sizes(map[uint32]int{first: 5, second: 3})
+
+			for _, stop := range stops { // nobody answers any more
+				stop()
+			}
+			l.stop()
+			l.start()
+			two := stock(6)
+			l.sizes(map[uint32]int{first: 1, second: 1})
+			for _, id := range []uint32{first, second} {
+				job := l.running(id, 1)
+				if o := job.Offers[len(job.Offers)-1]; !o.Mandatory || !o.Enforced || o.State != "done" {
+					t.Errorf("job %d: %+v", id, o)
+				}
+				l.cancel(id)
+			}
+			l.cancelStock(1, two)
+			l.ended(first)
+			l.ended(second)
+		})
+	}
+}
