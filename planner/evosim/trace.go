@@ -65,8 +65,7 @@ func (f *traceFlags) writing(cmd *cobra.Command) {
 
 // open opens a trace; done tells what was left out and closes it.
 func (f *traceFlags) open(cmd *cobra.Command, name string) (r *trace.Reader, done func(), err error) {
-	var in io.Reader = cmd.InOrStdin()
-	label, shut := "standard input", func() {}
+	in, label, shut := cmd.InOrStdin(), "standard input", func() {}
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
