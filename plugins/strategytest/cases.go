@@ -51,6 +51,7 @@ var planning = []Case{
 	{"random queues", randomQueues},
 	{"pinned jobs stay", pinnedStay},
 	{"infeasible jobs", infeasibleJobs},
+	{"moldable jobs", moldableJobs},
 	{"extreme values", extremes},
 	{"the same again", deterministic},
 	{"several requests in a call", severalRequests},
@@ -230,6 +231,46 @@ func infeasibleJobs(r *run) error {
 	}
 	if len(a.Unfit) != 2 || a.Unfit[1] == "" || a.Unfit[3] == "" {
 		return fmt.Errorf("on 4 nodes that are ever free, jobs 2 (5 nodes) and 4 (10 nodes) are infeasible; answered %v", a.Unfit)
+	}
+	return nil
+}
+
+// moldableJobs: a job alone gets the alternative that it prefers, one of which only some fit
+// gets one of these, and queues of such jobs beside others are planned.
+func moldableJobs(r *run) error {
+	alone := func(by planner.Preference, widest int) strategy.Request {
+		return strategy.Request{Problem: planner.Problem{Nodes: 8, Jobs: []planner.Job{{ID: "1", ExpandLimit: 1, By: by,
+			Profile:      planner.Profile{{Duration: 100, Nodes: 1}, {Duration: 100, Nodes: 1}},
+			Alternatives: []planner.Profile{{{Duration: 40, Nodes: widest}, {Duration: 30, Nodes: widest}}, {{Duration: 90, Nodes: 4}}}}}}}
+	}
+	for _, c := range []struct {
+		by           planner.Preference
+		widest, want int
+	}{{planner.ByCompletion, 8, 1}, {planner.ByCompletion, 9, 2}, {planner.ByNodeHours, 8, 0}, {planner.ByWaste, 8, 1}} {
+		a, err := r.planned(nil, alone(c.by, c.widest))
+		if err != nil {
+			return err
+		}
+		if got := a.Schedule[0].Choice; len(a.Unfit) > 0 || got != c.want {
+			return fmt.Errorf("a job alone that prefers %v got its profile %d (%v), want %d", c.by, got, a.Unfit, c.want)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(5, 5))
+	for range 10 {
+		q := queue(rnd, 12)
+		for i := range q.Jobs {
+			q.Jobs[i].By = planner.Preference(rnd.IntN(3))
+			for range rnd.IntN(4) {
+				var p planner.Profile
+				for range 1 + rnd.IntN(4) {
+					p = append(p, planner.Step{Duration: 1 + rnd.Int64N(200), Nodes: 1 + rnd.IntN(q.Nodes)})
+				}
+				q.Jobs[i].Alternatives = append(q.Jobs[i].Alternatives, p)
+			}
+		}
+		if _, err := r.planned(nil, q); err != nil {
+			return err
+		}
 	}
 	return nil
 }

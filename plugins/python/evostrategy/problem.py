@@ -1,10 +1,14 @@
 """What a strategy is given, and what it answers. Times are whole seconds."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 import re
 
 NEVER = 2**63 - 1
 INFINITE = float("inf")
+
+
+COMPLETION, WASTE, NODE_SECONDS = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -14,6 +18,21 @@ class Job:
     submit: int
     steps: tuple  # of (duration, nodes)
     expand_limit: float  # 0: the strategy's
+    alternatives: tuple = ()  # of steps, which a moldable job may have in place of these
+    prefers: int = COMPLETION  # of them: the one that completes first, WASTE least, or costs the fewest NODE_SECONDS
+
+    def choices(self):
+        """The job as it is with its own steps, and with each of its alternatives."""
+        return [replace(self, steps=steps, alternatives=()) for steps in (self.steps, *self.alternatives)]
+
+    def cost(self, placed):
+        """What it minimises: the placement with the least is the one that it prefers."""
+        steps = self.choices()[placed.choice].steps
+        held = sum(duration * nodes for duration, (_, nodes) in zip(placed.durations, steps))
+        used = sum(duration * nodes for duration, nodes in steps)
+        end = placed.start + sum(placed.durations)
+        first = {WASTE: Fraction(held - used, used), NODE_SECONDS: held}.get(self.prefers, 0)
+        return first, end, held, placed.choice
 
     def longest(self, k, limit=1.0):
         """The longest time for which step k may be held."""
@@ -33,6 +52,7 @@ class Placement:
 
     start: int
     durations: tuple
+    choice: int = 0  # 0: by its own steps, 1: by its first alternative, …
 
 
 @dataclass(frozen=True)
@@ -152,6 +172,7 @@ class Strategy:
     version = "1"
     help = ""
     parameters = ()  # of Parameter
+    moldable = False  # plan() chooses among jobs' alternatives; else they are settled before
 
     def expand_limit(self, values):
         """The limit of jobs that have none of their own; 0: the site's."""

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from itertools import islice
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -165,7 +166,8 @@ def _handlers(strategy, desk):
     def describe(message, context):
         values = _values(strategy, message.parameters)
         d = pb.DescribeResponse(name=strategy.name, version=strategy.version, help=strategy.help,
-                                expand_limit=strategy.expand_limit(values), no_plan=not _plans(strategy), resizes=_resizes(strategy))
+                                expand_limit=strategy.expand_limit(values), no_plan=not _plans(strategy), resizes=_resizes(strategy),
+                                moldable=strategy.moldable)
         for p in strategy.parameters:
             d.parameters.append(pb.Parameter(name=p.name, type=TYPES[type(p.default)], default=_text(p.default), help=p.help,
                                              min=_text(p.min), max=_text(p.max), choices=p.choices))
@@ -250,16 +252,18 @@ def _decode(m):
     """The request, and for every row whether it is pinned."""
     request = Request(nodes=m.nodes, now=m.now, deadline=m.deadline_ms / 1000,
                       busy=list(zip(m.busy_start, m.busy_duration, m.busy_nodes)), jobs=[])
-    durations, nodes = list(m.step_duration), list(m.step_nodes)
     pinned = list(m.job_pinned) or [False] * len(m.job_start)
-    first = 0
-    for start, limit, count, is_pinned in zip(m.job_start, m.job_expand_limit, m.job_steps, pinned):
-        steps = tuple(zip(durations[first:first + count], nodes[first:first + count]))
-        first += count
-        if is_pinned:
-            request.pinned.append((start, steps))
+    counts = list(m.job_alternatives) or [0] * len(m.job_start)
+    prefers = list(m.job_prefers) or [0] * len(m.job_start)
+    steps, other = zip(m.step_duration, m.step_nodes), zip(m.alternative_duration, m.alternative_nodes)
+    lengths = iter(m.alternative_steps)
+    for row, (start, limit, count) in enumerate(zip(m.job_start, m.job_expand_limit, m.job_steps)):
+        own = tuple(islice(steps, count))
+        alternatives = tuple(tuple(islice(other, length)) for length in islice(lengths, counts[row]))
+        if pinned[row]:
+            request.pinned.append((start, own))
         else:
-            request.jobs.append(Job(start, steps, limit))
+            request.jobs.append(Job(start, own, limit, alternatives, prefers[row]))
     return request, pinned
 
 
@@ -276,13 +280,14 @@ def _decode_resize(m):
 
 def _encode(request, pinned, answers):
     m = pb.PlanResponse()
-    starts, durations = [], []
+    starts, durations, choices = [], [], []
     running, planned = iter(request.pinned), iter(zip(request.jobs, answers))
     for row, is_pinned in enumerate(pinned):
         if is_pinned:
             start, steps = next(running)
             starts.append(start)
             durations.extend(d for d, _ in steps)
+            choices.append(0)
             continue
         job, placed = next(planned)
         if isinstance(placed, Unfit):
@@ -290,9 +295,13 @@ def _encode(request, pinned, answers):
             m.unfit_reason.append(placed.reason)
             starts.append(0)
             durations.extend([0] * len(job.steps))
+            choices.append(0)
             continue
         starts.append(placed.start)
         durations.extend(placed.durations)
+        choices.append(placed.choice)
+    if any(choices):
+        m.choice.extend(choices)
     m.start.extend(starts)
     m.step_duration.extend(durations)
     return m
