@@ -220,6 +220,7 @@ func (c *Core) end(j *job, last slurmctl.Job) {
 	}
 	c.logJob(j).WithField("state", state).Info("ended")
 	c.notify(j)
+	c.cancelCompanions(j)
 	c.active = slices.DeleteFunc(c.active, func(other *job) bool { return other == j })
 	for id, owner := range c.byID {
 		if owner == j {
@@ -322,6 +323,21 @@ func (c *Core) cancelChain(j *job) {
 	}
 }
 
+// cancelCompanions cancels those of a job that has ended, as far as they are known to run:
+// clean finds the others.
+func (c *Core) cancelCompanions(j *job) {
+	var ids []slurmctl.JobID
+	for _, p := range j.held {
+		r := c.snapshot.byID[p.ID]
+		if p.ID != j.id() && !j.isChain() && r != nil && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(ids) > 0 {
+		c.cancelBeside("its companions", ids...)
+	}
+}
+
 // cancelBeside cancels Slurm jobs that are nobody's any more.
 func (c *Core) cancelBeside(what string, ids ...slurmctl.JobID) bool {
 	return c.ask(nil, fmt.Sprint("cancel ", ids), Task{Command: Cancel{ids}}, func(o Outcome) {
@@ -339,29 +355,37 @@ func (c *Core) mayBring(r *slurmctl.Job, j *job) bool { return r.UID == j.UID ||
 func (c *Core) clean(s *snapshot) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		if !c.isExpander(r) || r.State == slurmctl.Completing || r.Ended() {
+		if !c.outlived(s, r) {
 			continue
 		}
 		own, _ := parseHoldName(r.Name)
-		j := c.byID[own.job]
-		if c.isComing(own.job) {
-			continue // its job is about to be adopted again
-		}
-		forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
-		if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)) {
-			continue
-		}
-		if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
-			continue // somebody else's job that only looks like ours
-		}
-		if known, ever := c.known[own.job]; ever && known.UID != r.UID && !c.isSelf(r) {
-			continue // the same, of a job that has ended
-		}
 		if c.cancelBeside("an expander", r.ID) {
 			c.log.WithField("expander", r.ID).WithField("job", own.job).Info("an expander outlived its job and is cancelled")
-			c.event(j, "cleaned", map[string]any{"expander": r.ID, "base": own.job})
+			c.event(c.byID[own.job], "cleaned", map[string]any{"expander": r.ID, "base": own.job})
 		}
 	}
+}
+
+// outlived reports whether a Slurm job is an expander whose base job has ended or does not
+// want it.
+func (c *Core) outlived(s *snapshot, r *slurmctl.Job) bool {
+	if r.State == slurmctl.Completing || r.Ended() || !c.isExpander(r) {
+		return false
+	}
+	own, _ := parseHoldName(r.Name)
+	j := c.byID[own.job]
+	if c.isComing(own.job) {
+		return false // its job is about to be adopted again
+	}
+	forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
+	if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)) {
+		return false
+	}
+	if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
+		return false // somebody else's job that only looks like ours
+	}
+	known, ever := c.known[own.job]
+	return !ever || known.UID == r.UID || c.isSelf(r) // else the same, of a job that has ended
 }
 
 // forlorn reports whether an expander was to bring a job nodes beyond its plan by an offer that is over, or

@@ -110,6 +110,9 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 			continue // ours are below, with what is promised to them
 		}
 		end := c.releases(r, now)
+		if c.outlived(s, r) { // it is cancelled in this cycle
+			end = now + max(c.margin(), 1)
+		}
 		for _, name := range r.NodeList {
 			if n, ok := s.index[name]; ok {
 				until := end
