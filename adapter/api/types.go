@@ -32,6 +32,7 @@ type Job struct {
 	Start       time.Time `json:"start,omitzero"`       // actual, else planned
 	End         time.Time `json:"end,omitzero"`         // actual, else planned
 	Moldable    *Moldable `json:"moldable,omitempty"`   // its alternatives
+	Bounds      string    `json:"bounds,omitempty"`     // of a malleable job: the profile with MIN-MAX nodes
 	Lent        string    `json:"lent,omitempty"`       // nodes that a malleable job has beyond its profile
 	Offers      []Offer   `json:"offers,omitempty"`     // to a malleable job, the last ones, oldest first
 	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -154,6 +155,9 @@ func (c *Core) describe(j *job) api.Job {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
 	}
 	a.Moldable = c.moldableShown(j)
+	if m := j.Malleable; m != nil {
+		a.Bounds = request.BoundsOf(j.Profile, m.Max).String()
+	}
 	for _, o := range j.Offers {
 		a.Offers = append(a.Offers, c.offerShown(offer(o)))
 	}
