@@ -72,10 +72,7 @@ func (r Request) WholeMax() []int {
 	if r.Malleable == nil {
 		return nil
 	}
-	over := make([]int, len(r.Whole())-len(r.Profile))
-	for i := range over {
-		over[i] = r.Reached.First
-	}
+	over := slices.Repeat([]int{r.Reached.First}, len(r.Whole())-len(r.Profile))
 	return append(over, r.Malleable.Max...)
 }
 
