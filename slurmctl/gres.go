@@ -92,6 +92,18 @@ func parseOneGRES(item string) (GRES, error) {
 	return g, nil
 }
 
+// CheckWhole refuses parts of GPUs (gres/shard, gres/mps): a job with whole nodes gets all
+// of their resources, both the GPUs and their parts, of which Slurm gives away only one kind;
+// it never starts (22.05, shard: measured).
+func CheckWhole(wanted []GRES) error {
+	for _, g := range wanted {
+		if g.Name == "shard" || g.Name == "mps" {
+			return fmt.Errorf("%s is part of a GPU, which Slurm gives no job that has whole nodes: ask for GPUs, as --gpus-per-node=1", g)
+		}
+	}
+	return nil
+}
+
 // HasGRES reports whether a node's resources meet a request of so much on each node.
 func HasGRES(node, wanted []GRES) bool {
 	left := slices.Clone(node)

@@ -264,6 +264,17 @@ func defaultMemory(partition string, cfg Config) (perNode, perCPU int64) {
 // GRESPerNode is what the job asked for on each node, having been submitted with so many
 // nodes. The error says in words what does not come to the same on every node.
 func (r JobRequest) GRESPerNode(nodes int) ([]GRES, error) {
+	all, err := r.gresPerNode(nodes)
+	if err == nil {
+		err = CheckWhole(all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (r JobRequest) gresPerNode(nodes int) ([]GRES, error) {
 	if r.TRESPerSocket != "" {
 		return nil, fmt.Errorf("resources per socket (%s) cannot be planned: ask for them with --gpus-per-node or --gres", oneLine(r.TRESPerSocket, 60))
 	}

@@ -87,6 +87,8 @@ func TestGRESPerNode(t *testing.T) {
 		"per socket":         {r: JobRequest{TRESPerSocket: "gres:gpu:1"}, bad: "per socket"},
 		"not to be read":     {r: JobRequest{TRESPerNode: "gres:gpu;:1"}, bad: "not understood"},
 		"the newer notation": {r: JobRequest{TRESPerNode: "gres/gpu:2"}, want: "gpu:2"},
+		"a part of a GPU":    {r: JobRequest{TRESPerNode: "gres:shard:1"}, bad: "shard:1 is part of a GPU"},
+		"the same, per job":  {r: JobRequest{TRESPerJob: "gres:mps:100"}, bad: "mps:50 is part of a GPU"},
 	} {
 		got, err := c.r.GRESPerNode(2)
 		if JoinGRES(got) != c.want || (err == nil) != (c.bad == "") || err != nil && !strings.Contains(err.Error(), c.bad) {

@@ -25,6 +25,9 @@ func (l layers) gres(first int) (g gres, err error) {
 		if g.perNode, err = slurmctl.ParseGRES(o.Value); err != nil {
 			return g, fmt.Errorf("%s: %w", o, err)
 		}
+		if err := slurmctl.CheckWhole(g.perNode); err != nil {
+			return g, fmt.Errorf("%s: %w", o, err)
+		}
 	}
 	if o, given := l.last("gpus-per-node"); given {
 		some, err := gpus(o)

@@ -129,6 +129,7 @@ func TestRefusals(t *testing.T) {
 		{"--profile=2@1m -G1 job.sh", "", "--gpus=1: does not divide by the 2 nodes of the first step: give --gpus-per-node"},
 		{"--profile=2@1m --gpus=4 --gpus-per-node=1 job.sh", "", "--gpus=4: is not what the nodes of the first step have by the other options: leave it out"},
 		{"--profile=2@1m --gpus-per-task=1 job.sh", "", "--gpus-per-task=1: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead"},
+		{"--profile=2@1m --gres=shard:2 job.sh", "", "--gres=shard:2: shard:2 is part of a GPU, which Slurm gives no job that has whole nodes: ask for GPUs, as --gpus-per-node=1"},
 		{"--profile=2@1m --gpus-per-socket=1 job.sh", "", "--gpus-per-socket=1: GPUs per socket cannot be planned yet: give --gpus-per-node"},
 		{"--profile=2@1m --tres-per-task=gres/gpu:1 job.sh", "", "--tres-per-task=gres/gpu:1: resources per task cannot be planned yet: give --gres or --gpus-per-node, and --cpus-per-task"},
 		{"--profile=2@1m --ntasks-per-gpu=2 --gpus-per-node=1 job.sh", "", "--ntasks-per-gpu=2: tasks per GPU cannot be planned yet: give --ntasks-per-node"},
