@@ -58,7 +58,6 @@ type cluster struct {
 	ageing      slurmctl.Ageing
 	calculated  time.Time     // Slurm's priorities, as far as was seen
 	accrualRead time.Time     // see readAccrual
-	dbdAnswered time.Time     // when slurmdbd was last asked something that it has answered
 	drive       request.Drive // what Auto gets here
 	driveReason string
 
@@ -229,7 +228,6 @@ func (c *Core) planned(in Planned) {
 	c.watchIntruders(s)
 	c.watchLeaks(s)
 	c.readAccrual()
-	c.askDBD()
 }
 
 // decide does what is due by the present state: after a cycle, and after everything that

@@ -176,9 +176,6 @@ type (
 	// suspended; the result is a [time.Duration].
 	ReadTimeUsed struct{ Job slurmctl.JobID }
 
-	// AskDBD asks whether slurmdbd answers: it has failed if not.
-	AskDBD struct{}
-
 	// PowerUp switches nodes on.
 	PowerUp struct{ Nodes []string }
 	// KeepUp keeps nodes from being switched off for now.
@@ -204,7 +201,6 @@ func (ReadScript) command()   {}
 func (ReadLimits) command()   {}
 func (ReadAccrual) command()  {}
 func (ReadTimeUsed) command() {}
-func (AskDBD) command()       {}
 func (PowerUp) command()      {}
 func (KeepUp) command()       {}
 func (Reconfigure) command()  {}

@@ -124,7 +124,6 @@ func (c GiveUpHold) String() string {
 func (c ReadRequest) String() string  { return fmt.Sprintf("read request of %d", c.Job) }
 func (c ReadScript) String() string   { return fmt.Sprintf("read script of %d", c.Job) }
 func (ReadLimits) String() string     { return "read limits" }
-func (AskDBD) String() string         { return "ask slurmdbd" }
 func (ReadAccrual) String() string    { return "read accrual of age" }
 func (c ReadTimeUsed) String() string { return fmt.Sprintf("read time used by %d", c.Job) }
 func (c PowerUp) String() string      { return "power up " + slurmctl.CompressNodes(c.Nodes) }

@@ -190,7 +190,7 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 func (c *Core) bring(j *job, step int, nodes []string) {
 	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
 	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: request.Drive(j.Drive) == request.Merge,
-		NeedsDBD: c.needsDBD(), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
+		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.held), Bare: c.bare, Expanders: slices.Clone(j.expanders)}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) == 0 {
 		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.now)
@@ -289,7 +289,7 @@ func (c *Core) notReady(s *snapshot, j *job) string {
 // shrink gives nodes back, those of companions first, newest first.
 func (c *Core) shrink(j *job, surplus []string) {
 	j.reason = fmt.Sprintf("gives %d nodes back", len(surplus))
-	do := Shrink{Held: slices.Clone(j.held), Surplus: surplus, NeedsDBD: c.needsDBD()}
+	do := Shrink{Held: slices.Clone(j.held), Surplus: surplus, NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig)}
 	c.do(j, "shrink", slurmctl.CompressNodes(surplus), do, func(o Outcome) {
 		if held, ok := o.Result.([]Part); ok {
 			c.setHeld(j, held)

@@ -167,8 +167,6 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 		return resultOf(d.Slurm.Limits(ctx, c.Config))
 	case core.ReadAccrual:
 		return resultOf(d.Slurm.AccrueTimes(ctx))
-	case core.AskDBD:
-		return nil, d.Slurm.Slurmdbd(ctx)
 	case core.ReadTimeUsed:
 		return resultOf(d.Slurm.TimeUsed(ctx, c.Job))
 	case core.PowerUp:

@@ -37,7 +37,7 @@ var types = typesOf(
 	map[slurmctl.JobID]time.Time(nil), time.Duration(0),
 	// details of events, fields of the log
 	"", 0, int64(0), uint32(0), uint64(0), false, 0.0, []string(nil), map[string]any(nil), slurmctl.JobID(0), slurmctl.JobState(""),
-	config.Overrun(""), request.Drive(""), core.AskDBD{},
+	config.Overrun(""), request.Drive(""),
 )
 
 var codes = func() map[reflect.Type]int {

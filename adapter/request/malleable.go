@@ -72,7 +72,10 @@ func (r Request) WholeMax() []int {
 	if r.Malleable == nil {
 		return nil
 	}
-	over := slices.Repeat([]int{r.Reached.First}, len(r.Whole())-len(r.Profile))
+	var over []int
+	for range len(r.Whole()) - len(r.Profile) {
+		over = append(over, r.Reached.First)
+	}
 	return append(over, r.Malleable.Max...)
 }
 

@@ -186,7 +186,7 @@ func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
 		switch e := e.(type) {
 		case core.Task:
 			switch e.Command.(type) {
-			case core.Ask, core.AskDBD, core.ReadAccrual, core.ReadLimits, core.ReadRequest, core.ReadScript, core.ReadTimeUsed:
+			case core.Ask, core.ReadAccrual, core.ReadLimits, core.ReadRequest, core.ReadScript, core.ReadTimeUsed:
 			default:
 				h.say(e.String())
 			}
