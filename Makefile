@@ -83,6 +83,10 @@ mutants: build-deps ## put small faults into the core, one after another: histor
 fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (two hours)
 	go test -tags fidelity -run '^TestFidelityRecord$$' -v -count=1 -p 1 -timeout 180m ./slurmctl/slurmsim ./adapter/trials/fidelity
 
+.PHONY: archives
+archives: build-deps ## hold the traces' reader and the baselines to real traces (TRACES=FOLDER of the Parallel Workloads Archive's)
+	go test -tags archives -run 'Archives$$' -v -count=1 ./planner/trace ./planner/sim -args -traces '$(abspath $(TRACES))'
+
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(PACKAGES)

@@ -5,8 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -303,28 +301,6 @@ func TestJSONFaults(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%s\n got %v\nwant %s", text, err, want)
 		}
-	}
-}
-
-// TestArchives reads what EVOSLURM_TRACES has of real traces, each twice, and writes it.
-func TestArchives(t *testing.T) {
-	dir := os.Getenv("EVOSLURM_TRACES")
-	if dir == "" {
-		t.Skip("EVOSLURM_TRACES names no folder of traces")
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, "*.swf*"))
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr := read(t, string(text), trace.Options{})
-		for _, format := range []string{"swf", "json"} {
-			if back := read(t, write(t, format, tr), trace.Options{}); !reflect.DeepEqual(back.Jobs, tr.Jobs) || !reflect.DeepEqual(back.Header, tr.Header) {
-				t.Errorf("%s: %s is not the same", name, format)
-			}
-		}
-		t.Logf("%s: %d jobs, %q", name, len(tr.Jobs), tr.Report.Notes)
 	}
 }
 
