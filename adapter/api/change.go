@@ -2,10 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
-	"strings"
 	"time"
 )
 
@@ -68,50 +64,16 @@ type Changer interface {
 	Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error)
 }
 
-// change waits for at most s.wait(), less if the server stops; the client asks again.
 func (s *Server) change(server, ctx context.Context, r request) (any, error) {
-	id, err := r.id()
-	if err != nil {
-		return nil, err
-	}
 	b, ok := s.Backend.(Changer)
 	if !ok {
 		return nil, Errorf(ErrNotFound, "this sidecar changes no jobs")
 	}
-	if err := s.mayAct(ctx, r.caller, id); err != nil {
-		return nil, err
-	}
-	var req ChangeRequest
-	dec := json.NewDecoder(strings.NewReader(string(r.body)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&req); err != nil {
-		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.wait())
-	defer cancel()
-	defer context.AfterFunc(server, cancel)()
-	a, err := b.Change(ctx, id, req)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return Change{Job: id}, nil // the wait was cut short
-	}
-	return a, err
+	return waiting(s, server, ctx, r, func(id uint32) Change { return Change{Job: id} }, b.Change)
 }
 
 // Change changes what is still to come of a job, and waits until it is refused, or done.
 // Called again with the same ID it goes on waiting.
 func (c *Client) Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error) {
-	pause := newPause()
-	for {
-		var a Change
-		asked := time.Now()
-		err := c.call(ctx, http.MethodPost, jobPath(id)+"/change", req, &a)
-		if err != nil || a.Ready {
-			return a, err
-		}
-		if time.Since(asked) >= time.Second {
-			pause = newPause()
-		} else if err := pause.sleep(ctx); err != nil { // cut short at once: the sidecar is stopping
-			return a, err
-		}
-	}
+	return untilReady(ctx, c, jobPath(id)+"/change", req, func(a Change) bool { return a.Ready })
 }

@@ -104,20 +104,7 @@ func (c *Client) Allocation(ctx context.Context, id uint32) (Allocation, error) 
 // there is no next one (Done), or ctx is done. Called again with the same From
 // it goes on waiting.
 func (c *Client) Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
-	pause := newPause()
-	for {
-		var a Allocation
-		asked := time.Now()
-		err := c.call(ctx, http.MethodPost, jobPath(id)+"/next", req, &a)
-		if err != nil || a.Ready || a.Done {
-			return a, err
-		}
-		if time.Since(asked) >= time.Second {
-			pause = newPause()
-		} else if err := pause.sleep(ctx); err != nil { // cut short at once: the sidecar is stopping
-			return a, err
-		}
-	}
+	return untilReady(ctx, c, jobPath(id)+"/next", req, func(a Allocation) bool { return a.Ready || a.Done })
 }
 
 func jobPath(id uint32) string { return "/v1/jobs/" + strconv.FormatUint(uint64(id), 10) }

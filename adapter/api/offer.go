@@ -2,10 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
-	"strings"
 	"time"
 )
 
@@ -64,38 +60,21 @@ type Offerer interface {
 	Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error)
 }
 
-// waiting reads a request about a job, and has the backend answer it within s.wait(), less if the
-// server stops; the client asks again.
-func (s *Server) waiting(server, ctx context.Context, r request, into any, cut any, ask func(context.Context, Offerer, uint32) (any, error)) (any, error) {
-	id, err := r.id()
-	if err != nil {
-		return nil, err
-	}
+// offerer is the backend as one that offers nodes.
+func (s *Server) offerer() (Offerer, error) {
 	b, ok := s.Backend.(Offerer)
 	if !ok {
 		return nil, Errorf(ErrNotFound, "this sidecar offers nothing")
 	}
-	if err := s.mayAct(ctx, r.caller, id); err != nil {
-		return nil, err
-	}
-	dec := json.NewDecoder(strings.NewReader(string(r.body)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.wait())
-	defer cancel()
-	defer context.AfterFunc(server, cancel)()
-	a, err := ask(ctx, b, id)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return cut, nil // the wait was cut short
-	}
-	return a, err
+	return b, nil
 }
 
 func (s *Server) offer(server, ctx context.Context, r request) (any, error) {
-	var q OfferQuery
-	return s.waiting(server, ctx, r, &q, Offer{}, func(ctx context.Context, b Offerer, id uint32) (any, error) {
+	b, err := s.offerer()
+	if err != nil {
+		return nil, err
+	}
+	return waiting(s, server, ctx, r, func(uint32) Offer { return Offer{} }, func(ctx context.Context, id uint32, q OfferQuery) (Offer, error) {
 		o, err := b.Offer(ctx, id, q)
 		o.Seconds = int(max(time.Until(o.Deadline)/time.Second, 0))
 		return o, err
@@ -103,10 +82,13 @@ func (s *Server) offer(server, ctx context.Context, r request) (any, error) {
 }
 
 func (s *Server) answerOffer(server, ctx context.Context, r request) (any, error) {
-	var req AnswerRequest
-	return s.waiting(server, ctx, r, &req, Answer{}, func(ctx context.Context, b Offerer, id uint32) (any, error) {
+	b, err := s.offerer()
+	if err != nil {
+		return nil, err
+	}
+	return waiting(s, server, ctx, r, func(uint32) Answer { return Answer{} }, func(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
 		if req.Accept < 0 {
-			return nil, Errorf(ErrInvalid, "to accept %d nodes: want at least 1, or 0 to decline", req.Accept)
+			return Answer{}, Errorf(ErrInvalid, "to accept %d nodes: want at least 1, or 0 to decline", req.Accept)
 		}
 		return b.Answer(ctx, id, req)
 	})
@@ -114,38 +96,11 @@ func (s *Server) answerOffer(server, ctx context.Context, r request) (any, error
 
 // Offer waits until there is an offer.
 func (c *Client) Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error) {
-	var a Offer
-	err := c.untilReady(ctx, jobPath(id)+"/offer", q, func() (any, func() bool) {
-		a = Offer{}
-		return &a, func() bool { return a.Ready }
-	})
-	return a, err
+	return untilReady(ctx, c, jobPath(id)+"/offer", q, func(a Offer) bool { return a.Ready })
 }
 
 // Answer answers an offer, and waits until what was accepted is done. Called again with the same offer it
 // goes on waiting.
 func (c *Client) Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
-	var a Answer
-	err := c.untilReady(ctx, jobPath(id)+"/answer", req, func() (any, func() bool) {
-		a = Answer{}
-		return &a, func() bool { return a.Ready }
-	})
-	return a, err
-}
-
-// untilReady asks again and again until the answer is ready.
-func (c *Client) untilReady(ctx context.Context, path string, req any, into func() (any, func() bool)) error {
-	pause := newPause()
-	for {
-		a, ready := into()
-		asked := time.Now()
-		if err := c.call(ctx, http.MethodPost, path, req, a); err != nil || ready() {
-			return err
-		}
-		if time.Since(asked) >= time.Second {
-			pause = newPause()
-		} else if err := pause.sleep(ctx); err != nil { // cut short at once: the sidecar is stopping
-			return err
-		}
-	}
+	return untilReady(ctx, c, jobPath(id)+"/answer", req, func(a Answer) bool { return a.Ready })
 }

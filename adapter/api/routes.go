@@ -175,32 +175,13 @@ func (s *Server) allocation(ctx context.Context, r request) (any, error) {
 	return s.Backend.Allocation(ctx, id)
 }
 
-// next waits for at most s.wait(), less if the server stops; the client asks again.
 func (s *Server) next(server, ctx context.Context, r request) (any, error) {
-	id, err := r.id()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.mayAct(ctx, r.caller, id); err != nil {
-		return nil, err
-	}
-	var req NextRequest
-	dec := json.NewDecoder(strings.NewReader(string(r.body)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&req); err != nil {
-		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
-	}
-	if req.From < 1 {
-		return nil, Errorf(ErrInvalid, "from=%d: steps are numbered from 1", req.From)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.wait())
-	defer cancel()
-	defer context.AfterFunc(server, cancel)()
-	a, err := s.Backend.Next(ctx, id, req)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return Allocation{Job: id}, nil // the wait was cut short
-	}
-	return a, err
+	return waiting(s, server, ctx, r, func(id uint32) Allocation { return Allocation{Job: id} }, func(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
+		if req.From < 1 {
+			return Allocation{}, Errorf(ErrInvalid, "from=%d: steps are numbered from 1", req.From)
+		}
+		return s.Backend.Next(ctx, id, req)
+	})
 }
 
 // views guards the pages beside the API; they are read, never acted on.
