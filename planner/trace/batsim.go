@@ -33,21 +33,33 @@ type (
 	}
 )
 
+// rawJobs are the jobs of a file that is read whole, one after the other.
+type rawJobs struct {
+	all []json.RawMessage
+	n   int // of the present one, from 1
+}
+
+// take gives the next job's text, and where that stands; false at the end.
+func (r *rawJobs) take() (text json.RawMessage, at string, ok bool) {
+	if r.n == len(r.all) {
+		return nil, "", false
+	}
+	r.n++
+	return r.all[r.n-1], fmt.Sprintf("job %d", r.n), true
+}
+
 // batsimSource reads the jobs of Batsim's workload.
 type batsimSource struct {
-	jobs     []json.RawMessage
+	rawJobs
 	profiles map[string]batsimProfile
 	known    map[string]float64 // seconds of profiles
-	i        int
 }
 
 func (s *batsimSource) next(*Header) (Job, string, error) {
-	if s.i == len(s.jobs) {
+	text, at, ok := s.take()
+	if !ok {
 		return Job{}, "", io.EOF
 	}
-	text := s.jobs[s.i]
-	s.i++
-	at := fmt.Sprintf("job %d", s.i)
 	bad := func(field, format string, args ...any) (Job, string, error) {
 		return Job{}, at, &Fault{at, field, fmt.Errorf(format, args...)}
 	}
@@ -61,7 +73,7 @@ func (s *batsimSource) next(*Header) (Job, string, error) {
 	}
 	id := strings.Trim(string(b.ID), `"`)
 	j := Unknown
-	j.Number = int64(s.i)
+	j.Number = int64(s.n)
 	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 {
 		j.Number = n
 	} else if id != "" {

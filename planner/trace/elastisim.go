@@ -17,19 +17,16 @@ const elastiSpeed = 1e12
 // beside them; taken is the one of its example: iterations of flops / n^alpha on each of n nodes
 // (alpha .8 where a job has none), without communication and input and output.
 type elastiSource struct {
-	jobs     []json.RawMessage
+	rawJobs
 	speed    float64
-	i        int
 	evolving int
 }
 
 func (s *elastiSource) next(*Header) (Job, string, error) {
-	if s.i == len(s.jobs) {
+	text, at, ok := s.take()
+	if !ok {
 		return Job{}, "", io.EOF
 	}
-	text := s.jobs[s.i]
-	s.i++
-	at := fmt.Sprintf("job %d", s.i)
 	bad := func(field, format string, args ...any) (Job, string, error) {
 		return Job{}, at, &Fault{at, field, fmt.Errorf(format, args...)}
 	}
@@ -95,7 +92,7 @@ func (s *elastiSource) next(*Header) (Job, string, error) {
 		return bad("arguments", "it takes more than %d seconds", planner.MaxDuration)
 	}
 	j := Unknown
-	j.Number, j.Submit, j.Run, j.Wanted = int64(s.i), *e.Submit, seconds(e.Max), int64(e.Max)
+	j.Number, j.Submit, j.Run, j.Wanted = int64(s.n), *e.Submit, seconds(e.Max), int64(e.Max)
 	if e.Limit > 0 {
 		j.Limit = e.Limit
 	}

@@ -91,9 +91,9 @@ func openJSON(in io.Reader, h *Header, o Options) (string, source, error) {
 			return "", nil, &Fault{Field: "nb_res", Err: fmt.Errorf("%d is not within 1 … %d", res, planner.MaxNodes)}
 		}
 		h.Nodes = res
-		return "batsim", &batsimSource{jobs: jobs, profiles: profiles}, nil
+		return "batsim", &batsimSource{rawJobs: rawJobs{all: jobs}, profiles: profiles}, nil
 	case given["jobs"]:
-		return "elastisim", &elastiSource{jobs: jobs, speed: o.Speed}, nil
+		return "elastisim", &elastiSource{rawJobs: rawJobs{all: jobs}, speed: o.Speed}, nil
 	}
 	return "", nil, &Fault{Err: errors.New("neither a workload file (nodes, jobs) nor Batsim's (nb_res, jobs, profiles) nor ElastiSim's (jobs)")}
 }
@@ -314,33 +314,18 @@ func (w *jsonWriter) Write(j Job) error {
 		io.WriteString(w.w, ",")
 	}
 	p := j.planned(w.first)
-	out := struct {
-		ID          string              `json:"id"`
-		Submit      int64               `json:"submit"`
-		Profile     planner.Profile     `json:"profile"`
-		ExpandLimit planner.ExpandLimit `json:"expand_limit,omitempty"`
-
-		Alternatives []planner.Profile `json:"alternatives,omitempty"`
-		MoldableBy   string            `json:"moldable_by,omitempty"`
-		workload.Logged
-	}{ID: p.ID, Submit: p.Submit, Profile: p.Profile, ExpandLimit: p.ExpandLimit, Alternatives: p.Alternatives}
-	if out.Profile == nil {
-		out.Profile = planner.Profile{}
-	}
-	if p.By != planner.ByCompletion && p.IsMoldable() {
-		out.MoldableBy = p.By.String()
-	}
+	var logged workload.Logged
 	if s := j.Shape; s != nil && s.Kind == Malleable {
-		out.Malleable = &workload.Bounds{Min: s.Min, Max: s.Max}
+		logged.Malleable = &workload.Bounds{Min: s.Min, Max: s.Max}
 	}
-	back, fault := fromPlanner(p, out.Logged, w.jobs)
+	back, fault := fromPlanner(p, logged, w.jobs)
 	back.Shape = j.Shape
 	if fault != nil || back != j {
 		v := j.values()
-		out.SWF, out.More = v[:], j.More
+		logged.SWF, logged.More = v[:], j.More
 	}
 	w.jobs++
-	text, err := json.Marshal(out)
+	text, err := workload.EncodeJob(p, logged)
 	if err != nil {
 		return fmt.Errorf("job %d: %w", w.jobs, err)
 	}

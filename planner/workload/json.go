@@ -372,6 +372,27 @@ func Check(p planner.Problem) error {
 	return nil
 }
 
+// EncodeJob is a job as it stands in a workload file.
+func EncodeJob(j planner.Job, l Logged) ([]byte, error) {
+	out := struct {
+		ID          string              `json:"id"`
+		Submit      int64               `json:"submit,omitempty"`
+		Profile     planner.Profile     `json:"profile"`
+		ExpandLimit planner.ExpandLimit `json:"expand_limit,omitempty"`
+
+		Alternatives []planner.Profile `json:"alternatives,omitempty"`
+		MoldableBy   string            `json:"moldable_by,omitempty"`
+		Logged
+	}{j.ID, j.Submit, j.Profile, j.ExpandLimit, j.Alternatives, "", l}
+	if out.Profile == nil {
+		out.Profile = planner.Profile{}
+	}
+	if j.By != planner.ByCompletion && j.IsMoldable() {
+		out.MoldableBy = j.By.String()
+	}
+	return json.Marshal(out)
+}
+
 // Write writes a workload that Read reads back, on one line.
 func Write(w io.Writer, p planner.Problem) error {
 	var b bytes.Buffer
@@ -387,19 +408,7 @@ func Write(w io.Writer, p planner.Problem) error {
 	b.WriteString(`"jobs":[`)
 	for i, j := range p.Jobs {
 		comma(&b, i)
-		out := struct {
-			ID          string              `json:"id"`
-			Submit      int64               `json:"submit,omitempty"`
-			Profile     planner.Profile     `json:"profile"`
-			ExpandLimit planner.ExpandLimit `json:"expand_limit,omitempty"`
-
-			Alternatives []planner.Profile `json:"alternatives,omitempty"`
-			MoldableBy   string            `json:"moldable_by,omitempty"`
-		}{j.ID, j.Submit, j.Profile, j.ExpandLimit, j.Alternatives, ""}
-		if j.By != planner.ByCompletion && j.IsMoldable() {
-			out.MoldableBy = j.By.String()
-		}
-		text, err := json.Marshal(out)
+		text, err := EncodeJob(j, Logged{})
 		if err != nil {
 			return fmt.Errorf("job %d: %w", i+1, err)
 		}
