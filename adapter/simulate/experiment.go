@@ -255,7 +255,7 @@ func (t *trial) event(e slurmsim.Event) {
 		if n > 0 && r.Sizes[n-1].At == at {
 			r.Sizes[n-1].Nodes = e.Nodes
 		} else if n == 0 || r.Sizes[n-1].Nodes != e.Nodes {
-			r.Sizes = append(r.Sizes, Size{at, e.Nodes})
+			r.Sizes = append(r.Sizes, Size{At: at, Nodes: e.Nodes})
 		}
 	}
 }
@@ -285,8 +285,6 @@ func (j *subject) profile() planner.Profile {
 func (t *trial) result() *Result {
 	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.jobs))}
 	m := &r.Metrics
-	area, last := 0.0, int64(0)
-	waits := 0.0
 	for i, j := range t.jobs {
 		one := &j.result
 		if one.State == "" {
@@ -305,32 +303,11 @@ func (t *trial) result() *Result {
 		}
 		if one.Start >= 0 {
 			one.Wait = one.Start - one.Submit
-			waits += float64(one.Wait)
-			m.Started++
 		}
-		if one.End >= 0 {
-			last = max(last, one.End)
-			area += float64(j.profile().Area())
-			m.Ended++
-		}
-		if one.State != string(slurmctl.Completed) {
-			m.Unfinished++
-		}
+		one.User, one.Area = j.User, j.profile().Area()
 		r.Jobs[i] = *one
 	}
-	m.Makespan = last
-	used := float64(t.used) / 1e6
-	m.Allocated, m.Used, m.HeldIdle = used, area, float64(t.idle)/1e6
-	if m.Started > 0 {
-		m.AvgWait = waits / float64(m.Started)
-	}
-	if whole := float64(r.Nodes) * float64(last); whole > 0 {
-		m.Utilisation, m.EffectiveUtilisation = 100*used/whole, 100*area/whole
-		m.Idle = whole - used
-	}
-	if area > 0 {
-		m.Waste = 100 * (used - area) / area
-	}
+	r.measure(float64(t.used)/1e6, float64(t.idle)/1e6)
 	if s := t.sidecar; s != nil {
 		r.Sidecar = true
 		s.rested()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/evoslurm/evoslurm/planner/outcome"
 )
 
 // Result is what became of an experiment. Times are seconds from its start.
@@ -27,8 +29,10 @@ type JobResult struct {
 	End      int64        `json:"end"`   // -1: never
 	State    string       `json:"state"`
 	Reason   string       `json:"reason,omitempty"` // why it did not run, or not on
-	Sizes    []Size       `json:"sizes"`            // of the job itself; 0 nodes: it had ended
-	Steps    []StepResult `json:"steps,omitempty"`  // as its application saw them begin
+	User     int          `json:"user"`
+	Area     int64        `json:"area"`            // node-seconds that it asked for
+	Sizes    []Size       `json:"sizes"`           // of the job itself; 0 nodes: it had ended
+	Steps    []StepResult `json:"steps,omitempty"` // as its application saw them begin
 }
 
 // States of a job that Slurm does not have.
@@ -38,10 +42,7 @@ const (
 )
 
 // Size is that a job has so many nodes from then on.
-type Size struct {
-	At    int64 `json:"at"`
-	Nodes int   `json:"nodes"`
-}
+type Size = outcome.Size
 
 // StepResult is a step that an application has begun.
 type StepResult struct {
@@ -50,23 +51,33 @@ type StepResult struct {
 	At    int64 `json:"at"`
 }
 
-// Metrics are the figures of an experiment.
+// Metrics are the figures of an experiment. Of what they allocate expanders are a part.
 type Metrics struct {
-	Makespan             int64   `json:"makespan"` // until the last job's end
-	Started              int     `json:"started"`
-	Ended                int     `json:"ended"`
-	Unfinished           int     `json:"unfinished"`            // jobs that did not complete
-	Utilisation          float64 `json:"utilisation"`           // percent of nodes × makespan that was allocated
-	EffectiveUtilisation float64 `json:"effective_utilisation"` // percent that jobs asked for
-	Waste                float64 `json:"waste"`                 // percent of what jobs asked for that was allocated beyond it
-	AvgWait              float64 `json:"avg_wait"`
-	Allocated            float64 `json:"allocated"` // node-seconds
-	Used                 float64 `json:"used"`      // node-seconds that jobs which ran asked for
-	Idle                 float64 `json:"idle"`      // node-seconds
-	HeldIdle             float64 `json:"held_idle"` // of these, on nodes that a hold named
-	Commands             uint64  `json:"commands"`  // that the sidecar ran
-	Polls                uint64  `json:"polls"`     // of Slurm, of three commands each
-	LeftOut              uint64  `json:"left_out"`  // of these, since nothing had changed
+	outcome.Figures
+	Unfinished int    `json:"unfinished"` // jobs that did not complete
+	Commands   uint64 `json:"commands"`   // that the sidecar ran
+	Polls      uint64 `json:"polls"`      // of Slurm, of three commands each
+	LeftOut    uint64 `json:"left_out"`   // of these, since nothing had changed
+}
+
+// Outcome are its jobs as package outcome has them.
+func (r *Result) Outcome() []outcome.Job {
+	jobs := make([]outcome.Job, len(r.Jobs))
+	for i, j := range r.Jobs {
+		jobs[i] = outcome.Job{ID: j.ID, Evolving: j.Evolving, User: j.User, Submit: j.Submit, Start: j.Start, End: j.End, Area: j.Area, Sizes: j.Sizes}
+	}
+	return jobs
+}
+
+// measure sets what is measured of its jobs; allocated and held idle are node-seconds.
+func (r *Result) measure(allocated, heldIdle float64) {
+	r.Metrics.Figures = outcome.Run{Nodes: r.Nodes, Jobs: r.Outcome(), Allocated: allocated, HeldIdle: heldIdle}.Measure()
+	r.Metrics.Unfinished = 0
+	for _, j := range r.Jobs {
+		if j.State != "COMPLETED" {
+			r.Metrics.Unfinished++
+		}
+	}
 }
 
 // Table writes the result for people; jobs that completed only if all is asked for.
@@ -97,11 +108,12 @@ func (r *Result) Table(out io.Writer, all bool) error {
 		who = "strategy " + r.Strategy
 	}
 	_, err := fmt.Fprintf(out, `%s on %d nodes: %d jobs, %d started, %d ended, %d did not complete
-makespan %d s (%.1f days), average wait %.0f s
+makespan %d s (%.1f days), average wait %.0f s, turnaround %.0f s, bounded slowdown %.1f
 utilisation %.1f %%, effective utilisation %.1f %%, waste %.2f %%
 node-seconds: %.0f allocated, %.0f idle, of which %.0f on held nodes
-`, who, r.Nodes, len(r.Jobs), m.Started, m.Ended, m.Unfinished, m.Makespan, (time.Duration(m.Makespan)*time.Second).Hours()/24, m.AvgWait,
-		m.Utilisation, m.EffectiveUtilisation, m.Waste, m.Allocated, m.Idle, m.HeldIdle)
+jobs changed their size %d times; fairness %.2f
+`, who, r.Nodes, len(r.Jobs), m.Started, m.Ended, m.Unfinished, m.Makespan, (time.Duration(m.Makespan)*time.Second).Hours()/24,
+		m.Wait.Mean, m.Turnaround.Mean, m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Waste, m.Allocated, m.Idle, m.HeldIdle, m.Changes, m.Fairness)
 	if err == nil && r.Sidecar {
 		_, err = fmt.Fprintf(out, "%d commands of the sidecar, %d polls of Slurm\n", m.Commands, m.Polls)
 	}

@@ -233,7 +233,7 @@ func Diff(a, b Trace) (Difference, error) {
 	for _, j := range d.Jobs { // in an order that is always the same
 		sum += j.B - j.A
 	}
-	d.Earlier, d.Later, d.Delay, d.Gain = len(earlier), len(later), spread(later), spread(earlier)
+	d.Earlier, d.Later, d.Delay, d.Gain = len(earlier), len(later), SpreadOf(later), SpreadOf(earlier)
 	if d.Both > 0 {
 		d.Mean = sum / float64(d.Both)
 	}

@@ -179,8 +179,8 @@ func (c *Counter) Stat() Stat {
 			}
 		}
 	}
-	s.Interarrival, s.Size, s.Run, s.Wait = spread(c.gaps), spread(c.sizes), spread(c.runs), spread(c.waits)
-	s.Turnaround, s.Slowdown, s.Limit, s.Accuracy = spread(c.turnarounds), spread(c.slowdowns), spread(c.limits), spread(c.acc)
+	s.Interarrival, s.Size, s.Run, s.Wait = SpreadOf(c.gaps), SpreadOf(c.sizes), SpreadOf(c.runs), SpreadOf(c.waits)
+	s.Turnaround, s.Slowdown, s.Limit, s.Accuracy = SpreadOf(c.turnarounds), SpreadOf(c.slowdowns), SpreadOf(c.limits), SpreadOf(c.acc)
 	for _, g := range c.groups {
 		if g.told > 0 {
 			g.Wait /= float64(g.told)
@@ -196,8 +196,8 @@ func (c *Counter) Stat() Stat {
 	return s
 }
 
-// spread sorts what it is given.
-func spread(x []float64) Spread {
+// SpreadOf is how numbers are distributed; it puts them in order.
+func SpreadOf(x []float64) Spread {
 	if len(x) == 0 {
 		return Spread{}
 	}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -39,6 +41,7 @@ type runFlags struct {
 	all         bool
 	everyPoll   bool
 	lenient     bool
+	beside      []string
 }
 
 func runCommand() *cobra.Command {
@@ -58,6 +61,11 @@ The cluster has the workload's nodes, --nodes, or those of a site's slurm.conf. 
 the model does not know of that is named, and refused: --leave-out=NAME,… (or "all")
 runs without it.
 
+--beside=slurm,easy (or "all") runs the same work by what a site would use instead, jobs that evolve rigid
+at their largest size: stock Slurm as modelled, FCFS, EASY or conservative backfilling (these on one machine of
+all nodes, which knows of no partitions). All figures are shown beside each other, and what it is to be a stock
+job's neighbour: how many of these start later than beside rigid jobs, and by how much.
+
 Times are seconds from the first submission; waste is in percent of the node-seconds
 that jobs asked for, utilisation (allocated) and effective utilisation (asked for) in
 percent of nodes × makespan.`,
@@ -75,11 +83,20 @@ percent of nodes × makespan.`,
 			} else if err != nil {
 				return evosim.Failure{Err: err}
 			}
+			others, err := f.others(cmd.Context(), e, result)
+			if errors.Is(err, context.Canceled) {
+				return err
+			} else if err != nil {
+				return evosim.Failure{Err: err}
+			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			if f.format == "json" {
-				err = json.NewEncoder(out).Encode(result)
+				err = json.NewEncoder(out).Encode(struct {
+					*simulate.Result
+					Beside []other `json:"beside,omitempty"`
+				}{result, others})
 			} else {
-				err = result.Table(out, f.all)
+				err = errors.Join(result.Table(out, f.all), besideTable(out, result, others))
 			}
 			if err = errors.Join(err, out.Flush()); err != nil {
 				return evosim.Failure{Err: err}
@@ -100,6 +117,7 @@ percent of nodes × makespan.`,
 	flags.StringVar(&f.format, "format", f.format, "output format, json or table")
 	flags.BoolVar(&f.all, "all", false, "list all jobs in the table, not only those that did not complete")
 	flags.BoolVar(&f.lenient, "lenient", false, "leave out jobs of a trace that something is wrong with, and say so")
+	flags.StringSliceVar(&f.beside, "beside", nil, `show what else would become of the same work: `+strings.Join(simulate.Besides, ", ")+`, or "all"`)
 	flags.BoolVar(&f.everyPoll, "every-poll", false, "leave no poll of Slurm out (same result, far slower)")
 	return cmd
 }
@@ -120,6 +138,14 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 		return e, errors.New("--leave-out: there is no --slurm-conf")
 	case !(f.evolving >= 0 && f.evolving <= 1):
 		return e, fmt.Errorf("--evolving=%v: must be within 0 … 1", f.evolving)
+	}
+	if slices.Equal(f.beside, []string{"all"}) {
+		f.beside = simulate.Besides
+	}
+	for _, name := range f.beside {
+		if !slices.Contains(simulate.Besides, name) {
+			return e, fmt.Errorf("--beside=%s: must be %s, or all", name, strings.Join(simulate.Besides, ", "))
+		}
 	}
 	e.EveryPoll, e.Config = f.everyPoll, config.Default()
 	if f.config != "" {

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/evoslurm/evoslurm/adapter/simulate"
+	"github.com/evoslurm/evoslurm/planner/outcome"
+)
+
+// other is what else would become of the same work.
+type other struct {
+	Scheduler string             `json:"scheduler"`
+	Metrics   simulate.Metrics   `json:"metrics"`
+	Stock     outcome.Neighbours `json:"stock"` // how stock jobs fared in the experiment, beside this
+}
+
+// others runs what is asked for beside the experiment.
+func (f *runFlags) others(ctx context.Context, e simulate.Experiment, r *simulate.Result) (all []other, err error) {
+	for _, name := range f.beside {
+		o, err := e.Beside(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, other{name, o.Metrics, outcome.Compare(r.Outcome(), o.Outcome())})
+	}
+	return all, nil
+}
+
+// besideTable writes it for people.
+func besideTable(out io.Writer, r *simulate.Result, others []other) error {
+	if len(others) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "\n\tmakespan\twait\t95 %\tturnaround\tslowdown\tutilisation\teffective\tnode-hours\theld idle\tchanges\tfairness\t\n")
+	row := func(name string, m outcome.Figures) {
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f %%\t%.1f %%\t%.0f\t%.0f\t%d\t%.2f\t\n", name, m.Makespan, m.Wait.Mean, m.Wait.P95, m.Turnaround.Mean,
+			m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Allocated/3600, m.HeldIdle/3600, m.Changes, m.Fairness)
+	}
+	name := r.Strategy
+	if !r.Sidecar {
+		name = "(none evolves)"
+	}
+	row(name, r.Metrics.Figures)
+	for _, o := range others {
+		row(o.Scheduler, o.Metrics.Figures)
+	}
+	fmt.Fprint(w, "\nstock jobs, beside\tof\tlater\tby > 60 s\tby 50 %\t95 %\tmost\tsooner\tmean change\t\n")
+	for _, o := range others {
+		n := o.Stock
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.0f s\t%.0f s\t%.0f s\t%d\t%+.0f s\t\n", o.Scheduler, n.Stock+n.Lost, n.Later+n.Lost, n.Noticeably+n.Lost, n.By.Median, n.By.P95, n.By.Max,
+			n.Earlier, n.Change)
+	}
+	return w.Flush()
+}

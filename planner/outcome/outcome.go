@@ -1,0 +1,148 @@
+package outcome
+
+import (
+	"slices"
+
+	"github.com/evoslurm/evoslurm/planner/trace"
+)
+
+// Job is one job.
+type Job struct {
+	ID       string
+	Evolving bool // or moldable, or malleable; else a stock job
+	User     int
+	Submit   int64
+	Start    int64 // negative: never
+	End      int64 // negative: never
+	Area     int64 // node-seconds that it asked for
+	Sizes    []Size
+}
+
+// Size is that a job has so many nodes from then on; 0: it has ended.
+type Size struct {
+	At    int64 `json:"at"`
+	Nodes int   `json:"nodes"`
+}
+
+// Run is what became of jobs on a cluster.
+type Run struct {
+	Nodes     int
+	Jobs      []Job
+	Allocated float64 // node-seconds; 0: those of the jobs' sizes
+	HeldIdle  float64 // node-seconds
+}
+
+// Figures are what is measured of a run.
+type Figures struct {
+	Jobs       int          `json:"jobs"`
+	Started    int          `json:"started"`
+	Ended      int          `json:"ended"`
+	Makespan   int64        `json:"makespan"` // until the last job's end
+	Wait       trace.Spread `json:"wait"`
+	Turnaround trace.Spread `json:"turnaround"`
+	Slowdown   trace.Spread `json:"bounded_slowdown"`
+
+	Utilisation          float64 `json:"utilisation"`           // percent of nodes × makespan
+	EffectiveUtilisation float64 `json:"effective_utilisation"` // percent
+	Waste                float64 `json:"waste"`                 // percent of what jobs asked for that was allocated beyond it
+
+	Allocated float64 `json:"allocated"` // node-seconds
+	Used      float64 `json:"used"`      // that jobs which ended asked for
+	Idle      float64 `json:"idle"`
+	HeldIdle  float64 `json:"held_idle"`
+	Changes   int     `json:"changes"`
+	Fairness  float64 `json:"fairness"` // 0 … 1
+}
+
+// shortest is the run time up to which slowdown is bounded.
+const shortest = 10
+
+// Measure measures a run.
+func (r Run) Measure() Figures {
+	f := Figures{Jobs: len(r.Jobs), Allocated: r.Allocated, HeldIdle: r.HeldIdle}
+	var waits, turnarounds, slowdowns []float64
+	users := make(map[int][]float64)
+	sizes := 0.
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if j.Start >= 0 {
+			f.Started++
+			waits = append(waits, float64(j.Start-j.Submit))
+		}
+		f.Changes += j.changes()
+		sizes += j.had()
+		if j.Start < 0 || j.End < 0 {
+			continue
+		}
+		f.Ended++
+		f.Makespan = max(f.Makespan, j.End)
+		f.Used += float64(j.Area)
+		turnaround := float64(j.End - j.Submit)
+		slowdown := max(1, turnaround/max(float64(j.End-j.Start), shortest))
+		turnarounds, slowdowns = append(turnarounds, turnaround), append(slowdowns, slowdown)
+		users[j.User] = append(users[j.User], slowdown)
+	}
+	if f.Allocated == 0 {
+		f.Allocated = sizes
+	}
+	if whole := float64(r.Nodes) * float64(f.Makespan); whole > 0 {
+		f.Utilisation, f.EffectiveUtilisation = 100*f.Allocated/whole, 100*f.Used/whole
+		f.Idle = whole - f.Allocated
+	}
+	if f.Used > 0 {
+		f.Waste = 100 * (f.Allocated - f.Used) / f.Used
+	}
+	f.Wait, f.Turnaround, f.Slowdown = trace.SpreadOf(waits), trace.SpreadOf(turnarounds), trace.SpreadOf(slowdowns)
+	f.Fairness = jain(users)
+	return f
+}
+
+// changes is how often it grew or shrank while it ran.
+func (j *Job) changes() (n int) {
+	for i, s := range j.Sizes {
+		if i > 0 && s.Nodes > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// had is the node-seconds that it had.
+func (j *Job) had() (area float64) {
+	for i, s := range j.Sizes {
+		until := j.End
+		if i+1 < len(j.Sizes) {
+			until = j.Sizes[i+1].At
+		}
+		if until > s.At {
+			area += float64(s.Nodes) * float64(until-s.At)
+		}
+	}
+	return area
+}
+
+// jain is Jain's index over the means of users; 1 without any.
+func jain(users map[int][]float64) float64 {
+	var means []float64
+	for _, all := range users {
+		means = append(means, mean(all))
+	}
+	if len(means) == 0 {
+		return 1
+	}
+	slices.Sort(means) // the same sum whatever the order of the map
+	sum, squares := 0., 0.
+	for _, m := range means {
+		sum += m
+		squares += float64(m * m) // no fused multiply-add: the same on every processor
+	}
+	return sum * sum / (float64(len(means)) * squares)
+}
+
+func mean(x []float64) float64 {
+	sum := 0.
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
