@@ -34,10 +34,11 @@ func besideTable(out io.Writer, r *simulate.Result, others []other) error {
 	if len(others) == 0 {
 		return nil
 	}
+	const width = 18 // of the first column, to the left
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "\n\tmakespan\twait\t95 %\tturnaround\tslowdown\tutilisation\teffective\tnode-hours\theld idle\tchanges\tfairness\t\n")
+	fmt.Fprintf(w, "\n%-*s\tmakespan\twait\t95 %%\tturnaround\tslowdown\tutilisation\teffective\tnode-hours\theld idle\tchanges\tfairness\t\n", width, "")
 	row := func(name string, m outcome.Figures) {
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f %%\t%.1f %%\t%.0f\t%.0f\t%d\t%.2f\t\n", name, m.Makespan, m.Wait.Mean, m.Wait.P95, m.Turnaround.Mean,
+		fmt.Fprintf(w, "%-*s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f %%\t%.1f %%\t%.0f\t%.0f\t%d\t%.2f\t\n", width, name, m.Makespan, m.Wait.Mean, m.Wait.P95, m.Turnaround.Mean,
 			m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Allocated/3600, m.HeldIdle/3600, m.Changes, m.Fairness)
 	}
 	name := r.Strategy
@@ -48,10 +49,10 @@ func besideTable(out io.Writer, r *simulate.Result, others []other) error {
 	for _, o := range others {
 		row(o.Scheduler, o.Metrics.Figures)
 	}
-	fmt.Fprint(w, "\nstock jobs, beside\tof\tlater\tby > 60 s\tby 50 %\t95 %\tmost\tsooner\tmean change\t\n")
+	fmt.Fprintf(w, "\n%-*s\tof\tlater\tby > 60 s\tby 50 %%\t95 %%\tmost\tsooner\tmean change\t\n", width, "stock jobs, beside")
 	for _, o := range others {
 		n := o.Stock
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.0f s\t%.0f s\t%.0f s\t%d\t%+.0f s\t\n", o.Scheduler, n.Stock+n.Lost, n.Later+n.Lost, n.Noticeably+n.Lost, n.By.Median, n.By.P95, n.By.Max,
+		fmt.Fprintf(w, "%-*s\t%d\t%d\t%d\t%.0f s\t%.0f s\t%.0f s\t%d\t%+.0f s\t\n", width, o.Scheduler, n.Stock+n.Lost, n.Later+n.Lost, n.Noticeably+n.Lost, n.By.Median, n.By.P95, n.By.Max,
 			n.Earlier, n.Change)
 	}
 	return w.Flush()
