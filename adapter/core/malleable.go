@@ -38,10 +38,10 @@ func (j *job) mostOf(step int) int {
 }
 
 // own are the nodes that its plan counts on: as many as its step has, first those that are
-// planned for it.
+// planned for it. It has more while some are lent, or since slurmctld has forgotten a shrink.
 func (j *job) own() []string {
 	nodes := j.nodes()
-	if !j.isMalleable() || j.Step < 1 || len(nodes) <= j.Profile[j.Step-1].Nodes {
+	if may := j.isMalleable() || j.State == row.Running && !j.isChain(); !may || j.Step < 1 || len(nodes) <= j.Profile[j.Step-1].Nodes {
 		return nodes
 	}
 	var planned set
@@ -194,13 +194,13 @@ func (c *Core) checkLent(bad func(j *job, format string, args ...any)) {
 // overMost are nodes that a job has beyond the most that it may have, those first that others
 // need.
 func (c *Core) overMost(j *job) []string {
-	if over := len(j.nodes()) - j.most(); j.isMalleable() && over > 0 && j.Step > 0 {
+	if over := len(j.nodes()) - j.most(); over > 0 && j.Step > 0 {
 		return c.goFirst(j, c.wants())[:over]
 	}
 	return nil
 }
 
-// goFirst are the lent nodes of a job in the order in which it would give them back: first those
+// goFirst are the nodes that a job has beyond its own in the order in which it would give them back: first those
 // that others get soonest, then those of companions, newest first.
 func (c *Core) goFirst(j *job, wants map[string][]want) []string {
 	order := map[string]int{}
@@ -209,11 +209,11 @@ func (c *Core) goFirst(j *job, wants map[string][]want) []string {
 			order[name] = i
 		}
 	}
-	lent := j.lent()
-	slices.SortStableFunc(lent, func(a, b string) int {
+	more := Without(j.nodes(), j.own())
+	slices.SortStableFunc(more, func(a, b string) int {
 		return cmp.Or(cmp.Compare(wantedAt(wants[a], j), wantedAt(wants[b], j)), cmp.Compare(len(wants[a]), len(wants[b])), cmp.Compare(order[a], order[b]))
 	})
-	return lent
+	return more
 }
 
 func reversed(names []string) []string {

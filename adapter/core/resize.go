@@ -323,13 +323,8 @@ func (c *Core) repair(s *snapshot, j *job) {
 		}
 		return
 	}
-	missing, surplus := Without(want, have), Without(have, want)
-	switch {
-	case len(missing) > 0 && len(have) < j.Profile[j.Step-1].Nodes:
+	if missing := Without(want, have); len(missing) > 0 {
 		c.grow(s, j, j.Step, missing)
-	case len(surplus) > 0 && len(missing) == 0:
-		c.event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(surplus)})
-		c.shrink(j, surplus)
 	}
 }
 
