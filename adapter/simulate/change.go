@@ -152,6 +152,9 @@ func (a *App) answered(c api.Change) {
 		return
 	}
 	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
+		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
+			p[i].Nodes = a.Profile[i].Nodes
+		}
 		a.Profile = p
 	}
 }

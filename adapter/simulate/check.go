@@ -196,7 +196,7 @@ func (h *history) refused(id slurmctl.JobID) bool {
 func (h *history) checkApps() {
 	for _, name := range h.order {
 		a := h.apps[name]
-		for _, b := range a.Steps {
+		for _, b := range a.Steps[a.first:] {
 			if !a.within(b.Step, b.Nodes) {
 				h.blame(fmt.Errorf("%s began step %d on %d nodes, want %d", name, b.Step, b.Nodes, a.Profile[b.Step-1].Nodes))
 			}

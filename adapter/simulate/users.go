@@ -65,6 +65,7 @@ type App struct {
 	Refusals int // of its changes
 
 	Steps []Begun // what became of it
+	first int     // of these, since it has the profile that it has: requeued, a moldable job may get another one
 	Err   error   // of next, if any
 }
 
@@ -136,8 +137,16 @@ func (a *App) began(nodes int, limit time.Duration) {
 		}
 	}
 	if found >= 0 {
-		a.Profile = a.Alternatives[found]
+		a.Profile, a.first = a.Alternatives[found], len(a.Steps)
 	}
+}
+
+// step is that in which it is, 0 before the first.
+func (a *App) step() int {
+	if len(a.Steps) == 0 {
+		return 0
+	}
+	return a.Steps[len(a.Steps)-1].Step
 }
 
 // submitChain submits one job a step.
