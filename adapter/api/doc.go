@@ -7,6 +7,10 @@
 //	GET  /v1/jobs/{id}             one of them                            Job
 //	GET  /v1/jobs/{id}/allocation  what it has now                        Allocation
 //	POST /v1/jobs/{id}/next        ends the present step and waits        NextRequest → Allocation
+//	POST /v1/jobs/{id}/change      changes what is still to come          ChangeRequest → Change
+//	POST /v1/jobs/{id}/offer       waits for an offer to a malleable job  OfferQuery → Offer
+//	POST /v1/jobs/{id}/answer      answers it, waits until that is done   AnswerRequest → Answer
+//	POST /v1/jobs/{id}/progress    how far the application is             ProgressReport → Progress
 //	GET  /v1/strategies[/{name}]   planning algorithms                    []Strategy, Strategy
 //	POST /v1/strategies            look for plugins again                 StrategyRequest → []Strategy
 //	POST /v1/strategies/{name}/use put one (@configured: the site's) in use StrategyRequest → Strategy

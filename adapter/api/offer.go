@@ -30,6 +30,7 @@ type Offer struct {
 	State    string    `json:"state,omitempty"` // open, accepted (being carried out), done, declined, withdrawn, unanswered or failed
 	Accepted int       `json:"accepted,omitempty"`
 	Enforced bool      `json:"enforced,omitempty"` // the nodes were taken at the deadline
+	Answered time.Time `json:"answered,omitzero"`  // when it was accepted
 	Closed   time.Time `json:"closed,omitzero"`
 	Note     string    `json:"note,omitempty"`
 }

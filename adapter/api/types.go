@@ -35,6 +35,7 @@ type Job struct {
 	Bounds      string    `json:"bounds,omitempty"`     // of a malleable job: the profile with MIN-MAX nodes
 	Lent        string    `json:"lent,omitempty"`       // nodes that a malleable job has beyond its profile
 	Offers      []Offer   `json:"offers,omitempty"`     // to a malleable job, the last ones, oldest first
+	Progress    *Progress `json:"progress,omitempty"`   // as its application has reported it
 	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)
 	Past        []Span    `json:"past"`                 // what was really allocated
 }

@@ -142,6 +142,15 @@ func (c *Controller) Answer(ctx context.Context, id uint32, req api.AnswerReques
 	return *r.Answer, err
 }
 
+// Progress implements api.Progresser.
+func (c *Controller) Progress(ctx context.Context, id uint32, req api.ProgressReport) (api.Progress, error) {
+	r, err := c.ask(ctx, core.Call{Job: id, Progress: &req})
+	if r.Progress == nil {
+		return api.Progress{Job: id}, err
+	}
+	return *r.Progress, err
+}
+
 // ask has the core answer a call; who does not want to wait any longer is answered with
 // what there is.
 func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) {

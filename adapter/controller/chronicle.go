@@ -100,6 +100,7 @@ var eventTexts = map[string]string{
 	"lent":                 "has {nodes} nodes more: {list}",
 	"given back":           "has given {nodes} nodes back: {list}",
 	"taken":                "{nodes} nodes are taken from it: {list}: {why}",
+	"measured":             "was measured on {sizes} sizes: {speedup}",
 	"time limit too short": "time limit too short: {why}",
 	"strategy fault":       "strategy {strategy}[ failed: {fault}]",
 }

@@ -99,11 +99,20 @@ func TestMalleable(t *testing.T) {
 			l.cancelStock(1, one)
 			l.sizes(map[uint32]int{first: 5, second: 3})
 
+			if p, err := l.Progress(l.ctx(), first, api.ProgressReport{Fraction: .4}); err != nil || p.Fraction != .4 {
+				t.Errorf("progress: %+v, %v", p, err)
+			}
 			for _, stop := range stops { // nobody answers any more
 				stop()
 			}
 			l.stop()
 			l.start()
+			l.eventually("progress is known still", func() error {
+				if _, err := l.Progress(l.ctx(), first, api.ProgressReport{Fraction: .3}); !errors.Is(err, api.ErrInvalid) {
+					return fmt.Errorf("progress that falls: %w", err)
+				}
+				return nil
+			})
 			two := stock(6)
 			l.sizes(map[uint32]int{first: 1, second: 1})
 			for _, id := range []uint32{first, second} {

@@ -87,6 +87,9 @@ func (c *Core) answer(k *call) bool {
 		return c.tellOffer(k)
 	case k.Answer != nil:
 		return c.takeAnswer(k)
+	case k.Progress != nil:
+		c.takeProgress(k)
+		return true
 	}
 	j, err := c.callee(k.Job)
 	var a api.Allocation

@@ -29,6 +29,7 @@
 //	mirror   planned starts, for squeue and for Slurm             mirror.go
 //	answer   scripts that wait, and who changes what is to come   calls.go, change.go, trychange.go
 //	         what malleable applications are offered, and say     offers.go
+//	         how far applications are, and how fast on how many nodes        progress.go
 //
 // Changes of Slurm take their time: slurmctld may let one wait for seconds. Until its
 // outcome is there the job is busy, and nothing else is done to it; what is due then is

@@ -39,6 +39,7 @@ type (
 		Change     *api.Change // of a call that has one
 		Offer      *api.Offer
 		Answer     *api.Answer
+		Progress   *api.Progress
 		Err        error
 	}
 	// Log is a line for the log.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -169,6 +170,9 @@ func (c *Core) requeued(j *job) {
 	j.State, j.Step, j.held, j.ending = row.Queued, 0, nil, false
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
+	if j.Progress != nil { // what was measured is so still
+		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
+	}
 	if m := j.Moldable; m != nil {
 		c.setChoice(j, m.Choice, false)
 	}

@@ -48,7 +48,7 @@ type Outcome struct {
 
 // Call is a job's script (or an administrator) that wants to know what the job has, and
 // that ends a step if Next is there, changes what is still to come if Change is, waits for an offer
-// if Offer is, or answers one if Answer is. It is answered by a [Reply] with its ID.
+// if Offer is, answers one if Answer is, or reports progress if Progress is. It is answered by a [Reply] with its ID.
 type Call struct {
 	ID     uint64
 	Job    uint32
@@ -56,6 +56,8 @@ type Call struct {
 	Change *api.ChangeRequest
 	Offer  *api.OfferQuery
 	Answer *api.AnswerRequest
+
+	Progress *api.ProgressReport
 }
 
 // Withdrawal says that whoever called waits no longer: he is answered with what there is.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
@@ -286,7 +285,7 @@ func (m *managing) asJob(j *job) malleable.Job {
 		nodes += len(Without(o.wanted(), j.nodes()))
 	}
 	one := malleable.Job{ID: strconv.FormatUint(uint64(j.SlurmID), 10), Start: j.Started.Unix(), Nodes: nodes, Min: j.Profile[j.Step-1].Nodes, Max: j.most(), Sizes: j.Malleable.Sizes}
-	one.Speedup = (&request.Malleable{Speedup: j.Malleable.Speedup}).Declared()
+	one.Speedup = j.speedup()
 	if nodes < one.Min || nodes > one.Max { // it has lost some, or is in between
 		one.Held = true
 	}

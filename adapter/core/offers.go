@@ -319,6 +319,9 @@ func (c *Core) offerShown(o offer) api.Offer {
 	if !o.grows() {
 		a.Further = o.List[o.Nodes:]
 	}
+	if o.Answered != 0 {
+		a.Answered = c.wall(time.Unix(o.Answered, 0))
+	}
 	if o.Closed != 0 {
 		a.Closed = c.wall(time.Unix(o.Closed, 0))
 	}

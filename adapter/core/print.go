@@ -154,6 +154,8 @@ func (r Reply) String() string {
 		return fmt.Sprintf("reply to %d: %s", r.Offer.Job, offerText(r.Offer))
 	case r.Answer != nil:
 		return fmt.Sprintf("reply to %d: %s", r.Answer.Job, answerText(r.Answer))
+	case r.Progress != nil:
+		return strings.TrimSuffix(fmt.Sprintf("reply to %d: %v done; %s", r.Progress.Job, r.Progress.Fraction, r.Progress.Speedup), "; ")
 	case r.Allocation.Done:
 		return fmt.Sprintf("reply to %d: done", r.Allocation.Job)
 	case !r.Allocation.Ready:

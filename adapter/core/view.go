@@ -161,6 +161,7 @@ func (c *Core) describe(j *job) api.Job {
 	for _, o := range j.Offers {
 		a.Offers = append(a.Offers, c.offerShown(offer(o)))
 	}
+	a.Progress = c.progressShown(j)
 	if j.State == row.Ended {
 		a.Nodes, a.NodeList = 0, ""
 		return a

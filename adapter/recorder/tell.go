@@ -63,6 +63,9 @@ func TellInput(in core.Input) string {
 		if in.Answer != nil {
 			return fmt.Sprintf("job %d accepts %d nodes of offer %d", in.Job, in.Answer.Accept, in.Answer.Offer)
 		}
+		if in.Progress != nil {
+			return fmt.Sprintf("job %d reports that %v is done", in.Job, in.Progress.Fraction)
+		}
 		return fmt.Sprintf("somebody asks for the nodes of job %d", in.Job)
 	case core.ClockSet:
 		return fmt.Sprintf("the clock was set by %v", in.By)

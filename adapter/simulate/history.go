@@ -244,6 +244,8 @@ func (h *history) happens(words []string) error {
 		return h.submit(words[1:])
 	case "change":
 		return h.change(words[1:])
+	case "progress":
+		return h.progress(words[1:])
 	case "stock":
 		return h.stock(words[1:])
 	case "cancel":

@@ -52,7 +52,7 @@ func parseSays(text string) (all []Says, err error) {
 func (a *App) bounded(profile string, o map[string]string) error {
 	var sp request.Request
 	err := sp.Set("profile", profile)
-	for _, name := range []string{"size", "grace"} {
+	for _, name := range []string{"size", "grace", "speedup"} {
 		if text, given := o[name]; given && err == nil {
 			err = sp.Set(name, text)
 		}
@@ -135,6 +135,35 @@ func (s *Sidecar) Answer(p *slurmsim.Process, job slurmctl.JobID, req api.Answer
 	return *r.Answer, nil
 }
 
+// Progress is evosctl progress.
+func (s *Sidecar) Progress(p *slurmsim.Process, job slurmctl.JobID, fraction float64, running func() bool) (api.Progress, error) {
+	r, err := s.insist(p, core.Call{Job: uint32(job), Progress: &api.ProgressReport{Fraction: fraction}}, running, func(r core.Reply) bool { return r.Progress != nil && r.Progress.Ready })
+	if err != nil {
+		return api.Progress{}, err
+	}
+	return *r.Progress, nil
+}
+
+// progress NAME FRACTION: an application reports how far it is.
+func (h *history) progress(words []string) error {
+	if len(words) != 2 {
+		return errors.New("progress NAME FRACTION")
+	}
+	fraction, err := strconv.ParseFloat(words[1], 64)
+	if err != nil {
+		return err
+	}
+	id, ok := h.jobs[words[0]]
+	if !ok {
+		h.say("there is no such job")
+		return nil
+	}
+	h.s.Cluster.Go(func(p *slurmsim.Process) {
+		_, _ = h.s.Progress(p, id, fraction, func() bool { return true }) // the reply is told
+	})
+	return nil
+}
+
 // insist calls until there is an answer.
 func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool, ready func(core.Reply) bool) (core.Reply, error) {
 	for running() {
@@ -159,7 +188,7 @@ func (h *history) checkBounds() {
 		if a.Malleable == nil || len(a.Steps) == 0 {
 			continue
 		}
-		step := len(a.Steps)
+		step := a.step()
 		next := min(step+1, len(a.Profile))
 		most, least := max(a.Malleable.Max[step-1], a.Malleable.Max[next-1]), min(a.Profile[step-1].Nodes, a.Profile[next-1].Nodes)
 		nodes, id, runs := 0, h.jobs[name], false

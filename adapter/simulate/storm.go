@@ -52,10 +52,14 @@ func Storm(seed uint64) string {
 	}
 	if seed%3 == 0 { // by chances of their own
 		m := &storming{Rand: rand.New(rand.NewPCG(seed, 12)), nodes: nodes}
+		p := &storming{Rand: rand.New(rand.NewPCG(seed, 13))}
 		for i := range 1 + m.IntN(4) {
 			m.malleable(i)
+			for range p.IntN(6) {
+				p.at(p.when(storm), "progress malleable%d %.2f", i, 1.1*p.Float64())
+			}
 		}
-		g.lines = append(g.lines, m.lines...)
+		g.lines = append(append(g.lines, m.lines...), p.lines...)
 		head[3] += fmt.Sprintf(" policy=%s approach=%s threshold=%d", m.pick("egs", "fpsma", "equipartition", "folding", "gain"), m.pick("pwa", "pwa", "pra"), m.IntN(2)*m.IntN(3*nodes))
 	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })

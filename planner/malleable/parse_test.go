@@ -194,12 +194,12 @@ func TestProgress(t *testing.T) {
 		p := &Progress{}
 		at, done := int64(100), 0.0
 		for _, n := range sizes {
-			if err := p.Add(Report{at, done, n}); err != nil {
+			if err := p.Add(Report{At: at, Fraction: done, Nodes: n}); err != nil {
 				t.Fatal(err)
 			}
 			at += 60
 			done += 60 * s.At(n) / whole
-			if err := p.Add(Report{at, done, n}); err != nil {
+			if err := p.Add(Report{At: at, Fraction: done, Nodes: n}); err != nil {
 				t.Fatal(err)
 			}
 			at++
@@ -228,8 +228,8 @@ func TestProgress(t *testing.T) {
 	}
 	p := play(Amdahl(.5), 1e3, 2, 4)
 	before := *p
-	for _, r := range []Report{{p.Last.At + 1, p.Last.Fraction - .01, 4}, {p.Last.At, 1, 4}, {p.Last.At - 1, 1, 4}, {p.Last.At + 1, 1.1, 4},
-		{p.Last.At + 1, math.NaN(), 4}, {p.Last.At + 1, -.1, 4}, {p.Last.At + 1, 1, 0}} {
+	for _, r := range []Report{{p.Last.At + 1, p.Last.Fraction - .01, 4, 0}, {p.Last.At, p.Last.Fraction - .01, 4, 0}, {p.Last.At - 1, 1, 4, 0}, {p.Last.At + 1, 1.1, 4, 0},
+		{p.Last.At + 1, math.NaN(), 4, 0}, {p.Last.At + 1, math.Inf(1), 4, 0}, {p.Last.At + 1, -.1, 4, 0}, {p.Last.At + 1, 1, 0, 0}} {
 		if err := p.Add(r); err == nil {
 			t.Errorf("%+v is taken", r)
 		}
@@ -238,7 +238,18 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	copied := *p
-	if err := p.Add(Report{p.Last.At + 9, 1, 4}); err != nil || cmp.Diff(before, copied) != "" {
+	if err := p.Add(Report{p.Last.At + 9, 1, 4, 0}); err != nil || cmp.Diff(before, copied) != "" {
 		t.Errorf("%v; a copy has changed with it", err)
+	}
+
+	// The same nodes twice with others in between are not measured; two reports in one second are.
+	p = &Progress{}
+	for _, r := range []Report{{10, 0, 4, 0}, {20, .1, 4, 15}, {30, .2, 4, 15}, {30, .25, 4, 15}} {
+		if err := p.Add(r); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []Run{{4, 10, .25 - .1}}; len(p.Runs) != 1 || p.Runs[0].Seconds != 10 || math.Abs(p.Runs[0].Fraction-.15) > 1e-9 {
+		t.Errorf("measured %v, want %v", p.Runs, want)
 	}
 }

@@ -7,11 +7,12 @@ import (
 )
 
 // Report is what an application said of its progress: the fraction of its work that was
-// done at a second, and on how many nodes it was then.
+// done at a second of its run, and on how many nodes it was then.
 type Report struct {
 	At       int64   `json:"at"`
 	Fraction float64 `json:"fraction"`
 	Nodes    int     `json:"nodes"`
+	Since    int64   `json:"since,omitempty"` // the second since which it has worked on these nodes
 }
 
 // Progress measures an application by its reports. The zero value has none.
@@ -28,8 +29,8 @@ type Run struct {
 }
 
 // Add takes a report; an error leaves everything as it was. Progress that falls, or a report
-// that is no later than the one before, is refused. The time since the report before counts
-// only if the nodes are the same: report before a change, too, and nothing is lost.
+// that is earlier than the one before, is refused. The time since the report before counts
+// only if the application had the nodes all the while: report before a change, too, and nothing is lost.
 func (p *Progress) Add(r Report) error {
 	switch {
 	case !(r.Fraction >= 0 && r.Fraction <= 1):
@@ -44,11 +45,11 @@ func (p *Progress) Add(r Report) error {
 		return nil
 	case r.Fraction < last.Fraction:
 		return fmt.Errorf("progress falls from %v to %v", last.Fraction, r.Fraction)
-	case r.At <= last.At:
+	case r.At < last.At:
 		return fmt.Errorf("progress at second %d comes after that at second %d", r.At, last.At)
 	}
 	p.Last = &r
-	if r.Nodes != last.Nodes {
+	if r.Nodes != last.Nodes || r.Since > last.At {
 		return nil
 	}
 	i, found := slices.BinarySearchFunc(p.Runs, r.Nodes, func(run Run, n int) int { return run.Nodes - n })
@@ -69,7 +70,7 @@ func (p *Progress) Speedup() Speedup {
 	var weight, x, y, xx, xy float64
 	sizes := 0
 	for _, r := range p.Runs {
-		if r.Fraction <= 0 {
+		if r.Fraction <= 0 || r.Seconds <= 0 {
 			continue // no time to be had from it
 		}
 		w, inverse, whole := float64(r.Seconds), 1/float64(r.Nodes), float64(r.Seconds)/r.Fraction

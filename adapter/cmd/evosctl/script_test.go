@@ -160,6 +160,21 @@ func (b *scripted) Answer(ctx context.Context, id uint32, r api.AnswerRequest) (
 	return a, err
 }
 
+// Progress: job 12 was at 0.3, job 13 never hears.
+func (b *scripted) Progress(ctx context.Context, id uint32, r api.ProgressReport) (api.Progress, error) {
+	switch {
+	case id == 13:
+		<-ctx.Done()
+		return api.Progress{Job: id}, nil
+	case r.Fraction < .3:
+		return api.Progress{}, api.Errorf(api.ErrInvalid, "progress falls from 0.3 to %v", r.Fraction)
+	}
+	b.mu.Lock()
+	b.posts = append(b.posts, fmt.Sprintf("%d:%v done", id, r.Fraction))
+	b.mu.Unlock()
+	return api.Progress{Ready: true, Job: id, Fraction: r.Fraction, Speedup: "amdahl:0.9"}, b.known(id)
+}
+
 // sidecar is a server that a script starts and stops.
 type sidecar struct {
 	backend *scripted

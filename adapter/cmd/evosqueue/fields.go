@@ -33,6 +33,7 @@ var fields = map[string]field{
 	"claim":     {"CLAIM", "the nodes of --max-nodes, 0 for none", func(j api.Job, _ time.Time) string { return strconv.Itoa(j.Claim) }},
 	"bounds":    {"BOUNDS", "of a malleable job the profile with its bounds, MIN-MAX@DURATION", func(j api.Job, _ time.Time) string { return j.Bounds }},
 	"lent":      {"LENT", "the nodes that a malleable job has beyond its profile", func(j api.Job, _ time.Time) string { return j.Lent }},
+	"progress":  {"PROGRESS", "how far the application is, as it has reported", func(j api.Job, _ time.Time) string { return progressText(j) }},
 	"next":      {"NEXT", "what changes next, and in how long", func(j api.Job, now time.Time) string { return next(j, now) }},
 	"nextnodes": {"NEXT_NODES", "the nodes after that", func(j api.Job, _ time.Time) string { return strconv.Itoa(j.NextNodes) }},
 	"nexttime":  {"NEXT_TIME", "when", func(j api.Job, now time.Time) string { return slurmTime(j.NextChange, now) }},

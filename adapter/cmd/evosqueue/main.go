@@ -127,7 +127,7 @@ profiles, what changes next and when, the planned start and end.`,
 	f.StringSliceVarP(&o.names, "name", "n", nil, "jobs of these names")
 	f.StringSliceVarP(&o.states, "states", "t", nil, "jobs in these states: PD, CF, R, WT (the step has ended, the next one's nodes are to come), S (suspended by Slurm), CD, CA, F, TO, … or all")
 	f.BoolVarP(&o.hidden, "all", "a", false, "jobs in hidden partitions too, as in squeue (ended jobs: -t all)")
-	f.BoolVarP(&o.long, "long", "l", false, "more columns, and what the alternatives of moldable jobs would give")
+	f.BoolVarP(&o.long, "long", "l", false, "more columns, what the alternatives of moldable jobs would give, and what malleable ones were offered and have said")
 	f.BoolVarP(&o.noHeader, "noheader", "h", false, "no headings")
 	f.Float64VarP(&o.iterate, "iterate", "i", 0, "show again every so many seconds")
 	f.BoolVar(&o.gantt, "gantt", false, "a chart of past and plan")
@@ -319,7 +319,7 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	}
 	text := table(jobs, now, columns, !o.noHeader, t.ASCII || o.ascii)
 	if o.long {
-		text += alternatives(jobs, now, t.ASCII || o.ascii)
+		text += alternatives(jobs, now, t.ASCII || o.ascii) + agreements(jobs, now, t.ASCII || o.ascii)
 	}
 	if o.noHeader {
 		return text, nil

@@ -54,6 +54,8 @@ type Job struct {
 	Behind  time.Time // its request has grown then: it comes behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
 	Offers  []Offer   // to a malleable job, the last ones, oldest first
+
+	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
 }
 
 // Offer is nodes that a malleable job was offered, or asked for, and what it said. Times are Unix

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"context"
+	"time"
+)
+
+// ProgressReport is which part of its work an application has done, 0 to 1. It never falls.
+type ProgressReport struct {
+	Fraction float64 `json:"fraction"`
+}
+
+// Progress is what an application has reported, and what was measured by that.
+type Progress struct {
+	Ready    bool       `json:"ready,omitempty"`    // false: the sidecar was about to stop, ask again
+	Job      uint32     `json:"job,omitempty"`      // base job
+	Fraction float64    `json:"fraction"`           // of its work, at the last report
+	At       time.Time  `json:"at"`                 // of the last report, by the time for which the job has run
+	Speedup  string     `json:"speedup,omitempty"`  // as measured, in the grammar of --speedup; empty: on fewer than two sizes
+	Measured []Measured `json:"measured,omitempty"` // in ascending order of their nodes
+}
+
+// Measured is how far an application came on so many nodes.
+type Measured struct {
+	Nodes    int     `json:"nodes"`
+	Seconds  int64   `json:"seconds"`
+	Fraction float64 `json:"fraction"`
+}
+
+// Progresser is a Backend that takes reports of progress.
+type Progresser interface {
+	Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error)
+}
+
+func (s *Server) progress(server, ctx context.Context, r request) (any, error) {
+	b, ok := s.Backend.(Progresser)
+	if !ok {
+		return nil, Errorf(ErrNotFound, "this sidecar takes no reports of progress")
+	}
+	return waiting(s, server, ctx, r, func(id uint32) Progress { return Progress{Job: id} }, b.Progress)
+}
+
+// Progress reports how far the application of a job is.
+func (c *Client) Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error) {
+	return untilReady(ctx, c, jobPath(id)+"/progress", r, func(a Progress) bool { return a.Ready })
+}

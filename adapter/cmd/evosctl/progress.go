@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+const progressHelp = `Tell which part of its work the application has done: a fraction from 0 to 1, or a percentage.
+
+  evosctl progress 0.37
+  evosctl progress 37%
+
+From reports on two sizes follows how fast the application is on how many nodes (by Amdahl's law), which counts
+more than what evosbatch --speedup has declared: the malleability policy gain gives nodes where they speed up
+most. The time between two reports counts where the nodes are the same all the while; so report before a
+step ends and before an offer is accepted, and every minute or so.
+
+Progress never falls, unless Slurm has requeued the job. evosqueue --long shows it.
+
+Exit status: 0; 1 if it was refused; 124 if the sidecar has not answered within --timeout: go on, the next
+report tells as much.`
+
+func newProgress() *cobra.Command {
+	var job jobFlag
+	var timeout time.Duration
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "progress FRACTION",
+		Short: "Tell which part of its work the application has done",
+		Long:  progressHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fraction, err := parseFraction(args[0])
+			if err != nil {
+				return err
+			}
+			client, id, err := job.connect(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			a, err := client.Progress(ctx, id, api.ProgressReport{Fraction: fraction})
+			switch {
+			case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+				say("the sidecar has not answered in %v", timeout)
+				return exitStatus(124)
+			case err != nil || !asJSON:
+				return err
+			}
+			a.Ready = false // of no interest here
+			enc := json.NewEncoder(os.Stdout)
+			enc.SetIndent("", "  ")
+			return enc.Encode(a)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	job.add(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "wait no longer than this for the sidecar")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write what was measured so far as JSON")
+	return cmd
+}
+
+// parseFraction reads 0.37, or 37%.
+func parseFraction(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	f, err := strconv.ParseFloat(number, 64)
+	if percent {
+		f /= 100
+	}
+	if err != nil || !(f >= 0 && f <= 1) {
+		return 0, fmt.Errorf("progress %q is no fraction: want 0 to 1, e.g. 0.37, or 37%%", text)
+	}
+	return f, nil
+}
