@@ -63,7 +63,8 @@ runs without it.
 
 --beside=slurm,easy (or "all") runs the same work by what a site would use instead, jobs that evolve rigid
 at their largest size: stock Slurm as modelled, FCFS, EASY or conservative backfilling (these on one machine of
-all nodes, which knows of no partitions). All figures are shown beside each other, and what it is to be a stock
+all nodes, which knows of no partitions). "neighbour" is what a scheduler could do that places stock jobs, too: jobs
+evolve, and nobody starts later than by EASY beside rigid ones. All figures are shown beside each other, and what it is to be a stock
 job's neighbour: how many of these start later than beside rigid jobs, and by how much.
 
 Times are seconds from the first submission; waste is in percent of the node-seconds
