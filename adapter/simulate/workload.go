@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/trace"
@@ -49,6 +50,8 @@ func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []
 		if j.Kind() == trace.Moldable {
 			all[i].Profile, all[i].Limit = j.Shape.Profile, 0
 			all[i].Alternatives, all[i].By = append([]planner.Profile{j.Shape.Profile}, j.Shape.Alternatives...), j.Shape.By
+		} else if j.Kind() == trace.Evolving {
+			all[i].Profile, all[i].Limit = perNode(j.Shape.Profile, cpus), 0
 		} else if n <= nodes && j.Seconds() >= shortestEvolving {
 			able = append(able, i)
 		}
@@ -60,6 +63,15 @@ func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []
 		s.Profile, s.Limit = evolve(s.Profile[0], nodes, chance), 0
 	}
 	return all
+}
+
+// perNode is a profile of processors on nodes of so many.
+func perNode(p planner.Profile, cpus int) planner.Profile {
+	p = slices.Clone(p)
+	for i := range p {
+		p[i].Nodes = (p[i].Nodes + cpus - 1) / cpus
+	}
+	return p
 }
 
 // submitter is the user of job i: the trace's, else one of twenty.
