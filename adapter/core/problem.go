@@ -14,9 +14,10 @@ import (
 type Problem struct {
 	Jobs, Steps int // the most that the strategy is asked about at a time
 
-	names    []string      // of the cluster's nodes
-	skew     time.Duration // of the machine's clock
-	margin   int64         // by which released nodes count as busy for longer, in seconds
+	names    []string            // of the cluster's nodes
+	skew     time.Duration       // of the machine's clock
+	margin   int64               // by which released nodes count as busy for longer, in seconds
+	expand   planner.ExpandLimit // the site's for jobs without one of their own
 	occupied *occupancy
 	peaks    []peak // what running jobs keep if they are planned as if they did not evolve
 	batches  []problemBatch
@@ -36,6 +37,7 @@ type problemJob struct {
 	id       slurmctl.JobID
 	profiles []planner.Profile // of which it gets one
 	molds    []int             // which alternatives of a moldable job these are; nil: there is no choice
+	limited  bool              // it has an expand limit of its own
 }
 
 // place is nodes on which a batch may be planned.
@@ -111,7 +113,7 @@ func (c *Core) problem(s *snapshot) *Problem {
 // problemOf makes the problem of a list, with what is certain.
 func (c *Core) problemOf(s *snapshot, o *occupancy, list []candidate) *Problem {
 	now := s.taken.Unix()
-	p := &Problem{Jobs: len(list) + len(c.active), skew: c.skew, margin: c.margin(), occupied: o, peaks: c.peaks(s, now), names: make([]string, len(s.nodes))}
+	p := &Problem{Jobs: len(list) + len(c.active), skew: c.skew, margin: c.margin(), expand: c.cfg.ExpandLimit, occupied: o, peaks: c.peaks(s, now), names: make([]string, len(s.nodes))}
 	for i, n := range s.nodes {
 		p.names[i] = n.Name
 	}
@@ -139,7 +141,7 @@ func (c *Core) problemBatch(s *snapshot, o *occupancy, b *batch) problemBatch {
 	for _, cand := range b.jobs {
 		j := problemJob{profiles: cand.profiles(), molds: cand.molds}
 		if cand.job != nil {
-			j.id = cand.job.id()
+			j.id, j.limited = cand.job.id(), cand.job.ExpandLimit != 0
 		}
 		all.jobs = append(all.jobs, j)
 	}

@@ -30,7 +30,12 @@ func (p *Problem) Try(with Planner) (figures api.StrategyPlan, rows []api.TrialJ
 	again := *p
 	again.occupied, again.batches = p.occupied.clone(), slices.Clone(p.batches)
 	for i := range again.batches {
-		again.batches[i].last = nil // each strategy is to plan itself
+		b := &again.batches[i]
+		b.last = nil // each strategy is to plan itself
+		b.places = slices.Clone(b.places)
+		for k := range b.places {
+			b.places[k].pool.Jobs = again.expanded(b.jobs, b.places[k].pool.Jobs, max(p.expand, planner.ExpandLimitOf(with)))
+		}
 	}
 	var errs []error
 	used, held := 0.0, 0.0
@@ -61,6 +66,20 @@ func (p *Problem) Try(with Planner) (figures api.StrategyPlan, rows []api.TrialJ
 		figures.Waste = 100 * (held - used) / used
 	}
 	return figures, slices.Clip(rows), errors.Join(errs...)
+}
+
+// expanded is the jobs of a pool, those without an expand limit of their own with that one.
+func (p *Problem) expanded(asked []problemJob, jobs []planner.PoolJob, limit planner.ExpandLimit) []planner.PoolJob {
+	jobs = slices.Clone(jobs)
+	for i, j := range asked {
+		if j.id != 0 && !j.limited {
+			jobs[i].ExpandLimit = limit
+			for _, profile := range j.profiles {
+				jobs[i].ExpandLimit = min(jobs[i].ExpandLimit, padLimit(profile, p.margin, limit))
+			}
+		}
+	}
+	return jobs
 }
 
 // wall is a second of the plan by the machine's clock.

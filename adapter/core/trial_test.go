@@ -52,3 +52,34 @@ func TestTry(t *testing.T) {
 		t.Errorf("planned %d s later, want 7", got)
 	}
 }
+
+// expanding is a built-in strategy that tells its expand limit, as those of a site do.
+type expanding struct {
+	builtin
+	limit planner.ExpandLimit
+}
+
+func (s expanding) ExpandLimit() planner.ExpandLimit { return s.limit }
+
+// TestTryExpands: a strategy is tried with its own expand limit for jobs that have none, not
+// with that of the strategy in use.
+func TestTryExpands(t *testing.T) {
+	b := newBench(t, 8)
+	b.evolving(1, 2, "2@3m,4@2m,1@1m", time.Hour)
+	b.evolving(2, 1, "1@20s,5@20s,1@20s,7@1m", 2*time.Hour)
+	start := func(name string, limit planner.ExpandLimit) time.Duration {
+		t.Helper()
+		s, err := planner.StrategyByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rows, err := b.Problem().Try(expanding{builtin{s}, limit})
+		if err != nil || len(rows) != 2 || rows[1].TriedUnfit != "" {
+			t.Fatalf("%s: %+v %v", name, rows, err)
+		}
+		return rows[1].TriedStart.Sub(b.s.taken)
+	}
+	if rigid, expanded := start("noX", 1), start("infX", planner.Infinite); expanded >= rigid {
+		t.Errorf("the second job starts after %v, expanded after %v", rigid, expanded)
+	}
+}
