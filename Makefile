@@ -19,6 +19,7 @@ TESTFLAGS   ?= -race -p 4 -timeout 40m
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=
+PLAYFLAGS   ?=
 MATRIXFLAGS ?=
 LOADFLAGS   ?=
 SITESFLAGS  ?=
@@ -45,6 +46,10 @@ proto: ## write the code of the contract of strategies anew (needs protoc)
 .PHONY: demo
 demo: deps build ## boot a private Slurm and show evolving jobs on it (DEMOFLAGS=--drive=companion)
 	bin/evosdemo $(DEMOFLAGS)
+
+.PHONY: play
+play: deps build ## a private Slurm with the sidecar, and a shell in it (PLAYFLAGS=--site=archer2)
+	@bin/evosdemo shell $(PLAYFLAGS)
 
 .PHONY: test
 test: deps lint ## lint and run every test, those on a real Slurm too, with the race detector

@@ -9,4 +9,6 @@
 //	job.sh       what every job runs; trace.go reads what it writes
 //	phase.go     submits, watches (watch.go) and collects
 //	judge.go     what must hold; summary.go says it
+//
+// [Shell] gives a shell in such a lab instead, and tutorial.go has what to type there.
 package demo

@@ -34,22 +34,43 @@ type lab struct {
 	ended   chan error // how the sidecar ended
 }
 
-// openLab boots the cluster and starts the sidecar. Close it in any case.
+// openLab boots the demo's cluster and starts the sidecar. Close it in any case.
 func openLab(ctx context.Context, o Options) (*lab, error) {
+	return open(ctx, setting{bin: o.Bin, commands: commands, slurm: slurmtest.Options{
+		Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != request.Companion,
+	}})
+}
+
+// setting is what a lab is made of.
+type setting struct {
+	bin      string
+	commands []string // of bin that its users have
+	slurm    slurmtest.Options
+	more     func(*lab) string // lines of evoslurm.yaml; nil: none
+	// setUp is done before the sidecar starts; nil: nothing.
+	setUp func(context.Context, *slurmtest.Cluster) error
+}
+
+// open boots a cluster and starts the sidecar. Close the lab in any case.
+func open(ctx context.Context, s setting) (*lab, error) {
 	l := &lab{}
 	dir, err := os.MkdirTemp("", "evosdemo-")
 	if err != nil {
 		return l, err
 	}
 	l.dir = dir
-	if err := l.fill(o.Bin); err != nil {
+	if err := l.fill(s.bin, s.commands); err != nil {
 		return l, err
 	}
-	l.cluster, err = slurmtest.Boot(ctx, slurmtest.Options{
-		Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != request.Companion, Dir: l.path("slurm"),
-	})
+	s.slurm.Dir = l.path("slurm")
+	l.cluster, err = slurmtest.Boot(ctx, s.slurm)
 	if err != nil {
 		return l, err
+	}
+	if s.setUp != nil {
+		if err := s.setUp(ctx, l.cluster); err != nil {
+			return l, err
+		}
 	}
 	for _, u := range l.cluster.Users() {
 		traces := l.path("traces", u.Name)
@@ -57,14 +78,18 @@ func openLab(ctx context.Context, o Options) (*lab, error) {
 			return l, err
 		}
 	}
-	return l, l.startSidecar(ctx)
+	more := ""
+	if s.more != nil {
+		more = s.more(l)
+	}
+	return l, l.startSidecar(ctx, more)
 }
 
 func (l *lab) path(elem ...string) string { return filepath.Join(append([]string{l.dir}, elem...)...) }
 
 // fill puts the commands and the job script where every user can reach them: the
 // source tree may lie in a private home.
-func (l *lab) fill(bin string) error {
+func (l *lab) fill(bin string, names []string) error {
 	if err := os.Chmod(l.dir, 0o755); err != nil {
 		return err
 	}
@@ -73,7 +98,10 @@ func (l *lab) fill(bin string) error {
 			return err
 		}
 	}
-	for _, name := range commands {
+	for _, name := range names {
+		if err := os.MkdirAll(filepath.Dir(l.path("bin", name)), 0o755); err != nil {
+			return err
+		}
 		if err := copyFile(filepath.Join(bin, name), l.path("bin", name)); err != nil {
 			return fmt.Errorf("the commands must be built first (make): %w", err)
 		}
@@ -110,12 +138,12 @@ log:
 `
 
 // startSidecar starts evoslurmd and waits for its first look at Slurm.
-func (l *lab) startSidecar(ctx context.Context) error {
+func (l *lab) startSidecar(ctx context.Context, more string) error {
 	address, err := rig.FreeAddress()
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf(configuration, l.dir, address, l.cluster.MungeSocket())
+	text := fmt.Sprintf(configuration, l.dir, address, l.cluster.MungeSocket()) + more
 	if err := os.WriteFile(l.path("evoslurm.yaml"), []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -170,11 +198,17 @@ func (l *lab) user(number int) slurmtest.User {
 	return users[number%len(users)]
 }
 
-// run runs a command as a user of the cluster who has Evoslurm's commands and
+// command prepares a command as a user of the cluster who has Evoslurm's commands and
 // configuration.
-func (l *lab) run(ctx context.Context, u slurmtest.User, name string, args ...string) (string, error) {
+func (l *lab) command(ctx context.Context, u slurmtest.User, name string, args ...string) *exec.Cmd {
 	cmd := l.cluster.Command(ctx, u, name, args...)
 	cmd.Env = append(cmd.Env, "PATH="+l.path("bin")+":"+os.Getenv("PATH"), "EVOSLURM_CONFIG="+l.path("evoslurm.yaml"))
+	return cmd
+}
+
+// run runs such a command.
+func (l *lab) run(ctx context.Context, u slurmtest.User, name string, args ...string) (string, error) {
+	cmd := l.command(ctx, u, name, args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -4,27 +4,23 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 )
 
-// build builds the commands that the demo runs.
-func build(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	args := []string{"build", "-buildvcs=false", "-o", dir}
-	for _, name := range commands {
-		args = append(args, "github.com/evoslurm/evoslurm/adapter/cmd/"+name)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return dir
+// bin is the folder of the commands, built once.
+var bin string
+
+func TestMain(m *testing.M) {
+	rig.Main(func(dir string) int {
+		bin = dir
+		return m.Run()
+	}, "-buildvcs=false", "github.com/evoslurm/evoslurm/plugins/cmd/strategytest", "./evosdemo")
 }
 
 // text is what has been written to a file so far.
@@ -50,7 +46,6 @@ func outFile(t *testing.T) *os.File {
 // A short scenario on a real Slurm: every srun inside the jobs finds the nodes
 // that were requested, in both drive modes and at the peak sizes.
 func TestJobsMeasureWhatTheyAskedFor(t *testing.T) {
-	bin := build(t)
 	jobs := []Job{
 		stock("stock", 1, 0, "2@3s"),
 		evolving("grows", 0, 0, "1@3s,4@3s"),
@@ -113,7 +108,7 @@ func TestJobsMeasureWhatTheyAskedFor(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	bin, temp := build(t), shortTemp(t)
+	temp := shortTemp(t)
 	out := outFile(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -39,8 +39,8 @@ func Sites() []Site {
 	return []Site{archer2(), stackhpc(), deepops(), ulhpc(), ugent(), gcp(), seawulf()}
 }
 
-// boot gives the options to boot it with.
-func (s Site) boot() slurmtest.Options {
+// Boot gives the options to boot it with.
+func (s Site) Boot() slurmtest.Options {
 	o := s.Options
 	o.Accounting, o.PermitJobExpansion = true, true
 	return o

@@ -38,7 +38,7 @@ func boot(t *testing.T, s Site, config string) *trial {
 	t.Helper()
 	r := &trial{t: t, site: s, tried: new(int)}
 	var err error
-	r.Rig, err = rig.New(slurmtest.Start(t, s.boot()), bin, "poll_interval: 500ms\n"+config)
+	r.Rig, err = rig.New(slurmtest.Start(t, s.Boot()), bin, "poll_interval: 500ms\n"+config)
 	r.must(err)
 	t.Cleanup(func() { os.RemoveAll(r.Dir) })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

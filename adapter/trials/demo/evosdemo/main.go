@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -25,9 +26,12 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	err := newCommand().ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
+	var exit *exec.ExitError
 	stop()
 	switch {
 	case err == nil:
+	case errors.As(err, &exit): // the command's, which has said why
+		os.Exit(max(exit.ExitCode(), 1))
 	case interrupted:
 		fmt.Fprintln(os.Stderr, "evosdemo: interrupted; all is stopped")
 		os.Exit(130)
@@ -56,17 +60,12 @@ was left clean; 1 if not, 2 if the demo could not be run.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			mode, err := request.ParseDrive(drive)
-			if err != nil || mode != request.Merge && mode != request.Companion {
-				return fmt.Errorf("--drive=%s: want merge or companion", drive)
+			var err error
+			if o.Drive, err = drivable(drive); err != nil {
+				return err
 			}
-			o.Drive = mode
-			if o.Bin == "" {
-				self, err := os.Executable()
-				if err != nil {
-					return err
-				}
-				o.Bin = filepath.Dir(self)
+			if o.Bin, err = commandsOf(o.Bin); err != nil {
+				return err
 			}
 			return demo.Run(cmd.Context(), o)
 		},
@@ -79,5 +78,89 @@ was left clean; 1 if not, 2 if the demo could not be run.`,
 	f.BoolVar(&o.Plain, "plain", false, "lines instead of a chart that is redrawn")
 	f.BoolVar(&o.KeepLogs, "keep-logs", false, "keep logs, traces and database")
 	f.StringVar(&o.Bin, "bin", "", "folder of the built commands (default: where evosdemo is)")
+	cmd.AddCommand(newShell(), newTutorial())
 	return cmd
+}
+
+func newShell() *cobra.Command {
+	o := demo.ShellOptions{Out: os.Stdout}
+	var drive string
+	cmd := &cobra.Command{
+		Use:   "shell [-- COMMAND [ARG...]]",
+		Short: "Boot a private Slurm and give a shell in it",
+		Long: `Boots a private Slurm from the system's packages, starts evoslurmd beside it and gives
+a shell as an ordinary user in it, or runs the command. When that ends everything is
+taken down and removed. "evosdemo tutorial" has five commands to begin with.
+
+Exit status: the command's; of a shell 0; 2 if it could not be had.`,
+		Example: `  evosdemo shell
+  evosdemo shell --nodes=32 --drive=companion
+  evosdemo shell --site=archer2
+  evosdemo shell -- evosctl doctor`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Site != "" && (cmd.Flags().Changed("nodes") || cmd.Flags().Changed("drive")) {
+				return errors.New("--site has its own nodes and drive mode")
+			}
+			if o.Drive, err = drivable(drive); err != nil {
+				return err
+			}
+			if o.Nodes < 1 || o.Nodes > mostNodes {
+				return fmt.Errorf("--nodes=%d: want 1 to %d", o.Nodes, mostNodes)
+			}
+			if o.Bin, err = commandsOf(o.Bin); err != nil {
+				return err
+			}
+			o.Command = args
+			if len(args) > 0 {
+				o.Out = os.Stderr
+			}
+			return demo.Shell(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.IntVar(&o.Nodes, "nodes", 8, "size of the cluster")
+	f.StringVar(&o.Site, "site", "", "the Slurm of a real site (make sites), by a part of its name")
+	f.StringVar(&drive, "drive", "merge", "how jobs grow: merge, or companion, on a Slurm without permit_job_expansion")
+	f.StringVar(&o.Bin, "bin", "", "folder of the built commands (default: where evosdemo is)")
+	for name, values := range map[string][]string{"site": demo.SiteNames(), "drive": {"merge", "companion"}, "nodes": nil} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag is named wrongly
+		}
+	}
+	return cmd
+}
+
+// mostNodes is what a machine may be asked for.
+const mostNodes = 1000
+
+func newTutorial() *cobra.Command {
+	return &cobra.Command{
+		Use:   "tutorial",
+		Short: "Print five commands, from a first evolving job to a changed strategy",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), demo.Tutorial())
+			return err
+		},
+	}
+}
+
+// drivable is the drive mode that a demo may have.
+func drivable(name string) (request.Drive, error) {
+	mode, err := request.ParseDrive(name)
+	if err != nil || mode != request.Merge && mode != request.Companion {
+		return "", fmt.Errorf("--drive=%s: want merge or companion", name)
+	}
+	return mode, nil
+}
+
+// commandsOf is the folder of the built commands: that of this one unless it is given.
+func commandsOf(folder string) (string, error) {
+	if folder != "" {
+		return folder, nil
+	}
+	self, err := os.Executable()
+	return filepath.Dir(self), err
 }
