@@ -157,7 +157,9 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
-	install -D -m 644 contrib/python/evoslurm.py $(DESTDIR)$(PYTHONDIR)/evoslurm.py
+	install -d $(DESTDIR)$(PYTHONDIR)/evoslurm
+	install -m 644 contrib/python/evoslurm/__init__.py contrib/python/evoslurm/py.typed $(DESTDIR)$(PYTHONDIR)/evoslurm
+	rm -f $(DESTDIR)$(PYTHONDIR)/evoslurm.py # what it was before
 	for file in $$(cd contrib/examples && find . -name '*.md' -o -name '*.sh' -o -name '*.py'); do \
 		install -D -m 644 contrib/examples/$$file $(SHARE)/doc/evoslurm/examples/$$file || exit 1; \
 	done

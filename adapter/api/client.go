@@ -215,6 +215,9 @@ func (c *Client) failure(status int, data []byte) error {
 	if json.Unmarshal(data, &e) != nil || e.Error == "" {
 		e.Error = fmt.Sprintf("the server at %s answered %d %s; is it a sidecar?", c.address, status, http.StatusText(status))
 	}
+	if status == http.StatusNotFound && strings.HasPrefix(e.Error, noRoute) {
+		e.Error = fmt.Sprintf("the sidecar at %s is older than this command: %s", c.address, e.Error)
+	}
 	err := errors.New(e.Error)
 	for _, k := range kinds {
 		if k.status == status {

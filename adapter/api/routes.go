@@ -21,6 +21,9 @@ type request struct {
 	body   []byte
 }
 
+// noRoute begins the answer to what this API has not, as that of a later version may.
+const noRoute = "there is no /v1/"
+
 // routes is the whole API. Done ctx ends the waits of next.
 func (s *Server) routes(ctx context.Context) http.Handler {
 	s.decoders = make(chan struct{}, maxDecoders)
@@ -74,7 +77,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 		})
 	}
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, Errorf(ErrNotFound, "there is no %s in this API", r.URL.Path))
+		s.refuse(w, r, Errorf(ErrNotFound, noRoute+"%s in this API", strings.TrimPrefix(r.URL.Path, "/v1/")))
 	})
 	if s.Ready != nil {
 		Health(mux, s.Ready)

@@ -91,16 +91,25 @@ func ExportsOfComing(a api.Allocation) (Exports, error) {
 	}}, nil
 }
 
-// ExportsOfOffer are variables that tell what a malleable job is offered, or asked for.
-func ExportsOfOffer(o api.Offer) (Exports, error) {
+// NodesOfOffer are the names of the nodes that a malleable job is offered, or asked for.
+func NodesOfOffer(o api.Offer) ([]string, error) {
 	nodes, err := slurmctl.ExpandNodes(o.NodeList)
 	if err != nil {
-		return Exports{}, fmt.Errorf("the sidecar's answer about job %d: %w", o.Job, err)
+		return nil, fmt.Errorf("the sidecar's answer about job %d: %w", o.Job, err)
 	}
-	for _, name := range nodes {
+	for _, name := range slices.Concat(nodes, o.Further) {
 		if !validNode(name) {
-			return Exports{}, fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", o.Job, name)
+			return nil, fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", o.Job, name)
 		}
+	}
+	return nodes, nil
+}
+
+// ExportsOfOffer are variables that tell what a malleable job is offered, or asked for.
+func ExportsOfOffer(o api.Offer) (Exports, error) {
+	nodes, err := NodesOfOffer(o)
+	if err != nil {
+		return Exports{}, err
 	}
 	mandatory := ""
 	if o.Mandatory {

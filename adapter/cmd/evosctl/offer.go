@@ -19,7 +19,8 @@ const waitEventHelp = `Wait until a malleable job is offered nodes, or asked to 
 JSON:
 
   {"offer": 1795379104, "kind": "shrink", "mandatory": true, "nodes": 4, "node_list": "n[5-8]",
-   "has": 8, "why": "stock job 4711 waits", "deadline": "2026-11-22T20:45:04Z", "seconds": 30}
+   "names": ["n5", "n6", "n7", "n8"], "has": 8, "why": "stock job 4711 waits",
+   "deadline": "2026-11-22T20:45:04Z", "seconds": 30}
 
 or, with --shell=sh (csh, fish), what the job's shell evaluates: EVO_OFFER, EVO_OFFER_KIND,
 EVO_OFFER_MANDATORY (1, or empty), EVO_OFFER_NODES, EVO_OFFER_NODELIST, EVO_OFFER_SECONDS (and EVO_OFFER_JOB).
@@ -95,9 +96,16 @@ func (w *waitEvent) run(cmd *cobra.Command) error {
 		return nil
 	}
 	o.Ready, o.State = false, "" // of no interest here
+	names, err := injob.NodesOfOffer(o)
+	if err != nil {
+		return w.out.fail(err, 1, true)
+	}
 	enc := json.NewEncoder(os.Stdout)
 	enc.SetIndent("", "  ")
-	return enc.Encode(o)
+	return enc.Encode(struct {
+		api.Offer
+		Names []string `json:"names"`
+	}{o, names})
 }
 
 const acceptHelp = `Accept K nodes of what a malleable job is offered, or give K nodes back that it is asked for (see

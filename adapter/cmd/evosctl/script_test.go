@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,6 +202,24 @@ func (s *sidecar) start() error {
 	return nil
 }
 
+// old starts a sidecar that knows nothing of what is asked: the answers of one that is older.
+func (s *sidecar) old() error {
+	l, err := net.Listen("unix", s.socket)
+	if err != nil {
+		return err
+	}
+	srv := http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `{"error": "there is no %s in this API"}`, r.URL.Path)
+	})}
+	go srv.Serve(l)
+	s.stop = func() {
+		srv.Close()
+		s.stop = func() {}
+	}
+	return nil
+}
+
 func TestScripts(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	commands(t, bin)
@@ -227,13 +247,17 @@ func TestScripts(t *testing.T) {
 			return s.start()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			// sidecar start|stop
+			// sidecar start|stop|old
 			"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
-				if args[0] == "stop" {
+				switch args[0] {
+				case "stop":
 					of(ts).stop()
-					return
+				case "old":
+					of(ts).stop()
+					ts.Check(of(ts).old())
+				default:
+					ts.Check(of(ts).start())
 				}
-				ts.Check(of(ts).start())
 			},
 			// posted WANT...: the next requests so far, in order
 			"posted": func(ts *testscript.TestScript, _ bool, args []string) {
