@@ -82,6 +82,7 @@ type Status struct {
 	Strategy     string    `json:"strategy"`
 	StrategyNote string    `json:"strategy_note,omitempty"` // why another plans in its place
 	Policy       string    `json:"policy,omitempty"`        // of malleable jobs
+	PolicyNote   string    `json:"policy_note,omitempty"`   // why another decides in its place
 	Nodes        int       `json:"nodes"`
 	Started      time.Time `json:"started"`
 	LastCycle    time.Time `json:"last_cycle"`

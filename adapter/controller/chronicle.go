@@ -103,6 +103,10 @@ var eventTexts = map[string]string{
 	"measured":             "was measured on {sizes} sizes: {speedup}",
 	"time limit too short": "time limit too short: {why}",
 	"strategy fault":       "strategy {strategy}[ failed: {fault}]",
+
+	"malleability policy fault":     "malleability policy {policy} failed, {instead} decides in its place: {fault}",
+	"malleability policy put aside": "malleability policy {policy} is put aside for {seconds} s, after {faults_in_a_row} faults in a row",
+	"malleability policy back":      "malleability policy {policy} is back",
 }
 
 // eventText is an event in words.

@@ -97,7 +97,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 
 // strategy is what the core goes by of the strategy in use.
 func (c *Controller) strategy() core.Strategy {
-	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Policy()}
+	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Policy(), Plugin: c.strategies.PolicyPlugin()}
 }
 
 // Run runs the loop until ctx is done. Actions that are under way are then let
@@ -190,6 +190,9 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 			case core.Plan:
 				inputs = append(inputs, c.plan(e.Problem))
 				c.laps.lap("plan")
+			case core.Resize:
+				inputs = append(inputs, c.resize(e.Question))
+				c.laps.lap("resize")
 			case core.Reply:
 				c.calls.reply(e)
 			case core.AddEvent:
@@ -332,6 +335,7 @@ func (c *Controller) publish() {
 	v := c.core.View()
 	status := v.Status
 	status.Strategy, status.StrategyNote, status.Policy = c.strategies.Name(), c.strategies.Note(), c.strategies.Policy()
+	status.PolicyNote = c.strategies.PolicyNote()
 	if status.LastError == "" && c.books.refusing {
 		status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
 	}

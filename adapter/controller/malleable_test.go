@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -61,7 +63,8 @@ func (l *lab) sizes(want map[uint32]int) {
 // both ways to grow; one that does not answer is shrunk; a sidecar that starts anew knows what is lent.
 func TestMalleable(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	dir := plugins(t)
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Strategies.Dir = dir })
 	policies := map[request.Drive]string{request.Merge: "fpsma", request.Companion: "egs"}
 	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		l.run(string(drive), func(l *lab) {
@@ -99,6 +102,20 @@ func TestMalleable(t *testing.T) {
 			l.cancelStock(1, one)
 			l.sizes(map[uint32]int{first: 5, second: 3})
 
+			if drive == request.Merge { // another policy, a plugin, while they run: both lose least by equal sizes
+				s, err := l.UsePolicy(l.ctx(), "gain", api.StrategyRequest{}, "tester")
+				if err != nil || s.Kind != "plugin" || !s.InUse {
+					t.Fatalf("gain: %+v, %v", s, err)
+				}
+				one = stock(2)
+				l.sizes(map[uint32]int{first: 3, second: 3})
+				l.cancelStock(1, one)
+				l.sizes(map[uint32]int{first: 5, second: 3})
+				all, err := l.Policies(l.ctx())
+				if i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.Name == "gain" }); err != nil || i < 0 || all[i].Plans == 0 || all[i].Fallen > 0 {
+					t.Errorf("%+v, %v", all, err)
+				}
+			}
 			if p, err := l.Progress(l.ctx(), first, api.ProgressReport{Fraction: .4}); err != nil || p.Fraction != .4 {
 				t.Errorf("progress: %+v, %v", p, err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -22,7 +23,7 @@ func (c *Controller) Policies(context.Context) ([]api.Strategy, error) {
 
 // UsePolicy implements api.PolicyChooser.
 func (c *Controller) UsePolicy(ctx context.Context, name string, r api.StrategyRequest, caller string) (api.Strategy, error) {
-	change, err := c.strategies.UsePolicy(name, r.Parameters, caller)
+	change, err := c.strategies.UsePolicy(ctx, name, r.Parameters, caller)
 	if err != nil {
 		return api.Strategy{}, api.Errorf(api.ErrInvalid, "%v", err)
 	}
@@ -37,28 +38,58 @@ func (c *Controller) UsePolicy(ctx context.Context, name string, r api.StrategyR
 }
 
 // swapPolicy changes the policy between two cycles, as swap does the strategy: first in the
-// database, then in fact. cfg is another configuration, if it is that.
+// database, then in fact. cfg is another configuration, if it is that. It is carried out even if ctx ends
+// before; what was prepared must not be left running.
 func (c *Controller) swapPolicy(ctx context.Context, change *pluginhost.PolicyChange, cfg *config.Config) error {
 	var err error
-	if !c.onLoop(ctx, func() {
-		if cfg == nil {
-			cfg = &c.cfg
-		}
-		var choice *store.Choice
-		if kept := change.Kept(); kept != nil {
-			choice = &store.Choice{Strategy: kept.Name, Parameters: kept.Parameters, By: kept.By, At: kept.Since, Instead: cfg.Malleable.Policy}
-		}
-		e := change.Event()
-		if err = c.store.Together(c.ctx, func(tx *store.Store) error {
-			return errors.Join(tx.SetPolicy(c.ctx, choice), tx.AddEvent(c.ctx, 0, time.Now(), e.Kind, e.Detail))
-		}); err == nil {
+	var once sync.Once
+	if c.onLoop(ctx, func() {
+		once.Do(func() {
+			if cfg == nil {
+				cfg = &c.cfg
+			}
+			if err = c.keepPolicy(change, cfg.Malleable.Policy); err != nil {
+				change.Discard()
+				return
+			}
 			change.Swap()
 			c.step(core.Configuration{Strategy: c.strategy()})
-		}
+		})
+		c.strategyEvents()
 	}) {
-		return errNotRunning
+		return err
 	}
-	return err
+	select {
+	case <-c.gone:
+		once.Do(change.Discard)
+	default:
+	}
+	return errNotRunning
+}
+
+// keepPolicy writes a change of policy into the database.
+func (c *Controller) keepPolicy(change *pluginhost.PolicyChange, configured string) error {
+	if change.Stale() {
+		return errMeanwhile
+	}
+	var choice *store.Choice
+	if kept := change.Kept(); kept != nil {
+		choice = &store.Choice{Strategy: kept.Name, Parameters: kept.Parameters, By: kept.By, At: kept.Since, Instead: configured}
+	}
+	e := change.Event()
+	return c.store.Together(c.ctx, func(tx *store.Store) error {
+		return errors.Join(tx.SetPolicy(c.ctx, choice), tx.AddEvent(c.ctx, 0, time.Now(), e.Kind, e.Detail))
+	})
+}
+
+// resize has the policy in use, a plugin, say who grows or shrinks.
+func (c *Controller) resize(q core.Question) core.Resized {
+	changes, err := c.strategies.Resize(q)
+	c.strategyEvents()
+	if err != nil {
+		return core.Resized{Fault: err.Error()}
+	}
+	return core.Resized{Changes: changes}
 }
 
 // keptPolicy is the policy that was put in use before this process, as kept is the strategy.

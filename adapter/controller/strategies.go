@@ -162,6 +162,15 @@ func (c *Controller) ReloadStrategies(ctx context.Context, caller string) ([]api
 	if err := c.change(ctx, change); err != nil {
 		return nil, err
 	}
+	policy, err := c.strategies.ReloadPolicy(ctx)
+	if err != nil {
+		return nil, api.Errorf(api.ErrInvalid, "%v; the malleability policy in use goes on as before", err)
+	}
+	if policy != nil {
+		if err := c.swapPolicy(ctx, policy, nil); err != nil {
+			return nil, err
+		}
+	}
 	return c.strategies.List(), nil
 }
 

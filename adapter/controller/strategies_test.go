@@ -30,7 +30,7 @@ func plugins(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"go", "build", "-o", dir, "../../plugins/cmd/klein", "../../plugins/cmd/minwaste", "../../plugins/cmd/search", "../../plugins/cmd/rigid", "../pluginhost/internal/evil"},
+		{"go", "build", "-o", dir, "../../plugins/cmd/klein", "../../plugins/cmd/minwaste", "../../plugins/cmd/search", "../../plugins/cmd/rigid", "../../plugins/cmd/gain", "../pluginhost/internal/evil"},
 		{"cp", "-r", "../../plugins/python/asap", "../../plugins/python/evostrategy", dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {

@@ -37,9 +37,12 @@ type Core struct {
 	underway
 
 	strategy Strategy
-	planning bool // a plan was asked for, and act waits for it
-	stopping bool
-	started  time.Time
+	planning bool      // a plan was asked for, and act waits for it
+	looking  *managing // a malleability policy was asked, and act waits for it; nil: none
+
+	faultTold time.Time // a fault of a policy is told again then
+	stopping  bool
+	started   time.Time
 
 	quiet   quiet
 	tick    time.Time     // of the last step
@@ -116,6 +119,7 @@ type underway struct {
 type Strategy struct {
 	ExpandLimit planner.ExpandLimit
 	Policy      string // of malleable jobs, in use; "": the configuration's
+	Plugin      bool   // that is one
 }
 
 // Books are what the database has at the start.
@@ -166,6 +170,8 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 			c.observed(in) // observe → adopt → follow → plan
 		case Planned:
 			c.planned(in) // decided below
+		case Resized:
+			c.resized(in) // the same
 		case Outcome:
 			c.settled(in)
 		case NodesSeen:
@@ -183,7 +189,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 		case Tick:
 		}
 	}
-	if !c.planning && !c.stopping {
+	if !c.planning && c.looking == nil && !c.stopping {
 		c.decide()
 		c.startPolls()
 	}

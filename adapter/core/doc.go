@@ -20,7 +20,7 @@
 //	follow   what became of the jobs that are known               follow.go, suspended.go, kept.go, refit.go
 //	plan     every evolving job together with all that runs       occupancy.go, plan.go, problem.go, age.go, partitions.go
 //	         which alternative a moldable job gets, and has in Slurm       moldable.go
-//	manage   which malleable jobs may have more than is planned       malleable.go, manage.go
+//	manage   which malleable jobs may have more than is planned       malleable.go, manage.go, policy.go
 //	act      start, grow, shrink, one action a job at a time      act.go, start.go, resize.go, bring.go
 //	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
 //	         below the site's bounds, for those in time           bounds.go, lapse.go

@@ -32,6 +32,9 @@ type (
 	PollNodes struct{ Gently bool }
 	// Plan is to have the strategy plan a problem, and to give [Planned] as the next input.
 	Plan struct{ Problem *Problem }
+	// Resize is to ask the malleability policy in use, a plugin, and to give [Resized] as the next
+	// input.
+	Resize struct{ Question Question }
 	// Reply answers a [Call].
 	Reply struct {
 		ID         uint64
@@ -57,6 +60,7 @@ func (Task) effect()      {}
 func (Poll) effect()      {}
 func (PollNodes) effect() {}
 func (Plan) effect()      {}
+func (Resize) effect()    {}
 func (Reply) effect()     {}
 func (Log) effect()       {}
 func (Wake) effect()      {}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -28,6 +29,13 @@ type Observation struct {
 	Commands int           // of this poll
 	CPU      time.Duration // processor time that they took
 	Bare     bool          // see cluster
+}
+
+// Resized is what a malleability policy has answered ([Resize]), by the jobs of the question. With a fault
+// the default answers in its place.
+type Resized struct {
+	Changes []malleable.Change
+	Fault   string
 }
 
 // NodesSeen is a poll of the nodes alone, asked for by [PollNodes].
@@ -81,6 +89,7 @@ func (Tick) input()          {}
 func (Books) input()         {}
 func (Observation) input()   {}
 func (Planned) input()       {}
+func (Resized) input()       {}
 func (NodesSeen) input()     {}
 func (Outcome) input()       {}
 func (Call) input()          {}

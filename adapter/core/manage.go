@@ -27,27 +27,34 @@ import (
 // approach is who has precedence.
 func (c *Core) approach() malleable.Approach { return c.cfg.Malleable.Precedence() }
 
-// policy is the one that distributes: where it is none that is built in, the default.
+// policy is the one that distributes, of those built in.
 func (c *Core) policy() malleable.Policy {
 	if p, err := malleable.PolicyByName(cmp.Or(c.strategy.Policy, c.cfg.Malleable.Policy)); err == nil {
 		return p
 	}
-	return malleable.EGS{}
+	return FallbackPolicy
 }
 
 // managing is one look.
 type managing struct {
 	*Core
-	s      *snapshot
-	second int64
-	jobs   []*job // malleable ones that run
-	wants  map[string][]want
+	s       *snapshot
+	second  int64
+	jobs    []*job // malleable ones that run
+	wants   map[string][]want
+	waiting []int // nodes that pending stock jobs need
+
+	phase    int      // that is next: who waits, withdrawals, then each partition
+	parts    []string // partitions
+	answers  [][]malleable.Change
+	question *Question // that is open
+	place    []int     // of its jobs in what was asked about
 }
 
 // manage decides on the sizes of malleable jobs.
 func (c *Core) manage(s *snapshot) {
-	c.pressing = nil
-	m := managing{Core: c, s: s, second: c.now.Unix()}
+	c.pressing, c.looking = nil, nil
+	m := &managing{Core: c, s: s, second: c.now.Unix()}
 	for _, j := range c.active {
 		if j.isMalleable() && j.runs() {
 			m.jobs = append(m.jobs, j)
@@ -60,12 +67,27 @@ func (c *Core) manage(s *snapshot) {
 	for _, j := range m.jobs {
 		m.demandDue(j)
 	}
-	if c.approach() == malleable.PWA {
-		m.makeWay()
-	}
-	m.withdraw()
-	for _, p := range m.partitions() {
-		m.distribute(p)
+	m.goOn()
+}
+
+// goOn does what is left of a look, up to a question to a plugin.
+func (m *managing) goOn() {
+	for ; m.phase < 2+len(m.parts); m.phase++ {
+		done := true
+		switch {
+		case m.phase == 0:
+			done = m.approach() != malleable.PWA || m.makeWay()
+		case m.phase == 1:
+			m.withdraw()
+			m.parts = m.partitions()
+		default:
+			done = m.distribute(m.parts[m.phase-2])
+		}
+		if !done {
+			m.looking = m
+			return
+		}
+		m.answers = nil
 	}
 }
 
@@ -140,9 +162,10 @@ func (m *managing) rounded(j *job, list []string, nodes int) ([]string, int) {
 	return all, enough
 }
 
-// makeWay demands what pending stock jobs could use.
-func (m *managing) makeWay() {
-	m.pressing = set{}
+// makeWay demands what pending stock jobs could use. It reports false as long as the policy has not said of
+// whom.
+func (m *managing) makeWay() bool {
+	m.pressing, m.waiting = set{}, nil
 	at := map[string]*job{} // lent nodes
 	returning := set{}
 	for _, j := range m.jobs {
@@ -186,6 +209,7 @@ func (m *managing) makeWay() {
 		if need > usable {
 			continue // it cannot start at present, whoever gives way
 		}
+		m.waiting = append(m.waiting, need)
 		have = have[:min(len(have), need)]
 		missing := min(need-len(have), len(lent))
 		taken.add(have)
@@ -208,7 +232,7 @@ func (m *managing) makeWay() {
 		total += missing
 	}
 	if total == 0 {
-		return
+		return true
 	}
 	var list []malleable.Job
 	var jobs []*job
@@ -220,7 +244,11 @@ func (m *managing) makeWay() {
 		}
 	}
 	r := malleable.Request{Kind: malleable.Shrink, Nodes: total, Mandatory: true}
-	for _, change := range malleable.Distribute(m.policy(), list, r, malleable.Declared) {
+	var changes []malleable.Change
+	if !m.decided(func(p malleable.Policy) { changes = malleable.Distribute(p, list, r, malleable.Declared) }) {
+		return false
+	}
+	for _, change := range changes {
 		j := jobs[change.Job]
 		first := m.goFirst(j, m.wants)
 		slices.SortStableFunc(first, func(a, b string) int {
@@ -228,6 +256,7 @@ func (m *managing) makeWay() {
 		})
 		m.demand(j, change.Accepted, first, why)
 	}
+	return true
 }
 
 func btoi(b bool) int {
@@ -317,8 +346,9 @@ func (m *managing) partitions() []string {
 	return sortedKeys(names)
 }
 
-// distribute offers what is free in a partition to the malleable jobs there.
-func (m *managing) distribute(partition string) {
+// distribute offers what is free in a partition to the malleable jobs there. It reports false as long as the
+// policy has not said to whom.
+func (m *managing) distribute(partition string) bool {
 	st := malleable.State{Threshold: m.cfg.Malleable.Threshold}
 	var jobs []*job
 	elsewhere := 0
@@ -346,10 +376,16 @@ func (m *managing) distribute(partition string) {
 		}
 	}
 	st.Free = len(all)
-	d := malleable.Manage(m.approach(), m.policy(), withoutFull(st), malleable.Declared)
-	if len(d.Changes) == 0 { // who is as large as can be may have something for others
-		st.Free = 0
-		d = malleable.Manage(m.approach(), m.policy(), st, malleable.Declared)
+	var d malleable.Decision
+	if !m.decided(func(p malleable.Policy) {
+		if d = malleable.Manage(m.approach(), p, withoutFull(st), malleable.Declared); len(d.Changes) > 0 {
+			return
+		}
+		full := st // who is as large as can be may have something for others
+		full.Free = 0
+		d = malleable.Manage(m.approach(), p, full, malleable.Declared)
+	}) {
+		return false
 	}
 	given := set{}
 	for _, change := range d.Changes {
@@ -369,6 +405,7 @@ func (m *managing) distribute(partition string) {
 		given.add(names[:n])
 		m.put(j, offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Why: "they are free"})
 	}
+	return true
 }
 
 // withoutFull holds jobs that are as large as they may be: EGS would share out nodes to them again and

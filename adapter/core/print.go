@@ -144,6 +144,19 @@ func (e AddEvent) String() string {
 	return text
 }
 
+func (r Resize) String() string {
+	q := r.Question
+	text := fmt.Sprintf("ask the policy who is to %s by %d", q.Asked.Kind, q.Asked.Nodes)
+	for _, j := range q.Jobs {
+		held := ""
+		if j.Held {
+			held = ", held"
+		}
+		text += fmt.Sprintf(", %s of %d (%d-%d%s)", j.ID, j.Nodes, j.Min, j.Max, held)
+	}
+	return text
+}
+
 func (r Reply) String() string {
 	switch {
 	case r.Err != nil:

@@ -24,7 +24,7 @@ type quiet struct {
 func (q *quiet) note(now time.Time, effects []Effect) {
 	for _, e := range effects {
 		switch e.(type) {
-		case Poll, PollNodes, Plan:
+		case Poll, PollNodes, Plan, Resize:
 		default:
 			q.acted = now
 			return
@@ -36,7 +36,7 @@ func (q *quiet) note(now time.Time, effects []Effect) {
 // zero time where polls are needed as usual. It is asked right after a step.
 func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
-	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
+	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.strategy.Plugin || c.looking != nil || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
 		p.pause > 0 || q.refitted || q.putOff || !q.acted.Before(p.begun) || !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)) ||
 		len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
 		return time.Time{}

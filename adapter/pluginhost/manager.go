@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/plugins/builtin"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
@@ -36,7 +37,7 @@ type Manager struct {
 	trouble    map[string]string          // why a plugin is not known
 	current    *selection
 	configured Chosen  // by the configuration
-	policy     *Chosen // of malleable jobs
+	policy     *policy // of malleable jobs
 	records    map[string]*record
 	events     []Event
 
@@ -74,7 +75,7 @@ func New(cfg config.Strategies, name string, kept *Chosen, log *logrus.Logger) (
 	if err := m.rescan(); err != nil {
 		log.WithError(err).Error("strategies.dir is not used")
 	}
-	m.policy = &Chosen{Name: config.Default().Malleable.Policy, By: byConfiguration} // until BeginPolicy
+	m.policy = &policy{Chosen: Chosen{Name: core.FallbackPolicy.Name(), By: byConfiguration}, builtin: core.FallbackPolicy} // until BeginPolicy
 	err := m.begin(cfg, name, kept)
 	if err != nil {
 		m.Close()
@@ -132,7 +133,12 @@ func (m *Manager) Close() {
 	m.mu.Lock()
 	s := m.current // none, if New has failed
 	m.current = nil
+	p := m.policy.process
+	m.policy.process, m.policy.ended = nil, true
 	m.mu.Unlock()
+	if p != nil {
+		p.end()
+	}
 	if s != nil && s.process != nil {
 		s.process.end()
 	}

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		bin = dir
-		for _, args := range [][]string{{"-o", dir, "./internal/evil", "../../plugins/cmd/klein", "../../plugins/cmd/rigid", "../../plugins/cmd/gain"},
+		for _, args := range [][]string{{"-o", dir, "./internal/evil", "./internal/mean", "../../plugins/cmd/klein", "../../plugins/cmd/rigid", "../../plugins/cmd/gain"},
 			{"-o", dir + "/evil-2", "-ldflags=-X main.version=2", "./internal/evil"}} {
 			if out, err := exec.Command("go", append([]string{"build"}, args...)...).CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)

@@ -45,6 +45,11 @@ func TellInput(in core.Input) string {
 		return fmt.Sprintf("a poll of %d nodes", len(in.Nodes))
 	case core.Planned:
 		return fmt.Sprintf("plans of %d jobs", len(in.Jobs))
+	case core.Resized:
+		if in.Fault != "" {
+			return "the malleability policy failed: " + in.Fault
+		}
+		return fmt.Sprintf("the malleability policy changes %d jobs", len(in.Changes))
 	case core.Outcome:
 		if in.Err != nil {
 			return fmt.Sprintf("task %d failed: %v", in.Task, in.Err)

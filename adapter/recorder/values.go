@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -24,9 +25,9 @@ import (
 var types = typesOf(
 	// inputs
 	core.Tick{}, core.Books{}, core.Observation{}, core.Planned{}, core.NodesSeen{}, core.Outcome{}, core.Call{}, core.Withdrawal{},
-	core.ClockSet{}, core.Stop{}, core.Configuration{},
+	core.ClockSet{}, core.Stop{}, core.Configuration{}, core.Resized{},
 	// effects
-	core.Task{}, core.Poll{}, core.PollNodes{}, core.Plan{}, core.Reply{}, core.Log{}, core.Wake{},
+	core.Task{}, core.Poll{}, core.PollNodes{}, core.Plan{}, core.Resize{}, core.Reply{}, core.Log{}, core.Wake{},
 	core.AddJob{}, core.SaveJob{}, core.SaveParts{}, core.SaveAllocation{}, core.SavePlan{}, core.AddEvent{}, core.Settle{}, core.SaveProfile{},
 	// commands
 	core.Start{}, core.Grow{}, core.Shrink{}, core.Detach{}, core.Update{}, core.ExtendLimits{}, core.Signal{}, core.Cancel{}, core.Ask{},
@@ -38,6 +39,8 @@ var types = typesOf(
 	// details of events, fields of the log
 	"", 0, int64(0), uint32(0), uint64(0), false, 0.0, []string(nil), map[string]any(nil), slurmctl.JobID(0), slurmctl.JobState(""),
 	config.Overrun(""), request.Drive(""),
+	// speed-ups
+	malleable.Amdahl(0), malleable.Table(nil),
 )
 
 var codes = func() map[reflect.Type]int {

@@ -51,6 +51,7 @@ type history struct {
 	lossy    bool                     // jobs may have lost nodes
 	began    map[string]time.Duration // stock jobs, as they were seen to run; nil: nobody wants to know
 	plugin   plugin                   // of the site
+	asked    string                   // of a malleability policy, last
 	bounds   []slurmsim.Bound
 	errs     []error
 
@@ -82,6 +83,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		options.Plugin = h.plugin.asks()
 	}
 	var events []line
+	var theirs *Policy
 	number := 0
 	for lines := bufio.NewScanner(strings.NewReader(script)); lines.Scan(); {
 		number++
@@ -99,7 +101,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 		case "power":
 			err = powerSaving(&options, words[1:])
 		case "config":
-			err = configure(&cfg, words[1:])
+			err = configure(&cfg, &theirs, words[1:])
 		case "random": // beside the latencies, which are then by chance, too
 			err = chance(&options, words[1:])
 		case "rest":
@@ -124,7 +126,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 			err = errors.Join(h.wrong(), fmt.Errorf("%v", r))
 		}
 	}()
-	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Watch: h.watch, After: h.checkStep, Record: how.record, Skip: how.skip}
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Policy: theirs, Watch: h.watch, After: h.checkStep, Record: how.record, Skip: how.skip}
 	h.s.Start()
 	for _, e := range events {
 		clean := e.words[0] == "end" && len(e.words) > 1 && e.words[1] == "clean"
@@ -192,6 +194,11 @@ func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
 			}
 		case core.AddEvent:
 			h.say(e.String())
+		case core.Resize:
+			if text := e.String(); text != h.asked { // once, not in every cycle
+				h.say(text)
+				h.asked = text
+			}
 		case core.Reply:
 			if e.Offer == nil || e.Offer.Ready { // who waits for an offer goes on waiting
 				h.say(e.String())

@@ -25,6 +25,7 @@ type Sidecar struct {
 	Database *Database
 	Config   config.Config
 	Strategy planner.Strategy
+	Policy   *Policy // that resizes malleable jobs as a plugin; nil: the configuration's
 
 	// Skip leaves out polls of which nothing would follow; the clock is then moved on by
 	// Advance.
@@ -90,7 +91,7 @@ func (s *Sidecar) Start() {
 	}
 	s.base, s.skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
 	start := recorder.Start{Begun: s.now(), Site: core.Site{Version: "simulated", User: "root", Host: "model", Root: true}, Config: s.Config,
-		Strategy: core.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy)}}
+		Strategy: core.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
 	if s.recorder = nil; s.Record != nil {
 		s.recorder = s.Record(start)
 	}
@@ -191,6 +192,8 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 			s.beside(func(ctx context.Context) core.Input { return s.driver.PollNodes(ctx, e) })
 		case core.Plan:
 			inputs = append(inputs, e.Problem.Plan(strategy{s.Strategy}))
+		case core.Resize:
+			inputs = append(inputs, s.Policy.answer(e.Question))
 		case core.Reply:
 			if answer, ok := s.waiting[e.ID]; ok {
 				delete(s.waiting, e.ID)

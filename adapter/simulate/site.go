@@ -60,10 +60,12 @@ func chance(o *slurmsim.Options, words []string) (err error) {
 	return err
 }
 
-func configure(c *config.Config, words []string) (err error) {
+func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
+		case "theirs": // a policy as a plugin
+			*theirs, err = parsePolicy(value)
 		case "grace":
 			c.Grace, err = time.ParseDuration(value)
 		case "give_up":

@@ -59,6 +59,9 @@ func Storm(seed uint64) string {
 				p.at(p.when(storm), "progress malleable%d %.2f", i, 1.1*p.Float64())
 			}
 		}
+		if p.IntN(3) == 0 { // a policy as a plugin
+			head[3] += fmt.Sprintf(" theirs=%s/%d", p.pick("egs", "fpsma", "equipartition", "folding", "gain"), p.IntN(6))
+		}
 		g.lines = append(append(g.lines, m.lines...), p.lines...)
 		head[3] += fmt.Sprintf(" policy=%s approach=%s threshold=%d", m.pick("egs", "fpsma", "equipartition", "folding", "gain"), m.pick("pwa", "pwa", "pra"), m.IntN(2)*m.IntN(3*nodes))
 	}

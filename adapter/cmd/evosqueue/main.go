@@ -331,6 +331,9 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	if status.StrategyNote != "" {
 		text += "\nStrategy " + status.Strategy + ": " + status.StrategyNote + "\n"
 	}
+	if status.PolicyNote != "" {
+		text += "\nMalleability policy " + status.Policy + ": " + status.PolicyNote + "\n"
+	}
 	return text, nil
 }
 
