@@ -51,6 +51,21 @@ func demo() []api.Job {
 	}
 }
 
+// lent is the demo with offers to its job that runs: one in each way.
+func lent() []api.Job {
+	jobs := demo()
+	o := func(kind string, nodes, made, closed int, state string, enforced bool) api.Offer {
+		one := api.Offer{Kind: kind, Nodes: nodes, Made: at(made), State: state, Enforced: enforced}
+		if closed > 0 {
+			one.Closed = at(closed)
+		}
+		return one
+	}
+	jobs[1].Offers = []api.Offer{o("grow", 3, 15, 22, "done", false), o("shrink", 12, 30, 45, "done", true), o("grow", 1, 55, 57, "declined", false), o("shrink", 2, 80, 0, "open", false)}
+	jobs[2].Offers = []api.Offer{o("grow", 2, 60, 70, "done", false)}
+	return jobs
+}
+
 func TestGolden(t *testing.T) {
 	many := demo()
 	for id := uint32(20); id < 40; id++ {
@@ -69,6 +84,8 @@ func TestGolden(t *testing.T) {
 		"compact":  {demo(), Options{Width: 100, Height: 16, Nodes: 8}},
 		"many":     {many, Options{Width: 100, Height: 20, Nodes: 8}},
 		"window":   {demo(), Options{Width: 80, From: at(100), To: at(200)}},
+		"offers":   {lent(), Options{Width: 110, Nodes: 8}},
+		"bound":    {lent(), Options{Width: 60, Height: 11, ASCII: true}},
 		"big":      {many[3:10], Options{Width: 80, Nodes: 1000}},
 		"ended":    {demo()[:1], Options{Width: 80, Nodes: 4}},
 		"long ago": {[]api.Job{{ID: 1, Name: "old", User: "eve", State: "running", Step: 1, Steps: 2, Plan: steps(-900000, 1, 900100, 3, 200), Past: open(steps(-900000, 1, 1))}}, Options{}},
@@ -115,6 +132,10 @@ func TestNeverTooWide(t *testing.T) {
 				ID: rapid.Uint32().Draw(t, "id"), Name: rapid.String().Draw(t, "name"), User: rapid.String().Draw(t, "user"),
 				State: rapid.SampledFrom([]string{"queued", "starting", "running", "waiting", "ended"}).Draw(t, "state"),
 				Plan:  spans.Draw(t, "plan"), Past: spans.Draw(t, "past"),
+				Offers: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) api.Offer {
+					return api.Offer{Kind: rapid.SampledFrom([]string{"grow", "shrink"}).Draw(t, "kind"), Nodes: rapid.IntRange(0, 2000).Draw(t, "offered"), Made: at(seconds.Draw(t, "made")),
+						Closed: at(seconds.Draw(t, "closed")), State: rapid.SampledFrom([]string{"open", "done", "declined", "failed"}).Draw(t, "became"), Enforced: rapid.Bool().Draw(t, "enforced")}
+				}), 0, 4).Draw(t, "offers"),
 			}
 		}), 1, 20).Draw(t, "jobs")
 		opts.Others = spans.Draw(t, "others")

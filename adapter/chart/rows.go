@@ -19,7 +19,16 @@ func (c *canvas) lines() []string {
 		stack = min(c.opts.Nodes, maxStack) + 1
 	}
 	shown := len(c.lanes)
+	offers := 0 // rows of them
+	for _, l := range c.lanes {
+		if len(l.job.Offers) > 0 {
+			offers++
+		}
+	}
 	if h := c.opts.Height; h > 0 {
+		if around+rows*shown+offers+stack > h {
+			offers = 0
+		}
 		if around+rows*shown+stack > h {
 			rows = 1
 		}
@@ -40,6 +49,9 @@ func (c *canvas) lines() []string {
 		if rows == 2 {
 			lines = append(lines, c.label(letter+heading(l.job), l.hue.allocated)+c.counts(l))
 			lines = append(lines, c.label(strings.Repeat(" ", len(letter))+c.condition(l.job), 0)+c.bars(l, false))
+			if offers > 0 && len(l.job.Offers) > 0 {
+				lines = append(lines, c.label(strings.Repeat(" ", len(letter))+c.lastOffer(l.job), 0)+c.offers(l))
+			}
 		} else {
 			lines = append(lines, c.label(letter+heading(l.job), l.hue.allocated)+c.bars(l, true))
 		}
@@ -50,7 +62,7 @@ func (c *canvas) lines() []string {
 	if stack > 0 {
 		lines = append(lines, c.stack(stack-1, letters)...)
 	}
-	return append(lines, c.legend(stack > 0, letters))
+	return append(lines, c.legend(stack > 0, letters, offers > 0))
 }
 
 func heading(j api.Job) string {
@@ -78,6 +90,9 @@ func (c *canvas) labelWidth() int {
 	width := len(dateFormat)
 	for _, l := range c.lanes {
 		width = max(width, display.Columns(heading(l.job))+2, display.Columns(c.condition(l.job))+2)
+		if len(l.job.Offers) > 0 {
+			width = max(width, display.Columns(c.lastOffer(l.job))+2)
+		}
 	}
 	return min(width, c.opts.Width/3, 30) + 2
 }
@@ -246,7 +261,7 @@ func (c *canvas) blank() []string {
 func (c *canvas) nowCell() string { return c.paint(c.glyphs.now, white) }
 
 // legend explains the glyphs, as far as there is room.
-func (c *canvas) legend(stack, letters bool) string {
+func (c *canvas) legend(stack, letters, offers bool) string {
 	sample := lane{hue: hue{allocated: gray, planned: darkGray}}
 	past, planned := " allocated", " planned"
 	if letters {
@@ -259,6 +274,9 @@ func (c *canvas) legend(stack, letters bool) string {
 	}
 	if stack && len(c.opts.Others) > 0 {
 		entries = append(entries, entry{c.paint(c.glyphs.other, gray), " other jobs"})
+	}
+	if offers {
+		entries = append(entries, entry{"+", "3 offered"}, entry{"-", "3 asked back"}, entry{markDone, " done"}, entry{markNone, " not"}, entry{markTaken, " taken"})
 	}
 	line, room := strings.Repeat(" ", c.left), c.cols
 	for _, e := range entries {
