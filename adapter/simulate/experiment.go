@@ -42,6 +42,7 @@ type Submission struct {
 	Limit     int64  // time limit in seconds; 0: a minute more than it needs
 	User      int    // 0, 1, …: whose it is
 	Partition string // "": the default one
+	First     bool   // a stock job that has a higher priority than others
 }
 
 // Evolves reports whether it is an evolving job.
@@ -202,7 +203,11 @@ func (t *trial) submit(j *subject) {
 		if limit == 0 {
 			limit = lasts + time.Minute
 		}
-		id, err = t.cluster.Submit(slurmsim.Job{User: user, Name: s.ID, Script: "#!/bin/bash\n", Partition: s.Partition, Nodes: s.Profile[0].Nodes,
+		nice := 0
+		if s.First {
+			nice = -mostUsers
+		}
+		id, err = t.cluster.Submit(slurmsim.Job{Nice: nice, User: user, Name: s.ID, Script: "#!/bin/bash\n", Partition: s.Partition, Nodes: s.Profile[0].Nodes,
 			TimeLimit: limit, Lasts: lasts})
 	}
 	if err != nil {

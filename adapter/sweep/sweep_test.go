@@ -1,0 +1,55 @@
+package sweep
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestInterval: Student's t, by hand: 1, 2, 3 have a deviation of 1, and t of 2 degrees is 4.303.
+func TestInterval(t *testing.T) {
+	none := math.NaN()
+	for _, test := range []struct {
+		of         []float64
+		mean, half float64
+	}{{[]float64{1, 2, 3}, 2, 4.30265 / math.Sqrt(3)}, {[]float64{1, none, 2, 3}, 2, 4.30265 / math.Sqrt(3)}, {[]float64{5}, 5, none}, {[]float64{none}, none, none}, {[]float64{4, 4}, 4, 0}} {
+		mean, half := interval(test.of)
+		same := func(a, b float64) bool { return math.Abs(a-b) < 1e-4 || math.IsNaN(a) && math.IsNaN(b) }
+		if !same(mean, test.mean) || !same(half, test.half) {
+			t.Errorf("%v: %v ± %v", test.of, mean, half)
+		}
+	}
+}
+
+// TestFile: an outcome holds as long as all on which it rests.
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	grid := func(more string) string {
+		s, err := Read(write("grid.yaml", "traces: [{file: t.swf}]\nshares: [1]\nstrategies: [noX]\n"+more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells := s.Cells()
+		return s.file(cells[len(cells)-1])
+	}
+	write("t.swf", "1")
+	first := grid("")
+	if again := grid("seeds: [2, 1]\n"); again != first {
+		t.Errorf("%s, and with more seeds %s", first, again)
+	}
+	if other := grid("scheduler_parameters: bf_interval=60\n"); other == first {
+		t.Error("another scheduler, and the same file")
+	}
+	write("t.swf", "2")
+	if other := grid(""); other == first {
+		t.Error("another trace, and the same file")
+	}
+}
