@@ -92,6 +92,12 @@ fidelity: deps ## record anew what a real Slurm makes of random workloads, for t
 archives: build-deps ## hold the traces' reader and the baselines to real traces (TRACES=FOLDER of the Parallel Workloads Archive's)
 	go test -tags archives -run 'Archives$$' -v -count=1 ./planner/trace ./planner/sim -args -traces '$(abspath $(TRACES))'
 
+# Chromium is 110 MB, with which make deps need not wait.
+.PHONY: browser
+browser: build-deps ## look at pages in headless Chromium (SHOTS=FOLDER for pictures of them)
+	@.ci/deps browser
+	go test -tags browser -run 'Browser$$' -v -count=1 ./planner/report $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
+
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(PACKAGES)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
@@ -255,6 +257,9 @@ func (t *trial) event(e slurmsim.Event) {
 		}
 	case r.Start < 0:
 		r.Start = at
+		if j.app != nil {
+			r.Planned = t.planned(e.Job)
+		}
 	}
 	if n := len(r.Sizes); e.Nodes > 0 || n > 0 && r.Sizes[n-1].Nodes > 0 {
 		if n > 0 && r.Sizes[n-1].At == at {
@@ -263,6 +268,26 @@ func (t *trial) event(e slurmsim.Event) {
 			r.Sizes = append(r.Sizes, Size{At: at, Nodes: e.Nodes})
 		}
 	}
+}
+
+// planned is what a job is planned to have now.
+func (t *trial) planned(id slurmctl.JobID) (sizes []Size) {
+	v := t.sidecar.View()
+	if v == nil {
+		return nil
+	}
+	i := slices.IndexFunc(v.Jobs, func(j api.Job) bool { return j.ID == uint32(id) })
+	if i < 0 {
+		return nil
+	}
+	second := func(at time.Time) int64 { return max(int64(at.Sub(t.began)/time.Second), 0) }
+	for k, s := range v.Jobs[i].Plan {
+		sizes = append(sizes, Size{At: second(s.Start), Nodes: s.Nodes})
+		if k+1 == len(v.Jobs[i].Plan) {
+			sizes = append(sizes, Size{At: second(s.End)})
+		}
+	}
+	return sizes
 }
 
 // meter counts node-seconds up to the present.

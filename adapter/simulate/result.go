@@ -12,11 +12,12 @@ import (
 
 // Result is what became of an experiment. Times are seconds from its start.
 type Result struct {
-	Strategy string      `json:"strategy"`
-	Nodes    int         `json:"nodes"`
-	Sidecar  bool        `json:"sidecar"` // false: no job evolves, and it had nothing to do
-	Jobs     []JobResult `json:"jobs"`
-	Metrics  Metrics     `json:"metrics"`
+	Strategy string       `json:"strategy"`
+	Nodes    int          `json:"nodes"`
+	Sidecar  bool         `json:"sidecar"` // false: no job evolves, and it had nothing to do
+	Made     outcome.Made `json:"made,omitzero"`
+	Jobs     []JobResult  `json:"jobs"`
+	Metrics  Metrics      `json:"metrics"`
 }
 
 // JobResult is one job.
@@ -30,9 +31,10 @@ type JobResult struct {
 	State    string       `json:"state"`
 	Reason   string       `json:"reason,omitempty"` // why it did not run, or not on
 	User     int          `json:"user"`
-	Area     int64        `json:"area"`            // node-seconds that it asked for
-	Sizes    []Size       `json:"sizes"`           // of the job itself; 0 nodes: it had ended
-	Steps    []StepResult `json:"steps,omitempty"` // as its application saw them begin
+	Area     int64        `json:"area"`              // node-seconds that it asked for
+	Sizes    []Size       `json:"sizes"`             // of the job itself; 0 nodes: it had ended
+	Steps    []StepResult `json:"steps,omitempty"`   // as its application saw them begin
+	Planned  []Size       `json:"planned,omitempty"` // of an evolving job: as its plan was when it started
 }
 
 // States of a job that Slurm does not have.

@@ -11,7 +11,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"evosim": func() {
-			os.Exit(Run(context.Background(), New("", BaselineCommand(), TraceCommand()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+			os.Exit(Run(context.Background(), New("", BaselineCommand(), TraceCommand(), ReportCommand()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		},
 	})
 }

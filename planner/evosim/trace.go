@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/outcome"
 	"github.com/evoslurm/evoslurm/planner/sim"
 	"github.com/evoslurm/evoslurm/planner/trace"
 )
@@ -553,13 +554,13 @@ func statTable(out io.Writer, s trace.Stat) error {
 // BaselineCommand is evosim baseline, which reads further formats besides.
 func BaselineCommand(more ...trace.Format) *cobra.Command {
 	f := traceFlags{more: more}
-	scheduler, cpus, format := "easy", 1, format("table")
+	scheduler, cpus, format, page := "easy", 1, format("table"), ""
 	cmd := &cobra.Command{
-		Use:   "baseline [--scheduler=fcfs|easy|conservative] [--cpus-per-node=N] [--format=json|table] [--output=OUTCOME] FILE",
+		Use:   "baseline [--scheduler=fcfs|easy|conservative] [--cpus-per-node=N] [--format=json|table] [--output=OUTCOME] [--report=FILE.html] FILE",
 		Short: "Run a trace rigidly, by the schedulers that sites have",
 		Long: `Run the jobs of a trace again, each at its largest size, by FCFS, EASY or conservative
 backfilling, and show what came of it; --output writes the outcome as a trace, which evosim trace stat
-and diff read. Backfilling goes by requested times; a job without one is taken to know how long it
+and diff and evosim report read, --report as an HTML page of its own. Backfilling goes by requested times; a job without one is taken to know how long it
 runs, and one that ran longer to have asked for that. Jobs that never ran are left out.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -582,6 +583,19 @@ runs, and one that ran longer to have asked for that. Jobs that never ran are le
 			if err != nil {
 				return err
 			}
+			made := Made(cmd, args, "")
+			out.Header.Set("Scheduler", scheduler)
+			out.Header.Set("Command", made.Command)
+			out.Header.Set("MadeBy", made.Version)
+			if page != "" {
+				o, err := outcome.FromTrace(out, scheduler)
+				if err != nil {
+					return err
+				}
+				if err := WriteReport(cmd, page, "", "", []outcome.Outcome{o}); err != nil {
+					return err
+				}
+			}
 			if f.out != "" {
 				if err := f.write(cmd, "swf", out.Header, given(out.Jobs)); err != nil {
 					return err
@@ -601,5 +615,6 @@ runs, and one that ran longer to have asked for that. Jobs that never ran are le
 	cmd.Flags().StringVar(&scheduler, "scheduler", scheduler, strings.Join(sim.Baselines, ", "))
 	cmd.Flags().IntVar(&cpus, "cpus-per-node", cpus, "processors of a node; jobs have nodes for themselves")
 	cmd.Flags().Var(&format, "format", "output format of what is shown")
+	cmd.Flags().StringVar(&page, "report", "", "HTML file to write of the outcome (see evosim report)")
 	return cmd
 }

@@ -1,5 +1,7 @@
 // Package outcome measures what became of jobs that ran: one set of figures for every simulation and
 // every scheduler, and how the jobs of one outcome fared beside those of another.
+// Outcomes are read from what evosim run and evosim baseline write, laid out on nodes, and written as others
+// read them: as Batsim's jobs.csv and schedule.json, and as Perfetto's traces.
 //
 // Times are whole seconds from the first one on, sizes nodes. What the figures are:
 //

@@ -8,14 +8,48 @@ import (
 
 // Job is one job.
 type Job struct {
-	ID       string
-	Evolving bool // or moldable, or malleable; else a stock job
-	User     int
-	Submit   int64
-	Start    int64 // negative: never
-	End      int64 // negative: never
-	Area     int64 // node-seconds that it asked for
-	Sizes    []Size
+	ID       string `json:"id"`
+	Evolving bool   `json:"evolving,omitempty"` // or moldable, or malleable; else a stock job
+	User     int    `json:"user"`
+	Submit   int64  `json:"submit"`
+	Start    int64  `json:"start"`           // negative: never
+	End      int64  `json:"end"`             // negative: never
+	Limit    int64  `json:"limit,omitempty"` // seconds; 0: not told
+	Area     int64  `json:"area"`            // node-seconds that it asked for
+	State    string `json:"state"`           // Slurm's word for how it ended, or ours for why it did not
+	Reason   string `json:"reason,omitempty"`
+	Sizes    []Size `json:"sizes"`
+	Planned  []Size `json:"planned,omitempty"` // of an evolving job: as its plan was when it started
+}
+
+// Completed is the state of a job that ended well.
+const Completed = "COMPLETED"
+
+// Ran reports whether it has run and ended.
+func (j *Job) Ran() bool { return j.Start >= 0 && j.End >= j.Start && len(j.Sizes) > 0 }
+
+// Wait is for how long it waited before it started.
+func (j *Job) Wait() int64 { return j.Start - j.Submit }
+
+// Peak is the most nodes that it had.
+func (j *Job) Peak() (nodes int) {
+	for _, s := range j.Sizes {
+		nodes = max(nodes, s.Nodes)
+	}
+	return nodes
+}
+
+// spans calls for each stretch of the job on one size, up to the end.
+func (j *Job) spans(see func(start, end int64, nodes int)) {
+	for i, s := range j.Sizes {
+		end := j.End
+		if i+1 < len(j.Sizes) {
+			end = j.Sizes[i+1].At
+		}
+		if s.Nodes > 0 && end > s.At {
+			see(s.At, end, s.Nodes)
+		}
+	}
 }
 
 // Size is that a job has so many nodes from then on; 0: it has ended.
@@ -57,6 +91,35 @@ type Figures struct {
 // shortest is the run time up to which slowdown is bounded.
 const shortest = 10
 
+// Makespan is when the last job ended.
+func (r *Run) Makespan() (last int64) {
+	for i := range r.Jobs {
+		last = max(last, r.Jobs[i].End)
+	}
+	return last
+}
+
+// Of are those of its jobs that keep says, without what is known of all together.
+func (r *Run) Of(keep func(*Job) bool) Run {
+	some := Run{Nodes: r.Nodes}
+	for i := range r.Jobs {
+		if keep(&r.Jobs[i]) {
+			some.Jobs = append(some.Jobs, r.Jobs[i])
+		}
+	}
+	return some
+}
+
+// Unfinished is how many jobs did not complete.
+func (r *Run) Unfinished() (n int) {
+	for i := range r.Jobs {
+		if r.Jobs[i].State != Completed {
+			n++
+		}
+	}
+	return n
+}
+
 // Measure measures a run.
 func (r Run) Measure() Figures {
 	f := Figures{Jobs: len(r.Jobs), Allocated: r.Allocated, HeldIdle: r.HeldIdle}
@@ -77,8 +140,7 @@ func (r Run) Measure() Figures {
 		f.Ended++
 		f.Makespan = max(f.Makespan, j.End)
 		f.Used += float64(j.Area)
-		turnaround := float64(j.End - j.Submit)
-		slowdown := max(1, turnaround/max(float64(j.End-j.Start), shortest))
+		turnaround, slowdown := float64(j.End-j.Submit), j.slowdown()
 		turnarounds, slowdowns = append(turnarounds, turnaround), append(slowdowns, slowdown)
 		users[j.User] = append(users[j.User], slowdown)
 	}
@@ -97,6 +159,11 @@ func (r Run) Measure() Figures {
 	return f
 }
 
+// slowdown is its bounded slowdown.
+func (j *Job) slowdown() float64 {
+	return max(1, float64(j.End-j.Submit)/max(float64(j.End-j.Start), shortest))
+}
+
 // changes is how often it grew or shrank while it ran.
 func (j *Job) changes() (n int) {
 	for i, s := range j.Sizes {
@@ -109,15 +176,7 @@ func (j *Job) changes() (n int) {
 
 // had is the node-seconds that it had.
 func (j *Job) had() (area float64) {
-	for i, s := range j.Sizes {
-		until := j.End
-		if i+1 < len(j.Sizes) {
-			until = j.Sizes[i+1].At
-		}
-		if until > s.At {
-			area += float64(s.Nodes) * float64(until-s.At)
-		}
-	}
+	j.spans(func(start, end int64, nodes int) { area += float64(nodes) * float64(end-start) })
 	return area
 }
 

@@ -211,6 +211,16 @@ func (h *Header) add(line string) {
 	}
 }
 
+// Value is what the header's first line of a key has; "": there is none.
+func (h *Header) Value(key string) string {
+	for _, l := range h.Lines {
+		if k, v, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
 // Set gives the header's lines of a key a value, and adds one where there is none.
 func (h *Header) Set(key, value string) {
 	line := " " + key + ": " + value

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -15,6 +17,8 @@ type other struct {
 	Scheduler string             `json:"scheduler"`
 	Metrics   simulate.Metrics   `json:"metrics"`
 	Stock     outcome.Neighbours `json:"stock"` // how stock jobs fared in the experiment, beside this
+
+	result *simulate.Result
 }
 
 // others runs what is asked for beside the experiment.
@@ -24,7 +28,30 @@ func (f *runFlags) others(ctx context.Context, e simulate.Experiment, r *simulat
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, other{name, o.Metrics, outcome.Compare(r.Outcome(), o.Outcome())})
+		all = append(all, other{name, o.Metrics, outcome.Compare(r.Outcome(), o.Outcome()), o})
+	}
+	return all, nil
+}
+
+// outcomes are the experiment and what was run beside it, as evosim report reads them.
+func outcomes(r *simulate.Result, others []other) (all []outcome.Outcome, err error) {
+	results := []*simulate.Result{r}
+	for _, o := range others {
+		results = append(results, o.result)
+	}
+	for _, r := range results {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		o, err := outcome.Read(bytes.NewReader(text), r.Strategy)
+		if err != nil {
+			return nil, err
+		}
+		if r != results[0] { // by its scheduler, not Slurm alone
+			o.Name = r.Strategy
+		}
+		all = append(all, o)
 	}
 	return all, nil
 }

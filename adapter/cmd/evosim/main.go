@@ -24,5 +24,5 @@ func main() {
 }
 
 func newCommand() *cobra.Command {
-	return evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), evosim.TraceCommand(sacct))
+	return evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), evosim.TraceCommand(sacct), evosim.ReportCommand(sacct))
 }

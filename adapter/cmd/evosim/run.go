@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,12 +43,13 @@ type runFlags struct {
 	everyPoll   bool
 	lenient     bool
 	beside      []string
+	report      string
 }
 
 func runCommand() *cobra.Command {
 	f := runFlags{cpus: 1, seed: 1, format: "table"}
 	cmd := &cobra.Command{
-		Use:   "run [--nodes=N | --slurm-conf=FILE] [--config=FILE] [--strategy=NAME] [--evolving=PART] [--format=json|table] FILE",
+		Use:   "run [--nodes=N | --slurm-conf=FILE] [--config=FILE] [--strategy=NAME] [--evolving=PART] [--format=json|table] [--report=FILE.html] FILE",
 		Short: "Run a workload with the sidecar on a model of Slurm, in virtual time",
 		Long: `Run a workload in virtual time: a model of slurmctld schedules it, and beside that
 runs the sidecar's own decision core, with its configuration.
@@ -66,6 +68,8 @@ at their largest size: stock Slurm as modelled, FCFS, EASY or conservative backf
 all nodes, which knows of no partitions). "neighbour" is what a scheduler could do that places stock jobs, too: jobs
 evolve, and nobody starts later than by EASY beside rigid ones. All figures are shown beside each other, and what it is to be a stock
 job's neighbour: how many of these start later than beside rigid jobs, and by how much.
+
+--report=FILE.html writes it all as one HTML file: in words, tables and charts (see evosim report).
 
 Times are seconds from the first submission; waste is in percent of the node-seconds
 that jobs asked for, utilisation (allocated) and effective utilisation (asked for) in
@@ -89,6 +93,16 @@ percent of nodes × makespan.`,
 				return err
 			} else if err != nil {
 				return evosim.Failure{Err: err}
+			}
+			result.Made = evosim.Made(cmd, args, strconv.FormatUint(f.seed, 10))
+			if f.report != "" {
+				all, err := outcomes(result, others)
+				if err != nil {
+					return evosim.Failure{Err: err}
+				}
+				if err := evosim.WriteReport(cmd, f.report, "", "", all); err != nil {
+					return err
+				}
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			if f.format == "json" {
@@ -119,6 +133,7 @@ percent of nodes × makespan.`,
 	flags.BoolVar(&f.all, "all", false, "list all jobs in the table, not only those that did not complete")
 	flags.BoolVar(&f.lenient, "lenient", false, "leave out jobs of a trace that something is wrong with, and say so")
 	flags.StringSliceVar(&f.beside, "beside", nil, `show what else would become of the same work: `+strings.Join(simulate.Besides, ", ")+`, or "all"`)
+	flags.StringVar(&f.report, "report", "", "HTML file to write of the outcome, and of those beside it (see evosim report)")
 	flags.BoolVar(&f.everyPoll, "every-poll", false, "leave no poll of Slurm out (same result, far slower)")
 	return cmd
 }

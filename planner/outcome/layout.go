@@ -1,0 +1,137 @@
+package outcome
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Range is nodes from First to Last, numbered from 0.
+type Range struct{ First, Last int }
+
+// Block is nodes that a job has for a time.
+type Block struct {
+	Job        int // in the outcome
+	Start, End int64
+	Range
+}
+
+// Layout puts jobs on nodes: where as few are free in a row as they need, else on the longest rows, which they
+// keep; what a job gives back are those that it got last. The counts of
+// an outcome always suffice; which nodes it was in truth an outcome does not tell. Blocks are in order of
+// their ends. Where more are in use than the machine has the first job that has no place is told.
+// O(n log n + n · pieces that what is free is in).
+func (r *Run) Layout() ([]Block, error) {
+	type change struct {
+		at   int64
+		by   int // nodes
+		job  int32
+		size int32
+	}
+	var all []change
+	for i := range r.Jobs {
+		last := 0
+		j := &r.Jobs[i]
+		for k, s := range j.Sizes {
+			if k+1 < len(j.Sizes) && j.Sizes[k+1].At == s.At || s.At == j.End {
+				continue // for no time
+			}
+			if s.Nodes != last {
+				all = append(all, change{s.At, s.Nodes - last, int32(i), int32(k)})
+			}
+			last = s.Nodes
+		}
+		if last > 0 && j.End >= 0 {
+			all = append(all, change{j.End, -last, int32(i), int32(len(j.Sizes))})
+		}
+	}
+	slices.SortFunc(all, func(a, b change) int { // what is given back first
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(min(a.by, 0), min(b.by, 0)), cmp.Compare(a.job, b.job), cmp.Compare(a.size, b.size))
+	})
+	free := []Range{{0, r.Nodes - 1}}
+	type piece struct {
+		Range
+		since int64
+	}
+	has := make(map[int32][]piece)
+	var blocks []Block
+	for k := 0; k < len(all); k++ {
+		c := all[k]
+		pieces := has[c.job]
+		for n := -c.by; n > 0; { // its last nodes
+			if len(pieces) == 0 {
+				return nil, fmt.Errorf("job %q gives back nodes that it does not have", r.Jobs[c.job].ID)
+			}
+			p := &pieces[len(pieces)-1]
+			back := Range{max(p.First, p.Last-n+1), p.Last}
+			n -= back.Last - back.First + 1
+			if c.at > p.since {
+				blocks = append(blocks, Block{int(c.job), p.since, c.at, back})
+			}
+			free = put(free, back)
+			if p.Last = back.First - 1; p.Last < p.First {
+				pieces = pieces[:len(pieces)-1]
+			}
+		}
+		for n := c.by; n > 0; {
+			if len(free) == 0 {
+				return nil, fmt.Errorf("at second %d jobs have more than %d nodes together; job %q has no place", c.at, r.Nodes, r.Jobs[c.job].ID)
+			}
+			k := fits(free, n)
+			got := Range{free[k].First, min(free[k].Last, free[k].First+n-1)}
+			n -= got.Last - got.First + 1
+			pieces = append(pieces, piece{got, c.at})
+			if free[k].First = got.Last + 1; free[k].First > free[k].Last {
+				free = slices.Delete(free, k, k+1)
+			}
+		}
+		if len(pieces) == 0 {
+			delete(has, c.job)
+		} else {
+			has[c.job] = pieces
+		}
+	}
+	end := r.Makespan()
+	for _, job := range slices.Sorted(maps.Keys(has)) { // what has not ended
+		for _, p := range has[job] {
+			if end > p.since {
+				blocks = append(blocks, Block{int(job), p.since, end, p.Range})
+			}
+		}
+	}
+	return blocks, nil
+}
+
+// fits is the shortest row of free nodes that is enough, else the longest; the lowest of them.
+func fits(free []Range, n int) int {
+	best, length := -1, 0
+	for i, f := range free {
+		l := f.Last - f.First + 1
+		if l == n {
+			return i
+		}
+		if best < 0 || l > n && (length < n || l < length) || l < n && l > length {
+			best, length = i, l
+		}
+	}
+	return best
+}
+
+// put gives nodes back.
+func put(free []Range, back Range) []Range {
+	i, _ := slices.BinarySearchFunc(free, back.First, func(f Range, first int) int { return cmp.Compare(f.First, first) })
+	before, after := i > 0 && free[i-1].Last+1 == back.First, i < len(free) && free[i].First == back.Last+1
+	switch {
+	case before && after:
+		free[i-1].Last = free[i].Last
+		return slices.Delete(free, i, i+1)
+	case before:
+		free[i-1].Last = back.Last
+	case after:
+		free[i].First = back.First
+	default:
+		return slices.Insert(free, i, back)
+	}
+	return free
+}
