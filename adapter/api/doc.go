@@ -3,6 +3,7 @@
 // credential bound to the request does.
 //
 //	GET  /v1/status                what the sidecar is and drives         Status
+//	GET  /v1/cluster               nodes, other jobs, reservations        Cluster
 //	GET  /v1/jobs[?all=1]          evolving jobs (all: ended ones too)    []Job
 //	GET  /v1/jobs/{id}             one of them                            Job
 //	GET  /v1/jobs/{id}/allocation  what it has now                        Allocation

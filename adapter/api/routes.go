@@ -40,6 +40,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	}
 	handle("GET /v1/status", s.status)
 	handle("GET /v1/jobs", s.jobs)
+	handle("GET /v1/cluster", s.cluster)
 	handle("GET /v1/jobs/{id}", s.job)
 	handle("GET /v1/jobs/{id}/allocation", s.allocation)
 	handle("POST /v1/jobs/{id}/next", func(reqCtx context.Context, r request) (any, error) {
@@ -66,7 +67,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("GET /v1/policies", s.policies)
 	handle("POST /v1/policies/{name}/use", s.usePolicy)
 	for path, allow := range map[string]string{
-		"/v1/status": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST", "/v1/jobs/{id}/change": "POST",
+		"/v1/status": "GET", "/v1/cluster": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST", "/v1/jobs/{id}/change": "POST",
 		"/v1/jobs/{id}/offer": "POST", "/v1/jobs/{id}/answer": "POST", "/v1/jobs/{id}/progress": "POST",
 		"/v1/policies": "GET", "/v1/policies/{name}/use": "POST",
 		"/v1/events": "GET", "/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",

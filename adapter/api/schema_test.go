@@ -19,7 +19,7 @@ var rewriteSchema = flag.Bool("schema", false, "write docs/schema/v1.json anew")
 // -schema adds to the file; nothing is ever taken out of it or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
-	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Error{}} {
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cluster{}, Error{}} {
 		schemaOf(reflect.TypeOf(v), defs)
 	}
 	list := func(name string) map[string]any {

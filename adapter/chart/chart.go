@@ -97,29 +97,12 @@ func newCanvas(jobs []api.Job, now time.Time, opts Options) *canvas {
 	return c
 }
 
-// spansOf is what was allocated to a job until now and what is planned from then on.
+// spansOf is what Spans has, as lanes draw it.
 func spansOf(j api.Job, now time.Time) []span {
-	var spans []span
-	for _, p := range j.Past {
-		end := p.End
-		if end.IsZero() || end.After(now) {
-			end = now
-		}
-		if p.Nodes > 0 && end.After(p.Start) {
-			spans = append(spans, span{p.Start, end, p.Nodes, false})
-		}
-	}
-	if j.State == "ended" {
-		return spans
-	}
-	for _, p := range j.Plan {
-		start := p.Start
-		if start.Before(now) {
-			start = now
-		}
-		if p.Nodes > 0 && p.End.After(start) {
-			spans = append(spans, span{start, p.End, p.Nodes, true})
-		}
+	all := Spans(j, now)
+	spans := make([]span, len(all))
+	for i, s := range all {
+		spans[i] = span{s.Start, s.End, s.Nodes, s.Planned}
 	}
 	return spans
 }

@@ -351,13 +351,7 @@ func (c *canvas) tick() time.Duration {
 // firstTick is the first round time at or after the left end, by the clock of
 // the place.
 func (c *canvas) firstTick(tick time.Duration) time.Time {
-	_, offset := c.from.In(c.now.Location()).Zone()
-	shift := time.Duration(offset) * time.Second
-	t := c.from.Add(shift).Truncate(tick).Add(-shift)
-	if t.Before(c.from) {
-		t = t.Add(tick)
-	}
-	return t.In(c.now.Location())
+	return firstMark(c.from.In(c.now.Location()), tick)
 }
 
 // clock writes a tick's time as finely as ticks are apart.

@@ -28,6 +28,15 @@ func (c *Controller) Jobs(_ context.Context, all bool) ([]api.Job, error) {
 	return slices.Clone(v.Jobs), nil
 }
 
+// Cluster implements api.Surveyor.
+func (c *Controller) Cluster(context.Context) (*api.Cluster, error) {
+	v := c.view.Load()
+	if v.cluster == nil {
+		return nil, api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen the cluster yet")
+	}
+	return v.cluster, nil
+}
+
 // Job implements api.Backend.
 func (c *Controller) Job(_ context.Context, id uint32) (api.Job, error) {
 	v := c.view.Load()

@@ -327,6 +327,7 @@ func (c *Controller) onLoop(ctx context.Context, f func()) bool {
 type view struct {
 	core.View
 	api.Status
+	cluster  *api.Cluster
 	writable bool // the database
 }
 
@@ -339,5 +340,5 @@ func (c *Controller) publish() {
 	if status.LastError == "" && c.books.refusing {
 		status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
 	}
-	c.view.Store(&view{*v, status, !c.books.refusing})
+	c.view.Store(&view{*v, status, c.core.Cluster(), !c.books.refusing})
 }

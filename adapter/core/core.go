@@ -65,6 +65,8 @@ type cluster struct {
 	driveReason string
 
 	snapshot   *snapshot
+	survey     *api.Cluster // of surveyOf, as it is shown
+	surveyOf   *snapshot
 	lastErr    error // of the last poll; nil: it worked
 	cycleCalls int   // Slurm's commands in the last cycle and since the one before
 	calls      uint64

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Cluster is what there is beside evolving jobs, as the last poll of Slurm has it.
+type Cluster struct {
+	Taken        time.Time     `json:"taken"` // when Slurm was polled
+	Nodes        []Node        `json:"nodes"` // in Slurm's order of names
+	Others       []OtherJob    `json:"others"`
+	More         int           `json:"more,omitempty"` // further ones, which are too many
+	Reservations []Reservation `json:"reservations"`
+}
+
+// Node is a compute node.
+type Node struct {
+	Name       string   `json:"name"`
+	State      string   `json:"state"` // Slurm's
+	Usable     bool     `json:"usable"`
+	Partitions []string `json:"partitions"`
+}
+
+// OtherJob is a stock job that has nodes. To who may not read of it it is nobody's, from the poll on to no known end.
+type OtherJob struct {
+	ID        uint32    `json:"id,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	User      string    `json:"user,omitempty"`
+	UID       uint32    `json:"uid,omitempty"`
+	Account   string    `json:"account,omitempty"`
+	Partition string    `json:"partition,omitempty"`
+	Start     time.Time `json:"start"`
+	End       time.Time `json:"end,omitzero"` // by its time limit; zero: none is known
+	NodeList  string    `json:"node_list"`
+}
+
+// Reservation is one of Slurm's: a hold, or the site's own.
+type Reservation struct {
+	Name     string    `json:"name"`
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end"`
+	NodeList string    `json:"node_list"`
+	Hold     bool      `json:"hold"`
+	Job      uint32    `json:"job,omitempty"` // base job that a hold is for
+	Step     int       `json:"step,omitempty"`
+	UID      uint32    `json:"uid,omitempty"` // of that job
+}
+
+// Surveyor is a Backend that knows the cluster.
+type Surveyor interface {
+	Cluster(ctx context.Context) (*Cluster, error) // what it gives is never changed
+}
+
+// cluster answers with what the caller may read: of other users' jobs and holds as of jobs.
+func (s *Server) cluster(ctx context.Context, r request) (any, error) {
+	if err := s.mayAsk(r.caller); err != nil {
+		return nil, err
+	}
+	b, ok := s.Backend.(Surveyor)
+	if !ok {
+		return nil, Errorf(ErrNotFound, "this sidecar tells nothing of the cluster")
+	}
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	whole, err := b.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.seesAll(ctx, r.caller) {
+		return *whole, nil
+	}
+	own, sees := *whole, s.seer(ctx, r.caller)
+	own.Others, own.Reservations = make([]OtherJob, len(whole.Others)), []Reservation{}
+	for i, j := range whole.Others {
+		if j.UID != r.caller.uid && !(j.Account != "" && sees(j.Account)) {
+			j = OtherJob{Start: whole.Taken, NodeList: j.NodeList}
+		}
+		own.Others[i] = j
+	}
+	for _, v := range whole.Reservations {
+		if !v.Hold || v.UID == r.caller.uid {
+			own.Reservations = append(own.Reservations, v)
+		}
+	}
+	return own, nil
+}
+
+// Cluster is what there is beside evolving jobs.
+func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
+	var a Cluster
+	return a, c.call(ctx, http.MethodGet, "/v1/cluster", nil, &a)
+}

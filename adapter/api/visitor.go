@@ -1,0 +1,94 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// Visitor asks the server in its own process, as one caller, with that one's rights: what
+// it has not read over HTTP it is not told here either. It is to the page what a Client
+// is to commands.
+type Visitor struct {
+	server *Server
+	caller caller
+}
+
+// Visitor is one for a user; uid nil: for somebody who has not proved to be anybody.
+func (s *Server) Visitor(uid *uint32) Visitor {
+	v := Visitor{server: s}
+	if uid != nil {
+		v.caller = caller{known: true, uid: *uid}
+	}
+	return v
+}
+
+// visit has a route answer.
+func visit[T any](ctx context.Context, v Visitor, answer func(context.Context, request) (any, error), path string, body any, values ...string) (T, error) {
+	var none T
+	r := request{Request: &http.Request{Method: http.MethodGet}, caller: v.caller}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return none, err
+		}
+		r.Method, r.body = http.MethodPost, bytes.TrimSpace(text)
+	}
+	var err error
+	if r.URL, err = url.Parse(path); err != nil {
+		return none, err
+	}
+	for i := 0; i+1 < len(values); i += 2 {
+		r.SetPathValue(values[i], values[i+1])
+	}
+	a, err := answer(ctx, r)
+	if err != nil {
+		return none, err
+	}
+	return a.(T), nil
+}
+
+func idText(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
+
+// Status is the sidecar's.
+func (v Visitor) Status(ctx context.Context) (Status, error) {
+	return visit[Status](ctx, v, v.server.status, "/v1/status", nil)
+}
+
+// Jobs are the evolving jobs that the caller may see, the ended ones too if all is set.
+func (v Visitor) Jobs(ctx context.Context, all bool) ([]Job, error) {
+	return visit[[]Job](ctx, v, v.server.jobs, "/v1/jobs?all="+strconv.FormatBool(all), nil)
+}
+
+// Job is one evolving job.
+func (v Visitor) Job(ctx context.Context, id uint32) (Job, error) {
+	return visit[Job](ctx, v, v.server.job, jobPath(id), nil, "id", idText(id))
+}
+
+// Cluster is what there is beside evolving jobs.
+func (v Visitor) Cluster(ctx context.Context) (Cluster, error) {
+	return visit[Cluster](ctx, v, v.server.cluster, "/v1/cluster", nil)
+}
+
+// Events reads the event log, oldest first.
+func (v Visitor) Events(ctx context.Context, q EventQuery) ([]Event, error) {
+	return visit[[]Event](ctx, v, v.server.events, "/v1/events?"+q.values().Encode(), nil)
+}
+
+// Strategies lists all strategies.
+func (v Visitor) Strategies(ctx context.Context) ([]Strategy, error) {
+	return visit[[]Strategy](ctx, v, v.server.strategies, "/v1/strategies", nil)
+}
+
+// TryStrategy plans the present state with a strategy and acts on nothing. For operators.
+func (v Visitor) TryStrategy(ctx context.Context, name string, q StrategyRequest) (Trial, error) {
+	return visit[Trial](ctx, v, v.server.changeStrategy, "/v1/strategies/"+url.PathEscape(name)+"/try", q, "name", name)
+}
+
+// UseStrategy puts a strategy in use, between two cycles. For operators.
+func (v Visitor) UseStrategy(ctx context.Context, name string, q StrategyRequest) (Strategy, error) {
+	return visit[Strategy](ctx, v, v.server.changeStrategy, "/v1/strategies/"+url.PathEscape(name)+"/use", q, "name", name)
+}
