@@ -20,6 +20,7 @@
 //	POST /v1/strategies/{name}/try plan with it, act on nothing           StrategyRequest → Trial
 //
 //	GET  /healthz, /readyz         for supervisors, without a credential  text
+//	GET  /web/                     the page; on the Unix socket alone     HTML
 //	GET  /metrics                  for Prometheus, to who may read        text
 //
 // Bodies are JSON; an answer that is not 2xx is an Error. A next that is not

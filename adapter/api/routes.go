@@ -83,6 +83,9 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	if s.Ready != nil {
 		Health(mux, s.Ready)
 	}
+	if s.Page != nil {
+		mux.HandleFunc(PagePath, s.page)
+	}
 	if s.Views != nil {
 		mux.HandleFunc("/", s.views)
 	}

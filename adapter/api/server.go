@@ -59,6 +59,9 @@ type Server struct {
 	// Views serves the read-only pages beside /v1 (dashboard, metrics), to whom
 	// Reading lets see everybody's jobs. nil: none.
 	Views http.Handler
+	// Page serves the page below PagePath, on the Unix socket; VisitorOf tells it who
+	// reads. nil: none.
+	Page http.Handler
 
 	seen        replayCache
 	decoders    chan struct{} // one slot for each unmunge that may run

@@ -92,3 +92,33 @@ func (v Visitor) TryStrategy(ctx context.Context, name string, q StrategyRequest
 func (v Visitor) UseStrategy(ctx context.Context, name string, q StrategyRequest) (Strategy, error) {
 	return visit[Strategy](ctx, v, v.server.changeStrategy, "/v1/strategies/"+url.PathEscape(name)+"/use", q, "name", name)
 }
+
+// PagePath is where the page is on the Unix socket.
+const PagePath = "/web/"
+
+type visitorKey struct{}
+
+// VisitorOf is the one who reads the page.
+func VisitorOf(r *http.Request) (Visitor, error) {
+	v, ok := r.Context().Value(visitorKey{}).(Visitor)
+	if !ok {
+		return v, Errorf(ErrDenied, "nobody has said who is asking")
+	}
+	return v, nil
+}
+
+// page serves the page to who has come by the Unix socket. A browser has no MUNGE: "evosctl
+// web" reads the API for it.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	p, ok := r.Context().Value(peerKey{}).(peer)
+	if !ok {
+		s.refuse(w, r, Errorf(ErrNotFound, "there is no page on this address: call evosctl web, which opens one"))
+		return
+	}
+	if p.err != nil {
+		s.refuse(w, r, p.err)
+		return
+	}
+	v := s.Visitor(&p.uid)
+	s.Page.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
+}

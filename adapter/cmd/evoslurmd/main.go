@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/metrics"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/web"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -100,11 +102,13 @@ func run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	page := web.Page{Base: api.PagePath, Reader: func(r *http.Request) (web.Reader, error) { return api.VisitorOf(r) }}
 	server := &api.Server{
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP,
 		Munge: api.Munge{Socket: cfg.Munge.Socket}, MaxAge: cfg.Munge.MaxAge,
 		Operator: ctl.Operator, Reading: ctl.Reading, Sees: ctl.Sees,
 		Ready: ctl.Ready, Views: ctl.Metrics.Handler(),
+		Page: page.Handler(),
 	}
 	if err := server.Listen(); err != nil {
 		return err

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// surveyed is a fakeBackend that knows a cluster: job 20 is the owner's, 21 another user's of account proj, 22
+// another's yet; a hold for each of 12 and 13, and a reservation of the site's.
+type surveyed struct{ *fakeBackend }
+
+func (b surveyed) Cluster(context.Context) (*Cluster, error) {
+	return &Cluster{Taken: time.Unix(1000, 0), Nodes: []Node{{Name: "n1"}}, Others: []OtherJob{
+		{ID: 20, Name: "mine", UID: b.owner, Account: "x", NodeList: "n1"},
+		{ID: 21, Name: "ours", UID: b.owner + 1, Account: "proj", NodeList: "n2"},
+		{ID: 22, Name: "theirs", User: "them", UID: b.owner + 2, Account: "secret", Start: time.Unix(1, 0), End: time.Unix(2000, 0), NodeList: "n3"}},
+		Reservations: []Reservation{{Name: "evo_12_2_1", Hold: true, Job: 12, UID: b.owner}, {Name: "evo_13_2_1", Hold: true, Job: 13, UID: b.owner + 1}, {Name: "maint"}}}, b.find(12)
+}
+
+// TestVisitorReads: each is told what he may read of, as over HTTP.
+func TestVisitorReads(t *testing.T) {
+	const owner = 4000
+	coordinator, other, owns := uint32(owner+5), uint32(owner+9), uint32(owner)
+	root := uint32(0)
+	for name, c := range map[string]struct {
+		reading Reading
+		uid     *uint32
+		jobs    int // evolving ones
+		others  string
+		holds   int
+		events  int
+		job     error
+	}{
+		"own jobs, their owner":          {OwnJobs, &owns, 2, "mine  ", 2, 1, nil},
+		"own jobs, a coordinator":        {OwnJobs, &coordinator, 2, " ours ", 1, 0, nil},
+		"own jobs, somebody":             {OwnJobs, &other, 0, "  ", 1, 0, ErrNotFound},
+		"own jobs, root":                 {OwnJobs, &root, 3, "mine ours theirs", 3, 3, nil},
+		"all jobs, somebody":             {AllJobs, &other, 3, "mine ours theirs", 3, 2, nil},
+		"all jobs, nobody in particular": {AllJobs, nil, -1, "", 0, 0, ErrDenied},
+		"anybody":                        {Anybody, nil, 3, "mine ours theirs", 3, 2, nil},
+	} {
+		s := &Server{Backend: surveyed{newBackend(owner)}, Log: logrus.New(), Reading: func() Reading { return c.reading },
+			Sees: func(_ context.Context, uid uint32) func(string) bool {
+				return func(account string) bool { return uid == coordinator && account == "proj" }
+			}}
+		v, ctx := s.Visitor(c.uid), t.Context()
+		jobs, err := v.Jobs(ctx, true)
+		if c.jobs < 0 {
+			_, err2 := v.Cluster(ctx)
+			_, err3 := v.Status(ctx)
+			_, err4 := v.Strategies(ctx)
+			for _, err := range []error{err, err2, err3, err4} {
+				if !errors.Is(err, ErrDenied) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			continue
+		}
+		if err != nil || len(jobs) != c.jobs && !(name == "own jobs, a coordinator") {
+			t.Errorf("%s: %d jobs, %v", name, len(jobs), err)
+		}
+		a, err := v.Cluster(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, o := range a.Others {
+			names = append(names, o.Name)
+			if o.Name == "" && (o != OtherJob{Start: a.Taken, NodeList: o.NodeList} || o.NodeList == "") {
+				t.Errorf("%s is told %+v", name, o)
+			}
+		}
+		if got := strings.Join(names, " "); got != c.others {
+			t.Errorf("%s: other jobs %q, want %q", name, got, c.others)
+		}
+		if len(a.Reservations) != c.holds {
+			t.Errorf("%s: reservations %+v", name, a.Reservations)
+		}
+		if _, err := v.Job(ctx, 12); !errors.Is(err, c.job) {
+			t.Errorf("%s: job 12: %v", name, err)
+		}
+		if events, err := v.Events(ctx, EventQuery{}); err != nil || len(events) != c.events {
+			t.Errorf("%s: %d events, %v", name, len(events), err)
+		}
+		if _, err := v.UseStrategy(ctx, "noX", StrategyRequest{}); c.uid != &root && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrDenied) {
+			t.Errorf("%s uses a strategy: %v", name, err)
+		}
+	}
+}
+
+// TestPage: on the Unix socket the page knows its reader; on TCP there is none.
+func TestPage(t *testing.T) {
+	s := serve(t, surveyed{newBackend(4000)}, func(s *Server) {
+		s.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			v, err := VisitorOf(r)
+			fmt.Fprint(w, v.caller.known, v.caller.uid, err)
+		})
+	})
+	path := strings.TrimPrefix(s.unix, unixPrefix)
+	browser := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
+	for base, want := range map[string]string{"http://sidecar": fmt.Sprint(true, uint32(os.Getuid()), nil), "http://" + s.tcp: "evosctl web"} {
+		c := http.DefaultClient
+		if base == "http://sidecar" {
+			c = &browser
+		}
+		res, err := c.Get(base + PagePath + "job?id=12")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) || (res.StatusCode == http.StatusOK) != (c == &browser) {
+			t.Errorf("%s: %d %q, %v, want %q", base, res.StatusCode, text, err, want)
+		}
+	}
+	if _, err := VisitorOf(&http.Request{}); !errors.Is(err, ErrDenied) {
+		t.Errorf("without anybody: %v", err)
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/web"
+)
+
+const webHelp = `Opens the page on a port of this machine, until it is interrupted: the cluster by node and by
+job, past, present and planned; each job; what happened. It shows what you may read. The
+address that is printed has a secret in it, without which nobody else on this machine
+gets in; from elsewhere the port is reached with ssh -L, or through a proxy (--base).`
+
+func newWeb() *cobra.Command {
+	var port int
+	var base string
+	cmd := &cobra.Command{
+		Use:   "web",
+		Short: "Open the page on a port of this machine",
+		Long:  webHelp,
+		Example: `  evosctl web
+  evosctl web --port=8080                       and on one's own machine: ssh -L 8080:localhost:8080 LOGIN
+  evosctl web --port=8080 --base=/node/$HOSTNAME/8080/   behind Open OnDemand`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if port < 0 || port > 65535 {
+				return fmt.Errorf("--port=%d: want 0 (any free one) to 65535", port)
+			}
+			if !strings.HasPrefix(base, "/") {
+				return fmt.Errorf("--base=%s: want a path that begins with /", base)
+			}
+			client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+			if err != nil {
+				return fmt.Errorf("--port=%d: %w", port, err)
+			}
+			page := web.Page{Base: base, Reader: func(*http.Request) (web.Reader, error) { return client, nil }}
+			return serveWeb(ctx, l, page, func(address string) { fmt.Println(address) })
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.IntVar(&port, "port", 0, "port; 0: any that is free")
+	f.StringVar(&base, "base", "/", "path below which a proxy has the page")
+	for _, name := range []string{"port", "base"} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
+			panic(err) // the flag is named wrongly
+		}
+	}
+	return cmd
+}
+
+// serveWeb serves the page until ctx is done, and tells its address.
+func serveWeb(ctx context.Context, l net.Listener, page web.Page, tell func(address string)) error {
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return err
+	}
+	gate := web.Gate{Secret: web.NewSecret(), Cookie: "evoslurm-" + port}
+	server := http.Server{Handler: gate.Handler(page.Handler()), ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	tell(fmt.Sprintf("http://127.0.0.1:%s%s/?token=%s", port, strings.TrimRight(page.Base, "/"), gate.Secret))
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

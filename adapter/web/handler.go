@@ -1,0 +1,219 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// Reader is what one caller may read.
+type Reader interface {
+	Status(ctx context.Context) (api.Status, error)
+	Jobs(ctx context.Context, all bool) ([]api.Job, error)
+	Job(ctx context.Context, id uint32) (api.Job, error)
+	Cluster(ctx context.Context) (api.Cluster, error)
+	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
+}
+
+// Page serves the page.
+type Page struct {
+	// Reader gives what the sender of a request may read. An error is shown: ErrDenied to
+	// who has not told who he is.
+	Reader func(*http.Request) (Reader, error)
+	// Base is the path below which the page is, as requests have it: "/" or "/web/".
+	Base string
+	// Now is the time; nil: the clock's.
+	Now func() time.Time
+}
+
+// readTimeout bounds what a page asks for.
+const readTimeout = 10 * time.Second
+
+// policy forbids all that the page does not need: scripts, styles and requests but its own.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+//go:embed static templates
+var files embed.FS
+
+// assets are the static files by name, with their sums.
+var assets = readAssets()
+
+type asset struct {
+	data []byte
+	sum  string
+	kind string
+}
+
+func readAssets() map[string]asset {
+	all := map[string]asset{}
+	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := files.ReadFile(name)
+		sum := sha256.Sum256(data)
+		all[path.Base(name)] = asset{data, hex.EncodeToString(sum[:6]), mime.TypeByExtension(path.Ext(name))}
+		return err
+	})
+	if err != nil {
+		panic(err) // it is in the executable
+	}
+	return all
+}
+
+// Handler is the page below Base.
+func (p *Page) Handler() http.Handler {
+	base := "/" + strings.Trim(p.Base, "/")
+	if base != "/" {
+		base += "/"
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(base+"{$}", p.show("gantt", p.gantt))
+	mux.HandleFunc(base+"job", p.show("job", p.job))
+	for name := range assets {
+		mux.HandleFunc(base+name, static)
+	}
+	mux.HandleFunc(base, p.show("", func(context.Context, Reader, *http.Request) (any, error) {
+		return nil, api.Errorf(api.ErrNotFound, "there is no such page")
+	}))
+	if base != "/" {
+		mux.HandleFunc(strings.TrimSuffix(base, "/"), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", path.Base(base)+"/") // relative: proxies may have put something before it
+			w.WriteHeader(http.StatusMovedPermanently)
+		})
+	}
+	return guard(mux)
+}
+
+// guard sets what every answer carries, and lets nobody act who only looks.
+func guard(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Content-Security-Policy", policy)
+		head.Set("X-Content-Type-Options", "nosniff")
+		head.Set("Referrer-Policy", "same-origin")
+		head.Set("Cross-Origin-Opener-Policy", "same-origin")
+		head.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			head.Set("Allow", "GET, HEAD")
+			http.Error(w, "these pages can only be read", http.StatusMethodNotAllowed)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// static serves a file, for good where the address has its sum.
+func static(w http.ResponseWriter, r *http.Request) {
+	a := assets[path.Base(r.URL.Path)]
+	w.Header().Set("Content-Type", a.kind)
+	w.Header().Set("ETag", `"`+a.sum+`"`)
+	if r.URL.Query().Get("v") == a.sum {
+		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+	}
+	if r.Header.Get("If-None-Match") == `"`+a.sum+`"` {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	send(w, r, http.StatusOK, a.data)
+}
+
+// frame is what every page shows.
+type frame struct {
+	Title  string
+	Status api.Status
+	Now    time.Time
+	Error  string
+	Body   any
+}
+
+// show makes a page of what a function finds.
+func (p *Page) show(name string, find func(context.Context, Reader, *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+		defer cancel()
+		f := frame{Now: p.now()}
+		status := http.StatusOK
+		reader, err := p.Reader(r)
+		if err == nil {
+			f.Status, err = reader.Status(ctx)
+		}
+		if err == nil {
+			f.Body, err = find(ctx, reader, r)
+		}
+		if err != nil {
+			name, status, f.Error = "error", statusOf(err), err.Error()
+		}
+		var page bytes.Buffer
+		if err := pages[name].ExecuteTemplate(&page, "frame", f); err != nil {
+			http.Error(w, "the page could not be made: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		send(w, r, status, page.Bytes())
+	}
+}
+
+func (p *Page) now() time.Time {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return time.Now()
+}
+
+func statusOf(err error) int {
+	for kind, status := range map[error]int{api.ErrDenied: http.StatusUnauthorized, api.ErrForbidden: http.StatusForbidden,
+		api.ErrNotFound: http.StatusNotFound, api.ErrInvalid: http.StatusBadRequest, api.ErrConflict: http.StatusConflict,
+		api.ErrUnavailable: http.StatusServiceUnavailable} {
+		if errors.Is(err, kind) {
+			return status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// send answers, compressed where the browser takes that.
+func send(w http.ResponseWriter, r *http.Request, status int, data []byte) {
+	w.Header().Set("Vary", "Accept-Encoding")
+	if len(data) < 1400 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.WriteHeader(status)
+		if r.Method != http.MethodHead {
+			w.Write(data) // an error here is the browser's hanging up
+		}
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		z := gzip.NewWriter(w)
+		z.Write(data)
+		z.Close()
+	}
+}
+
+// pages are the templates by name, each with the frame around it.
+var pages = readPages()
+
+func readPages() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	frame := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
+	for _, name := range []string{"gantt", "job", "error"} {
+		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "templates/"+name+".html"))
+	}
+	return all
+}

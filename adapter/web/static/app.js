@@ -1,0 +1,21 @@
+// The page follows what happens: what changes is fetched anew while it is looked at. All of it
+// is there without this, too.
+"use strict";
+(() => {
+  const main = () => document.getElementById("live");
+  const stale = document.getElementById("stale");
+  const every = 1000 * (Number(main().dataset.every) || 5);
+  let last = Date.now(), failed = 0, next = 0;
+  const busy = () => main().contains(document.activeElement) && /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+  const turn = () => {
+    if (document.hidden || busy() || Date.now() < next) return;
+    next = Date.now() + every * Math.min(2 ** failed, 12);
+    htmx.ajax("GET", location.href, { target: "#live", select: "#live", swap: "outerHTML" });
+  };
+  setInterval(turn, 1000);
+  document.addEventListener("visibilitychange", () => { next = 0; turn(); }); // it has slept
+  const old = () => { failed++; stale.hidden = Date.now() - last < 3 * every; };
+  document.body.addEventListener("htmx:afterSwap", () => { last = Date.now(); failed = 0; stale.hidden = true; });
+  for (const e of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(e, old);
+  next = Date.now() + every;
+})();

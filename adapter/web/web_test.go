@@ -1,0 +1,348 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write testdata anew")
+
+// noon is the time of all tests.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func after(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+
+// cluster is a Reader.
+type cluster struct {
+	status api.Status
+	jobs   []api.Job
+	is     api.Cluster
+	events []api.Event
+	err    error
+}
+
+func (c *cluster) Status(context.Context) (api.Status, error)   { return c.status, c.err }
+func (c *cluster) Cluster(context.Context) (api.Cluster, error) { return c.is, c.err }
+func (c *cluster) Jobs(_ context.Context, _ bool) ([]api.Job, error) {
+	return append([]api.Job{}, c.jobs...), c.err
+}
+func (c *cluster) Events(context.Context, api.EventQuery) ([]api.Event, error) {
+	return c.events, nil
+}
+func (c *cluster) Job(_ context.Context, id uint32) (api.Job, error) {
+	for _, j := range c.jobs {
+		if j.ID == id {
+			return j, c.err
+		}
+	}
+	return api.Job{}, api.Unknown(id)
+}
+
+// small is a cluster of eight nodes with a bit of everything.
+func small() *cluster {
+	c := &cluster{status: api.Status{Version: "v1", Cluster: "lab", SlurmVersion: "22.05.8", Strategy: "noX", Nodes: 8}}
+	c.is = api.Cluster{Taken: noon, Others: []api.OtherJob{
+		{ID: 7, Name: "stock", User: "bob", Account: "chem", Partition: "main", Start: after(-5), End: after(15), NodeList: "n[5-6]"},
+		{NodeList: "n7", Start: noon},
+	}, Reservations: []api.Reservation{
+		{Name: "evo_12_2_1", Hold: true, Job: 12, Step: 2, Start: after(3), End: after(6), NodeList: "n[3-4]"},
+		{Name: "maint", Start: after(10), End: after(12), NodeList: "n[1-8]"},
+	}}
+	for i := range 8 {
+		c.is.Nodes = append(c.is.Nodes, api.Node{Name: fmt.Sprintf("n%d", i+1), State: "idle", Usable: i != 7, Partitions: []string{"main"}})
+	}
+	c.jobs = []api.Job{{ID: 12, Name: "amr", User: "alice", Account: "phys", Partition: "main", State: "running", Reason: "as planned", Drive: "merge", ExpandLimit: "1",
+		Profile: "2@5m,4@5m", Step: 1, Steps: 2, Nodes: 2, NodeList: "n[1-2]", Submit: after(-3), Start: after(-2), End: after(8), NextChange: after(3), NextNodes: 4,
+		Plan: []api.Span{{Step: 1, Start: after(-2), End: after(3), Nodes: 2, NodeList: "n[1-2]"}, {Step: 2, Start: after(3), End: after(8), Nodes: 4, NodeList: "n[1-4]"}},
+		Past: []api.Span{{Step: 1, Start: after(-2), Nodes: 2, NodeList: "n[1-2]"}}}}
+	c.events = []api.Event{{ID: 1, At: after(-2), Job: 12, Kind: "started", Text: "started on n[1-2]"}}
+	return c
+}
+
+// hostile is the same with what users and sites could write.
+func hostile() *cluster {
+	c := small()
+	const evil = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>` + "\u202e\x1b[31m\n"
+	c.jobs[0].Name, c.jobs[0].User, c.jobs[0].Account, c.jobs[0].Partition, c.jobs[0].Reason = evil, evil, evil, evil, "javascript:alert(1) "+evil
+	c.jobs[0].NodeList, c.jobs[0].Drive = evil, evil
+	c.jobs[0].Offers = []api.Offer{{Kind: evil, Why: evil, State: evil, NodeList: evil}}
+	c.is.Others[0].Name, c.is.Others[0].User, c.is.Others[0].Account = evil, evil, evil
+	c.is.Reservations[1].Name = evil
+	c.is.Nodes[0].Name, c.is.Nodes[1].Partitions = evil, []string{"main", evil}
+	c.status.Cluster, c.status.LastError, c.status.Strategy = evil, evil, evil
+	c.events[0].Text = evil
+	return c
+}
+
+func pageOf(r Reader, base string) http.Handler {
+	p := Page{Base: base, Now: func() time.Time { return noon }, Reader: func(*http.Request) (Reader, error) { return r, nil }}
+	return p.Handler()
+}
+
+func get(t *testing.T, h http.Handler, address string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil))
+	return w
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got), -rewrite if it is meant:\n%s", name, d)
+	}
+}
+
+// sums of files change with them; the pages stay as they are.
+var sumOf = regexp.MustCompile(`\?v=[0-9a-f]+`)
+
+func TestPages(t *testing.T) {
+	for name, c := range map[string]*cluster{"small": small(), "hostile": hostile()} {
+		for page, address := range map[string]string{"gantt": "/", "job": "/job?id=12"} {
+			w := get(t, pageOf(c, "/"), address)
+			if w.Code != http.StatusOK {
+				t.Fatalf("%s: %d %s", address, w.Code, w.Body)
+			}
+			golden(t, name+"-"+page+".html", sumOf.ReplaceAll(w.Body.Bytes(), []byte("?v=SUM")))
+		}
+	}
+}
+
+// TestHostile: whatever is written in names, no page has an element, an attribute or an address of it.
+func TestHostile(t *testing.T) {
+	for _, address := range []string{"/", "/job?id=12", "/?user=<script>alert(1)</script>&account=%22onload=%22x", "/?span=<script>", "/job?id=<script>", "/<script>"} {
+		body := get(t, pageOf(hostile(), "/"), address).Body.String()
+		if body == "" {
+			t.Errorf("%s: nothing", address)
+		}
+		for _, bad := range []string{"<script>", "<img", "onload=\"", "\u202e", "\x1b"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s has %q", address, bad)
+			}
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	h := pageOf(small(), "/")
+	for _, address := range []string{"/", "/job?id=12", "/job?id=99", "/style.css", "/nothing"} {
+		w := get(t, h, address)
+		if got := w.Header().Get("Content-Security-Policy"); got != policy || strings.Contains(got, "unsafe") {
+			t.Errorf("%s: policy %q", address, got)
+		}
+		if w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: its type may be guessed", address)
+		}
+		if body := w.Body.String(); strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") && regexp.MustCompile(`(?i)\sstyle=|\son[a-z]+=|javascript:|(src|href|action)="(https?:)?//`).MatchString(body) {
+			t.Errorf("%s needs what the policy forbids, or something from elsewhere", address)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x")))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+// TestBase: below any path, all that a page refers to is there.
+func TestBase(t *testing.T) {
+	for _, base := range []string{"/", "/web/", "/node/login1/8080/", "web"} {
+		h, seen := pageOf(small(), base), map[string]bool{}
+		root := "/" + strings.Trim(base, "/")
+		if root != "/" {
+			w := get(t, h, root)
+			to, err := (&url.URL{Path: root}).Parse(w.Header().Get("Location"))
+			if err != nil || w.Code != http.StatusMovedPermanently || to.Path != root+"/" {
+				t.Errorf("%s: %d to %v, %v", root, w.Code, to, err)
+			}
+			root += "/"
+		}
+		for _, page := range []string{root, root + "job?id=12"} {
+			body := get(t, h, page).Body.String()
+			links := regexp.MustCompile(`(?:href|src|action)="([^"#]*)`).FindAllStringSubmatch(body, -1)
+			if len(links) < 5 {
+				t.Fatalf("%s has %d links", page, len(links))
+			}
+			from, _ := url.Parse(page)
+			for _, l := range links {
+				to, err := from.Parse(strings.ReplaceAll(l[1], "&amp;", "&"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seen[to.String()] {
+					continue
+				}
+				seen[to.String()] = true
+				if w := get(t, h, to.String()); w.Code != http.StatusOK {
+					t.Errorf("%s: %s leads to %s: %d", page, l[1], to, w.Code)
+				}
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for address, want := range map[string]int{"/job?id=99": 404, "/job": 400, "/job?id=-1": 400, "/?span=1s": 400, "/?span=forever": 400, "/?at=x": 400, "/?by=magic": 400,
+		"/?page=-1": 400, "/?ended=perhaps": 400, "/?page=100000": 200, "/?row=100000": 200, "/?at=0": 200, "/?at=8000000000": 200, "/?span=8784h": 200, "/x": 404} {
+		if w := get(t, pageOf(small(), "/"), address); w.Code != want {
+			t.Errorf("%s: %d, want %d: %s", address, w.Code, want, w.Body)
+		}
+	}
+	for err, want := range map[error]int{api.Errorf(api.ErrDenied, "who?"): 401, api.Errorf(api.ErrUnavailable, "not yet"): 503, io.ErrUnexpectedEOF: 500} {
+		p := Page{Reader: func(*http.Request) (Reader, error) { return nil, err }}
+		w := get(t, p.Handler(), "/")
+		if w.Code != want || !strings.Contains(w.Body.String(), err.Error()) {
+			t.Errorf("%v: %d %s", err, w.Code, w.Body)
+		}
+	}
+}
+
+// many is a cluster with so many nodes and evolving jobs, a third of them running.
+func many(nodes, jobs, others int) *cluster {
+	c := small()
+	c.is.Nodes, c.is.Others, c.jobs = nil, nil, nil
+	for i := range nodes {
+		c.is.Nodes = append(c.is.Nodes, api.Node{Name: fmt.Sprintf("n%04d", i), State: "idle", Usable: i%97 != 0, Partitions: []string{"main"}})
+	}
+	list := func(first, n int) string {
+		return fmt.Sprintf("n[%04d-%04d]", first%nodes, min(first%nodes+n-1, nodes-1))
+	}
+	for i := range jobs {
+		at := (i - jobs/3) / 4
+		j := api.Job{ID: uint32(1000 + i), Name: fmt.Sprintf("application-%d", i), User: fmt.Sprintf("user%d", i%50), Account: "proj", Partition: "main", State: "queued",
+			Reason: "planned", Profile: "4@30m,12@30m", Steps: 2, Drive: "merge", Start: after(at), End: after(at + 60), NextChange: after(at + 30), NextNodes: 12}
+		j.Plan = []api.Span{{Step: 1, Start: after(at), End: after(at + 30), Nodes: 4, NodeList: list(i*7, 4)}, {Step: 2, Start: after(at + 30), End: after(at + 60), Nodes: 12, NodeList: list(i*7, 12)}}
+		if at < 0 {
+			j.State, j.Step, j.Nodes = "running", 1, 4
+			j.Past = []api.Span{{Step: 1, Start: after(at), Nodes: 4, NodeList: list(i*7, 4)}}
+		}
+		c.jobs = append(c.jobs, j)
+	}
+	for i := range others {
+		c.is.Others = append(c.is.Others, api.OtherJob{ID: uint32(500_000 + i), Name: "stock", User: "bob", Partition: "main", Start: after(-i % 300), End: after(1 + i%500), NodeList: list(i*3, 2)})
+	}
+	return c
+}
+
+// weigh is how many bytes a page has, as it travels and as it is.
+func weigh(tb testing.TB, h http.Handler, address string) (travels, is int) {
+	tb.Helper()
+	r := httptest.NewRequest(http.MethodGet, address, nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	travels = w.Body.Len()
+	if w.Header().Get("Content-Encoding") != "gzip" {
+		return travels, travels
+	}
+	z, err := gzip.NewReader(bytes.NewReader(w.Body.Bytes()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return travels, int(n)
+}
+
+// TestBounded: the first page of 1,000 jobs on 1,000 nodes, with all that it needs, is 150 kB at most; that of
+// a multiple is bounded, too, and says what it leaves out.
+func TestBounded(t *testing.T) {
+	h := pageOf(many(1000, 1000, 200), "/")
+	page, raw := weigh(t, h, "/")
+	all := page
+	for name := range assets {
+		if !strings.HasSuffix(name, "LICENSE") {
+			n, _ := weigh(t, h, "/"+name)
+			all += n
+		}
+	}
+	t.Logf("1,000 jobs, 1,000 nodes: page %d bytes (%d uncompressed), with its files %d", page, raw, all)
+	if all > 150_000 {
+		t.Errorf("it is %d bytes, want 150,000 at most", all)
+	}
+	h = pageOf(many(500, 6_000, 500), "/")
+	if page, raw = weigh(t, h, "/"); raw > 2*mostDrawn+200_000 {
+		t.Errorf("6,000 jobs: %d bytes", raw)
+	}
+	t.Logf("6,000 jobs, 500 nodes: page %d bytes (%d uncompressed)", page, raw)
+	if body := get(t, h, "/").Body.String(); !strings.Contains(body, "further jobs are not drawn") || !strings.Contains(body, "more jobs") {
+		t.Error("it does not say what is left out")
+	}
+}
+
+func BenchmarkGantt(b *testing.B) {
+	for _, n := range []int{1000, 100_000} {
+		h := pageOf(many(min(n, 10_000), n, n/5), "/")
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				weigh(b, h, "/")
+			}
+		})
+	}
+}
+
+func TestGate(t *testing.T) {
+	g := Gate{Secret: NewSecret(), Cookie: "evoslurm-1"}
+	h := g.Handler(pageOf(small(), "/"))
+	for _, address := range []string{"/", "/?token=", "/?token=wrong", "/job?id=12"} {
+		if w := get(t, h, address); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "amr") {
+			t.Errorf("%s: %d", address, w.Code)
+		}
+	}
+	w := get(t, h, "/?token="+g.Secret+"&span=1h0m0s")
+	cookies := w.Result().Cookies()
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?span=1h0m0s" || len(cookies) != 1 || !cookies[0].HttpOnly {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.AddCookie(cookies[0])
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "amr") {
+		t.Errorf("with the cookie: %d", w.Code)
+	}
+	if (Gate{}).opens("") {
+		t.Error("a gate without a secret is open")
+	}
+}
+
+// TestConfig: what htmx is told is JSON, or it would fall back to what the policy forbids.
+func TestConfig(t *testing.T) {
+	body := get(t, pageOf(small(), "/"), "/").Body.String()
+	found := regexp.MustCompile(`name="htmx-config" content='([^']*)'`).FindStringSubmatch(body)
+	var config map[string]any
+	if found == nil || json.Unmarshal([]byte(found[1]), &config) != nil || config["allowEval"] != false || config["includeIndicatorStyles"] != false {
+		t.Errorf("htmx is told %q", found)
+	}
+}
