@@ -38,6 +38,7 @@ GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 build: build-deps ## build all commands into bin/, strategies into bin/strategies/ (the default)
 	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./plugins/cmd/strategytest
 	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
+	$(MAKE) -s -C contrib/c OUT=$(CURDIR)/bin/c
 
 .PHONY: proto
 proto: ## write the code of the contract of strategies anew (needs protoc)
@@ -151,7 +152,7 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 	install $(BIN)/evoslurmd $(DESTDIR)$(PREFIX)/sbin
 	install -d $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies
 	install $(STRATEGIES:%=$(BIN)/strategies/%) $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies
-	for page in $(wildcard contrib/man/*.[158]); do \
+	for page in $(wildcard contrib/man/*.[1358]); do \
 		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
 	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
@@ -166,6 +167,7 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 	install -d $(DESTDIR)$(PYTHONDIR)/evoslurm
 	install -m 644 contrib/python/evoslurm/__init__.py contrib/python/evoslurm/py.typed $(DESTDIR)$(PYTHONDIR)/evoslurm
 	rm -f $(DESTDIR)$(PYTHONDIR)/evoslurm.py # what it was before
+	$(MAKE) -C contrib/c install OUT='$(abspath $(BIN))/c' PREFIX='$(PREFIX)' DESTDIR='$(abspath $(DESTDIR))' VERSION='$(VERSION)'
 	for file in $$(cd contrib/examples && find . -name '*.md' -o -name '*.sh' -o -name '*.py'); do \
 		install -D -m 644 contrib/examples/$$file $(SHARE)/doc/evoslurm/examples/$$file || exit 1; \
 	done

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -227,6 +228,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := filepath.Join(t.TempDir(), "c")
+	if out, err := exec.Command("make", "-s", "-C", "../../../contrib/c", "OUT="+c, "CFLAGS=-g -Wall -Wextra -Wpedantic -Werror -fsanitize=address,undefined -fno-sanitize-recover").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	type key struct{}
 	of := func(ts *testscript.TestScript) *sidecar { return ts.Value(key{}).(*sidecar) }
 	testscript.Run(t, testscript.Params{
@@ -244,14 +249,21 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			e.Setenv("TZ", "UTC")
 			e.Setenv("PYTHONPATH", library)
+			e.Setenv("HEADERS", filepath.Join(library, "../c"))
+			e.Setenv("LIBRARY", filepath.Join(c, "libevoslurm.a"))
 			return s.start()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			// sidecar start|stop|old
+			// sidecar start|stop|old|fresh: its jobs are in their first step again
 			"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
 				switch args[0] {
 				case "stop":
 					of(ts).stop()
+				case "fresh":
+					b := of(ts).backend
+					b.mu.Lock()
+					clear(b.step)
+					b.mu.Unlock()
 				case "old":
 					of(ts).stop()
 					ts.Check(of(ts).old())

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -113,10 +114,15 @@ export PYTHONPATH=`+library+` PYTHONDONTWRITEBYTECODE=1
 python3 `+program+` 2>&1 || echo killed
 python3 `+program+` 2>&1
 `)
+	inC := s.submit(s.inC())
 	id := s.submit(job)
 	got := slices.DeleteFunc(messages(s.output(id)), func(line string) bool { return strings.Contains(line, "Killed") })
 	if want := []string{"1 companion True 1", "hook grow n[-]", "killed", "2 companion True 3", "hook shrink", "3 companion True 2"}; !slices.Equal(got, want) {
 		s.t.Errorf("the job printed %q, want %q", got, want)
+	}
+	got = slices.DeleteFunc(messages(s.output(inC)), func(line string) bool { return strings.Contains(line, "Killed") })
+	if want := []string{"1 1 nodes", "killed", "2 3 nodes", "grown 4", "4 3 nodes", "5 2 nodes", "1"}; !slices.Equal(got, want) {
+		s.t.Errorf("the job in C printed %q, want %q", got, want)
 	}
 	fits, errs, err := s.As(0, "evosctl", "profile", "-q", id)
 	if err != nil || !regexp.MustCompile(`^1@\d+s,3@\d+s,2@\d+s\n$`).MatchString(fits) {
@@ -125,6 +131,56 @@ python3 `+program+` 2>&1
 	if out, _, _ := s.As(0, "evosctl", "profile", id); !strings.HasSuffix(out, "\n"+fits) {
 		s.t.Errorf("in full: %s", out)
 	}
+}
+
+// inC is a job whose steps a program in C goes through, killed as python's is; it grows on demand.
+func (s *site) inC() string {
+	s.t.Helper()
+	library, err := filepath.Abs("../../../contrib/c")
+	s.must(err)
+	out := s.t.TempDir()
+	source, program := filepath.Join(out, "steps.c"), filepath.Join(out, "steps")
+	s.must(os.WriteFile(source, []byte(`#include <evoslurm.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	struct evos_step *step, *ended;
+	int rc = evos_current(&step);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while (rc == EVOS_OK) {
+		if (step->number == 2 && access("killed-c", F_OK)) {
+			fclose(fopen("killed-c", "w"));
+			raise(SIGKILL);
+		}
+		printf("%d %d nodes\n", step->number, step->nodes);
+		if (step->number == 2) {
+			ended = step;
+			if ((rc = evos_grow(1, 0, "2s", "5m", &step)) != EVOS_OK)
+				break;
+			evos_free(ended);
+			printf("grown %d\n", step->nodes);
+		}
+		ended = step;
+		rc = evos_next(ended, NULL, 0, &step);
+		evos_free(ended);
+	}
+	if (rc != EVOS_DONE)
+		printf("error: %s\n", evos_error());
+	printf("%d\n", rc);
+	return 0;
+}
+`), 0o644))
+	for _, words := range [][]string{{"make", "-s", "-C", library, "OUT=" + out}, {"gcc", "-I" + library, "-o", program, source, out + "/libevoslurm.a"}} {
+		if text, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			s.t.Fatalf("%v: %v\n%s", words, err, text)
+		}
+	}
+	binary, err := os.ReadFile(program)
+	s.must(err)
+	program = s.script("steps-in-c", string(binary))
+	return s.script("c.sh", "#!/bin/bash\n#EVO --profile=1@5s,3@20s,2@5s\n"+program+" 2>&1 || echo killed\n"+program+" 2>&1\n")
 }
 
 // followed judges the trace of a job.

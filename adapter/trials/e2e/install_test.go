@@ -40,7 +40,7 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"completions", "examples", "man", "prometheus", "python", "systemd"} {
+	for _, folder := range []string{"completions", "c", "examples", "man", "prometheus", "python", "systemd"} {
 		err := filepath.WalkDir("../../../contrib/"+folder, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && !installed[d.Name()] {
 				t.Errorf("%s is not installed", path)
@@ -57,6 +57,8 @@ func TestInstall(t *testing.T) {
 		prefix + "/share/man/man1/evosqueue.1", prefix + "/share/man/man8/evoslurmd.8",
 		prefix + "/share/bash-completion/completions/evosqueue", prefix + "/share/zsh/site-functions/_evosqueue",
 		prefix + "/share/fish/vendor_completions.d/evosqueue.fish",
+		prefix + "/include/evoslurm.h", prefix + "/include/evoslurm.f90", prefix + "/lib/libevoslurm.a", prefix + "/lib/libevoslurm.so.0",
+		prefix + "/lib/pkgconfig/evoslurm.pc", prefix + "/share/man/man3/evoslurm.3",
 		prefix + "/share/evoslurm/job_submit.lua", prefix + "/share/doc/evoslurm/RIGHTS.md", prefix + "/share/doc/evoslurm/evoslurm.yaml",
 		"/opt/etc/evoslurm/evoslurm.yaml",
 	} {
@@ -70,6 +72,37 @@ func TestInstall(t *testing.T) {
 	}
 	if !strings.Contains(string(unit), "\nExecStart="+prefix+"/sbin/evoslurmd\n") || strings.Contains(string(unit), "/usr/local") {
 		t.Errorf("the unit starts another sidecar:\n%s", unit)
+	}
+}
+
+// TestInstallWithoutCompiler: the library is left out, which is told with the command that builds it later,
+// from what was installed.
+func TestInstallWithoutCompiler(t *testing.T) {
+	root, prefix := t.TempDir(), "/opt/evo"
+	install := func(folder string, args ...string) string {
+		t.Helper()
+		out, err := exec.Command("make", append([]string{"-C", folder, "install", "PREFIX=" + prefix, "DESTDIR=" + root}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := install("../../../contrib/c", "CC="); !strings.Contains(out, "there is no C compiler: libevoslurm is not built; later: make -C /opt/evo/share/evoslurm/c install") {
+		t.Errorf("it said\n%s", out)
+	}
+	library := root + prefix + "/lib/libevoslurm.so"
+	if _, err := os.Stat(library); err == nil {
+		t.Error("there is a library")
+	}
+	if _, err := os.Stat(root + prefix + "/include/evoslurm.h"); err != nil {
+		t.Error(err)
+	}
+	install(root + prefix + "/share/evoslurm/c")
+	if _, err := os.Stat(library); err != nil {
+		t.Error(err)
+	}
+	if out, err := exec.Command("make", "-C", "../../../contrib/c", "CC=", "OUT="+t.TempDir()).CombinedOutput(); err == nil || !strings.Contains(string(out), "a C compiler is needed") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -1,0 +1,126 @@
+/* An evolving job from the inside: evoslurm(3). Link with -levoslurm.
+ *
+ *     struct evos_step *step;
+ *     int rc = evos_current(&step);
+ *     while (rc == EVOS_OK) {
+ *         system("evosrun ./amr");
+ *         struct evos_step *ended = step;
+ *         rc = evos_next(ended, NULL, 0, &step);
+ *         evos_free(ended);
+ *     }
+ *     if (rc != EVOS_DONE)
+ *         fprintf(stderr, "%s\n", evos_error());
+ *
+ * Who is killed and started again goes on with the step that the job is in then: none is
+ * lost, none is ended twice. Each call runs "evosctl ... --json", without a shell: see evoslurm(3).
+ * In an MPI program one rank calls, and tells the others.
+ */
+#ifndef EVOSLURM_H
+#define EVOSLURM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	EVOS_OK = 0,
+	EVOS_DONE = 1,     /* the last step has ended: there is no further one */
+	EVOS_ERROR = -1,   /* evos_error() has the reason */
+	EVOS_REFUSED = -2, /* a growth or shrink cannot be had; nothing has changed */
+	EVOS_TIMEOUT = -3  /* what was waited for did not come in time */
+};
+
+/* The share of one Slurm job: all of it, but in drive mode companion. */
+struct evos_part {
+	unsigned job;
+	int nodes;
+	const char *const *names;
+	const int *cpus; /* of each */
+};
+
+/* The next step, as it is planned at the moment. */
+struct evos_coming {
+	int number; /* from 1 */
+	int nodes;
+	long long at; /* Unix seconds; 0: it is planned once the present step has ended */
+	int arriving, leaving;
+	const char *const *arriving_names;
+	const char *const *leaving_names;
+};
+
+/* What the job has in a step. */
+struct evos_step {
+	unsigned job;
+	int number; /* from 1 */
+	int steps;
+	int nodes;
+	const char *const *names; /* of all nodes, those of the base job first */
+	const char *drive;
+	const char *note;
+	int parts;
+	const struct evos_part *part;
+	const struct evos_coming *coming; /* NULL: there is no further one */
+};
+
+/* Nodes that a malleable job may have for a while, or that it is to give back. */
+struct evos_offer {
+	unsigned job;
+	long long id;
+	const char *kind; /* grow or shrink */
+	int mandatory;    /* the nodes are taken at the deadline, whatever the answer */
+	int nodes;        /* to be had at most, or wanted back at least */
+	const char *const *names; /* these */
+	int further;              /* nodes that would go after them, if more are given back */
+	const char *const *further_names;
+	int has;     /* nodes that the job had when it was made */
+	int seconds; /* until the deadline */
+	const char *why;
+};
+
+/* All that give a step set the environment of this process by it, so that evosrun, srun and
+ * MPI launchers see its nodes: no other thread may use the environment meanwhile. Where they do
+ * not answer EVOS_OK there is no step. What they give is freed by evos_free. */
+
+/* The step that the job is in. */
+int evos_current(struct evos_step **step);
+
+/* Ends the step, the present one if ended is NULL, and waits for the nodes of the next, for so many
+ * seconds if timeout is above 0: to call it again goes on waiting. release are nodes that the
+ * application would rather give up at a shrink, "n3,n4", or NULL. To end a step that has ended
+ * already only waits. */
+int evos_next(const struct evos_step *ended, const char *release, double timeout, struct evos_step **step);
+
+/* The next step as it is planned at the moment; EVOS_DONE in the last. */
+int evos_peek(struct evos_coming **coming);
+
+/* Ends the step and begins one with so many more nodes (at least least, if above 0), for lasts, "20m",
+ * or NULL: for the rest of the present step; now, or within wait, "5m", if that is not NULL. */
+int evos_grow(int nodes, int least, const char *lasts, const char *wait, struct evos_step **step);
+
+/* Ends the step and begins one with so many nodes fewer, or without those named, "n3,n4". */
+int evos_shrink(int nodes, const char *names, const char *lasts, struct evos_step **step);
+
+/* Waits until the job, a malleable one, is offered nodes or asked for some, by another offer than
+ * that with the id after. One that is not answered is told again. */
+int evos_wait_event(long long after, double timeout, struct evos_offer **offer);
+
+/* Takes so many nodes, all if nodes is 0, or gives them back: leave them before. Waits until they
+ * have come or gone; the step goes on with them. To accept an offer again only waits. */
+int evos_accept(const struct evos_offer *offer, int nodes, struct evos_step **step);
+
+/* Leaves all as it is; nodes of a mandatory shrink are taken at the deadline nevertheless. */
+int evos_decline(const struct evos_offer *offer);
+
+/* Tells which part of its work the application has done, from 0 to 1. */
+int evos_progress(double fraction);
+
+/* Why the last call of this thread failed; never NULL. */
+const char *evos_error(void);
+
+/* Frees a step, a coming step or an offer that a function here has given; NULL is none. */
+void evos_free(const void *given);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
