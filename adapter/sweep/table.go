@@ -84,7 +84,7 @@ func (f *Folder) Table(s *Sweep, to io.Writer) (missing int, err error) {
 	for _, g := range Figures {
 		head = append(head, g.Name, g.Name+"_ci95")
 	}
-	out.Write(head) // Error has what goes wrong
+	_ = out.Write(head) // Error has what goes wrong
 	type group struct {
 		trace, shape, strategy string
 		share                  float64
@@ -125,7 +125,7 @@ func (f *Folder) Table(s *Sweep, to io.Writer) (missing int, err error) {
 			mean, half := interval(all)
 			row = append(row, short(mean), short(half))
 		}
-		out.Write(row)
+		_ = out.Write(row)
 	}
 	out.Flush()
 	return missing, out.Error()
