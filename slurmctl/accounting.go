@@ -3,9 +3,11 @@ package slurmctl
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +26,35 @@ type AccountedJob struct {
 	User, Group        string // names, or numbers where UID and GID are printed alone
 	Account, Partition string
 	State              string // its first word
+	Name               string // where JobName is printed
+}
+
+// AccountingQuery is which jobs are asked for.
+type AccountingQuery struct {
+	From, Until string   // as sacct takes times; "": its defaults
+	Users       []string // nil: all that one may see
+}
+
+// Accounting is what sacct prints of jobs, one line each, for an [AccountingReader]. A name that has a line break in it
+// is a line that the reader refuses.
+func (c *Client) Accounting(ctx context.Context, q AccountingQuery) (string, error) {
+	args := []string{"--parsable2", "--allocations", "--format=JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,User,Group,Account,Partition,State,JobName"}
+	for _, t := range []struct{ option, value string }{{"--starttime=", q.From}, {"--endtime=", q.Until}} {
+		if t.value != "" {
+			args = append(args, t.option+t.value)
+		}
+	}
+	if len(q.Users) > 0 {
+		args = append(args, "--user="+strings.Join(q.Users, ","))
+	} else {
+		args = append(args, "--allusers")
+	}
+	zone := "TZ=:/etc/localtime" // in which From and Until are meant; what is printed has none
+	if own, ok := os.LookupEnv("TZ"); ok {
+		zone = "TZ=" + own
+	}
+	out, _, err := c.run(ctx, command{name: "sacct", args: args, env: []string{zone}})
+	return out, err
 }
 
 // AccountingReader reads what `sacct --parsable2` (-P) prints, with its line of column names. Steps are
@@ -202,6 +233,7 @@ func (a *AccountingReader) job(fields []string) (j AccountedJob, err error) {
 	j.Group, _ = a.get(fields, "Group", "GID")
 	j.Account, _ = a.get(fields, "Account")
 	j.Partition, _ = a.get(fields, "Partition")
+	j.Name, _ = a.get(fields, "JobName")
 	state, _ := a.get(fields, "State")
 	j.State, _, _ = strings.Cut(state, " ")
 	if err == nil && j.Submit.IsZero() {

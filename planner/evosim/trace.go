@@ -36,7 +36,7 @@ line and field; --lenient leaves such jobs out and says so.`,
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
 			}
-			return errors.New("trace: what? stat, cut, scale, convert, filter, diff or evolve")
+			return errors.New("trace: what? stat, cut, scale, convert, filter, diff, evolve, inject or extract")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -261,6 +261,31 @@ evolve. Nothing is lost from SWF to JSON and back.`,
 	}
 	f.writing(cmd)
 	cmd.Flags().BoolVar(&sorted, "sort", false, "put jobs in order of submission")
+	return cmd
+}
+
+// ExtractCommand is a command that writes what open gives as a trace; its words are the caller's. The format is asked
+// for when flags are known.
+func ExtractCommand(open func(*cobra.Command) (io.Reader, error), format func() trace.Format) *cobra.Command {
+	var f traceFlags
+	cmd := &cobra.Command{
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in, err := open(cmd)
+			if err != nil {
+				return Failure{err}
+			}
+			cmd.SetIn(in)
+			f.more, f.options.AnyOrder = []trace.Format{format()}, true
+			t, read, err := f.all(cmd, "-")
+			if err != nil {
+				return err
+			}
+			slices.SortStableFunc(t.Jobs, func(a, b trace.Job) int { return compareFloat(a.Submit, b.Submit) })
+			return f.write(cmd, read, t.Header, given(t.Jobs))
+		},
+	}
+	f.writing(cmd)
 	return cmd
 }
 

@@ -24,5 +24,7 @@ func main() {
 }
 
 func newCommand() *cobra.Command {
-	return evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), evosim.TraceCommand(sacct), evosim.ReportCommand(sacct))
+	traces := evosim.TraceCommand(sacct)
+	traces.AddCommand(injectCommand(), extractCommand())
+	return evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), traces, evosim.ReportCommand(sacct))
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/evoslurm/evoslurm/planner/trace"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -11,7 +13,14 @@ import (
 
 // sacct is what `sacct -P` prints, as a format of traces. Sizes are nodes where these are printed, else CPUs.
 // Users, groups and partitions are numbered as they come.
-var sacct = trace.Format{Name: "sacct", Is: slurmctl.IsAccounting, Open: func(in io.Reader) func() (trace.Job, string, error) {
+var sacct = accounting(false)
+
+// accounting is this format, of injected jobs alone, with the numbers that they have in their trace, or of all.
+func accounting(own bool) trace.Format {
+	return trace.Format{Name: "sacct", Is: slurmctl.IsAccounting, Open: func(in io.Reader) func() (trace.Job, string, error) { return readAccounting(in, own) }}
+}
+
+func readAccounting(in io.Reader, own bool) func() (trace.Job, string, error) {
 	lines := slurmctl.NewAccountingReader(in)
 	numbers := [3]map[string]int64{{}, {}, {}}
 	number := func(kind int, name string) int64 {
@@ -27,11 +36,19 @@ var sacct = trace.Format{Name: "sacct", Is: slurmctl.IsAccounting, Open: func(in
 	}
 	return func() (trace.Job, string, error) {
 		a, err := lines.Next()
+		for own && err == nil && !strings.HasPrefix(a.Name, injected) {
+			a, err = lines.Next()
+		}
 		at := fmt.Sprintf("line %d", lines.Line())
 		if wrong := (*slurmctl.AccountingError)(nil); errors.As(err, &wrong) {
 			return trace.Job{}, at, &trace.Fault{At: at, Field: wrong.Column, Err: wrong.Err}
 		} else if err != nil {
 			return trace.Job{}, at, err
+		}
+		if own {
+			if a.ID, err = strconv.ParseInt(strings.TrimPrefix(a.Name, injected), 10, 64); err != nil {
+				return trace.Job{}, at, &trace.Fault{At: at, Field: "JobName", Err: fmt.Errorf("%q: no number of a job in a trace", a.Name)}
+			}
 		}
 		j := trace.Unknown
 		j.Number, j.Submit = a.ID, float64(a.Submit.Unix())
@@ -67,4 +84,4 @@ var sacct = trace.Format{Name: "sacct", Is: slurmctl.IsAccounting, Open: func(in
 		}
 		return j, at, nil
 	}
-}}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/planner/trace"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// injected is what the names of jobs begin with that are submitted for those of a trace; their numbers follow.
+const injected = "evotrace-"
+
+// slurm is a client of the user's own Slurm.
+func slurm() *slurmctl.Client { return &slurmctl.Client{Env: os.Environ()} }
+
+// extractCommand is evosim trace extract.
+func extractCommand() *cobra.Command {
+	var q slurmctl.AccountingQuery
+	own := false
+	cmd := evosim.ExtractCommand(func(cmd *cobra.Command) (io.Reader, error) {
+		text, err := slurm().Accounting(cmd.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		return strings.NewReader(text), nil
+	}, func() trace.Format { return accounting(own) })
+	cmd.Use = "extract [--from=TIME] [--until=TIME] [--users=NAME,…] [--injected] [--to=swf|json|batsim] [--output=FILE]"
+	cmd.Short = "Write what Slurm's accounting tells of jobs as a trace"
+	cmd.Long = `Write what Slurm's accounting (sacct) tells of jobs as a trace: when they were submitted, started and
+ended, on how many nodes. Times are sacct's: 2026-11-22, 2026-11-22T15:00, now-7days; without --from sacct
+takes today's jobs. --injected takes only those that evosim trace inject has submitted, numbered as they are in
+the trace, so that evosim trace diff compares them with what was simulated, job by job.`
+	flags := cmd.Flags()
+	flags.StringVar(&q.From, "from", "", "jobs from this time on")
+	flags.StringVar(&q.Until, "until", "", "jobs up to this time")
+	flags.StringSliceVar(&q.Users, "users", nil, "jobs of these users only (default: of all that you may see)")
+	flags.BoolVar(&own, "injected", false, "only jobs that were injected, numbered as in their trace")
+	return cmd
+}
+
+// injectCommand is evosim trace inject.
+func injectCommand() *cobra.Command {
+	in := injection{factor: 1, cpus: 1}
+	lenient := false
+	cmd := &cobra.Command{
+		Use:   "inject [--time=F] [--cpus-per-node=N] [--rigid] [--partition=NAME] [--dry-run] FILE",
+		Short: "Submit a trace's jobs to a real Slurm, as jobs that sleep",
+		Long: `Submit the jobs of a trace to the Slurm that sbatch finds, each at its time after the first, on as many
+nodes, which it has for itself, with its time limit, and have it sleep for as long as it ran. --time=60 makes
+an hour a minute. Jobs that never ran are left out. They are called ` + injected + `NUMBER, by which evosim trace
+extract --injected finds them. It ends when the last job is submitted; where it is interrupted what was submitted stays.
+
+Jobs that evolve, or are moldable or malleable, are refused, or with --rigid submitted at their largest size.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !(in.factor > 0 && in.factor <= 1e6):
+				return fmt.Errorf("--time=%v: must be above 0", in.factor)
+			case in.cpus < 1 || in.cpus > 1<<16:
+				return fmt.Errorf("--cpus-per-node=%d: must be within 1 … 65536", in.cpus)
+			}
+			file, label := cmd.InOrStdin(), "standard input"
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				file, label = f, args[0]
+			}
+			r, err := trace.NewReader(file, trace.Options{AnyOrder: true, Lenient: lenient}, sacct)
+			if err != nil {
+				return fmt.Errorf("%s: %w", label, err)
+			}
+			t, err := r.ReadAll()
+			if err != nil {
+				return fmt.Errorf("%s: %w", label, err)
+			}
+			jobs, left := t.Runnable()
+			if len(jobs) == 0 {
+				return fmt.Errorf("%s: there is no job that ran", label)
+			}
+			if left > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %s: %d jobs that never ran are left out\n", label, left)
+			}
+			all, err := in.submissions(jobs)
+			if err != nil {
+				return fmt.Errorf("%s: %w", label, err)
+			}
+			if err := in.run(cmd.Context(), cmd.OutOrStdout(), all); err != nil && !errors.Is(err, context.Canceled) {
+				return evosim.Failure{Err: err}
+			} else if err != nil {
+				return err
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.Float64Var(&in.factor, "time", in.factor, "divide all times by this")
+	flags.IntVar(&in.cpus, "cpus-per-node", in.cpus, "how many of the trace's processors are a node")
+	flags.BoolVar(&in.rigid, "rigid", false, "submit jobs that change their size at their largest")
+	flags.StringVar(&in.partition, "partition", "", "partition to submit to (default: Slurm's)")
+	flags.BoolVar(&in.dry, "dry-run", false, "print what would be submitted when, and submit nothing")
+	flags.BoolVar(&lenient, "lenient", false, "leave out jobs that something is wrong with")
+	return cmd
+}
+
+// injection is how jobs are injected.
+type injection struct {
+	factor     float64
+	cpus       int
+	rigid, dry bool
+	partition  string
+}
+
+// sleeper is a job to submit.
+type sleeper struct {
+	after  time.Duration
+	args   []string
+	script string
+}
+
+// submissions are the jobs in order of submission.
+func (in *injection) submissions(jobs []trace.Job) ([]sleeper, error) {
+	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return int(math.Copysign(1, a.Submit-b.Submit)) })
+	all := make([]sleeper, len(jobs))
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Kind() != trace.Rigid && !in.rigid {
+			return nil, fmt.Errorf("job %d is %s; --rigid submits it at its largest size", j.Number, j.Kind())
+		}
+		size := j.Size()
+		if s := j.Shape; s != nil {
+			for _, p := range append([]planner.Profile{s.Profile}, s.Alternatives...) {
+				size = max(size, p.Peak())
+			}
+		}
+		seconds := j.Run / in.factor
+		limit := seconds + 60
+		if j.Limit > 0 {
+			limit = max(j.Limit/in.factor, limit)
+		}
+		all[i] = sleeper{
+			after: time.Duration(j.Submit / in.factor * float64(time.Second)),
+			args: []string{"--parsable", "--job-name=" + injected + strconv.FormatInt(j.Number, 10), "--nodes=" + strconv.Itoa((size+in.cpus-1)/in.cpus), "--exclusive",
+				"--time=" + strconv.Itoa(int(math.Ceil(limit/60))), "--chdir=/", "--output=/dev/null"},
+			script: "#!/bin/sh\nexec sleep " + strconv.FormatFloat(seconds, 'f', 3, 64) + "\n",
+		}
+		if in.partition != "" {
+			all[i].args = append(all[i].args, "--partition="+in.partition)
+		}
+	}
+	return all, nil
+}
+
+// run submits jobs when their times come.
+func (in *injection) run(ctx context.Context, out io.Writer, all []sleeper) error {
+	if in.dry {
+		for _, s := range all {
+			if _, err := fmt.Fprintf(out, "%.1f s: sbatch %s: %s\n", s.after.Seconds(), strings.Join(s.args, " "), strings.TrimPrefix(strings.TrimSpace(s.script), "#!/bin/sh\n")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	client, began, late := slurm(), time.Now(), time.Duration(0)
+	for i, s := range all {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Until(began.Add(s.after))):
+		}
+		late = max(late, time.Since(began.Add(s.after)))
+		if _, err := client.Submit(ctx, nil, s.args, bytes.NewBufferString(s.script)); err != nil {
+			return fmt.Errorf("%d of %d jobs are submitted: %w", i, len(all), err)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d jobs submitted in %.1f s, at most %.1f s late\n", len(all), time.Since(began).Seconds(), late.Seconds())
+	return err
+}
