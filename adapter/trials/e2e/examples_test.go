@@ -5,69 +5,175 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
+// resizes is the profile that the examples go through, but for what follows the "@".
+const resizes = "1@5s,3@5s,2@6s,4@5s,1@"
+
+// An example is a folder of contrib/examples, run as it is there.
+type example struct {
+	folder, script string
+	profile        string   // in place of the script's own; "": that
+	resizes        bool     // it comes to the end of the profile, and not before
+	variables      string   // of the script, VAR=value,…
+	drives         []string // nil: merge and companion
+	check          func(s *site, run exampleRun, out []string)
+}
+
+// exampleRun is an example at work.
+type exampleRun struct {
+	example
+	drive, id string
+}
+
+func (r exampleRun) String() string { return r.folder + "/" + r.script + ", " + r.drive }
+
 // TestExamples: what contrib/examples shows works as it is there, through four resizes, by
-// merges and by companions.
+// merges and by companions: what needs small packages. With the tag examples the others do, too.
 func TestExamples(t *testing.T) {
-	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
-	folders, err := filepath.Glob("../../../contrib/examples/*")
+	s := newExamples(t, 8)
+	s.examples([]example{
+		{folder: "bag", profile: resizes + "2m", variables: "TASKS=120,DRAIN=2s", check: bagged},
+		{folder: "checkpoint", profile: resizes + "5s", variables: "ITERATIONS=200", check: (*site).solved},
+		{folder: "dask", profile: resizes + "5m", variables: "TASKS=60,DRAIN=2s", drives: []string{"companion"}, check: counted(60, `\d`)},
+	})
+	s.stop(syscall.SIGTERM)
+}
+
+// newExamples is a site with the examples in folders of its out/, whose Python is that of
+// Debian's packages.
+func newExamples(t *testing.T, nodes int) *site {
+	t.Helper()
+	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
+	s := newSite(t, slurmtest.Options{
+		Nodes: nodes, Accounting: true, PermitJobExpansion: true,
+		// Open MPI's daemons of several nodes cannot share a folder.
+		ExtraConf: "TaskProlog=@DIR@/own-tmp\n",
+		Files:     map[string]string{"own-tmp": "#!/bin/sh\nmkdir -p @DIR@/tmp/$SLURM_JOB_USER-$SLURMD_NODENAME && echo export TMPDIR=@DIR@/tmp/$SLURM_JOB_USER-$SLURMD_NODENAME\n"},
+	}, nil)
+	s.must(os.Mkdir(s.Cluster.Dir()+"/tmp", 0o755))
+	s.must(os.Chmod(s.Cluster.Dir()+"/tmp", 0o1777))
+	s.must(os.CopyFS(s.Dir+"/out", os.DirFS("../../../contrib/examples")))
+	if err := os.Symlink("evosctl", bin+"/evolaunch"); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	s.must(os.CopyFS(s.Dir+"/python", os.DirFS("../../../contrib/python")))
+	folders, err := filepath.Glob(s.Dir + "/out/*")
 	s.must(err)
 	for _, folder := range folders {
-		for _, name := range []string{"README.md", "job.sh"} {
-			if _, err := os.Stat(folder + "/" + name); err != nil {
-				t.Error(err)
+		s.must(os.Chmod(folder, 0o1777))
+		scripts, _ := filepath.Glob(folder + "/*.sh")
+		if _, err := os.Stat(folder + "/README.md"); err != nil || len(scripts) == 0 {
+			t.Errorf("%s: %v, scripts: %q", filepath.Base(folder), err, scripts)
+		}
+		for _, script := range scripts {
+			if text, err := os.ReadFile(script); err != nil || strings.Count(string(text), "\n") > 20 {
+				t.Errorf("%s: a script of at most twenty lines: %v", script, err)
 			}
 		}
-		s.must(os.CopyFS(s.Dir+"/out", os.DirFS(folder)))
-		s.must(os.Remove(s.Dir + "/out/README.md"))
-		if text, err := os.ReadFile(folder + "/job.sh"); err != nil || strings.Count(string(text), "\n") > 20 {
-			t.Errorf("%s: a script of at most twenty lines: %v", folder, err)
+	}
+	return s
+}
+
+// examples runs all of them at a time, as far as the cluster has nodes.
+func (s *site) examples(examples []example) {
+	s.t.Helper()
+	begun := time.Now()
+	var runs []exampleRun
+	for _, e := range examples {
+		if e.drives == nil {
+			e.drives = []string{"merge", "companion"}
 		}
-		s.must(os.Rename(s.Dir+"/out/job.sh", s.Dir+"/out/"+filepath.Base(folder)+".sh"))
-	}
-	const profile = "--profile=1@5s,3@5s,2@6s,4@5s,1@"
-	ids := map[string][]string{}
-	for _, drive := range []string{"merge", "companion"} {
-		ids["bag"] = append(ids["bag"], s.submit("--drive="+drive, profile+"2m", "--export=ALL,TASKS=120,DRAIN=2s", "bag.sh"))
-		ids["checkpoint"] = append(ids["checkpoint"], s.submit("--drive="+drive, profile+"5s", "--export=ALL,ITERATIONS=200", "checkpoint.sh"))
-	}
-	last := func(id string) string {
-		out := messages(s.output(id))
-		return out[len(out)-1]
-	}
-	for _, id := range ids["bag"] {
-		sum := 0
-		for i := range 120 {
-			sum += i * i
-		}
-		if got, want := last(id), fmt.Sprintf("120 done, 0 left, sum %d, on ", sum); !strings.HasPrefix(got, want) {
-			t.Errorf("bag: %q, want %q", got, want)
+		for _, drive := range e.drives {
+			folder := s.Dir + "/out/" + e.folder
+			if e.script == "" {
+				e.script = "job.sh"
+			}
+			args := []string{"--drive=" + drive, "--chdir=" + folder, "--output=" + s.Dir + "/out/out-%j", "--export=ALL," + s.variables() + "," + e.variables}
+			if e.profile != "" {
+				args = append(args, "--profile="+e.profile)
+			}
+			runs = append(runs, exampleRun{e, drive, s.submit(append(args, folder+"/"+e.script)...)})
 		}
 	}
-	s.must(os.Mkdir(s.Dir+"/alone", 0o755))
-	var alone string
+	for _, r := range runs {
+		s.eventually(r.String()+" ends", func() bool {
+			out, _, _ := s.As(0, "squeue", "--noheader", "--jobs="+r.id)
+			return strings.TrimSpace(out) == ""
+		})
+		s.t.Logf("%s, job %s: over after %v", r, r.id, time.Since(begun).Round(time.Second))
+	}
+	for _, r := range runs {
+		out := s.output(r.id)
+		if job := s.job(r.id); r.resizes && job.Step != 5 {
+			s.t.Errorf("%s: it ended in step %d of %d", r, job.Step, job.Steps)
+		}
+		r.check(s, r, out)
+	}
+}
+
+// variables are those of jobs' environment by which libraries find evoslurm.py, and stay on loopback.
+func (s *site) variables() string {
+	return "PYTHONPATH=" + s.Dir + "/python,PYTHONDONTWRITEBYTECODE=1,INTERFACE=lo,GLOO_SOCKET_IFNAME=lo,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_oob_tcp_if_include=lo"
+}
+
+// last is what a job printed last.
+func last(out []string) string {
+	out = messages(out)
+	return out[len(out)-1]
+}
+
+func bagged(s *site, run exampleRun, out []string) {
+	s.t.Helper()
+	sum := 0
+	for i := range 120 {
+		sum += i * i
+	}
+	if got, want := last(out), fmt.Sprintf("120 done, 0 left, sum %d, on ", sum); !strings.HasPrefix(got, want) {
+		s.t.Errorf("%s: %q, want %q", run, got, want)
+	}
+}
+
+// counted wants the sum of n squares, by Dask.
+func counted(n int, nodes string) func(*site, exampleRun, []string) {
+	sum := 0
+	for i := range n {
+		sum += i * i
+	}
+	want := regexp.MustCompile(fmt.Sprintf(`^%d done, sum %d, on %s nodes$`, n, sum, nodes))
+	return func(s *site, run exampleRun, out []string) {
+		s.t.Helper()
+		if !slices.ContainsFunc(out, want.MatchString) {
+			s.t.Errorf("%s: no line is %s", run, want)
+		}
+	}
+}
+
+// solved wants the result that there is without resizing.
+func (s *site) solved(run exampleRun, out []string) {
+	s.t.Helper()
+	alone, err := os.MkdirTemp(s.Dir, "alone")
+	s.must(err)
+	var want string
 	for _, iterations := range []string{"1000", "0"} {
-		cmd := exec.Command("python3", s.Dir+"/out/solve.py", iterations)
-		cmd.Dir = s.Dir + "/alone"
+		cmd := exec.Command("python3", s.Dir+"/out/checkpoint/solve.py", iterations)
+		cmd.Dir = alone
 		out, err := cmd.Output()
 		s.must(err)
-		alone = strings.TrimSpace(string(out))
+		want = strings.TrimSpace(string(out))
 	}
-	for _, id := range ids["checkpoint"] {
-		got := last(id)
-		if got != alone || !strings.HasSuffix(got, "after 1000 iterations") {
-			t.Errorf("checkpoint: %q, and %q without resizing", got, alone)
-		}
-		if out := s.output(id); !slices.Contains(out, "rank 3 of 4") {
-			t.Errorf("checkpoint: it never ran on four nodes: %q", out)
-		}
+	if got := last(out); got != want || !strings.HasSuffix(got, "after 1000 iterations") {
+		s.t.Errorf("%s: %q, and %q without resizing", run, got, want)
 	}
-	s.stop(syscall.SIGTERM)
+	if !slices.Contains(out, "rank 3 of 4") {
+		s.t.Errorf("%s: it never ran on four nodes: %q", run, out)
+	}
 }
