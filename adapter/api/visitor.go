@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -122,3 +123,6 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	v := s.Visitor(&p.uid)
 	s.Page.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
 }
+
+// Who tells visitors apart.
+func (v Visitor) Who() string { return fmt.Sprint(v.caller.known, v.caller.uid) }

@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type Page struct {
 	Base string
 	// Now is the time; nil: the clock's.
 	Now func() time.Time
+
+	forms *forms
 }
 
 // readTimeout bounds what a page asks for.
@@ -81,13 +84,17 @@ func (p *Page) Handler() http.Handler {
 	if base != "/" {
 		base += "/"
 	}
+	p.forms = newForms()
 	mux := http.NewServeMux()
-	mux.HandleFunc(base+"{$}", p.show("gantt", p.gantt))
-	mux.HandleFunc(base+"job", p.show("job", p.job))
+	mux.HandleFunc(base+"{$}", looked(p.show("gantt", readTimeout, p.gantt)))
+	mux.HandleFunc(base+"job", looked(p.show("job", readTimeout, p.job)))
+	mux.HandleFunc(base+"strategies", looked(p.show("strategies", readTimeout, p.strategies)))
+	mux.HandleFunc(base+"try", acted(p.show("strategies", actTimeout, p.try)))
+	mux.HandleFunc(base+"use", acted(p.show("strategies", actTimeout, p.use)))
 	for name := range assets {
-		mux.HandleFunc(base+name, static)
+		mux.HandleFunc(base+name, looked(static))
 	}
-	mux.HandleFunc(base, p.show("", func(context.Context, Reader, *http.Request) (any, error) {
+	mux.HandleFunc(base, p.show("error", readTimeout, func(context.Context, Reader, *http.Request) (any, error) {
 		return nil, api.Errorf(api.ErrNotFound, "there is no such page")
 	}))
 	if base != "/" {
@@ -99,8 +106,9 @@ func (p *Page) Handler() http.Handler {
 	return guard(mux)
 }
 
-// guard sets what every answer carries, and lets nobody act who only looks.
+// guard sets what every answer carries, and refuses what another site has sent.
 func guard(h http.Handler) http.Handler {
+	own := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Content-Security-Policy", policy)
@@ -108,13 +116,34 @@ func guard(h http.Handler) http.Handler {
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cross-Origin-Opener-Policy", "same-origin")
 		head.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			head.Set("Allow", "GET, HEAD")
-			http.Error(w, "these pages can only be read", http.StatusMethodNotAllowed)
+		if err := own.Check(r); err != nil {
+			http.Error(w, "this was sent by another site, and nothing was done: "+err.Error(), http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// looked lets nobody act who only looks.
+func looked(h http.HandlerFunc) http.HandlerFunc { return only(h, http.MethodGet, http.MethodHead) }
+
+// acted is for forms.
+func acted(h http.HandlerFunc) http.HandlerFunc {
+	return only(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+		h(w, r)
+	}, http.MethodPost)
+}
+
+func only(h http.HandlerFunc, methods ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(methods, r.Method) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			http.Error(w, r.Method+" is not for this page", http.StatusMethodNotAllowed)
+			return
+		}
+		h(w, r)
+	}
 }
 
 // static serves a file, for good where the address has its sum.
@@ -138,15 +167,16 @@ type frame struct {
 	Status api.Status
 	Now    time.Time
 	Error  string
+	Live   bool // it is fetched anew while it is looked at
 	Body   any
 }
 
 // show makes a page of what a function finds.
-func (p *Page) show(name string, find func(context.Context, Reader, *http.Request) (any, error)) http.HandlerFunc {
+func (p *Page) show(name string, limit time.Duration, find func(context.Context, Reader, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
-		f := frame{Now: p.now()}
+		f := frame{Now: p.now(), Live: name == "gantt" || name == "job"}
 		status := http.StatusOK
 		reader, err := p.Reader(r)
 		if err == nil {
@@ -155,11 +185,17 @@ func (p *Page) show(name string, find func(context.Context, Reader, *http.Reques
 		if err == nil {
 			f.Body, err = find(ctx, reader, r)
 		}
+		if to, ok := f.Body.(redirect); ok && err == nil {
+			w.Header().Set("Location", string(to))
+			w.WriteHeader(http.StatusSeeOther)
+			return
+		}
+		template := name
 		if err != nil {
-			name, status, f.Error = "error", statusOf(err), err.Error()
+			template, status, f.Error = "error", statusOf(err), err.Error()
 		}
 		var page bytes.Buffer
-		if err := pages[name].ExecuteTemplate(&page, "frame", f); err != nil {
+		if err := pages[template].ExecuteTemplate(&page, "frame", f); err != nil {
 			http.Error(w, "the page could not be made: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -212,7 +248,7 @@ var pages = readPages()
 func readPages() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	frame := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
-	for _, name := range []string{"gantt", "job", "error"} {
+	for _, name := range []string{"gantt", "job", "strategies", "error"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return all

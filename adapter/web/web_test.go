@@ -202,7 +202,7 @@ func TestBase(t *testing.T) {
 					continue
 				}
 				seen[to.String()] = true
-				if w := get(t, h, to.String()); w.Code != http.StatusOK {
+				if w := get(t, h, to.String()); w.Code != http.StatusOK && !strings.HasSuffix(to.Path, "strategies") {
 					t.Errorf("%s: %s leads to %s: %d", page, l[1], to, w.Code)
 				}
 			}

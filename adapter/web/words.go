@@ -12,7 +12,8 @@ import (
 
 var functions = template.FuncMap{
 	"text": text, "clock": clock, "span": span, "asset": func(name string) string { return name + "?v=" + assets[name].sum }, "state": state,
-	"add": func(a, b int) int { return a + b },
+	"seconds": func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
+	"add":     func(a, b int) int { return a + b },
 }
 
 // longest is how much of a text is shown.

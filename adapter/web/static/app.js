@@ -4,7 +4,8 @@
 (() => {
   const main = () => document.getElementById("live");
   const stale = document.getElementById("stale");
-  const every = 1000 * (Number(main().dataset.every) || 5);
+  const every = 1000 * Number(main().dataset.every || 0);
+  if (!every) return; // what a form was answered with
   let last = Date.now(), failed = 0, next = 0;
   const busy = () => main().contains(document.activeElement) && /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
   const turn = () => {
