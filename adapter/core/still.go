@@ -32,12 +32,30 @@ func (q *quiet) note(now time.Time, effects []Effect) {
 	}
 }
 
-// Still is until when a poll that shows what the last one has shown decides nothing; the
-// zero time where polls are needed as usual. It is asked right after a step.
+// PutOff reports whether something waits for an allowance: whoever calls next may get it.
+func (c *Core) PutOff() bool { return c.quiet.putOff }
+
+// Same takes over a poll that shows what the last one has shown and of which nothing follows
+// (see [Core.Still]): that it began then and has ended now. A step is to come at once.
+func (c *Core) Same(begun, now time.Time) {
+	p, s := &c.pace, c.snapshot
+	p.polling, p.begun, p.ended = false, begun, now
+	c.nextCycle = begun.Add(c.cfg.PollInterval)
+	for _, j := range c.active {
+		if j.queuedAt.Equal(s.taken) {
+			j.queuedAt = begun
+		}
+	}
+	s.taken, s.nodesTaken, s.holders, s.eligibles = begun, time.Time{}, nil, nil
+}
+
+// Still is until when a poll that shows what the last one has shown decides nothing, but for
+// what is put off; the zero time where polls are needed as usual. It is asked right after a
+// step.
 func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
 	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.strategy.Plugin || c.looking != nil || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
-		p.pause > 0 || q.refitted || q.putOff || !q.acted.Before(p.begun) || !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)) ||
+		p.pause > 0 || q.refitted || !q.acted.Before(p.begun) || !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)) ||
 		len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
 		return time.Time{}
 	}

@@ -90,11 +90,12 @@ func (s *Sidecar) searches() bool {
 // tryRest reports whether no poll is needed at the time for which the core asked.
 func (s *Sidecar) tryRest(at time.Time) bool {
 	s.rested() // where something came in between
-	if !s.Skip || s.searches() || s.seen != s.Cluster.Version() {
+	if s.still = 0; !s.Skip || s.searches() || s.seen != s.Cluster.Version() {
 		return false
 	}
 	until := s.core.Still()
-	if !until.After(at) {
+	s.still = until.Sub(s.base)
+	if s.core.PutOff() || !until.After(at) {
 		return false
 	}
 	p := polls{every: s.Config.PollInterval, next: at.Sub(s.base), config: s.core.ConfigRead().Add(core.ConfigFor).Sub(s.base), read: s.Cluster.Looking(), lasts: s.lasts}
@@ -106,6 +107,34 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 	s.rest = rest{on: true, until: last, polls: p}
 	s.core.Rest(s.base.Add(last))
 	s.wakes++
+	return true
+}
+
+// repeats reports whether the sidecar does nothing but poll and the poll shows what the last
+// one has shown, with nothing else to happen while it would be under way. Then it is not
+// made, but taken to have been.
+func (s *Sidecar) repeats(effects []core.Effect) bool {
+	if s.still == 0 || len(effects) != 2 || s.seen != s.Cluster.Version() {
+		return false
+	}
+	p, polls := effects[0].(core.Poll)
+	wake, waits := effects[1].(core.Wake)
+	ends := s.Cluster.Elapsed() + s.lasts
+	if !polls || !waits || p.Config || p.Gently || s.lasts == 0 || s.still <= ends || wake.At.Sub(s.base) <= ends {
+		return false
+	}
+	if next, some := s.Cluster.Next(); some && next <= ends {
+		return false
+	}
+	s.skipped++
+	s.wakes++
+	begun, life := s.now(), s.life
+	s.Cluster.After(s.lasts, func() {
+		if s.life == life {
+			s.core.Same(begun, s.now())
+			s.give(core.Tick{})
+		}
+	})
 	return true
 }
 
@@ -176,6 +205,7 @@ func (s *Sidecar) Sleep(d time.Duration) {
 		s.goOn()
 	}
 	s.Cluster.Sleep(0) // what else happens at that time
+	s.still = 0
 	if r := &s.rest; r.on {
 		r.on = false
 		s.resume(r.from(s.Cluster.Elapsed()))

@@ -55,6 +55,7 @@ type Sidecar struct {
 	seen     uint64        // the cluster's version as the last poll began
 	lasts    time.Duration // what that took, but for reading the configuration
 	rest     rest
+	still    time.Duration                // until then a poll that shows what the last one has shown decides nothing
 	skipped  uint64                       // polls that were left out, before the present rest
 	configs  uint64                       // of these, those that would have read Slurm's configuration
 	calls    []time.Duration              // coming ones of jobs, as far as they are known
@@ -169,6 +170,9 @@ func (s *Sidecar) step(inputs []core.Input) []core.Effect {
 // do does what follows from a step, and gives what is known of it at once.
 func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 	written := s.Database.write(effects)
+	if s.repeats(effects) {
+		return nil
+	}
 	for _, e := range effects {
 		switch e := e.(type) {
 		case core.Task:
