@@ -29,19 +29,38 @@ func usedAt(claims []claim, at int64) config.Use {
 	u := config.Use{}
 	distinct := set{}
 	for _, c := range claims {
-		if c.until <= at {
-			continue
+		if c.growth && c.until > at {
+			distinct.add(c.nodes)
 		}
-		u.Holds++
-		if !c.growth {
-			continue
-		}
-		distinct.add(c.nodes)
+		u = c.addTo(u, at)
+	}
+	u.Nodes = len(distinct)
+	return u
+}
+
+// addTo is a use and what is left of a claim at a time, but for its nodes.
+func (c *claim) addTo(u config.Use, at int64) config.Use {
+	if c.until <= at {
+		return u
+	}
+	u.Holds++
+	if c.growth {
 		for _, from := range c.from {
 			u.Seconds += max(c.until-max(from, at), 0)
 		}
 	}
-	u.Nodes = len(distinct)
+	return u
+}
+
+// usedAt is what is left of somebody's claims at a time. Nodes are counted where a bound asks
+// for that.
+func (l *ledger) usedAt(scope string, claims []claim, at int64) (u config.Use) {
+	if l.cfg.HeldNodes.Of(scope) > 0 {
+		return usedAt(claims, at)
+	}
+	for i := range claims {
+		u = claims[i].addTo(u, at)
+	}
 	return u
 }
 
@@ -84,11 +103,11 @@ func (l *ledger) add(j *job, claims []claim) {
 // usedBy is what is held for somebody from a time on.
 func (l *ledger) usedBy(o owner, at int64) config.Use {
 	if at != l.now {
-		return usedAt(l.claims[o], at)
+		return l.usedAt(o.name, l.claims[o], at)
 	}
 	u, known := l.used[o]
 	if !known {
-		u = usedAt(l.claims[o], at)
+		u = l.usedAt(o.name, l.claims[o], at)
 		l.used[o] = u
 	}
 	return u
@@ -96,14 +115,16 @@ func (l *ledger) usedBy(o owner, at int64) config.Use {
 
 // exceeds says which bound a job's claims, as they are now, do not fit below.
 func (l *ledger) exceeds(j *job, claims []claim) string {
-	wants := usedAt(claims, l.now)
+	wants := l.usedAt("job", claims, l.now)
 	if why := l.cfg.Exceeds("job", l.size, config.Use{}, wants); why != "" {
 		return why
 	}
 	for _, o := range owners(j) {
-		has := l.usedBy(o, l.now)
-		both := usedAt(slices.Concat(l.claims[o], claims), l.now)
-		if why := l.cfg.Exceeds(o.name, l.size, has, config.Use{Holds: both.Holds - has.Holds, Nodes: both.Nodes - has.Nodes, Seconds: both.Seconds - has.Seconds}); why != "" {
+		has, more := l.usedBy(o, l.now), l.usedAt(o.name, claims, l.now)
+		if l.cfg.HeldNodes.Of(o.name) > 0 { // of nodes that are held already there are no more
+			more.Nodes = usedAt(slices.Concat(l.claims[o], claims), l.now).Nodes - has.Nodes
+		}
+		if why := l.cfg.Exceeds(o.name, l.size, has, more); why != "" {
 			return why
 		}
 	}
@@ -126,7 +147,7 @@ func (l *ledger) earliest(j *job, wants config.Use, from int64) (int64, string) 
 			last = max(last, c.until)
 		}
 		from += int64(sort.Search(int(last-from), func(i int) bool {
-			return l.cfg.Exceeds(o.name, l.size, usedAt(claims, from+int64(i)), wants) == ""
+			return l.cfg.Exceeds(o.name, l.size, l.usedAt(o.name, claims, from+int64(i)), wants) == ""
 		}))
 	}
 	return from, why
@@ -136,12 +157,28 @@ func (l *ledger) earliest(j *job, wants config.Use, from int64) (int64, string) 
 func claimsOf(j *job, holds []hold) []claim {
 	claims := make([]claim, len(holds))
 	for i, h := range holds {
-		claims[i] = claim{growth: h.step > 1, nodes: h.nodes, from: make([]int64, len(h.nodes)), until: h.start}
+		claims[i] = claim{growth: h.step > 1, nodes: h.nodes, until: h.start}
+		if g := j.gainAt(h.step); g != nil && same(g.nodes, h.nodes) {
+			claims[i].from = g.from
+			continue
+		}
+		claims[i].from = make([]int64, len(h.nodes))
 		for k, name := range h.nodes {
 			claims[i].from[k] = lastHad(j, h.step, name)
 		}
 	}
 	return claims
+}
+
+// gainAt is what the plan brings at a step, if that is known; nil: nothing.
+func (j *job) gainAt(step int) *gain {
+	all := j.gained()
+	for i := range all {
+		if all[i].step == step {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
 // lastHad is when a job has a node for the last time before a step that brings it, Unix

@@ -99,6 +99,7 @@ type jobs struct {
 type holds struct {
 	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
+	ours         []ownHold                       // of them our holds, by name
 	holdNames    map[holdKey]string              // of reservations
 	holdChanged  map[string]time.Time            // when a hold was last made, changed or given up here
 	unwilling    map[string]bool                 // holds that Slurm refuses to change: made anew
@@ -114,6 +115,7 @@ type underway struct {
 	mirrored  int             // where mirror goes on
 	calling   []*call         // scripts that wait for their next step
 	last      []*planner.Last // how the batches of the queue were planned
+	made      []*made         // and what came of it
 	pressing  set             // nodes that pending stock jobs could use, which are not lent
 }
 
@@ -258,7 +260,7 @@ func (c *Core) configured(in Configuration) {
 		c.configRead = time.Time{} // read Slurm's configuration again, too
 	}
 	c.strategy = in.Strategy
-	c.last = nil // another strategy, or other parameters of it
+	c.last, c.made = nil, nil // another strategy, or other parameters of it
 	c.nextCycle = c.now
 }
 

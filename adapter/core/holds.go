@@ -156,26 +156,19 @@ func (j *job) entitled() bool { return (j.runs() || j.State == row.Starting) && 
 
 // holdsOf lists a job's holds: one for each step at which it gets nodes.
 func (c *Core) holdsOf(j *job, now int64) []hold {
-	var all []hold
+	gains := j.gained()
+	if len(gains) == 0 {
+		return nil
+	}
+	all := make([]hold, 0, len(gains))
 	grace := int64(c.cfg.Grace / time.Second)
-	for i := j.Step; i < len(j.plan); i++ {
-		added := j.plan[i].nodes
-		switch {
-		case j.isChain(): // every step is a job of its own, with all its nodes
-		case i == j.Step && i > 0:
-			added = Without(added, j.nodes())
-		case i > 0:
-			added = Without(added, j.plan[i-1].nodes)
-		}
-		if len(added) == 0 || j.lastEnd > 0 && j.plan[i].start >= j.lastEnd { // its time limit is over by then
+	for _, g := range gains {
+		i := g.step - 1
+		if j.lastEnd > 0 && j.plan[i].start >= j.lastEnd { // its time limit is over by then
 			continue
 		}
-		// until the first of them is planned to be released
-		end := j.plan[i].end
-		for k := i + 1; k < len(j.plan) && !j.isChain() && len(Without(added, j.plan[k].nodes)) == 0; k++ {
-			end = j.plan[k].end
-		}
-		h := hold{job: j, step: i + 1, nodes: added, start: j.plan[i].start}
+		end := g.end
+		h := hold{job: j, step: g.step, nodes: g.nodes, start: j.plan[i].start}
 		if h.toStartIn() {
 			end = max(end, h.start+late(h.start, now)+c.limitOf(j, i))
 		}
@@ -185,6 +178,56 @@ func (c *Core) holdsOf(j *job, now int64) []hold {
 	}
 	return all
 }
+
+// gain is the nodes that a plan brings a job at a step.
+type gain struct {
+	step  int // 1-based
+	nodes []string
+	end   int64   // Unix second at which the first of them is planned to be released
+	from  []int64 // when the job has each of them for the last time before, Unix seconds; 0: never
+}
+
+// gains are what they were when they were last asked for: of that plan, with these nodes.
+type gains struct {
+	all  []gain
+	plan []plannedStep
+	step int
+	held []Part
+}
+
+// gained lists what the plan brings the job from its present step on. It remembers that.
+func (j *job) gained() []gain {
+	m := &j.gains
+	if m.step == j.Step && same(m.plan, j.plan) && same(m.held, j.held) {
+		return m.all
+	}
+	*m = gains{plan: j.plan, step: j.Step, held: j.held}
+	for i := j.Step; i < len(j.plan); i++ {
+		added := j.plan[i].nodes
+		switch {
+		case j.isChain(): // every step is a job of its own, with all its nodes
+		case i == j.Step && i > 0:
+			added = Without(added, j.nodes())
+		case i > 0:
+			added = Without(added, j.plan[i-1].nodes)
+		}
+		if len(added) == 0 {
+			continue
+		}
+		g := gain{step: i + 1, nodes: added, end: j.plan[i].end, from: make([]int64, len(added))}
+		for k := i + 1; k < len(j.plan) && !j.isChain() && len(Without(added, j.plan[k].nodes)) == 0; k++ {
+			g.end = j.plan[k].end
+		}
+		for k := range added {
+			g.from[k] = lastHad(j, g.step, added[k])
+		}
+		m.all = append(m.all, g)
+	}
+	return m.all
+}
+
+// same reports whether two lists are one and the same.
+func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // longestHold bounds the holds of jobs without a time limit.
 const longestHold = 365 * 24 * 3600

@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -35,13 +37,24 @@ func (c *Core) takeReservations(s *snapshot) {
 // nameHolds finds out which reservation is whose hold.
 func (c *Core) nameHolds() {
 	clear(c.holdNames)
-	for _, name := range sortedKeys(c.reservations) {
-		if own, ours := parseHold(c.reservations[name]); ours {
-			if k := (holdKey{own.job, own.step}); c.holdNames[k] == "" {
-				c.holdNames[k] = name
-			}
+	c.ours = c.ours[:0]
+	for name, r := range c.reservations {
+		if own, ours := parseHold(r); ours {
+			c.ours = append(c.ours, ownHold{name, own})
 		}
 	}
+	slices.SortFunc(c.ours, func(a, b ownHold) int { return strings.Compare(a.name, b.name) })
+	for _, h := range c.ours {
+		if k := (holdKey{h.own.job, h.own.step}); c.holdNames[k] == "" {
+			c.holdNames[k] = h.name
+		}
+	}
+}
+
+// ownHold is a reservation's name, read.
+type ownHold struct {
+	name string
+	own  ownName
 }
 
 // setHold is called when a hold was made or changed.
@@ -71,11 +84,8 @@ func (c *Core) syncHolds(s *snapshot) {
 	}
 	existing := map[holdKey]string{}
 	var surplus []string
-	for _, name := range sortedKeys(c.reservations) {
-		own, ours := parseHold(c.reservations[name])
-		if !ours {
-			continue
-		}
+	for _, h := range c.ours {
+		name, own := h.name, h.own
 		k := holdKey{own.job, own.step}
 		if j := c.byID[own.job]; j != nil && j.busy {
 			existing[k] = "" // an action may be using it; look again when it is over

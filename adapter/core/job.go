@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
@@ -15,12 +16,13 @@ type job struct {
 	reason   string // why it is where it is, in words
 	note     string // and what else is to be known of it
 
-	plan      []plannedStep        // one a step, or none while there is no plan
+	plan      []plannedStep        // one a step, or none while there is no plan; it is never changed, but replaced
+	gains     gains                // what it brings
 	unfit     string               // why there is none
 	kept      *keptBack            // its start or growth is, by a limit; nil: it is not
 	shunned   map[string]time.Time // nodes on which Slurm did not start it, and until when they are left alone
 	keptTimes int                  // in a row
-	held      []Part               // what it holds now; the base job first
+	held      []Part               // what it holds now, the base job first; likewise
 	chain     []slurmctl.JobID
 	expanders []slurmctl.JobID     // that bring it nodes and are not merged yet
 	asked     *slurmctl.JobRequest // nil: not known yet
@@ -110,6 +112,9 @@ func (j *job) next() *plannedStep {
 
 // nodes lists all nodes that the job holds, base job first.
 func (j *job) nodes() []string {
+	if len(j.held) == 1 {
+		return slices.Clone(j.held[0].Nodes)
+	}
 	var all []string
 	for _, p := range j.held {
 		all = append(all, p.Nodes...)

@@ -77,7 +77,7 @@ func newSnapshot(in Observation, before *snapshot) *snapshot {
 	s := &snapshot{taken: in.Begun, jobs: in.Jobs, byID: make(map[slurmctl.JobID]*slurmctl.Job, len(in.Jobs)),
 		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: make(set, len(in.Nodes))}
 	if before != nil && slices.EqualFunc(in.Nodes, before.nodes, func(a, b slurmctl.Node) bool { return a.Name == b.Name }) {
-		s.nodes, s.index = slices.Clone(in.Nodes), before.index // the same nodes in order
+		s.nodes, s.index = in.Nodes, before.index // the same nodes in order
 	} else {
 		s.nodes, s.index = sortedNodes(in.Nodes), make(map[string]int, len(in.Nodes))
 		for i, n := range s.nodes {

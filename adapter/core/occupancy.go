@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
@@ -28,7 +29,7 @@ func newOccupancy(nodes int, origin int64) *occupancy {
 	for i := range busy {
 		busy[i] = memory[usual*i : usual*i : usual*(i+1)]
 	}
-	return &occupancy{origin: origin, busy: busy, reserved: make([][]planner.NodeBusy, nodes), tenures: make([][]tenure, nodes)}
+	return &occupancy{origin: origin, busy: busy, reserved: make([][]planner.NodeBusy, nodes)}
 }
 
 // add marks a node busy during [start, end), in Unix seconds.
@@ -92,16 +93,19 @@ func (c *Core) occupied(s *snapshot, origin int64, except *job) *occupancy {
 // be used.
 func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 	o := newOccupancy(len(s.nodes), origin)
-	o.preemption = c.rules.limits.Preemption()
+	if o.preemption = c.rules.limits.Preemption(); o.preemption != nil {
+		o.tenures = make([][]tenure, len(s.nodes))
+	}
 	now := s.taken.Unix()
-	for i, n := range s.nodes {
+	for i := range s.nodes {
+		n := &s.nodes[i]
 		switch {
 		case !n.Usable():
 			o.add(i, origin, planner.Forever)
-		case c.isSuspect([]string{n.Name}):
+		case len(c.suspect) > 0 && c.isSuspect([]string{n.Name}):
 			o.add(i, origin, c.suspect[n.Name].Unix())
 		case n.Power() != slurmctl.PowerOn:
-			o.add(i, origin, c.power.ready(n, s.taken))
+			o.add(i, origin, c.power.ready(*n, s.taken))
 		}
 	}
 	for i := range s.jobs {
@@ -127,11 +131,10 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 			}
 		}
 	}
-	for _, name := range sortedKeys(s.reservations) {
-		r := s.reservations[name]
-		if _, ours := parseHold(r); ours {
-			continue
-		}
+	others := maps.Clone(s.reservations)
+	maps.DeleteFunc(others, func(_ string, r slurmctl.Reservation) bool { _, ours := parseHold(r); return ours })
+	for _, name := range sortedKeys(others) {
+		r := others[name]
 		for _, name := range r.Nodes {
 			if n, ok := s.index[name]; ok {
 				o.reserve(n, r.Start.Unix(), r.End.Unix())

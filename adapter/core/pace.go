@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -105,7 +106,7 @@ func (c *Core) nodesSeen(in NodesSeen) {
 
 // refresh takes over a later poll of the nodes: which can be used, and which are free.
 func (s *snapshot) refresh(nodes []slurmctl.Node, taken time.Time) {
-	s.nodesTaken = taken
+	s.nodesTaken, s.nodes = taken, slices.Clone(s.nodes) // an observation is not changed
 	for _, n := range nodes {
 		i, ok := s.index[n.Name]
 		if !ok {

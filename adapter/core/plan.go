@@ -233,6 +233,9 @@ func batches(s *snapshot, list []candidate) []*batch {
 		}
 		if found == nil {
 			found = &batch{nodes: cand.nodes, rank: cand.rank}
+			if len(all) == 0 { // mostly all are in it
+				found.jobs = make([]candidate, 0, len(list))
+			}
 			all = append(all, found)
 		}
 		found.jobs = append(found.jobs, cand)
@@ -400,7 +403,7 @@ func (c *Core) expandLimit(j *job) planner.ExpandLimit {
 // storePlan sets a job's plan, to be written if it is another one than before.
 func (c *Core) storePlan(j *job, plan []plannedStep) {
 	if slices.EqualFunc(j.plan, plan, func(a, b plannedStep) bool {
-		return a.start == b.start && a.end == b.end && slices.Equal(a.nodes, b.nodes)
+		return a.start == b.start && a.end == b.end && (same(a.nodes, b.nodes) || slices.Equal(a.nodes, b.nodes))
 	}) {
 		return
 	}

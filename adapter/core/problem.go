@@ -30,6 +30,7 @@ type problemBatch struct {
 	places  []place       // of a job of several partitions, those of each: it gets one
 	present int           // the place of its present plan; -1: none
 	last    *planner.Last // how it, or the one in its place a moment ago, was planned
+	was     *made         // and what came of that; nil: not known
 }
 
 // problemJob is a job of a batch; id 0: a stock job.
@@ -73,6 +74,7 @@ type Planned struct {
 	Drifts bool
 
 	last []*planner.Last // of every batch, for the next problem
+	made []*made         // likewise; nil: not known
 }
 
 // PlannedJob is the plan of an evolving job, or in words why there is none.
@@ -130,7 +132,7 @@ func (c *Core) problemOf(s *snapshot, o *occupancy, list []candidate) *Problem {
 	for i, b := range batches(s, list) {
 		p.batches = append(p.batches, c.problemBatch(s, p.occupied, b))
 		if i < len(c.last) {
-			p.batches[i].last = c.last[i]
+			p.batches[i].last, p.batches[i].was = c.last[i], c.made[i]
 		}
 	}
 	return p
@@ -159,18 +161,53 @@ func (c *Core) problemBatch(s *snapshot, o *occupancy, b *batch) problemBatch {
 
 // Plan has a strategy plan the problem, which it uses up.
 func (p *Problem) Plan(with Planner) Planned {
-	all := Planned{last: make([]*planner.Last, len(p.batches))}
+	all := Planned{last: make([]*planner.Last, len(p.batches)), made: make([]*made, len(p.batches))}
 	for i, planned := range p.solve(with, &all.Errors) {
-		all.last[i] = p.batches[i].last
+		b := &p.batches[i]
+		now := &made{last: b.last, names: p.names, margin: p.margin, jobs: make([]madeJob, len(planned))}
+		if now.nodes = b.places[0].nodes; len(b.places) == 1 && b.last != nil {
+			all.made[i] = now
+		}
+		stays := b.was.stays(now)
+		all.last[i] = b.last
 		for k, one := range planned {
-			if j := p.batches[i].jobs[k]; j.id != 0 {
-				all.Jobs = append(all.Jobs, p.result(j, one))
+			if j := b.jobs[k]; j.id != 0 {
+				if stays && b.was.jobs[k].of(j) {
+					now.jobs[k] = b.was.jobs[k]
+				} else {
+					now.jobs[k] = madeJob{j, p.result(j, one)}
+				}
+				all.Jobs = append(all.Jobs, now.jobs[k].PlannedJob)
 			} else if one.Unfit == "" && one.Start <= 0 {
 				all.Drifts = true
 			}
 		}
 	}
 	return all
+}
+
+// made is what came of the plan of a batch: while the plan is kept, that stays.
+type made struct {
+	last   *planner.Last
+	names  []string // of the cluster's nodes
+	nodes  []int    // of the batch
+	margin int64
+	jobs   []madeJob
+}
+
+type madeJob struct {
+	problemJob
+	PlannedJob
+}
+
+// stays reports whether a later plan is the same one.
+func (m *made) stays(now *made) bool {
+	return m != nil && m.last != nil && m.last == now.last && len(m.jobs) == len(now.jobs) && m.margin == now.margin && slices.Equal(m.nodes, now.nodes) && slices.Equal(m.names, now.names)
+}
+
+// of reports whether it is the job's, which has no choice.
+func (m *madeJob) of(j problemJob) bool {
+	return m.id == j.id && m.molds == nil && j.molds == nil && len(m.profiles) == 1 && len(j.profiles) == 1 && same(m.profiles[0], j.profiles[0])
 }
 
 // solve plans batch by batch; a batch that cannot be planned has no plans.
@@ -342,7 +379,7 @@ func (p *Problem) options(j problemJob, options []planner.Option) []PlannedOptio
 
 // takePlans takes over what was planned.
 func (c *Core) takePlans(in Planned) {
-	c.last = in.last
+	c.last, c.made = in.last, in.made
 	for _, err := range in.Errors {
 		c.log.WithError(err).Error("planning failed: the plan stays as it was")
 	}
