@@ -70,7 +70,7 @@ func ResizesOnce(cfg Config) bool {
 
 // parseRelease is the release as a number: "22.05.8" is 2205.
 func parseRelease(version string) (int, error) {
-	m := versionPattern.FindStringSubmatch(version)
+	m := versionPattern().FindStringSubmatch(version)
 	if m == nil {
 		return 0, fmt.Errorf("version %q is not understood", oneLine(version, 40))
 	}

@@ -11,16 +11,16 @@ import (
 // What a value may be made of. None of them can begin with '-' (an option), nor
 // hold ',' '=' blank, quote, NUL or newline (a further value or setting).
 var (
-	namePattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$`)
-	wordPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,255}$`)
-	partsPattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)
-	userPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@\\$-]{0,255}$`)
-	nodePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
-	flagPattern    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}(=[0-9:-]{1,32})?$`)
-	signalPattern  = regexp.MustCompile(`^[A-Z][A-Z0-9]{0,15}$|^[0-9]{1,2}$`)
-	dependPattern  = regexp.MustCompile(`^[a-z][A-Za-z0-9_:,?+]*$`)
-	gresPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@+,-]*$`)
-	featurePattern = regexp.MustCompile(`^[A-Za-z0-9_(\[][A-Za-z0-9_.,:|&*=()\[\]-]*$`)
+	namePattern    = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$`)
+	wordPattern    = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,255}$`)
+	partsPattern   = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)
+	userPattern    = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.@\\$-]{0,255}$`)
+	nodePattern    = pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
+	flagPattern    = pattern(`^[A-Za-z][A-Za-z0-9_]{0,63}(=[0-9:-]{1,32})?$`)
+	signalPattern  = pattern(`^[A-Z][A-Z0-9]{0,15}$|^[0-9]{1,2}$`)
+	dependPattern  = pattern(`^[a-z][A-Za-z0-9_:,?+]*$`)
+	gresPattern    = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.:@+,-]*$`)
+	featurePattern = pattern(`^[A-Za-z0-9_(\[][A-Za-z0-9_.,:|&*=()\[\]-]*$`)
 )
 
 // maxName bounds names and lists of them, in bytes.
@@ -29,9 +29,9 @@ const maxName = 4096
 // maxArgument is the kernel's bound on one argument (MAX_ARG_STRLEN), in bytes.
 const maxArgument = 128<<10 - 1
 
-func check(what string, p *regexp.Regexp) func(string) error {
+func check(what string, p func() *regexp.Regexp) func(string) error {
 	return func(s string) error {
-		if len(s) > maxName || !p.MatchString(s) {
+		if len(s) > maxName || !p().MatchString(s) {
 			return fmt.Errorf("%q is no %s", oneLine(s, 80), what)
 		}
 		return nil

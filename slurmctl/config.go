@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,11 +103,11 @@ func (c Config) plugin(name string) string {
 	return v[strings.LastIndexByte(v, '/')+1:]
 }
 
-var userIDPattern = regexp.MustCompile(`^(.*)\((\d+)\)$`)
+var userIDPattern = pattern(`^(.*)\((\d+)\)$`)
 
 // SlurmUser is the name and id of the user that slurmctld runs as.
 func (c Config) SlurmUser() (name string, uid uint32, err error) {
-	m := userIDPattern.FindStringSubmatch(c.Values["SlurmUser"])
+	m := userIDPattern().FindStringSubmatch(c.Values["SlurmUser"])
 	if m == nil {
 		return "", 0, fmt.Errorf("SlurmUser %q is not understood", c.Values["SlurmUser"])
 	}
@@ -151,7 +150,7 @@ func (c Config) seconds(name string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-var versionPattern = regexp.MustCompile(`\b(\d{2})\.(\d{2})(?:[.-][0-9A-Za-z.-]+)?`)
+var versionPattern = pattern(`\b(\d{2})\.(\d{2})(?:[.-][0-9A-Za-z.-]+)?`)
 
 // Version is the version of Slurm's commands, e.g. "22.05.8".
 func (c *Client) Version(ctx context.Context) (string, error) {
@@ -159,7 +158,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	v := versionPattern.FindString(out)
+	v := versionPattern().FindString(out)
 	if v == "" {
 		return "", fmt.Errorf("squeue --version: %q is not understood", oneLine(out, 80))
 	}
@@ -175,7 +174,7 @@ func (c *Client) version(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	m := versionPattern.FindStringSubmatch(s)
+	m := versionPattern().FindStringSubmatch(s)
 	n, err := strconv.ParseInt(m[1]+m[2], 10, 32)
 	if err != nil {
 		return 0, err
@@ -191,13 +190,13 @@ type Controller struct {
 	Up   bool
 }
 
-var pingPattern = regexp.MustCompile(`(?m)^Slurmctld\(([^)\n]*)\) at (\S+) is (UP|DOWN)`)
+var pingPattern = pattern(`(?m)^Slurmctld\(([^)\n]*)\) at (\S+) is (UP|DOWN)`)
 
 // Ping says which controllers are up. That none is, is no error of Ping's.
 func (c *Client) Ping(ctx context.Context) ([]Controller, error) {
 	out, err := c.output(ctx, "scontrol", "ping")
 	var found []Controller
-	for _, m := range pingPattern.FindAllStringSubmatch(out, -1) {
+	for _, m := range pingPattern().FindAllStringSubmatch(out, -1) {
 		found = append(found, Controller{Role: m[1], Host: m[2], Up: m[3] == "UP"})
 	}
 	if len(found) > 0 {

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 )
 
-var sdiagTimePattern = regexp.MustCompile(`(?m)^sdiag output at .*\((\d+)\)$`)
+var sdiagTimePattern = pattern(`(?m)^sdiag output at .*\((\d+)\)$`)
 
 // Clock is the time that slurmctld's machine has, to the second.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) {
@@ -19,7 +18,7 @@ func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	m := sdiagTimePattern.FindStringSubmatch(out)
+	m := sdiagTimePattern().FindStringSubmatch(out)
 	if m == nil {
 		return time.Time{}, fmt.Errorf("sdiag: no time in %q", oneLine(out, 80))
 	}
@@ -27,7 +26,7 @@ func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0), err
 }
 
-var backfillPattern = regexp.MustCompile(`\sLast cycle when: .*\((\d+)\)\s+Last cycle: (\d+)`)
+var backfillPattern = pattern(`\sLast cycle when: .*\((\d+)\)\s+Last cycle: (\d+)`)
 
 // Backfill reports on slurmctld's backfill scheduler, which holds the locks that most
 // commands wait for, up to seconds at a time: whether it is at work, and before when its
@@ -39,7 +38,7 @@ func (c *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err 
 	if err != nil {
 		return false, time.Time{}, err
 	}
-	if m := backfillPattern.FindStringSubmatch(out); m != nil {
+	if m := backfillPattern().FindStringSubmatch(out); m != nil {
 		began, err1 := strconv.ParseInt(m[1], 10, 64)
 		micros, err2 := strconv.ParseInt(m[2], 10, 64)
 		if err := errors.Join(err1, err2); err != nil {
@@ -63,12 +62,12 @@ func (c *Client) Slurmdbd(ctx context.Context) error {
 	return nil
 }
 
-var userNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
+var userNamePattern = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
 
 // AdminLevel is what slurmdbd's accounts let a user do: "None", "Operator" or
 // "Administrator". A user whom it does not know has "None".
 func (c *Client) AdminLevel(ctx context.Context, user string) (string, error) {
-	if !userNamePattern.MatchString(user) {
+	if !userNamePattern().MatchString(user) {
 		return "", fmt.Errorf("%q is no user's name", oneLine(user, 40))
 	}
 	out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "user", "name="+user, "format=AdminLevel")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -223,7 +222,7 @@ func parseRequest(t table, out string, id JobID) (r JobRequest, name string, err
 	return r, "", fmt.Errorf("job %d: %w", id, ErrUnknownJob)
 }
 
-var minMemoryPattern = regexp.MustCompile(` MinMemory(Node|CPU)=`)
+var minMemoryPattern = pattern(` MinMemory(Node|CPU)=`)
 
 // memoryPerCPU reports whether a job's memory is per CPU. What its user wrote is before
 // that only in its name and WCKey: they are cut out first.
@@ -235,14 +234,14 @@ func memoryPerCPU(shown, name, wckey string) (bool, error) {
 	if wckey != "" {
 		rest = strings.Replace(rest, " WCKey="+wckey+" ", " ", 1)
 	}
-	m := minMemoryPattern.FindStringSubmatch(rest)
+	m := minMemoryPattern().FindStringSubmatch(rest)
 	if m == nil {
 		return false, errors.New("no MinMemory in its output")
 	}
 	return m[1] == "CPU", nil
 }
 
-var defMemPattern = regexp.MustCompile(`\bDefMemPer(Node|CPU)=([0-9]+)\b`)
+var defMemPattern = pattern(`\bDefMemPer(Node|CPU)=([0-9]+)\b`)
 
 func defaultMemory(partition string, cfg Config) (perNode, perCPU int64) {
 	number := func(s string) int64 {
@@ -252,7 +251,7 @@ func defaultMemory(partition string, cfg Config) (perNode, perCPU int64) {
 		}
 		return n
 	}
-	if m := defMemPattern.FindStringSubmatch(partition); m != nil {
+	if m := defMemPattern().FindStringSubmatch(partition); m != nil {
 		if m[1] == "CPU" {
 			return 0, number(m[2])
 		}

@@ -3,7 +3,6 @@ package slurmctl
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -14,7 +13,7 @@ type Step struct {
 	Nodes []string
 }
 
-var stepPattern = regexp.MustCompile(`^[0-9]{1,10}\.[0-9]{1,10}$`)
+var stepPattern = pattern(`^[0-9]{1,10}\.[0-9]{1,10}$`)
 
 // Steps lists the steps that sruns have started in jobs and that run; batch scripts and
 // extern steps are left out. O(steps of these jobs).
@@ -41,7 +40,7 @@ func parseSteps(out string) []Step {
 	var steps []Step
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
-		if len(f) < 2 || !stepPattern.MatchString(f[0]) {
+		if len(f) < 2 || !stepPattern().MatchString(f[0]) {
 			continue
 		}
 		nodes, err := ExpandNodes(f[1])
@@ -64,7 +63,7 @@ func (c *Client) SignalSteps(ctx context.Context, sig string, ids ...string) err
 		return err
 	}
 	for _, id := range ids {
-		if !stepPattern.MatchString(id) {
+		if !stepPattern().MatchString(id) {
 			return fmt.Errorf("%q is no step's id", oneLine(id, 80))
 		}
 	}

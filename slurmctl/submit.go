@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -245,7 +244,7 @@ func (q AllocateRequest) args() ([]string, error) {
 	return args, problem
 }
 
-var allocationPattern = regexp.MustCompile(`(?m)^salloc: (Pending|Granted) job allocation (\d+)$`)
+var allocationPattern = pattern(`(?m)^salloc: (Pending|Granted) job allocation (\d+)$`)
 
 // firstID finds a job's id in what salloc prints, as it comes. The first id
 // counts: what others may have printed there comes later.
@@ -261,7 +260,7 @@ func (f *firstID) look(stderr []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	whole := stderr[:bytes.LastIndexByte(stderr, '\n')+1]
-	for _, m := range allocationPattern.FindAllSubmatch(whole, -1) {
+	for _, m := range allocationPattern().FindAllSubmatch(whole, -1) {
 		n, err := strconv.ParseUint(string(m[2]), 10, 32)
 		if err != nil || n == 0 || f.id != 0 && f.id != JobID(n) {
 			continue
