@@ -77,6 +77,9 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 			if v.Type() == reflect.TypeFor[core.PlannedStep]() && v.Type().Field(i).Name == "at" {
 				continue // where the nodes are is the core's own, and not written of what has changed
 			}
+			if v.Type() == reflect.TypeFor[core.Planned]() && v.Type().Field(i).Name == "made" {
+				continue // nor what planning keeps for itself
+			}
 			fill(field(v, i), random, depth)
 		}
 	case reflect.Interface:
