@@ -229,7 +229,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, data []byte) {
 	if len(data) < 1400 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)
 		if r.Method != http.MethodHead {
-			w.Write(data) // an error here is the browser's hanging up
+			_, _ = w.Write(data) // an error here is the browser's hanging up
 		}
 		return
 	}
@@ -237,7 +237,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, data []byte) {
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		z := gzip.NewWriter(w)
-		z.Write(data)
+		_, _ = z.Write(data)
 		z.Close()
 	}
 }
