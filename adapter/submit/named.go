@@ -1,12 +1,15 @@
 package submit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/display"
 )
 
 // maxProfile bounds a file with a profile, in bytes.
@@ -15,7 +18,20 @@ const maxProfile = 1 << 20
 // profileOf is the value of --profile, read from a file where it is @NAME: a path, if it has
 // a slash, else a file of the user's, then of the site's. Steps in it stand one on a line or
 // with commas between them; what follows a # is a comment.
-func (c *Command) profileOf(value string) (string, error) {
+//
+// auto:NAME is what would have fitted the last runs of the job with the name, and is told.
+func (c *Command) profileOf(ctx context.Context, value string) (string, error) {
+	if name, auto := strings.CutPrefix(value, "auto:"); auto {
+		if name == "" || c.LastRuns == nil {
+			return "", fmt.Errorf("--profile=%s: want auto:NAME, the name of a job that ran (evosqueue -t all)", value)
+		}
+		profile, what, err := c.LastRuns(ctx, name)
+		if err != nil {
+			return "", fmt.Errorf("--profile=%s: %w", value, err)
+		}
+		fmt.Fprintf(c.Stderr, "evosbatch: --profile=%s: %s\n", value, display.Printable(what, false))
+		return profile, nil
+	}
 	name, named := strings.CutPrefix(value, "@")
 	if !named {
 		return value, nil

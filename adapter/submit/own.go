@@ -36,6 +36,11 @@ func isOwn(o getopt.Option) bool {
 	return isEvolution(o)
 }
 
+// variableError is a variable that cannot be read.
+type variableError struct{ error }
+
+func (e *variableError) Unwrap() error { return e.error }
+
 // requested is the request that the command line makes, and where it says nothing the
 // environment.
 func requested(l layers) (request.Request, error) {
@@ -51,7 +56,7 @@ func requested(l layers) (request.Request, error) {
 			continue
 		}
 		if err := s.Set(o.Name, o.Value); err != nil {
-			return request.Request{}, fmt.Errorf("%s: %w", o.Source, err)
+			return request.Request{}, &variableError{fmt.Errorf("%s: %w", o.Source, err)}
 		}
 	}
 	for _, o := range l.command {

@@ -40,7 +40,11 @@ type Command struct {
 	MaxGrace   time.Duration   // for which a malleable job may ask; 0: any
 	// Never says why a profile can never begin on a cluster of so many nodes, by what the
 	// site allows to be held; "" if it can. nil: it is not checked.
-	Never   func(profile planner.Profile, chain bool, nodes int) string
+	Never func(profile planner.Profile, chain bool, nodes int) string
+	// LastRuns is the profile that would have fitted the user's last runs of the job with the
+	// name, and which those were.
+	LastRuns func(ctx context.Context, name string) (profile, what string, err error)
+
 	Help    func() // shows evosbatch's own help
 	Usage   func()
 	Version func()
@@ -97,9 +101,12 @@ func (c *Command) run(ctx context.Context) (int, error) {
 			return 0, c.exec(c.Args, c.Stdin)
 		}
 	}
-	r, err := c.submission(line)
+	r, err := c.submission(ctx, line)
 	if err != nil {
 		return 0, err
+	}
+	for _, name := range r.leftOut {
+		fmt.Fprintf(c.Stderr, "evosbatch: %s does not go with this job: left out\n", name)
 	}
 	c.Environ, c.hooks = withHooks(c.Environ, r.request.Hooks), r.request.Hooks
 	switch {
@@ -174,14 +181,14 @@ func (c *Command) learn(ctx context.Context) {
 }
 
 // submission reads the script and joins everything to one.
-func (c *Command) submission(line getopt.Line) (*submission, error) {
+func (c *Command) submission(ctx context.Context, line getopt.Line) (*submission, error) {
 	options := layers{environment: c.table.fromEnvironment(c.Environ), command: line.Options, own: ownFrom(c.Environ)}
 	var script []byte
 	var err error
 	for _, place := range [][]getopt.Option{options.command, options.own} {
 		for i := range place {
 			if o := &place[i]; o.Name == "profile" {
-				if o.Value, err = c.profileOf(o.Value); err != nil {
+				if o.Value, err = c.profileOf(ctx, o.Value); err != nil {
 					return nil, err
 				}
 			}

@@ -34,11 +34,45 @@ type submission struct {
 	implied  bool  // it is what the partition gives
 	maxTime  int64 // what the partition allows, in minutes
 	testOnly bool
+	leftOut  []string // variables that do not go with the rest
 }
 
 // newSubmission joins what the command line and the script ask for. Defaults are
-// the site's.
+// the site's. Variables that do not go with the rest are left out: one that is set for all jobs
+// must not make a good command fail.
 func newSubmission(line getopt.Line, fromScript request.Request, options layers, defaults request.Request, now time.Time) (*submission, error) {
+	r, err := joined(line, fromScript, options, defaults, now)
+	var malformed *variableError
+	if err == nil || errors.As(err, &malformed) {
+		return r, err
+	}
+	var left []getopt.Option // first those that say how the job evolves, then what goes with them
+	fewer := options
+	for _, shape := range []bool{true, false} {
+		for _, o := range options.own {
+			if slices.Contains(shapes, o.Name) != shape {
+				continue
+			}
+			fewer.own = append(slices.Clone(left), o)
+			if _, e := joined(line, fromScript, fewer, defaults, now); shape || e == nil {
+				left = fewer.own
+			}
+		}
+	}
+	fewer.own = left
+	if r, err = joined(line, fromScript, fewer, defaults, now); err != nil {
+		return nil, err
+	}
+	for _, o := range options.own {
+		if !slices.ContainsFunc(left, func(l getopt.Option) bool { return l.Name == o.Name }) {
+			r.leftOut = append(r.leftOut, o.Source)
+		}
+	}
+	return r, nil
+}
+
+// joined is a submission by all of its options.
+func joined(line getopt.Line, fromScript request.Request, options layers, defaults request.Request, now time.Time) (*submission, error) {
 	given, err := requested(options)
 	if err != nil {
 		return nil, err

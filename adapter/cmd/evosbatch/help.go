@@ -18,7 +18,9 @@ Options of evosbatch:
       --profile=NODES@DURATION[,...]  the steps of the job: how many nodes, for how
                               long. Durations as 90s, 10m, 1h30m, or as Slurm has
                               them: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM:SS; @NAME or
-                              @PATH: as a file says (evosctl profile writes one)
+                              @PATH: as a file says (evosctl profile writes one);
+                              auto:NAME: what would have fitted your last five runs of
+                              the job of that name (it says which, and what it took)
       --moldable=ALTERNATIVES alternatives, of which the job gets one when it starts:
                               4@2h,8@70m,16@40m, or whole profiles with bars between:
                               '2@10m,5@30m | 4@15m,8@20m'
@@ -52,7 +54,9 @@ The same options in the script, before its first command (the command line wins)
       #EVO --profile=2@10m,5@30m,1@5m
 
 Or in the environment, which wins over the script: EVOSBATCH_PROFILE, _MOLDABLE,
-_MOLDABLE_BY, _EXPAND_LIMIT, _DRIVE, _MAX_NODES, _ON_GROW, _ON_SHRINK, _ON_STEP.
+_MOLDABLE_BY, _EXPAND_LIMIT, _DRIVE, _MAX_NODES, _ON_GROW, _ON_SHRINK, _ON_STEP, …
+One that does not go with the job (_MOLDABLE_BY where there is nothing to choose) is
+left out, and that is told.
 
 All of sbatch's options work, on the command line, in SBATCH_ variables and on
 #SBATCH lines, but for those that contradict the profile or cannot be planned:

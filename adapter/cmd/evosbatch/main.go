@@ -8,11 +8,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/ran"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/adapter/version"
@@ -74,12 +77,31 @@ func submitJob(ctx context.Context, args []string) int {
 		Partitions: site.Partitions,
 		MaxGrace:   site.Malleable.MaxGrace,
 		Never:      site.Never,
+		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },
 		Version:    func() { fmt.Print(versions(ctx, sbatch)) },
 		Exec:       replaceProcess,
 	}
 	return c.Run(ctx)
+}
+
+// sidecarPatience is how long the sidecar is waited for where a submission needs it.
+const sidecarPatience = 15 * time.Second
+
+// lastRuns is the profile that would have fitted this user's last runs, as the sidecar recorded them.
+func lastRuns(ctx context.Context, site config.Config, name string) (string, string, error) {
+	client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+	if err != nil {
+		return "", "", err
+	}
+	limited, cancel := context.WithTimeout(ctx, sidecarPatience)
+	defer cancel()
+	p, what, err := ran.Last(limited, client, uint32(os.Getuid()), name)
+	if err != nil && limited.Err() != nil {
+		return "", "", fmt.Errorf("%w; runs are known to the sidecar alone: give the profile itself, or @NAME", err)
+	}
+	return p.String(), what, err
 }
 
 // replaceProcess makes this process the program, so that what it prints, waits

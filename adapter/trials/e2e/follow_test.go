@@ -128,6 +128,13 @@ python3 `+program+` 2>&1
 	if err != nil || !regexp.MustCompile(`^1@\d+s,3@\d+s,2@\d+s\n$`).MatchString(fits) {
 		s.t.Errorf("the profile that would have fitted: %q, %v, %s", fits, err, errs)
 	}
+	dry, errs, err := s.As(0, "evosbatch", "--dry-run", "--profile=auto:python.sh", "--wrap=true")
+	if err != nil || !strings.Contains(dry, "evo:v2;p="+strings.TrimSpace(fits)+";") || !strings.Contains(errs, "--profile=auto:python.sh: "+strings.TrimSpace(fits)+", by job "+id) {
+		s.t.Errorf("the last run's profile: %q, %v, %q", dry, err, errs)
+	}
+	if _, errs, err := s.As(0, "evosbatch", "--dry-run", "--profile=auto:nobody", "--wrap=true"); err == nil || !strings.Contains(errs, `no job of yours with the name "nobody" has completed`) {
+		s.t.Errorf("of a job that nobody ran: %v, %q", err, errs)
+	}
 	if out, _, _ := s.As(0, "evosctl", "profile", id); !strings.HasSuffix(out, "\n"+fits) {
 		s.t.Errorf("in full: %s", out)
 	}
