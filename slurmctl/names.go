@@ -3,18 +3,17 @@ package slurmctl
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-var partitionLine = regexp.MustCompile(`(?m)^PartitionName=(\S+)`)
+var partitionLine = pattern(`(?m)^PartitionName=(\S+)`)
 
 // PartitionNames are those that the caller may see, in order.
 func (c *Client) PartitionNames(ctx context.Context) ([]string, error) {
 	out, err := c.output(ctx, "scontrol", "--oneliner", "show", "partition")
 	var names []string
-	for _, m := range partitionLine.FindAllStringSubmatch(out, -1) {
+	for _, m := range partitionLine().FindAllStringSubmatch(out, -1) {
 		names = append(names, m[1])
 	}
 	return names, err
@@ -22,7 +21,7 @@ func (c *Client) PartitionNames(ctx context.Context) ([]string, error) {
 
 // Accounts are those that a user may charge, in order; none where there is no accounting.
 func (c *Client) Accounts(ctx context.Context, user string) ([]string, error) {
-	if !userNamePattern.MatchString(user) {
+	if !userNamePattern().MatchString(user) {
 		return nil, fmt.Errorf("%q is no user's name", oneLine(user, 40))
 	}
 	out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "associations", "user="+user, "format=Account")
