@@ -59,6 +59,9 @@ func (c *Core) answerChange(k *call) bool {
 	if !c.readyToChange(k, j) {
 		return false
 	}
+	if req := k.Change; req.Shrink != nil && req.Update == nil && req.Grow == nil && j.State == row.Running && !j.ending && !j.isSuspended() && len(j.lent()) > 0 {
+		return c.answerGiveBack(k, j)
+	}
 	t, err := c.target(j, k.Change)
 	if err != nil {
 		return reply(nil, err)
@@ -123,6 +126,9 @@ func (c *Core) answerChanged(k *call, j *job, made row.Change) bool {
 		case !j.runs():
 			err = api.Errorf(api.ErrConflict, "%s was requeued: it starts over", jobNumber(j.SlurmID))
 		case j.Step <= made.Step:
+			return false
+		}
+		if o := j.offer(); made.Step == 0 && o != nil && o.State == offerAccepted { // what it is lent goes
 			return false
 		}
 		has := c.allocation(j)
@@ -191,6 +197,13 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m := j.Malleable; m != nil {
+		for _, step := range t.Profile[j.Step:] {
+			if !m.Sizes.Has(step.Nodes) {
+				return nil, api.Errorf(api.ErrInvalid, "%s would have %d nodes, which is none of its sizes (%v)", jobNumber(j.SlurmID), step.Nodes, m.Sizes)
+			}
+		}
+	}
 	t.Malleable = rebound(j.Malleable, t.Profile, j.Step, t.most)
 	t.overdue, t.kept = 0, nil
 	return t, nil
@@ -253,6 +266,9 @@ func inStep(t *target) error {
 		return conflict("has not begun: change its profile (evosctl update)")
 	case t.State == row.Waiting:
 		return conflict("has ended step %d and waits for the next one's nodes: evosctl next goes on waiting", t.Step)
+	case len(t.lent()) > 0:
+		return conflict("is lent %s beside the %d nodes of its step, and may have to give them back any time: give them back first (evosctl shrink %d), then grow",
+			slurmctl.CompressNodes(t.lent()), t.Profile[t.Step-1].Nodes, len(t.lent()))
 	case has != t.Profile[t.Step-1].Nodes:
 		return conflict("has %d of its step's %d nodes at present", has, t.Profile[t.Step-1].Nodes)
 	}

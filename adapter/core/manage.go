@@ -98,9 +98,13 @@ func (m *managing) ahead() int64 { return int64((2*m.cfg.PollInterval + time.Sec
 // demand is over, since no other is made until then.
 func (m *managing) demandDue(j *job) {
 	recall := int64(m.recall(j) / time.Second)
+	ends := never
+	if m.approach() == malleable.PRA && len(j.plan) > 0 { // it keeps them to its end, which others are planned to wait for
+		ends = j.plan[len(j.plan)-1].end
+	}
 	due := func(until int64) (nodes int) {
 		for _, name := range j.lent() {
-			if wantedAt(m.wants[name], j) <= until {
+			if at := wantedAt(m.wants[name], j); at <= until && at < ends {
 				nodes++
 			}
 		}

@@ -125,6 +125,9 @@ func (c *Core) closeOffer(j *job, state, note string) {
 		detail["nodes"], detail["why"] = o.Nodes, o.Note
 	}
 	again := settled
+	if o.Why == ownAccord {
+		again = declinedFor
+	}
 	switch state {
 	case offerDone:
 		if !o.Enforced {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -155,8 +156,29 @@ func (a *App) answered(c api.Change) {
 		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
 			p[i].Nodes = a.Profile[i].Nodes
 		}
+		a.rebound(p)
 		a.Profile = p
 	}
+}
+
+// rebound gives a malleable application the bounds that go with another profile: a step that is new has one
+// size.
+func (a *App) rebound(p planner.Profile) {
+	if a.Malleable == nil {
+		return
+	}
+	m, step := *a.Malleable, a.step()
+	coming := m.Max[min(step, len(m.Max)):]
+	most := request.Sizes(p)
+	for i := range most {
+		if at := i - (len(most) - len(coming)); i < step {
+			most[i] = max(most[i], m.Max[i])
+		} else if at >= 0 {
+			most[i] = max(most[i], coming[at])
+		}
+	}
+	m.Max = most
+	a.Malleable = &m
 }
 
 // change NAME WHAT [wait=] [current=] [dry]: a change from outside of the job.

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -206,6 +207,30 @@ func (h *history) checkBounds() {
 		case nodes < least && !h.lossy:
 			h.blame(fmt.Errorf("%s has %d nodes in step %d, and was promised %d", name, nodes, step, least))
 		}
+	}
+}
+
+// checkThreshold sees that nothing is offered by which malleable jobs together would exceed the site's
+// threshold.
+func (h *history) checkThreshold(effects []core.Effect) {
+	threshold := h.s.Config.Malleable.Threshold
+	if threshold == 0 || !slices.ContainsFunc(effects, func(e core.Effect) bool { a, ok := e.(core.AddEvent); return ok && a.Kind == "offered" }) {
+		return
+	}
+	sum := 0
+	for _, j := range h.s.View().Jobs {
+		if j.Bounds == "" {
+			continue
+		}
+		sum += j.Nodes
+		for _, o := range j.Offers {
+			if o.Kind == "grow" && (o.State == "open" || o.State == "accepted") {
+				sum += max(o.Nodes, o.Accepted) + o.Has - j.Nodes
+			}
+		}
+	}
+	if sum > threshold {
+		h.blame(fmt.Errorf("malleable jobs are offered nodes to have %d together, above the threshold of %d", sum, threshold))
 	}
 }
 

@@ -58,6 +58,9 @@ func Storm(seed uint64) string {
 			for range p.IntN(6) {
 				p.at(p.when(storm), "progress malleable%d %.2f", i, 1.1*p.Float64())
 			}
+			for range p.IntN(4) {
+				p.at(p.when(storm), "change malleable%d %s", i, p.pick("-1", "-2", "-3", "+1"))
+			}
 		}
 		if p.IntN(3) == 0 { // a policy as a plugin
 			head[3] += fmt.Sprintf(" theirs=%s/%d", p.pick("egs", "fpsma", "equipartition", "folding", "gain"), p.IntN(6))

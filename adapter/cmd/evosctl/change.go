@@ -158,6 +158,9 @@ const shrinkHelp = `End the present step and begin one with N fewer nodes, or wi
 prints what evosctl next prints. The application must be off the nodes that go before it
 calls this; what evosrun --follow has started on this node is drained by it. The new step lasts for --for, or else for what is left of the present one.
 
+A malleable job that is lent nodes gives these back by it, and its step goes on; it is offered nothing for
+a while then. (To grow, it gives them back first: a growth is promised, what is lent is not.)
+
 Exit status: as of evosctl grow.`
 
 func newShrink() *cobra.Command {
