@@ -147,7 +147,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 .PHONY: install
 install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, completions and configuration (DESTDIR, PREFIX, SYSCONFDIR)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(SYSCONFDIR)/evoslurm
-	install $(addprefix $(BIN)/,evosbatch evosqueue evosacct evosctl evosrun evosim strategytest) $(DESTDIR)$(PREFIX)/bin
+	install $(addprefix $(BIN)/,evosbatch evosqueue evosacct evosctl evosrun evosim evostop strategytest) $(DESTDIR)$(PREFIX)/bin
 	ln -sf evosctl $(DESTDIR)$(PREFIX)/bin/evolaunch
 	install $(BIN)/evoslurmd $(DESTDIR)$(PREFIX)/sbin
 	install -d $(DESTDIR)$(LIBEXECDIR)/evoslurm/strategies

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/planner/evosim"
 )
 
@@ -26,5 +27,7 @@ func main() {
 func newCommand() *cobra.Command {
 	traces := evosim.TraceCommand(sacct)
 	traces.AddCommand(injectCommand(), extractCommand())
-	return evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), traces, evosim.ReportCommand(sacct))
+	cmd := evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), traces, evosim.ReportCommand(sacct))
+	version.UsageFlag(cmd)
+	return cmd
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
@@ -95,7 +94,7 @@ profiles, what changes next and when, the planned start and end.`,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.usage {
-				_, err := io.WriteString(cmd.OutOrStdout(), usage(cmd))
+				_, err := io.WriteString(cmd.OutOrStdout(), version.Usage(cmd))
 				return err
 			}
 			if err := o.operands(args); err != nil {
@@ -178,23 +177,6 @@ func (o *options) operands(words []string) error {
 		*list = strings.Split(words[0], ",")
 	}
 	return nil
-}
-
-// usage is the options in brief.
-func usage(cmd *cobra.Command) string {
-	var b strings.Builder
-	b.WriteString("Usage: evosqueue")
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		name := "--" + f.Name
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand
-		}
-		if f.Value.Type() != "bool" && f.NoOptDefVal == "" {
-			name += " " + f.Name
-		}
-		b.WriteString(" [" + name + "]")
-	})
-	return b.String() + "\n"
 }
 
 // prepare makes the filter of the options.

@@ -15,7 +15,7 @@ func TestInstall(t *testing.T) {
 	dir := t.TempDir()
 	built, root := dir+"/built", dir+"/root"
 	// What is installed matters here, not what it does.
-	for _, name := range []string{"evosbatch", "evosqueue", "evosacct", "evosctl", "evosrun", "evosim", "strategytest", "evoslurmd"} {
+	for _, name := range []string{"evosbatch", "evosqueue", "evosacct", "evosctl", "evosrun", "evosim", "evostop", "strategytest", "evoslurmd"} {
 		touch(t, built+"/"+name)
 	}
 	strategies, err := filepath.Glob("../../../plugins/cmd/*")

@@ -11,6 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
 )
 
+const help = "usage: strategytest PATH\nRuns the conformance tests of strategies and malleability policies against the plugin PATH; exit status 1 if one fails."
+
 var linked = "(devel)" // the version, set by the linker
 
 func main() {
@@ -18,8 +20,16 @@ func main() {
 		fmt.Println("evoslurm " + linked)
 		return
 	}
-	if len(os.Args) != 2 || os.Args[1] == "-h" || os.Args[1] == "--help" {
-		fmt.Fprintln(os.Stderr, "usage: strategytest PATH\nRuns the conformance tests of strategies and malleability policies against the plugin PATH; exit status 1 if one fails.")
+	if len(os.Args) == 2 && os.Args[1] == "--usage" {
+		fmt.Println("Usage: strategytest PATH")
+		return
+	}
+	if len(os.Args) == 2 && (os.Args[1] == "-h" || os.Args[1] == "--help") {
+		fmt.Println(help)
+		return
+	}
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, help)
 		os.Exit(2)
 	}
 	failed := 0

@@ -1,0 +1,85 @@
+// Command evostop shows evolving jobs on the full screen: the queue, a chart of past and plan,
+// and a job's details.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/version"
+)
+
+var linked string // the version, set by the linker
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "evostop: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	var o options
+	var delay float64
+	cmd := &cobra.Command{
+		Use:   "evostop",
+		Short: "Show evolving jobs on the full screen",
+		Long: `Shows the evolving jobs, those of oneself or of all that one may read, in the manner of
+top: the queue, a chart of past and plan, a job's details with its events.
+
+` + keysHelp,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if delay < 0.5 || delay > 3600 {
+				return fmt.Errorf("--delay=%g: want 0.5 to 3600 seconds", delay)
+			}
+			o.delay = time.Duration(delay * float64(time.Second))
+			if !display.Look(os.Stdout, os.Getenv).TTY {
+				return fmt.Errorf("standard output is no terminal; evosqueue -i repeats itself without one")
+			}
+			site, _, err := config.Load(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+			if err != nil {
+				return err
+			}
+			o.address, o.ascii = site.API, display.Look(os.Stdout, os.Getenv).ASCII
+			screen, err := tcell.NewScreen()
+			if err != nil {
+				return fmt.Errorf("the terminal (TERM=%s) cannot be used: %w", os.Getenv("TERM"), err)
+			}
+			return newTop(client, o).run(cmd.Context(), screen)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.Float64VarP(&delay, "delay", "d", 2, "seconds between two looks")
+	f.StringVarP(&o.user, "user", "u", "", "jobs of this user alone")
+	f.BoolVarP(&o.all, "all", "a", false, "ended jobs, too")
+	f.BoolVarP(&o.gantt, "gantt", "g", false, "begin with the chart")
+	config.AddFlag(f)
+	version.Flag(cmd, linked)
+	for _, name := range []string{"delay", "user"} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
+			panic(err) // the flag is named wrongly
+		}
+	}
+	return cmd
+}

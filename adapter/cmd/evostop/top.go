@@ -1,0 +1,421 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/chart"
+	"github.com/evoslurm/evoslurm/adapter/display"
+)
+
+const keysHelp = `Keys, as in top and turm:
+  q            quit (^C, too)
+  up, down, j, k, PgUp, PgDn, Home, End   another job; in a text: scroll
+  Enter        the job's details; Esc, Backspace: back
+  g, Tab       the chart of all jobs, the queue
+  u            jobs of one user alone; nothing: of all
+  o            another order: by number, user, next change
+  R            the order reversed
+  a            ended jobs, too, or not
+  d, s         seconds between two looks
+  space        look at once
+  h, ?         these keys`
+
+// options are the command line.
+type options struct {
+	delay      time.Duration
+	user       string
+	all, gantt bool
+	ascii      bool
+	address    string
+}
+
+// source is where jobs come from: the sidecar.
+type source interface {
+	Jobs(ctx context.Context, all bool) ([]api.Job, error)
+	Status(ctx context.Context) (api.Status, error)
+	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
+}
+
+// orders are those of the queue.
+var orders = []struct {
+	name string
+	less func(a, b api.Job) int
+}{
+	{"number", func(a, b api.Job) int { return cmp.Compare(a.ID, b.ID) }},
+	{"user", func(a, b api.Job) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.ID, b.ID)) }},
+	{"next change", func(a, b api.Job) int {
+		return cmp.Or(compareTimes(a.NextChange, b.NextChange), cmp.Compare(a.ID, b.ID))
+	}},
+}
+
+// compareTimes has what is not known last.
+func compareTimes(a, b time.Time) int {
+	if a.IsZero() != b.IsZero() {
+		return map[bool]int{true: 1, false: -1}[a.IsZero()]
+	}
+	return a.Compare(b)
+}
+
+// top is the screen and what it shows. All of it is the event loop's, but for look.
+type top struct {
+	options
+	from source
+	app  *tview.Application
+	now  func() time.Time
+
+	pages *tview.Pages // queue, gantt, job, help
+	head  *tview.TextView
+	foot  *tview.TextView
+	ask   *tview.InputField
+	queue *tview.Table
+	texts map[string]*tview.TextView
+	body  *tview.Flex
+
+	order    int
+	reversed bool
+	jobs     []api.Job // shown
+	seen     view
+	again    chan struct{} // to look at once
+	job      uint32        // whose details are shown
+}
+
+// view is one look at the sidecar.
+type view struct {
+	jobs   []api.Job
+	status api.Status
+	events []api.Event // of the job whose details are shown
+	of     uint32
+	err    error
+	at     time.Time
+}
+
+func newTop(from source, o options) *top {
+	t := &top{options: o, from: from, app: tview.NewApplication(), now: time.Now, again: make(chan struct{}, 1), texts: map[string]*tview.TextView{}}
+	plain := tcell.StyleDefault
+	tview.Styles.PrimitiveBackgroundColor, tview.Styles.PrimaryTextColor = tcell.ColorDefault, tcell.ColorDefault
+	t.head, t.foot = tview.NewTextView().SetWrap(false), tview.NewTextView().SetWrap(false)
+	t.foot.SetText("q quit  Enter details  g chart  u user  o order  a ended  h help").SetTextStyle(plain.Reverse(true))
+	t.queue = tview.NewTable().SetFixed(1, 0).SetSelectable(true, false).SetSelectedStyle(plain.Reverse(true))
+	t.queue.SetSelectedFunc(func(row, _ int) {
+		if row > 0 && row <= len(t.jobs) {
+			t.job = t.jobs[row-1].ID
+			t.show("job")
+		}
+	})
+	t.pages = tview.NewPages().AddPage("queue", t.queue, true, true)
+	for _, name := range []string{"gantt", "job", "help"} {
+		t.texts[name] = tview.NewTextView().SetWrap(name != "gantt").SetDynamicColors(name == "gantt")
+		t.pages.AddPage(name, t.texts[name], true, false)
+	}
+	t.texts["help"].SetText(keysHelp)
+	t.body = tview.NewFlex().SetDirection(tview.FlexRow).AddItem(t.head, 2, 0, false).AddItem(t.pages, 0, 1, true).AddItem(t.foot, 1, 0, false)
+	t.app.SetRoot(t.body, true).SetInputCapture(t.key)
+	if t.gantt {
+		t.show("gantt")
+	}
+	return t
+}
+
+// run shows the jobs on a screen until the user or ctx ends it.
+func (t *top) run(ctx context.Context, screen tcell.Screen) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t.app.SetScreen(screen)
+	context.AfterFunc(ctx, t.app.Stop)
+	go t.watch(ctx)
+	return t.app.Run()
+}
+
+// watch looks at the sidecar again and again.
+func (t *top) watch(ctx context.Context) {
+	for {
+		var all bool
+		var job uint32
+		var delay time.Duration
+		t.app.QueueUpdate(func() { all, job, delay = t.all, t.job, t.delay })
+		v := t.look(ctx, all, job)
+		if ctx.Err() != nil {
+			return
+		}
+		t.app.QueueUpdateDraw(func() { t.take(v) })
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.again:
+		case <-time.After(delay):
+		}
+	}
+}
+
+// patience is how long the sidecar may be away until that is told.
+const patience = 3 * time.Second
+
+func (t *top) look(ctx context.Context, all bool, job uint32) view {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	v := view{at: t.now(), of: job}
+	if v.status, v.err = t.from.Status(ctx); v.err != nil {
+		return v
+	}
+	if v.jobs, v.err = t.from.Jobs(ctx, all); v.err == nil && job != 0 {
+		v.events, v.err = t.from.Events(ctx, api.EventQuery{Job: job})
+	}
+	return v
+}
+
+// take shows a look. One that failed leaves what was seen before, and says so.
+func (t *top) take(v view) {
+	if v.err != nil {
+		t.seen.err = v.err
+	} else {
+		t.seen = v
+	}
+	t.draw()
+}
+
+func (t *top) show(page string) {
+	t.pages.SwitchToPage(page)
+	t.draw()
+	t.lookNow()
+}
+
+func (t *top) lookNow() {
+	select {
+	case t.again <- struct{}{}:
+	default:
+	}
+}
+
+// draw writes what was seen last onto the page that is in front.
+func (t *top) draw() {
+	v, now := t.seen, t.now()
+	counts := map[string]int{}
+	used := 0
+	t.jobs = t.jobs[:0]
+	for _, j := range v.jobs {
+		counts[j.State]++
+		used += j.Nodes
+		if t.user == "" || t.user == j.User || t.user == strconv.FormatUint(uint64(j.UID), 10) {
+			t.jobs = append(t.jobs, j)
+		}
+	}
+	slices.SortFunc(t.jobs, func(a, b api.Job) int {
+		c := orders[t.order].less(a, b)
+		if t.reversed {
+			return -c
+		}
+		return c
+	})
+	head := fmt.Sprintf("evostop %s  %s, %d nodes, %d of evolving jobs; %d running, %d waiting, %d queued; strategy %s\n", now.Format("15:04:05"),
+		v.status.Cluster, v.status.Nodes, used, counts["running"]+counts["starting"], counts["waiting"]+counts[api.Suspended], counts["queued"], v.status.Strategy)
+	switch {
+	case v.err != nil:
+		head += fmt.Sprintf("The sidecar at %s does not answer: %v. This is what was seen at %s.", t.address, v.err, v.at.Format("15:04:05"))
+	case t.user != "":
+		head += "jobs of " + t.user + ", by " + orders[t.order].name
+	default:
+		head += "by " + orders[t.order].name
+	}
+	t.head.SetText(t.printable(head))
+	_, _, width, height := t.pages.GetRect()
+	switch page, _ := t.pages.GetFrontPage(); page {
+	case "queue":
+		t.drawQueue(now)
+	case "gantt":
+		view := t.texts["gantt"]
+		view.Clear()
+		fmt.Fprint(tview.ANSIWriter(view), tview.Escape(chart.Render(t.jobs, now, chart.Options{Width: width, Height: height, Color: true, ASCII: t.ascii, Nodes: v.status.Nodes})))
+	case "job":
+		t.texts["job"].SetText(t.details(v))
+	}
+}
+
+var columns = []string{"JOBID", "USER", "NAME", "PARTITION", "STATE", "STEP", "NODES", "NEXT", "AT", "END", "REASON"}
+
+func (t *top) drawQueue(now time.Time) {
+	row, _ := t.queue.GetSelection()
+	var chosen uint32
+	if cell := t.queue.GetCell(row, 0); row > 0 && cell != nil {
+		chosen, _ = cell.GetReference().(uint32)
+	}
+	t.queue.Clear()
+	for c, title := range columns {
+		t.queue.SetCell(0, c, tview.NewTableCell(title).SetSelectable(false).SetAttributes(tcell.AttrBold))
+	}
+	t.queue.Select(1, 0)
+	for i, j := range t.jobs {
+		for c, text := range cells(j, now) {
+			t.queue.SetCell(i+1, c, tview.NewTableCell(tview.Escape(t.printable(text))).SetReference(j.ID))
+		}
+		if j.ID == chosen {
+			t.queue.Select(i+1, 0)
+		}
+	}
+}
+
+func cells(j api.Job, now time.Time) []string {
+	clock := func(at time.Time) string {
+		switch {
+		case at.IsZero():
+			return "-"
+		case at.Sub(now).Abs() < 20*time.Hour:
+			return at.In(now.Location()).Format("15:04:05")
+		}
+		return at.In(now.Location()).Format("01-02 15:04")
+	}
+	next := "-"
+	if !j.NextChange.IsZero() {
+		next = fmt.Sprintf("%+d", j.NextNodes-j.Nodes)
+		if j.NextNodes == 0 {
+			next = "end"
+		}
+	}
+	return []string{strconv.FormatUint(uint64(j.ID), 10), j.User, display.Cut(j.Name, 16, "+"), j.Partition, j.State, fmt.Sprintf("%d/%d", j.Step, j.Steps),
+		strconv.Itoa(j.Nodes), next, clock(j.NextChange), clock(j.End), j.Reason}
+}
+
+// printable has of users' texts what a terminal may get.
+func (t *top) printable(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = display.Printable(line, t.ascii)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// details is all about the job that was chosen.
+func (t *top) details(v view) string {
+	i := slices.IndexFunc(v.jobs, func(j api.Job) bool { return j.ID == t.job })
+	if i < 0 {
+		return fmt.Sprintf("Job %d is not there (any more); a shows ended jobs.", t.job)
+	}
+	j := v.jobs[i]
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s%s\n", name, display.Printable(fmt.Sprintf(format, args...), t.ascii))
+	}
+	at := func(at time.Time) string { return display.SlurmTime(at, v.at, "") }
+	line("Job", "%d %s", j.ID, j.Name)
+	line("User", "%s  account %s  partition %s", j.User, j.Account, j.Partition)
+	line("State", "%s %s  step %d of %d, %d nodes %s", j.State, j.EndState, j.Step, j.Steps, j.Nodes, j.NodeList)
+	line("Reason", "%s", cmp.Or(j.Reason, "-"))
+	line("Requested", "%s  expand limit %s  drive mode %s", j.Profile, j.ExpandLimit, j.Drive)
+	line("Submitted", "%s", at(j.Submit))
+	spans := func(title string, all []api.Span) {
+		for _, s := range all {
+			line(title, "step %d  %s to %s  %d nodes %s", s.Step, at(s.Start), at(s.End), s.Nodes, s.NodeList)
+			title = ""
+		}
+	}
+	spans("Planned", j.Plan)
+	spans("Actual", j.Past)
+	if v.of == j.ID {
+		for k, e := range v.events {
+			line(map[bool]string{true: "Events"}[k == 0], "%s  %s", at(e.At), e.Text)
+		}
+	}
+	return b.String()
+}
+
+// key does what a key stands for; nil: nobody else is to see it.
+func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
+	if t.ask != nil { // what is typed is an answer
+		return e
+	}
+	page, _ := t.pages.GetFrontPage()
+	switch e.Key() {
+	case tcell.KeyEscape, tcell.KeyBackspace, tcell.KeyBackspace2:
+		t.job = 0
+		t.show("queue")
+		return nil
+	case tcell.KeyTab:
+		t.other(page)
+		return nil
+	case tcell.KeyRune:
+	default:
+		return e
+	}
+	switch e.Rune() {
+	case 'q', 'Q':
+		if page == "help" || page == "job" {
+			t.job = 0
+			t.show("queue")
+			return nil
+		}
+		t.app.Stop()
+	case 'g':
+		t.other(page)
+	case 'h', '?':
+		t.show("help")
+	case 'a':
+		t.all = !t.all
+		t.lookNow()
+	case 'o':
+		t.order = (t.order + 1) % len(orders)
+		t.draw()
+	case 'R':
+		t.reversed = !t.reversed
+		t.draw()
+	case ' ':
+		t.lookNow()
+	case 'u':
+		t.question("jobs of user (nothing: all): ", func(text string) string {
+			t.user = strings.TrimSpace(text)
+			return ""
+		})
+	case 'd', 's':
+		t.question("seconds between two looks: ", func(text string) string {
+			seconds, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil || seconds < 0.5 || seconds > 3600 {
+				return "want 0.5 to 3600 seconds"
+			}
+			t.delay = time.Duration(seconds * float64(time.Second))
+			return ""
+		})
+	default:
+		return e
+	}
+	return nil
+}
+
+func (t *top) other(page string) {
+	if page == "gantt" {
+		t.show("queue")
+	} else {
+		t.show("gantt")
+	}
+}
+
+// question asks in the last line; answered is told what was typed, and says what is wrong.
+func (t *top) question(label string, answered func(string) string) {
+	t.ask = tview.NewInputField().SetLabel(label)
+	t.ask.SetDoneFunc(func(key tcell.Key) {
+		wrong := ""
+		if key == tcell.KeyEnter {
+			wrong = answered(t.ask.GetText())
+		}
+		if wrong != "" {
+			t.ask.SetText("").SetLabel(wrong + "; " + label)
+			return
+		}
+		t.body.RemoveItem(t.ask)
+		t.body.AddItem(t.foot, 1, 0, false)
+		t.ask = nil
+		t.app.SetFocus(t.pages)
+		t.draw()
+		t.lookNow()
+	})
+	t.body.RemoveItem(t.foot)
+	t.body.AddItem(t.ask, 1, 0, true)
+	t.app.SetFocus(t.ask)
+}

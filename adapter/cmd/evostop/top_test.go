@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/gdamore/tcell/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
+)
+
+func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand()) }
+
+// TestManual sees that the manual has every option and every key.
+func TestManual(t *testing.T) {
+	text := contribtest.Manual(t, "evostop.1")
+	newCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(text, "--"+f.Name) || f.Shorthand != "" && !strings.Contains(text, "-"+f.Shorthand) {
+			t.Errorf("--%s is not in the manual", f.Name)
+		}
+	})
+	for _, line := range strings.Split(keysHelp, "\n")[1:] {
+		if keys := strings.TrimSpace(strings.Split(strings.TrimSpace(line), "  ")[0]); !strings.Contains(text, keys) {
+			t.Errorf("key %s is not in the manual", keys)
+		}
+	}
+}
+
+// sidecar is a source that tests change.
+type sidecar struct {
+	sync.Mutex
+	jobs []api.Job
+	err  error
+}
+
+func (s *sidecar) Jobs(_ context.Context, all bool) (jobs []api.Job, err error) {
+	s.Lock()
+	defer s.Unlock()
+	for _, j := range s.jobs {
+		if all || j.State != "ended" {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, s.err
+}
+
+func (s *sidecar) Status(context.Context) (api.Status, error) {
+	s.Lock()
+	defer s.Unlock()
+	return api.Status{Cluster: "this", Nodes: 8, Strategy: "noX"}, s.err
+}
+
+func (s *sidecar) Events(_ context.Context, q api.EventQuery) ([]api.Event, error) {
+	return []api.Event{{Job: q.Job, Text: "adopted, profile 2@10m"}}, nil
+}
+
+var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
+
+func jobs() []api.Job {
+	return []api.Job{
+		{ID: 7, Name: "amr", User: "bob", UID: 2, State: "running", Profile: "2@10m,5@30m", Step: 1, Steps: 2, Nodes: 2, NodeList: "n[1-2]", NextChange: now.Add(5 * time.Minute), NextNodes: 5,
+			Plan: []api.Span{{Step: 1, Start: now.Add(-5 * time.Minute), End: now.Add(5 * time.Minute), Nodes: 2}, {Step: 2, Start: now.Add(5 * time.Minute), End: now.Add(35 * time.Minute), Nodes: 5}},
+			Past: []api.Span{{Step: 1, Start: now.Add(-5 * time.Minute), Nodes: 2}}},
+		{ID: 9, Name: "evil\x1b]0;x\a[red]", User: "alice", UID: 3, State: "queued", Steps: 1, Profile: "8@1h", Reason: "waits for 8 nodes", NextChange: now.Add(time.Minute), NextNodes: 8},
+		{ID: 3, Name: "over", User: "alice", UID: 3, State: "ended", EndState: "TIMEOUT"},
+	}
+}
+
+// TestScreen types at evostop on a screen that can be read.
+func TestScreen(t *testing.T) {
+	from := &sidecar{jobs: jobs()}
+	screen := tcell.NewSimulationScreen("UTF-8")
+	top := newTop(from, options{delay: 20 * time.Millisecond, address: "head:6821"})
+	top.now = func() time.Time { return now }
+	done := make(chan error, 1)
+	go func() { done <- top.run(t.Context(), screen) }()
+	text := func() string {
+		var b strings.Builder
+		cells, width, _ := screen.GetContents()
+		for i, c := range cells {
+			if i%max(width, 1) == 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(string(c.Runes))
+		}
+		return b.String()
+	}
+	await := func(what string, holds func(string) bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !holds(text()); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the screen is\n%s", what, text())
+			}
+		}
+	}
+	has := func(want ...string) func(string) bool {
+		return func(text string) bool {
+			for _, w := range want {
+				if !strings.Contains(text, w) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	before := func(a, b string) func(string) bool {
+		return func(text string) bool {
+			i, j := strings.Index(text, a), strings.Index(text, b)
+			return i >= 0 && i < j
+		}
+	}
+	key := func(r rune) { screen.InjectKey(tcell.KeyRune, r, tcell.ModNone) }
+	enter := func() { screen.InjectKey(tcell.KeyEnter, 0, tcell.ModNone) }
+
+	await("anything", has("JOBID"))
+	screen.SetSize(140, 30) // 80x25 till then
+	await("the queue", has("JOBID", "amr", "+3", "14:05:00", "evil?]0;x?[red]", "waits for 8 nodes", "1 running", "1 queued", "strategy noX"))
+	if strings.Contains(text(), "over") {
+		t.Error("an ended job is shown")
+	}
+	key('o')
+	await("by user", before("alice", "bob"))
+	key('R')
+	await("reversed", before("bob", "alice"))
+	key('a')
+	await("ended ones, too", has("over"))
+	key('a')
+	key('u')
+	await("asked for a user", has("jobs of user"))
+	for _, r := range "bobq" { // a letter that is a key elsewhere
+		key(r)
+	}
+	screen.InjectKey(tcell.KeyBackspace2, 0, tcell.ModNone)
+	enter()
+	await("bob's alone", func(text string) bool { return has("amr", "jobs of bob")(text) && !strings.Contains(text, "waits for") })
+	enter()
+	await("details", has("Requested   2@10m,5@30m", "Planned     step 1", "Actual      step 1", "Events", "adopted, profile 2@10m"))
+	screen.InjectKey(tcell.KeyEscape, 0, tcell.ModNone)
+	await("back", has("JOBID"))
+	key('g')
+	await("the chart", has("7 amr", "8 nodes", "now"))
+	screen.InjectKey(tcell.KeyTab, 0, tcell.ModNone)
+	await("the queue again", has("JOBID"))
+	key('d')
+	await("asked for seconds", has("seconds between"))
+	key('x')
+	enter()
+	await("what is wrong", has("want 0.5 to 3600"))
+	screen.InjectKey(tcell.KeyEscape, 0, tcell.ModNone)
+	key('h')
+	await("help", has("as in top and turm"))
+	key('q')
+	await("the queue once more", has("JOBID"))
+	from.Lock()
+	from.err = errors.New("connection refused")
+	from.Unlock()
+	await("a silent sidecar is told, and what was seen stays", has("head:6821 does not answer: connection refused", "amr"))
+	key('q')
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTerminal: evostop on a real (pseudo) terminal shows that there is no sidecar, and leaves
+// the terminal as it was; without a terminal it says what to use instead.
+func TestTerminal(t *testing.T) {
+	program := t.TempDir() + "/evostop"
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command(program).CombinedOutput(); err == nil || !strings.Contains(string(out), "no terminal; evosqueue -i") {
+		t.Errorf("without a terminal: %v\n%s", err, out)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "EVOSLURM_CONFIG=", "EVOSLURM_API=unix://"+t.TempDir()+"/none.sock")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 120})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	var seen strings.Builder
+	b := make([]byte, 4096)
+	for asked := false; ; {
+		n, err := terminal.Read(b)
+		if err != nil {
+			break
+		}
+		seen.Write(b[:n])
+		if !asked && strings.Contains(seen.String(), "answer:") /* words are drawn one by one */ {
+			asked = true
+			if _, err := terminal.WriteString("q"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l"} {
+		if !strings.Contains(seen.String(), want) {
+			t.Errorf("no %q in what the terminal got: %q", want, seen.String())
+		}
+	}
+}
