@@ -29,15 +29,18 @@ SEED        ?= 1
 SOURCES := adapter planner plugins slurmctl
 STRATEGIES := $(filter-out strategytest,$(notdir $(wildcard plugins/cmd/*)))
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -X main.linked=$(VERSION)
+VERSION := $(shell contrib/packages/version)
+LDFLAGS  = -X main.linked=$(VERSION) $(LINKFLAGS)
+# Further flags of the build; packages have some.
+BUILDFLAGS ?=
+LINKFLAGS  ?=
 
 GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 
 .PHONY: build
 build: build-deps ## build all commands into bin/, strategies into bin/strategies/ (the default)
-	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./plugins/cmd/strategytest
-	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
+	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./plugins/cmd/strategytest
+	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
 	$(MAKE) -s -C contrib/c OUT=$(CURDIR)/bin/c
 
 .PHONY: proto
@@ -138,6 +141,23 @@ $(GOVULNCHECK):
 	GOBIN=$(CURDIR)/bin/tools go install golang.org/x/vuln/cmd/govulncheck@v1.8.0
 	mv bin/tools/govulncheck $@
 
+NFPM := bin/tools/nfpm-v2.44.1
+# The folder that packages are made in.
+DIST ?= dist
+
+.PHONY: packages
+packages: build-deps $(NFPM) ## make deb and rpm packages, SBOM and checksums in dist/
+	contrib/packages/build $(NFPM) $(DIST)
+
+.PHONY: try-packages
+try-packages: ## try the packages: lintian, rpmlint, byte-equal builds; install, start, upgrade, remove in a clean Debian 12
+	@.ci/deps packages
+	contrib/packages/try $(DIST)
+
+$(NFPM):
+	GOBIN=$(CURDIR)/bin/tools go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
+	mv bin/tools/nfpm $@
+
 # root, who installs, need not have Go.
 $(BIN)/evoslurmd:
 	$(MAKE) build
@@ -195,7 +215,7 @@ examples: build-deps ## run all of contrib/examples on private Slurm clusters (i
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin $(DIST)
 
 .PHONY: help
 help: ## show this help
