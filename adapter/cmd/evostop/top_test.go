@@ -85,13 +85,15 @@ func TestScreen(t *testing.T) {
 	go func() { done <- top.run(t.Context(), screen) }()
 	text := func() string {
 		var b strings.Builder
-		cells, width, _ := screen.GetContents()
-		for i, c := range cells {
-			if i%max(width, 1) == 0 {
-				b.WriteByte('\n')
+		top.app.QueueUpdate(func() {
+			cells, width, _ := screen.GetContents()
+			for i, c := range cells {
+				if i%max(width, 1) == 0 {
+					b.WriteByte('\n')
+				}
+				b.WriteString(string(c.Runes))
 			}
-			b.WriteString(string(c.Runes))
-		}
+		})
 		return b.String()
 	}
 	await := func(what string, holds func(string) bool) {
