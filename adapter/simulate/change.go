@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -178,6 +180,9 @@ func (a *App) rebound(p planner.Profile) {
 		}
 	}
 	m.Max = most
+	if slices.Equal(request.Sizes(p[min(step, len(p)):]), most[min(step, len(most)):]) { // what cannot be lent anything any more may have any size
+		m.Sizes = malleable.Any
+	}
 	a.Malleable = &m
 }
 
@@ -201,7 +206,7 @@ func (h *history) change(words []string) error {
 			}
 		}
 	}
-	id, ok := h.jobs[words[0]]
+	id, ok := h.jobOf(words[0])
 	if !ok {
 		h.say("there is no such job")
 		return nil

@@ -123,6 +123,16 @@ func (h *history) mayChange(q slurmsim.Command) {
 	}
 }
 
+// jobOf is the job of that name; there is none where slurmctld has forgotten it, and its number
+// is another's.
+func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
+	id, ok := h.jobs[name]
+	if r, known := h.record(id); ok && known && r.Name != name {
+		return 0, false
+	}
+	return id, ok
+}
+
 func (h *history) record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	for _, r := range h.s.Cluster.Queue() {
 		if r.ID == id {

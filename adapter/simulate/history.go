@@ -235,7 +235,7 @@ func (h *history) happens(words []string) error {
 	}
 	root := c.Client(admin)
 	job := func(do func(context.Context, slurmctl.JobID) error) error {
-		id, ok := h.jobs[name]
+		id, ok := h.jobOf(name)
 		if !ok {
 			h.say("there is no such job")
 			return nil

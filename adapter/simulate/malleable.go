@@ -154,7 +154,7 @@ func (h *history) progress(words []string) error {
 	if err != nil {
 		return err
 	}
-	id, ok := h.jobs[words[0]]
+	id, ok := h.jobOf(words[0])
 	if !ok {
 		h.say("there is no such job")
 		return nil

@@ -208,7 +208,7 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 	}
 	nodes := len(p.Job().NodeList)
 	a.began(nodes, p.Job().TimeLimit)
-	for step := 1; ; step++ {
+	for step := 1; ; {
 		a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})
 		s.appoint(a.lasts(step))
 		p.Sleep(a.lasts(step))
@@ -228,6 +228,6 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 		if got.Done {
 			return
 		}
-		nodes = got.Nodes
+		step, nodes = got.Step, got.Nodes // which others may have changed
 	}
 }
