@@ -576,8 +576,16 @@ func TestAllocateCancelled(t *testing.T) {
 
 func TestSignal(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 1})
-	id := f.submit("trap 'exit 7' USR1; while :; do sleep 0.05; done")
-	f.running(id)
+	dir, err := os.MkdirTemp("", "signal")
+	f.must(err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	f.must(os.Chmod(dir, 0o777))
+	ready := filepath.Join(dir, "ready")
+	id := f.submit("trap 'exit 7' USR1; : > " + ready + "; while :; do sleep 0.05; done")
+	f.wait(id, "running, with its trap set", func(j slurmctl.Job) bool { // before that Slurm has no script to signal, and the launch fails
+		_, err := os.Stat(ready)
+		return err == nil && j.State == slurmctl.Running
+	})
 	for f.job(id).State == slurmctl.Running {
 		f.must(f.Signal(f.ctx, id, "USR1", slurmctl.SignalOptions{Batch: true}))
 		time.Sleep(200 * time.Millisecond)

@@ -108,8 +108,7 @@ func TestJobsMeasureWhatTheyAskedFor(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	temp := shortTemp(t)
-	out := outFile(t)
+	out, temp := outFile(t), shortTemp(t) // the test's own folder is not in the demo's
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
