@@ -15,7 +15,7 @@ BIN        ?= bin
 # Tests on a real Slurm wait more than they compute: four packages at a time do well on
 # two cores.
 PACKAGES    ?= ./...
-TESTFLAGS   ?= -race -p 4 -timeout 40m
+TESTFLAGS   ?= -race -p 4 -timeout 70m
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=
