@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -112,28 +113,37 @@ func TestAsSqueue(t *testing.T) {
 			Meta     map[string]any   `json:"meta"`
 			Evoslurm struct{ Version int }
 		}
-		for _, c := range []struct {
-			text string
-			into any
-		}{{run("", "squeue", "--json"), &want}, {run("", "evosqueue", "--json", "-t", "PD"), &got}} {
-			if err := json.Unmarshal([]byte(c.text), c.into); err != nil {
-				t.Fatalf("%v\n%s", err, c.text)
-			}
-		}
-		if len(want.Jobs) < 3 || len(got.Jobs) != 1 || got.Evoslurm.Version != 1 || got.Meta == nil {
-			t.Fatalf("%d jobs of %d, version %d of the schema, meta %v", len(got.Jobs), len(want.Jobs), got.Evoslurm.Version, got.Meta)
-		}
-		own, _ := got.Jobs[0]["evoslurm"].(map[string]any)
-		if own["profile"] != "7@10m,8@20m" {
-			t.Errorf("the sidecar's part: %v", own)
-		}
-		delete(got.Jobs[0], "evoslurm")
-		for _, j := range want.Jobs {
-			if fmt.Sprint(j["job_id"]) == queued {
-				if diff := cmp.Diff(j, got.Jobs[0]); diff != "" {
-					t.Errorf("-squeue +evosqueue:\n%s", diff)
+		diff := "no such job"
+		for range 40 { // what is written of its plan may change between the two looks
+			want.Jobs, got.Jobs = nil, nil
+			for _, c := range []struct {
+				text string
+				into any
+			}{{run("", "squeue", "--json"), &want}, {run("", "evosqueue", "--json", "-t", "PD"), &got}} {
+				if err := json.Unmarshal([]byte(c.text), c.into); err != nil {
+					t.Fatalf("%v\n%s", err, c.text)
 				}
 			}
+			if len(want.Jobs) < 3 || len(got.Jobs) != 1 || got.Evoslurm.Version != 1 || got.Meta == nil {
+				t.Fatalf("%d jobs of %d, version %d of the schema, meta %v", len(got.Jobs), len(want.Jobs), got.Evoslurm.Version, got.Meta)
+			}
+			own, _ := got.Jobs[0]["evoslurm"].(map[string]any)
+			if own["profile"] != "7@10m,8@20m" {
+				t.Errorf("the sidecar's part: %v", own)
+			}
+			delete(got.Jobs[0], "evoslurm")
+			for _, j := range want.Jobs {
+				if fmt.Sprint(j["job_id"]) == queued {
+					diff = cmp.Diff(j, got.Jobs[0])
+				}
+			}
+			if diff == "" {
+				break
+			}
+			time.Sleep(250 * time.Millisecond)
+		}
+		if diff != "" {
+			t.Errorf("-squeue +evosqueue:\n%s", diff)
 		}
 		var doc struct{ Jobs []map[string]any }
 		if err := yaml.Unmarshal([]byte(run("", "evosqueue", "--yaml")), &doc); err != nil || len(doc.Jobs) != 2 || doc.Jobs[0]["evoslurm"] == nil {
