@@ -129,7 +129,9 @@ func (s *Server) status(ctx context.Context, r request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
-	return s.Backend.Status(ctx)
+	is, err := s.Backend.Status(ctx)
+	is.Now = time.Now()
+	return is, err
 }
 
 func (s *Server) jobs(ctx context.Context, r request) (any, error) {

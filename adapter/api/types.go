@@ -84,6 +84,7 @@ type Status struct {
 	Policy       string    `json:"policy,omitempty"`        // of malleable jobs
 	PolicyNote   string    `json:"policy_note,omitempty"`   // why another decides in its place
 	Nodes        int       `json:"nodes"`
+	Now          time.Time `json:"now,omitzero"` // by the sidecar's clock, as it answers
 	Started      time.Time `json:"started"`
 	LastCycle    time.Time `json:"last_cycle"`
 	LastError    string    `json:"last_error,omitempty"`

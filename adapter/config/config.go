@@ -22,6 +22,7 @@ const DefaultFile = "/etc/evoslurm/evoslurm.yaml"
 type Config struct {
 	Database string `mapstructure:"database"` // sqlite file
 	Listen   Listen `mapstructure:"listen"`
+	Web      Web    `mapstructure:"web"`
 	API      string `mapstructure:"api"` // address that commands use: unix:///path or host:port
 	Munge    Munge  `mapstructure:"munge"`
 	Slurm    Slurm  `mapstructure:"slurm"`
@@ -76,6 +77,13 @@ type Listen struct {
 	TCP    string `mapstructure:"tcp"`    // host:port, or :port for every interface
 	// Metrics is host:port, or :port, of /metrics, /healthz and /readyz alone, open to all.
 	Metrics string `mapstructure:"metrics"`
+}
+
+// Web is the page on an address of its own.
+type Web struct {
+	Listen string `mapstructure:"listen"` // host:port, or :port; "": nowhere
+	Base   string `mapstructure:"base"`   // path of the page, as requests have it
+	Tokens string `mapstructure:"tokens"` // file of what users sign in with; "": nobody does
 }
 
 // Munge is how credentials are made and checked.
@@ -163,6 +171,7 @@ func Default() Config {
 	return Config{
 		Database:     "/var/lib/evoslurm/evoslurm.db",
 		Listen:       Listen{Socket: "/run/evoslurm/api.sock"},
+		Web:          Web{Base: "/", Tokens: "/etc/evoslurm/web.tokens"},
 		API:          "unix:///run/evoslurm/api.sock",
 		Munge:        Munge{MaxAge: time.Minute},
 		Slurm:        Slurm{Timeout: 30 * time.Second, Share: 0.01},
@@ -207,6 +216,12 @@ func (c Config) Validate() error {
 	if c.Listen.Metrics != "" {
 		check(validHostPort(c.Listen.Metrics, true), "listen.metrics", "%q; want host:port or :port", c.Listen.Metrics)
 	}
+	if c.Web.Listen != "" {
+		check(validHostPort(c.Web.Listen, true), "web.listen", "%q; want host:port or :port", c.Web.Listen)
+		check(c.Web.Tokens != "" || c.Read == ReadEverybody, "web.tokens", "empty; want the file of tokens that users sign in with (or read: everybody)")
+	}
+	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
+	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is no absolute path", c.Web.Tokens)
 	socket, isUnix := strings.CutPrefix(c.API, "unix://")
 	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && validHostPort(c.API, false), "api", "%q; want unix:///path or host:port", c.API)
 	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
@@ -249,6 +264,8 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+var pagePath = regexp.MustCompile(`^/([A-Za-z0-9_~.-]*[A-Za-z0-9_~-][A-Za-z0-9_~.-]*/?)*$`)
 
 var signalName = regexp.MustCompile(`^[A-Z]*[0-9]?$`)
 

@@ -144,7 +144,7 @@ func TestServer(t *testing.T) {
 	answers := make(chan string, 100)
 	for range cap(answers) {
 		go func() {
-			out, err := get("http://" + s.listener.Addr().String() + "/metrics")
+			out, err := get("http://" + s.Addr().String() + "/metrics")
 			answers <- fmt.Sprint(strings.Contains(out, "evoslurm_jobs{"), err)
 		}()
 	}
@@ -154,11 +154,11 @@ func TestServer(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{"healthz": "200 OK ok\n", "readyz": "503 Service Unavailable not so\n", "v1/jobs": "404 Not Found 404 page not found\n"} {
-		if got, _ := get("http://" + s.listener.Addr().String() + "/" + path); got != want {
+		if got, _ := get("http://" + s.Addr().String() + "/" + path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
-	if s, err := Listen("", nil, nil); err != nil || s.Serve(t.Context()) != nil {
+	if s, err := Listen("", m.Handler(), nil); err != nil || s.Serve(t.Context()) != nil {
 		t.Error("nowhere is an error", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,17 +95,17 @@ type row struct {
 
 const barHeight = 24
 
-func (p *Page) gantt(ctx context.Context, reader Reader, r *http.Request) (any, error) {
-	now := p.now()
-	w, err := parseWindow(r.URL.Query(), now.Location())
+func (p *Page) gantt(ctx context.Context, v visit) (any, error) {
+	now := v.now
+	w, err := parseWindow(v.URL.Query(), now.Location())
 	if err != nil {
 		return nil, err
 	}
-	all, err := reader.Jobs(ctx, true)
+	all, err := v.Jobs(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := reader.Cluster(ctx)
+	cluster, err := v.Cluster(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -36,10 +36,24 @@ type Page struct {
 	Reader func(*http.Request) (Reader, error)
 	// Base is the path below which the page is, as requests have it: "/" or "/web/".
 	Base string
-	// Now is the time; nil: the clock's.
-	Now func() time.Time
+	// Tokens are what readers sign in with; nil: they do not.
+	Tokens *Tokens
+	// Told is called with who has signed in, and who could not; nil: nobody is told.
+	Told func(r *http.Request, what string)
 
-	forms *forms
+	forms   *forms
+	drawing chan struct{} // one slot for each page that is being made
+}
+
+// mostAtOnce is how many pages are made at the same time; further readers wait their turn.
+const mostAtOnce = 4
+
+// visit is one request for a page.
+type visit struct {
+	Reader
+	*http.Request
+
+	now time.Time // by the sidecar's clock
 }
 
 // readTimeout bounds what a page asks for.
@@ -84,17 +98,21 @@ func (p *Page) Handler() http.Handler {
 	if base != "/" {
 		base += "/"
 	}
-	p.forms = newForms()
+	p.forms, p.drawing = newForms(), make(chan struct{}, mostAtOnce)
 	mux := http.NewServeMux()
 	mux.HandleFunc(base+"{$}", looked(p.show("gantt", readTimeout, p.gantt)))
 	mux.HandleFunc(base+"job", looked(p.show("job", readTimeout, p.job)))
 	mux.HandleFunc(base+"strategies", looked(p.show("strategies", readTimeout, p.strategies)))
 	mux.HandleFunc(base+"try", acted(p.show("strategies", actTimeout, p.try)))
 	mux.HandleFunc(base+"use", acted(p.show("strategies", actTimeout, p.use)))
+	if p.Tokens != nil {
+		mux.HandleFunc(base+"signin", acted(p.signIn))
+		mux.HandleFunc(base+"signout", acted(p.signOut))
+	}
 	for name := range assets {
 		mux.HandleFunc(base+name, looked(static))
 	}
-	mux.HandleFunc(base, p.show("error", readTimeout, func(context.Context, Reader, *http.Request) (any, error) {
+	mux.HandleFunc(base, p.show("error", readTimeout, func(context.Context, visit) (any, error) {
 		return nil, api.Errorf(api.ErrNotFound, "there is no such page")
 	}))
 	if base != "/" {
@@ -163,53 +181,95 @@ func static(w http.ResponseWriter, r *http.Request) {
 
 // frame is what every page shows.
 type frame struct {
-	Title  string
 	Status api.Status
 	Now    time.Time
 	Error  string
-	Live   bool // it is fetched anew while it is looked at
+	User   string // who has signed in; "": nobody does, or has
+	SignIn bool   // it asks for a token
+	To     string // where who signs in wanted to go
+	Live   bool   // it is fetched anew while it is looked at
 	Body   any
 }
 
 // show makes a page of what a function finds.
-func (p *Page) show(name string, limit time.Duration, find func(context.Context, Reader, *http.Request) (any, error)) http.HandlerFunc {
+func (p *Page) show(name string, limit time.Duration, find func(context.Context, visit) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
-		f := frame{Now: p.now(), Live: name == "gantt" || name == "job"}
-		status := http.StatusOK
-		reader, err := p.Reader(r)
-		if err == nil {
-			f.Status, err = reader.Status(ctx)
-		}
-		if err == nil {
-			f.Body, err = find(ctx, reader, r)
-		}
+		f := frame{Live: name == "gantt" || name == "job"}
+		err := p.find(ctx, r, &f, find)
 		if to, ok := f.Body.(redirect); ok && err == nil {
 			w.Header().Set("Location", string(to))
 			w.WriteHeader(http.StatusSeeOther)
 			return
 		}
-		template := name
 		if err != nil {
-			template, status, f.Error = "error", statusOf(err), err.Error()
-		}
-		var page bytes.Buffer
-		if err := pages[template].ExecuteTemplate(&page, "frame", f); err != nil {
-			http.Error(w, "the page could not be made: "+err.Error(), http.StatusInternalServerError)
+			p.refuse(w, r, f, err)
 			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		send(w, r, status, page.Bytes())
+		render(w, r, name, http.StatusOK, f)
 	}
 }
 
-func (p *Page) now() time.Time {
-	if p.Now != nil {
-		return p.Now()
+// find asks for what a page shows, when its turn has come.
+func (p *Page) find(ctx context.Context, r *http.Request, f *frame, find func(context.Context, visit) (any, error)) error {
+	var err error
+	if p.Tokens != nil {
+		if f.User, _, err = p.Tokens.User(r); err != nil {
+			return err
+		}
 	}
-	return time.Now()
+	reader, err := p.Reader(r)
+	if err != nil {
+		return err
+	}
+	if r.Method != http.MethodPost { // acts wait for plugins, not for a processor
+		select {
+		case p.drawing <- struct{}{}:
+			defer func() { <-p.drawing }()
+		case <-ctx.Done():
+			return api.Errorf(api.ErrUnavailable, "too many readers at once: try again")
+		}
+	}
+	if f.Status, err = reader.Status(ctx); err != nil {
+		return err
+	}
+	if f.Now = f.Status.Now; f.Now.IsZero() { // of a sidecar that does not tell
+		f.Now = time.Now()
+	}
+	f.Body, err = find(ctx, visit{reader, r, f.Now})
+	return err
+}
+
+// refuse shows an error.
+func (p *Page) refuse(w http.ResponseWriter, r *http.Request, f frame, err error) {
+	if f.Now.IsZero() {
+		f.Now = time.Now()
+	}
+	f.Error, f.Live, f.Body = err.Error(), false, nil
+	if f.SignIn = errors.Is(err, api.ErrDenied) && p.Tokens != nil && p.Tokens.File != ""; f.SignIn && f.To == "" && r.Method == http.MethodGet {
+		f.To = path.Base(r.URL.Path) + "?" + r.URL.RawQuery
+		if strings.HasSuffix(r.URL.Path, "/") {
+			f.To = "./?" + r.URL.RawQuery
+		}
+	}
+	status := statusOf(err)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	render(w, r, "error", status, f)
+}
+
+// render sends a page.
+func render(w http.ResponseWriter, r *http.Request, name string, status int, f frame) {
+	var page bytes.Buffer
+	if err := pages[name].ExecuteTemplate(&page, "frame", f); err != nil {
+		http.Error(w, "the page could not be made: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	send(w, r, status, page.Bytes())
 }
 
 func statusOf(err error) int {

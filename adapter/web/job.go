@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -53,23 +52,23 @@ type sum struct {
 	Value int64
 }
 
-func (p *Page) job(ctx context.Context, reader Reader, r *http.Request) (any, error) {
-	id, err := strconv.ParseUint(r.URL.Query().Get("id"), 10, 32)
+func (p *Page) job(ctx context.Context, v visit) (any, error) {
+	id, err := strconv.ParseUint(v.URL.Query().Get("id"), 10, 32)
 	if err != nil || id == 0 {
-		return nil, api.Errorf(api.ErrInvalid, "id=%q: want the number of a job", text(r.URL.Query().Get("id")))
+		return nil, api.Errorf(api.ErrInvalid, "id=%q: want the number of a job", text(v.URL.Query().Get("id")))
 	}
-	j, err := reader.Job(ctx, uint32(id))
+	j, err := v.Job(ctx, uint32(id))
 	if err != nil {
 		return nil, err
 	}
-	page := &jobPage{Job: j, Now: p.now(), Color: color(j.ID)}
-	cluster, err := reader.Cluster(ctx)
+	page := &jobPage{Job: j, Now: v.now, Color: color(j.ID)}
+	cluster, err := v.Cluster(ctx)
 	if err != nil && !errors.Is(err, api.ErrUnavailable) {
 		return nil, err
 	}
 	page.steps(cluster)
 	page.draw()
-	if page.Events, err = reader.Events(ctx, api.EventQuery{Job: j.ID, Limit: mostEvents}); err != nil {
+	if page.Events, err = v.Events(ctx, api.EventQuery{Job: j.ID, Limit: mostEvents}); err != nil {
 		page.Notes = err.Error()
 	}
 	slices.Reverse(page.Events)

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"strings"
 	"time"
 
@@ -46,31 +45,31 @@ type shift struct {
 	By string // how much later it would end
 }
 
-func (p *Page) strategies(ctx context.Context, reader Reader, _ *http.Request) (any, error) {
-	c, ok := reader.(Chooser)
+func (p *Page) strategies(ctx context.Context, v visit) (any, error) {
+	c, ok := v.Reader.(Chooser)
 	if !ok {
 		return nil, api.Errorf(api.ErrNotFound, "there are no strategies to choose from")
 	}
 	all, err := c.Strategies(ctx)
-	return &strategiesPage{Strategies: all, Now: p.now(), Form: p.forms.sign(reader)}, err
+	return &strategiesPage{Strategies: all, Now: v.now, Form: p.forms.sign(v.Reader)}, err
 }
 
 // try shows what a strategy would change, beside what is planned.
-func (p *Page) try(ctx context.Context, reader Reader, r *http.Request) (any, error) {
-	name, q, err := p.form(reader, r)
+func (p *Page) try(ctx context.Context, v visit) (any, error) {
+	name, q, err := p.form(v)
 	if err != nil {
 		return nil, err
 	}
-	body, err := p.strategies(ctx, reader, r)
+	body, err := p.strategies(ctx, v)
 	if err != nil {
 		return nil, err
 	}
 	page := body.(*strategiesPage)
-	t, err := reader.(Chooser).TryStrategy(ctx, name, q)
+	t, err := v.Reader.(Chooser).TryStrategy(ctx, name, q)
 	if err != nil {
 		return nil, err
 	}
-	page.Tried, page.Given, page.Trial = name, r.PostForm.Get("parameters"), &t
+	page.Tried, page.Given, page.Trial = name, v.PostForm.Get("parameters"), &t
 	for _, j := range t.Jobs {
 		if len(page.Shifts) == mostShifts {
 			page.More = len(t.Jobs) - mostShifts
@@ -89,12 +88,12 @@ func (p *Page) try(ctx context.Context, reader Reader, r *http.Request) (any, er
 }
 
 // use puts a strategy in use.
-func (p *Page) use(ctx context.Context, reader Reader, r *http.Request) (any, error) {
-	name, q, err := p.form(reader, r)
+func (p *Page) use(ctx context.Context, v visit) (any, error) {
+	name, q, err := p.form(v)
 	if err != nil {
 		return nil, err
 	}
-	c, ok := reader.(Chooser)
+	c, ok := v.Reader.(Chooser)
 	if !ok {
 		return nil, api.Errorf(api.ErrNotFound, "there are no strategies to choose from")
 	}
@@ -108,19 +107,19 @@ func (p *Page) use(ctx context.Context, reader Reader, r *http.Request) (any, er
 type redirect string
 
 // form reads a form of this page: its strategy with its parameters, name=value.
-func (p *Page) form(reader Reader, r *http.Request) (string, api.StrategyRequest, error) {
+func (p *Page) form(v visit) (string, api.StrategyRequest, error) {
 	var q api.StrategyRequest
-	if err := r.ParseForm(); err != nil {
+	if err := v.ParseForm(); err != nil {
 		return "", q, api.Errorf(api.ErrInvalid, "the form: %v", err)
 	}
-	if !hmac.Equal([]byte(r.PostForm.Get("form")), []byte(p.forms.sign(reader))) {
+	if !hmac.Equal([]byte(v.PostForm.Get("form")), []byte(p.forms.sign(v.Reader))) {
 		return "", q, api.Errorf(api.ErrForbidden, "this form is not of this page, or of before the sidecar was started: open the page anew and try again")
 	}
-	name := r.PostForm.Get("strategy")
+	name := v.PostForm.Get("strategy")
 	if name == "" {
 		return "", q, api.Errorf(api.ErrInvalid, "no strategy is named")
 	}
-	for _, word := range strings.Fields(r.PostForm.Get("parameters")) {
+	for _, word := range strings.Fields(v.PostForm.Get("parameters")) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" {
 			return "", q, api.Errorf(api.ErrInvalid, "parameters: %q; want name=value", text(word))

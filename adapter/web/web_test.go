@@ -58,7 +58,7 @@ func (c *cluster) Job(_ context.Context, id uint32) (api.Job, error) {
 
 // small is a cluster of eight nodes with a bit of everything.
 func small() *cluster {
-	c := &cluster{status: api.Status{Version: "v1", Cluster: "lab", SlurmVersion: "22.05.8", Strategy: "noX", Nodes: 8}}
+	c := &cluster{status: api.Status{Version: "v1", Cluster: "lab", SlurmVersion: "22.05.8", Strategy: "noX", Nodes: 8, Now: noon}}
 	c.is = api.Cluster{Taken: noon, Others: []api.OtherJob{
 		{ID: 7, Name: "stock", User: "bob", Account: "chem", Partition: "main", Start: after(-5), End: after(15), NodeList: "n[5-6]"},
 		{NodeList: "n7", Start: noon},
@@ -93,7 +93,7 @@ func hostile() *cluster {
 }
 
 func pageOf(r Reader, base string) http.Handler {
-	p := Page{Base: base, Now: func() time.Time { return noon }, Reader: func(*http.Request) (Reader, error) { return r, nil }}
+	p := Page{Base: base, Reader: func(*http.Request) (Reader, error) { return r, nil }}
 	return p.Handler()
 }
 
@@ -344,5 +344,19 @@ func TestConfig(t *testing.T) {
 	var config map[string]any
 	if found == nil || json.Unmarshal([]byte(found[1]), &config) != nil || config["allowEval"] != false || config["includeIndicatorStyles"] != false {
 		t.Errorf("htmx is told %q", found)
+	}
+}
+
+// TestSidecarsClock: now is what the sidecar's clock says, in its zone, wherever the page is made.
+func TestSidecarsClock(t *testing.T) {
+	c := small()
+	for at, want := range map[time.Time]string{
+		noon: "Fri 20 Nov 12:00:00 UTC",
+		noon.Add(time.Minute).In(time.FixedZone("EAT", 3*3600)): "Fri 20 Nov 15:01:00 EAT",
+	} {
+		c.status.Now = at
+		if body := get(t, pageOf(c, "/"), "/").Body.String(); !strings.Contains(body, want) {
+			t.Errorf("it is not %s: %s", want, body)
+		}
 	}
 }

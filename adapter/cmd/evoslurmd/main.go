@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -119,8 +120,14 @@ func run(cmd *cobra.Command, _ []string) error {
 		return fmt.Errorf("listen.metrics: %w", err)
 	}
 
+	browsers, err := listenWeb(cfg.Web, server, log)
+	if err != nil {
+		return err
+	}
+
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return measures.Serve(ctx) })
+	all.Go(func() error { return browsers.Serve(ctx) })
 	all.Go(func() error { return server.Serve(ctx) })
 	all.Go(func() error { return ctl.Run(ctx) })
 	all.Go(func() error { return reload(ctx, cmd, ctl, hup, log) })
@@ -130,6 +137,38 @@ func run(cmd *cobra.Command, _ []string) error {
 	}
 	log.Info("evoslurmd stops; jobs go on")
 	return err
+}
+
+// pageTimeout is for a whole answer: a strategy that is tried may have to start.
+const pageTimeout = time.Minute
+
+// listenWeb opens the page's own address, where readers sign in.
+func listenWeb(cfg config.Web, server *api.Server, log *logrus.Logger) (*api.Side, error) {
+	if cfg.Listen == "" {
+		return api.ListenSide("", nil, pageTimeout)
+	}
+	tokens := &web.Tokens{File: cfg.Tokens}
+	if err := tokens.Check(); err != nil {
+		return nil, fmt.Errorf("web.tokens: %w", err)
+	}
+	page := web.Page{
+		Base: cfg.Base, Tokens: tokens,
+		Reader: func(r *http.Request) (web.Reader, error) {
+			_, uid, err := tokens.User(r)
+			return server.Visitor(uid), err
+		},
+		Told: func(r *http.Request, what string) { log.WithField("from", r.RemoteAddr).Info("page: " + what) },
+	}
+	side, err := api.ListenSide(cfg.Listen, page.Handler(), pageTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("web.listen: %w", err)
+	}
+	entry := log.WithFields(logrus.Fields{"address": side.Addr(), "base": cfg.Base})
+	entry.Info("serving the page")
+	if a, ok := side.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		entry.Warn("the page is to be had from other machines without TLS: tokens travel as they are; put a proxy before it")
+	}
+	return side, nil
 }
 
 // acquire waits for the lease on the database; meanwhile it reads the configuration
