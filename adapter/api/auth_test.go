@@ -178,6 +178,11 @@ func TestRights(t *testing.T) {
 			}
 			continue
 		}
+		for path, body := range map[string]string{"change": `{"id": "a", "update": {"profile": "1@1m"}}`, "offer": "{}", "answer": `{"offer": 1, "accept": 1}`, "progress": `{"fraction": 0.5}`} {
+			if status, said := send(t, hc, "POST", "http://x/v1/jobs/12/"+path, "", body); status != want { // the backend has none of these
+				t.Errorf("%s, %s: %d %s; want %d", c.name, path, status, said, want)
+			}
+		}
 		if len(b.posted) != 0 {
 			t.Errorf("%s: the backend was asked", c.name)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -67,9 +68,13 @@ func newUpdate() *cobra.Command {
 				}
 			}
 			if u.Profile != "" {
-				if _, err := planner.ParseProfile(u.Profile); err != nil {
+				var r request.Request
+				if err := r.Set("profile", u.Profile); err != nil {
 					return fmt.Errorf("--profile: %w", err)
 				}
+			}
+			if u.Profile == "" && u.Current == 0 {
+				return errors.New("what is to change? Say --profile, --current or both")
 			}
 			c.request.Update = &u
 			client, job, err := c.job.connect(cmd)
@@ -93,7 +98,7 @@ func newUpdate() *cobra.Command {
 	c.job.add(cmd)
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&u.Profile, "profile", "", "the steps to come, NODES@DURATION[,NODES@DURATION…]")
+	f.StringVar(&u.Profile, "profile", "", "the steps to come, NODES@DURATION[,…]; of a malleable job MIN-MAX@DURATION")
 	f.StringVar(&current, "current", "", "the present step goes on for so long from now")
 	f.StringVar(&wait, "wait", "", "the next step may begin later than that by so much")
 	f.BoolVar(&c.dryRun, "dry-run", false, "only tell; change nothing")
@@ -181,6 +186,9 @@ func newShrink() *cobra.Command {
 			}
 			if sh.List, err = slurmctl.ExpandNodes(list); err != nil {
 				return out.fail(fmt.Errorf("--nodes: %w", err), 1, false)
+			}
+			if (sh.Nodes > 0) == (len(sh.List) > 0) {
+				return out.fail(errors.New("say how many nodes to give back, or which (--nodes), and not both"), 1, false)
 			}
 			if err := duration(lasts, &sh.For); err != nil {
 				return out.fail(err, 1, false)
