@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -27,9 +28,12 @@ func TestSchema(t *testing.T) {
 	}
 	defs["evosqueue --json=evoslurm"] = list("Job")
 	defs["evosctl strategy list --json"] = list("Strategy")
-	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl next, peek, env --json": "Allocation"} {
+	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl next, env --json": "Allocation"} {
 		defs[command] = map[string]any{"$ref": "#/$defs/" + name}
 	}
+	peek := maps.Clone(defs["Coming"].(map[string]any)["properties"].(map[string]any))
+	peek["demand"] = schemaOf(reflect.TypeFor[Demand](), defs)
+	defs["evosctl peek --json"] = map[string]any{"description": "null where there is neither a next step nor a demand.", "type": "object", "properties": peek}
 	defs["evosqueue --json"] = map[string]any{
 		"description": "As squeue --json of the installed Slurm, and more.",
 		"type":        "object", "required": []string{"jobs", "evoslurm"},

@@ -188,6 +188,16 @@ type Allocation struct {
 	Parts []Part `json:"parts"` // base job first, then companions in order of age
 
 	Coming *Coming `json:"coming,omitempty"` // nil: there is no further step
+	Demand *Demand `json:"demand,omitempty"` // nil: nothing is demanded at present
+}
+
+// Demand is what a malleable job is to give back while its step goes on.
+type Demand struct {
+	Offer    int64     `json:"offer"`
+	Nodes    int       `json:"nodes"`
+	Leaving  []string  `json:"leaving"`  // these, unless the answer gives more
+	Deadline time.Time `json:"deadline"` // at which they are taken, if it was not answered
+	Why      string    `json:"why,omitempty"`
 }
 
 // Coming is the step after the present one as it is planned at the moment. Should the

@@ -315,6 +315,19 @@ func (c *Core) tellOffer(k *call) bool {
 	return true
 }
 
+// demanded is what a job is to give back, nil where that is nothing.
+func (c *Core) demanded(j *job) *api.Demand {
+	o := j.offer()
+	if o == nil || !o.demands() {
+		return nil
+	}
+	leaving := common(o.wanted(), j.nodes())
+	if len(leaving) == 0 {
+		return nil
+	}
+	return &api.Demand{Offer: o.ID, Nodes: len(leaving), Leaving: leaving, Deadline: c.wall(time.Unix(o.Deadline, 0)), Why: o.Why}
+}
+
 // offerShown is an offer as it is told.
 func (c *Core) offerShown(o offer) api.Offer {
 	a := api.Offer{ID: o.ID, Kind: o.Kind, Mandatory: o.Mandatory, Nodes: o.Nodes, Has: o.Had, NodeList: slurmctl.CompressNodes(o.List[:o.Nodes]),

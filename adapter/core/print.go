@@ -174,7 +174,11 @@ func (r Reply) String() string {
 	case !r.Allocation.Ready:
 		return fmt.Sprintf("reply to %d: not yet: %s", r.Allocation.Job, r.Allocation.Note)
 	}
-	return fmt.Sprintf("reply to %d: step %d on %d nodes", r.Allocation.Job, r.Allocation.Step, r.Allocation.Nodes)
+	text := fmt.Sprintf("reply to %d: step %d on %d nodes", r.Allocation.Job, r.Allocation.Step, r.Allocation.Nodes)
+	if d := r.Allocation.Demand; d != nil {
+		text += fmt.Sprintf(", to give back %s by %s", slurmctl.CompressNodes(d.Leaving), clock(d.Deadline))
+	}
+	return text
 }
 
 // ChangeText is a request to change a job in words.

@@ -206,7 +206,7 @@ func (c *Core) allocation(j *job) api.Allocation {
 		}
 		a.Parts = append(a.Parts, part)
 	}
-	a.Coming = c.comingStep(j)
+	a.Coming, a.Demand = c.comingStep(j), c.demanded(j)
 	return a
 }
 

@@ -70,13 +70,13 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 
 // ExportsOfComing are variables that tell of the step after the present one, all empty
 // after the last: when it is planned (in Unix seconds), how many nodes it has, and which
-// arrive and leave.
+// arrive and leave; and of what is demanded of a malleable job, empty where nothing is.
 func ExportsOfComing(a api.Allocation) (Exports, error) {
 	var step, nodes, at, arriving, leaving string
 	if n := a.Coming; n != nil {
 		for _, name := range slices.Concat(n.Arriving, n.Leaving) {
 			if !validNode(name) {
-				return Exports{}, fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", a.Job, name)
+				return Exports{}, noNode(a.Job, name)
 			}
 		}
 		step, nodes = strconv.Itoa(n.Step), strconv.Itoa(n.Nodes)
@@ -85,10 +85,25 @@ func ExportsOfComing(a api.Allocation) (Exports, error) {
 			at = strconv.FormatInt(n.At.Unix(), 10)
 		}
 	}
+	var demand, going, by string
+	if d := a.Demand; d != nil {
+		for _, name := range d.Leaving {
+			if !validNode(name) {
+				return Exports{}, noNode(a.Job, name)
+			}
+		}
+		demand, going, by = strconv.FormatInt(d.Offer, 10), slurmctl.CompressNodes(d.Leaving), strconv.FormatInt(d.Deadline.Unix(), 10)
+	}
 	return Exports{Unset: []string{VarError}, Set: []Var{
 		{"EVO_NEXT_STEP", step}, {"EVO_NEXT_NODES", nodes}, {"EVO_NEXT_AT", at},
 		{"EVO_NEXT_ARRIVING", arriving}, {"EVO_NEXT_LEAVING", leaving},
+		{"EVO_DEMAND", demand}, {"EVO_DEMAND_LEAVING", going}, {"EVO_DEMAND_AT", by},
 	}}, nil
+}
+
+// noNode says that an answer names what can be no node.
+func noNode(job uint32, name string) error {
+	return fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", job, name)
 }
 
 // NodesOfOffer are the names of the nodes that a malleable job is offered, or asked for.

@@ -281,6 +281,10 @@ func (h *history) happens(words []string) error {
 		})
 	case "tell": // what evosqueue says of it
 		h.tell(name)
+	case "peek": // what evosctl peek is told
+		if id, ok := h.jobOf(name); ok {
+			c.Go(func(p *slurmsim.Process) { h.s.call(p, core.Call{Job: uint32(id)}) })
+		}
 	case "plugin":
 		return h.plugin.set(words[1:])
 	case "bound":

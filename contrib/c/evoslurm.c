@@ -396,7 +396,7 @@ PUBLIC int evos_peek(struct evos_coming **coming)
 	*coming = NULL;
 	add(&w, "--json");
 	int rc = run(&w, &a);
-	if (rc == EVOS_OK && (!a || a->kind != JSON_OBJECT))
+	if (rc == EVOS_OK && (!a || a->kind != JSON_OBJECT || !evos_member(a, "step"))) /* what is demanded in the last step, alone */
 		rc = a ? EVOS_DONE : older();
 	if (rc == EVOS_OK && !read_coming(w.of, a, &w.of->is.coming))
 		rc = fail(EVOS_ERROR, "out of memory");

@@ -78,6 +78,9 @@ func (b *scripted) Allocation(_ context.Context, id uint32) (api.Allocation, err
 	default:
 		part(id, "n1")
 	}
+	if id == 14 {
+		a.Demand = &api.Demand{Offer: 8, Nodes: 2, Leaving: []string{"n4", "n5"}, Deadline: time.Unix(1795368600, 0), Why: "stock job 7 waits"}
+	}
 	return a, nil
 }
 

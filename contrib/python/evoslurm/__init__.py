@@ -335,7 +335,7 @@ def _following(a: Mapping[str, Any]) -> Optional[Step]:
 
 
 def _coming(c: Optional[Mapping[str, Any]]) -> Optional[Coming]:
-    if not c:
+    if not c or "step" not in c:  # of a malleable job in its last step: what is demanded, alone
         return None
     at = _time(c["at"]) if c.get("at") else None
     return Coming(c["step"], c["nodes"], at, tuple(c.get("arriving") or ()), tuple(c.get("leaving") or ()))
