@@ -12,6 +12,7 @@
 //	POST /v1/jobs/{id}/offer       waits for an offer to a malleable job  OfferQuery → Offer
 //	POST /v1/jobs/{id}/answer      answers it, waits until that is done   AnswerRequest → Answer
 //	POST /v1/jobs/{id}/progress    how far the application is             ProgressReport → Progress
+//	POST /v1/jobs/{id}/cancel-holds  has its promise lapse; for operators CancelHolds → Cancelled
 //	GET  /v1/strategies[/{name}]   planning algorithms                    []Strategy, Strategy
 //	POST /v1/strategies            look for plugins again                 StrategyRequest → []Strategy
 //	POST /v1/strategies/{name}/use put one (@configured: the site's) in use StrategyRequest → Strategy
@@ -20,7 +21,7 @@
 //	POST /v1/strategies/{name}/try plan with it, act on nothing           StrategyRequest → Trial
 //
 //	GET  /healthz, /readyz         for supervisors, without a credential  text
-//	GET  /web/                     the page; on the Unix socket alone     HTML
+//	GET  /web/                     the page; here on the Unix socket alone HTML
 //	GET  /metrics                  for Prometheus, to who may read        text
 //
 // Bodies are JSON; an answer that is not 2xx is an Error. A next that is not

@@ -58,6 +58,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/jobs/{id}/progress", func(reqCtx context.Context, r request) (any, error) {
 		return s.progress(ctx, reqCtx, r)
 	})
+	handle("POST /v1/jobs/{id}/cancel-holds", s.cancelHolds)
 	handle("GET /v1/events", s.events)
 	handle("GET /v1/strategies", s.strategies)
 	handle("GET /v1/strategies/{name}", s.strategies)
@@ -68,7 +69,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/policies/{name}/use", s.usePolicy)
 	for path, allow := range map[string]string{
 		"/v1/status": "GET", "/v1/cluster": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST", "/v1/jobs/{id}/change": "POST",
-		"/v1/jobs/{id}/offer": "POST", "/v1/jobs/{id}/answer": "POST", "/v1/jobs/{id}/progress": "POST",
+		"/v1/jobs/{id}/offer": "POST", "/v1/jobs/{id}/answer": "POST", "/v1/jobs/{id}/progress": "POST", "/v1/jobs/{id}/cancel-holds": "POST",
 		"/v1/policies": "GET", "/v1/policies/{name}/use": "POST",
 		"/v1/events": "GET", "/v1/strategies": "GET, POST", "/v1/strategies/{name}": "GET", "/v1/strategies/{name}/use": "POST", "/v1/strategies/{name}/try": "POST",
 	} {

@@ -20,7 +20,7 @@ var rewriteSchema = flag.Bool("schema", false, "write docs/schema/v1.json anew")
 // -schema adds to the file; nothing is ever taken out of it or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
-	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cluster{}, Error{}} {
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Error{}} {
 		schemaOf(reflect.TypeOf(v), defs)
 	}
 	list := func(name string) map[string]any {
@@ -28,7 +28,7 @@ func TestSchema(t *testing.T) {
 	}
 	defs["evosqueue --json=evoslurm"] = list("Job")
 	defs["evosctl strategy list --json"] = list("Strategy")
-	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl next, env --json": "Allocation"} {
+	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl cancel-holds --json": "Cancelled", "evosctl next, env --json": "Allocation"} {
 		defs[command] = map[string]any{"$ref": "#/$defs/" + name}
 	}
 	peek := maps.Clone(defs["Coming"].(map[string]any)["properties"].(map[string]any))

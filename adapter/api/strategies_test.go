@@ -31,6 +31,11 @@ func (s *strategist) UseStrategy(_ context.Context, name string, r StrategyReque
 	return Strategy{Name: name, By: caller}, s.err
 }
 
+func (s *strategist) CancelHolds(_ context.Context, id uint32, r CancelHolds) (Cancelled, error) {
+	s.did = append(s.did, fmt.Sprint("cancel holds of ", id, " by ", r.By))
+	return Cancelled{Job: id}, s.err
+}
+
 func (s *strategist) ReloadStrategies(_ context.Context, caller string) ([]Strategy, error) {
 	s.did = append(s.did, "reload by "+caller)
 	return []Strategy{{Name: "noX"}}, s.err
@@ -145,7 +150,7 @@ func TestStrategyRights(t *testing.T) {
 	operator := uint32(4242)
 	isOperator := func(s *Server) { s.Operator = func(uid uint32) bool { return uid == operator } }
 	closed := func(s *Server) { isOperator(s); s.Reading = nil }
-	changes := []string{"/v1/strategies", "/v1/strategies/klein/use", "/v1/strategies/klein/try"}
+	changes := []string{"/v1/strategies", "/v1/strategies/klein/use", "/v1/strategies/klein/try", "/v1/jobs/12/cancel-holds"}
 	reads := []string{"/v1/strategies", "/v1/strategies/klein"}
 	b := newStrategist()
 	for name, r := range map[string]*running{"open": serve(t, b, isOperator), "closed": serve(t, b, closed)} {

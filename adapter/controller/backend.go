@@ -160,6 +160,15 @@ func (c *Controller) Progress(ctx context.Context, id uint32, req api.ProgressRe
 	return *r.Progress, err
 }
 
+// CancelHolds implements api.HoldCanceller.
+func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelHolds) (api.Cancelled, error) {
+	r, err := c.ask(ctx, core.Call{Job: id, Cancel: &req})
+	if r.Cancelled == nil {
+		return api.Cancelled{Job: id, Holds: []api.Span{}}, err
+	}
+	return *r.Cancelled, err
+}
+
 // ask has the core answer a call; who does not want to wait any longer is answered with
 // what there is.
 func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) {

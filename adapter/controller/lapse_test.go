@@ -102,4 +102,28 @@ func TestLapse(t *testing.T) {
 		l.cancel(id)
 		l.ended(id)
 	})
+	l.run("an operator cancels the holds", func(l *lab) {
+		id := l.submit("1@10m,7@2m")
+		l.running(id, 1)
+		l.hold(id, 2)
+		l.eventually("the holds are cancelled", func() error {
+			_, err := l.CancelHolds(l.ctx(), id, api.CancelHolds{By: "root"}) // not while the job is being changed
+			return err
+		})
+		stock := l.sbatch(1, "--nodes=2", "--exclusive", "--time=30")
+		l.eventually("the stock job runs", func() error {
+			if state := strings.TrimSpace(l.squeue(stock, "%T")); state != "RUNNING" {
+				return errors.New(state)
+			}
+			return nil
+		})
+		says(l, id, "root has cancelled its holds", "when it calls next")
+		if _, err := l.CancelHolds(l.ctx(), id, api.CancelHolds{By: "root"}); !errors.Is(err, api.ErrConflict) {
+			l.t.Errorf("again: %v", err)
+		}
+		l.cancelStock(1, stock)
+		l.has(l.next(id, 1), 7)
+		l.cancel(id)
+		l.ended(id)
+	})
 }

@@ -90,6 +90,9 @@ func (c *Core) answer(k *call) bool {
 	case k.Progress != nil:
 		c.takeProgress(k)
 		return true
+	case k.Cancel != nil:
+		c.cancelHolds(k)
+		return true
 	}
 	j, err := c.callee(k.Job)
 	var a api.Allocation

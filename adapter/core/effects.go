@@ -43,6 +43,7 @@ type (
 		Offer      *api.Offer
 		Answer     *api.Answer
 		Progress   *api.Progress
+		Cancelled  *api.Cancelled
 		Err        error
 	}
 	// Log is a line for the log.

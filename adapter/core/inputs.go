@@ -56,7 +56,7 @@ type Outcome struct {
 
 // Call is a job's script (or an administrator) that wants to know what the job has, and
 // that ends a step if Next is there, changes what is still to come if Change is, waits for an offer
-// if Offer is, answers one if Answer is, or reports progress if Progress is. It is answered by a [Reply] with its ID.
+// if Offer is, answers one if Answer is, reports progress if Progress is, or cancels its holds if Cancel is. It is answered by a [Reply] with its ID.
 type Call struct {
 	ID     uint64
 	Job    uint32
@@ -66,6 +66,7 @@ type Call struct {
 	Answer *api.AnswerRequest
 
 	Progress *api.ProgressReport
+	Cancel   *api.CancelHolds
 }
 
 // Withdrawal says that whoever called waits no longer: he is answered with what there is.

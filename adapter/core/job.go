@@ -67,14 +67,16 @@ type job struct {
 	warned    bool      // of the present step's overrun
 	overdue   int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
 	anew      bool      // its promise had lapsed: what comes next is planned anew
+	cancelled string    // who cancelled the holds of its coming steps, in step cancelledIn
 	forfeited bool      // and has to fit below the site's bounds again to be held
 	unheld    string    // the bound of the site below which its holds do not fit
 
 	unwritten   bool        // its request was changed, and Slurm is still to be told
 	undo        func(error) // takes the change back, should Slurm refuse it; nil: nobody waits for it
-	reached     int         // where it was when that was changed, as its marker says; 0: not known
-	rewrites    int         // how often it was written again
-	seenComment string      // the last one that was looked through for it
+	cancelledIn int
+	reached     int    // where it was when that was changed, as its marker says; 0: not known
+	rewrites    int    // how often it was written again
+	seenComment string // the last one that was looked through for it
 
 	stiff      string    // why its size cannot be changed any more beside its plan
 	offerAfter time.Time // when it may be offered something again

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // The nodes of a growth are promised to a job that keeps to its profile. Once a step
@@ -16,6 +18,8 @@ import (
 // application that goes on until then is not late, since nobody waits for it. What counts
 // is the later of the two, the profile's end and the plan's, as it was before the step
 // outlasted it.
+//
+// It lapses, too, when an operator cancels the holds: he wants the nodes for something else.
 
 // lapsed reports whether nothing is promised to a job any more save what it has.
 func (j *job) lapsed() bool {
@@ -39,20 +43,86 @@ func (c *Core) lapse(j *job, now time.Time) {
 	if j.last() || len(j.plan) != len(j.Profile) || len(c.holdsOf(j, now.Unix())) == 0 {
 		return
 	}
-	plan := slices.Clone(j.plan[:j.Step])
-	plan[j.Step-1].end = now.Unix()
-	c.storePlan(j, plan)
-	j.extend, j.anew, j.forfeited = false, true, true
+	c.forsake(j, now.Unix())
 	c.event(j, "lapsed", map[string]any{"step": j.Step})
 	c.logJob(j).Warn("nodes are no longer held for the job's coming steps; they are planned anew when it ends this one")
 }
 
-// lapsedWords tell of it.
-func (j *job) lapsedWords() string {
-	if j.isChain() {
-		return "the step lasts longer than its profile says; nodes are no longer held for its coming steps; they are planned anew when it ends"
+// forsake ends a job's plan with its present step.
+func (c *Core) forsake(j *job, end int64) {
+	plan := slices.Clone(j.plan[:j.Step])
+	plan[j.Step-1].end = end
+	c.storePlan(j, plan)
+	j.extend, j.anew, j.forfeited = false, true, true
+}
+
+// cancelHolds has the promise of a job lapse, and answers who wants that.
+func (c *Core) cancelHolds(k *call) {
+	refuse := func(kind error, format string, args ...any) {
+		c.emit(Reply{ID: k.ID, Cancelled: &api.Cancelled{Job: k.Job, Holds: []api.Span{}}, Err: api.Errorf(kind, format, args...)})
 	}
-	return "the step lasts longer than its profile says; nodes are no longer held for its coming steps; it is planned anew when it calls next"
+	j, err := c.callee(k.Job)
+	if err != nil {
+		c.emit(Reply{ID: k.ID, Cancelled: &api.Cancelled{Job: k.Job, Holds: []api.Span{}}, Err: err})
+		return
+	}
+	switch {
+	case !j.runs():
+		refuse(api.ErrConflict, "%s has not begun, so nothing is promised to it: scontrol hold %d keeps it, and what is held for its start, away", jobNumber(j.SlurmID), j.SlurmID)
+		return
+	case j.State != row.Running:
+		refuse(api.ErrConflict, "%s has ended its step and is being given the next one's nodes", jobNumber(j.SlurmID))
+		return
+	case j.busy || j.unwritten || len(j.expanders) > 0:
+		c.nextCycle = c.now
+		refuse(api.ErrUnavailable, "%s is being changed at this moment", jobNumber(j.SlurmID))
+		return
+	case j.lapsed():
+		refuse(api.ErrConflict, "nothing is held for %s any more: it is planned anew when it ends its step", jobNumber(j.SlurmID))
+		return
+	}
+	var holds []hold
+	if !j.last() && len(j.plan) == len(j.Profile) && j.kept == nil {
+		holds = c.holdsOf(j, c.now.Unix())
+	}
+	if len(holds) == 0 {
+		refuse(api.ErrConflict, "nothing is held for coming steps of %s", jobNumber(j.SlurmID))
+		return
+	}
+	a := api.Cancelled{Job: j.SlurmID, Step: j.Step, Holds: []api.Span{}}
+	for _, h := range holds {
+		a.Holds = append(a.Holds, api.Span{Step: h.step, Start: c.wall(time.Unix(h.start, 0)), End: c.wall(time.Unix(h.end, 0)), Nodes: len(h.nodes), NodeList: slurmctl.CompressNodes(h.nodes)})
+	}
+	c.forsake(j, j.plan[j.Step-1].end)
+	j.cancelled, j.cancelledIn = k.Cancel.By, j.Step
+	j.reason = j.lapsedWords()
+	c.event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
+	c.logJob(j).WithField("by", k.Cancel.By).Warn("the holds of the job's coming steps were cancelled; they are planned anew when it ends this one")
+	c.nextCycle = c.now
+	c.emit(Reply{ID: k.ID, Cancelled: &a})
+}
+
+// lapsedWords tell of it. After a restart it is not known why, until a step overruns.
+func (j *job) lapsedWords() string {
+	text := "nodes are no longer held for its coming steps; it is planned anew when it calls next"
+	if j.isChain() {
+		text = "nodes are no longer held for its coming steps; they are planned anew when it ends"
+	}
+	switch {
+	case j.cancelled != "" && j.cancelledIn == j.Step:
+		return j.cancelled + " has cancelled its holds; " + text
+	case j.warned:
+		return "the step lasts longer than its profile says; " + text
+	}
+	return text
+}
+
+// whyAnew is why the promise of a job that has ended its step, called so, had lapsed.
+func (j *job) whyAnew(step string) string {
+	if j.cancelled != "" && j.cancelledIn == j.Step {
+		return j.cancelled + " has cancelled its holds"
+	}
+	return step + " lasted longer than its profile says"
 }
 
 // supposed is until when a running job that has no plan yet keeps each of its nodes, if it

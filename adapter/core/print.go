@@ -169,6 +169,8 @@ func (r Reply) String() string {
 		return fmt.Sprintf("reply to %d: %s", r.Answer.Job, answerText(r.Answer))
 	case r.Progress != nil:
 		return strings.TrimSuffix(fmt.Sprintf("reply to %d: %v done; %s", r.Progress.Job, r.Progress.Fraction, r.Progress.Speedup), "; ")
+	case r.Cancelled != nil:
+		return fmt.Sprintf("reply to %d: %d holds cancelled", r.Cancelled.Job, len(r.Cancelled.Holds))
 	case r.Allocation.Done:
 		return fmt.Sprintf("reply to %d: done", r.Allocation.Job)
 	case !r.Allocation.Ready:

@@ -24,7 +24,7 @@ func (c *Core) endStep(j *job, now time.Time) {
 		return
 	}
 	if next := j.next(); next == nil {
-		c.refit(c.snapshot, j, now.Unix(), "the step lasted longer than its profile says")
+		c.refit(c.snapshot, j, now.Unix(), j.whyAnew("the step"))
 	} else if anew || next.start > now.Unix() && len(next.nodes) > len(j.own()) || len(j.release) > 0 || len(j.lent()) > 0 && len(Without(next.nodes, j.nodes())) > 0 {
 		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
 	}
@@ -56,7 +56,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 		if next.start > now.Unix() && len(j.expanders) == 0 && !c.early(s, j, missing, now.Unix()) {
 			j.reason = fmt.Sprintf("waits for %d nodes, planned for %s", len(missing), c.clockText(time.Unix(next.start, 0)))
 			if j.anew {
-				j.reason += ", anew: the step before lasted longer than its profile says"
+				j.reason += ", anew: " + j.whyAnew("the step before")
 			}
 			if j.unheld != "" {
 				j.reason += "; they are not held: " + j.unheld

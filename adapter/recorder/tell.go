@@ -71,6 +71,9 @@ func TellInput(in core.Input) string {
 		if in.Progress != nil {
 			return fmt.Sprintf("job %d reports that %v is done", in.Job, in.Progress.Fraction)
 		}
+		if in.Cancel != nil {
+			return fmt.Sprintf("%s cancels the holds of job %d", in.Cancel.By, in.Job)
+		}
 		return fmt.Sprintf("somebody asks for the nodes of job %d", in.Job)
 	case core.ClockSet:
 		return fmt.Sprintf("the clock was set by %v", in.By)

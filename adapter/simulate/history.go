@@ -252,6 +252,8 @@ func (h *history) happens(words []string) error {
 		return h.submit(words[1:])
 	case "change":
 		return h.change(words[1:])
+	case "cancelholds":
+		return h.cancelHolds(words[1:])
 	case "progress":
 		return h.progress(words[1:])
 	case "stock":

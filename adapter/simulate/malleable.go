@@ -165,6 +165,22 @@ func (h *history) progress(words []string) error {
 	return nil
 }
 
+// cancelHolds NAME: an operator cancels the holds of a job.
+func (h *history) cancelHolds(words []string) error {
+	if len(words) != 1 {
+		return errors.New("cancelholds NAME")
+	}
+	id, ok := h.jobOf(words[0])
+	if !ok {
+		h.say("there is no such job")
+		return nil
+	}
+	h.s.Cluster.Go(func(p *slurmsim.Process) {
+		h.s.call(p, core.Call{Job: uint32(id), Cancel: &api.CancelHolds{By: "root"}}) // the reply is told
+	})
+	return nil
+}
+
 // insist calls until there is an answer.
 func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool, ready func(core.Reply) bool) (core.Reply, error) {
 	for running() {

@@ -50,6 +50,13 @@ func Storm(seed uint64) string {
 	for range g.IntN(4) {
 		g.at(g.when(storm), "change %s %s%s", apps[g.IntN(len(apps))], g.change(), g.pick("", " dry", " wait=5m", " current=90s"))
 	}
+	if seed%4 == 0 { // by chances of their own
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 14))}
+		for range o.IntN(4) {
+			o.at(o.when(storm), "cancelholds %s", apps[o.IntN(len(apps))])
+		}
+		g.lines = append(g.lines, o.lines...)
+	}
 	if seed%3 == 0 { // by chances of their own
 		m := &storming{Rand: rand.New(rand.NewPCG(seed, 12)), nodes: nodes}
 		p := &storming{Rand: rand.New(rand.NewPCG(seed, 13))}

@@ -104,6 +104,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc(base+"job", looked(p.show("job", readTimeout, p.job)))
 	mux.HandleFunc(base+"strategies", looked(p.show("strategies", readTimeout, p.strategies)))
 	mux.HandleFunc(base+"try", acted(p.show("strategies", actTimeout, p.try)))
+	mux.HandleFunc(base+"cancel", acted(p.show("error", actTimeout, p.cancel)))
 	mux.HandleFunc(base+"use", acted(p.show("strategies", actTimeout, p.use)))
 	if p.Tokens != nil {
 		mux.HandleFunc(base+"signin", acted(p.signIn))

@@ -26,6 +26,12 @@ type jobPage struct {
 	Events []api.Event
 	Notes  string // why there are no events
 	Sums   []sum
+	Cancel string // what the form carries that cancels its holds; "": there is nothing to cancel
+}
+
+// Canceller is a Reader that, for operators, cancels what is held for the coming steps of a job.
+type Canceller interface {
+	CancelHolds(ctx context.Context, id uint32) (api.Cancelled, error)
 }
 
 // line is one drawing of the three.
@@ -52,6 +58,22 @@ type sum struct {
 	Value int64
 }
 
+// cancel cancels the holds of a job.
+func (p *Page) cancel(ctx context.Context, v visit) (any, error) {
+	if err := p.signed(v); err != nil {
+		return nil, err
+	}
+	id, err := strconv.ParseUint(v.PostForm.Get("id"), 10, 32)
+	c, ok := v.Reader.(Canceller)
+	if err != nil || !ok {
+		return nil, api.Errorf(api.ErrInvalid, "id=%q: want the number of a job", text(v.PostForm.Get("id")))
+	}
+	if _, err := c.CancelHolds(ctx, uint32(id)); err != nil {
+		return nil, err
+	}
+	return redirect(jobLink(uint32(id))), nil
+}
+
 func (p *Page) job(ctx context.Context, v visit) (any, error) {
 	id, err := strconv.ParseUint(v.URL.Query().Get("id"), 10, 32)
 	if err != nil || id == 0 {
@@ -68,6 +90,9 @@ func (p *Page) job(ctx context.Context, v visit) (any, error) {
 	}
 	page.steps(cluster)
 	page.draw()
+	if _, ok := v.Reader.(Canceller); ok && j.State == "running" && slices.ContainsFunc(page.Steps, func(s step) bool { return s.Number > j.Step && len(s.Held) > 0 }) {
+		page.Cancel = p.forms.sign(v.Reader)
+	}
 	if page.Events, err = v.Events(ctx, api.EventQuery{Job: j.ID, Limit: mostEvents}); err != nil {
 		page.Notes = err.Error()
 	}

@@ -109,11 +109,8 @@ type redirect string
 // form reads a form of this page: its strategy with its parameters, name=value.
 func (p *Page) form(v visit) (string, api.StrategyRequest, error) {
 	var q api.StrategyRequest
-	if err := v.ParseForm(); err != nil {
-		return "", q, api.Errorf(api.ErrInvalid, "the form: %v", err)
-	}
-	if !hmac.Equal([]byte(v.PostForm.Get("form")), []byte(p.forms.sign(v.Reader))) {
-		return "", q, api.Errorf(api.ErrForbidden, "this form is not of this page, or of before the sidecar was started: open the page anew and try again")
+	if err := p.signed(v); err != nil {
+		return "", q, err
 	}
 	name := v.PostForm.Get("strategy")
 	if name == "" {
@@ -130,6 +127,17 @@ func (p *Page) form(v visit) (string, api.StrategyRequest, error) {
 		q.Parameters[key] = value
 	}
 	return name, q, nil
+}
+
+// signed reports whether a form is of this page.
+func (p *Page) signed(v visit) error {
+	if err := v.ParseForm(); err != nil {
+		return api.Errorf(api.ErrInvalid, "the form: %v", err)
+	}
+	if !hmac.Equal([]byte(v.PostForm.Get("form")), []byte(p.forms.sign(v.Reader))) {
+		return api.Errorf(api.ErrForbidden, "this form is not of this page, or of before the sidecar was started: open the page anew and try again")
+	}
+	return nil
 }
 
 // forms signs forms, each reader's of their own: another site can send one in a reader's name, but

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -41,6 +42,43 @@ func (c *choosing) UseStrategy(_ context.Context, name string, _ api.StrategyReq
 	}
 	c.used = append(c.used, name)
 	return api.Strategy{}, nil
+}
+
+func (c *choosing) CancelHolds(_ context.Context, id uint32) (api.Cancelled, error) {
+	if c.who != "root" {
+		return api.Cancelled{}, api.Errorf(api.ErrForbidden, "holds are cancelled by operators")
+	}
+	c.used = append(c.used, fmt.Sprint(id))
+	return api.Cancelled{Job: id}, nil
+}
+
+// TestCancel: an operator cancels a job's holds on its page, by a form of his own.
+func TestCancel(t *testing.T) {
+	for who, want := range map[string]int{"root": http.StatusSeeOther, "user": http.StatusForbidden} {
+		c := &choosing{cluster: small(), who: who}
+		h := pageOf(c, "/")
+		found := regexp.MustCompile(`action="cancel"><input type="hidden" name="form" value="(\w+)"><input type="hidden" name="id" value="12">`).FindStringSubmatch(get(t, h, "/job?id=12").Body.String())
+		if found == nil {
+			t.Fatal("the page has no form")
+		}
+		for sign, want := range map[string]int{found[1]: want, strings.Repeat("0", 64): http.StatusForbidden} {
+			r := httptest.NewRequest(http.MethodPost, "/cancel", strings.NewReader(url.Values{"id": {"12"}, "form": {sign}}.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != want || want == http.StatusSeeOther && w.Header().Get("Location") != "job?id=12" {
+				t.Errorf("%s: %d %v, want %d", who, w.Code, w.Header(), want)
+			}
+		}
+		if len(c.used) > 0 != (who == "root") {
+			t.Errorf("%s cancelled %v", who, c.used)
+		}
+	}
+	c := &choosing{cluster: small(), who: "root"}
+	c.is.Reservations = nil
+	if body := get(t, pageOf(c, "/"), "/job?id=12").Body.String(); strings.Contains(body, `action="cancel"`) {
+		t.Error("there is a form though nothing is held")
+	}
 }
 
 // TestActs: an operator's own forms act; nobody else's, and none that another site has sent.

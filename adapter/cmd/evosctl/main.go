@@ -58,7 +58,7 @@ func newRoot() *cobra.Command {
 	}
 	config.AddFlag(root.PersistentFlags())
 	version.Flag(root, linked)
-	root.AddCommand(newNext(), newPeek(), newEnv(), newHostfile(), newRun(), newLaunch(), newUpdate(), newGrow(), newShrink(), newWaitEvent(), newAccept(), newDecline(), newProgress(), newDoctor(), newStrategy(), newEvents(), newProfile(), newBundle(), newWeb())
+	root.AddCommand(newNext(), newPeek(), newEnv(), newHostfile(), newRun(), newLaunch(), newUpdate(), newGrow(), newShrink(), newWaitEvent(), newAccept(), newDecline(), newProgress(), newDoctor(), newStrategy(), newCancelHolds(), newEvents(), newProfile(), newBundle(), newWeb())
 	return root
 }
 

@@ -181,6 +181,14 @@ func (b *scripted) Progress(ctx context.Context, id uint32, r api.ProgressReport
 	return api.Progress{Ready: true, Job: id, Fraction: r.Fraction, Speedup: "amdahl:0.9"}, b.known(id)
 }
 
+// CancelHolds: a growth is held for job 12.
+func (b *scripted) CancelHolds(_ context.Context, id uint32, r api.CancelHolds) (api.Cancelled, error) {
+	if id == 13 {
+		return api.Cancelled{}, api.Errorf(api.ErrConflict, "nothing is held for coming steps of job 13")
+	}
+	return api.Cancelled{Job: id, Step: 1, Holds: []api.Span{{Step: 2, Start: time.Unix(0, 0), Nodes: 2, NodeList: "n[3-4]"}}}, b.known(id)
+}
+
 // sidecar is a server that a script starts and stops.
 type sidecar struct {
 	backend *scripted

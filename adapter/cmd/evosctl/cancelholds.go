@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/injob"
+)
+
+const cancelHoldsHelp = `Take the nodes that are held for coming growths of a running job from it: others may have them at
+once. The job keeps what it has, and its promise has lapsed: when it ends its present step what is still
+to come is planned anew, and held again. The event log tells who has done it. It is for operators.
+
+To delete the reservations with scontrol does not do it: the sidecar makes them anew. A job that has not begun is
+kept from starting with scontrol hold.`
+
+func newCancelHolds() *cobra.Command {
+	var timeout time.Duration
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "cancel-holds JOB",
+		Short: "Cancel what is held for a running job's coming steps (operators)",
+		Long:  cancelHoldsHelp,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseUint(args[0], 10, 32)
+			if err != nil || id == 0 {
+				return fmt.Errorf("%q is no job id", args[0])
+			}
+			client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			a, err := client.CancelHolds(ctx, uint32(id))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				enc := json.NewEncoder(os.Stdout)
+				enc.SetIndent("", "  ")
+				return enc.Encode(a)
+			}
+			for _, h := range a.Holds {
+				fmt.Printf("cancelled: %s for step %d of job %d, from %s\n", h.NodeList, h.Step, a.Job, h.Start.Local().Format(time.DateTime))
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "wait no longer than this for the sidecar")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write what was cancelled as JSON")
+	return cmd
+}
