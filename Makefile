@@ -30,8 +30,8 @@ SOURCES := adapter planner plugins slurmctl
 STRATEGIES := $(filter-out strategytest,$(notdir $(wildcard plugins/cmd/*)))
 
 VERSION := $(shell contrib/packages/version)
-LDFLAGS  = -X main.linked=$(VERSION) $(LINKFLAGS)
-# Further flags of the build; packages have some.
+GO_LDFLAGS = -X main.linked=$(VERSION) $(LINKFLAGS)
+# Further flags of Go's build; packages have some. LDFLAGS is the C library's.
 BUILDFLAGS ?=
 LINKFLAGS  ?=
 
@@ -39,8 +39,8 @@ GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 
 .PHONY: build
 build: build-deps ## build all commands into bin/, strategies into bin/strategies/ (the default)
-	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./plugins/cmd/strategytest
-	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
+	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(GO_LDFLAGS)' -o $(BIN)/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./plugins/cmd/strategytest
+	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(GO_LDFLAGS)' -o $(BIN)/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
 	$(MAKE) -s -C contrib/c OUT=$(CURDIR)/bin/c
 
 .PHONY: proto
@@ -150,9 +150,9 @@ packages: build-deps $(NFPM) ## make deb and rpm packages, SBOM and checksums in
 	contrib/packages/build $(NFPM) $(DIST)
 
 .PHONY: try-packages
-try-packages: ## try the packages: lintian, rpmlint, byte-equal builds; install, start, upgrade, remove in a clean Debian 12
+try-packages: ## try the packages: lintian, rpmlint, byte-equal builds; install, start, upgrade, remove in a clean root
 	@.ci/deps packages
-	contrib/packages/try $(DIST)
+	contrib/packages/try $(DIST) $(NFPM)
 
 $(NFPM):
 	GOBIN=$(CURDIR)/bin/tools go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
