@@ -17,6 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 var linked string // the version, set by the linker
@@ -65,7 +66,7 @@ top: the queue, a chart of past and plan, a job's details with its events.
 			if err != nil {
 				return fmt.Errorf("the terminal (TERM=%s) cannot be used: %w", os.Getenv("TERM"), err)
 			}
-			return newTop(client, o).run(cmd.Context(), screen)
+			return newTop(client, &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: scancelTime}, o).run(cmd.Context(), screen)
 		},
 	}
 	f := cmd.Flags()

@@ -15,6 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 const keysHelp = `Keys, as in top and turm:
@@ -26,6 +27,7 @@ const keysHelp = `Keys, as in top and turm:
   o            another order: by number, user, next change
   R            the order reversed
   a            ended jobs, too, or not
+  c            cancel the job, if y is answered
   d, s         seconds between two looks
   space        look at once
   h, ?         these keys`
@@ -44,6 +46,11 @@ type source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
 	Status(ctx context.Context) (api.Status, error)
 	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
+}
+
+// canceller is Slurm, which cancels jobs in the user's name, or says why it does not.
+type canceller interface {
+	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
 }
 
 // orders are those of the queue.
@@ -69,9 +76,10 @@ func compareTimes(a, b time.Time) int {
 // top is the screen and what it shows. All of it is the event loop's, but for look.
 type top struct {
 	options
-	from source
-	app  *tview.Application
-	now  func() time.Time
+	from  source
+	slurm canceller
+	app   *tview.Application
+	now   func() time.Time
 
 	pages *tview.Pages // queue, gantt, job, help
 	head  *tview.TextView
@@ -87,6 +95,7 @@ type top struct {
 	seen     view
 	again    chan struct{} // to look at once
 	job      uint32        // whose details are shown
+	said     string        // what became of a cancellation
 }
 
 // view is one look at the sidecar.
@@ -99,12 +108,12 @@ type view struct {
 	at     time.Time
 }
 
-func newTop(from source, o options) *top {
-	t := &top{options: o, from: from, app: tview.NewApplication(), now: time.Now, again: make(chan struct{}, 1), texts: map[string]*tview.TextView{}}
+func newTop(from source, slurm canceller, o options) *top {
+	t := &top{options: o, from: from, slurm: slurm, app: tview.NewApplication(), now: time.Now, again: make(chan struct{}, 1), texts: map[string]*tview.TextView{}}
 	plain := tcell.StyleDefault
 	tview.Styles.PrimitiveBackgroundColor, tview.Styles.PrimaryTextColor = tcell.ColorDefault, tcell.ColorDefault
 	t.head, t.foot = tview.NewTextView().SetWrap(false), tview.NewTextView().SetWrap(false)
-	t.foot.SetText("q quit  Enter details  g chart  u user  o order  a ended  h help").SetTextStyle(plain.Reverse(true))
+	t.foot.SetText("q quit  Enter details  g chart  u user  o order  a ended  c cancel  h help").SetTextStyle(plain.Reverse(true))
 	t.queue = tview.NewTable().SetFixed(1, 0).SetSelectable(true, false).SetSelectedStyle(plain.Reverse(true))
 	t.queue.SetSelectedFunc(func(row, _ int) {
 		if row > 0 && row <= len(t.jobs) {
@@ -157,8 +166,10 @@ func (t *top) watch(ctx context.Context) {
 	}
 }
 
-// patience is how long the sidecar may be away until that is told.
-const patience = 3 * time.Second
+const (
+	patience    = 3 * time.Second  // how long the sidecar may be away until that is told
+	scancelTime = 30 * time.Second // how long Slurm may take to cancel a job
+)
 
 func (t *top) look(ctx context.Context, all bool, job uint32) view {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -221,6 +232,8 @@ func (t *top) draw() {
 	switch {
 	case v.err != nil:
 		head += fmt.Sprintf("The sidecar at %s does not answer: %v. This is what was seen at %s.", t.address, v.err, v.at.Format("15:04:05"))
+	case t.said != "":
+		head += t.said
 	case t.user != "":
 		head += "jobs of " + t.user + ", by " + orders[t.order].name
 	default:
@@ -333,6 +346,7 @@ func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
 		return e
 	}
 	page, _ := t.pages.GetFrontPage()
+	t.said = ""
 	switch e.Key() {
 	case tcell.KeyEscape, tcell.KeyBackspace, tcell.KeyBackspace2:
 		t.job = 0
@@ -373,6 +387,8 @@ func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
 			t.user = strings.TrimSpace(text)
 			return ""
 		})
+	case 'c':
+		t.cancel(page)
 	case 'd', 's':
 		t.question("seconds between two looks: ", func(text string) string {
 			seconds, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
@@ -386,6 +402,42 @@ func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
 		return e
 	}
 	return nil
+}
+
+// cancel asks whether the job that is chosen is to be cancelled, and has Slurm do it.
+func (t *top) cancel(page string) {
+	id := t.job
+	if row, _ := t.queue.GetSelection(); page == "queue" && row > 0 && row <= len(t.jobs) {
+		id = t.jobs[row-1].ID
+	}
+	i := slices.IndexFunc(t.seen.jobs, func(j api.Job) bool { return j.ID == id })
+	if i < 0 || page != "queue" && page != "job" {
+		return
+	}
+	j := t.seen.jobs[i]
+	t.question(tview.Escape(t.printable(fmt.Sprintf("cancel job %d, %s of %s? y or n: ", j.ID, display.Cut(j.Name, 16, "+"), j.User))), func(text string) string {
+		switch strings.ToLower(strings.TrimSpace(text)) {
+		case "y", "yes":
+		case "n", "no", "":
+			return ""
+		default:
+			return "want y or n"
+		}
+		go func() {
+			said := fmt.Sprintf("Job %d is cancelled.", id)
+			ctx, stop := context.WithTimeout(context.Background(), scancelTime)
+			defer stop()
+			if err := t.slurm.Cancel(ctx, slurmctl.JobID(id)); err != nil {
+				said = fmt.Sprintf("Job %d is not cancelled: %v", id, err)
+			}
+			t.app.QueueUpdateDraw(func() {
+				t.said = said
+				t.draw()
+				t.lookNow()
+			})
+		}()
+		return ""
+	})
 }
 
 func (t *top) other(page string) {

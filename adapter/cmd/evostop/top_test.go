@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand()) }
@@ -63,6 +65,20 @@ func (s *sidecar) Events(_ context.Context, q api.EventQuery) ([]api.Event, erro
 	return []api.Event{{Job: q.Job, Text: "adopted, profile 2@10m"}}, nil
 }
 
+// slurm takes what is to be cancelled; with an error it refuses.
+type slurm struct {
+	sync.Mutex
+	cancelled []slurmctl.JobID
+	err       error
+}
+
+func (s *slurm) Cancel(_ context.Context, ids ...slurmctl.JobID) error {
+	s.Lock()
+	defer s.Unlock()
+	s.cancelled = append(s.cancelled, ids...)
+	return s.err
+}
+
 var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 
 func jobs() []api.Job {
@@ -79,7 +95,8 @@ func jobs() []api.Job {
 func TestScreen(t *testing.T) {
 	from := &sidecar{jobs: jobs()}
 	screen := tcell.NewSimulationScreen("UTF-8")
-	top := newTop(from, options{delay: 20 * time.Millisecond, address: "head:6821"})
+	scancel := &slurm{}
+	top := newTop(from, scancel, options{delay: 20 * time.Millisecond, address: "head:6821"})
 	top.now = func() time.Time { return now }
 	done := make(chan error, 1)
 	go func() { done <- top.run(t.Context(), screen) }()
@@ -148,6 +165,31 @@ func TestScreen(t *testing.T) {
 	await("details", has("Requested   2@10m,5@30m", "Planned     step 1", "Actual      step 1", "Events", "adopted, profile 2@10m"))
 	screen.InjectKey(tcell.KeyEscape, 0, tcell.ModNone)
 	await("back", has("JOBID"))
+	key('c')
+	await("asked before it cancels", has("cancel job 7, amr of bob? y or n"))
+	key('x')
+	enter()
+	await("another answer", has("want y or n"))
+	screen.InjectKey(tcell.KeyBackspace2, 0, tcell.ModNone)
+	key('n')
+	enter()
+	await("nothing is cancelled", has("jobs of bob", "q quit"))
+	key('c')
+	await("asked again", has("cancel job 7"))
+	key('y')
+	enter()
+	await("it is told", has("Job 7 is cancelled."))
+	scancel.Lock()
+	if !slices.Equal(scancel.cancelled, []slurmctl.JobID{7}) {
+		t.Errorf("cancelled %v, want 7 alone, once", scancel.cancelled)
+	}
+	scancel.err = errors.New("scancel: Access/permission denied")
+	scancel.Unlock()
+	key('c')
+	await("asked a third time", has("cancel job 7"))
+	key('y')
+	enter()
+	await("what Slurm says is told", has("Job 7 is not cancelled: scancel: Access/permission denied"))
 	key('g')
 	await("the chart", has("7 amr", "8 nodes", "now"))
 	screen.InjectKey(tcell.KeyTab, 0, tcell.ModNone)
