@@ -106,18 +106,20 @@ func (s *Backfill) conservative(m *Machine) {
 	for _, r := range wait {
 		at, placed := s.reserved[r]
 		n, limit := r.Phases[0].Pref, r.limit()
-		if !placed || early && at > m.Now {
-			if placed {
-				s.all.Add(at, at+limit, -n)
-			}
-			place, ok := planner.Fit(&s.all, m.Nodes, planner.Profile{{Duration: limit, Nodes: n}}, planner.FitOptions{NotBefore: m.Now})
-			if !ok {
+		switch {
+		case !placed:
+			if at = s.all.EarliestFree(m.Now, n, limit, m.Nodes); at >= planner.Forever {
 				m.fail("job %d has no place", r.Number+1)
 				return
 			}
-			at = place.Start
 			s.reserved[r] = at
 			s.all.Add(at, at+limit, n)
+		case early && at > m.Now:
+			if sooner := s.sooner(m, at, n, limit); sooner < at {
+				s.all.Remove(at, at+limit, n)
+				s.all.Add(sooner, sooner+limit, n)
+				s.reserved[r], at = sooner, sooner
+			}
 		}
 		next = min(next, at)
 	}
@@ -135,6 +137,22 @@ func (s *Backfill) conservative(m *Machine) {
 		}
 	}
 	s.wake(m, next)
+}
+
+// sooner is the earliest place of a job that has one from second at on; at, if there is none before. Most have
+// none: so its own place is not taken away first. From at on there is room for it in any case, and
+// before that its own place is not in the way.
+func (s *Backfill) sooner(m *Machine, at int64, nodes int, limit int64) int64 {
+	for t := m.Now; ; {
+		if t = s.all.FirstAtMost(t, m.Nodes-nodes); t >= at {
+			return at
+		}
+		above := s.all.LastAbove(t, min(t+limit, at), m.Nodes-nodes)
+		if above == t {
+			return t
+		}
+		t = above
+	}
 }
 
 // wake has it called when the next job is to start, if nothing else happens then.
