@@ -26,6 +26,14 @@ type Experiment struct {
 	// have changed: the result is the same, and it takes a hundred times as long.
 	EveryPoll bool
 
+	// Until is the second at which it is left; 0: when all have ended. Left, if it is there, is told where that was, or where
+	// the context ended. Resume is where it was left before: it goes there, sees that jobs fare as they did, and goes
+	// on, from there on with the strategy Then, if there is one.
+	Until  int64
+	Left   func(Checkpoint)
+	Resume *Checkpoint
+	Then   planner.Strategy
+
 	// Progress, if it is there, is told every now and then how many jobs have ended.
 	Progress func(ended int)
 }
@@ -125,9 +133,23 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 	if t.sidecar != nil {
 		t.sidecar.Start()
 	}
-	for step := 0; t.ended < len(t.jobs); step++ {
+	left := func(step int) {
+		if e.Left != nil {
+			e.Left(t.checkpoint(step))
+		}
+	}
+	step := 0
+	for ; t.ended < len(t.jobs); step++ {
+		if err := t.resumed(step); err != nil {
+			return nil, err
+		}
+		if e.Until > 0 && t.cluster.Elapsed() >= time.Duration(e.Until)*time.Second {
+			left(step)
+			break
+		}
 		if step%4096 == 0 {
 			if err := ctx.Err(); err != nil {
+				left(step)
 				return nil, err
 			}
 			if e.Progress != nil {
@@ -138,6 +160,9 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 			break
 		}
 		t.meter()
+	}
+	if e.Resume != nil && step < e.Resume.Step {
+		return nil, NotTheSame{e.Resume.Second}
 	}
 	if err := errors.Join(t.errs...); err != nil {
 		return nil, err
@@ -314,6 +339,9 @@ func (j *subject) profile() planner.Profile {
 // result is what became of it.
 func (t *trial) result() *Result {
 	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.jobs))}
+	if t.Then != nil {
+		r.Strategy += fmt.Sprintf(", from second %d on %s", t.Resume.Second, t.Then.Name())
+	}
 	m := &r.Metrics
 	for i, j := range t.jobs {
 		one := &j.result

@@ -44,6 +44,10 @@ type runFlags struct {
 	lenient     bool
 	beside      []string
 	report      string
+	until       int64
+	checkpoint  string
+	resume      string
+	left        *simulate.Checkpoint
 }
 
 func runCommand() *cobra.Command {
@@ -69,6 +73,11 @@ all nodes, which knows of no partitions). "neighbour" is what a scheduler could 
 evolve, and nobody starts later than by EASY beside rigid ones. All figures are shown beside each other, and what it is to be a stock
 job's neighbour: how many of these start later than beside rigid jobs, and by how much.
 
+--checkpoint=FILE: where it is interrupted, or at --until=SECOND, FILE is written, and --resume=FILE with the same options
+and workload goes on from there: the result is that of a run that was not interrupted. With another --strategy it is a
+branch: what would have become of the rest, had the strategy been changed then (as evosctl strategy use does). A checkpoint
+has no state: the way there is gone again, and seen to be the same.
+
 --report=FILE.html writes it all as one HTML file: in words, tables and charts (see evosim report).
 
 Times are seconds from the first submission; waste is in percent of the node-seconds
@@ -83,7 +92,12 @@ percent of nodes × makespan.`,
 			// Its garbage is many times what it keeps: collect that less often.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			result, err := withProgress(cmd.Context(), e, cmd.ErrOrStderr())
-			if errors.Is(err, context.Canceled) {
+			if saved := f.save(); saved != nil {
+				return evosim.Failure{Err: saved}
+			}
+			if foreign := new(simulate.NotTheSame); errors.As(err, foreign) {
+				return fmt.Errorf("--resume=%s: %w", f.resume, foreign)
+			} else if errors.Is(err, context.Canceled) {
 				return err
 			} else if err != nil {
 				return evosim.Failure{Err: err}
@@ -134,6 +148,9 @@ percent of nodes × makespan.`,
 	flags.BoolVar(&f.lenient, "lenient", false, "leave out jobs of a trace that something is wrong with, and say so")
 	flags.StringSliceVar(&f.beside, "beside", nil, `show what else would become of the same work: `+strings.Join(simulate.Besides, ", ")+`, or "all"`)
 	flags.StringVar(&f.report, "report", "", "HTML file to write of the outcome, and of those beside it (see evosim report)")
+	flags.Int64Var(&f.until, "until", 0, "second at which to leave it")
+	flags.StringVar(&f.checkpoint, "checkpoint", "", "file to write where it is interrupted, or left at --until")
+	flags.StringVar(&f.resume, "resume", "", "checkpoint to go on from, with another --strategy if one is given")
 	flags.BoolVar(&f.everyPoll, "every-poll", false, "leave no poll of Slurm out (same result, far slower)")
 	return cmd
 }
@@ -152,6 +169,10 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 		return e, errors.New("--nodes: the nodes are those of --slurm-conf")
 	case len(f.leaveOut) > 0 && f.slurmConf == "":
 		return e, errors.New("--leave-out: there is no --slurm-conf")
+	case f.until < 0:
+		return e, fmt.Errorf("--until=%d: must be a second from 1 on", f.until)
+	case len(f.beside) > 0 && (f.until > 0 || f.resume != ""):
+		return e, errors.New("--beside: what runs beside it is neither left nor resumed; it does not go with --until and --resume")
 	case !(f.evolving >= 0 && f.evolving <= 1):
 		return e, fmt.Errorf("--evolving=%v: must be within 0 … 1", f.evolving)
 	}
@@ -179,6 +200,9 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 	}
 	if e.Strategy, err = planner.StrategyByName(e.Config.Strategy); err != nil {
 		return e, fmt.Errorf("%w (strategies that are plugins do not run in virtual time)", err)
+	}
+	if err := f.leave(&e); err != nil {
+		return e, err
 	}
 	e.Cluster = slurmsim.Options{CPUs: f.cpus, Accounting: true, PermitJobExpansion: true, Seed: f.seed}
 	if f.slurmConf != "" {

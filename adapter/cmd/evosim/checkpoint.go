@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/evoslurm/evoslurm/adapter/simulate"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// leave has an experiment be left and resumed as the flags say.
+func (f *runFlags) leave(e *simulate.Experiment) error {
+	e.Until = f.until
+	if f.checkpoint != "" {
+		e.Left = func(c simulate.Checkpoint) { f.left = &c }
+	}
+	if f.resume == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.resume)
+	if err != nil {
+		return err
+	}
+	c := new(simulate.Checkpoint)
+	if err := json.Unmarshal(text, c); err != nil || c.Step < 0 || c.Jobs == "" {
+		return fmt.Errorf("--resume=%s: it is no checkpoint of evosim run", f.resume)
+	}
+	if f.until > 0 && f.until <= c.Second {
+		return fmt.Errorf("--until=%d: the checkpoint is at second %d already", f.until, c.Second)
+	}
+	before, err := planner.StrategyByName(c.Strategy)
+	if err != nil {
+		return fmt.Errorf("--resume=%s: %w", f.resume, err)
+	}
+	if e.Resume = c; f.strategy != "" && f.strategy != c.Strategy {
+		e.Then = e.Strategy
+	}
+	e.Strategy, e.Config.Strategy = before, c.Strategy
+	return nil
+}
+
+// save writes where the experiment was left, if it was.
+func (f *runFlags) save() error {
+	if f.left == nil {
+		return nil
+	}
+	text, err := json.Marshal(f.left)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.checkpoint, append(text, '\n'), 0o666) //nolint:gosec // as umask has it
+}
