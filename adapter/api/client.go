@@ -20,7 +20,7 @@ import (
 const (
 	unixPrefix = "unix://"
 
-	maxAnswer      = 64 << 20         // bytes; 10,000 jobs are about 10 MB
+	maxAnswer      = 256 << 20        // bytes; 10,000 jobs are about 10 MB
 	attemptTimeout = 15 * time.Second // for one try, beyond the server's wait
 	firstPause     = 200 * time.Millisecond
 	longestPause   = 5 * time.Second
@@ -196,9 +196,12 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 		return awayError{err}
 	}
 	defer res.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
 		return awayError{err}
+	}
+	if len(data) > maxAnswer {
+		return fmt.Errorf("the sidecar at %s answered more than %d MiB: there are too many jobs to be told all at once", c.address, maxAnswer>>20)
 	}
 	if res.StatusCode == http.StatusOK {
 		if err := json.Unmarshal(data, out); err != nil {

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bufio"
 	"context"
 	_ "embed"
 	"errors"
@@ -80,6 +81,11 @@ func Shell(ctx context.Context, o ShellOptions) (err error) {
 		return err
 	}
 	if len(o.Command) == 0 {
+		page, stop, err := l.page(ctx, u)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		fmt.Fprintf(o.Out, "Slurm %s, drive mode %s. You are %s, an ordinary user, and Evoslurm's operator.\n", l.cluster.Version(), status.Drive, u.Name)
 		if site.Trap != "" {
 			fmt.Fprintf(o.Out, "What is special here: %s\n", site.Trap)
@@ -87,6 +93,7 @@ func Shell(ctx context.Context, o ShellOptions) (err error) {
 		if len(site.Job) > 0 {
 			fmt.Fprintf(o.Out, "Jobs of this site need: %s\n", strings.Join(site.Job, " "))
 		}
+		fmt.Fprintf(o.Out, "The page, by `evosctl web`: %s\n", page)
 		fmt.Fprint(o.Out, "`cat tutorial` has five commands to begin with; `exit` takes everything down.\n\n")
 	}
 	err = l.attach(ctx, u, o.Command)
@@ -98,6 +105,32 @@ func Shell(ctx context.Context, o ShellOptions) (err error) {
 		}
 	}
 	return err
+}
+
+// page has evosctl web serve the page as a user, and tells its address.
+func (l *lab) page(ctx context.Context, u slurmtest.User) (address string, stop func(), err error) {
+	cmd := l.command(ctx, u, l.path("bin", "evosctl"), "web")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true // ^C is for what runs in the shell
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait() // it was told to
+	}
+	if address, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		stop()
+		return "", nil, fmt.Errorf("evosctl web: %w", err)
+	}
+	return strings.TrimSpace(address), stop, nil
 }
 
 // attach runs the command, or a shell, in the foreground of this process's terminal.

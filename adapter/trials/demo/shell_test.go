@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"regexp"
@@ -73,7 +76,7 @@ func TestShellOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	seen := ""
+	seen, whole := "", ""
 	chunks := make(chan string)
 	go func() {
 		defer close(chunks)
@@ -95,6 +98,7 @@ func TestShellOnATerminal(t *testing.T) {
 					t.Fatalf("ended before %q\n%s", want, seen)
 				}
 				seen += text
+				whole += text
 			case <-time.After(2 * time.Second):
 				fmt.Fprint(terminal, again)
 			}
@@ -102,6 +106,9 @@ func TestShellOnATerminal(t *testing.T) {
 		_, seen, _ = strings.Cut(seen, want)
 	}
 	await("2 nodes", "")
+	await("The page, by `evosctl web`: ", "")
+	await("\r\n", "") // with all of the address before it
+	looked(t, whole, "The page, by `evosctl web`: ")
 	await("evoslurm ", "")
 	fmt.Fprint(terminal, "sinfo -h -o nodes=%D\n")
 	await("nodes=2\r\n", "")
@@ -121,6 +128,30 @@ func TestShellOnATerminal(t *testing.T) {
 		t.Error(err)
 	}
 	empty(t, temp)
+}
+
+// looked looks at the page whose address was printed after a text.
+func looked(t *testing.T, printed, after string) {
+	t.Helper()
+	_, address, _ := strings.Cut(printed, after)
+	address, _, _ = strings.Cut(address, "\r\n")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := (&http.Client{Jar: jar}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), "2 nodes: ") {
+		t.Errorf("%s: %s %v\n%s", address, res.Status, err, body)
+	}
 }
 
 func TestFindSite(t *testing.T) {
