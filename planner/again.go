@@ -8,6 +8,7 @@ type Last struct {
 	origin   int64
 	pool     Pool
 	planned  []Planned
+	found    [][]int // of every job what it preferred when that was last found among its planned nodes
 }
 
 // PlanAgain is Plan, which it spares where nothing but time has gone by since last (nil: not
@@ -56,7 +57,7 @@ func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last,
 	if err != nil {
 		return nil, nil, err
 	}
-	return planned, &Last{s.Name(), origin, p, slices.Clone(planned)}, nil
+	return planned, &Last{strategy: s.Name(), origin: origin, pool: p, planned: slices.Clone(planned)}, nil
 }
 
 // IsSteady reports whether a strategy's plans stay as they are while nothing but time goes
@@ -75,11 +76,30 @@ func (l *Last) holds(p Pool, by int64) bool {
 	for i := range p.Jobs {
 		is, was := &p.Jobs[i], &l.pool.Jobs[i]
 		late := is.Submit - later(l.planned[i].first(), by)
-		if is.Submit < was.Submit-by || !is.sameNeeds(was) || !slices.Equal(is.Prefer, was.Prefer) && !l.planned[i].has(is.Prefer) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
+		if is.Submit < was.Submit-by || !is.sameNeeds(was) || !slices.Equal(is.Prefer, was.Prefer) && !l.has(i, is.Prefer) || late > 0 && !(is.Others && late <= (soonest-by)/patience) {
 			return false
 		}
 	}
 	return sameBusy(p.Busy, l.pool.Busy, by)
+}
+
+// has reports whether all these nodes are among those that are planned for a job. It remembers the list,
+// which mostly is the same one the next time.
+func (l *Last) has(i int, nodes []int) bool {
+	if len(nodes) == 0 {
+		return true
+	}
+	if l.found == nil {
+		l.found = make([][]int, len(l.planned))
+	}
+	if f := l.found[i]; len(f) == len(nodes) && &f[0] == &nodes[0] {
+		return true
+	}
+	if !l.planned[i].has(nodes) {
+		return false
+	}
+	l.found[i] = nodes
+	return true
 }
 
 // has reports whether all these nodes are among those of the plan.

@@ -66,7 +66,8 @@ func (u Use) plus(v Use) Use { return Use{u.Holds + v.Holds, u.Nodes + v.Nodes, 
 func ProfileUse(p planner.Profile, chain bool) Use {
 	u := Use{Holds: 1} // to start in
 	peak, end := p[0].Nodes, int64(0)
-	var free []int64 // since when nodes are free that the job had, ascending
+	var room [64]int64
+	free := room[:0] // since when nodes are free that the job had, ascending
 	for i, step := range p {
 		if i > 0 && chain {
 			u.Holds++
@@ -123,7 +124,11 @@ func (c *Config) Exceeds(scope string, size int, has, wants Use) string {
 // Never says why a job of this profile can never begin on a cluster of so many nodes; "" if
 // it can.
 func (c *Config) Never(p planner.Profile, chain bool, size int) string {
-	u := ProfileUse(p, chain)
+	return c.NeverHolds(ProfileUse(p, chain), size)
+}
+
+// NeverHolds says so of one that holds that much at the least.
+func (c *Config) NeverHolds(u Use, size int) string {
 	for _, scope := range Scopes {
 		if why := c.Exceeds(scope, size, Use{}, u); why != "" {
 			return why

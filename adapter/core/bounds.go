@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/planner"
 )
 
 // What is held stands idle, or runs only what ends before. A site bounds it, for a job, a
@@ -203,11 +202,10 @@ func (c *Core) heldAlready(now int64) *ledger {
 	return l
 }
 
-// withinBounds is the second from which on a queued job's holds, with one of its profiles, fit below the site's
+// withinBounds is the second from which on a queued job's holds, which are so much, fit below the site's
 // bounds, and what it waits for, if it does. Where they do not for the sake of other
 // queued jobs, which are about to begin, it lets others go first.
-func (c *Core) withinBounds(l *ledger, j *job, p planner.Profile, earliest int64) (int64, string) {
-	need := config.ProfileUse(p, j.isChain())
+func (c *Core) withinBounds(l *ledger, j *job, need config.Use, earliest int64) (int64, string) {
 	at, why := l.earliest(j, need, earliest)
 	if why == "" && j.unheld != "" {
 		at, why = at+overrunQuantum, j.unheld

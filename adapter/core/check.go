@@ -44,7 +44,7 @@ func (c *Core) checkJobs() error {
 			if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && !j.isChain() && n > j.Profile[i].Nodes {
 				bad(j, "step %d is planned on %d nodes", i+1, n)
 			}
-			if i >= j.Step && len(slices.Compact(slices.Sorted(slices.Values(step.nodes)))) != len(step.nodes) {
+			if i >= j.Step && twice(step.nodes) {
 				bad(j, "step %d is planned on a node twice", i+1)
 			}
 		}
@@ -56,6 +56,16 @@ func (c *Core) checkJobs() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// twice reports whether a node is named twice.
+func twice(nodes []string) bool {
+	for i, n := range nodes[:min(len(nodes), 16)] {
+		if slices.Contains(nodes[:i], n) {
+			return true
+		}
+	}
+	return len(nodes) > 16 && len(slices.Compact(slices.Sorted(slices.Values(nodes)))) != len(nodes)
 }
 
 // A Clash is a node that is promised to two jobs at once.
@@ -74,8 +84,9 @@ func (c *Core) Clashes() []Clash {
 		job        *job
 		step       int
 		start, end int64
+		nodes      []string
 	}
-	of := map[string][]promise{}
+	var promises []promise
 	for _, j := range c.active {
 		if !j.runs() && j.State != row.Starting || j.kept != nil || j.isSuspended() {
 			continue
@@ -84,9 +95,23 @@ func (c *Core) Clashes() []Clash {
 			if j.plan[i].start <= c.now.Unix() {
 				continue // due: it waits for nodes that others have not given back
 			}
-			for _, n := range j.plan[i].nodes {
-				of[n] = append(of[n], promise{j, i + 1, j.plan[i].start, j.plan[i].end})
-			}
+			promises = append(promises, promise{j, i + 1, j.plan[i].start, j.plan[i].end, j.plan[i].nodes})
+		}
+	}
+	overlap := func(a, b promise) bool {
+		return a.job != b.job && max(a.start, b.start)+c.margin() < min(a.end, b.end)
+	}
+	clash := false
+	for i, a := range promises {
+		clash = clash || slices.ContainsFunc(promises[:i], func(b promise) bool { return overlap(a, b) && setOf(a.nodes).any(b.nodes) })
+	}
+	if !clash {
+		return nil // as nearly always
+	}
+	of := map[string][]promise{}
+	for _, p := range promises {
+		for _, n := range p.nodes {
+			of[n] = append(of[n], p)
 		}
 	}
 	var clashes []Clash
@@ -94,7 +119,7 @@ func (c *Core) Clashes() []Clash {
 		all := of[n]
 		for i, a := range all {
 			for _, b := range all[:i] {
-				if a.job != b.job && max(a.start, b.start)+c.margin() < min(a.end, b.end) {
+				if overlap(a, b) {
 					clashes = append(clashes, Clash{n, [2]slurmctl.JobID{a.job.id(), b.job.id()}, fmt.Sprintf("node %s is promised to job %d for step %d (%d to %d) and to job %d for step %d (%d to %d)",
 						n, a.job.SlurmID, a.step, a.start, a.end, b.job.SlurmID, b.step, b.start, b.end)})
 				}

@@ -18,6 +18,7 @@ type job struct {
 
 	plan      []plannedStep        // one a step, or none while there is no plan; it is never changed, but replaced
 	gains     gains                // what it brings
+	placedIn  placedIn             // where its nodes are
 	unfit     string               // why there is none
 	kept      *keptBack            // its start or growth is, by a limit; nil: it is not
 	shunned   map[string]time.Time // nodes on which Slurm did not start it, and until when they are left alone

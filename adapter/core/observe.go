@@ -20,9 +20,10 @@ type snapshot struct {
 	reservations map[string]slurmctl.Reservation
 	holders      map[slurmctl.JobID]bool // nil: see heldFor
 
-	byID  map[slurmctl.JobID]*slurmctl.Job
-	index map[string]int // of a node's name in nodes
-	inUse set            // nodes that some job holds, completing ones included
+	byID   map[slurmctl.JobID]*slurmctl.Job
+	index  map[string]int // of a node's name in nodes
+	layout int            // another one where these are other nodes than in the snapshot before
+	inUse  set            // nodes that some job holds, completing ones included
 
 	leftToSlurm bool // to switch nodes on: those that are off count as free
 
@@ -77,8 +78,11 @@ func newSnapshot(in Observation, before *snapshot) *snapshot {
 	s := &snapshot{taken: in.Begun, jobs: in.Jobs, byID: make(map[slurmctl.JobID]*slurmctl.Job, len(in.Jobs)),
 		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: make(set, len(in.Nodes))}
 	if before != nil && slices.EqualFunc(in.Nodes, before.nodes, func(a, b slurmctl.Node) bool { return a.Name == b.Name }) {
-		s.nodes, s.index = in.Nodes, before.index // the same nodes in order
+		s.nodes, s.index, s.layout = in.Nodes, before.index, before.layout // the same nodes in order
 	} else {
+		if before != nil {
+			s.layout = before.layout + 1
+		}
 		s.nodes, s.index = sortedNodes(in.Nodes), make(map[string]int, len(in.Nodes))
 		for i, n := range s.nodes {
 			s.index[n.Name] = i

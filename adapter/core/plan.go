@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -87,17 +88,19 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		}
 		cand := candidate{job: j, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
 			profile: j.Profile, rank: c.rankOf(&j.record)}
+		need := config.ProfileUse(cand.profile, j.isChain())
 		if j.mayChoose() {
 			if cand.molds, err = c.alternatives(s, already, j, earliest); err != nil {
 				c.dropPlan(j, err.Error())
 				continue
 			}
 			cand.profile = j.Moldable.Alternatives[cand.molds[0]]
-		} else if why := c.cfg.Never(j.Profile, j.isChain(), len(s.nodes)); why != "" {
+			need = config.ProfileUse(cand.profile, j.isChain())
+		} else if why := c.cfg.NeverHolds(need, len(s.nodes)); why != "" {
 			c.dropPlan(j, "can never begin: "+why)
 			continue
 		}
-		cand.earliest, j.reason = c.withinBounds(already, j, cand.profile, earliest)
+		cand.earliest, j.reason = c.withinBounds(already, j, need, earliest)
 		if cand.turn.compare(lowest) < 0 {
 			lowest = cand.turn
 		}
@@ -144,16 +147,25 @@ func moreUrgent(a, b candidate) int {
 // stockCandidates lists pending stock jobs that Slurm would start before the last
 // of the evolving jobs.
 func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate {
-	var list []candidate
+	var waiting []candidate
 	for i := range s.jobs {
 		r := &s.jobs[i]
-		if r.State != slurmctl.Pending || c.owner(r.ID) != nil || c.isExpander(r) || r.Reservation != "" || !queues(r) {
+		if r.State != slurmctl.Pending || r.Reservation != "" || !queues(r) {
 			continue
 		}
 		its := turn{c.tierOf(r, true), r.Priority}
-		if its.compare(lowest) < 0 {
+		if its.compare(lowest) < 0 || c.owner(r.ID) != nil || c.isExpander(r) {
 			continue
 		}
+		waiting = append(waiting, candidate{record: r, turn: its})
+	}
+	slices.SortStableFunc(waiting, moreUrgent)
+	var list []candidate
+	for _, w := range waiting {
+		if len(list) == c.cfg.StockJobs {
+			break
+		}
+		r, its := w.record, w.turn
 		nodes, err := s.eligible(r, nil)
 		if err != nil || len(nodes) == 0 {
 			continue
@@ -169,8 +181,7 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate 
 		count = min(max(count, 1), len(nodes))
 		list = append(list, candidate{record: r, turn: its, nodes: nodes, profile: planner.Profile{{Duration: max(limit, 1), Nodes: count}}, earliest: now, rank: c.rankOf(r)})
 	}
-	slices.SortStableFunc(list, moreUrgent)
-	return list[:min(len(list), c.cfg.StockJobs)]
+	return list
 }
 
 // queues reports whether a pending job only waits for its turn or for nodes, and not
@@ -276,7 +287,7 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 			for _, p := range cand.profiles() {
 				limit = min(limit, padLimit(p, c.margin(), c.expandLimit(cand.job)))
 			}
-			prefer = spots.of(s, cand.job.coming())
+			prefer = spots.preferred(s, cand.job)
 		}
 		one := planner.PoolJob{
 			Job: planner.Job{ID: strconv.Itoa(i), Submit: cand.earliest - o.origin,
@@ -299,16 +310,38 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 
 // spots are the positions of the cluster's nodes in a pool.
 type spots struct {
+	pool []int
 	at   []int  // -1: it is not in the pool
 	seen []bool // by position; scratch
 }
 
 func newSpots(s *snapshot, pool []int) *spots {
-	p := &spots{at: slices.Repeat([]int{-1}, len(s.nodes)), seen: make([]bool, len(pool))}
+	p := &spots{pool: pool, at: slices.Repeat([]int{-1}, len(s.nodes)), seen: make([]bool, len(pool))}
 	for i, n := range pool {
 		p.at[n] = i
 	}
 	return p
+}
+
+// placedIn is where a pool has the nodes that are planned for a job from its present step on. While
+// that plan stays it is remembered, and is not to be changed.
+type placedIn struct {
+	plan   []plannedStep
+	pool   []int
+	layout int // of the snapshot
+	at     []int
+}
+
+func (p *spots) preferred(s *snapshot, j *job) []int {
+	plan, known := j.coming(), &j.placedIn
+	if len(plan) == 0 {
+		return nil
+	}
+	if !same(known.plan, plan) || known.layout != s.layout || !same(known.pool, p.pool) && !slices.Equal(known.pool, p.pool) {
+		known.at = p.of(s, plan)
+	}
+	known.plan, known.pool, known.layout = plan, p.pool, s.layout
+	return known.at
 }
 
 // of is the ascending positions of all nodes of some steps.

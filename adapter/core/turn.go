@@ -23,10 +23,10 @@ func (t turn) compare(other turn) int {
 // tierOf is the tier of a pending job: of several partitions the highest, or else the
 // lowest. An evolving job is to overtake nobody in any of them.
 func (c *Core) tierOf(r *slurmctl.Job, highest bool) int {
-	tier := 0
-	for i, name := range strings.Split(r.Partition, ",") {
-		if t := c.rules.limits.Tier(name); i == 0 || (t > tier) == highest {
-			tier = t
+	tier, first := 0, true
+	for name := range strings.SplitSeq(r.Partition, ",") {
+		if t := c.rules.limits.Tier(name); first || (t > tier) == highest {
+			tier, first = t, false
 		}
 	}
 	return tier

@@ -200,6 +200,7 @@ func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool,
 // checkBounds sees that no malleable application ever has more nodes than it may have in its present
 // step and the next, nor fewer than in the one of these that has the fewest, unless they are lost.
 func (h *history) checkBounds() {
+	var queue []slurmctl.Job
 	for _, name := range h.order {
 		a := h.apps[name]
 		if a.Malleable == nil || len(a.Steps) == 0 {
@@ -209,9 +210,13 @@ func (h *history) checkBounds() {
 		next := min(step+1, len(a.Profile))
 		most, least := max(a.Malleable.Max[step-1], a.Malleable.Max[next-1]), min(a.Profile[step-1].Nodes, a.Profile[next-1].Nodes)
 		nodes, id, runs := 0, h.jobs[name], false
-		for _, r := range h.s.Cluster.Queue() {
-			own := strings.HasPrefix(r.Name, fmt.Sprintf("evo_%d_", id)) && !h.forged[r.ID]
-			if r.ID == id && r.State == slurmctl.Running || own && r.State == slurmctl.Running {
+		if queue == nil {
+			queue = h.s.Cluster.Queue()
+		}
+		own := fmt.Sprintf("evo_%d_", id)
+		for i := range queue {
+			r := &queue[i]
+			if r.State == slurmctl.Running && (r.ID == id || strings.HasPrefix(r.Name, own) && !h.forged[r.ID]) {
 				nodes += len(r.NodeList)
 			}
 			runs = runs || r.ID == id && r.State == slurmctl.Running

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -64,7 +65,7 @@ func TestMutants(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%v", time.Since(began).Round(time.Second))
+	t.Logf("%v, %v of processor time", time.Since(began).Round(time.Second), (processorTime(t, syscall.RUSAGE_SELF) + processorTime(t, syscall.RUSAGE_CHILDREN)).Round(time.Second))
 }
 
 // noteFound writes foundFile.
@@ -125,7 +126,7 @@ func (m mutant) try(t *testing.T, text, foundBy string) string {
 		}
 	}
 	binary := filepath.Join(dir, "mutant.test")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("it cannot be built: %v\n%s", err, out)
 	}
 	all := [][]string{{"-test.run=^TestHistories$"}, {"-test.run=^TestHistoriesAtRest$"}, {"-test.run=^TestStorms$", "-storm.seeds=30", "-storm.seed=1", "-storm.shrink=0"}}
