@@ -91,7 +91,7 @@ func TestContrib(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		path, err := exec.LookPath(shell)
 		if err != nil {
-			continue // bash is there
+			t.Fatal(err)
 		}
 		files, err := filepath.Glob("../../../contrib/completions/" + shell + "/*")
 		if err != nil || len(files) != len(programs) {

@@ -1,3 +1,4 @@
+from spack_repo.builtin.build_systems.makefile import MakefilePackage
 from spack.package import *
 
 
