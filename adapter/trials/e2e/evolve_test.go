@@ -63,7 +63,57 @@ func TestEvolvePages(t *testing.T) {
 			}
 		})
 	}
+	t.Run("using", func(t *testing.T) {
+		s.t = t
+		s.usingPage()
+	})
 	s.t = t
 	s.eventually("all jobs have ended", func() bool { out, _, _ := s.As(0, "squeue", "-h"); return strings.TrimSpace(out) == "" })
 	s.stop(syscall.SIGTERM)
+}
+
+// usingPage types what docs/using.md says of a first job, one line after another.
+func (s *site) usingPage() {
+	t := s.t
+	text, err := os.ReadFile("../../../docs/using.md")
+	s.must(err)
+	blocks := map[string]string{}
+	for _, m := range evolveBlock.FindAllStringSubmatch(string(text), -1) {
+		blocks[m[1]] = m[2]
+	}
+	s.must(os.WriteFile(s.Dir+"/out/amr", []byte("#!/bin/sh\necho \"$*\"\n[ \"$1\" = --phase=3 ] && exec sleep 600\n"), 0o755))
+	script, id := s.script("amr.sh", blocks["bash"]), ""
+	for _, line := range strings.Split(strings.TrimSpace(blocks["sh"]), "\n") {
+		command, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(strings.NewReplacer("amr.sh", script, "4711", id).Replace(command))
+		if slices.Equal(words, []string{"evosctl", "web"}) {
+			continue // it serves until it is interrupted; it has a test of its own
+		}
+		out, errs, err := s.As(0, words[0], words[1:]...)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", command, err, errs)
+		}
+		switch words[0] {
+		case "evosbatch":
+			id = strings.TrimSpace(strings.TrimPrefix(out, "Submitted batch job "))
+			s.eventually("the job is in its last step, on one node", func() bool {
+				printed, _ := os.ReadFile(s.Dir + "/out/amr-" + id + ".out")
+				j := s.job(id)
+				return j.Step == 3 && j.Nodes == 1 && strings.Contains(string(printed), "--phase=3\n")
+			})
+		case "scancel":
+			s.eventually("it is cancelled", func() bool { return s.job(id).State == "ended" })
+		default:
+			if !strings.Contains(out, id) && !strings.Contains(out, "step 3") {
+				t.Errorf("%s says nothing of job %s:\n%s", command, id, out)
+			}
+		}
+	}
+	out, err := os.ReadFile(s.Dir + "/out/amr-" + id + ".out")
+	s.must(err)
+	for phase, times := range map[string]int{"--phase=coarse": 2, "--phase=2": 5, "--phase=3": 1} {
+		if n := strings.Count(string(out), phase+"\n"); n != times {
+			t.Errorf("%s ran %d times, want %d\n%s", phase, n, times, out)
+		}
+	}
 }
