@@ -248,3 +248,19 @@ func TestDocsIndex(t *testing.T) {
 		}
 	}
 }
+
+// The CHANGELOG begins with the version that is to come.
+func TestChangelogHasTheVersion(t *testing.T) {
+	version, err := os.ReadFile("../../../VERSION")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile("../../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, first, _ := strings.Cut(string(log), "\n## ")
+	if v := strings.TrimSpace(string(version)); !strings.HasPrefix(first, v+", ") && !strings.HasPrefix(first, v+"\n") {
+		t.Errorf("CHANGELOG.md begins with %.30q, VERSION is %s", first, v)
+	}
+}
