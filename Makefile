@@ -97,10 +97,14 @@ archives: build-deps ## hold the traces' reader and the baselines to real traces
 	go test -tags archives -run 'Archives$$' -v -count=1 ./planner/trace ./planner/sim -args -traces '$(abspath $(TRACES))'
 
 # Chromium is 110 MB, with which make deps need not wait.
+AXE = bin/tools/axe-4.14.1.min.js
 .PHONY: browser
-browser: build-deps ## look at pages in headless Chromium (SHOTS=FOLDER for pictures of them)
+browser: deps ## look at pages in headless Chromium (SHOTS=FOLDER for pictures of them)
 	@.ci/deps browser
+	@test -e '$(AXE)' || { mkdir -p bin/tools && cd bin/tools && npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz package/axe.min.js && mv package/axe.min.js axe-4.14.1.min.js && rm -r package axe-core-4.14.1.tgz; } || \
+		{ echo "make browser: npm is needed once, to fetch axe-core (or AXE=FILE)" >&2; exit 1; }
 	go test -tags browser -run 'Browser$$' -v -count=1 ./planner/report $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
+	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/trials/e2e -args -axe '$(abspath $(AXE))' $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
 
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCH=regexp, PACKAGES=./planner/...)

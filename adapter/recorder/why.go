@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -139,23 +140,8 @@ func (s *Story) Why(w io.Writer, at time.Time, view *core.View) bool {
 	}
 	fmt.Fprintf(w, "job %d at %s\n", s.Job, at.Format(time.DateTime))
 	if job != nil {
-		fmt.Fprintf(w, "  it is %s", job.State)
-		if job.Step > 0 {
-			fmt.Fprintf(w, " in step %d of %d", job.Step, job.Steps)
-		}
-		fmt.Fprintf(w, ", on %d nodes %s, profile %s, drive mode %s\n", job.Nodes, job.NodeList, job.Profile, job.Drive)
-		if job.Reason != "" {
-			fmt.Fprintf(w, "  because: %s\n", job.Reason)
-		}
-		for _, p := range job.Plan {
-			fmt.Fprintf(w, "  planned: step %d from %s to %s on %d nodes %s\n", p.Step, p.Start.Format(time.DateTime), p.End.Format(time.TimeOnly), p.Nodes, p.NodeList)
-		}
-		for _, p := range job.Past {
-			end := "now"
-			if !p.End.IsZero() {
-				end = p.End.Format(time.TimeOnly)
-			}
-			fmt.Fprintf(w, "  had:     step %d from %s to %s on %d nodes %s\n", p.Step, p.Start.Format(time.DateTime), end, p.Nodes, p.NodeList)
+		for _, line := range display.Where(*job) {
+			fmt.Fprintf(w, "  %s\n", line)
 		}
 	} else if view != nil {
 		fmt.Fprintln(w, "  it is no evolving job that the sidecar has adopted")
@@ -167,7 +153,7 @@ func (s *Story) Why(w io.Writer, at time.Time, view *core.View) bool {
 		fmt.Fprintf(w, "  Slurm had it %s, reason %q, priority %d, as of %s\n", s.last.State, s.last.Reason, s.last.Priority, s.seen.Format(time.TimeOnly))
 	}
 	for _, h := range s.holds {
-		fmt.Fprintf(w, "  hold %s: %s from %s to %s\n", h.Name, slurmctl.CompressNodes(h.Nodes), h.Start.Format(time.DateTime), h.End.Format(time.TimeOnly))
+		fmt.Fprintf(w, "  %s\n", display.Hold(h.Name, slurmctl.CompressNodes(h.Nodes), h.Start, h.End))
 	}
 	tasks := make([]int64, 0, len(s.pending))
 	for id := range s.pending {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
+	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -26,7 +27,8 @@ type jobPage struct {
 	Events []api.Event
 	Notes  string // why there are no events
 	Sums   []sum
-	Cancel string // what the form carries that cancels its holds; "": there is nothing to cancel
+	Words  []string // where it is and why, as the recorder tells it
+	Cancel string   // what the form carries that cancels its holds; "": there is nothing to cancel
 }
 
 // Canceller is a Reader that, for operators, cancels what is held for the coming steps of a job.
@@ -90,6 +92,7 @@ func (p *Page) job(ctx context.Context, v visit) (any, error) {
 	}
 	page.steps(cluster)
 	page.draw()
+	page.words(cluster)
 	if _, ok := v.Reader.(Canceller); ok && j.State == "running" && slices.ContainsFunc(page.Steps, func(s step) bool { return s.Number > j.Step && len(s.Held) > 0 }) {
 		page.Cancel = p.forms.sign(v.Reader)
 	}
@@ -148,6 +151,16 @@ func (p *jobPage) steps(c api.Cluster) {
 		had += int64(s.End.Sub(s.Start)/time.Second) * int64(s.Nodes)
 	}
 	p.Sums = []sum{{"requested", requested}, {"planned", planned}, {"allocated so far", had}}
+}
+
+// words tell where the job is as "evosim replay --why" does.
+func (p *jobPage) words(c api.Cluster) {
+	p.Words = display.Where(p.Job)
+	for _, v := range c.Reservations {
+		if v.Hold && v.Job == p.Job.ID {
+			p.Words = append(p.Words, display.Hold(v.Name, v.NodeList, v.Start, v.End))
+		}
+	}
 }
 
 // draw draws the three over the same time.

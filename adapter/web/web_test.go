@@ -360,3 +360,30 @@ func TestSidecarsClock(t *testing.T) {
 		}
 	}
 }
+
+// TestWindow: filters by user, account and partition, zoom, and whether the present is followed, are in the address alone.
+func TestWindow(t *testing.T) {
+	c := small()
+	other := c.jobs[0]
+	other.ID, other.Name, other.User, other.Account, other.Partition = 13, "climate", "carol", "geo", "big"
+	c.jobs = append(c.jobs, other)
+	c.is.Nodes[7].Partitions = []string{"big"}
+	h := pageOf(c, "/")
+	for address, want := range map[string]struct{ sees, not string }{
+		"/":                         {"13 climate", "follow now"},
+		"/?user=carol":              {"13 climate", "12 amr"},
+		"/?account=phys":            {"12 amr", "13 climate"},
+		"/?partition=big":           {"13 climate", "12 amr"},
+		"/?partition=big&by=node":   {">n8<", ">n1<"},
+		"/?user=nobody":             {"No evolving jobs of these", "13 climate"},
+		"/?by=node":                 {"By node", "By job"},
+		"/?by=job":                  {"By job", "By node"},
+		"/?at=1763640000&span=1h0m": {"follow now", "follows now"},
+		"/?span=1h0m0s":             {`aria-current="true">1 h`, "follow now"},
+	} {
+		body := get(t, h, address).Body.String()
+		if !strings.Contains(body, want.sees) || strings.Contains(body, want.not) {
+			t.Errorf("%s: it should have %q, and not %q: %s", address, want.sees, want.not, body)
+		}
+	}
+}

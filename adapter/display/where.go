@@ -1,0 +1,37 @@
+package display
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// Where tells where a job is and why, a line each: what it has, because of what, what is planned for it and what it
+// had. So it is told by the recorder and on the page.
+func Where(j api.Job) []string {
+	text := "it is " + j.State
+	if j.Step > 0 {
+		text += fmt.Sprintf(" in step %d of %d", j.Step, j.Steps)
+	}
+	lines := []string{text + fmt.Sprintf(", on %d nodes %s, profile %s, drive mode %s", j.Nodes, j.NodeList, j.Profile, j.Drive)}
+	if j.Reason != "" {
+		lines = append(lines, "because: "+j.Reason)
+	}
+	for _, p := range j.Plan {
+		lines = append(lines, fmt.Sprintf("planned: step %d from %s to %s on %d nodes %s", p.Step, p.Start.Format(time.DateTime), p.End.Format(time.TimeOnly), p.Nodes, p.NodeList))
+	}
+	for _, p := range j.Past {
+		end := "now"
+		if !p.End.IsZero() {
+			end = p.End.Format(time.TimeOnly)
+		}
+		lines = append(lines, fmt.Sprintf("had:     step %d from %s to %s on %d nodes %s", p.Step, p.Start.Format(time.DateTime), end, p.Nodes, p.NodeList))
+	}
+	return lines
+}
+
+// Hold tells of a hold as Slurm has it.
+func Hold(name, nodes string, start, end time.Time) string {
+	return fmt.Sprintf("hold %s: %s from %s to %s", name, nodes, start.Format(time.DateTime), end.Format(time.TimeOnly))
+}
