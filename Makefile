@@ -132,7 +132,7 @@ load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real no
 	nice go run ./adapter/trials/load $(LOADFLAGS)
 
 .PHONY: latency
-latency: deps ## measure what an application waits for when it grows, in every drive mode (5 minutes)
+latency: deps ## measure what an application waits for when it grows, in every drive mode, and a stock job when malleable ones give way (8 minutes)
 	go run ./adapter/trials/latency $(LATENCYFLAGS)
 
 GOVULNCHECK := bin/tools/govulncheck-v1.8.0

@@ -1,6 +1,7 @@
 // Command evoslatency measures what an application waits for when it grows: jobs in every
 // drive mode on a private Slurm, whose scripts note when they call evosctl next and when
-// it answers, beside the sidecar's log of the commands that it ran.
+// it answers, beside the sidecar's log of the commands that it ran. And what a stock job waits
+// for where malleable ones give way.
 package main
 
 import (
@@ -25,6 +26,8 @@ func main() {
 	var l latency
 	flag.IntVar(&l.jobs, "jobs", 4, "jobs of each drive mode, two at a time")
 	flag.IntVar(&l.growths, "growths", 8, "growths of each job")
+	flag.IntVar(&l.stock, "stock", 20, "stock jobs for which malleable jobs give way")
+	flag.StringVar(&l.only, "only", "", "one drive mode (merge, companion, chain, stock chain), or way: malleable jobs that give way")
 	flag.StringVar(&l.keep, "keep", "", "folder that the sidecar's log and the scripts' notes are kept in")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,7 +41,8 @@ func main() {
 // latency is one run.
 type latency struct {
 	jobs, growths int
-	keep          string
+	stock         int
+	only, keep    string
 	*rig.Rig
 }
 
@@ -80,8 +84,15 @@ func (l *latency) run(ctx context.Context) (err error) {
 	}
 	defer stop()
 	fmt.Printf("Slurm %s, %d jobs of %d growths in each drive mode, load %s\n\n", cluster.Version(), l.jobs, l.growths, load())
-	for _, mode := range []string{"merge", "companion", "chain", "stock chain"} {
-		if err := l.try(ctx, mode); err != nil {
+	for _, mode := range []string{"merge", "companion", "chain", "stock chain", "way"} {
+		if l.only != "" && l.only != mode {
+			continue
+		}
+		try := func(ctx context.Context) error { return l.try(ctx, mode) }
+		if mode == "way" {
+			try = l.givesWay
+		}
+		if err := try(ctx); err != nil {
 			return fmt.Errorf("%s: %w", mode, err)
 		}
 	}
