@@ -51,6 +51,8 @@ type Change struct {
 	Job      uint32      `json:"job"`                  // base job
 	Step     int         `json:"step"`                 // the present one; 0 before the start
 	Profile  string      `json:"profile"`              // as it is, or would be, with all steps
+	Bounds   string      `json:"bounds,omitempty"`     // of a malleable job
+	Leaving  []string    `json:"leaving,omitempty"`    // nodes that go, or would go, by a shrink
 	Plan     []Span      `json:"plan"`                 // from the present step on; of what was refused, as it could be had
 	Note     string      `json:"note,omitempty"`       //
 	Has      *Allocation `json:"allocation,omitempty"` // what it has now, after a growth or shrink

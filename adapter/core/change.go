@@ -59,7 +59,10 @@ func (c *Core) answerChange(k *call) bool {
 	if !c.readyToChange(k, j) {
 		return false
 	}
-	if req := k.Change; req.Shrink != nil && req.Update == nil && req.Grow == nil && j.State == row.Running && !j.ending && !j.isSuspended() && len(j.lent()) > 0 {
+	if carries, err := c.answersFirst(k, j); carries || err != nil {
+		return err != nil && reply(nil, err)
+	}
+	if c.givesBack(k.Change, j) {
 		return c.answerGiveBack(k, j)
 	}
 	t, err := c.target(j, k.Change)
@@ -72,6 +75,9 @@ func (c *Core) answerChange(k *call) bool {
 	a.Ready, a.DryRun, a.Accepted, a.Why = true, k.Change.DryRun, tried.refused == "", tried.refused
 	if tried.earliest != 0 {
 		a.Earliest = c.wall(time.Unix(tried.earliest, 0))
+	}
+	if k.Change.Shrink != nil && a.Accepted && len(tried.plan) > j.Step {
+		a.Leaving = Without(j.nodes(), tried.plan[j.Step].nodes)
 	}
 	switch {
 	case !a.Accepted:
@@ -141,6 +147,9 @@ func (c *Core) answerChanged(k *call, j *job, made row.Change) bool {
 // changeOf is what a job asks for and is planned, for the answer to a change.
 func (c *Core) changeOf(j *job) api.Change {
 	a := api.Change{Job: j.SlurmID, Step: j.Step, Profile: j.Profile.String(), Plan: []api.Span{}}
+	if j.isMalleable() {
+		a.Bounds = request.BoundsOf(j.Profile, j.Malleable.Max).String()
+	}
 	for i := max(j.Step-1, 0); i < len(j.plan); i++ {
 		p := j.plan[i]
 		a.Plan = append(a.Plan, api.Span{Step: i + 1, Start: c.wall(time.Unix(p.start, 0)), End: c.wall(time.Unix(p.end, 0)),
@@ -266,10 +275,7 @@ func inStep(t *target) error {
 		return conflict("has not begun: change its profile (evosctl update)")
 	case t.State == row.Waiting:
 		return conflict("has ended step %d and waits for the next one's nodes: evosctl next goes on waiting", t.Step)
-	case len(t.lent()) > 0:
-		return conflict("is lent %s beside the %d nodes of its step, and may have to give them back any time: give them back first (evosctl shrink %d), then grow",
-			slurmctl.CompressNodes(t.lent()), t.Profile[t.Step-1].Nodes, len(t.lent()))
-	case has != t.Profile[t.Step-1].Nodes:
+	case has-len(t.lent()) != t.Profile[t.Step-1].Nodes:
 		return conflict("has %d of its step's %d nodes at present", has, t.Profile[t.Step-1].Nodes)
 	}
 	return nil
@@ -297,7 +303,10 @@ func (c *Core) toGrow(t *target, g api.Grow) error {
 	if err := inStep(t); err != nil {
 		return err
 	}
-	has := t.Profile[t.Step-1].Nodes
+	has, least := len(t.nodes()), t.Profile[t.Step-1].Nodes
+	if lent := t.lent(); len(lent) > 0 && c.pressing.any(lent) {
+		return api.Errorf(api.ErrConflict, "%s is lent %s, which stock jobs wait for: it is to give them back", jobNumber(t.SlurmID), slurmctl.CompressNodes(lent))
+	}
 	coming := t.Profile[t.Step:]
 	over, left := c.cut(t)
 	lasts := g.For
@@ -308,18 +317,25 @@ func (c *Core) toGrow(t *target, g api.Grow) error {
 		return api.Errorf(api.ErrInvalid, "for how long? The time of step %d is over: say --for", t.Step)
 	}
 	t.grown, t.wait, t.words = len(over), g.Wait, fmt.Sprintf("grow by %d for %v", g.Nodes, time.Duration(lasts)*time.Second)
-	t.Profile = append(over, planner.Step{Duration: lasts, Nodes: has + g.Nodes})
-	if left > lasts {
-		t.Profile = append(t.Profile, planner.Step{Duration: left - lasts, Nodes: has})
-	}
-	t.Profile = append(t.Profile, coming...)
-	if t.Claim > 0 && g.Wait == 0 { // within its claim it gets them in finite time
-		t.wait = planner.MaxDuration
-	}
 	t.fewest = has + g.Nodes
 	if g.Min > 0 {
 		t.fewest = has + g.Min
 		t.words += fmt.Sprintf(", at least by %d", g.Min)
+	}
+	most := has + g.Nodes
+	if m := t.Malleable; m != nil && m.Sizes.Floor(most) >= t.fewest {
+		most = m.Sizes.Floor(most)
+	}
+	t.Profile = append(over, planner.Step{Duration: lasts, Nodes: most})
+	if left > lasts {
+		t.Profile = append(t.Profile, planner.Step{Duration: left - lasts, Nodes: least})
+		if t.Malleable != nil { // within its bounds, as before
+			t.most = append([]int{t.mostOf(t.Step)}, t.most...)
+		}
+	}
+	t.Profile = append(t.Profile, coming...)
+	if t.Claim > 0 && g.Wait == 0 { // within its claim it gets them in finite time
+		t.wait = planner.MaxDuration
 	}
 	return nil
 }

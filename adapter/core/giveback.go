@@ -17,17 +17,36 @@ import (
 // ownAccord is why such a request was made.
 const ownAccord = "the application asked for it"
 
+// answersFirst sees that what a job is offered, or asked for, does not come in between a growth or shrink on
+// demand: what was accepted is carried out before, and what is demanded is to be answered.
+func (c *Core) answersFirst(k *call, j *job) (carries bool, err error) {
+	o := j.offer()
+	switch {
+	case k.Change.Update != nil || o == nil || j.State != row.Running:
+		return false, nil
+	case o.State == offerAccepted:
+		return true, nil
+	case o.demands():
+		return false, api.Errorf(api.ErrConflict, "%s is to give %s back: answer that (evosctl accept %d)", jobNumber(j.SlurmID), slurmctl.CompressNodes(o.wanted()), o.Nodes)
+	}
+	return false, nil
+}
+
+// givesBack reports whether all that a change asks for is to give back what a job is lent.
+func (c *Core) givesBack(req *api.ChangeRequest, j *job) bool {
+	sh := req.Shrink
+	if sh == nil || req.Update != nil || req.Grow != nil || j.State != row.Running || j.ending || j.isSuspended() {
+		return false
+	}
+	lent := j.lent()
+	return len(lent) > 0 && sh.Nodes <= len(lent) && (len(sh.List) == 0 || len(Without(lent, sh.List)) > 0 || len(Without(sh.List, lent)) == 0)
+}
+
 // answerGiveBack answers a call that shrinks a job which is lent nodes, or reports that it has to wait.
 func (c *Core) answerGiveBack(k *call, j *job) bool {
 	refuse := func(err error) bool {
 		c.emit(Reply{ID: k.ID, Err: err})
 		return true
-	}
-	if o := j.offer(); o != nil && (o.State == offerAccepted || o.demands()) { // one at a time
-		if o.State == offerAccepted {
-			return false
-		}
-		return refuse(api.Errorf(api.ErrConflict, "%s is to give %s back: answer that (evosctl accept %d)", jobNumber(j.SlurmID), slurmctl.CompressNodes(o.wanted()), o.Nodes))
 	}
 	list, err := c.toGiveBack(j, k.Change)
 	if err != nil {
@@ -35,7 +54,7 @@ func (c *Core) answerGiveBack(k *call, j *job) bool {
 	}
 	if k.Change.DryRun {
 		a := c.changeOf(j)
-		a.Ready, a.Accepted, a.DryRun = true, true, true
+		a.Ready, a.Accepted, a.DryRun, a.Leaving = true, true, true, list
 		c.emit(Reply{ID: k.ID, Change: &a})
 		return true
 	}
@@ -81,8 +100,6 @@ func (c *Core) toGiveBack(j *job, req *api.ChangeRequest) ([]string, error) {
 		lent = slices.Concat(named, Without(lent, named))
 	}
 	switch {
-	case by > len(lent):
-		return invalid("to shrink by %d nodes: the job is lent %d, %s; give these back first (evosctl shrink %d), then others of its own", by, len(lent), slurmctl.CompressNodes(lent), len(lent))
 	case c.wholeOnly() && !whole(j.held, lent[:by]):
 		return invalid("to shrink by %d nodes: jobs cannot be resized here, and companions go as a whole", by)
 	case by < len(lent) && !j.Malleable.Sizes.Has(has-by):

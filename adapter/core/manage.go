@@ -10,6 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // The malleability manager looks once a cycle, after all is planned, at what is lent and what is
@@ -171,7 +172,7 @@ func (m *managing) rounded(j *job, list []string, nodes int) ([]string, int) {
 func (m *managing) makeWay() bool {
 	m.pressing, m.waiting = set{}, nil
 	at := map[string]*job{} // lent nodes
-	returning := set{}
+	returning := m.comingFree()
 	for _, j := range m.jobs {
 		o := j.offer()
 		for _, name := range j.lent() {
@@ -269,6 +270,38 @@ func btoi(b bool) int {
 	}
 	return 0
 }
+
+// comingFree are nodes that malleable jobs have just given back, and that are not seen to be free yet: companions that complete,
+// or a poll that is older than that.
+func (m *managing) comingFree() set {
+	all := set{}
+	for _, j := range m.jobs {
+		if n := len(j.Offers); n > 0 {
+			if o := offer(j.Offers[n-1]); o.State == offerDone && !o.grows() && m.second-o.Closed <= comesFree {
+				all.add(Without(o.wantedAtEnd(), j.nodes()))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return all
+	}
+	for i := range m.s.jobs {
+		r := &m.s.jobs[i]
+		gave := m.owner(r.ID)
+		if r.Ended() || r.State == slurmctl.Completing || gave == nil && m.isExpander(r) {
+			continue
+		}
+		for _, name := range r.NodeList {
+			if all[name] && (gave == nil || slices.Contains(gave.nodes(), name)) { // somebody has it already
+				delete(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// comesFree is for how many seconds nodes may take to become free.
+const comesFree = 30
 
 // bookedFrom is from when on nodes are reserved, or planned for evolving jobs that begin soon: no stock
 // job starts there that would last until then. A node that is not in it is so never.

@@ -35,6 +35,12 @@ func (c *Core) tryChange(s *snapshot, j *job, t *target) tried {
 	if t.grown == 0 || t.fewest == most {
 		return c.tryOne(s, j, t, around)
 	}
+	var sizes []int // that it may have
+	for n := t.fewest; n <= most; n++ {
+		if j.Malleable == nil || j.Malleable.Sizes.Has(n) {
+			sizes = append(sizes, n)
+		}
+	}
 	fits := map[int]tried{}
 	try := func(nodes int) tried {
 		values, copied := *t.Job, *t.job
@@ -47,11 +53,8 @@ func (c *Core) tryChange(s *snapshot, j *job, t *target) tried {
 		return fits[nodes]
 	}
 	// the first size too large
-	n := t.fewest + sort.Search(most-t.fewest+1, func(i int) bool { return try(t.fewest+i).refused != "" })
-	if n == t.fewest {
-		return fits[n]
-	}
-	return fits[n-1]
+	n := sort.Search(len(sizes), func(i int) bool { return try(sizes[i]).refused != "" })
+	return fits[sizes[max(n-1, 0)]]
 }
 
 // tryOne is tryChange for one size.

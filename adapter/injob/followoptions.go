@@ -85,7 +85,7 @@ func parseFollow(s srunArgs) (f followOptions, err error) {
 	}
 	if value, given := s.last("drain-signal"); given {
 		f.drainSignal = strings.TrimPrefix(value, "SIG")
-		if !slices.Contains([]string{"HUP", "INT", "QUIT", "TERM", "USR1", "USR2"}, f.drainSignal) {
+		if !slices.Contains(LeaveSignals, f.drainSignal) {
 			return f, fmt.Errorf("--drain-signal=%s: want HUP, INT, QUIT, TERM, USR1 or USR2", value)
 		}
 	}

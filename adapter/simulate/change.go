@@ -158,30 +158,26 @@ func (a *App) answered(c api.Change) {
 		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
 			p[i].Nodes = a.Profile[i].Nodes
 		}
-		a.rebound(p)
 		a.Profile = p
+		a.rebound(c.Bounds)
 	}
 }
 
-// rebound gives a malleable application the bounds that go with another profile: a step that is new has one
-// size.
-func (a *App) rebound(p planner.Profile) {
+// rebound gives a malleable application the bounds that go with another profile; none: it is malleable no more.
+func (a *App) rebound(bounds string) {
 	if a.Malleable == nil {
 		return
 	}
-	m, step := *a.Malleable, a.step()
-	coming := m.Max[min(step, len(m.Max)):]
-	most := request.Sizes(p)
-	for i := range most {
-		if at := i - (len(most) - len(coming)); i < step {
-			most[i] = max(most[i], m.Max[i])
-		} else if at >= 0 {
-			most[i] = max(most[i], coming[at])
-		}
+	m := *a.Malleable
+	var r request.Request
+	if err := r.Set("profile", bounds); bounds != "" && err == nil && r.Malleable != nil {
+		m.Max = r.Malleable.Max
+	} else {
+		m.Max, m.Sizes = request.Sizes(a.Profile), malleable.Any // what cannot be lent anything any more may have any size
 	}
-	m.Max = most
-	if slices.Equal(request.Sizes(p[min(step, len(p)):]), most[min(step, len(most)):]) { // what cannot be lent anything any more may have any size
-		m.Sizes = malleable.Any
+	m.Max = slices.Clone(m.Max)
+	for i := range min(a.step(), len(m.Max), len(a.Malleable.Max)) { // what it has had stays as it was
+		m.Max[i] = max(m.Max[i], a.Malleable.Max[i])
 	}
 	a.Malleable = &m
 }

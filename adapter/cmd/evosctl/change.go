@@ -43,6 +43,7 @@ type changing struct {
 	job     jobFlag
 	asJSON  bool
 	dryRun  bool
+	signal  string // for srun steps on nodes that go; "": none
 	request api.ChangeRequest
 }
 
@@ -119,7 +120,9 @@ being moved. It prints what evosctl next prints:
 
 The new step lasts for --for, after which the job has as many nodes as before (a step
 that evosctl next begins), or else for what is left of the present one. With --min it is
-content with fewer nodes. In a job's profile it counts as a step of its own: EVO_STEP and
+content with fewer nodes. A malleable job has N more than it has at present: what it is
+lent it keeps, promised for the new step, unless others wait for that; and it has one of
+its sizes (--size). In a job's profile it counts as a step of its own: EVO_STEP and
 EVO_STEPS become one more.
 
 Exit status: 0 once the nodes are there; 2 refused: EVO_ERROR has what stands in the way
@@ -163,8 +166,11 @@ const shrinkHelp = `End the present step and begin one with N fewer nodes, or wi
 prints what evosctl next prints. The application must be off the nodes that go before it
 calls this; what evosrun --follow has started on this node is drained by it. The new step lasts for --for, or else for what is left of the present one.
 
-A malleable job that is lent nodes gives these back by it, and its step goes on; it is offered nothing for
-a while then. (To grow, it gives them back first: a growth is promised, what is lent is not.)
+A malleable job that is lent nodes gives these back first by it, and its step goes on; it is offered nothing for
+a while then. To give back more than it is lent ends the step.
+
+With --signal=TERM the srun steps that have tasks on the nodes that go get that signal first, and are waited for, up to 30
+seconds; steps on other nodes alone get none.
 
 Exit status: as of evosctl grow.`
 
@@ -193,6 +199,11 @@ func newShrink() *cobra.Command {
 			if err := duration(lasts, &sh.For); err != nil {
 				return out.fail(err, 1, false)
 			}
+			if c.signal != "" {
+				if c.signal, err = injob.LeaveSignal(c.signal); err != nil {
+					return out.fail(err, 1, false)
+				}
+			}
 			c.request.Shrink = &sh
 			return c.resize(cmd, &out)
 		},
@@ -203,6 +214,7 @@ func newShrink() *cobra.Command {
 	cmd.Flags().StringVar(&list, "nodes", "", "these nodes, e.g. n3,n4")
 	cmd.Flags().StringVar(&lasts, "for", "", "for so long (else for the rest of the present step)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "only tell")
+	addSignal(cmd, &c.signal)
 	return cmd
 }
 
@@ -245,12 +257,15 @@ func (c *changing) ask(ctx context.Context, client *api.Client, job uint32) (api
 	return a, err
 }
 
+// leaveTime is for how long srun steps may go on after the signal of evosctl shrink --signal.
+const leaveTime = 30 * time.Second
+
 // askFollowed asks for a growth or shrink, with the job's hooks. Before a shrink that will be
 // accepted, all that evosrun --follow has started is drained from the nodes that go, which are
 // named then.
 func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint32) (api.Change, error) {
 	hooks := hooksHere()
-	if c.dryRun || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 {
+	if c.dryRun || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 && c.signal == "" {
 		return c.ask(ctx, client, job)
 	}
 	limited, stop := untilSignal(ctx)
@@ -268,7 +283,9 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 			return a, err
 		}
 		has.Coming = &api.Coming{Nodes: has.Nodes - max(sh.Nodes, len(sh.List))}
-		leaving = injob.Leaving(has, sh.List, os.Getenv("SLURMD_NODENAME"))
+		if leaving = a.Leaving; len(leaving) == 0 { // an older sidecar
+			leaving = injob.Leaving(has, sh.List, os.Getenv("SLURMD_NODENAME"))
+		}
 		sh.Nodes, sh.List = 0, leaving
 	}
 	hookFailed(hooks.Leaving(limited, has, leaving))
@@ -276,6 +293,11 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 	defer m.End(nil)
 	if limited.Err() != nil {
 		return api.Change{}, errDraining
+	}
+	if c.signal != "" && len(leaving) > 0 {
+		if err := leaveNodes(limited, client, job, leaving, c.signal, time.Now().Add(leaveTime)); err != nil {
+			return api.Change{}, err
+		}
 	}
 	a, err := c.ask(ctx, client, job)
 	if err == nil && a.Accepted && a.Has != nil {

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 const waitEventHelp = `Wait until a malleable job is offered nodes, or asked to give some back, and print that as
@@ -112,6 +115,10 @@ const acceptHelp = `Accept K nodes of what a malleable job is offered, or give K
 evosctl wait-event), and wait until they have come, or gone. It prints what evosctl next prints: evaluate
 it, and srun and mpiexec use the job's present nodes. The step goes on.
 
+With --signal=TERM, of nodes that are given back, the srun steps that have tasks on them get that signal first, and are
+waited for until shortly before the deadline; steps on other nodes alone get none. (The site's overrun_signal,
+which a demand that is not answered brings, is for all of the job.)
+
 Which offer is answered: --offer, else EVO_OFFER, else the one that is open. To call this again for the
 same offer changes nothing twice.
 
@@ -129,6 +136,8 @@ type answering struct {
 	job   jobFlag
 	out   output
 	offer int64
+
+	signal string // for srun steps on nodes that go; "": none
 }
 
 func newAccept() *cobra.Command {
@@ -143,6 +152,11 @@ func newAccept() *cobra.Command {
 			if err != nil || nodes < 1 {
 				return a.out.fail(fmt.Errorf("%q is no number of nodes; want at least 1, or evosctl decline", args[0]), 1, false)
 			}
+			if a.signal != "" {
+				if a.signal, err = injob.LeaveSignal(a.signal); err != nil {
+					return a.out.fail(err, 1, false)
+				}
+			}
 			return a.run(cmd, nodes)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -150,6 +164,7 @@ func newAccept() *cobra.Command {
 	a.job.add(cmd)
 	a.out.add(cmd)
 	cmd.Flags().Int64Var(&a.offer, "offer", 0, "which offer")
+	addSignal(cmd, &a.signal)
 	return cmd
 }
 
@@ -180,7 +195,13 @@ func (a *answering) run(cmd *cobra.Command, nodes int) error {
 	if err != nil {
 		return a.out.fail(err, 1, false)
 	}
-	got, err := client.Answer(ctx, job, api.AnswerRequest{Offer: id, Accept: nodes})
+	if a.signal != "" {
+		err = a.leave(ctx, client, job, id, nodes)
+	}
+	var got api.Answer
+	if err == nil {
+		got, err = client.Answer(ctx, job, api.AnswerRequest{Offer: id, Accept: nodes})
+	}
 	var sig interrupted
 	switch {
 	case err == nil:
@@ -202,6 +223,56 @@ func (a *answering) run(cmd *cobra.Command, nodes int) error {
 		return a.out.fail(err, 1, false)
 	}
 	return nil
+}
+
+// leave signals what runs on the nodes that are about to be given back, and waits for it.
+func (a *answering) leave(ctx context.Context, client *api.Client, job uint32, id int64, nodes int) error {
+	j, err := client.Job(ctx, job)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.ID == id })
+	if i < 0 || j.Offers[i].State != "open" { // the answer tells
+		return nil
+	}
+	o := j.Offers[i]
+	if o.Kind != "shrink" {
+		return errors.New("--signal is for nodes that are given back, and these are offered")
+	}
+	names, err := injob.NodesOfOffer(o)
+	if err != nil {
+		return err
+	}
+	names = append(names, o.Further...)
+	if nodes > len(names) || o.Mandatory && nodes < o.Nodes {
+		return nil
+	}
+	return leaveNodes(ctx, client, job, names[:nodes], a.signal, o.Deadline.Add(-leaveBefore))
+}
+
+// leaveBefore is how long before the deadline an answer is given, whatever is there still.
+const leaveBefore = 3 * time.Second
+
+// leaveNodes signals the srun steps on nodes that go, and waits until they have ended.
+func leaveNodes(ctx context.Context, client *api.Client, job uint32, leaving []string, signal string, deadline time.Time) error {
+	has, err := injob.Present(ctx, client, job)
+	if err != nil {
+		return err
+	}
+	own := os.Getenv("SLURM_JOB_ID") + "." + os.Getenv("SLURM_STEP_ID")
+	left, err := injob.Leave(ctx, &slurmctl.Client{}, has, leaving, signal, own, deadline)
+	if err == nil && len(left) > 0 && ctx.Err() == nil {
+		say("%s: still there after SIG%s; they are killed with their nodes", strings.Join(left, ", "), signal)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// addSignal adds --signal.
+func addSignal(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "signal", "", "for srun steps on the nodes that go, before they do: "+strings.Join(injob.LeaveSignals, ", "))
 }
 
 // which is the offer that is to be answered.

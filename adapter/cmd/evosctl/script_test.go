@@ -39,7 +39,8 @@ func (b *scripted) Status(context.Context) (api.Status, error) {
 }
 func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) { return nil, nil }
 func (b *scripted) Job(_ context.Context, id uint32) (api.Job, error) {
-	return api.Job{ID: id, Offers: map[uint32][]api.Offer{12: {{ID: 6, State: "unanswered"}, {ID: 7, State: "open"}}}[id]}, b.known(id)
+	return api.Job{ID: id, Offers: map[uint32][]api.Offer{12: {{ID: 6, State: "unanswered"}, {ID: 7, State: "open", Kind: "grow"},
+		{ID: 8, State: "open", Kind: "shrink", Mandatory: true, Nodes: 2, NodeList: "n[4-5]", Further: []string{"n3"}, Deadline: time.Now().Add(time.Hour)}}}[id]}, b.known(id)
 }
 func (b *scripted) Owner(_ context.Context, id uint32) (uint32, error) {
 	return uint32(os.Getuid()), b.known(id)
@@ -116,6 +117,9 @@ func (b *scripted) Change(ctx context.Context, id uint32, r api.ChangeRequest) (
 	}
 	a := api.Change{Ready: true, Accepted: true, DryRun: r.DryRun, Job: id, Step: 1, Profile: "2@10m,8@5m", Plan: []api.Span{
 		{Step: 1, Start: at, End: at.Add(10 * time.Minute), Nodes: 2}, {Step: 2, Start: at.Add(10 * time.Minute), End: at.Add(15 * time.Minute), Nodes: 8}}}
+	if r.Shrink != nil && r.DryRun {
+		a.Leaving = []string{"n4", "n5"}
+	}
 	if r.Update != nil || r.DryRun {
 		return a, nil
 	}

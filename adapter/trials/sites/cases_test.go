@@ -23,6 +23,7 @@ func onArcher2(r *trial) {
 	r.run("1→6→1, all nodes that there are but that of the QOS short", func(r *trial) {
 		r.evolve(demand{profile: "1@10s,6@14s,1@5s", never: []string{"n6"}, drive: "companion", has: whole})
 	})
+	r.run("two malleable jobs, and stock jobs that come", func(r *trial) { r.malleable(7) })
 	r.run("7 nodes: more than the QOS allows a job", func(r *trial) {
 		r.refused(demand{profile: "1@10s,7@10s,1@5s"}, "MaxTRESPerJob", "standard", "6")
 	})
@@ -143,6 +144,7 @@ func onUGent(r *trial) {
 			r.errorf("evosqueue --all shows another user %+v", q)
 		}
 	})
+	r.run("two malleable jobs, and stock jobs that come", func(r *trial) { r.malleable(8) })
 	r.run("no --mem: a node's default passes MaxMemPerNode", func(r *trial) { r.refused(demand{bare: true}, "MaxMemPerNode", "--mem") })
 	r.run("9 nodes", func(r *trial) { r.refused(demand{profile: "1@10s,9@10s,1@5s"}, "9", "8") })
 }
