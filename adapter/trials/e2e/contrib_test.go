@@ -104,3 +104,14 @@ func TestContrib(t *testing.T) {
 		}
 	}
 }
+
+// TestPackageScripts: their shells can read what packages run, and what makes and tries them.
+func TestPackageScripts(t *testing.T) {
+	for script, shell := range map[string]string{
+		"postinstall": "sh", "preremove": "sh", "postremove": "sh", "python-preremove": "sh", "version": "sh", "build": "bash", "try": "bash",
+	} {
+		if out, err := exec.Command(shell, "-n", "../../../contrib/packages/"+script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", script, err, out)
+		}
+	}
+}
