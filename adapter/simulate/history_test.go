@@ -48,11 +48,13 @@ func TestHistoriesAtRest(t *testing.T) {
 	})
 }
 
-// TestHistories plays testdata/histories: what the sidecar does is what is written there.
+// TestHistories plays testdata/histories: what the sidecar does is what is written there, and replaying its
+// recording is to come out equal.
 func TestHistories(t *testing.T) {
 	histories(t, func(t *testing.T, file, script, want string) {
 		var got strings.Builder
-		if err := Play(script, &got); err != nil {
+		r := recording{dir: t.TempDir()}
+		if _, err := play(script, &got, playing{record: r.life(t)}); err != nil {
 			t.Fatal(err)
 		}
 		if *rewrite {
@@ -63,6 +65,8 @@ func TestHistories(t *testing.T) {
 		}
 		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {
 			t.Errorf("-want +got; go test ./adapter/simulate -rewrite, if it is meant:\n%s", diff)
+			return
 		}
+		r.replays(t)
 	})
 }

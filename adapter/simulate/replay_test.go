@@ -8,37 +8,43 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/recorder"
 )
 
-// TestReplay: what was recorded of every life of the sidecar, in every history, the core
-// does again.
-func TestReplay(t *testing.T) {
-	histories(t, func(t *testing.T, _, script, _ string) { replays(t, script) })
-}
-
-// TestReplayStorms is the same of storms.
+// TestReplayStorms: what was recorded of every life of the sidecar in a storm the core does again, as
+// TestHistories sees it of every history.
 func TestReplayStorms(t *testing.T) {
 	for seed := range uint64(4) {
-		replays(t, Storm(2*seed)) // those without rest, of which the recorder knows nothing
+		r := recording{dir: t.TempDir()}
+		play(Storm(2*seed), io.Discard, playing{record: r.life(t)}) // one without rest, of which the recorder knows nothing
+		r.replays(t)
 	}
 }
 
-func replays(t *testing.T, script string) {
-	t.Helper()
-	dir := t.TempDir()
-	var lives []*recorder.Recorder
-	play(script, io.Discard, playing{record: func(start recorder.Start) *recorder.Recorder {
-		r := recorder.New(dir, 4, "test", start)
+// recording is the flight recorders of all lives of a sidecar.
+type recording struct {
+	dir   string
+	lives []*recorder.Recorder
+}
+
+// life begins another one's.
+func (rec *recording) life(t *testing.T) func(recorder.Start) *recorder.Recorder {
+	return func(start recorder.Start) *recorder.Recorder {
+		r := recorder.New(rec.dir, 4, "test", start)
 		r.Warn = func(err error) { t.Error(err) }
-		lives = append(lives, r)
+		rec.lives = append(rec.lives, r)
 		return r
-	}})
-	for _, r := range lives {
+	}
+}
+
+// replays sees that the core does again what was recorded.
+func (rec *recording) replays(t *testing.T) {
+	t.Helper()
+	for _, r := range rec.lives {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	files, err := recorder.Files(dir)
-	if err != nil || len(files) < len(lives) {
-		t.Fatalf("%d files of %d lives: %v", len(files), len(lives), err)
+	files, err := recorder.Files(rec.dir)
+	if err != nil || len(files) < len(rec.lives) {
+		t.Fatalf("%d files of %d lives: %v", len(files), len(rec.lives), err)
 	}
 	steps := 0
 	for _, first := range files {
