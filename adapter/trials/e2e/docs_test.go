@@ -249,7 +249,7 @@ func TestDocsIndex(t *testing.T) {
 	}
 }
 
-// The CHANGELOG begins with the version that is to come.
+// The CHANGELOG begins with the version of the file VERSION.
 func TestChangelogHasTheVersion(t *testing.T) {
 	version, err := os.ReadFile("../../../VERSION")
 	if err != nil {
