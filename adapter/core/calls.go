@@ -166,8 +166,8 @@ func (c *Core) endOrWait(j *job, req api.NextRequest) (a api.Allocation, wait bo
 		if bad := Without(req.Release, j.nodes()); len(bad) > 0 {
 			return a, false, api.Errorf(api.ErrInvalid, "the job does not hold %s", slurmctl.CompressNodes(bad))
 		}
-		if slices.Contains(req.Release, j.BatchHost) {
-			return a, false, api.Errorf(api.ErrInvalid, "%s runs the batch script and cannot be released before the end", j.BatchHost)
+		if why := j.whyBound(req.Release); why != "" {
+			return a, false, api.Errorf(api.ErrInvalid, "%s and cannot be released before the end", why)
 		}
 		j.release = req.Release
 		c.endStep(j, c.now)

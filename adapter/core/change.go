@@ -206,6 +206,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Profile = t.floored()
 	if m := j.Malleable; m != nil {
 		for _, step := range t.Profile[j.Step:] {
 			if !m.Sizes.Has(step.Nodes) {
@@ -360,8 +361,8 @@ func (c *Core) toShrink(t *target, sh api.Shrink) error {
 		if by != len(sh.List) {
 			return api.Errorf(api.ErrInvalid, "a node is listed twice")
 		}
-		if slices.Contains(sh.List, t.BatchHost) {
-			return api.Errorf(api.ErrInvalid, "%s runs the batch script and cannot be given back before the end", t.BatchHost)
+		if why := t.whyBound(sh.List); why != "" {
+			return api.Errorf(api.ErrInvalid, "%s and cannot be given back before the end", why)
 		}
 	case by < 0:
 		return api.Errorf(api.ErrInvalid, "to shrink by %d nodes: want at least 1", by)

@@ -88,8 +88,8 @@ func (c *Core) toGiveBack(j *job, req *api.ChangeRequest) ([]string, error) {
 		return invalid("--for: the job gives back what it is lent, and may be offered it again any time")
 	}
 	if named := req.Shrink.List; len(named) > 0 {
-		if slices.Contains(named, j.BatchHost) {
-			return invalid("%s runs the batch script and cannot be given back before the end", j.BatchHost)
+		if why := j.whyBound(named); why != "" {
+			return invalid("%s and cannot be given back before the end", why)
 		}
 		if bad := Without(named, lent); len(bad) > 0 {
 			return invalid("%s is not lent %s: it gives back first what it is lent, %s", jobNumber(j.SlurmID), slurmctl.CompressNodes(bad), slurmctl.CompressNodes(lent))

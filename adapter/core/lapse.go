@@ -133,9 +133,7 @@ func (j *job) supposed() map[string]int64 {
 		return until
 	}
 	nodes := j.nodes()
-	if i := slices.Index(nodes, j.BatchHost); i > 0 {
-		nodes[0], nodes[i] = nodes[i], nodes[0]
-	}
+	j.boundFirst(nodes)
 	for i, name := range nodes {
 		until[name] = j.expected()
 		for k := j.Step; k < len(j.Profile) && i < j.Profile[k].Nodes; k++ {
@@ -150,9 +148,7 @@ func (j *job) supposed() map[string]int64 {
 // somebody needs them (watchOverrun).
 func (j *job) keeps() []string {
 	nodes := j.own()
-	if i := slices.Index(nodes, j.BatchHost); i > 0 {
-		nodes[0], nodes[i] = nodes[i], nodes[0]
-	}
+	j.boundFirst(nodes)
 	if j.isChain() {
 		return nodes // until the link's time limit
 	}

@@ -54,9 +54,10 @@ func (j *job) own() []string {
 			late.add(p.Nodes)
 		}
 	}
+	pinned := j.pinned()
 	rank := func(name string) int {
 		switch {
-		case name == j.BatchHost: // it cannot be given back
+		case name == j.BatchHost || name == pinned: // it cannot be given back
 			return 0
 		case planned[name]:
 			return 1

@@ -31,6 +31,8 @@ func (c *Core) followPlans(s *snapshot) {
 			others = c.foreign(s, now)
 		}
 		switch {
+		case !j.heedsPinned():
+			c.heedPinned(s, j, now)
 		case j.lapsed():
 		case len(j.plan) != len(j.Profile):
 			c.refit(s, j, now, "it had no plan")
@@ -256,6 +258,15 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 	if link { // it has nothing any more: Slurm has taken the nodes of the link that has ended
 		origin, profile, mine = now, slices.Clone(coming), nil
 	}
+	pinned := j.pinned()
+	if pinned != "" && slices.Contains(mine, pinned) { // the rest is planned without it
+		mine, profile = Without(mine, []string{pinned}), slices.Clone(profile)
+		for i := range profile {
+			profile[i].Nodes--
+		}
+	} else {
+		pinned = ""
+	}
 	limit := c.expandLimit(j)
 	allowed := left
 	if link {
@@ -277,6 +288,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		}
 	}
 	slices.Sort(pool)
+	pool = slices.DeleteFunc(pool, func(i int) bool { return s.nodes[i].Name == pinned })
 	padded := planner.Pad(profile, margin)
 	if allowed != planner.Forever {
 		allowed += padded[0].Duration - left
@@ -352,6 +364,10 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		names := make([]string, len(planned[0].Nodes[k]))
 		for i, n := range planned[0].Nodes[k] {
 			names[i] = s.nodes[pool[n]].Name
+		}
+		if pinned != "" {
+			names = append(names, pinned)
+			slices.SortFunc(names, func(a, b string) int { return s.index[a] - s.index[b] })
 		}
 		plan = append(plan, plannedStep{start: start, end: at, nodes: names})
 	}

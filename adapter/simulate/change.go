@@ -111,7 +111,7 @@ func parseChange(what string) (*api.ChangeRequest, error) {
 // runActs is the script of an application that decides as it goes.
 func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 	step, nodes := 1, len(p.Job().NodeList)
-	a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})
+	a.Steps = append(a.Steps, s.begun(p, step, nodes))
 	for _, act := range a.Acts {
 		s.appoint(act.After)
 		p.Sleep(act.After)
@@ -144,7 +144,7 @@ func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 			return
 		}
 		step = got.Step
-		a.Steps = append(a.Steps, Begun{step, got.Nodes, s.Cluster.Elapsed()})
+		a.Steps = append(a.Steps, s.begun(p, step, got.Nodes))
 	}
 }
 

@@ -73,6 +73,12 @@ type App struct {
 type Begun struct {
 	Step, Nodes int
 	At          time.Duration // of the cluster, see slurmsim.Cluster.Elapsed
+	Bound       bool          // besides its script's node slurmctld does not let another go
+}
+
+// begun is a step that begins now.
+func (s *Sidecar) begun(script *slurmsim.Process, step, nodes int) Begun {
+	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host()}
 }
 
 // parkedFor is how far ahead evosbatch parks jobs.
@@ -163,7 +169,7 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 			if i == 0 {
 				a.began(len(p.Job().NodeList), 0)
 			}
-			a.Steps = append(a.Steps, Begun{i + 1, len(p.Job().NodeList), s.Cluster.Elapsed()})
+			a.Steps = append(a.Steps, s.begun(p, i+1, len(p.Job().NodeList)))
 			p.Sleep(a.lasts(i + 1))
 		}
 		if i > 0 {
@@ -209,7 +215,7 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 	nodes := len(p.Job().NodeList)
 	a.began(nodes, p.Job().TimeLimit)
 	for step := 1; ; {
-		a.Steps = append(a.Steps, Begun{step, nodes, s.Cluster.Elapsed()})
+		a.Steps = append(a.Steps, s.begun(p, step, nodes))
 		s.appoint(a.lasts(step))
 		p.Sleep(a.lasts(step))
 		switch {

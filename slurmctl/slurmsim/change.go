@@ -287,6 +287,7 @@ func (k *Client) Reconfigure(ctx context.Context) error {
 			c.usable(i)
 		}
 		c.merged = nil
+		c.takeBatchHosts()
 		c.changed()
 		c.kick()
 		return nil

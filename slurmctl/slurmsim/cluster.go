@@ -336,6 +336,7 @@ func (c *Cluster) StartController() {
 	for _, tell := range missed {
 		tell()
 	}
+	c.takeBatchHosts()
 	c.loop.start()
 	c.changed()
 	c.kick()

@@ -72,7 +72,8 @@ type job struct {
 	nodes     []int   // that it has, in the order in which they came; never changed in place
 	set       nodeSet // the same, of one that is active
 	memory    int64   // of every node, where memory counts
-	batchHost int
+	batchHost int     // as slurmctld has it
+	script    int     // the node that the batch script runs on
 	expands   slurmctl.JobID
 	resized   bool
 	planned   time.Time // start that the backfill scheduler expects
@@ -311,7 +312,7 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	c.unqueued(j)
 	c.active = append(c.active, j)
 	j.State, j.Reason, j.Partition = slurmctl.Running, "None", j.part.Name
-	j.nodes, j.batchHost = nodes, nodes[0]
+	j.nodes, j.batchHost, j.script = nodes, nodes[0], nodes[0]
 	j.epoch++
 	j.planned = time.Time{}
 	j.StartTime = c.second()

@@ -215,6 +215,14 @@ func (p *Process) Job() slurmctl.Job {
 	return slurmctl.Job{ID: p.job}
 }
 
+// Host is the node that the script runs on, whatever slurmctld takes for it.
+func (p *Process) Host() string {
+	if j := p.cluster.jobs[p.job]; j != nil && len(j.nodes) > 0 {
+		return p.cluster.nodes[j.script].Name
+	}
+	return ""
+}
+
 // Exit sets the exit code with which the script will end.
 func (p *Process) Exit(code int) { p.exit = code }
 

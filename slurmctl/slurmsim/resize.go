@@ -109,7 +109,21 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 	c.touch(j)
 	c.event(j)
 	c.kick()
+	if j.request.Script != "" && slices.Contains(leave, j.script) {
+		c.finish(j, slurmctl.Failed) // its batch script has been killed with the node
+	}
 	return nil
+}
+
+// takeBatchHosts takes the first node of every job for the one that runs its batch script, as
+// slurmctld does where it is started or configured anew (build_node_details).
+func (c *Cluster) takeBatchHosts() {
+	for _, id := range sortedIDs(c.jobs) {
+		if j := c.jobs[id]; j.State == slurmctl.Running && len(j.nodes) > 0 && j.batchHost != slices.Min(j.nodes) {
+			j.batchHost = slices.Min(j.nodes)
+			c.touch(j)
+		}
+	}
 }
 
 // locked reports whether the job can be changed no more: 22.05 without slurmdbd, after
