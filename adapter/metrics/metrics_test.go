@@ -210,6 +210,7 @@ func TestContrib(t *testing.T) {
 }
 
 // BenchmarkScrape: 10,000 jobs.
+// BenchmarkScrape: its figures are in BENCHMARKS.md.
 func BenchmarkScrape(b *testing.B) {
 	h := busy(10_000).Handler()
 	for b.Loop() {
