@@ -361,9 +361,9 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		if len(plan) == j.Step-1 {
 			start = j.StepStarted.Unix()
 		}
-		names := make([]string, len(planned[0].Nodes[k]))
-		for i, n := range planned[0].Nodes[k] {
-			names[i] = s.nodes[pool[n]].Name
+		names := make([]string, 0, len(planned[0].Nodes[k])+1)
+		for _, n := range planned[0].Nodes[k] {
+			names = append(names, s.nodes[pool[n]].Name)
 		}
 		if pinned != "" {
 			names = append(names, pinned)
