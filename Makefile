@@ -189,7 +189,7 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
 	install -d $(DESTDIR)$(PYTHONDIR)/evoslurm
-	install -m 644 contrib/python/evoslurm/__init__.py contrib/python/evoslurm/py.typed $(DESTDIR)$(PYTHONDIR)/evoslurm
+	install -m 644 contrib/python/evoslurm/*.py contrib/python/evoslurm/py.typed $(DESTDIR)$(PYTHONDIR)/evoslurm
 	rm -f $(DESTDIR)$(PYTHONDIR)/evoslurm.py # what it was before
 	$(MAKE) -C contrib/c install OUT='$(abspath $(BIN))/c' PREFIX='$(PREFIX)' DESTDIR='$(abspath $(DESTDIR))' VERSION='$(VERSION)'
 	for file in $$(cd contrib/examples && find . -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.png' -o -name Snakefile); do \

@@ -20,6 +20,7 @@ type Offer struct {
 	Mandatory bool      `json:"mandatory"`
 	Nodes     int       `json:"nodes"`             // offered at most; wanted at least
 	NodeList  string    `json:"node_list"`         // these
+	Order     []string  `json:"order,omitempty"`   // of these, where fewer may be given back
 	Further   []string  `json:"further,omitempty"` // nodes that would go after these, if more are given back
 	Has       int       `json:"has"`               // the job's nodes when it was made
 	Why       string    `json:"why,omitempty"`

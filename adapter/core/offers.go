@@ -334,6 +334,9 @@ func (c *Core) offerShown(o offer) api.Offer {
 		Why: o.Why, Made: c.wall(time.Unix(o.Made, 0)), Deadline: c.wall(time.Unix(o.Deadline, 0)), State: o.State, Accepted: o.Accepted, Enforced: o.Enforced, Note: o.Note}
 	if !o.grows() {
 		a.Further = o.List[o.Nodes:]
+		if !o.Mandatory && o.Nodes > 1 {
+			a.Order = o.List[:o.Nodes]
+		}
 	}
 	if o.Answered != 0 {
 		a.Answered = c.wall(time.Unix(o.Answered, 0))

@@ -14,11 +14,12 @@ import (
 const (
 	lastWords   = 2 * time.Second // for instances after their signal, where the drain command took all the time
 	signalPause = 500 * time.Millisecond
+	killTime    = time.Second // that killing what did not end takes
 )
 
-// drainNodes ends the instances on nodes and keeps them from being started there; done is
+// drainNodes ends the instances on nodes, within limit, and keeps them from being started there; done is
 // called in the loop when nothing of them runs any more.
-func (f *follower) drainNodes(nodes []string, done func()) {
+func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) {
 	var running []*instance
 	var procs []draining
 	var exits []chan struct{}
@@ -44,7 +45,7 @@ func (f *follower) drainNodes(nodes []string, done func()) {
 	}
 	go func() {
 		if len(procs) > 0 {
-			f.drainAll(procs)
+			f.drainAll(procs, limit)
 		}
 		for _, exit := range exits {
 			<-exit
@@ -58,6 +59,11 @@ func (f *follower) drainNodes(nodes []string, done func()) {
 			done()
 		})
 	}()
+}
+
+// limit is how long draining may take before a deadline: the nodes are to be given back by then.
+func (f *follower) limit(deadline time.Time) time.Duration {
+	return min(f.drainTime, max(time.Until(deadline)-lastWords-killTime, 0))
 }
 
 // stay takes back that nodes leave: they have left, or have not.
@@ -86,11 +92,11 @@ func (d draining) has() bool {
 }
 
 // drainAll ends instances: by the drain command on each node, then the signal, and when the
-// drain time is over for good.
-func (f *follower) drainAll(procs []draining) {
-	deadline := time.Now().Add(f.drainTime)
+// time is over for good.
+func (f *follower) drainAll(procs []draining, limit time.Duration) {
+	deadline := time.Now().Add(limit)
 	if f.drain != "" {
-		f.runDrains(procs, f.drainTime)
+		f.runDrains(procs, limit)
 		if time.Until(deadline) < lastWords {
 			deadline = time.Now().Add(lastWords)
 		}
@@ -126,7 +132,11 @@ func (f *follower) drainAll(procs []draining) {
 			d.proc.stop() // srun has its tasks killed
 		}
 	}
-	f.say("on %s it did not end within %v and is killed", slurmctl.CompressNodes(hung), f.drainTime)
+	if len(hung) == 0 { // the last has ended just now
+		<-allExited
+		return
+	}
+	f.say("on %s it did not end within %v and is killed", slurmctl.CompressNodes(hung), limit.Round(time.Second/10))
 	select {
 	case <-allExited:
 	case <-time.After(killDelay):
@@ -159,7 +169,7 @@ func (f *follower) runDrains(procs []draining, limit time.Duration) {
 			status := p.runToEnd(context.WithoutCancel(f.ctx))
 			switch {
 			case ctx.Err() != nil:
-				f.say("--drain: on %s it did not end within %v", d.node, limit)
+				f.say("--drain: on %s it did not end within %v", d.node, limit.Round(time.Second/10))
 			case status != 0:
 				f.say("--drain: on %s it ended with status %d", d.node, status)
 			}

@@ -112,12 +112,28 @@ func NodesOfOffer(o api.Offer) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the sidecar's answer about job %d: %w", o.Job, err)
 	}
-	for _, name := range slices.Concat(nodes, o.Further) {
+	for _, name := range slices.Concat(nodes, o.Order, o.Further) {
 		if !validNode(name) {
 			return nil, fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", o.Job, name)
 		}
 	}
 	return nodes, nil
+}
+
+// GivenBack are the first nodes of those that a malleable job is asked for, as they would go; nil: they
+// are not known.
+func GivenBack(o api.Offer, nodes int) []string {
+	names, err := NodesOfOffer(o)
+	switch {
+	case err != nil || o.Kind == "grow" || nodes < 1:
+		return nil
+	case len(o.Order) > 0:
+		names = o.Order
+	case nodes < len(names):
+		return nil
+	}
+	names = slices.Concat(names, o.Further)
+	return names[:min(nodes, len(names))]
 }
 
 // ExportsOfOffer are variables that tell what a malleable job is offered, or asked for.

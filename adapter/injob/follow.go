@@ -26,6 +26,8 @@ type Sidecar interface {
 	Allocation(ctx context.Context, job uint32) (api.Allocation, error)
 	Next(ctx context.Context, job uint32, req api.NextRequest) (api.Allocation, error)
 	Job(ctx context.Context, job uint32) (api.Job, error)
+	Offer(ctx context.Context, job uint32, q api.OfferQuery) (api.Offer, error)
+	Answer(ctx context.Context, job uint32, req api.AnswerRequest) (api.Answer, error)
 }
 
 // Signaller signals the srun steps of a user's jobs.
@@ -126,6 +128,9 @@ func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, sl
 	go f.look()
 	if f.onNodes != "" {
 		go f.runHooks()
+	}
+	if f.accept != acceptNone {
+		go f.answerOffers()
 	}
 	f.learn(c.Allocation)
 	f.poke()
@@ -380,7 +385,7 @@ func (f *follower) finish(status int) {
 		return
 	}
 	f.finishing = true
-	f.drainNodes(f.nodes(), func() { f.over = true })
+	f.drainNodes(f.nodes(), f.drainTime, func() { f.over = true })
 }
 
 func (f *follower) nodes() []string {
@@ -523,7 +528,7 @@ func (f *follower) endStep() {
 			if a.Coming == nil {
 				leaving = f.nodes()
 			}
-			f.drainNodes(leaving, func() { f.next(a, leaving) })
+			f.drainNodes(leaving, f.drainTime, func() { f.next(a, leaving) })
 		})
 	}()
 }
@@ -534,17 +539,12 @@ func (f *follower) next(a api.Allocation, leaving []string) {
 	if a.Coming == nil {
 		req.Release = nil
 	}
-	hooks := Hooks{Hooks: request.HooksOf(f.getenv), Environ: f.Environ, Output: f.Stderr}
-	hook := func(err error) {
-		if err != nil {
-			f.say("%v", err)
-		}
-	}
+	hooks := f.jobHooks()
 	go func() {
-		hook(hooks.Leaving(f.ctx, a, req.Release))
+		f.hook(hooks.Leaving(f.ctx, a, req.Release))
 		b, err := f.sidecar.Next(f.ctx, a.Job, req)
 		if err == nil {
-			defer func() { hook(hooks.Begun(f.ctx, b, NodesOf(a))) }() // beside what is started there
+			defer func() { f.hook(hooks.Begun(f.ctx, b, NodesOf(a))) }() // beside what is started there
 		}
 		f.post(func() {
 			f.ending = false
@@ -556,6 +556,18 @@ func (f *follower) next(a api.Allocation, leaving []string) {
 			f.learn(b)
 		})
 	}()
+}
+
+// jobHooks are those that the job was submitted with.
+func (f *follower) jobHooks() Hooks {
+	return Hooks{Hooks: request.HooksOf(f.getenv), Environ: f.Environ, Output: f.Stderr}
+}
+
+// hook tells of a hook that failed.
+func (f *follower) hook(err error) {
+	if err != nil {
+		f.say("%v", err)
+	}
 }
 
 // later tries to end the step again after a pause; what keeps it from that is told once.
@@ -638,12 +650,16 @@ func (f *follower) meet(conn net.Conn) {
 		return
 	}
 	send := func(text string) { _, _ = conn.Write([]byte(text + "\n")) }
-	send(fmt.Sprintf(`{"within":%g}`, (f.drainTime + lastWords + killDelay).Seconds()))
+	limit := f.drainTime
+	if req.By > 0 {
+		limit = f.limit(time.Now().Add(time.Duration(req.By * float64(time.Second))))
+	}
+	send(fmt.Sprintf(`{"within":%g}`, (limit + lastWords + killDelay).Seconds()))
 	f.post(func() {
 		if req.All {
 			req.Leaving = f.nodes()
 		}
-		f.drainNodes(req.Leaving, func() { send(`{"drained":true}`) })
+		f.drainNodes(req.Leaving, limit, func() { send(`{"drained":true}`) })
 	})
 	var res meetResult
 	err := readLine(read, &res)

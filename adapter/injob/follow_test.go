@@ -24,6 +24,7 @@ const fakeSrun = `#!/bin/sh
 for a; do case $a in --nodelist=*) node=${a#*=};; --jobid=*) job=${a#*=};; --job-name=*) name=${a#*=};; esac; done
 while [ "$1" != /bin/sh ]; do shift; done
 [ -e $STEPS/refuse ] && exit 1
+while [ -e $STEPS/slow-$node ]; do : >$STEPS/starting-$node; sleep 0.05; done
 export SLURMD_NODENAME=$node SLURM_JOB_ID=$job SLURM_PROCID=0
 "$@" &
 pid=$!
@@ -44,6 +45,9 @@ type fake struct {
 	next  []api.Allocation // what comes by Next
 	asked []api.NextRequest
 	away  bool // the sidecar does not answer
+	offer []api.Offer
+	said  []api.AnswerRequest
+	by    func(api.AnswerRequest) api.Allocation // what the job has by an answer
 	out   safeBuffer
 }
 
@@ -95,6 +99,51 @@ func (f *fake) Job(context.Context, uint32) (api.Job, error) {
 	return api.Job{ID: 12, State: "running"}, nil
 }
 
+func (f *fake) Offer(ctx context.Context, _ uint32, q api.OfferQuery) (api.Offer, error) {
+	for {
+		f.mu.Lock()
+		if f.by == nil {
+			f.mu.Unlock()
+			return api.Offer{}, api.Errorf(api.ErrConflict, "job 12 is not malleable")
+		}
+		for _, o := range f.offer {
+			if o.ID > q.After {
+				f.mu.Unlock()
+				return o, nil
+			}
+		}
+		f.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return api.Offer{}, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (f *fake) Answer(_ context.Context, _ uint32, req api.AnswerRequest) (api.Answer, error) {
+	on := f.on()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.said = append(f.said, req)
+	for _, o := range f.offer {
+		if o.ID != req.Offer {
+			continue
+		}
+		for _, node := range GivenBack(o, req.Accept) {
+			if strings.Contains(on, node) {
+				f.t.Errorf("%s is given back with something on it: %s", node, on)
+			}
+		}
+	}
+	if req.Accept == 0 {
+		return api.Answer{Ready: true}, nil
+	}
+	f.has = f.by(req)
+	has := f.has
+	return api.Answer{Ready: true, Has: &has}, nil
+}
+
 func (f *fake) Steps(context.Context, ...slurmctl.JobID) (steps []slurmctl.Step, err error) {
 	files, _ := filepath.Glob(f.dir + "/*.step")
 	for _, file := range files {
@@ -129,6 +178,11 @@ func allocation(step int, coming *api.Coming, nodes ...string) api.Allocation {
 // following starts a follower; end waits for its end.
 func following(t *testing.T, f *fake, args ...string) (address string, signals chan os.Signal, end func() int) {
 	t.Helper()
+	return followingBy(t, f, f, args...)
+}
+
+func followingBy(t *testing.T, f *fake, sidecar Sidecar, args ...string) (address string, signals chan os.Signal, end func() int) {
+	t.Helper()
 	f.t, f.dir = t, t.TempDir()
 	srun := filepath.Join(f.dir, "srun")
 	if err := os.WriteFile(srun, []byte(fakeSrun), 0o700); err != nil {
@@ -139,7 +193,7 @@ func following(t *testing.T, f *fake, args ...string) (address string, signals c
 	signals = make(chan os.Signal, 1)
 	done := make(chan int, 1)
 	go func() {
-		status, err := c.Follow(context.WithoutCancel(t.Context()), f, address, f, signals)
+		status, err := c.Follow(context.WithoutCancel(t.Context()), sidecar, address, f, signals)
 		if err != nil {
 			t.Error(err)
 		}
@@ -194,7 +248,7 @@ func TestFollowScript(t *testing.T) {
 	f.eventually("two run", func() bool { return f.on() == "n1 n2" })
 	change := func(leaving []string, has api.Allocation) {
 		t.Helper()
-		m := MeetFollowers(t.Context(), address, 12, leaving, false, noisy(t))
+		m := MeetFollowers(t.Context(), address, 12, leaving, false, time.Time{}, noisy(t))
 		if !m.Any() {
 			t.Fatal("no follower came")
 		}
@@ -224,7 +278,7 @@ func TestFollowScript(t *testing.T) {
 	f.mu.Lock()
 	f.away, f.has = false, allocation(4, nil, "n1", "n4", "n5")
 	f.mu.Unlock()
-	m := MeetFollowers(t.Context(), address, 12, []string{"n5"}, false, noisy(t))
+	m := MeetFollowers(t.Context(), address, 12, []string{"n5"}, false, time.Time{}, noisy(t))
 	if on := f.on(); on != "n1 n4" {
 		t.Errorf("after the drain: %s", on)
 	}
@@ -247,7 +301,7 @@ func TestFollowScript(t *testing.T) {
 	if t.Failed() {
 		t.Logf("it printed\n%s", out)
 	}
-	if m := MeetFollowers(t.Context(), address, 12, nil, false, noisy(t)); m.Any() || Followed(address, 12) {
+	if m := MeetFollowers(t.Context(), address, 12, nil, false, time.Time{}, noisy(t)); m.Any() || Followed(address, 12) {
 		t.Error("it is still there")
 	}
 }
@@ -338,7 +392,7 @@ func TestFollowRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"--follow"}, {"--follow=soon", "true"}, {"--follow", "-n2", "true"}, {"--follow", "-w", "n1", "true"}, {"--follow", "-x", "n[", "true"},
 		{"--follow", "--drain-time=x", "true"}, {"--follow", "--drain-signal=KILL", "true"}, {"--follow", "--restart=now", "true"},
-		{"--follow", "--restart-limit=0", "true"}, {"--follow", "--drain=", "true"}, {"--follow", "--drain=/no/such/program -x", "true"}, {"--follow", "--pty", "sh"},
+		{"--follow", "--restart-limit=0", "true"}, {"--follow", "--accept=some", "true"}, {"--follow", "--drain=", "true"}, {"--follow", "--drain=/no/such/program -x", "true"}, {"--follow", "--pty", "sh"},
 	} {
 		c := Command{Allocation: allocation(1, nil, "n1"), Args: args, Srun: "/bin/false"}
 		if _, err := c.Follow(t.Context(), nil, "x", nil, nil); err == nil {

@@ -23,6 +23,13 @@ const (
 	defaultRestartLimit = 5
 )
 
+// The values of --accept: what is answered of what a malleable job is offered and asked for.
+const (
+	acceptAll    = "all"
+	acceptShrink = "shrink" // offers of nodes are declined
+	acceptNone   = "none"   // the script answers
+)
+
 // followOptions are those of evosrun --follow that are not srun's.
 type followOptions struct {
 	script       bool // the script ends the steps, not the follower
@@ -30,6 +37,7 @@ type followOptions struct {
 	drainTime    time.Duration
 	drainSignal  string
 	onNodes      string
+	accept       string
 	restart      string
 	restartLimit int
 	perNode      int // tasks
@@ -37,7 +45,7 @@ type followOptions struct {
 }
 
 // followOwn are the options' names.
-var followOwn = []string{"follow", "drain", "drain-time", "drain-signal", "on-nodes", "restart", "restart-limit"}
+var followOwn = []string{"follow", "accept", "drain", "drain-time", "drain-signal", "on-nodes", "restart", "restart-limit"}
 
 // notFollowed are srun's options that mean nothing where the nodes change.
 var notFollowed = []struct{ name, why string }{
@@ -69,6 +77,15 @@ func parseFollow(s srunArgs) (f followOptions, err error) {
 		f.script = true
 	default:
 		return f, fmt.Errorf("--follow=%s: want steps (it ends each step at its planned time) or script (the script does, by evosctl next)", value)
+	}
+	f.accept = acceptAll
+	if f.script {
+		f.accept = acceptNone
+	}
+	if value, given := s.last("accept"); given {
+		if f.accept = value; !slices.Contains([]string{acceptAll, acceptShrink, acceptNone}, value) {
+			return f, fmt.Errorf("--accept=%s: want all, shrink or none", value)
+		}
 	}
 	f.drain, _ = s.last("drain")
 	f.onNodes, _ = s.last("on-nodes")

@@ -44,14 +44,20 @@ func (h Hooks) Begun(ctx context.Context, a api.Allocation, before []string) err
 		return nil
 	}
 	arrived, left := difference(NodesOf(a), before), difference(before, NodesOf(a))
-	var failed error
-	if h.Grow != "" && len(arrived) > 0 {
-		failed = h.run(ctx, "--on-grow", h.Grow, a, "grow", arrived, nil)
-	}
+	failed := h.Arrived(ctx, a, before)
 	if h.Step != "" {
 		failed = errors.Join(failed, h.run(ctx, "--on-step", h.Step, a, "step", arrived, left))
 	}
 	return failed
+}
+
+// Arrived runs --on-grow for nodes of a that are not among those before.
+func (h Hooks) Arrived(ctx context.Context, a api.Allocation, before []string) error {
+	arrived := difference(NodesOf(a), before)
+	if h.Grow == "" || len(arrived) == 0 {
+		return nil
+	}
+	return h.run(ctx, "--on-grow", h.Grow, a, "grow", arrived, nil)
 }
 
 // run runs one hook, with the event in its environment.

@@ -35,8 +35,8 @@ leave, before they are given back.
   evosrun --follow [srun options] [options] -- command [arguments]
 
   --follow[=steps|script]  who ends the steps: this command, each at its planned time
-                           (steps, the default); or the script, by evosctl next or shrink
-                           on this node, which wait until the nodes are drained
+                           (steps, the default); or the script, by evosctl next, shrink or
+                           accept on this node, which wait until the nodes are drained
   --drain=CMD              run on each node that leaves, by sh; when it has ended, the
                            instance gets the signal
   --drain-signal=TERM      the signal (HUP, INT, QUIT, TERM, USR1, USR2)
@@ -44,6 +44,9 @@ leave, before they are given back.
                            ends with nodes leaving is begun to end so much earlier
   --on-nodes=CMD           run here, by sh, whenever the nodes have changed: EVO_NODELIST
                            has all, EVO_ARRIVED and EVO_LEFT what is new
+  --accept=all|shrink|none answer what a malleable job is offered and asked for (evosctl wait-event):
+                           all of it (the default with steps), declining what would come,
+                           or leave it to the script (the default with script)
   --restart=on-failure     an instance that ends: never, on-failure, always started again
   --restart-limit=5        times in a row, each within a minute; then it has failed
 

@@ -27,6 +27,7 @@ type (
 	meetRequest struct {
 		Leaving []string `json:"leaving"`       // nodes to be drained; none: nothing leaves
 		All     bool     `json:"all,omitempty"` // all are, the last step ends
+		By      float64  `json:"by,omitempty"`  // seconds from now when they are taken; 0: they are not before this is done
 	}
 	meetAnswer struct {
 		Within  float64 `json:"within,omitempty"`  // seconds that draining may take
@@ -99,16 +100,20 @@ func followerPaths(address string, job uint32) []string {
 	return paths
 }
 
-// MeetFollowers tells the followers of a job on this machine which nodes leave, or that all is
-// over, and waits until nothing of theirs runs there. A follower that does not answer in the time that it named is
+// MeetFollowers tells the followers of a job on this machine which nodes leave (at the deadline, where there
+// is one, in any case), or that all is over, and waits until nothing of theirs runs there. A follower that does not answer in the time that it named is
 // not waited for any longer, and told of by say. It ends early with ctx.
-func MeetFollowers(ctx context.Context, address string, job uint32, leaving []string, all bool, say func(string, ...any)) *Meeting {
+func MeetFollowers(ctx context.Context, address string, job uint32, leaving []string, all bool, deadline time.Time, say func(string, ...any)) *Meeting {
 	m := &Meeting{}
+	req := meetRequest{Leaving: leaving, All: all}
+	if !deadline.IsZero() {
+		req.By = max(time.Until(deadline), time.Millisecond).Seconds()
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, path := range followerPaths(address, job) {
 		wg.Go(func() {
-			one, err := meet(ctx, path, meetRequest{Leaving: leaving, All: all})
+			one, err := meet(ctx, path, req)
 			switch {
 			case errors.Is(err, unix.ECONNREFUSED):
 				_ = os.Remove(path) // it was killed; who comes next does the same

@@ -289,7 +289,7 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 		sh.Nodes, sh.List = 0, leaving
 	}
 	hookFailed(hooks.Leaving(limited, has, leaving))
-	m := injob.MeetFollowers(limited, client.Address(), job, leaving, false, say)
+	m := injob.MeetFollowers(limited, client.Address(), job, leaving, false, time.Time{}, say)
 	defer m.End(nil)
 	if limited.Err() != nil {
 		return api.Change{}, errDraining

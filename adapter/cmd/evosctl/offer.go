@@ -113,7 +113,9 @@ func (w *waitEvent) run(cmd *cobra.Command) error {
 
 const acceptHelp = `Accept K nodes of what a malleable job is offered, or give K nodes back that it is asked for (see
 evosctl wait-event), and wait until they have come, or gone. It prints what evosctl next prints: evaluate
-it, and srun and mpiexec use the job's present nodes. The step goes on.
+it, and srun and mpiexec use the job's present nodes. The step goes on. What evosrun --follow has started on
+nodes that are given back is drained first, before the deadline where they are demanded; the job's --on-shrink
+is run before, its --on-grow once nodes have come.
 
 With --signal=TERM, of nodes that are given back, the srun steps that have tasks on them get that signal first, and are
 waited for until shortly before the deadline; steps on other nodes alone get none. (The site's overrun_signal,
@@ -200,11 +202,13 @@ func (a *answering) run(cmd *cobra.Command, nodes int) error {
 	}
 	var got api.Answer
 	if err == nil {
-		got, err = client.Answer(ctx, job, api.AnswerRequest{Offer: id, Accept: nodes})
+		got, err = a.answer(ctx, client, job, api.AnswerRequest{Offer: id, Accept: nodes})
 	}
 	var sig interrupted
 	switch {
 	case err == nil:
+	case errors.As(context.Cause(ctx), &sig) && errors.Is(err, errAnswering):
+		return a.out.fail(err, 128+int(sig.signal), false)
 	case errors.As(context.Cause(ctx), &sig):
 		return a.out.fail(fmt.Errorf("%w; what was accepted goes on", sig), 128+int(sig.signal), false)
 	default:
@@ -273,6 +277,54 @@ func leaveNodes(ctx context.Context, client *api.Client, job uint32, leaving []s
 // addSignal adds --signal.
 func addSignal(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "signal", "", "for srun steps on the nodes that go, before they do: "+strings.Join(injob.LeaveSignals, ", "))
+}
+
+// errAnswering is an end that came before the answer.
+var errAnswering = errors.New("evosrun --follow was still draining nodes: nothing was answered")
+
+// answer accepts or declines. What evosrun --follow has started is drained before, from nodes that are given
+// back, and the job's hooks are run for what changes.
+func (a *answering) answer(ctx context.Context, client *api.Client, job uint32, req api.AnswerRequest) (api.Answer, error) {
+	hooks := hooksHere()
+	if req.Accept == 0 || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 {
+		return client.Answer(ctx, job, req)
+	}
+	has, err := client.Allocation(ctx, job)
+	if err != nil {
+		return api.Answer{}, err
+	}
+	j, err := client.Job(ctx, job)
+	if err != nil {
+		return api.Answer{}, err
+	}
+	i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.ID == req.Offer })
+	if i < 0 || j.Offers[i].State != "open" { // nothing comes of it, or has already
+		return client.Answer(ctx, job, req)
+	}
+	o := j.Offers[i]
+	leaving := injob.GivenBack(o, req.Accept)
+	given := has
+	given.Coming = &api.Coming{Nodes: has.Nodes - len(leaving)}
+	hookFailed(hooks.Leaving(ctx, given, leaving))
+	m := injob.MeetFollowers(ctx, client.Address(), job, leaving, false, mandatoryBy(o), say)
+	defer m.End(nil)
+	if ctx.Err() != nil {
+		return api.Answer{}, errAnswering
+	}
+	got, err := client.Answer(ctx, job, req)
+	if err == nil && got.Has != nil {
+		m.End(got.Has)
+		hookFailed(hooks.Arrived(ctx, *got.Has, injob.NodesOf(has)))
+	}
+	return got, err
+}
+
+// mandatoryBy is when nodes are taken whatever the answer; zero: they are not.
+func mandatoryBy(o api.Offer) time.Time {
+	if !o.Mandatory {
+		return time.Time{}
+	}
+	return o.Deadline
 }
 
 // which is the offer that is to be answered.

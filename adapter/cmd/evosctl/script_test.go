@@ -39,7 +39,7 @@ func (b *scripted) Status(context.Context) (api.Status, error) {
 }
 func (b *scripted) Jobs(context.Context, bool) ([]api.Job, error) { return nil, nil }
 func (b *scripted) Job(_ context.Context, id uint32) (api.Job, error) {
-	return api.Job{ID: id, Offers: map[uint32][]api.Offer{12: {{ID: 6, State: "unanswered"}, {ID: 7, State: "open", Kind: "grow"},
+	return api.Job{ID: id, Offers: map[uint32][]api.Offer{12: {{ID: 6, State: "unanswered"}, {ID: 7, State: "open", Kind: "grow", Nodes: 3, NodeList: "n[3-5]"},
 		{ID: 8, State: "open", Kind: "shrink", Mandatory: true, Nodes: 2, NodeList: "n[4-5]", Further: []string{"n3"}, Deadline: time.Now().Add(time.Hour)}}}[id]}, b.known(id)
 }
 func (b *scripted) Owner(_ context.Context, id uint32) (uint32, error) {

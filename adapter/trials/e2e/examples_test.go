@@ -18,6 +18,9 @@ import (
 // resizes is the profile that the examples go through, but for what follows the "@".
 const resizes = "1@5s,3@5s,2@6s,4@5s,1@"
 
+// lending are the same resizes of a malleable job, which is lent what is free besides.
+const lending = "1-2@5s,3@5s,2-3@6s,4@5s,1-3@2m"
+
 // An example is a folder of contrib/examples, run as it is there.
 type example struct {
 	folder, script string
@@ -41,7 +44,7 @@ func (r exampleRun) String() string { return r.folder + "/" + r.script + ", " + 
 func TestExamples(t *testing.T) {
 	s := newExamples(t, 8)
 	s.examples([]example{
-		{folder: "bag", profile: resizes + "2m", variables: "TASKS=120,DRAIN=2s", check: bagged},
+		{folder: "bag", profile: lending, variables: "TASKS=200,DRAIN=2s", check: bagged},
 		{folder: "checkpoint", profile: resizes + "5s", variables: "ITERATIONS=200", check: (*site).solved},
 		{folder: "dask", profile: resizes + "5m", variables: "TASKS=60,DRAIN=2s", drives: []string{"companion"}, check: counted(60, `\d`)},
 	})
@@ -134,10 +137,10 @@ func last(out []string) string {
 func bagged(s *site, run exampleRun, out []string) {
 	s.t.Helper()
 	sum := 0
-	for i := range 120 {
+	for i := range 200 {
 		sum += i * i
 	}
-	if got, want := last(out), fmt.Sprintf("120 done, 0 left, sum %d, on ", sum); !strings.HasPrefix(got, want) {
+	if got, want := last(out), fmt.Sprintf("200 done, 0 left, sum %d, on ", sum); !strings.HasPrefix(got, want) {
 		s.t.Errorf("%s: %q, want %q", run, got, want)
 	}
 }

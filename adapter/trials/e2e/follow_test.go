@@ -90,8 +90,61 @@ func TestFollow(t *testing.T) {
 		s.t = t
 		s.python()
 	})
+	t.Run("offers", func(t *testing.T) {
+		s.t = t
+		s.followedOffers()
+	})
 	s.t = t
 	s.stop(syscall.SIGTERM)
+}
+
+// followedOffers: malleable jobs grow over what is free and give way to a stock job, with evosrun --follow
+// answering, or the script; the sidecar is killed when the first has been told to go.
+func (s *site) followedOffers() {
+	s.t.Helper()
+	follow := func(before, ends string) string {
+		return "#!/bin/bash\nexport TRACE=$PWD/trace-$SLURM_JOB_ID\n" + before + "evosrun --follow=" + ends + " --drain-time=1m -- " + instance + "\n"
+	}
+	byItself := s.submit("--drive=merge", "--profile=1-4@10m", "--grace=3m", s.script("offers.sh", follow("", "steps")))
+	answers := "(while eval \"$(evosctl wait-event --shell=sh)\"; do evosctl accept $EVO_OFFER_NODES >/dev/null; done) &\n"
+	byScript := s.submit("--drive=companion", "--profile=1-4@10m", "--grace=3m", s.script("answers.sh", follow(answers, "script")))
+	traced := func(what string) (nodes []string) {
+		for _, id := range []string{byItself, byScript} {
+			text, _ := os.ReadFile(s.Dir + "/out/trace-" + id)
+			for _, line := range strings.Split(string(text), "\n") {
+				if w := strings.Fields(line); len(w) > 1 && w[0] == what {
+					nodes = append(nodes, w[1])
+				}
+			}
+		}
+		return nodes
+	}
+	s.eventually("instances run on all nodes", func() bool { return len(traced("start")) == 8 })
+	stock, errs, err := s.As(0, "sbatch", "--parsable", "--nodes=6", "--exclusive", "--time=5", "--wrap=sleep 300")
+	if err != nil {
+		s.t.Fatalf("%v: %s", err, errs)
+	}
+	s.eventually("one is drained", func() bool { return len(traced("drained")) > 0 })
+	s.stop(syscall.SIGKILL)
+	s.start()
+	s.eventually("the stock job runs", func() bool {
+		out, _, _ := s.As(0, "squeue", "--noheader", "--format=%t", "--jobs="+strings.TrimSpace(stock))
+		return strings.TrimSpace(out) == "R"
+	})
+	if drained := traced("drained"); len(drained) != 6 || len(traced("start")) != 8 {
+		s.t.Errorf("drained on %v; started on %v", drained, traced("start"))
+	}
+	for _, id := range []string{byItself, byScript} {
+		for _, o := range s.job(id).Offers {
+			if o.Enforced {
+				s.t.Errorf("job %s: %+v", id, o)
+			}
+		}
+	}
+	if _, errs, err := s.As(0, "scancel", byItself, byScript, strings.TrimSpace(stock)); err != nil {
+		s.t.Errorf("%v: %s", err, errs)
+	}
+	s.eventually("all have ended", func() bool { out, _, _ := s.As(0, "squeue", "-h"); return strings.TrimSpace(out) == "" })
 }
 
 // python runs a job whose steps a Python program goes through, which is killed between the

@@ -16,15 +16,15 @@ with MUNGE takes a process anyway (munge), and the configuration, the processes 
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import functools
 import inspect
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Generic, Iterator, Mapping, Optional, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Generic, Iterator, Mapping, Optional, Sequence, TypeVar
 
 if TYPE_CHECKING:
     from typing import ParamSpec  # of Python 3.10
@@ -41,7 +41,6 @@ EVOSCTL = "evosctl"  # the command, or its path
 
 class Error(Exception):
     """evosctl failed; status is its exit status."""
-
     def __init__(self, text: str, status: int = 1):
         super().__init__(text)
         self.status = status
@@ -58,7 +57,6 @@ class Timeout(Error):
 @dataclass(frozen=True)
 class Part:
     """The share of one Slurm job: all of it, but in drive mode companion."""
-
     job: int
     nodes: tuple[str, ...]
     cpus: tuple[int, ...]  # of each
@@ -67,7 +65,6 @@ class Part:
 @dataclass(frozen=True)
 class Coming:
     """The next step, as it is planned at the moment."""
-
     number: int
     nodes: int
     at: Optional[datetime.datetime]  # None: it is planned once the present step has ended
@@ -78,7 +75,6 @@ class Coming:
 @dataclass(frozen=True)
 class Step:
     """What the job has in a step."""
-
     job: int
     number: int  # from 1
     steps: int
@@ -106,7 +102,6 @@ class Step:
 @dataclass(frozen=True)
 class Offer:
     """Nodes that a malleable job may have for a while, or that it is to give back."""
-
     job: int
     id: int
     kind: str  # grow or shrink
@@ -122,7 +117,6 @@ class Offer:
 @dataclass(frozen=True)
 class Event:
     """What has happened to the job, or to the sidecar (job is 0)."""
-
     id: int
     at: datetime.datetime
     job: int
@@ -146,22 +140,6 @@ def _sync(call: Callable[P, _Call[T]]) -> Callable[P, T]:
         return c.read(_answer(c.words, done.returncode, done.stdout))
 
     return _public(now, call)
-
-
-def _async(call: Callable[P, _Call[T]]) -> Callable[P, Awaitable[T]]:
-    async def later(*args: P.args, **kwargs: P.kwargs) -> T:
-        c = call(*args, **kwargs)
-        process = await asyncio.create_subprocess_exec(*c.words, stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL)
-        try:
-            out, _ = await process.communicate()
-        except asyncio.CancelledError:
-            if process.returncode is None:
-                process.terminate()
-            await process.wait()
-            raise
-        return c.read(_answer(c.words, process.returncode or 0, out))
-
-    return _public(later, call)
 
 
 def _public(f: F, call: Any) -> F:
@@ -225,6 +203,7 @@ def _progress(fraction: float) -> _Call[None]:
 current, next, peek, progress = _sync(_current), _sync(_next), _sync(_peek), _sync(_progress)
 grow, shrink = _sync(_grow), _sync(_shrink)
 wait_event, accept, decline = _sync(_wait_event), _sync(_accept), _sync(_decline)
+from . import aio  # noqa: E402 (it is made of the calls above)
 
 
 def steps() -> Iterator[Step]:
@@ -256,44 +235,6 @@ def events(follow: bool = False) -> Iterator[Event]:
                 process.terminate()
         if process.wait() != 0:
             raise Error("evosctl events failed", process.returncode)
-
-
-class aio:
-    """The same as coroutines. One that is cancelled leaves the step ended; next goes on waiting."""
-
-    current, next, peek = staticmethod(_async(_current)), staticmethod(_async(_next)), staticmethod(_async(_peek))
-    grow, shrink, progress = staticmethod(_async(_grow)), staticmethod(_async(_shrink)), staticmethod(_async(_progress))
-    wait_event, accept, decline = staticmethod(_async(_wait_event)), staticmethod(_async(_accept)), staticmethod(_async(_decline))
-
-    @staticmethod
-    async def steps() -> AsyncIterator[Step]:
-        step: Optional[Step] = await aio.current()
-        while step is not None:
-            yield step
-            step = await aio.next(step)
-
-    @staticmethod
-    async def offers() -> AsyncIterator[Offer]:
-        after = 0
-        while True:
-            offer = await aio.wait_event(after)
-            yield offer
-            after = offer.id
-
-    @staticmethod
-    async def events(follow: bool = False) -> AsyncIterator[Event]:
-        words = _events(await aio.current(), follow)
-        process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE, limit=1 << 24)
-        assert process.stdout
-        try:
-            async for line in process.stdout:
-                yield _event(json.loads(line))
-        finally:
-            if process.returncode is None and follow:
-                process.terminate()
-            await process.wait()
-        if process.returncode != 0:
-            raise Error("evosctl events failed", process.returncode or 1)
 
 
 def _seconds(timeout: Optional[float]) -> str:
@@ -352,9 +293,5 @@ def _event(e: Mapping[str, Any]) -> Event:
 
 def _time(text: str) -> datetime.datetime:
     """Reads RFC 3339 with any number of digits, as Python before 3.11 does not."""
-    text = text.replace("Z", "+00:00")
-    head, dot, tail = text.partition(".")
-    if dot:
-        digits = len(tail) - len(tail.lstrip("0123456789"))
-        text = f"{head}.{tail[:digits][:6]:0<6}{tail[digits:]}"
+    text = re.sub(r"\.(\d+)", lambda digits: f".{digits[1][:6]:0<6}", text.replace("Z", "+00:00"))
     return datetime.datetime.fromisoformat(text)

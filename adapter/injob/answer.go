@@ -1,0 +1,90 @@
+package injob
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+)
+
+// answerOffers answers what a malleable job is offered and asked for, until the follower ends. Of one that
+// is not malleable it is told so at once.
+func (f *follower) answerOffers() {
+	for known := int64(0); ; {
+		o, err := f.sidecar.Offer(f.ctx, f.Allocation.Job, api.OfferQuery{After: known})
+		switch {
+		case f.ctx.Err() != nil, errors.Is(err, api.ErrConflict), errors.Is(err, api.ErrNotFound):
+			return // it is offered nothing, has ended, or the sidecar knows nothing of offers
+		case err == nil:
+			known = o.ID
+			f.answer(o)
+			continue
+		}
+		select {
+		case <-time.After(nextPause):
+		case <-f.ctx.Done():
+			return
+		}
+	}
+}
+
+// answer answers one: nodes that go are drained before, those that come are used at once.
+func (f *follower) answer(o api.Offer) {
+	grows := o.Kind == "grow"
+	if grows && f.accept != acceptAll {
+		_, _ = f.sidecar.Answer(f.ctx, f.Allocation.Job, api.AnswerRequest{Offer: o.ID}) // else it is withdrawn
+		return
+	}
+	leaving := GivenBack(o, o.Nodes)
+	if !grows && len(leaving) == 0 {
+		f.say("offer %d names no nodes that it could be about", o.ID)
+		return
+	}
+	ctx, limit := f.ctx, f.drainTime
+	if o.Mandatory {
+		deadline := time.Now().Add(time.Duration(o.Seconds) * time.Second) // by this machine's clock
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+		limit = f.limit(deadline)
+	}
+	var before api.Allocation
+	ends := false
+	drained := make(chan struct{})
+	f.post(func() {
+		before, ends = f.has, f.finishing
+		if ends {
+			close(drained)
+			return
+		}
+		f.drainNodes(leaving, limit, func() { close(drained) })
+	})
+	select {
+	case <-drained:
+	case <-f.ctx.Done():
+		return
+	}
+	if ends {
+		return
+	}
+	hooks := f.jobHooks()
+	given := before
+	given.Coming = &api.Coming{Nodes: before.Nodes - len(leaving)}
+	f.hook(hooks.Leaving(ctx, given, leaving))
+	a, err := f.sidecar.Answer(f.ctx, f.Allocation.Job, api.AnswerRequest{Offer: o.ID, Accept: o.Nodes})
+	f.post(func() {
+		f.stay(leaving)
+		switch {
+		case err == nil && a.Has != nil:
+			f.learn(*a.Has)
+			return
+		case err != nil && !grows && f.ctx.Err() == nil:
+			f.say("%v", err)
+		}
+		f.poke() // what was drained is started again where the job keeps its node
+	})
+	if err == nil && a.Has != nil {
+		f.hook(hooks.Arrived(f.ctx, *a.Has, NodesOf(before)))
+	}
+}
