@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"os/user"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/version"
@@ -114,7 +116,13 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 	config.AddFlag(f)
 	version.Flag(cmd, linked)
 	cmd.MarkFlagsMutuallyExclusive("parsable", "parsable2", "json")
-	for _, name := range []string{"starttime", "endtime", "user", "uid", "jobs", "accounts", "partition", "name", "state", "format"} {
+	var columns []string
+	for _, c := range all {
+		columns = append(columns, c.name)
+	}
+	complete.Flags(cmd, map[string]func(context.Context) []string{"partition": complete.Partitions, "accounts": complete.Accounts,
+		"state": complete.Fixed(slices.Sorted(maps.Keys(short))...), "format": complete.Fixed(columns...)})
+	for _, name := range []string{"starttime", "endtime", "user", "uid", "jobs", "name"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err) // the flag is named wrongly
 		}

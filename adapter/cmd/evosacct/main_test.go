@@ -108,3 +108,17 @@ func TestManual(t *testing.T) {
 		}
 	}
 }
+
+// Values of options are completed: those that are known here, the others by Slurm (package complete).
+func TestComplete(t *testing.T) {
+	for _, c := range []struct{ words, want string }{{"-s RUN", "RUNNING"}, {"--state=COMPLETED,CANC", "COMPLETED,CANCELLED"}, {"-o JobID,NNod", "JobID,NNodes"}} {
+		var out bytes.Buffer
+		cmd := newCommand()
+		cmd.SetOut(&out)
+		cmd.SetErr(&bytes.Buffer{})
+		cmd.SetArgs(append([]string{"__complete"}, strings.Fields(c.words)...))
+		if err := cmd.Execute(); err != nil || out.String() != c.want+"\n:4\n" {
+			t.Errorf("%s: %q, %v", c.words, out.String(), err)
+		}
+	}
+}

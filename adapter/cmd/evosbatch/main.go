@@ -46,7 +46,7 @@ func newCommand(status *int) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		SilenceUsage:          true,
 		Args:                  cobra.ArbitraryArgs,
-		ValidArgsFunction:     complete,
+		ValidArgsFunction:     propose,
 		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			*status = submitJob(cmd.Context(), args)

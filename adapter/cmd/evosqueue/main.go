@@ -19,6 +19,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
+	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/version"
@@ -157,7 +158,8 @@ func completeFlags(cmd *cobra.Command) {
 	if err := cmd.RegisterFlagCompletionFunc("json", cobra.FixedCompletions([]cobra.Completion{ownJSON}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
 	}
-	for _, name := range []string{"user", "jobs", "partition", "name", "iterate", "account", "qos", "nodelist", "licenses", "reservation", "format", "Format", "sort", "steps", "clusters"} {
+	complete.Flags(cmd, map[string]func(context.Context) []string{"partition": complete.Partitions, "account": complete.Accounts})
+	for _, name := range []string{"user", "jobs", "name", "iterate", "qos", "nodelist", "licenses", "reservation", "format", "Format", "sort", "steps", "clusters"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err)
 		}

@@ -1,0 +1,77 @@
+// Package complete proposes what only Slurm knows to who presses a key: partitions and accounts.
+package complete
+
+import (
+	"context"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// patience is how long Slurm is waited for. Of one that is away there are no names to propose.
+const patience = 3 * time.Second
+
+func client() *slurmctl.Client {
+	site, _, err := config.Load(nil)
+	if err != nil {
+		site = config.Default()
+	}
+	return &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: patience}
+}
+
+// Partitions are the names of the partitions that the caller sees.
+func Partitions(ctx context.Context) []string {
+	names, _ := client().PartitionNames(ctx)
+	return names
+}
+
+// Accounts are those that the caller may charge.
+func Accounts(ctx context.Context) []string {
+	u, err := user.Current()
+	if err != nil {
+		return nil
+	}
+	names, _ := client().Accounts(ctx, u.Username)
+	return names
+}
+
+// List proposes the names that go on with a word, after a prefix of it; of several, with commas between
+// them, the last is meant.
+func List(prefix string, names []string, word string) []cobra.Completion {
+	given := strings.TrimPrefix(word, prefix)
+	at := strings.LastIndex(given, ",") + 1
+	var found []cobra.Completion
+	for _, name := range names {
+		if strings.HasPrefix(name, given[at:]) && !slices.Contains(strings.Split(given[:at], ","), name) {
+			found = append(found, prefix+given[:at]+name)
+		}
+	}
+	return found
+}
+
+// Flags has the values of flags proposed, each a list: by name of the flag, how its names are had.
+func Flags(cmd *cobra.Command, flags map[string]func(context.Context) []string) {
+	for flag, names := range flags {
+		propose := func(cmd *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			ctx := cmd.Context()
+			if ctx == nil {
+				ctx = context.Background()
+			}
+			return List("", names(ctx), word), cobra.ShellCompDirectiveNoFileComp
+		}
+		if err := cmd.RegisterFlagCompletionFunc(flag, propose); err != nil {
+			panic(err) // the flag is named wrongly
+		}
+	}
+}
+
+// Fixed are names that need nobody to be asked.
+func Fixed(names ...string) func(context.Context) []string {
+	return func(context.Context) []string { return names }
+}
