@@ -1,7 +1,6 @@
 package injob
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -41,12 +40,9 @@ func (f *follower) answer(o api.Offer) {
 		f.say("offer %d names no nodes that it could be about", o.ID)
 		return
 	}
-	ctx, limit := f.ctx, f.drainTime
+	limit, deadline := f.drainTime, time.Time{}
 	if o.Mandatory {
-		deadline := time.Now().Add(time.Duration(o.Seconds) * time.Second) // by this machine's clock
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		defer cancel()
+		deadline = time.Now().Add(time.Duration(o.Seconds) * time.Second) // by this machine's clock
 		limit = f.limit(deadline)
 	}
 	var before api.Allocation
@@ -71,7 +67,7 @@ func (f *follower) answer(o api.Offer) {
 	hooks := f.jobHooks()
 	given := before
 	given.Coming = &api.Coming{Nodes: before.Nodes - len(leaving)}
-	f.hook(hooks.Leaving(ctx, given, leaving))
+	f.hook(hooks.By(deadline).Leaving(f.ctx, given, leaving))
 	a, err := f.sidecar.Answer(f.ctx, f.Allocation.Job, api.AnswerRequest{Offer: o.ID, Accept: o.Nodes})
 	f.post(func() {
 		f.stay(leaving)

@@ -24,6 +24,7 @@ const fakeSrun = `#!/bin/sh
 for a; do case $a in --nodelist=*) node=${a#*=};; --jobid=*) job=${a#*=};; --job-name=*) name=${a#*=};; esac; done
 while [ "$1" != /bin/sh ]; do shift; done
 [ -e $STEPS/refuse ] && exit 1
+case $name in *-drain) ;; *) echo $node >>$STEPS/launched;; esac
 while [ -e $STEPS/slow-$node ]; do : >$STEPS/starting-$node; sleep 0.05; done
 export SLURMD_NODENAME=$node SLURM_JOB_ID=$job SLURM_PROCID=0
 "$@" &
@@ -221,6 +222,12 @@ func (f *fake) eventually(what string, ok func() bool) {
 			f.t.Fatalf("waited in vain: %s; it printed\n%s", what, f.out.String())
 		}
 	}
+}
+
+// launched is how often something was started, the drain command apart.
+func (f *fake) launched() int {
+	text, _ := os.ReadFile(f.dir + "/launched")
+	return strings.Count(string(text), "\n")
 }
 
 // on are the nodes with a step now.

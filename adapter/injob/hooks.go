@@ -29,6 +29,14 @@ type Hooks struct {
 	Time    time.Duration // 0: HookTime
 }
 
+// By are the hooks with no more time than there is until a deadline, a moment at least; zero: there is none.
+func (h Hooks) By(deadline time.Time) Hooks {
+	if !deadline.IsZero() {
+		h.Time = min(HookTime, max(time.Until(deadline), time.Second))
+	}
+	return h
+}
+
 // Leaving runs --on-shrink for nodes that are about to leave.
 func (h Hooks) Leaving(ctx context.Context, a api.Allocation, leaving []string) error {
 	if h.Shrink == "" || len(leaving) == 0 {

@@ -161,7 +161,7 @@ func TestFollowKilled(t *testing.T) {
 			if got := fmt.Sprint(f.asked); got != "[{1 []} {2 [n2 n3]} {3 []}]" || status != 0 {
 				t.Errorf("asked for %s, status %d", got, status)
 			}
-			if out := f.out.String(); strings.Count(out, "start ") != 3 || strings.Count(out, "end n") != 3 || strings.Contains(out, "evosrun:") {
+			if out := f.out.String(); f.launched() != 3 || strings.Count(out, "drain n") != 3 || strings.Contains(out, "evosrun:") {
 				t.Errorf("it printed\n%s", out)
 			}
 		})

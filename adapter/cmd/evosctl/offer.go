@@ -305,7 +305,7 @@ func (a *answering) answer(ctx context.Context, client *api.Client, job uint32, 
 	leaving := injob.GivenBack(o, req.Accept)
 	given := has
 	given.Coming = &api.Coming{Nodes: has.Nodes - len(leaving)}
-	hookFailed(hooks.Leaving(ctx, given, leaving))
+	hookFailed(hooks.By(mandatoryBy(o)).Leaving(ctx, given, leaving))
 	m := injob.MeetFollowers(ctx, client.Address(), job, leaving, false, mandatoryBy(o), say)
 	defer m.End(nil)
 	if ctx.Err() != nil {
