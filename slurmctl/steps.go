@@ -35,6 +35,34 @@ func (c *Client) Steps(ctx context.Context, jobs ...JobID) ([]Step, error) {
 	return parseSteps(out), nil
 }
 
+// ScriptNode is the node on which a job's batch script runs, by the step that slurmctld has
+// of it; "" if there is none. What it shows as the job's BatchHost is the first of the job's nodes
+// once it was started or configured anew.
+func (c *Client) ScriptNode(ctx context.Context, job JobID) (string, error) {
+	if err := checkID(job); err != nil {
+		return "", err
+	}
+	out, err := c.output(ctx, "squeue", "--noheader", "--steps", "--jobs="+formatID(job), "--format=%i %N")
+	if err != nil {
+		return "", err
+	}
+	return parseScriptNode(out, job), nil
+}
+
+// parseScriptNode finds the line "JOB.batch NODE".
+func parseScriptNode(out string, job JobID) string {
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		if len(f) != 2 || f[0] != formatID(job)+".batch" {
+			continue
+		}
+		if nodes, err := ExpandNodes(f[1]); err == nil && len(nodes) == 1 {
+			return nodes[0]
+		}
+	}
+	return ""
+}
+
 // parseSteps reads lines of "JOB.STEP NODES NAME"; what is none is left out.
 func parseSteps(out string) []Step {
 	var steps []Step

@@ -14,6 +14,20 @@ func TestParseSteps(t *testing.T) {
 	}
 }
 
+func TestParseScriptNode(t *testing.T) {
+	for out, want := range map[string]string{
+		"12.0 n[1-2]\n12.batch n2\n":       "n2",
+		"12.extern n[1-3]\n12.0 n1\n":      "",
+		"112.batch n1\n12.batch n3 more\n": "",
+		"12.batch n[ \n12.batch n[1-2]\n":  "",
+		"":                                 "",
+	} {
+		if got := parseScriptNode(out, 12); got != want {
+			t.Errorf("%q: %q, want %q", out, got, want)
+		}
+	}
+}
+
 func TestSignalStepsChecks(t *testing.T) {
 	c := &Client{Dir: t.TempDir()}
 	for _, bad := range []string{"", "12", "--all", "12.batch", "12.0 13", "-1.0"} {

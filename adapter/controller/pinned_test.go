@@ -47,6 +47,9 @@ func TestBatchHost(t *testing.T) {
 			}
 			return nil
 		})
+		if at, err := l.slurm.ScriptNode(l.ctx(), slurmctl.JobID(id)); err != nil || at != script {
+			l.t.Errorf("the script's step is on %q (%v), want %s", at, err, script)
+		}
 		for step := 2; step <= 3; step++ { // the last step was to have one node
 			l.has(l.next(id, step), 2)
 			if r := record(id); r.State != slurmctl.Running || !slices.Contains(r.NodeList, script) || !slices.Contains(r.NodeList, "n1") {

@@ -16,6 +16,7 @@ type asked struct {
 	user    *slurmctl.User
 	userErr error // that it is not known
 	err     error
+	script  string // the node of its batch script, of a job that was found running; "": not known
 	known   bool
 
 	tries int       // that were not understood
@@ -57,6 +58,7 @@ func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
 		}
 		answer, _ := o.Result.(Asked)
 		read.request, read.user, read.userErr, read.err = answer.Request, answer.User, answer.UserErr, o.Err
+		read.script = answer.Script
 		if read.why() == nil || read.tries+1 >= askTries || errors.Is(o.Err, ErrSiteRefuses) {
 			read.known = true
 			c.nextCycle = c.now
@@ -93,11 +95,16 @@ func (c *Core) mayTry(r *slurmctl.Job) time.Time {
 
 // readRequest is the question what a job asked for, with what is tried.
 func (c *Core) readRequest(r *slurmctl.Job, p planner.Profile) ReadRequest {
-	read := ReadRequest{Job: r.ID, UID: r.UID, Config: c.slurmConfig, Try: c.mayTry(r)}
+	read := ReadRequest{Job: r.ID, UID: r.UID, Config: c.slurmConfig, Try: c.mayTry(r), Running: running(r)}
 	if p != nil && !read.Try.IsZero() {
 		read.First, read.Growth, read.Own = p[0].Nodes, request.MostAtOnce(p), !c.site.Root && r.User != c.site.User
 	}
 	return read
+}
+
+// running reports whether a job is found running.
+func running(r *slurmctl.Job) bool {
+	return r.State == slurmctl.Running || r.State == slurmctl.Suspended
 }
 
 // learn takes over what the job asked for; the first step has so many nodes.

@@ -169,6 +169,7 @@ type (
 		Try           time.Time
 		First, Growth int
 		Own           bool
+		Running       bool // where its script runs is to be told
 	}
 	// ReadScript reads what the batch script of a job asks for; the result is [Scripted].
 	ReadScript struct{ Job slurmctl.JobID }
@@ -247,7 +248,8 @@ type Grown struct {
 type Asked struct {
 	Request slurmctl.JobRequest
 	User    *slurmctl.User
-	UserErr error // that it is not known
+	UserErr error  // that it is not known
+	Script  string // the node of its batch script, of a job that runs; "": not known
 }
 
 // Scripted is what a job's script asks for.

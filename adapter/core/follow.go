@@ -138,6 +138,9 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 		planned = j.plan[0].start
 	}
 	j.State, j.Step, j.BatchHost, j.configuring = row.Running, 1, r.BatchHost, false
+	if j.inferred && j.script != "" && !j.isChain() { // slurmctld may take another for it since, see pinned
+		j.BatchHost = j.script
+	}
 	start := startedAt(r, j.queuedAt, c.now)
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	j.kept, j.keptTimes = nil, 0

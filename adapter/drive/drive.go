@@ -20,6 +20,7 @@ type Slurm interface {
 	Jobs(context.Context) ([]slurmctl.Job, error)
 	Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
 	Request(context.Context, slurmctl.JobID, slurmctl.Config) (slurmctl.JobRequest, error)
+	ScriptNode(context.Context, slurmctl.JobID) (string, error)
 	BatchScript(context.Context, slurmctl.JobID) (string, error)
 	Limits(context.Context, slurmctl.Config, ...string) (*slurmctl.Limits, error)
 	AccrueTimes(context.Context) (map[slurmctl.JobID]time.Time, error)
@@ -154,6 +155,9 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 					err = fmt.Errorf("%w: %w", core.ErrSiteRefuses, err)
 				}
 			}
+		}
+		if err == nil && c.Running {
+			asked.Script, err = d.Slurm.ScriptNode(ctx, c.Job)
 		}
 		return asked, err
 	case core.ReadScript:

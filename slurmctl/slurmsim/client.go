@@ -90,6 +90,17 @@ func (c *Cluster) byID(ids []slurmctl.JobID) []slurmctl.Job {
 	return jobs
 }
 
+// ScriptNode is as of slurmctl.Client.
+func (k *Client) ScriptNode(ctx context.Context, id slurmctl.JobID) (string, error) {
+	return look(ctx, k, Command{Name: "ScriptNode", Jobs: []slurmctl.JobID{id}}, func() (string, error) {
+		j := k.cluster.jobs[id]
+		if j == nil || j.request.Script == "" || !j.active() || len(j.nodes) == 0 {
+			return "", nil
+		}
+		return k.cluster.nodes[j.script].Name, nil
+	})
+}
+
 // Glance is as of slurmctl.Client.
 func (k *Client) Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error) {
 	var jobs []slurmctl.Job
