@@ -18,7 +18,10 @@ import (
 func stand(t *testing.T, name, script string) *Client {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+	syscall.ForkLock.RLock() // what another test starts meanwhile must not have it open for writing: "text file busy"
+	err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return &Client{Dir: dir}

@@ -186,7 +186,10 @@ func followingBy(t *testing.T, f *fake, sidecar Sidecar, args ...string) (addres
 	t.Helper()
 	f.t, f.dir = t, t.TempDir()
 	srun := filepath.Join(f.dir, "srun")
-	if err := os.WriteFile(srun, []byte(fakeSrun), 0o700); err != nil {
+	syscall.ForkLock.RLock() // what another test starts meanwhile must not have it open for writing: "text file busy"
+	err := os.WriteFile(srun, []byte(fakeSrun), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	address = "test:" + f.dir
@@ -277,6 +280,7 @@ func TestFollowScript(t *testing.T) {
 	f.eventually("three times the hook", func() bool { return strings.Contains(f.out.String(), "now 4, arrived n[3-4], left\n") })
 	change([]string{"n2", "n3"}, allocation(3, nil, "n1", "n4"))
 	f.eventually("two are left", func() bool { return f.on() == "n1 n4" })
+	f.eventually("its hook", func() bool { return strings.Contains(f.out.String(), "now 2, arrived , left n[2-3]\n") })
 	change(nil, allocation(4, nil, "n1", "n4", "n5"))
 	f.eventually("a number is used again", func() bool { return strings.Contains(f.out.String(), "start 1 n5") })
 	f.eventually("three run", func() bool { return f.on() == "n1 n4 n5" })
