@@ -141,6 +141,13 @@ var features = []feature{
 		id := w.start(slurmsim.Job{Nodes: 2, Reservation: "mine"})
 		w.on(w.until(id, slurmctl.Running), "n1", "n2")
 	}},
+	{"a job that others' holds keep out queues for nodes", func(w *world) {
+		w.hold("others", 0, "n1", "n2", "n3", "n4", "n5", "n6")
+		wide := w.start(slurmsim.Job{Nodes: 4})
+		w.until(wide, slurmctl.Pending, "ReqNodeNotAvail, May be reserved for other job")
+		w.on(w.until(w.start(slurmsim.Job{Nodes: 1}), slurmctl.Running), "n7")
+		w.until(wide, slurmctl.Pending, "Resources")
+	}},
 	{"grow by merge, shrink, grow again", func(w *world) {
 		base := w.start(slurmsim.Job{Nodes: 2})
 		w.until(base, slurmctl.Running)

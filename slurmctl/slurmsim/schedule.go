@@ -405,7 +405,12 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 		return why
 	}
 	c.within(j, usable)
-	if usable.count() < j.NumNodes { // never, as things stand
+	ever := usable // the nodes on which it could run if they were free and nobody's
+	if j.Reservation == "" && overlap {
+		ever = slices.Clone(j.part.set)
+		c.within(j, ever)
+	}
+	if ever.count() < j.NumNodes { // never, as things stand
 		if overlap {
 			c.why(j, "Reservation")
 			return reserved
