@@ -240,11 +240,23 @@ func read(t *testing.T, file string) (p played) {
 // moment is when in a second slurmctld's loops and the sidecar look.
 type moment struct{ loop, backfill, poll time.Duration }
 
+// calling is how long a script is busy with evosctl next beyond what the sidecar and Slurm
+// take: in the recordings the median of step changes that change no nodes.
+const calling = 70 * time.Millisecond
+
+// recorded are the latencies of the machine on which the recordings were made, as their step
+// changes have them (adapter/BENCHMARKS.md).
+func recorded() slurmsim.Latency {
+	l := slurmsim.Measured()
+	l.Launch, l.Release = 100*time.Millisecond, 300*time.Millisecond
+	l.Merge, l.Shrink = 490*time.Millisecond, 320*time.Millisecond
+	return l
+}
+
 // model plays on the model what a real Slurm was given, as it was given.
 func model(t *testing.T, real played, at moment) played {
 	m := played{Seed: real.Seed, Nodes: real.Nodes, Begun: real.Begun, Jobs: make([]playedJob, len(real.Jobs))}
-	latency := slurmsim.Measured()
-	latency.Launch, latency.Release = 100*time.Millisecond, 200*time.Millisecond
+	latency := recorded()
 	ended := map[slurmctl.JobID]*playedJob{}
 	const warm = 20 * time.Second
 	var begun time.Time
@@ -278,6 +290,9 @@ func model(t *testing.T, real played, at moment) played {
 		var app *simulate.App
 		if a.evolves() {
 			app = &simulate.App{User: simulate.Alice, Name: fmt.Sprint(i), Profile: a.Profile, Drive: a.Drive, Limit: a.Limit}
+			if a.Drive != request.Chain {
+				app.Lasts = func(step int) time.Duration { return time.Duration(a.Profile[step-1].Duration)*time.Second + calling }
+			}
 			_, err = s.Submit(app)
 		} else {
 			id, err = c.Submit(slurmsim.Job{User: simulate.Bob, Script: "#!/bin/sh\n", Nodes: a.Profile[0].Nodes, TimeLimit: a.Limit,
