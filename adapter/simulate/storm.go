@@ -83,7 +83,7 @@ func Storm(seed uint64) string {
 	for _, n := range g.down {
 		head = append(head, fmt.Sprintf("%v up n%d", storm, n))
 	}
-	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v end clean", storm+calm))
+	head = append(head, fmt.Sprintf("%v boot", storm), fmt.Sprintf("%v start", storm), fmt.Sprintf("%v end clean", storm+calm+g.deaf))
 	return strings.Join(head, "\n") + "\n"
 }
 
@@ -111,6 +111,7 @@ type storming struct {
 	nodes int
 	lines []timed
 	down  []int
+	deaf  time.Duration // for which jobs run in all that tell nobody when a step is over: they end by their limits
 }
 
 func (g *storming) pick(of ...string) string { return of[g.IntN(len(of))] }
@@ -145,7 +146,8 @@ func (g *storming) app(i int) string {
 			asked += fmt.Sprintf("/%d@%ds", 1+g.IntN(g.nodes), 30+g.IntN(900))
 		}
 	}
-	text := fmt.Sprintf("submit %s %s user=%s limit=%dm", name, asked, g.pick("alice", "bob"), 60+g.IntN(60))
+	user, limit := g.pick("alice", "bob"), 60+g.IntN(60)
+	text := fmt.Sprintf("submit %s %s user=%s limit=%dm", name, asked, user, limit)
 	if molds {
 		text += " by=" + g.pick("completion", "waste", "node-hours")
 	}
@@ -155,6 +157,7 @@ func (g *storming) app(i int) string {
 	switch g.IntN(12) {
 	case 0:
 		text += " deaf"
+		g.deaf += time.Duration(limit) * time.Minute
 	case 1:
 		text += fmt.Sprintf(" abrupt=%d", 1+g.IntN(steps))
 	case 2, 3:

@@ -34,7 +34,7 @@ func TestStepClock(t *testing.T) {
 			}
 		}
 		about("a client", number(run(t, c, c.Users()[0], "date", "+%s")))
-		batch(t, c, c.Users()[0], "--output=job.out", "--wrap=srun date +%s")
+		batch(t, c, c.Users()[0], "--output=job.out", "--error=/dev/null", "--wrap=srun date +%s")
 		about("a job's step", number(run(t, c, c.Users()[0], "cat", "job.out")))
 		about("slurmctld", number(start(t, c)))
 	}
