@@ -111,10 +111,11 @@ func (c *Core) syncHolds(s *snapshot) {
 			missing[id].add(h.nodes)
 		}
 	}
+	exact := c.stockWaits(s)
 	open := set{} // nodes of holds that are soon to be in place and are not
 	for _, h := range wanted {
 		name, exists := existing[holdKey{h.job.id(), h.step}]
-		r, u, change := adjusted(c.reservations[name], h, now)
+		r, u, change := adjusted(c.reservations[name], h, now, exact)
 		if exists && (name == "" || !change) {
 			continue
 		}
@@ -160,16 +161,30 @@ func (c *Core) changeHold(h hold, now int64, do Command, then func(error)) bool 
 // soon is how far ahead of its time a hold is made even if it has to wait.
 const soon = 8 * time.Second
 
-// adjusted is a reservation as it should be for a hold, and what is to change of it.
-func adjusted(r slurmctl.Reservation, h hold, now int64) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {
+// stockWaits reports whether jobs that are not ours wait for nodes. One that is planned to end right
+// at a hold is not started by Slurm while the hold begins any sooner; and where the hold's job waits
+// for that one in turn, both would wait for ever.
+func (c *Core) stockWaits(s *snapshot) bool {
+	return slices.ContainsFunc(s.jobs, func(r slurmctl.Job) bool {
+		return r.State == slurmctl.Pending && c.byID[r.ID] == nil && queues(&r)
+	})
+}
+
+// adjusted is a reservation as it should be for a hold, and what is to change of it. That of a job
+// that has not begun may be wanted exactly at its time.
+func adjusted(r slurmctl.Reservation, h hold, now int64, exact bool) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {
 	var u slurmctl.ReservationUpdate
 	start, end := r.Start.Unix(), r.End.Unix()
 	early := max(earlier, int64(slack(time.Duration(h.start-now)*time.Second)/time.Second))
+	sooner := early // by so much it may begin before its time
+	if exact && !h.job.runs() {
+		sooner = 1
+	}
 	switch want := max(h.start, now); {
 	case start > now && want <= now:
 		u.StartNow = true
 		r.Start = time.Unix(now, 0)
-	case start > want || start < h.start-early && start > now:
+	case start > want || start < h.start-sooner && start > now:
 		u.Start = time.Unix(want, 0)
 		r.Start = u.Start
 	}
