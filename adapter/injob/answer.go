@@ -43,32 +43,40 @@ func (f *follower) answer(o api.Offer) {
 	limit, deadline := f.drainTime, time.Time{}
 	if o.Mandatory {
 		deadline = time.Now().Add(time.Duration(o.Seconds) * time.Second) // by this machine's clock
+	}
+	unlock := f.alone("offer")
+	defer unlock()
+	if o.Mandatory {
 		limit = f.limit(deadline)
 	}
 	var before api.Allocation
-	ends := false
-	drained := make(chan struct{})
+	met := make(chan *Meeting, 1)
 	f.post(func() {
-		before, ends = f.has, f.finishing
-		if ends {
-			close(drained)
+		before = f.has
+		if f.finishing || f.answered >= o.ID {
+			close(met)
 			return
 		}
-		f.drainNodes(leaving, limit, func() { close(drained) })
+		f.drainEverywhere(leaving, limit, meetRequest{Leaving: leaving, By: secondsUntil(deadline)}, func(m *Meeting) { met <- m })
 	})
+	var others *Meeting
 	select {
-	case <-drained:
+	case others = <-met:
 	case <-f.ctx.Done():
+	}
+	if others == nil {
 		return
 	}
-	if ends {
-		return
-	}
+	defer others.End(nil)
 	hooks := f.jobHooks()
 	given := before
 	given.Coming = &api.Coming{Nodes: before.Nodes - len(leaving)}
 	f.hook(hooks.By(deadline).Leaving(f.ctx, given, leaving))
 	a, err := f.sidecar.Answer(f.ctx, f.Allocation.Job, api.AnswerRequest{Offer: o.ID, Accept: o.Nodes})
+	if err == nil && a.Has != nil {
+		others.end(a.Has, o.ID)
+	}
+	unlock()
 	f.post(func() {
 		f.stay(leaving)
 		switch {

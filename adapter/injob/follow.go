@@ -60,7 +60,10 @@ type follower struct {
 	io      redirections
 	sidecar Sidecar
 	slurm   Signaller
+	id      string // among all followers on the machine
 	name    string // of the srun steps
+	address string // of the sidecar
+	socket  string // where others meet it
 	mail    chan func()
 	pokes   chan struct{}
 
@@ -75,6 +78,7 @@ type follower struct {
 	ending    bool           // the step
 	boundary  *time.Timer
 	told      error
+	answered  int64 // the last offer that another follower has answered
 
 	status    int // the highest of those that ended by themselves
 	ended     int // instances that have
@@ -111,16 +115,17 @@ const (
 // arrive, and has it drained on those that leave before they are given back. It returns when
 // all instances have ended for good, the job's last step has, or by a signal.
 func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, slurm Signaller, signals <-chan os.Signal) (int, error) {
-	f := &follower{Command: c, sidecar: sidecar, slurm: slurm, mail: make(chan func()), pokes: make(chan struct{}, 1),
+	f := &follower{Command: c, sidecar: sidecar, slurm: slurm, address: address, id: followerID(), mail: make(chan func()), pokes: make(chan struct{}, 1),
 		instances: map[string]*instance{}, leaving: map[string]int{}, hooks: make(chan []string, 1)}
 	if err := f.prepare(); err != nil {
 		return 1, err
 	}
-	listener, err := listenForSteps(address, c.Allocation.Job)
+	listener, err := listenForSteps(address, c.Allocation.Job, f.id)
 	if err != nil {
 		return 1, err
 	}
-	defer listener.Close()
+	f.socket = listener.Addr().String()
+	defer f.leave(listener)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.ctx = ctx
@@ -174,7 +179,7 @@ func (f *follower) prepare() (err error) {
 	if name, given := f.args.last("job-name"); given {
 		base = name
 	}
-	f.name = fmt.Sprintf("%.40s@%d", strings.TrimLeft(strings.Join(strings.Fields(base), "_"), "-"), os.Getpid())
+	f.name = fmt.Sprintf("%.40s@%s", strings.TrimLeft(strings.Join(strings.Fields(base), "_"), "-"), f.id)
 	f.io, err = f.redirections(f.args, nil)
 	f.io.append = !f.args.has("open-mode") && f.args.has("output", "error")
 	return err
@@ -512,37 +517,46 @@ func (f *follower) endStep() {
 	}
 	f.ending = true
 	go func() {
+		unlock := f.alone("step")
 		a, err := f.sidecar.Allocation(f.ctx, f.Allocation.Job)
 		f.post(func() {
 			f.ending = false
 			if err != nil {
+				unlock()
 				f.later(err)
 				return
 			}
 			f.learn(a)
 			if at, ok := f.due(); !ok || f.finishing || time.Until(at) > soon {
-				return // learn has set the timer
+				unlock() // another has ended it, maybe
+				return   // learn has set the timer
 			}
 			f.ending = true
 			leaving := Leaving(a, nil, f.getenv("SLURMD_NODENAME"))
+			req := meetRequest{Leaving: leaving}
 			if a.Coming == nil {
-				leaving = f.nodes()
+				leaving, req = f.nodes(), meetRequest{All: true}
 			}
-			f.drainNodes(leaving, f.drainTime, func() { f.next(a, leaving) })
+			f.drainEverywhere(leaving, f.drainTime, req, func(others *Meeting) { f.next(a, leaving, others, unlock) })
 		})
 	}()
 }
 
-// next ends the step and takes in what comes then.
-func (f *follower) next(a api.Allocation, leaving []string) {
+// next ends the step and takes in what comes then; the other followers do when it has ended.
+func (f *follower) next(a api.Allocation, leaving []string, others *Meeting, unlock func()) {
 	req := api.NextRequest{From: a.Step, Release: leaving}
 	if a.Coming == nil {
 		req.Release = nil
 	}
 	hooks := f.jobHooks()
 	go func() {
+		defer others.End(nil)
 		f.hook(hooks.Leaving(f.ctx, a, req.Release))
 		b, err := f.sidecar.Next(f.ctx, a.Job, req)
+		if err == nil {
+			others.End(&b)
+		}
+		unlock()
 		if err == nil {
 			defer func() { f.hook(hooks.Begun(f.ctx, b, NodesOf(a))) }() // beside what is started there
 		}
@@ -666,6 +680,7 @@ func (f *follower) meet(conn net.Conn) {
 	f.post(func() {
 		if err == nil && res.Allocation != nil {
 			f.stay(req.Leaving)
+			f.answered = max(f.answered, res.Offer)
 			f.learn(*res.Allocation)
 			return
 		}

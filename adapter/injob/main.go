@@ -52,6 +52,7 @@ leave, before they are given back.
 
 It ends when no instance runs any more nor will again (the highest exit status is its
 own), when the job's last step ends, or by SIGINT, SIGTERM or SIGHUP: then all are drained.
+Several in one job, on one node, wait for each other: nodes are given back once all have drained.
 --exclude keeps nodes free of it, --ntasks-per-node starts more than one task on each, -K
 ends all when one has failed for good. Instances find EVO_RANK (the lowest number that
 was free), EVO_NODE, EVO_JOB_ID and EVO_PART_ID.

@@ -34,7 +34,8 @@ type (
 		Drained bool    `json:"drained,omitempty"` // nothing runs on the nodes any more
 	}
 	meetResult struct {
-		Allocation *api.Allocation `json:"allocation"` // what the job has then
+		Allocation *api.Allocation `json:"allocation"`      // what the job has then
+		Offer      int64           `json:"offer,omitempty"` // which was answered, and is not to be once more
 	}
 )
 
@@ -66,7 +67,7 @@ func checkMeetDir(dir string) error {
 }
 
 // listenForSteps makes the socket of a follower.
-func listenForSteps(address string, job uint32) (net.Listener, error) {
+func listenForSteps(address string, job uint32, id string) (net.Listener, error) {
 	dir := meetDir()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -74,7 +75,7 @@ func listenForSteps(address string, job uint32) (net.Listener, error) {
 	if err := checkMeetDir(dir); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, fmt.Sprint(meetName(address, job), os.Getpid()))
+	path := filepath.Join(dir, meetName(address, job)+id)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that was killed
 		return nil, err
 	}
@@ -104,14 +105,23 @@ func followerPaths(address string, job uint32) []string {
 // is one, in any case), or that all is over, and waits until nothing of theirs runs there. A follower that does not answer in the time that it named is
 // not waited for any longer, and told of by say. It ends early with ctx.
 func MeetFollowers(ctx context.Context, address string, job uint32, leaving []string, all bool, deadline time.Time, say func(string, ...any)) *Meeting {
-	m := &Meeting{}
-	req := meetRequest{Leaving: leaving, All: all}
-	if !deadline.IsZero() {
-		req.By = max(time.Until(deadline), time.Millisecond).Seconds()
+	return meetThem(ctx, followerPaths(address, job), meetRequest{Leaving: leaving, All: all, By: secondsUntil(deadline)}, say)
+}
+
+// secondsUntil is what a meetRequest says of a deadline.
+func secondsUntil(deadline time.Time) float64 {
+	if deadline.IsZero() {
+		return 0
 	}
+	return max(time.Until(deadline), time.Millisecond).Seconds()
+}
+
+// meetThem is with the followers at some sockets.
+func meetThem(ctx context.Context, paths []string, req meetRequest, say func(string, ...any)) *Meeting {
+	m := &Meeting{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, path := range followerPaths(address, job) {
+	for _, path := range paths {
 		wg.Go(func() {
 			one, err := meet(ctx, path, req)
 			switch {
@@ -183,11 +193,14 @@ func readLine(r *bufio.Reader, into any) error {
 func (m *Meeting) Any() bool { return len(m.with) > 0 }
 
 // End tells the followers what the job has now; nil: the step has not ended, or it is not known.
-func (m *Meeting) End(a *api.Allocation) {
+func (m *Meeting) End(a *api.Allocation) { m.end(a, 0) }
+
+// end tells them besides which offer was answered.
+func (m *Meeting) end(a *api.Allocation, offer int64) {
 	for _, one := range m.with {
 		if a != nil {
 			_ = one.conn.SetDeadline(time.Now().Add(meetPatience))
-			_ = json.NewEncoder(one.conn).Encode(meetResult{Allocation: a}) // else it asks the sidecar
+			_ = json.NewEncoder(one.conn).Encode(meetResult{Allocation: a, Offer: offer}) // else it asks the sidecar
 		}
 		one.conn.Close()
 	}

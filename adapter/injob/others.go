@@ -1,0 +1,83 @@
+package injob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A job may have several followers. Who of them ends a step, or answers an offer, meets the
+// others as evosctl next does: nodes are given back once all have drained them. That is done by
+// one at a time, who holds a lock; to those who had it in mind, too, there is nothing left to do.
+
+// lockPause is between looks at a lock that another holds.
+const lockPause = 100 * time.Millisecond
+
+var followers atomic.Int32
+
+// followerID is the number of this process, with another where it has several followers.
+func followerID() string {
+	id := strconv.Itoa(os.Getpid())
+	if n := followers.Add(1); n > 1 {
+		id += fmt.Sprint("-", n)
+	}
+	return id
+}
+
+// others are the sockets of the job's other followers on this machine.
+func (f *follower) others() []string {
+	return slices.DeleteFunc(followerPaths(f.address, f.Allocation.Job), func(path string) bool { return path == f.socket })
+}
+
+// drainEverywhere is drainNodes, here and by the other followers at once.
+func (f *follower) drainEverywhere(nodes []string, limit time.Duration, req meetRequest, done func(others *Meeting)) {
+	drained := make(chan struct{})
+	f.drainNodes(nodes, limit, func() { close(drained) })
+	go func() {
+		others := meetThem(f.ctx, f.others(), req, f.say)
+		<-drained
+		f.post(func() { done(others) })
+	}()
+}
+
+func (f *follower) lockPath(what string) string {
+	return filepath.Join(meetDir(), fmt.Sprint(what, "-", meetName(f.address, f.Allocation.Job), "lock"))
+}
+
+// alone waits until no other follower of the job does the same, and keeps them from it until unlock is
+// called or this process ends. Without a lock, for want of space say, it is done by all.
+func (f *follower) alone(what string) (unlock func()) {
+	file, err := os.OpenFile(f.lockPath(what), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return func() {}
+	}
+	for f.ctx.Err() == nil {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			break
+		}
+		time.Sleep(lockPause)
+	}
+	unlock = sync.OnceFunc(func() { file.Close() })
+	context.AfterFunc(f.ctx, unlock)
+	return unlock
+}
+
+// leave has the follower be met no more; the last one takes the locks away.
+func (f *follower) leave(l net.Listener) {
+	l.Close()
+	if len(f.others()) == 0 {
+		os.Remove(f.lockPath("step"))
+		os.Remove(f.lockPath("offer"))
+	}
+}
