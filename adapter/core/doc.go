@@ -22,6 +22,7 @@
 //	         which alternative a moldable job gets, and has in Slurm       moldable.go
 //	manage   which malleable jobs may have more than is planned       malleable.go, manage.go, policy.go
 //	act      start, grow, shrink, one action a job at a time      act.go, start.go, resize.go, bring.go
+//	         how long Slurm lets it run                            timelimit.go, deadlock.go
 //	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
 //	         below the site's bounds, for those in time           bounds.go, lapse.go
 //	         and whoever gets into one that is for another        intruders.go

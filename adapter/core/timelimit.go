@@ -76,7 +76,12 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 	}
 	if planned.After(end) {
 		// one that overruns, or whose user has lowered its limit, keeps the limit that it has
-		end = needs(base, planned, j.extend)
+		if other := c.deadlocked(j); other != nil {
+			end = needs(base, planned, false)
+			j.short += "; " + deadlockWords(other)
+		} else {
+			end = needs(base, planned, j.extend)
+		}
 	}
 	for _, p := range j.held {
 		r := s.byID[p.ID]
