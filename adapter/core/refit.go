@@ -123,6 +123,26 @@ func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeB
 	return rest
 }
 
+// takes reports whether a running job's plan has nodes while others are promised them. The
+// planner lets it keep what it has, whoever waits for that; in its present step it does so
+// unless that counts, too.
+func takes(p planner.Planned, busy []planner.NodeBusy, present bool) bool {
+	at := p.Start
+	for k, step := range p.Steps {
+		if end := at + step.Duration; k > 0 || present {
+			for _, b := range busy {
+				if b.Start < end && at < b.End {
+					if _, has := slices.BinarySearch(p.Nodes[k], b.Node); has {
+						return true
+					}
+				}
+			}
+		}
+		at += step.Duration
+	}
+	return false
+}
+
 // rest is what is still to come of a running job, planned anew.
 type rest struct {
 	plan  []plannedStep // all steps, those that are over as they were
@@ -326,7 +346,11 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 				busy = append(busy, planner.NodeBusy{Node: i, Start: 0, End: f.notBefore - origin})
 			}
 		}
-		return planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+		planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+		if err == nil && planned[0].Unfit == "" && job.Fixed && takes(planned[0], busy, f.strict) {
+			planned[0].Unfit = "nodes that it keeps are promised to others"
+		}
+		return planned, err
 	})
 	if err != nil {
 		return rest{unfit: err.Error()}
