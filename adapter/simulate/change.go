@@ -111,6 +111,7 @@ func parseChange(what string) (*api.ChangeRequest, error) {
 // runActs is the script of an application that decides as it goes.
 func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 	step, nodes := 1, len(p.Job().NodeList)
+	a.startsOver()
 	a.Steps = append(a.Steps, s.begun(p, step, nodes))
 	for _, act := range a.Acts {
 		s.appoint(act.After)
@@ -155,12 +156,23 @@ func (a *App) answered(c api.Change) {
 		return
 	}
 	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
-		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
-			p[i].Nodes = a.Profile[i].Nodes
+		if c.Step == 0 { // requeued: what it had is over
+			a.startsOver()
 		}
-		a.Profile = p
+		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
+			if !a.beganAnew(i + 1) {
+				p[i].Nodes = a.Profile[i].Nodes
+			}
+		}
+		a.Profile, a.Alternatives = p, nil
 		a.rebound(c.Bounds)
 	}
+}
+
+// beganAnew reports whether a step has begun as it is not in the profile so far: by a change whose answer
+// comes after that of next.
+func (a *App) beganAnew(step int) bool {
+	return slices.ContainsFunc(a.Steps[a.first:], func(b Begun) bool { return b.Step == step && !a.within(step, b.Nodes) })
 }
 
 // rebound gives a malleable application the bounds that go with another profile; none: it is malleable no more.

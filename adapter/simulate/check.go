@@ -206,10 +206,8 @@ func (h *history) refused(id slurmctl.JobID) bool {
 func (h *history) checkApps() {
 	for _, name := range h.order {
 		a := h.apps[name]
-		for _, b := range a.Steps[a.first:] {
-			if !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && a.Profile[b.Step-1].Nodes == 1) {
-				h.blame(fmt.Errorf("%s began step %d on %d nodes, want %d", name, b.Step, b.Nodes, a.Profile[b.Step-1].Nodes))
-			}
+		for _, wrong := range append(a.wrong, a.judged()...) {
+			h.blame(errors.New(wrong))
 		}
 	}
 }

@@ -203,10 +203,10 @@ func (h *history) checkBounds() {
 	var queue []slurmctl.Job
 	for _, name := range h.order {
 		a := h.apps[name]
-		if a.Malleable == nil || len(a.Steps) == 0 {
+		step := a.step()
+		if a.Malleable == nil || step == 0 || step > len(a.Profile) {
 			continue
 		}
-		step := a.step()
 		next := min(step+1, len(a.Profile))
 		most, least := max(a.Malleable.Max[step-1], a.Malleable.Max[next-1]), min(a.Profile[step-1].Nodes, a.Profile[next-1].Nodes)
 		nodes, id, runs := 0, h.jobs[name], false

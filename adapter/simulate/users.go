@@ -64,9 +64,10 @@ type App struct {
 	Acts     []Act
 	Refusals int // of its changes
 
-	Steps []Begun // what became of it
-	first int     // of these, since it has the profile that it has: requeued, a moldable job may get another one
-	Err   error   // of next, if any
+	Steps []Begun  // what became of it
+	first int      // of these, in the present run: requeued, it starts over, and others may have changed its profile, or another alternative is chosen
+	wrong []string // what was wrong in the runs before
+	Err   error    // of next, if any
 }
 
 // Begun is a step that an application saw begin.
@@ -142,14 +143,32 @@ func (a *App) began(nodes int, limit time.Duration) {
 			found = k
 		}
 	}
+	a.startsOver()
 	if found >= 0 {
-		a.Profile, a.first = a.Alternatives[found], len(a.Steps)
+		a.Profile = a.Alternatives[found]
 	}
+}
+
+// startsOver judges the run before by the profile that it had.
+func (a *App) startsOver() {
+	a.wrong, a.first = append(a.wrong, a.judged()...), len(a.Steps)
+}
+
+// judged is in which steps of the present run it did not get what its profile says.
+func (a *App) judged() (wrong []string) {
+	for _, b := range a.Steps[a.first:] {
+		if b.Step > len(a.Profile) {
+			wrong = append(wrong, fmt.Sprintf("%s began step %d, and has %d", a.Name, b.Step, len(a.Profile)))
+		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) {
+			wrong = append(wrong, fmt.Sprintf("%s began step %d on %d nodes, want %d", a.Name, b.Step, b.Nodes, want))
+		}
+	}
+	return wrong
 }
 
 // step is that in which it is, 0 before the first.
 func (a *App) step() int {
-	if len(a.Steps) == 0 {
+	if len(a.Steps) == a.first {
 		return 0
 	}
 	return a.Steps[len(a.Steps)-1].Step
