@@ -158,6 +158,11 @@ try-packages: ## try the packages: lintian, rpmlint, byte-equal builds; install,
 	@.ci/deps packages
 	contrib/packages/try $(DIST) $(NFPM)
 
+.PHONY: try-docs
+try-docs: build ## type what the pages of docs/evolve say, with the packages in a clean root, and tell how long it takes
+	@.ci/deps packages
+	contrib/packages/try-docs $(DIST)
+
 $(NFPM):
 	GOBIN=$(CURDIR)/bin/tools go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 	mv bin/tools/nfpm $@

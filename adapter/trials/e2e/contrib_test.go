@@ -109,6 +109,7 @@ func TestContrib(t *testing.T) {
 func TestPackageScripts(t *testing.T) {
 	for script, shell := range map[string]string{
 		"postinstall": "sh", "preremove": "sh", "postremove": "sh", "python-preremove": "sh", "version": "sh", "build": "bash", "try": "bash",
+		"clean": "bash", "try-docs": "bash",
 	} {
 		if out, err := exec.Command(shell, "-n", "../../../contrib/packages/"+script).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", script, err, out)
