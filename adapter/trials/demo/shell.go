@@ -33,7 +33,7 @@ type ShellOptions struct {
 }
 
 // shellCommands are what the shell's user has.
-var shellCommands = []string{"evoslurmd", "evosbatch", "evosqueue", "evosacct", "evosctl", "evosrun", "evosim", "strategytest"}
+var shellCommands = []string{"evoslurmd", "evosbatch", "evosqueue", "evosacct", "evostop", "evosctl", "evosrun", "evosim", "strategytest"}
 
 // Shell boots a private Slurm with the sidecar and runs a shell, or a command, as an
 // ordinary user in it, on this process's standard input and outputs. Then everything is taken
@@ -73,7 +73,7 @@ func Shell(ctx context.Context, o ShellOptions) (err error) {
 		}()
 	}
 	u := l.user(0)
-	if err := giveFiles(u); err != nil {
+	if err := errors.Join(giveFiles(u), l.giveLibrary(o.Bin)); err != nil {
 		return err
 	}
 	status, err := l.api.Status(ctx)
@@ -148,6 +148,9 @@ func (l *lab) attach(ctx context.Context, u slurmtest.User, command []string) er
 	defer signal.Stop(keys)
 	cmd := l.command(ctx, u, command[0], command[1:]...)
 	cmd.Env = append(cmd.Env, "TERM="+os.Getenv("TERM"), "PS1=evoslurm \\W$ ")
+	if _, err := os.Stat(l.path("python")); err == nil {
+		cmd.Env = append(cmd.Env, "PYTHONPATH="+l.path("python"))
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGHUP) }
 	if err := cmd.Start(); err != nil {
@@ -180,6 +183,19 @@ func giveFiles(u slurmtest.User) error {
 		}
 	}
 	return nil
+}
+
+// giveLibrary puts what `make install` would besides commands where all users have it: evolaunch, and the Python library,
+// where the commands lie in a tree of sources.
+func (l *lab) giveLibrary(bin string) error {
+	if err := os.Symlink("evosctl", l.path("bin", "evolaunch")); err != nil {
+		return err
+	}
+	library := os.DirFS(filepath.Join(bin, "..", "contrib", "python"))
+	if _, err := fs.Stat(library, "evoslurm"); err != nil {
+		return nil // where they are installed it is, too, or its package is left out
+	}
+	return os.CopyFS(l.path("python"), library)
 }
 
 // withStrategies adds the strategies that lie beside the commands, where they were built.

@@ -34,6 +34,7 @@ func TestTutorial(t *testing.T) {
 	script += `id -u
 for i in $(seq 600); do [ "$(evosqueue -h -j 2 -o %t)" = R ] && break; sleep 0.2; done
 evosqueue -h -j 2 -o %t
+command -v evostop evolaunch | wc -l
 exit 7
 `
 	cmd := exec.CommandContext(t.Context(), bin+"/evosdemo", "shell", "--", "bash", "-c", script)
@@ -57,8 +58,8 @@ exit 7
 		}
 	}
 	uid, state, _ := strings.Cut(strings.TrimSpace(parts[len(Lessons)]), "\n")
-	if uid == "0" || state != "R" {
-		t.Errorf("as user %s the second job is %q, want R", uid, state)
+	if uid == "0" || state != "R\n2" {
+		t.Errorf("as user %s the second job is %q, want R; and two further commands", uid, state)
 	}
 	empty(t, temp)
 }
@@ -163,6 +164,19 @@ func TestFindSite(t *testing.T) {
 	for _, name := range []string{"nowhere", "limited"} { // none, several
 		if _, err := findSite(name); err == nil || !strings.Contains(err.Error(), "EPCC ARCHER2") {
 			t.Errorf("%s: %v, want the names that there are", name, err)
+		}
+	}
+}
+
+// TestGiveLibrary: who plays in a tree of sources has the Python library.
+func TestGiveLibrary(t *testing.T) {
+	for bin, want := range map[string]string{"../../../bin": "__init__.py", t.TempDir(): ""} {
+		l := &lab{dir: t.TempDir()}
+		if err := errors.Join(os.Mkdir(l.path("bin"), 0o755), l.giveLibrary(bin)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(l.path("python", "evoslurm", want)); (err == nil) != (want != "") {
+			t.Errorf("%s: %v", bin, err)
 		}
 	}
 }
