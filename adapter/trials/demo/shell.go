@@ -148,7 +148,7 @@ func (l *lab) attach(ctx context.Context, u slurmtest.User, command []string) er
 	defer signal.Stop(keys)
 	cmd := l.command(ctx, u, command[0], command[1:]...)
 	cmd.Env = append(cmd.Env, "TERM="+os.Getenv("TERM"), "PS1=evoslurm \\W$ ")
-	if _, err := os.Stat(l.path("python")); err == nil {
+	if _, err := os.Stat(l.path("python", "evoslurm")); err == nil {
 		cmd.Env = append(cmd.Env, "PYTHONPATH="+l.path("python"))
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -191,11 +191,11 @@ func (l *lab) giveLibrary(bin string) error {
 	if err := os.Symlink("evosctl", l.path("bin", "evolaunch")); err != nil {
 		return err
 	}
-	library := os.DirFS(filepath.Join(bin, "..", "contrib", "python"))
-	if _, err := fs.Stat(library, "evoslurm"); err != nil {
-		return nil // where they are installed it is, too, or its package is left out
+	err := os.CopyFS(l.path("python"), os.DirFS(filepath.Join(bin, "..", "contrib", "python")))
+	if errors.Is(err, fs.ErrNotExist) { // where the commands are installed it is, too, or its package is left out
+		return nil
 	}
-	return os.CopyFS(l.path("python"), library)
+	return err
 }
 
 // withStrategies adds the strategies that lie beside the commands, where they were built.
