@@ -157,7 +157,13 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 		return // planned once it is known of all others that were found with it in which step they are: followPlans
 	}
 	if len(j.plan) == 0 || planned != start.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
-		c.refit(s, j, s.taken.Unix(), "it started at another time than planned")
+		const why = "it started at another time than planned"
+		if unfit := c.refit(s, j, s.taken.Unix(), why); unfit != "" && len(j.plan) > 0 {
+			c.storePlan(j, nil) // nothing of it holds any more: once it can be, it is planned in followPlans
+			if !j.last() {
+				c.event(j, "delayed", map[string]any{"why": why + ", and cannot be planned anew: " + unfit, "step": j.Step + 1})
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -170,19 +171,19 @@ type fitting struct {
 // they were promised. Where the limit leaves no way, the job is delayed beyond it
 // rather than stopped, and the event log says so. Where there is still none, since others
 // were promised nodes that it has, these come after it: it gives them back only at its
-// end, so that else each would wait for the other.
-func (c *Core) refit(s *snapshot, j *job, now int64, why string) {
-	unfit := c.replan(s, j, now, why)
-	if unfit == "" {
-		return
+// end, so that else each would wait for the other. It says why there is no plan.
+func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) {
+	if unfit = c.replan(s, j, now, why); unfit == "" {
+		return ""
 	}
 	if after := c.waitFor(j); len(after) > 0 && c.replanBefore(s, j, after, now, why) {
-		return
+		return ""
 	}
 	if text := "its coming steps cannot be planned anew: " + unfit; j.reason != text {
 		j.reason = text
 		c.logJob(j).WithField("why", why).Warn(text)
 	}
+	return unfit
 }
 
 // replan is refit in which no other job moves. It says why there is no plan.
@@ -221,7 +222,7 @@ func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why st
 	}
 	c.refitted(j, now, why, r)
 	for _, other := range after {
-		c.replan(s, other, now, "nodes of its plan stay with another job, which is late")
+		c.replan(s, other, now, fmt.Sprintf("nodes of its plan stay with %s: %s", jobNumber(j.SlurmID), why))
 	}
 	return true
 }
