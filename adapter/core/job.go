@@ -142,9 +142,15 @@ func (j *job) planned() []string {
 }
 
 // preferred lists the nodes on which its coming steps are to be, where they can: those that it has
-// beyond its plan, and those of its plan so far.
+// beyond its plan, and those of its plan so far. Where it has enough for its next step with them, it
+// needs no others for that: else it would have more than it may until it has given as many back.
 func (j *job) preferred() []string {
 	lent, planned := j.lent(), j.planned()
+	if next := j.next(); next != nil && len(lent) > 0 && j.State == row.Waiting {
+		if have := j.nodes(); len(have) >= len(next.nodes) {
+			planned = Without(planned, Without(next.nodes, have))
+		}
+	}
 	return append(lent, Without(planned, lent)...)
 }
 
