@@ -52,11 +52,17 @@ wait $!
 echo "follower $?"
 `
 
-// bySteps leaves the steps to the follower.
+// bySteps leaves the steps to the follower; what a second one keeps running beside takes longer to end.
 const bySteps = `#!/bin/bash
 export TRACE=$PWD/trace-$SLURM_JOB_ID
+evosrun --follow --drain-time=2m -- sh -c '
+echo "beside $EVO_NODE" >> $TRACE
+trap "sleep 1; echo rested $EVO_NODE >> $TRACE; exit 0" TERM
+while :; do sleep 0.1; done' &
 evosrun --follow --drain-time=3s -l --on-nodes='echo "nodes $EVO_NODES" >> $TRACE' -- ` + instance + `
 echo "follower $?"
+wait $!
+echo "beside $?"
 `
 
 // What evosrun --follow keeps running is on every node of the job and on no other, through
@@ -81,6 +87,9 @@ func TestFollow(t *testing.T) {
 				out := s.output(id)
 				if !slices.Contains(out, "follower 0") {
 					t.Errorf("%s printed\n%s", drive, strings.Join(out, "\n"))
+				}
+				if name == "steps" && !slices.Contains(out, "beside 0") {
+					t.Errorf("%s: of the second follower\n%s", drive, strings.Join(out, "\n"))
 				}
 				s.followed(drive, id, name == "script")
 			}
@@ -252,7 +261,7 @@ func (s *site) followed(drive, id string, steps bool) {
 		s.t.Helper()
 		s.t.Errorf("%s: %s:\n%s", drive, fmt.Sprintf(format, args...), text)
 	}
-	running := map[string]bool{}
+	running, beside := map[string]bool{}, map[string]bool{}
 	starts, nexts := 0, 0
 	var boundary int64
 	var arrived []string
@@ -275,6 +284,10 @@ func (s *site) followed(drive, id string, steps bool) {
 				bad("%s was not running", w[1])
 			}
 			delete(running, w[1])
+		case "beside":
+			beside[w[1]] = true
+		case "rested":
+			delete(beside, w[1])
 		case "next":
 			nexts++
 			nodes, err := slurmctl.ExpandNodes(w[1])
@@ -306,8 +319,8 @@ func (s *site) followed(drive, id string, steps bool) {
 			bad("a process was left on %s", w[1])
 		}
 	}
-	if len(running) > 0 {
-		bad("not drained in the end: %v", running)
+	if len(running)+len(beside) > 0 { // or killed when their nodes were given back
+		bad("not drained: %v, %v", running, beside)
 	}
 	if want := 1 + 4**followRounds; starts != want {
 		bad("%d starts, want %d", starts, want)
