@@ -154,8 +154,8 @@ packages: build-deps $(NFPM) ## make deb and rpm packages, SBOM and checksums in
 	contrib/packages/build $(NFPM) $(DIST)
 
 .PHONY: try-packages
-try-packages: ## try the packages: lintian, rpmlint, byte-equal builds; install, start, upgrade, remove in a clean root
-	@.ci/deps packages
+try-packages: packages ## make and try the packages: lintian, rpmlint, byte-equal builds; install, start, upgrade, remove in a clean root
+	@.ci/deps && .ci/deps packages
 	contrib/packages/try $(DIST) $(NFPM)
 
 .PHONY: try-docs

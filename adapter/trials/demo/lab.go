@@ -102,11 +102,22 @@ func (l *lab) fill(bin string, names []string) error {
 		if err := os.MkdirAll(filepath.Dir(l.path("bin", name)), 0o755); err != nil {
 			return err
 		}
-		if err := copyFile(filepath.Join(bin, name), l.path("bin", name)); err != nil {
-			return fmt.Errorf("the commands must be built first (make): %w", err)
+		if err := copyFile(commandIn(bin, name), l.path("bin", name)); err != nil {
+			return fmt.Errorf("the commands must be built (make) or installed first: %w", err)
 		}
 	}
 	return os.WriteFile(l.path("job.sh"), jobScript, 0o755)
+}
+
+// commandIn is where a command is: in the folder, as it is built, or about it, as packages install it.
+func commandIn(bin, name string) string {
+	for _, about := range []string{"", "../sbin", "../libexec/evoslurm"} {
+		file := filepath.Join(bin, about, name)
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+	}
+	return filepath.Join(bin, name)
 }
 
 func copyFile(from, to string) error {

@@ -77,7 +77,7 @@ was left clean; 1 if not, 2 if the demo could not be run.`,
 	f.IntVar(&o.Nodes, "nodes", 8, "size of the cluster; the jobs grow with it")
 	f.BoolVar(&o.Plain, "plain", false, "lines instead of a chart that is redrawn")
 	f.BoolVar(&o.KeepLogs, "keep-logs", false, "keep logs, traces and database")
-	f.StringVar(&o.Bin, "bin", "", "folder of the built commands (default: where evosdemo is)")
+	f.StringVar(&o.Bin, "bin", "", "folder of the commands (default: where evosdemo is)")
 	cmd.AddCommand(newShell(), newTutorial())
 	return cmd
 }
@@ -123,7 +123,7 @@ Exit status: the command's; of a shell 0; 2 if it could not be had.`,
 	f.IntVar(&o.Nodes, "nodes", 8, "size of the cluster")
 	f.StringVar(&o.Site, "site", "", "the Slurm of a real site (make sites), by a part of its name")
 	f.StringVar(&drive, "drive", "merge", "how jobs grow: merge, or companion, on a Slurm without permit_job_expansion")
-	f.StringVar(&o.Bin, "bin", "", "folder of the built commands (default: where evosdemo is)")
+	f.StringVar(&o.Bin, "bin", "", "folder of the commands (default: where evosdemo is)")
 	for name, values := range map[string][]string{"site": demo.SiteNames(), "drive": {"merge", "companion"}, "nodes": nil} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag is named wrongly
