@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -44,7 +43,8 @@ type gantt struct {
 	Jobs                           []row
 	Matching, Running, Queued      int
 	Previous, Next                 string // pages of the list
-	Free, Busy, Unusable, Everyone int    // nodes
+	Series                         *series
+	Free, Busy, Unusable, Everyone int // nodes
 }
 
 type choice struct {
@@ -111,9 +111,14 @@ func (p *Page) gantt(ctx context.Context, v visit) (any, error) {
 	}
 	g := &gantt{Window: w, Now: now, Taken: cluster.Taken}
 	g.offer(all, cluster)
-	all = slices.DeleteFunc(all, func(j api.Job) bool { return !w.matches(j.User, j.Account, j.Partition) })
+	shown := make([]*api.Job, 0, len(all)) // there may be 100,000, which are not copied
 	last := now
-	for _, j := range all {
+	for i := range all {
+		j := &all[i]
+		if !w.matches(j.User, j.Account, j.Partition) {
+			continue
+		}
+		shown = append(shown, j)
 		if j.State == "ended" {
 			continue
 		}
@@ -137,10 +142,13 @@ func (p *Page) gantt(ctx context.Context, v visit) (any, error) {
 	}
 	g.links()
 	if w.By != "job" {
-		g.Chart = byNode(w, s, now, all, cluster)
+		g.Chart = byNode(w, s, now, shown, cluster)
 	}
 	if w.By != "node" {
-		g.list(all, s)
+		g.list(shown, s)
+	}
+	if w.By == "" {
+		g.Series = clusterSeries(s, now, shown, cluster)
 	}
 	return g, nil
 }
@@ -148,8 +156,8 @@ func (p *Page) gantt(ctx context.Context, v visit) (any, error) {
 // offer notes what can be chosen and how the nodes are.
 func (g *gantt) offer(jobs []api.Job, c api.Cluster) {
 	users, accounts, parts := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, j := range jobs {
-		users[j.User], accounts[j.Account] = true, true
+	for i := range jobs {
+		users[jobs[i].User], accounts[jobs[i].Account] = true, true
 	}
 	for _, j := range c.Others {
 		users[j.User], accounts[j.Account] = true, true
@@ -224,17 +232,21 @@ func brief(d time.Duration) string {
 func color(id uint32) int { return int(id % 10) }
 
 // list is the jobs, a row each, those that have ended last if they are wanted.
-func (g *gantt) list(all []api.Job, s scale) {
-	jobs := slices.DeleteFunc(slices.Clone(all), func(j api.Job) bool { return j.State == "ended" && !g.Window.Ended })
-	slices.SortStableFunc(jobs, func(a, b api.Job) int {
-		if e := cmp.Compare(boolInt(a.State == "ended"), boolInt(b.State == "ended")); e != 0 {
-			return e
+func (g *gantt) list(all []*api.Job, s scale) {
+	var running, queued, ended []*api.Job
+	for _, j := range all {
+		switch {
+		case j.State == "ended" && g.Window.Ended:
+			ended = append(ended, j)
+		case j.State == "ended":
+		case j.Step > 0:
+			running = append(running, j)
+		default:
+			queued = append(queued, j)
 		}
-		if a.State == "ended" {
-			return b.End.Compare(a.End)
-		}
-		return cmp.Compare(boolInt(a.Step == 0), boolInt(b.Step == 0))
-	})
+	}
+	slices.SortStableFunc(ended, func(a, b *api.Job) int { return b.End.Compare(a.End) })
+	jobs := slices.Concat(running, queued, ended)
 	first := min(g.Window.Page*mostListed, len(jobs))
 	page := func(n int) string {
 		w := g.Window
@@ -248,7 +260,7 @@ func (g *gantt) list(all []api.Job, s scale) {
 		g.Next = page(g.Window.Page + 1)
 	}
 	for _, j := range jobs[first:min(first+mostListed, len(jobs))] {
-		g.Jobs = append(g.Jobs, rowOf(j, s, g.Now))
+		g.Jobs = append(g.Jobs, rowOf(*j, s, g.Now))
 	}
 }
 
@@ -306,7 +318,7 @@ func bars(spans []chart.Span, s scale, peak, hue int, now time.Time) ([]shape, s
 }
 
 // byNode draws the nodes of the window's partition, a row each.
-func byNode(w window, s scale, now time.Time, jobs []api.Job, c api.Cluster) *chartByNode {
+func byNode(w window, s scale, now time.Time, jobs []*api.Job, c api.Cluster) *chartByNode {
 	var names []string
 	nodes := map[string]api.Node{}
 	for _, n := range c.Nodes {
@@ -410,10 +422,17 @@ func (d *drawing) room(p *pathOf) bool {
 }
 
 // jobs draws what evolving jobs had and what is planned for them.
-func (d *drawing) jobs(a *chartByNode, w window, now time.Time, jobs []api.Job) {
+func (d *drawing) jobs(a *chartByNode, w window, now time.Time, jobs []*api.Job) {
 	for _, j := range jobs {
+		if !d.sees(j) {
+			continue
+		}
+		if d.drawn >= mostDrawn {
+			a.Left++
+			continue
+		}
 		var paths [2]pathOf
-		for _, p := range chart.Spans(j, now) {
+		for _, p := range chart.Spans(*j, now) {
 			x, wd, tallest := d.add(&paths[boolInt(p.Planned)], p.Start, p.End, p.NodeList)
 			if h := (tallest[1] - tallest[0]) * d.height; h >= 13 && wd >= wide/14 && len(a.Words) < 400 {
 				a.Words = append(a.Words, word{percent(x + wide/250), tallest[0]*d.height + h/2, fmt.Sprintf("%d", j.ID)})
@@ -429,7 +448,7 @@ func (d *drawing) jobs(a *chartByNode, w window, now time.Time, jobs []api.Job) 
 				break
 			}
 			if title == "" {
-				title = fmt.Sprintf("%d %s, %s, %s", j.ID, text(j.Name), text(j.User), text(state(j)))
+				title = fmt.Sprintf("%d %s, %s, %s", j.ID, text(j.Name), text(j.User), text(state(*j)))
 			}
 			a.Fore = append(a.Fore, shape{fmt.Sprintf("%s c%d", class, color(j.ID)), jobLink(j.ID), title, paths[i].String()})
 		}

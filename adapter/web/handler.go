@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/planner/report/uplot"
 )
 
 // Reader is what one caller may read.
@@ -82,14 +83,21 @@ func readAssets() map[string]asset {
 			return err
 		}
 		data, err := files.ReadFile(name)
-		sum := sha256.Sum256(data)
-		all[path.Base(name)] = asset{data, hex.EncodeToString(sum[:6]), mime.TypeByExtension(path.Ext(name))}
+		all[path.Base(name)] = assetOf(name, data)
 		return err
 	})
 	if err != nil {
 		panic(err) // it is in the executable
 	}
+	// The one copy, which evosim's reports embed, too.
+	all["uplot.js"] = assetOf("uplot.js", []byte("/*\n"+uplot.Licence+"*/\n"+uplot.Script))
+	all["uplot.css"] = assetOf("uplot.css", []byte(uplot.Style))
 	return all
+}
+
+func assetOf(name string, data []byte) asset {
+	sum := sha256.Sum256(data)
+	return asset{data, hex.EncodeToString(sum[:6]), mime.TypeByExtension(path.Ext(name))}
 }
 
 // Handler is the page below Base.

@@ -28,7 +28,9 @@ type jobPage struct {
 	Notes  string // why there are no events
 	Sums   []sum
 	Words  []string // where it is and why, as the recorder tells it
-	Cancel string   // what the form carries that cancels its holds; "": there is nothing to cancel
+	Series *series
+	scale  scale
+	Cancel string // what the form carries that cancels its holds; "": there is nothing to cancel
 }
 
 // Canceller is a Reader that, for operators, cancels what is held for the coming steps of a job.
@@ -93,6 +95,7 @@ func (p *Page) job(ctx context.Context, v visit) (any, error) {
 	page.steps(cluster)
 	page.draw()
 	page.words(cluster)
+	page.Series = jobSeries(page, cluster)
 	if _, ok := v.Reader.(Canceller); ok && j.State == "running" && slices.ContainsFunc(page.Steps, func(s step) bool { return s.Number > j.Step && len(s.Held) > 0 }) {
 		page.Cancel = p.forms.sign(v.Reader)
 	}
@@ -163,13 +166,18 @@ func (p *jobPage) words(c api.Cluster) {
 	}
 }
 
+// begun is when the job began, or is to begin; of one that nobody has planned when it was submitted.
+func (p *jobPage) begun() time.Time {
+	if p.Job.Start.IsZero() {
+		return p.Job.Submit
+	}
+	return p.Job.Start
+}
+
 // draw draws the three over the same time.
 func (p *jobPage) draw() {
 	j := p.Job
-	start := j.Start
-	if start.IsZero() {
-		start = j.Submit
-	}
+	start := p.begun()
 	var requested, planned, had []chart.Span
 	at := start
 	for _, s := range p.Steps {
@@ -203,6 +211,7 @@ func (p *jobPage) draw() {
 	}
 	edge := max(last.Sub(first)/50, time.Second)
 	s := scale{first.Add(-edge), last.Add(edge)}
+	p.scale = s
 	for _, m := range chart.Marks(s.from.In(p.Now.Location()), s.to, 8) {
 		p.Marks = append(p.Marks, mark{percent(s.x(m.At)), m.Text})
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
 // wide is the width of a drawing in its own units, whatever it is on the screen.
@@ -41,6 +43,12 @@ func (s scale) across(start, end time.Time) (x, w int, seen bool) {
 	}
 	a, b := s.x(start), s.x(end)
 	return min(a, wide-1), max(b-a, 1), true
+}
+
+// sees reports whether anything that a job had, or is to have, may be in view.
+func (s scale) sees(j *api.Job) bool {
+	in := func(p api.Span) bool { return (p.End.IsZero() || p.End.After(s.from)) && p.Start.Before(s.to) }
+	return slices.ContainsFunc(j.Past, in) || j.State != "ended" && slices.ContainsFunc(j.Plan, in)
 }
 
 // x is where a time lies, within the drawing.
