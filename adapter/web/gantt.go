@@ -95,7 +95,16 @@ type row struct {
 
 const barHeight = 24
 
+// gantt makes the first page, or gives it as it was made for the same visitor a moment ago.
 func (p *Page) gantt(ctx context.Context, v visit) (any, error) {
+	who, ok := v.Reader.(interface{ Who() string })
+	if !ok {
+		return drawGantt(ctx, v)
+	}
+	return p.made.get(who.Who()+" "+v.URL.RawQuery, func() (any, error) { return drawGantt(ctx, v) })
+}
+
+func drawGantt(ctx context.Context, v visit) (any, error) {
 	now := v.now
 	w, err := parseWindow(v.URL.Query(), now.Location())
 	if err != nil {

@@ -44,6 +44,7 @@ type Page struct {
 
 	forms   *forms
 	drawing chan struct{} // one slot for each page that is being made
+	made    *kept
 }
 
 // mostAtOnce is how many pages are made at the same time; further readers wait their turn.
@@ -106,7 +107,7 @@ func (p *Page) Handler() http.Handler {
 	if base != "/" {
 		base += "/"
 	}
-	p.forms, p.drawing = newForms(), make(chan struct{}, mostAtOnce)
+	p.forms, p.drawing, p.made = newForms(), make(chan struct{}, mostAtOnce), newKept()
 	mux := http.NewServeMux()
 	mux.HandleFunc(base+"{$}", looked(p.show("gantt", readTimeout, p.gantt)))
 	mux.HandleFunc(base+"job", looked(p.show("job", readTimeout, p.job)))

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,13 +46,17 @@ func New(cluster *slurmtest.Cluster, bin, more string) (*Rig, error) {
 	return r, nil
 }
 
-// FreeAddress is an address on loopback that nobody uses at present.
+// FreeAddress is an address on loopback that nobody uses at present. Its port is below those that Linux gives to clients: while a
+// sidecar is away one of these, its own job's for instance, could get the port and keep it.
 func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000))); err == nil { //nolint:gosec // no secret
+			return l.Addr().String(), l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", err
 }
 
 // Configuration is the sidecar's and the commands', who reach it over TCP with MUNGE, as

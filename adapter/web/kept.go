@@ -1,0 +1,59 @@
+package web
+
+import (
+	"sync"
+	"time"
+)
+
+// What was made is shown again for so long, less than a page waits before it asks anew; so many are kept.
+const (
+	keptFor  = 2 * time.Second
+	mostKept = 16
+)
+
+// kept is what was made for visitors a moment ago. Of several who ask for the same at once one
+// makes it, and the others wait.
+type kept struct {
+	mu    sync.Mutex
+	all   map[string]*keptPage
+	clock func() time.Time
+}
+
+type keptPage struct {
+	mu   sync.Mutex
+	at   time.Time // zero: it is not made, or could not be
+	body any
+}
+
+func newKept() *kept { return &kept{all: map[string]*keptPage{}, clock: time.Now} }
+
+// get gives what is kept by that name, or makes it.
+func (k *kept) get(name string, makeIt func() (any, error)) (any, error) {
+	k.mu.Lock()
+	page := k.all[name]
+	if page == nil {
+		for name, p := range k.all {
+			if p.mu.TryLock() { // nobody makes it at present
+				if k.clock().Sub(p.at) >= keptFor {
+					delete(k.all, name)
+				}
+				p.mu.Unlock()
+			}
+		}
+		if page = new(keptPage); len(k.all) < mostKept {
+			k.all[name] = page
+		}
+	}
+	k.mu.Unlock()
+	page.mu.Lock()
+	defer page.mu.Unlock()
+	if age := k.clock().Sub(page.at); age >= 0 && age < keptFor {
+		return page.body, nil
+	}
+	body, err := makeIt()
+	if err != nil {
+		return nil, err
+	}
+	page.at, page.body = k.clock(), body
+	return body, nil
+}
