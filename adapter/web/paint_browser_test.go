@@ -4,13 +4,19 @@ package web
 
 import (
 	"context"
+	"flag"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
+
+var shots = flag.String("shots", "", "folder to put pictures of the page into")
 
 // TestPaintBrowser measures, by the browser's own clock, when the first page of 1,000 jobs on 1,000 nodes is painted, and what it
 // weighs: a browser that has nothing of it yet, five times. That it is drawn, and that uPlot has drawn its series, is seen.
@@ -41,6 +47,24 @@ func TestPaintBrowser(t *testing.T) {
 		paints = append(paints, paint)
 		done()
 		stop()
+	}
+	if *shots != "" {
+		few := httptest.NewServer(pageOf(small(), "/"))
+		defer few.Close()
+		ctx, stop := chromedp.NewContext(alloc)
+		defer stop()
+		for name, address := range map[string]string{"thousand": server.URL, "series": few.URL, "series-job": few.URL + "/job?id=12"} {
+			for _, color := range []string{"light", "dark"} {
+				var png []byte
+				if err := chromedp.Run(ctx, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: color}}),
+					chromedp.Navigate(address), chromedp.WaitVisible("#series canvas"), chromedp.FullScreenshot(&png, 100)); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(*shots, name+"-"+color+".png"), png, 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+		}
 	}
 	slices.Sort(paints)
 	t.Logf("median %.0f ms", paints[len(paints)/2])
