@@ -52,7 +52,7 @@ func FreeAddress() (string, error) {
 	var err error
 	for range 100 {
 		var l net.Listener
-		if l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000))); err == nil { //nolint:gosec // no secret
+		if l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000))); err == nil {
 			return l.Addr().String(), l.Close()
 		}
 	}
