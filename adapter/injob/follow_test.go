@@ -248,7 +248,7 @@ func noisy(t *testing.T) func(string, ...any) {
 	return func(format string, args ...any) { t.Errorf(format, args...) }
 }
 
-const worker = `echo "start $EVO_RANK $EVO_NODE $EVO_PART_ID $EVO_JOB_ID"; trap 'echo "end $EVO_NODE"; exit 0' TERM; while :; do sleep 0.05; done`
+const worker = `trap 'echo "end $EVO_NODE"; exit 0' TERM; echo "start $EVO_RANK $EVO_NODE $EVO_PART_ID $EVO_JOB_ID"; while :; do sleep 0.05; done`
 
 // By the script: who ends a step meets the follower.
 func TestFollowScript(t *testing.T) {
