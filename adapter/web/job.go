@@ -120,6 +120,7 @@ func (p *jobPage) steps(c api.Cluster) {
 		if i < len(j.Plan) {
 			s.PlanStart, s.PlanEnd, s.Has = j.Plan[i].Start, j.Plan[i].End, j.Plan[i].NodeList
 		}
+		longest := time.Duration(-1) // it has its last nodes, which come before the next step, for a moment only
 		for _, had := range j.Past {
 			if had.Step != s.Number {
 				continue
@@ -127,7 +128,13 @@ func (p *jobPage) steps(c api.Cluster) {
 			if s.Start.IsZero() {
 				s.Start = had.Start
 			}
-			s.End, s.Has = had.End, had.NodeList
+			s.End = had.End
+			if had.End.IsZero() {
+				had.End = p.Now
+			}
+			if long := had.End.Sub(had.Start); long >= longest {
+				longest, s.Has = long, had.NodeList
+			}
 		}
 		if late := s.Start.Sub(s.PlanStart); !s.Start.IsZero() && !s.PlanStart.IsZero() {
 			switch {

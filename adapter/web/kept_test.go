@@ -105,3 +105,17 @@ func TestSeries(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 }
+
+// TestStepNodes: a step is said to be on the nodes that it had for long, not on those that came at its end for the next one.
+func TestStepNodes(t *testing.T) {
+	c := small()
+	c.jobs[0].Step = 2
+	c.jobs[0].Past = []api.Span{{Step: 1, Start: after(-2), End: noon.Add(-5 * time.Second), Nodes: 2, NodeList: "n[1-2]"},
+		{Step: 1, Start: noon.Add(-5 * time.Second), End: noon.Add(-4 * time.Second), Nodes: 4, NodeList: "n[1-4]"},
+		{Step: 2, Start: noon.Add(-4 * time.Second), Nodes: 4, NodeList: "n[1-4]"}}
+	p := &jobPage{Job: c.jobs[0], Now: noon}
+	p.steps(c.is)
+	if p.Steps[0].Has != "n[1-2]" || p.Steps[1].Has != "n[1-4]" || !p.Steps[0].End.Equal(noon.Add(-4*time.Second)) || !p.Steps[1].End.IsZero() {
+		t.Errorf("%+v", p.Steps)
+	}
+}
