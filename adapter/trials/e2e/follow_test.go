@@ -56,8 +56,8 @@ echo "follower $?"
 const bySteps = `#!/bin/bash
 export TRACE=$PWD/trace-$SLURM_JOB_ID
 evosrun --follow --drain-time=2m -- sh -c '
-echo "beside $EVO_NODE" >> $TRACE
 trap "sleep 1; echo rested $EVO_NODE >> $TRACE; exit 0" TERM
+echo "beside $EVO_NODE" >> $TRACE
 while :; do sleep 0.1; done' &
 evosrun --follow --drain-time=3s -l --on-nodes='echo "nodes $EVO_NODES" >> $TRACE' -- ` + instance + `
 echo "follower $?"
