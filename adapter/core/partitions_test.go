@@ -17,7 +17,7 @@ func TestSeveralPartitions(t *testing.T) {
 		b.partition("b", 3, 8)
 		j := b.evolving(1, 1, profile, time.Hour)
 		j.Partition, j.record.Partition = "a,b", "a,b"
-		b.stock(2, 1000, 4, time.Hour)
+		b.stock(2, 1000, 4, time.Hour-untilLook*time.Second)
 		b.s.jobs[1].Partition = "a"
 		return b, j
 	}

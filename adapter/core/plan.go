@@ -170,7 +170,7 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate 
 		if err != nil || len(nodes) == 0 {
 			continue
 		}
-		limit := seconds(r.TimeLimit)
+		limit := min(seconds(r.TimeLimit)+untilLook, planner.MaxDuration)
 		count := r.NumNodes
 		if !r.Exclusive && count == 1 { // shares its node: count whole nodes by CPUs
 			per := max(s.nodes[nodes[0]].CPUs, 1)
@@ -183,6 +183,12 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate 
 	}
 	return list
 }
+
+// untilLook is by how many seconds later than planned Slurm may start a stock job: it does so when it
+// looks at its queue the next time, with a plan and holds that are some seconds old by then. If the
+// plan had the next job begin right where the stock job would end, that one's hold
+// would keep the stock job from starting, and slide along for ever.
+const untilLook = 30
 
 // queues reports whether a pending job only waits for its turn or for nodes, and not
 // for something that the plan knows nothing of (a begin time, another job, a limit
