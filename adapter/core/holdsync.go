@@ -171,14 +171,14 @@ func (c *Core) stockWaits(s *snapshot) bool {
 }
 
 // adjusted is a reservation as it should be for a hold, and what is to change of it. That of a job
-// that has not begun may be wanted exactly at its time.
+// that has not begun may be wanted exactly at its time, as far as plans leave time for stock jobs.
 func adjusted(r slurmctl.Reservation, h hold, now int64, exact bool) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {
 	var u slurmctl.ReservationUpdate
 	start, end := r.Start.Unix(), r.End.Unix()
 	early := max(earlier, int64(slack(time.Duration(h.start-now)*time.Second)/time.Second))
 	sooner := early // by so much it may begin before its time
 	if exact && !h.job.runs() {
-		sooner = 1
+		sooner = min(early, untilLook/2)
 	}
 	switch want := max(h.start, now); {
 	case start > now && want <= now:

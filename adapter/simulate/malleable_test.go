@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,17 +12,26 @@ import (
 )
 
 // grace is that of the jobs of TestStockJobsLoseNothing, and beside it what it takes until a stock job is
-// seen to wait, nodes are given back and Slurm starts it.
+// seen to wait, nodes are given back and Slurm looks at its queue (bf_interval).
 const (
 	grace  = 20 * time.Second
-	beside = 15 * time.Second
+	beside = 30 * time.Second
+)
+
+var (
+	stockSeed  = flag.Uint64("stock.seed", 0, "the first workload of TestStockJobsLoseNothing; 0: by chance")
+	stockSeeds = flag.Uint64("stock.seeds", 6, "how many of them there are")
 )
 
 // TestStockJobsLoseNothing: with malleable jobs beside them no stock job starts later than if these kept to
 // their smallest sizes, but for the grace of those that give way; whatever they say to offers. All stock
 // jobs want as many nodes, so that none overtakes another.
 func TestStockJobsLoseNothing(t *testing.T) {
-	for seed := range uint64(6) {
+	first := *stockSeed
+	if first == 0 {
+		first = rand.Uint64N(1 << 32)
+	}
+	for seed := first; seed < first+*stockSeeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			chance := rand.New(rand.NewPCG(seed, 3))
