@@ -99,6 +99,10 @@ func TestFollow(t *testing.T) {
 		s.t = t
 		s.python()
 	})
+	t.Run("signal", func(t *testing.T) {
+		s.t = t
+		s.signalled()
+	})
 	t.Run("offers", func(t *testing.T) {
 		s.t = t
 		s.followedOffers()
@@ -154,6 +158,34 @@ func (s *site) followedOffers() {
 		s.t.Errorf("%v: %s", err, errs)
 	}
 	s.eventually("all have ended", func() bool { out, _, _ := s.As(0, "squeue", "-h"); return strings.TrimSpace(out) == "" })
+}
+
+// signalled: of three srun steps the one on the node that evosctl shrink gives back gets the signal, and has
+// ended before that is done.
+func (s *site) signalled() {
+	s.t.Helper()
+	job := s.script("signal.sh", `#!/bin/bash
+eval "$(evosctl env --shell=sh)"
+for node in $(scontrol show hostnames "$EVO_NODELIST"); do
+  srun --nodes=1 --ntasks=1 --nodelist=$node --overlap sh -c 'trap "echo told $SLURMD_NODENAME; exit" TERM; touch up-$SLURM_JOB_ID-$SLURMD_NODENAME; while :; do sleep 0.1; done' &
+done
+while [ "$(ls up-$SLURM_JOB_ID-* 2>/dev/null | wc -l)" -lt 3 ]; do sleep 0.1; done
+eval "$(evosctl shrink 1 --signal=TERM --shell=sh)"
+echo "has $(scontrol show hostnames "$EVO_NODELIST" | tr '\n' ' ')"
+`)
+	id := s.submit("--drive=merge", "--profile=3@10m", job)
+	var told, has []string
+	for _, line := range messages(s.output(id)) {
+		switch w := strings.Fields(line); {
+		case len(w) > 1 && w[0] == "told" && has == nil:
+			told = append(told, w[1])
+		case len(w) > 1 && w[0] == "has":
+			has = w[1:]
+		}
+	}
+	if len(told) != 1 || len(has) != 2 || slices.Contains(has, told[0]) {
+		s.t.Errorf("%v were told, and it has %v:\n%s", told, has, strings.Join(s.output(id), "\n"))
+	}
 }
 
 // python runs a job whose steps a Python program goes through, which is killed between the
