@@ -133,7 +133,7 @@ func TestInterrupted(t *testing.T) {
 func TestCommandsNotBuilt(t *testing.T) {
 	bin, temp := t.TempDir(), shortTemp(t)
 	err := Run(t.Context(), Options{Bin: bin, Nodes: 8, Drive: request.Merge, Out: outFile(t)})
-	if err == nil || !strings.Contains(err.Error(), "must be built first") {
+	if err == nil || !strings.Contains(err.Error(), "must be built (make) or installed first") {
 		t.Errorf("error %v, want one that says what to do", err)
 	}
 	empty(t, temp)
