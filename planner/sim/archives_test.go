@@ -4,12 +4,14 @@ package sim_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/planner/internal/naive"
+	"github.com/evoslurm/evoslurm/planner/machine"
 	"github.com/evoslurm/evoslurm/planner/sim"
 	"github.com/evoslurm/evoslurm/planner/trace"
 )
@@ -75,6 +77,36 @@ func BenchmarkBaseline(b *testing.B) {
 				b.ReportMetric(float64(usage.Maxrss)/1e3, "MB-at-most")
 			})
 		}
+	}
+}
+
+// BenchmarkEveryEvent plans all that waits and runs of lublin-256 anew at every event, by the planner's own
+// fit (noX): the jobs as they are, and one in ten with three steps of half, all and half of its nodes.
+func BenchmarkEveryEvent(b *testing.B) {
+	tr := archive(b, "lublin-256.swf")
+	jobs, _ := tr.Runnable()
+	for _, share := range []int{0, 10} {
+		b.Run(fmt.Sprintf("evolving=%d%%", share), func(b *testing.B) {
+			var list []machine.Job
+			for i, j := range jobs {
+				n, work := j.Size(), float64(j.Seconds())*float64(j.Size())
+				phase := func(nodes int, work float64) machine.Phase {
+					return machine.Phase{Work: work, Speed: machine.Linear(n), Min: nodes, Pref: nodes, Max: nodes}
+				}
+				one := machine.Job{Submit: int64(j.Submit), Phases: []machine.Phase{phase(n, work)}}
+				if half := max(n/2, 1); share > 0 && i%(100/share) == 0 {
+					one.Kind, one.Phases = machine.Evolving, []machine.Phase{phase(half, work/3), phase(n, work/3), phase(half, work/3)}
+				}
+				list = append(list, one)
+			}
+			before := processorTime()
+			for b.Loop() {
+				if _, err := machine.Simulate(b.Context(), 256, list, &machine.Planned{Ahead: len(list)}, machine.Options{Every: true}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric((processorTime()-before)/float64(b.N), "cpu-s/op")
+		})
 	}
 }
 
