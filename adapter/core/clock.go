@@ -242,7 +242,7 @@ func (c *Core) notInFuture(j *job, now time.Time) {
 	if j.State == row.Waiting {
 		j.StepEnded = now
 	}
-	j.plan = nil
+	c.storePlan(j, nil)
 	c.save(j)
 }
 

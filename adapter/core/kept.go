@@ -136,7 +136,8 @@ func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 			c.keepBack(j, limit, 0)
 			return
 		}
-		j.plan, j.reason = nil, "is planned anew: Slurm did not start it on idle nodes ("+limit+")"
+		c.storePlan(j, nil)
+		j.reason = "is planned anew: Slurm did not start it on idle nodes (" + limit + ")"
 		c.nextCycle = c.now
 	})
 }
