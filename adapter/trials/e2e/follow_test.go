@@ -218,6 +218,7 @@ python3 `+program+` 2>&1
 	if want := []string{"1 1 nodes", "killed", "2 3 nodes", "grown 4", "4 3 nodes", "5 2 nodes", "1"}; !slices.Equal(got, want) {
 		s.t.Errorf("the job in C printed %q, want %q", got, want)
 	}
+	s.eventually("the sidecar has seen its end", func() bool { return s.job(id).State == "ended" })
 	fits, errs, err := s.As(0, "evosctl", "profile", "-q", id)
 	if err != nil || !regexp.MustCompile(`^1@\d+s,3@\d+s,2@\d+s\n$`).MatchString(fits) {
 		s.t.Errorf("the profile that would have fitted: %q, %v, %s", fits, err, errs)
