@@ -184,11 +184,18 @@ func sorted(list []int) []int {
 
 // busyByNode sorts intervals by node and time and joins those that touch.
 func busyByNode(nodes int, busy []NodeBusy) ([][]NodeBusy, error) {
-	byNode := make([][]NodeBusy, nodes)
+	byNode, count := make([][]NodeBusy, nodes), make([]int, nodes)
 	for _, b := range busy {
 		if b.Node < 0 || b.Node >= nodes {
 			return nil, fmt.Errorf("busy node %d is not within 0 … %d", b.Node, nodes-1)
 		}
+		count[b.Node]++
+	}
+	all := make([]NodeBusy, len(busy)) // every node's list is a part of it
+	for n, k := range count {
+		byNode[n], all = all[:0:k], all[k:]
+	}
+	for _, b := range busy {
 		if b.Start < b.End {
 			byNode[b.Node] = append(byNode[b.Node], b)
 		}

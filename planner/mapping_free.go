@@ -31,6 +31,11 @@ type change struct {
 func newFreeNodes(busy [][]NodeBusy) freeNodes {
 	f := freeNodes{now: exact.Dawn, busy: busy, turn: make([]int, len(busy)), until: make([]int64, len(busy)), held: newNodeSet(len(busy)),
 		wanted: newNodeSet(len(busy)), awake: newNodeSet(len(busy)), lasting: newNodeSet(len(busy))}
+	changes := 0
+	for _, list := range busy {
+		changes += 2 * len(list)
+	}
+	f.changes = make([]change, 0, changes)
 	for n, list := range busy {
 		for _, b := range list {
 			f.changes = append(f.changes, change{b.Start, n, true}, change{b.End, n, false})

@@ -305,7 +305,7 @@ func (r *run) limitOf(job Job) ExpandLimit {
 
 // planOthers calls the strategy, without the jobs that turn out to fit nowhere.
 func (r *run) planOthers(counts *Timeline, planned []Planned) error {
-	problem := Problem{Nodes: r.pool.Nodes}
+	problem := Problem{Nodes: r.pool.Nodes, Jobs: make([]Job, 0, len(r.pool.Jobs))}
 	for _, b := range counts.Steps() {
 		duration := Forever
 		if b.End != Forever {
@@ -313,7 +313,7 @@ func (r *run) planOthers(counts *Timeline, planned []Planned) error {
 		}
 		problem.Busy = append(problem.Busy, Busy{Start: b.Start, Duration: duration, Nodes: b.Nodes})
 	}
-	var index []int
+	index := make([]int, 0, len(r.pool.Jobs))
 	for j, job := range r.pool.Jobs {
 		switch {
 		case job.Fixed:
@@ -442,8 +442,7 @@ func (r *run) options(p Problem, s Schedule) [][]Option {
 
 // mapNodes finds node IDs for all planned jobs.
 func (r *run) mapNodes(planned []Planned) error {
-	var index []int
-	var jobs []MappedJob
+	index, jobs := make([]int, 0, len(planned)), make([]MappedJob, 0, len(planned))
 	busy := slices.Clone(r.busy)
 	for j, job := range r.pool.Jobs {
 		if planned[j].Unfit == "" {

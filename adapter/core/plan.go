@@ -147,7 +147,7 @@ func moreUrgent(a, b candidate) int {
 // stockCandidates lists pending stock jobs that Slurm would start before the last
 // of the evolving jobs.
 func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate {
-	var waiting []candidate
+	waiting := make([]candidate, 0, c.cfg.StockJobs)
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if r.State != slurmctl.Pending || r.Reservation != "" || !queues(r) {
@@ -160,7 +160,7 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate 
 		waiting = append(waiting, candidate{record: r, turn: its})
 	}
 	slices.SortStableFunc(waiting, moreUrgent)
-	var list []candidate
+	list := make([]candidate, 0, min(len(waiting), c.cfg.StockJobs))
 	for _, w := range waiting {
 		if len(list) == c.cfg.StockJobs {
 			break
@@ -240,7 +240,7 @@ func batches(s *snapshot, list []candidate) []*batch {
 			cand = cand.chosen(s)
 		}
 		for i := len(all) - 1; i >= 0; i-- {
-			same := cand.choices == nil && all[i].jobs[0].choices == nil && slices.Equal(all[i].nodes, cand.nodes) && all[i].rank == cand.rank
+			same := cand.choices == nil && all[i].jobs[0].choices == nil && sameNodes(all[i].nodes, cand.nodes) && all[i].rank == cand.rank
 			if same {
 				found = all[i]
 			}
@@ -258,6 +258,12 @@ func batches(s *snapshot, list []candidate) []*batch {
 		found.jobs = append(found.jobs, cand)
 	}
 	return all
+}
+
+// sameNodes reports whether two lists are equal. Jobs with the same wishes share one list,
+// which is not compared with itself.
+func sameNodes(a, b []int) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
 // overlap reports whether two ascending lists share a member.
@@ -280,7 +286,7 @@ func (c *Core) margin() int64 { return int64(c.cfg.Margin / time.Second) }
 
 // pool is jobs on some nodes as the planner sees them, but for what is busy.
 func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) planner.Pool {
-	pool := planner.Pool{Nodes: len(nodes), Reserved: o.reservedOn(nodes)}
+	pool := planner.Pool{Nodes: len(nodes), Reserved: o.reservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list))}
 	spots := newSpots(s, nodes)
 	for i, cand := range list {
 		limit, driver := planner.ExpandLimit(1), -1

@@ -105,6 +105,16 @@ func (c *Core) View() *View {
 	return v
 }
 
+// Job is what View shows of one active job; false if there is none. O(jobs).
+func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) {
+	for _, j := range c.active {
+		if j.SlurmID == uint32(id) {
+			return c.shown(c.describe(j)), true
+		}
+	}
+	return api.Job{}, false
+}
+
 // reading is the site's rule of who may read; Slurm's own is not known before its
 // configuration is.
 func (c *Core) reading() api.Reading {

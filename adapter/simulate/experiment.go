@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
@@ -297,18 +295,11 @@ func (t *trial) event(e slurmsim.Event) {
 
 // planned is what a job is planned to have now.
 func (t *trial) planned(id slurmctl.JobID) (sizes []Size) {
-	v := t.sidecar.View()
-	if v == nil {
-		return nil
-	}
-	i := slices.IndexFunc(v.Jobs, func(j api.Job) bool { return j.ID == uint32(id) })
-	if i < 0 {
-		return nil
-	}
+	j, _ := t.sidecar.Job(id)
 	second := func(at time.Time) int64 { return max(int64(at.Sub(t.began)/time.Second), 0) }
-	for k, s := range v.Jobs[i].Plan {
+	for k, s := range j.Plan {
 		sizes = append(sizes, Size{At: second(s.Start), Nodes: s.Nodes})
-		if k+1 == len(v.Jobs[i].Plan) {
+		if k+1 == len(j.Plan) {
 			sizes = append(sizes, Size{At: second(s.End)})
 		}
 	}

@@ -132,6 +132,14 @@ func (s *Sidecar) View() *core.View {
 	return s.core.View()
 }
 
+// Job is what it shows of an active job; false if there is none, or while it is down.
+func (s *Sidecar) Job(id slurmctl.JobID) (api.Job, bool) {
+	if s.core == nil {
+		return api.Job{}, false
+	}
+	return s.core.Job(id)
+}
+
 // give gives inputs to the core and does what follows.
 func (s *Sidecar) give(inputs ...core.Input) {
 	life := s.life
