@@ -173,7 +173,7 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		j.reason = "its hold is being moved" // Slurm would give it none that the hold keeps from it
 		return
 	}
-	if _, ok := c.holdFor(j, step); !ok && len(j.expanders) == 0 && c.covered(j, nodes) && j.State == row.Waiting && !j.holdRetry.After(c.now) {
+	if _, ok := c.holdFor(j, step); !ok && len(j.expanders) == 0 && c.covered(j, step, nodes) && j.State == row.Waiting && !j.holdRetry.After(c.now) {
 		j.reason = "its nodes are being held" // it was asked for just now
 		return
 	}
@@ -240,12 +240,13 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	})
 }
 
-// covered reports whether somebody else has reserved some of the nodes for a time before the
-// job's time limit: Slurm gives them to nobody outside of a hold of ours then.
-func (c *Core) covered(j *job, nodes []string) bool {
+// covered reports whether some of the nodes are reserved for anything but that step of the job, be it
+// what it was offered itself, for a time before its time limit: Slurm gives them to nobody outside of
+// a hold of ours then.
+func (c *Core) covered(j *job, step int, nodes []string) bool {
 	until := c.now.Add(time.Duration(j.reach(c.now.Unix()))*time.Second + time.Minute)
 	for _, r := range c.reservations {
-		if own, ours := parseHold(r); (!ours || own.job != j.id()) && r.End.After(c.now) && r.Start.Before(until) && len(common(nodes, r.Nodes)) > 0 {
+		if own, ours := parseHold(r); (!ours || own.job != j.id() || own.step != step) && r.End.After(c.now) && r.Start.Before(until) && len(common(nodes, r.Nodes)) > 0 {
 			return true
 		}
 	}
