@@ -126,3 +126,11 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 
 // Who tells visitors apart.
 func (v Visitor) Who() string { return fmt.Sprint(v.caller.known, v.caller.uid) }
+
+// Sees tells apart what visitors are told: who may read everything is told the same as all others who may.
+func (v Visitor) Sees(ctx context.Context) string {
+	if v.server.seesAll(ctx, v.caller) {
+		return "everything"
+	}
+	return v.Who()
+}

@@ -55,6 +55,9 @@ func TestVisitorReads(t *testing.T) {
 			}}
 		v, ctx := s.Visitor(c.uid), t.Context()
 		jobs, err := v.Jobs(ctx, true)
+		if all := c.jobs == 3; all != (v.Sees(ctx) == "everything") || !all && v.Sees(ctx) != v.Who() {
+			t.Errorf("%s sees %q", name, v.Sees(ctx))
+		}
 		if c.jobs < 0 {
 			_, err2 := v.Cluster(ctx)
 			_, err3 := v.Status(ctx)

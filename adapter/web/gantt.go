@@ -95,13 +95,13 @@ type row struct {
 
 const barHeight = 24
 
-// gantt makes the first page, or gives it as it was made for the same visitor a moment ago.
+// gantt makes the first page, or gives it as it was made a moment ago for one who is told the same.
 func (p *Page) gantt(ctx context.Context, v visit) (any, error) {
-	who, ok := v.Reader.(interface{ Who() string })
+	reader, ok := v.Reader.(interface{ Sees(context.Context) string })
 	if !ok {
 		return drawGantt(ctx, v)
 	}
-	return p.made.get(who.Who()+" "+v.URL.RawQuery, func() (any, error) { return drawGantt(ctx, v) })
+	return p.made.get(reader.Sees(ctx)+" "+v.URL.RawQuery, func() (any, error) { return drawGantt(ctx, v) })
 }
 
 func drawGantt(ctx context.Context, v visit) (any, error) {

@@ -12,29 +12,29 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// visitor is a Reader that is told apart, and counts how often jobs are asked for.
+// visitor is a Reader that is told apart by what it sees, and counts how often jobs are asked for.
 type visitor struct {
 	*cluster
 
-	who   string
+	sees  string
 	asked *atomic.Int32
 }
 
-func (v visitor) Who() string { return v.who }
+func (v visitor) Sees(context.Context) string { return v.sees }
 
 func (v visitor) Jobs(ctx context.Context, all bool) ([]api.Job, error) {
 	v.asked.Add(1)
 	return v.cluster.Jobs(ctx, all)
 }
 
-// TestKept: a hundred readers of the same page at once have it made once, for each visitor and each window his own, anew after a
+// TestKept: a hundred readers of the same page at once have it made once, for all who see the same, for each window its own, anew after a
 // moment, and what could not be made is not kept. However many ask for different ones, no more are kept.
 func TestKept(t *testing.T) {
 	var asked atomic.Int32
 	c := small()
-	var who atomic.Value
-	who.Store("1")
-	p := Page{Base: "/", Reader: func(*http.Request) (Reader, error) { return visitor{c, who.Load().(string), &asked}, nil }}
+	var sees atomic.Value
+	sees.Store("everything")
+	p := Page{Base: "/", Reader: func(*http.Request) (Reader, error) { return visitor{c, sees.Load().(string), &asked}, nil }}
 	h := p.Handler()
 	now := noon
 	p.made.clock = func() time.Time { return now }
@@ -56,8 +56,8 @@ func TestKept(t *testing.T) {
 	}
 	want(1, "/", "a hundred at once")
 	want(2, "/?user=alice", "another window")
-	who.Store("2")
-	want(3, "/", "another visitor")
+	sees.Store("true 7")
+	want(3, "/", "one who sees less")
 	now = now.Add(keptFor)
 	want(4, "/", "a moment later")
 	now = now.Add(-time.Hour)

@@ -276,7 +276,7 @@ func weigh(tb testing.TB, h http.Handler, address string) (travels, is int) {
 }
 
 // TestBounded: the first page of 1,000 jobs on 1,000 nodes, with all that it needs, is 150 kB at most; that of
-// a multiple is bounded, too, and says what it leaves out.
+// a hundred times as many is bounded, too, in bytes and in elements, wherever one looks, and says what it leaves out.
 func TestBounded(t *testing.T) {
 	h := pageOf(many(1000, 1000, 200), "/")
 	page, raw := weigh(t, h, "/")
@@ -291,13 +291,18 @@ func TestBounded(t *testing.T) {
 	if all > 150_000 {
 		t.Errorf("it is %d bytes, want 150,000 at most", all)
 	}
-	h = pageOf(many(500, 6_000, 500), "/")
-	if page, raw = weigh(t, h, "/"); raw > 2*mostDrawn+200_000 {
-		t.Errorf("6,000 jobs: %d bytes", raw)
-	}
-	t.Logf("6,000 jobs, 500 nodes: page %d bytes (%d uncompressed)", page, raw)
-	if body := get(t, h, "/").Body.String(); !strings.Contains(body, "further jobs are not drawn") || !strings.Contains(body, "more jobs") {
-		t.Error("it does not say what is left out")
+	h = pageOf(many(10_000, 100_000, 20_000), "/")
+	for _, address := range []string{"/", "/?span=8784h", "/?ended=1&page=1999", "/?by=node&row=9000", "/?by=job&user=user7"} {
+		page, raw = weigh(t, h, address)
+		body := get(t, h, address).Body.String()
+		elements := len(regexp.MustCompile(`<[a-z]`).FindAllStringIndex(body, -1))
+		t.Logf("100,000 jobs, 10,000 nodes, %s: %d bytes (%d uncompressed), %d elements", address, page, raw, elements)
+		if page > 150_000 || raw > 2*mostDrawn+200_000 || elements > 15_000 {
+			t.Errorf("%s is not bounded", address)
+		}
+		if !strings.Contains(address, "by=job") && !strings.Contains(body, "further jobs are not drawn") || address == "/" && !strings.Contains(body, "more jobs") {
+			t.Errorf("%s does not say what is left out", address)
+		}
 	}
 }
 
