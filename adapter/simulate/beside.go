@@ -22,10 +22,10 @@ const Slurm = "slurm"
 const Neighbour = "neighbour"
 
 // AtPeak is the job as a stock job: on its largest size for all of its time. Of a moldable job it is
-// the first alternative.
+// the first alternative, of a malleable one its profile: what it would be as a rigid job.
 func (s Submission) AtPeak() Submission {
 	if s.Evolves() {
-		s.Profile, s.Alternatives = s.Profile.Rigid(), nil
+		s.Profile, s.Alternatives, s.Least, s.Most = s.Profile.Rigid(), nil, 0, 0
 		s.Limit = s.Profile[0].Duration + 120 // what evosbatch asks for
 	}
 	return s

@@ -9,6 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -37,7 +38,7 @@ type Experiment struct {
 }
 
 // Submission is a job that is submitted. One with several steps evolves; one with a single
-// step that is not moldable is a stock job.
+// step that is neither moldable nor malleable is a stock job.
 type Submission struct {
 	ID          string
 	Submit      int64 // seconds from the start
@@ -47,6 +48,11 @@ type Submission struct {
 	Alternatives []planner.Profile // of a moldable job; Profile is the first
 	By           planner.Preference
 
+	// Least and Most are the bounds of a malleable job, 0: it is none. Its Profile is one step, the size that it would have as a
+	// rigid job and how long it takes there; Speedup is how fast it is on others, nil: n times as fast on n nodes.
+	Least, Most int
+	Speedup     malleable.Speedup
+
 	Limit     int64  // time limit in seconds; 0: a minute more than it needs
 	User      int    // 0, 1, …: whose it is
 	Partition string // "": the default one
@@ -54,7 +60,12 @@ type Submission struct {
 }
 
 // Evolves reports whether it is an evolving job.
-func (s Submission) Evolves() bool { return len(s.Profile) > 1 || len(s.Alternatives) > 0 }
+func (s Submission) Evolves() bool {
+	return len(s.Profile) > 1 || len(s.Alternatives) > 0 || s.Malleable()
+}
+
+// Malleable reports whether it is a malleable job.
+func (s Submission) Malleable() bool { return s.Most > 0 }
 
 // Bounds of experiments.
 const (
@@ -170,6 +181,9 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 
 // never says why a job cannot run, as evosbatch or sbatch would say; "" if it can.
 func (t *trial) never(s *Submission, size int) string {
+	if s.Malleable() {
+		return t.neverMalleable(s, size)
+	}
 	if n := s.Profile.Peak(); n > size && len(s.Alternatives) == 0 {
 		return fmt.Sprintf("it asks for %d nodes, the cluster has %d", n, size)
 	}
@@ -219,6 +233,9 @@ func (t *trial) submit(j *subject) {
 	var err error
 	if j.links = 1; s.Evolves() {
 		j.app = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By}
+		if s.Malleable() {
+			j.app.bend(s, t.cluster.Size())
+		}
 		if t.Config.Drive == request.Chain {
 			j.app.Drive, j.links = request.Chain, len(s.Profile)
 		}
@@ -319,9 +336,9 @@ func (t *trial) meter() {
 	}
 }
 
-// profile is the one that the job had.
+// profile is the one that the job had; a malleable job's is its work.
 func (j *subject) profile() planner.Profile {
-	if j.app != nil {
+	if j.app != nil && !j.Malleable() {
 		return j.app.Profile
 	}
 	return j.Profile

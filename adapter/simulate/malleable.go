@@ -81,12 +81,8 @@ func (a *App) within(step, nodes int) bool {
 func (s *Sidecar) listen(script *slurmsim.Process, a *App) {
 	job := script.Job().ID
 	running := func() bool {
-		for _, r := range s.Cluster.Queue() {
-			if r.ID == job {
-				return r.State == slurmctl.Running || r.State == slurmctl.Suspended || r.State == slurmctl.Configuring
-			}
-		}
-		return false
+		state := script.Job().State
+		return state == slurmctl.Running || state == slurmctl.Suspended || state == slurmctl.Configuring
 	}
 	s.Cluster.Go(func(p *slurmsim.Process) {
 		known, heard := int64(0), 0
@@ -108,8 +104,16 @@ func (s *Sidecar) listen(script *slurmsim.Process, a *App) {
 			if says.Nodes >= 0 {
 				accept = min(accept, says.Nodes)
 			}
-			if _, err := s.Answer(p, job, api.AnswerRequest{Offer: o.ID, Accept: accept}, running); err != nil {
+			if o.Kind == "shrink" {
+				a.work.on(o.Has - accept) // first it leaves them
+			}
+			answer, err := s.Answer(p, job, api.AnswerRequest{Offer: o.ID, Accept: accept}, running)
+			switch {
+			case err != nil:
 				a.Refusals++
+				a.work.on(o.Has)
+			case answer.Has != nil:
+				a.work.on(answer.Has.Nodes)
 			}
 		}
 	})

@@ -59,6 +59,7 @@ type App struct {
 	// Malleable is what it takes beyond its profile, and Says what it says to offers, in turn.
 	Malleable *request.Malleable
 	Says      []Says
+	work      *work // what its step has to do; nil: it lasts as long on any size
 
 	// Acts are what it does of its own accord, in place of what its profile says.
 	Acts     []Act
@@ -235,8 +236,12 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 	a.began(nodes, p.Job().TimeLimit)
 	for step := 1; ; {
 		a.Steps = append(a.Steps, s.begun(p, step, nodes))
-		s.appoint(a.lasts(step))
-		p.Sleep(a.lasts(step))
+		if a.work != nil {
+			s.work(p, a.work, nodes)
+		} else {
+			s.appoint(a.lasts(step))
+			p.Sleep(a.lasts(step))
+		}
 		switch {
 		case a.Deaf:
 			p.Sleep(1000 * time.Hour) // until it is ended

@@ -35,7 +35,7 @@ func FromProblem(p planner.Problem) ([]Submission, error) {
 
 // FromTrace makes submissions of the jobs of a trace that ran, on nodes of so many CPUs, which
 // jobs have for themselves. A part of them, from 0 to 1, is given an evolving profile of the same
-// area by the seed; the others are stock jobs, but for those that the trace itself has evolve.
+// area by the seed; the others are stock jobs, but for those that the trace itself has evolving, moldable or malleable.
 func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []Submission {
 	jobs, _ := t.Runnable()
 	all := make([]Submission, len(jobs))
@@ -47,13 +47,22 @@ func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []
 		if s := j.Shape; s != nil && s.ID != "" {
 			all[i].ID = s.ID
 		}
-		if j.Kind() == trace.Moldable {
-			all[i].Profile, all[i].Limit = j.Shape.Profile, 0
-			all[i].Alternatives, all[i].By = append([]planner.Profile{j.Shape.Profile}, j.Shape.Alternatives...), j.Shape.By
-		} else if j.Kind() == trace.Evolving {
-			all[i].Profile, all[i].Limit = perNode(j.Shape.Profile, cpus), 0
-		} else if n <= nodes && j.Seconds() >= shortestEvolving {
-			able = append(able, i)
+		switch s := j.Shape; j.Kind() {
+		case trace.Moldable:
+			all[i].Profile, all[i].Limit, all[i].By = perNode(s.Profile, cpus), 0, s.By
+			all[i].Alternatives = []planner.Profile{all[i].Profile}
+			for _, p := range s.Alternatives {
+				all[i].Alternatives = append(all[i].Alternatives, perNode(p, cpus))
+			}
+		case trace.Malleable:
+			all[i].Profile = perNode(s.Profile, cpus)
+			all[i].bounds(s, cpus)
+		case trace.Evolving:
+			all[i].Profile, all[i].Limit = perNode(s.Profile, cpus), 0
+		default:
+			if n <= nodes && j.Seconds() >= shortestEvolving {
+				able = append(able, i)
+			}
 		}
 	}
 	chance := rand.New(rand.NewPCG(seed, 89))
@@ -72,6 +81,14 @@ func perNode(p planner.Profile, cpus int) planner.Profile {
 		p[i].Nodes = (p[i].Nodes + cpus - 1) / cpus
 	}
 	return p
+}
+
+// bounds makes it malleable as a trace has it; with nodes of so many processors it may be rigid.
+func (s *Submission) bounds(shape *trace.Shape, cpus int) {
+	least, most := (shape.Min+cpus-1)/cpus, (shape.Max+cpus-1)/cpus
+	if least < most {
+		s.Limit, s.Least, s.Most, s.Speedup = 0, least, most, shape.Speedup
+	}
 }
 
 // submitter is the user of job i: the trace's, else one of twenty.
@@ -94,6 +111,9 @@ func FromWorkload(t trace.Trace) ([]Submission, error) {
 	for i, j := range jobs {
 		s := &all[first+i]
 		s.User = submitter(j, i)
+		if j.Kind() == trace.Malleable {
+			s.bounds(j.Shape, 1)
+		}
 		if !s.Evolves() {
 			s.Limit = j.LimitSeconds()
 		}

@@ -118,8 +118,8 @@ func (s *Sweep) check() error {
 		names[t.Name] = true
 	}
 	for _, shape := range s.Shapes {
-		if shape != Steps && (!slices.Contains(trace.Shapes, shape) || shape == "malleable") {
-			return fmt.Errorf("shapes: %q: must be %s, %s", shape, Steps, strings.Join(trace.Shapes[:len(trace.Shapes)-1], ", "))
+		if shape != Steps && !slices.Contains(trace.Shapes, shape) {
+			return fmt.Errorf("shapes: %q: must be %s, %s", shape, Steps, strings.Join(trace.Shapes, ", "))
 		}
 	}
 	for _, share := range s.Shares {

@@ -1,13 +1,16 @@
 package trace_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/planner/trace"
 )
 
@@ -144,6 +147,33 @@ func TestEvolve(t *testing.T) {
 			}
 		}
 	})
+	// By a speed-up: 1000 s on 8 nodes, half of which is done in parallel, are 1111 s on 4 and 944 on 16.
+	for _, shape := range []string{"moldable", "malleable"} {
+		e := trace.Evolve{Share: 1, Shape: shape, Speedup: malleable.Amdahl(.5)}
+		j := trace.Unknown
+		j.Submit, j.Run, j.Wanted = 0, 1000, 8
+		if err := e.Job(&j, 100); err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		w, err := trace.NewWriter(&text, "json", trace.Header{Nodes: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Write(j), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		back, err := trace.Read(strings.NewReader(text.String()))
+		if err != nil || len(back.Jobs) != 1 || !cmp.Equal(back.Jobs[0].Shape.Speedup, j.Shape.Speedup) {
+			t.Errorf("%s: %v, %v", text.String(), back, err)
+		}
+		if shape == "moldable" && fmt.Sprint(j.Shape.Profile, j.Shape.Alternatives) != "8@16m40s [4@18m32s 16@15m45s]" {
+			t.Errorf("%v, %v", j.Shape.Profile, j.Shape.Alternatives)
+		}
+		if shape == "malleable" && (j.Shape.Speedup != malleable.Amdahl(.5) || j.Shape.Min != 2 || j.Shape.Max != 8) {
+			t.Errorf("%+v", j.Shape)
+		}
+	}
 	// A third of many, and other ones with another seed.
 	drawn := func(seed uint64) (n int, which string) {
 		e := trace.Evolve{Share: 1. / 3, Shape: "ramp", Seed: seed}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 // elastiSpeed is what a node of ElastiSim's computes, where that is not told.
@@ -111,7 +112,14 @@ func (s *elastiSource) next(*Header) (Job, string, error) {
 		s.evolving++
 		fallthrough
 	case "malleable":
-		j.Shape = &Shape{Kind: Malleable, Profile: step(e.Max), Min: e.Min, Max: e.Max}
+		var up malleable.Table // straight between powers of two
+		for n := e.Min; ; n = min(2*n, e.Max) {
+			up = append(up, malleable.Point{Nodes: n, Speedup: math.Round(1e4*math.Pow(float64(n), alpha)) / 1e4})
+			if n == e.Max {
+				break
+			}
+		}
+		j.Shape = &Shape{Kind: Malleable, Profile: step(e.Max), Min: e.Min, Max: e.Max, Speedup: up}
 	default:
 		return bad("type", "%q is not one of rigid, moldable, malleable, evolving, adaptive", e.Type)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 // Shapes are the models of [Evolve].
@@ -17,12 +18,15 @@ var Shapes = []string{"uniform", "amr", "ramp", "pulse", "moldable", "malleable"
 var miniAMR = []float64{1, 1, 1, 1, 92, 582, 1303, 1121, 239, 1, 1, 1, 1, 1, 134, 1058, 1345, 624, 134, 1, 1}
 
 // Evolve has some jobs of a rigid trace evolve. The node-seconds of each stay what they were, to less
-// than a second of its smallest step.
+// than a second of its smallest step; with a speed-up, those that it has on the size that it had.
 type Evolve struct {
 	Share    float64 // of the jobs, 0 … 1
 	Shape    string  // of [Shapes]
 	Seed     uint64
 	Shortest int64 // seconds that a job runs at least
+
+	// Speedup is how fast moldable and malleable jobs are on other sizes than they had, nil: n times as fast on n nodes.
+	Speedup malleable.Speedup
 
 	jobs uint64 // so far
 }
@@ -65,6 +69,9 @@ func (e *Evolve) Job(j *Job, machine int) error {
 				continue
 			}
 			p := planner.Profile{{Duration: (area + int64(size) - 1) / int64(size), Nodes: size}}
+			if e.Speedup != nil {
+				p[0].Duration = int64(math.Ceil(float64(j.Seconds())*e.Speedup.At(n)/e.Speedup.At(size) - 1e-6))
+			}
 			if p.Validate() != nil {
 				continue
 			}
@@ -79,7 +86,7 @@ func (e *Evolve) Job(j *Job, machine int) error {
 		}
 		return nil
 	case "malleable":
-		shape.Kind, shape.Min, shape.Max = Malleable, max(n/4, 1), n
+		shape.Kind, shape.Min, shape.Max, shape.Speedup = Malleable, max(n/4, 1), n, e.Speedup
 		shape.Profile = planner.Profile{{Duration: j.Seconds(), Nodes: n}}
 		if shape.Min < shape.Max {
 			j.Shape = &shape

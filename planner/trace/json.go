@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/planner/workload"
 )
 
@@ -240,6 +241,13 @@ func fromPlanner(p planner.Job, logged workload.Logged, i int) (Job, *Fault) {
 			return j, &Fault{Field: "malleable", Err: fmt.Errorf("%d … %d nodes of a %s job", b.Min, b.Max, shape.Kind)}
 		}
 		shape.Kind, shape.Min, shape.Max = Malleable, b.Min, b.Max
+		if b.Speedup != "" {
+			up, err := malleable.ParseDeclared(b.Speedup)
+			if err != nil {
+				return j, &Fault{Field: "malleable.speedup", Err: err}
+			}
+			shape.Speedup = up
+		}
 	}
 	if shape.Kind != Rigid {
 		shape.Profile = p.Profile
@@ -317,6 +325,9 @@ func (w *jsonWriter) Write(j Job) error {
 	var logged workload.Logged
 	if s := j.Shape; s != nil && s.Kind == Malleable {
 		logged.Malleable = &workload.Bounds{Min: s.Min, Max: s.Max}
+		if s.Speedup != nil {
+			logged.Malleable.Speedup = fmt.Sprint(s.Speedup)
+		}
 	}
 	back, fault := fromPlanner(p, logged, w.jobs)
 	back.Shape = j.Shape

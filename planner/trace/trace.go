@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 // Job is one job. Times are seconds, sizes processors; negative is not known, as in SWF.
@@ -46,12 +47,15 @@ type Shape struct {
 	ID   string // of formats that name jobs
 	Kind Kind
 
-	Profile      planner.Profile   // of an evolving or moldable job
+	Profile      planner.Profile   // but of a rigid job
 	Alternatives []planner.Profile // of a moldable one, beside Profile
 	By           planner.Preference
 	ExpandLimit  planner.ExpandLimit
 
-	Min, Max int // bounds of a malleable job
+	// Min and Max are bounds of a malleable job; Profile is its work: a size, and how long it takes there. Speedup is how fast
+	// it is on others, nil: n times as fast on n nodes.
+	Min, Max int
+	Speedup  malleable.Speedup
 }
 
 // Kind says who chooses the size, and when.

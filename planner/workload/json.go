@@ -49,10 +49,12 @@ type Logged struct {
 	Malleable *Bounds   `json:"malleable,omitempty"`
 }
 
-// Bounds are the sizes that a malleable job can have; what is planned is its profile.
+// Bounds are the sizes that a malleable job can have; what is planned is its profile. Speedup is as
+// malleable.ParseDeclared reads it; "": n times as fast on n nodes.
 type Bounds struct {
-	Min int `json:"min"`
-	Max int `json:"max"`
+	Min     int    `json:"min"`
+	Max     int    `json:"max"`
+	Speedup string `json:"speedup,omitempty"`
 }
 
 // Read reads one workload and checks it. The error names the job and the field

@@ -59,7 +59,9 @@ func runCommand() *cobra.Command {
 runs the sidecar's own decision core, with its configuration.
 
 FILE is a workload file (JSON), Batsim's or ElastiSim's, or a trace in the Standard Workload
-Format, gzipped or not; "-" is standard input. Jobs with several steps evolve, jobs with one are stock jobs.
+Format, gzipped or not; "-" is standard input. Jobs with several steps evolve, those
+with alternatives are moldable, those with "malleable" bounds take every offer within these and end when their work is
+done: the node-seconds of their profile, or by their speed-up. All others are stock jobs. evosim trace evolve makes such.
 Of a trace, --evolving=0.1 gives one job in ten, drawn by --seed, a profile of three
 steps with the job's area.
 
@@ -68,7 +70,7 @@ the model does not know of that is named, and refused: --leave-out=NAME,… (or 
 runs without it.
 
 --beside=slurm,easy (or "all") runs the same work by what a site would use instead, jobs that evolve rigid
-at their largest size: stock Slurm as modelled, FCFS, EASY or conservative backfilling (these on one machine of
+at their largest size (moldable ones as their first alternative, malleable ones as their profile): stock Slurm as modelled, FCFS, EASY or conservative backfilling (these on one machine of
 all nodes, which knows of no partitions). "neighbour" is what a scheduler could do that places stock jobs, too: jobs
 evolve, and nobody starts later than by EASY beside rigid ones. All figures are shown beside each other, and what it is to be a stock
 job's neighbour: how many of these start later than beside rigid jobs, and by how much.
