@@ -175,8 +175,8 @@ func (c *Core) fitSafely(s *snapshot, j *job, t *target, now int64, f fitting, b
 	}
 }
 
-// moveUp plans a growth that was asked for and waits anew, if it can be had sooner: others
-// have ended before their time.
+// moveUp plans anew what is to come of a job that waits for a growth that was asked for, or for a
+// chain's next link, if it can be had sooner: others have ended before their time.
 func (c *Core) moveUp(s *snapshot, j *job, now int64) {
 	copied := *j
 	t := &target{job: &copied, wait: planner.MaxDuration}

@@ -145,7 +145,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	j.kept, j.keptTimes = nil, 0
 	j.Suspended, j.suspendedFrom, j.recount = 0, time.Time{}, j.inferred || r.State == slurmctl.Suspended
-	j.overdue, j.anew, j.forfeited, j.cancelled = 0, false, false, ""
+	j.overdue, j.anew, j.forfeited, j.forgone = 0, false, false, ""
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
 	}

@@ -69,13 +69,13 @@ type job struct {
 	warned    bool      // of the present step's overrun
 	overdue   int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
 	anew      bool      // its promise had lapsed: what comes next is planned anew
-	cancelled string    // who cancelled the holds of its coming steps, in step cancelledIn
+	forgone   string    // why nothing is promised to it for its coming steps, in words, in step forgoneIn; "": it overran, or is not known
 	forfeited bool      // and has to fit below the site's bounds again to be held
 	unheld    string    // the bound of the site below which its holds do not fit
 
 	unwritten   bool        // its request was changed, and Slurm is still to be told
 	undo        func(error) // takes the change back, should Slurm refuse it; nil: nobody waits for it
-	cancelledIn int
+	forgoneIn   int
 	reached     int    // where it was when that was changed, as its marker says; 0: not known
 	rewrites    int    // how often it was written again
 	seenComment string // the last one that was looked through for it

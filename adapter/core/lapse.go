@@ -19,7 +19,8 @@ import (
 // is the later of the two, the profile's end and the plan's, as it was before the step
 // outlasted it.
 //
-// It lapses, too, when an operator cancels the holds: he wants the nodes for something else.
+// It lapses, too, when an operator cancels the holds: he wants the nodes for something else;
+// and when it cannot be kept beside the plan of a job that began before (refit).
 
 // lapsed reports whether nothing is promised to a job any more save what it has.
 func (j *job) lapsed() bool {
@@ -54,6 +55,15 @@ func (c *Core) forsake(j *job, end int64) {
 	plan[j.Step-1].end = end
 	c.storePlan(j, plan)
 	j.extend, j.anew, j.forfeited = false, true, true
+}
+
+// yield gives up what is promised to a running job, since another one's plan comes first.
+func (c *Core) yield(j, to *job) {
+	c.event(j, "lapsed", map[string]any{"in": j.Step, "for": to.SlurmID})
+	c.forsake(j, j.plan[j.Step-1].end)
+	j.forgone, j.forgoneIn = jobNumber(to.SlurmID)+", which began before it, is planned first", j.Step
+	j.reason = j.lapsedWords()
+	c.logJob(j).Warn(j.reason)
 }
 
 // cancelHolds has the promise of a job lapse, and answers who wants that.
@@ -94,7 +104,7 @@ func (c *Core) cancelHolds(k *call) {
 		a.Holds = append(a.Holds, api.Span{Step: h.step, Start: c.wall(time.Unix(h.start, 0)), End: c.wall(time.Unix(h.end, 0)), Nodes: len(h.nodes), NodeList: slurmctl.CompressNodes(h.nodes)})
 	}
 	c.forsake(j, j.plan[j.Step-1].end)
-	j.cancelled, j.cancelledIn = k.Cancel.By, j.Step
+	j.forgone, j.forgoneIn = k.Cancel.By+" has cancelled its holds", j.Step
 	j.reason = j.lapsedWords()
 	c.event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
 	c.logJob(j).WithField("by", k.Cancel.By).Warn("the holds of the job's coming steps were cancelled; they are planned anew when it ends this one")
@@ -109,8 +119,8 @@ func (j *job) lapsedWords() string {
 		text = "nodes are no longer held for its coming steps; they are planned anew when it ends"
 	}
 	switch {
-	case j.cancelled != "" && j.cancelledIn == j.Step:
-		return j.cancelled + " has cancelled its holds; " + text
+	case j.forgone != "" && j.forgoneIn == j.Step:
+		return j.forgone + "; " + text
 	case j.warned:
 		return "the step lasts longer than its profile says; " + text
 	}
@@ -119,8 +129,8 @@ func (j *job) lapsedWords() string {
 
 // whyAnew is why the promise of a job that has ended its step, called so, had lapsed.
 func (j *job) whyAnew(step string) string {
-	if j.cancelled != "" && j.cancelledIn == j.Step {
-		return j.cancelled + " has cancelled its holds"
+	if j.forgone != "" && j.forgoneIn == j.Step {
+		return j.forgone
 	}
 	return step + " lasted longer than its profile says"
 }
@@ -149,8 +159,8 @@ func (j *job) supposed() map[string]int64 {
 func (j *job) keeps() []string {
 	nodes := j.own()
 	j.boundFirst(nodes)
-	if j.isChain() {
-		return nodes // until the link's time limit
+	if j.isChain() || j.State == row.Waiting {
+		return nodes // until the link's time limit, or it is planned
 	}
 	return nodes[:min(len(nodes), j.Profile[j.Step].Nodes)]
 }

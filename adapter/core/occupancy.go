@@ -207,7 +207,7 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 			until[n] = max(until[n], now+j.reach(now))
 		}
 	}
-	if j.lapsed() {
+	if j.lapsed() || j.State == row.Waiting && j.next() == nil {
 		for _, n := range j.keeps() {
 			until[n] = now + j.reach(now)
 		}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func (c *Core) followPlans(s *snapshot) {
 				j.overdue = j.plan[j.Step-1].end
 			}
 			c.refit(s, j, now, "the step lasts longer than planned")
-		case j.State == row.Waiting && len(j.Changes) > 0 && j.next() != nil && j.next().start > now+overrunQuantum:
+		case j.State == row.Waiting && (len(j.Changes) > 0 || j.isChain()) && j.next() != nil && j.next().start > now+overrunQuantum:
 			c.moveUp(s, j, now)
 		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
@@ -157,10 +158,7 @@ type fitting struct {
 	// strict says that the job alone may move: what others were promised is theirs, of the
 	// nodes that it has, too. Else they have these once it has given them back.
 	strict bool
-	// keeps says that nobody has a node of its own before it gives that back for good,
-	// whatever he was promised.
-	keeps bool
-	wait  int64 // by how many seconds its present step may last longer than its expand limit allows
+	wait   int64 // by how many seconds its present step may last longer than its expand limit allows
 	// notBefore is the Unix second before which it gets no nodes; 0: it may now
 	notBefore int64
 }
@@ -170,40 +168,68 @@ type fitting struct {
 // allows), the nodes that it has stay its own, and other running jobs keep what
 // they were promised. Where the limit leaves no way, the job is delayed beyond it
 // rather than stopped, and the event log says so. Where there is still none, since others
-// were promised nodes that it has, these come after it: it gives them back only at its
-// end, so that else each would wait for the other. It says why there is no plan.
+// were promised nodes that it has, these come after it, if they can: it gives them back only
+// at its end, so that else each would wait for the other. Where one of them cannot, who began
+// first goes first: those that began later are planned after the job or have no promise any
+// more, and it has none itself where it cannot be planned around the others. That order is
+// always the same, so that plans are not made to and fro. It says why there is no plan.
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) {
 	if unfit = c.replan(s, j, now, why); unfit == "" {
 		return ""
 	}
-	if after := c.waitFor(j); len(after) > 0 && c.replanBefore(s, j, after, now, why) {
+	after := c.waitFor(j)
+	if c.replanBefore(s, j, after, now, why, true) {
 		return ""
 	}
-	if text := "its coming steps cannot be planned anew: " + unfit; j.reason != text {
+	later := slices.DeleteFunc(slices.Clone(after), func(other *job) bool { return beganFirst(other, j) < 0 })
+	if c.replanBefore(s, j, later, now, why, false) {
+		return ""
+	}
+	text := "its coming steps cannot be planned anew: " + unfit
+	if len(after) > len(later) {
+		text = "waits for " + jobNumber(slices.MinFunc(after, beganFirst).SlurmID) + ", which began before it: " + text
+	}
+	if j.reason != text {
 		j.reason = text
 		c.logJob(j).WithField("why", why).Warn(text)
 	}
 	return unfit
 }
 
+// beganFirst orders running jobs: who began first comes first.
+func beganFirst(a, b *job) int {
+	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.SlurmID, b.SlurmID))
+}
+
 // replan is refit in which no other job moves. It says why there is no plan.
 func (c *Core) replan(s *snapshot, j *job, now int64, why string) (unfit string) {
 	c.quiet.refitted = true
-	f := fitting{around: func(origin int64) *occupancy { return c.occupied(s, origin, j) }}
-	r := c.fitRest(s, j, now, f, false)
-	if r.unfit != "" {
-		r = c.fitRest(s, j, now, f, true)
-	}
+	r := c.fitBeside(s, j, now)
 	if r.unfit == "" {
 		c.refitted(j, now, why, r)
 	}
 	return r.unfit
 }
 
-// replanBefore is refit in which some jobs come after, with what they have until then. It
-// reports whether there is a plan.
-func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why string) bool {
-	f := fitting{keeps: true, around: func(origin int64) *occupancy {
+// fitBeside plans the rest of a running job around what others were promised.
+func (c *Core) fitBeside(s *snapshot, j *job, now int64) rest {
+	f := fitting{around: func(origin int64) *occupancy { return c.occupied(s, origin, j) }}
+	r := c.fitRest(s, j, now, f, false)
+	if r.unfit != "" {
+		r = c.fitRest(s, j, now, f, true)
+	}
+	return r
+}
+
+// replanBefore is refit in which some jobs come after, with what they have until then: all of
+// them, or as many as can, and nothing is promised to the others any more. It reports whether
+// the job has a plan.
+func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why string, all bool) bool {
+	if len(after) == 0 {
+		return false
+	}
+	slices.SortFunc(after, beganFirst)
+	r := c.fitRest(s, j, now, fitting{around: func(origin int64) *occupancy {
 		o := c.foreign(s, origin)
 		for _, other := range c.active {
 			switch {
@@ -215,14 +241,40 @@ func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why st
 			}
 		}
 		return o
-	}}
-	r := c.fitRest(s, j, now, f, true)
-	if r.unfit != "" {
+	}}, true)
+	if r.unfit != "" || all && !c.fitAfter(s, j, r, after, now) {
 		return false
 	}
 	c.refitted(j, now, why, r)
 	for _, other := range after {
-		c.replan(s, other, now, fmt.Sprintf("nodes of its plan stay with %s: %s", jobNumber(j.SlurmID), why))
+		if c.replan(s, other, now, fmt.Sprintf("nodes of its plan stay with %s: %s", jobNumber(j.SlurmID), why)) != "" {
+			c.yield(other, j)
+		}
+	}
+	return true
+}
+
+// fitAfter reports whether jobs can be planned one after the other, with a job as it was planned
+// before them. It changes nothing.
+func (c *Core) fitAfter(s *snapshot, j *job, r rest, after []*job, now int64) bool {
+	plans := make([][]plannedStep, len(after))
+	for i, other := range after {
+		plans[i] = other.plan
+	}
+	was := j.plan
+	defer func() {
+		j.plan = was
+		for i, other := range after {
+			other.plan = plans[i]
+		}
+	}()
+	j.plan = r.plan
+	for _, other := range after {
+		r := c.fitBeside(s, other, now)
+		if r.unfit != "" {
+			return false
+		}
+		other.plan = r.plan
 	}
 	return true
 }
@@ -337,9 +389,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 	reserved := o.reservedOn(pool)
 	planned, err := o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
 		busy := o.window(pool, to)
-		if f.keeps {
-			busy = slices.DeleteFunc(busy, func(b planner.NodeBusy) bool { return b.Start > 0 && slices.Contains(job.Held, b.Node) })
-		} else if !f.strict {
+		if !f.strict {
 			busy = givenBack(busy, job.Held, padded[0].Duration)
 		}
 		for i := range pool {
