@@ -417,7 +417,7 @@ func (h *history) submit(words []string) error {
 		if d, ok := lasts[step]; ok {
 			return d
 		}
-		return time.Duration(a.Profile[step-1].Duration) * time.Second
+		return a.says(step)
 	}
 	if text := o["claim"]; text != "" {
 		if a.Claim, err = strconv.Atoi(text); err != nil {

@@ -220,7 +220,13 @@ func (a *App) lasts(step int) time.Duration {
 	if a.Lasts != nil {
 		return a.Lasts(step)
 	}
-	return time.Duration(a.Profile[step-1].Duration) * time.Second
+	return a.says(step)
+}
+
+// says is for how long a step goes on by the profile. Of one that has come of a change whose answer
+// is yet to come it does not know that: it takes it to be as long as the last one.
+func (a *App) says(step int) time.Duration {
+	return time.Duration(a.Profile[min(step, len(a.Profile))-1].Duration) * time.Second
 }
 
 // run is the application's script.
