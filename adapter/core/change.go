@@ -394,7 +394,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	before, was := *j.Job, *j
 	from := j.Profile.String()
 	step := 0
-	if t.ends {
+	if j.reached = j.Step; t.ends {
 		step = j.Step
 		j.State, j.StepEnded, j.release = row.Waiting, c.now, t.release
 		c.event(j, "step ended", map[string]any{"step": j.Step, "expected": c.wallSecond(j.expected())})
@@ -413,7 +413,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	c.logJob(j).WithField("profile", j.Profile.String()).Info("its request was changed: " + t.words)
 	j.undo = func(why error) {
 		*j.Job = before
-		j.release, j.kept, j.overdue, j.anew, j.forfeited, j.reason = was.release, was.kept, was.overdue, was.anew, was.forfeited, ""
+		j.reached, j.release, j.kept, j.overdue, j.anew, j.forfeited, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, was.forfeited, ""
 		c.changeProfile(j)
 		c.save(j)
 		c.storePlan(j, was.plan)

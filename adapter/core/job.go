@@ -76,7 +76,7 @@ type job struct {
 	unwritten   bool        // its request was changed, and Slurm is still to be told
 	undo        func(error) // takes the change back, should Slurm refuse it; nil: nobody waits for it
 	forgoneIn   int
-	reached     int    // where it was when that was changed, as its marker says; 0: not known
+	reached     int    // the step in which it was when that was changed, as its marker says; 0: not known
 	rewrites    int    // how often it was written again
 	seenComment string // the last one that was looked through for it
 

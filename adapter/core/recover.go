@@ -72,9 +72,10 @@ func (c *Core) recovered(j *job, step int) {
 }
 
 // believe takes the application's word for the step that it is in, where the
-// sidecar itself could only infer it.
+// sidecar itself could only infer it. A step before that in which it was when others changed what
+// is to come says no more than that the application has not heard of that.
 func (c *Core) believe(j *job, step int) {
-	if !j.inferred || j.isChain() || step < 1 || step > len(j.Profile) {
+	if !j.inferred || j.isChain() || step < max(j.reached, 1) || step > len(j.Profile) {
 		return
 	}
 	j.inferred = false
