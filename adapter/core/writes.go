@@ -115,6 +115,10 @@ func (c *Core) addJob(j *job, detail map[string]any) {
 	}
 	c.known[j.id()] = row.Known{ID: j.ID, SlurmID: j.SlurmID, UID: j.UID, Submitted: j.Submitted, Steps: len(j.Profile)}
 	c.emit(AddJob{Job: *j.Job, Parts: j.parts(), Bound: j.bound, Again: again})
+	if again { // it may have been changed, and had a plan
+		c.emit(SaveProfile{j.ID, j.Profile})
+		c.unsaved[j] = true
+	}
 	c.event(j, kind, detail)
 }
 
