@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,8 +91,10 @@ func (l *latency) stockJob(ctx context.Context) (from, begun time.Time, err erro
 // allLent waits until malleable jobs have all nodes.
 func (l *latency) allLent(ctx context.Context) error {
 	return l.until(ctx, "malleable jobs have all nodes", func() error {
-		text, err := l.Cluster.Run(ctx, slurmtest.Root, "sinfo", "--noheader", "--Node", "--states=idle,completing,reserved", "--format=%N")
-		if free := strings.Fields(text); err == nil && len(free) > 0 {
+		text, err := l.Cluster.Run(ctx, slurmtest.Root, "sinfo", "--noheader", "--Node", "--format=%N:%t")
+		// idle, planned, reserved, completing …: there are many ways not to be in use
+		free := slices.DeleteFunc(strings.Fields(text), func(node string) bool { return strings.HasSuffix(node, ":alloc") })
+		if err == nil && len(free) > 0 {
 			err = fmt.Errorf("%v are free", free)
 		}
 		left, err2 := l.Cluster.Run(ctx, slurmtest.Root, "squeue", "--noheader", "--user="+l.Cluster.Users()[1].Name)
@@ -108,10 +111,14 @@ func (l *latency) gave(from, to time.Time) (demanded, accepted time.Time, err er
 	if err != nil {
 		return demanded, accepted, err
 	}
+	var seen []string
 	for line := range strings.Lines(out) {
 		var e api.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			return demanded, accepted, err
+		}
+		if e.At.After(from.Add(-time.Minute)) {
+			seen = append(seen, line)
 		}
 		switch {
 		case e.At.Before(from) || e.At.After(to):
@@ -122,7 +129,7 @@ func (l *latency) gave(from, to time.Time) (demanded, accepted time.Time, err er
 		}
 	}
 	if demanded.IsZero() || accepted.IsZero() {
-		return demanded, accepted, fmt.Errorf("a stock job began at %v, and nothing was given back for it", to)
+		return demanded, accepted, fmt.Errorf("a stock job was submitted at %v and began at %v, and nothing was given back for it:\n%s", from, to, strings.Join(seen, ""))
 	}
 	return demanded, accepted, nil
 }
