@@ -3,6 +3,8 @@ package simulate_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/simulate"
@@ -79,5 +81,61 @@ func TestDynamicESP(t *testing.T) {
 	}
 	if evolving.Metrics.Unfinished > 0 || evolving.Metrics.Turnaround.Mean >= rigid.Metrics.Turnaround.Mean {
 		t.Errorf("%+v, rigid %+v", evolving.Metrics, rigid.Metrics)
+	}
+}
+
+// TestESPAsks: jobs that ask for their cores get them or take longer, as long as is said of them.
+func TestESPAsks(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		b := simulate.ESP{Cores: 120, Dynamic: true, Ask: true, Whole: whole, Burst: true, Seed: rand.Uint64()}
+		e := experiment(t, 0)
+		e.Jobs, e.Cluster.Nodes = b.Jobs(), b.Cores
+		r, err := e.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, not := 0, 0
+		for i, j := range r.Jobs {
+			d := e.Jobs[i].Demand
+			if d == nil {
+				continue
+			}
+			want := []int64{e.Jobs[i].Profile.Duration()}
+			if had := j.Steps[len(j.Steps)-1]; had.Nodes > j.Steps[0].Nodes { // by which of its questions is not told
+				want = []int64{had.At - j.Start + d.Left(d.At[0]), had.At - j.Start + d.Left(d.At[1])}
+				got++
+			} else {
+				not++
+			}
+			if took := j.End - j.Start; j.State != "COMPLETED" || !slices.ContainsFunc(want, func(w int64) bool { return took >= w-1 && took <= w+10 }) {
+				t.Errorf("seed %d: %s: %s after %d s, want %d: %+v", b.Seed, j.ID, j.State, took, want, j.Steps)
+			}
+		}
+		if got+not != 69 || got == 0 {
+			t.Errorf("seed %d: %d jobs got what they asked for, %d did not", b.Seed, got, not)
+		}
+		t.Logf("%d jobs got what they asked for, %d did not", got, not)
+	}
+	d := simulate.ESP{Cores: 120, Dynamic: true, Ask: true, Whole: true}.Jobs()
+	for _, j := range d {
+		if j.ID == "F1" && (j.Demand.At[0] != 295 || j.Demand.At[1] != 462 || 295+j.Demand.Left(295) != 1231) { // two thirds of 1846 s
+			t.Errorf("F1: %+v, %d s", j.Demand, 295+j.Demand.Left(295))
+		}
+	}
+}
+
+// TestESPScaled: jobs, their arrival and the least time are a twentieth; users ask for a minute more all the same.
+func TestESPScaled(t *testing.T) {
+	b, fast := simulate.ESP{Cores: 64, Full: true, Burst: true, Seed: 7}, simulate.ESP{Cores: 64, Full: true, Burst: true, Seed: 7, Time: 20}
+	jobs := fast.Jobs()
+	for i, j := range b.Jobs() {
+		f := jobs[i]
+		if f.ID != j.ID || math.Abs(float64(f.Submit)-float64(j.Submit)/20) > 1 || math.Abs(float64(f.Profile.Duration())-float64(j.Profile.Duration())/20) > .5 ||
+			f.Profile.Peak() != j.Profile.Peak() || f.Limit != f.Profile.Duration()+60 {
+			t.Errorf("%+v for %+v", f, j)
+		}
+	}
+	if best := fast.Best() * 20; math.Abs(best/simulate.ESPBest-1) > .02 {
+		t.Errorf("the work is %.0f s", best)
 	}
 }

@@ -37,7 +37,7 @@ type Experiment struct {
 	Progress func(ended int)
 }
 
-// Submission is a job that is submitted. One with several steps evolves; one with a single
+// Submission is a job that is submitted. One with several steps, or that asks for more nodes, evolves; one with a single
 // step that is neither moldable nor malleable is a stock job.
 type Submission struct {
 	ID          string
@@ -53,6 +53,8 @@ type Submission struct {
 	Least, Most int
 	Speedup     malleable.Speedup
 
+	Demand *Demand // of a job with one step that asks for more nodes
+
 	Limit     int64  // time limit in seconds; 0: a minute more than it needs
 	User      int    // 0, 1, …: whose it is
 	Partition string // "": the default one
@@ -61,7 +63,7 @@ type Submission struct {
 
 // Evolves reports whether it is an evolving job.
 func (s Submission) Evolves() bool {
-	return len(s.Profile) > 1 || len(s.Alternatives) > 0 || s.Malleable()
+	return len(s.Profile) > 1 || len(s.Alternatives) > 0 || s.Malleable() || s.Demand != nil
 }
 
 // Malleable reports whether it is a malleable job.
@@ -232,7 +234,7 @@ func (t *trial) submit(j *subject) {
 	var id slurmctl.JobID
 	var err error
 	if j.links = 1; s.Evolves() {
-		j.app = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By}
+		j.app = &App{User: user, Name: s.ID, Profile: s.Profile, ExpandLimit: s.ExpandLimit, Limit: limit, Partition: s.Partition, Alternatives: s.Alternatives, By: s.By, Demand: s.Demand}
 		if s.Malleable() {
 			j.app.bend(s, t.cluster.Size())
 		}

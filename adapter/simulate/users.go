@@ -63,7 +63,8 @@ type App struct {
 
 	// Acts are what it does of its own accord, in place of what its profile says.
 	Acts     []Act
-	Refusals int // of its changes
+	Demand   *Demand // or this
+	Refusals int     // of its changes
 
 	Steps []Begun  // what became of it
 	first int      // of these, in the present run: requeued, it starts over, and others may have changed its profile, or another alternative is chosen
@@ -234,8 +235,12 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 	if a.Malleable != nil {
 		s.listen(p, a)
 	}
-	if a.Acts != nil {
+	switch {
+	case a.Acts != nil:
 		s.runActs(p, a)
+		return
+	case a.Demand != nil:
+		s.demands(p, a)
 		return
 	}
 	nodes := len(p.Job().NodeList)
