@@ -68,7 +68,7 @@ func (f *follower) answer(o api.Offer) {
 		return
 	}
 	defer others.End(nil)
-	hooks := f.jobHooks()
+	hooks := f.hooksFor(before, o.ID)
 	given := before
 	given.Coming = &api.Coming{Nodes: before.Nodes - len(leaving)}
 	f.hook(hooks.By(deadline).Leaving(f.ctx, given, leaving))

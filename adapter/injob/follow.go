@@ -138,6 +138,9 @@ func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, sl
 		go f.answerOffers()
 	}
 	f.learn(c.Allocation)
+	go func() {
+		f.hook(f.hooksFor(c.Allocation, 0).Undone().Begun(ctx, c.Allocation, nil))
+	}()
 	f.poke()
 	for !f.over {
 		select {
@@ -208,6 +211,7 @@ func (f *follower) learn(a api.Allocation) {
 	}
 	f.has = a
 	if a.Done {
+		forgetHooks(f.address, a.Job)
 		f.finish(0)
 		return
 	}
@@ -548,9 +552,9 @@ func (f *follower) next(a api.Allocation, leaving []string, others *Meeting, unl
 	if a.Coming == nil {
 		req.Release = nil
 	}
-	hooks := f.jobHooks()
 	go func() {
 		defer others.End(nil)
+		hooks := f.hooksFor(a, 0)
 		f.hook(hooks.Leaving(f.ctx, a, req.Release))
 		b, err := f.sidecar.Next(f.ctx, a.Job, req)
 		if err == nil {
@@ -572,9 +576,10 @@ func (f *follower) next(a api.Allocation, leaving []string, others *Meeting, unl
 	}()
 }
 
-// jobHooks are those that the job was submitted with.
-func (f *follower) jobHooks() Hooks {
-	return Hooks{Hooks: request.HooksOf(f.getenv), Environ: f.Environ, Output: f.Stderr}
+// hooksFor are those that the job was submitted with, for the end of the step in which it has a, or an offer.
+func (f *follower) hooksFor(a api.Allocation, offer int64) Hooks {
+	h := Hooks{Hooks: request.HooksOf(f.getenv), Environ: f.Environ, Output: f.Stderr}
+	return h.For(f.ctx, f.sidecar, f.address, a, offer)
 }
 
 // hook tells of a hook that failed.

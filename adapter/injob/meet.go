@@ -66,16 +66,21 @@ func checkMeetDir(dir string) error {
 	return nil
 }
 
-// listenForSteps makes the socket of a follower.
-func listenForSteps(address string, job uint32, id string) (net.Listener, error) {
+// makeMeetDir sees besides that it is there.
+func makeMeetDir() error {
 	dir := meetDir()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return checkMeetDir(dir)
+}
+
+// listenForSteps makes the socket of a follower.
+func listenForSteps(address string, job uint32, id string) (net.Listener, error) {
+	if err := makeMeetDir(); err != nil {
 		return nil, err
 	}
-	if err := checkMeetDir(dir); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, meetName(address, job)+id)
+	path := filepath.Join(meetDir(), meetName(address, job)+id)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that was killed
 		return nil, err
 	}

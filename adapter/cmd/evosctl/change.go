@@ -288,6 +288,7 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 		}
 		sh.Nodes, sh.List = 0, leaving
 	}
+	hooks = hooksFor(limited, client, has, 0)
 	hookFailed(hooks.Leaving(limited, has, leaving))
 	m := injob.MeetFollowers(limited, client.Address(), job, leaving, false, time.Time{}, say)
 	defer m.End(nil)

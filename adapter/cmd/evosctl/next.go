@@ -119,7 +119,11 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 	}
 	req := api.NextRequest{From: from, Release: release}
 	if from < a.Step {
-		return client.Next(ctx, job, req)
+		b, err := client.Next(ctx, job, req)
+		if err == nil {
+			hookFailed(hooksFor(ctx, client, a, 0).Undone().Begun(ctx, b, nil))
+		}
+		return b, err
 	}
 	return followed(ctx, client, a, release, func(release []string) (api.Allocation, error) {
 		req.Release = release
@@ -134,7 +138,7 @@ var errDraining = errors.New("evosrun --follow was still draining nodes: the ste
 // go: off all of them, after the last one. Where there are such the job gives up just those.
 func followed(ctx context.Context, client *api.Client, a api.Allocation, release []string, end func(release []string) (api.Allocation, error)) (api.Allocation, error) {
 	leaving := injob.Leaving(a, release, os.Getenv("SLURMD_NODENAME"))
-	hooks := hooksHere()
+	hooks := hooksFor(ctx, client, a, 0)
 	hookFailed(hooks.Leaving(ctx, a, leaving))
 	if hooks.Shrink != "" && len(leaving) > 0 {
 		release = leaving
@@ -159,6 +163,11 @@ func followed(ctx context.Context, client *api.Client, a api.Allocation, release
 // between what the shell evaluates.
 func hooksHere() injob.Hooks {
 	return injob.Hooks{Hooks: request.HooksOf(os.Getenv), Environ: os.Environ(), Output: os.Stderr}
+}
+
+// hooksFor are these for the end of the step in which the job has a, or an offer.
+func hooksFor(ctx context.Context, client *api.Client, a api.Allocation, offer int64) injob.Hooks {
+	return hooksHere().For(ctx, client, client.Address(), a, offer)
 }
 
 // hookFailed tells of a hook that failed. The job goes on: others wait for the nodes that

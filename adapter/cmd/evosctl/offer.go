@@ -298,8 +298,13 @@ func (a *answering) answer(ctx context.Context, client *api.Client, job uint32, 
 		return api.Answer{}, err
 	}
 	i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.ID == req.Offer })
+	hooks = hooksFor(ctx, client, has, req.Offer)
 	if i < 0 || j.Offers[i].State != "open" { // nothing comes of it, or has already
-		return client.Answer(ctx, job, req)
+		got, err := client.Answer(ctx, job, req)
+		if err == nil && got.Has != nil {
+			hookFailed(hooks.Undone().Arrived(ctx, *got.Has, nil))
+		}
+		return got, err
 	}
 	o := j.Offers[i]
 	leaving := injob.GivenBack(o, req.Accept)
