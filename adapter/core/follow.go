@@ -159,9 +159,13 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	if len(j.plan) == 0 || planned != start.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
 		const why = "it started at another time than planned"
 		if unfit := c.refit(s, j, s.taken.Unix(), why); unfit != "" && len(j.plan) > 0 {
+			was := int64(0)
+			if j.Step < len(j.plan) {
+				was = j.plan[j.Step].start
+			}
 			c.storePlan(j, nil) // nothing of it holds any more: once it can be, it is planned in followPlans
 			if !j.last() {
-				c.event(j, "delayed", map[string]any{"why": why + ", and cannot be planned anew: " + unfit, "step": j.Step + 1})
+				c.event(j, "delayed", map[string]any{"why": why + ", and cannot be planned anew: " + unfit, "step": j.Step + 1, "was": c.wallSecond(was)})
 			}
 		}
 	}

@@ -135,7 +135,7 @@ func (e AddEvent) String() string {
 	if detail, ok := e.Detail.(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(detail)) {
 			value := detail[key]
-			if second, ok := value.(int64); ok && slices.Contains([]string{"planned", "expected", "start", "latest", "earliest"}, key) {
+			if second, ok := value.(int64); ok && slices.Contains([]string{"planned", "expected", "start", "was", "latest", "earliest"}, key) {
 				value = clock(time.Unix(second, 0))
 			}
 			text += fmt.Sprintf(" %s=%v", key, value)

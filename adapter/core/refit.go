@@ -299,13 +299,16 @@ func (c *Core) refitted(j *job, now int64, why string, r rest) {
 	if j.lapsed() {
 		plan = plan[:j.Step]
 	}
-	moved := len(j.plan) == len(plan) && j.Step < len(plan) && plan[j.Step].start > j.plan[j.Step].start
+	was := int64(0)
+	if len(j.plan) == len(plan) && j.Step < len(plan) {
+		was = j.plan[j.Step].start
+	}
 	c.storePlan(j, plan)
 	if j.State == row.Waiting || j.expected() > now { // not for a step that overruns
 		j.extend = true
 	}
-	if r.late && moved {
-		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "start": c.wallSecond(plan[j.Step].start)})
+	if r.late && was != 0 && plan[j.Step].start > was {
+		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "was": c.wallSecond(was), "start": c.wallSecond(plan[j.Step].start)})
 		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
 	}
 }

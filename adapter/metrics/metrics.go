@@ -79,8 +79,9 @@ type Metrics struct {
 
 // step is what is remembered of a job between two events.
 type step struct {
-	nodes int
-	ended time.Time // zero: it goes on
+	nodes    int
+	ended    time.Time // zero: it goes on
+	promised int64     // when the next growth was planned before it was delayed; 0: it was not
 }
 
 // New makes metrics of what source publishes, which is asked at each scrape.
@@ -99,7 +100,7 @@ func New(source func() Sight) *Metrics {
 		commandTime: counter("slurm_command_seconds_total", "Time that these took.", "command"),
 		events:      counter("events_total", "Events that an administrator may want to know of, by kind.", "kind"),
 		ended:       counter("jobs_ended_total", "Evolving jobs that have ended, by Slurm's state.", "state"),
-		growthLate:  late("growth_late_seconds", "How much later than planned, and asked for, a growth had its nodes."),
+		growthLate:  late("growth_late_seconds", "How much later than planned, before anything delayed it, and asked for, a growth had its nodes."),
 		growthWait:  late("growth_wait_seconds", "From the end of a step until the nodes of a larger one were there."),
 		startLag:    late("start_late_seconds", "How much later than planned jobs were started."),
 		idleTime:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "held_idle_node_seconds_total", Help: "Node-seconds that were held for growths to come and used by nobody."}),
@@ -176,7 +177,20 @@ func (m *Metrics) Event(job int64, at time.Time, kind string, detail any) {
 			before.ended = at
 		}
 		m.steps[job] = before
+	case "delayed":
+		if was, _ := d["was"].(int64); known && before.promised == 0 {
+			before.promised = was
+			m.steps[job] = before
+		}
+	case "lapsed": // what is planned from then on is no promise that was delayed
+		if known {
+			before.promised = 0
+			m.steps[job] = before
+		}
 	case "step begun":
+		if before.promised > 0 {
+			planned = before.promised
+		}
 		if known && before.nodes > 0 && nodes > before.nodes && planned > 0 {
 			due := time.Unix(planned, 0)
 			if before.ended.After(due) {

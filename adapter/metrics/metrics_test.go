@@ -96,6 +96,11 @@ func TestEvents(t *testing.T) {
 	m.Event(1, at(100), "step ended", nil)
 	m.Event(1, at(101), "step begun", begun(90, "n[1-4]")) // asked for late: 1 s late
 	m.Event(1, at(150), "step begun", begun(120, "n1"))    // a shrink
+	m.Event(2, at(150), "started", begun(150, "n5"))
+	m.Event(2, at(160), "delayed", map[string]any{"step": 2, "was": at(170).Unix(), "start": at(180).Unix()})
+	m.Event(2, at(165), "delayed", map[string]any{"step": 2, "was": at(180).Unix(), "start": at(190).Unix()})
+	m.Event(2, at(170), "step ended", nil)
+	m.Event(2, at(190), "step begun", begun(190, "n[5-6]")) // as planned at last, and 20 s later than promised
 	m.Event(1, at(200), "overrun", nil)
 	m.Event(1, at(300), "ended", map[string]any{"state": "TIMEOUT"})
 	m.Event(1, at(301), "step begun", begun(0, "n[1-4]")) // of nothing that is known
@@ -104,7 +109,7 @@ func TestEvents(t *testing.T) {
 	m.Holding(0, at(15))
 	text := scrape(t, m)
 	for _, want := range []string{
-		`evoslurm_start_late_seconds_sum 3`, `evoslurm_growth_late_seconds_sum 5`, `evoslurm_growth_late_seconds_count 2`, `evoslurm_growth_wait_seconds_sum 5`,
+		`evoslurm_start_late_seconds_sum 3`, `evoslurm_growth_late_seconds_sum 25`, `evoslurm_growth_late_seconds_count 3`, `evoslurm_growth_wait_seconds_sum 25`,
 		`evoslurm_events_total{kind="overrun"} 1`, `evoslurm_jobs_ended_total{state="TIMEOUT"} 1`, `evoslurm_jobs_ended_total{state="other"} 100`,
 		`evoslurm_held_idle_node_seconds_total 35`, `evoslurm_strategy_plans_total 7`, `evoslurm_strategy_faults_total 1`, `evoslurm_strategy_fallbacks_total 2`,
 		`evoslurm_strategy_seconds 0.5`, `evoslurm_slurm_commands_total{command="squeue",outcome="failed"} 1`, `evoslurm_slurm_command_seconds_total{command="other"} 4`,

@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/ran"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -24,6 +25,7 @@ type jobPage struct {
 	Marks  []mark
 	Lines  []line // requested, planned, actual
 	Steps  []step
+	Grown  []ran.Promise // its planned growths
 	Events []api.Event
 	Notes  string // why there are no events
 	Sums   []sum
@@ -92,17 +94,19 @@ func (p *Page) job(ctx context.Context, v visit) (any, error) {
 	if err != nil && !errors.Is(err, api.ErrUnavailable) {
 		return nil, err
 	}
+	if page.Events, err = v.Events(ctx, api.EventQuery{Job: j.ID, Limit: api.MaxEvents}); err != nil {
+		page.Notes = err.Error()
+	}
 	page.steps(cluster)
+	page.Grown = ran.Promises(j, page.Events)
 	page.draw()
 	page.words(cluster)
 	page.Series = jobSeries(page, cluster)
 	if _, ok := v.Reader.(Canceller); ok && j.State == "running" && slices.ContainsFunc(page.Steps, func(s step) bool { return s.Number > j.Step && len(s.Held) > 0 }) {
 		page.Cancel = p.forms.sign(v.Reader)
 	}
-	if page.Events, err = v.Events(ctx, api.EventQuery{Job: j.ID, Limit: mostEvents}); err != nil {
-		page.Notes = err.Error()
-	}
 	slices.Reverse(page.Events)
+	page.Events = page.Events[:min(len(page.Events), mostEvents)]
 	return page, nil
 }
 
@@ -113,7 +117,7 @@ func (p *jobPage) steps(c api.Cluster) {
 	if err != nil {
 		return
 	}
-	requested := int64(0)
+	requested, due := int64(0), ran.Planned(p.Events) // since then the plan is as it came
 	for i, asked := range profile {
 		s := step{Number: i + 1, Nodes: asked.Nodes, Asked: time.Duration(asked.Duration) * time.Second}
 		requested += int64(asked.Nodes) * asked.Duration
@@ -136,7 +140,7 @@ func (p *jobPage) steps(c api.Cluster) {
 				longest, s.Has = long, had.NodeList
 			}
 		}
-		if late := s.Start.Sub(s.PlanStart); !s.Start.IsZero() && !s.PlanStart.IsZero() {
+		if late := s.Start.Sub(due[s.Number]); !s.Start.IsZero() && !due[s.Number].IsZero() {
 			switch {
 			case late > time.Second:
 				s.Late = span(late) + " late"

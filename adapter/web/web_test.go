@@ -137,6 +137,33 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestGrowths: a job's page tells of each planned growth when it was promised, when the nodes came, how late that was and why. Once the
+// nodes are there the plan is as it came, so it is what was recorded that tells.
+func TestGrowths(t *testing.T) {
+	c := small()
+	j := &c.jobs[0]
+	j.Profile, j.Step, j.Steps = "2@5m,4@5m,6@5m", 2, 3
+	came := after(-1).Add(30 * time.Second)
+	j.Past = []api.Span{{Step: 1, Start: after(-10), End: came, Nodes: 2, NodeList: "n[1-2]"}, {Step: 2, Start: came, Nodes: 4, NodeList: "n[1-4]"}}
+	j.Plan = []api.Span{{Step: 1, Start: after(-10), End: came, Nodes: 2}, {Step: 2, Start: came, End: after(5), Nodes: 4}, {Step: 3, Start: after(7), End: after(12), Nodes: 6}}
+	event := func(at time.Time, kind, detail string) api.Event {
+		return api.Event{At: at, Job: 12, Kind: kind, Detail: json.RawMessage(detail), Text: kind}
+	}
+	c.events = []api.Event{event(after(-10), "started", fmt.Sprintf(`{"step":1,"planned":%d}`, after(-10).Unix())), event(after(-5), "step ended", `{"step":1}`),
+		event(after(-4), "kept back", `{}`), event(came, "step begun", fmt.Sprintf(`{"step":2,"planned":%d,"nodes":"n[1-4]"}`, after(-5).Unix())),
+		event(noon, "delayed", fmt.Sprintf(`{"step":3,"why":"<b>node</b> n6 is down","was":%d}`, after(4).Unix()))}
+	body := get(t, pageOf(c, "/"), "/job?id=12").Body.String()
+	for _, want := range []string{
+		`<td>2 → 4</td><td>11:55:00</td><td>11:59:30</td>` + "\n" + `<td>4m30s</td><td>late</td><td>kept back</td>`,
+		`<td>4 → 6</td><td>12:04:00</td><td>now planned for 12:07:00</td>` + "\n" + `<td>3m00s</td><td>late</td><td>&lt;b&gt;node&lt;/b&gt; n6 is down</td>`,
+		`11:59:30 – now</td><td>4m30s late</td>`, // its start
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("it does not have %s:\n%s", want, body)
+		}
+	}
+}
+
 // TestHostile: whatever is written in names, no page has an element, an attribute or an address of it.
 func TestHostile(t *testing.T) {
 	for _, address := range []string{"/", "/job?id=12", "/?user=<script>alert(1)</script>&account=%22onload=%22x", "/?span=<script>", "/job?id=<script>", "/<script>"} {

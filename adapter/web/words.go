@@ -13,6 +13,7 @@ import (
 var functions = template.FuncMap{
 	"text": text, "clock": clock, "span": span, "asset": func(name string) string { return name + "?v=" + assets[name].sum }, "state": state,
 	"seconds": func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
+	"tenths":  tenths,
 	"add":     func(a, b int) int { return a + b },
 }
 
@@ -59,6 +60,17 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%s%dh%02dm", sign, s/3600, s/60%60)
 	}
 	return fmt.Sprintf("%s%dd%02dh", sign, s/86400, s/3600%24)
+}
+
+// tenths is a short length of time with tenths of a second; none is not told.
+func tenths(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "–"
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return span(d)
 }
 
 // state is how a job stands, in a word or two.

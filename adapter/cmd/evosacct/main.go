@@ -22,6 +22,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/ran"
 	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
@@ -65,7 +66,8 @@ func build() (*options, *cobra.Command) {
 step had: nodes, times and node-seconds. Its options are those of sacct.`,
 		Example: `  evosacct                          my jobs since midnight
   evosacct -S now-7days -a -X       everybody's of a week, a line each
-  evosacct -j 4711 -P -o jobid,step,nnodes,nodeseconds`,
+  evosacct -j 4711 -P -o jobid,step,nnodes,nodeseconds
+  evosacct -o jobid,start,promised,late,promise,cause%-60   were growths as promised?`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -91,7 +93,15 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 			if err != nil {
 				return fmt.Errorf("the sidecar at %s: %w; sacct has what Slurm knows", site.API, err)
 			}
-			return o.write(os.Stdout, jobs, time.Now())
+			return o.write(os.Stdout, jobs, time.Now(), func(id uint32) ([]api.Event, error) {
+				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+				defer cancel()
+				events, err := client.Events(ctx, api.EventQuery{Job: id})
+				if err != nil {
+					return nil, fmt.Errorf("what the sidecar at %s has recorded of job %d, for column %s: %w", site.API, id, strings.Join(told, " or "), err)
+				}
+				return events, nil
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -197,8 +207,8 @@ func (o *options) shows(j api.Job) bool {
 	return (j.State != "ended" || !j.End.Before(o.from)) && (o.to.IsZero() || began.Before(o.to))
 }
 
-// write writes the jobs and their steps.
-func (o *options) write(w io.Writer, jobs []api.Job, now time.Time) error {
+// write writes the jobs and their steps; events are asked for if a column is told by them.
+func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(id uint32) ([]api.Event, error)) error {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool { return !o.shows(j) })
 	slices.SortStableFunc(jobs, func(a, b api.Job) int { return int(int64(a.ID) - int64(b.ID)) })
 	if o.json {
@@ -233,9 +243,18 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time) error {
 			line("", func(c column) string { return strings.Repeat("-", c.columns()) })
 		}
 	}
+	byEvents := slices.ContainsFunc(o.columns, func(c column) bool { return slices.Contains(told, c.name) })
 	for _, j := range jobs {
-		rows := steps(j, now)
-		line("+", func(c column) string { return c.text(whole(j, rows, now)) })
+		var grown []ran.Promise
+		if byEvents {
+			recorded, err := events(j.ID)
+			if err != nil {
+				return err
+			}
+			grown = ran.Promises(j, recorded)
+		}
+		rows := steps(j, grown, now)
+		line("+", func(c column) string { return c.text(whole(j, rows, grown, now)) })
 		for _, r := range rows {
 			if !o.jobsOnly {
 				line("+", func(c column) string { return c.text(r) })

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +40,25 @@ func acct(t *testing.T, args ...string) (string, error) {
 		return "", err
 	}
 	var b bytes.Buffer
-	err := o.write(&b, example(), now)
+	err := o.write(&b, example(), now, recorded)
 	return b.String(), err
+}
+
+// recorded is what the sidecar has recorded of job 7: its growth came two minutes late.
+func recorded(id uint32) ([]api.Event, error) {
+	if id == 9 {
+		return nil, errors.New("the log is gone")
+	}
+	if id != 7 {
+		return nil, nil
+	}
+	event := func(at time.Time, kind, detail string) api.Event {
+		return api.Event{At: at, Job: id, Kind: kind, Detail: json.RawMessage(detail)}
+	}
+	due := ago(62)
+	return []api.Event{event(ago(90), "started", `{"step":1}`),
+		event(ago(65), "delayed", fmt.Sprintf(`{"step":2,"why":"node n5 is down","was":%d}`, due.Unix())), event(due, "step ended", `{"step":1}`),
+		event(ago(60), "step begun", fmt.Sprintf(`{"step":2,"planned":%d,"nodes":"n[1-5]"}`, ago(60).Unix()))}, nil
 }
 
 func TestRows(t *testing.T) {
@@ -55,6 +75,7 @@ func TestRows(t *testing.T) {
 9|2026-11-20T13:50:00|Unknown|Unknown|
 `,
 		"-X -a -o jobid%3,jobname%4,state,user%-6,account": "Job JobN      State User      Account\n--- ---- ---------- ------ ----------\n  7  amr    TIMEOUT alice           a\n  8 runs    RUNNING alice           a\n  9 lat+    PENDING bob             b\n",
+		"-n -P -o jobid,promised,late,promise,cause":       "7||120.0|0 of 1 kept|\n7/1||||\n7/2|2026-11-20T12:58:00|120.0|late|node n5 is down\n8||||\n8/1||||\n",
 		"-n -X -P -o jobid -S now-30minutes":               "8\n",
 		"-n -X -P -o jobid -S 13:00 -E 13:25":              "7\n",
 		"-n -X -P -o jobid -j 9,7":                         "7\n9\n",
@@ -69,7 +90,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s (%v):\n%s\nwant\n%s", args, err, got, want)
 		}
 	}
-	for args, want := range map[string]string{"-j x": "invalid job id", "-S sometime": "invalid time", "-S 13:00 -E 12:00": "before its start", "-o nothing": "there are JobID, Step", "-o jobid%x": "width"} {
+	for args, want := range map[string]string{"-j x": "invalid job id", "-S sometime": "invalid time", "-S 13:00 -E 12:00": "before its start", "-o nothing": "there are JobID, Step", "-o jobid%x": "width", "-a -o late": "the log is gone"} {
 		if _, err := acct(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/ran"
 )
 
 // row is a job, or one of its steps.
@@ -22,6 +23,7 @@ type row struct {
 	nodes       int // at most
 	nodeList    string
 	nodeSeconds float64
+	grown       []ran.Promise // its planned growths, of a step the one that it began with
 }
 
 // short are Slurm's codes of states.
@@ -43,7 +45,7 @@ func state(j api.Job) string {
 
 // steps are what the job really had, step by step. A step whose nodes changed within it is
 // one row, with the most nodes that it had.
-func steps(j api.Job, now time.Time) []row {
+func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 	var rows []row
 	for _, p := range j.Past {
 		end, until := p.End, p.End
@@ -55,6 +57,9 @@ func steps(j api.Job, now time.Time) []row {
 		if i < 0 {
 			i = len(rows)
 			rows = append(rows, row{job: j, step: p.Step, start: p.Start})
+			if g := slices.IndexFunc(grown, func(g ran.Promise) bool { return g.Step == p.Step }); g >= 0 {
+				rows[i].grown = grown[g : g+1]
+			}
 		}
 		r := &rows[i]
 		r.end, r.elapsed = end, r.elapsed+took
@@ -72,8 +77,8 @@ func steps(j api.Job, now time.Time) []row {
 }
 
 // whole is the job as one row.
-func whole(j api.Job, steps []row, now time.Time) row {
-	r := row{job: j, state: state(j)}
+func whole(j api.Job, steps []row, grown []ran.Promise, now time.Time) row {
+	r := row{job: j, state: state(j), grown: grown}
 	if j.State == "queued" {
 		return r
 	}
@@ -136,9 +141,55 @@ var all = []column{
 	}},
 	{"NodeSeconds", 12, func(r row) string { return strconv.FormatFloat(r.nodeSeconds, 'f', 0, 64) }},
 	{"Profile", -24, func(r row) string { return r.job.Profile }},
+	{"Promised", 19, func(r row) string {
+		if r.step == 0 || len(r.grown) == 0 {
+			return ""
+		}
+		return at(r.grown[0].At)
+	}},
+	{"Late", 8, func(r row) string {
+		if len(r.grown) == 0 {
+			return ""
+		}
+		most := time.Duration(0)
+		for _, p := range r.grown {
+			most = max(most, p.Late(time.Now()))
+		}
+		return strconv.FormatFloat(most.Seconds(), 'f', 1, 64)
+	}},
+	{"Promise", 13, promise},
+	{"Cause", -40, func(r row) string {
+		if r.step == 0 || len(r.grown) == 0 {
+			return ""
+		}
+		return r.grown[0].Cause()
+	}},
 	{"Drive", 9, func(r row) string { return r.job.Drive }},
 	{"ExpandLimit", 11, func(r row) string { return r.job.ExpandLimit }},
 	{"Reason", -30, func(r row) string { return r.job.Reason }},
+}
+
+// told are the columns that events tell.
+var told = []string{"Promised", "Late", "Promise", "Cause"}
+
+// promise is what became of a planned growth, of a job how many of those whose time has come were kept.
+func promise(r row) string {
+	switch {
+	case len(r.grown) == 0:
+		return ""
+	case r.step > 0:
+		return r.grown[0].Outcome(time.Now())
+	}
+	kept, due := 0, 0
+	for _, p := range r.grown {
+		switch {
+		case p.Kept():
+			kept, due = kept+1, due+1
+		case !p.Came.IsZero() || p.Lapsed:
+			due++
+		}
+	}
+	return fmt.Sprintf("%d of %d kept", kept, due)
 }
 
 const defaultFormat = "jobid,jobname,partition,account,state,nnodes,start,elapsed,nodeseconds"

@@ -1,0 +1,212 @@
+package ran
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Broken is how late the nodes of a promise are that was not kept: as the alert rules have it.
+const Broken = 10 * time.Second
+
+// Promise is a growth that was planned for a job: when it was to have the nodes, and when it had them.
+type Promise struct {
+	Step     int
+	From, To int       // nodes
+	At       time.Time // promised for; zero: nobody has planned it, or nobody knows
+	Planned  time.Time // of one that is to come, as it is planned now; zero: it is not
+	Ended    time.Time // when the application ended the step before
+	Came     time.Time // when the nodes were there; zero: they are not
+	Got      int       // how many came, with those that it had
+	Lapsed   bool      // the step before lasted so long that nothing was held any more
+	Causes   []string  // why it came later than promised, as it was recorded
+
+	over bool // the job has ended
+}
+
+// hinders are the kinds of events that keep a growth from its nodes.
+var hinders = []string{"delayed", "lapsed", "kept back", "nodes did not come up", "failed", "given up", "resumed", "drive changed", "nodes left alone"}
+
+// mostCauses bounds those of a promise: a growth that waits for long may have very many.
+const mostCauses = 3
+
+// Promises are the planned growths of a job, by its events from oldest to newest. What these do not tell any more is not known.
+func Promises(j api.Job, events []api.Event) []Promise {
+	profile, err := planner.ParseProfile(j.Profile)
+	if err != nil {
+		return nil
+	}
+	var all []Promise
+	of := map[int]*Promise{}
+	for i := 1; i < len(profile); i++ {
+		if from, to := profile[i-1].Nodes, profile[i].Nodes; to > from {
+			all = append(all, Promise{Step: i + 1, From: from, To: to, over: j.State == "ended"})
+		}
+	}
+	for i := range all {
+		of[all[i].Step] = &all[i]
+	}
+	next := 0 // the step that the present one is followed by
+	for _, e := range events {
+		d := detailOf(e)
+		p := of[next]
+		switch {
+		case e.Kind == "requeued": // it starts over
+			for i := range all {
+				all[i] = Promise{Step: all[i].Step, From: all[i].From, To: all[i].To, over: all[i].over}
+			}
+			next = 0
+		case e.Kind == "started":
+			next = max(d.Step, 1) + 1
+		case e.Kind == "step begun":
+			if p = of[d.Step]; p != nil {
+				p.came(e.At, d)
+			}
+			next = d.Step + 1
+		case p == nil:
+		case e.Kind == "step ended":
+			p.Ended = e.At
+		case slices.Contains(hinders, e.Kind):
+			p.hindered(e, d)
+		}
+	}
+	for i := range all {
+		p := &all[i]
+		if p.Step <= len(j.Plan) && p.Came.IsZero() && !p.over {
+			if p.Planned = j.Plan[p.Step-1].Start; p.At.IsZero() {
+				p.At = p.Planned
+			}
+		}
+		if own := p.Ended.Sub(p.At); !p.Ended.IsZero() && !p.At.IsZero() && own > time.Second {
+			p.Causes = append([]string{fmt.Sprintf("its own step %d ended %s later than that", p.Step-1, own.Round(time.Second))}, p.Causes...)
+		}
+	}
+	return all
+}
+
+// Planned is when each step of a job that has begun was to begin, as it was planned then.
+func Planned(events []api.Event) map[int]time.Time {
+	due := map[int]time.Time{}
+	for _, e := range events {
+		switch d := detailOf(e); e.Kind {
+		case "requeued":
+			clear(due)
+		case "started":
+			due[max(d.Step, 1)] = d.Planned
+		case "step begun":
+			due[d.Step] = d.Planned
+		}
+	}
+	return due
+}
+
+// detail is of an event what promises are told by.
+type detail struct {
+	Step         int
+	Planned, Was time.Time
+	Why, Nodes   string
+}
+
+func detailOf(e api.Event) (d detail) {
+	values := map[string]any{}
+	if json.Unmarshal(e.Detail, &values) != nil {
+		return d
+	}
+	second := func(key string) time.Time {
+		if s, ok := values[key].(float64); ok && s > 0 {
+			return time.Unix(int64(s), 0)
+		}
+		return time.Time{}
+	}
+	step, _ := values["step"].(float64)
+	d.Step, d.Planned, d.Was = int(step), second("planned"), second("was")
+	d.Why, _ = values["why"].(string)
+	d.Nodes, _ = values["nodes"].(string)
+	return d
+}
+
+// came notes that the nodes are there.
+func (p *Promise) came(at time.Time, d detail) {
+	p.Came = at
+	if p.At.IsZero() {
+		p.At = d.Planned
+	}
+	if names, err := slurmctl.ExpandNodes(d.Nodes); err == nil {
+		p.Got = len(names)
+	}
+}
+
+// hindered notes what has kept it from its nodes. What was promised before a delay is the promise.
+func (p *Promise) hindered(e api.Event, d detail) {
+	why := e.Text
+	switch e.Kind {
+	case "delayed":
+		if d.Step != p.Step {
+			return
+		}
+		if p.At.IsZero() {
+			p.At = d.Was
+		}
+		why = d.Why
+	case "lapsed":
+		p.Lapsed = true
+	}
+	if why != "" && len(p.Causes) < mostCauses && !slices.Contains(p.Causes, why) {
+		p.Causes = append(p.Causes, why)
+	}
+}
+
+// Late is how much later than promised, and asked for, the nodes came, or are to come as far as it is known.
+func (p Promise) Late(now time.Time) time.Duration {
+	due := p.At
+	if p.Ended.After(due) {
+		due = p.Ended
+	}
+	came := p.Came
+	switch {
+	case p.At.IsZero():
+		return 0
+	case came.IsZero() && p.over:
+		return 0
+	case came.IsZero():
+		if came = p.Planned; !p.Ended.IsZero() && now.After(came) {
+			came = now // it waits
+		}
+	}
+	return max(came.Sub(due), 0)
+}
+
+// Outcome is what has become of it, in a word or two.
+func (p Promise) Outcome(now time.Time) string {
+	late := p.Late(now) >= Broken
+	switch {
+	case p.Came.IsZero() && p.over:
+		return "not reached"
+	case p.Lapsed:
+		return "lapsed"
+	case !p.Came.IsZero() && p.Got > 0 && p.Got < p.To:
+		return fmt.Sprintf("%d of %d nodes", p.Got, p.To)
+	case !p.Came.IsZero() && !late:
+		return "kept"
+	case late:
+		return "late"
+	case p.At.IsZero():
+		return "not planned"
+	}
+	return "to come"
+}
+
+// Moved reports whether one that is to come is planned for another time than it was promised for.
+func (p Promise) Moved() bool { return !p.Planned.IsZero() && !p.Planned.Equal(p.At) }
+
+// Kept reports whether the nodes have come as promised.
+func (p Promise) Kept() bool { return p.Outcome(p.Came) == "kept" }
+
+// Cause is why it came later than promised; "": it did not, or nobody has recorded why.
+func (p Promise) Cause() string { return strings.Join(p.Causes, "; ") }
