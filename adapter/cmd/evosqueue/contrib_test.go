@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,6 +37,11 @@ func TestManual(t *testing.T) {
 	for _, s := range states {
 		if !strings.Contains(text, s.names[0]) {
 			t.Errorf("state %s is not in the manual", s.names[0])
+		}
+	}
+	for name := range variables {
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(text) {
+			t.Errorf("variable %s is not in the manual", name)
 		}
 	}
 }

@@ -101,3 +101,36 @@ func TestSqueue(t *testing.T) {
 		}
 	}
 }
+
+// variables are all that squeue reads (22.05 to 26.05), by what squeue is asked because of them, or why that is refused.
+var variables = map[string]struct{ value, asked string }{
+	"SQUEUE_ACCOUNT": {"a,b", "--accounts=a,b"}, "SQUEUE_ALL": {"", "--all"}, "SQUEUE_ARRAY": {"", "--array"}, "SQUEUE_ARRAY_UNIQUE": {"", "--array-unique"},
+	"SQUEUE_FORMAT": {"%i", ""}, "SQUEUE_FORMAT2": {"jobid", ""}, "SQUEUE_LICENSES": {"l", "--licenses=l"}, "SQUEUE_NAMES": {"amr", "--name=amr"},
+	"SQUEUE_PARTITION": {"main", "--partitions=main"}, "SQUEUE_PRIORITY": {"", "--priority"}, "SQUEUE_QOS": {"q", "--qos=q"}, "SQUEUE_SORT": {"-i", "--sort=-i"},
+	"SQUEUE_STATES": {"PD", "--states=PD"}, "SQUEUE_USERS": {"alice", "--users=alice"}, "SQUEUE_LOCAL": {"", ""}, "SLURM_CLUSTERS": {"lab", ""},
+	"SQUEUE_FEDERATION": {"", "one cluster"}, "SQUEUE_SIBLING": {"", "one cluster"}, "SQUEUE_SIB": {"", "one cluster"},
+	"SLURM_TIME_FORMAT": {"%s", ""}, "SLURM_BITSTR_LEN": {"8", ""}, "SLURM_CONF": {"/etc/slurm/slurm.conf", ""}, "SLURM_DEBUG_FLAGS": {"Route", ""},
+}
+
+// TestVariables: each variable of squeue's has squeue's meaning, or is refused with the reason.
+func TestVariables(t *testing.T) {
+	for name, v := range variables {
+		var o options
+		cmd := newCommandOf(&o)
+		o.environment(cmd.Flags().Changed, func(n string) string { return map[string]string{name: v.value}[n] }, func(n string) bool { return n == name })
+		err := o.prepare()
+		asked := strings.Join(o.inSqueue(), " ")
+		if err != nil {
+			asked = err.Error()
+		}
+		if v.asked != asked && (err == nil || !strings.Contains(asked, v.asked)) {
+			t.Errorf("%s=%s asks squeue %q, want %q", name, v.value, asked, v.asked)
+		}
+		if wants := strings.HasPrefix(name, "SQUEUE_FORMAT"); wants != (o.query != nil) {
+			t.Errorf("%s: squeue's fields are shown: %v", name, !wants)
+		}
+		if name == "SLURM_CLUSTERS" && !slices.Equal(o.clusters, []string{"lab"}) {
+			t.Errorf("%s: clusters %q", name, o.clusters)
+		}
+	}
+}
