@@ -78,6 +78,9 @@ const (
 	// idleFor is for how long nothing may run and nothing start, once all is submitted,
 	// before what waits is taken to wait for ever.
 	idleFor = 24 * time.Hour
+
+	// longest is for how long an experiment may go on: beyond twice that no clock counts nanoseconds.
+	longest = 2 * planner.MaxDuration * time.Second
 )
 
 func experimenter(n int) slurmsim.User {
@@ -166,6 +169,9 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 			if e.Progress != nil {
 				e.Progress(t.ended)
 			}
+		}
+		if t.cluster.Elapsed() > longest {
+			return nil, fmt.Errorf("after %d seconds %d of %d jobs have not ended: more cannot be run", int64(longest/time.Second), len(t.jobs)-t.ended, len(t.jobs))
 		}
 		if t.over() || !t.advance() {
 			break

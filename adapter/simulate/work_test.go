@@ -109,7 +109,7 @@ func TestMalleableSpeedup(t *testing.T) {
 func TestMalleableNever(t *testing.T) {
 	for want, s := range map[string]simulate.Submission{
 		"it asks for at least 9 nodes, the cluster has 8":                                                          {Profile: planner.Profile{{Duration: 100, Nodes: 16}}, Least: 9, Most: 16},
-		"step 1: duration is 2147483648, must be at most 2147483647 seconds":                                            {Profile: planner.Profile{{Duration: planner.MaxDuration, Nodes: 4}}, Least: 1, Most: 4},
+		"step 1: duration is 2147483648, must be at most 2147483647 seconds":                                       {Profile: planner.Profile{{Duration: planner.MaxDuration, Nodes: 4}}, Least: 1, Most: 4},
 		"a chain cannot be malleable: its steps are Slurm jobs of their own, which are not resized while they run": {Profile: planner.Profile{{Duration: 100, Nodes: 4}}, Least: 1, Most: 4},
 	} {
 		e := simulate.Experiment{Config: config.Default(), Strategy: noX(t), Cluster: slurmsim.Options{Nodes: 8, Accounting: true, PermitJobExpansion: true}, Jobs: []simulate.Submission{s}}
@@ -149,6 +149,17 @@ func TestFromTraceKinds(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, simulate.FromTrace(tr, 4, 16, 0, 1)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestTooLong: an experiment that no clock can count ends, and says so.
+func TestTooLong(t *testing.T) {
+	e := simulate.Experiment{Config: config.Default(), Strategy: noX(t), Cluster: slurmsim.Options{Nodes: 2, Accounting: true}}
+	for i := range int64(2) {
+		e.Jobs = append(e.Jobs, simulate.Submission{Submit: planner.MaxDuration + 100*(1+i), Profile: planner.Profile{{Duration: planner.MaxDuration, Nodes: 1}}})
+	}
+	if r, err := e.Run(context.Background()); err == nil || err.Error() != "after 4294967294 seconds 2 of 2 jobs have not ended: more cannot be run" {
+		t.Errorf("%v, %+v", err, r)
 	}
 }
 

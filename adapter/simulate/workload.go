@@ -74,6 +74,29 @@ func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []
 	return all
 }
 
+// LeaveFar leaves the jobs out of a trace that are submitted so long after second 0 that the model's clock would not reach them,
+// and says which. Second 0 is that of the first submission, but in a workload file.
+func LeaveFar(t *trace.Trace, workload bool) (faults []error) {
+	first := math.Inf(1)
+	if workload {
+		first = 0
+	}
+	for i := range t.Jobs {
+		if t.Jobs[i].Ran() {
+			first = min(first, t.Jobs[i].Submit)
+		}
+	}
+	t.Jobs = slices.DeleteFunc(t.Jobs, func(j trace.Job) bool {
+		far := j.Submit - first
+		if far <= planner.MaxDuration {
+			return false
+		}
+		faults = append(faults, fmt.Errorf("job %d: submit: %.0f seconds after the beginning; at most %d can be run", j.Number, far, planner.MaxDuration))
+		return true
+	})
+	return faults
+}
+
 // perNode is a profile of processors on nodes of so many.
 func perNode(p planner.Profile, cpus int) planner.Profile {
 	p = slices.Clone(p)

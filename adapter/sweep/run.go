@@ -194,6 +194,7 @@ func (f *Folder) read(from *Trace) (trace.Trace, error) {
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", from.File, err)
 	}
+	t.Report.Left += len(simulate.LeaveFar(&t, false))
 	nodes := from.Nodes
 	if nodes == 0 {
 		if nodes = (t.Header.Machine() + from.CPUsPerNode - 1) / from.CPUsPerNode; nodes == 0 {

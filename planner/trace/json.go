@@ -17,7 +17,7 @@ import (
 // openJSON reads an object up to its jobs, and tells by its keys whose it is. Ours is streamed from
 // there on where "nodes" comes first, as [NewWriter] writes it; all else is read as a whole.
 func openJSON(in io.Reader, h *Header, o Options) (string, source, error) {
-	text := &bounded{in, mostFile}
+	text := &bounded{in, mostFile, fmt.Errorf("more than %d bytes that cannot be streamed", mostFile)}
 	d := json.NewDecoder(bufio.NewReaderSize(text, 1<<16))
 	var (
 		nodes, res int
@@ -61,13 +61,13 @@ func openJSON(in io.Reader, h *Header, o Options) (string, source, error) {
 				if err := ours(h, nodes, unknown); err != nil {
 					return "", nil, err
 				}
-				text.left = math.MaxInt64
 				if token, err := d.Token(); err != nil {
 					return "", nil, broken(err)
 				} else if token != json.Delim('[') {
 					return "", nil, &Fault{Field: "jobs", Err: errors.New("is not an array")}
 				}
-				return "json", &jsonSource{d: d}, nil
+				text.full = fmt.Errorf("longer than %d bytes", mostJob)
+				return "json", &jsonSource{d: d, text: text}, nil
 			}
 			err = d.Decode(&jobs)
 		default:
@@ -125,11 +125,12 @@ func ours(h *Header, nodes int, unknown string) error {
 type bounded struct {
 	r    io.Reader
 	left int64
+	full error // what is wrong then
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("more than %d bytes that cannot be streamed", mostFile)
+		return 0, b.full
 	}
 	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -150,6 +151,7 @@ func broken(err error) *Fault {
 // jsonSource reads the jobs of a workload file, from the decoder or as they were read.
 type jsonSource struct {
 	d    *json.Decoder
+	text *bounded // that it reads
 	jobs []json.RawMessage
 	i    int
 }
@@ -161,7 +163,7 @@ func (s *jsonSource) next(h *Header) (Job, string, error) {
 		text = s.jobs[s.i]
 	case s.d == nil:
 		return Job{}, "", io.EOF
-	case s.d.More():
+	case s.more():
 		if err := s.d.Decode(&text); err != nil {
 			return Job{}, fmt.Sprintf("job %d", s.i+1), broken(err).Err
 		}
@@ -185,6 +187,12 @@ func (s *jsonSource) next(h *Header) (Job, string, error) {
 		return Job{}, at, fault
 	}
 	return j, at, nil
+}
+
+// more reports whether there is another job, and lets it be of some length.
+func (s *jsonSource) more() bool {
+	s.text.left = mostJob
+	return s.d.More()
 }
 
 // end reads what stands behind the jobs.

@@ -211,6 +211,22 @@ func (h *Header) add(line string) {
 	}
 }
 
+// odd are the lines that are to tell a size, and tell none.
+func (h *Header) odd() (all []string) {
+	for _, l := range h.Lines {
+		key, value, _ := strings.Cut(l, ":")
+		word, _, _ := strings.Cut(strings.TrimSpace(value), " ")
+		switch key = strings.TrimSpace(key); key {
+		case "MaxNodes", "MaxProcs", "MaxJobs":
+			n, err := strconv.ParseInt(word, 10, 64)
+			if known := word != "" && n != -1; known && (err != nil || n < 0 || n > math.MaxInt32) && len(all) < mostFaults {
+				all = append(all, fmt.Sprintf("%s: %.40s", key, word))
+			}
+		}
+	}
+	return all
+}
+
 // Value is what the header's first line of a key has; "": there is none.
 func (h *Header) Value(key string) string {
 	for _, l := range h.Lines {

@@ -99,12 +99,12 @@ func (j *Job) Seconds() int64 {
 	return int64(math.Ceil(j.Run))
 }
 
-// LimitSeconds are the whole seconds that it asked for; 0: that is not told.
+// LimitSeconds are the whole seconds that it asked for, as far as a job can run at all; 0: that is not told.
 func (j *Job) LimitSeconds() int64 {
 	if j.Limit <= 0 {
 		return 0
 	}
-	return int64(math.Ceil(j.Limit))
+	return int64(min(math.Ceil(j.Limit), planner.MaxDuration))
 }
 
 // Ran reports whether it ran, on a size that is known: what cannot be run again is left out of
@@ -217,6 +217,7 @@ const (
 	MostJobs = 10_000_000
 	MostTime = 1e11 // seconds of a submission, since 1970 too
 	mostLine = 1 << 16
+	mostJob  = 1 << 24 // bytes of one in a workload file
 	mostHead = 1 << 16 // lines of a header
 )
 
@@ -262,7 +263,7 @@ func NewReader(in io.Reader, o Options, more ...Format) (*Reader, error) {
 	if magic, _ := text.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		unzipped, err := gzip.NewReader(text)
 		if err != nil {
-			return nil, &Fault{Err: err}
+			return nil, &Fault{Err: cut(err)}
 		}
 		text = bufio.NewReaderSize(unzipped, mostLine)
 	}
@@ -326,6 +327,9 @@ func (r *Reader) read() (Job, error) {
 	for {
 		j, at, err := r.from.next(&r.Header)
 		if errors.Is(err, io.EOF) {
+			for _, l := range r.Header.odd() {
+				r.note("the header's %s is no size; it is passed over", l)
+			}
 			if r.Header.Jobs > 0 && r.Header.Jobs != r.report.Jobs+r.report.Left {
 				r.note("the header tells of %d jobs (MaxJobs), there are %d", r.Header.Jobs, r.report.Jobs+r.report.Left)
 			}

@@ -98,9 +98,37 @@ func TestGzip(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "line ") || !strings.HasSuffix(err.Error(), ": the file is cut short") {
 		t.Errorf("got %v", err)
 	}
+	if _, err := trace.Read(strings.NewReader(whole[:8])); err == nil || err.Error() != "the file is cut short" {
+		t.Errorf("in the header: %v", err)
+	}
 	tr := read(t, whole[:len(whole)/2], trace.Options{Lenient: true})
 	if r := tr.Report; len(tr.Jobs) < 1000 || len(tr.Jobs) > 19_000 || len(r.First) != 1 || !strings.Contains(r.First[0], "cut short") {
 		t.Errorf("%d jobs, %+v", len(tr.Jobs), r)
+	}
+}
+
+// TestEndlessJob: a job of a workload file that has no end is given up before it fills the memory.
+func TestEndlessJob(t *testing.T) {
+	for _, begin := range []string{`{"nodes": 8, "jobs": [{"id": "`, `{"nodes": 8, "jobs": [{"id": "a", "profile": [{"duration": 1, "nodes": 1}]}, {"`} {
+		rest := &io.LimitedReader{R: endless("a"), N: 1 << 28}
+		r, err := trace.NewReader(io.MultiReader(strings.NewReader(begin), rest), trace.Options{})
+		if err == nil {
+			_, err = r.ReadAll()
+		}
+		if err == nil || !strings.HasSuffix(err.Error(), ": longer than 16777216 bytes") || rest.N < 1<<27 {
+			t.Errorf("%s…: %v, with %d bytes left", begin, err, rest.N)
+		}
+	}
+}
+
+// TestHeaderLies: a size that is none is told.
+func TestHeaderLies(t *testing.T) {
+	for text, want := range map[string]string{"MaxNodes: -3": "the header's MaxNodes: -3 is no size; it is passed over", "MaxProcs: 99999999999999999999 (all)": "the header's MaxProcs: 99999999999999999999 is no size; it is passed over",
+		"MaxJobs: many": "the header's MaxJobs: many is no size; it is passed over", "MaxNodes: -1": "", "MaxProcs:": "", "Note: -3": ""} {
+		tr := read(t, "; "+text+"\n1 5"+line, trace.Options{})
+		if got := strings.Join(tr.Report.Notes, "|"); got != want {
+			t.Errorf("%s: %q; want %q", text, got, want)
+		}
 	}
 }
 

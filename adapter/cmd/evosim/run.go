@@ -268,6 +268,15 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 	if more := t.Report.Left - len(t.Report.First); more > 0 {
 		fmt.Fprintf(stderr, "evosim: %s: %d more jobs are left out\n", label, more)
 	}
+	for _, note := range t.Report.Notes {
+		fmt.Fprintf(stderr, "evosim: %s: %s\n", label, note)
+	}
+	for _, far := range simulate.LeaveFar(&t, r.Format == "json") {
+		if !f.lenient {
+			return wrong(far)
+		}
+		fmt.Fprintf(stderr, "evosim: %s: left out: %s\n", label, far)
+	}
 	machine := t.Header.Machine()
 	if r.Format == "json" {
 		if f.evolving > 0 {
