@@ -226,6 +226,9 @@ func (f *Folder) read(from *Trace) (trace.Trace, error) {
 	}
 	first := jobs[0].Submit
 	for i := range jobs {
+		if from.CPUsPerNode > 1 && jobs[i].Kind() != trace.Rigid {
+			return t, fmt.Errorf("%s: job %d is %s: its sizes cannot be counted by nodes of %d processors; scale the trace first, and have jobs evolve then", from.File, jobs[i].Number, jobs[i].Kind(), from.CPUsPerNode)
+		}
 		jobs[i].Submit -= first
 		jobs[i].Processors = int64((jobs[i].Size() + from.CPUsPerNode - 1) / from.CPUsPerNode)
 	}
