@@ -192,8 +192,7 @@ func (h Hooks) run(ctx context.Context, r *record, name, command string, a api.A
 		err = errGoesOn
 	case <-time.After(h.limit()):
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
-		err = fmt.Errorf("ended after %v", h.limit())
+		err = fmt.Errorf("ended after %v: %w", h.limit(), <-ended)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
