@@ -25,9 +25,6 @@ func (h *history) checkStep() {
 		}
 	}
 	h.checkBounds()
-	if h.began != nil {
-		h.noteStarts()
-	}
 	for _, want := range h.s.core.Written(h.text) {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {
@@ -168,7 +165,7 @@ func (h *history) checkEnd() {
 			h.blame(fmt.Errorf("expander %d (%s) is left, %s", r.ID, r.Name, r.State))
 		case h.evolving[r.ID] && !h.refused(r.ID):
 			h.blame(fmt.Errorf("job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, h.why(r.ID)))
-		case !h.evolving[r.ID] && !h.keeps[r.ID]:
+		case !h.evolving[r.ID]:
 			h.blame(fmt.Errorf("stock job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, r.Reason))
 		}
 	}

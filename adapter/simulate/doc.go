@@ -8,5 +8,6 @@
 //	experiment.go whole workloads, and what became of them (rest.go leaves polls out)
 //	history.go   readable scripts of what happens, and what the sidecar does about it: the same at rest;
 //	             site.go has their words for the cluster and its administrators
-//	storm.go     chance: faults, crashes, users; and what must hold all the same
+//	storm.go     chance: faults, crashes, users; and what must hold all the same (check.go), also
+//	             that everybody gets on once it is over (alive.go)
 package simulate

@@ -46,13 +46,14 @@ type history struct {
 
 	evolving map[slurmctl.JobID]bool // with all links of chains
 	forged   map[slurmctl.JobID]bool
-	keeps    map[slurmctl.JobID]bool // stock jobs that are not to come to an end
 	blamed   map[string]bool
 	lossy    bool                     // jobs may have lost nodes
-	began    map[string]time.Duration // stock jobs, as they were seen to run; nil: nobody wants to know
+	began    map[string]time.Duration // of stock jobs; nil: nobody wants to know
 	plugin   plugin                   // of the site
 	asked    string                   // of a malleability policy, last
 	bounds   []slurmsim.Bound
+	alive    alive
+	reserved time.Time // until then administrators keep nodes
 	errs     []error
 
 	texts map[*string]nodesText // of lists of nodes, by where they are
@@ -68,14 +69,14 @@ func Play(script string, out io.Writer) error {
 // playing is how a script is played.
 type playing struct {
 	record func(recorder.Start) *recorder.Recorder // the flight recorder of each life of the sidecar, if there is to be one
-	began  map[string]time.Duration                // is told when stock jobs began
+	began  map[string]time.Duration                // is told when stock jobs begin
 	skip   bool                                    // leave out polls of which nothing would follow, as the script's word rest does
 }
 
 // play is Play in some way. It tells how much virtual time has passed.
 func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
-		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, keeps: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
+		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
 	options := slurmsim.Options{Faults: h.faults}
@@ -131,6 +132,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 	for _, e := range events {
 		clean := e.words[0] == "end" && len(e.words) > 1 && e.words[1] == "clean"
 		for clean && cluster.Elapsed() < e.at && !h.over() { // for as long as there is something
+			h.checkAlive()
 			h.s.Sleep(min(5*time.Minute, e.at-cluster.Elapsed()))
 		}
 		if clean {
@@ -474,6 +476,12 @@ func (h *history) stock(words []string) error {
 			return err
 		}
 		q.NodeList = list
+	}
+	if h.began != nil {
+		q.Program = func(p *slurmsim.Process) {
+			h.began[q.Name] = h.s.Cluster.Elapsed()
+			p.Sleep(lasts)
+		}
 	}
 	id, err := h.s.Cluster.Submit(q)
 	if err != nil {

@@ -258,12 +258,3 @@ func (h *history) checkThreshold(effects []core.Effect) {
 		h.blame(fmt.Errorf("malleable jobs are offered nodes to have %d together, above the threshold of %d", sum, threshold))
 	}
 }
-
-// noteStarts notes when stock jobs began.
-func (h *history) noteStarts() {
-	for _, r := range h.s.Cluster.Queue() {
-		if r.State == slurmctl.Running && !h.evolving[r.ID] && !strings.HasPrefix(r.Name, "evo_") {
-			h.began[r.Name] = r.StartTime.Sub(h.s.base)
-		}
-	}
-}

@@ -290,6 +290,9 @@ func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
 		q.Start = q.Start.Add(in)
 	}
 	q.End = q.Start.Add(lasts)
+	if q.End.After(h.reserved) {
+		h.reserved = q.End
+	}
 	if text, given := o["flags"]; given {
 		q.Flags = strings.Split(text, ",")
 	}

@@ -1,0 +1,22 @@
+package simulate
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestAlive: a job that waits while nobody gets on is found, and named: here one that nobody starts,
+// since the sidecar was gone when it came.
+func TestAlive(t *testing.T) {
+	const script = "cluster nodes=4\n0s kill\n1s stock runs 3 10m 9m\n2s submit waits 2@10m\n1h end clean"
+	err := Play(script, io.Discard)
+	if err == nil {
+		t.Fatal("nobody starts it, and nothing is wrong")
+	}
+	for _, want := range []string{"nobody gets on: ", "(waits) is PENDING"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nhas no %q", err, want)
+		}
+	}
+}
