@@ -40,7 +40,7 @@ line and field; --lenient leaves such jobs out and says so.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(statCommand(more), cutCommand(more), scaleCommand(more), convertCommand(more), filterCommand(more), diffCommand(more), evolveCommand(more))
+	cmd.AddCommand(statCommand(more), cutCommand(more), scaleCommand(more), convertCommand(more), filterCommand(more), diffCommand(append(slices.Clip(more), outcome.Results)), evolveCommand(more))
 	return cmd
 }
 
@@ -449,7 +449,8 @@ func diffCommand(more []trace.Format) *cobra.Command {
 		Use:   "diff [--list=10] [--format=json|table] FILE FILE",
 		Short: "Compare two outcomes of the same jobs, job by job",
 		Long: `Compare two outcomes of the same jobs, by their numbers: how many start later in the second one
-than in the first, by how much, and which. Times count from the first submission of each.`,
+than in the first, by how much, and which. Times count from the first submission of each. An outcome is a trace that
+tells when jobs started, or what evosim run --format=json prints.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.options.AnyOrder = true

@@ -26,7 +26,7 @@ func Read(in io.Reader, name string, more ...trace.Format) (Outcome, error) {
 		}
 		text = bufio.NewReaderSize(unzipped, 1<<16)
 	}
-	if begin, _ := text.Peek(4096); bytes.HasPrefix(bytes.TrimLeft(begin, " \t\r\n"), []byte("{")) && bytes.Contains(begin, []byte(`"strategy"`)) {
+	if begin, _ := text.Peek(4096); isResult(begin) {
 		return readResult(text, name)
 	}
 	r, err := trace.NewReader(text, trace.Options{AnyOrder: true}, more...)

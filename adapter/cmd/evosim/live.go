@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,10 @@ nodes, which it has for itself, with its time limit, and have it sleep for as lo
 an hour a minute. Jobs that never ran are left out. They are called ` + injected + `NUMBER, by which evosim trace
 extract --injected finds them. It ends when the last job is submitted; where it is interrupted what was submitted stays.
 
-Jobs that evolve, or are moldable or malleable, are refused, or with --rigid submitted at their largest size.`,
+Jobs that evolve go through the sidecar: evosbatch submits them with their profile, and they sleep for the length of a step
+before they call evosctl next. Steps are of whole seconds: where --time makes them much shorter, scale the trace
+(evosim trace scale --time) and have its jobs evolve then. With --rigid they are stock jobs of their largest size; jobs
+that are moldable or malleable are refused without.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -129,9 +133,10 @@ type injection struct {
 
 // sleeper is a job to submit.
 type sleeper struct {
-	after  time.Duration
-	args   []string
-	script string
+	after   time.Duration
+	command string
+	args    []string
+	script  string
 }
 
 // submissions are the jobs in order of submission.
@@ -140,38 +145,69 @@ func (in *injection) submissions(jobs []trace.Job) ([]sleeper, error) {
 	all := make([]sleeper, len(jobs))
 	for i := range jobs {
 		j := &jobs[i]
-		if j.Kind() != trace.Rigid && !in.rigid {
-			return nil, fmt.Errorf("job %d is %s; --rigid submits it at its largest size", j.Number, j.Kind())
+		s := &all[i]
+		switch kind := j.Kind(); {
+		case kind == trace.Rigid || in.rigid:
+			*s = in.stock(j)
+		case kind == trace.Evolving:
+			*s = in.evolving(j)
+		default:
+			return nil, fmt.Errorf("job %d is %s; --rigid submits it at its largest size", j.Number, kind)
 		}
-		size := j.Size()
-		if s := j.Shape; s != nil {
-			for _, p := range append([]planner.Profile{s.Profile}, s.Alternatives...) {
-				size = max(size, p.Peak())
-			}
-		}
-		seconds := j.Run / in.factor
-		limit := seconds + 60
-		if j.Limit > 0 {
-			limit = max(j.Limit/in.factor, limit)
-		}
-		all[i] = sleeper{
-			after: time.Duration(j.Submit / in.factor * float64(time.Second)),
-			args: []string{"--parsable", "--job-name=" + injected + strconv.FormatInt(j.Number, 10), "--nodes=" + strconv.Itoa((size+in.cpus-1)/in.cpus), "--exclusive",
-				"--time=" + strconv.Itoa(int(math.Ceil(limit/60))), "--chdir=/", "--output=/dev/null"},
-			script: "#!/bin/sh\nexec sleep " + strconv.FormatFloat(seconds, 'f', 3, 64) + "\n",
-		}
+		s.after = time.Duration(j.Submit / in.factor * float64(time.Second))
+		s.args = append(s.args, "--parsable", "--job-name="+injected+strconv.FormatInt(j.Number, 10), "--exclusive", "--chdir=/", "--output=/dev/null")
 		if in.partition != "" {
-			all[i].args = append(all[i].args, "--partition="+in.partition)
+			s.args = append(s.args, "--partition="+in.partition)
 		}
 	}
 	return all, nil
+}
+
+// nodes are those of so many of the trace's processors.
+func (in *injection) nodes(processors int) int { return (processors + in.cpus - 1) / in.cpus }
+
+// stock is a job of one size.
+func (in *injection) stock(j *trace.Job) sleeper {
+	size := j.Size()
+	if s := j.Shape; s != nil {
+		for _, p := range append([]planner.Profile{s.Profile}, s.Alternatives...) {
+			size = max(size, p.Peak())
+		}
+	}
+	seconds := j.Run / in.factor
+	limit := seconds + 60
+	if j.Limit > 0 {
+		limit = max(j.Limit/in.factor, limit)
+	}
+	return sleeper{
+		command: "sbatch",
+		args:    []string{"--nodes=" + strconv.Itoa(in.nodes(size)), "--time=" + strconv.Itoa(int(math.Ceil(limit/60)))},
+		script:  "#!/bin/sh\nexec sleep " + strconv.FormatFloat(seconds, 'f', 3, 64) + "\n",
+	}
+}
+
+// evolving is a job that the sidecar runs.
+func (in *injection) evolving(j *trace.Job) sleeper {
+	profile := slices.Clone(j.Shape.Profile)
+	script := "#!/bin/bash\n"
+	for i := range profile {
+		s := &profile[i]
+		s.Nodes, s.Duration = in.nodes(s.Nodes), max(int64(math.Round(float64(s.Duration)/in.factor)), 1)
+		script += fmt.Sprintf("sleep %d; eval \"$(evosctl next)\"\n", s.Duration)
+	}
+	args := []string{"--profile=" + profile.String()}
+	if l := j.Shape.ExpandLimit; l != 0 {
+		args = append(args, "--expand-limit="+l.String())
+	}
+	return sleeper{command: "evosbatch", args: args, script: script}
 }
 
 // run submits jobs when their times come.
 func (in *injection) run(ctx context.Context, out io.Writer, all []sleeper) error {
 	if in.dry {
 		for _, s := range all {
-			if _, err := fmt.Fprintf(out, "%.1f s: sbatch %s: %s\n", s.after.Seconds(), strings.Join(s.args, " "), strings.TrimPrefix(strings.TrimSpace(s.script), "#!/bin/sh\n")); err != nil {
+			_, script, _ := strings.Cut(strings.TrimSpace(s.script), "\n")
+			if _, err := fmt.Fprintf(out, "%.1f s: %s %s: %s\n", s.after.Seconds(), s.command, strings.Join(s.args, " "), strings.ReplaceAll(script, "\n", "; ")); err != nil {
 				return err
 			}
 		}
@@ -185,10 +221,24 @@ func (in *injection) run(ctx context.Context, out io.Writer, all []sleeper) erro
 		case <-time.After(time.Until(began.Add(s.after))):
 		}
 		late = max(late, time.Since(began.Add(s.after)))
-		if _, err := client.Submit(ctx, nil, s.args, bytes.NewBufferString(s.script)); err != nil {
+		if err := s.submit(ctx, client); err != nil {
 			return fmt.Errorf("%d of %d jobs are submitted: %w", i, len(all), err)
 		}
 	}
 	_, err := fmt.Fprintf(out, "%d jobs submitted in %.1f s, at most %.1f s late\n", len(all), time.Since(began).Seconds(), late.Seconds())
 	return err
+}
+
+// submit submits a job, an evolving one by the evosbatch that the user would call.
+func (s *sleeper) submit(ctx context.Context, client *slurmctl.Client) error {
+	if s.command == "sbatch" {
+		_, err := client.Submit(ctx, nil, s.args, strings.NewReader(s.script))
+		return err
+	}
+	cmd := exec.CommandContext(ctx, s.command, s.args...)
+	cmd.Stdin = strings.NewReader(s.script)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", s.command, strings.Join(s.args, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
 }

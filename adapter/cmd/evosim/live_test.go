@@ -93,25 +93,32 @@ func TestInjectExtract(t *testing.T) {
 // TestInjectDry: what is submitted, and what cannot be.
 func TestInjectDry(t *testing.T) {
 	dir := t.TempDir()
-	file, bad := filepath.Join(dir, "live.swf"), filepath.Join(dir, "evolving.json")
+	file, evolving, bad := filepath.Join(dir, "live.swf"), filepath.Join(dir, "evolving.json"), filepath.Join(dir, "malleable.json")
 	if err := os.WriteFile(file, []byte(live), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(bad, []byte(`{"nodes":4,"jobs":[{"id":"a","profile":[{"duration":60,"nodes":1},{"duration":60,"nodes":3}]}]}`), 0o600); err != nil {
+	if err := os.WriteFile(evolving, []byte(`{"nodes":4,"jobs":[{"id":"a","profile":[{"duration":60,"nodes":1},{"duration":64,"nodes":3}],"expand_limit":2}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bad, []byte(`{"nodes":4,"jobs":[{"id":"a","profile":[{"duration":60,"nodes":2}],"malleable":{"min":1,"max":3}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) (int, string) {
 		var out bytes.Buffer
 		return evosim.Run(t.Context(), newCommand(), append([]string{"trace", "inject", "--dry-run"}, args...), strings.NewReader(""), &out, &out), out.String()
 	}
-	const want = "1.5 s: sbatch --parsable --job-name=evotrace-14 --nodes=1 --exclusive --time=2 --chdir=/ --output=/dev/null --partition=p: exec sleep 5.000\n"
+	const want = "1.5 s: sbatch --nodes=1 --time=2 --parsable --job-name=evotrace-14 --exclusive --chdir=/ --output=/dev/null --partition=p: exec sleep 5.000\n"
 	if status, text := run("--time=20", "--cpus-per-node=2", "--partition=p", file); status != 0 || !strings.Contains(text, want) || !strings.Contains(text, "1 jobs that never ran are left out") {
 		t.Errorf("%d: %s", status, text)
 	}
-	if status, text := run(bad); status != 2 || !strings.Contains(text, "is evolving; --rigid submits it at its largest size") {
+	const through = "0.0 s: evosbatch --profile=1@20s,2@21s --expand-limit=2 --parsable --job-name=evotrace-1 --exclusive --chdir=/ --output=/dev/null: sleep 20; eval \"$(evosctl next)\"; sleep 21; eval \"$(evosctl next)\"\n"
+	if status, text := run("--time=3", "--cpus-per-node=2", evolving); status != 0 || text != through {
+		t.Errorf("%d: %s, want %s", status, text, through)
+	}
+	if status, text := run("--rigid", evolving); status != 0 || !strings.Contains(text, "sbatch --nodes=3 ") {
 		t.Errorf("%d: %s", status, text)
 	}
-	if status, text := run("--rigid", bad); status != 0 || !strings.Contains(text, "--nodes=3 ") {
+	if status, text := run(bad); status != 2 || !strings.Contains(text, "is malleable; --rigid submits it at its largest size") {
 		t.Errorf("%d: %s", status, text)
 	}
 	if status, text := run("--time=0", file); status != 2 || !strings.Contains(text, "--time=0: must be above 0") {
