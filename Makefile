@@ -22,6 +22,8 @@ DEMOFLAGS   ?=
 PLAYFLAGS   ?=
 MATRIXFLAGS ?=
 LOADFLAGS   ?=
+LIVE        ?= TestHour|TestESP
+LIVEFLAGS   ?=
 SITESFLAGS  ?=
 SEEDS       ?= 20
 SEED        ?= 1
@@ -91,6 +93,10 @@ mutants: build-deps ## put small faults into the core, one after another: histor
 .PHONY: fidelity
 fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (two hours)
 	go test -tags fidelity -run '^TestFidelityRecord$$' -v -count=1 -p 1 -timeout 180m ./slurmctl/slurmsim ./adapter/trials/fidelity
+
+.PHONY: live
+live: deps ## play a trace's hour and the benchmark ESP on a real Slurm with the sidecar, beside the model (three quarters of an hour; LIVE=TestHour)
+	go test -tags live -run '^($(LIVE))$$' -v -count=1 -timeout 180m ./adapter/trials/live $(if $(LIVEFLAGS),-args $(LIVEFLAGS))
 
 .PHONY: archives
 archives: build-deps ## hold the traces' reader and the baselines to real traces (TRACES=FOLDER of the Parallel Workloads Archive's)

@@ -1,0 +1,4 @@
+// Package live has a real private Slurm with the sidecar run what the model runs: workloads are
+// injected, extracted from Slurm's accounting, and compared with evosim run's outcome, job by job.
+// make live does it for a trace's hour and for the benchmark ESP (adapter/BENCHMARKS.md).
+package live
