@@ -59,12 +59,30 @@ func (c *Client) Accounting(ctx context.Context, q AccountingQuery) (string, err
 
 // AccountingReader reads what `sacct --parsable2` (-P) prints, with its line of column names. Steps are
 // read over. Times are taken as they stand, without a zone, as UTC.
+//
+// slurmdbd begins a record anew whenever a job changes its size, submitted and started then, and the one before ends in
+// state RESIZING; sacct prints all of them, each where its own submission is (22.05). Such lines are one job, which comes
+// where its first line is.
 type AccountingReader struct {
 	lines   *bufio.Reader
 	columns map[string]int
 	count   int
-	line    int
+	line    int // that was read last
+	given   int // that of the job, or of the error, that Next gave last
+	ahead   []*accounted
+	resized map[int64]*accounted // of these, those whose next record is to come
 }
+
+// accounted is what a line has, and those that go with it.
+type accounted struct {
+	job  AccountedJob
+	err  error
+	line int
+	more bool // a record is to come
+}
+
+// resized is the state of a record of a job that went on with another size.
+const resized = "RESIZING"
 
 // IsAccounting reports whether a text begins as `sacct --parsable2` prints it.
 func IsAccounting(begin []byte) bool {
@@ -75,7 +93,7 @@ func IsAccounting(begin []byte) bool {
 
 // NewAccountingReader reads jobs from r.
 func NewAccountingReader(r io.Reader) *AccountingReader {
-	return &AccountingReader{lines: bufio.NewReaderSize(r, 1<<16)}
+	return &AccountingReader{lines: bufio.NewReaderSize(r, 1<<16), resized: map[int64]*accounted{}}
 }
 
 // AccountingError is what is wrong with one line; the reader can go on.
@@ -93,11 +111,50 @@ func (e *AccountingError) Error() string {
 
 func (e *AccountingError) Unwrap() error { return e.Err }
 
-// Line is the number of the line that was read last.
-func (a *AccountingReader) Line() int { return a.line }
+// Line is the number of the line, the first of a job's, of what Next gave last.
+func (a *AccountingReader) Line() int { return a.given }
 
 // Next gives the next job; io.EOF: there is none.
 func (a *AccountingReader) Next() (AccountedJob, error) {
+	for len(a.ahead) == 0 || a.ahead[0].more {
+		j, err := a.next()
+		x := &accounted{j, err, a.line, err == nil && j.State == resized}
+		before := a.resized[j.ID]
+		switch {
+		case err != nil && !errors.As(err, new(*AccountingError)): // the end
+			for _, y := range a.ahead {
+				y.more = false
+			}
+			a.ahead = append(a.ahead, x)
+		case err == nil && before != nil:
+			before.job.resize(j)
+			if before.more = x.more; !x.more {
+				delete(a.resized, j.ID)
+			}
+		default:
+			if a.ahead = append(a.ahead, x); x.more {
+				a.resized[j.ID] = x
+			}
+		}
+	}
+	x := a.ahead[0]
+	a.ahead, a.given = a.ahead[1:], x.line
+	return x.job, x.err
+}
+
+// resize goes on with the job's next record.
+func (j *AccountedJob) resize(next AccountedJob) {
+	if j.State = next.State; next.Nodes == 0 { // merged into another one: slurmdbd has no end of it
+		return
+	}
+	j.End = next.End
+	if j.Elapsed >= 0 && next.Elapsed >= 0 {
+		j.Elapsed += next.Elapsed
+	}
+	j.Nodes, j.CPUs, j.Limit = max(j.Nodes, next.Nodes), max(j.CPUs, next.CPUs), max(j.Limit, next.Limit)
+}
+
+func (a *AccountingReader) next() (AccountedJob, error) {
 	for {
 		text, err := a.read()
 		if err != nil {

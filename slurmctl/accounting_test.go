@@ -54,6 +54,38 @@ func TestAccounting(t *testing.T) {
 	}
 }
 
+// TestAccountingResized: the records of a job that changed its size are one job, as sacct of 22.05 prints them.
+func TestAccountingResized(t *testing.T) {
+	const text = `JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|State
+7|2026-11-23T13:25:24|2026-11-23T13:25:36|2026-11-23T13:25:45|9|2|1|RESIZING
+8|2026-11-23T13:25:24|2026-11-23T13:25:31|2026-11-23T13:26:14|43|2|1|COMPLETED
+9|2026-11-23T13:25:43|2026-11-23T13:25:45|short
+10|2026-11-23T13:25:44|2026-11-23T13:25:44|2026-11-23T13:25:45|1|1|2|RESIZING
+7|2026-11-23T13:25:45|2026-11-23T13:25:45|2026-11-23T13:25:50|5|2|3|RESIZING
+10|2026-11-23T13:25:45|2026-11-23T13:25:45|Unknown|293|1|0|COMPLETED
+7|2026-11-23T13:25:50|2026-11-23T13:25:50|2026-11-23T13:25:58|8|2|4|RESIZING
+11|2026-11-23T13:25:51|2026-11-23T13:25:51|2026-11-23T13:25:55|4|2|4|RESIZING
+7|2026-11-23T13:25:58|2026-11-23T13:25:58|2026-11-23T13:26:01|3|2|1|COMPLETED
+`
+	a := NewAccountingReader(strings.NewReader(text))
+	var got []string
+	for {
+		j, err := a.Next()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			got = append(got, fmt.Sprint(a.Line(), " ", err))
+			continue
+		}
+		got = append(got, fmt.Sprint(a.Line(), " ", j.ID, j.Submit.Format(" 05 "), j.Start.Format("05 "), j.End.Format("05 "), j.Elapsed, " ", j.Nodes, " ", j.State))
+	}
+	want := []string{"2 7 24 36 01 25s 4 COMPLETED", "3 8 24 31 14 43s 1 COMPLETED", "4 4 columns, the first line has 8 (a name with a | in it? leave JobName out, or put it last)",
+		"5 10 44 44 45 1s 2 COMPLETED", "9 11 51 51 55 4s 4 RESIZING"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func FuzzAccounting(f *testing.F) {
 	f.Add("JobID|Submit|State|Elapsed|Timelimit\n7_1|2026-11-22T10:01:00|X|1-02:03:04|9:09\n7.0|a|b|c|d\n")
 	f.Fuzz(func(t *testing.T, text string) {
