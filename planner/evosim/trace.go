@@ -148,8 +148,8 @@ func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, next
 	}
 	out := cmd.OutOrStdout()
 	if f.out != "" {
-		file, err := os.Create(f.out)
-		if err != nil {
+		var file *os.File // err is the one that is returned
+		if file, err = os.Create(f.out); err != nil {
 			return err
 		}
 		defer func() {

@@ -21,5 +21,6 @@
 //
 // Package trace writes traces so, too: "header" are the lines of its header, and "swf" (with "more")
 // what a job's line said; a malleable job has "malleable": {"min": 2, "max": 16} beside its
-// profile. Nothing of that is planned.
+// profile, with "speedup": "amdahl:0.95" or "1:1,16:9" where it is not n times as fast on n nodes. Nothing of that is planned;
+// evosim run has such jobs follow offers.
 package workload
