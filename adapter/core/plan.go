@@ -147,7 +147,7 @@ func moreUrgent(a, b candidate) int {
 // stockCandidates lists pending stock jobs that Slurm would start before the last
 // of the evolving jobs.
 func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate {
-	waiting := make([]candidate, 0, c.cfg.StockJobs)
+	waiting := make([]candidate, 0, min(c.cfg.StockJobs, len(s.jobs)))
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if r.State != slurmctl.Pending || r.Reservation != "" || !queues(r) {
