@@ -156,7 +156,7 @@ func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, next
 			if closed := file.Close(); err == nil {
 				err = output(closed)
 			}
-			if err != nil {
+			if it, lost := os.Lstat(f.out); err != nil && lost == nil && it.Mode().IsRegular() { // not /dev/null
 				os.Remove(f.out)
 			}
 		}()
