@@ -52,9 +52,15 @@ wait $!
 echo "follower $?"
 `
 
-// bySteps leaves the steps to the follower; what a second one keeps running beside takes longer to end.
+// bySteps leaves the steps to the follower; what a second one keeps running beside takes longer to end, and steps
+// are ended by next, too, of which the second is killed while it waits.
 const bySteps = `#!/bin/bash
 export TRACE=$PWD/trace-$SLURM_JOB_ID
+while [ -z "$EVO_DONE" ]; do
+  sleep 5
+  timeout -s KILL 1 evosctl next
+  eval "$(evosctl next)" || echo "next failed"
+done &
 evosrun --follow --drain-time=2m -- sh -c '
 trap "sleep 1; echo rested $EVO_NODE >> $TRACE; exit 0" TERM
 echo "beside $EVO_NODE" >> $TRACE
@@ -77,7 +83,8 @@ func TestFollow(t *testing.T) {
 			file := s.script(name+".sh", text)
 			ids := map[string]string{}
 			for _, drive := range []string{"merge", "companion"} {
-				ids[drive] = s.submit("--drive="+drive, "--profile="+profile, file)
+				ids[drive] = s.submit("--drive="+drive, "--profile="+profile, `--on-grow=echo "hook grow $EVO_STEP" >> $TRACE`,
+					`--on-shrink=echo "hook shrink $EVO_STEP" >> $TRACE; sleep 2`, `--on-step=echo "hook step $EVO_STEP" >> $TRACE`, file)
 			}
 			s.eventually("both are in their second step", func() bool { return s.job(ids["merge"]).Step == 2 && s.job(ids["companion"]).Step == 2 })
 			s.stop(syscall.SIGKILL)
@@ -90,6 +97,9 @@ func TestFollow(t *testing.T) {
 				}
 				if name == "steps" && !slices.Contains(out, "beside 0") {
 					t.Errorf("%s: of the second follower\n%s", drive, strings.Join(out, "\n"))
+				}
+				if slices.Contains(out, "next failed") {
+					t.Errorf("%s printed\n%s", drive, strings.Join(out, "\n"))
 				}
 				s.followed(drive, id, name == "script")
 			}
@@ -300,6 +310,7 @@ func (s *site) followed(drive, id string, steps bool) {
 	var arrived []string
 	var took []int64
 	var beyond []time.Duration
+	hooks := map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		w := strings.Fields(line)
 		switch w[0] {
@@ -348,6 +359,10 @@ func (s *site) followed(drive, id string, steps bool) {
 			if len(took) > 0 {
 				beyond = append(beyond, time.Duration(slices.Max(took)-(began-called)))
 			}
+		case "hook":
+			if hooks[line]++; hooks[line] > 1 {
+				bad("%s a second time", strings.TrimSpace(line))
+			}
 		case "left":
 			bad("a process was left on %s", w[1])
 		}
@@ -357,6 +372,9 @@ func (s *site) followed(drive, id string, steps bool) {
 	}
 	if want := 1 + 4**followRounds; starts != want {
 		bad("%d starts, want %d", starts, want)
+	}
+	if want := 8 * *followRounds; len(hooks) != want {
+		bad("%d hooks, want %d", len(hooks), want)
 	}
 	if steps && nexts != 4**followRounds {
 		bad("%d steps", nexts)
