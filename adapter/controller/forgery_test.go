@@ -15,6 +15,7 @@ import (
 // TestForgery: whatever another user writes into comments and names, of the
 // sidecar's own or copied from somebody's job, has no effect on that job.
 func TestForgery(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
 	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		l.run(string(drive), func(l *lab) {

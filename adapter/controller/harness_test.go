@@ -3,9 +3,11 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +26,17 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
+
+// The tests wait for Slurm nearly all of their time: more of them run at once than there are processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
+	os.Exit(m.Run())
+}
 
 // lab is a private Slurm with a sidecar beside it. Its jobs sleep; the test calls
 // next in their place, as evosctl does through the API.

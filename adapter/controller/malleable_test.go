@@ -64,13 +64,12 @@ func (l *lab) sizes(want map[uint32]int) {
 func TestMalleable(t *testing.T) {
 	t.Parallel()
 	dir := plugins(t)
-	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Strategies.Dir = dir })
-	policies := map[request.Drive]string{request.Merge: "fpsma", request.Companion: "egs"}
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
-		l.run(string(drive), func(l *lab) {
-			l.stop()
-			l.cfg.Malleable.Policy = policies[drive]
-			l.start()
+	for drive, policy := range map[request.Drive]string{request.Merge: "fpsma", request.Companion: "egs"} {
+		t.Run(string(drive), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {
+				c.Strategies.Dir, c.Malleable.Policy = dir, policy
+			})
 			submit := func(most int) uint32 {
 				return l.submitSpec(request.Request{Drive: drive, Malleable: &request.Malleable{Max: []int{most}, Grace: 20}}, "1@20m")
 			}
@@ -142,6 +141,7 @@ func TestMalleable(t *testing.T) {
 			l.cancelStock(1, two)
 			l.ended(first)
 			l.ended(second)
+			l.clean()
 		})
 	}
 }

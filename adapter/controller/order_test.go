@@ -12,6 +12,7 @@ import (
 
 // TestOrder: who is planned when and where, beside what a site does to its queue.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{
 		Partitions: []slurmtest.Partition{{Name: "main"}, {Name: "a", Nodes: "n[1-4]"}, {Name: "b", Nodes: "n[3-8]"}, {Name: "c", Extra: "AllowGroups=root"}},
 		Accounting: true, PermitJobExpansion: true, PriorityType: "multifactor",

@@ -44,6 +44,7 @@ return slurm.SUCCESS
 // TestSubmitPlugins: what sites' job_submit plugins do to comments, and to updates, keeps
 // no job from running as its profile says.
 func TestSubmitPlugins(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, ExtraConf: "JobSubmitPlugins=lua",
 		Files: map[string]string{"job_submit.lua": sitePlugin}})
 	site := func(l *lab, what string) {

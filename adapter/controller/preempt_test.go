@@ -12,6 +12,7 @@ import (
 // TestPreemption: nodes of jobs that Slurm would end for the job count as free, as for a
 // stock job beside it, but not before those that nobody has.
 func TestPreemption(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, Nodes: 6,
 		Partitions: []slurmtest.Partition{
 			{Name: "low", Extra: "DefaultTime=60 PriorityTier=1 PreemptMode=REQUEUE"},

@@ -20,6 +20,7 @@ import (
 // TestShippedStrategies: jobs run, grow and shrink under each strategy that comes
 // with Evoslurm, as a plugin; what one plans is carried out.
 func TestShippedStrategies(t *testing.T) {
+	t.Parallel()
 	dir := plugins(t)
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Strategies.Dir = dir })
 	for _, name := range []string{"rigid", "klein", "minwaste", "search", "asap"} {
@@ -75,6 +76,7 @@ func TestShippedStrategies(t *testing.T) {
 // TestOneCallOfThePluginACycle: partitions that share nodes and constraints make
 // several requests, in one call.
 func TestOneCallOfThePluginACycle(t *testing.T) {
+	t.Parallel()
 	dir := plugins(t)
 	l := newLab(t, slurmtest.Options{
 		Partitions: []slurmtest.Partition{{Name: "all", Default: true}, {Name: "left", Nodes: "n[1-5]"}, {Name: "right", Nodes: "n[4-8]"}},
