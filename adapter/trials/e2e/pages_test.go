@@ -1,0 +1,102 @@
+package e2e_test
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// administrators are the commands of docs/install.md and docs/administering.md, and how they are typed here: as root, on a cluster on
+// which job $JOB has run, beside a trace.swf.gz, slurm.conf and evoslurm.yaml; "": as they stand. What they say goes to file said.
+var administrators = map[string]string{
+	"evosctl doctor": "",
+	"evosctl doctor --trial [-p PARTITION] [-A ACCOUNT] [-q QOS]":     "evosctl doctor --trial -p main", // as any user: TestTrial
+	"evosim replay --why=JOB --until=TIME /var/lib/evoslurm/recorder": `evosim replay --why=$JOB --until="$(date +%FT%T)" $DIR/db/recorder && grep -q "step 2 of 2" said`,
+	"evosctl bundle --mask": "evosctl bundle --mask && tar tzf evoslurm-*.tar.gz",
+	"evosctl strategy list": `evosctl strategy list && grep -q noX said`,
+	"evosctl events":        "evosctl events && grep -q begun said",
+	"evosqueue":             "",
+	"evosim sweep":          `printf 'traces: [{name: own, file: trace.swf.gz}]\nshares: [0, 0.5]\nstrategies: [slurm, noX]\nseeds: [1]\n' >grid.yaml && evosim sweep grid.yaml && test -s grid.sweep/results.csv`,
+	"evosim run --slurm-conf=slurm.conf --config=evoslurm.yaml --evolving=0.1 trace.swf.gz": "",
+	"--beside=all --report=page.html": "evosim run --slurm-conf=slurm.conf --config=evoslurm.yaml --evolving=0.1 --beside=all --report=page.html trace.swf.gz && test -s page.html",
+	"evosctl next":                    `evosbatch --wait --output=/dev/null --profile=1@1m,2@1m --wrap 'eval "$(evosctl next)"'`,
+}
+
+// tried are the commands of these pages that are not ours, and what runs them.
+var tried = map[string]string{
+	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make sites": "itself",
+	"apt install ./evoslurm_*.deb ./evoslurm-client_*.deb": "make try-packages", "dnf install evoslurm-*.rpm": "make try-packages",
+	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd": "systemd-analyze verify, in make try-packages",
+	"spack repo add contrib/spack/spack_repo/evoslurm": "by hand", "spack install evoslurm": "by hand",
+	"dnf --installroot=$CHROOT install ./evoslurm-client-*.rpm": "dnf without --installroot, in make try-packages", "wwctl overlay import generic /etc/evoslurm/evoslurm.yaml": "nobody: there is no Warewulf here",
+	"scontrol reconfigure": "the controller's tests", "kill -9": "make crash", "import evoslurm": "make try-packages",
+}
+
+// TestAdministratorsCommands types every command of the administrators' pages on a private Slurm; one that is on a page and not known here fails.
+func TestAdministratorsCommands(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Nodes: 4, PermitJobExpansion: true, Accounting: true}, nil)
+	id := s.submit("--profile=1@1m,2@1m", s.script("job.sh", "#!/bin/sh\neval \"$(evosctl next)\"\nsleep 2\n"))
+	s.output(id)
+	dir := filepath.Join(s.Dir, "admin")
+	s.must(os.Mkdir(dir, 0o755))
+	trace, err := os.Create(dir + "/trace.swf.gz")
+	s.must(err)
+	z := gzip.NewWriter(trace)
+	fmt.Fprint(z, "; MaxNodes: 4\n; MaxProcs: 4\n")
+	for i := range 12 { // submitted, waited, ran, on so many processors, asked for so many and so much time
+		fmt.Fprintf(z, "%d %d 0 %d %d -1 -1 %d %d -1 1 1 1 1 1 1 -1 -1\n", i+1, 60*i, 300+60*i, 1+i%3, 1+i%3, 1200)
+	}
+	s.must(z.Close())
+	s.must(trace.Close())
+	for from, to := range map[string]string{s.Cluster.Dir() + "/slurm.conf": "/slurm.conf", s.Dir + "/evoslurm.yaml": "/evoslurm.yaml"} {
+		text, err := os.ReadFile(from)
+		s.must(err)
+		s.must(os.WriteFile(dir+to, text, 0o644))
+	}
+	seen := map[string]bool{}
+	for _, page := range []string{"install.md", "administering.md"} {
+		text, err := os.ReadFile("../../../docs/" + page)
+		s.must(err)
+		for _, line := range commandsIn(string(text)) {
+			line, _, _ = strings.Cut(line, " # ")
+			line = strings.TrimSpace(line)
+			typed, ours := administrators[line]
+			first, _, more := strings.Cut(line, " ")
+			switch {
+			case seen[line] || tried[line] != "":
+			case ours:
+				if typed == "" {
+					typed = line
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				cmd := exec.CommandContext(ctx, "sh", "-c", "exec >said 2>&1; "+typed)
+				cmd.Dir = dir
+				cmd.Env = slices.Concat(os.Environ(), s.Env(), []string{"JOB=" + id, "DIR=" + s.Dir})
+				begun := time.Now()
+				if err := cmd.Run(); err != nil {
+					said, _ := os.ReadFile(dir + "/said")
+					t.Errorf("%s: %s: %v\n%s", page, typed, err, said)
+				}
+				t.Logf("%s: %s: %v", page, line, time.Since(begun).Round(time.Millisecond))
+				cancel()
+			case more && (programs[first] != "" || slices.Contains([]string{"make", "apt", "dnf", "systemctl", "spack", "scontrol", "editor", "wwctl", "kill"}, first)):
+				t.Errorf("%s has %q, which nothing types", page, line)
+			}
+			seen[line] = true
+		}
+	}
+	for line := range administrators {
+		if !seen[line] {
+			t.Errorf("%q is on no page any more", line)
+		}
+	}
+}
