@@ -78,10 +78,10 @@ const (
 	// idleFor is for how long nothing may run and nothing start, once all is submitted,
 	// before what waits is taken to wait for ever.
 	idleFor = 24 * time.Hour
-
-	// longest is for how long an experiment may go on: beyond twice that no clock counts nanoseconds.
-	longest = 2 * planner.MaxDuration * time.Second
 )
+
+// longest is for how long an experiment may go on: beyond twice that no clock counts nanoseconds.
+var longest = 2 * planner.MaxDuration * time.Second
 
 func experimenter(n int) slurmsim.User {
 	n %= mostUsers

@@ -1,6 +1,8 @@
 package slurmtest
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,10 +44,12 @@ func TestControllerCrash(t *testing.T) {
 func TestNodeCrash(t *testing.T) {
 	c := Start(t, Options{Nodes: 3})
 	u := c.Users()[0]
-	lost := run(t, c, u, "sbatch", "--parsable", "--no-requeue", "-w", "n2", "--wrap", "sleep 600")
-	kept := run(t, c, u, "sbatch", "--parsable", "-w", "n1", "--wrap", "sleep 601")
+	// other clusters of this machine have jobs of the same user, which sleep, too
+	own := strconv.Itoa(os.Getpid())
+	lost := run(t, c, u, "sbatch", "--parsable", "--no-requeue", "-w", "n2", "--wrap", "sleep 600."+own)
+	kept := run(t, c, u, "sbatch", "--parsable", "-w", "n1", "--wrap", "sleep 601."+own)
 	sleeps := func() string {
-		return run(t, c, Root, "sh", "-c", `ps -eo uid,args | grep -c "^ *`+uid(u)+` sleep 60[01]" || true`)
+		return run(t, c, Root, "sh", "-c", `ps -eo uid,args | grep -c "^ *`+uid(u)+` sleep 60[01][.]`+own+`$" || true`)
 	}
 	eventually(t, "both jobs sleep", func() bool { return sleeps() == "2" })
 	if err := c.StopNode(t.Context(), "n2"); err != nil {
