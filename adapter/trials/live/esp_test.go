@@ -3,11 +3,11 @@
 package live_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/workload"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -81,9 +82,9 @@ func (s *site) esp(b simulate.ESP) simulate.ESPResult {
 			}
 		})
 	}
-	text, err := json.Marshal(w)
-	s.must(err)
-	s.Log(s.evosim("trace", "inject", s.write("esp.json", string(text))))
+	var text strings.Builder
+	s.must(workload.Write(&text, w))
+	s.Log(strings.TrimSpace(s.evosim("trace", "inject", s.write("esp.json", text.String()))))
 	group.Wait()
 	first, last := 0., 0.
 	for _, j := range s.extracted(s.Dir+"/out/esp.swf", len(jobs)) {
