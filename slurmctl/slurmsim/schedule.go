@@ -71,7 +71,7 @@ func (c *Cluster) wake() {
 	next = max(next, c.now+1)
 	phase := c.options.LoopPhase
 	next = (next - phase + tick - 1).Truncate(tick) + phase
-	if l.at > c.now && l.at <= next {
+	if l.at > 0 && l.at >= c.now && l.at <= next { // a look that is due now is still to come
 		return
 	}
 	l.at = next
