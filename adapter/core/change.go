@@ -276,7 +276,7 @@ func inStep(t *target) error {
 		return conflict("has not begun: change its profile (evosctl update)")
 	case t.State == row.Waiting:
 		return conflict("has ended step %d and waits for the next one's nodes: evosctl next goes on waiting", t.Step)
-	case has-len(t.lent()) != t.Profile[t.Step-1].Nodes:
+	case has-len(t.lent()) != t.needs():
 		return conflict("has %d of its step's %d nodes at present", has, t.Profile[t.Step-1].Nodes)
 	}
 	return nil

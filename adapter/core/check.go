@@ -41,7 +41,7 @@ func (c *Core) checkJobs() error {
 			}
 		}
 		for i, step := range j.plan {
-			if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && !j.isChain() && n > j.Profile[i].Nodes {
+			if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && !j.isChain() && n > j.needs() {
 				bad(j, "step %d is planned on %d nodes", i+1, n)
 			}
 			if i >= j.Step && twice(step.nodes) {

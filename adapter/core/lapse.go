@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -62,6 +63,9 @@ func (c *Core) yield(j, to *job) {
 	c.event(j, "lapsed", map[string]any{"in": j.Step, "for": to.SlurmID})
 	c.forsake(j, j.plan[j.Step-1].end)
 	j.forgone, j.forgoneIn = jobNumber(to.SlurmID)+", which began before it, is planned first", j.Step
+	if beganFirst(j, to) < 0 {
+		j.forgone = fmt.Sprintf("%s keeps %s: "+pinnedText, jobNumber(to.SlurmID), to.pinned(), to.pinned())
+	}
 	j.reason = j.lapsedWords()
 	c.logJob(j).Warn(j.reason)
 }

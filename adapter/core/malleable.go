@@ -41,7 +41,7 @@ func (j *job) mostOf(step int) int {
 // planned for it. It has more while some are lent, or since slurmctld has forgotten a shrink.
 func (j *job) own() []string {
 	nodes := j.nodes()
-	if may := j.isMalleable() || j.State == row.Running && !j.isChain(); !may || j.Step < 1 || len(nodes) <= j.Profile[j.Step-1].Nodes {
+	if may := j.isMalleable() || j.State == row.Running && !j.isChain(); !may || j.Step < 1 || len(nodes) <= j.needs() {
 		return nodes
 	}
 	var planned set
@@ -67,7 +67,7 @@ func (j *job) own() []string {
 		return 3
 	}
 	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	return nodes[:j.Profile[j.Step-1].Nodes]
+	return nodes[:j.needs()]
 }
 
 // lent are the nodes that it has beyond these.
@@ -196,7 +196,8 @@ func (c *Core) checkLent(bad func(j *job, format string, args ...any)) {
 // need.
 func (c *Core) overMost(j *job) []string {
 	if over := len(j.nodes()) - j.most(); over > 0 && j.Step > 0 {
-		return c.goFirst(j, c.wants())[:over]
+		first := c.goFirst(j, c.wants())
+		return first[:min(over, len(first))]
 	}
 	return nil
 }

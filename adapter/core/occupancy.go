@@ -217,6 +217,9 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 			until[n] = max(until[n], j.plan[j.Step-1].end)
 		}
 	}
+	if at := j.pinned(); at != "" && len(j.plan) > 0 { // also before it is planned so: see heedPinned
+		until[at] = max(until[at], j.plan[len(j.plan)-1].end)
+	}
 	c.addLent(o, s, j, now)
 	for name, start := range from {
 		if n, ok := s.index[name]; ok {

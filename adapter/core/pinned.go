@@ -31,6 +31,25 @@ func (j *job) boundNodes() []string {
 	return []string{j.BatchHost}
 }
 
+// awaitsPinned reports whether a job is promised the node that slurmctld does not let another one give back.
+func (j *job) awaitsPinned(other *job) bool {
+	at := other.pinned()
+	return at != "" && slices.ContainsFunc(j.plan[min(j.Step, len(j.plan)):], func(p plannedStep) bool { return slices.Contains(p.nodes, at) })
+}
+
+// promisedTo reports whether others are promised a node, that of a pinned job, before a time from the
+// origin: only a node that is in order can be promised.
+func (c *Core) promisedTo(s *snapshot, o *occupancy, name string, to rank, until int64) bool {
+	n, ok := s.index[name]
+	if !ok || !s.nodes[n].Usable() || c.isSuspect([]string{name}) {
+		return false
+	}
+	return slices.ContainsFunc(o.window([]int{n}, to), func(b planner.NodeBusy) bool { return b.Start < until })
+}
+
+// needs is how many nodes a job has in its present step at least, of those that it has.
+func (j *job) needs() int { return max(j.Profile[j.Step-1].Nodes, len(j.boundNodes())) }
+
 // pinnedText says of a node why it is pinned.
 const pinnedText = "%s is the batch script's node for slurmctld since it was started or configured anew"
 

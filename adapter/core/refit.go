@@ -172,7 +172,8 @@ type fitting struct {
 // at its end, so that else each would wait for the other. Where one of them cannot, who began
 // first goes first: those that began later are planned after the job or have no promise any
 // more, and it has none itself where it cannot be planned around the others. That order is
-// always the same, so that plans are not made to and fro. It says why there is no plan.
+// always the same, so that plans are not made to and fro; only who was promised a node that
+// slurmctld does not let go comes after the job that has it in any case. It says why there is no plan.
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) {
 	if unfit = c.replan(s, j, now, why); unfit == "" {
 		return ""
@@ -181,7 +182,7 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) 
 	if c.replanBefore(s, j, after, now, why, true) {
 		return ""
 	}
-	later := slices.DeleteFunc(slices.Clone(after), func(other *job) bool { return beganFirst(other, j) < 0 })
+	later := slices.DeleteFunc(slices.Clone(after), func(other *job) bool { return beganFirst(other, j) < 0 && !other.awaitsPinned(j) })
 	if c.replanBefore(s, j, later, now, why, false) {
 		return ""
 	}
@@ -401,7 +402,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 			}
 		}
 		planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
-		if err == nil && planned[0].Unfit == "" && job.Fixed && takes(planned[0], busy, f.strict) {
+		if err == nil && planned[0].Unfit == "" && job.Fixed && (takes(planned[0], busy, f.strict) || c.promisedTo(s, o, pinned, to, planned[0].End())) {
 			planned[0].Unfit = "nodes that it keeps are promised to others"
 		}
 		return planned, err

@@ -317,7 +317,7 @@ func (c *Core) repair(s *snapshot, j *job) {
 		c.tryAgain(s, j, c.now)
 	}
 	want, have := j.plan[j.Step-1].nodes, j.own()
-	if len(have) == j.Profile[j.Step-1].Nodes {
+	if len(have) >= j.Profile[j.Step-1].Nodes {
 		if over := c.overMost(j); len(over) > 0 {
 			c.event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(over)})
 			c.shrink(j, over)
