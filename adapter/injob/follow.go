@@ -582,9 +582,9 @@ func (f *follower) hooksFor(a api.Allocation, offer int64) Hooks {
 	return h.For(f.ctx, f.sidecar, f.address, a, offer)
 }
 
-// hook tells of a hook that failed.
+// hook tells of a hook that failed. One that somebody else runs when the follower ends has not: he tells what comes of it.
 func (f *follower) hook(err error) {
-	if err != nil {
+	if err != nil && (f.ctx.Err() == nil || !errors.Is(err, errBusy)) {
 		f.say("%v", err)
 	}
 }

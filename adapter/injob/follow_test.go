@@ -343,6 +343,36 @@ func TestFollowSteps(t *testing.T) {
 	}
 }
 
+// A hook that another process runs as the follower ends has not failed; who runs it tells what comes of it.
+func TestFollowEndsBesideHooks(t *testing.T) {
+	one, two := allocation(1, &api.Coming{Nodes: 2}, "n1"), allocation(2, nil, "n1", "n2")
+	var out safeBuffer
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &follower{Command: Command{Allocation: one, Environ: append(os.Environ(), "EVO_ON_GROW=exit 3"), Stderr: &out}, sidecar: &fake{}, address: "test:" + t.TempDir(), ctx: ctx}
+	t.Cleanup(func() { forgetHooks(f.address, one.Job) })
+	hooks := f.hooksFor(one, 0)
+	other, err := hooks.change.open(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.hook(hooks.Begun(ctx, two, NodesOf(one)))
+	}()
+	cancel()
+	<-ended
+	other.file.Close()
+	if out.String() != "" {
+		t.Errorf("it printed %q", out.String())
+	}
+	f.ctx = t.Context()
+	f.hook(hooks.Begun(f.ctx, two, NodesOf(one)))
+	if out.String() != "evosrun: --on-grow: exit status 3\n" {
+		t.Errorf("of one that fails it printed %q", out.String())
+	}
+}
+
 func TestFollowFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   []string
