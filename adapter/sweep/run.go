@@ -3,8 +3,8 @@ package sweep
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/outcome"
 	"github.com/evoslurm/evoslurm/planner/trace"
+	"github.com/evoslurm/evoslurm/planner/wholefile"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
@@ -112,23 +113,7 @@ func (f *Folder) one(ctx context.Context, s *Sweep, c Cell) error {
 	for _, j := range r.Jobs {
 		d.Jobs = append(d.Jobs, job{j.ID, j.Evolving, j.Start})
 	}
-	text, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	// A file that is there is whole.
-	file, err := os.CreateTemp(f.Path, ".cell-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), filepath.Join(f.Path, s.file(c)))
-	}
-	if err != nil {
-		os.Remove(file.Name())
-	}
-	return err
+	return wholefile.Write(filepath.Join(f.Path, s.file(c)), 0o666, func(w io.Writer) error { return json.NewEncoder(w).Encode(d) })
 }
 
 // experiment is that of a cell.

@@ -75,7 +75,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 				return planningError(err)
 			}
 			if drawing != "" {
-				if err := writePicture(drawing, kind, c, chart-1); err != nil {
+				if err := create(drawing, func(w io.Writer) error { return picture.Compare(w, c, chart-1, kind) }); err != nil {
 					return Failure{err}
 				}
 			}
@@ -115,22 +115,6 @@ func progressOn(stderr io.Writer, steps int, what string) (step, done func()) {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// writePicture leaves no half-written file behind.
-func writePicture(name, kind string, c sim.Comparison, workload int) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	err = picture.Compare(f, c, workload, kind)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		os.Remove(name)
-	}
-	return err
 }
 
 func comparisonTable(out io.Writer, c sim.Comparison) error {

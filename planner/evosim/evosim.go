@@ -4,12 +4,17 @@
 package evosim
 
 import (
+	"bufio"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/planner/wholefile"
 )
 
 // New is the command evosim with more subcommands. Version is what the linker has set.
@@ -82,4 +87,42 @@ func output(err error) error {
 		return Failure{err}
 	}
 	return nil
+}
+
+// create writes a file that is there whole or not at all, gzipped if it ends in .gz.
+func create(file string, write func(io.Writer) error) error {
+	filled := false
+	err := wholefile.Write(file, 0o666, func(out io.Writer) error {
+		err := fill(out, strings.HasSuffix(file, ".gz"), write)
+		filled = err == nil
+		return err
+	})
+	if filled {
+		return output(err)
+	}
+	return err
+}
+
+// fill has write write to out, by way of a buffer.
+func fill(out io.Writer, zipped bool, write func(io.Writer) error) error {
+	w := bufio.NewWriterSize(sink{out}, 1<<16)
+	if !zipped {
+		if err := write(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	z := gzip.NewWriter(w)
+	if err := write(z); err != nil {
+		return err
+	}
+	return errors.Join(z.Close(), w.Flush())
+}
+
+// sink is what is written to; where it takes no more, that is not the input's fault.
+type sink struct{ io.Writer }
+
+func (s sink) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	return n, output(err)
 }

@@ -3,6 +3,7 @@ package evosim
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -88,15 +89,9 @@ func generateFiles(cmd *cobra.Command, model workload.Paper, tests int, seed uin
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("test-%04d.json", test+1)))
-		if err != nil {
-			return err
-		}
-		err = workload.Write(f, model.Generate(seed, test))
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
+		if err := create(filepath.Join(dir, fmt.Sprintf("test-%04d.json", test+1)), func(out io.Writer) error {
+			return workload.Write(out, model.Generate(seed, test))
+		}); err != nil {
 			return err
 		}
 	}

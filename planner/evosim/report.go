@@ -1,9 +1,6 @@
 package evosim
 
 import (
-	"bufio"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,30 +105,6 @@ func WriteReport(cmd *cobra.Command, file, title, command string, outcomes []out
 		return report.Write(cmd.OutOrStdout(), outcomes, o)
 	}
 	return create(file, func(w io.Writer) error { return report.Write(w, outcomes, o) })
-}
-
-// create writes a file whole, or leaves none.
-func create(file string, write func(io.Writer) error) (err error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err = errors.Join(err, output(f.Close())); err != nil {
-			os.Remove(file)
-		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<16)
-	var out io.Writer = w
-	if strings.HasSuffix(file, ".gz") {
-		z := gzip.NewWriter(w)
-		defer func() { err = errors.Join(err, output(z.Close()), output(w.Flush())) }()
-		out = z
-	}
-	if err := write(out); err != nil {
-		return err
-	}
-	return output(w.Flush())
 }
 
 // each writes files of every outcome into a folder.

@@ -1,7 +1,6 @@
 package evosim
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -141,35 +140,19 @@ func (f *traceFlags) format(read string) (string, error) {
 }
 
 // write writes jobs until there is none (io.EOF).
-func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, next func() (trace.Job, error)) (err error) {
+func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, next func() (trace.Job, error)) error {
 	format, err := f.format(read)
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
-	if f.out != "" {
-		var file *os.File // err is the one that is returned
-		if file, err = os.Create(f.out); err != nil {
-			return err
-		}
-		defer func() {
-			if closed := file.Close(); err == nil {
-				err = output(closed)
-			}
-			if it, lost := os.Lstat(f.out); err != nil && lost == nil && it.Mode().IsRegular() { // not /dev/null
-				os.Remove(f.out)
-			}
-		}()
-		if out = file; strings.HasSuffix(f.out, ".gz") {
-			z := gzip.NewWriter(file)
-			defer func() {
-				if closed := z.Close(); err == nil {
-					err = output(closed)
-				}
-			}()
-			out = z
-		}
+	write := func(out io.Writer) error { return writeJobs(cmd, out, format, h, next) }
+	if f.out == "" {
+		return write(cmd.OutOrStdout())
 	}
+	return create(f.out, write)
+}
+
+func writeJobs(cmd *cobra.Command, out io.Writer, format string, h trace.Header, next func() (trace.Job, error)) error {
 	w, err := trace.NewWriter(out, format, h)
 	if err != nil {
 		return err

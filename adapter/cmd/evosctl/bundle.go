@@ -20,6 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/planner/wholefile"
 )
 
 const bundleHelp = `Pack what a report of a problem needs into one file: the recordings of the sidecar
@@ -58,7 +59,7 @@ func newBundle() *cobra.Command {
 				fmt.Fprintf(os.Stderr, "evosctl: %v\n", err)
 				return exitStatus(2)
 			}
-			if err := b.write(file); err != nil {
+			if err := wholefile.Write(file, 0o600, b.pack); err != nil {
 				return err
 			}
 			fmt.Println(file)
@@ -154,27 +155,6 @@ func (b *bundle) recordings(files []string) error {
 		b.add("recorder/left-out.txt", []byte(strings.Join(left, "\n")+"\n"))
 	}
 	return nil
-}
-
-// write writes all or nothing.
-func (b *bundle) write(file string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), ".evoslurm-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err = b.pack(f); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }
 
 func (b *bundle) pack(w io.Writer) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/core"
 	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/planner/wholefile"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -44,7 +45,7 @@ func TestBundle(t *testing.T) {
 			t.Fatal(err)
 		}
 		file := filepath.Join(t.TempDir(), "b.tar.gz")
-		if err := b.write(file); err != nil {
+		if err := wholefile.Write(file, 0o600, b.pack); err != nil {
 			t.Fatal(err)
 		}
 		f, err := os.Open(file)

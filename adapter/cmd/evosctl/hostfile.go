@@ -1,12 +1,13 @@
 package main
 
 import (
+	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/planner/wholefile"
 )
 
 func newHostfile() *cobra.Command {
@@ -39,7 +40,10 @@ launch --help.`,
 				_, err = os.Stdout.WriteString(text)
 				return err
 			}
-			return replaceFile(file, text)
+			return wholefile.Write(file, 0o666, func(w io.Writer) error {
+				_, err := io.WriteString(w, text)
+				return err
+			})
 		},
 	}
 	job.add(cmd)
@@ -47,25 +51,4 @@ launch --help.`,
 	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write (default standard output)")
 	cmd.Flags().IntVar(&slots, "slots", 0, "slots of every node")
 	return cmd
-}
-
-// replaceFile writes a file so that a reader sees the old text or the new one.
-func replaceFile(file, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails once it has been renamed
-	if _, err := f.WriteString(text); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/wholefile"
 )
 
 // leave has an experiment be left and resumed as the flags say.
@@ -45,9 +47,5 @@ func (f *runFlags) save() error {
 	if f.left == nil {
 		return nil
 	}
-	text, err := json.Marshal(f.left)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(f.checkpoint, append(text, '\n'), 0o666) //nolint:gosec // as umask has it
+	return wholefile.Write(f.checkpoint, 0o666, func(w io.Writer) error { return json.NewEncoder(w).Encode(f.left) })
 }

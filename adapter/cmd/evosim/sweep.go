@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sweep"
 	"github.com/evoslurm/evoslurm/planner/evosim"
 	"github.com/evoslurm/evoslurm/planner/trace"
+	"github.com/evoslurm/evoslurm/planner/wholefile"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -128,10 +129,11 @@ func (f *sweepFlags) run(cmd *cobra.Command, name string) error {
 	if f.cell > 0 {
 		return nil
 	}
-	var table bytes.Buffer
-	missing, err := folder.Table(s, &table)
-	file := filepath.Join(f.folder, "results.csv")
-	if err = errors.Join(err, os.WriteFile(file, table.Bytes(), 0o666)); err != nil { //nolint:gosec // as umask has it
+	missing, file := 0, filepath.Join(f.folder, "results.csv")
+	if err := wholefile.Write(file, 0o666, func(w io.Writer) (err error) {
+		missing, err = folder.Table(s, w)
+		return err
+	}); err != nil {
 		return evosim.Failure{Err: err}
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d of %d experiments\n", file, len(cells)-missing, len(cells))
