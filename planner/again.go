@@ -161,7 +161,7 @@ func (l *Last) Until() int64 {
 // sameNeeds reports whether two jobs that wait are the same but for when they may start, and
 // where they would rather be.
 func (j *PoolJob) sameNeeds(k *PoolJob) bool {
-	return j.Others == k.Others && j.Driver == k.Driver && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) &&
+	return j.Others == k.Others && j.Driver == k.Driver && j.Bring == k.Bring && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) &&
 		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration) &&
 		j.By == k.By && slices.EqualFunc(j.Alternatives, k.Alternatives, func(a, b Profile) bool { return slices.Equal(a, b) }) &&
 		slices.EqualFunc(j.AlternativeLimits, k.AlternativeLimits, func(a, b []int64) bool { return slices.Equal(a, b) })

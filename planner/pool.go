@@ -34,6 +34,10 @@ type PoolJob struct {
 	// reserved may be used only if the limit ends before, or the use begins after that.
 	Limits []int64
 
+	// Bring is for how many seconds at the least a node that comes at a later step is asked
+	// for, beyond the limit if need be: none is brought so shortly before others have it.
+	Bring int64
+
 	// AlternativeLimits are, of a moldable job, the limits with each of its profiles,
 	// Profile's first; nil: Limits, whichever it gets.
 	AlternativeLimits [][]int64

@@ -240,8 +240,12 @@ func (r *reservedRun) close(j int) (found bool) {
 			until = exact.AddTime(at, job.Limits[min(i, len(job.Limits)-1)])
 		}
 		for _, n := range p.Nodes[i] {
+			free := until
+			if len(r.on[n]) > 0 && p.brings(i, n) {
+				free = max(free, exact.AddTime(at, job.Bring))
+			}
 			for _, w := range r.on[n] {
-				if win := r.windows[w]; win.start < until && win.end > at && !(r.closed[j][w] && win.end > p.Start) {
+				if win := r.windows[w]; win.start < free && win.end > at && !(r.closed[j][w] && win.end > p.Start) {
 					r.closed[j][w], found = true, true
 				}
 			}
@@ -253,6 +257,15 @@ func (r *reservedRun) close(j int) (found bool) {
 		r.settle(j)
 	}
 	return found
+}
+
+// brings reports whether a node comes at a step after the first.
+func (p *Planned) brings(step, node int) bool {
+	if step == 0 {
+		return false
+	}
+	_, has := slices.BinarySearch(p.Nodes[step-1], node)
+	return !has
 }
 
 // accept keeps the plans of some jobs: the others are planned beside them.

@@ -67,6 +67,26 @@ func TestPoolReserved(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a growth before others have the nodes", func(t *testing.T) {
+		runs := PoolJob{Job: Job{Profile: Profile{{50, 1}, {30, 2}, {10, 1}}}, Held: []int{0}, Driver: 0, Fixed: true, Limits: []int64{100}, Bring: 60}
+		waits := runs
+		waits.Held, waits.Fixed = nil, false
+		for _, c := range []struct {
+			start int64 // of the reservation
+			want  [][]int
+		}{{110, [][]int{{0}, {0, 1}, {0}}}, {109, [][]int{{0}, {0, 3}, {0}}}} {
+			got, err := Pool{Nodes: 4, Reserved: reservedOn(c.start, 500, 1, 2), Jobs: []PoolJob{runs}}.Plan(mustStrategy(t, "noX"))
+			if err != nil || got[0].Unfit != "" || !cmp.Equal(got[0].Nodes, c.want) {
+				t.Errorf("reserved from %d on: it has %v, want %v (%v)", c.start, got[0], c.want, err)
+			}
+		}
+		for start, want := range map[int64]int64{110: 0, 109: 500} { // of all nodes
+			got, err := Pool{Nodes: 4, Reserved: reservedOn(start, 500, 0, 1, 2, 3), Jobs: []PoolJob{waits}}.Plan(mustStrategy(t, "noX"))
+			if err != nil || got[0].Unfit != "" || got[0].Start != want {
+				t.Errorf("all are reserved from %d on: it starts at %d, want %d (%v)", start, got[0].Start, want, err)
+			}
+		}
+	})
 	t.Run("a running job's end is known", func(t *testing.T) {
 		runs := PoolJob{Job: Job{Profile: Profile{{50, 1}, {50, 2}}}, Held: []int{0}, Driver: 0, Fixed: true, Limits: []int64{120}}
 		for _, c := range []struct {

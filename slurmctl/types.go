@@ -9,6 +9,9 @@ type JobID uint32
 // Unlimited is the TimeLimit of a job, or the MaxTime of a partition, without bound.
 const Unlimited time.Duration = -1
 
+// ShortestLimit is the shortest time limit: Slurm counts limits in whole minutes.
+const ShortestLimit = time.Minute
+
 // JobState is a job's base state as squeue's %T prints it, e.g. "PENDING".
 type JobState string
 

@@ -306,6 +306,9 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
 			Driver: driver, Prefer: prefer, Limits: c.limits(cand, 0), Others: cand.job == nil,
 		}
+		if cand.job != nil && !cand.job.isChain() {
+			one.Bring = bringSeconds + startedLate
+		}
 		if cand.molds != nil {
 			one.By = cand.job.Moldable.By
 			for k, p := range cand.profiles() {
@@ -385,11 +388,13 @@ func (p *spots) of(s *snapshot, steps []plannedStep) []int {
 	return all
 }
 
+// startedLate is by how many seconds later than planned a job may start: Slurm itself
+// starts it then.
+const startedLate = int64(mirrorDelay / time.Second)
+
 // limits are the time limits of a job that waits, from its start or, of a chain, from
-// each step's, with one of its profiles. Should Slurm itself start it, it does so a little
-// later than planned.
+// each step's, with one of its profiles.
 func (c *Core) limits(cand candidate, k int) []int64 {
-	const late = int64(mirrorDelay / time.Second)
 	if cand.job == nil {
 		return []int64{seconds(cand.record.TimeLimit)}
 	}
@@ -400,11 +405,11 @@ func (c *Core) limits(cand candidate, k int) []int64 {
 		choice = m.Choice
 	}
 	if !cand.job.isChain() {
-		return []int64{seconds(cand.job.limitOnceStarted(cand.record, choice, 0)) + late}
+		return []int64{seconds(cand.job.limitOnceStarted(cand.record, choice, 0)) + startedLate}
 	}
 	limits := make([]int64, len(cand.profiles()[k]))
 	for i := range limits {
-		limits[i] = c.limitOfAs(cand.job, i, choice) + late
+		limits[i] = c.limitOfAs(cand.job, i, choice) + startedLate
 	}
 	return limits
 }

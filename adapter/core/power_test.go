@@ -132,16 +132,20 @@ func TestLongerLimit(t *testing.T) {
 	}
 	s := &snapshot{taken: now, partitions: map[string]slurmctl.Partition{"main": {Name: "main", MaxTime: time.Hour}},
 		reservations: map[string]slurmctl.Reservation{
-			"evo_7_2_1": {Name: "evo_7_2_1", Start: now.Add(6 * time.Minute), Nodes: []string{"n1"}},
-			"elsewhere": {Name: "elsewhere", Start: now.Add(6 * time.Minute), Nodes: []string{"n9"}},
-			"past":      {Name: "past", Start: now.Add(-time.Minute), Nodes: []string{"n1"}},
+			"evo_7_2_1": {Name: "evo_7_2_1", Start: now.Add(6 * time.Minute), End: now.Add(time.Hour), Nodes: []string{"n1"}},
+			"elsewhere": {Name: "elsewhere", Start: now.Add(6 * time.Minute), End: now.Add(time.Hour), Nodes: []string{"n9"}},
+			"past":      {Name: "past", Start: now.Add(-time.Hour), End: now, Nodes: []string{"n1"}},
 		}}
 	if longest, why := s.longestLimit(r, nil); longest != time.Hour || why != "MaxTime of partition main" {
 		t.Errorf("%v (%s)", longest, why)
 	}
-	s.reservations["maint"] = slurmctl.Reservation{Name: "maint", Start: now.Add(12 * time.Minute), Nodes: []string{"n2", "n3"}}
+	s.reservations["maint"] = slurmctl.Reservation{Name: "maint", Start: now.Add(12 * time.Minute), End: now.Add(time.Hour), Nodes: []string{"n2", "n3"}}
 	if longest, why := s.longestLimit(r, nil); longest != 17*time.Minute || why != "reservation maint" {
 		t.Errorf("%v (%s)", longest, why)
+	}
+	s.reservations["begun"] = slurmctl.Reservation{Name: "begun", Start: now.Add(-time.Minute), End: now.Add(time.Hour), Nodes: []string{"n1"}}
+	if longest, why := s.longestLimit(r, nil); longest > r.TimeLimit || why != "reservation begun" {
+		t.Errorf("%v (%s) where others' time has begun", longest, why)
 	}
 }
 

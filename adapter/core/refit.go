@@ -72,8 +72,12 @@ func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool
 					return true
 				}
 			}
+			needed := max(end, c.limitEnd(j, i, now, start))
+			if !j.isChain() && (i == j.Step || !slices.Contains(j.plan[i-1].nodes, name)) {
+				needed = max(needed, start+bringSeconds)
+			}
 			for _, b := range others.reserved[n] {
-				if b.Start < max(end, c.limitEnd(j, i, now, start)) && start < b.End {
+				if b.Start < needed && start < b.End {
 					return true
 				}
 			}
@@ -382,6 +386,9 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
 		Fixed: !link, Held: s.local(pool, mine), Driver: driver, MaxDuration: []int64{allowed},
 		Prefer: s.local(pool, j.preferred()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
+	}
+	if !j.isChain() {
+		job.Bring = bringSeconds
 	}
 	if link {
 		job.MaxDuration = nil

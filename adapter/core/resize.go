@@ -183,6 +183,10 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 			return
 		}
 	}
+	if _, fits := c.expanderLimit(j, nodes); !fits && len(j.expanders) == 0 {
+		j.reason = "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit"
+		return
+	}
 	c.bring(j, step, nodes)
 }
 

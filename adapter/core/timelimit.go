@@ -154,7 +154,7 @@ func (s *snapshot) longestLimit(r *slurmctl.Job, limits *slurmctl.Limits) (longe
 	nodes := setOf(r.NodeList)
 	for _, name := range sortedKeys(s.reservations) {
 		res := s.reservations[name]
-		if _, ours := parseHoldName(name); !ours && name != r.Reservation && res.Start.After(s.taken) && nodes.any(res.Nodes) {
+		if _, ours := parseHoldName(name); !ours && name != r.Reservation && res.End.After(s.taken) && nodes.any(res.Nodes) {
 			shorter(max(r.TimeLimit+res.Start.Sub(r.EndTime), 0), "reservation "+name)
 		}
 	}
