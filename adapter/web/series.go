@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,11 +143,7 @@ func clusterSeries(s scale, now time.Time, jobs []*api.Job, c api.Cluster) *seri
 			a.add(2, n, j.Submit, begun)
 		}
 	}
-	for _, v := range c.Reservations {
-		if v.Hold && seen[v.Job] {
-			a.add(1, count(v.NodeList), v.Start, v.End)
-		}
-	}
+	a.held(1, c.Reservations, func(job uint32) bool { return seen[job] })
 	return a.done()
 }
 
@@ -169,19 +167,35 @@ func jobSeries(p *jobPage, c api.Cluster) *series {
 	for _, s := range chart.Spans(api.Job{State: "ended", Past: p.Job.Past}, p.Now) {
 		a.add(2, s.Nodes, s.Start, s.End)
 	}
-	for _, v := range c.Reservations {
-		if v.Hold && v.Job == p.Job.ID {
-			a.add(3, count(v.NodeList), v.Start, v.End)
-		}
-	}
+	a.held(3, c.Reservations, func(job uint32) bool { return job == p.Job.ID })
 	return a.done()
 }
 
-// count is how many nodes a list has, 0 if nobody can tell.
-func count(list string) int {
-	names, err := slurmctl.ExpandNodes(list)
-	if err != nil {
-		return 0
+// held notes the nodes that are held for some of the jobs. Holds overlap: a node that several
+// have at a time is one node. Those of a list that nobody can read are not counted.
+func (a *series) held(line int, all []api.Reservation, wanted func(job uint32) bool) {
+	stretches := map[string][][2]int{}
+	for _, v := range all {
+		if !v.Hold || !wanted(v.Job) {
+			continue
+		}
+		names, err := slurmctl.ExpandNodes(v.NodeList)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			stretches[name] = append(stretches[name], [2]int{a.at(v.Start), a.at(v.End)})
+		}
 	}
-	return len(names)
+	for _, of := range stretches {
+		slices.SortFunc(of, func(x, y [2]int) int { return cmp.Compare(x[0], y[0]) })
+		last := 0
+		for _, s := range of {
+			if from := max(s[0], last); s[1] > from {
+				a.Lines[line].Nodes[from]++
+				a.Lines[line].Nodes[s[1]]--
+				last = s[1]
+			}
+		}
+	}
 }

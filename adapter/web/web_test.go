@@ -419,3 +419,26 @@ func TestWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldNodes: a node that two holds have at a time is one node, on both pages and however the holds lie.
+func TestHeldNodes(t *testing.T) {
+	c := small()
+	c.is.Reservations = []api.Reservation{
+		{Name: "evo_12_2_1", Hold: true, Job: 12, Step: 2, Start: after(3), End: after(6), NodeList: "n[3-7]"},
+		{Name: "evo_12_3_1", Hold: true, Job: 12, Step: 3, Start: after(4), End: after(9), NodeList: "n[3-7]"},
+		{Name: "evo_12_4_1", Hold: true, Job: 12, Step: 4, Start: after(4), End: after(5), NodeList: "n[6-8]"},
+		{Name: "maint", Start: after(4), End: after(5), NodeList: "n1"},
+	}
+	for _, address := range []string{"/", "/job?id=12"} {
+		page := get(t, pageOf(c, "/"), address).Body.String()
+		if want := "held: at most 6 nodes"; !strings.Contains(page, want) {
+			t.Errorf("%s says no %q: %q", address, want, regexp.MustCompile(`held: [^;"<]*`).FindString(page))
+		}
+	}
+	s := clusterSeries(scale{noon, after(10)}, noon, []*api.Job{&c.jobs[0]}, c.is)
+	for minute, want := range []int{0, 0, 0, 5, 6, 5, 5, 5, 5, 0} {
+		if got := s.Lines[1].Nodes[minute*points/10+points/20]; got != want {
+			t.Errorf("in minute %d %d nodes are held, want %d", minute, got, want)
+		}
+	}
+}
