@@ -15,6 +15,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/planner/trace"
 )
 
@@ -28,8 +29,10 @@ type Sweep struct {
 	Beside     string    `yaml:"beside"`     // with which the others are compared; default: slurm
 	Config     string    `yaml:"config"`     // the sidecar's configuration; default: its defaults
 	Scheduler  string    `yaml:"scheduler_parameters"`
+	Speedup    string    `yaml:"speedup"` // of moldable and malleable jobs; default: n times as fast on n nodes
 
-	digest string // of all that a cell's outcome rests on
+	speedup malleable.Speedup
+	digest  string // of all that a cell's outcome rests on
 }
 
 // Trace is a trace, or a part of it.
@@ -98,6 +101,9 @@ func Read(name string) (*Sweep, error) {
 		sum.Write(config)
 	}
 	fmt.Fprint(sum, "\n", s.Scheduler)
+	if s.Speedup != "" {
+		fmt.Fprint(sum, "\n", s.Speedup)
+	}
 	s.digest = fmt.Sprintf("%x", sum.Sum(nil)[:6])
 	return s, nil
 }
@@ -120,6 +126,15 @@ func (s *Sweep) check() error {
 	for _, shape := range s.Shapes {
 		if shape != Steps && !slices.Contains(trace.Shapes, shape) {
 			return fmt.Errorf("shapes: %q: must be %s, %s", shape, Steps, strings.Join(trace.Shapes, ", "))
+		}
+	}
+	if s.Speedup != "" {
+		var err error
+		if s.speedup, err = malleable.ParseDeclared(s.Speedup); err != nil {
+			return fmt.Errorf("speedup: %w", err)
+		}
+		if !slices.Contains(s.Shapes, "moldable") && !slices.Contains(s.Shapes, "malleable") {
+			return errors.New("speedup: is of moldable and malleable jobs; shapes has neither")
 		}
 	}
 	for _, share := range s.Shares {

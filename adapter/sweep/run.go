@@ -57,7 +57,7 @@ type Folder struct {
 // Left are the numbers of the cells that have no outcome yet.
 func (f *Folder) Left(s *Sweep) (left []int) {
 	for i, c := range s.Cells() {
-		if _, err := os.Stat(filepath.Join(f.Path, s.file(c))); err != nil {
+		if info, err := os.Stat(filepath.Join(f.Path, s.file(c))); err != nil || !info.Mode().IsRegular() {
 			left = append(left, i)
 		}
 	}
@@ -154,7 +154,7 @@ func (f *Folder) experiment(s *Sweep, c Cell) (e simulate.Experiment, left int, 
 		return e, t.Report.Left, nil
 	}
 	t.Jobs = slices.Clone(t.Jobs)
-	model := trace.Evolve{Share: c.Share, Shape: c.Shape, Seed: c.Seed, Shortest: 60}
+	model := trace.Evolve{Share: c.Share, Shape: c.Shape, Seed: c.Seed, Shortest: 60, Speedup: s.speedup}
 	for i := range t.Jobs {
 		if err := model.Job(&t.Jobs[i], t.Header.Nodes); err != nil {
 			return e, 0, err
