@@ -209,7 +209,10 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 		values.Changes = []row.Change{{ID: sp.Updated}}
 	}
 	if sp.Reached != nil {
-		values.Changes, j.reached = []row.Change{{ID: sp.Updated, Step: sp.Reached.Step}}, sp.Reached.Step
+		values.Changes = []row.Change{{ID: sp.Updated, Step: sp.Reached.Step}}
+		if j.inferred && !c.requeuedSince(r, sp.Reached) {
+			j.reached = sp.Reached.Step
+		}
 	}
 	j.see(r)
 	if err := j.learn(a, whole[0].Nodes); err != nil {

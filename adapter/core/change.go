@@ -493,7 +493,8 @@ func (c *Core) rewritten(j *job) (string, error) {
 			if r.Malleable != nil {
 				r.Malleable.Max = r.Malleable.Max[j.Step-1:]
 			}
-			r.Reached = &request.Reached{Step: j.Step, After: max(j.StepStarted.Unix()-j.Started.Unix(), 0), First: j.Profile[0].Nodes}
+			r.Reached = &request.Reached{Step: j.Step, After: max(j.StepStarted.Unix()-j.Started.Unix(), 0),
+				First: j.Profile[0].Nodes, Peak: j.Profile[:max(j.Step-1, 1)].Peak(), Began: max(c.wallSecond(j.record.StartTime.Unix()), 0)}
 		}
 		return r
 	})
@@ -514,14 +515,20 @@ func (c *Core) notKept(j *job, why error) {
 // mostRewrites is how often a request is written again that something else has written over.
 const mostRewrites = 3
 
+// before reports whether a job has yet to come to where its marker says that it was: it was requeued since.
+// Then it needs the steps of which the marker says no more than that they are over.
+func (j *job) before(at *request.Reached) bool {
+	return at != nil && (j.record.State == slurmctl.Pending && at.Step > 1 || j.runs() && at.Step > j.Step)
+}
+
 // checkWritten sees that a changed request is still in the job's comment: slurmctld may have
-// forgotten it in a crash, or the sidecar was killed before it was written.
+// forgotten it in a crash, the sidecar was killed before it was written, or the job was requeued.
 func (c *Core) checkWritten(j *job) {
 	if len(j.Changes) == 0 || j.unwritten || j.rewrites >= mostRewrites || j.record.Comment == j.seenComment {
 		return
 	}
 	j.seenComment = j.record.Comment
-	if r, ok, err := request.ParseMarker(j.record.Comment); ok && err == nil && r.Updated == j.Changes[len(j.Changes)-1].ID {
+	if r, ok, err := request.ParseMarker(j.record.Comment); ok && err == nil && r.Updated == j.Changes[len(j.Changes)-1].ID && !j.before(r.Reached) {
 		return
 	}
 	j.rewrites++

@@ -59,6 +59,12 @@ func inferStep(p planner.Profile, most func(step int) int, reached, nodes, comin
 	return lowest
 }
 
+// requeuedSince reports whether a job that runs has begun anew since its marker was written: it may be in
+// any step then.
+func (c *Core) requeuedSince(r *slurmctl.Job, at *request.Reached) bool {
+	return at.Began != 0 && c.wallSecond(r.StartTime.Unix()) != at.Began
+}
+
 // recovered puts a job that was found running into the step that it is in.
 func (c *Core) recovered(j *job, step int) {
 	began := j.Started

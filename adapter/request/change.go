@@ -14,6 +14,17 @@ type Reached struct {
 	Step  int   // 1-based, with which the profile begins
 	After int64 // seconds from the job's start to that step's
 	First int   // nodes of the first step
+	Peak  int   // and of the largest of those that are over; 0: not known
+	Began int64 // Unix second at which the job had begun: requeued, it has begun at another; 0: not known
+}
+
+// text is as it stands in the marker.
+func (r Reached) text() string {
+	text := fmt.Sprintf("%d@%d@%d", r.Step, r.After, r.First)
+	if r.Peak > 0 {
+		text += fmt.Sprintf("@%d@%d", r.Peak, r.Began)
+	}
+	return text
 }
 
 // mostReached bounds the steps that a marker may say are over.
@@ -30,28 +41,31 @@ func CheckChange(text string) error {
 
 func parseReached(value string) (*Reached, error) {
 	var r Reached
-	if n, err := fmt.Sscanf(value, "%d@%d@%d", &r.Step, &r.After, &r.First); err != nil || n != 3 {
-		return nil, errors.New("want STEP@SECONDS@NODES")
+	if n, err := fmt.Sscanf(value, "%d@%d@%d@%d@%d", &r.Step, &r.After, &r.First, &r.Peak, &r.Began); n != 3 && (err != nil || n != 5) {
+		return nil, errors.New("want STEP@SECONDS@NODES@PEAK@BEGAN")
 	}
 	switch {
-	case r.Step < 1 || r.Step > mostReached, r.First < 1 || r.First > planner.MaxNodes, r.After < 0 || r.After > planner.MaxDuration:
+	case r.Step < 1 || r.Step > mostReached, r.First < 1 || r.First > planner.MaxNodes, r.After < 0 || r.After > planner.MaxDuration,
+		r.Peak != 0 && r.Peak < r.First, r.Peak > planner.MaxNodes, r.Began < 0:
 		return nil, errors.New("out of bounds")
-	case fmt.Sprintf("%d@%d@%d", r.Step, r.After, r.First) != value:
+	case r.text() != value:
 		return nil, errors.New("not as it is written")
 	}
 	return &r, nil
 }
 
-// Whole is the profile with a stand-in for the steps that are over and left out: they have
-// the first one's nodes, and last as long as they did in all.
+// Whole is the profile with a stand-in for the steps that are over and left out: the others have as
+// many nodes as the largest of them, so that a job that is requeued has enough in each, and they last
+// as long as they did in all.
 func (r Request) Whole() planner.Profile {
 	if r.Reached == nil || r.Reached.Step < 2 {
 		return r.Profile
 	}
 	over := make(planner.Profile, r.Reached.Step-1, r.Reached.Step-1+len(r.Profile))
 	for i := range over {
-		over[i] = planner.Step{Duration: 1, Nodes: r.Reached.First}
+		over[i] = planner.Step{Duration: 1, Nodes: max(r.Reached.First, r.Reached.Peak)}
 	}
+	over[0].Nodes = r.Reached.First
 	over[0].Duration = max(r.Reached.After-int64(len(over)-1), 1)
 	return append(over, r.Profile...)
 }

@@ -22,7 +22,13 @@ func TestChangedMarker(t *testing.T) {
 	if whole := got.Whole().String(); whole != "2@20m59s,2@1s,2@10m,5@30m" {
 		t.Errorf("the whole profile is %s", whole)
 	}
-	for _, bad := range []string{"u=xyz", "u=", "s=0@1@1", "s=1@1", "s=1@-1@1", "s=01@1@1", "s=99999999@1@1", "g=0", "g=x", "u=1;g=2"} {
+	for value, whole := range map[string]string{"4@1260@2@6@1790000000": "2@20m58s,6@1s,6@1s,1@10m", "4@1260@2": "2@20m58s,2@1s,2@1s,1@10m"} {
+		got, ok, err := ParseMarker("evo:v2;p=1@10m;u=1;s=" + value + ";;")
+		if err != nil || !ok || got.Whole().String() != whole {
+			t.Errorf("%s is read as %v (%v), want %s", value, got.Whole(), err, whole)
+		}
+	}
+	for _, bad := range []string{"s=3@1@2@1@7", "s=3@1@2@4", "s=3@1@2@4@-1", "s=3@1@2@0@0", "s=3@1@2@4@7@1", "u=xyz", "u=", "s=0@1@1", "s=1@1", "s=1@-1@1", "s=01@1@1", "s=99999999@1@1", "g=0", "g=x", "u=1;g=2"} {
 		if _, ok, err := ParseMarker("evo:v2;p=2@10m;" + bad + ";;"); !ok || err == nil {
 			t.Errorf("%s is taken", bad)
 		}

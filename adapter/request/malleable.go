@@ -72,11 +72,8 @@ func (r Request) WholeMax() []int {
 	if r.Malleable == nil {
 		return nil
 	}
-	var over []int
-	for range len(r.Whole()) - len(r.Profile) {
-		over = append(over, r.Reached.First)
-	}
-	return append(over, r.Malleable.Max...)
+	whole := r.Whole()
+	return append(Sizes(whole[:len(whole)-len(r.Profile)]), r.Malleable.Max...)
 }
 
 // malleability is r's, which may be changed.

@@ -20,7 +20,7 @@ const MaxComment = 1024
 
 // The marker stands in the comment of a Slurm job that evosbatch submitted:
 //
-//	evo:v2;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;g=8;u=9f3c2a;s=3@1260@2;c=the user's own;;
+//	evo:v2;p=2@10m,5@30m;x=2;d=merge;b=1790000000;n=n[1-4];i=2;f=123;g=8;u=9f3c2a;s=3@1260@2@4@1790000012;c=the user's own;;
 //
 // and of a moldable job
 //
@@ -38,7 +38,7 @@ const MaxComment = 1024
 // the user's --begin in Unix seconds, n the user's --nodelist, i and f the step and
 // the first job of a chain, g the claim, u the last change of the request, s where the job was then
 // (its step, with which p begins; after how many seconds that began; the first step's
-// nodes), c the user's own --comment, escaped. Where p does not fit,
+// nodes, the most of any that was over, and when the job had begun), c the user's own --comment, escaped. Where p does not fit,
 // the word "script" stands in its place and the profile is in the job script's #EVO
 // lines.
 //
@@ -111,7 +111,7 @@ func (r Request) marker(script bool) string {
 		b.WriteString(";u=" + r.Updated)
 	}
 	if r.Reached != nil {
-		fmt.Fprintf(&b, ";s=%d@%d@%d", r.Reached.Step, r.Reached.After, r.Reached.First)
+		fmt.Fprintf(&b, ";s=%s", r.Reached.text())
 	}
 	if r.Comment != "" {
 		b.WriteString(";c=" + escapeComment(r.Comment))

@@ -49,7 +49,7 @@ func (h *history) checkAlive() {
 		if r.State != slurmctl.Pending {
 			longest = max(longest, r.EndTime.Sub(h.s.Cluster.Now()))
 		}
-		if h.forged[r.ID] || strings.HasPrefix(r.Name, "evo_") || h.evolving[r.ID] && h.refused(r.ID) {
+		if h.tricks(r) || strings.HasPrefix(r.Name, "evo_") || h.evolving[r.ID] && h.refused(r.ID) {
 			continue
 		}
 		at.left++

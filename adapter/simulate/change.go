@@ -158,6 +158,7 @@ func (a *App) answered(c api.Change) {
 	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
 		if c.Step == 0 { // requeued: what it had is over
 			a.startsOver()
+			a.lost = 0
 		}
 		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
 			if !a.beganAnew(i + 1) {

@@ -130,6 +130,12 @@ func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
 	return id, ok
 }
 
+// tricks reports whether a job is a forged one. Slurmctld may have forgotten one, and its number is
+// another's.
+func (h *history) tricks(r slurmctl.Job) bool {
+	return h.forged[r.ID] && strings.HasPrefix(r.Name, "evo_")
+}
+
 func (h *history) record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	for _, r := range h.s.Cluster.Queue() {
 		if r.ID == id {
@@ -142,7 +148,7 @@ func (h *history) record(id slurmctl.JobID) (slurmctl.Job, bool) {
 // over reports whether nobody has anything to do any more.
 func (h *history) over() bool {
 	for _, r := range h.s.Cluster.Queue() {
-		if !r.Ended() && !h.forged[r.ID] {
+		if !r.Ended() && !h.tricks(r) {
 			return false
 		}
 	}
@@ -160,7 +166,7 @@ func (h *history) checkEnd() {
 	for _, r := range h.s.Cluster.Queue() {
 		switch {
 		case r.Ended():
-		case h.forged[r.ID]:
+		case h.tricks(r):
 		case strings.HasPrefix(r.Name, "evo_"):
 			h.blame(fmt.Errorf("expander %d (%s) is left, %s", r.ID, r.Name, r.State))
 		case h.evolving[r.ID] && !h.refused(r.ID):
@@ -197,6 +203,25 @@ func (h *history) why(id slurmctl.JobID) string {
 // refused reports whether the sidecar has refused the job in words: it stays parked.
 func (h *history) refused(id slurmctl.JobID) bool {
 	return strings.Contains(h.why(id), "refused: ") || strings.Contains(h.why(id), "can never begin")
+}
+
+// adopted notes which steps of applications the sidecar knows no more of than that they are over. That is so
+// where it adopts them anew, from markers that were written when others changed their requests.
+func (h *history) adopted(effects []core.Effect) {
+	for _, e := range effects {
+		add, ok := e.(core.AddJob)
+		if !ok {
+			continue
+		}
+		for name, a := range h.apps {
+			if id, known := h.jobOf(name); !known || uint32(id) != add.Job.SlurmID {
+				continue
+			}
+			if len(add.Job.Changes) > 0 {
+				a.lost = max(a.lost, add.Job.Changes[0].Step-1)
+			}
+		}
+	}
 }
 
 // checkApps sees that applications got in every step what their profiles say.

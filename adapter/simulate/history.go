@@ -184,6 +184,7 @@ func (h *history) say(text string) {
 // watch writes what the core has done.
 func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
 	h.checkThreshold(effects)
+	h.adopted(effects)
 	if h.out == io.Discard {
 		return
 	}

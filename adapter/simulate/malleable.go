@@ -220,7 +220,7 @@ func (h *history) checkBounds() {
 		own := fmt.Sprintf("evo_%d_", id)
 		for i := range queue {
 			r := &queue[i]
-			if r.State == slurmctl.Running && (r.ID == id || strings.HasPrefix(r.Name, own) && !h.forged[r.ID]) {
+			if r.State == slurmctl.Running && (r.ID == id || strings.HasPrefix(r.Name, own) && !h.tricks(*r)) {
 				nodes += len(r.NodeList)
 			}
 			runs = runs || r.ID == id && r.State == slurmctl.Running

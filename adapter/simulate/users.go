@@ -67,6 +67,7 @@ type App struct {
 	Refusals int     // of its changes
 
 	Steps []Begun  // what became of it
+	lost  int      // of how many steps of its profile, from the first on, the sidecar knows no more than their peak
 	first int      // of these, in the present run: requeued, it starts over, and others may have changed its profile, or another alternative is chosen
 	wrong []string // what was wrong in the runs before
 	Err   error    // of next, if any
@@ -161,11 +162,18 @@ func (a *App) judged() (wrong []string) {
 	for _, b := range a.Steps[a.first:] {
 		if b.Step > len(a.Profile) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d, and has %d", a.Name, b.Step, len(a.Profile)))
-		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) {
+		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d on %d nodes, want %d", a.Name, b.Step, b.Nodes, want))
 		}
 	}
 	return wrong
+}
+
+// standsIn reports whether a step has more nodes than asked for since nobody can know what it was: it was over
+// as a change was written into the marker, from which the job was adopted anew, and was begun once more, after it
+// was requeued. It never has fewer, nor more than any of those that were over.
+func (a *App) standsIn(b Begun) bool {
+	return a.first > 0 && b.Step <= a.lost && b.Nodes >= a.Profile[b.Step-1].Nodes && b.Nodes <= a.Profile[:min(a.lost, len(a.Profile))].Peak()
 }
 
 // step is that in which it is, 0 before the first.
