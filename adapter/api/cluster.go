@@ -46,6 +46,8 @@ type Reservation struct {
 	Job      uint32    `json:"job,omitempty"` // base job that a hold is for
 	Step     int       `json:"step,omitempty"`
 	UID      uint32    `json:"uid,omitempty"` // of that job
+	Users    []string  `json:"-"`             // who may use it
+	Accounts []string  `json:"-"`             // whose users may
 }
 
 // Surveyor is a Backend that knows the cluster.
@@ -53,7 +55,8 @@ type Surveyor interface {
 	Cluster(ctx context.Context) (*Cluster, error) // what it gives is never changed
 }
 
-// cluster answers with what the caller may read: of other users' jobs and holds as of jobs.
+// cluster answers with what the caller may read: of other users' jobs and holds as of jobs, of
+// nodes and reservations what Slurm shows him.
 func (s *Server) cluster(ctx context.Context, r request) (any, error) {
 	if err := s.mayAsk(r.caller); err != nil {
 		return nil, err
@@ -68,19 +71,20 @@ func (s *Server) cluster(ctx context.Context, r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.seesAll(ctx, r.caller) {
+	all, sight := s.seesAll(ctx, r.caller), s.sight(ctx, r.caller)
+	if all && sight == nil {
 		return *whole, nil
 	}
 	own, sees := *whole, s.seer(ctx, r.caller)
-	own.Others, own.Reservations = make([]OtherJob, len(whole.Others)), []Reservation{}
+	own.Nodes, own.Others, own.Reservations = sight.nodes(whole.Nodes), make([]OtherJob, len(whole.Others)), []Reservation{}
 	for i, j := range whole.Others {
-		if j.UID != r.caller.uid && !(j.Account != "" && sees(j.Account)) {
+		if !all && j.UID != r.caller.uid && !(j.Account != "" && sees(j.Account)) {
 			j = OtherJob{Start: whole.Taken, NodeList: j.NodeList}
 		}
 		own.Others[i] = j
 	}
 	for _, v := range whole.Reservations {
-		if !v.Hold || v.UID == r.caller.uid {
+		if (all || !v.Hold || v.UID == r.caller.uid) && sight.shows(v) {
 			own.Reservations = append(own.Reservations, v)
 		}
 	}

@@ -132,6 +132,9 @@ func (s *Server) status(ctx context.Context, r request) (any, error) {
 	defer cancel()
 	is, err := s.Backend.Status(ctx)
 	is.Now = time.Now()
+	if sight := s.sight(ctx, r.caller); sight != nil && err == nil {
+		is.Nodes, err = s.nodesShown(ctx, sight)
+	}
 	return is, err
 }
 
@@ -206,7 +209,7 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.reading() != Anybody {
 		c, err := s.authenticate(r, nil)
-		if err == nil && !s.seesAll(r.Context(), c) {
+		if sight := s.sight(r.Context(), c); err == nil && (!s.seesAll(r.Context(), c) || sight != nil && !sight.Nodes) {
 			err = Errorf(ErrForbidden, "these pages are not for you here")
 		}
 		if err != nil {

@@ -53,6 +53,9 @@ type Server struct {
 	// Sees gives what reports whether a user reads the jobs of an account, or of all ("")
 	// though Reading is OwnJobs. nil: no user does.
 	Sees func(ctx context.Context, uid uint32) func(account string) bool
+	// Shows is what Slurm shows a user who is no operator of nodes, partitions and
+	// reservations, unless Reading is Anybody; it gives nil for everything. nil: everything.
+	Shows func(ctx context.Context, uid uint32) *Sight
 	// Ready says why the server's owner is of no use at present, for everybody's eyes: GET
 	// /readyz, beside /healthz, without a credential. nil: there is no such path.
 	Ready func() error

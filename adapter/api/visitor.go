@@ -129,7 +129,7 @@ func (v Visitor) Who() string { return fmt.Sprint(v.caller.known, v.caller.uid) 
 
 // Sees tells apart what visitors are told: who may read everything is told the same as all others who may.
 func (v Visitor) Sees(ctx context.Context) string {
-	if v.server.seesAll(ctx, v.caller) {
+	if v.server.seesAll(ctx, v.caller) && v.server.sight(ctx, v.caller) == nil {
 		return "everything"
 	}
 	return v.Who()

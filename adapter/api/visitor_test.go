@@ -101,6 +101,71 @@ func TestVisitorReads(t *testing.T) {
 	}
 }
 
+// TestSight: of nodes and reservations each is told what Slurm shows him, and counts agree.
+func TestSight(t *testing.T) {
+	const owner = 4000
+	uid, root := uint32(owner), uint32(0)
+	whole := Cluster{Nodes: []Node{{Name: "n1", Partitions: []string{"open", "secret"}}, {Name: "n2", Partitions: []string{"secret"}}, {Name: "n3"}},
+		Reservations: []Reservation{{Name: "mine", Users: []string{"me"}}, {Name: "other"}, {Name: "evo_9_2_1", Hold: true, UID: owner + 1}}}
+	open := func(name string) bool { return name == "open" }
+	mine := func(r Reservation) bool { return r.Name == "mine" }
+	all := func(Reservation) bool { return true }
+	for name, c := range map[string]struct {
+		reading Reading
+		uid     *uint32
+		sight   *Sight
+		nodes   string
+		count   int // as Status has it
+		resv    string
+		shared  bool // the page as others see it
+	}{
+		"nothing is private":        {AllJobs, &uid, nil, "n1[open secret] n2[secret] n3[]", 3, "mine other evo_9_2_1", true},
+		"a hidden partition":        {AllJobs, &uid, &Sight{true, open, all}, "n1[open] n3[]", 2, "mine other evo_9_2_1", false},
+		"nodes":                     {AllJobs, &uid, &Sight{false, open, all}, "", 0, "mine other evo_9_2_1", false},
+		"reservations":              {AllJobs, &uid, &Sight{true, open, mine}, "n1[open] n3[]", 2, "mine", false},
+		"jobs, too":                 {OwnJobs, &uid, &Sight{true, open, all}, "n1[open] n3[]", 2, "mine other", false},
+		"root sees all":             {OwnJobs, &root, &Sight{false, open, mine}, "n1[open secret] n2[secret] n3[]", 3, "mine other evo_9_2_1", true},
+		"everybody is to see all":   {Anybody, nil, &Sight{false, open, mine}, "n1[open secret] n2[secret] n3[]", 3, "mine other evo_9_2_1", true},
+		"everybody, and one signed": {Anybody, &uid, &Sight{false, open, mine}, "n1[open secret] n2[secret] n3[]", 3, "mine other evo_9_2_1", true},
+	} {
+		s := &Server{Backend: told{newBackend(owner), whole}, Log: logrus.New(), Reading: func() Reading { return c.reading },
+			Shows: func(context.Context, uint32) *Sight { return c.sight }}
+		v := s.Visitor(c.uid)
+		a, err := v.Cluster(t.Context())
+		is, err2 := v.Status(t.Context())
+		if err = errors.Join(err, err2); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var nodes, resv []string
+		for _, n := range a.Nodes {
+			nodes = append(nodes, fmt.Sprint(n.Name, n.Partitions))
+		}
+		for _, r := range a.Reservations {
+			resv = append(resv, r.Name)
+		}
+		if strings.Join(nodes, " ") != c.nodes || strings.Join(resv, " ") != c.resv {
+			t.Errorf("%s: told of %q, %q", name, nodes, resv)
+		}
+		if c.sight != nil && is.Nodes != c.count && !c.shared {
+			t.Errorf("%s: %d nodes, want %d", name, is.Nodes, c.count)
+		}
+		if (v.Sees(t.Context()) == "everything") != c.shared {
+			t.Errorf("%s sees %q", name, v.Sees(t.Context()))
+		}
+	}
+	if n := whole.Nodes[0].Partitions; len(n) != 2 || n[1] != "secret" {
+		t.Errorf("what all are told was changed: %q", n)
+	}
+}
+
+// told is a fakeBackend that knows this cluster.
+type told struct {
+	*fakeBackend
+	is Cluster
+}
+
+func (b told) Cluster(context.Context) (*Cluster, error) { return &b.is, nil }
+
 // TestPage: on the Unix socket the page knows its reader; on TCP there is none.
 func TestPage(t *testing.T) {
 	s := serve(t, surveyed{newBackend(4000)}, func(s *Server) {

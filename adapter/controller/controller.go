@@ -32,7 +32,8 @@ type Controller struct {
 	clock      *clock
 	driver     *drive.Driver
 	slurm      *slurmctl.Client
-	privileges privileges
+	privileges remembered[slurmctl.Privileges]
+	visible    remembered[slurmctl.Visible]
 	store      *store.Store
 	strategies *pluginhost.Manager
 	log        *logrus.Logger

@@ -2,31 +2,34 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"os/user"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// privileges are those that slurmdbd gives users, as they were last read: only when somebody
+// remembered is what Slurm has said of users' rights, as it was last read: only when somebody
 // asks for whom it matters.
-type privileges struct {
+type remembered[T any] struct {
 	mu    sync.Mutex
-	known slurmctl.Privileges
+	known T
 	read  time.Time
 }
 
-// privilegesFor is for how long they are believed, and for how long slurmdbd is not asked again
+// rememberedFor is for how long that is believed, and for how long Slurm is not asked again
 // where it has not answered.
-const privilegesFor = 2 * time.Minute
+const rememberedFor = 2 * time.Minute
 
-// of are those of now.
-func (p *privileges) of(ctx context.Context, read func(context.Context) (slurmctl.Privileges, error)) (slurmctl.Privileges, error) {
+// of is what holds now.
+func (p *remembered[T]) of(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.read.IsZero() && time.Since(p.read) < privilegesFor {
+	if !p.read.IsZero() && time.Since(p.read) < rememberedFor {
 		return p.known, nil
 	}
 	known, err := read(ctx)
@@ -50,4 +53,52 @@ func (c *Controller) Sees(ctx context.Context, uid uint32) func(account string) 
 		c.log.WithError(err).Warn("operators and coordinators of accounts are not known: they read their own jobs alone")
 	}
 	return func(account string) bool { return known.See(who.Username, account) }
+}
+
+// Shows is what Slurm shows a user who is no operator of nodes, partitions and reservations; nil:
+// everything.
+func (c *Controller) Shows(ctx context.Context, uid uint32) *api.Sight {
+	private := c.view.Load().Private
+	visible, err := c.visible.of(ctx, c.slurm.Visible)
+	if err != nil {
+		c.log.WithError(err).Warn("which partitions are hidden is not known: users are shown none")
+	}
+	name, groups := namesOf(uid)
+	sees := func(partition string) bool { return !private.Partitions && visible.To(groups, partition) }
+	if err == nil && !private.Nodes && !private.Reservations && !slices.ContainsFunc(slices.Collect(maps.Keys(visible)), func(p string) bool { return !sees(p) }) {
+		return nil
+	}
+	return &api.Sight{Nodes: !private.Nodes, Partition: sees, Reservation: func(r api.Reservation) bool {
+		return !private.Reservations || r.Hold && r.UID == uid || !r.Hold && mayUse(r, name)
+	}}
+}
+
+// namesOf are the names of a user and of the groups that he is in, as far as they are known.
+func namesOf(uid uint32) (name string, groups []string) {
+	who, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return "", nil
+	}
+	ids, err := who.GroupIds()
+	if err != nil {
+		return who.Username, nil
+	}
+	for _, id := range ids {
+		if g, err := user.LookupGroupId(id); err == nil {
+			groups = append(groups, g.Name)
+		}
+	}
+	return who.Username, groups
+}
+
+// mayUse reports whether a reservation is for a user by name, or for all but some. Who is in which account
+// is not asked: one for accounts is shown to operators alone.
+func mayUse(r api.Reservation, name string) bool {
+	if name == "" || len(r.Users) == 0 || len(r.Accounts) > 0 {
+		return false
+	}
+	if strings.HasPrefix(r.Users[0], "-") {
+		return !slices.Contains(r.Users, "-"+name)
+	}
+	return slices.Contains(r.Users, name)
 }

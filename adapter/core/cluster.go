@@ -39,7 +39,7 @@ func (c *Core) Cluster() *api.Cluster {
 			break
 		}
 		r := s.reservations[name]
-		shown := api.Reservation{Name: r.Name, Start: c.wall(r.Start), End: c.wall(r.End), NodeList: slurmctl.CompressNodes(r.Nodes)}
+		shown := api.Reservation{Name: r.Name, Start: c.wall(r.Start), End: c.wall(r.End), NodeList: slurmctl.CompressNodes(r.Nodes), Users: r.Users, Accounts: r.Accounts}
 		if own, ours := parseHold(r); ours {
 			shown.Hold, shown.Job, shown.Step = true, uint32(own.job), own.step
 			if j := c.owner(own.job); j != nil {

@@ -24,7 +24,8 @@ type View struct {
 	Operators config.Operators
 	SlurmUser uint32
 	Reading   api.Reading
-	AsSlurm   bool              // who is more than a user in Slurm reads more
+	AsSlurm   bool // who is more than a user in Slurm reads more
+	Private   Private
 	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
 
 	Holds     int // as Slurm has them
@@ -32,9 +33,13 @@ type View struct {
 	IdleNodes int // of these, allocated to no job
 }
 
+// Private is what Slurm's PrivateData keeps from users who are no operators, beside jobs.
+type Private struct{ Nodes, Partitions, Reservations bool }
+
 // View is the present state. O(jobs).
 func (c *Core) View() *View {
-	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading(), AsSlurm: c.cfg.Read == config.ReadSlurm}
+	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading(), AsSlurm: c.cfg.Read == config.ReadSlurm,
+		Private: Private{Nodes: c.private("nodes"), Partitions: c.private("partitions"), Reservations: c.private("reservations")}}
 	v.Status = api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
 		Started: c.wall(c.started), SlurmCalls: c.cycleCalls}
 	drive, why := c.siteDrive()
@@ -121,10 +126,15 @@ func (c *Core) reading() api.Reading {
 	switch {
 	case c.cfg.Read == config.ReadEverybody:
 		return api.Anybody
-	case c.cfg.Read == config.ReadOwn || c.slurmConfig.Version == "" || c.slurmConfig.Private("jobs"):
+	case c.cfg.Read == config.ReadOwn || c.private("jobs"):
 		return api.OwnJobs
 	}
 	return api.AllJobs
+}
+
+// private reports whether Slurm keeps something from users; it does before its configuration is known.
+func (c *Core) private(what string) bool {
+	return c.slurmConfig.Version == "" || c.slurmConfig.Private(what)
 }
 
 // shown is a job with its times by the machine's clock.

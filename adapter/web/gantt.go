@@ -150,7 +150,7 @@ func drawGantt(ctx context.Context, v visit) (any, error) {
 		g.NowAt = percent(x)
 	}
 	g.links()
-	if w.By != "job" {
+	if w.By != "job" && g.Everyone > 0 {
 		g.Chart = byNode(w, s, now, shown, cluster)
 	}
 	if w.By != "node" {

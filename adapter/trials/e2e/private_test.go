@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,4 +71,63 @@ func TestPrivateJobs(t *testing.T) {
 		t.Errorf("in the job: %q", got)
 	}
 	s.stop(syscall.SIGTERM)
+}
+
+// TestPrivateNodes: of nodes, partitions and reservations users see by Evoslurm, on the page and through the
+// API, no more than sinfo and scontrol show them. Root sees all.
+func TestPrivateNodes(t *testing.T) {
+	partitions := []slurmtest.Partition{{Name: "main", Nodes: "n[1-3]", Default: true, Extra: "DefaultTime=10"}, {Name: "secret", Nodes: "n[3-4]", Extra: "Hidden=YES"},
+		{Name: "wheel", Nodes: "n5", Extra: "AllowGroups=root"}}
+	const page = "/web/?span=3h0m0s"
+	for private, want := range map[string][]string{"": {"n1", "n2", "n3", "theirs"}, "nodes,reservations": nil, "partitions": {"theirs"}} {
+		t.Run("PrivateData="+private, func(t *testing.T) {
+			conf := ""
+			if private != "" {
+				conf = "PrivateData=" + private
+			}
+			s := newSite(t, slurmtest.Options{Nodes: 5, Partitions: partitions, ExtraConf: conf}, nil)
+			me, other := s.Cluster.Users()[0], s.Cluster.Users()[1]
+			for name, user := range map[string]string{"mine": me.Name, "theirs": other.Name} {
+				_, err := s.Cluster.Run(t.Context(), slurmtest.Root, "scontrol", "create", "reservation", "reservationname="+name, "starttime=now+60minutes", "duration=10", "nodes=n1", "users="+user, "flags=overlap")
+				s.must(err)
+			}
+			if out, _, err := s.As(0, "sinfo", "--noheader", "--Node", "--format=%N %P"); err == nil || private == "" {
+				told := strings.Fields(out) // Slurm's own word on it
+				if got := slices.Contains(told, "n2"); got != slices.Contains(want, "n2") || slices.Contains(told, "n4") || slices.Contains(told, "n5") || slices.Contains(told, "secret") {
+					t.Errorf("sinfo shows %q", told)
+				}
+			}
+			s.eventually("root sees all", func() bool {
+				whole := s.read(slurmtest.Root, page)
+				return strings.Contains(whole, ">n5<") && strings.Contains(whole, "secret") && strings.Contains(whole, "theirs") && strings.Contains(whole, "mine")
+			})
+			shown := s.read(me, page)
+			if !strings.Contains(shown, "</html>") {
+				t.Fatal(shown)
+			}
+			for _, word := range []string{"n1", "n2", "n3", "n4", "n5", "secret", "wheel"} {
+				if got := strings.Contains(shown, ">"+word+"<"); got != slices.Contains(want, word) {
+					t.Errorf("the page shows %q: %v", word, got)
+				}
+			}
+			out, _, err := s.As(0, "scontrol", "--oneliner", "show", "reservation")
+			s.must(err)
+			cluster := s.read(me, "/v1/cluster")
+			for _, name := range []string{"mine", "theirs"} {
+				if a, b := strings.Contains(out, "="+name+" "), strings.Contains(cluster, `"`+name+`"`); a != b || a != (name == "mine" || slices.Contains(want, name)) {
+					t.Errorf("reservation %q is shown: %v, by Slurm: %v", name, b, a)
+				}
+			}
+		})
+	}
+}
+
+// read is what a user gets by the Unix socket; what curl says while nobody listens.
+func (s *site) read(user slurmtest.User, path string) string {
+	s.t.Helper()
+	text, err := s.Cluster.Run(s.t.Context(), user, "curl", "-s", "--unix-socket", s.Dir+"/run/api.sock", "http://sidecar"+path)
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Sight is what Slurm shows a user of nodes, partitions and reservations, where that is not
+// everything: PrivateData, Hidden=YES and AllowGroups keep some from who is no operator.
+type Sight struct {
+	Nodes       bool                     // any at all
+	Partition   func(name string) bool   // it is shown
+	Reservation func(r Reservation) bool // likewise
+}
+
+// sight is the caller's; nil: everything is shown.
+func (s *Server) sight(ctx context.Context, c caller) *Sight {
+	if s.Shows == nil || s.reading() == Anybody || s.trusted(c) || s.seer(ctx, c)("") {
+		return nil
+	}
+	return s.Shows(ctx, c.uid)
+}
+
+// nodes are those that are shown, with those of their partitions that are. As in Slurm a node
+// is not if all partitions that it is in are hidden.
+func (s *Sight) nodes(all []Node) []Node {
+	if s == nil {
+		return all
+	}
+	shown := []Node{}
+	for _, n := range all {
+		in := slices.DeleteFunc(slices.Clone(n.Partitions), func(p string) bool { return !s.Partition(p) })
+		if s.Nodes && (len(in) > 0 || len(n.Partitions) == 0) {
+			n.Partitions = in
+			shown = append(shown, n)
+		}
+	}
+	return shown
+}
+
+// shows reports whether a reservation is shown.
+func (s *Sight) shows(r Reservation) bool { return s == nil || s.Reservation(r) }
+
+// nodesShown is how many nodes are.
+func (s *Server) nodesShown(ctx context.Context, sight *Sight) (int, error) {
+	b, ok := s.Backend.(Surveyor)
+	if !ok || !sight.Nodes {
+		return 0, nil
+	}
+	whole, err := b.Cluster(ctx)
+	if errors.Is(err, ErrUnavailable) { // none is known yet
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(sight.nodes(whole.Nodes)), nil
+}
