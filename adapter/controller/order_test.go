@@ -3,9 +3,11 @@ package controller_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -19,6 +21,7 @@ func TestOrder(t *testing.T) {
 		ExtraConf: "PriorityWeightAge=100000\nPriorityMaxAge=00:10:00\nPriorityCalcPeriod=1"})
 	l.run("as if eligible since submission", testAge)
 	l.run("before a maintenance", testMaintenance)
+	l.run("right before a maintenance", testRightBeforeMaintenance)
 	l.run("in the partition that is soonest free", testSeveralPartitions)
 }
 
@@ -108,6 +111,37 @@ func testMaintenance(l *lab) {
 	l.cancel(hours)
 	for _, id := range []uint32{long, short, hours} {
 		l.ended(id)
+	}
+	l.must(l.slurm.DeleteReservation(l.ctx(), "maint"))
+}
+
+// testRightBeforeMaintenance: a maintenance of all nodes begins a second after the job's limit
+// ends. The job that brings nodes must not reach into it, in whole minutes: Slurm would not start it.
+func testRightBeforeMaintenance(l *lab) {
+	var all []string
+	for _, n := range l.nodes() {
+		all = append(all, n.Name)
+	}
+	since := l.lastEvent()
+	merged := l.submitSpec(request.Request{Drive: request.Merge}, "1@20s,4@10m", "--time=20")
+	l.running(merged, 1)
+	beside := l.submitSpec(request.Request{Drive: request.Companion}, "1@20s,4@10m", "--time=20")
+	grows := l.running(beside, 1).Plan[1].Start
+	jobs, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(beside))
+	l.must(err)
+	begins := jobs[0].EndTime.Add(time.Second)
+	l.must(l.slurm.CreateReservation(l.ctx(), slurmctl.ReservationRequest{Name: "maint", Start: begins, End: begins.Add(time.Hour),
+		Nodes: all, Users: []string{"root"}, Flags: []string{"MAINT"}}))
+	time.Sleep(time.Until(grows))
+	for _, id := range []uint32{merged, beside} {
+		l.has(l.next(id, 1), 4)
+		l.cancel(id)
+		l.ended(id)
+	}
+	for _, e := range l.events("failed", since) {
+		if strings.Contains(string(e.Detail), "Reserved for maintenance") {
+			l.t.Errorf("Slurm did not start what brings nodes: %s", e.Detail)
+		}
 	}
 	l.must(l.slurm.DeleteReservation(l.ctx(), "maint"))
 }
