@@ -279,6 +279,9 @@ func (a *AccountingReader) job(fields []string) (j AccountedJob, err error) {
 	if len(digits) == 0 {
 		digits = []string{""}
 	}
+	if _, raw := a.columns["JobIDRaw"]; !raw && digits[0] != id && digits[0] != "" {
+		return j, &AccountingError{column, fmt.Errorf("%.40q: the number of an array's task, or of a component, is in column JobIDRaw; print that", id)}
+	}
 	if j.ID, err = strconv.ParseInt(digits[0], 10, 64); err != nil || j.ID < 0 {
 		return j, &AccountingError{column, fmt.Errorf("%.40q; want a job's number", id)}
 	}

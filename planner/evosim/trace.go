@@ -30,7 +30,8 @@ func TraceCommand(more ...trace.Format) *cobra.Command {
 A trace is in the Standard Workload Format (SWF), a workload file (JSON), Batsim's workload,
 ElastiSim's jobs, or what sacct -P prints; gzipped or not; "-" is standard input. Which it is
 its beginning tells. SWF is read as a stream. A trace that something is wrong with is refused, with
-line and field; --lenient leaves such jobs out and says so.`,
+line and field; --lenient leaves such jobs out and says so, and refuses what has no others. A job that SWF has in
+parts as well (status 2 to 4) is read once.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
@@ -87,21 +88,25 @@ func (f *traceFlags) open(cmd *cobra.Command, name string) (r *trace.Reader, don
 		r.Header.Set("MaxProcs", strconv.Itoa(f.nodes))
 	}
 	return r, func() {
-		report := r.Report()
-		say := func(format string, args ...any) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %s: "+format+"\n", append([]any{label}, args...)...)
-		}
-		for _, fault := range report.First {
-			say("left out: %s", fault)
-		}
-		if n := report.Left - len(report.First); n > 0 {
-			say("%d more jobs are left out", n)
-		}
-		for _, note := range report.Notes {
-			say("%s", note)
-		}
+		Tell(cmd.ErrOrStderr(), label, r.Report())
 		shut()
 	}, nil
+}
+
+// Tell tells what was left out of a trace, and what is odd about it.
+func Tell(stderr io.Writer, label string, r trace.Report) {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(stderr, "evosim: %s: "+format+"\n", append([]any{label}, args...)...)
+	}
+	for _, fault := range r.First {
+		say("left out: %s", fault)
+	}
+	if n := r.Left - len(r.First); n > 0 {
+		say("%d more jobs are left out", n)
+	}
+	for _, note := range r.Notes {
+		say("%s", note)
+	}
 }
 
 // all reads a whole trace.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/planner/trace"
+	"github.com/evoslurm/evoslurm/planner/workload"
 )
 
 // Read reads an outcome: what evosim run --format=json prints, or a trace that tells when jobs started,
@@ -26,6 +27,7 @@ func Read(in io.Reader, name string, more ...trace.Format) (Outcome, error) {
 		}
 		text = bufio.NewReaderSize(unzipped, 1<<16)
 	}
+	workload.SkipMark(text)
 	if begin, _ := text.Peek(4096); isResult(begin) {
 		return readResult(text, name)
 	}

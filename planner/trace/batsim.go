@@ -92,6 +92,8 @@ func (s *batsimSource) next(*Header) (Job, string, error) {
 		return bad("subtime", "%v is negative", *b.Submit)
 	case *b.Nodes < 1:
 		return bad("res", "%d; want at least 1", *b.Nodes)
+	case b.Limit != nil && *b.Limit < 0 && *b.Limit != -1:
+		return bad("walltime", "%v; want seconds, or -1 for none", *b.Limit)
 	}
 	if b.Limit != nil && *b.Limit > 0 {
 		j.Limit = *b.Limit

@@ -4,8 +4,14 @@
 // There is one kind of job, [Job], with the fields of the Standard Workload Format (SWF) 2.2 of
 // Feitelson and others, and what a job has beyond them, a [Shape]. It is read from SWF, Evoslurm's
 // own workload JSON, Batsim's workload JSON and ElastiSim's jobs, gzipped or not, and written as
-// the first three. A [Reader] gives jobs one after the other; what reads SWF needs no more memory
-// for a longer trace.
+// the first three. A [Reader] gives jobs one after the other; what reads SWF needs little more memory
+// for a longer trace: a bit for each job, by which it knows a number that is there twice.
+//
+// Where a log has what became of a job that was swapped out, or checkpointed, SWF gives it as a whole (status 0 or 1) and
+// in parts (2, 3, 4) of the same number. A job is read once: parts are passed over where the whole stands before them, or
+// right behind. Parts alone, in lines one after the other, are added up: the job is submitted and waits as the first one
+// says, runs for as long as all do, and ends as the last one does; what is to be continued beyond the trace has no
+// status.
 //
 // What is wrong with a trace is a [Fault], which names place and field. Such a job is refused, or,
 // by a lenient reader, left out and counted in a [Report].

@@ -85,6 +85,8 @@ func (s *elastiSource) next(*Header) (Job, string, error) {
 		return bad("submit_time", "is missing")
 	case !(*e.Submit >= 0):
 		return bad("submit_time", "%v is negative", *e.Submit)
+	case e.Limit < 0 && e.Limit != -1:
+		return bad("walltime", "%v; want seconds, or -1 for none", e.Limit)
 	case e.Type == "rigid" && e.Nodes < 1:
 		return bad("num_nodes", "%d; want at least 1", e.Nodes)
 	case e.Min < 1 || e.Max < e.Min || e.Max > planner.MaxNodes:

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // fields of a line of SWF 2.2.
@@ -58,9 +59,73 @@ type swf struct {
 	jobs  int
 	loose int // comments between jobs
 	more  int // lines with more fields
+
+	seen   *numbers // of the jobs so far
+	ahead  *taken   // the line behind a job's parts
+	passed int      // parts of jobs that are there as a whole
+	joined int      // jobs that are not
+}
+
+// taken is what a line gave.
+type taken struct {
+	job Job
+	at  string
+	err error
 }
 
 func (s *swf) next(h *Header) (Job, string, error) {
+	for {
+		j, at, err := s.take(h)
+		switch {
+		case err != nil || !j.part():
+			return j, at, err
+		case s.seen.has(&j):
+			s.passed++
+		default:
+			return s.parts(h, j, at)
+		}
+	}
+}
+
+// parts gives the job that a line is the first part of: the line of the whole, if that stands behind its parts, else what these
+// add up to.
+func (s *swf) parts(h *Header, j Job, at string) (Job, string, error) {
+	for n := 1; ; n++ {
+		next, place, err := s.take(h)
+		switch same := err == nil && next.Number == j.Number; {
+		case same && next.part():
+			j.join(&next)
+		case same:
+			s.passed += n
+			return next, place, nil
+		default:
+			s.ahead = &taken{next, place, err}
+			s.joined++
+			j.Status = map[int64]int64{2: -1, 3: 1, 4: 0}[j.Status]
+			return j, at, nil
+		}
+	}
+}
+
+// part reports whether it is a part of a job, from when it was swapped in, or a checkpoint, to the next: 2 is
+// to be continued, 3 the last one of a job that completed, 4 of one that failed.
+func (j *Job) part() bool { return j.Status >= 2 && j.Status <= 4 }
+
+// join adds the next part.
+func (j *Job) join(next *Job) {
+	for _, t := range [][2]*float64{{&j.Run, &next.Run}, {&j.CPU, &next.CPU}} {
+		*t[0] = max(*t[0], *t[1], *t[0]+*t[1]) // where only one is known, that
+	}
+	j.Processors, j.Wanted, j.Status = max(j.Processors, next.Processors), max(j.Wanted, next.Wanted), next.Status
+	j.Memory, j.Limit = max(j.Memory, next.Memory), max(j.Limit, next.Limit)
+}
+
+// take gives what the next line with a job tells.
+func (s *swf) take(h *Header) (Job, string, error) {
+	if l := s.ahead; l != nil {
+		s.ahead = nil
+		return l.job, l.at, l.err
+	}
 	for {
 		line, err := s.read()
 		at := "line " + strconv.Itoa(s.line)
@@ -83,7 +148,7 @@ func (s *swf) next(h *Header) (Job, string, error) {
 			} else if len(h.Lines) == mostHead {
 				return Job{}, at, fmt.Errorf("a header of more than %d lines", mostHead)
 			} else {
-				h.add(string(line[1:]))
+				h.add(utf(line[1:]))
 			}
 			continue
 		}
@@ -138,7 +203,7 @@ func (s *swf) job(line []byte) (Job, *Fault) {
 	}
 	j, fault := fromValues(v)
 	if fault == nil && len(rest) > 0 {
-		j.More = string(rest)
+		j.More = utf(rest)
 		s.more++
 	}
 	return j, fault
@@ -169,7 +234,25 @@ func parse(word []byte) (float64, bool) {
 	return x, err == nil && !math.IsInf(x, 0) && x == x
 }
 
+// utf is a text of a log; those of old logs that are not UTF-8 are taken as ISO 8859-1, so that JSON can have them.
+func utf(text []byte) string {
+	if utf8.Valid(text) {
+		return string(text)
+	}
+	runes := make([]rune, len(text))
+	for i, b := range text {
+		runes[i] = rune(b)
+	}
+	return string(runes)
+}
+
 func (s *swf) notes() (notes []string) {
+	if s.passed > 0 {
+		notes = append(notes, fmt.Sprintf("%d lines are parts (status 2 to 4) of jobs that are there as a whole; they are passed over", s.passed))
+	}
+	if s.joined > 0 {
+		notes = append(notes, fmt.Sprintf("%d jobs are there in parts only (status 2 to 4); these are added up", s.joined))
+	}
 	if s.loose > 0 {
 		notes = append(notes, fmt.Sprintf("%d comments between jobs are left out", s.loose))
 	}

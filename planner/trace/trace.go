@@ -12,6 +12,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/planner/workload"
 )
 
 // Job is one job. Times are seconds, sizes processors; negative is not known, as in SWF.
@@ -239,6 +240,7 @@ type Reader struct {
 	from   source
 	report Report
 	last   float64
+	seen   numbers
 	ahead  *Job
 	err    error
 }
@@ -267,16 +269,21 @@ func NewReader(in io.Reader, o Options, more ...Format) (*Reader, error) {
 		}
 		text = bufio.NewReaderSize(unzipped, mostLine)
 	}
+	workload.SkipMark(text)
 	begin, err := text.Peek(2048)
 	if err != nil && !errors.Is(err, io.EOF) && len(begin) == 0 {
 		return nil, &Fault{Err: cut(err)}
+	}
+	trimmed := bytes.TrimLeft(begin, " \t\r\n")
+	if len(trimmed) == 0 && errors.Is(err, io.EOF) {
+		return nil, &Fault{Err: workload.ErrEmpty}
 	}
 	for _, f := range more {
 		if f.Is(begin) {
 			r.Format, r.from = f.Name, foreign(f.Open(text))
 		}
 	}
-	switch trimmed := bytes.TrimLeft(begin, " \t\r\n"); {
+	switch {
 	case r.from != nil:
 	case len(trimmed) > 0 && trimmed[0] == '{':
 		r.Format, r.from, err = openJSON(text, &r.Header, o)
@@ -284,7 +291,7 @@ func NewReader(in io.Reader, o Options, more ...Format) (*Reader, error) {
 			return nil, err
 		}
 	default:
-		r.Format, r.from = "swf", &swf{text: text}
+		r.Format, r.from = "swf", &swf{text: text, seen: &r.seen}
 	}
 	j, err := r.read()
 	switch {
@@ -327,6 +334,9 @@ func (r *Reader) read() (Job, error) {
 	for {
 		j, at, err := r.from.next(&r.Header)
 		if errors.Is(err, io.EOF) {
+			if r.report.Jobs == 0 && len(r.report.First) > 0 {
+				return Job{}, &Fault{Err: fmt.Errorf("no job is left of %d; the first fault is: %s", r.report.Left, r.report.First[0])}
+			}
 			for _, l := range r.Header.odd() {
 				r.note("the header's %s is no size; it is passed over", l)
 			}
@@ -340,7 +350,7 @@ func (r *Reader) read() (Job, error) {
 		}
 		var fault *Fault
 		if err != nil && !errors.As(err, &fault) {
-			if fault = (&Fault{At: at, Err: cut(err)}); r.o.Lenient {
+			if fault = (&Fault{At: at, Err: cut(err)}); r.o.Lenient && r.report.Jobs > 0 {
 				r.leave(fault, 0)
 				return Job{}, io.EOF
 			}
@@ -354,6 +364,7 @@ func (r *Reader) read() (Job, error) {
 			return Job{}, &Fault{At: at, Err: fmt.Errorf("more than %d jobs", MostJobs)}
 		case fault == nil:
 			r.report.Jobs++
+			r.seen.add(&j)
 			r.last = max(r.last, j.Submit)
 			return j, nil
 		case !r.o.Lenient:
@@ -402,6 +413,12 @@ func (r *Reader) check(j *Job, at string) *Fault {
 			field = 7
 		}
 		return bad(field, "%d, and the machine has %d (%s)", size, machine, by)
+	case j.Number < 0 && !j.named():
+		return bad(0, "%d; every job has one", j.Number)
+	case r.seen.has(j) && j.named():
+		return &Fault{at, "id", fmt.Errorf("%q is that of an earlier job, too", j.Shape.ID)}
+	case r.seen.has(j):
+		return bad(0, "%d is that of an earlier job, too", j.Number)
 	case !r.o.AnyOrder && j.Submit < r.last:
 		return bad(1, "%s is before the job in front of it, %s (evosim trace convert --sort puts them in order)", number(j.Submit), number(r.last))
 	}

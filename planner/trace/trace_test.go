@@ -301,7 +301,7 @@ func TestJSONFaults(t *testing.T) {
 	}
 	job := `{"id": "1", "subtime": 1, "res": 4, "profile": "p"}`
 	for text, want := range map[string]string{
-		``:                                 "",
+		``:                                 "the file is empty",
 		`{`:                                "the file is cut short",
 		`{"nodes": 4, "jobs": [{"id"`:      "job 1: the file is cut short",
 		`{"nodes": 4, "jobs": [}`:          "broken JSON at byte",

@@ -64,7 +64,9 @@ func Read(r io.Reader) (planner.Problem, error) { return read(r, MaxBytes) }
 
 func read(r io.Reader, most int64) (planner.Problem, error) {
 	limited := &io.LimitedReader{R: r, N: most + 1}
-	d := &decoder{json: json.NewDecoder(bufio.NewReaderSize(limited, 1<<16)), ids: make(map[string]int)}
+	text := bufio.NewReaderSize(limited, 1<<16)
+	SkipMark(text)
+	d := &decoder{json: json.NewDecoder(text), ids: make(map[string]int)}
 	d.json.DisallowUnknownFields()
 	err := d.file()
 	if limited.N <= 0 {
@@ -77,6 +79,16 @@ func read(r io.Reader, most int64) (planner.Problem, error) {
 		return planner.Problem{}, err
 	}
 	return d.problem, nil
+}
+
+// ErrEmpty is a file with nothing in it.
+var ErrEmpty = errors.New("the file is empty")
+
+// SkipMark reads over the byte order mark with which some editors and spreadsheets begin a text.
+func SkipMark(text *bufio.Reader) {
+	if mark, _ := text.Peek(3); string(mark) == "\ufeff" {
+		_, _ = text.Discard(len(mark))
+	}
 }
 
 type decoder struct {
@@ -318,6 +330,9 @@ func jsonKind(goType string) string {
 
 // broken is the error for what is not JSON.
 func (d *decoder) broken(err error) error {
+	if errors.Is(err, io.EOF) && d.json.InputOffset() == 0 {
+		return ErrEmpty
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("JSON is truncated at byte %d", d.json.InputOffset())
 	}

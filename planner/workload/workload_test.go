@@ -39,7 +39,7 @@ func TestReadErrors(t *testing.T) {
 	}
 	busy := func(fields string) string { return `{"nodes": 10, "jobs": [], "busy": [` + fields + `]}` }
 	for text, want := range map[string]string{
-		``:                          "JSON is truncated at byte 0",
+		``:                          "the file is empty",
 		`{"nodes": 10`:              "JSON is truncated",
 		`{"nodes": 10, "jobs": [{"`: "job 1: JSON is truncated",
 		`{"nodes": 10, "jobs": [{"id": "ok", "profile": [`: "job 1: JSON is truncated",

@@ -94,6 +94,7 @@ that are moldable or malleable are refused without.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", label, err)
 			}
+			evosim.Tell(cmd.ErrOrStderr(), label, t.Report)
 			jobs, left := t.Runnable()
 			if len(jobs) == 0 {
 				return fmt.Errorf("%s: there is no job that ran", label)

@@ -136,7 +136,7 @@ percent of nodes × makespan.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.nodes, "nodes", 0, "nodes of the cluster (default: the workload's)")
+	flags.IntVar(&f.nodes, "nodes", 0, "nodes of the cluster, whatever the workload says (default: the workload's)")
 	flags.IntVar(&f.cpus, "cpus-per-node", f.cpus, "CPUs of a node: a trace's processors are these")
 	flags.StringVar(&f.slurmConf, "slurm-conf", "", "a site's slurm.conf, for nodes, partitions and scheduler")
 	flags.StringSliceVar(&f.leaveOut, "leave-out", nil, `what of it to run without, as the message names it; "all"`)
@@ -242,6 +242,8 @@ func readConf(name string, leaveOut []string) (slurmsim.Options, error) {
 	return o, nil
 }
 
+var errNoneRan = errors.New("there is no job that ran")
+
 // readJobs reads a workload file or a trace.
 func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader, stderr io.Writer) error {
 	in, label := stdin, "standard input"
@@ -254,7 +256,11 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 		in, label = file, name
 	}
 	wrong := func(err error) error { return fmt.Errorf("%s: %w", label, err) }
-	r, err := trace.NewReader(in, trace.Options{Lenient: f.lenient, AnyOrder: true}, sacct)
+	o := trace.Options{Lenient: f.lenient, AnyOrder: true}
+	if f.nodes > 0 {
+		o.Machine = planner.MaxNodes // the cluster is not the header's, and itself refuses what is too large for it
+	}
+	r, err := trace.NewReader(in, o, sacct)
 	if err != nil {
 		return wrong(err)
 	}
@@ -262,15 +268,7 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 	if err != nil {
 		return wrong(err)
 	}
-	for _, fault := range t.Report.First {
-		fmt.Fprintf(stderr, "evosim: %s: left out: %s\n", label, fault)
-	}
-	if more := t.Report.Left - len(t.Report.First); more > 0 {
-		fmt.Fprintf(stderr, "evosim: %s: %d more jobs are left out\n", label, more)
-	}
-	for _, note := range t.Report.Notes {
-		fmt.Fprintf(stderr, "evosim: %s: %s\n", label, note)
-	}
+	evosim.Tell(stderr, label, t.Report)
 	for _, far := range simulate.LeaveFar(&t, r.Format == "json") {
 		if !f.lenient {
 			return wrong(far)
@@ -285,11 +283,18 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 		if f.nodes == 0 {
 			f.nodes = machine
 		}
-		if err := workload.Check(t.Problem()); err != nil {
+		p := t.Problem()
+		if o.Machine > 0 {
+			p.Nodes = o.Machine
+		}
+		if err := workload.Check(p); err != nil {
 			return wrong(err)
 		}
 		if e.Jobs, err = simulate.FromWorkload(t); err != nil {
 			return wrong(err)
+		}
+		if len(e.Jobs) == 0 && t.Report.Jobs > 0 {
+			return wrong(errNoneRan)
 		}
 		return nil
 	}
@@ -299,7 +304,7 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 		}
 	}
 	if e.Jobs = simulate.FromTrace(t, f.cpus, max(f.nodes, 1), f.evolving, f.seed); len(e.Jobs) == 0 {
-		return wrong(errors.New("there is no job that ran"))
+		return wrong(errNoneRan)
 	}
 	if f.nodes == 0 {
 		return wrong(errors.New("it does not tell of how many nodes or processors the cluster is (MaxNodes, MaxProcs); give --nodes"))
