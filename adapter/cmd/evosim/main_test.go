@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command as a user does. Below $WORK/whole is a recording of a sidecar
 // that has seen a job grow, in $WORK/cut.evorec its file cut short, in $WORK/changed.evorec
-// one that was changed, in $WORK/other.evorec one of another version.
+// one that was changed, in $WORK/other.evorec one of another version. $WORK/experiments is docs/experiments.
 func TestScripts(t *testing.T) {
 	whole := t.TempDir()
 	record(t, whole, version.Of(linked))
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 		}
 		other := filepath.Join(env.WorkDir, "other")
 		record(t, other, "v9.9")
-		return nil
+		return os.CopyFS(filepath.Join(env.WorkDir, "experiments"), os.DirFS("../../../docs/experiments"))
 	}})
 }
 
