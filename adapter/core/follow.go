@@ -183,8 +183,9 @@ func (c *Core) requeued(j *job) {
 	j.State, j.Step, j.held, j.ending = row.Queued, 0, nil, false
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
-	j.seenComment = ""     // its marker may say no more of steps than that they are over
-	if j.Progress != nil { // what was measured is so still
+	j.inferred, j.reached, j.script = false, 0, "" // of the run before
+	j.seenComment = ""                             // its marker may say no more of steps than that they are over
+	if j.Progress != nil {                         // what was measured is so still
 		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
 	}
 	if m := j.Moldable; m != nil {

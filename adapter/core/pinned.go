@@ -115,5 +115,7 @@ func (c *Core) heedPinned(s *snapshot, j *job, now int64) {
 	if j.lapsed() {
 		return
 	}
-	c.refit(s, j, now, "slurmctld does not let "+at+" go")
+	if c.refit(s, j, now, "slurmctld does not let "+at+" go") != "" {
+		c.storePlan(j, nil) // it is not as the profile is now: once it can be, it is planned in followPlans
+	}
 }

@@ -129,6 +129,14 @@ func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeB
 	return rest
 }
 
+// besideDrained is what is busy of a pool, but for nodes that a job holds and that are drained, say: they are
+// given to nobody else, and are the job's for as long as it does not give them back.
+func (s *snapshot) besideDrained(busy []planner.NodeBusy, pool, held []int) []planner.NodeBusy {
+	return slices.DeleteFunc(busy, func(b planner.NodeBusy) bool {
+		return b.Start == 0 && b.End == planner.Forever && !s.nodes[pool[b.Node]].Usable() && slices.Contains(held, b.Node)
+	})
+}
+
 // takes reports whether a running job's plan has nodes while others are promised them. The
 // planner lets it keep what it has, whoever waits for that; in its present step it does so
 // unless that counts, too.
@@ -399,7 +407,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 	o := f.around(origin)
 	reserved := o.reservedOn(pool)
 	planned, err := o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
-		busy := o.window(pool, to)
+		busy := s.besideDrained(o.window(pool, to), pool, job.Held)
 		if !f.strict {
 			busy = givenBack(busy, job.Held, padded[0].Duration)
 		}

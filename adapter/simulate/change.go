@@ -112,7 +112,7 @@ func parseChange(what string) (*api.ChangeRequest, error) {
 func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 	step, nodes := 1, len(p.Job().NodeList)
 	a.startsOver()
-	a.Steps = append(a.Steps, s.begun(p, step, nodes))
+	a.Steps = append(a.Steps, s.begun(p, a, step, nodes))
 	for _, act := range a.Acts {
 		s.appoint(act.After)
 		p.Sleep(act.After)
@@ -145,7 +145,7 @@ func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 			return
 		}
 		step = got.Step
-		a.Steps = append(a.Steps, s.begun(p, step, got.Nodes))
+		a.Steps = append(a.Steps, s.begun(p, a, step, got.Nodes))
 	}
 }
 
@@ -158,7 +158,7 @@ func (a *App) answered(c api.Change) {
 	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
 		if c.Step == 0 { // requeued: what it had is over
 			a.startsOver()
-			a.lost = 0
+			a.over = 0
 		}
 		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
 			if !a.beganAnew(i + 1) {

@@ -205,25 +205,6 @@ func (h *history) refused(id slurmctl.JobID) bool {
 	return strings.Contains(h.why(id), "refused: ") || strings.Contains(h.why(id), "can never begin")
 }
 
-// adopted notes which steps of applications the sidecar knows no more of than that they are over. That is so
-// where it adopts them anew, from markers that were written when others changed their requests.
-func (h *history) adopted(effects []core.Effect) {
-	for _, e := range effects {
-		add, ok := e.(core.AddJob)
-		if !ok {
-			continue
-		}
-		for name, a := range h.apps {
-			if id, known := h.jobOf(name); !known || uint32(id) != add.Job.SlurmID {
-				continue
-			}
-			if len(add.Job.Changes) > 0 {
-				a.lost = max(a.lost, add.Job.Changes[0].Step-1)
-			}
-		}
-	}
-}
-
 // checkApps sees that applications got in every step what their profiles say.
 func (h *history) checkApps() {
 	for _, name := range h.order {

@@ -20,7 +20,7 @@ type Demand struct {
 func (s *Sidecar) demands(p *slurmsim.Process, a *App) {
 	step, now, end := 1, int64(0), a.Profile[0].Duration
 	a.startsOver()
-	a.Steps = append(a.Steps, s.begun(p, step, len(p.Job().NodeList)))
+	a.Steps = append(a.Steps, s.begun(p, a, step, len(p.Job().NodeList)))
 	sleep := func(until int64) {
 		d := time.Duration(max(until-now, 0)) * time.Second
 		s.appoint(d)
@@ -36,7 +36,7 @@ func (s *Sidecar) demands(p *slurmsim.Process, a *App) {
 		}
 		a.answered(c)
 		step, end = c.Has.Step, at+a.Demand.Left(at)
-		a.Steps = append(a.Steps, s.begun(p, step, c.Has.Nodes))
+		a.Steps = append(a.Steps, s.begun(p, a, step, c.Has.Nodes))
 		break
 	}
 	sleep(end)

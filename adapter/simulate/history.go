@@ -184,7 +184,7 @@ func (h *history) say(text string) {
 // watch writes what the core has done.
 func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
 	h.checkThreshold(effects)
-	h.adopted(effects)
+	h.follow(effects)
 	if h.out == io.Discard {
 		return
 	}
@@ -306,6 +306,7 @@ func (h *history) happens(words []string) error {
 		c.SetBoots(name, false)
 	case "down":
 		h.lossy = true
+		h.fails(name)
 		c.SetNode(name, true, false)
 	case "drain":
 		c.SetNode(name, false, true)

@@ -67,10 +67,12 @@ type App struct {
 	Refusals int     // of its changes
 
 	Steps []Begun  // what became of it
-	lost  int      // of how many steps of its profile, from the first on, the sidecar knows no more than their peak
 	first int      // of these, in the present run: requeued, it starts over, and others may have changed its profile, or another alternative is chosen
 	wrong []string // what was wrong in the runs before
 	Err   error    // of next, if any
+
+	over   int // of how many steps of its profile, from the first on, the sidecar knows no more than their peak
+	failed int // nodes that it has lost since its step began
 }
 
 // Begun is a step that an application saw begin.
@@ -78,11 +80,12 @@ type Begun struct {
 	Step, Nodes int
 	At          time.Duration // of the cluster, see slurmsim.Cluster.Elapsed
 	Bound       bool          // besides its script's node slurmctld does not let another go
+	Failed      int           // nodes that it had lost by then, since the step began
 }
 
 // begun is a step that begins now.
-func (s *Sidecar) begun(script *slurmsim.Process, step, nodes int) Begun {
-	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host()}
+func (s *Sidecar) begun(script *slurmsim.Process, a *App, step, nodes int) Begun {
+	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host(), a.failed}
 }
 
 // parkedFor is how far ahead evosbatch parks jobs.
@@ -162,18 +165,11 @@ func (a *App) judged() (wrong []string) {
 	for _, b := range a.Steps[a.first:] {
 		if b.Step > len(a.Profile) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d, and has %d", a.Name, b.Step, len(a.Profile)))
-		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) {
+		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) && !a.withFailed(b) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d on %d nodes, want %d", a.Name, b.Step, b.Nodes, want))
 		}
 	}
 	return wrong
-}
-
-// standsIn reports whether a step has more nodes than asked for since nobody can know what it was: it was over
-// as a change was written into the marker, from which the job was adopted anew, and was begun once more, after it
-// was requeued. It never has fewer, nor more than any of those that were over.
-func (a *App) standsIn(b Begun) bool {
-	return a.first > 0 && b.Step <= a.lost && b.Nodes >= a.Profile[b.Step-1].Nodes && b.Nodes <= a.Profile[:min(a.lost, len(a.Profile))].Peak()
 }
 
 // step is that in which it is, 0 before the first.
@@ -198,7 +194,7 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 			if i == 0 {
 				a.began(len(p.Job().NodeList), 0)
 			}
-			a.Steps = append(a.Steps, s.begun(p, i+1, len(p.Job().NodeList)))
+			a.Steps = append(a.Steps, s.begun(p, a, i+1, len(p.Job().NodeList)))
 			p.Sleep(a.lasts(i + 1))
 		}
 		if i > 0 {
@@ -254,7 +250,7 @@ func (s *Sidecar) run(p *slurmsim.Process, a *App) {
 	nodes := len(p.Job().NodeList)
 	a.began(nodes, p.Job().TimeLimit)
 	for step := 1; ; {
-		a.Steps = append(a.Steps, s.begun(p, step, nodes))
+		a.Steps = append(a.Steps, s.begun(p, a, step, nodes))
 		if a.work != nil {
 			s.work(p, a.work, nodes)
 		} else {
