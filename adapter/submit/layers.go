@@ -44,6 +44,7 @@ var environmentOptions = [][2]string{
 type layers struct {
 	script, environment, command []getopt.Option
 	own                          []getopt.Option // evosbatch's, of its variables
+	cluster                      string          // this one's name, where an option names some; "": not known
 }
 
 // all are the options in the order in which sbatch applies them.

@@ -105,7 +105,7 @@ func (w *idWatcher) Write(p []byte) (int, error) {
 	w.held.Write(p)
 	if !w.looked {
 		whole := w.held.Bytes()[:bytes.LastIndexByte(w.held.Bytes(), '\n')+1]
-		id, err := parseJobID(strings.TrimPrefix(lastLine(string(whole)), "Submitted batch job "))
+		id, err := parseJobID(submitted(lastLine(string(whole))))
 		if err != nil {
 			return len(p), nil
 		}
@@ -115,6 +115,17 @@ func (w *idWatcher) Write(p []byte) (int, error) {
 		_, _ = w.held.WriteTo(w.out)
 	}
 	return len(p), nil
+}
+
+// submitted is the id in what sbatch prints without --parsable, as "Submitted batch job 7", with " on cluster c"
+// where clusters are named.
+func submitted(line string) string {
+	rest, ok := strings.CutPrefix(line, "Submitted batch job ")
+	if !ok {
+		return line
+	}
+	id, _, _ := strings.Cut(rest, " on cluster ")
+	return id
 }
 
 // finish passes on what is left, and tells what the look has found.

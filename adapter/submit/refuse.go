@@ -37,6 +37,9 @@ var refusals = map[string]string{
 func (l layers) refuse(profile planner.Profile) error {
 	first := profile[0].Nodes
 	for _, o := range l.all() {
+		if o.Name == "clusters" && l.ownCluster() {
+			continue
+		}
 		if reason, refused := refusals[o.Name]; refused {
 			return fmt.Errorf("%s: %s", o, reason)
 		}
@@ -52,6 +55,12 @@ func (l layers) refuse(profile planner.Profile) error {
 		}
 	}
 	return l.refuseTasks(first)
+}
+
+// ownCluster reports whether all clusters that apply are this one. Slurm has their names in lower case.
+func (l layers) ownCluster() bool {
+	o, _ := l.last("clusters")
+	return l.cluster != "" && !slices.ContainsFunc(strings.Split(o.Value, ","), func(name string) bool { return !strings.EqualFold(name, l.cluster) })
 }
 
 // refuseTasks refuses a task count below the node count, to which sbatch would

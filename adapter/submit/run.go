@@ -217,6 +217,9 @@ func (c *Command) submission(ctx context.Context, line getopt.Line) (*submission
 	if err != nil {
 		return nil, fmt.Errorf("%s, %w", name, err)
 	}
+	if _, given := options.last("clusters"); given {
+		options.cluster = c.ownCluster(ctx)
+	}
 	r, err := newSubmission(line, asked, options, c.Defaults, time.Now())
 	if err == nil {
 		r.text = script
@@ -226,6 +229,20 @@ func (c *Command) submission(ctx context.Context, line getopt.Line) (*submission
 		r.script = script
 	}
 	return r, err
+}
+
+// ownCluster is the name of the cluster that is asked where none is named; "" if it does not answer.
+func (c *Command) ownCluster(ctx context.Context) string {
+	if c.Cluster == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	cfg, err := c.Cluster.Config(ctx)
+	if err != nil {
+		return ""
+	}
+	return cfg.ClusterName
 }
 
 // find looks for a script where sbatch does: a name without a leading dot or

@@ -27,9 +27,12 @@ type queue interface {
 	QueueJSON(ctx context.Context, options []string, value string) (map[string]json.RawMessage, []slurmctl.QueueJob, error)
 }
 
-// newQueue is squeue in the user's environment but for the formats.
+// newQueue is squeue in the user's environment but for the formats, and for the cluster: it is this one,
+// and squeue would say so above its lines.
 func newQueue() *slurmctl.Client {
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SQUEUE_") })
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "SQUEUE_") || strings.HasPrefix(kv, "SLURM_CLUSTERS=")
+	})
 	return &slurmctl.Client{Env: env}
 }
 

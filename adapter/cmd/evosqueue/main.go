@@ -329,9 +329,9 @@ func (o *options) slurm() queue {
 	return newQueue()
 }
 
-// ownCluster refuses other clusters than the sidecar's.
+// ownCluster refuses other clusters than the sidecar's. Slurm has their names in lower case.
 func (o *options) ownCluster(ctx context.Context, from source) error {
-	if len(o.clusters) == 0 {
+	if !slices.ContainsFunc(o.clusters, func(name string) bool { return name != "" }) {
 		return nil
 	}
 	status, err := from.Status(ctx)
@@ -339,7 +339,7 @@ func (o *options) ownCluster(ctx context.Context, from source) error {
 		return silent(ctx, o.address, err)
 	}
 	for _, name := range o.clusters {
-		if name != status.Cluster {
+		if !strings.EqualFold(name, status.Cluster) {
 			return fmt.Errorf("--clusters=%s: the sidecar at %s has the jobs of cluster %s; ask the other's own (--config, EVOSLURM_API)", strings.Join(o.clusters, ","), o.address, status.Cluster)
 		}
 	}

@@ -21,6 +21,45 @@ import (
 // turmFormat is what turm asks squeue for.
 const turmFormat = "jobid,name,state,username,timeused,StartTime,tres-alloc,partition,nodelist,stdout,stderr,command,statecompact,reason,ArrayJobID,ArrayTaskID,NodeList,WorkDir"
 
+// TestOwnCluster: who names the own cluster, in a variable as sites' modules do or on the command line, in
+// whatever case, gets what others get; another one is refused.
+func TestOwnCluster(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Accounting: true, ExtraConf: "JobSubmitPlugins=lua", // what sbatch says is read
+		Files: map[string]string{"job_submit.lua": "function slurm_job_submit() return 0 end\nfunction slurm_job_modify() return 0 end\nreturn slurm.SUCCESS\n"}}, nil)
+	const name = "SlurmTest"
+	run := func(cluster, command string, args ...string) string {
+		t.Helper()
+		out, errs, err := s.As(0, "env", append([]string{"SLURM_CLUSTERS=" + cluster, command}, args...)...)
+		if err != nil {
+			return "failed: " + errs
+		}
+		return out
+	}
+	said := run(name, "evosbatch", "--output=/dev/null", "--profile=1@10m", "--wrap=sleep 600")
+	id, named := strings.CutPrefix(strings.TrimSpace(said), "Submitted batch job ")
+	if id, _, _ = strings.Cut(id, " "); !named {
+		t.Fatalf("SLURM_CLUSTERS=%s evosbatch: %s", name, said)
+	}
+	if said := run("elsewhere", "evosbatch", "--clusters="+name, "--drive=chain", "--output=/dev/null", "--profile=1@10m,2@10m", "--wrap=sleep 600"); !strings.HasPrefix(said, "Submitted batch job ") {
+		t.Errorf("--clusters=%s: %s", name, said)
+	}
+	s.eventually("it runs", func() bool { return s.job(id).State == "running" })
+	for _, args := range [][]string{{"-h", "-o", "%i %{step}"}, {"--json"}, {"-h"}, {"-h", "-S", "i"}, {"-h", "--start"}} {
+		plain, _, err := s.As(0, "evosqueue", args...)
+		s.must(err)
+		if got := run(name, "evosqueue", args...); (got == "") != (plain == "") || strings.HasPrefix(got, "failed") || strings.HasPrefix(got, "CLUSTER") {
+			t.Errorf("SLURM_CLUSTERS=%s evosqueue %q: %s; without: %s", name, args, got, plain)
+		}
+	}
+	for _, args := range [][]string{{"evosqueue", "-o", "%i"}, {"evosbatch", "--profile=1@10m", "--wrap=true"}} {
+		for _, cluster := range []string{"elsewhere", "all", name + ",elsewhere"} {
+			if got := run(cluster, args[0], args[1:]...); !strings.HasPrefix(got, "failed: "+args[0]+": error: ") || !strings.Contains(got, cluster) {
+				t.Errorf("SLURM_CLUSTERS=%s %q: %s", cluster, args, got)
+			}
+		}
+	}
+}
+
 // TestAsSqueue holds what evosqueue shows of evolving jobs to what squeue does: the same
 // bytes, whatever is asked for.
 func TestAsSqueue(t *testing.T) {
