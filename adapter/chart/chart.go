@@ -18,7 +18,7 @@ type Options struct {
 	ASCII  bool // for a terminal without UTF-8
 
 	Nodes  int        // size of the cluster, for the stack of all jobs; 0: no stack
-	Others []api.Span // nodes allocated to others than evolving jobs, drawn at the stack's bottom
+	Others []api.Span // nodes allocated to others than evolving jobs, drawn at the stack's bottom; no end: until now
 
 	From, To time.Time // the stretch of time that is shown; zero: what the jobs need
 }

@@ -177,14 +177,7 @@ func (c *canvas) bars(l lane, inlaid bool) string {
 // stack draws all jobs on top of each other, up to the cluster's size.
 func (c *canvas) stack(height int, letters bool) []string {
 	lines := []string{strings.Repeat(" ", c.left) + c.rule()}
-	others := lane{}
-	for _, s := range c.opts.Others {
-		end := s.End
-		if end.IsZero() {
-			end = c.now
-		}
-		others.spans = append(others.spans, span{start: s.Start, end: end, nodes: s.Nodes})
-	}
+	others := c.others()
 	for row := range height {
 		node := ((height-row)*2 - 1) * c.opts.Nodes / (2 * height) // in the middle of the row, from 0
 		cells := c.blank()
@@ -193,7 +186,7 @@ func (c *canvas) stack(height int, letters bool) []string {
 				cells[col] = c.nowCell()
 				continue
 			}
-			cells[col] = c.occupant(others, node, col, letters)
+			cells[col] = c.occupant(others[col], node, col, letters)
 		}
 		label := ""
 		switch row {
@@ -213,17 +206,27 @@ func (c *canvas) stack(height int, letters bool) []string {
 	return lines
 }
 
-// occupant is the cell of the job that has the node, counted from the bottom of
-// the stack.
-func (c *canvas) occupant(others lane, node, col int, letters bool) string {
-	below := 0
-	start, end := c.start(col), c.start(col).Add(c.cell)
-	middle := start.Add(end.Sub(start) / 2)
-	for _, s := range others.spans {
-		if !s.start.After(middle) && s.end.After(middle) {
-			below += s.nodes
+// others is how many nodes others have in each column: in its middle, beside the column of now at present, so
+// that what they have is seen though it may end at once.
+func (c *canvas) others() []int {
+	nodes := make([]int, c.cols)
+	for col := range nodes {
+		at := c.start(col).Add(c.cell / 2)
+		if c.at >= 0 && col == c.at+1 {
+			at = c.now
+		}
+		for _, s := range c.opts.Others {
+			if !s.Start.After(at) && (s.End.After(at) || s.End.IsZero() && !at.After(c.now)) {
+				nodes[col] += s.Nodes
+			}
 		}
 	}
+	return nodes
+}
+
+// occupant is the cell of the job that has the node, counted from the bottom of
+// the stack, where others have the lowest.
+func (c *canvas) occupant(below, node, col int, letters bool) string {
 	if node < below {
 		return c.paint(c.glyphs.other, gray)
 	}

@@ -219,6 +219,7 @@ func (o *options) prepare() error {
 type source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
 	Status(ctx context.Context) (api.Status, error)
+	Cluster(ctx context.Context) (api.Cluster, error)
 }
 
 // squeue reports whether what is shown is squeue's, with ours in it.
@@ -291,7 +292,11 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 		if err != nil {
 			return "", silent(ctx, o.address, err)
 		}
-		opts := chart.Options{Width: t.Width, Color: t.Color, ASCII: t.ASCII || o.ascii, Nodes: status.Nodes}
+		cluster, err := from.Cluster(ctx)
+		if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnavailable) { // an older sidecar, or a young one
+			return "", silent(ctx, o.address, err)
+		}
+		opts := chart.Options{Width: t.Width, Color: t.Color, ASCII: t.ASCII || o.ascii, Nodes: status.Nodes, Others: chart.Others(cluster.Others, now)}
 		if t.TTY && o.iterate > 0 {
 			opts.Height = t.Height - 1
 		}

@@ -67,6 +67,11 @@ func (f fixed) Status(context.Context) (api.Status, error) {
 	return api.Status{Nodes: 8, Cluster: "this"}, f.err
 }
 
+// Cluster has a stock job on a node, until its time limit.
+func (f fixed) Cluster(context.Context) (api.Cluster, error) {
+	return api.Cluster{Others: []api.OtherJob{{ID: 40, Name: "stock", User: "dave", Start: at(-time.Hour), End: at(12 * time.Hour), NodeList: "n8"}}}, f.err
+}
+
 // view runs evosqueue's view for a command line.
 func view(t *testing.T, term display.Terminal, args ...string) (string, error) {
 	t.Helper()

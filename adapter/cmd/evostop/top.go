@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,6 +46,7 @@ type options struct {
 type source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
 	Status(ctx context.Context) (api.Status, error)
+	Cluster(ctx context.Context) (api.Cluster, error)
 	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
 }
 
@@ -102,7 +104,8 @@ type top struct {
 type view struct {
 	jobs   []api.Job
 	status api.Status
-	events []api.Event // of the job whose details are shown
+	others []api.OtherJob // for the chart
+	events []api.Event    // of the job whose details are shown
 	of     uint32
 	err    error
 	at     time.Time
@@ -148,11 +151,14 @@ func (t *top) run(ctx context.Context, screen tcell.Screen) error {
 // watch looks at the sidecar again and again.
 func (t *top) watch(ctx context.Context) {
 	for {
-		var all bool
+		var all, gantt bool
 		var job uint32
 		var delay time.Duration
-		t.app.QueueUpdate(func() { all, job, delay = t.all, t.job, t.delay })
-		v := t.look(ctx, all, job)
+		t.app.QueueUpdate(func() {
+			page, _ := t.pages.GetFrontPage()
+			all, gantt, job, delay = t.all, page == "gantt", t.job, t.delay
+		})
+		v := t.look(ctx, all, gantt, job)
 		if ctx.Err() != nil {
 			return
 		}
@@ -171,12 +177,19 @@ const (
 	scancelTime = 30 * time.Second // how long Slurm may take to cancel a job
 )
 
-func (t *top) look(ctx context.Context, all bool, job uint32) view {
+func (t *top) look(ctx context.Context, all, gantt bool, job uint32) view {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	v := view{at: t.now(), of: job}
 	if v.status, v.err = t.from.Status(ctx); v.err != nil {
 		return v
+	}
+	if gantt {
+		cluster, err := t.from.Cluster(ctx)
+		if v.others = cluster.Others; err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnavailable) { // an older sidecar, or a young one
+			v.err = err
+			return v
+		}
 	}
 	if v.jobs, v.err = t.from.Jobs(ctx, all); v.err == nil && job != 0 {
 		v.events, v.err = t.from.Events(ctx, api.EventQuery{Job: job})
@@ -227,8 +240,12 @@ func (t *top) draw() {
 		}
 		return c
 	})
-	head := fmt.Sprintf("evostop %s  %s, %d nodes, %d of evolving jobs; %d running, %d waiting, %d queued; strategy %s\n", now.Format("15:04:05"),
-		v.status.Cluster, v.status.Nodes, used, counts["running"]+counts["starting"], counts["waiting"]+counts[api.Suspended], counts["queued"], v.status.Strategy)
+	nodes := fmt.Sprintf("%d nodes, %d", v.status.Nodes, used)
+	if v.status.Nodes == 0 { // Slurm shows none to users
+		nodes = fmt.Sprintf("%d nodes", used)
+	}
+	head := fmt.Sprintf("evostop %s  %s, %s of evolving jobs; %d running, %d waiting, %d queued; strategy %s\n", now.Format("15:04:05"),
+		v.status.Cluster, nodes, counts["running"]+counts["starting"], counts["waiting"]+counts[api.Suspended], counts["queued"], v.status.Strategy)
 	switch {
 	case v.err != nil:
 		head += fmt.Sprintf("The sidecar at %s does not answer: %v. This is what was seen at %s.", t.address, v.err, v.at.Format("15:04:05"))
@@ -247,7 +264,7 @@ func (t *top) draw() {
 	case "gantt":
 		view := t.texts["gantt"]
 		view.Clear()
-		fmt.Fprint(tview.ANSIWriter(view), tview.Escape(chart.Render(t.jobs, now, chart.Options{Width: width, Height: height, Color: true, ASCII: t.ascii, Nodes: v.status.Nodes})))
+		fmt.Fprint(tview.ANSIWriter(view), tview.Escape(chart.Render(t.jobs, now, chart.Options{Width: width, Height: height, Color: true, ASCII: t.ascii, Nodes: v.status.Nodes, Others: chart.Others(v.others, now)})))
 	case "job":
 		t.texts["job"].SetText(t.details(v))
 	}

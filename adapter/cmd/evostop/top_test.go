@@ -61,6 +61,10 @@ func (s *sidecar) Status(context.Context) (api.Status, error) {
 	return api.Status{Cluster: "this", Nodes: 8, Strategy: "noX"}, s.err
 }
 
+func (s *sidecar) Cluster(context.Context) (api.Cluster, error) {
+	return api.Cluster{Others: []api.OtherJob{{ID: 40, Start: now.Add(-time.Hour), End: now.Add(time.Hour), NodeList: "n8"}}}, nil
+}
+
 func (s *sidecar) Events(_ context.Context, q api.EventQuery) ([]api.Event, error) {
 	return []api.Event{{Job: q.Job, Text: "adopted, profile 2@10m"}}, nil
 }
@@ -191,7 +195,7 @@ func TestScreen(t *testing.T) {
 	enter()
 	await("what Slurm says is told", has("Job 7 is not cancelled: scancel: Access/permission denied"))
 	key('g')
-	await("the chart", has("7 amr", "8 nodes", "now"))
+	await("the chart, with stock jobs", has("7 amr", "8 nodes", "now", "▒ other jobs"))
 	screen.InjectKey(tcell.KeyTab, 0, tcell.ModNone)
 	await("the queue again", has("JOBID"))
 	key('d')

@@ -1,0 +1,49 @@
+package chart
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// forever is when a job ends that has no time limit.
+const forever = 100 * 365 * 24 * time.Hour
+
+// Others is how many nodes stock jobs have over time, a node that several share once: from one change to the
+// next, as Options.Others wants them. A job that has run out of its time, or of which nobody may know when it
+// ends, has its nodes until now.
+func Others(jobs []api.OtherJob, now time.Time) []api.Span {
+	type change struct {
+		at    time.Time
+		nodes []string
+		by    int
+	}
+	var changes []change
+	for _, j := range jobs {
+		names, err := slurmctl.ExpandNodes(j.NodeList)
+		if err != nil {
+			continue // the list of jobs shows it as it is
+		}
+		end := later(j.End, now)
+		if j.End.IsZero() && j.ID != 0 {
+			end = now.Add(forever)
+		}
+		changes = append(changes, change{earlier(j.Start, now), names, 1}, change{end.Add(1), names, -1})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
+	var spans []api.Span
+	of := map[string]int{} // how many jobs a node has
+	for i, c := range changes {
+		for _, name := range c.nodes {
+			if of[name] += c.by; of[name] == 0 {
+				delete(of, name)
+			}
+		}
+		if i+1 < len(changes) && len(of) > 0 && changes[i+1].at.After(c.at) {
+			spans = append(spans, api.Span{Start: c.at, End: changes[i+1].at, Nodes: len(of)})
+		}
+	}
+	return spans
+}
