@@ -100,6 +100,36 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestNextStepsNodes: nodes that come for the next step while a step waits are not that step's, nor are those
+// that remain of it once some have left; what was lent to a malleable job is. No node-second is lost.
+func TestNextStepsNodes(t *testing.T) {
+	grows := []api.Span{{Step: 1, Start: ago(60), End: ago(50), Nodes: 2, NodeList: "n[1-2]"}, {Step: 1, Start: ago(50), End: ago(49), Nodes: 3, NodeList: "n[1-3]"},
+		{Step: 1, Start: ago(49), End: ago(48), Nodes: 4, NodeList: "n[1-4]"}, {Step: 2, Start: ago(48), End: ago(40), Nodes: 4, NodeList: "n[1-4]"},
+		{Step: 2, Start: ago(40), End: ago(39), Nodes: 1, NodeList: "n1"}, {Step: 3, Start: ago(39), End: ago(30), Nodes: 1, NodeList: "n1"}}
+	for _, c := range []struct {
+		profile, bounds string
+		want            string
+	}{
+		{"2@10m,4@10m,1@10m", "", "1 2 n[1-2] 1620; 2 4 n[1-4] 1980; 3 1 n1 540; "},
+		{"2@10m,4@10m,1@10m", "2-3@10m,4@10m,1@10m", "1 3 n[1-3] 1620; 2 4 n[1-4] 1980; 3 1 n1 540; "},
+		{"no profile", "", "1 4 n[1-4] 1620; 2 4 n[1-4] 1980; 3 1 n1 540; "},
+		{"1@10m,4@10m,1@10m", "", "1 2 n[1-2] 1620; 2 4 n[1-4] 1980; 3 1 n1 540; "}, // it has what Slurm gave it
+	} {
+		got, sum := "", 0.0
+		rows := steps(api.Job{Profile: c.profile, Bounds: c.bounds, Past: grows}, nil, now)
+		for _, r := range rows {
+			got += fmt.Sprintf("%d %d %s %.0f; ", r.step, r.nodes, r.nodeList, r.nodeSeconds)
+			sum += r.nodeSeconds
+		}
+		if got != c.want {
+			t.Errorf("%s, bounds %q: %s, want %s", c.profile, c.bounds, got, c.want)
+		}
+		if job := whole(api.Job{State: "ended"}, rows, nil, now); job.nodeSeconds != sum || job.nodes != 4 {
+			t.Errorf("%s: the job has %d nodes, %v node-seconds, its steps %v", c.profile, job.nodes, job.nodeSeconds, sum)
+		}
+	}
+}
+
 func TestParseTime(t *testing.T) {
 	for text, want := range map[string]string{
 		"now": "2026-11-20T14:00:00", "midnight": "2026-11-20T00:00:00", "noon": "2026-11-20T12:00:00", "yesterday": "2026-11-19T00:00:00", "now-2hours": "2026-11-20T12:00:00",

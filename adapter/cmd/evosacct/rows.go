@@ -11,6 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/ran"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 // row is a job, or one of its steps.
@@ -43,10 +45,27 @@ func state(j api.Job) string {
 	return "RUNNING"
 }
 
+// most is how many nodes each step may have; none: nobody knows.
+func most(j api.Job) []int {
+	var nodes []int
+	if bounds, err := malleable.ParseProfile(j.Bounds); err == nil {
+		for _, s := range bounds {
+			nodes = append(nodes, s.Max)
+		}
+	} else if profile, err := planner.ParseProfile(j.Profile); err == nil {
+		for _, s := range profile {
+			nodes = append(nodes, s.Nodes)
+		}
+	}
+	return nodes
+}
+
 // steps are what the job really had, step by step. A step whose nodes changed within it is
-// one row, with the most nodes that it had.
+// one row, with the most nodes that it had: but for those beyond what it may have, which are the
+// next step's and come before that begins. Their node-seconds until then count here, where they were.
 func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 	var rows []row
+	may := most(j)
 	for _, p := range j.Past {
 		end, until := p.End, p.End
 		if end.IsZero() {
@@ -64,7 +83,8 @@ func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 		r := &rows[i]
 		r.end, r.elapsed = end, r.elapsed+took
 		r.nodeSeconds += took.Seconds() * float64(p.Nodes)
-		if p.Nodes >= r.nodes {
+		nexts := p.Step <= len(may) && p.Nodes > may[p.Step-1] && r.nodes > 0
+		if p.Nodes >= r.nodes && !nexts {
 			r.nodes, r.nodeList = p.Nodes, p.NodeList
 		}
 	}
