@@ -61,6 +61,16 @@ was free), EVO_NODE, EVO_JOB_ID and EVO_PART_ID.
 The configuration is $EVOSLURM_CONFIG's, else /etc/evoslurm/evoslurm.yaml.
 `
 
+// runUsage is the same in brief.
+func runUsage(program string) string {
+	return "Usage: " + program + ` [srun options] command [arguments]
+       ` + program + ` --follow[=steps|script] [--drain=CMD] [--drain-signal=SIGNAL] [--drain-time=TIME]
+         [--on-nodes=CMD] [--accept=all|shrink|none] [--restart=never|on-failure|always]
+         [--restart-limit=N] [srun options] command [arguments]
+       ` + program + ` {-h|--help} | {-V|--version} | --usage
+`
+}
+
 // Main is evosrun under the name of program, which tells its version where it is asked
 // to; it returns the exit status.
 func Main(program, version string, args []string) int {
@@ -72,8 +82,12 @@ func Main(program, version string, args []string) int {
 	if err != nil {
 		return fail(err)
 	}
-	if parsed.has("help", "usage") {
+	if parsed.has("help") {
 		fmt.Print(RunHelp)
+		return 0
+	}
+	if parsed.has("usage") {
+		fmt.Print(runUsage(program))
 		return 0
 	}
 	if parsed.has("version") {
