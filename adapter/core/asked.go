@@ -16,7 +16,8 @@ type asked struct {
 	user    *slurmctl.User
 	userErr error // that it is not known
 	err     error
-	script  string // the node of its batch script, of a job that was found running; "": not known
+	script  string        // the node of its batch script, of a job that was found running; "": not known
+	stood   time.Duration // for how long Slurm had such a job suspended by then
 	known   bool
 
 	tries int       // that were not understood
@@ -58,7 +59,7 @@ func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
 		}
 		answer, _ := o.Result.(Asked)
 		read.request, read.user, read.userErr, read.err = answer.Request, answer.User, answer.UserErr, o.Err
-		read.script = answer.Script
+		read.script, read.stood = answer.Script, c.stood(r, answer.Used)
 		if read.why() == nil || read.tries+1 >= askTries || errors.Is(o.Err, ErrSiteRefuses) {
 			read.known = true
 			c.nextCycle = c.now

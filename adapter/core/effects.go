@@ -169,7 +169,7 @@ type (
 		Try           time.Time
 		First, Growth int
 		Own           bool
-		Running       bool // where its script runs is to be told
+		Running       bool // where its script runs, and for how long it has, is to be told
 	}
 	// ReadScript reads what the batch script of a job asks for; the result is [Scripted].
 	ReadScript struct{ Job slurmctl.JobID }
@@ -250,6 +250,8 @@ type Asked struct {
 	User    *slurmctl.User
 	UserErr error  // that it is not known
 	Script  string // the node of its batch script, of a job that runs; "": not known
+	// Used is for how long such a job has run without the time for which it was suspended; 0: not known.
+	Used time.Duration
 }
 
 // Scripted is what a job's script asks for.

@@ -144,7 +144,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	start := startedAt(r, j.queuedAt, c.now)
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	j.kept, j.keptTimes = nil, 0
-	j.Suspended, j.suspendedFrom, j.recount = 0, time.Time{}, j.inferred || r.State == slurmctl.Suspended
+	j.Suspended, j.suspendedFrom, j.recount = j.stood, time.Time{}, j.inferred || r.State == slurmctl.Suspended
 	j.overdue, j.anew, j.forfeited, j.forgone = 0, false, false, ""
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
@@ -183,9 +183,9 @@ func (c *Core) requeued(j *job) {
 	j.State, j.Step, j.held, j.ending = row.Queued, 0, nil, false
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
-	j.inferred, j.reached, j.script = false, 0, "" // of the run before
-	j.seenComment = ""                             // its marker may say no more of steps than that they are over
-	if j.Progress != nil {                         // what was measured is so still
+	j.inferred, j.reached, j.script, j.stood = false, 0, "", 0 // of the run before
+	j.seenComment = ""                                         // its marker may say no more of steps than that they are over
+	if j.Progress != nil {                                     // what was measured is so still
 		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
 	}
 	if m := j.Moldable; m != nil {

@@ -34,6 +34,7 @@ type job struct {
 	inferred  bool                 // it was found running: its step is a guess
 	release   []string             // nodes that the application would free at the next shrink
 	script    string               // where its batch script runs, if it was found running and that is known
+	stood     time.Duration        // for how long it was suspended by then, likewise
 	bound     string               // the nodes that it may have, as the user listed them; "": any
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []row.Span

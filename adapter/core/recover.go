@@ -24,7 +24,7 @@ func (c *Core) recoverStep(s *snapshot, j *job) int {
 			coming = own.step
 		}
 	}
-	return inferStep(j.Profile, j.mostOf, j.reached, len(j.nodes()), coming, s.taken.Unix()-j.record.StartTime.Unix())
+	return inferStep(j.Profile, j.mostOf, j.reached, len(j.nodes()), coming, s.taken.Add(-j.stood).Unix()-j.record.StartTime.Unix())
 }
 
 // inferStep says which step (1-based), reached or one after it, a job is in that holds so
@@ -67,7 +67,7 @@ func (c *Core) requeuedSince(r *slurmctl.Job, at *request.Reached) bool {
 
 // recovered puts a job that was found running into the step that it is in.
 func (c *Core) recovered(j *job, step int) {
-	began := j.Started
+	began := j.Started.Add(j.stood)
 	for _, earlier := range j.Profile[:step-1] {
 		began = began.Add(time.Duration(earlier.Duration) * time.Second)
 	}

@@ -67,6 +67,15 @@ func (c *Core) putOff(j *job, by time.Duration) {
 	c.shift(j, by)
 }
 
+// stood is for how long a job was suspended that has begun, and has run for a time; 0: that is not known.
+func (c *Core) stood(r *slurmctl.Job, used time.Duration) time.Duration {
+	stood := c.now.Sub(r.StartTime) - used
+	if used <= 0 || r.StartTime.IsZero() || stood < clockSlack {
+		return 0
+	}
+	return stood.Round(time.Second)
+}
+
 // recountSuspension asks Slurm for how long the job has been suspended in all, and puts
 // its steps off by what the sidecar has not seen: while it was away, or between two polls.
 func (c *Core) recountSuspension(j *job) {

@@ -158,6 +158,9 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 		}
 		if err == nil && c.Running {
 			asked.Script, err = d.Slurm.ScriptNode(ctx, c.Job)
+			if used, usedErr := d.Slurm.TimeUsed(ctx, c.Job); usedErr == nil { // else it is asked for once it is adopted
+				asked.Used = used
+			}
 		}
 		return asked, err
 	case core.ReadScript:
