@@ -9,7 +9,7 @@ import (
 
 // A merge into a job that ends at that very moment makes Slurm lose the nodes: they
 // stay allocated though no job has them. The window is as small as it can be (the
-// base job is seen running right before), but it is there.
+// base job is seen running right before), but it is there. Nobody is planned on such nodes.
 
 const (
 	// leakAge is for how long a node must have been allocated to nobody: jobs end

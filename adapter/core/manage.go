@@ -483,7 +483,7 @@ func (m *managing) lendable(j *job) []string {
 	var names []string
 	for _, n := range eligible {
 		name := s.nodes[n].Name
-		if one := []string{name}; !barred[name] && !m.pressing[name] && s.free(one) && !m.isSuspect(one) && wantedAt(m.wants[name], j) > until {
+		if one := []string{name}; !barred[name] && !m.pressing[name] && s.free(one) && !m.isSuspect(one) && !slices.Contains(m.leaked, name) && wantedAt(m.wants[name], j) > until {
 			names = append(names, name)
 		}
 	}

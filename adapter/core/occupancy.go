@@ -2,6 +2,7 @@ package core
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
@@ -100,7 +101,7 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		switch {
-		case !n.Usable():
+		case !n.Usable(), slices.Contains(c.leaked, n.Name): // Slurm starts nothing there
 			o.add(i, origin, planner.Forever)
 		case len(c.suspect) > 0 && c.isSuspect([]string{n.Name}):
 			o.add(i, origin, c.suspect[n.Name].Unix())

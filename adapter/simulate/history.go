@@ -48,6 +48,7 @@ type history struct {
 	forged   map[slurmctl.JobID]bool
 	blamed   map[string]bool
 	lossy    bool                     // jobs may have lost nodes
+	crashed  bool                     // slurmctld has, and may have forgotten what was done to jobs
 	began    map[string]time.Duration // of stock jobs; nil: nobody wants to know
 	plugin   plugin                   // of the site
 	asked    string                   // of a malleability policy, last
@@ -327,7 +328,7 @@ func (h *history) happens(words []string) error {
 		h.s.Stop()
 		h.s.Database = NewDatabase()
 	case "crash":
-		h.lossy = true
+		h.lossy, h.crashed = true, true
 		c.StopController(true)
 	case "boot":
 		c.StartController()

@@ -227,12 +227,19 @@ func (h *history) checkBounds() {
 		}
 		switch {
 		case !runs || h.excused(id):
-		case nodes > most:
+		case nodes > most && !h.unseen(id, nodes):
 			h.blame(fmt.Errorf("%s has %d nodes in step %d, and may have %d", name, nodes, step, most))
 		case nodes < least && !h.lossy:
 			h.blame(fmt.Errorf("%s has %d nodes in step %d, and was promised %d", name, nodes, step, least))
 		}
 	}
+}
+
+// unseen reports whether the sidecar is yet to see that slurmctld has forgotten in a crash that a job gave nodes
+// back: it has more than the sidecar knows.
+func (h *history) unseen(id slurmctl.JobID, nodes int) bool {
+	j, known := h.s.Job(id)
+	return h.crashed && known && j.Nodes < nodes
 }
 
 // checkThreshold sees that nothing is offered by which malleable jobs together would exceed the site's
