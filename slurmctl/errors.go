@@ -83,7 +83,7 @@ type CommandError struct {
 func (e *CommandError) Error() string {
 	var b strings.Builder
 	b.WriteString(oneLine(strings.Join(quoteArgs(e.Args), " "), 200))
-	if msg := e.message(); msg != "" {
+	if msg := e.Message(); msg != "" {
 		b.WriteString(": " + oneLine(msg, 500))
 	}
 	var exit *exec.ExitError
@@ -115,8 +115,8 @@ func (e *CommandError) Is(target error) bool {
 	return false
 }
 
-// message is stderr without the prefixes that repeat the command's name.
-func (e *CommandError) message() string {
+// Message is stderr without the prefixes that repeat the command's name.
+func (e *CommandError) Message() string {
 	var lines []string
 	for line := range strings.Lines(e.Stderr) {
 		line = strings.TrimSpace(line)

@@ -78,9 +78,9 @@ func Limited(err error) (limit string, ok bool) {
 	if !errors.As(err, &ce) || len(ce.Args) == 0 || ce.Args[0] != "salloc" || !ce.Is(ErrLimit) && !ce.Is(ErrNodeCount) {
 		return "", false
 	}
-	_, words, found := strings.Cut(ce.message(), "allocate failed: ")
+	_, words, found := strings.Cut(ce.Message(), "allocate failed: ")
 	if !found {
-		words = ce.message()
+		words = ce.Message()
 	}
 	words, _, _ = strings.Cut(words, ";")
 	return oneLine(words, 120), true

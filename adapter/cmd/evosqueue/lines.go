@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -77,13 +78,22 @@ func (o *options) stderr() io.Writer {
 	return os.Stderr
 }
 
+// inWords is an error of squeue's as it has told it.
+func inWords(err error) error {
+	var failed *slurmctl.CommandError
+	if errors.As(err, &failed) && failed.ExitCode > 0 && failed.Message() != "" {
+		return errors.New(failed.Message())
+	}
+	return err
+}
+
 // lines are squeue's, of evolving jobs alone and with Evoslurm's fields in them.
 func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now time.Time, ascii bool) (string, error) {
 	q := *o.query
 	q.Options = o.inSqueue()
 	lines, said, err := from.QueueLines(ctx, q)
 	if err != nil {
-		return "", err
+		return "", inWords(err)
 	}
 	o.tell(q.Options, said)
 	by := owners(o.keep(jobs), q.Steps != nil)
@@ -116,7 +126,7 @@ func (o *options) ids(ctx context.Context, from queue) ([]slurmctl.JobID, error)
 	words := o.inSqueue()
 	lines, said, err := from.QueueLines(ctx, slurmctl.Queue{Options: words, Format: format})
 	if err != nil {
-		return nil, err
+		return nil, inWords(err)
 	}
 	o.tell(words, said)
 	ids := make([]slurmctl.JobID, len(lines))

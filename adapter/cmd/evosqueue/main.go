@@ -102,9 +102,13 @@ profiles, what changes next and when, the planned start and end.`,
 				return err
 			}
 			o.environment(cmd.Flags().Changed, os.Getenv, func(name string) bool { _, is := os.LookupEnv(name); return is })
+			if o.iterate == 0 && cmd.Flags().Changed("iterate") {
+				return errors.New("--iterate=0")
+			}
 			if err := o.prepare(); err != nil {
 				return err
 			}
+			o.tellUsers(exists)
 			site, _, err := config.Load(cmd.Flags())
 			if err != nil {
 				return err
@@ -213,6 +217,28 @@ func (o *options) prepare() error {
 	}
 	o.filter = filter{users: o.users, partitions: o.partitions, names: o.names, accounts: o.accounts, states: set, ids: ids, nodes: nodes, all: ended || len(ids) > 0}
 	return o.check()
+}
+
+// exists reports whether the machine knows a user, by name or number.
+func exists(name string) bool {
+	_, err := user.Lookup(name)
+	if err != nil {
+		_, err = user.LookupId(name)
+	}
+	return err == nil
+}
+
+// tellUsers names the users that do not exist, as squeue does, which then goes on. Where squeue is asked it
+// says so itself.
+func (o *options) tellUsers(exists func(name string) bool) {
+	if o.squeue() || o.asksSqueue() {
+		return
+	}
+	for _, name := range o.users {
+		if name != "" && !exists(name) {
+			fmt.Fprintf(o.stderr(), "evosqueue: error: Invalid user: %s\n\n", display.Printable(name, false))
+		}
+	}
 }
 
 // source is where jobs come from; *api.Client is one.

@@ -134,3 +134,28 @@ func TestVariables(t *testing.T) {
 		}
 	}
 }
+
+// refuses is a squeue that does not take its options.
+type refuses struct{ fake }
+
+func (refuses) QueueLines(context.Context, slurmctl.Queue) ([]slurmctl.QueueLine, string, error) {
+	return nil, "", &slurmctl.CommandError{Args: []string{"squeue", "--sort=q"}, ExitCode: 1, Stderr: "squeue: error: Invalid sort specification: q\n"}
+}
+
+// TestRefused: what squeue refuses is told in squeue's words.
+func TestRefused(t *testing.T) {
+	for _, args := range [][]string{{"-S", "q"}, {"-S", "q", "-o", "%i"}, {"-S", "q", "--json"}} {
+		var o options
+		cmd := newCommandOf(&o)
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		o.from = refuses{}
+		if _, err := o.view(t.Context(), fixed{jobs: example()}, now, display.Terminal{}); err == nil || err.Error() != "Invalid sort specification: q" {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
