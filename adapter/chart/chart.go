@@ -12,7 +12,7 @@ import (
 // Options are how a chart is drawn. The zero value is 80 columns of UTF-8
 // without colour.
 type Options struct {
-	Width  int  // columns; 0: 80, and never below 40
+	Width  int  // columns; 0: 80, and never below 40 nor above 2000
 	Height int  // rows that the chart should keep to by drawing jobs in one row instead of two; 0: no bound
 	Color  bool // ANSI colours, 256 of them
 	ASCII  bool // for a terminal without UTF-8
@@ -26,7 +26,8 @@ type Options struct {
 const (
 	defaultWidth = 80
 	minWidth     = 40
-	maxStack     = 8 // rows of the stack, unless it has fewer nodes
+	maxWidth     = 2000 // COLUMNS may be anything
+	maxStack     = 8    // rows of the stack, unless it has fewer nodes
 )
 
 // Render draws the jobs as they are at the time now, whose location is that of
@@ -78,7 +79,7 @@ func newCanvas(jobs []api.Job, now time.Time, opts Options) *canvas {
 	if opts.Width == 0 {
 		opts.Width = defaultWidth
 	}
-	opts.Width = max(opts.Width, minWidth)
+	opts.Width = min(max(opts.Width, minWidth), maxWidth)
 	c := &canvas{opts: opts, glyphs: unicodeGlyphs, now: now}
 	if opts.ASCII {
 		c.glyphs = asciiGlyphs

@@ -111,6 +111,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestWidest: however wide somebody calls a terminal, there is an end to it.
+func TestWidest(t *testing.T) {
+	for line := range strings.Lines(Render(demo(), at(90), Options{Width: 1 << 40, Nodes: 8})) {
+		if n := display.Columns(strings.TrimSuffix(line, "\n")); n > maxWidth {
+			t.Fatalf("a line of %d columns", n)
+		}
+	}
+}
+
 func TestNeverTooWide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		opts := Options{

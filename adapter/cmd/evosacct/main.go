@@ -76,6 +76,9 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(columnNames(), "\n"))
 				return err
 			}
+			if err := o.exist(); err != nil {
+				return err
+			}
 			if err := o.prepare(time.Now(), currentUser); err != nil {
 				return err
 			}
@@ -146,6 +149,28 @@ func currentUser() (string, error) {
 		return "", err
 	}
 	return u.Uid, nil
+}
+
+// noEnds are states that sacct takes and that no evolving job is shown in.
+var noEnds = []string{"COMPLETING", "CG", "CONFIGURING", "CF", "REQUEUED", "RQ", "RESIZING", "RS", "REVOKED", "RV", "SPECIAL_EXIT", "SE", "STOPPED", "ST"}
+
+// exist refuses users that the machine does not know, and states that there are not, as sacct does.
+func (o *options) exist() error {
+	for _, name := range o.users {
+		if _, err := user.Lookup(name); err == nil || name == "" {
+			continue
+		}
+		if _, err := user.LookupId(name); err != nil {
+			return fmt.Errorf("Invalid user id: %s", name)
+		}
+	}
+	for _, name := range o.states {
+		upper := strings.ToUpper(name)
+		if _, known := short[upper]; !known && !slices.Contains(slices.Collect(maps.Values(short)), upper) && !slices.Contains(noEnds, upper) {
+			return fmt.Errorf("unrecognized job state value '%s'", name)
+		}
+	}
+	return nil
 }
 
 // prepare reads what was given.

@@ -130,6 +130,20 @@ func TestNextStepsNodes(t *testing.T) {
 	}
 }
 
+// TestExist: users and states that there are not are refused, in sacct's words.
+func TestExist(t *testing.T) {
+	for args, want := range map[string]string{"-u no-such-user": "Invalid user id: no-such-user", "-u root,4294967294": "Invalid user id: 4294967294", "--uid 0 -u ,root": "",
+		"-s CD,nosuch": "unrecognized job state value 'nosuch'", "-s r,Timeout,cg": ""} {
+		o, cmd := build()
+		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.exist(); fmt.Sprint(err) != want && !(err == nil && want == "") {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
 func TestParseTime(t *testing.T) {
 	for text, want := range map[string]string{
 		"now": "2026-11-20T14:00:00", "midnight": "2026-11-20T00:00:00", "noon": "2026-11-20T12:00:00", "yesterday": "2026-11-19T00:00:00", "now-2hours": "2026-11-20T12:00:00",

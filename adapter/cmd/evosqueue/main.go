@@ -28,6 +28,9 @@ import (
 
 var linked string // the version, set by the linker
 
+// longestIterate is the longest time between two tables, in seconds: a year.
+const longestIterate = 366 * 24 * 3600
+
 // patience is how long the sidecar may be away.
 const patience = 5 * time.Second
 
@@ -205,8 +208,8 @@ func (o *options) prepare() error {
 		}
 		o.users = append(o.users, u.Uid)
 	}
-	if o.iterate < 0 || o.iterate > 0 && o.iterate < 0.1 {
-		return errors.New("--iterate needs at least 0.1 seconds")
+	if o.iterate != 0 && !(o.iterate >= 0.1 && o.iterate <= longestIterate) { // it may be no number
+		return errors.New("--iterate needs at least 0.1 seconds, and at most a year")
 	}
 	nodes, err := slurmctl.ExpandNodes(strings.Join(o.nodes, ","))
 	if err != nil {

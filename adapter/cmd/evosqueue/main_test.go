@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,12 @@ func (w *untilFull) Write(p []byte) (int, error) {
 }
 
 func TestIterate(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(1), 1e300, 0.05, -1} { // no pause at all, some of them
+		o := options{iterate: bad}
+		if err := o.prepare(); err == nil {
+			t.Errorf("--iterate=%v is taken", bad)
+		}
+	}
 	for _, c := range []struct {
 		o    options
 		from source

@@ -46,7 +46,7 @@ top: the queue, a chart of past and plan, a job's details with its events.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if delay < 0.5 || delay > 3600 {
+			if !(delay >= 0.5 && delay <= 3600) { // it may be no number
 				return fmt.Errorf("--delay=%g: want 0.5 to 3600 seconds", delay)
 			}
 			o.delay = time.Duration(delay * float64(time.Second))

@@ -259,3 +259,14 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestDelay: what is no length of time is refused, before anything is asked.
+func TestDelay(t *testing.T) {
+	for _, bad := range []string{"nan", "inf", "-1", "0", "1e9"} {
+		cmd := newCommand()
+		cmd.SetArgs([]string{"--delay=" + bad})
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "want 0.5 to 3600 seconds") {
+			t.Errorf("--delay=%s: %v", bad, err)
+		}
+	}
+}
