@@ -141,6 +141,7 @@ def whole(folder):
 
 
 def kinds(folder):
+    """Where all jobs are of a kind what is left of stock jobs, too short or too small for it, is no measure."""
     rows = {}
     for name in ("kinds", "kinds-all", "kinds-alike"):
         t = Table(folder, name)
@@ -150,7 +151,8 @@ def kinds(folder):
     ordered = [rows[key] for key in sorted(rows, key=lambda key: (traces.index(key[0]), float(key[1]), key[2]))]
     write("Moldable and malleable jobs", ["trace", "share", "kind", "seeds", "makespan", "turnaround", "wait, Slurm", "wait", "stock jobs later by > 60 s", "their mean change"],
           [[r["trace"], share(r), KINDS[r["shape"]], r["seeds"], shown(r, "makespan_ratio"), shown(r, "turnaround_ratio"), minutes(slurm, "wait", unit=""),
-            minutes(r, "wait", True, ""), percent(r, "stock_later_60s", True), minutes(r, "stock_change", True, "")] for r, slurm in ordered])
+            minutes(r, "wait", True, ""), *(("", "") if r["share"] == "1" else (percent(r, "stock_later_60s", True), minutes(r, "stock_change", True, "")))]
+           for r, slurm in ordered])
     print()
     for shape, kind in KINDS.items():
         for part in ("0.3", "1"):
