@@ -28,6 +28,9 @@ func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.Change
 		case answered && r.Err == nil && r.Change != nil && r.Change.Ready:
 			return *r.Change, nil
 		case answered && r.Err != nil && !unavailable(r.Err):
+			if r.Change != nil { // it was made all the same: the job was requeued, say, before it had the nodes
+				return *r.Change, r.Err
+			}
 			return api.Change{}, r.Err
 		}
 		s.appoint(time.Second)
@@ -156,8 +159,11 @@ func (a *App) answered(c api.Change) {
 		return
 	}
 	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
-		if c.Step == 0 { // requeued: what it had is over
+		a.before = append(a.before, request.Request{Profile: a.Profile, Malleable: a.Malleable})
+		if c.Step < max(a.step(), 1) { // requeued: what it had is over, be it that it has not heard of that
 			a.startsOver()
+		}
+		if c.Step == 0 {
 			a.over = 0
 		}
 		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
@@ -222,7 +228,7 @@ func (h *history) change(words []string) error {
 	}
 	h.s.Cluster.Go(func(p *slurmsim.Process) {
 		c, err := h.s.Change(p, id, *req)
-		if a := h.apps[words[0]]; a != nil && err == nil {
+		if a := h.apps[words[0]]; a != nil && (err == nil || c.Accepted) {
 			a.answered(c)
 		}
 	})

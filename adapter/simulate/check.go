@@ -68,7 +68,7 @@ func (h *history) excused(id slurmctl.JobID) bool {
 			return true
 		}
 	}
-	return false
+	return h.told[id]
 }
 
 // sameBooked compares what is written with what should be. How a job is found again that

@@ -50,6 +50,8 @@ type history struct {
 	lossy    bool                     // jobs may have lost nodes
 	crashed  bool                     // slurmctld has, and may have forgotten what was done to jobs
 	began    map[string]time.Duration // of stock jobs; nil: nobody wants to know
+	had      map[string]int           // nodes of applications as slurmctld crashed; nil: it is up
+	told     map[slurmctl.JobID]bool  // jobs that the event log of a database that is lost excused
 	plugin   plugin                   // of the site
 	asked    string                   // of a malleability policy, last
 	bounds   []slurmsim.Bound
@@ -77,7 +79,7 @@ type playing struct {
 // play is Play in some way. It tells how much virtual time has passed.
 func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
-		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
+		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
 	options := slurmsim.Options{Faults: h.faults}
@@ -325,13 +327,11 @@ func (h *history) happens(words []string) error {
 	case "start":
 		h.s.Start()
 	case "lose": // the database
-		h.s.Stop()
-		h.s.Database = NewDatabase()
+		h.lose()
 	case "crash":
-		h.lossy, h.crashed = true, true
-		c.StopController(true)
+		h.crash()
 	case "boot":
-		c.StartController()
+		h.boot()
 	case "fail": // the next commands of that name, in these words
 		h.fault[name] = append(h.fault[name], slurmsim.Fault{Drop: true, Err: slurmsim.Refusal(strings.Join(words[2:], " "))})
 	case "fault": // of the next change, whatever it is

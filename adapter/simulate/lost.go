@@ -6,24 +6,28 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Two things are excused where an application does not have what it asked for, since nobody could do better:
-// what a lost database has taken with it of steps that were over (over), and nodes that failed after a step
-// had begun and before the application was told of it (failed).
+// Three things are excused where an application does not have what it asked for, since nobody could do better:
+// what a lost database has taken with it of steps that were over (over); a change that slurmctld has forgotten in
+// a crash, with its marker, and the database, too (before); and nodes that failed, or that slurmctld has
+// forgotten in a crash, after a step had begun and before the application was told of it (failed; regained are
+// those of which it has forgotten that they were given back).
 
 // follow takes over from what the core does how far the sidecar knows applications' steps, and when they begin.
 func (h *history) follow(effects []core.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case core.AddJob: // anew, where it was changed: by its marker, which says of some steps no more than that they are over
-			if a := h.appOf(e.Job.SlurmID); a != nil && len(e.Job.Changes) > 0 {
-				a.over = max(a.over, e.Job.Changes[0].Step-1)
+			if a := h.appOf(e.Job.SlurmID); a != nil {
+				a.adopted(e.Job.Profile, e.Job.Changes, h.crashed)
 			}
 		case core.AddEvent:
 			if a := h.appOf(h.s.Database.jobs[e.Job].Job.SlurmID); a != nil && e.Kind == "step begun" {
-				a.failed = 0
+				a.failed, a.regained = 0, 0
 			}
 		}
 	}
@@ -54,6 +58,66 @@ func (h *history) fails(node string) {
 	}
 }
 
+// adopted takes over from a job that is adopted anew what is known of it.
+func (a *App) adopted(p planner.Profile, changes []row.Change, crashed bool) {
+	if len(changes) > 0 {
+		a.over = max(a.over, changes[0].Step-1)
+	}
+	is := func(asked planner.Profile) bool {
+		return len(p) == len(asked) && slices.Equal(p[min(a.over, len(p)):], asked[min(a.over, len(p)):])
+	}
+	if !crashed || is(a.Profile) {
+		return
+	}
+	for i, r := range slices.Backward(a.before) {
+		if is(r.Profile) { // what it asked for since is forgotten
+			a.Profile, a.Malleable, a.before = r.Profile, r.Malleable, a.before[:i]
+			return
+		}
+	}
+}
+
+// has is how many nodes an application has in Slurm.
+func (h *history) has(name string) (nodes int) {
+	own := fmt.Sprintf("evo_%d_", h.jobs[name])
+	for _, r := range h.s.Cluster.Queue() {
+		if r.State == slurmctl.Running && (r.ID == h.jobs[name] || strings.HasPrefix(r.Name, own) && !h.tricks(r)) {
+			nodes += len(r.NodeList)
+		}
+	}
+	return nodes
+}
+
+// crash is a crash of slurmctld.
+func (h *history) crash() {
+	h.lossy, h.crashed, h.had = true, true, map[string]int{}
+	for _, name := range h.order {
+		h.had[name] = h.has(name)
+	}
+	h.s.Cluster.StopController(true)
+}
+
+// boot starts slurmctld: it may have forgotten which nodes jobs were given, or have given back.
+func (h *history) boot() {
+	h.s.Cluster.StartController()
+	for name, had := range h.had {
+		h.apps[name].failed += max(had-h.has(name), 0)
+		h.apps[name].regained += max(h.has(name)-had, 0)
+	}
+	h.had = nil
+}
+
+// lose is the loss of the sidecar's database, save that what its event log excuses stays excused.
+func (h *history) lose() {
+	h.s.Stop()
+	for _, a := range h.order {
+		if id, known := h.jobOf(a); known && h.excused(id) {
+			h.told[id] = true
+		}
+	}
+	h.s.Database = NewDatabase()
+}
+
 // standsIn reports whether a step has more nodes than asked for since nobody can know what it was: it was over
 // as a change was written into the marker, from which the job was adopted anew, and was begun once more, after it
 // was requeued. It never has fewer, nor more than any of those that were over.
@@ -61,10 +125,11 @@ func (a *App) standsIn(b Begun) bool {
 	return a.first > 0 && b.Step <= a.over && b.Nodes >= a.Profile[b.Step-1].Nodes && b.Nodes <= a.Profile[:min(a.over, len(a.Profile))].Peak()
 }
 
-// withFailed reports whether an application had what it may have in a step, but for nodes that have failed since.
+// withFailed reports whether an application had what it may have in a step, but for nodes that have failed since,
+// or that it has regained.
 func (a *App) withFailed(b Begun) bool {
-	for n := range b.Failed {
-		if a.within(b.Step, b.Nodes+n+1) {
+	for n := b.Nodes - b.Regained; n <= b.Nodes+b.Failed; n++ {
+		if a.within(b.Step, n) {
 			return true
 		}
 	}

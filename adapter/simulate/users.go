@@ -71,8 +71,12 @@ type App struct {
 	wrong []string // what was wrong in the runs before
 	Err   error    // of next, if any
 
+	before []request.Request // what it asked for before each of its changes
+
 	over   int // of how many steps of its profile, from the first on, the sidecar knows no more than their peak
 	failed int // nodes that it has lost since its step began
+
+	regained int // and those that it has again, since slurmctld has forgotten that they were given back
 }
 
 // Begun is a step that an application saw begin.
@@ -81,11 +85,12 @@ type Begun struct {
 	At          time.Duration // of the cluster, see slurmsim.Cluster.Elapsed
 	Bound       bool          // besides its script's node slurmctld does not let another go
 	Failed      int           // nodes that it had lost by then, since the step began
+	Regained    int           // and those that it had again
 }
 
 // begun is a step that begins now.
 func (s *Sidecar) begun(script *slurmsim.Process, a *App, step, nodes int) Begun {
-	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host(), a.failed}
+	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host(), a.failed, a.regained}
 }
 
 // parkedFor is how far ahead evosbatch parks jobs.
