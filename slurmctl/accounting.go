@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -167,10 +168,8 @@ func (a *AccountingReader) next() (AccountedJob, error) {
 			for i, name := range fields {
 				a.columns[name] = i
 			}
-			for _, name := range []string{"Submit", "State"} {
-				if _, ok := a.columns[name]; !ok {
-					return AccountedJob{}, fmt.Errorf("there is no column %s; print it: sacct -P -o JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,ReqCPUS,User,Group,Account,Partition,State", name)
-				}
+			if err := a.enough(); err != nil {
+				return AccountedJob{}, err
 			}
 			continue
 		case text == "":
@@ -185,6 +184,16 @@ func (a *AccountingReader) next() (AccountedJob, error) {
 		}
 		return a.job(fields)
 	}
+}
+
+// enough says which column is missing without which jobs would seem never to have run.
+func (a *AccountingReader) enough() error {
+	for _, any := range [][]string{{"Submit"}, {"State"}, {"NNodes", "AllocNodes", "NCPUS", "AllocCPUS"}, {"ElapsedRaw", "Elapsed", "End"}} {
+		if !slices.ContainsFunc(any, func(name string) bool { _, ok := a.columns[name]; return ok }) {
+			return fmt.Errorf("there is no column %s; print it: sacct -P -o JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,ReqCPUS,User,Group,Account,Partition,State", any[0])
+		}
+	}
+	return nil
 }
 
 // read gives a line without its end.
@@ -256,7 +265,7 @@ func (a *AccountingReader) job(fields []string) (j AccountedJob, err error) {
 		if text, _ := a.get(fields, raw); text != "" {
 			n, bad := strconv.ParseInt(text, 10, 64)
 			switch {
-			case bad == nil && n >= 0 && n < 1<<31:
+			case bad == nil && n >= 0 && n < 1<<31 && n <= math.MaxInt64/int64(unit):
 				return time.Duration(n) * unit
 			case text != "UNLIMITED" && text != "Partition_Limit":
 				fail(raw, text, "a number")

@@ -49,8 +49,21 @@ func TestAccounting(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if _, err := NewAccountingReader(strings.NewReader("JobID|User\n1|x\n")).Next(); err == nil || !strings.Contains(err.Error(), "there is no column Submit; print it: sacct -P") {
-		t.Errorf("got %v", err)
+}
+
+// TestAccountingColumns: columns without which jobs would be read as what they were not are asked for.
+func TestAccountingColumns(t *testing.T) {
+	for text, want := range map[string]string{
+		"JobID|User\n1|x\n":                                                                            "there is no column Submit; print it: sacct -P",
+		"JobID|Submit|State|ElapsedRaw\n1|x|x|1\n":                                                     "there is no column NNodes; print it: sacct -P",
+		"JobID|Submit|Start|State|NCPUS\n1|x|x|x|1\n":                                                  "there is no column ElapsedRaw; print it: sacct -P",
+		"JobID|Submit|State|ElapsedRaw|NCPUS\n7_1||||\n":                                               `JobID: "7_1": the number of an array's task, or of a component, is in column JobIDRaw; print that`,
+		"JobID|Submit|State|ElapsedRaw|NCPUS\n7+1||||\n":                                               `JobID: "7+1": the number of`,
+		"JobIDRaw|Submit|State|ElapsedRaw|NCPUS|TimelimitRaw\n7|2026-11-22T10:00:00|X|1|1|200000000\n": `TimelimitRaw: "200000000"; want a number`, // of minutes: centuries
+	} {
+		if _, err := NewAccountingReader(strings.NewReader(text)).Next(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s\n got %v\nwant %s", text, err, want)
+		}
 	}
 }
 

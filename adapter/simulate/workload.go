@@ -10,6 +10,9 @@ import (
 	"github.com/evoslurm/evoslurm/planner/trace"
 )
 
+// MostNodes are those of a cluster that can be run.
+const MostNodes = 100_000
+
 // FromProblem makes submissions of a workload file; what it has in use at the start is a
 // job of its own.
 func FromProblem(p planner.Problem) ([]Submission, error) {

@@ -171,7 +171,11 @@ func (f *Folder) read(from *Trace) (trace.Trace, error) {
 		return trace.Trace{}, err
 	}
 	defer file.Close()
-	r, err := trace.NewReader(file, trace.Options{AnyOrder: true, Lenient: true}, f.More...)
+	o := trace.Options{AnyOrder: true, Lenient: true}
+	if from.Nodes > 0 {
+		o.Machine = planner.MaxNodes // what is too large for those is left out below
+	}
+	r, err := trace.NewReader(file, o, f.More...)
 	if err != nil {
 		return trace.Trace{}, fmt.Errorf("%s: %w", from.File, err)
 	}
@@ -188,6 +192,9 @@ func (f *Folder) read(from *Trace) (trace.Trace, error) {
 		if t.Header.Nodes > 0 && from.CPUsPerNode > 1 {
 			nodes = min(nodes, t.Header.Nodes)
 		}
+	}
+	if nodes > simulate.MostNodes {
+		return t, fmt.Errorf("%s: a machine of %d nodes; at most %d can be run: give nodes", from.File, nodes, simulate.MostNodes)
 	}
 	jobs, _ := t.Runnable()
 	slices.SortStableFunc(jobs, func(a, b trace.Job) int {

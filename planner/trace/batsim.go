@@ -65,16 +65,15 @@ func (s *batsimSource) next(*Header) (Job, string, error) {
 	}
 	var b batsimJob
 	if err := json.Unmarshal(text, &b); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
-			return bad(kind.Field, "is a %s", kind.Value)
-		}
-		return bad("", "%w", err)
+		return bad("", "%w", wrongType(err))
 	}
-	id := strings.Trim(string(b.ID), `"`)
+	id, err := batsimID(b.ID)
+	if err != nil {
+		return bad("id", "%w", err)
+	}
 	j := Unknown
 	j.Number = int64(s.n)
-	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 && n <= mostNumber {
 		j.Number = n
 	} else if id != "" {
 		j.Shape = &Shape{ID: id}
@@ -98,15 +97,20 @@ func (s *batsimSource) next(*Header) (Job, string, error) {
 	if b.Limit != nil && *b.Limit > 0 {
 		j.Limit = *b.Limit
 	}
-	run, err := s.seconds(*b.Profile)
+	run, err := s.seconds(*b.Profile, 0)
 	if err != nil {
 		return bad("profile", "%w", err)
 	}
 	j.Submit, j.Wanted, j.Run = *b.Submit, *b.Nodes, run
 	if b.Original != "" {
 		told, fault := new(swf).job([]byte(b.Original))
-		if fault != nil {
+		switch {
+		case fault != nil:
 			return Job{}, at, &Fault{at, "swf", fault}
+		case strings.ContainsAny(b.Original, lineBreaks):
+			return bad("swf", "has a line break in it")
+		case told.Run != run || int64(told.Size()) != *b.Nodes || told.Submit != *b.Submit:
+			return bad("swf", "is another job's: submitted at %v, %v s on %d", told.Submit, told.Run, told.Size())
 		}
 		told.Shape = j.Shape
 		j = told
@@ -114,8 +118,24 @@ func (s *batsimSource) next(*Header) (Job, string, error) {
 	return j, at, nil
 }
 
-// seconds is how long a profile takes.
-func (s *batsimSource) seconds(name string) (float64, error) {
+// batsimID is a job's name, or its number.
+func batsimID(text json.RawMessage) (string, error) {
+	var id string
+	if len(text) == 0 || json.Unmarshal(text, &id) == nil && string(text) != "null" {
+		return id, nil
+	}
+	var n int64
+	if json.Unmarshal(text, &n) != nil || string(text) == "null" {
+		return "", fmt.Errorf("%.40s is neither a text nor a whole number", text)
+	}
+	return strconv.FormatInt(n, 10), nil
+}
+
+// mostNested are the sequences of profiles that are one within the other.
+const mostNested = 1000
+
+// seconds is how long a profile takes; so many are around it.
+func (s *batsimSource) seconds(name string, around int) (float64, error) {
 	if t, ok := s.known[name]; ok {
 		if t < 0 {
 			return 0, fmt.Errorf("profile %q contains itself", name)
@@ -130,12 +150,14 @@ func (s *batsimSource) seconds(name string) (float64, error) {
 	switch {
 	case !ok:
 		return 0, fmt.Errorf("there is no profile %q", name)
+	case around > mostNested:
+		return 0, fmt.Errorf("more than %d profiles are one within the other", mostNested)
 	case p.Type == "delay" && p.Delay != nil:
 		sum = *p.Delay
 	case p.Type == "composed" || p.Type == "sequential_composition":
 		s.known[name] = -1 // while it is looked at
 		for _, part := range p.Seq {
-			t, err := s.seconds(part)
+			t, err := s.seconds(part, around+1)
 			if err != nil {
 				delete(s.known, name)
 				return 0, err

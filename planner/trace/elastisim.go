@@ -41,11 +41,7 @@ func (s *elastiSource) next(*Header) (Job, string, error) {
 		Arguments map[string]json.RawMessage `json:"arguments"`
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
-			return bad(kind.Field, "is a %s", kind.Value)
-		}
-		return bad("", "%w", err)
+		return bad("", "%w", wrongType(err))
 	}
 	argument := func(name string, otherwise float64) (float64, error) {
 		text, ok := e.Arguments[name]
@@ -91,6 +87,8 @@ func (s *elastiSource) next(*Header) (Job, string, error) {
 		return bad("num_nodes", "%d; want at least 1", e.Nodes)
 	case e.Min < 1 || e.Max < e.Min || e.Max > planner.MaxNodes:
 		return bad("num_nodes_min, num_nodes_max", "%d … %d; must rise from 1", e.Min, e.Max)
+	case !(math.Pow(float64(e.Max), alpha) <= 1e15):
+		return bad("arguments.alpha", "%v: %d nodes are too many times as fast as one", alpha, e.Max)
 	case !(seconds(e.Min) <= planner.MaxDuration):
 		return bad("arguments", "it takes more than %d seconds", planner.MaxDuration)
 	}

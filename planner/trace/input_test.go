@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -146,5 +147,69 @@ func TestOldText(t *testing.T) {
 			t.Errorf("%q %q", tr.Header.Lines, tr.Jobs[0].More)
 		}
 		tr = read(t, write(t, "json", tr), trace.Options{})
+	}
+}
+
+// TestMisread: what would be read as something else than it says, or lead astray what reads it next, is refused.
+func TestMisread(t *testing.T) {
+	own := func(job string) string { return `{"nodes": 8, "jobs": [{` + job + `}]}` }
+	bat := func(job string) string {
+		return `{"nb_res": 4, "jobs": [{` + job + `, "subtime": 1, "res": 4, "profile": "p"}], "profiles": {"p": {"type": "delay", "delay": 20}}}`
+	}
+	const logged = `"swf": [1, 0, -1, 5, 4, -1, -1, 4, 200, -1, 1, 7, -1, -1, 0, -1, -1, -1]`
+	for text, want := range map[string]string{
+		"; MaxProcs: 4\r1 5" + strings.TrimSpace(line):                                            "line 1: has a carriage return in it",
+		"1 5" + strings.TrimSpace(line) + "\r2 6" + line:                                          "line 1: has a carriage return in it",
+		`{"nodes": 8, "header": [" a\n1 2 3"], "jobs": []}`:                                       `header: " a\n1 2 3" has a line break in it`,
+		`{"nodes": 8, "header": [1], "jobs": []}`:                                                 "header: is a number",
+		`{"nb_res": 8, "jobs": {}, "profiles": {}}`:                                               "jobs: is an object",
+		own(`"id": "1", "profile": [{"duration": 5, "nodes": 4}], "more": "x\n1 2 3", ` + logged): "job 1: more: has a line break in it",
+		own(`"id": "1", "profile": [{"duration": 6, "nodes": 4}], ` + logged):                     "job 1: swf: says 4@5s, and the profile 4@6s",
+		own(`"id": "1", "profile": [], ` + logged):                                                "job 1: swf: says 4@5s, and the profile that it never ran",
+		bat(`"id": {}`):   "job 1: id: {} is neither a text nor a whole number",
+		bat(`"id": null`): "job 1: id: null is neither a text nor a whole number",
+		bat(`"id": 1.5`):  "job 1: id: 1.5 is neither a text nor a whole number",
+		bat(`"id": ""`):   "job 1: id: is missing",
+		bat(`"id": "1", "swf": "1 1 -1 20 4 -1 -1 4 200 -1 1 7 -1 -1 0 -1 -1 -1 x\n7"`):                                                                         "job 1: swf: has a line break in it",
+		bat(`"id": "1", "swf": "1 1 -1 30 4 -1 -1 4 200 -1 1 7 -1 -1 0 -1 -1 -1"`):                                                                              "job 1: swf: is another job's: submitted at 1, 30 s on 4",
+		`{"jobs": [{"type": "malleable", "submit_time": 3, "num_nodes_min": 1, "num_nodes_max": 8, "arguments": {"iterations": 1, "flops": 1, "alpha": 1e6}}]}`: "job 1: arguments.alpha: 1e+06: 8 nodes are too many times as fast as one",
+	} {
+		if err := readErr(text, trace.Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s\n got %v\nwant %s", text, err, want)
+		}
+	}
+	// Numbers that no float64 holds are names.
+	const large = "9007199254740993"
+	for _, text := range []string{own(`"id": "` + large + `", "profile": [{"duration": 5, "nodes": 4}]`), bat(`"id": ` + large)} {
+		if tr := read(t, text, trace.Options{}); tr.Jobs[0].Number != 1 || tr.Jobs[0].Shape.ID != large {
+			t.Errorf("%s: %+v", text, tr.Jobs[0])
+		}
+	}
+	further := trace.Format{Name: "further", Is: func([]byte) bool { return true }, Open: func(io.Reader) func() (trace.Job, string, error) {
+		return func() (trace.Job, string, error) {
+			j := trace.Unknown
+			j.Number = 1<<53 + 1
+			return j, "line 1", nil
+		}
+	}}
+	if _, err := trace.Read(strings.NewReader("x"), further); err == nil || err.Error() != "line 1: field 1 (number): 9007199254740993 is more than 2^53" {
+		t.Error(err)
+	}
+}
+
+// TestNested: Batsim's profiles within profiles are looked into to some depth, not until the stack is full.
+func TestNested(t *testing.T) {
+	text := func(depth int) string {
+		var b strings.Builder
+		for i := range depth {
+			fmt.Fprintf(&b, `"p%d": {"type": "composed", "seq": ["p%d"]}, `, i, i+1)
+		}
+		return fmt.Sprintf(`{"nb_res": 4, "jobs": [{"id": "1", "subtime": 1, "res": 4, "profile": "p0"}], "profiles": {%s"p%d": {"type": "delay", "delay": 20}}}`, b.String(), depth)
+	}
+	if tr := read(t, text(1000), trace.Options{}); tr.Jobs[0].Run != 20 {
+		t.Errorf("%+v", tr.Jobs[0])
+	}
+	if err := readErr(text(200_000), trace.Options{}); err == nil || err.Error() != "job 1: profile: more than 1000 profiles are one within the other" {
+		t.Error(err)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -50,6 +52,9 @@ func openJSON(in io.Reader, h *Header, o Options) (string, source, error) {
 				err = fmt.Errorf("is of more than %d lines", mostHead)
 			}
 			for _, l := range lines {
+				if err == nil && strings.ContainsAny(l, lineBreaks) {
+					err = fmt.Errorf("%.40q has a line break in it", l)
+				}
 				h.add(l)
 			}
 		case "busy":
@@ -75,7 +80,7 @@ func openJSON(in io.Reader, h *Header, o Options) (string, source, error) {
 			err = d.Decode(new(json.RawMessage))
 		}
 		if err != nil {
-			return "", nil, &Fault{Field: key, Err: broken(err).Err}
+			return "", nil, &Fault{Field: key, Err: wrongType(broken(err).Err)}
 		}
 	}
 	if _, err := d.Token(); err != nil {
@@ -148,6 +153,24 @@ func broken(err error) *Fault {
 	return &Fault{Err: cut(err)}
 }
 
+// lineBreaks are what a line of SWF cannot have in it.
+const lineBreaks = "\r\n"
+
+// wrongType has an error about the type of a value say what it is.
+func wrongType(err error) error {
+	if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
+		article := "a"
+		if strings.HasPrefix(kind.Value, "a") || strings.HasPrefix(kind.Value, "o") {
+			article = "an"
+		}
+		err = fmt.Errorf("is %s %s", article, kind.Value)
+		if kind.Field != "" {
+			err = fmt.Errorf("%s: %w", kind.Field, err)
+		}
+	}
+	return err
+}
+
 // jsonSource reads the jobs of a workload file, from the decoder or as they were read.
 type jsonSource struct {
 	d    *json.Decoder
@@ -216,7 +239,7 @@ func (s *jsonSource) end(h *Header) error {
 func fromPlanner(p planner.Job, logged workload.Logged, i int) (Job, *Fault) {
 	j := Unknown
 	j.Number = int64(i) + 1
-	if n, err := strconv.ParseInt(p.ID, 10, 64); err == nil && n >= 0 && strconv.FormatInt(n, 10) == p.ID {
+	if n, err := strconv.ParseInt(p.ID, 10, 64); err == nil && n >= 0 && n <= mostNumber && strconv.FormatInt(n, 10) == p.ID {
 		j.Number = n
 	}
 	shape := Shape{ID: p.ID, ExpandLimit: p.ExpandLimit}
@@ -246,7 +269,7 @@ func fromPlanner(p planner.Job, logged workload.Logged, i int) (Job, *Fault) {
 	}
 	if b := logged.Malleable; b != nil {
 		if shape.Kind != Rigid || b.Min < 1 || b.Max < b.Min || b.Max > planner.MaxNodes {
-			return j, &Fault{Field: "malleable", Err: fmt.Errorf("%d … %d nodes of a %s job", b.Min, b.Max, shape.Kind)}
+			return j, &Fault{Field: "malleable", Err: fmt.Errorf("%d … %d nodes of a job that is %s", b.Min, b.Max, shape.Kind)}
 		}
 		shape.Kind, shape.Min, shape.Max = Malleable, b.Min, b.Max
 		if b.Speedup != "" {
@@ -271,10 +294,24 @@ func fromPlanner(p planner.Job, logged workload.Logged, i int) (Job, *Fault) {
 		if fault != nil {
 			return j, fault
 		}
+		if strings.ContainsAny(logged.More, lineBreaks) {
+			return j, &Fault{Field: "more", Err: errors.New("has a line break in it")}
+		}
+		if logs := told.planned(0).Profile; shape.Kind == Rigid && !slices.Equal(logs, p.Profile) {
+			return j, &Fault{Field: "swf", Err: fmt.Errorf("says %s, and the profile %s", orNothing(logs), orNothing(p.Profile))}
+		}
 		told.More, told.Shape = logged.More, j.Shape
 		j = told
 	}
 	return j, nil
+}
+
+// orNothing is a profile for people.
+func orNothing(p planner.Profile) string {
+	if len(p) == 0 {
+		return "that it never ran"
+	}
+	return p.String()
 }
 
 // planned is a job as a workload file has it; it is submitted so many seconds later than first.

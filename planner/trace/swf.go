@@ -37,7 +37,7 @@ func (j *Job) values() [len(fields)]float64 {
 func fromValues(v [len(fields)]float64) (Job, *Fault) {
 	for i, x := range v {
 		switch {
-		case x != x || x > 1<<53 || x < 0 && x != -1:
+		case x != x || x > mostNumber || x < 0 && x != -1:
 			return Job{}, &Fault{Field: fieldName(i), Err: fmt.Errorf("%s; want -1 … 2^53", number(x))}
 		case fields[i].whole && x != math.Trunc(x):
 			return Job{}, &Fault{Field: fieldName(i), Err: fmt.Errorf("%s; want a whole number", number(x))}
@@ -50,7 +50,12 @@ func fromValues(v [len(fields)]float64) (Job, *Fault) {
 }
 
 // number is a number as SWF has it.
-func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+func number(x float64) string {
+	if math.Abs(x) > 1e21 {
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
 
 // swf reads the Standard Workload Format.
 type swf struct {
@@ -141,6 +146,9 @@ func (s *swf) take(h *Header) (Job, string, error) {
 		}
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
+		}
+		if bytes.ContainsRune(line, '\r') {
+			return Job{}, at, &Fault{At: at, Err: errors.New("has a carriage return in it; lines end in a newline")}
 		}
 		if line[0] == ';' {
 			if s.jobs > 0 {

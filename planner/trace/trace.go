@@ -215,11 +215,12 @@ type Options struct {
 
 // Limits of what is read.
 const (
-	MostJobs = 10_000_000
-	MostTime = 1e11 // seconds of a submission, since 1970 too
-	mostLine = 1 << 16
-	mostJob  = 1 << 24 // bytes of one in a workload file
-	mostHead = 1 << 16 // lines of a header
+	MostJobs   = 10_000_000
+	MostTime   = 1e11 // seconds of a submission, since 1970 too
+	mostLine   = 1 << 16
+	mostNumber = 1 << 53 // fields of SWF are floating point numbers here
+	mostJob    = 1 << 24 // bytes of one in a workload file
+	mostHead   = 1 << 16 // lines of a header
 )
 
 // mostFile are the bytes of JSON that is not streamed.
@@ -415,6 +416,8 @@ func (r *Reader) check(j *Job, at string) *Fault {
 		return bad(field, "%d, and the machine has %d (%s)", size, machine, by)
 	case j.Number < 0 && !j.named():
 		return bad(0, "%d; every job has one", j.Number)
+	case j.Number > mostNumber:
+		return bad(0, "%d is more than 2^53", j.Number)
 	case r.seen.has(j) && j.named():
 		return &Fault{at, "id", fmt.Errorf("%q is that of an earlier job, too", j.Shape.ID)}
 	case r.seen.has(j):

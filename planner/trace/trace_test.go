@@ -306,7 +306,7 @@ func TestJSONFaults(t *testing.T) {
 		`{"nodes": 4, "jobs": [{"id"`:      "job 1: the file is cut short",
 		`{"nodes": 4, "jobs": [}`:          "broken JSON at byte",
 		`{"nodes": 0, "jobs": []}`:         "nodes: 0 is not within",
-		`{"nodes": "x", "jobs": []}`:       "nodes: json: cannot unmarshal string",
+		`{"nodes": "x", "jobs": []}`:       "nodes: is a string",
 		`{"nodes": 4, "nodes": 5}`:         "nodes: is given twice",
 		`{"nodes": 4, "extra": 5}`:         "extra: unknown field",
 		`{"nodes": 4, "jobs": [], "x": 1}`: "x: stands behind the jobs",

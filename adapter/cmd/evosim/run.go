@@ -163,8 +163,8 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 	switch {
 	case f.format != "json" && f.format != "table":
 		return e, fmt.Errorf(`--format=%s: must be "json" or "table"`, f.format)
-	case f.nodes < 0 || f.nodes > 100_000:
-		return e, fmt.Errorf("--nodes=%d: must be within 1 … 100000", f.nodes)
+	case f.nodes < 0 || f.nodes > simulate.MostNodes:
+		return e, fmt.Errorf("--nodes=%d: must be within 1 … %d", f.nodes, simulate.MostNodes)
 	case f.cpus < 1 || f.cpus > 1<<16:
 		return e, fmt.Errorf("--cpus-per-node=%d: must be within 1 … 65536", f.cpus)
 	case f.nodes > 0 && f.slurmConf != "":
@@ -220,6 +220,9 @@ func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e
 	}
 	if err := f.readJobs(&e, name, stdin, stderr); err != nil {
 		return e, err
+	}
+	if f.nodes > simulate.MostNodes {
+		return e, fmt.Errorf("%s: a machine of %d nodes; at most %d can be run: give --nodes or --cpus-per-node", name, f.nodes, simulate.MostNodes)
 	}
 	if e.Cluster.NodeList == nil {
 		e.Cluster.Nodes = f.nodes
@@ -285,6 +288,9 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 		}
 		p := t.Problem()
 		if o.Machine > 0 {
+			if err := workload.Check(planner.Problem{Nodes: f.nodes, Busy: p.Busy}); err != nil {
+				return wrong(err)
+			}
 			p.Nodes = o.Machine
 		}
 		if err := workload.Check(p); err != nil {
