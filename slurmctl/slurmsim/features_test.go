@@ -204,9 +204,10 @@ var features = []feature{
 	{"an expander lasts as long as its job", func(w *world) {
 		base := w.start(slurmsim.Job{Nodes: 1, TimeLimit: 7 * time.Minute})
 		j := w.until(base, slurmctl.Running)
-		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: base})
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: base, TimeLimit: time.Hour})
 		w.must(err)
-		if d := k.EndTime.Sub(j.EndTime).Abs(); d > time.Minute {
+		// in whole minutes, rounded down as it was asked for
+		if d := j.EndTime.Sub(k.EndTime); d < -5*time.Second || d > time.Minute+5*time.Second || k.TimeLimit%time.Minute != 0 {
 			w.Errorf("the job ends at %v, its expander at %v", j.EndTime, k.EndTime)
 		}
 	}},

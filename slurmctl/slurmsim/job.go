@@ -226,6 +226,9 @@ func (c *Cluster) record(q Job) (*job, error) {
 	} else if limit != slurmctl.Unlimited {
 		limit = (limit + time.Minute - 1).Truncate(time.Minute)
 	}
+	if base := c.jobs[q.Expand]; base != nil && base.TimeLimit != slurmctl.Unlimited { // _test_job_dependency of job_scheduler.c
+		limit = base.EndTime.Sub(c.second()).Truncate(time.Minute)
+	}
 	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: cmp.Or(q.Partition, p.Name), Comment: q.Comment,
 		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
 		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: limit, SubmitTime: c.second(), StartTime: q.Begin,
@@ -316,9 +319,6 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	j.epoch++
 	j.planned = time.Time{}
 	j.StartTime = c.second()
-	if base := c.jobs[j.expands]; base != nil && base.State == slurmctl.Running && base.TimeLimit != slurmctl.Unlimited {
-		j.TimeLimit = base.EndTime.Sub(j.StartTime)
-	}
 	j.EndTime = time.Time{}
 	c.count(j)
 	c.limit(j)
