@@ -188,9 +188,9 @@ func (a *AccountingReader) next() (AccountedJob, error) {
 
 // enough says which column is missing without which jobs would seem never to have run.
 func (a *AccountingReader) enough() error {
-	for _, any := range [][]string{{"Submit"}, {"State"}, {"NNodes", "AllocNodes", "NCPUS", "AllocCPUS"}, {"ElapsedRaw", "Elapsed", "End"}} {
-		if !slices.ContainsFunc(any, func(name string) bool { _, ok := a.columns[name]; return ok }) {
-			return fmt.Errorf("there is no column %s; print it: sacct -P -o JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,ReqCPUS,User,Group,Account,Partition,State", any[0])
+	for _, one := range [][]string{{"Submit"}, {"State"}, {"NNodes", "AllocNodes", "NCPUS", "AllocCPUS"}, {"ElapsedRaw", "Elapsed", "End"}} {
+		if !slices.ContainsFunc(one, func(name string) bool { _, ok := a.columns[name]; return ok }) {
+			return fmt.Errorf("there is no column %s; print it: sacct -P -o JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,ReqCPUS,User,Group,Account,Partition,State", one[0])
 		}
 	}
 	return nil

@@ -65,11 +65,17 @@ func Rigid(ctx context.Context, name string, nodes int, jobs []RigidJob) error {
 	return nil
 }
 
+// mostBaseline are the nodes of a machine that is run; there is memory for each.
+const mostBaseline = 10_000_000
+
 // Baseline runs the jobs of a trace that ran again, by one of [Baselines] on so many nodes of so many
 // processors each, and gives them as a trace with the waits that they have now. All are rigid: what
 // evolves, or is malleable, has its largest size all the time; and jobs have nodes for themselves. A job
 // that ran longer than its user asked for is taken to have asked for that.
 func Baseline(ctx context.Context, t trace.Trace, name string, nodes, cpus int) (trace.Trace, error) {
+	if nodes > mostBaseline {
+		return trace.Trace{}, fmt.Errorf("a machine of %d nodes; at most %d can be run: give --nodes or --cpus-per-node", nodes, mostBaseline)
+	}
 	jobs, _ := t.Runnable()
 	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return int(min(max(int64(a.Submit)-int64(b.Submit), -1), 1)) })
 	runs := make([]RigidJob, len(jobs))
