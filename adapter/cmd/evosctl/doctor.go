@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,7 +52,11 @@ func newDoctor() *cobra.Command {
 					return err
 				}
 			} else {
-				r.print(os.Stdout, display.Look(os.Stdout, os.Getenv).Color)
+				var text bytes.Buffer
+				r.print(&text, display.Look(os.Stdout, os.Getenv).Color)
+				if _, err := text.WriteTo(os.Stdout); err != nil {
+					return err
+				}
 			}
 			if r.failed() {
 				return exitStatus(1)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,8 +128,10 @@ func ask[T any](cmd *cobra.Command, question func(*api.Client, context.Context) 
 		enc.SetIndent("", "  ")
 		return enc.Encode(answer)
 	}
-	print(os.Stdout, answer)
-	return nil
+	var text bytes.Buffer
+	print(&text, answer)
+	_, err = text.WriteTo(os.Stdout) // told if it does not get there
+	return err
 }
 
 // change asks with parameters.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -297,7 +298,7 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	if err != nil {
 		return "", silent(ctx, o.address, err)
 	}
-	if err := o.filter.known(jobs); err != nil {
+	if err := cmp.Or(o.filter.known(jobs), o.nodesKnown(ctx, from, jobs)); err != nil {
 		return "", err
 	}
 	switch {
@@ -353,6 +354,25 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 		text += "\nMalleability policy " + status.Policy + ": " + status.PolicyNote + "\n"
 	}
 	return text, nil
+}
+
+// nodesKnown refuses names of --nodelist that there are not, as squeue does: neither the cluster has such a node nor
+// one of the jobs. Where the nodes are not told all names are taken.
+func (o *options) nodesKnown(ctx context.Context, from source, jobs []api.Job) error {
+	if len(o.filter.nodes) == 0 {
+		return nil
+	}
+	cluster, err := from.Cluster(ctx)
+	if err != nil || len(cluster.Nodes) == 0 {
+		return nil
+	}
+	for _, name := range o.filter.nodes {
+		is := func(n api.Node) bool { return n.Name == name }
+		if !slices.ContainsFunc(cluster.Nodes, is) && !slices.ContainsFunc(jobs, func(j api.Job) bool { return shares(j, []string{name}) }) {
+			return fmt.Errorf("Invalid node name %s", name)
+		}
+	}
+	return nil
 }
 
 // slurm is where squeue's lines come from.

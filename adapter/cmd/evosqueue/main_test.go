@@ -70,7 +70,7 @@ func (f fixed) Status(context.Context) (api.Status, error) {
 
 // Cluster has a stock job on a node, until its time limit.
 func (f fixed) Cluster(context.Context) (api.Cluster, error) {
-	return api.Cluster{Others: []api.OtherJob{{ID: 40, Name: "stock", User: "dave", Start: at(-time.Hour), End: at(12 * time.Hour), NodeList: "n8"}}}, f.err
+	return api.Cluster{Nodes: []api.Node{{Name: "n1"}, {Name: "n2"}, {Name: "n8"}}, Others: []api.OtherJob{{ID: 40, Name: "stock", User: "dave", Start: at(-time.Hour), End: at(12 * time.Hour), NodeList: "n8"}}}, f.err
 }
 
 // view runs evosqueue's view for a command line.
@@ -125,7 +125,7 @@ func TestBadFlags(t *testing.T) {
 	for args, reason := range map[string]string{
 		"-j x": "invalid job id: x", "-j 0": "invalid job id: 0", "-t XX": "invalid job state: XX", "-i -1": "at least 0.1 seconds", "--what": "unrecognized option '--what'", "--st": "ambiguous", "job": "unrecognized option: job", "-j 1 2": "unrecognized option: 2",
 		"-o %{nothing}": "no field is called {nothing}: there are bounds, claim, drive", "-o %{step": "{ without }", "-o %i -O jobid": "incompatible", "-l -o %i": "mutually exclusive",
-		"--federation": "one cluster", "-M other": "has the jobs of cluster this", "-w n[": "invalid entry for --nodelist",
+		"--federation": "one cluster", "-M other": "has the jobs of cluster this", "-w n[": "invalid entry for --nodelist", "-w n1,nosuch": "Invalid node name nosuch",
 	} {
 		if _, err := view(t, display.Terminal{}, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v, want %q", args, err, reason)
