@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -13,7 +15,7 @@ import (
 
 // Three things are excused where an application does not have what it asked for, since nobody could do better:
 // what a lost database has taken with it of steps that were over (over); a change that slurmctld has forgotten in
-// a crash, with its marker, and the database, too (before); and nodes that failed, or that slurmctld has
+// a crash, with its marker, and the database, too, or as the job begins (before); and nodes that failed, or that slurmctld has
 // forgotten in a crash, after a step had begun and before the application was told of it (failed; regained are
 // those of which it has forgotten that they were given back).
 
@@ -103,6 +105,7 @@ func (h *history) boot() {
 	for name, had := range h.had {
 		h.apps[name].failed += max(had-h.has(name), 0)
 		h.apps[name].regained += max(h.has(name)-had, 0)
+		h.apps[name].booted = h.s.Cluster.Elapsed()
 	}
 	h.had = nil
 }
@@ -116,6 +119,13 @@ func (h *history) lose() {
 		}
 	}
 	h.s.Database = NewDatabase()
+}
+
+// beganAsBefore reports whether a job has begun on as many nodes as it asked for before a change: slurmctld has
+// forgotten that in a crash, and has begun it as it was back, before the sidecar could write it anew.
+func (a *App) beganAsBefore(b Begun) bool {
+	return b.Step == 1 && a.booted > 0 && b.At >= a.booted && b.At-a.booted < time.Minute &&
+		slices.ContainsFunc(a.before, func(r request.Request) bool { return r.Profile[0].Nodes == b.Nodes })
 }
 
 // standsIn reports whether a step has more nodes than asked for since nobody can know what it was: it was over

@@ -71,12 +71,11 @@ type App struct {
 	wrong []string // what was wrong in the runs before
 	Err   error    // of next, if any
 
-	before []request.Request // what it asked for before each of its changes
-
-	over   int // of how many steps of its profile, from the first on, the sidecar knows no more than their peak
-	failed int // nodes that it has lost since its step began
-
-	regained int // and those that it has again, since slurmctld has forgotten that they were given back
+	before   []request.Request // what it asked for before each of its changes
+	over     int               // of how many steps of its profile, from the first on, the sidecar knows no more than their peak
+	failed   int               // nodes that it has lost since its step began
+	regained int               // and those that it has again, since slurmctld has forgotten that they were given back
+	booted   time.Duration     // when slurmctld was back after a crash, last; 0: it has not crashed
 }
 
 // Begun is a step that an application saw begin.
@@ -170,7 +169,7 @@ func (a *App) judged() (wrong []string) {
 	for _, b := range a.Steps[a.first:] {
 		if b.Step > len(a.Profile) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d, and has %d", a.Name, b.Step, len(a.Profile)))
-		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) && !a.withFailed(b) {
+		} else if want := a.Profile[b.Step-1].Nodes; !a.within(b.Step, b.Nodes) && !(b.Bound && b.Nodes == 2 && want == 1) && !a.standsIn(b) && !a.withFailed(b) && !a.beganAsBefore(b) {
 			wrong = append(wrong, fmt.Sprintf("%s began step %d on %d nodes, want %d", a.Name, b.Step, b.Nodes, want))
 		}
 	}
