@@ -363,12 +363,10 @@ func (o *options) nodesKnown(ctx context.Context, from source, jobs []api.Job) e
 		return nil
 	}
 	cluster, err := from.Cluster(ctx)
-	if err != nil || len(cluster.Nodes) == 0 {
-		return nil
-	}
+	told := err == nil && len(cluster.Nodes) > 0
 	for _, name := range o.filter.nodes {
 		is := func(n api.Node) bool { return n.Name == name }
-		if !slices.ContainsFunc(cluster.Nodes, is) && !slices.ContainsFunc(jobs, func(j api.Job) bool { return shares(j, []string{name}) }) {
+		if told && !slices.ContainsFunc(cluster.Nodes, is) && !slices.ContainsFunc(jobs, func(j api.Job) bool { return shares(j, []string{name}) }) {
 			return fmt.Errorf("Invalid node name %s", name)
 		}
 	}
