@@ -53,7 +53,8 @@ echo "follower $?"
 `
 
 // bySteps leaves the steps to the follower; what a second one keeps running beside takes longer to end, and steps
-// are ended by next, too, of which the second is killed while it waits.
+// are ended by next, too, of which the first is killed while it waits. That goes on until it hears that the last step has
+// ended, and the job until then: of a job that has ended next fails.
 const bySteps = `#!/bin/bash
 export TRACE=$PWD/trace-$SLURM_JOB_ID
 while [ -z "$EVO_DONE" ]; do
@@ -61,6 +62,7 @@ while [ -z "$EVO_DONE" ]; do
   timeout -s KILL 1 evosctl next
   eval "$(evosctl next)" || echo "next failed"
 done &
+ending=$!
 evosrun --follow --drain-time=2m -- sh -c '
 trap "sleep 1; echo rested $EVO_NODE >> $TRACE; exit 0" TERM
 echo "beside $EVO_NODE" >> $TRACE
@@ -69,6 +71,7 @@ evosrun --follow --drain-time=3s -l --on-nodes='echo "nodes $EVO_NODES" >> $TRAC
 echo "follower $?"
 wait $!
 echo "beside $?"
+wait $ending
 `
 
 // What evosrun --follow keeps running is on every node of the job and on no other, through
