@@ -151,7 +151,7 @@ func (l *lab) manage(args ...string) {
 // endStep ends a step of the job and does not wait for the next one's nodes.
 func (l *lab) endStep(id uint32, from int) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.ctx(), time.Second)
+	ctx, cancel := context.WithTimeout(l.ctx(), 3*time.Second)
 	defer cancel()
 	_, err := l.Next(ctx, id, api.NextRequest{From: from})
 	l.must(err)

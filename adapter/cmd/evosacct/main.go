@@ -161,7 +161,7 @@ func (o *options) exist() error {
 			continue
 		}
 		if _, err := user.LookupId(name); err != nil {
-			return fmt.Errorf("Invalid user id: %s", name)
+			return fmt.Errorf("Invalid user id: %s", name) //nolint:staticcheck // sacct's words
 		}
 	}
 	for _, name := range o.states {

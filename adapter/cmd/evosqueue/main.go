@@ -367,7 +367,7 @@ func (o *options) nodesKnown(ctx context.Context, from source, jobs []api.Job) e
 	for _, name := range o.filter.nodes {
 		is := func(n api.Node) bool { return n.Name == name }
 		if told && !slices.ContainsFunc(cluster.Nodes, is) && !slices.ContainsFunc(jobs, func(j api.Job) bool { return shares(j, []string{name}) }) {
-			return fmt.Errorf("Invalid node name %s", name)
+			return fmt.Errorf("Invalid node name %s", name) //nolint:staticcheck // squeue's words
 		}
 	}
 	return nil
