@@ -16,22 +16,36 @@ import (
 // follows from these, from the holds that Slurm still has, and from the time. The
 // application has the last word: it says which step it ends.
 
-// recoverStep is the step of a job that was found running.
+// recoverStep is the step of a job that was found running. A hold that outlives its growth, or that is of
+// before a change, is told by the number of the job's nodes, which no step before it has.
 func (c *Core) recoverStep(s *snapshot, j *job) int {
-	coming := 0
+	var held []int // the steps that nodes are held for
 	for _, r := range s.reservations {
-		if own, ours := parseHold(r); ours && own.job == j.id() && own.step > 1 && (coming == 0 || own.step < coming) {
-			coming = own.step
+		if own, ours := parseHold(r); ours && own.job == j.id() && own.step > 1 {
+			held = append(held, own.step)
 		}
 	}
-	return inferStep(j.Profile, j.mostOf, j.reached, len(j.nodes()), coming, s.taken.Add(-j.stood).Unix()-j.record.StartTime.Unix())
+	slices.Sort(held)
+	elapsed := s.taken.Add(-j.stood).Unix() - j.record.StartTime.Unix()
+	first := 0
+	for i, coming := range append(held, 0) {
+		step, fits := inferStep(j.Profile, j.mostOf, j.reached, len(j.nodes()), coming, elapsed)
+		if fits {
+			return step
+		}
+		if i == 0 {
+			first = step
+		}
+	}
+	return first
 }
 
 // inferStep says which step (1-based), reached or one after it, a job is in that holds so
-// many nodes, may have the most in each, and began elapsed seconds ago. coming is the first step that nodes are held for, 0 if
+// many nodes, may have the most in each, and began elapsed seconds ago; and whether it may have as many
+// in that step. coming is the first step that nodes are held for, 0 if
 // there is none: all growths of a running job are held, so those before it are
 // done; but nodes that it was lent may be those of a growth. O(steps).
-func inferStep(p planner.Profile, most func(step int) int, reached, nodes, coming int, elapsed int64) int {
+func inferStep(p planner.Profile, most func(step int) int, reached, nodes, coming int, elapsed int64) (step int, fits bool) {
 	reached = min(max(reached, 1), len(p))
 	lowest, highest := reached, len(p)
 	if coming > reached && coming <= len(p) {
@@ -53,10 +67,10 @@ func inferStep(p planner.Profile, most func(step int) int, reached, nodes, comin
 			start = end
 		}
 		if best > 0 {
-			return best
+			return best, true
 		}
 	}
-	return lowest
+	return lowest, false
 }
 
 // requeuedSince reports whether a job that runs has begun anew since its marker was written: it may be in

@@ -36,7 +36,7 @@ func TestInferStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := inferStep(p, (&job{Job: &row.Job{Profile: p}}).mostOf, 0, c.nodes, c.coming, c.elapsed); got != c.want {
+		if got, _ := inferStep(p, (&job{Job: &row.Job{Profile: p}}).mostOf, 0, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
 		}
 	}
