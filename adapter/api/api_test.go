@@ -401,12 +401,19 @@ func TestViews(t *testing.T) {
 	if status, _ := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/jobs.html", "", ""); status != 405 {
 		t.Errorf("POST: %d", status)
 	}
-	closed := serve(t, newBackend(0), func(s *Server) { s.Views, s.Reading = page, nil })
+	asked := 0 // a scrape runs no command of Slurm's
+	shows := func(context.Context, uint32) *Sight { asked++; return nil }
+	closed := serve(t, newBackend(0), func(s *Server) {
+		s.Views, s.Reading, s.Shows, s.HidesNodes = page, nil, shows, func() bool { return true }
+	})
 	if status, _ := send(t, http.DefaultClient, "GET", "http://"+closed.tcp+"/", "", ""); status != 403 {
 		t.Errorf("closed: %d, want 403", status)
 	}
 	if status, body := send(t, unixClient(closed.unix), "GET", "http://x/", "", ""); status != 200 || body != "page /" {
 		t.Errorf("closed, as the server's own user: %d %s", status, body)
+	}
+	if asked != 0 {
+		t.Errorf("Slurm was asked %d times what it shows", asked)
 	}
 	if status, _ := send(t, http.DefaultClient, "GET", "http://"+serve(t, newBackend(0), nil).tcp+"/", "", ""); status != 404 {
 		t.Errorf("without views: %d", status)

@@ -209,7 +209,7 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.reading() != Anybody {
 		c, err := s.authenticate(r, nil)
-		if sight := s.sight(r.Context(), c); err == nil && (!s.seesAll(r.Context(), c) || sight != nil && !sight.Nodes) {
+		if err == nil && (!s.seesAll(r.Context(), c) || s.HidesNodes != nil && s.HidesNodes() && !s.trusted(c) && !s.seer(r.Context(), c)("")) {
 			err = Errorf(ErrForbidden, "these pages are not for you here")
 		}
 		if err != nil {

@@ -56,6 +56,8 @@ type Server struct {
 	// Shows is what Slurm shows a user who is no operator of nodes, partitions and
 	// reservations, unless Reading is Anybody; it gives nil for everything. nil: everything.
 	Shows func(ctx context.Context, uid uint32) *Sight
+	// HidesNodes reports whether Slurm shows nodes to operators alone; unlike Shows it never asks Slurm. nil: it does not.
+	HidesNodes func() bool
 	// Ready says why the server's owner is of no use at present, for everybody's eyes: GET
 	// /readyz, beside /healthz, without a credential. nil: there is no such path.
 	Ready func() error

@@ -73,6 +73,9 @@ func (c *Controller) Shows(ctx context.Context, uid uint32) *api.Sight {
 	}}
 }
 
+// HidesNodes reports whether Slurm shows nodes to operators alone, as it was last observed.
+func (c *Controller) HidesNodes() bool { return c.view.Load().Private.Nodes }
+
 // namesOf are the names of a user and of the groups that he is in, as far as they are known.
 func namesOf(uid uint32) (name string, groups []string) {
 	who, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))

@@ -107,7 +107,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	server := &api.Server{
 		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP,
 		Munge: api.Munge{Socket: cfg.Munge.Socket}, MaxAge: cfg.Munge.MaxAge,
-		Operator: ctl.Operator, Reading: ctl.Reading, Sees: ctl.Sees, Shows: ctl.Shows,
+		Operator: ctl.Operator, Reading: ctl.Reading, Sees: ctl.Sees, Shows: ctl.Shows, HidesNodes: ctl.HidesNodes,
 		Ready: ctl.Ready, Views: ctl.Metrics.Handler(),
 		Page: page.Handler(),
 	}
