@@ -119,6 +119,12 @@ func (c *Client) Merge(ctx context.Context, expander JobID) error {
 	return c.change(ctx, expander, a)
 }
 
+// RegrowAfter is for how long after a [Client.Shrink] no step can be relied on to start on the nodes
+// that it took from the job, should it have them again by a [Client.Merge]: slurmd refuses a
+// credential that is not from a later second than its order to end the job there
+// (src/slurmd/slurmd/cred_context.c, cred_revoked: "Job credential revoked").
+const RegrowAfter = time.Second
+
 // Shrink leaves a running job only the nodes to keep, among them its batch host.
 // Steps on the others are killed at once, without SIGTERM. It fails with
 // ErrNodeName where the batch host is missing or a node is not the job's.

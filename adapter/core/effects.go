@@ -111,6 +111,7 @@ type (
 		Request    slurmctl.AllocateRequest
 		MayPark    bool             // the expander, where a site's plugin refuses it otherwise
 		Expanders  []slurmctl.JobID // that there are and that are not merged yet
+		GaveBack   time.Time        // when the job gave some of the nodes back, last; zero: it had none of them
 	}
 	// Shrink gives nodes of a job back, those of companions first, newest first. The
 	// result is the []Part that it has then.

@@ -32,6 +32,8 @@ type job struct {
 	readied   slurmctl.JobID       // the chain's job that Slurm starts once the one before has ended: see readyLink
 	ending    bool                 // completing in Slurm
 	inferred  bool                 // it was found running: its step is a guess
+	gave      []string             // nodes that it gave back last, by gaveAt
+	gaveAt    time.Time            //
 	release   []string             // nodes that the application would free at the next shrink
 	script    string               // where its batch script runs, if it was found running and that is known
 	stood     time.Duration        // for how long it was suspended by then, likewise

@@ -202,6 +202,9 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 			g.LetIn = []string{user}
 		}
 	}
+	if g.Merge && len(common(nodes, j.gave)) > 0 {
+		g.GaveBack = j.gaveAt
+	}
 	site := partitionOf(j) + " " + j.QOS
 	c.askMore(j, &g, c.parksIn[site])
 	c.goThrough(j, &g)
@@ -299,6 +302,7 @@ func (c *Core) shrink(j *job, surplus []string) {
 		if held, ok := o.Result.([]Part); ok {
 			c.setHeld(j, held)
 		}
+		j.gave, j.gaveAt = surplus, c.now
 		if o.Err == nil && c.snapshot != nil {
 			for _, name := range surplus { // others may have them at once
 				delete(c.snapshot.inUse, name)

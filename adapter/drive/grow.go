@@ -201,6 +201,9 @@ func (g *growth) merge(ctx context.Context) error {
 	if len(base) != 1 || len(core.Without(g.Nodes, base[0].NodeList)) > 0 {
 		return fmt.Errorf("job %d has not got all of %s by the merge", g.Base, slurmctl.CompressNodes(g.Nodes))
 	}
+	if left := slurmctl.RegrowAfter - g.Now().Sub(g.GaveBack); !g.GaveBack.IsZero() && left > 0 {
+		g.Pause(ctx, left)
+	}
 	g.After = []core.Part{{ID: g.Base, Step: 1, Nodes: base[0].NodeList}}
 	return nil // the hold goes once the job has its answer
 }

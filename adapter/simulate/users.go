@@ -89,6 +89,9 @@ type Begun struct {
 
 // begun is a step that begins now.
 func (s *Sidecar) begun(script *slurmsim.Process, a *App, step, nodes int) Begun {
+	if nodes := s.Cluster.Revoked(script.Job().ID); len(nodes) > 0 {
+		a.wrong = append(a.wrong, fmt.Sprintf("%s began step %d, and Slurm starts nothing of it on %v, which it had given back in the same second", a.Name, step, nodes))
+	}
 	return Begun{step, nodes, s.Cluster.Elapsed(), script.Job().BatchHost != script.Host(), a.failed, a.regained}
 }
 

@@ -72,7 +72,8 @@ type world struct {
 	restart func() error
 	suspend func(slurmctl.JobID) error
 	resume  func(slurmctl.JobID) error
-	bound   func(slurmsim.Bound) // sets a limit, in place of all of before
+	step    func(id slurmctl.JobID, node string) error // runs one of a job there
+	bound   func(slurmsim.Bound)                       // sets a limit, in place of all of before
 }
 
 // feature is one thing that the sidecar relies on, tried on both.
@@ -143,7 +144,13 @@ func modelOf(t *testing.T, o slurmsim.Options) *world {
 		restart: func() error { c.Restart(); return nil },
 		suspend: func(id slurmctl.JobID) error { return k.Suspend(t.Context(), id) },
 		resume:  func(id slurmctl.JobID) error { return k.Resume(t.Context(), id) },
-		bound:   func(b slurmsim.Bound) { c.SetBounds(b) },
+		step: func(id slurmctl.JobID, node string) error {
+			if slices.Contains(c.Revoked(id), node) {
+				return errors.New("Job credential revoked")
+			}
+			return nil
+		},
+		bound: func(b slurmsim.Bound) { c.SetBounds(b) },
 	}
 }
 
@@ -168,6 +175,10 @@ func real(t *testing.T, cluster *slurmtest.Cluster) *world {
 			return slurmctl.JobID(id), err
 		},
 		restart: func() error { return cluster.RestartController(ctx) }, suspend: scontrol("suspend"), resume: scontrol("resume"),
+		step: func(id slurmctl.JobID, node string) error {
+			_, err := cluster.Run(ctx, cluster.Users()[0], "srun", fmt.Sprintf("--jobid=%d", id), "--nodes=1", "--ntasks=1", "--nodelist="+node, "true")
+			return err
+		},
 		bound: func(b slurmsim.Bound) {
 			args := []string{"-i", "modify", "user", "name=" + u.Name, "set"}
 			add := func(name string, n int) {

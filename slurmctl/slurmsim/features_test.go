@@ -3,6 +3,7 @@ package slurmsim_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -167,6 +168,26 @@ var features = []feature{
 		w.must(err)
 		w.must(w.Merge(w.ctx, k.ID))
 		w.on(w.job(base), "n1", "n3", "n8")
+	}},
+	{"no step starts on nodes that were taken from the job in the same second", func(w *world) {
+		base := w.start(slurmsim.Job{Nodes: 2})
+		w.until(base, slurmctl.Running)
+		var err error
+		for range 20 { // to shrink, to grow and to start the step may take longer
+			w.sleep(time.Second - time.Duration(w.now().Nanosecond()))
+			w.must(w.Shrink(w.ctx, base, []string{"n1"}))
+			k, granted := w.allocate(slurmctl.AllocateRequest{Nodes: 1, NodeList: []string{"n2"}, ExpandJob: base})
+			w.must(granted)
+			w.must(w.Merge(w.ctx, k.ID))
+			if err = w.step(base, "n2"); err != nil {
+				break
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), "Job credential revoked") {
+			w.Errorf("a step at once: %v", err)
+		}
+		w.sleep(time.Second)
+		w.must(w.step(base, "n2"))
 	}},
 	{"what cannot be expanded", func(w *world) {
 		_, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: 999999})

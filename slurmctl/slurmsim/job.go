@@ -76,9 +76,10 @@ type job struct {
 	script    int     // the node that the batch script runs on
 	expands   slurmctl.JobID
 	resized   bool
-	planned   time.Time // start that the backfill scheduler expects
-	ends      int64     // EndTime in seconds, even without a limit
-	epoch     int       // changes whenever what is on the agenda for it does not hold any more
+	gone      map[int]time.Duration // nodes that were taken from it while it ran, and when last
+	planned   time.Time             // start that the backfill scheduler expects
+	ends      int64                 // EndTime in seconds, even without a limit
+	epoch     int                   // changes whenever what is on the agenda for it does not hold any more
 	left      time.Duration
 	resumed   time.Duration
 	stood     time.Duration     // for which it was suspended

@@ -2,6 +2,7 @@ package slurmsim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -105,6 +106,12 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 	}
 	c.give(j, leave)
 	j.nodes, j.resized = stay, true
+	if j.gone == nil {
+		j.gone = map[int]time.Duration{}
+	}
+	for _, n := range leave {
+		j.gone[n] = c.now
+	}
 	c.count(j)
 	c.touch(j)
 	c.event(j)
@@ -113,6 +120,23 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 		c.finish(j, slurmctl.Failed) // its batch script has been killed with the node
 	}
 	return nil
+}
+
+// Revoked lists the nodes of a running job on which no step of it can start at present: they were
+// taken from it in this second. slurmd refuses credentials of then and before, and they count in
+// seconds (cred_context.c, cred_revoked). Clocks are taken not to have been set since.
+func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
+	j := c.jobs[id]
+	if j == nil {
+		return nil
+	}
+	second := func(at time.Duration) int64 { return c.options.Start.Add(at).Unix() }
+	for _, n := range j.nodes {
+		if at, was := j.gone[n]; was && second(at) >= second(c.now) {
+			names = append(names, c.nodes[n].Name)
+		}
+	}
+	return names
 }
 
 // takeBatchHosts takes the first node of every job for the one that runs its batch script, as

@@ -195,6 +195,14 @@ func TestUserStory(t *testing.T) {
 			t.Errorf("the job printed %q, want %q", got, want)
 		}
 	})
+	t.Run("merge: nodes given back and wanted again at once", func(t *testing.T) {
+		s.t = t
+		id := s.submit("--profile=1@2s"+strings.Repeat(",4@2s,1@2s", 5), "--wrap",
+			`while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do [ $SLURM_NNODES = 1 ] || srun -l hostname | wc -l; done`)
+		if got, want := messages(s.output(id)), []string{"4", "4", "4", "4", "4"}; !slices.Equal(got, want) {
+			t.Errorf("the job printed %q, want %q", got, want)
+		}
+	})
 	t.Run("chain", func(t *testing.T) {
 		s.t = t
 		s.chain()
