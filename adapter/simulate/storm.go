@@ -75,6 +75,13 @@ func Storm(seed uint64) string {
 		g.lines = append(append(g.lines, m.lines...), p.lines...)
 		head[3] += fmt.Sprintf(" policy=%s approach=%s threshold=%d", m.pick("egs", "fpsma", "equipartition", "folding", "gain"), m.pick("pwa", "pwa", "pra"), m.IntN(2)*m.IntN(3*nodes))
 	}
+	if seed%5 == 0 { // by chances of their own
+		h := &storming{Rand: rand.New(rand.NewPCG(seed, 15)), nodes: nodes}
+		for i := range 1 + h.IntN(2) {
+			h.hasty(i)
+		}
+		g.lines = append(g.lines, h.lines...)
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))
@@ -142,8 +149,10 @@ func (g *storming) app(i int) string {
 	asked := strings.Join(profile, ",")
 	molds := g.IntN(6) == 0
 	for range 2 {
-		if molds {
-			asked += fmt.Sprintf("/%d@%ds", 1+g.IntN(g.nodes), 30+g.IntN(900))
+		for before := asked; molds && asked == before; {
+			if other := fmt.Sprintf("%d@%ds", 1+g.IntN(g.nodes), 30+g.IntN(900)); !slices.Contains(strings.Split(asked, "/"), other) {
+				asked += "/" + other
+			}
 		}
 	}
 	user, limit := g.pick("alice", "bob"), 60+g.IntN(60)
@@ -214,6 +223,29 @@ func (g *storming) malleable(i int) {
 	}
 	g.at(g.when(storm/2), "submit malleable%d %s user=%s limit=%dm drive=%s size=%s grace=%ds says=%s", i, strings.Join(profile, ","), g.pick("alice", "bob"),
 		60+g.IntN(60), g.pick("auto", "companion"), sizes, 5+g.IntN(60), strings.Join(says, ","))
+}
+
+// hasty submits a job of short steps, some of which are over at once, while the sidecar may be killed
+// and started again within a second.
+func (g *storming) hasty(i int) {
+	var profile, lasts []string
+	for k := range 4 + g.IntN(9) {
+		profile = append(profile, fmt.Sprintf("%d@%ds", 1+k%2*g.IntN(g.nodes), 1+g.IntN(9)))
+		if g.IntN(2) == 0 {
+			lasts = append(lasts, fmt.Sprintf("%d:%dms", k+1, 1+g.IntN(900)))
+		}
+	}
+	t := g.when(storm / 2)
+	text := fmt.Sprintf("submit hasty%d %s user=%s limit=60m drive=%s", i, strings.Join(profile, ","), g.pick("alice", "bob"), g.pick("auto", "auto", "companion"))
+	if len(lasts) > 0 {
+		text += " lasts=" + strings.Join(lasts, ",")
+	}
+	g.at(t, "%s", text)
+	for range g.IntN(4) {
+		killed := t + g.when(time.Minute)
+		g.at(killed, "kill")
+		g.at(killed+g.when(time.Second), "start")
+	}
 }
 
 // change is a change of what is to come.
