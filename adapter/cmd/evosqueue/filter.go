@@ -32,6 +32,13 @@ var ends = []state{
 	{"BOOT_FAIL", []string{"BF"}}, {"DEADLINE", []string{"DL"}}, {"PREEMPTED", []string{"PR"}},
 }
 
+// others are states that squeue knows besides: no evolving job is told to be in one.
+var others = []state{
+	{"COMPLETING", []string{"CG"}}, {"RESIZING", []string{"RS"}}, {"RESV_DEL_HOLD", []string{"RD"}}, {"REQUEUED", []string{"RQ"}}, {"REQUEUE_FED", []string{"RF"}},
+	{"REQUEUE_HOLD", []string{"RH"}}, {"REVOKED", []string{"RV"}}, {"SIGNALING", []string{"SI"}}, {"SPECIAL_EXIT", []string{"SE"}}, {"STAGE_OUT", []string{"SO"}},
+	{"STOPPED", []string{"ST"}},
+}
+
 // stateName is a job's state in one word.
 func stateName(j api.Job) string {
 	if j.State == "ended" && j.EndState != "" {
@@ -86,11 +93,24 @@ func stateSet(words []string) (set []string, ended bool, err error) {
 				set, found, ended = append(set, s.api), true, true
 			}
 		}
+		for _, s := range others {
+			if s.api == upper || s.names[0] == upper {
+				set, found = append(set, s.api), true
+			}
+		}
 		if !found {
-			return nil, false, fmt.Errorf("invalid job state: %s", word)
+			return nil, false, fmt.Errorf("invalid job state: %s; there are %s and all", word, strings.Join(stateCodes(), ", "))
 		}
 	}
 	return set, ended, nil
+}
+
+// stateCodes are the codes that --states takes.
+func stateCodes() (codes []string) {
+	for _, s := range slices.Concat(states, ends, others) {
+		codes = append(codes, s.names[0])
+	}
+	return codes
 }
 
 // jobIDs reads job ids.

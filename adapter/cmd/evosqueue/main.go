@@ -146,7 +146,6 @@ profiles, what changes next and when, the planned start and end.`,
 	config.AddFlag(f)
 	f.Bool("help", false, "show this help")
 	version.Flag(cmd, linked)
-	cmd.MarkFlagsMutuallyExclusive("json", "yaml", "gantt", "long")
 	completeFlags(cmd)
 	return cmd
 }

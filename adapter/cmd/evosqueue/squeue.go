@@ -133,11 +133,23 @@ func (o *options) environment(changed func(name string) bool, getenv func(string
 	}
 }
 
+// some is how many are true.
+func some(are ...bool) (n int) {
+	for _, is := range are {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
 // check refuses what cannot be, and reads the formats.
 func (o *options) check() error {
 	switch {
-	case o.federation || o.sibling:
+	case (o.federation || o.sibling) && !o.local && len(o.clusters) == 0: // these go before, as in squeue
 		return errors.New("--federation and --sibling: the sidecar has the jobs of one cluster; ask each cluster's own (--config, EVOSLURM_API)")
+	case some(o.jsonAs != "", o.yaml_, o.gantt, o.long) > 1:
+		return errors.New("only one of --json, --yaml, --gantt and --long can be had at a time")
 	case o.format != "" && o.longFormat != "":
 		return errors.New("-O (--Format) is incompatible with -o (--format)")
 	case o.format != "" && o.long:
