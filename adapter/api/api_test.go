@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -247,8 +248,12 @@ func TestClientGivesUpWithItsContext(t *testing.T) {
 	c := client(t, unixPrefix+filepath.Join(t.TempDir(), "none"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.Waiting = func(string, error) { cancel(nil) }
-	if _, err := c.Status(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no such file") {
+	_, err := c.Status(ctx)
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want the cancellation and its cause", err)
+	}
+	if text := err.Error(); !strings.HasSuffix(text, "/none does not answer: "+text[strings.LastIndex(text, "dial unix"):]) || strings.Contains(text, "http") || strings.Contains(text, "cancel") {
+		t.Errorf("it is told as %q", text)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -130,11 +131,11 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 			return err
 		}
 		if ctx.Err() != nil && before != nil {
-			return fmt.Errorf("the sidecar at %s does not answer: %w (%w)", c.address, ctx.Err(), before)
+			return silence{c.address, before, ctx.Err()}
 		}
 		before = err
 		if ctx.Err() != nil {
-			return fmt.Errorf("the sidecar at %s: %w", c.address, errors.Join(ctx.Err(), err))
+			return silence{c.address, err, ctx.Err()}
 		}
 		notYet := errors.Is(err, ErrUnavailable)
 		if notYet {
@@ -145,10 +146,27 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 			told = true
 		}
 		if pause.sleep(ctx) != nil {
-			return fmt.Errorf("the sidecar at %s does not answer: %w (%w)", c.address, ctx.Err(), err)
+			return silence{c.address, err, ctx.Err()}
 		}
 	}
 }
+
+// silence is that nobody answered until a context was done: the last failure before that, and the context's.
+type silence struct {
+	address string
+	last    error
+	done    error
+}
+
+func (s silence) Error() string {
+	why := s.last.Error()
+	if errors.Is(s.last, s.done) {
+		why = "nothing came in time"
+	}
+	return fmt.Sprintf("the sidecar at %s does not answer: %s", s.address, why)
+}
+
+func (s silence) Unwrap() []error { return []error{s.done, s.last} }
 
 // awayError is a failure that may pass.
 type awayError struct{ error }
@@ -190,6 +208,10 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
+		var u *url.Error // the address is told with it, and which path was asked for helps nobody
+		if errors.As(err, &u) {
+			err = u.Err
+		}
 		if errors.Is(err, fs.ErrPermission) {
 			return err
 		}

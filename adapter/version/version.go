@@ -2,6 +2,8 @@
 package version
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"runtime/debug"
 	"strings"
@@ -22,8 +24,7 @@ func Of(linked string) string {
 // Line is the answer: "evoslurm v1.2.3".
 func Line(linked string) string { return "evoslurm " + Of(linked) }
 
-// Flag gives a command -V and --version, and --usage as Slurm's commands have it, unless it
-// has that already.
+// Flag gives a command -V and --version, and what UsageFlag does.
 func Flag(cmd *cobra.Command, linked string) {
 	cmd.Version = Line(linked)
 	cmd.SetVersionTemplate("{{.Version}}\n")
@@ -31,8 +32,24 @@ func Flag(cmd *cobra.Command, linked string) {
 	UsageFlag(cmd)
 }
 
-// UsageFlag gives a command --usage, unless it has it already.
+// wants are the values that flags take, by their types in Go.
+var wants = map[string]string{"int": "a whole number", "int64": "a whole number", "uint": "a whole number from 0 on", "uint32": "a whole number from 0 on",
+	"uint64": "a whole number from 0 on", "float64": "a number", "duration": "a length of time such as 90s, 30m or 2h", "bool": "true or false"}
+
+// inWords says of a flag's bad value what it wants, where Go's own words would be told.
+func inWords(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) || wants[bad.GetFlag().Value.Type()] == "" {
+		return err
+	}
+	return fmt.Errorf("--%s=%s: want %s", bad.GetFlag().Name, bad.GetValue(), wants[bad.GetFlag().Value.Type()])
+}
+
+// UsageFlag gives a command --usage as Slurm's commands have it, unless it has that already, and has it tell of bad
+// values in plain words.
 func UsageFlag(cmd *cobra.Command) {
+	tell := cmd.FlagErrorFunc()
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return tell(c, inWords(err)) })
 	if cmd.Flags().Lookup("usage") != nil {
 		return
 	}

@@ -94,7 +94,7 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 			defer cancel()
 			jobs, err := client.Jobs(ctx, true)
 			if err != nil {
-				return fmt.Errorf("the sidecar at %s: %w; sacct has what Slurm knows", site.API, err)
+				return fmt.Errorf("%w; sacct has what Slurm knows", err)
 			}
 			return o.write(os.Stdout, jobs, time.Now(), func(id uint32) ([]api.Event, error) {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)

@@ -105,6 +105,9 @@ func showEvents(ctx context.Context, out io.Writer, ask func(context.Context, ap
 			q.After, q.Limit = e.ID, 0
 		}
 		if !follow {
+			if len(events) == 0 && q.Job != 0 && q.Since.IsZero() {
+				return fmt.Errorf("nothing is known of a job %d: no evolving job, or one that ended long ago", q.Job)
+			}
 			return nil
 		}
 		select {

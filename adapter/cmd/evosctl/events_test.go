@@ -30,6 +30,23 @@ func TestParseSince(t *testing.T) {
 	}
 }
 
+// A job of which nothing is known is told; one to come may be followed.
+func TestNoEvents(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	none := func(context.Context, api.EventQuery) ([]api.Event, error) { cancel(); return nil, nil }
+	for _, c := range []struct {
+		q      api.EventQuery
+		follow bool
+		want   string
+	}{{api.EventQuery{Job: 99}, false, "job 99"}, {api.EventQuery{}, false, ""}, {api.EventQuery{Job: 99, Since: time.Unix(1, 0)}, false, ""}, {api.EventQuery{Job: 99}, true, ""}} {
+		var out strings.Builder
+		err := showEvents(ctx, &out, none, c.q, c.follow, false)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || out.Len() > 0 {
+			t.Errorf("%+v: %v %q", c, err, out.String())
+		}
+	}
+}
+
 // TestFollow: what was there, then what comes, each once; one line each.
 func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

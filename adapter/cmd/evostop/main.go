@@ -61,7 +61,7 @@ top: the queue, a chart of past and plan, a job's details with its events.
 			if err != nil {
 				return err
 			}
-			o.address, o.ascii = site.API, display.Look(os.Stdout, os.Getenv).ASCII
+			o.ascii = display.Look(os.Stdout, os.Getenv).ASCII
 			screen, err := tcell.NewScreen()
 			if err != nil {
 				return fmt.Errorf("the terminal (TERM=%s) cannot be used: %w", os.Getenv("TERM"), err)

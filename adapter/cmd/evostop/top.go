@@ -39,7 +39,6 @@ type options struct {
 	user       string
 	all, gantt bool
 	ascii      bool
-	address    string
 }
 
 // source is where jobs come from: the sidecar.
@@ -248,7 +247,7 @@ func (t *top) draw() {
 		v.status.Cluster, nodes, counts["running"]+counts["starting"], counts["waiting"]+counts[api.Suspended], counts["queued"], v.status.Strategy)
 	switch {
 	case v.err != nil:
-		head += fmt.Sprintf("The sidecar at %s does not answer: %v. This is what was seen at %s.", t.address, v.err, v.at.Format("15:04:05"))
+		head += fmt.Sprintf("No news: %v. This is what was seen at %s.", v.err, v.at.Format("15:04:05"))
 	case t.said != "":
 		head += t.said
 	case t.user != "":

@@ -100,7 +100,7 @@ func TestScreen(t *testing.T) {
 	from := &sidecar{jobs: jobs()}
 	screen := tcell.NewSimulationScreen("UTF-8")
 	scancel := &slurm{}
-	top := newTop(from, scancel, options{delay: 20 * time.Millisecond, address: "head:6821"})
+	top := newTop(from, scancel, options{delay: 20 * time.Millisecond})
 	top.now = func() time.Time { return now }
 	done := make(chan error, 1)
 	go func() { done <- top.run(t.Context(), screen) }()
@@ -211,7 +211,7 @@ func TestScreen(t *testing.T) {
 	from.Lock()
 	from.err = errors.New("connection refused")
 	from.Unlock()
-	await("a silent sidecar is told, and what was seen stays", has("head:6821 does not answer: connection refused", "amr"))
+	await("a silent sidecar is told, and what was seen stays", has("No news: connection refused", "amr"))
 	key('q')
 	if err := <-done; err != nil {
 		t.Error(err)
