@@ -4,8 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
@@ -32,6 +36,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, help)
 		os.Exit(2)
 	}
+	if err := runnable(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "strategytest: %s: %v\n", os.Args[1], err)
+		os.Exit(2)
+	}
 	failed := 0
 	subject := strategytest.Process(os.Args[1])
 	for _, c := range strategytest.CasesFor(context.Background(), subject) {
@@ -47,4 +55,21 @@ func main() {
 	if failed > 0 {
 		os.Exit(1)
 	}
+}
+
+// runnable is why a file cannot be started, once and not with every test.
+func runnable(path string) error {
+	absolute, err := filepath.Abs(path) // as the tests take it: PATH is not asked
+	if err == nil {
+		_, err = exec.LookPath(absolute)
+	}
+	var e *exec.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	var missing *fs.PathError
+	if errors.As(err, &missing) {
+		err = missing.Err
+	}
+	return err
 }
