@@ -233,7 +233,7 @@ show after
 		t.Fatal(err)
 	}
 	out := filepath.Join(s.user.Home, "job.out")
-	s.must("sbatch", "--wait", "--exclusive", "-N2", "-o", out, script)
+	s.must("sbatch", "--wait", "--exclusive", "-N2", "-o", out, "-e", out+".err", script) // where srun says that it waits for a busy node
 	got, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
