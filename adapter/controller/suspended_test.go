@@ -43,7 +43,7 @@ func TestSuspended(t *testing.T) {
 	})
 	for _, drive := range []request.Drive{request.Merge, request.Companion} {
 		l.run(string(drive), func(l *lab) {
-			id := l.submitSpec(request.Request{Drive: drive}, "1@1s,2@6s,4@30s")
+			id := l.submitSpec(request.Request{Drive: drive}, "1@1s,2@12s,4@30s")
 			l.running(id, 1)
 			a := l.next(id, 1)
 			l.has(a, 2)
@@ -55,7 +55,7 @@ func TestSuspended(t *testing.T) {
 			if !strings.Contains(job.Reason, "suspended") {
 				t.Errorf("its reason is %q", job.Reason)
 			}
-			for time.Since(began) < 14*time.Second { // its step would be over for long
+			for time.Since(began) < 20*time.Second { // its step would be over for long
 				job = l.inState(id, "suspended")
 				if job.Nodes != 2 || job.Step != 2 {
 					t.Fatalf("while suspended it is in step %d with %d nodes", job.Step, job.Nodes)
