@@ -162,7 +162,7 @@ func writeJobs(cmd *cobra.Command, out io.Writer, format string, h trace.Header,
 	if err != nil {
 		return err
 	}
-	left := 0
+	left, written := 0, 0
 	for n := 0; ; n++ {
 		if n%4096 == 0 && cmd.Context().Err() != nil {
 			return cmd.Context().Err()
@@ -178,10 +178,15 @@ func writeJobs(cmd *cobra.Command, out io.Writer, format string, h trace.Header,
 			left++
 		} else if err != nil {
 			return err
+		} else {
+			written++
 		}
 	}
 	if left > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %d jobs that never ran are left out\n", left)
+	}
+	if written == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "evosim: what was written has no jobs in it")
 	}
 	return output(w.Close())
 }
@@ -322,7 +327,8 @@ func scaleCommand(more []trace.Format) *cobra.Command {
 		Short: "Scale the load, the times or the machine of a trace",
 		Long: `Scale a trace. --load=1.2 has jobs come 1.2 times as fast; --time=60 makes an hour a minute;
 --machine=16 has a machine of 16, and jobs that are as large a part of it as they were (1 at least,
-so that the load may rise); --cpus-per-node=16 counts by nodes of so many processors.`,
+so that the load may rise); --cpus-per-node=16 counts by nodes of so many processors. With another load
+nobody knows how long jobs would have waited: what the trace says of that is left out.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -463,10 +469,12 @@ tells when jobs started, or what evosim run --format=json prints.`,
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "%d jobs in both, %d in the first alone, %d in the second alone\n", d.Both, d.OnlyA, d.OnlyB)
 			fmt.Fprintf(w, "%d start at the same time, %d earlier, %d later; %+.1f s on average\n", d.Same, d.Earlier, d.Later, d.Mean)
-			fmt.Fprintf(w, "later by %.0f s (median), %.0f s (95 %%), %.0f s (worst)\n", d.Delay.Median, d.Delay.P95, d.Delay.Max)
+			if d.Later > 0 {
+				fmt.Fprintf(w, "later by %.0f s (median), %.0f s (95 %%), %.0f s (worst)\n", d.Delay.Median, d.Delay.P95, d.Delay.Max)
+			}
 			fmt.Fprintf(w, "makespan %.0f s, %.0f s\n", d.Makespan[0], d.Makespan[1])
 			if len(d.Jobs) > 0 {
-				fmt.Fprintln(w, "\nJOB\tSTART\tSTART\tLATER\tEND\tEND")
+				fmt.Fprintln(w, "\nJOB\tFIRST START\tSECOND START\tLATER, S\tFIRST END\tSECOND END")
 			}
 			for _, j := range d.Jobs {
 				fmt.Fprintf(w, "%d\t%.0f\t%.0f\t%+.0f\t%.0f\t%.0f\n", j.Number, j.A, j.B, j.B-j.A, j.EndA, j.EndB)
@@ -534,13 +542,20 @@ func statTable(out io.Writer, s trace.Stat) error {
 			fmt.Fprintf(w, ", %d %s", n, kind)
 		}
 	}
-	fmt.Fprintf(w, "; %d users\n", s.Users)
+	if s.Users == 0 && s.Jobs > s.NeverRan {
+		fmt.Fprintln(w, "; users not told")
+	} else {
+		fmt.Fprintf(w, "; %d users\n", s.Users)
+	}
 	if s.Machine > 0 {
 		fmt.Fprintf(w, "machine of %d, load %.1f %%", s.Machine, s.Load)
 		if s.Utilisation > 0 {
 			fmt.Fprintf(w, ", utilisation %.1f %%, makespan %.0f s", s.Utilisation, s.Makespan)
 		}
 		fmt.Fprintln(w)
+	}
+	if s.Utilisation > 100 {
+		fmt.Fprintln(w, "by its waits more runs at once than the machine has: these, or its size, are not true")
 	}
 	fmt.Fprintf(w, "submitted over %.1f days, %.0f processor-hours\n", s.Span/86400, math.Round(s.Area/3600))
 	fmt.Fprintln(w, "\n\tJOBS\tMEAN\tMEDIAN\t95 %\tMAX")
@@ -559,7 +574,14 @@ func statTable(out io.Writer, s trace.Stat) error {
 	if len(s.Groups) > 0 {
 		fmt.Fprintln(w, "\n\tJOBS\tPROCESSOR-HOURS\tMEAN WAIT, S")
 		for _, g := range s.Groups {
-			fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\n", g.Name, g.Jobs, g.Area/3600, g.Wait)
+			name, wait := g.Name, "not told"
+			if name == "-1" { // a user
+				name = "not told"
+			}
+			if g.Wait != nil {
+				wait = fmt.Sprintf("%.0f", *g.Wait)
+			}
+			fmt.Fprintf(w, "%s\t%d\t%.0f\t%s\n", name, g.Jobs, g.Area/3600, wait)
 		}
 	}
 	return w.Flush()

@@ -46,6 +46,9 @@ func (s Scale) Job(j *Job, first float64) error {
 	if j.Shape != nil && j.Kind() != Rigid && (s.sized() || s.CPUs > 1 || s.Time > 0 && s.Time != 1) {
 		return fmt.Errorf("job %d is %s: only the load of such a trace can be scaled; scale first, and have jobs evolve then", j.Number, j.Kind())
 	}
+	if s.Load > 0 && s.Load != 1 {
+		j.Wait = -1 // as it came then
+	}
 	if s.Load > 0 && j.Submit >= 0 {
 		j.Submit = math.Round((first+(j.Submit-first)/s.Load)*1000) / 1000
 	}
@@ -178,9 +181,10 @@ func Diff(a, b Trace) (Difference, error) {
 				first = min(first, j.Submit)
 			}
 		}
-		places := make(map[int64]place)
+		places, ran := make(map[int64]place), false
 		for i := range t.Jobs {
 			j := &t.Jobs[i]
+			ran = ran || j.Ran()
 			if !j.Ran() || j.Wait < 0 {
 				continue
 			}
@@ -190,6 +194,9 @@ func Diff(a, b Trace) (Difference, error) {
 			p := place{j.Start() - first, j.Start() + j.Run - first}
 			places[j.Number] = p
 			end = max(end, p.end)
+		}
+		if ran && len(places) == 0 {
+			return nil, 0, fmt.Errorf("%s does not tell when its jobs started (evosim baseline makes one that does)", which)
 		}
 		return places, end, nil
 	}

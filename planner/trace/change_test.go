@@ -45,7 +45,7 @@ func TestStat(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, pair[0], pair[1])
 		}
 	}
-	if len(s.Groups) != 2 || s.Groups[0].Name != "0" || s.Groups[0].Jobs != 2 || s.Groups[0].Wait != 50 || s.Groups[1].Name != "2" {
+	if len(s.Groups) != 2 || s.Groups[0].Name != "0" || s.Groups[0].Jobs != 2 || *s.Groups[0].Wait != 50 || s.Groups[1].Name != "2" {
 		t.Errorf("by hour: %+v", s.Groups)
 	}
 }

@@ -213,3 +213,25 @@ func TestNested(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNull: null is not 0, neither in a job's fields nor in what is in use.
+func TestNull(t *testing.T) {
+	job := `{"id": "1", "submit": 0, "profile": [{"duration": 10, "nodes": 4}], "swf": %s}`
+	fields := `[1, 0, %s, 10, 4, -1, -1, 4, 20, -1, 1, 7, -1, -1, 0, -1, -1, -1]`
+	for text, want := range map[string]string{
+		`{"nodes": 8, "jobs": [` + fmt.Sprintf(job, fmt.Sprintf(fields, "null")) + `]}`:                         "job 1: swf: field 3 is null; what is not known is -1",
+		`{"nodes": 8, "jobs": [` + fmt.Sprintf(job, fmt.Sprintf(fields, `"x"`)) + `]}`:                          "job 1: swf: is a string, not a number",
+		`{"nodes": 8, "busy": [{"start": null, "duration": 5, "nodes": 1}], "jobs": []}`:                        "busy: interval 1: start, duration or nodes is missing",
+		`{"nodes": 8, "busy": [{"start": 0, "duration": 5, "nodes": 1}, {"start": 0, "nodes": 1}], "jobs": []}`: "busy: interval 2: start, duration or nodes is missing",
+	} {
+		if err := readErr(text, trace.Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s\n got %v\nwant %s", text, err, want)
+		}
+	}
+	for _, told := range []string{"null", fmt.Sprintf(fields, "-1")} {
+		tr := read(t, `{"nodes": 8, "busy": null, "jobs": [`+fmt.Sprintf(job, told)+`]}`, trace.Options{})
+		if j := tr.Jobs[0]; j.Wait != -1 {
+			t.Errorf("%s: a wait of %v", told, j.Wait)
+		}
+	}
+}

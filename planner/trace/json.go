@@ -58,7 +58,7 @@ func openJSON(in io.Reader, h *Header, o Options) (string, source, error) {
 				h.add(l)
 			}
 		case "busy":
-			err = d.Decode(&h.Busy)
+			h.Busy, err = readBusy(d)
 		case "profiles":
 			err = d.Decode(&profiles)
 		case "jobs":
@@ -124,6 +124,25 @@ func ours(h *Header, nodes int, unknown string) error {
 		}
 	}
 	return nil
+}
+
+// readBusy reads what is in use from the start; what is missing there is no 0.
+func readBusy(d *json.Decoder) ([]planner.Busy, error) {
+	var given []struct {
+		Start, Duration *int64
+		Nodes           *int
+	}
+	if err := d.Decode(&given); err != nil {
+		return nil, err
+	}
+	var busy []planner.Busy
+	for i, b := range given {
+		if b.Start == nil || b.Duration == nil || b.Nodes == nil {
+			return nil, fmt.Errorf("interval %d: start, duration or nodes is missing", i+1)
+		}
+		busy = append(busy, planner.Busy{Start: *b.Start, Duration: *b.Duration, Nodes: *b.Nodes})
+	}
+	return busy, nil
 }
 
 // bounded is a reader of a file that is too long.

@@ -46,12 +46,14 @@ type Spread struct {
 
 // Group is the jobs of one hour of the day, user, …
 type Group struct {
-	Name string  `json:"name"`
-	Jobs int     `json:"jobs"`
-	Area float64 `json:"area"`
-	Wait float64 `json:"wait"` // mean, of those that tell
-	told int
-	key  int64
+	Name string   `json:"name"`
+	Jobs int      `json:"jobs"`
+	Area float64  `json:"area"`
+	Wait *float64 `json:"wait"` // mean, of those that tell; null: none does
+
+	told   int
+	waited float64
+	key    int64
 }
 
 // Groupings are what jobs can be grouped by.
@@ -159,7 +161,7 @@ func (c *Counter) group(j *Job, area float64) {
 	g.Area += area
 	if j.Wait >= 0 {
 		g.told++
-		g.Wait += j.Wait
+		g.waited += j.Wait
 	}
 }
 
@@ -183,7 +185,8 @@ func (c *Counter) Stat() Stat {
 	s.Turnaround, s.Slowdown, s.Limit, s.Accuracy = SpreadOf(c.turnarounds), SpreadOf(c.slowdowns), SpreadOf(c.limits), SpreadOf(c.acc)
 	for _, g := range c.groups {
 		if g.told > 0 {
-			g.Wait /= float64(g.told)
+			mean := g.waited / float64(g.told)
+			g.Wait = &mean
 		}
 		s.Groups = append(s.Groups, *g)
 	}

@@ -44,9 +44,32 @@ type (
 
 // Logged is what a file keeps of a trace beside a job. Planning does not read it.
 type Logged struct {
-	SWF       []float64 `json:"swf,omitempty"`  // the fields of its line
-	More      string    `json:"more,omitempty"` // what is behind these
-	Malleable *Bounds   `json:"malleable,omitempty"`
+	SWF       Fields  `json:"swf,omitempty"`  // of its line
+	More      string  `json:"more,omitempty"` // what is behind these
+	Malleable *Bounds `json:"malleable,omitempty"`
+}
+
+// Fields are numbers; what is not known is -1, as in SWF. None is null, which would read as 0.
+type Fields []float64
+
+// nullError is which of the fields is null, from 1.
+type nullError int
+
+func (e nullError) Error() string {
+	return fmt.Sprintf("field %d is null; what is not known is -1", int(e))
+}
+
+// UnmarshalJSON is json.Unmarshaler's.
+func (f *Fields) UnmarshalJSON(text []byte) error {
+	null := bytes.Index(text, []byte("null"))
+	if null == 0 {
+		return nil // no fields
+	}
+	err := json.Unmarshal(text, (*[]float64)(f))
+	if err == nil && null > 0 {
+		err = nullError(1 + bytes.Count(text[:null], []byte(",")))
+	}
+	return err
 }
 
 // Bounds are the sizes that a malleable job can have; what is planned is its profile. Speedup is as
@@ -291,7 +314,7 @@ func (d *decoder) one(i int) (planner.Job, Logged, error) {
 func (d *decoder) wrap(job int, id, field string, err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		field = strings.Trim(field+"."+kind.Field, ".")
+		field = strings.Trim(field+"."+strings.TrimPrefix(kind.Field, "Logged."), ".") // which is of Go, not of the file
 		err = fmt.Errorf("is a %s, not %s", kind.Value, jsonKind(kind.Type.String()))
 		if field == "" {
 			return fmt.Errorf("job %d: %w", job+1, err)
@@ -305,8 +328,10 @@ func (d *decoder) wrap(job int, id, field string, err error) error {
 			return err
 		}
 		return fmt.Errorf("job %d: %w", job+1, err)
+	} else if errors.As(err, new(nullError)) {
+		field = "swf"
 	} else if field == "" {
-		field = "expand_limit" // the only field that reads itself
+		field = "expand_limit" // the only other one that reads itself
 	}
 	return &planner.ProblemError{Job: job, ID: id, Field: field, Err: err}
 }
@@ -320,6 +345,8 @@ func jsonKind(goType string) string {
 	switch {
 	case strings.HasPrefix(goType, "int"):
 		return "a whole number in range"
+	case goType == "float64":
+		return "a number"
 	case goType == "string":
 		return "a string"
 	case strings.HasPrefix(goType, "[]"):
