@@ -20,17 +20,26 @@ var rewriteSchema = flag.Bool("schema", false, "write docs/schema/v1.json anew")
 // -schema adds to the file; nothing is ever taken out of it or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
-	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Error{}} {
+	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Progress{}, Offer{}, Error{}} {
 		schemaOf(reflect.TypeOf(v), defs)
 	}
 	list := func(name string) map[string]any {
 		return map[string]any{"type": "array", "items": map[string]any{"$ref": "#/$defs/" + name}}
 	}
-	defs["evosqueue --json=evoslurm"] = list("Job")
-	defs["evosctl strategy list --json"] = list("Strategy")
-	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl cancel-holds --json": "Cancelled", "evosctl next, env --json": "Allocation"} {
+	for command, name := range map[string]string{"evosqueue --json=evoslurm": "Job", "evosacct --json": "Job", "evosctl strategy list --json": "Strategy", "evosctl strategy policies, reload --json": "Strategy"} {
+		defs[command] = list(name)
+	}
+	for command, name := range map[string]string{"evosctl events --json, each line": "Event", "evosctl update, grow, shrink --json": "Change", "evosctl cancel-holds --json": "Cancelled",
+		"evosctl next, env --json": "Allocation", "evosctl accept --json": "Allocation", "evosctl progress --json": "Progress", "evosctl strategy show, use, use-policy --json": "Strategy",
+		"evosctl strategy try --json": "Trial"} {
 		defs[command] = map[string]any{"$ref": "#/$defs/" + name}
 	}
+	defs["evosctl next, env, accept --json, beside the allocation"] = map[string]any{"type": "object", "required": []string{"environ"}, "properties": map[string]any{
+		"environ": map[string]any{"description": "The same as for a shell; null: to be unset.", "type": "object", "additionalProperties": map[string]any{"type": []string{"string", "null"}}}}}
+	offer := maps.Clone(defs["Offer"].(map[string]any)["properties"].(map[string]any))
+	offer["names"] = map[string]any{"description": "Of node_list.", "type": []string{"array", "null"}, "items": map[string]any{"type": "string"}}
+	defs["evosctl wait-event"] = map[string]any{"type": "object", "properties": offer}
+	defs["evosctl doctor --json"] = doctor
 	peek := maps.Clone(defs["Coming"].(map[string]any)["properties"].(map[string]any))
 	peek["demand"] = schemaOf(reflect.TypeFor[Demand](), defs)
 	defs["evosctl peek --json"] = map[string]any{"description": "null where there is neither a next step nor a demand.", "type": "object", "properties": peek}
@@ -65,6 +74,14 @@ func TestSchema(t *testing.T) {
 	}
 	kept(t, "", promised, is)
 }
+
+// doctor is what evosctl doctor prints; a test of evosctl holds its type to it.
+var doctor = map[string]any{"type": "object", "required": []string{"checks"}, "properties": map[string]any{
+	"checks": map[string]any{"type": "array", "items": map[string]any{"type": "object", "required": []string{"check", "result", "detail"}, "properties": map[string]any{
+		"check": map[string]any{"type": "string"}, "result": map[string]any{"enum": []string{"ok", "warn", "fail"}}, "detail": map[string]any{"type": "string"}, "remedy": map[string]any{"type": "string"}}}},
+	"drive":   map[string]any{"description": "What drive mode auto gets; missing if Slurm could not be asked.", "type": "string"},
+	"reasons": map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+}}
 
 // kept sees that all of a promise is so.
 func kept(t *testing.T, at string, promised, is any) {
