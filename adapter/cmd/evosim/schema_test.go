@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/planner/evosim"
+)
+
+var rewriteSchema = flag.Bool("schema", false, "add what is new to docs/schema/evosim-v1.json")
+
+// samples are calls that print JSON, small ones, by the commands that print it; what they print is the same each time but for times of the machine.
+var samples = []struct{ command, args string }{
+	{"generate", "--tests=2"},
+	{"schedule", "workload.json"},
+	{"compare", "--format=json workload.json"},
+	{"paper", "--tests=2 --format=json"},
+	{"koala", "--runs=1 --format=json"},
+	{"oar-malleable", "--tests=2 --format=json"},
+	{"pecs23", "--seeds=1 --days=1 --shares=0,50 --schedulers=easy --format=json"},
+	{"run", "--evolving=0.5 --beside=slurm,easy --format=json trace.swf"},
+	{"baseline", "--format=json --output=easy.swf trace.swf"},
+	{"baseline", "--format=json --scheduler=fcfs --output=fcfs.swf trace.swf"},
+	{"trace stat", "--format=json trace.swf"},
+	{"trace diff", "--format=json easy.swf fcfs.swf"},
+}
+
+// TestSchemas holds docs/schema/evosim-v1.json to what the commands print as JSON: what it promises is there. There may be more, which -schema
+// adds to the file; nothing is ever taken out of it.
+func TestSchemas(t *testing.T) {
+	const file = "../../../docs/schema/evosim-v1.json"
+	have, err := os.ReadFile(file)
+	if err != nil && !*rewriteSchema {
+		t.Fatal(err)
+	}
+	path, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	trace := "; MaxNodes: 4\n; MaxProcs: 4\n"
+	for _, job := range []string{"1 60 0 360 2", "2 120 0 420 3", "3 180 0 480 1", "4 240 0 540 2", "5 300 0 600 3", "6 360 0 660 1"} {
+		trace += job + " -1 -1 " + job[len(job)-1:] + " 1200 -1 1 1 1 1 1 1 -1 -1\n"
+	}
+	for name, text := range map[string]string{"trace.swf": trace, "workload.json": `{"nodes": 8, "busy": [{"start": 0, "duration": 300, "nodes": 2}], "jobs": [
+		{"id": "a", "submit": 0, "profile": [{"duration": 300, "nodes": 2}, {"duration": 600, "nodes": 5}], "expand_limit": 2}, {"id": "b", "submit": 10, "profile": [{"duration": 300, "nodes": 3}]}]}`} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defs, tried := map[string]any{}, map[string]bool{"evosim esp": true}
+	var rows any // a run of ESP takes ten seconds
+	if text, err := json.Marshal(espRows()[:1]); err != nil || json.Unmarshal(text, &rows) != nil {
+		t.Fatal(err)
+	}
+	defs["evosim esp"] = shape(rows, nil)
+	for _, s := range samples {
+		var out, errs bytes.Buffer
+		words := append(strings.Fields(s.command), strings.Fields(s.args)...)
+		if status := evosim.Run(t.Context(), newCommand(), words, strings.NewReader(""), &out, &errs); status != 0 {
+			t.Fatalf("%s: %d: %s", s, status, errs.String())
+		}
+		key := "evosim " + s.command
+		for in := json.NewDecoder(&out); ; {
+			var v any
+			if err := in.Decode(&v); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", s, err)
+			}
+			defs[key] = shape(v, defs[key])
+		}
+		tried[key] = true
+	}
+	everyJSON(newCommand(), func(command string) {
+		if !tried[command] {
+			t.Errorf("%s --format=json has no schema", command)
+		}
+	})
+	is := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:evoslurm:schema:evosim-v1", "title": "The JSON that evosim's commands print", "$defs": defs}
+	if *rewriteSchema {
+		text, err := json.MarshalIndent(is, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(path)
+		if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	var promised any
+	if err := json.Unmarshal(have, &promised); err != nil {
+		t.Fatal(err)
+	}
+	keeps(t, "", promised, is)
+}
+
+// everyJSON calls for each command that can print JSON.
+func everyJSON(c *cobra.Command, call func(command string)) {
+	if f := c.Flags().Lookup("format"); f != nil && strings.Contains(f.Value.Type()+f.Usage, "json") {
+		call(c.CommandPath())
+	}
+	for _, sub := range c.Commands() {
+		everyJSON(sub, call)
+	}
+}
+
+// shape is the schema of a value, and of what has been seen in its place before.
+func shape(v any, before any) map[string]any {
+	was, _ := before.(map[string]any)
+	switch v := v.(type) {
+	case map[string]any:
+		properties, _ := was["properties"].(map[string]any)
+		if properties == nil {
+			properties = map[string]any{}
+		}
+		for name, value := range v {
+			properties[name] = shape(value, properties[name])
+		}
+		return map[string]any{"type": "object", "properties": properties}
+	case []any:
+		items := was["items"]
+		for _, value := range v {
+			items = shape(value, items)
+		}
+		if items == nil {
+			return map[string]any{"type": "array"}
+		}
+		return map[string]any{"type": "array", "items": items}
+	case string:
+		return map[string]any{"type": "string"}
+	case bool:
+		return map[string]any{"type": "boolean"}
+	case nil:
+		if was != nil {
+			return was
+		}
+		return map[string]any{}
+	}
+	return map[string]any{"type": "number"}
+}
+
+// keeps sees that all of a promise is so.
+func keeps(t *testing.T, at string, promised, is any) {
+	t.Helper()
+	p, _ := promised.(map[string]any)
+	if p == nil {
+		if promised != is {
+			t.Errorf("%s is %v, and not %v any more", at, is, promised)
+		}
+		return
+	}
+	has, _ := is.(map[string]any)
+	for key, value := range p {
+		if has[key] == nil {
+			t.Errorf("there is no %s/%s any more", at, key)
+			continue
+		}
+		keeps(t, at+"/"+key, value, has[key])
+	}
+}
