@@ -100,3 +100,78 @@ func TestAdministratorsCommands(t *testing.T) {
 		}
 	}
 }
+
+// takenBack submits what a page has of a request, and takes it back.
+const takenBack = `id=$(evosbatch --parsable --output=/dev/null %s --wrap true) && scancel $id`
+
+// users are the commands of docs/using.md and docs/applications.md, but for the fences (TestEvolvePages, TestExamples), and how they are typed here, in the
+// order of the page: as a user on 16 nodes, of which job $JOB has two, beside the Python library; "": as they stand. What they say goes to file said.
+var users = map[string]string{
+	"evosdemo tutorial": "", "evosctl strategy policies": "evosctl strategy policies && grep -q folding said", "evosctl help launch": "",
+	"pydoc3 evoslurm":                                  "python3 -m pydoc evoslurm && grep -q 'steps(' said",
+	"evosbatch --on-grow=CMD":                          "--on-grow=true --on-shrink=true --on-step=true --profile=1@1m,2@1m",
+	"evosctl update --profile=8@20m,2@5m":              "evosctl update --profile=8@20m,2@5m && until evosqueue -h -j $JOB -o '%{profile}' | grep -qx 2@1h,8@20m,2@5m; do sleep 0.2; done",
+	"evosctl grow 4 --for=20m":                         "evosctl grow 4 --for=20m && test $(evosctl hostfile | wc -l) = 6",
+	"evosctl shrink 4":                                 "evosctl shrink 4 && test $(evosctl hostfile | wc -l) = 2",
+	"evosbatch --max-nodes=16":                         "--max-nodes=16 --profile=1@1m",
+	"--moldable=4@2h,8@70m,16@40m":                     "--moldable=4@2h,8@70m,16@40m",
+	"--moldable='2@10m,5@30m | 4@15m,8@20m'":           "--moldable='2@10m,5@30m | 4@15m,8@20m'",
+	"evosbatch --malleable=2-8 --size=pow2 --grace=1m": "evosbatch --parsable --malleable=2-8 --size=pow2 --grace=1m --time=60 --output=/dev/null --wrap 'sleep 3000' && cp said malleable && until evosqueue -h -t R -j $(cat malleable) | grep -q .; do sleep 0.2; done",
+	"--profile=2-4@10m,5-16@30m":                       "--profile=2-4@10m,5-16@30m",
+	"evosctl wait-event":                               "EVO_JOB_ID=$(cat malleable) evosctl wait-event --timeout=2m && grep -q grow said",
+	"evosctl accept K":                                 "export EVO_JOB_ID=$(cat malleable); until evosctl accept 2; do evosctl wait-event --timeout=1m; done; test $(evosctl hostfile | wc -l) = 4", // an offer may be withdrawn in between
+	"evosctl progress 0.37":                            "EVO_JOB_ID=$(cat malleable) evosctl progress 0.37 && until evosqueue -l -j $(cat malleable) | grep -q 37%; do sleep 0.2; done",
+	"--expand-limit=2":                                 "--expand-limit=2 --profile=1@1m,2@1m",
+	"--drive=chain":                                    "--drive=chain --profile=1@1m,2@1m",
+	"evosctl hostfile":                                 "evosctl hostfile && test $(wc -l <said) = 2",
+	"evosctl launch":                                   "evosctl launch $(evosctl hostfile | tail -n 1) uname && grep -q Linux said",
+}
+
+// ofUsers are the commands of these pages that something else tries.
+var ofUsers = map[string]string{
+	"evosctl next": "TestEvolvePages", "evosrun …": "TestEvolvePages", "evosrun --follow -- ./worker": "TestFollow", "evosrun --follow -- worker": "TestFollow", "evosrun --follow": "TestFollow",
+	"evosrun --follow=script … &": "TestFollow", "evosbatch --on-grow=CMD --on-shrink=CMD": "TestEvolvePages", "evosctl … --json": "TestProtocol", "make examples": "itself", "make try-docs": "itself",
+}
+
+// TestUsersCommands types every command of the users' pages on a private Slurm; one that is on a page and not known here fails.
+func TestUsersCommands(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Nodes: 16, PermitJobExpansion: true, Accounting: true}, nil)
+	library, err := filepath.Abs("../../../contrib/python")
+	s.must(err)
+	id := s.submit("--profile=2@1h,8@1h", "--wrap", "sleep 3000")
+	s.eventually("the job runs", func() bool { return s.job(id).State == "running" })
+	seen := map[string]bool{}
+	for _, page := range []string{"using.md", "applications.md"} {
+		text, err := os.ReadFile("../../../docs/" + page)
+		s.must(err)
+		for _, line := range commandsIn(anyFence.ReplaceAllString(string(text), "")) {
+			line = strings.TrimSpace(line)
+			typed, known := users[line]
+			first, _, more := strings.Cut(line, " ")
+			switch {
+			case seen[line] || ofUsers[line] != "":
+			case known:
+				if typed == "" {
+					typed = line
+				}
+				if strings.HasPrefix(typed, "--") {
+					typed = fmt.Sprintf(takenBack, typed)
+				}
+				begun := time.Now()
+				if _, _, err := s.As(0, "sh", "-c", "export JOB="+id+" EVO_JOB_ID="+id+" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="+library+"; exec >said 2>&1; "+typed); err != nil {
+					said, _ := os.ReadFile(s.Dir + "/out/said")
+					t.Errorf("%s: %s: %v\n%s", page, typed, err, said)
+				}
+				t.Logf("%s: %s: %v", page, line, time.Since(begun).Round(time.Millisecond))
+			case more && programs[first] != "" || strings.HasPrefix(line, "--") && strings.Contains(line, "@"):
+				t.Errorf("%s has %q, which nothing types", page, line)
+			}
+			seen[line] = true
+		}
+	}
+	for line := range users {
+		if !seen[line] {
+			t.Errorf("%q is on no page any more", line)
+		}
+	}
+}
