@@ -37,6 +37,9 @@ func (c *Core) restore(books Books) {
 		}
 		j.bound = b.Bound
 		c.notInFuture(j, c.now)
+		if k := j.Step; k > 1 && k <= len(j.plan) { // what it gave back as that began; slurmd counts in whole seconds, as the database does
+			j.gave, j.gaveAt = Without(j.plan[k-2].nodes, j.plan[k-1].nodes), j.StepStarted
+		}
 		c.add(j)
 	}
 	for _, b := range books.Ended {
