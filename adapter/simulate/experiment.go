@@ -358,13 +358,18 @@ func (t *trial) result() *Result {
 	if t.Then != nil {
 		r.Strategy += fmt.Sprintf(", from second %d on %s", t.Resume.Second, t.Then.Name())
 	}
+	if t.Until > 0 && t.ended < len(t.jobs) {
+		r.Left = int64(t.cluster.Elapsed() / time.Second)
+	}
 	m := &r.Metrics
 	for i, j := range t.jobs {
 		one := &j.result
 		if one.State == "" {
-			one.State = Waiting
-			if one.Start >= 0 {
+			switch one.State = Waiting; {
+			case one.Start >= 0:
 				one.State = string(slurmctl.Running)
+			case r.Left > 0 && one.Submit > r.Left:
+				one.State = ToCome
 			}
 		}
 		if j.app != nil {

@@ -14,7 +14,8 @@ import (
 type Result struct {
 	Strategy string       `json:"strategy"`
 	Nodes    int          `json:"nodes"`
-	Sidecar  bool         `json:"sidecar"` // false: no job evolves, and it had nothing to do
+	Sidecar  bool         `json:"sidecar"`        // false: no job evolves, and it had nothing to do
+	Left     int64        `json:"left,omitempty"` // the second at which it was left, where jobs had not ended
 	Made     outcome.Made `json:"made,omitzero"`
 	Jobs     []JobResult  `json:"jobs"`
 	Metrics  Metrics      `json:"metrics"`
@@ -40,7 +41,8 @@ type JobResult struct {
 // States of a job that Slurm does not have.
 const (
 	Refused = "REFUSED" // at submission
-	Waiting = "WAITING" // for ever
+	Waiting = "WAITING" // for ever, or where the run was left
+	ToCome  = "TO COME" // where it was left
 )
 
 // Size is that a job has so many nodes from then on.
@@ -73,7 +75,7 @@ func (r *Result) Outcome() []outcome.Job {
 
 // measure sets what is measured of its jobs; allocated and held idle are node-seconds.
 func (r *Result) measure(allocated, heldIdle float64) {
-	r.Metrics.Figures = outcome.Run{Nodes: r.Nodes, Jobs: r.Outcome(), Allocated: allocated, HeldIdle: heldIdle}.Measure()
+	r.Metrics.Figures = outcome.Run{Nodes: r.Nodes, Jobs: r.Outcome(), Allocated: allocated, HeldIdle: heldIdle, Left: r.Left}.Measure()
 	r.Metrics.Unfinished = 0
 	for _, j := range r.Jobs {
 		if j.State != "COMPLETED" {
@@ -86,8 +88,12 @@ func (r *Result) measure(allocated, heldIdle float64) {
 func (r *Result) Table(out io.Writer, all bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := "JOB\tSUBMIT\tWAIT\tSTART\tEND\tSTATE\tSIZES\n"
+	toCome := 0
 	for _, j := range r.Jobs {
-		if !all && j.State == "COMPLETED" {
+		if j.State == ToCome {
+			toCome++
+		}
+		if !all && (j.State == "COMPLETED" || j.State == ToCome) {
 			continue
 		}
 		fmt.Fprint(w, head)
@@ -96,13 +102,20 @@ func (r *Result) Table(out io.Writer, all bool) error {
 		if j.Reason != "" {
 			state += " (" + j.Reason + ")"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\n", j.ID, j.Submit, j.Wait, or(j.Start), or(j.End), state, j.sizes())
+		wait := "-"
+		if j.Start >= 0 {
+			wait = fmt.Sprint(j.Wait)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Submit, wait, or(j.Start), or(j.End), state, j.sizes())
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if head == "" {
 		fmt.Fprintln(out)
+	}
+	if r.Left > 0 {
+		fmt.Fprintf(out, "left at second %d, with %d of %d jobs still to come: figures are up to then\n", r.Left, toCome, len(r.Jobs))
 	}
 	m := r.Metrics
 	who := "stock Slurm alone"

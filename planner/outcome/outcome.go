@@ -64,6 +64,7 @@ type Run struct {
 	Jobs      []Job
 	Allocated float64 // node-seconds; 0: those of the jobs' sizes
 	HeldIdle  float64 // node-seconds
+	Left      int64   // the second at which it was left, where jobs had not ended; 0: it was not
 }
 
 // Figures are what is measured of a run.
@@ -71,7 +72,7 @@ type Figures struct {
 	Jobs       int          `json:"jobs"`
 	Started    int          `json:"started"`
 	Ended      int          `json:"ended"`
-	Makespan   int64        `json:"makespan"` // until the last job's end
+	Makespan   int64        `json:"makespan"` // until the last job's end, or until it was left
 	Wait       trace.Spread `json:"wait"`
 	Turnaround trace.Spread `json:"turnaround"`
 	Slowdown   trace.Spread `json:"bounded_slowdown"`
@@ -81,7 +82,7 @@ type Figures struct {
 	Waste                float64 `json:"waste"`                 // percent of what jobs asked for that was allocated beyond it
 
 	Allocated float64 `json:"allocated"` // node-seconds
-	Used      float64 `json:"used"`      // that jobs which ended asked for
+	Used      float64 `json:"used"`      // that jobs which ended asked for, and that running ones have had
 	Idle      float64 `json:"idle"`
 	HeldIdle  float64 `json:"held_idle"`
 	Changes   int     `json:"changes"`
@@ -122,7 +123,7 @@ func (r *Run) Unfinished() (n int) {
 
 // Measure measures a run.
 func (r Run) Measure() Figures {
-	f := Figures{Jobs: len(r.Jobs), Allocated: r.Allocated, HeldIdle: r.HeldIdle}
+	f := Figures{Jobs: len(r.Jobs), Allocated: r.Allocated, HeldIdle: r.HeldIdle, Makespan: r.Left}
 	var waits, turnarounds, slowdowns []float64
 	users := make(map[int][]float64)
 	sizes := 0.
@@ -133,6 +134,12 @@ func (r Run) Measure() Figures {
 			waits = append(waits, float64(j.Start-j.Submit))
 		}
 		f.Changes += j.changes()
+		if j.Start >= 0 && j.End < 0 && r.Left > 0 {
+			so := *j
+			so.End = r.Left
+			sizes, f.Used = sizes+so.had(), f.Used+so.had()
+			continue
+		}
 		sizes += j.had()
 		if j.Start < 0 || j.End < 0 {
 			continue

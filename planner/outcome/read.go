@@ -51,6 +51,7 @@ func readResult(in io.Reader, name string) (Outcome, error) {
 		Strategy string `json:"strategy"`
 		Nodes    int    `json:"nodes"`
 		Sidecar  *bool  `json:"sidecar"`
+		Left     int64  `json:"left"`
 		Made     Made   `json:"made"`
 		Jobs     []struct {
 			Job
@@ -71,7 +72,7 @@ func readResult(in io.Reader, name string) (Outcome, error) {
 		}
 		return Outcome{}, err
 	}
-	o := Outcome{Name: r.Name, Made: r.Made, Run: Run{Nodes: r.Nodes, Jobs: make([]Job, len(r.Jobs)), Allocated: r.Metrics.Allocated, HeldIdle: r.Metrics.HeldIdle}}
+	o := Outcome{Name: r.Name, Made: r.Made, Run: Run{Nodes: r.Nodes, Jobs: make([]Job, len(r.Jobs)), Allocated: r.Metrics.Allocated, HeldIdle: r.Metrics.HeldIdle, Left: r.Left}}
 	for i := range r.Jobs {
 		o.Jobs[i] = r.Jobs[i].Job
 	}
