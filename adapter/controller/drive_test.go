@@ -64,8 +64,9 @@ func TestMerge(t *testing.T) {
 	})
 	l.run("more than half each, one after the other", func(l *lab) {
 		// the paper's example against growing on request: each has half, both want more
-		first, second := l.submit("3@5s,6@5s"), l.submit("3@5s,6@5s")
+		first := l.submit("3@5s,6@5s")
 		l.running(first, 1)
+		second := l.submit("3@5s,6@5s")
 		l.has(l.next(first, 1), 6)
 		if job, err := l.Job(context.Background(), second); err != nil || job.State != "queued" {
 			l.t.Errorf("the second job is %s (%v) while the first has 6 of 8 nodes, want queued", job.State, err)

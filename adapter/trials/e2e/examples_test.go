@@ -44,9 +44,9 @@ func (r exampleRun) String() string { return r.folder + "/" + r.script + ", " + 
 func TestExamples(t *testing.T) {
 	s := newExamples(t, 8)
 	s.examples([]example{
-		{folder: "bag", profile: lending, variables: "TASKS=200,DRAIN=2s", check: bagged},
+		{folder: "bag", profile: lending, variables: "TASKS=200,DRAIN=20s", check: bagged},
 		{folder: "checkpoint", profile: resizes + "5s", variables: "ITERATIONS=200", check: (*site).solved},
-		{folder: "dask", profile: resizes + "5m", variables: "TASKS=60,DRAIN=2s", drives: []string{"companion"}, check: counted(60, `\d`)},
+		{folder: "dask", profile: resizes + "5m", variables: "TASKS=60,DRAIN=20s", drives: []string{"companion"}, check: counted(60, `\d`)},
 	})
 	s.stop(syscall.SIGTERM)
 }
