@@ -14,24 +14,24 @@ func Where(j api.Job) []string {
 	if j.Step > 0 {
 		text += fmt.Sprintf(" in step %d of %d", j.Step, j.Steps)
 	}
-	lines := []string{text + fmt.Sprintf(", on %s %s, profile %s, drive mode %s", nodes(j.Nodes), j.NodeList, j.Profile, j.Drive)}
+	lines := []string{text + fmt.Sprintf(", on %s %s, profile %s, drive mode %s", Nodes(j.Nodes), j.NodeList, j.Profile, j.Drive)}
 	if j.Reason != "" {
 		lines = append(lines, "because: "+j.Reason)
 	}
 	for _, p := range j.Plan {
-		lines = append(lines, fmt.Sprintf("planned: step %d from %s to %s on %s %s", p.Step, p.Start.Format(time.DateTime), p.End.Format(time.TimeOnly), nodes(p.Nodes), p.NodeList))
+		lines = append(lines, fmt.Sprintf("planned: step %d from %s to %s on %s %s", p.Step, p.Start.Format(time.DateTime), p.End.Format(time.TimeOnly), Nodes(p.Nodes), p.NodeList))
 	}
 	for _, p := range j.Past {
 		end := "now"
 		if !p.End.IsZero() {
 			end = p.End.Format(time.TimeOnly)
 		}
-		lines = append(lines, fmt.Sprintf("had:     step %d from %s to %s on %s %s", p.Step, p.Start.Format(time.DateTime), end, nodes(p.Nodes), p.NodeList))
+		lines = append(lines, fmt.Sprintf("had:     step %d from %s to %s on %s %s", p.Step, p.Start.Format(time.DateTime), end, Nodes(p.Nodes), p.NodeList))
 	}
 	return lines
 }
 
-func nodes(n int) string {
+func Nodes(n int) string {
 	if n == 1 {
 		return "1 node"
 	}

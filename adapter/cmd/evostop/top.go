@@ -243,17 +243,18 @@ func (t *top) draw() {
 	if v.status.Nodes == 0 { // Slurm shows none to users
 		nodes = fmt.Sprintf("%d nodes", used)
 	}
-	head := fmt.Sprintf("evostop %s  %s, %s of evolving jobs; %d running, %d waiting, %d queued; strategy %s\n", now.Format("15:04:05"),
-		v.status.Cluster, nodes, counts["running"]+counts["starting"], counts["waiting"]+counts[api.Suspended], counts["queued"], v.status.Strategy)
+	// Two lines of no more than 80 columns, the width of a terminal as it opens.
+	head := fmt.Sprintf("evostop %s  %s, %s of evolving jobs; strategy %s\n", now.Format("15:04:05"), v.status.Cluster, nodes, v.status.Strategy)
+	how := fmt.Sprintf("%d running, %d waiting, %d queued; ", counts["running"]+counts["starting"], counts["waiting"]+counts[api.Suspended], counts["queued"])
 	switch {
 	case v.err != nil:
 		head += fmt.Sprintf("No news: %v. This is what was seen at %s.", v.err, v.at.Format("15:04:05"))
 	case t.said != "":
 		head += t.said
 	case t.user != "":
-		head += "jobs of " + t.user + ", by " + orders[t.order].name
+		head += how + "jobs of " + t.user + ", by " + orders[t.order].name
 	default:
-		head += "by " + orders[t.order].name
+		head += how + "by " + orders[t.order].name
 	}
 	t.head.SetText(t.printable(head))
 	_, _, width, height := t.pages.GetRect()
@@ -336,13 +337,19 @@ func (t *top) details(v view) string {
 	at := func(at time.Time) string { return display.SlurmTime(at, v.at, "") }
 	line("Job", "%d %s", j.ID, j.Name)
 	line("User", "%s  account %s  partition %s", j.User, j.Account, j.Partition)
-	line("State", "%s %s  step %d of %d, %d nodes %s", j.State, j.EndState, j.Step, j.Steps, j.Nodes, j.NodeList)
+	line("State", "%s %s  step %d of %d, %s %s", j.State, j.EndState, j.Step, j.Steps, display.Nodes(j.Nodes), j.NodeList)
 	line("Reason", "%s", cmp.Or(j.Reason, "-"))
 	line("Requested", "%s  expand limit %s  drive mode %s", j.Profile, j.ExpandLimit, j.Drive)
 	line("Submitted", "%s", at(j.Submit))
 	spans := func(title string, all []api.Span) {
 		for _, s := range all {
-			line(title, "step %d  %s to %s  %d nodes %s", s.Step, at(s.Start), at(s.End), s.Nodes, s.NodeList)
+			end := at(s.End)
+			if day, _, _ := strings.Cut(at(s.Start), "T"); s.End.IsZero() {
+				end = "now"
+			} else {
+				end = strings.TrimPrefix(end, day+"T")
+			}
+			line(title, "step %d  %s to %s  %s %s", s.Step, at(s.Start), end, display.Nodes(s.Nodes), s.NodeList)
 			title = ""
 		}
 	}

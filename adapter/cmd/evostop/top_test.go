@@ -145,6 +145,7 @@ func TestScreen(t *testing.T) {
 	enter := func() { screen.InjectKey(tcell.KeyEnter, 0, tcell.ModNone) }
 
 	await("anything", has("JOBID"))
+	await("all of the head in 80 columns", has("2 of evolving jobs; strategy noX", "1 running, 0 waiting, 1 queued; by number"))
 	screen.SetSize(140, 30) // 80x25 till then
 	await("the queue", has("JOBID", "amr", "+3", "14:05:00", "evil?]0;x?[red]", "waits for 8 nodes", "1 running", "1 queued", "strategy noX"))
 	if strings.Contains(text(), "over") {
@@ -166,7 +167,7 @@ func TestScreen(t *testing.T) {
 	enter()
 	await("bob's alone", func(text string) bool { return has("amr", "jobs of bob")(text) && !strings.Contains(text, "waits for") })
 	enter()
-	await("details", has("Requested   2@10m,5@30m", "Planned     step 1", "Actual      step 1", "Events", "adopted, profile 2@10m"))
+	await("details", has("Requested   2@10m,5@30m", "Planned     step 1", "to 14:05:00  2 nodes", "Actual      step 1", "to now  2 nodes", "Events", "adopted, profile 2@10m"))
 	screen.InjectKey(tcell.KeyEscape, 0, tcell.ModNone)
 	await("back", has("JOBID"))
 	key('c')
