@@ -66,6 +66,24 @@ func UsageFlag(cmd *cobra.Command) {
 	}
 }
 
+// Arguments has a command and all below it say how they are called where there are other arguments, in place of how many cobra counts.
+func Arguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil && !cmd.HasSubCommands() {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			switch {
+			case check(c, args) == nil:
+				return nil
+			case len(args) == 0:
+				return fmt.Errorf("usage: %s", c.UseLine())
+			}
+			return fmt.Errorf("%q does not fit; usage: %s", strings.Join(args, " "), c.UseLine())
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		Arguments(sub)
+	}
+}
+
 // Usage is a command's options, and commands, in brief.
 func Usage(cmd *cobra.Command) string {
 	var b strings.Builder

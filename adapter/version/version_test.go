@@ -1,10 +1,28 @@
 package version
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 )
+
+// Too many and too few arguments are answered with how a command is called, a command that there is not with its name.
+func TestArguments(t *testing.T) {
+	for words, want := range map[string]string{
+		"one": "usage: evo one JOB [flags]", "one 4 5": `"4 5" does not fit; usage: evo one JOB [flags]`, "none x": `"x" does not fit; usage: evo none [flags]`, "one 4": "<nil>", "none": "<nil>", "three": `unknown command "three" for "evo"`,
+	} {
+		run := func(*cobra.Command, []string) error { return nil }
+		root := &cobra.Command{Use: "evo", SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs, RunE: run}
+		root.AddCommand(&cobra.Command{Use: "one JOB", Args: cobra.ExactArgs(1), RunE: run}, &cobra.Command{Use: "none", Args: cobra.NoArgs, RunE: run})
+		Arguments(root)
+		root.SetArgs(strings.Fields(words))
+		if err := root.Execute(); fmt.Sprint(err) != want {
+			t.Errorf("%s: %v, want %s", words, err, want)
+		}
+	}
+}
 
 // A bad value is told in the words of people, not in those of Go; what a command says of its own kinds of values stays.
 func TestBadValues(t *testing.T) {

@@ -128,6 +128,7 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 	f.BoolVar(&o.json, "json", false, "JSON, as evosqueue --json=evoslurm has it")
 	config.AddFlag(f)
 	version.Flag(cmd, linked)
+	version.Arguments(cmd)
 	cmd.MarkFlagsMutuallyExclusive("parsable", "parsable2", "json")
 	var columns []string
 	for _, c := range all {

@@ -59,6 +59,7 @@ func newRoot() *cobra.Command {
 	config.AddFlag(root.PersistentFlags())
 	version.Flag(root, linked)
 	root.AddCommand(newNext(), newPeek(), newEnv(), newHostfile(), newRun(), newLaunch(), newUpdate(), newGrow(), newShrink(), newWaitEvent(), newAccept(), newDecline(), newProgress(), newDoctor(), newStrategy(), newCancelHolds(), newEvents(), newProfile(), newBundle(), newWeb())
+	version.Arguments(root)
 	return root
 }
 

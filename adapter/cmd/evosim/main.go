@@ -29,5 +29,6 @@ func newCommand() *cobra.Command {
 	traces.AddCommand(injectCommand(), extractCommand())
 	cmd := evosim.New(linked, replayCommand(), runCommand(), sweepCommand(), espCommand(), evosim.BaselineCommand(sacct), traces, evosim.ReportCommand(sacct))
 	version.UsageFlag(cmd)
+	version.Arguments(cmd)
 	return cmd
 }

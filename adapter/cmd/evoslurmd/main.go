@@ -58,6 +58,7 @@ again. SIGHUP makes it read its configuration again, also while it waits.`,
 	flags := cmd.Flags()
 	config.AddFlag(flags)
 	version.Flag(cmd, linked)
+	version.Arguments(cmd)
 	flags.String("log-level", "", "error, warn, info, debug or trace")
 	flags.String("log-format", "", "text or json")
 	flags.String("database", "", "sqlite file")

@@ -77,6 +77,7 @@ top: the queue, a chart of past and plan, a job's details with its events.
 	f.BoolVarP(&o.gantt, "gantt", "g", false, "begin with the chart")
 	config.AddFlag(f)
 	version.Flag(cmd, linked)
+	version.Arguments(cmd)
 	for _, name := range []string{"delay", "user"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err) // the flag is named wrongly

@@ -79,6 +79,7 @@ was left clean; 1 if not, 2 if the demo could not be run.`,
 	f.BoolVar(&o.KeepLogs, "keep-logs", false, "keep logs, traces and database")
 	f.StringVar(&o.Bin, "bin", "", "folder of the commands (default: where evosdemo is)")
 	cmd.AddCommand(newShell(), newTutorial())
+	version.Arguments(cmd)
 	return cmd
 }
 
