@@ -53,6 +53,18 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 	return true, append(reasons, fmt.Sprintf("Slurm %s can merge jobs, permit_job_expansion is set, PrologFlags has no Contain and GresTypes nothing", cfg.Version))
 }
 
+// BesideEpilog says what speaks against growth by merge where nodes have an Epilog, "" where they
+// have none. Nodes that a job gives back by a resize are idle to slurmctld at once: others get them
+// while the Epilog still runs there, where those of a job that ends wait for it. An expander's runs
+// beside the steps of the job that it was merged into (22.05: measured; to 26.05: source,
+// job_mgr.c: abort_job_on_nodes). Whether it harms them only the site can tell.
+func BesideEpilog(cfg Config) string {
+	if cfg.Values["Epilog"] == "" && cfg.Values["Epilog[0]"] == "" {
+		return ""
+	}
+	return "the site has an Epilog, and while it runs on nodes that a merged job gives back Slurm starts other jobs there"
+}
+
 // ResizeNeedsSlurmdbd reports whether slurmdbd must answer while a job is resized: up to
 // 23.11 (source; seen on 22.05) Slurm otherwise waits for the job's database index for
 // ever and refuses every further change of the job until it ends.

@@ -49,6 +49,20 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+func TestBesideEpilog(t *testing.T) {
+	for line, want := range map[string]bool{
+		"Epilog = (null)": false, "Epilog = /etc/slurm/epilog": true, "Epilog[0] = /etc/slurm/a\nEpilog[1] = /etc/slurm/b": true, "EpilogSlurmctld = /etc/slurm/c": false, "TaskEpilog = /d": false,
+	} {
+		cfg, err := parseConfig("SLURM_VERSION = 24.11.5\n" + line + "\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := BesideEpilog(cfg); (got != "") != want {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+}
+
 // The output of a real cluster's scontrol, without and with one of its lines changed.
 func TestCapabilitiesOfRealOutput(t *testing.T) {
 	text, err := os.ReadFile("testdata/22.05/config.txt")

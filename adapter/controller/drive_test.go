@@ -67,6 +67,10 @@ func TestMerge(t *testing.T) {
 		first := l.submit("3@5s,6@5s")
 		l.running(first, 1)
 		second := l.submit("3@5s,6@5s")
+		l.eventually("the second job is known", func() error {
+			_, err := l.Job(context.Background(), second)
+			return err
+		})
 		l.has(l.next(first, 1), 6)
 		if job, err := l.Job(context.Background(), second); err != nil || job.State != "queued" {
 			l.t.Errorf("the second job is %s (%v) while the first has 6 of 8 nodes, want queued", job.State, err)

@@ -175,7 +175,11 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 	case c.cfg.Drive == request.Companion: // what is no chain as submitted cannot become one
 		drive, why = request.Companion, "the configuration says so"
 	case drive == request.Merge && (c.site.Root || r.User == c.site.User):
-		if against := c.noMergeAny(r, sp); against != "" {
+		against := c.noMergeAny(r, sp)
+		if against == "" && c.cfg.Drive != request.Merge { // else the site answers for it
+			against = slurmctl.BesideEpilog(c.slurmConfig)
+		}
+		if against != "" {
 			drive, why = request.Companion, against
 		}
 	}

@@ -30,6 +30,8 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			o.PermitJobExpansion, err = true, nil
 		case "contain":
 			o.Contain, err = true, nil
+		case "epilog":
+			o.Epilog, err = true, nil
 		case "mem": // MiB of every node, and what a job gets that asks for none
 			o.ConsumeMemory, o.MemoryMB, o.DefMemPerCPU = true, int64(n), int64(n)/8
 		case "large": // nodes that have twice as much

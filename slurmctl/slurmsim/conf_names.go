@@ -14,7 +14,7 @@ import (
 var ignored = strings.Fields(`clustername slurmctldhost* controlmachine controladdr backupcontroller backupaddr authtype authinfo authalt* credtype cryptotype
  jobcredential* slurmuser slurmduser statesavelocation slurmdspooldir slurmctldpidfile slurmdpidfile slurmctldlogfile slurmdlogfile
  slurmctldsyslogdebug slurmdsyslogdebug slurmschedlogfile slurmschedloglevel logtimeformat slurmctldport slurmdport srunportrange mailprog maildomain mpidefault mpiparams
- proctracktype taskplugin* taskprolog taskepilog prolog epilog prologslurmctld epilogslurmctld srunprolog srunepilog prologepilogtimeout
+ proctracktype taskplugin* taskprolog taskepilog prolog prologslurmctld epilogslurmctld srunprolog srunepilog prologepilogtimeout
  batchstarttimeout completewait slurmctldtimeout slurmdtimeout messagetimeout inactivelimit waittime tcptimeout unkillablesteptimeout
  unkillablestepprogram healthcheck* eiotimeout epilogmsgtime resvepilog resvprolog returntoservice usepam propagate* debugflags slurmctlddebug slurmddebug
  accountingstoragehost accountingstoragebackuphost accountingstorageport accountingstorageuser accountingstoragepass accountingstoragetres accountingstoreflags
@@ -101,6 +101,8 @@ func (c *conf) set(name, value string) (err error) {
 	case "prologflags":
 		o.Contain = slices.Contains(strings.Split(strings.ToLower(value), ","), "contain")
 		only("contain", "alloc", "serial", "nohold", "forcerequeueonfail", "x11", "none", "")
+	case "epilog":
+		o.Epilog = value != ""
 	case "preempttype":
 		only("preempt/none")
 	case "preemptmode":

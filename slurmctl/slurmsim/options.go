@@ -23,6 +23,7 @@ type Options struct {
 	PermitJobExpansion bool
 	Contain            bool // PrologFlags=Contain: every job has an extern step
 	DisableShrink      bool
+	Epilog             bool // on the nodes, of which no more is modelled
 
 	MultifactorAge uint64        // PriorityWeightAge of priority/multifactor; 0: priority/basic
 	MaxAge         time.Duration // PriorityMaxAge, default 7 days
@@ -208,6 +209,9 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	}
 	if o.Contain {
 		values["PrologFlags"] = "Alloc,Contain"
+	}
+	if o.Epilog {
+		values["Epilog"] = "/etc/slurm/epilog"
 	}
 	if o.MultifactorAge > 0 {
 		values["PriorityType"] = "priority/multifactor"

@@ -131,11 +131,14 @@ func (d *doctor) cluster(ctx context.Context) {
 	}
 	merge, reasons := slurmctl.Capabilities(sc)
 	d.Drive, d.Reasons = string(request.Companion), reasons
-	if merge {
+	switch against := slurmctl.BesideEpilog(sc); {
+	case merge && against == "":
 		d.Drive = string(request.Merge)
+	case merge:
+		d.Reasons = []string{against + ": set drive: merge where that is harmless"}
 	}
 	if d.cfg.Drive != request.Auto {
-		d.Reasons = append([]string{fmt.Sprintf("the configuration says drive: %s (auto would choose %s)", d.cfg.Drive, d.Drive)}, reasons...)
+		d.Reasons = append([]string{fmt.Sprintf("the configuration says drive: %s (auto would choose %s)", d.cfg.Drive, d.Drive)}, d.Reasons...)
 		if d.cfg.Drive == request.Merge && !merge {
 			d.add("drive mode", fail, "the configuration says drive: merge, which does not work here", "set drive: auto")
 		}
