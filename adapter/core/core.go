@@ -214,6 +214,7 @@ func (c *Core) cycle(s *snapshot) {
 		c.lastErr = nil
 	}
 	c.watchPriorities(c.snapshot, s)
+	c.unread(s)
 	c.snapshot, c.quiet.refitted = s, false
 	c.takeReservations(s)
 	c.watchPower(s)

@@ -15,6 +15,9 @@ import (
 // follow finds out what became of the known jobs.
 func (c *Core) follow(s *snapshot) {
 	for _, j := range slices.Clone(c.active) {
+		if c.replaced(s, j) {
+			continue
+		}
 		if j.busy && !j.touched.After(s.taken) {
 			j.touched = s.taken.Add(1) // nor once that has ended
 		}
@@ -214,7 +217,9 @@ func (c *Core) askEnd(j *job, answer func(map[slurmctl.JobID]slurmctl.Job), ids 
 		seen := map[slurmctl.JobID]slurmctl.Job{}
 		jobs, _ := o.Result.([]slurmctl.Job)
 		for _, r := range jobs {
-			seen[r.ID] = r
+			if r.UID == j.UID { // see replaced
+				seen[r.ID] = r
+			}
 		}
 		answer(seen)
 	})
@@ -306,7 +311,7 @@ func (c *Core) linkEnded(j *job, current int, done, before slurmctl.Job) {
 	c.save(j)
 	c.event(j, "step ended", map[string]any{"step": j.Step})
 	j.overdue = 0
-	if r := c.snapshot.byID[j.chain[j.Step]]; r != nil && r.State == slurmctl.Running && len(r.NodeList) > 0 {
+	if r := j.in(c.snapshot, j.chain[j.Step]); r != nil && r.State == slurmctl.Running && len(r.NodeList) > 0 {
 		j.see(r)
 		c.linkRuns(c.snapshot, j, r) // Slurm has started it as it ended the other
 		return
@@ -336,7 +341,8 @@ func (c *Core) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
 
 // cancelChain cancels what is left of a chain. Should that fail, adopt finds it.
 func (c *Core) cancelChain(j *job) {
-	left := j.chain[min(max(j.Step, 1), len(j.chain)):]
+	left := slices.Clone(j.chain[min(max(j.Step, 1), len(j.chain)):])
+	left = slices.DeleteFunc(left, func(id slurmctl.JobID) bool { return j.in(c.snapshot, id) == nil })
 	if len(left) > 0 {
 		c.cancelBeside("the rest of the chain", left...)
 	}
@@ -348,7 +354,7 @@ func (c *Core) cancelCompanions(j *job) {
 	var ids []slurmctl.JobID
 	for _, p := range j.held {
 		r := c.snapshot.byID[p.ID]
-		if p.ID != j.id() && !j.isChain() && r != nil && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+		if p.ID != j.id() && !j.isChain() && r != nil && c.isExpander(r) && c.mayBring(r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
 			ids = append(ids, p.ID)
 		}
 	}

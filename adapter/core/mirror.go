@@ -36,7 +36,7 @@ func (c *Core) mirror(s *snapshot) {
 			done = c.mirrorStep(j, &j.record, 1, now)
 		case j.isChain() && j.runs():
 			for k := j.Step; k < len(j.chain) && done && !j.busy; k++ {
-				r := s.byID[j.chain[k]]
+				r := j.in(s, j.chain[k])
 				switch {
 				case r == nil, r.ID == j.letGo, r.ID == j.readied && j.State == row.Waiting:
 				case k == j.Step && c.linkIsNear(j, now):

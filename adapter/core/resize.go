@@ -343,7 +343,7 @@ const readiedFor = 5 * time.Second
 
 // startLink starts the Slurm job of a chain's next step in its hold.
 func (c *Core) startLink(s *snapshot, j *job, next *plannedStep, now time.Time) {
-	r := s.byID[j.chain[j.Step]]
+	r := j.in(s, j.chain[j.Step])
 	hold, ok := c.holdFor(j, j.Step+1)
 	if r == nil || r.State != slurmctl.Pending || !ok || next.start > now.Unix() {
 		return

@@ -107,7 +107,7 @@ func (c *Core) saveAllocation(j *job, at time.Time, nodes int, list string) {
 func (c *Core) addJob(j *job, detail map[string]any) {
 	kind := "adopted"
 	k, again := c.known[j.id()]
-	if again = again && k.Submitted.Equal(j.Submitted); again {
+	if again = again && k.UID == j.UID && k.Submitted.Equal(j.Submitted); again {
 		j.ID, kind = k.ID, "adopted again"
 	} else {
 		c.lastRow++

@@ -1,0 +1,47 @@
+package core
+
+import (
+	"maps"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Where slurmctld has crashed it may have forgotten a job that was submitted seconds before, and has
+// given its number to the next one. That is certain where the user is another one: no job's ever
+// changes. All else may be changed by users, or is when a job is requeued, the time of its submission too.
+
+// in is one of the job's Slurm jobs as a snapshot shows it.
+func (j *job) in(s *snapshot, id slurmctl.JobID) *slurmctl.Job {
+	if r := s.byID[id]; r != nil && r.UID == j.UID {
+		return r
+	}
+	return nil
+}
+
+// replaced ends a job whose number is another user's job's.
+func (c *Core) replaced(s *snapshot, j *job) bool {
+	id := j.id()
+	if j.isChain() {
+		id = j.chain[c.currentLink(j)]
+	}
+	if r := s.byID[id]; r == nil || r.UID == j.UID || j.busy {
+		return false
+	}
+	c.logJob(j).Warn("slurmctld has forgotten the job, and given its number to another user's")
+	if j.isChain() {
+		c.cancelChain(j)
+	}
+	c.end(j, slurmctl.Job{})
+	return true
+}
+
+// unread forgets what was read of jobs that are not adopted, likewise.
+func (c *Core) unread(s *snapshot) {
+	replaced := func(id slurmctl.JobID) bool {
+		return c.snapshot != nil && c.snapshot.byID[id] != nil && s.byID[id] != nil && c.snapshot.byID[id].UID != s.byID[id].UID
+	}
+	maps.DeleteFunc(c.asked, func(id slurmctl.JobID, _ *asked) bool { return replaced(id) })
+	maps.DeleteFunc(c.scripts, func(id slurmctl.JobID, _ *script) bool { return replaced(id) })
+	maps.DeleteFunc(c.refused, func(id slurmctl.JobID, _ api.Job) bool { return replaced(id) })
+}
