@@ -59,7 +59,7 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 // beside the steps of the job that it was merged into (22.05: measured; to 26.05: source,
 // job_mgr.c: abort_job_on_nodes). Whether it harms them only the site can tell.
 func BesideEpilog(cfg Config) string {
-	if cfg.Values["Epilog"] == "" && cfg.Values["Epilog[0]"] == "" {
+	if cfg.Epilog() == "" {
 		return ""
 	}
 	return "the site has an Epilog, and while it runs on nodes that a merged job gives back Slurm starts other jobs there"

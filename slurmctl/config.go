@@ -78,6 +78,15 @@ func (c Config) HasPrologFlag(flag string) bool {
 	return slices.ContainsFunc(c.List("PrologFlags"), func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
+// Epilog is the program that slurmd runs after a job, or the first of several (from 24.05 they are
+// numbered); "": none.
+func (c Config) Epilog() string {
+	if first := c.Values["Epilog[0]"]; first != "" {
+		return first
+	}
+	return c.Values["Epilog"]
+}
+
 // Private reports whether PrivateData keeps something from users, e.g. Private("jobs").
 func (c Config) Private(what string) bool {
 	return slices.ContainsFunc(c.List("PrivateData"), func(f string) bool { return strings.EqualFold(f, what) || strings.EqualFold(f, "all") })

@@ -235,6 +235,14 @@ func (d *doctor) expansion(sc slurmctl.Config) {
 	} else {
 		d.add("PrologFlags", ok, flags, "")
 	}
+	switch epilog := sc.Epilog(); {
+	case epilog == "":
+		d.add("Epilog", ok, "none", "")
+	case d.cfg.Drive == request.Merge:
+		d.add("Epilog", ok, epilog+"; drive: merge says that other jobs may start beside it", "")
+	default:
+		d.add("Epilog", warn, epilog+": Slurm starts other jobs beside it on nodes that a merged job gives back", remedy+"where it harms nobody but its own job, drive: merge in evoslurm.yaml; companions work")
+	}
 	if gres := strings.Join(sc.List("GresTypes"), ","); gres == "" {
 		d.add("GRES", ok, "none", "")
 	} else {

@@ -57,7 +57,7 @@ func TestDoctor(t *testing.T) {
 	}
 	want := map[string]result{
 		"configuration": ok, "MUNGE": ok, "Slurm commands": ok, "slurmctld": ok, "Slurm's version": ok, "clock": ok,
-		"rights": rights, "permit_job_expansion": ok, "disable_job_shrink": ok, "PrologFlags": ok, "GRES": ok,
+		"rights": rights, "permit_job_expansion": ok, "disable_job_shrink": ok, "PrologFlags": ok, "Epilog": ok, "GRES": ok,
 		"slurmdbd": warn, "nodes": ok, "partition main": ok, "power saving": ok, "priorities": ok, "sidecar": warn, // the sidecar by hand never looks at Slurm
 	}
 	r, status := s.diagnose(slurmtest.Root)
@@ -72,20 +72,21 @@ func TestDoctor(t *testing.T) {
 		err := s.Reconfigure(t.Context(), func(o *slurmtest.Options) {
 			o.PermitJobExpansion = false
 			o.SchedulerParameters = "disable_job_shrink"
+			o.ExtraConf += "Epilog=/bin/true\n"
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, status := s.diagnose(s.user)
 		got := r.results()
-		if got["permit_job_expansion"] != warn || got["disable_job_shrink"] != warn || r.Drive != "companion" || status != 0 {
+		if got["permit_job_expansion"] != warn || got["disable_job_shrink"] != warn || got["Epilog"] != warn || r.Drive != "companion" || status != 0 {
 			t.Errorf("exit status %d, drive mode %s: %v", status, r.Drive, got)
 		}
 		if os.Geteuid() == 0 && got["rights"] != warn {
 			t.Errorf("an ordinary user's rights are %s", got["rights"])
 		}
 		r, status = s.diagnose(s.user, "EVOSLURM_DRIVE=merge")
-		if r.results()["drive mode"] != fail || status != 1 {
+		if r.results()["drive mode"] != fail || r.results()["Epilog"] != ok || status != 1 {
 			t.Errorf("drive: merge where it cannot be: exit status %d, %v", status, r.results())
 		}
 	})
