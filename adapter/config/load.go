@@ -55,6 +55,14 @@ func Load(flags *pflag.FlagSet) (Config, string, error) {
 		durationHook,
 		mapstructure.StringToSliceHookFunc(","),
 	)))
+	var bad *mapstructure.DecodeError
+	if errors.As(err, &bad) { // the first one, on a line
+		err = fmt.Errorf("%s: %w", bad.Name(), bad.Unwrap())
+		var value *mapstructure.ParseError
+		if errors.As(err, &value) {
+			err = fmt.Errorf("%s: %q; want one of type %s", bad.Name(), fmt.Sprint(value.Value), value.Expected.Type())
+		}
+	}
 	if err == nil {
 		err = c.Validate()
 	}
@@ -164,5 +172,10 @@ func durationHook(from, to reflect.Type, data any) (any, error) {
 	if to != reflect.TypeFor[time.Duration]() || from == to {
 		return data, nil
 	}
-	return time.ParseDuration(fmt.Sprint(data))
+	text := fmt.Sprint(data)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q; want a length of time with its unit, such as 500ms, 30s, 5m or 2h", text)
+	}
+	return d, nil
 }
