@@ -20,7 +20,8 @@ type backfill struct {
 
 	appended bool // since that cycle nothing has changed but that jobs were submitted
 	placed   []*job
-	gaveUp   bool // on one of them, though not for good
+	expected []*job // that may be planned
+	gaveUp   bool   // on one of them, though not for good
 
 	// of the cycle that runs
 	now, window, step int64 // in seconds
@@ -31,7 +32,6 @@ type backfill struct {
 	all, free         nodeSet
 	whole             bool // all are all that are up
 	words             []uint64
-	least             []int
 }
 
 // slot is a time with the nodes that nobody is to have then, in seconds.
@@ -106,8 +106,8 @@ func (c *Cluster) nextEvent() time.Time {
 			next = first
 		}
 	}
-	for _, j := range c.pending {
-		if !j.planned.IsZero() && j.planned.Before(next) {
+	for _, j := range c.backfill.expected {
+		if j.State == slurmctl.Pending && !j.planned.IsZero() && j.planned.Before(next) {
 			next = j.planned
 		}
 	}
@@ -142,9 +142,10 @@ func (c *Cluster) backfillCycle() {
 		c.fillAll(queue[len(b.placed):]) // what stands is as it was
 		return
 	}
-	for _, j := range c.pending {
+	for _, j := range b.expected {
 		j.planned = time.Time{}
 	}
+	b.expected = b.expected[:0]
 	if len(queue) == 0 {
 		return
 	}
@@ -160,15 +161,15 @@ func (c *Cluster) backfillCycle() {
 func (c *Cluster) fillAll(queue []*job) {
 	b := &c.backfill
 	b.appended = true
-	least := c.leastSizes(queue)
+	some := small{queue: queue, most: len(c.nodes)}
 	for i, j := range queue {
 		if b.tried >= c.options.BackfillJobs || b.slots >= max(c.options.BackfillJobs, 2) {
 			return
 		}
-		if !c.watched && c.shared == 0 && c.usage.idle.count() < least[i] {
+		if !c.watched && c.shared == 0 && !some.from(i, c.usage.idle.count()) {
 			return // nobody can start any more, and nobody looks at plans
 		}
-		b.placed = append(b.placed, j)
+		b.placed, b.expected = append(b.placed, j), append(b.expected, j)
 		b.counted = false
 		for tasks := j.ArrayTasks; tasks > 0 && j.State == slurmctl.Pending; tasks-- {
 			started, ok := c.fillAnywhere(j)
@@ -179,16 +180,24 @@ func (c *Cluster) fillAll(queue []*job) {
 	}
 }
 
-// leastSizes is how many nodes the smallest job has from each place of the queue on.
-func (c *Cluster) leastSizes(queue []*job) []int {
-	b := &c.backfill
-	b.least = slices.Grow(b.least[:0], len(queue))[:len(queue)]
-	least := len(c.nodes)
-	for i := len(queue) - 1; i >= 0; i-- {
-		least = min(least, queue[i].NumNodes)
-		b.least[i] = least
+// small looks for jobs of a queue that would find as many nodes as they ask for.
+type small struct {
+	queue []*job
+	most  int // nodes of the cluster
+	at    int // up to there, from where it was asked last, none would
+	idle  int
+}
+
+// from reports whether there is one from place i on, which rises, with so many nodes idle.
+func (s *small) from(i, idle int) bool {
+	if s.at < i || idle > s.idle {
+		s.at = i
 	}
-	return b.least
+	s.idle = idle
+	for s.at < len(s.queue) && min(s.queue[s.at].NumNodes, s.most) > idle {
+		s.at++
+	}
+	return s.at < len(s.queue)
 }
 
 // fillAnywhere is fill in each of the job's partitions until it starts: Slurm keeps a place

@@ -100,7 +100,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		j.Priority = uint64(max(int64(j.Priority)+int64(j.Nice)-int64(*u.Nice), 1))
 		j.Nice, j.request.Nice = *u.Nice, *u.Nice
 	}
-	c.disorder = true
+	c.disorder, c.special = true, true
 	c.touch(j)
 	c.kick()
 	return nil
@@ -207,7 +207,7 @@ func (k *Client) onPending(ctx context.Context, q Command, f func(*job)) error {
 			return refusal("Job is no longer pending execution")
 		}
 		f(j)
-		k.cluster.disorder = true
+		k.cluster.disorder, k.cluster.special = true, true
 		k.cluster.touch(j)
 		k.cluster.kick()
 		return nil

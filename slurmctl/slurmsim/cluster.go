@@ -55,6 +55,7 @@ type state struct {
 	jobs         map[slurmctl.JobID]*job
 	pending      []*job // most urgent first, unless disorder
 	disorder     bool
+	special      bool   // one of them, ever, waited for more than nodes, or was changed
 	active       []*job // running, suspended; as started
 	ending       []*job // completing
 	merged       []*job // expanders that are no more, and yet count
@@ -136,6 +137,7 @@ func New(o Options) *Cluster {
 // rebuild works out from the jobs what is in use of the nodes.
 func (c *Cluster) rebuild() {
 	c.pending, c.active, c.ending, c.merged, c.byEnd = nil, nil, nil, nil, nil
+	defer func() { c.backfill.expected = append(c.backfill.expected[:0], c.pending...) }()
 	c.usage, c.shared = c.noUsage(), 0
 	c.completing = newNodeSet(len(c.nodes))
 	c.up, c.resuming = newNodeSet(len(c.nodes)), newNodeSet(len(c.nodes))

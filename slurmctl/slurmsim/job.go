@@ -161,6 +161,12 @@ func (c *Cluster) queued(j *job) {
 		c.disorder = true
 	}
 	c.pending = append(c.pending, j)
+	c.special = c.special || !j.plain()
+}
+
+// plain reports whether a pending job waits for nothing but nodes, as long as nobody changes it.
+func (j *job) plain() bool {
+	return j.Priority > 0 && len(j.request.After) == 0 && j.request.Begin.IsZero() && len(j.parts) == 0 && j.part.against(j) == ""
 }
 
 func (c *Cluster) unqueued(j *job) {

@@ -160,6 +160,9 @@ func (c *Cluster) sorted() []*job {
 
 // queue is those of them that may start as far as they themselves go (build_job_queue).
 func (c *Cluster) queue(all []*job) []*job {
+	if !c.special {
+		return append(all, c.sorted()...)
+	}
 	for _, j := range c.sorted() {
 		if c.independent(j) && (len(j.parts) > 0 || c.lets(j)) {
 			all = append(all, j)
@@ -314,8 +317,10 @@ func (c *Cluster) nextTurn() time.Time {
 			next = t
 		}
 	}
-	for _, j := range c.pending {
-		sooner(j.request.Begin)
+	if c.special {
+		for _, j := range c.pending {
+			sooner(j.request.Begin)
+		}
 	}
 	for _, r := range c.reservations {
 		sooner(r.Start)
@@ -365,21 +370,27 @@ func (c *Cluster) dependencies(j *job) bool {
 
 // lets reports whether the job's partition lets it in (job_limits_check).
 func (c *Cluster) lets(j *job) bool {
-	p := j.part
+	if why := j.part.against(j); why != "" {
+		c.why(j, why)
+		return false
+	}
+	if j.Reason == "PartitionDown" || j.Reason == "PartitionNodeLimit" || j.Reason == "PartitionTimeLimit" {
+		c.why(j, "None")
+	}
+	return true
+}
+
+// against is why the partition does not let a job in; "" if it does.
+func (p *partition) against(j *job) string {
 	switch {
 	case !p.Up:
-		c.why(j, "PartitionDown")
+		return "PartitionDown"
 	case j.NumNodes > len(p.Nodes), p.MaxNodes > 0 && j.NumNodes > p.MaxNodes, j.NumNodes < p.MinNodes:
-		c.why(j, "PartitionNodeLimit")
+		return "PartitionNodeLimit"
 	case p.MaxTime > 0 && (j.TimeLimit > p.MaxTime || j.TimeLimit == slurmctl.Unlimited):
-		c.why(j, "PartitionTimeLimit")
-	default:
-		if j.Reason == "PartitionDown" || j.Reason == "PartitionNodeLimit" || j.Reason == "PartitionTimeLimit" {
-			c.why(j, "None")
-		}
-		return true
+		return "PartitionTimeLimit"
 	}
-	return false
+	return ""
 }
 
 // tryNow starts a job on some of these nodes, if they are free (select_nodes of

@@ -1,6 +1,8 @@
 package slurmsim_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,5 +29,31 @@ func TestSubmittedAtEachLook(t *testing.T) {
 	}
 	if running != 4 {
 		t.Errorf("%d jobs run on 4 free nodes, 20 s after the first came and with one more a second", running)
+	}
+}
+
+// TestPlainQueue: where all jobs wait for nothing but nodes, they need not be gone through to know when time alone lets one
+// start, and who may. What happens is what does where they are, since each has a begin time, which is past.
+func TestPlainQueue(t *testing.T) {
+	play := func(begin bool, seed uint64) (events []slurmsim.Event) {
+		chance := rand.New(rand.NewPCG(seed, 0))
+		c := slurmsim.New(slurmsim.Options{Nodes: 16, CPUs: 1, Events: func(e slurmsim.Event) { events = append(events, e) }})
+		defer c.Close()
+		for range 60 {
+			lasts := time.Duration(1+chance.IntN(900)) * time.Second
+			job := slurmsim.Job{Script: "#!", Nodes: 1 + chance.IntN(12), Lasts: lasts, TimeLimit: lasts + time.Duration(chance.IntN(20))*time.Minute}
+			if begin {
+				job.Begin = c.Now().Add(-time.Hour)
+			}
+			c.After(time.Duration(chance.IntN(600))*time.Second, func() { must[slurmctl.JobID](t)(c.Submit(job)) })
+		}
+		c.Sleep(100 * time.Hour)
+		return events
+	}
+	for range 20 {
+		seed := rand.Uint64()
+		if plain, gone := play(false, seed), play(true, seed); len(plain) != 120 || !slices.Equal(plain, gone) {
+			t.Fatalf("seed %d: %d and %d events\n%v\n%v", seed, len(plain), len(gone), plain, gone)
+		}
 	}
 }
