@@ -311,8 +311,8 @@ func (c *Cluster) StartController() {
 	c.boot = c.second()
 	c.rebuild()
 	for id, p := range sortedProcesses(c.running) {
-		if j := c.jobs[id]; j == nil || !j.active() {
-			p.Kill() // nobody's any more
+		if j := c.jobs[id]; j == nil || !j.active() || j.restarts != alive[id].restarts {
+			p.Kill() // nobody's any more; or it is that of the next run, which mostly has other nodes
 			delete(c.running, id)
 		}
 	}

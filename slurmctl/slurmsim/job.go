@@ -85,6 +85,7 @@ type job struct {
 	stood     time.Duration     // for which it was suspended
 	final     slurmctl.JobState // while it is completing
 	requeued  bool              // and then it is pending again
+	restarts  int               // how often it was
 	stale     bool              // on disk
 }
 
@@ -504,6 +505,7 @@ const requeueWait = 2 * time.Minute
 func (c *Cluster) again(j *job) {
 	j.epoch++
 	j.requeued = false
+	j.restarts++
 	j.State, j.Reason = slurmctl.Pending, "BeginTime"
 	if len(j.parts) > 0 {
 		j.Partition, j.part = j.request.Partition, j.parts[0]

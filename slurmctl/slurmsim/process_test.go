@@ -175,6 +175,32 @@ func TestControllerDown(t *testing.T) {
 	}
 }
 
+// TestRequeueForgotten: a job that was requeued and has begun anew right before a crash is in its first run
+// again, of which the nodes know nothing any more.
+func TestRequeueForgotten(t *testing.T) {
+	c := slurmsim.New(slurmsim.Options{SchedDelay: time.Millisecond})
+	defer c.Close()
+	k := c.Client(slurmsim.Root)
+	begun, ended := 0, 0
+	script := func(p *slurmsim.Process) { begun++; p.Sleep(time.Minute); ended++ }
+	id := must[slurmctl.JobID](t)(c.Submit(slurmsim.Job{Script: "#!", Nodes: 2, TimeLimit: time.Hour, Program: script}))
+	c.Sleep(20 * time.Second)
+	if err := k.Requeue(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	c.Sleep(time.Second)
+	if err := k.UpdateJob(t.Context(), id, slurmctl.JobUpdate{StartNow: true}); err != nil {
+		t.Fatal(err)
+	}
+	c.Sleep(2 * time.Second)
+	c.Crash()
+	c.Sleep(2 * time.Minute)
+	jobs := must[[]slurmctl.Job](t)(k.JobsByID(t.Context(), id))
+	if begun != 2 || ended != 0 || len(jobs) != 1 || jobs[0].State != slurmctl.Completed {
+		t.Errorf("%d runs begun, %d ended, and the job is %+v", begun, ended, jobs)
+	}
+}
+
 // TestClockStep: what sleeps is not woken, what has a time by the clock is.
 func TestClockStep(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{SchedDelay: time.Second, SchedInterval: time.Second})
