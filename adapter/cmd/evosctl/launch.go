@@ -36,6 +36,10 @@ func newLaunch() *cobra.Command {
 			if len(args) == 0 || slices.Contains([]string{"-h", "--help"}, args[0]) {
 				return cmd.Help()
 			}
+			if args[0] == "--usage" {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "Usage: evolaunch [ssh options] HOST COMMAND")
+				return err
+			}
 			id, err := injob.JobID(os.Getenv(injob.VarJob), os.Getenv)
 			if err != nil {
 				return err

@@ -116,7 +116,10 @@ func stateCodes() (codes []string) {
 // jobIDs reads job ids.
 func jobIDs(words []string) ([]uint32, error) {
 	var ids []uint32
-	for _, word := range words {
+	for i, word := range words {
+		if word == "" && i > 0 { // "7,": squeue takes it
+			continue
+		}
 		id, err := strconv.ParseUint(word, 10, 32)
 		if err != nil || id == 0 {
 			return nil, fmt.Errorf("invalid job id: %s", word)

@@ -56,6 +56,7 @@ func TestSqueue(t *testing.T) {
 		{"SQUEUE_FEDERATION=", "-h --local -o %{id}", "", ".12.\n.7.\n"},
 		{"SQUEUE_SIBLING= SLURM_CLUSTERS=", "-h -o %{id}", "", ".12.\n.7.\n"},
 		{"SQUEUE_STATES=CG,RH,stopped", "-h -o %{id}", "--states=CG,RH,stopped", ".12.\n.7.\n"},
+		{"", "-h -j 7, -o %{step}", "--jobs=7,", ".1/3.\n"},
 		{"", "-h -w n2 -o %{id}", "", ".7.\n"},
 		{"", "-h -S -i", "--sort=-i", "12  a name th"},
 		{"", "-h -q normal -u alice", "--users=alice --qos=normal", "7  amr  alice"},

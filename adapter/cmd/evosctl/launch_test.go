@@ -1,0 +1,18 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// evolaunch, which is evosctl launch, says how it is called outside of jobs, too.
+func TestLaunchUsage(t *testing.T) {
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetArgs([]string{"launch", "--usage"})
+	root.SetOut(&out)
+	if err := root.Execute(); err != nil || !strings.HasPrefix(out.String(), "Usage: evolaunch [") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
