@@ -32,7 +32,7 @@ func (c *Core) checkJobs() error {
 			bad(j, "waits after its last step")
 		case len(j.plan) != 0 && len(j.plan) != len(j.Profile) && !j.lapsed() && j.State != row.Waiting:
 			bad(j, "the plan has %d steps", len(j.plan))
-		case c.byID[j.id()] != j:
+		case c.byID[j.id()] == nil: // another one's, see replaced
 			bad(j, "is not found by its base job")
 		}
 		for i := 1; i < len(j.plan); i++ {

@@ -215,6 +215,7 @@ func (c *Core) cycle(s *snapshot) {
 	}
 	c.watchPriorities(c.snapshot, s)
 	c.unread(s)
+	c.disown(s)
 	c.snapshot, c.quiet.refitted = s, false
 	c.takeReservations(s)
 	c.watchPower(s)

@@ -2,14 +2,16 @@ package core
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // Where slurmctld has crashed it may have forgotten a job that was submitted seconds before, and has
-// given its number to the next one. That is certain where the user is another one: no job's ever
-// changes. All else may be changed by users, or is when a job is requeued, the time of its submission too.
+// given its number to the next one. That is certain where the user is another one, no job's ever changes, or
+// where the next one brings nodes to another job. All else may be changed by users, or is when a job is
+// requeued, the time of its submission too.
 
 // in is one of the job's Slurm jobs as a snapshot shows it.
 func (j *job) in(s *snapshot, id slurmctl.JobID) *slurmctl.Job {
@@ -19,21 +21,33 @@ func (j *job) in(s *snapshot, id slurmctl.JobID) *slurmctl.Job {
 	return nil
 }
 
-// replaced ends a job whose number is another user's job's.
+// replaced ends a job whose number is another user's job's, or that of one that brings nodes to another job.
 func (c *Core) replaced(s *snapshot, j *job) bool {
 	id := j.id()
 	if j.isChain() {
 		id = j.chain[c.currentLink(j)]
 	}
-	if r := s.byID[id]; r == nil || r.UID == j.UID || j.busy {
+	if r := s.byID[id]; r == nil || r.UID == j.UID && c.byID[id] == j || j.busy {
 		return false
 	}
-	c.logJob(j).Warn("slurmctld has forgotten the job, and given its number to another user's")
+	c.logJob(j).Warn("slurmctld has forgotten the job, and given its number to another one")
 	if j.isChain() {
 		c.cancelChain(j)
 	}
 	c.end(j, slurmctl.Job{})
 	return true
+}
+
+// disown forgets the numbers of jobs that brought nodes and that are others' by now.
+func (c *Core) disown(s *snapshot) {
+	maps.DeleteFunc(c.byID, func(id slurmctl.JobID, j *job) bool {
+		r := s.byID[id]
+		if r == nil || id == j.id() || slices.Contains(j.chain, id) || j.busy {
+			return false
+		}
+		own, ours := parseHoldName(r.Name)
+		return !ours || own.job != j.id() || !c.mayBring(r, j)
+	})
 }
 
 // unread forgets what was read of jobs that are not adopted, likewise.
