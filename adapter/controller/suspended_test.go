@@ -66,6 +66,7 @@ func TestSuspended(t *testing.T) {
 				l.stop()
 				time.Sleep(3 * time.Second)
 				l.start()
+				l.inState(id, "suspended")
 			}
 			l.scontrol("resume", strconv.Itoa(int(part)))
 			lasted := time.Since(began)
