@@ -76,20 +76,36 @@ func (c *Core) stood(r *slurmctl.Job, used time.Duration) time.Duration {
 	return stood.Round(time.Second)
 }
 
-// recountSuspension asks Slurm for how long the job has been suspended in all, and puts
-// its steps off by what the sidecar has not seen: while it was away, or between two polls.
+// recountSuspension asks Slurm for how long the job has been suspended in all, or one of its companions, and
+// puts its steps off by what the sidecar has not seen: while it was away, or between two polls.
 func (c *Core) recountSuspension(j *job) {
-	r := j.record
 	j.recount = false
+	parts := []slurmctl.Job{j.record}
+	for _, p := range j.held {
+		if r := j.in(c.snapshot, p.ID); r != nil && p.ID != j.id() && !j.isChain() {
+			parts = append(parts, *r)
+		}
+	}
+	c.recountParts(j, parts, 0)
+}
+
+// recountParts asks for each of the job's parts in turn; longest is what was the most so far.
+func (c *Core) recountParts(j *job, parts []slurmctl.Job, longest time.Duration) {
+	r := parts[0]
 	c.ask(j, "", Task{Command: ReadTimeUsed{r.ID}}, func(o Outcome) {
 		used, known := o.Result.(time.Duration)
-		missed := c.now.Sub(r.StartTime) - used
-		if o.Err != nil || !known {
-			j.recount = transient(o.Err)
-			j.retryAt = c.now.Add(againAfter)
+		switch {
+		case transient(o.Err):
+			j.recount, j.retryAt = true, c.now.Add(againAfter)
+			return
+		case o.Err == nil && known && !r.StartTime.IsZero():
+			longest = max(longest, c.now.Sub(r.StartTime)-used)
+		}
+		if len(parts) > 1 {
+			c.recountParts(j, parts[1:], longest)
 			return
 		}
-		if missed -= j.Suspended; missed >= clockSlack && j.runs() && !r.StartTime.IsZero() {
+		if missed := longest - j.Suspended; missed >= clockSlack && j.runs() {
 			c.putOff(j, missed)
 			if c.snapshot != nil {
 				c.refit(c.snapshot, j, c.now.Unix(), "it was suspended")

@@ -121,8 +121,15 @@ func (h *history) mayChange(q slurmsim.Command) {
 }
 
 // jobOf is the job of that name; there is none where slurmctld has forgotten it, and its number
-// is another's.
+// is another's. Companions are found by theirs, too.
 func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
+	if strings.HasPrefix(name, "evo_") {
+		for _, r := range h.s.Cluster.Queue() {
+			if r.Name == name && !r.Ended() {
+				return r.ID, true
+			}
+		}
+	}
 	id, ok := h.jobs[name]
 	if r, known := h.record(id); ok && known && r.Name != name {
 		return 0, false
