@@ -131,7 +131,8 @@ func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
 		}
 	}
 	id, ok := h.jobs[name]
-	if r, known := h.record(id); ok && known && r.Name != name {
+	r, known := h.s.Cluster.Record(id)
+	if a := h.apps[name]; known && r.Name != name || !known && a != nil && len(a.Steps) == 0 {
 		return 0, false
 	}
 	return id, ok

@@ -70,6 +70,15 @@ func (c *Cluster) Queue() []slurmctl.Job {
 	return jobs
 }
 
+// Record is what slurmctld knows of a job, also for a while once it has ended.
+func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
+	j := c.jobs[id]
+	if j == nil {
+		return slurmctl.Job{}, false
+	}
+	return c.shown(j), true
+}
+
 // JobsByID is as of slurmctl.Client.
 func (k *Client) JobsByID(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error) {
 	if len(ids) == 0 {
