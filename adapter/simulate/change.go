@@ -18,11 +18,15 @@ import (
 )
 
 // Change is evosctl update, grow or shrink, in the process that calls it. While the sidecar
-// is down it asks again, for the same change.
+// is down it asks again, for the same change, unless the job's number has become another's.
 func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.ChangeRequest) (api.Change, error) {
 	s.changes++
 	req.ID = fmt.Sprintf("%x", s.changes)
+	asked, _ := s.Cluster.Record(job)
 	for {
+		if now, known := s.Cluster.Record(job); known && now.Name != asked.Name {
+			return api.Change{}, fmt.Errorf("job %d is another one by now", job)
+		}
 		r, answered := s.call(p, core.Call{Job: uint32(job), Change: &req})
 		switch {
 		case answered && r.Err == nil && r.Change != nil && r.Change.Ready:
