@@ -16,8 +16,10 @@ var ErrWantsAccount = errors.New("this site's job_submit plugin refuses every up
 // lack Account=: what was refused for no reason that is known is tried once more with
 // the account that the job has, which changes nothing of it (measured on 22.05, as root).
 // Of a job that runs that is refused by Slurm itself, before it has changed anything: the
-// plugin has let it pass. Once either was seen the client sends the account at once, at the cost of one
-// query of the job.
+// plugin has let it pass, which says something if it refuses what changes nothing (the time
+// limit that the job has) without it, too: Slurm itself may have had no reason to give, as for a merge of what has
+// GRES. Once either was seen the client sends the account at once, at the cost of one query of
+// the job.
 func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 	if a.err != nil {
 		return a.err
@@ -30,7 +32,7 @@ func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 		return err
 	}
 	again := c.withAccount(ctx, id, a, err)
-	if again == nil || errors.Is(again, ErrWantsAccount) {
+	if again == nil || errors.Is(again, ErrWantsAccount) && !c.takesWithout(ctx, id) {
 		c.wantsAccount.Store(true)
 		return again
 	}
@@ -62,6 +64,18 @@ func (c *Client) withAccount(ctx context.Context, id JobID, a *setting, err erro
 		return fmt.Errorf("%w: %w", ErrWantsAccount, err)
 	}
 	return again
+}
+
+// takesWithout reports whether the site takes an update of a running job that has no Account=.
+func (c *Client) takesWithout(ctx context.Context, id JobID) bool {
+	jobs, err := c.Glance(ctx, id)
+	if err != nil || len(jobs) != 1 || jobs[0].TimeLimit == 0 {
+		return true // not known: asked at the next one
+	}
+	a := newSetting("update")
+	a.job(id)
+	a.raw("TimeLimit", formatDuration(jobs[0].TimeLimit))
+	return c.setting(ctx, a) == nil
 }
 
 // TryUpdate sees whether the site lets a pending job be changed, by writing the start time

@@ -26,6 +26,7 @@ var (
 	ErrReservationExists  = errors.New("reservation exists already")
 	ErrReservationOverlap = errors.New("reservation overlaps another")
 	ErrReservationInUse   = errors.New("reservation in use")
+	ErrReservationBegun   = errors.New("reservation has begun")
 	ErrNodeConfig         = errors.New("these nodes have not what is asked for")
 	ErrNodesBusy          = errors.New("nodes are busy")
 	ErrLimit              = errors.New("against a limit or rule of the account, QOS or partition")
@@ -58,6 +59,7 @@ var phrases = map[error][]string{
 	ErrReservationExists:  {"duplicate reservation name"},
 	ErrReservationOverlap: {"overlaps with another reservation"},
 	ErrReservationInUse:   {"requested reservation is in use"},
+	ErrReservationBegun:   {"reservation already started"},
 	ErrNodeConfig:         {"requested node configuration is not available"},
 	ErrNodesBusy:          {"requested nodes are busy"},
 	ErrLimit: {"job violates accounting/qos policy", "requested time limit is invalid", "time limit specification required",

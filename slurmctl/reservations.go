@@ -158,8 +158,25 @@ type ReservationUpdate struct {
 
 // UpdateReservation changes a reservation, or fails with ErrUnknownReservation,
 // ErrReservationOverlap or ErrNodesBusy and changes nothing. A start in the past
-// is refused by Slurm.
+// is refused by Slurm, and one of a reservation that has begun (ErrReservationBegun); with
+// StartNow that has begun already by then, and only the rest is changed.
 func (c *Client) UpdateReservation(ctx context.Context, name string, u ReservationUpdate) error {
+	err := c.updateReservation(ctx, name, u)
+	if u.StartNow && errors.Is(err, ErrReservationBegun) {
+		if u.StartNow = false; u.isZero() {
+			return nil
+		}
+		return c.updateReservation(ctx, name, u)
+	}
+	return err
+}
+
+// isZero reports whether there is nothing to change.
+func (u *ReservationUpdate) isZero() bool {
+	return !u.StartNow && u.Start.IsZero() && u.End.IsZero() && len(u.Nodes)+u.NodeCount+len(u.Users)+len(u.Accounts)+len(u.Flags) == 0 && u.Partition == ""
+}
+
+func (c *Client) updateReservation(ctx context.Context, name string, u ReservationUpdate) error {
 	a := newSetting("update")
 	a.add("ReservationName", checkName, name)
 	switch {

@@ -125,6 +125,9 @@ func (g *growth) open(ctx context.Context) error {
 		return nil
 	}
 	err := g.Slurm.UpdateReservation(ctx, g.Hold, u)
+	if err == nil {
+		g.HoldBegins = false
+	}
 	g.Opened = err == nil && len(u.Users) > 0
 	return err
 }

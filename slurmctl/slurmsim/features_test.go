@@ -98,6 +98,20 @@ var features = []feature{
 		wide := w.start(slurmsim.Job{Nodes: 3, TimeLimit: 10 * time.Minute})
 		w.stays(wide, slurmctl.Pending)
 	}},
+	{"a reservation that has begun", func(w *world) {
+		w.hold("evo_1_1_1", 0, "n6", "n7")
+		users := []string{w.user.Name}
+		w.must(w.UpdateReservation(w.ctx, "evo_1_1_1", slurmctl.ReservationUpdate{StartNow: true}))
+		w.must(w.UpdateReservation(w.ctx, "evo_1_1_1", slurmctl.ReservationUpdate{StartNow: true, Users: users}))
+		w.is("another start", w.UpdateReservation(w.ctx, "evo_1_1_1", slurmctl.ReservationUpdate{Start: w.now().Add(time.Hour)}), slurmctl.ErrReservationBegun)
+		all, err := w.Reservations(w.ctx)
+		w.must(err)
+		for _, r := range all {
+			if r.Name == "evo_1_1_1" && (!slices.Equal(r.Users, users) || r.Start.After(w.now())) {
+				w.Errorf("it is %+v", r)
+			}
+		}
+	}},
 	{"reservations and those in their way", func(w *world) {
 		busy := w.start(slurmsim.Job{Nodes: 2})
 		w.on(w.until(busy, slurmctl.Running), "n1", "n2")

@@ -29,7 +29,8 @@ func (k *Client) WantsAccount() bool { return k.wantsAccount }
 
 // changing is an update of a job that takes so long. As slurmctl.Client does, it tries what
 // was refused for no reason that is known once more with the account that the job has: of one
-// that runs Slurm refuses that itself, and so the plugin has let it pass.
+// that runs Slurm refuses that itself, and so the plugin has let it pass; that says something
+// if it refuses what changes nothing.
 func (k *Client) changing(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, u slurmctl.JobUpdate, do func(*job, slurmctl.JobUpdate) error) error {
 	set := func(account string) error {
 		return k.call(ctx, d, about(name, id), func() error {
@@ -60,6 +61,12 @@ func (k *Client) changing(ctx context.Context, d time.Duration, name string, id 
 		return err
 	}
 	again := k.withAccount(ctx, id, set, err)
+	if errors.Is(again, slurmctl.ErrWantsAccount) {
+		do = func(*job, slurmctl.JobUpdate) error { return nil } // it changes nothing
+		if jobs, failed := k.Glance(ctx, id); failed != nil || len(jobs) != 1 || set("") == nil {
+			return err
+		}
+	}
 	if again == nil || errors.Is(again, slurmctl.ErrWantsAccount) {
 		k.wantsAccount = true
 		return again

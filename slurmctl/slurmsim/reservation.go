@@ -205,10 +205,14 @@ func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 	}
 	changed := *r
 	switch {
+	case u.StartNow && !r.Start.After(c.Now()): // slurmctl.Client sees that it has begun
 	case u.StartNow:
 		changed.Start = c.second()
 	case !u.Start.IsZero():
-		if u.Start.Before(c.second()) || !r.Start.After(c.Now()) {
+		if !r.Start.After(c.Now()) {
+			return refusal("Error updating the reservation: Reservation already started")
+		}
+		if u.Start.Before(c.second()) {
 			return refusal("Error updating the reservation: Invalid time specified")
 		}
 		changed.Start = u.Start

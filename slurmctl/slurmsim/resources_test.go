@@ -135,4 +135,17 @@ var resourceFeatures = []feature{
 		another := w.start(slurmsim.Job{Nodes: 8, Partition: "urgent"})
 		w.until(another, slurmctl.Pending, "Resources")
 	}},
+	{"a merge that Slurm refuses for no reason is not the site's doing", func(w *world) {
+		base := w.start(slurmsim.Job{Nodes: 1, NodeList: []string{"n1"}})
+		w.until(base, slurmctl.Running)
+		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, NodeList: []string{"n2"}, Exclusive: true, ExpandJob: base})
+		w.must(err)
+		w.until(k.ID, slurmctl.Running)
+		w.is("a merge of GPUs", w.Merge(w.ctx, k.ID), slurmctl.ErrUnspecified)
+		if w.WantsAccount() {
+			w.Error("the client takes it for a plugin's refusal")
+		}
+		w.must(w.Cancel(w.ctx, k.ID, base))
+		w.must(w.restart()) // Slurm leaves what it could not merge COMPLETING
+	}},
 }
