@@ -309,7 +309,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 		err = fmt.Errorf("at %s: %w", d.cfg.API, away)
 	}
 	if err != nil {
-		d.add("sidecar", fail, err.Error(), "start evoslurmd; check api in the configuration, and listen.tcp in the sidecar's")
+		d.add("sidecar", fail, err.Error(), sidecarRemedy)
 		return
 	}
 	detail := fmt.Sprintf("version %s at %s drives cluster %s", s.Version, d.cfg.API, s.Cluster)

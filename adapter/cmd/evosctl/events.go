@@ -65,7 +65,16 @@ func newEvents() *cobra.Command {
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			return showEvents(ctx, os.Stdout, client.Events, q, follow, asJSON)
+			there := false
+			ask := func(ctx context.Context, q api.EventQuery) ([]api.Event, error) {
+				if there { // one that goes away while it is followed is waited for
+					return client.Events(ctx, q)
+				}
+				events, err := atOnce(ctx, client, func(ctx context.Context) ([]api.Event, error) { return client.Events(ctx, q) })
+				there = err == nil
+				return events, err
+			}
+			return showEvents(ctx, os.Stdout, ask, q, follow, asJSON)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -87,9 +96,7 @@ func newEvents() *cobra.Command {
 func showEvents(ctx context.Context, out io.Writer, ask func(context.Context, api.EventQuery) ([]api.Event, error), q api.EventQuery, follow, asJSON bool) error {
 	enc := json.NewEncoder(out)
 	for {
-		limited, cancel := context.WithTimeout(ctx, strategyPatience)
-		events, err := ask(limited, q)
-		cancel()
+		events, err := ask(ctx, q)
 		if interrupted := follow && ctx.Err() != nil; err != nil && !interrupted {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/version"
 )
@@ -89,4 +90,29 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 		signal.Stop(signals)
 		cancel(nil)
 	}
+}
+
+// sidecarRemedy is what to do about a sidecar that does not answer.
+const sidecarRemedy = "start evoslurmd; check api in the configuration, and listen.tcp in the sidecar's"
+
+// atOnce asks a sidecar for those who look on: where none is there that is told at once. One that is there, and not
+// ready to answer yet, is waited for.
+func atOnce[T any](ctx context.Context, client *api.Client, question func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, strategyPatience)
+	defer cancel()
+	waiting, away := client.Waiting, false
+	defer func() { client.Waiting = waiting }()
+	client.Waiting = func(address string, err error) {
+		if errors.Is(err, api.ErrUnavailable) {
+			waiting(address, err)
+			return
+		}
+		away = true
+		cancel()
+	}
+	answer, err := question(ctx)
+	if away {
+		err = fmt.Errorf("%w; %s", err, sidecarRemedy)
+	}
+	return answer, err
 }

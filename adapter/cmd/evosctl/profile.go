@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +51,7 @@ func newProfile() *cobra.Command {
 				if err != nil || id == 0 {
 					return fmt.Errorf("%q is no job id", arg)
 				}
-				j, err := client.Job(ctx, uint32(id))
+				j, err := atOnce(ctx, client, func(ctx context.Context) (api.Job, error) { return client.Job(ctx, uint32(id)) })
 				if err != nil {
 					return err
 				}

@@ -185,6 +185,16 @@ func (b *scripted) Progress(ctx context.Context, id uint32, r api.ProgressReport
 	return api.Progress{Ready: true, Job: id, Fraction: r.Fraction, Speedup: "amdahl:0.9"}, b.known(id)
 }
 
+// Events: one for each step that job 12 has begun.
+func (b *scripted) Events(_ context.Context, q api.EventQuery) (events []api.Event, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := q.After + 1; id <= int64(max(1, b.step[12])); id++ {
+		events = append(events, api.Event{ID: id, At: time.Unix(1795368509, 0), Job: 12, Text: fmt.Sprintf("step %d begun", id)})
+	}
+	return events, nil
+}
+
 // CancelHolds: a growth is held for job 12.
 func (b *scripted) CancelHolds(_ context.Context, id uint32, r api.CancelHolds) (api.Cancelled, error) {
 	if id == 13 {
