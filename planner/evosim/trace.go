@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"slices"
@@ -109,6 +110,24 @@ func Tell(stderr io.Writer, label string, r trace.Report) {
 	}
 }
 
+// each calls for every job of a trace, and has its header and its format then.
+func (f *traceFlags) each(cmd *cobra.Command, name string, see func(trace.Job)) (h trace.Header, format string, err error) {
+	r, done, err := f.open(cmd, name)
+	if err != nil {
+		return h, "", err
+	}
+	defer done()
+	for {
+		j, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return r.Header, r.Format, nil
+		} else if err != nil {
+			return h, "", fmt.Errorf("%s: %w", name, err)
+		}
+		see(j)
+	}
+}
+
 // all reads a whole trace.
 func (f *traceFlags) all(cmd *cobra.Command, name string) (trace.Trace, string, error) {
 	r, done, err := f.open(cmd, name)
@@ -144,33 +163,30 @@ func (f *traceFlags) format(read string) (string, error) {
 	return "swf", nil
 }
 
-// write writes jobs until there is none (io.EOF).
-func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, next func() (trace.Job, error)) error {
+// write writes jobs, up to an error.
+func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, jobs iter.Seq2[trace.Job, error]) error {
 	format, err := f.format(read)
 	if err != nil {
 		return err
 	}
-	write := func(out io.Writer) error { return writeJobs(cmd, out, format, h, next) }
+	write := func(out io.Writer) error { return writeJobs(cmd, out, format, h, jobs) }
 	if f.out == "" {
 		return write(cmd.OutOrStdout())
 	}
 	return create(f.out, write)
 }
 
-func writeJobs(cmd *cobra.Command, out io.Writer, format string, h trace.Header, next func() (trace.Job, error)) error {
+func writeJobs(cmd *cobra.Command, out io.Writer, format string, h trace.Header, jobs iter.Seq2[trace.Job, error]) error {
 	w, err := trace.NewWriter(out, format, h)
 	if err != nil {
 		return err
 	}
-	left, written := 0, 0
-	for n := 0; ; n++ {
+	n, left, written := 0, 0, 0
+	for j, err := range jobs {
 		if n%4096 == 0 && cmd.Context().Err() != nil {
 			return cmd.Context().Err()
 		}
-		j, err := next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+		n++
 		if err != nil {
 			return err
 		}
@@ -202,31 +218,43 @@ func (f *traceFlags) stream(cmd *cobra.Command, name string, head func(*trace.He
 	if head != nil {
 		head(&h)
 	}
-	return f.write(cmd, r.Format, h, func() (trace.Job, error) {
+	return f.write(cmd, r.Format, h, func(yield func(trace.Job, error) bool) {
 		for {
 			j, err := r.Next()
 			if errors.Is(err, io.EOF) {
-				return j, err
+				return
 			} else if err != nil {
-				return j, fmt.Errorf("%s: %w", name, err)
+				yield(j, fmt.Errorf("%s: %w", name, err))
+				return
 			}
-			if keep, err := change(&j); err != nil || keep {
-				return j, err
+			if keep, err := change(&j); (err != nil || keep) && !yield(j, err) {
+				return
 			}
 		}
 	})
 }
 
-// given gives jobs one after the other.
-func given(jobs []trace.Job) func() (trace.Job, error) {
-	return func() (trace.Job, error) {
-		if len(jobs) == 0 {
-			return trace.Job{}, io.EOF
+// given are jobs that are all there.
+func given(jobs iter.Seq[trace.Job]) iter.Seq2[trace.Job, error] {
+	return func(yield func(trace.Job, error) bool) {
+		for j := range jobs {
+			if !yield(j, nil) {
+				return
+			}
 		}
-		j := jobs[0]
-		jobs = jobs[1:]
-		return j, nil
 	}
+}
+
+// sorted writes a trace in order of submission.
+func (f *traceFlags) sorted(cmd *cobra.Command, name string) error {
+	f.options.AnyOrder = true
+	var jobs trace.Packed
+	h, format, err := f.each(cmd, name, jobs.Add)
+	if err != nil {
+		return err
+	}
+	jobs.Sort()
+	return f.write(cmd, format, h, given(jobs.All()))
 }
 
 func convertCommand(more []trace.Format) *cobra.Command {
@@ -243,13 +271,7 @@ evolve. Nothing is lost from SWF to JSON and back.`,
 			if !sorted {
 				return f.stream(cmd, args[0], nil, func(*trace.Job) (bool, error) { return true, nil })
 			}
-			f.options.AnyOrder = true
-			t, format, err := f.all(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			slices.SortStableFunc(t.Jobs, func(a, b trace.Job) int { return compareFloat(a.Submit, b.Submit) })
-			return f.write(cmd, format, t.Header, given(t.Jobs))
+			return f.sorted(cmd, args[0])
 		},
 	}
 	f.writing(cmd)
@@ -269,27 +291,12 @@ func ExtractCommand(open func(*cobra.Command) (io.Reader, error), format func() 
 				return Failure{err}
 			}
 			cmd.SetIn(in)
-			f.more, f.options.AnyOrder = []trace.Format{format()}, true
-			t, read, err := f.all(cmd, "-")
-			if err != nil {
-				return err
-			}
-			slices.SortStableFunc(t.Jobs, func(a, b trace.Job) int { return compareFloat(a.Submit, b.Submit) })
-			return f.write(cmd, read, t.Header, given(t.Jobs))
+			f.more = []trace.Format{format()}
+			return f.sorted(cmd, "-")
 		},
 	}
 	f.writing(cmd)
 	return cmd
-}
-
-func compareFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func filterCommand(more []trace.Format) *cobra.Command {
@@ -422,7 +429,7 @@ period begins. Times are such as 90s, 12h or 720h.`,
 			fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %.1f %% from second %.0f to %.0f\n", w.Share, w.From, w.To)
 			jobs := slices.DeleteFunc(t.Jobs, func(j trace.Job) bool { return j.Submit < w.From-before.Seconds() || j.Submit >= w.To })
 			drop(&t.Header)
-			return f.write(cmd, format, t.Header, given(jobs))
+			return f.write(cmd, format, t.Header, given(slices.Values(jobs)))
 		},
 	}
 	f.writing(cmd)
@@ -633,7 +640,7 @@ runs, and one that ran longer to have asked for that. Jobs that never ran are le
 				}
 			}
 			if f.out != "" {
-				if err := f.write(cmd, "swf", out.Header, given(out.Jobs)); err != nil {
+				if err := f.write(cmd, "swf", out.Header, given(slices.Values(out.Jobs))); err != nil {
 					return err
 				}
 			}

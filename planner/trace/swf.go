@@ -43,10 +43,15 @@ func fromValues(v [len(fields)]float64) (Job, *Fault) {
 			return Job{}, &Fault{Field: fieldName(i), Err: fmt.Errorf("%s; want a whole number", number(x))}
 		}
 	}
+	return ofValues(v), nil
+}
+
+// ofValues is the job of these fields.
+func ofValues(v [len(fields)]float64) Job {
 	whole := func(i int) int64 { return int64(v[i]) }
 	return Job{Number: whole(0), Submit: v[1], Wait: v[2], Run: v[3], Processors: whole(4), CPU: v[5], Memory: v[6], Wanted: whole(7), Limit: v[8],
 		WantedMemory: v[9], Status: whole(10), User: whole(11), Group: whole(12), Application: whole(13), Queue: whole(14), Partition: whole(15),
-		Preceding: whole(16), Think: v[17]}, nil
+		Preceding: whole(16), Think: v[17]}
 }
 
 // number is a number as SWF has it.
