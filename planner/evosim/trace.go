@@ -418,18 +418,18 @@ period begins. Times are such as 90s, 12h or 720h.`,
 					return at >= (from-before).Seconds() && (to == 0 || at < to.Seconds()), nil
 				})
 			}
-			t, format, err := f.all(cmd, args[0])
+			var jobs trace.Packed
+			h, format, err := f.each(cmd, args[0], jobs.Add)
 			if err != nil {
 				return err
 			}
-			w, err := trace.FindWindow(t.Jobs, t.Header.Machine(), length.Seconds(), max(utilisation, load), load >= 0)
+			w, err := trace.FindWindow(jobs.All(), h.Machine(), length.Seconds(), max(utilisation, load), load >= 0)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %.1f %% from second %.0f to %.0f\n", w.Share, w.From, w.To)
-			jobs := slices.DeleteFunc(t.Jobs, func(j trace.Job) bool { return j.Submit < w.From-before.Seconds() || j.Submit >= w.To })
-			drop(&t.Header)
-			return f.write(cmd, format, t.Header, given(slices.Values(jobs)))
+			drop(&h)
+			return f.write(cmd, format, h, given(jobs.Between(w.From-before.Seconds(), w.To)))
 		},
 	}
 	f.writing(cmd)

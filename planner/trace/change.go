@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -74,15 +75,15 @@ type Window struct {
 
 // FindWindow finds the period of so many seconds whose utilisation, or load, is nearest to what is
 // wanted, in percent; the first of several. Utilisation is what runs in it, also what started before
-// (which takes that starts are told); load is the work that is submitted in it.
-func FindWindow(jobs []Job, machine int, length float64, want float64, byLoad bool) (Window, error) {
+// (which takes that starts are told); load is the work that is submitted in it. Jobs are gone through twice.
+func FindWindow(jobs iter.Seq[Job], machine int, length float64, want float64, byLoad bool) (Window, error) {
 	step := math.Max(length/24, 1)
 	if machine < 1 {
 		return Window{}, errors.New("the trace does not tell of its machine (MaxNodes, MaxProcs); give --nodes")
 	}
 	first, last := math.Inf(1), math.Inf(-1)
-	for i := range jobs {
-		if j := &jobs[i]; j.Ran() {
+	for j := range jobs {
+		if j.Ran() {
 			if j.Wait < 0 && !byLoad {
 				return Window{}, fmt.Errorf("job %d does not tell when it started: take --load", j.Number)
 			}
@@ -99,8 +100,7 @@ func FindWindow(jobs []Job, machine int, length float64, want float64, byLoad bo
 		return Window{}, fmt.Errorf("%.0f seconds are too short for a trace of %.0f", length, last-first)
 	}
 	work := make([]float64, int(cells)+1)
-	for i := range jobs {
-		j := &jobs[i]
+	for j := range jobs {
 		if !j.Ran() {
 			continue
 		}

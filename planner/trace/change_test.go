@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,21 +63,21 @@ func TestFindWindow(t *testing.T) {
 	add(10, 15, 50, 8) // 25 to 75
 	add(90, 0, 10, 4)
 	add(200, 0, 1, 1)
-	w, err := trace.FindWindow(jobs, 10, 24, 80, false)
+	w, err := trace.FindWindow(slices.Values(jobs), 10, 24, 80, false)
 	if err != nil || w != (trace.Window{30, 54, 80}) {
 		t.Errorf("%+v, %v", w, err)
 	}
 	// Submitted from 0 to 23: 60 + 400 of 240.
-	w, err = trace.FindWindow(jobs, 10, 24, 180, true)
+	w, err = trace.FindWindow(slices.Values(jobs), 10, 24, 180, true)
 	if err != nil || w.From != 0 || math.Abs(w.Share-100*460./240) > 1e-9 {
 		t.Errorf("%+v, %v", w, err)
 	}
 	jobs[0].Wait = -1
 	for _, bad := range []func() (trace.Window, error){
-		func() (trace.Window, error) { return trace.FindWindow(jobs, 10, 24, 80, false) },
-		func() (trace.Window, error) { return trace.FindWindow(jobs, 0, 24, 80, true) },
-		func() (trace.Window, error) { return trace.FindWindow(jobs, 10, 900, 80, true) },
-		func() (trace.Window, error) { return trace.FindWindow(nil, 10, 9, 80, true) },
+		func() (trace.Window, error) { return trace.FindWindow(slices.Values(jobs), 10, 24, 80, false) },
+		func() (trace.Window, error) { return trace.FindWindow(slices.Values(jobs), 0, 24, 80, true) },
+		func() (trace.Window, error) { return trace.FindWindow(slices.Values(jobs), 10, 900, 80, true) },
+		func() (trace.Window, error) { return trace.FindWindow(slices.Values([]trace.Job{}), 10, 9, 80, true) },
 	} {
 		if w, err := bad(); err == nil {
 			t.Errorf("found %+v", w)

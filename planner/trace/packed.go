@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// Packed is jobs in a quarter of the memory that they take as they are: of a job stands there what is known of it, and
+// Packed is jobs in a third of the memory that they take as they are: of a job stands there what is known of it, and
 // there are no pointers to it.
 type Packed struct {
 	blocks   [][]byte // full ones are left as they are, not copied to make room
@@ -102,10 +102,17 @@ func (p *Packed) Sort() {
 }
 
 // All are the jobs, one after the other.
-func (p *Packed) All() iter.Seq[Job] {
+func (p *Packed) All() iter.Seq[Job] { return p.submitted(func(float64) bool { return true }) }
+
+// Between are those that are submitted from a second on, until before another.
+func (p *Packed) Between(from, until float64) iter.Seq[Job] {
+	return p.submitted(func(at float64) bool { return from <= at && at < until })
+}
+
+func (p *Packed) submitted(then func(at float64) bool) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		for _, there := range p.places {
-			if !yield(p.unpack(p.blocks[there.at/block][there.at%block:])) {
+			if then(there.submit) && !yield(p.unpack(p.blocks[there.at/block][there.at%block:])) {
 				return
 			}
 		}

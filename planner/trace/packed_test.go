@@ -82,6 +82,11 @@ func TestPacked(t *testing.T) {
 		})
 		p.Sort()
 		same()
+		from, until := rapid.Float64Range(0, 3).Draw(t, "from"), float64(rapid.IntRange(0, 3).Draw(t, "until"))
+		want = slices.DeleteFunc(want, func(j trace.Job) bool { return j.Submit < from || j.Submit >= until })
+		if diff := cmp.Diff(append([]trace.Job{}, want...), append([]trace.Job{}, slices.Collect(p.Between(from, until))...)); diff != "" {
+			t.Fatalf("between %v and %v, -want +got:\n%s", from, until, diff)
+		}
 	})
 }
 
