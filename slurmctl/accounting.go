@@ -87,9 +87,19 @@ const resized = "RESIZING"
 
 // IsAccounting reports whether a text begins as `sacct --parsable2` prints it.
 func IsAccounting(begin []byte) bool {
-	first, _, _ := bytes.Cut(begin, []byte("\n"))
-	names := strings.Split(strings.TrimSpace(string(first)), "|")
+	names := accountingColumns(begin)
 	return len(names) > 1 && (slices.Contains(names, "JobID") || slices.Contains(names, "JobIDRaw"))
+}
+
+// AccountsNodes reports whether accounting that begins so tells nodes of jobs.
+func AccountsNodes(begin []byte) bool {
+	names := accountingColumns(begin)
+	return slices.Contains(names, "AllocNodes") || slices.Contains(names, "NNodes")
+}
+
+func accountingColumns(begin []byte) []string {
+	first, _, _ := bytes.Cut(begin, []byte("\n"))
+	return strings.Split(strings.TrimSpace(string(first)), "|")
 }
 
 // NewAccountingReader reads jobs from r.

@@ -19,7 +19,7 @@ func TestAccounting(t *testing.T) {
 103|2026-11-22T10:01:00|short
 104_7|1795341660|1795341670|Unknown|10:01|5|2|2|bob|RUNNING|c
 `
-	if !IsAccounting([]byte(text)) || IsAccounting([]byte("1 2 3\n")) {
+	if !IsAccounting([]byte(text)) || IsAccounting([]byte("1 2 3\n")) || !AccountsNodes([]byte(text)) || AccountsNodes([]byte("JobID|NCPUS\n1|2\n")) {
 		t.Error("not known by its beginning")
 	}
 	a := NewAccountingReader(strings.NewReader(text))

@@ -549,22 +549,25 @@ func statTable(out io.Writer, s trace.Stat) error {
 			fmt.Fprintf(w, ", %d %s", n, kind)
 		}
 	}
-	if s.Users == 0 && s.Jobs > s.NeverRan {
+	if s.Users == nil {
 		fmt.Fprintln(w, "; users not told")
 	} else {
-		fmt.Fprintf(w, "; %d users\n", s.Users)
+		fmt.Fprintf(w, "; %d users\n", *s.Users)
 	}
-	if s.Machine > 0 {
-		fmt.Fprintf(w, "machine of %d, load %.1f %%", s.Machine, s.Load)
-		if s.Utilisation > 0 {
-			fmt.Fprintf(w, ", utilisation %.1f %%, makespan %.0f s", s.Utilisation, s.Makespan)
+	if s.Machine != nil {
+		fmt.Fprintf(w, "machine of %d", *s.Machine)
+		if s.Load != nil {
+			fmt.Fprintf(w, ", load %.1f %%", *s.Load)
+		}
+		if s.Utilisation != nil {
+			fmt.Fprintf(w, ", utilisation %.1f %%, makespan %.0f s", *s.Utilisation, *s.Makespan)
 		}
 		fmt.Fprintln(w)
 	}
-	if s.Utilisation > 100 {
+	if s.Utilisation != nil && *s.Utilisation > 100 {
 		fmt.Fprintln(w, "by its waits more runs at once than the machine has: these, or its size, are not true")
 	}
-	fmt.Fprintf(w, "submitted over %.1f days, %.0f processor-hours\n", s.Span/86400, math.Round(s.Area/3600))
+	fmt.Fprintf(w, "submitted over %.1f days, %.0f %s-hours\n", s.Span/86400, math.Round(s.Area/3600), s.Unit)
 	fmt.Fprintln(w, "\n\tJOBS\tMEAN\tMEDIAN\t95 %\tMAX")
 	for _, row := range []struct {
 		name string
@@ -579,7 +582,7 @@ func statTable(out io.Writer, s trace.Stat) error {
 		fmt.Fprintf(w, "%d jobs ran longer than their limit\n", s.OverLimit)
 	}
 	if len(s.Groups) > 0 {
-		fmt.Fprintln(w, "\n\tJOBS\tPROCESSOR-HOURS\tMEAN WAIT, S")
+		fmt.Fprintf(w, "\n\tJOBS\t%s-HOURS\tMEAN WAIT, S\n", strings.ToUpper(s.Unit))
 		for _, g := range s.Groups {
 			name, wait := g.Name, "not told"
 			if name == "-1" { // a user

@@ -95,7 +95,7 @@ func Baseline(ctx context.Context, t trace.Trace, name string, nodes, cpus int) 
 		j.Processors = int64(r.Nodes)
 	}
 	h := t.Header
-	h.Busy = nil
+	h.Busy, h.InNodes = nil, h.InNodes || cpus > 1
 	h.Set("MaxNodes", fmt.Sprint(nodes))
 	h.Set("MaxProcs", fmt.Sprint(nodes))
 	h.Set("MaxJobs", fmt.Sprint(len(jobs)))

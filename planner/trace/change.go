@@ -25,6 +25,7 @@ func (s Scale) Header(h *Header) {
 		h.Set("MaxNodes", fmt.Sprint(machine))
 		h.Set("MaxProcs", fmt.Sprint(machine))
 	}
+	h.InNodes = h.InNodes || s.CPUs > 1
 }
 
 func (s Scale) sized() bool { return s.Size > 0 && s.Size != 1 }

@@ -31,12 +31,12 @@ func TestStat(t *testing.T) {
 		return trace.Spread{of, mean, median, p95, most}
 	}
 	for name, pair := range map[string][2]any{
-		"jobs":        {fmt.Sprint(s.Jobs, s.NeverRan, s.Users, s.Machine, s.OverLimit, s.Kinds), "4 1 2 10 1 map[rigid:3]"},
+		"jobs":        {fmt.Sprint(s.Jobs, s.NeverRan, *s.Users, *s.Machine, s.OverLimit, s.Kinds), "4 1 2 10 1 map[rigid:3]"},
 		"area":        {s.Area, 5900.},
 		"span":        {s.Span, 7200.},
-		"makespan":    {s.Makespan, 8200.},
-		"load":        {s.Load, 100 * 5900. / 72000},
-		"utilisation": {s.Utilisation, 100 * 5900. / 82000},
+		"makespan":    {*s.Makespan, 8200.},
+		"load":        {*s.Load, 100 * 5900. / 72000},
+		"utilisation": {*s.Utilisation, 100 * 5900. / 82000},
 		"wait":        {s.Wait, spread(3, 100./3, 0, 100, 100)},
 		"slowdown":    {s.Slowdown, spread(3, 5./3, 1, 3, 3)},
 		"accuracy":    {s.Accuracy, spread(2, 87.5, 50, 125, 125)},

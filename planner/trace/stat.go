@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// Stat is what a trace looks like. Shares are percent.
+// Stat is what a trace looks like. Shares are percent; nil is what the trace does not tell.
 type Stat struct {
 	Jobs     int            `json:"jobs"`
 	NeverRan int            `json:"never_ran"` // no run time or no size; not in what follows
 	Kinds    map[string]int `json:"kinds"`
-	Machine  int            `json:"machine"` // processors, else nodes; 0: not told
-	Users    int            `json:"users"`
+	Unit     string         `json:"unit"` // of sizes: node, processor
+	Machine  *int           `json:"machine"`
+	Users    *int           `json:"users"`
 
-	Span        float64 `json:"span"`        // seconds from the first submission to the last
-	Makespan    float64 `json:"makespan"`    // to the last end, where starts are told
-	Area        float64 `json:"area"`        // processor-seconds
-	Load        float64 `json:"load"`        // of the machine, were all work to come as it does and be done at once
-	Utilisation float64 `json:"utilisation"` // of the machine up to the last end; 0: starts are not told
+	Span        float64  `json:"span"`        // seconds from the first submission to the last
+	Makespan    *float64 `json:"makespan"`    // to the last end; by starts
+	Area        float64  `json:"area"`        // node-seconds, or processor-seconds
+	Load        *float64 `json:"load"`        // of the machine, were all work to come as it does and be done at once
+	Utilisation *float64 `json:"utilisation"` // of the machine up to the last end; by starts
 
 	Interarrival Spread `json:"interarrival"`
 	Size         Spread `json:"size"`
@@ -168,16 +169,23 @@ func (c *Counter) group(j *Job, area float64) {
 // Stat is what was counted.
 func (c *Counter) Stat() Stat {
 	s := c.stat
-	s.Machine, s.Users = c.header.Machine(), len(c.users)
-	if ran := s.Jobs - s.NeverRan; ran > 0 {
+	s.Unit = c.header.unit()
+	machine, ran := float64(c.header.Machine()), s.Jobs-s.NeverRan
+	if machine > 0 {
+		s.Machine = new(c.header.Machine())
+	}
+	if len(c.users) > 0 || ran == 0 {
+		s.Users = new(len(c.users))
+	}
+	if ran > 0 {
 		s.Span = c.last - c.first
-		if s.Machine > 0 && s.Span > 0 {
-			s.Load = 100 * s.Area / s.Span / float64(s.Machine)
+		if machine > 0 && s.Span > 0 {
+			s.Load = new(100 * s.Area / s.Span / machine)
 		}
 		if c.starts == ran {
-			s.Makespan = c.end - c.first
-			if s.Machine > 0 && s.Makespan > 0 {
-				s.Utilisation = 100 * s.Area / s.Makespan / float64(s.Machine)
+			s.Makespan = new(c.end - c.first)
+			if machine > 0 {
+				s.Utilisation = new(100 * s.Area / *s.Makespan / machine)
 			}
 		}
 	}
@@ -185,8 +193,7 @@ func (c *Counter) Stat() Stat {
 	s.Turnaround, s.Slowdown, s.Limit, s.Accuracy = SpreadOf(c.turnarounds), SpreadOf(c.slowdowns), SpreadOf(c.limits), SpreadOf(c.acc)
 	for _, g := range c.groups {
 		if g.told > 0 {
-			mean := g.waited / float64(g.told)
-			g.Wait = &mean
+			g.Wait = new(g.waited / float64(g.told))
 		}
 		s.Groups = append(s.Groups, *g)
 	}

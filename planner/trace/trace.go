@@ -129,6 +129,7 @@ type Header struct {
 	UnixStart  int64 // the second that is 0, since 1970; -1: not told
 	Zone       string
 	Busy       []planner.Busy // of a workload file: in use from the start
+	InNodes    bool           // sizes are nodes, else processors
 }
 
 // Machine is the size of the machine in what the trace counts by: processors, else nodes; 0: it
@@ -138,6 +139,14 @@ func (h *Header) Machine() int {
 		return h.Processors
 	}
 	return h.Nodes
+}
+
+// unit is what sizes count.
+func (h *Header) unit() string {
+	if h.InNodes {
+		return "node"
+	}
+	return "processor"
 }
 
 // Trace is a trace as a whole.
@@ -248,9 +257,10 @@ type Reader struct {
 
 // Format is a further format of traces.
 type Format struct {
-	Name string
-	Is   func(begin []byte) bool // whether a file that begins so is one
-	Open func(io.Reader) func() (j Job, at string, err error)
+	Name    string
+	Is      func(begin []byte) bool // whether a file that begins so is one
+	InNodes func(begin []byte) bool // whether sizes in it are nodes; nil: they are processors
+	Open    func(io.Reader) func() (j Job, at string, err error)
 }
 
 type foreign func() (Job, string, error)
@@ -279,8 +289,10 @@ func NewReader(in io.Reader, o Options, more ...Format) (*Reader, error) {
 	if len(trimmed) == 0 && errors.Is(err, io.EOF) {
 		return nil, &Fault{Err: workload.ErrEmpty}
 	}
+	inNodes := len(trimmed) > 0 && trimmed[0] == '{'
 	for _, f := range more {
 		if f.Is(begin) {
+			inNodes = f.InNodes != nil && f.InNodes(begin)
 			r.Format, r.from = f.Name, foreign(f.Open(text))
 		}
 	}
@@ -302,6 +314,10 @@ func NewReader(in io.Reader, o Options, more ...Format) (*Reader, error) {
 		return nil, err
 	}
 	r.err = err
+	if h := &r.Header; h.Machine() > 0 {
+		inNodes = h.Processors == 0 || h.Processors == h.Nodes
+	}
+	r.Header.InNodes = inNodes
 	return r, nil
 }
 

@@ -17,7 +17,7 @@ var sacct = accounting(false)
 
 // accounting is this format, of injected jobs alone, with the numbers that they have in their trace, or of all.
 func accounting(own bool) trace.Format {
-	return trace.Format{Name: "sacct", Is: slurmctl.IsAccounting, Open: func(in io.Reader) func() (trace.Job, string, error) { return readAccounting(in, own) }}
+	return trace.Format{Name: "sacct", Is: slurmctl.IsAccounting, InNodes: slurmctl.AccountsNodes, Open: func(in io.Reader) func() (trace.Job, string, error) { return readAccounting(in, own) }}
 }
 
 func readAccounting(in io.Reader, own bool) func() (trace.Job, string, error) {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,8 @@ var samples = []struct{ command, args string }{
 	{"run", "--evolving=0.5 --beside=slurm,easy --format=json trace.swf"},
 	{"baseline", "--format=json --output=easy.swf trace.swf"},
 	{"baseline", "--format=json --scheduler=fcfs --output=fcfs.swf trace.swf"},
-	{"trace stat", "--format=json trace.swf"},
+	{"trace stat", "--by=size --format=json trace.swf"},
+	{"trace stat", "--by=size --format=json silent.swf"},
 	{"trace diff", "--format=json easy.swf fcfs.swf"},
 }
 
@@ -51,7 +54,8 @@ func TestSchemas(t *testing.T) {
 	for _, job := range []string{"1 60 0 360 2", "2 120 0 420 3", "3 180 0 480 1", "4 240 0 540 2", "5 300 0 600 3", "6 360 0 660 1"} {
 		trace += job + " -1 -1 " + job[len(job)-1:] + " 1200 -1 1 1 1 1 1 1 -1 -1\n"
 	}
-	for name, text := range map[string]string{"trace.swf": trace, "workload.json": `{"nodes": 8, "busy": [{"start": 0, "duration": 300, "nodes": 2}], "jobs": [
+	silent := "1 0 -1 60 2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n" // it tells neither its machine, nor starts, nor users
+	for name, text := range map[string]string{"trace.swf": trace, "silent.swf": silent, "workload.json": `{"nodes": 8, "busy": [{"start": 0, "duration": 300, "nodes": 2}], "jobs": [
 		{"id": "a", "submit": 0, "profile": [{"duration": 300, "nodes": 2}, {"duration": 600, "nodes": 5}], "expand_limit": 2}, {"id": "b", "submit": 10, "profile": [{"duration": 300, "nodes": 3}]}]}`} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -119,35 +123,49 @@ func everyJSON(c *cobra.Command, call func(command string)) {
 
 // shape is the schema of a value, and of what has been seen in its place before.
 func shape(v any, before any) map[string]any {
-	was, _ := before.(map[string]any)
+	is := map[string]any{}
+	if was, ok := before.(map[string]any); ok {
+		is = maps.Clone(was)
+	}
 	switch v := v.(type) {
 	case map[string]any:
-		properties, _ := was["properties"].(map[string]any)
+		properties, _ := is["properties"].(map[string]any)
 		if properties == nil {
 			properties = map[string]any{}
 		}
 		for name, value := range v {
 			properties[name] = shape(value, properties[name])
 		}
-		return map[string]any{"type": "object", "properties": properties}
+		is["properties"], is["type"] = properties, either(is["type"], "object")
 	case []any:
-		items := was["items"]
 		for _, value := range v {
-			items = shape(value, items)
+			is["items"] = shape(value, is["items"])
 		}
-		if items == nil {
-			return map[string]any{"type": "array"}
-		}
-		return map[string]any{"type": "array", "items": items}
+		is["type"] = either(is["type"], "array")
 	case string:
-		return map[string]any{"type": "string"}
+		is["type"] = either(is["type"], "string")
 	case bool:
-		return map[string]any{"type": "boolean"}
+		is["type"] = either(is["type"], "boolean")
 	case nil:
-		if was != nil {
-			return was
-		}
-		return map[string]any{}
+		is["type"] = either(is["type"], "null")
+	default:
+		is["type"] = either(is["type"], "number")
 	}
-	return map[string]any{"type": "number"}
+	return is
+}
+
+// either is a type, beside those before: a name, or a list of them.
+func either(before any, name string) any {
+	switch before := before.(type) {
+	case string:
+		if before != name {
+			return []any{before, name}
+		}
+	case []any:
+		if slices.Contains(before, any(name)) {
+			return before
+		}
+		return append(before, name)
+	}
+	return name
 }
