@@ -455,15 +455,13 @@ tells when jobs started, or what evosim run --format=json prints.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.options.AnyOrder = true
-			a, _, err := f.all(cmd, args[0])
-			if err != nil {
-				return err
+			var outcomes [2]trace.Starts
+			for i, name := range args {
+				if _, _, err := f.each(cmd, name, outcomes[i].Add); err != nil {
+					return err
+				}
 			}
-			b, _, err := f.all(cmd, args[1])
-			if err != nil {
-				return err
-			}
-			d, err := trace.Diff(a, b)
+			d, err := trace.Diff(&outcomes[0], &outcomes[1])
 			if err != nil {
 				return err
 			}

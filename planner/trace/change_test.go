@@ -87,13 +87,14 @@ func TestFindWindow(t *testing.T) {
 
 // TestDiff: earlier, later, and jobs that are in one alone.
 func TestDiff(t *testing.T) {
-	outcome := func(waits ...float64) (tr trace.Trace) {
+	outcome := func(waits ...float64) *trace.Starts {
+		var all trace.Starts
 		for i, w := range waits {
 			j := trace.Unknown
 			j.Number, j.Submit, j.Wait, j.Run, j.Processors = int64(i), 1000+float64(i), w, 10, 1
-			tr.Jobs = append(tr.Jobs, j)
+			all.Add(j)
 		}
-		return tr
+		return &all
 	}
 	d, err := trace.Diff(outcome(0, 5, 7, -1), outcome(0, 9, 1, 4, 0))
 	want := trace.Difference{Both: 3, OnlyB: 2, Earlier: 1, Same: 1, Later: 1, Delay: trace.Spread{1, 4, 4, 4, 4}, Gain: trace.Spread{1, 6, 6, 6, 6}, Mean: -2. / 3,
@@ -102,7 +103,9 @@ func TestDiff(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	twice := outcome(0, 1)
-	twice.Jobs[1].Number = 0
+	again := trace.Unknown
+	again.Number, again.Submit, again.Wait, again.Run, again.Processors = 0, 1001, 1, 10, 1
+	twice.Add(again)
 	if _, err := trace.Diff(twice, twice); err == nil {
 		t.Error("a number that is there twice")
 	}

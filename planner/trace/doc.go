@@ -6,7 +6,7 @@
 // own workload JSON, Batsim's workload JSON and ElastiSim's jobs, gzipped or not, and written as
 // the first three. A [Reader] gives jobs one after the other; what reads SWF needs little more memory
 // for a longer trace: a bit for each job, by which it knows a number that is there twice. What needs all jobs
-// at once, such as an order, has them in a [Packed].
+// at once, such as an order, has them in a [Packed]; for two outcomes' difference when each started and ended is enough.
 //
 // Where a log has what became of a job that was swapped out, or checkpointed, SWF gives it as a whole (status 0 or 1) and
 // in parts (2, 3, 4) of the same number. A job is read once: parts are passed over where the whole stands before them, or
