@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -156,6 +157,22 @@ func TestSubmitPlugins(t *testing.T) {
 		}
 		l.cancel(id)
 		l.ended(id)
+		id = l.submit("1@60s,3@60s,1@60s,3@60s,1@60s") // nodes that are held for it once more
+		companion(id)
+		l.has(l.next(id, 1), 3)
+		l.must(l.cluster.RestartController(l.ctx())) // what runs in a hold goes on there
+		l.has(l.next(id, 2), 1)
+		l.has(l.next(id, 3), 3)
+		l.has(l.next(id, 4), 1)
+		l.cancel(id)
+		l.ended(id)
+		l.eventually("the holds to be given up", func() error {
+			out, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "show", "reservation")
+			if strings.Contains(out, "evo_") {
+				err = errors.New(out)
+			}
+			return err
+		})
 		id = l.submit(profile.String())
 		companion(id)
 		again() // while it runs: the growth finds it out

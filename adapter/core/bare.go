@@ -2,20 +2,85 @@ package core
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // There are sites whose job_submit plugin refuses every update of a job that lacks Account=
 // (slurmctl.ErrWantsAccount). Slurm takes an account for pending jobs alone: so a job that
 // runs can be given companions, and these can be ended, but it can neither be merged into, nor
-// be made smaller, nor be given a longer time limit. Whether a site is such a one is found out
+// be made smaller, nor be given a longer time limit, nor be taken out of the hold in which it
+// began: it stays there, and the hold lasts until its end. Whether a site is such a one is found out
 // by an update that changes nothing, of each parked job where there are plugins (mayTry).
 
 const (
 	bareWords  = "the site's job_submit plugin refuses updates without Account=, which Slurm takes for pending jobs only, so that a job that runs cannot be changed"
 	bareRemedy = "Begin with the fewest nodes and give back as many as a growth has brought, use --drive=chain, or have the administrator let updates of running jobs pass"
 )
+
+// stay is called when something began to run in a hold, and stays there.
+func (c *Core) stay(name string) {
+	if r, ok := c.reservations[name]; ok {
+		c.forgetHold(name)
+		c.lived[name] = r
+	}
+}
+
+// takeLived tells the holds that something lives in, which are no promise of nodes any more,
+// from the others that a poll has shown. What was done since it began is kept.
+func (c *Core) takeLived(s *snapshot, seen map[string]slurmctl.Reservation) {
+	before := c.lived
+	c.lived = map[string]slurmctl.Reservation{}
+	for name := range c.holdChanged {
+		if r, ok := before[name]; ok {
+			c.lived[name] = r
+		}
+	}
+	for i := range s.jobs {
+		r, ours := seen[s.jobs[i].Reservation]
+		if !ours || !c.bare || len(s.jobs[i].NodeList) == 0 || s.jobs[i].Ended() || s.jobs[i].State == slurmctl.Completing {
+			continue
+		}
+		if own, ours := parseHold(r); ours && (c.owner(s.jobs[i].ID) != nil || s.jobs[i].ID == own.job || c.isExpander(&s.jobs[i])) {
+			c.lived[r.Name] = r
+			delete(seen, r.Name)
+			c.lengthen(r, &s.jobs[i])
+		}
+	}
+}
+
+// staysUntil is when what runs in a hold since then has ended at the latest, and some.
+func (c *Core) staysUntil(since time.Time, limit time.Duration) time.Time {
+	if limit == slurmctl.Unlimited {
+		limit = longestHold * time.Second
+	}
+	return since.Add(limit + 2*time.Minute)
+}
+
+// lengthen sees that a hold does not end before the job that lives in it: Slurm would end
+// that with it.
+func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
+	j := c.owner(r.ID)
+	until := c.staysUntil(r.StartTime, r.TimeLimit)
+	if !r.EndTime.IsZero() && r.TimeLimit != slurmctl.Unlimited {
+		until = c.staysUntil(r.EndTime, 0)
+	}
+	if j == nil || j.busy || r.TimeLimit == 0 || !hold.End.Before(until.Add(-90*time.Second)) {
+		return
+	}
+	c.ask(j, "", Task{Command: ChangeHold{hold.Name, slurmctl.ReservationUpdate{End: until}}}, func(o Outcome) {
+		if o.Err != nil {
+			c.logJob(j).WithError(o.Err).Warn("the reservation that it runs in, and cannot be taken out of, ends before its time limit")
+			return
+		}
+		if r, ok := c.lived[hold.Name]; ok {
+			r.End = until
+			c.lived[hold.Name] = r
+		}
+	})
+}
 
 // siteDrive is the drive mode that jobs get here, and why.
 func (c *Core) siteDrive() (request.Drive, string) {

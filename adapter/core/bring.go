@@ -15,7 +15,7 @@ func (c *Core) askMore(j *job, g *Grow, parked bool) {
 	q.Partition, q.Account, q.QOS = partitionOf(j), j.Account, j.QOS
 	q.Name, q.Comment, q.Exclusive, q.WorkDir = g.Name, expanderMark, true, "/"
 	hold, ok := c.reservations[g.Hold]
-	exact := ok && g.Hold != "" && sameSet(hold.Nodes, g.Nodes) && !c.bare // see Grow
+	exact := ok && g.Hold != "" && sameSet(hold.Nodes, g.Nodes)
 	if !exact {
 		q.NodeList = g.Nodes
 	}

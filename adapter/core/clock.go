@@ -70,9 +70,11 @@ func (c *Core) clockSet(by time.Duration) {
 			s.reservations[name] = r
 		}
 	}
-	for name, r := range c.reservations {
-		back(&r.Start, &r.End)
-		c.reservations[name] = r
+	for _, all := range []map[string]slurmctl.Reservation{c.reservations, c.lived} {
+		for name, r := range all {
+			back(&r.Start, &r.End)
+			all[name] = r
+		}
 	}
 	if back(&c.countsFrom); by < 0 {
 		c.countsFrom = Later(c.countsFrom, c.now.Add(-by))
@@ -195,6 +197,9 @@ func (c *Core) out(e Effect) Effect {
 			e.Command = do
 		case Reserve:
 			do.Request.Start, do.Request.End = c.wall(do.Request.Start), c.wall(do.Request.End)
+			e.Command = do
+		case Grow:
+			do.StaysUntil = c.wall(do.StaysUntil)
 			e.Command = do
 		case ChangeHold:
 			do.Change.Start, do.Change.End = c.wall(do.Change.Start), c.wall(do.Change.End)

@@ -40,7 +40,11 @@ func (c *Core) Cluster() *api.Cluster {
 		}
 		r := s.reservations[name]
 		shown := api.Reservation{Name: r.Name, Start: c.wall(r.Start), End: c.wall(r.End), NodeList: slurmctl.CompressNodes(r.Nodes), Users: r.Users, Accounts: r.Accounts}
-		if own, ours := parseHold(r); ours {
+		own, ours := parseHold(r)
+		if _, lived := c.lived[name]; lived {
+			continue // the job's own time
+		}
+		if ours {
 			shown.Hold, shown.Job, shown.Step = true, uint32(own.job), own.step
 			if j := c.owner(own.job); j != nil {
 				shown.Job, shown.UID = j.SlurmID, j.UID

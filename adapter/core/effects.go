@@ -83,14 +83,12 @@ type Command interface{ command() }
 
 type (
 	// Start lets a pending job go inside a hold, now, in one of its partitions if one is
-	// named, and waits for a moment for it to run. Where Bare, not inside the hold but on
-	// its nodes, and the hold is given up. The result is the *slurmctl.Job that was seen to
-	// run, nil if it was not.
+	// named, and waits for a moment for it to run. The result is the *slurmctl.Job that was
+	// seen to run, nil if it was not.
 	Start struct {
 		Job       slurmctl.JobID
 		Hold      string
 		Partition string
-		Bare      bool
 		Gently    bool // the questions about it, see Task
 	}
 	// Grow brings a job nodes by an expander; the result is [Grown].
@@ -103,11 +101,12 @@ type (
 		Name       string // of the expander
 		Step       int    // 1-based, whose nodes these are
 		Nodes      []string
-		Held       []Part   // what the job has
-		Hold       string   // on the nodes; "": none
-		HoldBegins bool     // it is to begin now, before its time
-		LetIn      []string // users, to the hold that nobody may use before
-		Bare       bool     // what runs in a hold cannot be taken out of it
+		Held       []Part    // what the job has
+		Hold       string    // on the nodes; "": none
+		HoldBegins bool      // it is to begin now, before its time
+		LetIn      []string  // users, to the hold that nobody may use before
+		Bare       bool      // what runs in a hold cannot be taken out of it
+		StaysUntil time.Time // when that has ended at the latest
 		Request    slurmctl.AllocateRequest
 		MayPark    bool             // the expander, where a site's plugin refuses it otherwise
 		Expanders  []slurmctl.JobID // that there are and that are not merged yet
@@ -238,6 +237,7 @@ type Grown struct {
 	Expanders []slurmctl.JobID // that are there still and are not merged
 	Opened    bool             // the hold was opened to the users
 	HoldGone  bool             // and given up
+	Stays     bool             // the companion stays in the hold, out of which it cannot be taken
 	Parked    bool             // the expander was submitted parked
 	Never     error            // Slurm merges nothing into the job: a companion was asked for in its place
 	NotYet    string           // what the growth has to wait for

@@ -19,9 +19,6 @@ func (t Task) String() string { return fmt.Sprint(t.Command) }
 
 func (c Start) String() string {
 	text := fmt.Sprintf("start %d in %s", c.Job, c.Hold)
-	if c.Bare {
-		text = fmt.Sprintf("start %d on the nodes of %s", c.Job, c.Hold)
-	}
 	if c.Partition != "" {
 		text += " in partition " + c.Partition
 	}

@@ -207,6 +207,7 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	}
 	site := partitionOf(j) + " " + j.QOS
 	c.askMore(j, &g, c.parksIn[site])
+	g.StaysUntil = c.staysUntil(c.now, g.Request.TimeLimit)
 	c.goThrough(j, &g)
 	to := len(j.nodes()) + len(nodes)
 	c.do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), g, func(o Outcome) {
@@ -220,6 +221,9 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 		}
 		if g.Hold != "" && got.HoldGone {
 			c.forgetHold(g.Hold)
+		}
+		if got.Stays {
+			c.stay(g.Hold)
 		}
 		c.suspectNodes(g.Nodes, o.Err)
 		if errors.Is(o.Err, slurmctl.ErrNodeConfig) && c.shun(j, g.Nodes, "they have not what the job asks for") && c.snapshot != nil {

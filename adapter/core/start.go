@@ -98,7 +98,7 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 		partition = ""
 	}
 	before := j.State
-	c.do(j, "start", hold, Start{Job: id, Hold: hold, Partition: partition, Bare: c.bare, Gently: c.pace.gated}, func(o Outcome) {
+	c.do(j, "start", hold, Start{Job: id, Hold: hold, Partition: partition, Gently: c.pace.gated}, func(o Outcome) {
 		if o.Err != nil && partition != "" && !transient(o.Err) { // the next one, then
 			if j.refusedIn == nil {
 				j.refusedIn = map[string]refusal{}

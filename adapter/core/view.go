@@ -82,6 +82,9 @@ func (c *Core) View() *View {
 	if s := c.snapshot; s != nil {
 		seen := map[string]bool{}
 		for _, r := range s.reservations {
+			if _, lived := c.lived[r.Name]; lived {
+				continue
+			}
 			if _, ours := parseHold(r); !ours {
 				continue
 			}

@@ -56,13 +56,7 @@ func (g *growth) bring(ctx context.Context) error {
 	}
 	var brought []slurmctl.Job
 	if len(g.Grown.Expanders) == 0 {
-		if g.Hold != "" && g.Bare { // what runs in a hold there cannot be taken out of it
-			if g.release(ctx); !g.HoldGone {
-				return fmt.Errorf("hold %s could not be given up", g.Hold)
-			}
-		} else {
-			g.Request.Reservation = g.Hold
-		}
+		g.Request.Reservation = g.Hold
 		var k slurmctl.Job
 		var err error
 		ask := []func(context.Context){func(ctx context.Context) { k, err = g.allocate(ctx) }}
@@ -115,13 +109,16 @@ func (g *growth) askDBD(ctx context.Context) { g.dbd, g.askedDBD = g.Slurm.Slurm
 
 // open begins the hold, for a growth before its time, and lets the expander's user in, by
 // one command: from now on, until the hold is given up or closed again, he could run other
-// jobs there.
+// jobs there. One that the expander stays in is to last as long.
 func (g *growth) open(ctx context.Context) error {
 	u := slurmctl.ReservationUpdate{StartNow: g.HoldBegins}
 	if len(g.Grown.Expanders) == 0 {
 		u.Users = g.LetIn
+		if g.Bare {
+			u.End, u.Flags = g.StaysUntil, core.FlagsOfLived
+		}
 	}
-	if g.Hold == "" || !u.StartNow && len(u.Users) == 0 {
+	if g.Hold == "" || !u.StartNow && len(u.Users) == 0 && u.End.IsZero() {
 		return nil
 	}
 	err := g.Slurm.UpdateReservation(ctx, g.Hold, u)
@@ -211,7 +208,8 @@ func (g *growth) merge(ctx context.Context) error {
 	return nil // the hold goes once the job has its answer
 }
 
-// keep leaves the expander beside the base job as a companion, out of the hold.
+// keep leaves the expander beside the base job as a companion, out of the hold, save where the
+// site lets nobody take it out.
 func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 	if err := g.baseRuns(ctx); err != nil {
 		return err
@@ -225,11 +223,11 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 		if k.State != slurmctl.Running {
 			return fmt.Errorf("expander %d is %s, not RUNNING", k.ID, k.State)
 		}
-		if g.Hold != "" && !g.HoldGone {
+		if g.Hold != "" && !g.HoldGone && !g.Bare {
 			err := g.Slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none})
-			if errors.Is(err, slurmctl.ErrWantsAccount) { // the next one is asked for outside of it
-				err = errors.Join(err, g.Slurm.Cancel(ctx, g.Grown.Expanders...))
-				g.Grown.Expanders = nil
+			if errors.Is(err, slurmctl.ErrWantsAccount) { // it turns out that it stays there
+				g.Bare = true
+				err = g.Slurm.UpdateReservation(ctx, g.Hold, slurmctl.ReservationUpdate{End: g.StaysUntil, Flags: core.FlagsOfLived})
 			}
 			if err != nil {
 				return err
@@ -238,7 +236,9 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 		held = append(held, core.Part{ID: k.ID, Step: g.Step, Nodes: k.NodeList})
 	}
 	g.Grown.Expanders, g.After = nil, held
-	g.release(ctx)
+	if g.Stays = g.Bare && g.Hold != ""; !g.Stays {
+		g.release(ctx)
+	}
 	return nil
 }
 

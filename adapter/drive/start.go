@@ -18,30 +18,10 @@ const (
 
 // start lets a pending job go.
 func (d *Driver) start(ctx, polls context.Context, c core.Start) (*slurmctl.Job, error) {
-	var err error
-	if c.Bare {
-		err = d.startBare(ctx, c)
-	} else {
-		err = d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition})
-	}
-	if err != nil {
+	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition}); err != nil {
 		return nil, err
 	}
 	return d.awaitStart(polls, c), nil
-}
-
-// startBare starts a pending job on the nodes of a hold, but not inside: on a site that
-// lets nobody change running jobs it would stay there, and end with it.
-func (d *Driver) startBare(ctx context.Context, c core.Start) error {
-	none := ""
-	err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{Reservation: &none})
-	if err == nil {
-		err = ignoreUnknown(d.Slurm.DeleteReservation(ctx, c.Hold))
-	}
-	if err == nil {
-		err = d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Partition: c.Partition})
-	}
-	return err
 }
 
 // awaitStart asks for the job until it runs, less and less often; nil if it does not yet.

@@ -82,6 +82,9 @@ func Storm(seed uint64) string {
 		}
 		g.lines = append(g.lines, h.lines...)
 	}
+	if seed%7 == 0 { // what runs can be changed by nobody
+		g.at(0, "plugin account")
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))
