@@ -67,11 +67,12 @@ func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 	if !r.EndTime.IsZero() && r.TimeLimit != slurmctl.Unlimited {
 		until = c.staysUntil(r.EndTime, 0)
 	}
-	if j == nil || j.busy || r.TimeLimit == 0 || !hold.End.Before(until.Add(-90*time.Second)) {
+	if j == nil || j.busy || j.holdRetry.After(c.now) || r.TimeLimit == 0 || !hold.End.Before(until.Add(-90*time.Second)) {
 		return
 	}
 	c.ask(j, "", Task{Command: ChangeHold{hold.Name, slurmctl.ReservationUpdate{End: until}}}, func(o Outcome) {
 		if o.Err != nil {
+			j.holdRetry = c.now.Add(againAfter)
 			c.logJob(j).WithError(o.Err).Warn("the reservation that it runs in, and cannot be taken out of, ends before its time limit")
 			return
 		}
