@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -47,7 +48,7 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	var list []candidate
 	already := c.heldAlready(now)
 	lowest := turn{math.MaxInt, math.MaxUint64} // of the last evolving job
-	over := c.overAccrual(s)
+	over, unread := c.overAccrual(s), c.firstUnread(s)
 	for _, j := range c.active {
 		if j.State != row.Queued {
 			continue
@@ -100,6 +101,10 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 			c.dropPlan(j, "can never begin: "+why)
 			continue
 		}
+		if unread.record != nil && len(j.plan) == 0 && justSubmitted(s, cand.record) && moreUrgent(unread, c.unaged(cand.record)) < 0 {
+			j.reason = fmt.Sprintf("what job %d asks for is being read, which is before it", unread.record.ID)
+			continue
+		}
 		cand.earliest, j.reason = c.withinBounds(already, j, need, earliest)
 		if cand.turn.compare(lowest) < 0 {
 			lowest = cand.turn
@@ -113,6 +118,31 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	list = behind(list)
 	c.admit(s, list, now)
 	return list
+}
+
+// firstUnread is the most urgent of the jobs that were just submitted and are not adopted yet: requests are not read in the order
+// of submission, and what is submitted beside such a job, and comes after it, is not to begin before. Without a record: there is none.
+func (c *Core) firstUnread(s *snapshot) (first candidate) {
+	for id := range c.coming {
+		r := s.byID[id]
+		if r == nil || !justSubmitted(s, r) || !c.isComing(id) {
+			continue
+		}
+		if cand := c.unaged(r); first.record == nil || moreUrgent(cand, first) < 0 {
+			first = cand
+		}
+	}
+	return first
+}
+
+// unaged is a job with the turn that Slurm gives it: what was just submitted has no age to be counted.
+func (c *Core) unaged(r *slurmctl.Job) candidate {
+	return candidate{record: r, turn: turn{c.tierOf(r, false), r.Priority}}
+}
+
+// justSubmitted reports whether a job is so new that its request may well be still to be read.
+func justSubmitted(s *snapshot, r *slurmctl.Job) bool {
+	return s.taken.Sub(r.SubmitTime) <= 5*time.Second
 }
 
 // behind moves jobs whose request has grown while they waited behind those that were

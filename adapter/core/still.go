@@ -78,7 +78,7 @@ func (c *Core) Still() (until time.Time) {
 	for i := range c.snapshot.jobs {
 		r := &c.snapshot.jobs[i]
 		switch {
-		case r.State == slurmctl.Pending && c.isExpander(r), r.State == slurmctl.Completing, r.State == slurmctl.Suspended, r.State == slurmctl.Configuring:
+		case c.isComing(r.ID) && justSubmitted(c.snapshot, r), r.State == slurmctl.Pending && c.isExpander(r), r.State == slurmctl.Completing, r.State == slurmctl.Suspended, r.State == slurmctl.Configuring:
 			return time.Time{}
 		case len(r.NodeList) > 0 && !r.EndTime.IsZero():
 			if !r.EndTime.After(p.begun) && c.owner(r.ID) == nil {
