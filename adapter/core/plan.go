@@ -140,9 +140,10 @@ func (c *Core) unaged(r *slurmctl.Job) candidate {
 	return candidate{record: r, turn: turn{c.tierOf(r, false), r.Priority}}
 }
 
-// justSubmitted reports whether a job is so new that its request may well be still to be read.
+// justSubmitted reports whether a job is so new that its request may well be still to be read. One of the
+// future is not: nobody is to wait until then.
 func justSubmitted(s *snapshot, r *slurmctl.Job) bool {
-	return s.taken.Sub(r.SubmitTime) <= 5*time.Second
+	return s.taken.Sub(r.SubmitTime).Abs() <= 5*time.Second
 }
 
 // behind moves jobs whose request has grown while they waited behind those that were
