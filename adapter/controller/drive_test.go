@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -247,6 +248,22 @@ func TestChain(t *testing.T) {
 		}
 		if job := l.ended(ids[0]); job.EndState != "COMPLETED" {
 			l.t.Errorf("it ended %s", job.EndState)
+		}
+	})
+	l.run("jobs of it are requeued", func(l *lab) {
+		const once = `[ "$SLURM_RESTART_COUNT" ] || exec sleep 600; sleep 1`
+		ids := l.submitChain("1@10s,4@10s,2@10s", once, once, "sleep 1")
+		for step := range 2 {
+			l.running(ids[0], step+1)
+			l.scontrol("requeue", fmt.Sprint(ids[step]))
+		}
+		if job := l.ended(ids[0]); job.EndState != "COMPLETED" || job.Step != 3 {
+			l.t.Errorf("it ended %s in step %d, want COMPLETED in step 3", job.EndState, job.Step)
+		}
+		events, err := l.store.Events(l.ctx(), 0, 0, 1000)
+		l.must(err)
+		if n := len(slices.DeleteFunc(events, func(e store.Event) bool { return e.Kind != "requeued" })); n != 2 {
+			l.t.Errorf("%d events of 2 say that it was requeued", n)
 		}
 	})
 	l.run("a failed step ends it", func(l *lab) {

@@ -276,6 +276,9 @@ func (c *Core) followChain(s *snapshot, j *job) {
 		}, j.chain[current], before)
 	case r.State == slurmctl.Pending:
 		j.queuedAt = s.taken
+		if j.State == row.Running {
+			c.linkRequeued(s, j)
+		}
 	case r.State == slurmctl.Running || r.State == slurmctl.Suspended:
 		c.linkRuns(s, j, r)
 		c.followSuspension(s, j)
@@ -337,6 +340,23 @@ func (c *Core) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
 	}
 	j.Suspended, j.suspendedFrom = 0, time.Time{} // Slurm counts for each of its jobs
 	c.beginStep(j, startedAt(r, j.queuedAt, c.now))
+}
+
+// linkRequeued is called when a chain's job that ran waits in Slurm's queue again: its step starts over.
+func (c *Core) linkRequeued(s *snapshot, j *job) {
+	if j.Step == 1 {
+		c.requeued(j)
+		return
+	}
+	c.logJob(j).Warn("the job of this step was requeued: the step starts over")
+	c.event(j, "requeued", map[string]any{"step": j.Step})
+	j.State, j.Step, j.held, j.StepStarted, j.StepEnded = row.Waiting, j.Step-1, nil, c.now, c.now
+	j.Suspended, j.suspendedFrom = 0, time.Time{}
+	j.letGo, j.readied, j.overdue, j.warned = 0, 0, 0, false
+	c.save(j)
+	c.saveAllocation(j, c.now, 0, "")
+	c.saveParts(j)
+	c.refit(s, j, s.taken.Unix(), "the job of a step was requeued")
 }
 
 // cancelChain cancels what is left of a chain. Should that fail, adopt finds it.

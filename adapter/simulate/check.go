@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -129,6 +131,12 @@ func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
 				return r.ID, true
 			}
 		}
+	}
+	if first, link, isLink := strings.Cut(name, "/"); isLink { // Slurm numbers them one after the other
+		n, err := strconv.Atoi(link)
+		id := h.jobs[first] + slurmctl.JobID(n-1)
+		r, known := h.s.Cluster.Record(id)
+		return id, err == nil && known && r.Name == first && h.apps[first].Drive == request.Chain
 	}
 	id, ok := h.jobs[name]
 	r, known := h.s.Cluster.Record(id)

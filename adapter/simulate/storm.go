@@ -82,6 +82,13 @@ func Storm(seed uint64) string {
 		}
 		g.lines = append(g.lines, h.lines...)
 	}
+	if seed%2 == 0 { // by chances of their own
+		l := &storming{Rand: rand.New(rand.NewPCG(seed, 16))}
+		for range l.IntN(4) {
+			l.at(l.when(storm), "requeue %s/%d", apps[l.IntN(len(apps))], 1+l.IntN(4))
+		}
+		g.lines = append(g.lines, l.lines...)
+	}
 	if seed%7 == 0 { // what runs can be changed by nobody
 		g.at(0, "plugin account")
 	}
