@@ -146,10 +146,19 @@ func splitState(s string) (state, flags string) {
 // it is up, answers, and is neither drained, failing nor rebooting. One that is switched
 // off to save power is usable: see Awake. One in a maintenance ("maint", "$") is reserved
 // until that ends: its reservation says when.
-func (n Node) Usable() bool {
+func (n Node) Usable() bool { return n.Unusable() == "" }
+
+// Unusable says in a word or two why the node is not [Node.Usable]; "" if it is.
+func (n Node) Unusable() string {
 	switch n.State {
 	case "idle", "mixed", "allocated", "completing", "reserved", "maint":
-		return !strings.ContainsAny(n.Flags, "*@^")
+		switch {
+		case strings.Contains(n.Flags, "*"):
+			return "not responding"
+		case strings.ContainsAny(n.Flags, "@^"):
+			return "to be rebooted"
+		}
+		return ""
 	}
-	return false
+	return n.State
 }

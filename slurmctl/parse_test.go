@@ -78,11 +78,11 @@ func TestSplitState(t *testing.T) {
 			t.Errorf("%q: %s", in, diff)
 		}
 	}
-	for state, usable := range map[string]bool{"idle": true, "mixed-": true, "planned": true, "completing": true, "reserved": true,
-		"idle*": false, "down": false, "drained": false, "draining": false, "idle~": true, "maint": true, "mixed$": true, "mixed@": false, "unknown": false} {
+	for state, why := range map[string]string{"idle": "", "mixed-": "", "planned": "", "completing": "", "reserved": "", "idle~": "", "maint": "", "mixed$": "",
+		"idle*": "not responding", "mixed@": "to be rebooted", "down": "down", "drained": "drained", "draining": "draining", "unknown": "unknown"} {
 		var n Node
-		if n.State, n.Flags = splitState(state); n.Usable() != usable {
-			t.Errorf("%q: usable %v", state, n.Usable())
+		if n.State, n.Flags = splitState(state); n.Unusable() != why || n.Usable() != (why == "") {
+			t.Errorf("%q: usable %v, %q", state, n.Usable(), n.Unusable())
 		}
 	}
 }

@@ -75,6 +75,7 @@ type job struct {
 	forgone   string    // why nothing is promised to it for its coming steps, in words, in step forgoneIn; "": it overran, or is not known
 	forfeited bool      // and has to fit below the site's bounds again to be held
 	unheld    string    // the bound of the site below which its holds do not fit
+	unplanned string    // why its coming steps could not be planned anew when that was last tried, in words
 
 	unwritten   bool        // its request was changed, and Slurm is still to be told
 	undo        func(error) // takes the change back, should Slurm refuse it; nil: nobody waits for it

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/store/row"
@@ -214,6 +215,28 @@ func (c *Core) changePower(nodes []string, what string, asked map[string]time.Ti
 	for _, n := range nodes {
 		asked[n] = c.now
 	}
+}
+
+// awaited says in words why nodes cannot be had, if that is by their own state; otherwise it is as given.
+func (s *snapshot) awaited(names []string, otherwise string) string {
+	if text := s.switching(names); text != "" {
+		return text
+	}
+	var out, states []string
+	for _, name := range names {
+		i, known := s.index[name]
+		if !known || s.nodes[i].Usable() {
+			continue
+		}
+		out = append(out, name)
+		if state := s.nodes[i].Unusable(); !slices.Contains(states, state) {
+			states = append(states, state)
+		}
+	}
+	if len(out) == 0 {
+		return otherwise
+	}
+	return fmt.Sprintf("waits for %s (%s)", slurmctl.CompressNodes(out), strings.Join(states, ", "))
 }
 
 // switching says in words that some of the nodes are off, if they are.

@@ -187,6 +187,8 @@ type fitting struct {
 // always the same, so that plans are not made to and fro; only who was promised a node that
 // slurmctld does not let go comes after the job that has it in any case. It says why there is no plan.
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) {
+	told := j.unplanned
+	j.unplanned = ""
 	if unfit = c.replan(s, j, now, why); unfit == "" {
 		return ""
 	}
@@ -202,8 +204,7 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) 
 	if len(after) > len(later) {
 		text = "waits for " + jobNumber(slices.MinFunc(after, beganFirst).SlurmID) + ", which began before it: " + text
 	}
-	if j.reason != text {
-		j.reason = text
+	if j.reason, j.unplanned = text, text; text != told { // it is tried in every cycle
 		c.logJob(j).WithField("why", why).Warn(text)
 	}
 	return unfit

@@ -153,9 +153,7 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		if late := j.State == row.Waiting && c.now.Unix() > j.next().start+5; suspect || late || j.State == row.Running {
 			c.refit(s, j, c.now.Unix(), "nodes of the growth are not free in time")
 		}
-		if j.reason = s.switching(nodes); j.reason == "" {
-			j.reason = "waits for nodes that others have not given back yet"
-		}
+		j.reason = s.awaited(nodes, "waits for nodes that others have not given back yet")
 		if j.State == row.Waiting {
 			c.awaitNodes(j.next().start, true)
 		}

@@ -24,9 +24,7 @@ func (c *Core) start(s *snapshot, j *job) {
 		return
 	}
 	if !c.freeFor(s, j.plan[0].nodes, &j.record) {
-		if j.reason = s.switching(j.plan[0].nodes); j.reason == "" {
-			j.reason = "waits for nodes that are about to be free"
-		}
+		j.reason = s.awaited(j.plan[0].nodes, "waits for nodes that are about to be free")
 		c.awaitNodes(j.plan[0].start, false)
 		return
 	}
