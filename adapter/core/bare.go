@@ -106,3 +106,13 @@ func whole(held []Part, surplus []string) bool {
 	}
 	return true
 }
+
+// touched are the nodes of all companions that have some of those to be given back.
+func touched(held []Part, surplus []string) (all []string) {
+	for _, p := range held[1:] {
+		if len(common(p.Nodes, surplus)) > 0 {
+			all = append(all, p.Nodes...)
+		}
+	}
+	return all
+}

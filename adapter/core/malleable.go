@@ -242,8 +242,9 @@ func (c *Core) keepsLent(j *job, next *plannedStep, surplus []string) []string {
 	if c.wholeOnly() { // companions that came beyond the plan
 		var parts []string
 		for _, p := range slices.Backward(j.held) {
-			if p.Step == lentStep && len(common(p.Nodes, surplus)) == len(p.Nodes) && len(p.Nodes)+len(parts)+least <= j.mostOf(j.Step+1) {
-				parts = append(parts, p.Nodes...)
+			more := Without(p.Nodes, next.nodes) // of which the step may have a part
+			if p.Step == lentStep && len(common(more, surplus)) == len(more) && len(more)+len(parts)+least <= j.mostOf(j.Step+1) {
+				parts = append(parts, more...)
 			}
 		}
 		if !j.Malleable.Sizes.Has(least + len(parts)) {

@@ -80,6 +80,9 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 			if next = j.next(); next != nil {
 				surplus = Without(have, next.nodes)
 			}
+			if all := touched(j.held, surplus); c.bare && len(all) > 0 { // of nodes that it was lent the plan keeps a part
+				surplus = all
+			}
 		}
 		c.shrink(j, surplus)
 	default:
@@ -256,6 +259,11 @@ func (c *Core) covered(j *job, step int, nodes []string) bool {
 	until := c.now.Add(time.Duration(j.reach(c.now.Unix()))*time.Second + time.Minute)
 	for _, r := range c.reservations {
 		if own, ours := parseHold(r); (!ours || own.job != j.id() || own.step != step) && r.End.After(c.now) && r.Start.Before(until) && len(common(nodes, r.Nodes)) > 0 {
+			return true
+		}
+	}
+	for _, r := range c.lived { // until it is given up
+		if len(common(nodes, r.Nodes)) > 0 {
 			return true
 		}
 	}
