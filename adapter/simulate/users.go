@@ -205,7 +205,7 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 			p.Sleep(a.lasts(i + 1))
 		}
 		if i > 0 {
-			q.After = []slurmsim.Dependency{{Kind: "afterok", Job: before}}
+			q.After, q.KillOnInvalidDep = []slurmsim.Dependency{{Kind: "afterok", Job: before}}, true
 		}
 		if before, err = s.Cluster.Submit(q); err != nil {
 			return first, err

@@ -235,6 +235,9 @@ func arguments(j slurmsim.Job) []string {
 	for _, d := range j.After {
 		add("--dependency=%s:%d", d.Kind, d.Job)
 	}
+	if j.KillOnInvalidDep {
+		add("--kill-on-invalid-dep=yes")
+	}
 	if len(j.NodeList) > 0 {
 		add("--nodelist=%s", strings.Join(j.NodeList, ","))
 	}

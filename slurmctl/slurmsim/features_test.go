@@ -73,6 +73,8 @@ var features = []feature{
 		w.until(then, slurmctl.Pending, "Dependency")
 		w.until(then, slurmctl.Running)
 		w.until(never, slurmctl.Pending, "DependencyNeverSatisfied")
+		ends := w.start(slurmsim.Job{Nodes: 1, After: []slurmsim.Dependency{{Kind: "afternotok", Job: first}}, KillOnInvalidDep: true, Begin: w.now().Add(time.Hour)})
+		w.until(ends, slurmctl.Cancelled)
 	}},
 	{"an array is one record until its tasks start", func(w *world) {
 		id := w.start(slurmsim.Job{Nodes: 1, Array: 3, Begin: w.now().Add(time.Hour)})

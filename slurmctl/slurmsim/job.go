@@ -24,28 +24,29 @@ var Root = User{Name: "root"}
 
 // Job is what is submitted, and how it will go.
 type Job struct {
-	User          User
-	Name          string
-	Comment       string
-	Script        string // of a batch job; "": salloc's
-	Partition     string // "": the default one
-	QOS           string // "": normal
-	Nodes         int
-	CPUs          int    // of every node; 0: whole nodes
-	MemoryPerNode *int64 // MiB; 0: all of it
-	MemoryPerCPU  int64
-	GRES          []slurmctl.GRES // of every node
-	TimeLimit     time.Duration
-	Begin         time.Time
-	Held          bool
-	Nice          int
-	After         []Dependency
-	Expand        slurmctl.JobID // the job that it is to be merged into
-	NodeList      []string       // these among them
-	Exclude       []string
-	Constraint    string // one feature, or several with &
-	Reservation   string
-	Array         int // tasks; 0: no array
+	User             User
+	Name             string
+	Comment          string
+	Script           string // of a batch job; "": salloc's
+	Partition        string // "": the default one
+	QOS              string // "": normal
+	Nodes            int
+	CPUs             int    // of every node; 0: whole nodes
+	MemoryPerNode    *int64 // MiB; 0: all of it
+	MemoryPerCPU     int64
+	GRES             []slurmctl.GRES // of every node
+	TimeLimit        time.Duration
+	Begin            time.Time
+	Held             bool
+	Nice             int
+	After            []Dependency
+	KillOnInvalidDep bool           // it ends once they can never be fulfilled
+	Expand           slurmctl.JobID // the job that it is to be merged into
+	NodeList         []string       // these among them
+	Exclude          []string
+	Constraint       string // one feature, or several with &
+	Reservation      string
+	Array            int // tasks; 0: no array
 
 	// What the job does once its script runs: Program, which ends it when it returns; or
 	// it runs for Lasts and ends with ExitCode; or, without both, until it is ended.

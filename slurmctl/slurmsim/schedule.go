@@ -361,6 +361,13 @@ func (c *Cluster) dependencies(j *job) bool {
 			return false
 		case d.Kind == "afterok" && other.State != slurmctl.Completed, d.Kind == "afternotok" && other.State == slurmctl.Completed:
 			c.why(j, "DependencyNeverSatisfied")
+			if j.request.KillOnInvalidDep {
+				c.after(0, func() {
+					if j.State == slurmctl.Pending {
+						c.finish(j, slurmctl.Cancelled)
+					}
+				})
+			}
 			return false
 		}
 	}
