@@ -120,9 +120,10 @@ func (c *Client) Merge(ctx context.Context, expander JobID) error {
 }
 
 // RegrowAfter is for how long after a [Client.Shrink] no step can be relied on to start on the nodes
-// that it took from the job, should it have them again by a [Client.Merge]: slurmd refuses a
-// credential that is not from a later second than its order to end the job there
-// (src/slurmd/slurmd/cred_context.c, cred_revoked: "Job credential revoked").
+// that it took from the job, should it have them again by a [Client.Merge], and how long after a job was
+// requeued it must not be started again: slurmd refuses a credential that is not from a later second than
+// its order to end the job there (src/slurmd/slurmd/cred_context.c, cred_revoked: "Job credential
+// revoked"), and slurmctld ends a job whose script is refused as FAILED.
 const RegrowAfter = time.Second
 
 // Shrink leaves a running job only the nodes to keep, among them its batch host.

@@ -183,7 +183,7 @@ func (c *Core) requeued(j *job) {
 	if j.offer() != nil {
 		c.closeOffer(j, offerWithdrawn, "the job was requeued")
 	}
-	j.State, j.Step, j.held, j.ending = row.Queued, 0, nil, false
+	j.State, j.Step, j.held, j.ending, j.retryAt = row.Queued, 0, nil, false, c.now.Add(slurmctl.RegrowAfter)
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
 	j.inferred, j.reached, j.script, j.stood = false, 0, "", 0 // of the run before
@@ -353,6 +353,7 @@ func (c *Core) linkRequeued(s *snapshot, j *job) {
 	j.State, j.Step, j.held, j.StepStarted, j.StepEnded = row.Waiting, j.Step-1, nil, c.now, c.now
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
 	j.letGo, j.readied, j.overdue, j.warned = 0, 0, 0, false
+	j.retryAt = c.now.Add(slurmctl.RegrowAfter)
 	c.save(j)
 	c.saveAllocation(j, c.now, 0, "")
 	c.saveParts(j)

@@ -71,6 +71,7 @@ type world struct {
 	submit  func(slurmsim.Job) (slurmctl.JobID, error)
 	restart func() error
 	suspend func(slurmctl.JobID) error
+	requeue func(slurmctl.JobID) error
 	resume  func(slurmctl.JobID) error
 	step    func(id slurmctl.JobID, node string) error // runs one of a job there
 	bound   func(slurmsim.Bound)                       // sets a limit, in place of all of before
@@ -142,6 +143,7 @@ func modelOf(t *testing.T, o slurmsim.Options) *world {
 			return k.Submit(t.Context(), j)
 		},
 		restart: func() error { c.Restart(); return nil },
+		requeue: func(id slurmctl.JobID) error { return k.Requeue(t.Context(), id) },
 		suspend: func(id slurmctl.JobID) error { return k.Suspend(t.Context(), id) },
 		resume:  func(id slurmctl.JobID) error { return k.Resume(t.Context(), id) },
 		step: func(id slurmctl.JobID, node string) error {
@@ -174,7 +176,7 @@ func real(t *testing.T, cluster *slurmtest.Cluster) *world {
 			id, err := strconv.ParseUint(strings.TrimSpace(out), 10, 32)
 			return slurmctl.JobID(id), err
 		},
-		restart: func() error { return cluster.RestartController(ctx) }, suspend: scontrol("suspend"), resume: scontrol("resume"),
+		restart: func() error { return cluster.RestartController(ctx) }, requeue: scontrol("requeue"), suspend: scontrol("suspend"), resume: scontrol("resume"),
 		step: func(id slurmctl.JobID, node string) error {
 			_, err := cluster.Run(ctx, cluster.Users()[0], "srun", fmt.Sprintf("--jobid=%d", id), "--nodes=1", "--ntasks=1", "--nodelist="+node, "true")
 			return err

@@ -100,6 +100,19 @@ var features = []feature{
 		wide := w.start(slurmsim.Job{Nodes: 3, TimeLimit: 10 * time.Minute})
 		w.stays(wide, slurmctl.Pending)
 	}},
+	{"a requeued job is started again a second later", func(w *world) {
+		id := w.start(slurmsim.Job{Nodes: 1, Lasts: 10 * time.Minute})
+		w.until(id, slurmctl.Running)
+		w.must(w.requeue(id))
+		w.until(id, slurmctl.Pending)
+		w.sleep(slurmctl.RegrowAfter)
+		w.must(w.UpdateJob(w.ctx, id, slurmctl.JobUpdate{StartNow: true}))
+		w.until(id, slurmctl.Running)
+		w.sleep(2 * time.Second)
+		if j := w.job(id); j.State != slurmctl.Running {
+			w.Errorf("it is %s", j.State)
+		}
+	}},
 	{"a reservation that has begun", func(w *world) {
 		w.hold("evo_1_1_1", 0, "n6", "n7")
 		users := []string{w.user.Name}

@@ -86,6 +86,7 @@ type job struct {
 	stood     time.Duration     // for which it was suspended
 	final     slurmctl.JobState // while it is completing
 	requeued  bool              // and then it is pending again
+	revoked   time.Time         // the second in which it was requeued last
 	restarts  int               // how often it was
 	stale     bool              // on disk
 }
@@ -343,6 +344,9 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	}
 	c.touch(j)
 	c.event(j)
+	if j.request.Script != "" && j.revoked.Equal(c.second()) { // slurmd refuses it: see Revoked
+		c.finish(j, slurmctl.Failed)
+	}
 }
 
 func (c *Cluster) event(j *job) {
@@ -496,7 +500,7 @@ func (c *Cluster) complete(j *job) {
 // later at the earliest, as Slurm has it.
 func (c *Cluster) requeue(j *job) {
 	c.finish(j, slurmctl.Cancelled)
-	j.requeued = true
+	j.requeued, j.revoked = true, c.second()
 }
 
 // requeueWait is for how long a requeued job waits at least.
