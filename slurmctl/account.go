@@ -66,7 +66,8 @@ func (c *Client) withAccount(ctx context.Context, id JobID, a *setting, err erro
 	return again
 }
 
-// takesWithout reports whether the site takes an update of a running job that has no Account=.
+// takesWithout reports whether the site takes an update of a running job that has no Account=, as far
+// as that can be told: it does where Slurm was not asked, or names another reason.
 func (c *Client) takesWithout(ctx context.Context, id JobID) bool {
 	jobs, err := c.Glance(ctx, id)
 	if err != nil || len(jobs) != 1 || jobs[0].TimeLimit == 0 {
@@ -75,7 +76,8 @@ func (c *Client) takesWithout(ctx context.Context, id JobID) bool {
 	a := newSetting("update")
 	a.job(id)
 	a.raw("TimeLimit", formatDuration(jobs[0].TimeLimit))
-	return c.setting(ctx, a) == nil
+	err = c.setting(ctx, a)
+	return err == nil || explained(err)
 }
 
 // TryUpdate sees whether the site lets a pending job be changed, by writing the start time

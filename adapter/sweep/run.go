@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -197,15 +198,7 @@ func (f *Folder) read(from *Trace) (trace.Trace, error) {
 		return t, fmt.Errorf("%s: a machine of %d nodes; at most %d can be run: give nodes", from.File, nodes, simulate.MostNodes)
 	}
 	jobs, _ := t.Runnable()
-	slices.SortStableFunc(jobs, func(a, b trace.Job) int {
-		switch {
-		case a.Submit < b.Submit:
-			return -1
-		case a.Submit > b.Submit:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return cmp.Compare(a.Submit, b.Submit) })
 	ran := len(jobs)
 	jobs = slices.DeleteFunc(jobs, func(j trace.Job) bool { return (j.Size()+from.CPUsPerNode-1)/from.CPUsPerNode > nodes })
 	t.Report.Left += ran - len(jobs)

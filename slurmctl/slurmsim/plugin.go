@@ -63,7 +63,7 @@ func (k *Client) changing(ctx context.Context, d time.Duration, name string, id 
 	again := k.withAccount(ctx, id, set, err)
 	if errors.Is(again, slurmctl.ErrWantsAccount) {
 		do = func(*job, slurmctl.JobUpdate) error { return nil } // it changes nothing
-		if jobs, failed := k.Glance(ctx, id); failed != nil || len(jobs) != 1 || set("") == nil {
+		if jobs, failed := k.Glance(ctx, id); failed != nil || len(jobs) != 1 || !errors.Is(set(""), slurmctl.ErrUnspecified) {
 			return err
 		}
 	}
