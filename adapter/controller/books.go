@@ -24,6 +24,7 @@ type books struct {
 	ctx      context.Context
 	kept     [][]core.Effect // what the database has not taken yet
 	refusing bool
+	broken   error // the database is malformed
 }
 
 // mostKept bounds the steps whose rows wait for the database.
@@ -158,6 +159,9 @@ func (b *books) check(err error) {
 			return
 		}
 		b.refusing = true
+	}
+	if store.Malformed(err) && b.broken == nil {
+		b.broken = err
 	}
 	b.log.WithError(err).Error("the database refuses")
 }

@@ -57,6 +57,7 @@ func discreet(detail json.RawMessage) json.RawMessage {
 // with all that they have.
 var eventTexts = map[string]string{
 	"sidecar started":      "the sidecar {version} started with {jobs} evolving jobs",
+	"database replaced":    "the database was malformed ({why}): a new one was begun, the old one is {kept}",
 	"stood still":          "the machine stood still for {seconds} s",
 	"clock stepped":        "the clock was set by {seconds} s",
 	"leak":                 "{nodes} allocated to no job",

@@ -125,7 +125,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		wake := c.step(inputs...)
-		if err := c.store.Lost(); err != nil {
+		if err := errors.Join(c.store.Lost(), c.books.broken); err != nil {
 			// started again, the sidecar makes a new one of what Slurm knows
 			return errors.Join(err, c.finish(stop))
 		}

@@ -20,10 +20,14 @@ type Lease struct{ file *os.File }
 // Acquire takes the lease on a database, and waits for it as long as another
 // process has it; waiting is then called once. It is a lock (flock) on a file of
 // its own beside the database, so that it holds even where that is deleted. The
-// lease must be taken before the database is opened.
+// lease must be taken before the database is opened. Where no lease would keep other
+// machines out, the error is ErrUnfit.
 func Acquire(ctx context.Context, database string, waiting func()) (*Lease, error) {
 	if err := os.MkdirAll(filepath.Dir(database), 0o700); err != nil {
 		return nil, fmt.Errorf("database folder: %w", err)
+	}
+	if err := checkPlace(filepath.Dir(database)); err != nil {
+		return nil, err
 	}
 	path := database + ".lease"
 	for first := true; ; first = false {

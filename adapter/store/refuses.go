@@ -20,3 +20,10 @@ func Refuses(err error) bool {
 	}
 	return false
 }
+
+// Malformed reports whether an error means that the file is no sound database: pages of it
+// were overwritten, or all of it.
+func Malformed(err error) bool {
+	var e sqlite3.Error
+	return errors.Is(err, ErrMalformed) || errors.As(err, &e) && (e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
+}

@@ -46,8 +46,9 @@ func (s *Store) Together(ctx context.Context, f func(*Store) error) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error { return f(&Store{db: s.db, tx: tx}) })
 }
 
-// Open opens the database file, makes it where it does not exist (mode 0600) and
-// brings its schema up to date.
+// Open opens the database file, makes it where it does not exist (mode 0600),
+// brings its schema up to date and checks it. Its error is ErrUnfit if a later release
+// wrote the file, and ErrMalformed if the file can never be read.
 func Open(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("database folder: %w", err)
@@ -72,7 +73,11 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	s := &Store{db: db, path: path}
 	if err := s.migrate(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("database %s: %w", path, err)
+		return nil, fmt.Errorf("database %s: %w", path, MarkMalformed(ctx, err))
+	}
+	if err := s.Check(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("database %s: %w", path, MarkMalformed(ctx, err))
 	}
 	if s.file, err = os.Stat(path); err != nil {
 		db.Close()
@@ -103,6 +108,14 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	current, latest, err := provider.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if current > latest {
+		return fmt.Errorf("%w: it has schema %d, of a later release, and this evoslurmd knows schema %d: start the release that wrote it, "+
+			"or move the file away (the sidecar then adopts all jobs from Slurm and loses its history)", ErrUnfit, current, latest)
+	}
 	_, err = provider.Up(ctx)
 	return err
 }
@@ -114,10 +127,10 @@ func (s *Store) Close() error { return s.db.Close() }
 func (s *Store) Check(ctx context.Context) error {
 	var verdict string
 	if err := s.db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&verdict); err != nil {
-		return fmt.Errorf("database check: %w", err)
+		return fmt.Errorf("integrity check: %w", err)
 	}
 	if verdict != "ok" {
-		return fmt.Errorf("database check: %s", verdict)
+		return fmt.Errorf("integrity check: %s", verdict)
 	}
 	return nil
 }

@@ -29,9 +29,15 @@ import (
 
 var linked string // the version, set by the linker (Makefile)
 
+// exitUnfit is the status with which systemd does not start the sidecar again: EX_CONFIG.
+const exitUnfit = 78
+
 func main() {
 	if err := command().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "evoslurmd: error:", err)
+		if errors.Is(err, store.ErrUnfit) {
+			os.Exit(exitUnfit)
+		}
 		os.Exit(1)
 	}
 }
@@ -95,7 +101,7 @@ func run(cmd *cobra.Command, _ []string) error {
 			log.WithFields(logrus.Fields{"args": r.Args, "began": r.Began.Format(time.RFC3339Nano), "seconds": r.Took.Seconds(), "failed": r.Err != nil}).Trace("a command of Slurm")
 		}
 	}
-	st, err := store.Open(ctx, cfg.Database)
+	st, err := controller.OpenStore(ctx, cfg.Database, log)
 	if err != nil {
 		return err
 	}
