@@ -120,16 +120,10 @@ func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, sl
 	if err := f.prepare(); err != nil {
 		return 1, err
 	}
-	listener, err := listenForSteps(address, c.Allocation.Job, f.id)
-	if err != nil {
-		return 1, err
-	}
-	f.socket = listener.Addr().String()
-	defer f.leave(listener)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	f.ctx = ctx
-	go f.meetAll(listener)
+	leave := f.beMet()
+	defer func() { cancel(); leave() }()
 	go f.look()
 	if f.onNodes != "" {
 		go f.runHooks()
@@ -646,6 +640,21 @@ func (f *follower) runHooks() {
 
 func (f *follower) say(format string, args ...any) {
 	fmt.Fprintf(f.Stderr, "evosrun: "+format+"\n", args...)
+}
+
+// beMet has others find the follower until leave is called. It goes on where they cannot.
+func (f *follower) beMet() (leave func()) {
+	listener, taken, err := listenForSteps(f.address, f.Allocation.Job, f.id)
+	if taken != "" {
+		f.say("warning: %s does not belong to you alone: using another folder; have it removed", taken)
+	}
+	if err != nil {
+		f.say("warning: evosctl next and other followers will not find this one, so nodes may go before it has drained them: %v", err)
+		return func() {}
+	}
+	f.socket = listener.Addr().String()
+	go f.meetAll(listener)
+	return func() { f.leave(listener) }
 }
 
 // meetAll answers those who end steps.

@@ -44,9 +44,6 @@ const (
 	maxMeetLine  = 16 << 20
 )
 
-// meetDir is the folder of the user's sockets: not below TMPDIR, which a script may change.
-func meetDir() string { return fmt.Sprintf("/tmp/evoslurm-%d", os.Getuid()) }
-
 // meetName begins the names of the sockets of a job's followers. Job ids are unique within
 // the realm of a sidecar.
 func meetName(address string, job uint32) string {
@@ -54,37 +51,18 @@ func meetName(address string, job uint32) string {
 	return fmt.Sprintf("follow-%d-%x.", job, sum[:4])
 }
 
-// checkMeetDir sees that the folder is the user's own.
-func checkMeetDir(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return &os.PathError{Op: "stat", Path: dir, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() || st.Mode&0o022 != 0 {
-		return fmt.Errorf("%s is not a folder that belongs to this user alone: have it removed", dir)
-	}
-	return nil
-}
-
-// makeMeetDir sees besides that it is there.
-func makeMeetDir() error {
-	dir := meetDir()
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return checkMeetDir(dir)
-}
-
 // listenForSteps makes the socket of a follower.
-func listenForSteps(address string, job uint32, id string) (net.Listener, error) {
-	if err := makeMeetDir(); err != nil {
-		return nil, err
+func listenForSteps(address string, job uint32, id string) (l net.Listener, taken string, err error) {
+	dir, taken, err := makeMeetDir()
+	if err != nil {
+		return nil, taken, err
 	}
-	path := filepath.Join(meetDir(), meetName(address, job)+id)
+	path := filepath.Join(dir, meetName(address, job)+id)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that was killed
-		return nil, err
+		return nil, taken, err
 	}
-	return net.Listen("unix", path)
+	l, err = net.Listen("unix", path)
+	return l, taken, err
 }
 
 // Meeting is with all followers of a job; its zero value is one to which none came.
@@ -98,12 +76,12 @@ type meeting struct {
 // Followed reports whether a job seems to have followers on this machine.
 func Followed(address string, job uint32) bool { return len(followerPaths(address, job)) > 0 }
 
-func followerPaths(address string, job uint32) []string {
-	paths, err := filepath.Glob(filepath.Join(meetDir(), meetName(address, job)+"*"))
-	if err != nil || len(paths) == 0 || checkMeetDir(meetDir()) != nil {
-		return nil
+func followerPaths(address string, job uint32) (all []string) {
+	for _, dir := range meetDirs() {
+		paths, _ := filepath.Glob(filepath.Join(dir, meetName(address, job)+"*")) // the pattern is sound
+		all = append(all, paths...)
 	}
-	return paths
+	return all
 }
 
 // MeetFollowers tells the followers of a job on this machine which nodes leave (at the deadline, where there

@@ -71,14 +71,16 @@ func (c change) number() int64 {
 	return int64(c.step)
 }
 
-func hooksPath(address string, job uint32, kind string) string {
-	return filepath.Join(meetDir(), fmt.Sprint("hooks-", meetName(address, job), kind))
+func hooksPath(dir, address string, job uint32, kind string) string {
+	return filepath.Join(dir, fmt.Sprint("hooks-", meetName(address, job), kind))
 }
 
 // forgetHooks is for a job whose last step has ended.
 func forgetHooks(address string, job uint32) {
-	for _, kind := range []string{"step", "offer"} {
-		_ = os.Remove(hooksPath(address, job, kind))
+	for _, dir := range meetDirs() {
+		for _, kind := range []string{"step", "offer"} {
+			_ = os.Remove(hooksPath(dir, address, job, kind))
+		}
 	}
 }
 
@@ -114,14 +116,15 @@ var (
 
 // open waits until nobody has the record, for the limit at most. Its error is errPast where there is nothing left to do.
 func (c change) open(ctx context.Context, limit time.Duration) (*record, error) {
-	if err := makeMeetDir(); err != nil {
+	dir, _, err := makeMeetDir()
+	if err != nil {
 		return nil, err
 	}
 	flags := os.O_RDWR | os.O_APPEND | unix.O_NOFOLLOW
 	if c.before != nil {
 		flags |= os.O_CREATE
 	}
-	file, err := os.OpenFile(hooksPath(c.address, c.job, c.kind()), flags, 0o600)
+	file, err := os.OpenFile(hooksPath(dir, c.address, c.job, c.kind()), flags, 0o600)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errPast
 	} else if err != nil {

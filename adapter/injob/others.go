@@ -57,6 +57,9 @@ func (f *follower) lockPath(what string) string {
 // alone waits until no other follower of the job does the same, and keeps them from it until unlock is
 // called or this process ends. Without a lock, for want of space say, it is done by all.
 func (f *follower) alone(what string) (unlock func()) {
+	if meetDir() == "" {
+		return func() {}
+	}
 	file, err := os.OpenFile(f.lockPath(what), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return func() {}
@@ -76,7 +79,7 @@ func (f *follower) alone(what string) (unlock func()) {
 // leave has the follower be met no more; the last one takes the locks away.
 func (f *follower) leave(l net.Listener) {
 	l.Close()
-	if len(f.others()) == 0 {
+	if meetDir() != "" && len(f.others()) == 0 {
 		os.Remove(f.lockPath("step"))
 		os.Remove(f.lockPath("offer"))
 	}
