@@ -132,6 +132,7 @@ func (s *Server) status(ctx context.Context, r request) (any, error) {
 	defer cancel()
 	is, err := s.Backend.Status(ctx)
 	is.Now = time.Now()
+	is.StrategyNote, is.PolicyNote = s.noteFor(r.caller, is.StrategyNote), s.noteFor(r.caller, is.PolicyNote)
 	if sight := s.sight(ctx, r.caller); sight != nil && err == nil {
 		is.Nodes, err = s.nodesShown(ctx, sight)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func (s *Server) strategies(ctx context.Context, r request) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
 	all, err := b.Strategies(ctx)
+	all = s.strategiesFor(r.caller, all)
 	name := r.PathValue("name")
 	if err != nil || name == "" {
 		return all, err
@@ -131,7 +133,34 @@ func (s *Server) policies(ctx context.Context, r request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
-	return b.Policies(ctx)
+	all, err := b.Policies(ctx)
+	return s.strategiesFor(r.caller, all), err
+}
+
+// strategiesFor returns strategies as the caller may read them. Parameters may be secret (a
+// token of a licence server, say), as may what a plugin's faults repeat of them: both are for
+// operators.
+func (s *Server) strategiesFor(c caller, all []Strategy) []Strategy {
+	if s.trusted(c) {
+		return all
+	}
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Parameters, all[i].LastFault = []StrategyParameter{}, ""
+		if all[i].State == "refused" {
+			all[i].Reason = "operators see why"
+		}
+	}
+	return all
+}
+
+// noteFor returns a note of a strategy or policy as the caller may read it: what follows the
+// colon is the plugin's fault.
+func (s *Server) noteFor(c caller, note string) string {
+	if !s.trusted(c) {
+		note, _, _ = strings.Cut(note, ": ")
+	}
+	return note
 }
 
 // usePolicy puts the policy named in the path in use.

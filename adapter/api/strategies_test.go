@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sirupsen/logrus"
 )
 
 // strategist has the strategies noX and klein, and notes what it is told to do.
@@ -182,6 +184,70 @@ func TestStrategyRights(t *testing.T) {
 			for uid, want := range map[int]int{-1: anonymous, nobody: 200, int(operator): 200} {
 				if status, body := ask(uid, "GET", path); status != want {
 					t.Errorf("%s: uid %d, GET %s: %d %s; want %d", name, uid, path, status, body, want)
+				}
+			}
+		}
+	}
+}
+
+// secretive has a plugin whose parameter nobody but operators may read, wherever it appears.
+type secretive struct{ *fakeBackend }
+
+const secret = "hunter2"
+
+func (secretive) list() []Strategy {
+	return []Strategy{
+		{Name: "plug", State: "in use", InUse: true, LastFault: "cannot log in with " + secret, Parameters: []StrategyParameter{{Name: "token", Value: secret, Default: secret}}},
+		{Name: "gone", State: "refused", Reason: "no such token: " + secret},
+	}
+}
+func (s secretive) Strategies(context.Context) ([]Strategy, error) { return s.list(), nil }
+func (s secretive) Policies(context.Context) ([]Strategy, error)   { return s.list(), nil }
+func (s secretive) Status(context.Context) (Status, error) {
+	note := "noX plans until it has started: " + secret
+	return Status{StrategyNote: note, PolicyNote: note}, nil
+}
+func (s secretive) UseStrategy(context.Context, string, StrategyRequest, string) (Strategy, error) {
+	return Strategy{}, nil
+}
+func (s secretive) ReloadStrategies(context.Context, string) ([]Strategy, error) { return nil, nil }
+func (s secretive) TryStrategy(context.Context, string, StrategyRequest) (Trial, error) {
+	return Trial{}, nil
+}
+func (s secretive) UsePolicy(context.Context, string, StrategyRequest, string) (Strategy, error) {
+	return Strategy{}, nil
+}
+
+// TestParametersAreForOperators: what a strategy was given, operators alone read.
+func TestParametersAreForOperators(t *testing.T) {
+	operator, user := uint32(4001), uint32(4002)
+	for _, reading := range []Reading{OwnJobs, AllJobs, Anybody} {
+		s := &Server{Backend: secretive{newBackend(4000)}, Log: logrus.New(), Reading: func() Reading { return reading },
+			Operator: func(uid uint32) bool { return uid == operator }}
+		ask := func(uid *uint32, path string, answer func(context.Context, request) (any, error), values ...string) string {
+			v, err := visit[any](t.Context(), s.Visitor(uid), answer, path, nil, values...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		callers := map[*uint32]int{&operator: 1, &user: 0}
+		if reading == Anybody {
+			callers[nil] = 0
+		}
+		for uid, want := range callers {
+			for path, text := range map[string]string{
+				"list":     ask(uid, "/v1/strategies", s.strategies),
+				"show":     ask(uid, "/v1/strategies/plug", s.strategies, "name", "plug"),
+				"policies": ask(uid, "/v1/policies", s.policies),
+				"status":   ask(uid, "/v1/status", s.status),
+			} {
+				if got := strings.Count(text, secret); min(got, 1) != want {
+					t.Errorf("%s, %v: the secret is there %d times: %s", path, uid == &operator, got, text)
 				}
 			}
 		}
