@@ -88,7 +88,8 @@ type Status struct {
 	Started      time.Time `json:"started"`
 	LastCycle    time.Time `json:"last_cycle"`
 	LastError    string    `json:"last_error,omitempty"`
-	SlurmCalls   int       `json:"slurm_calls"` // in the last cycle
+	SlurmCalls   int       `json:"slurm_calls"`          // in the last cycle
+	PollPause    float64   `json:"poll_pause,omitempty"` // seconds between two polls, to keep to slurm.share
 }
 
 // Strategy is a planning algorithm that may be used.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -63,6 +64,9 @@ func newLab(t *testing.T, options slurmtest.Options, change ...func(*config.Conf
 	l.log.SetOutput(logFile)
 	l.log.SetLevel(logrus.DebugLevel)
 	l.log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableQuote: true})
+	if os.Getenv("EVOSLURM_TEST_SLOW") != "" {
+		l.slurm.Dir = l.slowHost()
+	}
 	l.cfg = config.Default()
 	l.cfg.Database = filepath.Join(t.TempDir(), "evoslurm.db")
 	l.cfg.PollInterval = 500 * time.Millisecond
@@ -80,6 +84,26 @@ func newLab(t *testing.T, options slurmtest.Options, change ...func(*config.Conf
 	})
 	l.start()
 	return l
+}
+
+// slowHost returns a folder with Slurm's commands as on a host on which each needs some 20 ms
+// of processor time more.
+func (l *lab) slowHost() (dir string) {
+	l.t.Helper()
+	dir = l.t.TempDir()
+	for d := dir; d != "/tmp" && d != "/"; d = filepath.Dir(d) {
+		l.must(os.Chmod(d, 0o755)) // users run expanders' commands from there
+	}
+	for _, name := range []string{"squeue", "sinfo", "scontrol", "scancel", "salloc", "sbatch", "srun", "sdiag", "sacctmgr"} {
+		path, err := exec.LookPath(name)
+		if errors.Is(err, exec.ErrNotFound) {
+			continue
+		}
+		l.must(err)
+		script := fmt.Sprintf("#!/bin/sh\ni=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done\nexec %s \"$@\"\n", path)
+		l.must(os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
+	}
+	return dir
 }
 
 // start starts a sidecar on the same database, as if its process began.

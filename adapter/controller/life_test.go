@@ -303,6 +303,34 @@ func TestCallsPerCycle(t *testing.T) {
 	l.clean()
 }
 
+// TestSlowHost: on a host where every command needs some 20 ms more, Slurm is polled as
+// often as elsewhere. Ten polls are enough for the sidecar to space them if it took the
+// host's time for slurmctld's.
+func TestSlowHost(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{})
+	l.stop()
+	l.slurm.Dir = l.slowHost()
+	l.start()
+	var last time.Time
+	spaced := 0
+	for polls := 0; polls < 20; {
+		s, err := l.Status(context.Background())
+		l.must(err)
+		if s.LastCycle.Equal(last) {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		last = s.LastCycle
+		if polls++; s.PollPause > l.cfg.PollInterval.Seconds() {
+			spaced++
+		}
+	}
+	if spaced > 0 {
+		t.Errorf("after %d of 20 polls the pause was longer than poll_interval", spaced)
+	}
+}
+
 // TestPlansAsThePaper: on the real cluster too, the plan of queued jobs obeys C1
 // and C2.
 func TestPlansAsThePaper(t *testing.T) {

@@ -26,8 +26,9 @@ type (
 		Command
 	}
 	// Poll is to poll Slurm (an [Observation]), and to read its configuration if that is
-	// wanted. Gently: once the backfill scheduler rests, if that is soon.
-	Poll struct{ Config, Gently bool }
+	// wanted. Gently: once the backfill scheduler rests, if that is soon. Measure: find out
+	// what a command that asks for next to nothing costs this host.
+	Poll struct{ Config, Gently, Measure bool }
 	// PollNodes is to poll the nodes alone ([NodesSeen]).
 	PollNodes struct{ Gently bool }
 	// Plan is to have the strategy plan a problem, and to give [Planned] as the next input.

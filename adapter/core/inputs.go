@@ -28,6 +28,7 @@ type Observation struct {
 	Calls    uint64        // of Slurm's commands, ever
 	Commands int           // of this poll
 	CPU      time.Duration // processor time that they took
+	BareCPU  time.Duration // processor time of a command that asks for next to nothing; 0: not measured
 	Bare     bool          // see cluster
 }
 

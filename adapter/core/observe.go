@@ -52,7 +52,7 @@ func (c *Core) observed(in Observation) {
 	}
 	c.bare = in.Bare
 	c.calls, c.cycleCalls = in.Calls, int(in.Calls-c.calls)
-	p.spare(in.Commands, in.CPU, c.cfg.Slurm.Share, c.cfg.PollInterval)
+	p.spare(&in, c.cfg.Slurm.Share, c.cfg.PollInterval)
 	if c.skew != 0 {
 		for i := range in.Jobs {
 			c.jobIn(&in.Jobs[i])

@@ -23,33 +23,49 @@ const (
 	urgency = 10
 	// maxPause bounds the pause between two polls: holds end a minute after their time.
 	maxPause = 20 * time.Second
-	// bareCommand is the processor time of a command that asks for next to nothing.
-	bareCommand = 5 * time.Millisecond
+	// pollsCompared is how many polls in a row must be dear before the loop spaces them.
+	pollsCompared = 4
 )
 
 // pace says when to poll Slurm.
 type pace struct {
 	polling  bool
-	begun    time.Time     // the last poll
-	ended    time.Time     //
-	cost     time.Duration // processor time that its commands took, beyond that of bare ones
-	pause    time.Duration // after it
-	urgent   bool          // something due waits for a poll
-	gated    bool          // polls are dear: what can wait waits for the backfill scheduler
-	atNodes  bool          // the nodes alone are being polled
-	nodesAt  time.Time     // when they last were
-	waiting  time.Duration // what waits for nodes does so for that long; below 0: nothing does
-	growing  bool          // and some of it is the growth of a job that runs
+	begun    time.Time                    // the last poll
+	ended    time.Time                    //
+	bare     time.Duration                // processor time of a command that asks for next to nothing, on this host; 0: not measured
+	costs    [pollsCompared]time.Duration // processor time of the latest polls' commands beyond bare ones, latest first
+	measure  bool                         // the next poll measures a bare command beside its own
+	pause    time.Duration                // after it
+	urgent   bool                         // something due waits for a poll
+	gated    bool                         // polls are dear: what can wait waits for the backfill scheduler
+	atNodes  bool                         // the nodes alone are being polled
+	nodesAt  time.Time                    // when they last were
+	waiting  time.Duration                // what waits for nodes does so for that long; below 0: nothing does
+	growing  bool                         // and some of it is the growth of a job that runs
 	farHolds allowance
 	mirror   allowance
 }
 
-// spare sets the pause after a poll from what its commands took: what made one of two
-// polls dear, and not the other, was not Slurm but something else on this machine.
-func (p *pace) spare(commands int, cpu time.Duration, share float64, poll time.Duration) {
-	cost := max(cpu-time.Duration(commands)*bareCommand, 0)
-	p.pause = min(time.Duration(float64(min(cost, p.cost))/share), maxPause)
-	p.cost = cost
+// spare sets the pause after a poll from the processor time of its commands. How much of
+// that is slurmctld's answer, and not the start of a command on this host, shows a bare
+// command that is measured right beside: at first, as soon as a poll seems dear, and each
+// time that the configuration is read. Only what made all of the latest polls dear was
+// Slurm; what made one of them dear was something else on this machine.
+func (p *pace) spare(in *Observation, share float64, poll time.Duration) {
+	known := p.bare > 0 || in.BareCPU > 0
+	if in.BareCPU > 0 {
+		p.bare = in.BareCPU
+	}
+	cost := max(in.CPU-time.Duration(in.Commands)*p.bare, 0)
+	if !known {
+		p.measure = cost > 0
+		return
+	}
+	copy(p.costs[1:], p.costs[:])
+	p.costs[0] = cost
+	pause := func(cost time.Duration) time.Duration { return time.Duration(float64(cost) / share) }
+	p.measure = pause(cost) > poll
+	p.pause = min(pause(slices.Min(p.costs[:])), maxPause)
 	p.gated = p.pause > max(poll, time.Second)
 }
 
@@ -85,7 +101,8 @@ func (c *Core) startPolls() {
 	if !p.polling && !c.now.Before(p.next(c.nextCycle)) {
 		p.polling = true
 		// gated ones that are urgent, too: what waits for them would wait for the locks as well
-		c.emit(Poll{Config: c.now.Sub(c.configRead) > ConfigFor, Gently: p.gated})
+		config := c.now.Sub(c.configRead) > ConfigFor
+		c.emit(Poll{Config: config, Gently: p.gated, Measure: p.measure || config && p.bare > 0})
 	}
 	if at := p.nextNodes(); !at.IsZero() && !c.now.Before(at) {
 		p.atNodes, p.nodesAt = true, c.now

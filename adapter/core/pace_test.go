@@ -5,23 +5,59 @@ import (
 	"time"
 )
 
-// TestSpare: polls that are dear are spaced, one that was dear by chance is not.
+const ms = time.Millisecond
+
+// TestSpare: polls that are dear one after another are spaced, one that was dear by chance
+// is not.
 func TestSpare(t *testing.T) {
-	const commands, share = 3, 0.05
-	var p pace
+	const commands, share, bare = 3, 0.05, 7 * ms
+	p := pace{bare: bare}
 	for i, c := range []struct{ cost, pause time.Duration }{
-		{10 * time.Millisecond, 0},
-		{10 * time.Millisecond, 200 * time.Millisecond},
-		{500 * time.Millisecond, 200 * time.Millisecond}, // once
-		{10 * time.Millisecond, 200 * time.Millisecond},
-		{100 * time.Millisecond, 200 * time.Millisecond},
-		{100 * time.Millisecond, 2 * time.Second}, // twice
-		{10 * time.Second, 2 * time.Second},
+		{10 * ms, 0}, {10 * ms, 0}, {10 * ms, 0}, // not yet believed
+		{10 * ms, 200 * ms},
+		{500 * ms, 200 * ms}, {100 * ms, 200 * ms}, {500 * ms, 200 * ms}, // by chance
+		{10 * ms, 200 * ms},
+		{100 * ms, 200 * ms}, {100 * ms, 200 * ms}, {200 * ms, 200 * ms},
+		{100 * ms, 2 * time.Second},
+		{10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second}, {10 * time.Second, 2 * time.Second},
 		{10 * time.Second, maxPause},
 	} {
-		p.spare(commands, c.cost+commands*bareCommand, share, time.Second)
+		p.spare(&Observation{Commands: commands, CPU: c.cost + commands*bare}, share, time.Second)
 		if p.pause != c.pause || p.gated != (c.pause > time.Second) {
 			t.Errorf("poll %d: a pause of %v (gated: %v), want %v", i, p.pause, p.gated, c.pause)
+		}
+	}
+}
+
+// TestSpareOnAnyHost: the time that commands need on this host is no time of slurmctld's,
+// be the host fast, slow, or slow from some time on.
+func TestSpareOnAnyHost(t *testing.T) {
+	const commands, share, poll = 3, 0.01, 500 * ms
+	for _, c := range []struct {
+		name   string
+		host   func(i int) time.Duration // cost of a bare command at poll i
+		answer time.Duration             // what slurmctld's answers cost beyond that
+		pause  time.Duration
+	}{
+		{"fast", func(int) time.Duration { return 2 * ms }, 0, 0},
+		{"slow", func(int) time.Duration { return 25 * ms }, 0, 0},
+		{"slow later", func(i int) time.Duration { return time.Duration(2+23*(i/5)) * ms }, 0, 0},
+		{"fast, many jobs", func(int) time.Duration { return 2 * ms }, 30 * ms, 3 * time.Second},
+		{"slow, many jobs", func(int) time.Duration { return 25 * ms }, 30 * ms, 3 * time.Second},
+	} {
+		var p pace
+		for i := range 10 {
+			in := Observation{Commands: commands, CPU: commands*c.host(i) + c.answer}
+			if p.measure {
+				in.BareCPU = c.host(i)
+			}
+			p.spare(&in, share, poll)
+			if c.pause == 0 && p.pause != 0 {
+				t.Errorf("%s: a pause of %v after poll %d", c.name, p.pause, i)
+			}
+		}
+		if p.pause != c.pause {
+			t.Errorf("%s: a pause of %v, want %v", c.name, p.pause, c.pause)
 		}
 	}
 }

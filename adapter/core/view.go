@@ -41,7 +41,7 @@ func (c *Core) View() *View {
 	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading(), AsSlurm: c.cfg.Read == config.ReadSlurm,
 		Private: Private{Nodes: c.private("nodes"), Partitions: c.private("partitions"), Reservations: c.private("reservations")}}
 	v.Status = api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
-		Started: c.wall(c.started), SlurmCalls: c.cycleCalls}
+		Started: c.wall(c.started), SlurmCalls: c.cycleCalls, PollPause: c.pace.pause.Seconds()}
 	drive, why := c.siteDrive()
 	v.Status.Drive, v.Status.DriveReason = string(drive), why
 	if c.snapshot != nil {

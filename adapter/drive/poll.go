@@ -28,6 +28,9 @@ func (d *Driver) Poll(ctx context.Context, l core.Poll) core.Observation {
 			d.backfill.setInterval(cfg.BackfillInterval())
 		}
 	}
+	if o.Err == nil && l.Measure {
+		o.BareCPU = d.bareCPU(ctx)
+	}
 	if o.Err == nil {
 		meter := &slurmctl.Meter{}
 		o.Begun = d.Now()
@@ -36,6 +39,15 @@ func (d *Driver) Poll(ctx context.Context, l core.Poll) core.Observation {
 	}
 	o.Calls, o.Bare = d.Slurm.Calls(), d.Slurm.WantsAccount()
 	return o
+}
+
+// bareCPU returns the processor time of sdiag: it is started, authenticated and answered like
+// every command, but slurmctld answers it at once and in a few lines. Its exit status does
+// not matter.
+func (d *Driver) bareCPU(ctx context.Context) time.Duration {
+	meter := &slurmctl.Meter{}
+	_, _, _ = d.Slurm.Backfill(slurmctl.WithMeter(ctx, meter))
+	return meter.CPU()
 }
 
 func (d *Driver) observe(ctx context.Context, o *core.Observation) {

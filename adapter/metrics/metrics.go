@@ -224,6 +224,7 @@ var (
 	startDesc     = desc("start_timestamp_seconds", "When the sidecar began.")
 	cycleDesc     = desc("last_cycle_timestamp_seconds", "When Slurm was polled last; 0: never.")
 	callsDesc     = desc("cycle_slurm_commands", "Commands of Slurm in the last cycle.")
+	pauseDesc     = desc("poll_pause_seconds", "Pause between two polls that keeps to slurm.share; 0: polls come every poll_interval.")
 	failingDesc   = desc("failing", "1 while Slurm cannot be polled, or something else is wrong that evosctl doctor tells.")
 	writableDesc  = desc("database_writable", "1 while the database takes entries.")
 	holdsDesc     = desc("holds", "Reservations that hold nodes for growths and starts to come.")
@@ -233,7 +234,7 @@ var (
 	faultsDesc    = desc("strategy_faults_total", "Answers of plugins that were wrong, late or missing.")
 	fallenDesc    = desc("strategy_fallbacks_total", "Cycles that the built-in default planned in a strategy's place.")
 	answerDesc    = desc("strategy_seconds", "Time that the plugin in use took of the last cycle.")
-	descs         = []*prometheus.Desc{infoDesc, jobsDesc, nodesDesc, allocDesc, unplannedDesc, startDesc, cycleDesc, callsDesc, failingDesc, writableDesc,
+	descs         = []*prometheus.Desc{infoDesc, jobsDesc, nodesDesc, allocDesc, unplannedDesc, startDesc, cycleDesc, callsDesc, pauseDesc, failingDesc, writableDesc,
 		holdsDesc, heldDesc, idleDesc, plansDesc, faultsDesc, fallenDesc, answerDesc}
 )
 
@@ -271,6 +272,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	gauge(startDesc, timestamp(s.Status.Started))
 	gauge(cycleDesc, timestamp(s.Status.LastCycle))
 	gauge(callsDesc, float64(s.Status.SlurmCalls))
+	gauge(pauseDesc, s.Status.PollPause)
 	gauge(failingDesc, is(s.Status.LastError != ""))
 	gauge(writableDesc, is(s.Writable))
 	gauge(holdsDesc, float64(s.Holds))

@@ -318,6 +318,8 @@ func (d *doctor) sidecar(ctx context.Context) {
 		d.add("sidecar", warn, detail+"; "+s.LastError, "see its log")
 	case s.LastCycle.IsZero() || age > max(staleCycle, 10*d.cfg.PollInterval):
 		d.add("sidecar", warn, detail+", but has not polled Slurm lately", "see its log")
+	case s.PollPause > d.cfg.PollInterval.Seconds():
+		d.add("sidecar", ok, fmt.Sprintf("%s; it polls every %.2g s to take at most %v of slurmctld's time (slurm.share)", detail, s.PollPause, d.cfg.Slurm.Share), "")
 	default:
 		d.add("sidecar", ok, detail, "")
 	}
