@@ -25,6 +25,7 @@ LOADFLAGS   ?=
 LIVE        ?= TestHour|TestESP
 LIVEFLAGS   ?=
 SITESFLAGS  ?=
+ATTACK      ?=
 SEEDS       ?= 20
 SEED        ?= 1
 
@@ -136,6 +137,10 @@ matrix: deps ## try every operation on Debian's Slurm 20.11 to 26.05 (MATRIXFLAG
 .PHONY: sites
 sites: deps ## run evolving jobs on the configurations of real sites, with a table (SITESFLAGS=-sites.out=slurmctl/MATRIX.md)
 	go test -run '^TestSites$$' -v -count=1 -timeout 60m ./adapter/trials/sites -args -sites.all -sites.root $(CURDIR) $(SITESFLAGS)
+
+.PHONY: hostile
+hostile: deps ## an ordinary user attacks the sidecar of a private Slurm, one attack after another (12 minutes; ATTACK=impostor)
+	go test -run '^TestHostile$$/$(ATTACK)' -v -count=1 -timeout 60m ./adapter/trials/hostile -args -hostile.all
 
 .PHONY: load
 load: deps ## put the sidecar under load for a quarter of an hour: 1,000 real nodes, 11,000 jobs
