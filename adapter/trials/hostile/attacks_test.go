@@ -46,22 +46,9 @@ evosctl update $own --profile=2147483647@1s,1@1s
 evosctl update $own --profile=1@1s$(printf ',2@1s,1@1s%.0s' $(seq 5000))
 true`
 
-	// forgedOutput writes the number of the victim's job into every salloc of the attacker's,
-	// as if Slurm had granted that one.
-	forgedOutput = `
-evosbatch --output=/dev/null --drive=companion --profile=1@2s,2@2s,1@2s,2@2s,1@2s,2@2s --wrap 'while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do sleep 2; done' >/dev/null
-while sleep 0.002; do
-  for p in $(pgrep -u "$(id -u)" -x salloc); do
-    printf 'salloc: Granted job allocation %s\n' "$1" >/proc/$p/fd/2
-  done
-done 2>/dev/null`
-
-	// stoppedCommands stops every command that the sidecar runs as the attacker.
-	stoppedCommands = `
-for i in 1 2 3; do
-evosbatch --output=/dev/null --drive=companion --profile=1@1s,2@1s,1@1s,2@1s,1@1s,2@1s --wrap 'while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do sleep 1; done' >/dev/null
-done
-while sleep 0.002; do pkill -STOP -u "$(id -u)" -x salloc; done 2>/dev/null`
+	// ownGrowths keeps an evolving job of the attacker's growing and shrinking.
+	ownGrowths = `evosbatch --output=/dev/null --drive=companion --profile=1@2s,2@2s,1@2s,2@2s,1@2s,2@2s --wrap 'while eval "$(evosctl next)" && [ -z "$EVO_DONE" ]; do sleep 2; done' >/dev/null
+`
 
 	// forgedNames submits jobs that are named like the sidecar's, and tries the victim's holds.
 	forgedNames = `
@@ -140,6 +127,41 @@ func python(program string) func(context.Context, *field) error {
 }
 
 const (
+	// watch calls found(pid) for every salloc that runs as the attacker, as soon as it does.
+	watch = `
+import os, time, signal, sys
+def last(): return int(open("/proc/loadavg").read().split()[4])
+def watch(found):
+    seen, young, n, end = last(), {}, 0, time.time() + 60
+    while time.time() < end and n < 100:
+        now = last()
+        young.update((p, time.time()) for p in range(seen + 1, now + 1))
+        seen = now
+        for p, since in list(young.items()):
+            try:
+                if open("/proc/%d/comm" % p).read() == "salloc\n" and os.stat("/proc/%d" % p).st_uid == os.getuid():
+                    found(p); n += 1
+                elif time.time() - since < 1: continue
+            except OSError: pass
+            del young[p]
+        time.sleep(0.0005)
+        if n and time.time() > end - 40: break
+    if not n: sys.exit("no salloc was found: nothing was tried")
+`
+	// forgedOutput writes the number of the victim's job into every salloc of the attacker's,
+	// as if Slurm had granted that one.
+	forgedOutput = watch + `
+def found(p):
+    os.kill(p, signal.SIGSTOP)
+    for i in range(3):
+        open("/proc/%d/fd/2" % p, "w").write("salloc: Granted job allocation %s\n" % os.environ["VICTIM"])
+    time.sleep(0.2)
+    os.kill(p, signal.SIGCONT)
+watch(found)
+`
+	// stoppedCommands stops every command that the sidecar runs as the attacker, for good.
+	stoppedCommands = watch + `watch(lambda p: os.kill(p, signal.SIGSTOP))
+`
 	dial = `
 import os, socket, time, threading
 host, port = os.environ["ADDRESS"].rsplit(":", 1)
@@ -223,6 +245,15 @@ func restarted(ctx context.Context, f *field) error {
 	return <-lies
 }
 
+// growing attacks while a job of the attacker's own grows and shrinks.
+func growing(attack func(context.Context, *field) error) func(context.Context, *field) error {
+	return func(ctx context.Context, f *field) error {
+		done := make(chan error, 1)
+		go func() { done <- attack(ctx, f) }()
+		return errors.Join(attackWith(ownGrowths)(ctx, f), <-done)
+	}
+}
+
 // served reports an error where the victim gets no answer of the sidecar's.
 func served(attack func(context.Context, *field) error) func(context.Context, *field) error {
 	return func(ctx context.Context, f *field) error {
@@ -259,8 +290,8 @@ var attacks = []attack{
 	{name: "node lists", short: true, run: attackWith(nodeLists)},
 	{name: "long profiles", short: true, run: served(attackWith(longProfiles))},
 	{name: "greed", short: true, run: attackWith(greed)},
-	{name: "forged output", short: true, run: attackWith(forgedOutput)},
-	{name: "stopped commands", run: attackWith(stoppedCommands)},
+	{name: "forged output", short: true, run: growing(python(forgedOutput))},
+	{name: "stopped commands", run: growing(python(stoppedCommands))},
 	{name: "forged names", short: true, run: attackWith(forgedNames)},
 	{name: "another's job", short: true, run: attackWith(othersJob)},
 	{name: "rewritten markers", short: true, run: attackWith(rewritten)},
