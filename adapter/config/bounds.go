@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -59,39 +61,64 @@ type Use struct {
 	Seconds int64 // node-seconds ahead
 }
 
-func (u Use) plus(v Use) Use { return Use{u.Holds + v.Holds, u.Nodes + v.Nodes, u.Seconds + v.Seconds} }
+func (u Use) plus(v Use) Use {
+	return Use{u.Holds + v.Holds, u.Nodes + v.Nodes, addProduct(u.Seconds, 1, v.Seconds)}
+}
+
+// addProduct returns sum + nodes × seconds, at most the largest number. None is negative.
+func addProduct(sum int64, nodes int, seconds int64) int64 {
+	high, low := bits.Mul64(uint64(nodes), uint64(seconds))
+	low, carry := bits.Add64(low, uint64(sum), 0)
+	if high+carry > 0 || low > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(low)
+}
 
 // ProfileUse is the least that a job of this profile holds when it begins: given a plan that delays no step, which takes up again first what was given
 // up last.
 func ProfileUse(p planner.Profile, chain bool) Use {
 	u := Use{Holds: 1} // to start in
-	peak, end := p[0].Nodes, int64(0)
-	var room [64]int64
-	free := room[:0] // since when nodes are free that the job had, ascending
-	for i, step := range p {
-		if i > 0 && chain {
+	end, free := p[0].Duration, givenUp(nil)
+	for i, step := range p[1:] {
+		more := step.Nodes - p[i].Nodes
+		if chain || more > 0 {
 			u.Holds++
 		}
-		if i > 0 && step.Nodes > p[i-1].Nodes {
-			if !chain {
-				u.Holds++
-			}
-			for range step.Nodes - p[i-1].Nodes {
-				from := int64(0)
-				if last := len(free) - 1; last >= 0 {
-					from, free = free[last], free[:last]
-				}
-				u.Seconds += end - from
-			}
+		if more > 0 {
+			u.Seconds = free.take(u.Seconds, more, end)
+		} else if more < 0 {
+			free = append(free, nodesSince{-more, end})
 		}
-		for n := step.Nodes; i > 0 && n < p[i-1].Nodes; n++ {
-			free = append(free, end)
-		}
-		peak = max(peak, step.Nodes)
 		end += step.Duration
 	}
-	u.Nodes = peak - p[0].Nodes
+	u.Nodes = p.Peak() - p[0].Nodes
 	return u
+}
+
+// nodesSince is a number of nodes that a job had until some second of its profile.
+type nodesSince struct {
+	nodes int
+	since int64
+}
+
+// givenUp holds the nodes that a job had, those that it gave up last at the end. It has an
+// entry for a step, not for a node.
+type givenUp []nodesSince
+
+// take takes up so many nodes at a time, those first that were given up last, and returns the
+// sum with the node-seconds for which they were held since then.
+func (g *givenUp) take(sum int64, nodes int, at int64) int64 {
+	for nodes > 0 && len(*g) > 0 {
+		last := &(*g)[len(*g)-1]
+		some := min(nodes, last.nodes)
+		sum = addProduct(sum, some, at-last.since)
+		nodes, last.nodes = nodes-some, last.nodes-some
+		if last.nodes == 0 {
+			*g = (*g)[:len(*g)-1]
+		}
+	}
+	return addProduct(sum, nodes, at)
 }
 
 // Exceeds says which bound of a scope would be exceeded if one who holds some wants

@@ -35,6 +35,56 @@ func TestProfileUse(t *testing.T) {
 	}
 }
 
+// TestProfileUseByNodes compares ProfileUse with a count of every single node.
+func TestProfileUseByNodes(t *testing.T) {
+	naive := func(p planner.Profile) (seconds int64) {
+		var free []int64 // since when each node that the job had is free
+		end := p[0].Duration
+		for i, step := range p[1:] {
+			for n := p[i].Nodes; n < step.Nodes; n++ {
+				from := int64(0)
+				if last := len(free) - 1; last >= 0 {
+					from, free = free[last], free[:last]
+				}
+				seconds += end - from
+			}
+			for n := step.Nodes; n < p[i].Nodes; n++ {
+				free = append(free, end)
+			}
+			end += step.Duration
+		}
+		return seconds
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) planner.Step {
+			return planner.Step{Nodes: rapid.IntRange(1, 20).Draw(t, "nodes"), Duration: rapid.Int64Range(1, 1000).Draw(t, "seconds")}
+		}), 1, 12).Draw(t, "profile")
+		if got, want := ProfileUse(p, false).Seconds, naive(p); got != want {
+			t.Fatalf("%v: %d node-seconds, want %d", planner.Profile(p), got, want)
+		}
+	})
+}
+
+// TestProfileUseOfAnyNumber has no profile, whatever a user writes, pass for a small one, nor
+// its nodes cost memory.
+func TestProfileUseOfAnyNumber(t *testing.T) {
+	const nodes, long = planner.MaxNodes, planner.MaxDuration
+	p := planner.Profile{{Nodes: 1, Duration: long}}
+	for range 1000 {
+		p = append(p, planner.Step{Nodes: nodes, Duration: long}, planner.Step{Nodes: 1, Duration: long})
+	}
+	var u Use
+	if allocs := testing.AllocsPerRun(1, func() { u = ProfileUse(p, false) }); allocs > 20 {
+		t.Errorf("%v allocations", allocs)
+	}
+	cfg := Default()
+	for _, has := range []Use{{}, {Seconds: 1}, u} {
+		if cfg.Exceeds("job", 8, has, u) == "" {
+			t.Errorf("%+v beside %+v is within the bounds", u, has)
+		}
+	}
+}
+
 // TestBoundsByDefault: the usual is not bounded, keeping most of a cluster for hours is.
 func TestBoundsByDefault(t *testing.T) {
 	cfg := Default()

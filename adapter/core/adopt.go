@@ -171,10 +171,15 @@ func (c *Core) adopt(s *snapshot) {
 	}
 }
 
-// refuse leaves a job with a marker alone: it stays parked, and the log says why.
+// refuse leaves a job with a marker alone: it stays parked, or runs as a stock job, and the log
+// says why.
 func (c *Core) refuse(r *slurmctl.Job, err error) {
+	left := "it stays parked"
+	if running(r) {
+		left = "it runs on as a stock job"
+	}
 	c.refused[r.ID] = stranger(r, "refused: "+err.Error())
-	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; it stays parked")
+	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; " + left)
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
 

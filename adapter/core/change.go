@@ -207,6 +207,9 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 		return nil, err
 	}
 	t.Profile = t.floored()
+	if err := request.CheckSteps(t.Profile); err != nil {
+		return nil, api.Errorf(api.ErrInvalid, "%s with its steps up to now: %v", jobNumber(j.SlurmID), err)
+	}
 	if m := j.Malleable; m != nil {
 		for _, step := range t.Profile[j.Step:] {
 			if !m.Sizes.Has(step.Nodes) {
@@ -239,7 +242,7 @@ func (c *Core) toUpdate(t *target, u api.Update) error {
 	var coming planner.Profile
 	if u.Profile != "" {
 		var err error
-		if coming, t.most, err = comingOf(t.job, u.Profile); err != nil {
+		if coming, t.most, err = comingOf(t.job, u.Profile, len(c.snapshot.nodes)); err != nil {
 			return api.Errorf(api.ErrInvalid, "--profile: %v", err)
 		}
 	}

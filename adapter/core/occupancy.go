@@ -186,8 +186,8 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 		c.addLinks(o, s, j, now)
 		return
 	}
-	until := make(map[string]int64, j.Profile.Peak()) // planned release of every node
-	from := make(map[string]int64, j.Profile.Peak())
+	until := make(map[string]int64, len(j.nodes())) // planned release of every node
+	from := make(map[string]int64, len(j.nodes()))
 	for _, step := range j.promised(now) {
 		for _, n := range step.nodes {
 			until[n] = step.end

@@ -3,9 +3,12 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -25,6 +28,41 @@ type script struct {
 // its comment or, where a site's plugins have left nothing of that, by its script. It
 // says false also while the script is still to be read.
 func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
+	if sp, asked, err = c.unbounded(s, r); asked && err == nil {
+		sp, err = s.bounded(sp)
+	}
+	return sp, asked, err
+}
+
+// bounded returns a request without the alternatives, and the bounds of a malleable job, that
+// this cluster never has the nodes for; or why that leaves nothing of it. A job that runs is
+// no exception: every number in its request is one that its user wrote.
+func (s *snapshot) bounded(sp request.Request) (request.Request, error) {
+	size := len(s.nodes)
+	sp.CutMax(max(size, sp.Profile.Peak()))
+	large := func(p planner.Profile) bool { return p.Peak() > size }
+	if m := sp.Moldable; m != nil && slices.ContainsFunc(m.Alternatives, large) {
+		var reasons []string
+		if sp, reasons = feasibleAlternatives(sp, func(one request.Request) []string { return nonEmpty(one.Beyond(size)) }); len(reasons) > 0 {
+			return sp, errors.New(strings.Join(reasons, "; "))
+		}
+	}
+	if why := sp.Beyond(size); why != "" {
+		return sp, errors.New(why)
+	}
+	return sp, nil
+}
+
+// nonEmpty returns a text as a list, which is empty if the text is.
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// unbounded is request before its numbers are compared with the cluster.
+func (c *Core) unbounded(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
 	sp, asked, err = request.ParseMarker(r.Comment)
 	switch {
 	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):

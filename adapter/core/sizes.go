@@ -73,8 +73,9 @@ func mostOf(j *job) []int {
 	return j.Malleable.Max[j.Step:]
 }
 
-// comingOf reads a profile, with bounds where a malleable job has any.
-func comingOf(j *job, text string) (planner.Profile, []int, error) {
+// comingOf reads a profile, with bounds where a malleable job has any, which end at as many
+// nodes as the cluster has.
+func comingOf(j *job, text string, nodes int) (planner.Profile, []int, error) {
 	var r request.Request
 	if err := r.Set("profile", text); err != nil {
 		return nil, nil, err
@@ -86,8 +87,11 @@ func comingOf(j *job, text string) (planner.Profile, []int, error) {
 		return nil, nil, errors.New("the job was not submitted as one that is malleable: give one number of nodes for each step")
 	}
 	r.Malleable.Sizes = j.Malleable.Sizes
-	if err := r.Settle(); err != nil || r.Malleable == nil {
-		return r.Profile, nil, err
+	if err := r.Settle(); err != nil {
+		return nil, nil, err
+	}
+	if r.CutMax(max(nodes, r.Profile.Peak())); r.Malleable == nil {
+		return r.Profile, nil, nil
 	}
 	return r.Profile, r.Malleable.Max, nil
 }

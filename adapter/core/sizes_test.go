@@ -80,13 +80,13 @@ func TestRebound(t *testing.T) {
 		t.Errorf("of a job that is not malleable: %+v", got)
 	}
 	j := &job{Job: &row.Job{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}
-	if p, most, err := comingOf(j, "3-9@1m,2@1m"); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
+	if p, most, err := comingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
 		t.Errorf("%v, %v, %v", p, most, err)
 	}
-	if _, _, err := comingOf(j, "5-7@1m"); err == nil || !strings.Contains(err.Error(), "no power of two within 5-7") {
+	if _, _, err := comingOf(j, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "no power of two within 5-7") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := comingOf(&job{Job: &row.Job{}}, "5-7@1m"); err == nil || !strings.Contains(err.Error(), "not submitted as one that is malleable") {
+	if _, _, err := comingOf(&job{Job: &row.Job{}}, "5-7@1m", 100); err == nil || !strings.Contains(err.Error(), "not submitted as one that is malleable") {
 		t.Errorf("%v", err)
 	}
 }

@@ -31,8 +31,8 @@ func (c *Core) tryChange(s *snapshot, j *job, t *target) tried {
 		return tried{target: t, refused: err.Error()}
 	}
 	around := c.aroundOf(s, j)
-	most := t.Profile[t.grown].Nodes
-	if t.grown == 0 || t.fewest == most {
+	most := min(t.Profile[t.grown].Nodes, len(s.nodes)) // of no more nodes than there are
+	if t.grown == 0 || t.fewest >= most {
 		return c.tryOne(s, j, t, around)
 	}
 	var sizes []int // that it may have
@@ -40,6 +40,9 @@ func (c *Core) tryChange(s *snapshot, j *job, t *target) tried {
 		if j.Malleable == nil || j.Malleable.Sizes.Has(n) {
 			sizes = append(sizes, n)
 		}
+	}
+	if len(sizes) == 0 {
+		return c.tryOne(s, j, t, around)
 	}
 	fits := map[int]tried{}
 	try := func(nodes int) tried {
@@ -263,7 +266,7 @@ func (c *Core) limitNeeded(j *job) time.Duration {
 	}
 	total := int64(time.Minute / time.Second)
 	for _, step := range j.Profile {
-		total += min(limit.Stretch(step.Duration), planner.MaxDuration)
+		total = min(total+min(limit.Stretch(step.Duration), planner.MaxDuration), planner.MaxDuration)
 	}
 	return time.Duration((total+59)/60) * time.Minute
 }

@@ -27,9 +27,6 @@ func (r Reached) text() string {
 	return text
 }
 
-// mostReached bounds the steps that a marker may say are over.
-const mostReached = 10_000
-
 // CheckChange reports whether text may name a change of a request: as many as 16
 // hexadecimal digits.
 func CheckChange(text string) error {
@@ -45,7 +42,7 @@ func parseReached(value string) (*Reached, error) {
 		return nil, errors.New("want STEP@SECONDS@NODES@PEAK@BEGAN")
 	}
 	switch {
-	case r.Step < 1 || r.Step > mostReached, r.First < 1 || r.First > planner.MaxNodes, r.After < 0 || r.After > planner.MaxDuration,
+	case r.Step < 1 || r.Step > MaxSteps, r.First < 1 || r.First > planner.MaxNodes, r.After < 0 || r.After > planner.MaxDuration,
 		r.Peak != 0 && r.Peak < r.First, r.Peak > planner.MaxNodes, r.Began < 0:
 		return nil, errors.New("out of bounds")
 	case r.text() != value:

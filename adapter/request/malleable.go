@@ -104,14 +104,14 @@ func (r *Request) setProfile(text string) error {
 		if r.Malleable != nil {
 			r.malleability().Max = nil
 		}
-		return err
+		return errors.Join(err, CheckSteps(p))
 	}
 	p, err := malleable.ParseProfile(text)
 	if err != nil {
 		return err
 	}
 	r.setBounds(p)
-	return nil
+	return CheckSteps(r.Profile)
 }
 
 func (r *Request) setBounds(p malleable.Profile) {
@@ -257,7 +257,7 @@ func (r *Request) Settle() error {
 // CutMax has the job never take more nodes than so many, which are as many as its profile says
 // or more; it reports whether that changes anything.
 func (r *Request) CutMax(most int) bool {
-	if r.Malleable == nil || slices.Max(r.Malleable.Max) <= most {
+	if r.Malleable == nil || len(r.Malleable.Max) == 0 || slices.Max(r.Malleable.Max) <= most {
 		return false
 	}
 	m := r.malleability()

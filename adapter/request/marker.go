@@ -231,7 +231,7 @@ func parseFields(fields []string) (Request, error) {
 	if err := errors.Join(s.settle(), s.Settle()); err != nil {
 		return Request{}, err
 	}
-	return s, s.checkChain()
+	return s, errors.Join(s.checkChain(), CheckSteps(s.Whole()))
 }
 
 func (r *Request) setField(key, value string) (err error) {

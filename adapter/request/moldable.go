@@ -89,6 +89,8 @@ func ParseAlternatives(text string) ([]planner.Profile, error) {
 			return nil, fail(at+bad.Offset, "alternative %d: %s", len(all)+1, bad.Reason)
 		case err != nil:
 			return nil, err
+		case CheckSteps(p) != nil:
+			return nil, fail(at, "alternative %d: %v", len(all)+1, CheckSteps(p))
 		case len(all) == planner.MaxAlternatives:
 			return nil, fail(at, "more than %d alternatives", planner.MaxAlternatives)
 		}

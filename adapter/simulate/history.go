@@ -454,7 +454,7 @@ func (h *history) submit(words []string) error {
 	return nil
 }
 
-// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=] [in=RESERVATION]
+// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=] [in=RESERVATION] [comment=] [held]
 func (h *history) stock(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("stock NAME NODES LIMIT LASTS")
@@ -468,8 +468,9 @@ func (h *history) stock(words []string) error {
 		}
 	}
 	o := options(words[4:])
+	_, held := o["held"]
 	q := slurmsim.Job{User: userNamed(o["user"]), Name: words[0], Script: "#!/bin/bash\n", Nodes: nodes, TimeLimit: limit, Lasts: lasts,
-		Partition: o["partition"], Reservation: o["in"]}
+		Partition: o["partition"], Reservation: o["in"], Comment: o["comment"], Held: held}
 	if err := asks(&q, o); err != nil {
 		return err
 	}
@@ -491,7 +492,7 @@ func (h *history) stock(words []string) error {
 		h.say(fmt.Sprintf("stock: %v", err))
 		return nil
 	}
-	h.jobs[words[0]] = id
+	h.jobs[words[0]], h.evolving[id] = id, q.Comment != ""
 	return nil
 }
 
