@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // caller is who sent a request.
@@ -30,14 +32,14 @@ type peer struct {
 // withPeer notes a Unix connection's peer when it is accepted (SO_PEERCRED: the
 // uid at the time of connect, which the caller cannot choose).
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if counted, ok := c.(*slotted); ok {
-		c = counted.Conn
+	if u, ok := c.(*net.UnixConn); ok {
+		return context.WithValue(ctx, peerKey{}, peerOf(u))
 	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return ctx
-	}
-	var p peer
+	return ctx
+}
+
+// peerOf asks the kernel for a connection's peer.
+func peerOf(u *net.UnixConn) (p peer) {
 	raw, err := u.SyscallConn()
 	if err == nil {
 		e := raw.Control(func(fd uintptr) {
@@ -49,7 +51,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		err = errors.Join(err, e)
 	}
 	p.err = err
-	return context.WithValue(ctx, peerKey{}, p)
+	return p
 }
 
 // authenticate finds out who calls. A credential is checked wherever there is
@@ -69,7 +71,7 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 	if credential == "" {
 		return c, nil
 	}
-	decoded, err := s.decode(r.Context(), credential)
+	decoded, err := s.decode(r.Context(), callerOf(r), credential)
 	if err != nil {
 		var m *mungeError
 		if errors.As(err, &m) && m.away() {
@@ -84,19 +86,21 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 	if s.seen.used(credential, time.Now(), 2*s.maxAge()) {
 		return c, Errorf(ErrDenied, "the MUNGE credential has been used before")
 	}
+	if err := claimed(r.Context(), c.uid); err != nil {
+		return c, err
+	}
 	c.known = true
 	return c, nil
 }
 
 // decode opens a credential, a bounded number at a time: a client that floods the
 // port with false ones gets no more processes than that.
-func (s *Server) decode(ctx context.Context, credential string) (Credential, error) {
-	select {
-	case s.decoders <- struct{}{}:
-		defer func() { <-s.decoders }()
-	case <-ctx.Done():
-		return Credential{}, ctx.Err()
+func (s *Server) decode(ctx context.Context, who holder, credential string) (Credential, error) {
+	free, err := s.decoder(ctx, who)
+	if err != nil {
+		return Credential{}, err
 	}
+	defer free()
 	return s.Munge.Decode(ctx, credential)
 }
 
@@ -113,11 +117,11 @@ func (c Credential) check(method, uri string, body []byte, maxAge time.Duration)
 }
 
 // trusted users act on everybody's jobs.
-func (s *Server) trusted(c caller) bool {
-	if !c.known {
-		return false
-	}
-	return c.uid == 0 || int(c.uid) == os.Geteuid() || s.Operator != nil && s.Operator(c.uid)
+func (s *Server) trusted(c caller) bool { return c.known && s.acts(c.uid) }
+
+// acts reports whether a user acts on everybody's jobs.
+func (s *Server) acts(uid uint32) bool {
+	return uid == 0 || int(uid) == os.Geteuid() || s.Operator != nil && s.Operator(uid)
 }
 
 // mayAct reports whether the caller may change the job: ErrDenied if unknown,
@@ -135,7 +139,7 @@ func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
 	}
 	foreign := fmt.Sprintf("job %d belongs to uid %d, and you are uid %d", id, owner, c.uid)
 	if s.reading() == OwnJobs { // that there is such a job is not for this caller
-		s.Log.WithField("uid", c.uid).Warn("refused: " + foreign)
+		s.share().lines.write(holder{known: true, uid: c.uid}, time.Now(), s.Log.WithField("uid", c.uid), logrus.WarnLevel, "refused: "+foreign)
 		return Unknown(id)
 	}
 	return Errorf(ErrForbidden, "%s", foreign)

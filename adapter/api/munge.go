@@ -59,14 +59,35 @@ func (m Munge) Encode(ctx context.Context, payload string, ttl time.Duration) (s
 
 // Decode checks a credential and opens it. munged decodes each credential once.
 func (m Munge) Decode(ctx context.Context, credential string) (Credential, error) {
-	if len(credential) > maxCredential || !strings.HasPrefix(credential, "MUNGE:") || !strings.HasSuffix(credential, ":") {
-		return Credential{}, &mungeError{status: -1, text: "not a MUNGE credential"}
+	if !isCredential(credential) {
+		return Credential{}, &mungeError{status: -1, text: notCredential}
 	}
 	out, err := m.run(ctx, credential, "unmunge", "--numeric", "--keys=UID,GID,ENCODE_TIME,DECODE_TIME,LENGTH")
 	if err != nil {
 		return Credential{}, err
 	}
 	return parseCredential(out)
+}
+
+const notCredential = "not a MUNGE credential"
+
+// isCredential reports whether a text has the form of a credential.
+func isCredential(text string) bool {
+	return len(text) <= maxCredential && strings.HasPrefix(text, "MUNGE:") && strings.HasSuffix(text, ":")
+}
+
+// wellFormed returns an error unless a request has a credential, and it has the right form.
+func wellFormed(h http.Header) error {
+	credential, err := credentialOf(h)
+	switch {
+	case err != nil:
+		return err
+	case credential == "":
+		return errors.New("a request with a body needs a MUNGE credential: send the header \"Authorization: MUNGE <credential>\"")
+	case !isCredential(credential):
+		return errors.New(notCredential)
+	}
+	return nil
 }
 
 // parseCredential reads unmunge's "KEY: value" lines, the empty line and the payload.

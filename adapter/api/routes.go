@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log"
 	"net/http"
 	"strconv"
@@ -19,6 +18,7 @@ type request struct {
 	*http.Request
 	caller caller
 	body   []byte
+	leave  func() // it does not count as one of its user's any more; nil: it never did
 }
 
 // noRoute begins the answer to what this API has not, as that of a later version may.
@@ -96,10 +96,12 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 // answer reads and authenticates a request and asks f. What f does besides
 // waiting is bounded by backendTimeout; next sets its own bound.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, f func(context.Context, request) (any, error)) (any, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, free, err := s.readBody(w, r)
 	if err != nil {
-		return nil, Errorf(ErrInvalid, "the request's body: %v", err)
+		w.Header().Set("Connection", "close") // what was sent is not read
+		return nil, err
 	}
+	defer free()
 	// The deadline was for the request; left set, it would end the wait of next.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, err
@@ -108,7 +110,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, f func(context.C
 	if err != nil {
 		return nil, &refusal{caller: c, err: err}
 	}
-	v, err := f(r.Context(), request{Request: r, caller: c, body: body})
+	leave, err := s.enter(c, callerOf(r))
+	if err != nil {
+		return nil, &refusal{caller: c, err: err}
+	}
+	defer leave()
+	v, err := f(r.Context(), request{Request: r, caller: c, body: body, leave: leave})
 	if err != nil {
 		return nil, &refusal{caller: c, err: err}
 	}
@@ -217,6 +224,12 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, r, &refusal{caller: c, err: err})
 			return
 		}
+		leave, err := s.enter(c, callerOf(r))
+		if err != nil {
+			s.refuse(w, r, &refusal{caller: c, err: err})
+			return
+		}
+		defer leave()
 	}
 	s.Views.ServeHTTP(w, r)
 }
@@ -252,29 +265,16 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// refuse answers an error and logs what an administrator would look for: who
-// was turned away and why, and the sidecar's own failures.
+// refuse answers an error.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
-	entry := s.Log.WithFields(logrus.Fields{"method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr, "status": status})
-	var ref *refusal
-	if errors.As(err, &ref) && (ref.caller.known || ref.caller.uid != 0) {
-		entry = entry.WithField("uid", ref.caller.uid)
-	}
-	switch {
-	case status == http.StatusUnauthorized:
+	switch status {
+	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", mungeScheme)
-		entry.Warn("refused: " + err.Error())
-	case status == http.StatusForbidden:
-		entry.Warn("refused: " + err.Error())
-	case status == http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
-		entry.Info(err.Error())
-	case status >= http.StatusInternalServerError && r.Context().Err() == nil:
-		entry.Error("request failed: " + err.Error())
-	default:
-		entry.Debug(err.Error())
 	}
+	s.logRefusal(r, status, err)
 	writeJSON(w, status, Error{Error: err.Error()})
 }
 

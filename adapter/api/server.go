@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -16,10 +18,9 @@ import (
 
 // Bounds of the server.
 const (
-	maxBody        = 1 << 20          // bytes; a Release list of 1,000 nodes is about 6 kB
-	maxHeader      = 16 << 10         // bytes
+	maxHeader      = 8 << 10          // bytes; a credential has at most half of it
 	maxDecoders    = 16               // unmunge processes
-	readTimeout    = 10 * time.Second // for a whole request
+	readTimeout    = 5 * time.Second  // for a whole request
 	headTimeout    = 2 * time.Second  // for its head
 	writeTimeout   = 10 * time.Second // for an answer, beyond the wait
 	idleTimeout    = 2 * time.Minute  // of a kept connection
@@ -69,9 +70,12 @@ type Server struct {
 	Page http.Handler
 
 	seen        replayCache
+	sharing     sync.Once
+	shares      *shares       // by share
 	decoders    chan struct{} // one slot for each unmunge that may run
 	listeners   []net.Listener
 	readTimeout time.Duration // tests shorten it
+	most        int           // connections of a listener; 0: as many as there may be
 }
 
 // Listen opens the listeners, so that a wrong address or a second sidecar is
@@ -129,13 +133,14 @@ func (s *Server) Serve(ctx context.Context) error {
 		WriteTimeout:      s.wait() + backendTimeout + writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withPeer,
+		ConnContext:       withConn,
+		ConnState:         stateOf,
 		ErrorLog:          quietLog(s.Log),
 	}
 	failed := make(chan error, len(s.listeners))
-	most := connections(len(s.listeners))
+	most := cmp.Or(s.most, connections(len(s.listeners)))
 	for _, l := range s.listeners {
-		go func() { failed <- srv.Serve(limit(l, most)) }()
+		go func() { failed <- srv.Serve(limit(l, most, s.acts)) }()
 	}
 	var err error
 	select {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sideConnections is how many connections a side server has at once; those beyond wait.
+// sideConnections is how many connections a side server has at once, shared by address.
 const sideConnections = 128
 
 // Side is a server beside the API, on an address of its own.
@@ -20,7 +20,7 @@ type Side struct {
 // ListenSide opens the address; "" is nowhere. An answer takes as long as answer at the most.
 func ListenSide(address string, h http.Handler, answer time.Duration) (*Side, error) {
 	s := &Side{server: http.Server{Handler: h, ReadHeaderTimeout: headTimeout, ReadTimeout: 5 * time.Second, WriteTimeout: answer,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}}
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnState: stateOf}}
 	if address == "" {
 		return s, nil
 	}
@@ -28,7 +28,9 @@ func ListenSide(address string, h http.Handler, answer time.Duration) (*Side, er
 	if err != nil {
 		return nil, err
 	}
-	s.listener = limit(l, sideConnections)
+	g := limit(l, sideConnections, nil)
+	g.share = g.most // all may come from one proxy
+	s.listener = g
 	return s, nil
 }
 

@@ -157,11 +157,11 @@ func TestStrategyRights(t *testing.T) {
 	b := newStrategist()
 	for name, r := range map[string]*running{"open": serve(t, b, isOperator), "closed": serve(t, b, closed)} {
 		ask := func(uid int, method, path string) (int, string) { // over TCP, with a credential unless uid is -1
-			header := ""
+			header, body := "", map[string]string{"POST": "{}"}[method]
 			if uid >= 0 {
-				header = authorization(encodeAs(t, uint32(uid), binding(method, path, []byte("{}")), 60))
+				header = authorization(encodeAs(t, uint32(uid), binding(method, path, []byte(body)), 60))
 			}
-			return send(t, http.DefaultClient, method, "http://"+r.tcp+path, header, "{}")
+			return send(t, http.DefaultClient, method, "http://"+r.tcp+path, header, body)
 		}
 		for _, path := range changes {
 			for uid, want := range map[int]int{-1: 401, nobody: 403, int(operator): 200, 0: 200} {

@@ -121,6 +121,12 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := s.Visitor(&p.uid)
+	leave, err := s.enter(v.caller, callerOf(r))
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	defer leave()
 	s.Page.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
 }
 

@@ -24,6 +24,11 @@ func waiting[Q, A any](s *Server, server, ctx context.Context, r request, cut fu
 	if err := readOne(r, &q); err != nil {
 		return nil, err
 	}
+	leave, err := s.enterWait(r, id)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, s.wait())
 	defer cancel()
 	defer context.AfterFunc(server, cancel)()

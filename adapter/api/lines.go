@@ -1,0 +1,86 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Whoever is refused again and again writes the log with it. A caller has lineBurst lines at
+// once and one each lineEvery in the long run, all together allLines times as many; the number
+// of those left out is written after lineEvery.
+const (
+	lineBurst = 5
+	lineEvery = 30 * time.Second
+	allLines  = 20
+)
+
+// lines bounds the lines of the log that callers cause.
+type lines struct {
+	each rates[holder]
+	all  rates[bool]
+
+	mu      sync.Mutex
+	dropped map[holder]int
+	after   func(time.Duration, func()) // time.AfterFunc; tests call it themselves
+}
+
+func newLines() *lines {
+	often := 1 / lineEvery.Seconds()
+	return &lines{each: rates[holder]{perSecond: often, burst: lineBurst}, all: rates[bool]{perSecond: allLines * often, burst: allLines * lineBurst},
+		dropped: map[holder]int{}, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
+}
+
+// write writes a line that a caller has caused, or counts it.
+func (l *lines) write(who holder, now time.Time, entry *logrus.Entry, level logrus.Level, text string) {
+	if l.each.take(who, now) && l.all.take(true, now) {
+		entry.Log(level, text)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.dropped) >= most {
+		who = holder{}
+	}
+	if l.dropped[who]++; l.dropped[who] > 1 {
+		return
+	}
+	l.after(lineEvery, func() {
+		l.mu.Lock()
+		n := l.dropped[who]
+		delete(l.dropped, who)
+		l.mu.Unlock()
+		entry.WithField("suppressed", n).Log(level, "suppressed further lines of this caller, the first: "+text)
+	})
+}
+
+// logRefusal logs what an administrator would look for: who was refused, and why, and the
+// sidecar's own failures.
+func (s *Server) logRefusal(r *http.Request, status int, err error) {
+	who := callerOf(r)
+	entry := s.Log.WithFields(logrus.Fields{"method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr, "status": status})
+	var ref *refusal
+	if errors.As(err, &ref) && (ref.caller.known || ref.caller.uid != 0) {
+		entry = entry.WithField("uid", ref.caller.uid)
+	}
+	if errors.As(err, &ref) && ref.caller.known {
+		who = holder{known: true, uid: ref.caller.uid}
+	}
+	level, text := logrus.DebugLevel, err.Error()
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		level, text = logrus.WarnLevel, "refused: "+text
+	case status == http.StatusServiceUnavailable:
+		level = logrus.InfoLevel
+	case status >= http.StatusInternalServerError && r.Context().Err() == nil:
+		level, text = logrus.ErrorLevel, "request failed: "+text
+	}
+	if level == logrus.DebugLevel {
+		entry.Debug(text)
+		return
+	}
+	s.share().lines.write(who, time.Now(), entry, level, text)
+}

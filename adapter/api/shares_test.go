@@ -1,0 +1,250 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// upload is a body that counts what is read of it.
+type upload struct {
+	read int
+	left int
+	hold func() // called at the first byte
+}
+
+func (u *upload) Read(b []byte) (int, error) {
+	if u.left == 0 {
+		return 0, io.EOF
+	}
+	if u.hold != nil && u.read == 0 {
+		u.hold()
+	}
+	n := min(len(b), u.left)
+	u.read, u.left = u.read+n, u.left-n
+	return n, nil
+}
+
+func (u *upload) Close() error { return nil }
+
+// posted sends a body to a server without a network.
+func posted(t *testing.T, h http.Handler, from holder, authorization string, length int64, body *upload) int {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/jobs/12/next", nil)
+	r.Body, r.ContentLength, r.RemoteAddr = body, length, from.address+":1"
+	if from.known {
+		r = r.WithContext(context.WithValue(t.Context(), peerKey{}, peer{uid: from.uid}))
+	}
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	w := deadlines{httptest.NewRecorder()}
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+// quiet is a server without a network and without munge.
+func quiet() *Server {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return &Server{Backend: newBackend(0), Log: log, Munge: Munge{Dir: "/nonexistent"}, Reading: anybody}
+}
+
+// TestAnonymousBodies: 600 callers without a credential, or with something else in its place,
+// send 1 MiB each, with or without saying so before. Nothing is read. With something that looks
+// like a credential, no more than a request can have.
+func TestAnonymousBodies(t *testing.T) {
+	h := quiet().routes(t.Context())
+	for _, c := range []struct {
+		name, authorization string
+		length              int64
+		status, most        int
+	}{
+		{"none", "", 1 << 20, http.StatusUnauthorized, 0},
+		{"none, chunked", "", -1, http.StatusUnauthorized, 0},
+		{"another scheme", "Basic eDp5", -1, http.StatusUnauthorized, 0},
+		{"no credential", "MUNGE x", -1, http.StatusUnauthorized, 0},
+		{"too long", "MUNGE MUNGE:" + strings.Repeat("A", maxCredential) + ":", -1, http.StatusUnauthorized, 0},
+		{"well-formed", "MUNGE MUNGE:AAAA:", 1 << 20, http.StatusBadRequest, 0},
+		{"well-formed, chunked", "MUNGE MUNGE:AAAA:", -1, http.StatusBadRequest, 600 * (maxBody + 1)},
+	} {
+		read := 0
+		for range 600 {
+			u := &upload{left: 1 << 20}
+			if status := posted(t, h, holder{address: "10.0.0.1"}, c.authorization, c.length, u); status != c.status {
+				t.Fatalf("%s: status %d, want %d", c.name, status, c.status)
+			}
+			read += u.read
+		}
+		if read > c.most {
+			t.Errorf("%s: %d bytes are read, want %d at most", c.name, read, c.most)
+		}
+	}
+}
+
+// TestBodiesShareABudget: 600 callers send what a request may have at the same time, all from
+// one address and from as many. What is read at a time stays below the bounds, and root is served.
+func TestBodiesShareABudget(t *testing.T) {
+	for _, addresses := range []int{1, 600} {
+		s := quiet()
+		h := s.routes(t.Context())
+		var held, refused sync.WaitGroup
+		done := make(chan struct{})
+		var mu sync.Mutex
+		reading := 0
+		held.Add(600)
+		for i := range 600 {
+			refused.Go(func() {
+				once := sync.OnceFunc(held.Done)
+				u := &upload{left: maxBody, hold: func() {
+					mu.Lock()
+					reading += maxBody
+					mu.Unlock()
+					once()
+					<-done
+				}}
+				posted(t, h, holder{address: "10.0.0." + string(rune('a'+i%addresses))}, "MUNGE MUNGE:AAAA:", maxBody, u)
+				once()
+			})
+		}
+		held.Wait() // all are read or were refused
+		bound := allBodies - keptBodies
+		if addresses == 1 {
+			bound = itsBodies
+		}
+		if reading > bound || reading == 0 {
+			t.Errorf("from %d addresses: %d bytes at a time, want %d at most", addresses, reading, bound)
+		}
+		if status := posted(t, h, holder{known: true, uid: uint32(os.Geteuid())}, "", 3, &upload{left: 3}); status != http.StatusBadRequest {
+			t.Errorf("from %d addresses: root gets %d, want its own nonsense refused (400)", addresses, status)
+		}
+		close(done)
+		refused.Wait()
+		if s.share().bodies.sum != 0 || len(s.share().bodies.of) != 0 {
+			t.Errorf("%d bytes are counted at the end, of %d callers", s.share().bodies.sum, len(s.share().bodies.of))
+		}
+	}
+}
+
+// slow is a backend whose status takes as long as somebody wants.
+type slow struct {
+	*fakeBackend
+	asked  chan struct{}
+	answer chan struct{}
+}
+
+func (b slow) Status(context.Context) (Status, error) {
+	b.asked <- struct{}{}
+	<-b.answer
+	return Status{}, nil
+}
+
+// TestRequestsByUser: a user has a bounded number of requests answered at a time, and what waits
+// for a job counts for the job alone. Another user is served.
+func TestRequestsByUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("without root there is one user: it counts for both")
+	}
+	greedy, other := strangers()
+	b := slow{newBackend(uint32(greedy)), make(chan struct{}, 1000), make(chan struct{})}
+	r := serve(t, b, nil)
+	var all sync.WaitGroup
+	for range itsWaiting {
+		all.Go(func() { send(t, unixAs(t, greedy, r.unix), "POST", "http://x/v1/jobs/12/next", "", nextBody) })
+	}
+	for range itsWaiting {
+		<-b.waiting
+	}
+	if status, body := send(t, unixAs(t, greedy, r.unix), "POST", "http://x/v1/jobs/12/next", "", nextBody); status != 503 || !strings.Contains(body, "try again") {
+		t.Errorf("beyond what may wait for a job: %d %s, want 503", status, body)
+	}
+	for range itsRequests { // those that wait do not count
+		all.Go(func() { send(t, unixAs(t, greedy, r.unix), "GET", "http://x/v1/status", "", "") })
+	}
+	for range itsRequests {
+		<-b.asked
+	}
+	if status, body := send(t, unixAs(t, greedy, r.unix), "GET", "http://x/v1/jobs", "", ""); status != 503 || !strings.Contains(body, "try again") {
+		t.Errorf("beyond a user's share: %d %s, want 503", status, body)
+	}
+	if status, _ := send(t, unixAs(t, other, r.unix), "GET", "http://x/v1/jobs", "", ""); other != greedy && status != 200 {
+		t.Errorf("another user: %d, want 200", status)
+	}
+	close(b.answer)
+	close(b.ready)
+	all.Wait()
+	if status, _ := send(t, unixAs(t, greedy, r.unix), "GET", "http://x/v1/jobs", "", ""); status != 200 {
+		t.Errorf("afterwards: %d, want 200", status)
+	}
+}
+
+// TestRates: so much at once, then as fast as it comes back; who did nothing for a while is forgotten.
+func TestRates(t *testing.T) {
+	r := rates[int]{perSecond: 2, burst: 3}
+	now := time.Unix(1e9, 0)
+	count := func(who int) (n int) {
+		for r.take(who, now) {
+			n++
+		}
+		return n
+	}
+	for i, want := range []int{3, 0, 2, 3} {
+		if got := count(1); got != want {
+			t.Errorf("round %d: %d times, want %d", i, got, want)
+		}
+		now = now.Add(time.Duration(i) * time.Second)
+	}
+	for who := range 3 * most {
+		r.take(who, now)
+	}
+	if len(r.of) > most {
+		t.Errorf("%d are remembered", len(r.of))
+	}
+	now = now.Add(time.Minute)
+	r.take(-1, now)
+	if len(r.of) != 1 {
+		t.Errorf("%d are remembered a minute later, want 1", len(r.of))
+	}
+}
+
+// TestFloodedLog: 1,000 anonymous calls write some lines, and one that says how many were left out.
+func TestFloodedLog(t *testing.T) {
+	var log strings.Builder
+	s := quiet()
+	s.Log.(*logrus.Logger).SetOutput(&log)
+	s.Reading = nil
+	var later []func()
+	s.share().lines.after = func(_ time.Duration, f func()) { later = append(later, f) }
+	h := s.routes(t.Context())
+	get := func(from string) {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/jobs", nil)
+		r.RemoteAddr = from + ":1"
+		if w := (deadlines{httptest.NewRecorder()}); true {
+			if h.ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
+				t.Fatalf("status %d", w.Code)
+			}
+		}
+	}
+	for range 1000 {
+		get("10.0.0.1")
+	}
+	if n := strings.Count(log.String(), "\n"); n != lineBurst || len(later) != 1 {
+		t.Errorf("%d lines and %d to come, want %d and 1", n, len(later), lineBurst)
+	}
+	get("10.0.0.2")
+	if n := strings.Count(log.String(), "10.0.0.2"); n != 1 {
+		t.Errorf("another caller has %d lines, want 1", n)
+	}
+	later[0]()
+	if !strings.Contains(log.String(), "suppressed=995") {
+		t.Errorf("nothing says how many lines were left out:\n%s", &log)
+	}
+}
