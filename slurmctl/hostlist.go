@@ -40,6 +40,64 @@ func ExpandNodes(expr string) ([]string, error) {
 	}
 }
 
+// ExpandWithin is ExpandNodes of an expression that somebody else wrote: one that stands for
+// more than most names is an error, and costs no more memory than its text.
+func ExpandWithin(expr string, most int) ([]string, error) {
+	n, err := CountNodes(expr)
+	if err != nil {
+		return nil, err
+	}
+	if n > most {
+		return nil, fmt.Errorf("hostlist %q stands for %d nodes, at most %d are expected", oneLine(expr, 80), n, most)
+	}
+	return ExpandNodes(expr)
+}
+
+// CountNodes returns how many nodes ExpandNodes would list, or its error, without listing them.
+// O(length of the expression).
+func CountNodes(expr string) (int, error) {
+	if none(expr) {
+		return 0, nil
+	}
+	total := 0
+	for rest, more := expr, true; more; {
+		var name string
+		if name, rest, more = cutHost(rest); name == "" {
+			return 0, hostlistError(expr, "an empty name")
+		}
+		n, err := countName(name)
+		if err != nil {
+			return 0, hostlistError(expr, err.Error())
+		}
+		if total += n; total > MaxNodes {
+			return 0, hostlistError(expr, fmt.Sprintf("more than %d nodes", MaxNodes))
+		}
+	}
+	return total, nil
+}
+
+// countName returns how many nodes one name with any number of brackets stands for.
+func countName(name string) (int, error) {
+	total := 1
+	for {
+		_, inside, after, bracket, err := cutBracket(name)
+		if err != nil || !bracket {
+			return total, err
+		}
+		count := 0
+		for part := range strings.SplitSeq(inside, ",") {
+			r, err := parseRange(part)
+			if err != nil {
+				return 0, err
+			}
+			if count += r.count(); count > MaxNodes/total {
+				return 0, fmt.Errorf("more than %d nodes", MaxNodes)
+			}
+		}
+		total, name = total*count, after
+	}
+}
+
 func hostlistError(expr, why string) error {
 	return fmt.Errorf("hostlist %q: %s", oneLine(expr, 80), why)
 }
@@ -67,23 +125,15 @@ func cutHost(s string) (name, rest string, more bool) {
 func expandName(nodes []string, name string) ([]string, error) {
 	made := []string{""}
 	for name != "" {
-		open := strings.IndexByte(name, '[')
-		literal := name
-		if open >= 0 {
-			literal = name[:open]
-		}
-		if strings.ContainsAny(literal, "] \t\n") {
-			return nil, fmt.Errorf("a stray %q", "]")
+		literal, inside, after, bracket, err := cutBracket(name)
+		if err != nil {
+			return nil, err
 		}
 		for i := range made {
 			made[i] += literal
 		}
-		if open < 0 {
+		if !bracket {
 			break
-		}
-		inside, after, ok := strings.Cut(name[open+1:], "]")
-		if !ok {
-			return nil, fmt.Errorf("a bracket is not closed")
 		}
 		numbers, err := expandRanges(inside, MaxNodes/len(made))
 		if err != nil {
@@ -103,27 +153,60 @@ func expandName(nodes []string, name string) ([]string, error) {
 	return append(nodes, made...), nil
 }
 
+// cutBracket cuts a name at its first bracket: what stands before, in, and behind it.
+func cutBracket(name string) (literal, inside, after string, bracket bool, err error) {
+	literal, rest, bracket := strings.Cut(name, "[")
+	if strings.ContainsAny(literal, "] \t\n") {
+		return "", "", "", false, fmt.Errorf("a stray %q", "]")
+	}
+	if !bracket {
+		return literal, "", "", false, nil
+	}
+	inside, after, closed := strings.Cut(rest, "]")
+	if !closed {
+		return "", "", "", false, fmt.Errorf("a bracket is not closed")
+	}
+	return literal, inside, after, true, nil
+}
+
+// numberRange is a part of a bracket: numbers that are padded with zeros to a width.
+type numberRange struct {
+	first, last uint64
+	width       int
+}
+
+// count returns how many numbers it stands for, at most more than a list may.
+func (r numberRange) count() int { return int(min(r.last-r.first, MaxNodes)) + 1 }
+
+func parseRange(part string) (numberRange, error) {
+	low, high, isRange := strings.Cut(part, "-")
+	if !isRange {
+		high = low
+	}
+	if !digits(low) || !digits(high) || len(low) > maxDigits || len(high) > maxDigits {
+		return numberRange{}, fmt.Errorf("range %q is not understood", part)
+	}
+	a, _ := strconv.ParseUint(low, 10, 64) // at most maxDigits digits: cannot fail
+	b, _ := strconv.ParseUint(high, 10, 64)
+	if b < a {
+		return numberRange{}, fmt.Errorf("range %q runs backwards", part)
+	}
+	return numberRange{a, b, len(low)}, nil
+}
+
 // expandRanges lists "1-3,007,9", padded with zeros as their first ends are.
 func expandRanges(s string, limit int) ([]string, error) {
 	var out []string
-	for _, part := range strings.Split(s, ",") {
-		lo, hi, isRange := strings.Cut(part, "-")
-		if !isRange {
-			hi = lo
+	for part := range strings.SplitSeq(s, ",") {
+		r, err := parseRange(part)
+		if err != nil {
+			return nil, err
 		}
-		if !digits(lo) || !digits(hi) || len(lo) > maxDigits || len(hi) > maxDigits {
-			return nil, fmt.Errorf("range %q is not understood", part)
-		}
-		a, _ := strconv.ParseUint(lo, 10, 64) // at most maxDigits digits: cannot fail
-		b, _ := strconv.ParseUint(hi, 10, 64)
-		if b < a {
-			return nil, fmt.Errorf("range %q runs backwards", part)
-		}
-		if b-a >= uint64(limit-len(out)) {
+		if r.count() > limit-len(out) {
 			return nil, fmt.Errorf("more than %d nodes", MaxNodes)
 		}
-		for n := a; n <= b; n++ {
-			out = append(out, pad(n, len(lo)))
+		for n := r.first; n <= r.last; n++ {
+			out = append(out, pad(n, r.width))
 		}
 	}
 	return out, nil

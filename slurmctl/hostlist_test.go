@@ -20,12 +20,35 @@ func TestExpandNodes(t *testing.T) {
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q is %v, %v; want %s", in, got, err, want)
 		}
+		if n, err := CountNodes(in); err != nil || n != len(got) {
+			t.Errorf("%q is counted as %d, %v; want %d", in, n, err, len(got))
+		}
 	}
 	for _, in := range []string{",", "n1,", ",n1", "n[", "n[]", "n]", "n[1", "n[3-1]", "n[a-b]", "n[1-]", "n[-1]", "n[1--2]", "n[[1]]",
 		"n[1-1000000000]", "n[0-999][0-999]", "n[0-99][0-99][0-99]", "n[1-99999999999999999999]", "n[1,]", "n 1", "n\n1",
 		strings.Repeat("n[0-65535],", 3) + "x"} {
 		if got, err := ExpandNodes(in); err == nil {
 			t.Errorf("%q is taken as %d nodes", in, len(got))
+		}
+		if n, err := CountNodes(in); err == nil {
+			t.Errorf("%q is counted as %d nodes", in, n)
+		}
+	}
+}
+
+// TestExpandWithin has what is too much for somebody counted, not listed.
+func TestExpandWithin(t *testing.T) {
+	if got, err := ExpandWithin("n[1-3],m[1-2]x[1-2]", 7); err != nil || len(got) != 7 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, in := range []string{"n[1-131072]", "n[1-9],m", "n[0-99][0-99]", strings.Repeat("n,", 9) + "n"} {
+		allocs := testing.AllocsPerRun(1, func() {
+			if got, err := ExpandWithin(in, 9); err == nil || !strings.Contains(err.Error(), "at most 9 are expected") {
+				t.Errorf("%q: %v, %v", in, got, err)
+			}
+		})
+		if allocs > 50 {
+			t.Errorf("%q costs %v allocations", in, allocs)
 		}
 	}
 }
@@ -90,6 +113,9 @@ func FuzzExpandNodes(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expr string) {
 		nodes, err := ExpandNodes(expr)
+		if n, bad := CountNodes(expr); n != len(nodes) || (bad == nil) != (err == nil) {
+			t.Fatalf("%q is counted as %d, %v; it is %d, %v", expr, n, bad, len(nodes), err)
+		}
 		if err != nil {
 			return
 		}

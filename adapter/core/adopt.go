@@ -35,7 +35,7 @@ func (c *Core) restore(books Books) {
 				j.held = append(j.held, Part{ID: slurmctl.JobID(p.SlurmID), Step: p.Step, Nodes: expanded(p.NodeList)})
 			}
 		}
-		j.bound = b.Bound
+		j.bindTo(b.Bound)
 		c.notInFuture(j, c.now)
 		if k := j.Step; k > 1 && k <= len(j.plan) { // what it gave back as that began; slurmd counts in whole seconds, as the database does
 			j.gave, j.gaveAt = Without(j.plan[k-2].nodes, j.plan[k-1].nodes), j.StepStarted
@@ -212,7 +212,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp), Malleable: malleableOf(sp),
 		Drive: string(request.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
-	j := &job{Job: values, chain: chain, inferred: running(r), bound: sp.Nodes, script: a.script, stood: a.stood}
+	j := &job{Job: values, chain: chain, inferred: running(r), script: a.script, stood: a.stood}
 	if sp.Updated != "" {
 		values.Changes = []row.Change{{ID: sp.Updated}}
 	}
@@ -222,6 +222,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 			j.reached = sp.Reached.Step
 		}
 	}
+	j.bindTo(sp.Nodes)
 	j.see(r)
 	if err := j.learn(a, whole[0].Nodes); err != nil {
 		return err
@@ -229,7 +230,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	if err := sp.CheckClaim(); err != nil {
 		return err
 	}
-	if err := c.claimBeyond(r, j); err != nil {
+	if err := c.claimBeyond(j); err != nil {
 		return err
 	}
 	why := "submitted as one"

@@ -531,7 +531,7 @@ func (c *Core) checkWritten(j *job) {
 		return
 	}
 	j.seenComment = j.record.Comment
-	if r, ok, err := request.ParseMarker(j.record.Comment); ok && err == nil && r.Updated == j.Changes[len(j.Changes)-1].ID && !j.before(r.Reached) {
+	if r, ok, err := c.mark(&j.record); ok && err == nil && r.Updated == j.Changes[len(j.Changes)-1].ID && !j.before(r.Reached) {
 		return
 	}
 	j.rewrites++

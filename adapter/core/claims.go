@@ -187,8 +187,8 @@ func (c *Core) moveUp(s *snapshot, j *job, now int64) {
 }
 
 // claimBeyond says why a job can never have its claim.
-func (c *Core) claimBeyond(r *slurmctl.Job, j *job) error {
-	s := c.snapshot
+func (c *Core) claimBeyond(j *job) error {
+	s, r := c.snapshot, &j.record
 	if j.Claim == 0 || s == nil || r.State != slurmctl.Pending {
 		return nil
 	}

@@ -14,7 +14,7 @@
 //
 // The order is in [Core.Step]:
 //
-//	observe  a poll of Slurm replaces the one before             observe.go, pace.go
+//	observe  a poll of Slurm replaces the one before             observe.go, pace.go, marks.go
 //	adopt    parked jobs with a marker become evolving jobs       adopt.go, asked.go, request.go
 //	         what malleable ones take beyond their profiles       sizes.go
 //	follow   what became of the jobs that are known               follow.go, replaced.go, suspended.go, kept.go, refit.go

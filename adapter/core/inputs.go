@@ -23,6 +23,7 @@ type Observation struct {
 	Partitions   []slurmctl.Partition
 	Reservations []slurmctl.Reservation // seen before the jobs: whoever is outside of one entered before it stood
 	Jobs         []slurmctl.Job
+	Marks        []Mark // of the jobs' comments, by [ReadMarks]; nil: the core reads them
 	Err          error
 
 	Calls    uint64        // of Slurm's commands, ever

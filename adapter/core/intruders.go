@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -98,7 +97,7 @@ func (c *Core) isFor(own ownName, r *slurmctl.Job) bool {
 	if j != nil {
 		return false
 	}
-	_, marked, err := request.ParseMarker(r.Comment) // not adopted yet, perhaps
+	_, marked, err := c.mark(r) // not adopted yet, perhaps
 	return marked || err != nil || r.ID == own.job
 }
 

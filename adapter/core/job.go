@@ -38,6 +38,7 @@ type job struct {
 	script    string               // where its batch script runs, if it was found running and that is known
 	stood     time.Duration        // for how long it was suspended by then, likewise
 	bound     string               // the nodes that it may have, as the user listed them; "": any
+	may       []string             // and by name
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []row.Span
 

@@ -144,7 +144,7 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 // shapeAhead has a Slurm job that waits given what the chosen alternative needs; lacks: it
 // has not got that yet. Done is false where this has to wait.
 func (c *Core) shapeAhead(j *job, r *slurmctl.Job, step int) (done, lacks bool) {
-	u, lacks := j.shape(r, step)
+	u, lacks := c.shape(j, r, step)
 	if !lacks || len(j.plan) < step {
 		return true, false
 	}

@@ -186,7 +186,7 @@ func seenAs(m *row.Moldable, r *slurmctl.Job, present int, inferred bool) int {
 
 // shape is what a parked Slurm job of j lacks to begin with a step (1-based) of the chosen
 // alternative; false: nothing.
-func (j *job) shape(r *slurmctl.Job, step int) (Update, bool) {
+func (c *Core) shape(j *job, r *slurmctl.Job, step int) (Update, bool) {
 	m := j.Moldable
 	if m == nil || r.State != slurmctl.Pending || !j.isChain() && step != 1 || step > len(j.Profile) {
 		return Update{}, false
@@ -198,7 +198,7 @@ func (j *job) shape(r *slurmctl.Job, step int) (Update, bool) {
 	if limit := j.limitOnceStarted(r, m.Choice, step-1); limit != r.TimeLimit {
 		u.TimeLimit = limit
 	}
-	asked, ok, err := request.ParseMarker(r.Comment)
+	asked, ok, err := c.mark(r)
 	if ok && err == nil && asked.Moldable != nil && j.marked[r.ID] != m.Choice+1 && (asked.Profile == nil || asked.Moldable.Chosen() != m.Choice) {
 		if text, fits := request.Choose(r.Comment, m.Choice+1); fits && asked.Moldable.Choice != m.Choice+1 {
 			u.Comment = &text

@@ -3,10 +3,8 @@ package core
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -21,6 +19,7 @@ type snapshot struct {
 	holders      map[slurmctl.JobID]bool // nil: see heldFor
 
 	byID   map[slurmctl.JobID]*slurmctl.Job
+	marks  map[slurmctl.JobID]*Mark
 	index  map[string]int // of a node's name in nodes
 	layout int            // another one where these are other nodes than in the snapshot before
 	inUse  set            // nodes that some job holds, completing ones included
@@ -94,32 +93,22 @@ func newSnapshot(in Observation, before *snapshot) *snapshot {
 	for _, r := range in.Reservations {
 		s.reservations[r.Name] = r
 	}
+	marks := in.Marks
+	if marks == nil { // nobody has read them
+		marks = ReadMarks(in.Jobs, nil)
+	}
+	s.marks = make(map[slurmctl.JobID]*Mark, len(marks))
+	for i := range marks {
+		s.marks[marks[i].Job] = &marks[i]
+	}
 	for i := range s.jobs {
 		j := &s.jobs[i]
 		s.byID[j.ID] = j
-		j.ReqNodes = mayHave(j)
 		for _, n := range j.NodeList {
 			s.inUse[n] = true
 		}
 	}
 	return s
-}
-
-// mayHave is the nodes to which a job is bound: an evolving one has its --nodelist
-// in the marker.
-func mayHave(r *slurmctl.Job) []string {
-	if !strings.Contains(r.Comment, ";n=") {
-		return r.ReqNodes
-	}
-	sp, marked, err := request.ParseMarker(r.Comment)
-	if err != nil || !marked || sp.Nodes == "" {
-		return r.ReqNodes
-	}
-	nodes, err := slurmctl.ExpandNodes(sp.Nodes)
-	if err != nil { // ParseMarker has read it
-		return r.ReqNodes
-	}
-	return nodes
 }
 
 // sortedNodes orders nodes by name: n2 before n10.

@@ -50,6 +50,9 @@ func (s *snapshot) bounded(sp request.Request) (request.Request, error) {
 	if why := sp.Beyond(size); why != "" {
 		return sp, errors.New(why)
 	}
+	if n, err := slurmctl.CountNodes(sp.Nodes); err != nil || n > size {
+		return sp, fmt.Errorf("its --nodelist names %d nodes, and the cluster has %d: name those that it may have", n, size)
+	}
 	return sp, nil
 }
 
@@ -63,7 +66,7 @@ func nonEmpty(text string) []string {
 
 // unbounded is request before its numbers are compared with the cluster.
 func (c *Core) unbounded(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
-	sp, asked, err = request.ParseMarker(r.Comment)
+	sp, asked, err = c.mark(r)
 	switch {
 	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
 		return sp, asked, err
@@ -141,10 +144,11 @@ func (c *Core) readScript(id slurmctl.JobID) script {
 func (j *job) see(r *slurmctl.Job) {
 	j.record = *r
 	j.record.ExcNodes = j.without(r.ExcNodes)
-	if j.bound == "" {
-		return
-	}
-	if nodes, err := slurmctl.ExpandNodes(j.bound); err == nil { // read with the request
-		j.record.ReqNodes = nodes
+	if j.bound != "" {
+		j.record.ReqNodes = j.may
 	}
 }
+
+// bindTo has the job keep to the nodes of a list, which was compared with the cluster before;
+// "": it may have any.
+func (j *job) bindTo(list string) { j.bound, j.may = list, expanded(list) }

@@ -38,8 +38,8 @@ func (c *Core) malleable(r *slurmctl.Job, sp request.Request) (request.Request, 
 			n = min(n, p.MaxNodes)
 		}
 		against := fmt.Sprintf("partition %s has %d nodes for it", name, n)
-		if bound, err := slurmctl.ExpandNodes(sp.Nodes); sp.Nodes != "" && err == nil && len(bound) < n {
-			n, against = len(bound), "its --nodelist names "+strconv.Itoa(len(bound))
+		if named, err := slurmctl.CountNodes(sp.Nodes); sp.Nodes != "" && err == nil && named < n {
+			n, against = named, "its --nodelist names "+strconv.Itoa(named)
 		}
 		if limits := c.rules.limits; limits != nil {
 			if lower, why := limits.MostNodes(subject(r, name), needOf(sp.Profile, false), max(n, sp.Profile.Peak())); why != "" {

@@ -47,7 +47,7 @@ func (c *Core) start(s *snapshot, j *job) {
 // reshape has a Slurm job of j given what the chosen alternative needs, and reports whether
 // it has that already.
 func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
-	u, lacks := j.shape(r, step)
+	u, lacks := c.shape(j, r, step)
 	if !lacks {
 		return true
 	}
@@ -121,7 +121,6 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 // startSeen is called when a job that was let go was seen running: what a poll of all
 // jobs would find out later.
 func (c *Core) startSeen(j *job, r *slurmctl.Job) {
-	r.ReqNodes = mayHave(r)
 	j.see(r)
 	j.priority = r.Priority
 	if j.isChain() {

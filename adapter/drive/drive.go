@@ -60,6 +60,7 @@ type Driver struct {
 	WithTimeout func(context.Context, time.Duration) (context.Context, context.CancelFunc)
 
 	backfill backfill
+	marks    marks
 }
 
 // New is a driver of a live Slurm; now is the core's clock.

@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/core"
@@ -58,7 +59,22 @@ func (d *Driver) observe(ctx context.Context, o *core.Observation) {
 	if o.Reservations, o.Err = d.Slurm.Reservations(ctx); o.Err != nil {
 		return
 	}
-	o.Jobs, o.Err = d.Slurm.Jobs(ctx)
+	if o.Jobs, o.Err = d.Slurm.Jobs(ctx); o.Err == nil {
+		o.Marks = d.marks.read(o.Jobs)
+	}
+}
+
+// marks holds what the last poll has read in comments.
+type marks struct {
+	mu   sync.Mutex
+	last []core.Mark
+}
+
+func (m *marks) read(jobs []slurmctl.Job) []core.Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = core.ReadMarks(jobs, m.last)
+	return m.last
 }
 
 // PollNodes finds out which nodes have become free.

@@ -39,7 +39,8 @@ func (d *decoder) poll(o *core.Observation) {
 	o.Reservations = readList(d, &d.seen.reservations)
 }
 
-// lists of an observation are written apart from the rest.
+// lists of an observation are written apart from the rest. Marks are not written: whoever
+// replays a record reads them in the jobs again.
 func isList(t reflect.Type) bool { return t.Kind() == reflect.Slice }
 
 func (e *encoder) differences(o *core.Observation) {

@@ -120,6 +120,9 @@ func (r Request) marker(script bool) string {
 	return b.String()
 }
 
+// MayBeMarked reports whether a comment may have a marker: ParseMarker finds none in any other.
+func MayBeMarked(comment string) bool { return strings.Contains(comment, prefixAny) }
+
 // ParseMarker reads the marker in a job's comment, whatever other text is there. It
 // reports false where there is none, and an error for one that cannot be understood: a
 // later version, or damaged. Of several the first that is intact counts. A Request without
@@ -264,7 +267,7 @@ func (r *Request) setField(key, value string) (err error) {
 			r.Begin = time.Unix(unix, 0)
 		}
 	case "n":
-		if _, err = slurmctl.ExpandNodes(value); err == nil && value != "" {
+		if _, err = slurmctl.CountNodes(value); err == nil && value != "" {
 			r.Nodes = value
 		}
 	case "i":

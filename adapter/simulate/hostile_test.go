@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -31,6 +33,27 @@ var attacks = []struct {
 	{"growth on demand", []string{"20s start", "25s submit evil 1@10m user=bob limit=20m", "30s change evil +60000000!1", "40s change evil +60000000", "50s change evil =60000000@1m"},
 		[]string{"accepted, step 2 on 4 nodes", "it would have 60000004 nodes, and may have 8 at most", "it would have 60000000 nodes, and may have 8 at most"}},
 	{"bounds on demand", []string{"20s start", "25s submit evil 1@10m user=bob limit=20m most=4", "30s change evil =1-2147483647@1m"}, nil},
+}
+
+// TestCommentsAreReadOnce has the comments of jobs, whatever is in them, read once, beside the
+// loop, and their lists of nodes never be listed beyond the cluster's.
+func TestCommentsAreReadOnce(t *testing.T) {
+	attack := strings.TrimSuffix(strings.Repeat("evo:v2;p=1@1;n=n[1-131072];", 37), ";") // none has an end
+	for _, comment := range []string{attack, "evo:v2;p=1@1m;n=n[1-131072];;", "evo:v2;p=1@1m;n=n[1-9];;"} {
+		script := "cluster nodes=8\n0s submit amr 2@2m,4@2m,1@1m\n"
+		for i := range 5 {
+			script += fmt.Sprintf("1s stock held%d 1 10m 10m user=bob held comment=%s\n", i, comment)
+		}
+		bytes := allocated(func() {
+			if err := Play(script+"15m end\n", io.Discard); err != nil {
+				t.Error(err)
+			}
+		})
+		if bytes > mostAllocated {
+			t.Errorf("%.40s: %d MiB were allocated, at most %d are expected", comment, bytes>>20, mostAllocated>>20)
+		}
+		t.Logf("%d MiB", bytes>>20)
+	}
 }
 
 // mostAllocated bounds what a model of half an hour allocates, attacked or not.
