@@ -33,7 +33,9 @@ func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 	}
 	again := c.withAccount(ctx, id, a, err)
 	if again == nil || errors.Is(again, ErrWantsAccount) && !c.takesWithout(ctx, id) {
-		c.wantsAccount.Store(true)
+		if !a.user.foreign() { // such a user can write what scontrol says
+			c.wantsAccount.Store(true)
+		}
 		return again
 	}
 	return err

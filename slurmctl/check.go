@@ -39,7 +39,7 @@ func check(what string, p func() *regexp.Regexp) func(string) error {
 }
 
 var (
-	checkName       = check("reservation name", namePattern)
+	checkName       = check("name of a job or a reservation", namePattern)
 	checkNames      = check("reservation list", partsPattern)
 	checkWord       = check("plain name", wordPattern)
 	checkPartitions = check("partition list", partsPattern)

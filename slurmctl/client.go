@@ -23,10 +23,8 @@ const DefaultTimeout = 30 * time.Second
 // killDelay is how long a command that was told to stop may take to do so.
 const killDelay = 2 * time.Second
 
-// patience is how long SIGTERM waits for a command to get where it can take it.
-const patience = 10 * time.Second
-
-// maxStderr bounds what is kept of a command's stderr, in bytes.
+// maxStderr bounds what the client keeps of a command's stderr, and of the stdout of
+// another user's process, in bytes: such a user can write there without end.
 const maxStderr = 64 << 10
 
 // Client runs Slurm's commands. The zero value is usable; a Client is safe for
@@ -64,15 +62,13 @@ type command struct {
 	user  *User    // nil: as this process
 	stdin io.Reader
 	watch func(stderr []byte) // sees stderr as it grows, from one goroutine
-	ready func() bool         // where given: SIGTERM waits for it, at most patience
 
-	// enough, once closed, ends the command with SIGKILL: it has done all that it is
-	// for, and that counts as success.
+	// enough, once closed, ends the command and its children with SIGKILL: it has done all
+	// that it is for, and that counts as success.
 	enough <-chan struct{}
 
-	ofUser bool          // runs for a user: neither locale, time zone nor SLURM_ variables are touched
-	open   bool          // no deadline but the context's, if that has one
-	grace  time.Duration // between SIGTERM and SIGKILL; 0: killDelay
+	ofUser bool // runs for a user: neither locale, time zone nor SLURM_ variables are touched
+	open   bool // no deadline but the context's, if that has one
 }
 
 // run runs a command to its end and returns what it printed. The error, if any,
@@ -102,55 +98,13 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		defer cancel()
 	}
 
-	out, errs := &bytes.Buffer{}, &tail{watch: cmd.watch}
-	x := exec.CommandContext(own, path, cmd.args...)
-	x.Env, x.Stdin, x.Stdout, x.Stderr = env, cmd.stdin, out, errs
-	if !cmd.ofUser {
-		x.Dir = "/"
-	}
-	// A group of its own: a ^C meant for the daemon is not meant for its commands,
-	// and a command that is stopped takes its children along.
-	x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: cmd.user.credential()}
-	grace := cmd.grace
-	if grace == 0 {
-		grace = killDelay
-	}
-	// The group, not the command alone: a wrapper script may stand in its place.
-	// What outlives SIGTERM gets SIGKILL.
-	var late *time.Timer
-	x.Cancel = func() error {
-		pid := x.Process.Pid
-		for end := time.Now().Add(patience); cmd.ready != nil && !cmd.ready() && time.Now().Before(end); {
-			if x.Process.Signal(syscall.Signal(0)) != nil {
-				return os.ErrProcessDone
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		late = time.AfterFunc(grace, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
-		if syscall.Kill(-pid, syscall.SIGTERM) == syscall.ESRCH {
-			return os.ErrProcessDone // it ended by itself
-		}
-		return nil
-	}
-	x.WaitDelay = grace + killDelay
-
+	x := newProcess(own, path, cmd, env)
 	c.calls.Add(1)
 	if c.Ran != nil {
 		began := time.Now()
 		defer func() { c.Ran(Ran{argv, began, time.Since(began), err}) }()
 	}
-	if err = x.Start(); err == nil {
-		over := make(chan struct{})
-		go func() {
-			select {
-			case <-cmd.enough:
-				_ = x.Process.Kill()
-			case <-over:
-			}
-		}()
-		err = x.Wait() // calls Cancel, if at all, before it returns
-		close(over)
-	}
+	err = x.runUntil(cmd.enough)
 	if x.ProcessState != nil {
 		metered(ctx, x.ProcessState.UserTime()+x.ProcessState.SystemTime())
 	}
@@ -161,10 +115,8 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		}
 	default:
 	}
-	if late != nil && late.Stop() {
-		_ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL) // what the command left behind
-	}
-	stdout, stderr = out.String(), errs.String()
+	x.sweep()
+	stdout, stderr = x.stdout.String(), x.stderr.String()
 	if err == nil {
 		return stdout, stderr, nil
 	}
@@ -181,6 +133,76 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 		ce.Err = fmt.Errorf("only root may run a command as user %s: %w", cmd.user, err)
 	}
 	return stdout, stderr, ce
+}
+
+// process is a command that runs.
+type process struct {
+	*exec.Cmd
+	stdout interface {
+		io.Writer
+		String() string
+	}
+	stderr *tail
+	late   *time.Timer // sends SIGKILL to what outlives SIGTERM; nil: no SIGTERM was sent
+}
+
+func newProcess(ctx context.Context, path string, cmd command, env []string) *process {
+	x := &process{Cmd: exec.CommandContext(ctx, path, cmd.args...), stdout: &bytes.Buffer{}, stderr: &tail{watch: cmd.watch}}
+	if cmd.user.foreign() {
+		x.stdout = &tail{}
+	}
+	x.Env, x.Stdin, x.Stdout, x.Stderr = env, cmd.stdin, x.stdout, x.stderr
+	if !cmd.ofUser {
+		x.Dir = "/"
+	}
+	// A group of its own: a ^C meant for the daemon is not meant for its commands,
+	// and a command that is stopped takes its children along.
+	x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: cmd.user.credential()}
+	x.Cancel = func() error { return x.stop(cmd.user.foreign()) }
+	x.WaitDelay = 2 * killDelay
+	if cmd.user.foreign() {
+		x.WaitDelay = killDelay // the user may hold its pipes open
+	}
+	return x
+}
+
+// stop ends the group, not the command alone: a wrapper script may stand in its place.
+// What outlives SIGTERM gets SIGKILL. Another user's process gets that at once: its user
+// may have stopped it.
+func (x *process) stop(atOnce bool) error {
+	group, end := -x.Process.Pid, syscall.SIGKILL
+	if !atOnce {
+		end = syscall.SIGTERM
+		x.late = time.AfterFunc(killDelay, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+	}
+	if syscall.Kill(group, end) == syscall.ESRCH {
+		return os.ErrProcessDone // it ended by itself
+	}
+	return nil
+}
+
+// runUntil runs the command to its end, or until enough is closed.
+func (x *process) runUntil(enough <-chan struct{}) error {
+	if err := x.Start(); err != nil {
+		return err
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-enough:
+			_ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL)
+		case <-over:
+		}
+	}()
+	return x.Wait() // calls Cancel, if at all, before it returns
+}
+
+// sweep ends what a command that was told to stop has left behind.
+func (x *process) sweep() {
+	if x.late != nil && x.late.Stop() {
+		_ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL)
+	}
 }
 
 // output runs a command for its standard output.

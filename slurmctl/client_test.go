@@ -176,27 +176,31 @@ func TestManyCancels(t *testing.T) {
 	}
 }
 
-// TestFirstID: a message of somebody else in salloc's output is no grant.
-func TestFirstID(t *testing.T) {
+// TestHint: lines of salloc's say when to look, and no more than that; messages of somebody
+// else are none.
+func TestHint(t *testing.T) {
 	for in, want := range map[string]struct {
-		id      JobID
+		lines   int32
 		granted bool
 	}{
-		"salloc: Granted job allocation 7\n": {7, true},
+		"salloc: Granted job allocation 7\n": {1, true},
 		"salloc: Granted job allocation 7":   {0, false}, // not whole yet
-		"salloc: Pending job allocation 7\nsalloc: job 7 queued\nsalloc: Granted job allocation 7\n": {7, true},
-		"salloc: Pending job allocation 7\nsalloc: Granted job allocation 99\n":                      {7, false},
-		"salloc: Granted job allocation 7\nsalloc: Pending job allocation 99\n":                      {7, true},
+		"salloc: Pending job allocation 7\nsalloc: job 7 queued\nsalloc: Granted job allocation 7\n": {2, true},
+		"salloc: Pending job allocation 7\nsalloc: job 7 queued\n":                                   {1, false},
 		"salloc: x\nsalloc: hello salloc: Granted job allocation 7\n":                                {0, false},
-		"salloc: Granted job allocation 99999999999\n":                                               {0, false},
-		"salloc: Granted job allocation 0\n":                                                         {0, false},
+		strings.Repeat("salloc: Pending job allocation 7\n", 1000):                                   {mostHints, false},
 	} {
-		f := firstID{found: make(chan struct{}), grant: make(chan struct{})}
-		for i := range len(in) + 1 { // as it comes
-			f.look([]byte(in[:i]))
-		}
-		if id, granted := f.get(); id != want.id || granted != want.granted {
-			t.Errorf("%q: %d, %v", in, id, granted)
+		for _, step := range []int{1, 7, len(in)} { // as it comes
+			h := hint{news: make(chan struct{}, 1)}
+			for i := step; i < len(in)+step; i += step {
+				h.look([]byte(in[:min(i, len(in))]))
+			}
+			if lines, granted := h.lines.Load(), h.granted.Load(); lines != want.lines || granted != want.granted {
+				t.Errorf("%.80q by %d bytes: %d, %v", in, step, lines, granted)
+			}
+			if news := len(h.news) > 0; news != (want.lines > 0) {
+				t.Errorf("%.80q: news %v", in, news)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -206,13 +207,9 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 // many jobs there are. Each is looked at after the one before. Ids that are not known
 // are absent.
 func (c *Client) Glance(ctx context.Context, ids ...JobID) ([]Job, error) {
-	version, err := c.version(ctx)
+	v, err := c.glanced(ctx)
 	if err != nil {
 		return nil, err
-	}
-	v := shortView()
-	if version >= longFormat {
-		v = longView(version, nil)
 	}
 	var found []Job
 	for _, id := range ids {
@@ -230,6 +227,26 @@ func (c *Client) Glance(ctx context.Context, ids ...JobID) ([]Job, error) {
 		}
 	}
 	return found, nil
+}
+
+// glanced is the view that shows what Jobs gives.
+func (c *Client) glanced(ctx context.Context) (view, error) {
+	version, err := c.version(ctx)
+	if err != nil || version < longFormat {
+		return shortView(), err
+	}
+	return longView(version, nil), nil
+}
+
+// named gives a user's jobs of a name (letters, digits, "_.-"), ended ones too as long as
+// slurmctld remembers them, by one squeue, which reads the jobs of that user alone.
+func (c *Client) named(ctx context.Context, uid uint32, name string) ([]Job, error) {
+	v, err := c.glanced(ctx)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := c.squeue(ctx, v, "--states=all", "--user="+strconv.FormatUint(uint64(uid), 10), "--name="+name)
+	return slices.DeleteFunc(jobs, func(j Job) bool { return j.UID != uid || j.Name != name }), err
 }
 
 // TimeUsed is for how long a job has run, without the time for which it was suspended.

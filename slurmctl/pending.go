@@ -1,13 +1,10 @@
 package slurmctl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 )
 
 // ReasonKind says what a pending job waits for.
@@ -84,71 +81,4 @@ func Limited(err error) (limit string, ok bool) {
 	}
 	words, _, _ = strings.Cut(words, ";")
 	return oneLine(words, 120), true
-}
-
-const (
-	// pendingLook is the time between two looks at an allocation that is pending.
-	pendingLook = 250 * time.Millisecond
-	// limitSeen is for how long a limit must keep it back to be believed: another job
-	// of the user may be about to end.
-	limitSeen = time.Second
-)
-
-// pendingWatch looks at a pending allocation while salloc waits for it: why it is
-// pending is not known any more once salloc was told to stop.
-type pendingWatch struct {
-	mu     sync.Mutex
-	reason string
-	over   chan struct{}
-	ended  sync.WaitGroup
-}
-
-// watchPending has stop called once a limit keeps the job back.
-func (c *Client) watchPending(ctx context.Context, id *firstID, stop func()) *pendingWatch {
-	w := &pendingWatch{over: make(chan struct{})}
-	w.ended.Go(func() {
-		var since time.Time
-		for {
-			select {
-			case <-w.over:
-				return
-			case <-ctx.Done():
-				return
-			case <-time.After(pendingLook):
-			}
-			job, granted := id.get()
-			if granted {
-				return
-			}
-			if job == 0 {
-				continue
-			}
-			seen, err := c.Glance(ctx, job)
-			if err != nil || len(seen) != 1 || seen[0].State != Pending {
-				continue
-			}
-			w.mu.Lock()
-			w.reason = seen[0].Reason
-			w.mu.Unlock()
-			switch {
-			case KindOf(seen[0].Reason) != LimitReason:
-				since = time.Time{}
-			case since.IsZero():
-				since = time.Now()
-			case time.Since(since) >= limitSeen:
-				stop()
-				return
-			}
-		}
-	})
-	return w
-}
-
-// end ends the looking and gives the reason that was seen last.
-func (w *pendingWatch) end() string {
-	close(w.over)
-	w.ended.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.reason
 }

@@ -63,7 +63,7 @@ func TestRequest(t *testing.T) {
 		perNode, err := got.GRESPerNode(1)
 		f.must(err)
 		q := got.More(1, perNode)
-		q.User, q.Exclusive, q.TimeLimit = clientUser(f.user), true, time.Minute
+		q.User, q.Name, q.Exclusive, q.TimeLimit = clientUser(f.user), fmt.Sprint("more_", id), true, time.Minute
 		k, err := f.Allocate(f.ctx, q)
 		f.must(err)
 		shown, err := f.cluster.Run(f.ctx, slurmtest.Root, "squeue", "--noheader", "--noconvert", "--jobs="+strconv.Itoa(int(k.ID)), "--Format=tres-alloc:200")

@@ -458,7 +458,7 @@ func TestReservations(t *testing.T) {
 	// Others are kept out of it.
 	f.must(f.DeleteReservation(f.ctx, "busy"))
 	f.must(f.CreateReservation(f.ctx, slurmctl.ReservationRequest{Name: "mine", End: now.Add(time.Hour), NodeCount: 1, Users: []string{"root"}}))
-	_, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Reservation: "mine"})
+	_, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "x", Reservation: "mine"})
 	f.is("a user who may not use it", err, slurmctl.ErrAccessDenied)
 }
 
@@ -479,7 +479,7 @@ func TestEvolve(t *testing.T) {
 		t.Errorf("script is %q, %v", got, err)
 	}
 
-	name := "expander of " + out
+	name := "expander_of." + strings.TrimSpace(out)
 	k, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 3, Exclude: j.NodeList, Exclusive: true, ExpandJob: base,
 		Name: name, Comment: "two words, a|bar\nand a line", TimeLimit: 5 * time.Minute, Partition: "main"})
 	f.must(err)
@@ -519,7 +519,7 @@ func TestEvolve(t *testing.T) {
 	f.is("ended job updated", f.UpdateJob(f.ctx, base, slurmctl.JobUpdate{Nice: &nice}), slurmctl.ErrAlreadyDone)
 	f.is("unknown job updated", f.UpdateJob(f.ctx, 99999, slurmctl.JobUpdate{Nice: &nice}), slurmctl.ErrUnknownJob)
 	f.is("unknown job merged", f.Merge(f.ctx, 99999), slurmctl.ErrUnknownJob)
-	_, err = f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, ExpandJob: 99999})
+	_, err = f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "x", ExpandJob: 99999})
 	f.is("no base job", err, slurmctl.ErrDependency)
 	f.must(f.cluster.WaitIdle(f.ctx))
 	f.clean()
@@ -546,7 +546,7 @@ func TestAllocateCancelled(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 2})
 	full := f.submit(sleeps, "--nodes=2", "--exclusive")
 	f.running(full)
-	q := slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "given up"}
+	q := slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "given_up"}
 	ctx, cancel := context.WithTimeout(f.ctx, time.Second)
 	k, err := f.Allocate(ctx, q) // pending when time is up
 	cancel()
@@ -619,7 +619,7 @@ func TestConfig(t *testing.T) {
 	// Contain's step forbids the merge.
 	base := f.submit(sleeps)
 	f.running(base)
-	k, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, ExpandJob: base})
+	k, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "x", ExpandJob: base})
 	f.must(err)
 	for err = f.Merge(f.ctx, k.ID); err == nil && f.ctx.Err() == nil; err = f.Merge(f.ctx, k.ID) {
 		time.Sleep(50 * time.Millisecond)
@@ -632,7 +632,7 @@ func TestNoExpansion(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 4})
 	base := f.submit(sleeps, "--nodes=3")
 	nodes := f.running(base).NodeList
-	_, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, ExpandJob: base})
+	_, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "x", ExpandJob: base})
 	f.is("no permit_job_expansion", err, slurmctl.ErrNotSupported)
 	f.is("a running job's nodes", f.UpdateJob(f.ctx, base, slurmctl.JobUpdate{StartTime: time.Now().Add(time.Hour)}), slurmctl.ErrNotPending)
 	f.must(f.Shrink(f.ctx, base, nodes[:2]))

@@ -1,13 +1,10 @@
 package slurmctl
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -56,104 +53,11 @@ type AllocateRequest struct {
 	Parked bool
 
 	ExpandJob JobID         // the base job that it is to be merged into; 0: none
-	Name      string        // free text; a tag unique to this request makes a lost one findable
+	Name      string        // unique to this request: the job is found by it
 	Comment   string        // free text
 	TimeLimit time.Duration // 0: the partition's default
 	Exclusive bool
 	WorkDir   string // "": /
-}
-
-// Allocate runs salloc --no-shell and waits until the allocation is granted.
-// Without a deadline of the context it waits as long as any command may. When
-// the context ends first, the job, pending or granted, is cancelled before
-// Allocate returns. It gives the job as it was seen once granted, or with an error no
-// more than its id, where that is known. Only where slurmctld does not answer at all (ErrUnreachable or no id) may there be a
-// job whose id is not known: search for its Name.
-//
-// Once the job is granted salloc is ended: it would look for the nodes to be ready
-// at growing intervals, which takes 3 s where a prolog runs (PrologFlags=Contain),
-// though srun could use them after 0.1 s (measured on 22.05). The job may be
-// CONFIGURING when Allocate returns.
-//
-// A salloc that gets SIGTERM before slurmctld's answer dies and leaves the job
-// behind, so none is told to stop before it has printed the id.
-//
-// Where it is not granted in time the error is a *PendingError, which tells why the job
-// was pending; one that a limit keeps back ([Limited]) is given up after a second or
-// two. It fails with ErrLimit, ErrDependency (no such running base job), ErrNotSupported, ….
-func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
-	args, err := q.args()
-	if err != nil {
-		return Job{}, err
-	}
-	seen := firstID{found: make(chan struct{}), grant: make(chan struct{})}
-	own, stop := context.WithCancel(ctx)
-	defer stop()
-	watch := c.watchPending(ctx, &seen, stop)
-	letGo := make(chan error, 1)
-	go func() {
-		var err error
-		select {
-		case <-seen.found:
-			if id, _ := seen.get(); q.Parked {
-				err = c.UpdateJob(own, id, JobUpdate{StartNow: true, Reservation: &q.Reservation})
-			}
-		case <-own.Done():
-		}
-		letGo <- err
-		if err != nil {
-			stop()
-		}
-	}()
-	_, _, err = c.run(own, command{name: "salloc", args: args, user: q.User,
-		watch: seen.look, ready: seen.known, enough: seen.grant, open: true, grace: allocateGrace})
-	reason := watch.end()
-	stop()
-	notLetGo := <-letGo
-	id, granted := seen.get()
-	switch {
-	case err == nil:
-	case notLetGo != nil:
-		err = notLetGo
-	case id != 0 && !granted:
-		err = &PendingError{Job: id, Reason: reason, Err: err}
-	}
-	if err == nil && !granted {
-		err = refused(append([]string{"salloc"}, args...), 0, "", "no allocation was granted")
-	}
-	if err == nil {
-		var j Job
-		if j, err = c.own(ctx, id, q); err == nil {
-			return j, nil
-		}
-	}
-	if id != 0 {
-		// salloc cancels its job when told to stop; be sure of it.
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout())
-		defer cancel()
-		err = errors.Join(err, c.Cancel(after, id))
-	}
-	return Job{ID: id}, err
-}
-
-// allocateGrace is how long a salloc that was told to stop may take to cancel its job.
-const allocateGrace = 5 * time.Second
-
-// own sees that a job is the one asked for, by its user and name: what salloc
-// prints holds messages of other people too (scontrol notify).
-func (c *Client) own(ctx context.Context, id JobID, q AllocateRequest) (Job, error) {
-	jobs, err := c.Glance(ctx, id)
-	switch {
-	case err != nil:
-		return Job{}, err
-	case len(jobs) == 0:
-		return Job{}, fmt.Errorf("job %d: %w: gone as soon as granted", id, ErrUnknownJob)
-	case q.User != nil && jobs[0].UID != q.User.UID, q.Name != "" && jobs[0].Name != q.Name:
-		return Job{}, fmt.Errorf("job %d is not the one allocated", id)
-	case jobs[0].Ended():
-		return Job{}, fmt.Errorf("job %d: %w (%s) as soon as granted", id, ErrAlreadyDone, jobs[0].State)
-	}
-	return jobs[0], nil
 }
 
 // args checks the request and writes it as options.
@@ -228,7 +132,7 @@ func (q AllocateRequest) args() ([]string, error) {
 	if q.ExpandJob != 0 {
 		args = append(args, "--dependency=expand:"+formatID(q.ExpandJob))
 	}
-	add("--job-name", checkText, q.Name)
+	add("--job-name", checkName, q.Name)
 	add("--comment", checkText, q.Comment)
 	if q.TimeLimit != 0 {
 		add("--time", checkLimit(q.TimeLimit), formatDuration(q.TimeLimit))
@@ -242,47 +146,4 @@ func (q AllocateRequest) args() ([]string, error) {
 	}
 	add("--chdir", checkText, workDir)
 	return args, problem
-}
-
-var allocationPattern = pattern(`(?m)^salloc: (Pending|Granted) job allocation (\d+)$`)
-
-// firstID finds a job's id in what salloc prints, as it comes. The first id
-// counts: what others may have printed there comes later.
-type firstID struct {
-	mu      sync.Mutex
-	id      JobID
-	granted bool
-	found   chan struct{} // closed when it is known
-	grant   chan struct{} // closed when it is granted
-}
-
-func (f *firstID) look(stderr []byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	whole := stderr[:bytes.LastIndexByte(stderr, '\n')+1]
-	for _, m := range allocationPattern().FindAllSubmatch(whole, -1) {
-		n, err := strconv.ParseUint(string(m[2]), 10, 32)
-		if err != nil || n == 0 || f.id != 0 && f.id != JobID(n) {
-			continue
-		}
-		if f.id == 0 {
-			f.id = JobID(n)
-			close(f.found)
-		}
-		if string(m[1]) == "Granted" && !f.granted {
-			f.granted = true
-			close(f.grant)
-		}
-	}
-}
-
-func (f *firstID) known() bool {
-	id, _ := f.get()
-	return id != 0
-}
-
-func (f *firstID) get() (JobID, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.id, f.granted
 }

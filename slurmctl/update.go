@@ -156,10 +156,26 @@ func (c *Client) onJob(ctx context.Context, verb string, id JobID) error {
 // perCancel bounds the ids of one scancel.
 const perCancel = 500
 
+// cancelTime bounds a scancel in the name of a user, who can stop it.
+const cancelTime = 5 * time.Second
+
+// CancelAs does what Cancel does in the name of a user (nil: this process's), whom Slurm
+// lets end no other user's job.
+func (c *Client) CancelAs(ctx context.Context, u *User, ids ...JobID) error {
+	if u.foreign() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, min(cancelTime, c.timeout()))
+		defer cancel()
+	}
+	return c.cancel(ctx, u, ids)
+}
+
 // Cancel ends jobs. That a job has ended or is not known any more is no error.
 // The id of an array cancels all its tasks, that of a heterogeneous job's first
 // component all components.
-func (c *Client) Cancel(ctx context.Context, ids ...JobID) error {
+func (c *Client) Cancel(ctx context.Context, ids ...JobID) error { return c.cancel(ctx, nil, ids) }
+
+func (c *Client) cancel(ctx context.Context, u *User, ids []JobID) error {
 	for len(ids) > 0 {
 		some := ids[:min(perCancel, len(ids))]
 		ids = ids[len(some):]
@@ -170,7 +186,7 @@ func (c *Client) Cancel(ctx context.Context, ids ...JobID) error {
 			}
 			args = append(args, formatID(id))
 		}
-		if _, err := c.output(ctx, "scancel", args...); err != nil && !onlyGone(err) {
+		if _, _, err := c.run(ctx, command{name: "scancel", args: args, user: u}); err != nil && !onlyGone(err) {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
 	if read == nil {
 		read = &asked{}
 	}
-	if read.known || c.now.Before(read.again) || !c.work.room() {
+	if read.known || c.now.Before(read.again) || !c.work.room() || !c.work.roomFor(r.UID) {
 		return *read, read.known
 	}
 	if c.ask(nil, fmt.Sprint("request ", id), Task{Command: c.readRequest(r, p)}, func(o Outcome) {

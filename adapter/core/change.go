@@ -441,7 +441,7 @@ func (c *Core) changeProfile(j *job) {
 // writeRequest tells Slurm what a job asks for since that was changed: where the database is
 // lost it is read from the job's comment.
 func (c *Core) writeRequest(j *job) {
-	if j.busy || !c.work.room() || c.now.Before(j.retryAt) || j.State == row.Starting {
+	if j.busy || !c.work.room() || !c.work.roomFor(j.UID) || c.now.Before(j.retryAt) || j.State == row.Starting {
 		return // actOn comes back to it
 	}
 	r := &j.record

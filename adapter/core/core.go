@@ -77,7 +77,7 @@ type cluster struct {
 	leaked  []string             // those of them that were told of
 	healed  time.Time            // when that was last tried
 	rules   ruleBook             // limits of accounts, QOS and partitions
-	parksIn map[string]bool      // partitions and QOS whose plugins want expanders parked
+	parksIn map[parksKey]bool    // whose expanders the site's plugins want parked
 	power   power
 }
 
@@ -149,7 +149,7 @@ type BookedJob struct {
 // New makes a core that knows nothing yet but its configuration.
 func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 	c := &Core{site: site, cfg: cfg, now: now, started: now, strategy: strategy,
-		cluster: cluster{suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, parksIn: map[string]bool{}},
+		cluster: cluster{suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, parksIn: map[parksKey]bool{}},
 		jobs: jobs{byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, refused: map[slurmctl.JobID]api.Job{},
 			known: map[slurmctl.JobID]row.Known{}, scripts: map[slurmctl.JobID]*script{}, asked: map[slurmctl.JobID]*asked{}, unsaved: map[*job]bool{}},
 		holds: holds{reservations: map[string]slurmctl.Reservation{}, lived: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{}, holdNames: map[holdKey]string{},
@@ -158,6 +158,7 @@ func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 	c.log.c = c
 	c.power.setSaving(slurmctl.Config{})
 	c.work.keys, c.work.retry, c.work.pending = map[string]bool{}, map[string]time.Time{}, map[int64]func(Outcome){}
+	c.work.lent, c.work.hands = map[int64]uint32{}, map[uint32]int{}
 	return c
 }
 

@@ -191,8 +191,22 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 	c.bring(j, step, nodes)
 }
 
+// parksKey says whose expanders are parked, and where. It is learnt from what a process of
+// the user's has said, and so it counts for no other user.
+type parksKey struct {
+	uid            uint32
+	partition, qos string
+}
+
+// othersGrow is why a job waits whose user has too many tasks under way.
+const othersGrow = "waits for other jobs of its user that are being changed"
+
 // bring asks for the expander that brings a job nodes, of a step or beyond its plan.
 func (c *Core) bring(j *job, step int, nodes []string) {
+	if !c.work.roomFor(j.UID) {
+		j.reason = othersGrow
+		return
+	}
 	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
 	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: request.Drive(j.Drive) == request.Merge,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
@@ -206,7 +220,7 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	if g.Merge && len(common(nodes, j.gave)) > 0 {
 		g.GaveBack = j.gaveAt
 	}
-	site := partitionOf(j) + " " + j.QOS
+	site := parksKey{j.UID, partitionOf(j), j.QOS}
 	c.askMore(j, &g, c.parksIn[site])
 	g.StaysUntil = c.staysUntil(c.now, g.Request.TimeLimit)
 	c.goThrough(j, &g)

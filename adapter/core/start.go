@@ -51,6 +51,10 @@ func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
 	if !lacks {
 		return true
 	}
+	if !c.work.roomFor(j.UID) {
+		j.reason = othersGrow
+		return false
+	}
 	j.reason = "is given the nodes of the alternative that was chosen"
 	c.do(j, "choose", j.Profile.String(), u, func(o Outcome) { c.shaped(j, r, u.Change, o) })
 	return false

@@ -17,6 +17,12 @@ const (
 	// atOnce bounds how many tasks are under way at once; holds may take half of that, so
 	// that there is always room for starts, growths and shrinks.
 	atOnce = 16
+	// A task that runs a process of a user (see handsOf) lasts as long as that user likes, up
+	// to its deadline. It takes none of these, but one of its user's own: userAtOnce of
+	// usersAtOnce, the last newcomers of which are for users who have none under way.
+	userAtOnce  = 8
+	usersAtOnce = 64
+	newcomers   = 16
 	// chorePause is the least time between two of those that can wait (far holds, and
 	// the plan's mirror): after each, slurmctld's scheduler holds the locks.
 	chorePause = 250 * time.Millisecond
@@ -28,6 +34,8 @@ const (
 type work struct {
 	last    int64                   // ID of a task
 	pending map[int64]func(Outcome) // what follows from the outcome, by task
+	lent    map[int64]uint32        // users in whose hands tasks are
+	hands   map[uint32]int          // the number of these, by user
 	chore   bool                    // one of what can wait is under way
 	chored  time.Time               // when the last one ended
 	keys    map[string]bool         // of what is under way and is of no job
@@ -35,10 +43,50 @@ type work struct {
 }
 
 // room reports whether one more change may begin.
-func (w *work) room() bool { return len(w.pending) < atOnce }
+func (w *work) room() bool { return len(w.pending)-len(w.lent) < atOnce }
 
 // roomForHolds is the same for one that starts, growths and shrinks go before.
-func (w *work) roomForHolds() bool { return len(w.pending) < atOnce/2 }
+func (w *work) roomForHolds() bool { return len(w.pending)-len(w.lent) < atOnce/2 }
+
+// roomFor reports whether one more task may begin that runs a process of a user.
+func (w *work) roomFor(uid uint32) bool {
+	if own := w.hands[uid]; own > 0 {
+		return own < userAtOnce && len(w.lent) < usersAtOnce-newcomers
+	}
+	return len(w.lent) < usersAtOnce
+}
+
+// lend counts a task that runs a process of a user.
+func (w *work) lend(id int64, uid uint32) {
+	w.lent[id] = uid
+	w.hands[uid]++
+}
+
+// takeBack undoes lend.
+func (w *work) takeBack(id int64) {
+	uid, lent := w.lent[id]
+	if !lent {
+		return
+	}
+	delete(w.lent, id)
+	if w.hands[uid]--; w.hands[uid] == 0 {
+		delete(w.hands, uid)
+	}
+}
+
+// handsOf is the user of the process that a command runs in the user's name, if it does:
+// the user can stop that process, and write what it prints.
+func handsOf(do Command) (uid uint32, lent bool) {
+	switch do := do.(type) {
+	case Grow:
+		return do.As, !do.Own
+	case Update:
+		return do.As, do.As != 0
+	case ReadRequest:
+		return do.UID, !do.Own && do.Growth > 0
+	}
+	return 0, false
+}
 
 // settled takes over what became of a task.
 func (c *Core) settled(o Outcome) {
@@ -48,6 +96,7 @@ func (c *Core) settled(o Outcome) {
 	}
 	c.bare, o.Result = o.Bare, c.resultIn(o.Result)
 	delete(c.work.pending, o.Task)
+	c.work.takeBack(o.Task)
 	then(o)
 }
 
@@ -67,6 +116,9 @@ func (c *Core) ask(j *job, key string, t Task, then func(Outcome)) bool {
 	t.ID = w.last
 	if t.Intent != nil {
 		t.Intent.ID = t.ID
+	}
+	if uid, lent := handsOf(t.Command); lent {
+		w.lend(t.ID, uid)
 	}
 	w.pending[t.ID] = func(o Outcome) {
 		switch {

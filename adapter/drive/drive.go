@@ -34,6 +34,7 @@ type Slurm interface {
 	Shrink(context.Context, slurmctl.JobID, []string) error
 	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
 	Cancel(context.Context, ...slurmctl.JobID) error
+	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
 	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
 	MayAllocate(context.Context, slurmctl.AllocateRequest) error
 	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error

@@ -139,6 +139,12 @@ func (g *growth) begun(ctx context.Context, brought []slurmctl.Job) (_ []slurmct
 		g.Pause(ctx, 50*time.Millisecond)
 		brought, err = g.Slurm.Glance(ctx, g.Grown.Expanders...)
 	}
+	for _, k := range brought {
+		if err == nil && g.user != nil && k.UID != g.user.UID { // slurmctld has forgotten the expander
+			g.Grown.Expanders = slices.DeleteFunc(g.Grown.Expanders, func(id slurmctl.JobID) bool { return id == k.ID })
+			err = fmt.Errorf("job %d is no expander of user %s", k.ID, g.user)
+		}
+	}
 	return brought, err
 }
 
@@ -158,7 +164,7 @@ func (g *growth) baseRuns(ctx context.Context) error {
 	case slurmctl.Suspended:
 		return fmt.Errorf("%wSlurm has suspended the job", errNotYet)
 	}
-	err = g.Slurm.Cancel(ctx, g.Grown.Expanders...)
+	err = g.Slurm.CancelAs(ctx, g.user, g.Grown.Expanders...)
 	g.Grown.Expanders = nil
 	return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.Base, state), err)
 }
@@ -188,7 +194,7 @@ func (g *growth) merge(ctx context.Context) error {
 				return g.instead(ctx, err)
 			case linkLost(err): // or the expander is gone: ask for another one
 				g.Grown.Expanders = g.Grown.Expanders[1:]
-				return errors.Join(err, slurm.Cancel(ctx, k))
+				return errors.Join(err, slurm.CancelAs(ctx, g.user, k))
 			}
 			return err // the expander keeps its nodes; try again
 		}
@@ -308,7 +314,7 @@ func (g *growth) dropPending(ctx context.Context, brought []slurmctl.Job) error 
 	if len(pending) == 0 {
 		return nil
 	}
-	err := g.Slurm.Cancel(ctx, pending...)
+	err := g.Slurm.CancelAs(ctx, g.user, pending...)
 	if err == nil {
 		g.Grown.Expanders = slices.DeleteFunc(g.Grown.Expanders, func(id slurmctl.JobID) bool { return slices.Contains(pending, id) })
 	}
@@ -329,7 +335,7 @@ func linkLost(err error) bool {
 // same hold: the next expander would fare no better. The expander itself cannot stay:
 // Slurm lets none give back some of its nodes (job_mgr.c: expanding_jobid).
 func (g *growth) instead(ctx context.Context, never error) error {
-	err := g.Slurm.Cancel(ctx, g.Grown.Expanders...)
+	err := g.Slurm.CancelAs(ctx, g.user, g.Grown.Expanders...)
 	g.Grown.Expanders = nil
 	if g.user == nil {
 		return errors.Join(fmt.Errorf("%w: %w", core.ErrNeverMerged, never), err)

@@ -49,6 +49,7 @@ type history struct {
 	blamed   map[string]bool
 	lossy    bool                     // jobs may have lost nodes
 	crashed  bool                     // slurmctld has, and may have forgotten what was done to jobs
+	stopped  map[string]bool          // users who stop every salloc that runs in their name
 	began    map[string]time.Duration // of stock jobs; nil: nobody wants to know
 	had      map[string]int           // nodes of applications as slurmctld crashed; nil: it is up
 	told     map[slurmctl.JobID]bool  // jobs that the event log of a database that is lost excused
@@ -79,7 +80,7 @@ type playing struct {
 // play is Play in some way. It tells how much virtual time has passed.
 func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
-		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
+		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, stopped: map[string]bool{}, told: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
 	options := slurmsim.Options{Faults: h.faults}
@@ -224,6 +225,9 @@ func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 	if q.User.Name != slurmsim.Root.Name {
 		return slurmsim.Fault{}
 	}
+	if q.Name == "Allocate" && h.stopped[h.growsFor(q)] {
+		return slurmsim.Fault{Before: time.Hour, Drop: true}
+	}
 	for _, name := range []string{q.Name, ""} {
 		if coming := h.fault[name]; len(coming) > 0 && (name != "" || q.Changes()) {
 			h.fault[name] = coming[1:]
@@ -231,6 +235,16 @@ func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 		}
 	}
 	return slurmsim.Fault{}
+}
+
+// growsFor is the user for whose job an allocation is.
+func (h *history) growsFor(q slurmsim.Command) string {
+	var base slurmctl.JobID
+	if _, err := fmt.Sscanf(q.About, "evo_%d_", &base); err != nil {
+		return ""
+	}
+	j, _ := h.s.Cluster.Record(base)
+	return j.User
 }
 
 // happens does what a line says.
@@ -336,6 +350,8 @@ func (h *history) happens(words []string) error {
 		h.fault[name] = append(h.fault[name], slurmsim.Fault{Drop: true, Err: slurmsim.Refusal(strings.Join(words[2:], " "))})
 	case "fault": // of the next change, whatever it is
 		return h.faulty(words[1:])
+	case "stop": // a user stops every salloc that runs in the user's name
+		h.stopped[name] = true
 	case "forge": // a job of another user's that is named as an expander
 		return h.forge(words[1:])
 	default:

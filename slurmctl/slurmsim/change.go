@@ -141,8 +141,13 @@ func (k *Client) Shrink(ctx context.Context, id slurmctl.JobID, keep []string) e
 	})
 }
 
-// Cancel is as of slurmctl.Client.
+// Cancel does what slurmctl.Client.Cancel does.
 func (k *Client) Cancel(ctx context.Context, ids ...slurmctl.JobID) error {
+	return k.CancelAs(ctx, nil, ids...)
+}
+
+// CancelAs does what slurmctl.Client.CancelAs does.
+func (k *Client) CancelAs(ctx context.Context, u *slurmctl.User, ids ...slurmctl.JobID) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -154,6 +159,9 @@ func (k *Client) Cancel(ctx context.Context, ids ...slurmctl.JobID) error {
 			}
 			if _, err := k.mine(id); err != nil {
 				return err
+			}
+			if u != nil && u.UID != 0 && u.UID != j.UID {
+				return refusal("Access/permission denied")
 			}
 			k.cluster.finish(j, slurmctl.Cancelled)
 		}
@@ -361,6 +369,9 @@ func (k *Client) asked(q slurmctl.AllocateRequest) Job {
 // Allocate is as of slurmctl.Client; how long the job may be pending is what is left of
 // the context's time.
 func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.Job, error) {
+	if q.Name == "" {
+		return slurmctl.Job{}, slurmctl.ErrNoName
+	}
 	c := k.cluster
 	end := c.now + c.patience(ctx)
 	request := k.asked(q)
@@ -424,7 +435,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 		err = &slurmctl.PendingError{Job: id, Reason: reason, Err: err}
 	}
 	if id != 0 {
-		err = errors.Join(err, k.Cancel(context.WithoutCancel(ctx), id))
+		err = errors.Join(err, k.CancelAs(context.WithoutCancel(ctx), q.User, id))
 	}
 	return slurmctl.Job{ID: id}, err
 }

@@ -30,6 +30,7 @@ type commands interface {
 	Merge(context.Context, slurmctl.JobID) error
 	Shrink(context.Context, slurmctl.JobID, []string) error
 	Cancel(context.Context, ...slurmctl.JobID) error
+	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
 	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
 	Hold(context.Context, slurmctl.JobID) error
 	Release(context.Context, slurmctl.JobID) error
@@ -75,6 +76,8 @@ type world struct {
 	resume  func(slurmctl.JobID) error
 	step    func(id slurmctl.JobID, node string) error // runs one of a job there
 	bound   func(slurmsim.Bound)                       // sets a limit, in place of all of before
+
+	allocations int // so far
 }
 
 // feature is one thing that the sidecar relies on, tried on both.
@@ -380,7 +383,8 @@ func (w *world) hold(name string, after time.Duration, nodes ...string) {
 }
 
 func (w *world) allocate(q slurmctl.AllocateRequest) (slurmctl.Job, error) {
-	q.User, q.Exclusive = &w.user, true
+	w.allocations++
+	q.User, q.Name, q.Exclusive = &w.user, fmt.Sprint("allocation_", w.allocations), true
 	ctx, cancel := context.WithTimeout(w.ctx, 4*time.Second)
 	defer cancel()
 	return w.Allocate(ctx, q)

@@ -221,13 +221,13 @@ func TestClockStep(t *testing.T) {
 func TestAllocateTimeout(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{})
 	k := c.Client(slurmsim.Root)
-	if _, err := k.Allocate(t.Context(), slurmctl.AllocateRequest{Nodes: 8, Exclusive: true}); err != nil {
+	if _, err := k.Allocate(t.Context(), slurmctl.AllocateRequest{Nodes: 8, Name: "first", Exclusive: true}); err != nil {
 		t.Fatal(err)
 	}
 	begun := c.Elapsed()
 	ctx, cancel := c.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	j, err := k.Allocate(ctx, slurmctl.AllocateRequest{Nodes: 1, Exclusive: true})
+	j, err := k.Allocate(ctx, slurmctl.AllocateRequest{Nodes: 1, Name: "second", Exclusive: true})
 	var pending *slurmctl.PendingError
 	if !errors.As(err, &pending) || pending.Reason != "Resources" || errors.Is(err, slurmctl.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)

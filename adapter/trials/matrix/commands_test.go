@@ -16,6 +16,7 @@ import (
 type manual struct {
 	*bench
 	base, expander slurmctl.JobID
+	allocations    int // so far
 }
 
 // holdFlags are those of the sidecar's reservations to start in.
@@ -59,7 +60,8 @@ func (m *manual) is(ctx context.Context, id slurmctl.JobID, nodes int) error {
 
 // allocate gets a running expander of the base job on these nodes.
 func (m *manual) allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.JobID, error) {
-	q.User, q.Name, q.Exclusive = m.on.user(), "matrix", true
+	m.allocations++
+	q.User, q.Name, q.Exclusive = m.on.user(), fmt.Sprint("matrix_", m.allocations), true
 	k, err := m.on.Allocate(ctx, q)
 	return k.ID, err
 }
