@@ -25,7 +25,7 @@ func TestLeak(t *testing.T) {
 			return nil
 		})
 		user := l.user(0).ClientUser()
-		k, err := l.slurm.Allocate(l.ctx(), slurmctl.AllocateRequest{User: user, Nodes: 2, ExpandJob: slurmctl.JobID(base), Exclusive: true})
+		k, err := l.slurm.Allocate(l.ctx(), slurmctl.AllocateRequest{User: user, Nodes: 2, Name: "expander", ExpandJob: slurmctl.JobID(base), Exclusive: true})
 		l.must(err)
 		l.cancel(base)
 		l.eventually("the base job has ended", func() error {
