@@ -16,7 +16,8 @@ const (
 	// more than any cluster has.
 	comments = `
 for m in 'p=2147483647@1' 'p=10000000@1' 'p=1@1,2147483647@60' 'p=1-2147483647@10m' 'p=1@1|2147483647@1|9999999@2' \
-  'p=1@1;g=2147483647' 'p=9223372036854775807@9223372036854775807' 'p=1@1;s=2147483647@2147483647@2147483647@2147483647@1' 'p=1@9223372036854775807,2@9223372036854775807'; do
+  'p=1@1;g=2147483647' 'p=9223372036854775807@9223372036854775807' 'p=1@1;s=2147483647@2147483647@2147483647@2147483647@1' 'p=1@9223372036854775807,2@9223372036854775807' \
+  'p=1@1m;b=9223372036854775807' 'p=1@1m;x=1e308' 'p=1@1m;t=9223372036854775807' 'p=1@1m;i=2147483647;f=4294967295' 'p=script' 'p=1@1m;c=%'; do
   sbatch -N1 --time=1 --output=/dev/null --comment="evo:v2;$m;;" --wrap 'exec sleep 30' >/dev/null
   sbatch -N1 --time=1 --begin=now+1hour --output=/dev/null --comment="evo:v2;$m;;" --wrap true >/dev/null
 done; true`
@@ -99,6 +100,25 @@ done; true`
 { echo '#!/bin/sh'; for i in $(seq 20000); do echo "#EVO --profile=1@1s,2@1s --on-grow=$i --comment=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; done; echo 'sleep 30'; } >huge.$$.sh
 for i in 1 2 3 4; do sbatch -N1 --time=1 --output=/dev/null --comment='evo:v2;script;;' huge.$$.sh; done
 rm -f huge.$$.sh; true`
+
+	// arrays and heterogeneous jobs carry markers, which evosbatch would refuse.
+	arrays = `
+sbatch --array=0-400 -N1 --time=1 --begin=now+1hour --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap true
+sbatch --array=0-3 -N1 --time=1 --output=/dev/null --comment='evo:v2;p=1@1m,2@1m;;' --wrap 'exec sleep 20'
+sbatch -N1 --time=1 --comment='evo:v2;p=1@1m,2@1m;;' --output=/dev/null : -N1 --comment='evo:v2;p=2@1m,8@1m;;' --wrap 'exec sleep 20'
+true`
+
+	// requeues puts a running evolving job back into the queue again and again.
+	requeues = ownJob + `
+while :; do scontrol requeue $own; sleep 0.5; scontrol update JobId=$own StartTime=now; sleep 0.5; done 2>/dev/null`
+
+	// borrowed expands the victim's job, which Slurm lets everybody do, and runs a job in its holds.
+	borrowed = `
+for i in 1 2 3 4 5; do
+  timeout 5 salloc --no-shell -N1 --time=1 --dependency=expand:$1 --job-name=evo_${1}_2_1 --comment=evox:v1
+  timeout 5 salloc --no-shell -N1 --time=1 --job-name=evo_${1}_$((i % 4 + 1))_1 --comment=evox:v1
+  sleep 1; scancel --user="$(id -un)"
+done >/dev/null 2>&1; true`
 
 	// refusedChanges asks for what is refused, over and over.
 	refusedChanges = ownJob + `
@@ -299,6 +319,9 @@ var attacks = []attack{
 	{name: "churn", run: attackWith(churn)},
 	{name: "many jobs", run: attackWith(manyJobs)},
 	{name: "huge scripts", short: true, run: attackWith(hugeScripts)},
+	{name: "arrays", short: true, run: attackWith(arrays)},
+	{name: "requeues", run: attackWith(requeues)},
+	{name: "borrowed", run: attackWith(borrowed)},
 	{name: "refused changes", run: served(attackWith(refusedChanges))},
 	{name: "dry runs", run: served(attackWith(dryRuns))},
 	{name: "waiters", run: served(attackWith(waiters))},
