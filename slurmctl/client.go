@@ -157,7 +157,10 @@ func newProcess(ctx context.Context, path string, cmd command, env []string) *pr
 	}
 	// A group of its own: a ^C meant for the daemon is not meant for its commands,
 	// and a command that is stopped takes its children along.
-	x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: cmd.user.credential()}
+	// What runs as another user gets a session of its own, too: that user controls it,
+	// and through a terminal of the sidecar's it could type (TIOCSTI) and signal.
+	foreign := cmd.user.foreign()
+	x.SysProcAttr = &syscall.SysProcAttr{Setpgid: !foreign, Setsid: foreign, Credential: cmd.user.credential()}
 	x.Cancel = func() error { return x.stop(cmd.user.foreign()) }
 	x.WaitDelay = 2 * killDelay
 	if cmd.user.foreign() {

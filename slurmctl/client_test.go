@@ -232,3 +232,23 @@ func TestFormatIsNoArgument(t *testing.T) {
 		t.Errorf("arguments are %s (%v)", args, err)
 	}
 }
+
+// TestOfAnotherUser: what runs as another user has a session of its own, so that no terminal
+// and no process group of this process is within its reach, and it cannot fill the memory.
+func TestOfAnotherUser(t *testing.T) {
+	c := stand(t, "salloc", `read -r pid _ _ _ group session _ </proc/$$/stat; echo "$pid $group $session"; head -c 1000000 /dev/zero`)
+	if err := os.Chmod(filepath.Dir(c.Dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, err := c.run(t.Context(), command{name: "salloc", user: &User{UID: 65534, GID: 65534}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(stdout, "\n")
+	if f := strings.Fields(line); len(f) != 3 || f[1] != f[0] || f[2] != f[0] {
+		t.Errorf("process, group and session are %q", line)
+	}
+	if len(stdout) > maxStderr {
+		t.Errorf("%d bytes of its output are kept", len(stdout))
+	}
+}

@@ -134,7 +134,7 @@ func begin(o order, text string) (int, error) {
 		}
 	}
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{becomeName, text}, &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", o.Path, err)
