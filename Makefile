@@ -208,6 +208,7 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done
+	install -D -m 644 contrib/sysusers/evoslurm.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/evoslurm.conf
 	install -d $(DESTDIR)$(PYTHONDIR)/evoslurm
 	install -m 644 contrib/python/evoslurm/*.py contrib/python/evoslurm/py.typed $(DESTDIR)$(PYTHONDIR)/evoslurm
 	rm -f $(DESTDIR)$(PYTHONDIR)/evoslurm.py # what it was before

@@ -166,6 +166,9 @@ const (
 	OverrunCancel Overrun = "cancel" // cancel the job
 )
 
+// PluginUser is the account that the packages make for strategy plugins.
+const PluginUser = "evoslurm-plugin"
+
 // Default is the configuration without any file.
 func Default() Config {
 	return Config{
@@ -180,7 +183,7 @@ func Default() Config {
 		StockJobs:    500,
 		Strategy:     "noX",
 		Strategies: Strategies{Dir: "/usr/libexec/evoslurm/strategies", SHA256: []string{}, Parameters: []string{},
-			Timeout: 2 * time.Second, Memory: 1024, User: "nobody"},
+			Timeout: 2 * time.Second, Memory: 1024, User: PluginUser},
 		ExpandLimit:   1,
 		Drive:         request.Auto,
 		Margin:        2 * time.Second,

@@ -16,6 +16,9 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/config"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
@@ -96,12 +99,22 @@ func sum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// sharedAccount stands in for config.PluginUser where nobody has made that account.
+const sharedAccount = "nobody"
+
+// lookupUser is replaced by tests.
+var lookupUser = user.Lookup
+
 // runAs is the identity of plugins; nil is the sidecar's own.
-func runAs(name string) (*identity, error) {
+func runAs(name string, log *logrus.Logger) (*identity, error) {
 	if os.Geteuid() != 0 || name == "" {
 		return nil, nil
 	}
-	u, err := user.Lookup(name)
+	u, err := lookupUser(name)
+	if errors.As(err, new(user.UnknownUserError)) && name == config.PluginUser {
+		log.Warnf("the account %s does not exist: plugins run as %s, whose other processes may interfere with them; systemd-sysusers or \"useradd --system %[1]s\" makes it", name, sharedAccount)
+		u, err = lookupUser(sharedAccount)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
@@ -370,7 +372,7 @@ func TestRunsAsAnotherUser(t *testing.T) {
 	r := newRig(t, "klein", "klein")
 	r.eventually("only the one in use runs", func() bool { return len(descendants(os.Getpid())) == 2 && r.strategy("klein").Version != "" })
 	tree := descendants(os.Getpid())
-	want, err := runAs("nobody")
+	want, err := runAs(r.cfg.User, logrus.New())
 	r.must(err)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tree[1]))
 	r.must(err)
@@ -380,6 +382,9 @@ func TestRunsAsAnotherUser(t *testing.T) {
 			t.Errorf("no %q in\n%s", line, text)
 		}
 	}
+	if session, err := unix.Getsid(tree[1]); err != nil || session != tree[1] {
+		t.Errorf("its session is %d, want one of its own, %d (%v)", session, tree[1], err)
+	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", tree[1]))
 	r.must(err)
 	for name, limit := range map[string]int{"Max data size": r.cfg.Memory << 20, "Max address space": r.cfg.Memory<<20 + mappedBeyond,
@@ -387,6 +392,32 @@ func TestRunsAsAnotherUser(t *testing.T) {
 		if want := fmt.Sprintf(`(?m)^%s +%d +%d `, name, limit, limit); !regexp.MustCompile(want).Match(limits) { // soft and hard
 			t.Errorf("no %q in\n%s", want, limits)
 		}
+	}
+}
+
+// TestPluginAccount: plugins run as their own account, and as nobody only where it is missing.
+func TestPluginAccount(t *testing.T) {
+	t.Cleanup(func() { lookupUser = user.Lookup })
+	accounts := map[string]*user.User{"nobody": {Uid: "65534", Gid: "65534"}}
+	lookupUser = func(name string) (*user.User, error) {
+		if u := accounts[name]; u != nil {
+			return u, nil
+		}
+		return nil, user.UnknownUserError(name)
+	}
+	log, text := logrus.New(), &strings.Builder{}
+	log.SetOutput(text)
+	if _, err := runAs("another", log); err == nil {
+		t.Error("an account that the configuration names is replaced")
+	}
+	id, err := runAs(config.Default().Strategies.User, log)
+	if err != nil || id.UID != 65534 || !strings.Contains(text.String(), "the account evoslurm-plugin does not exist") {
+		t.Errorf("without the account: %v, %v; the log has %q", id, err, text)
+	}
+	text.Reset()
+	accounts[config.PluginUser] = &user.User{Uid: "993", Gid: "994"}
+	if id, err := runAs(config.Default().Strategies.User, log); err != nil || *id != (identity{993, 994}) || text.Len() > 0 {
+		t.Errorf("with it: %v, %v; the log has %q", id, err, text)
 	}
 }
 

@@ -67,7 +67,7 @@ func start(ctx context.Context, cfg config.Strategies, f file, given map[string]
 	if ok && want != p.sum {
 		return nil, fmt.Errorf("%s has SHA-256 %s, the configuration wants %s", f.path, p.sum, want)
 	}
-	id, err := runAs(cfg.User)
+	id, err := runAs(cfg.User, log)
 	if err != nil {
 		return nil, fmt.Errorf("strategies.user: %w", err)
 	}

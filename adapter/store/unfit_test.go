@@ -37,7 +37,9 @@ func TestNewerSchema(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	ctx := context.Background()
 	for name, spoil := range map[string]func(path string, text []byte) error{
-		"text": func(path string, _ []byte) error { return os.WriteFile(path, []byte(strings.Repeat("no database\n", 1000)), 0o600) },
+		"text": func(path string, _ []byte) error {
+			return os.WriteFile(path, []byte(strings.Repeat("no database\n", 1000)), 0o600)
+		},
 		"half": func(path string, text []byte) error { return os.Truncate(path, int64(len(text)/2)) },
 		"overwritten pages": func(path string, text []byte) error {
 			for i := range text[4096:] {

@@ -40,7 +40,7 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"completions", "c", "examples", "man", "prometheus", "python", "systemd"} {
+	for _, folder := range []string{"completions", "c", "examples", "man", "prometheus", "python", "systemd", "sysusers"} {
 		err := filepath.WalkDir("../../../contrib/"+folder, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && !installed[d.Name()] {
 				t.Errorf("%s is not installed", path)
@@ -59,7 +59,7 @@ func TestInstall(t *testing.T) {
 		prefix + "/share/fish/vendor_completions.d/evosqueue.fish",
 		prefix + "/include/evoslurm.h", prefix + "/include/evoslurm.f90", prefix + "/lib/libevoslurm.a", prefix + "/lib/libevoslurm.so.0",
 		prefix + "/lib/pkgconfig/evoslurm.pc", prefix + "/share/man/man3/evoslurm.3",
-		prefix + "/share/evoslurm/job_submit.lua", prefix + "/share/doc/evoslurm/RIGHTS.md", prefix + "/share/doc/evoslurm/evoslurm.yaml",
+		prefix + "/lib/sysusers.d/evoslurm.conf", prefix + "/share/evoslurm/job_submit.lua", prefix + "/share/doc/evoslurm/RIGHTS.md", prefix + "/share/doc/evoslurm/evoslurm.yaml",
 		"/opt/etc/evoslurm/evoslurm.yaml",
 	} {
 		if !installed[path] {
