@@ -347,8 +347,16 @@ func TestListen(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "open")
 	os.Mkdir(open, 0o755)
 	os.Chmod(open, 0o777)
-	if err := (&Server{Socket: filepath.Join(open, "s")}).Listen(); err == nil || !strings.Contains(err.Error(), "writable by others") {
-		t.Errorf("folder that others may write: %v", err)
+	for _, socket := range []string{filepath.Join(open, "s"), filepath.Join(open, "below", "s")} {
+		if err := (&Server{Socket: socket}).Listen(); err == nil || !strings.Contains(err.Error(), open+" may be written by others") {
+			t.Errorf("%s, in a folder that others may write: %v", socket, err)
+		}
+	}
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	os.Mkdir(theirs, 0o755)
+	os.Chown(theirs, nobody, nobody)
+	if err := (&Server{Socket: filepath.Join(theirs, "s")}).Listen(); err == nil || !strings.Contains(err.Error(), theirs+" belongs to user 65534") {
+		t.Errorf("in another user's folder: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, []byte("x"), 0o600)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 )
 
 // Bounds of the server.
@@ -181,19 +183,15 @@ func (s *Server) maxAge() time.Duration {
 }
 
 // listenUnix opens the socket for everybody (who calls is the kernel's word) in
-// a folder that only its owner may write, and takes over the file that a dead
-// server left.
+// a folder that only root and the server's user can write or replace, and takes over
+// the file that a dead server left.
 func listenUnix(path string) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	st, err := os.Stat(dir)
-	if err != nil {
+	if err := strict.Path(dir); err != nil {
 		return nil, err
-	}
-	if st.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("folder %s is writable by others (mode %04o): anybody could put another socket in its place", dir, st.Mode().Perm())
 	}
 	if st, err := os.Lstat(path); err == nil {
 		if st.Mode()&os.ModeSocket == 0 {

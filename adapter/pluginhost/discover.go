@@ -19,6 +19,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
@@ -34,7 +35,7 @@ func scan(dir string) ([]file, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	if err := guarded(dir); err != nil {
+	if err := strict.Path(dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
@@ -59,7 +60,7 @@ func scan(dir string) ([]file, error) {
 		case seen[f.name] != "":
 			f.refused = "there is " + seen[f.name] + " of the same name"
 		default:
-			if err := guarded(path); err != nil {
+			if err := strict.Path(path); err != nil {
 				f.refused = err.Error()
 			}
 		}
@@ -67,22 +68,6 @@ func scan(dir string) ([]file, error) {
 		files = append(files, f)
 	}
 	return files, nil
-}
-
-// guarded makes sure that only root or the sidecar's user can have written it, and
-// the file that a link leads to.
-func guarded(path string) error {
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if st.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s may be written by others (mode %04o)", path, st.Mode().Perm())
-	}
-	if owner := st.Sys().(*syscall.Stat_t).Uid; owner != 0 && owner != uint32(os.Geteuid()) {
-		return fmt.Errorf("%s belongs to user %d, not to root or the sidecar's user", path, owner)
-	}
-	return nil
 }
 
 // sum is a file's SHA-256 in hexadecimal.

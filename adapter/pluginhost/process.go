@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/strict"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
@@ -49,7 +50,7 @@ func start(ctx context.Context, cfg config.Strategies, f file, given map[string]
 	if f.refused != "" {
 		return nil, fmt.Errorf("%s", f.refused)
 	}
-	if err := guarded(f.path); err != nil {
+	if err := strict.Path(f.path); err != nil {
 		return nil, err
 	}
 	p := &process{file: f, given: maps.Clone(given)}

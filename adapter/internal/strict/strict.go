@@ -1,0 +1,59 @@
+// Package strict checks who can put another file in the place of one, as sshd does with
+// StrictModes.
+package strict
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Path reports an error unless only root and this process's user can write a file or folder,
+// or put another one in its place: they own it, every folder above it and every link that
+// leads to it, and nobody else may write there. Folders above may be open to all with the
+// sticky bit, as /tmp is.
+func Path(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := chain(path); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || real == path {
+		return err
+	}
+	return chain(real)
+}
+
+// chain checks a path and all folders that it names.
+func chain(path string) error {
+	for above := false; ; above = true {
+		st, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if err := owned(path, st); err != nil {
+			return err
+		}
+		open := st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSymlink == 0
+		if open && (!above || st.Mode()&fs.ModeSticky == 0) {
+			return fmt.Errorf("%s may be written by others (mode %04o): anybody could put another file in its place; chmod go-w %[1]s", path, st.Mode().Perm())
+		}
+		next := filepath.Dir(path)
+		if next == path {
+			return nil
+		}
+		path = next
+	}
+}
+
+func owned(path string, st fs.FileInfo) error {
+	if owner := st.Sys().(*syscall.Stat_t).Uid; owner != 0 && int(owner) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d, who could put another file in its place, not to root or this process's user", path, owner)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package strict
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const stranger = 65534
+
+// TestPath: a path is refused as soon as somebody else could replace a part of it.
+func TestPath(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(base string) error
+		path  string
+		want  string // part of the error; "": none
+	}{
+		"as it should be":             {func(string) error { return nil }, "a/b/file", ""},
+		"the file is missing":         {func(string) error { return nil }, "a/b/missing", "no such file"},
+		"the file is open":            {func(base string) error { return os.Chmod(base+"/a/b/file", 0o666) }, "a/b/file", "a/b/file may be written"},
+		"the file is another's":       {func(base string) error { return os.Chown(base+"/a/b/file", stranger, 0) }, "a/b/file", "a/b/file belongs to user 65534"},
+		"its folder is open":          {func(base string) error { return os.Chmod(base+"/a/b", 0o775) }, "a/b/file", "a/b may be written"},
+		"a folder above is open":      {func(base string) error { return os.Chmod(base+"/a", 0o777) }, "a/b/file", "a may be written"},
+		"a folder above is sticky":    {func(base string) error { return os.Chmod(base+"/a", 0o777|os.ModeSticky) }, "a/b/file", ""},
+		"the folder is sticky":        {func(base string) error { return os.Chmod(base+"/a", 0o777|os.ModeSticky) }, "a", "a may be written"},
+		"a folder above is another's": {func(base string) error { return os.Chown(base+"/a", stranger, 0) }, "a/b/file", "a belongs to user"},
+		"a link leads there":          {func(base string) error { return os.Symlink("a", base+"/link") }, "link/b/file", ""},
+		"another's link leads there": {func(base string) error {
+			if err := os.Symlink("a", base+"/link"); err != nil {
+				return err
+			}
+			return os.Lchown(base+"/link", stranger, 0)
+		}, "link/b/file", "link belongs to user"},
+		"a link leads to an open folder": {func(base string) error {
+			if err := os.Chmod(base+"/a", 0o777); err != nil {
+				return err
+			}
+			return os.Symlink("a/b", base+"/link")
+		}, "link/file", "a may be written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(base+"/a/b", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(base+"/a/b/file", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.spoil(base); err != nil {
+				t.Fatal(err)
+			}
+			err = Path(filepath.Join(base, c.path))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v; want %q", err, c.want)
+			}
+		})
+	}
+}
