@@ -140,7 +140,7 @@ func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
 	foreign := fmt.Sprintf("job %d belongs to uid %d, and you are uid %d", id, owner, c.uid)
 	if s.reading() == OwnJobs { // that there is such a job is not for this caller
 		s.share().lines.write(holder{known: true, uid: c.uid}, time.Now(), s.Log.WithField("uid", c.uid), logrus.WarnLevel, "refused: "+foreign)
-		return Unknown(id)
+		return s.notThere(ctx, id)
 	}
 	return Errorf(ErrForbidden, "%s", foreign)
 }

@@ -40,6 +40,10 @@ func (s *Server) events(ctx context.Context, r request) (any, error) {
 		}
 	}
 	events, err := b.Events(ctx, q)
+	with := s.discretion(ctx, r.caller)
+	for i := range events {
+		discreet(&events[i], with)
+	}
 	if events == nil {
 		events = []Event{}
 	}

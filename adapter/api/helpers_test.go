@@ -115,7 +115,7 @@ func (b *fakeBackend) find(id uint32) error {
 }
 
 func (b *fakeBackend) Status(context.Context) (Status, error) {
-	return Status{Version: "v", Cluster: "c"}, b.find(12)
+	return Status{Version: "v", Cluster: "c", LastCycle: time.Unix(1_800_000_000, 0)}, b.find(12)
 }
 
 func (b *fakeBackend) Jobs(_ context.Context, all bool) ([]Job, error) {

@@ -139,6 +139,7 @@ func (s *Server) status(ctx context.Context, r request) (any, error) {
 	defer cancel()
 	is, err := s.Backend.Status(ctx)
 	is.Now = time.Now()
+	discreet(&is, s.discretion(ctx, r.caller))
 	is.StrategyNote, is.PolicyNote = s.noteFor(r.caller, is.StrategyNote), s.noteFor(r.caller, is.PolicyNote)
 	if sight := s.sight(ctx, r.caller); sight != nil && err == nil {
 		is.Nodes, err = s.nodesShown(ctx, sight)
@@ -164,9 +165,10 @@ func (s *Server) jobs(ctx context.Context, r request) (any, error) {
 		return nil, err
 	}
 	visible := make([]Job, 0, len(jobs))
-	everything, sees := s.seesAll(ctx, r.caller), s.seer(ctx, r.caller)
+	everything, sees, with := s.seesAll(ctx, r.caller), s.seer(ctx, r.caller), s.discretion(ctx, r.caller)
 	for _, j := range jobs {
 		if everything || j.UID == r.caller.uid || j.Account != "" && sees(j.Account) {
+			discreet(&j, with)
 			visible = append(visible, j)
 		}
 	}
@@ -183,7 +185,10 @@ func (s *Server) job(ctx context.Context, r request) (any, error) {
 	if err := s.mayRead(ctx, r.caller, id); err != nil {
 		return nil, err
 	}
-	return s.Backend.Job(ctx, id)
+	j, err := s.Backend.Job(ctx, id)
+	with := s.discretion(ctx, r.caller)
+	discreet(&j, with)
+	return j, discreetError(err, with)
 }
 
 func (s *Server) allocation(ctx context.Context, r request) (any, error) {
@@ -196,7 +201,10 @@ func (s *Server) allocation(ctx context.Context, r request) (any, error) {
 	if err := s.mayRead(ctx, r.caller, id); err != nil {
 		return nil, err
 	}
-	return s.Backend.Allocation(ctx, id)
+	a, err := s.Backend.Allocation(ctx, id)
+	with := s.discretion(ctx, r.caller)
+	discreet(&a, with)
+	return a, discreetError(err, with)
 }
 
 func (s *Server) next(server, ctx context.Context, r request) (any, error) {

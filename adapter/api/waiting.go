@@ -36,7 +36,9 @@ func waiting[Q, A any](s *Server, server, ctx context.Context, r request, cut fu
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return cut(id), nil
 	}
-	return a, err
+	with := s.discretion(context.WithoutCancel(ctx), r.caller)
+	discreet(&a, with)
+	return a, discreetError(err, with)
 }
 
 // untilReady asks again and again until the answer is ready.

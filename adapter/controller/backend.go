@@ -56,7 +56,7 @@ func (c *Controller) Job(_ context.Context, id uint32) (api.Job, error) {
 // seen it is about to know.
 func (v *view) unknown(id uint32) error {
 	if v.Status.LastCycle.IsZero() || v.Coming[id] {
-		return api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen job %d yet", id)
+		return api.NotSeen(id)
 	}
 	return api.Unknown(id)
 }

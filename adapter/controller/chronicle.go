@@ -23,10 +23,12 @@ func (c *Controller) Events(ctx context.Context, q api.EventQuery) ([]api.Event,
 	if err != nil {
 		return nil, err
 	}
+	owners := c.view.Load().Owners
+	own := func(job uint32) bool { uid, known := owners[job]; return known && uid == *q.Owner }
 	events := make([]api.Event, len(rows))
 	for i, r := range rows {
 		if q.Owner != nil {
-			r.Detail = discreet(r.Detail)
+			r.Detail = discreet(r.Detail, own)
 		}
 		events[i] = api.Event{ID: r.ID, At: r.At, Job: r.SlurmID, User: r.User, Kind: r.Kind, Detail: r.Detail, Text: eventText(r)}
 	}
@@ -37,13 +39,17 @@ func (c *Controller) Events(ctx context.Context, q api.EventQuery) ([]api.Event,
 var others = []string{"rival", "user", "slurm_id"}
 
 // discreet is a detail for who may not read of other users' jobs.
-func discreet(detail json.RawMessage) json.RawMessage {
+func discreet(detail json.RawMessage, own func(job uint32) bool) json.RawMessage {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(detail, &values) != nil || values == nil {
 		return detail
 	}
 	for _, key := range others {
 		delete(values, key)
+	}
+	var before uint32 // a job that is planned first
+	if json.Unmarshal(values["for"], &before) == nil && !own(before) {
+		values["for"] = json.RawMessage(`"of another user"`)
 	}
 	text, err := json.Marshal(values)
 	if err != nil {

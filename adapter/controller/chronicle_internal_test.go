@@ -63,20 +63,21 @@ func TestEventsForWhom(t *testing.T) {
 	}
 	add(ids[8], 40, "enforced", map[string]any{"step": 1, "rival": 7})
 	add(0, 50, "refused", map[string]any{"slurm_id": 9, "uid": 1001, "user": "u", "error": "bad"})
+	add(ids[8], 60, "lapsed", map[string]any{"in": 2, "for": 7})
 	user := func(uid uint32) *uint32 { return &uid }
 	for _, test := range []struct {
 		name string
 		q    api.EventQuery
 		want []string
 	}{
-		{"all", api.EventQuery{Sidecar: true, Limit: 10}, []string{"sidecar started", "started", "started", "started", "enforced", "refused"}},
-		{"the last", api.EventQuery{Sidecar: true, Limit: 2}, []string{"enforced", "refused"}},
+		{"all", api.EventQuery{Sidecar: true, Limit: 10}, []string{"sidecar started", "started", "started", "started", "enforced", "refused", "lapsed"}},
+		{"the last", api.EventQuery{Sidecar: true, Limit: 2}, []string{"refused", "lapsed"}},
 		{"the next", api.EventQuery{Sidecar: true, Limit: 2, After: 1}, []string{"started", "started"}},
-		{"of jobs", api.EventQuery{Limit: 10}, []string{"started", "started", "started", "enforced"}},
-		{"late ones", api.EventQuery{Sidecar: true, Limit: 10, Since: at.Add(35 * time.Second)}, []string{"enforced", "refused"}},
+		{"of jobs", api.EventQuery{Limit: 10}, []string{"started", "started", "started", "enforced", "lapsed"}},
+		{"late ones", api.EventQuery{Sidecar: true, Limit: 10, Since: at.Add(35 * time.Second)}, []string{"enforced", "refused", "lapsed"}},
 		{"of a number", api.EventQuery{Job: 7, Limit: 10}, []string{"started", "started"}},
 		{"of a user's job of that number", api.EventQuery{Job: 7, Owner: user(1003), Limit: 10}, []string{"started"}},
-		{"of a user", api.EventQuery{Owner: user(1002), Limit: 10}, []string{"started", "enforced"}},
+		{"of a user", api.EventQuery{Owner: user(1002), Limit: 10}, []string{"started", "enforced", "lapsed"}},
 		{"of nobody", api.EventQuery{Owner: user(1), Limit: 10}, nil},
 		{"of a refused job", api.EventQuery{Job: 9, Owner: user(1001), Limit: 10}, []string{"refused"}},
 		{"of another's refused job", api.EventQuery{Job: 9, Owner: user(1002), Limit: 10}, nil},
@@ -90,6 +91,9 @@ func TestEventsForWhom(t *testing.T) {
 			kinds = append(kinds, e.Kind)
 			if test.q.Owner != nil && e.Kind == "enforced" && (e.Text != "enforced: step 1" || string(e.Detail) != `{"step":1}`) {
 				t.Errorf("%s: told of others: %q %s", test.name, e.Text, e.Detail)
+			}
+			if test.q.Owner != nil && e.Kind == "lapsed" && strings.Contains(e.Text+string(e.Detail), "7") {
+				t.Errorf("%s: names another user's job: %q %s", test.name, e.Text, e.Detail)
 			}
 		}
 		if got, want := strings.Join(kinds, "; "), strings.Join(test.want, "; "); got != want {

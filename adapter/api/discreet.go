@@ -1,0 +1,129 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// Texts for people name jobs by their numbers: "waits for job 7", "stock job 9 of ann", "JobId=7",
+// the hold evo_7_2_1. Who may not read of other users' jobs must not learn these here.
+
+// jobText matches a job, or a hold, as texts name it.
+var jobText = regexp.MustCompile(`\b(?:stock )?job (\d+)(?: of [^\s:;,)]+)?|\bJobId=(\d+)|\bevo_(\d+)_\d+_\d+\b`)
+
+// discretion returns what replaces, in a text, each job that the caller may not read of; nil
+// if the caller reads of all.
+func (s *Server) discretion(ctx context.Context, c caller) func(text string) string {
+	if s.seesAll(ctx, c) {
+		return nil
+	}
+	sees := s.seer(ctx, c)
+	readable := func(number string) bool {
+		id, err := strconv.ParseUint(number, 10, 32)
+		if err != nil {
+			return false
+		}
+		if owner, err := s.Backend.Owner(ctx, uint32(id)); err == nil && c.known && owner == c.uid {
+			return true
+		}
+		j, err := s.Backend.Job(ctx, uint32(id))
+		return err == nil && j.Account != "" && sees(j.Account)
+	}
+	return func(text string) string {
+		return jobText.ReplaceAllStringFunc(text, func(name string) string {
+			m := jobText.FindStringSubmatch(name)
+			switch {
+			case readable(m[1] + m[2] + m[3]):
+				return name
+			case m[3] != "":
+				return "another job's hold"
+			case m[2] != "":
+				return "JobId=…"
+			}
+			return "another job"
+		})
+	}
+}
+
+// discreet applies a discretion to the texts of an answer, in place but for what lists hold.
+func discreet(answer any, with func(string) string) {
+	if with == nil {
+		return
+	}
+	apply := func(texts ...*string) {
+		for _, text := range texts {
+			*text = with(*text)
+		}
+	}
+	switch a := answer.(type) {
+	case *Job:
+		apply(&a.Reason)
+		a.Offers = slices.Clone(a.Offers)
+		for i := range a.Offers {
+			discreet(&a.Offers[i], with)
+		}
+		if a.Moldable != nil {
+			m := *a.Moldable
+			m.Alternatives = slices.Clone(m.Alternatives)
+			for i := range m.Alternatives {
+				apply(&m.Alternatives[i].Reason)
+			}
+			a.Moldable = &m
+		}
+	case *Offer:
+		apply(&a.Why, &a.Note)
+	case *Allocation:
+		apply(&a.Note)
+		if a.Demand != nil {
+			d := *a.Demand
+			apply(&d.Why)
+			a.Demand = &d
+		}
+	case *Change:
+		apply(&a.Why, &a.Note)
+		a.Has = discreetAllocation(a.Has, with)
+	case *Answer:
+		apply(&a.Note)
+		a.Has = discreetAllocation(a.Has, with)
+	case *Event:
+		apply(&a.Text)
+		a.Detail = []byte(with(string(a.Detail)))
+	case *Status:
+		apply(&a.LastError)
+	}
+}
+
+func discreetAllocation(a *Allocation, with func(string) string) *Allocation {
+	if a == nil {
+		return nil
+	}
+	own := *a
+	discreet(&own, with)
+	return &own
+}
+
+// discreetError applies a discretion to an error, whose kind stays.
+func discreetError(err error, with func(string) string) error {
+	var k *kindError
+	if with == nil || !errors.As(err, &k) {
+		return err
+	}
+	return &kindError{kind: k.kind, text: with(k.text)}
+}
+
+// notThere is the answer about a job that the caller may not know of. It is the same as for a
+// job that does not exist: before the first look at Slurm, no job is known not to.
+func (s *Server) notThere(ctx context.Context, id uint32) error {
+	if is, err := s.Backend.Status(ctx); err == nil && is.LastCycle.IsZero() {
+		return NotSeen(id)
+	}
+	return Unknown(id)
+}
+
+// NotSeen is the error for a job of which the sidecar knows nothing yet.
+func NotSeen(id uint32) error {
+	return Errorf(ErrUnavailable, "the sidecar has just started and has not seen job %d yet", id)
+}
