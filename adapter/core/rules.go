@@ -17,6 +17,7 @@ import (
 type ruleBook struct {
 	limits *slurmctl.Limits // nil: not read, or not readable
 	read   time.Time        // when that began
+	took   time.Duration    // how long it took
 }
 
 // limitsFor is for how long limits are believed to let a job in. Before one is refused,
@@ -44,7 +45,7 @@ func (c *Core) rulesSince(t time.Time) (limits *slurmctl.Limits, known bool) {
 		if o.Err != nil {
 			c.log.WithError(o.Err).Warn("limits of accounts, QOS and partitions cannot be read")
 		}
-		c.rules = ruleBook{limits: read, read: begun}
+		c.rules = ruleBook{limits: read, read: begun, took: c.now.Sub(begun)}
 		c.nextCycle = c.now
 	})
 	return nil, false
@@ -62,7 +63,8 @@ func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *s
 	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
 		return sp, nil, true
 	}
-	limits, known := c.rulesSince(c.now.Add(-limitsFor))
+	// The cycle that follows the answer must find it young enough, however slow Slurm is.
+	limits, known := c.rulesSince(c.now.Add(-limitsFor - c.rules.took - c.now.Sub(c.snapshot.taken)))
 	if !known || limits == nil {
 		return sp, nil, known
 	}

@@ -43,6 +43,7 @@ type history struct {
 	apps  map[string]*App
 	order []string
 	fault map[string][]slurmsim.Fault // coming ones, by command; "": any change
+	slow  sluggish                    // slurmctld
 
 	evolving map[slurmctl.JobID]bool // with all links of chains
 	forged   map[slurmctl.JobID]bool
@@ -131,7 +132,8 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 			err = errors.Join(h.wrong(), fmt.Errorf("%v", r))
 		}
 	}()
-	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Policy: theirs, Watch: h.watch, After: h.checkStep, Record: how.record, Skip: how.skip}
+	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Policy: theirs, Watch: h.watch, After: h.checkStep, Record: how.record,
+		Skip: how.skip && !strings.Contains(script, " answers ")} // where a poll takes long, none is without effect
 	h.s.Start()
 	for _, e := range events {
 		clean := e.words[0] == "end" && len(e.words) > 1 && e.words[1] == "clean"
@@ -234,7 +236,7 @@ func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 			return coming[0]
 		}
 	}
-	return slurmsim.Fault{}
+	return h.slows(q)
 }
 
 // growsFor is the user for whose job an allocation is.
@@ -350,6 +352,8 @@ func (h *history) happens(words []string) error {
 		h.fault[name] = append(h.fault[name], slurmsim.Fault{Drop: true, Err: slurmsim.Refusal(strings.Join(words[2:], " "))})
 	case "fault": // of the next change, whatever it is
 		return h.faulty(words[1:])
+	case "answers": // how fast slurmctld does
+		return h.answers(words[1:])
 	case "stop": // a user stops every salloc that runs in the user's name
 		h.stopped[name] = true
 	case "forge": // a job of another user's that is named as an expander

@@ -89,6 +89,14 @@ func Storm(seed uint64) string {
 		}
 		g.lines = append(g.lines, l.lines...)
 	}
+	if seed%6 == 1 { // by chances of their own
+		o := &storming{Rand: rand.New(rand.NewPCG(seed, 17))}
+		least := 5 + o.IntN(20)
+		began := o.when(storm / 2)
+		o.at(began, "answers %ds %ds", least, min(least+1+o.IntN(10), 29))
+		o.at(began+o.when(storm-began), "answers promptly")
+		g.lines = append(g.lines, o.lines...)
+	}
 	if seed%7 == 0 { // what runs can be changed by nobody
 		g.at(0, "plugin account")
 	}

@@ -1,0 +1,62 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// sluggish is a slurmctld that does what it is asked, late.
+type sluggish struct {
+	least, most time.Duration // what each command of the sidecar takes; 0: no longer than usual
+	commands    int           // so far
+	changes     int           // among them
+	under       []time.Time   // when the changes that are under way are answered
+	looking     []time.Time   // the same for polls
+	peak        int           // how many changes were under way at once
+}
+
+// mostPolls bounds the commands of polls that are under way at once: one of nodes and one of
+// all else.
+const mostPolls = 6
+
+// answers FROM TO; answers promptly
+func (h *history) answers(words []string) (err error) {
+	before := h.slow
+	if h.slow = (sluggish{}); len(words) == 1 && words[0] == "promptly" {
+		h.say(fmt.Sprintf("slurmctld answers promptly again: %d changes asked for meanwhile, %d at once", before.changes, before.peak))
+		return nil
+	}
+	if len(words) != 2 {
+		return errors.New("answers FROM TO, or answers promptly")
+	}
+	var err1, err2 error
+	h.slow.least, err1 = time.ParseDuration(words[0])
+	h.slow.most, err2 = time.ParseDuration(words[1])
+	return errors.Join(err1, err2)
+}
+
+// slows is what befalls a command meanwhile: half of the delay before slurmctld acts, half
+// before its answer is there.
+func (h *history) slows(q slurmsim.Command) slurmsim.Fault {
+	s := &h.slow
+	if s.most == 0 {
+		return slurmsim.Fault{}
+	}
+	s.commands++
+	delay := s.least + time.Duration(s.commands*7%11)*(s.most-s.least)/10
+	under := &s.looking
+	if q.Changes() {
+		s.changes++
+		under = &s.under
+	}
+	*under = append(slices.DeleteFunc(*under, func(t time.Time) bool { return !t.After(q.At) }), q.At.Add(delay))
+	s.peak = max(s.peak, len(s.under))
+	if len(s.looking) > mostPolls {
+		h.blame(fmt.Errorf("%d commands that only look are under way at once: %v", len(s.looking), q))
+	}
+	return slurmsim.Fault{Before: delay / 2, After: delay - delay/2}
+}
