@@ -79,14 +79,21 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
 }
 
-// Jobs lists the evolving jobs, the ended ones too if all is set.
+// Jobs lists the evolving jobs with their plans, the ended ones too if all is set. Of a user with
+// very many steps some come without: [Client.Job] has them.
 func (c *Client) Jobs(ctx context.Context, all bool) ([]Job, error) {
-	path := "/v1/jobs"
-	if all {
-		path += "?all=1"
-	}
 	var js []Job
-	return js, c.call(ctx, http.MethodGet, path, nil, &js)
+	return js, c.call(ctx, http.MethodGet, jobsPath(all, true), nil, &js)
+}
+
+// Queue lists the evolving jobs without their plans, and with the beginnings of long profiles.
+func (c *Client) Queue(ctx context.Context, all bool) ([]Job, error) {
+	var js []Job
+	return js, c.call(ctx, http.MethodGet, jobsPath(all, false), nil, &js)
+}
+
+func jobsPath(all, plans bool) string {
+	return "/v1/jobs?all=" + strconv.FormatBool(all) + "&plan=" + strconv.FormatBool(plans)
 }
 
 // Job is one evolving job.

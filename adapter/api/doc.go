@@ -4,7 +4,8 @@
 //
 //	GET  /v1/status                what the sidecar is and drives         Status
 //	GET  /v1/cluster               nodes, other jobs, reservations        Cluster
-//	GET  /v1/jobs[?all=1]          evolving jobs (all: ended ones too)    []Job
+//	GET  /v1/jobs[?all=1&plan=1]   evolving jobs (all: ended ones too;     []Job
+//	                               plan: with what is planned and was)
 //	GET  /v1/jobs/{id}             one of them                            Job
 //	GET  /v1/jobs/{id}/allocation  what it has now                        Allocation
 //	POST /v1/jobs/{id}/next        ends the present step and waits        NextRequest → Allocation

@@ -151,12 +151,13 @@ func (s *Server) jobs(ctx context.Context, r request) (any, error) {
 	if err := s.mayAsk(r.caller); err != nil {
 		return nil, err
 	}
-	all := false
-	if v := r.URL.Query().Get("all"); v != "" {
-		var err error
-		if all, err = strconv.ParseBool(v); err != nil {
-			return nil, Errorf(ErrInvalid, "all=%q: want 1 or 0", v)
-		}
+	all, err := r.flag("all")
+	if err != nil {
+		return nil, err
+	}
+	plans, err := r.flag("plan")
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
@@ -172,7 +173,20 @@ func (s *Server) jobs(ctx context.Context, r request) (any, error) {
 			visible = append(visible, j)
 		}
 	}
-	return visible, nil
+	return shorten(visible, plans), nil
+}
+
+// flag returns a flag of the query: 1 or 0, which is also the default.
+func (r request) flag(name string) (bool, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return false, nil
+	}
+	set, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, Errorf(ErrInvalid, "%s=%q: want 1 or 0", name, text)
+	}
+	return set, nil
 }
 
 func (s *Server) job(ctx context.Context, r request) (any, error) {

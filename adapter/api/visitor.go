@@ -61,7 +61,7 @@ func (v Visitor) Status(ctx context.Context) (Status, error) {
 
 // Jobs are the evolving jobs that the caller may see, the ended ones too if all is set.
 func (v Visitor) Jobs(ctx context.Context, all bool) ([]Job, error) {
-	return visit[[]Job](ctx, v, v.server.jobs, "/v1/jobs?all="+strconv.FormatBool(all), nil)
+	return visit[[]Job](ctx, v, v.server.jobs, jobsPath(all, true), nil)
 }
 
 // Job is one evolving job.

@@ -11,6 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -167,13 +168,9 @@ func (c *Core) shown(a api.Job) api.Job {
 func (c *Core) describe(j *job) api.Job {
 	nodes := j.nodes()
 	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, Partition: c.partitionShown(j), State: string(j.State),
-		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: c.expandLimit(j).String(), Profile: j.Profile.String(),
+		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: c.expandLimit(j).String(), Profile: j.profileText(),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.priority,
-		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: []api.Span{}, Past: []api.Span{}}
-	for i, p := range j.plan {
-		a.Plan = append(a.Plan, api.Span{Step: i + 1, Start: time.Unix(p.start, 0), End: time.Unix(p.end, 0),
-			Nodes: j.Profile[i].Nodes, NodeList: slurmctl.CompressNodes(p.nodes)})
-	}
+		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: j.planSpans(), Past: []api.Span{}}
 	for _, p := range j.past {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
 	}
@@ -212,6 +209,39 @@ func (c *Core) describe(j *job) api.Job {
 		a.Reason = j.short
 	}
 	return a
+}
+
+// display holds what is shown of a job's profile and plan, and of which: views are made in
+// every step, and few plans change.
+type display struct {
+	profile planner.Profile
+	text    string
+	plan    []plannedStep
+	sizes   planner.Profile
+	spans   []api.Span
+}
+
+// profileText returns the profile as text.
+func (j *job) profileText() string {
+	if d := &j.display; !same(d.profile, j.Profile) || d.text == "" {
+		d.profile, d.text = j.Profile, j.Profile.String()
+	}
+	return j.display.text
+}
+
+// planSpans returns the plan as it is shown. Nobody changes the list.
+func (j *job) planSpans() []api.Span {
+	d := &j.display
+	if d.spans != nil && same(d.plan, j.plan) && same(d.sizes, j.Profile) {
+		return d.spans
+	}
+	spans := make([]api.Span, 0, len(j.plan))
+	for i, p := range j.plan {
+		spans = append(spans, api.Span{Step: i + 1, Start: time.Unix(p.start, 0), End: time.Unix(p.end, 0),
+			Nodes: j.Profile[i].Nodes, NodeList: slurmctl.CompressNodes(p.nodes)})
+	}
+	d.plan, d.sizes, d.spans = j.plan, j.Profile, spans
+	return spans
 }
 
 // allocation is what a job holds now, with the CPUs of its nodes: evolving jobs

@@ -246,7 +246,8 @@ func (o *options) tellUsers(exists func(name string) bool) {
 
 // source is where jobs come from; *api.Client is one.
 type source interface {
-	Jobs(ctx context.Context, all bool) ([]api.Job, error)
+	Jobs(ctx context.Context, all bool) ([]api.Job, error)  // with their plans
+	Queue(ctx context.Context, all bool) ([]api.Job, error) // without
 	Status(ctx context.Context) (api.Status, error)
 	Cluster(ctx context.Context) (api.Cluster, error)
 }
@@ -254,6 +255,11 @@ type source interface {
 // squeue reports whether what is shown is squeue's, with ours in it.
 func (o *options) squeue() bool {
 	return o.query != nil || o.yaml_ || o.jsonAs != "" && o.jsonAs != ownJSON
+}
+
+// needsPlans reports whether what is shown has more of a job than a line of the table has.
+func (o *options) needsPlans() bool {
+	return o.gantt || o.squeue() || o.jsonAs == ownJSON || len(o.filter.nodes) > 0
 }
 
 // run shows the jobs once, or again and again until ctx is done.
@@ -293,7 +299,11 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	if err := o.ownCluster(ctx, from); err != nil {
 		return "", err
 	}
-	jobs, err := from.Jobs(ctx, o.filter.all || o.squeue())
+	list := from.Queue
+	if o.needsPlans() {
+		list = from.Jobs
+	}
+	jobs, err := list(ctx, o.filter.all || o.squeue())
 	if err != nil {
 		return "", silent(ctx, o.address, err)
 	}

@@ -64,6 +64,8 @@ func (f fixed) Jobs(_ context.Context, all bool) ([]api.Job, error) {
 	return jobs, f.err
 }
 
+func (f fixed) Queue(ctx context.Context, all bool) ([]api.Job, error) { return f.Jobs(ctx, all) }
+
 func (f fixed) Status(context.Context) (api.Status, error) {
 	return api.Status{Nodes: 8, Cluster: "this"}, f.err
 }

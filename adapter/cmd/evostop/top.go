@@ -44,6 +44,7 @@ type options struct {
 // source is where jobs come from: the sidecar.
 type source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
+	Job(ctx context.Context, id uint32) (api.Job, error)
 	Status(ctx context.Context) (api.Status, error)
 	Cluster(ctx context.Context) (api.Cluster, error)
 	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
@@ -190,9 +191,15 @@ func (t *top) look(ctx context.Context, all, gantt bool, job uint32) view {
 			return v
 		}
 	}
-	if v.jobs, v.err = t.from.Jobs(ctx, all); v.err == nil && job != 0 {
-		v.events, v.err = t.from.Events(ctx, api.EventQuery{Job: job})
+	if v.jobs, v.err = t.from.Jobs(ctx, all); v.err != nil || job == 0 {
+		return v
 	}
+	if i := slices.IndexFunc(v.jobs, func(j api.Job) bool { return j.ID == job }); i >= 0 { // in a list it may be without its plan
+		if j, err := t.from.Job(ctx, job); err == nil {
+			v.jobs[i] = j
+		}
+	}
+	v.events, v.err = t.from.Events(ctx, api.EventQuery{Job: job})
 	return v
 }
 

@@ -55,6 +55,17 @@ func (s *sidecar) Jobs(_ context.Context, all bool) (jobs []api.Job, err error) 
 	return jobs, s.err
 }
 
+func (s *sidecar) Job(_ context.Context, id uint32) (api.Job, error) {
+	s.Lock()
+	defer s.Unlock()
+	for _, j := range s.jobs {
+		if j.ID == id {
+			return j, s.err
+		}
+	}
+	return api.Job{}, api.Unknown(id)
+}
+
 func (s *sidecar) Status(context.Context) (api.Status, error) {
 	s.Lock()
 	defer s.Unlock()
