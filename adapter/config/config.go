@@ -38,8 +38,7 @@ type Config struct {
 	Margin      time.Duration       `mapstructure:"margin"`       // how much longer released nodes count as busy
 	HoldAhead   time.Duration       `mapstructure:"hold_ahead"`   // how far ahead of planned starts nodes are held
 	MaxHolds    int                 `mapstructure:"max_holds"`    // reservations at a time, at most
-	HeldNodes   HeldNodes           `mapstructure:"held_nodes"`   // for coming growths, at most
-	HeldTime    HeldTime            `mapstructure:"held_time"`    // until coming growths, at most
+	HoldShares  HoldShares          `mapstructure:"hold_shares"`  // of what is held ahead of time
 
 	GiveUp  time.Duration `mapstructure:"give_up"` // how long a growth that fails is tried
 	Grace   time.Duration `mapstructure:"grace"`   // overrun of a step before it is warned, and again before it is acted on
@@ -184,12 +183,15 @@ func Default() Config {
 		Strategy:     "noX",
 		Strategies: Strategies{Dir: "/usr/libexec/evoslurm/strategies", SHA256: []string{}, Parameters: []string{},
 			Timeout: 2 * time.Second, Memory: 1024, User: PluginUser},
-		ExpandLimit:   1,
-		Drive:         request.Auto,
-		Margin:        2 * time.Second,
-		HoldAhead:     time.Hour,
-		MaxHolds:      100,
-		HeldTime:      HeldTime{Job: 8 * time.Hour, User: 8 * time.Hour, Account: 16 * time.Hour, All: 24 * time.Hour},
+		ExpandLimit: 1,
+		Drive:       request.Auto,
+		Margin:      2 * time.Second,
+		HoldAhead:   time.Hour,
+		MaxHolds:    100,
+		HoldShares: HoldShares{
+			Job: Shares{Reservations: 25, Nodes: 100, NodeHours: 50}, User: Shares{Reservations: 50, Nodes: 75, NodeHours: 50},
+			Account: Shares{Reservations: 75, Nodes: 100, NodeHours: 75}, Partition: Shares{Reservations: 100, Nodes: 100, NodeHours: 100},
+		},
 		GiveUp:        10 * time.Minute,
 		Grace:         30 * time.Second,
 		Overrun:       OverrunShrink,
@@ -233,10 +235,7 @@ func (c Config) Validate() error {
 	check(c.PollInterval >= 100*time.Millisecond, "poll_interval", "%v; want 100ms or more", c.PollInterval)
 	check(c.StockJobs >= 0, "stock_jobs", "%d; want 0 or more", c.StockJobs)
 	check(c.MaxHolds >= 1, "max_holds", "%d; want 1 or more", c.MaxHolds)
-	for _, s := range Scopes {
-		check(c.HeldNodes.Of(s) >= 0, "held_nodes."+s, "%d; want 0 (no bound) or more", c.HeldNodes.Of(s))
-		check(c.HeldTime.Of(s) >= 0, "held_time."+s, "%v; want 0s (no bound) or more", c.HeldTime.Of(s))
-	}
+	c.HoldShares.validate(check)
 	check(c.Recorder.Dir == "" || filepath.IsAbs(c.Recorder.Dir), "recorder.dir", "%q is no absolute path", c.Recorder.Dir)
 	check(c.Recorder.MiB == 0 || c.Recorder.MiB >= 4, "recorder.mib", "%d; want 0 (nothing is recorded) or 4 and more", c.Recorder.MiB)
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)

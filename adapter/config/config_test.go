@@ -95,8 +95,7 @@ drive: companion
 margin: 3s
 hold_ahead: 2h
 max_holds: 5
-held_nodes: {job: 1, user: 2, account: 3, all: 4}
-held_time: {job: 1m, user: 2m, account: 3m, all: 0s}
+hold_shares: {job: {reservations: 1, nodes: 2, node_hours: 3}, user: {reservations: 4, nodes: 5, node_hours: 6}, account: {reservations: 7, nodes: 8, node_hours: 9}, partition: {reservations: 10, nodes: 11, node_hours: 12}}
 grace: 1m
 give_up: 3m
 overrun: cancel
@@ -121,7 +120,7 @@ log: {level: debug, format: json}
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: request.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
-		HeldNodes: HeldNodes{1, 2, 3, 4}, HeldTime: HeldTime{time.Minute, 2 * time.Minute, 3 * time.Minute, 0}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel,
+		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel,
 		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Log: Log{Level: "debug", Format: "json"},
@@ -189,8 +188,10 @@ func TestRefused(t *testing.T) {
 		"log: {level: loud}":                  "log.level",
 		"log: {format: xml}":                  "log.format",
 		"max_holds: 0":                        "max_holds",
-		"held_nodes: {user: -1}":              "held_nodes.user",
-		"held_time: {all: -1s}":               "held_time.all",
+		"hold_shares: {user: {nodes: 0}}":     "hold_shares.user.nodes: 0; want a percentage from 1 to 100",
+		"hold_shares: {job: {nodes: 101}}":    "hold_shares.job.nodes: 101; want",
+		"held_nodes: {user: 1}":               "unknown keys: held_nodes.user (replaced by hold_shares.job.nodes",
+		"held_time: {all: 1s}":                "unknown keys: held_time.all (replaced by hold_shares.job.node_hours",
 		"malleable: {policy: \"\"}":           "malleable.policy",
 		"malleable: {approach: first}":        "malleable.approach: precedence \"first\" is neither pwa",
 		"malleable: {threshold: -1}":          "malleable.threshold",

@@ -99,6 +99,8 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (strin
 		}
 		if now, ok := renamed[key]; ok {
 			key += " (now " + now + ")"
+		} else if section, _, _ := strings.Cut(key, "."); replaced[section] != "" {
+			key += " (replaced by " + replaced[section] + ")"
 		}
 		unknown = append(unknown, key)
 	}
@@ -114,6 +116,12 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, known map[string]any) (strin
 
 // renamed are keys of before.
 var renamed = map[string]string{"read_only_open": "read: slurm, everybody or own"}
+
+// replaced names sections of before, and what to set instead.
+var replaced = map[string]string{
+	"held_nodes": "hold_shares.job.nodes and so on: percent of the partition's nodes",
+	"held_time":  "hold_shares.job.node_hours and so on: percent of the partition's nodes times hold_ahead",
+}
 
 // isSection reports whether the key holds others; "log:" with nothing below it is empty, not wrong.
 func isSection(key string, known map[string]any) bool {

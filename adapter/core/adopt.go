@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ func (c *Core) restore(books Books) {
 	for _, b := range books.Active {
 		j := restored(b)
 		j.recount = true
-		j.anew, j.forfeited = j.lapsed(), j.lapsed()
+		j.anew = j.lapsed()
 		if j.State == row.Starting {
 			// Whether Slurm was told to start it is not known; to say so twice does no harm.
 			j.State = row.Queued
@@ -203,11 +202,6 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	}
 	if sp.Moldable != nil && !c.site.Root && r.User != c.site.User {
 		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.site.User)
-	}
-	if c.snapshot != nil && r.State == slurmctl.Pending && sp.Moldable == nil {
-		if why := c.cfg.Never(sp.Profile, chain != nil, len(c.snapshot.nodes)); why != "" {
-			return errors.New(why + ": the site bounds what is held for coming steps")
-		}
 	}
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp), Malleable: malleableOf(sp),

@@ -48,7 +48,7 @@ func (c *Core) withdrawn(in Withdrawal) {
 		return
 	}
 	a := c.allocation(k.job)
-	a.Ready, a.Note = false, k.job.why()
+	a.Ready, a.Note = false, c.why(k.job)
 	c.emit(Reply{ID: k.ID, Allocation: a})
 }
 

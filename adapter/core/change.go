@@ -407,7 +407,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	}
 	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
 	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), row.Change{ID: id, Step: step})
-	j.kept, j.overdue, j.anew, j.forfeited, j.warned, j.reason = nil, 0, false, false, false, ""
+	j.kept, j.overdue, j.anew, j.warned, j.unheldTold, j.reason = nil, 0, false, false, 0, ""
 	j.extend, j.unwritten = j.runs(), true
 	c.changeProfile(j)
 	c.save(j)
@@ -416,7 +416,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	c.logJob(j).WithField("profile", j.Profile.String()).Info("its request was changed: " + t.words)
 	j.undo = func(why error) {
 		*j.Job = before
-		j.reached, j.release, j.kept, j.overdue, j.anew, j.forfeited, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, was.forfeited, ""
+		j.reached, j.release, j.kept, j.overdue, j.anew, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, ""
 		c.changeProfile(j)
 		c.save(j)
 		c.storePlan(j, was.plan)

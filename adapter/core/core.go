@@ -106,6 +106,7 @@ type holds struct {
 	unwilling    map[string]bool                 // holds that Slurm refuses to change: made anew
 	holdsOpen    bool                            // see cannotClose
 	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
+	fits         int64                           // Unix second before which the shares allow no further hold, unless one is over; 0: not known
 }
 
 // underway is what was asked for and has not come out yet, and when to poll again.

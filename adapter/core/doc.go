@@ -24,7 +24,7 @@
 //	act      start, grow, shrink, one action a job at a time      act.go, start.go, resize.go, bring.go
 //	         how long Slurm lets it run                            timelimit.go, deadlock.go
 //	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
-//	         below the site's bounds, for those in time           bounds.go, lapse.go
+//	         as far as shares allow, for those in time           bounds.go, lapse.go
 //	         and whoever gets into one that is for another        intruders.go
 //	switch   nodes of holds on, where Slurm saves power           power.go
 //	mirror   planned starts, for squeue and for Slurm             mirror.go

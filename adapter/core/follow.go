@@ -148,7 +148,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
 	j.kept, j.keptTimes = nil, 0
 	j.Suspended, j.suspendedFrom, j.recount = j.stood, time.Time{}, j.inferred || r.State == slurmctl.Suspended
-	j.overdue, j.anew, j.forfeited, j.forgone = 0, false, false, ""
+	j.overdue, j.anew, j.forgone, j.unheldTold = 0, false, "", 0
 	if j.inferred && !j.isChain() {
 		c.recovered(j, c.recoverStep(s, j))
 	}

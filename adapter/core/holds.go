@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ type hold struct {
 	job   *job
 	step  int // 1-based
 	nodes []string
+	from  []int64  // when the job has each of them for the last time before, Unix seconds; 0: never
 	users []string // who may use it
 	start int64    // Unix seconds
 	end   int64
@@ -92,15 +94,12 @@ func parseHold(r slurmctl.Reservation) (ownName, bool) {
 	return own, ours && slices.Contains(r.Flags, "IGNORE_JOBS") && slices.Contains(r.Flags, "OVERLAP")
 }
 
-// wantedHolds lists the holds that the plan needs: all coming growths of jobs that
-// have begun, however far away they are (nodes that are not held are given to
-// others), and starts and growths of the queued jobs whose start is near.
+// wantedHolds lists the holds that the plan needs and the site's shares allow: of the starts and
+// growths that are planned for the next hold_ahead, and of growths for which a job waits
+// already. What is planned for later is held once it is as near.
 func (c *Core) wantedHolds(now int64) []hold {
 	var all []hold
-	ahead := now + int64(c.cfg.HoldAhead/time.Second)
-	if c.power.on { // its nodes are to be up by then
-		ahead = max(ahead, now+int64((c.power.up()+c.power.down()+powerLead)/time.Second))
-	}
+	ahead := now + c.holdAhead()
 	for _, j := range c.active {
 		if h, ok := c.offerHold(j, now); ok {
 			all = append(all, h)
@@ -109,7 +108,11 @@ func (c *Core) wantedHolds(now int64) []hold {
 		case j.kept != nil:
 		case j.State == row.Waiting && j.suspendedLong(c.now, c.cfg.Grace): // nobody would use them
 		case j.runs(), j.State == row.Starting, j.State == row.Queued && len(j.plan) > 0 && j.plan[0].start <= ahead:
-			all = append(all, c.holdsOf(j, now)...)
+			for _, h := range c.holdsOf(j, now) {
+				if h.start <= ahead || h.awaited() {
+					all = append(all, h)
+				}
+			}
 		}
 	}
 	// the most urgent first, promises of running jobs before all
@@ -120,42 +123,13 @@ func (c *Core) wantedHolds(now int64) []hold {
 			}
 			return 1
 		}
-		return int(a.start - b.start)
+		return cmp.Compare(a.start, b.start)
 	})
-	return c.wholeJobs(all, now)
+	return c.allowed(all, now)
 }
 
-// wholeJobs cuts the list of holds at the site's bounds: jobs are left out as a whole,
-// since none must start with a part of its growths held. What is promised to running jobs
-// stays; one whose promise has lapsed has to fit again.
-func (c *Core) wholeJobs(all []hold, now int64) []hold {
-	of := map[*job][]hold{}
-	for _, h := range all {
-		of[h.job] = append(of[h.job], h)
-	}
-	l, taken := c.newLedger(now), map[*job]bool{}
-	for _, promised := range []bool{true, false} {
-		for _, h := range all {
-			j := h.job
-			if _, seen := taken[j]; seen || promised != j.entitled() {
-				continue
-			}
-			claims := claimsOf(j, of[j])
-			j.unheld = ""
-			if !promised {
-				j.unheld = l.exceeds(j, claims)
-			}
-			if taken[j] = j.unheld == ""; taken[j] {
-				l.add(j, claims)
-				j.forfeited = false
-			}
-		}
-	}
-	return slices.DeleteFunc(all, func(h hold) bool { return !taken[h.job] })
-}
-
-// entitled reports whether the job has begun and its growths are held in any case.
-func (j *job) entitled() bool { return (j.runs() || j.State == row.Starting) && !j.forfeited }
+// awaited reports whether the job waits for the hold's nodes already.
+func (h hold) awaited() bool { return h.job.State == row.Waiting && h.step == h.job.Step+1 }
 
 // holdsOf lists a job's holds: one for each step at which it gets nodes.
 func (c *Core) holdsOf(j *job, now int64) []hold {
@@ -171,7 +145,7 @@ func (c *Core) holdsOf(j *job, now int64) []hold {
 			continue
 		}
 		end := g.end
-		h := hold{job: j, step: g.step, nodes: g.nodes, start: j.plan[i].start}
+		h := hold{job: j, step: g.step, nodes: g.nodes, from: g.from, start: j.plan[i].start}
 		if h.toStartIn() {
 			end = max(end, h.start+late(h.start, now)+c.limitOf(j, i))
 		}
@@ -205,28 +179,58 @@ func (j *job) gained() []gain {
 		return m.all
 	}
 	*m = gains{plan: j.plan, step: j.Step, held: j.held}
-	for i := j.Step; i < len(j.plan); i++ {
+	had := map[string]int64{} // when it has a node for the last time, so far
+	for i := max(j.Step-1, 0); i < len(j.plan); i++ {
 		added := j.plan[i].nodes
 		switch {
+		case i < j.Step:
+			added = nil
 		case j.isChain(): // every step is a job of its own, with all its nodes
 		case i == j.Step && i > 0:
 			added = Without(added, j.nodes())
 		case i > 0:
 			added = Without(added, j.plan[i-1].nodes)
 		}
-		if len(added) == 0 {
-			continue
+		if len(added) > 0 {
+			g := gain{step: i + 1, nodes: added, end: j.plan[i].end, from: make([]int64, len(added))}
+			for k, name := range added {
+				g.from[k] = had[name]
+			}
+			m.all = append(m.all, g)
 		}
-		g := gain{step: i + 1, nodes: added, end: j.plan[i].end, from: make([]int64, len(added))}
-		for k := i + 1; k < len(j.plan) && !j.isChain() && len(Without(added, j.plan[k].nodes)) == 0; k++ {
-			g.end = j.plan[k].end
+		for _, name := range j.plan[i].nodes {
+			had[name] = j.plan[i].end
 		}
-		for k := range added {
-			g.from[k] = lastHad(j, g.step, added[k])
-		}
-		m.all = append(m.all, g)
+	}
+	if !j.isChain() {
+		j.lastGains(m.all)
 	}
 	return m.all
+}
+
+// lastGains sets the ends of gains: when the job gives the first of their nodes back.
+func (j *job) lastGains(all []gain) {
+	type stay struct {
+		step int // up to which it is known
+		end  int64
+	}
+	stays := map[string]stay{}
+	for i, last := len(j.plan)-1, len(all)-1; last >= 0; i-- {
+		for _, name := range j.plan[i].nodes {
+			s := stays[name]
+			if s.end == 0 || s.step != i+1 {
+				s.end = j.plan[i].end
+			}
+			stays[name] = stay{i, s.end}
+		}
+		if g := &all[last]; g.step == i+1 {
+			last--
+			g.end = stays[g.nodes[0]].end
+			for _, name := range g.nodes {
+				g.end = min(g.end, stays[name].end)
+			}
+		}
+	}
 }
 
 // same reports whether two lists are one and the same.
@@ -319,11 +323,15 @@ func (c *Core) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
 	return c.reservations[name], ok
 }
 
-// confirmed reports whether all that a queued job needs is held, and whether nobody can
-// have slipped in between: all has been polled since, or the nodes alone, and they
-// were free.
+// confirmed reports whether all that a queued job needs is held, as far as it is near and the
+// shares allow it, and whether nobody can have slipped in between: all has been polled since, or
+// the nodes alone, and they were free.
 func (c *Core) confirmed(s *snapshot, j *job, now int64) bool {
+	ahead := now + c.holdAhead()
 	for _, h := range c.holdsOf(j, now) {
+		if h.step > 1 && (h.start > ahead || slices.Contains(j.deferred, h.step)) {
+			continue
+		}
 		r, ok := c.holdFor(j, h.step)
 		if !ok || !sameSet(r.Nodes, h.nodes) || r.Start.Unix() > max(h.start, now) {
 			return false

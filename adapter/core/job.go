@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/request"
@@ -61,23 +62,25 @@ type job struct {
 	lastEnd       int64     // Unix second at which it ends at the latest then; 0: its limit is long enough
 	recount       bool      // Slurm is to be asked for how long it was suspended in all
 
-	busy      bool      // an action is under way
-	touched   time.Time // when the last one ended, or was seen to be under way: older observations do not count
-	retryAt   time.Time // after a failed action
-	holdRetry time.Time
-	failures  int       // in a row
-	failing   time.Time // since when actions fail, those apart for which Slurm was away
-	denials   int       // growths that were given up
-	denial    string    // why the last one was
-	denied    string    // the same, as long as the script was not told
-	attempt   int       // of the last expander or hold
-	warned    bool      // of the present step's overrun
-	overdue   int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
-	anew      bool      // its promise had lapsed: what comes next is planned anew
-	forgone   string    // why nothing is promised to it for its coming steps, in words, in step forgoneIn; "": it overran, or is not known
-	forfeited bool      // and has to fit below the site's bounds again to be held
-	unheld    string    // the bound of the site below which its holds do not fit
-	unplanned string    // why its coming steps could not be planned anew when that was last tried, in words
+	busy        bool      // an action is under way
+	touched     time.Time // when the last one ended, or was seen to be under way: older observations do not count
+	retryAt     time.Time // after a failed action
+	holdRetry   time.Time
+	failures    int       // in a row
+	failing     time.Time // since when actions fail, those apart for which Slurm was away
+	denials     int       // growths that were given up
+	denial      string    // why the last one was
+	denied      string    // the same, as long as the script was not told
+	attempt     int       // of the last expander or hold
+	warned      bool      // of the present step's overrun
+	overdue     int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
+	anew        bool      // its promise had lapsed: what comes next is planned anew
+	forgone     string    // why nothing is promised to it for its coming steps, in words, in step forgoneIn; "": it overran, or is not known
+	deferred    []int     // steps that are near, and for which the shares allow no hold yet
+	unheld      *heldBack // why not, of the first of them; it is never changed, but replaced
+	unheldTold  int       // the last step that was not held
+	unheldSince bool      // some step has not been held since the last event of that
+	unplanned   string    // why its coming steps could not be planned anew when that was last tried, in words
 
 	unwritten   bool        // its request was changed, and Slurm is still to be told
 	undo        func(error) // takes the change back, should Slurm refuse it; nil: nobody waits for it
@@ -198,10 +201,11 @@ func (j *job) reach(now int64) int64 {
 	return max(j.record.EndTime.Unix()-now, 0)
 }
 
-// why is all that is to be told of where it is.
-func (j *job) why() string {
-	if j.reason == "" || j.note == "" {
-		return j.reason + j.note
+// why returns everything that the job shows of why it is where it is.
+func (c *Core) why(j *job) string {
+	parts := []string{j.reason, j.note, ""}
+	if j.unheld != nil && j.kept == nil {
+		parts[2] = j.unheld.words(c)
 	}
-	return j.reason + "; " + j.note
+	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), "; ")
 }

@@ -323,7 +323,7 @@ func (m *managing) bookedFrom() map[string]int64 {
 	soon := m.second + int64(m.cfg.HoldAhead/time.Second)
 	for name, all := range m.wants {
 		for _, w := range all {
-			if w.at <= soon || w.by.entitled() {
+			if w.at <= soon {
 				booked[name] = min(booked[name], w.at)
 			}
 		}

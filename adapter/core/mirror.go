@@ -100,7 +100,7 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 		return true
 	}
 	want, hold := now.Add(parked), ""
-	if len(j.plan) >= step && j.unheld == "" { // what does not fit below the bounds is not to be started by Slurm either
+	if len(j.plan) >= step {
 		want = time.Unix(j.plan[step-1].start, 0).Add(mirrorDelay)
 		if soonest := now.Add(mirrorDelay); want.Before(soonest) {
 			want = soonest

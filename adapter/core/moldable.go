@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -25,33 +24,19 @@ func (j *job) mayChoose() bool {
 	return j.Moldable != nil && !j.Moldable.Fixed && j.State == row.Queued && len(j.partitions()) == 1
 }
 
-// alternatives are those that a queued job may have at present, from 0, by the site's bounds
-// and by what Slurm has refused. Those that would have to wait for the bounds longer than
-// others are left out until then.
-func (c *Core) alternatives(s *snapshot, l *ledger, j *job, from int64) (which []int, err error) {
-	earliest := planner.Forever
+// alternatives lists those that a queued job may have at present, from 0: all but what Slurm has
+// refused.
+func (c *Core) alternatives(j *job) (which []int, err error) {
 	var reasons []string
 	for k, p := range j.Moldable.Alternatives {
-		why := c.cfg.Never(p, j.isChain(), len(s.nodes))
-		switch refused, was := j.refusedAs[k]; {
-		case leftOut(j.Moldable, k):
-			continue
-		case why != "":
-			why = "can never begin: " + why
-		case was && c.now.Before(refused.until):
-			why = refused.why
-		}
-		if why != "" {
-			reasons = append(reasons, fmt.Sprintf("%s: %s", p, why))
+		if leftOut(j.Moldable, k) {
 			continue
 		}
-		at, _ := l.earliest(j, config.ProfileUse(p, j.isChain()), from)
-		if at < earliest {
-			which, earliest = nil, at
+		if refused, was := j.refusedAs[k]; was && c.now.Before(refused.until) {
+			reasons = append(reasons, fmt.Sprintf("%s: %s", p, refused.why))
+			continue
 		}
-		if at == earliest {
-			which = append(which, k)
-		}
+		which = append(which, k)
 	}
 	if len(which) == 0 {
 		return nil, errors.New("no alternative is feasible: " + strings.Join(reasons, "; "))

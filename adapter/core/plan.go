@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -46,7 +45,6 @@ func (c *Core) plan(s *snapshot) {
 // candidates lists what is planned, most urgent first.
 func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	var list []candidate
-	already := c.heldAlready(now)
 	lowest := turn{math.MaxInt, math.MaxUint64} // of the last evolving job
 	over, unread := c.overAccrual(s), c.firstUnread(s)
 	for _, j := range c.active {
@@ -83,29 +81,22 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 			c.dropPlan(j, err.Error())
 			continue
 		}
-		earliest := now
-		if !j.Begin.IsZero() {
-			earliest = max(earliest, j.Begin.Unix())
-		}
-		cand := candidate{job: j, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
+		cand := candidate{job: j, earliest: now, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
 			profile: j.Profile, rank: c.rankOf(&j.record)}
-		need := config.ProfileUse(cand.profile, j.isChain())
 		if j.mayChoose() {
-			if cand.molds, err = c.alternatives(s, already, j, earliest); err != nil {
+			if cand.molds, err = c.alternatives(j); err != nil {
 				c.dropPlan(j, err.Error())
 				continue
 			}
 			cand.profile = j.Moldable.Alternatives[cand.molds[0]]
-			need = config.ProfileUse(cand.profile, j.isChain())
-		} else if why := c.cfg.NeverHolds(need, len(s.nodes)); why != "" {
-			c.dropPlan(j, "can never begin: "+why)
-			continue
 		}
 		if unread.record != nil && len(j.plan) == 0 && justSubmitted(s, cand.record) && moreUrgent(unread, c.unaged(cand.record)) < 0 {
 			j.reason = fmt.Sprintf("what job %d asks for is being read, which is before it", unread.record.ID)
 			continue
 		}
-		cand.earliest, j.reason = c.withinBounds(already, j, need, earliest)
+		if !j.Begin.IsZero() {
+			cand.earliest = max(now, j.Begin.Unix())
+		}
 		if cand.turn.compare(lowest) < 0 {
 			lowest = cand.turn
 		}

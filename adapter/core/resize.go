@@ -58,9 +58,6 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 			if j.anew {
 				j.reason += ", anew: " + j.whyAnew("the step before")
 			}
-			if j.unheld != "" {
-				j.reason += "; they are not held: " + j.unheld
-			}
 			return
 		}
 		if !c.safeWith(s, j, now.Unix(), next.nodes) {

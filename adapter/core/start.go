@@ -14,8 +14,8 @@ func (c *Core) start(s *snapshot, j *job) {
 	now := c.now.Unix()
 	hold, ok := c.holdFor(j, 1)
 	if !ok || hold.Start.Unix() > now || !c.confirmed(s, j, now) {
-		if j.reason = "its nodes are being held"; j.unheld != "" {
-			j.reason = j.unheld + "; it begins once they fit"
+		if j.reason = "its nodes are being held"; j.unheld != nil {
+			j.reason = ""
 		}
 		c.awaitNodes(j.plan[0].start, false)
 		if late := now - j.plan[0].start; late > 0 && late < int64(fastFor/time.Second) {

@@ -91,6 +91,9 @@ func (c *Core) Still() (until time.Time) {
 		m.at(r.Start)
 		m.at(r.End)
 	}
+	if c.fits > 0 {
+		m.at(time.Unix(c.fits, 0))
+	}
 	for _, t := range c.suspect {
 		m.at(t)
 	}
@@ -102,7 +105,7 @@ func (c *Core) Still() (until time.Time) {
 
 // stillOf is Still of one job: it reports false where it is not certain.
 func (c *Core) stillOf(m *moments, j *job) bool {
-	if j.busy || j.unwritten || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.unheld != "" || j.extend || j.asked == nil ||
+	if j.busy || j.unwritten || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.extend || j.asked == nil ||
 		len(j.expanders) > 0 || j.isMalleable() && j.runs() || j.State == row.Starting || j.State == row.Queued && c.ageing.Weight > 0 || j.touched.After(m.after) {
 		return false
 	}
@@ -126,6 +129,7 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 		start, end := time.Unix(step.start, 0), time.Unix(step.end, 0)
 		m.at(start)
 		m.at(start.Add(-soon))
+		m.at(start.Add(-c.cfg.HoldAhead))
 		if j.isChain() {
 			m.at(start.Add(-linkAhead))
 		}

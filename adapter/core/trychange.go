@@ -74,9 +74,6 @@ func (c *Core) tryOne(s *snapshot, j *job, t *target, around func(origin int64) 
 	r := c.fitSafely(s, j, t, now, f, false)
 	if r.unfit == "" {
 		t.plan = r.plan
-		if why := c.beyondBounds(j, t, now); why != "" {
-			return tried{target: t, refused: why}
-		}
 		return tried{target: t, refused: c.beyondLimit(s, t)}
 	}
 	t.plan = nil
@@ -239,9 +236,6 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 		return why + ", " + c.onceWords()
 	}
 	if !t.runs() {
-		if why := c.cfg.Never(t.Profile, false, len(s.nodes)); why != "" {
-			return why + ": the site bounds what is held for coming steps"
-		}
 		if n := t.Profile[0].Nodes; n != t.record.NumNodes && len(t.gres) > 0 {
 			return fmt.Sprintf("its first step would have %d nodes in place of %d, and it asks for generic resources: cancel it and submit another", n, t.record.NumNodes)
 		}
@@ -269,19 +263,6 @@ func (c *Core) limitNeeded(j *job) time.Duration {
 		total = min(total+min(limit.Stretch(step.Duration), planner.MaxDuration), planner.MaxDuration)
 	}
 	return time.Duration((total+59)/60) * time.Minute
-}
-
-// beyondBounds says which of the site's bounds a running job's holds would not fit below.
-func (c *Core) beyondBounds(j *job, t *target, now int64) string {
-	l := c.newLedger(now)
-	for _, other := range c.active {
-		if other != j && other.entitled() {
-			l.add(other, claimsOf(other, c.holdsOf(other, now)))
-		}
-	}
-	after := *t.job
-	after.lastEnd = 0
-	return l.exceeds(&after, claimsOf(&after, c.holdsOf(&after, now)))
 }
 
 // beyondLimit says why a running job's time limit cannot be as long as its plan.

@@ -168,7 +168,7 @@ func (c *Core) shown(a api.Job) api.Job {
 func (c *Core) describe(j *job) api.Job {
 	nodes := j.nodes()
 	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, Partition: c.partitionShown(j), State: string(j.State),
-		Reason: j.why(), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: c.expandLimit(j).String(), Profile: j.profileText(),
+		Reason: c.why(j), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: c.expandLimit(j).String(), Profile: j.profileText(),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.priority,
 		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: j.planSpans(), Past: []api.Span{}}
 	for _, p := range j.past {

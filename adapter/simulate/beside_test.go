@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 	figures "github.com/evoslurm/evoslurm/planner/outcome"
@@ -68,7 +69,7 @@ func TestBeside(t *testing.T) {
 // later is bounded by the growth, for which the nodes are held: b ends before.
 func TestLendingDelays(t *testing.T) {
 	e := experiment(t, 0)
-	e.Config.HeldNodes.All = 0
+	e.Config.HoldShares = config.Default().HoldShares
 	e.Cluster.Nodes = 3
 	e.Jobs = []simulate.Submission{
 		{ID: "a", Submit: 1, Profile: planner.Profile{{Duration: 900, Nodes: 1}, {Duration: 900, Nodes: 2}}},

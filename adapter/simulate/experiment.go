@@ -198,16 +198,11 @@ func (t *trial) never(s *Submission, size int) string {
 	if !s.Evolves() {
 		return ""
 	}
-	if len(s.Alternatives) == 0 {
-		return t.Config.Never(s.Profile, t.Config.Drive == request.Chain, size)
-	}
 	kept := s.Alternatives[:0:0]
 	why := ""
 	for _, p := range s.Alternatives {
 		if n := p.Peak(); n > size {
 			why = fmt.Sprintf("it asks for %d nodes, the cluster has %d", n, size)
-		} else if one := t.Config.Never(p, t.Config.Drive == request.Chain, size); one != "" {
-			why = one
 		} else {
 			kept = append(kept, p)
 		}

@@ -27,9 +27,8 @@ func experiment(t testing.TB, seed uint64) simulate.Experiment {
 	chance := rand.New(rand.NewPCG(seed, 1))
 	cfg := config.Default()
 	cfg.Drive = []request.Drive{request.Auto, request.Companion, request.Chain}[seed%3]
-	cfg.HeldTime = config.HeldTime{}
 	if seed%4 == 3 {
-		cfg.HeldNodes.All = 3
+		cfg.HoldShares.Partition.Nodes = 40
 	}
 	strategy, err := planner.StrategyByName([]string{"noX", "2X+c", "infX", "rigid", "minwaste"}[seed%5])
 	if err != nil {

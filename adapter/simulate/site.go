@@ -92,8 +92,10 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.Malleable.Approach = value
 		case "threshold":
 			c.Malleable.Threshold, err = strconv.Atoi(value)
-		case "held_nodes":
-			c.HeldNodes.Job, err = strconv.Atoi(value)
+		case "max_holds":
+			c.MaxHolds, err = strconv.Atoi(value)
+		case "shares": // SCOPE:RESERVATIONS:NODES:NODE_HOURS
+			err = setShares(&c.HoldShares, value)
 		default:
 			err = fmt.Errorf("config: %q", w)
 		}
@@ -102,6 +104,17 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 		}
 	}
 	return nil
+}
+
+// setShares sets the shares of a scope.
+func setShares(h *config.HoldShares, value string) error {
+	scope, figures, _ := strings.Cut(value, ":")
+	of := map[string]*config.Shares{"job": &h.Job, "user": &h.User, "account": &h.Account, "partition": &h.Partition}[scope]
+	if of == nil {
+		return fmt.Errorf("shares: %q", value)
+	}
+	_, err := fmt.Sscanf(figures, "%d:%d:%d", &of.Reservations, &of.Nodes, &of.NodeHours)
+	return err
 }
 
 // eachNode changes some nodes of the cluster, whose other options come before.

@@ -38,9 +38,6 @@ type Command struct {
 	Defaults   request.Request // the site's, where the job says nothing
 	Partitions []string        // those that the site's Evoslurm drives; none: all
 	MaxGrace   time.Duration   // for which a malleable job may ask; 0: any
-	// Never says why a profile can never begin on a cluster of so many nodes, by what the
-	// site allows to be held; "" if it can. nil: it is not checked.
-	Never func(profile planner.Profile, chain bool, nodes int) string
 	// LastRuns is the profile that would have fitted the user's last runs of the job with the
 	// name, and which those were.
 	LastRuns func(ctx context.Context, name string) (profile, what string, err error)
@@ -320,13 +317,7 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 		return c.unshown(ctx, places, size.shown, err)
 	}
 	c.cutToPlaces(r, places)
-	if err := c.checkLimits(ctx, r, places); err != nil || c.Never == nil {
-		return err
-	}
-	if why := c.Never(r.request.Profile, r.request.Drive == request.Chain, size.nodes); why != "" {
-		return fmt.Errorf("%s: nodes are held from the start of the job on; ask for the growth sooner, or for less of it", why)
-	}
-	return nil
+	return c.checkLimits(ctx, r, places)
 }
 
 // unshown adds to a refusal which nodes of the partitions Slurm does not show.

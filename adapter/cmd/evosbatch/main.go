@@ -76,7 +76,6 @@ func submitJob(ctx context.Context, args []string) int {
 		Defaults:   request.Request{ExpandLimit: site.ExpandLimit, Drive: site.Drive},
 		Partitions: site.Partitions,
 		MaxGrace:   site.Malleable.MaxGrace,
-		Never:      site.Never,
 		LastRuns:   func(ctx context.Context, name string) (string, string, error) { return lastRuns(ctx, site, name) },
 		Help:       func() { fmt.Print(help) },
 		Usage:      func() { fmt.Print(usage) },
