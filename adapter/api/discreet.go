@@ -90,7 +90,9 @@ func discreet(answer any, with func(string) string) {
 		a.Has = discreetAllocation(a.Has, with)
 	case *Event:
 		apply(&a.Text)
-		a.Detail = []byte(with(string(a.Detail)))
+		if len(a.Detail) > 0 { // an empty text is no JSON
+			a.Detail = []byte(with(string(a.Detail)))
+		}
 	case *Status:
 		apply(&a.LastError)
 	}
