@@ -204,7 +204,7 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 	install -m 644 contrib/completions/zsh/* $(SHARE)/zsh/site-functions
 	install -m 644 contrib/completions/fish/* $(SHARE)/fish/vendor_completions.d
 	install -d $(DESTDIR)$(UNITDIR)
-	for unit in $(wildcard contrib/systemd/*.service); do \
+	for unit in $(wildcard contrib/systemd/*.service contrib/systemd/*.socket); do \
 		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \
 		chmod 644 $(DESTDIR)$(UNITDIR)/$${unit##*/} || exit 1; \
 	done

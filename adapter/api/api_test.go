@@ -283,13 +283,11 @@ func TestClientMakesAnotherCredential(t *testing.T) {
 		ok                 bool
 	}{{1, 2, true}, {2, 2, false}} {
 		seen := map[string]bool{}
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		srv := httptest.NewServer(proving(func(r *http.Request) (int, any) {
 			if seen[r.Header.Get("Authorization")] = true; len(seen) <= c.refusals {
-				w.WriteHeader(http.StatusUnauthorized)
-				io.WriteString(w, `{"error": "the MUNGE credential has expired"}`)
-				return
+				return http.StatusUnauthorized, Error{"the MUNGE credential has expired"}
 			}
-			io.WriteString(w, `{"id": 12}`)
+			return http.StatusOK, Job{ID: 12}
 		}))
 		client := client(t, strings.TrimPrefix(srv.URL, "http://"))
 		client.Waiting = func(_ string, err error) { t.Errorf("told to wait: %v", err) }
@@ -313,18 +311,21 @@ func TestClientRefusesOtherServers(t *testing.T) {
 			io.WriteString(w, body)
 		})}
 		go srv.Serve(l)
-		if _, err := client(t, l.Addr().String()).Status(t.Context()); err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
-			t.Errorf("%d %q: got %v, want an error with the address", status, body, err)
+		if err := notAnswered(t, client(t, l.Addr().String())); !strings.Contains(err.Error(), "did not prove that it is the sidecar") {
+			t.Errorf("%d %q: got %v", status, body, err)
 		}
 		srv.Close()
 	}
 }
 
 func TestAddresses(t *testing.T) {
-	for _, a := range []string{"", "unix://x", "unix:/x", "host", "http://h:1", "a:b:c"} {
+	for _, a := range []string{"", "unix://x", "unix:/x", "http://h:1", "a:b:c"} {
 		if _, err := NewClient(a, munged); err == nil {
 			t.Errorf("%q was taken", a)
 		}
+	}
+	if c := client(t, "head"); c.Address() != "head:341" {
+		t.Errorf("without a port the address is %s", c.Address())
 	}
 }
 
@@ -337,9 +338,9 @@ func TestListen(t *testing.T) {
 	if err := second.Listen(); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("second server on the socket: %v", err)
 	}
-	second = &Server{Backend: r.Backend, Log: r.Log, Socket: filepath.Join(t.TempDir(), "s"), TCP: r.tcp}
+	second = &Server{Backend: r.Backend, Log: r.Log, Socket: filepath.Join(t.TempDir(), "s"), TCP: "nowhere.invalid:1"}
 	if err := second.Listen(); err == nil {
-		t.Error("second server on the port")
+		t.Error("an address that does not exist was taken")
 	}
 	if _, err := os.Lstat(second.Socket); err == nil {
 		t.Error("a failed Listen left its socket")

@@ -38,7 +38,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerOf asks the kernel for a connection's peer.
+// peerOf asks the kernel who the other end is: of a server it says who listens.
 func peerOf(u *net.UnixConn) (p peer) {
 	raw, err := u.SyscallConn()
 	if err == nil {
@@ -80,7 +80,7 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 		return c, Errorf(ErrDenied, "%v", err)
 	}
 	c.uid = decoded.UID
-	if err := decoded.check(r.Method, r.URL.RequestURI(), body, s.maxAge()); err != nil {
+	if err := s.bind(r, credential, decoded, body); err != nil {
 		return c, err
 	}
 	if s.seen.used(credential, time.Now(), 2*s.maxAge()) {
@@ -102,18 +102,6 @@ func (s *Server) decode(ctx context.Context, who holder, credential string) (Cre
 	}
 	defer free()
 	return s.Munge.Decode(ctx, credential)
-}
-
-// check reports whether the credential was made for this very request, not long ago.
-func (c Credential) check(method, uri string, body []byte, maxAge time.Duration) error {
-	if c.Payload != binding(method, uri, body) {
-		return Errorf(ErrDenied, "the MUNGE credential was made for another request")
-	}
-	age := c.Decoded.Sub(c.Encoded)
-	if age > maxAge || age < -maxAge {
-		return Errorf(ErrDenied, "the MUNGE credential is %v old, at most %v is accepted (are the clocks of the two machines alike?)", age, maxAge)
-	}
-	return nil
 }
 
 // trusted users act on everybody's jobs.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -23,7 +24,12 @@ func post(t *testing.T, r *running, uid uint32, payload string) (int, string) {
 	return send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/v1/jobs/12/next", authorization(encodeAs(t, uid, payload, 60)), nextBody)
 }
 
-func good() string { return binding("POST", "/v1/jobs/12/next", []byte(nextBody)) }
+// payload returns the payload of the credential for a request to the server.
+func (r *running) payload(method, uri string, body []byte) string {
+	return newTarget("", r.tcp, method, uri, body).request()
+}
+
+func (r *running) good() string { return r.payload("POST", "/v1/jobs/12/next", []byte(nextBody)) }
 
 // ready is a backend whose next step's nodes are there at once.
 func ready(owner uint32) *fakeBackend {
@@ -37,14 +43,14 @@ func TestCredentialIsBoundToTheRequest(t *testing.T) {
 	b := ready(me)
 	r := serve(t, b, nil)
 	for name, payload := range map[string]string{
-		"method":      binding("GET", "/v1/jobs/12/next", []byte(nextBody)),
-		"path":        binding("POST", "/v1/jobs/13/next", []byte(nextBody)),
-		"query":       binding("POST", "/v1/jobs/12/next?x", []byte(nextBody)),
-		"body":        binding("POST", "/v1/jobs/12/next", []byte(`{"from": 2}`)),
+		"method":      r.payload("GET", "/v1/jobs/12/next", []byte(nextBody)),
+		"path":        r.payload("POST", "/v1/jobs/13/next", []byte(nextBody)),
+		"query":       r.payload("POST", "/v1/jobs/12/next?x", []byte(nextBody)),
+		"body":        r.payload("POST", "/v1/jobs/12/next", []byte(`{"from": 2}`)),
 		"empty":       "",
 		"other use":   "slurm",
-		"with a tail": good() + "x",
-		"cut":         strings.TrimSuffix(good(), "\n"),
+		"with a tail": r.good() + "x",
+		"cut":         strings.TrimSuffix(r.good(), "\n"),
 	} {
 		if status, body := post(t, r, me, payload); status != 401 || !strings.Contains(body, "another request") {
 			t.Errorf("other %s: %d %s; want 401", name, status, body)
@@ -53,7 +59,7 @@ func TestCredentialIsBoundToTheRequest(t *testing.T) {
 	if len(b.posted) > 0 {
 		t.Fatalf("the backend was asked: %+v", b.posted)
 	}
-	if status, body := post(t, r, me, good()); status != 200 {
+	if status, body := post(t, r, me, r.good()); status != 200 {
 		t.Errorf("right: %d %s; want 200", status, body)
 	}
 	if want := fmt.Sprintf("uid=%d", me); me != 0 && !strings.Contains(r.log.String(), want) {
@@ -68,7 +74,7 @@ func TestReplayIsRefused(t *testing.T) {
 	me := uint32(os.Geteuid())
 	b := ready(me)
 	r := serve(t, b, nil)
-	auth := authorization(encodeAs(t, me, good(), 60))
+	auth := authorization(encodeAs(t, me, r.good(), 60))
 	for i, want := range []int{200, 401, 401} {
 		if status, body := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/v1/jobs/12/next", auth, nextBody); status != want || want == 401 && !strings.Contains(body, "used before") {
 			t.Errorf("time %d: %d %s; want %d", i+1, status, body, want)
@@ -82,7 +88,7 @@ func TestReplayIsRefused(t *testing.T) {
 func TestExpiredCredential(t *testing.T) {
 	me := uint32(os.Geteuid())
 	r := serve(t, ready(me), nil)
-	auth := authorization(encodeAs(t, me, good(), 1))
+	auth := authorization(encodeAs(t, me, r.good(), 1))
 	time.Sleep(2100 * time.Millisecond) // munged counts whole seconds
 	if status, body := send(t, http.DefaultClient, "POST", "http://"+r.tcp+"/v1/jobs/12/next", auth, nextBody); status != 401 || !strings.Contains(body, "expired") {
 		t.Errorf("%d %s; want 401 expired", status, body)
@@ -90,10 +96,16 @@ func TestExpiredCredential(t *testing.T) {
 }
 
 func TestCredentialAge(t *testing.T) {
-	at := time.Unix(1e9, 0)
+	s, at := &Server{}, time.Unix(1e9, 0)
+	local := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 341})
+	r, err := http.NewRequestWithContext(local, http.MethodPost, "/v1/jobs/12/next", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := newTarget("", "10.0.0.1:341", "POST", "/v1/jobs/12/next", []byte(nextBody)).request()
 	for age, ok := range map[time.Duration]bool{0: true, time.Minute: true, 61 * time.Second: false, -time.Minute: true, -61 * time.Second: false} {
-		c := Credential{Encoded: at, Decoded: at.Add(age), Payload: good()}
-		if err := c.check("POST", "/v1/jobs/12/next", []byte(nextBody), time.Minute); (err == nil) != ok || err != nil && !errors.Is(err, ErrDenied) {
+		c := Credential{Encoded: at, Decoded: at.Add(age), Payload: payload}
+		if err := s.bind(r, "MUNGE:x:", c, []byte(nextBody)); (err == nil) != ok || err != nil && !errors.Is(err, ErrDenied) {
 			t.Errorf("age %v: %v", age, err)
 		}
 	}
@@ -114,7 +126,7 @@ func TestNoCredential(t *testing.T) {
 
 func TestMungedAway(t *testing.T) {
 	r := serve(t, ready(0), func(s *Server) { s.Munge.Socket = "/nonexistent/socket" })
-	if status, body := post(t, r, uint32(os.Geteuid()), good()); status != 503 {
+	if status, body := post(t, r, uint32(os.Geteuid()), r.good()); status != 503 {
 		t.Errorf("%d %s; want 503, so that the client asks again", status, body)
 	}
 }
@@ -156,7 +168,7 @@ func TestRights(t *testing.T) {
 		if c.allowed {
 			want = 200
 		}
-		if status, body := post(t, r, c.caller, good()); status != want {
+		if status, body := post(t, r, c.caller, r.good()); status != want {
 			t.Errorf("%s, TCP: %d %s; want %d", c.name, status, body, want)
 		}
 		hc := unixAs(t, int(c.caller), r.unix)
@@ -249,7 +261,7 @@ func TestReading(t *testing.T) {
 		get := func(uid int, path string) (int, string) {
 			header := ""
 			if uid != anonymous {
-				header = authorization(encodeAs(t, uint32(uid), binding("GET", path, nil), 60))
+				header = authorization(encodeAs(t, uint32(uid), r.payload("GET", path, nil), 60))
 			}
 			return send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, header, "")
 		}
@@ -304,7 +316,7 @@ func TestReadingEvents(t *testing.T) {
 		})
 		header, path := "", "/v1/events?after=0&limit=50&since="+time.Unix(0, 0).UTC().Format(time.RFC3339)
 		if c.uid != anonymous {
-			header = authorization(encodeAs(t, uint32(c.uid), binding("GET", path, nil), 60))
+			header = authorization(encodeAs(t, uint32(c.uid), r.payload("GET", path, nil), 60))
 		}
 		status, body := send(t, http.DefaultClient, "GET", "http://"+r.tcp+path, header, "")
 		var events []Event

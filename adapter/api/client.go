@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,10 @@ import (
 
 const (
 	unixPrefix = "unix://"
+
+	// DefaultPort is below 1024, so that no user can take it while the sidecar is away. It is assigned to
+	// no service, and below the ports that NFS and RPC clients take (from 600 on).
+	DefaultPort = 341
 
 	maxAnswer      = 256 << 20        // bytes; 10,000 jobs are about 10 MB
 	attemptTimeout = 15 * time.Second // for one try, beyond the server's wait
@@ -36,9 +41,16 @@ type Client struct {
 	// seconds not ready to answer; nil: nothing is called.
 	Waiting func(address string, err error)
 
+	// ClusterName names the cluster of the sidecar that is asked over TCP; nil: a server without Server.Cluster.
+	ClusterName func(ctx context.Context) (string, error)
+	// Trusts reports whether the sidecar may run as a user that is neither root nor the one of this
+	// process. nil: it may not.
+	Trusts func(ctx context.Context, uid uint32) (bool, error)
+
 	address string
 	base    string // of URLs
 	unix    bool
+	line    *line // to a TCP server
 	munge   Munge
 	http    *http.Client
 }
@@ -47,21 +59,26 @@ type Client struct {
 func NewClient(address string, munge Munge) (*Client, error) {
 	c := &Client{address: address, munge: munge}
 	dialer := &net.Dialer{Timeout: attemptTimeout}
-	tr := &http.Transport{DialContext: dialer.DialContext, MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: idleTimeout / 2}
+	tr := &http.Transport{MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: idleTimeout / 2}
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
 		if !strings.HasPrefix(path, "/") {
 			return nil, fmt.Errorf("address %q: want unix:///path", address)
 		}
 		c.unix, c.base = true, "http://sidecar"
 		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", path)
+			return c.dialUnix(ctx, dialer, path)
 		}
 	} else {
+		if !strings.Contains(address, ":") && address != "" {
+			address = net.JoinHostPort(address, strconv.Itoa(DefaultPort))
+		}
 		_, port, err := net.SplitHostPort(address)
 		if _, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil {
 			return nil, fmt.Errorf("address %q: want unix:///path or host:port", address)
 		}
-		c.base = "http://" + address
+		c.address, c.base = address, "http://"+address
+		c.line = &line{dialer: dialer, address: address}
+		tr.DialContext = c.line.dial
 	}
 	c.http = &http.Client{
 		Transport:     tr,
@@ -125,6 +142,9 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 		if body, err = json.Marshal(in); err != nil {
 			return err
 		}
+	}
+	if len(body) > maxBody {
+		return Errorf(ErrInvalid, "the request is too large: %d bytes, the sidecar takes %d", len(body), maxBody)
 	}
 	told, refused, since := false, false, time.Now()
 	var before error // of the attempt before, which says more than "out of time"
@@ -200,15 +220,10 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	var t target
+	var credential string
 	if !c.unix {
-		credential, err := c.munge.Encode(ctx, binding(method, uri, body), credentialTTL)
-		var m *mungeError
-		switch {
-		case errors.As(err, &m) && m.away():
-			return awayError{err}
-		case errors.Is(err, exec.ErrNotFound):
-			return fmt.Errorf("%w: it is needed to reach the sidecar at %s", err, c.address)
-		case err != nil:
+		if t, credential, err = c.credential(ctx, method, uri, body); err != nil {
 			return err
 		}
 		req.Header.Set("Authorization", authorization(credential))
@@ -232,13 +247,65 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	if len(data) > maxAnswer {
 		return fmt.Errorf("the sidecar at %s answered more than %d MiB: there are too many jobs to be told all at once", c.address, maxAnswer>>20)
 	}
+	if !c.unix {
+		if err := c.verify(ctx, t, credential, res, data); err != nil {
+			return c.mungeFailure(err, awayError{err})
+		}
+	}
 	if res.StatusCode == http.StatusOK {
 		if err := json.Unmarshal(data, out); err != nil {
 			return fmt.Errorf("the sidecar at %s answered what is no JSON of this API: %w", c.address, err)
 		}
+		clean(reflect.ValueOf(out))
 		return nil
 	}
 	return c.failure(res.StatusCode, data)
+}
+
+// dialUnix connects to a Unix socket, where the kernel says who listens.
+func (c *Client) dialUnix(ctx context.Context, dialer *net.Dialer, path string) (net.Conn, error) {
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	p := peerOf(conn.(*net.UnixConn))
+	if err = p.err; err == nil {
+		err = c.trust(ctx, p.uid)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// credential makes the MUNGE credential of a request over TCP.
+func (c *Client) credential(ctx context.Context, method, uri string, body []byte) (t target, credential string, err error) {
+	server, err := c.line.server(ctx)
+	if err != nil {
+		return t, "", awayError{err}
+	}
+	cluster := ""
+	if c.ClusterName != nil {
+		if cluster, err = c.ClusterName(ctx); err != nil {
+			return t, "", awayError{fmt.Errorf("the cluster's name, for a credential: %w", err)}
+		}
+	}
+	t = newTarget(cluster, server, method, uri, body)
+	credential, err = c.munge.Encode(ctx, t.request(), credentialTTL)
+	return t, credential, c.mungeFailure(err, err)
+}
+
+// mungeFailure classifies a failed munge or unmunge; other errors are as otherwise says.
+func (c *Client) mungeFailure(err, otherwise error) error {
+	var m *mungeError
+	switch {
+	case errors.As(err, &m) && m.away():
+		return awayError{err}
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%w: it is needed to reach the sidecar at %s", err, c.address)
+	}
+	return otherwise
 }
 
 // failure is the error that an answer reports.
@@ -250,6 +317,7 @@ func (c *Client) failure(status int, data []byte) error {
 	if status == http.StatusNotFound && strings.HasPrefix(e.Error, noRoute) {
 		e.Error = fmt.Sprintf("the sidecar at %s is older than this command: %s", c.address, e.Error)
 	}
+	e.Error = Printable(strings.ReplaceAll(e.Error, "\n", "; "))
 	err := errors.New(e.Error)
 	for _, k := range kinds {
 		if k.status == status {

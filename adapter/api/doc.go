@@ -31,13 +31,23 @@
 // # Who calls
 //
 // On TCP a request carries "Authorization: MUNGE <credential>". The credential's
-// payload is four lines, each ended by a newline: "evoslurm-api-1", the method, the
+// payload is six lines, each ended by a newline: "evoslurm-api-2", the cluster's name in
+// lower case, the server's IP:port as the connection leads to it, the method, the
 // path with its query as in the request line, and the SHA-256 of the body in lower
-// case hexadecimal. It is valid once, for this request, for a minute (munge.max_age).
+// case hexadecimal. It is valid once, for this request to this server, for a minute
+// (munge.max_age), and only if it was made after the server began to listen there. So a
+// false server cannot use what it was given.
 //
 // Users act on their own jobs; root, the sidecar's own user and operators on all.
 // Reading is open to everybody, without a credential too, unless it was closed by
-// configuration; then users see their own jobs only. The answers themselves are
-// not authenticated: clients check what they take from them (node names, job ids)
-// and act on it with the user's own rights.
+// configuration; then users see their own jobs only.
+//
+// # Who answers
+//
+// The answer to a request with a credential that MUNGE accepts carries "Evoslurm-Answer:
+// <credential>", whose payload is four lines: "evoslurm-answer-1"; the SHA-256 of the request's
+// payload, as the server sees the request, followed by the request's credential; the status; the
+// SHA-256 of the body. A Client believes answers of root, SlurmUser, and the configured account
+// alone. Any other answer is none: it waits for the sidecar, and names who answered. On the Unix
+// socket it asks the kernel who listens. All texts of answers are made printable (text.go).
 package api

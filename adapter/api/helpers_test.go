@@ -199,7 +199,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // serve starts a server on a Unix socket and a TCP port, as change wants it.
-func serve(t *testing.T, b Backend, change func(*Server)) *running {
+func serve(t testing.TB, b Backend, change func(*Server)) *running {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "api")
 	if err != nil {
@@ -243,7 +243,7 @@ func serve(t *testing.T, b Backend, change func(*Server)) *running {
 	return r
 }
 
-func client(t *testing.T, address string) *Client {
+func client(t testing.TB, address string) *Client {
 	t.Helper()
 	c, err := NewClient(address, munged)
 	if err != nil {

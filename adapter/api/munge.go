@@ -3,8 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -164,14 +162,6 @@ func (m Munge) run(ctx context.Context, input, name string, args ...string) (str
 		e.text = fmt.Sprintf("%s: %v", name, err)
 	}
 	return "", e
-}
-
-// binding is the payload of a request's credential: what the caller vouches
-// for. The first line keeps credentials made for anything else from being used
-// here.
-func binding(method, uri string, body []byte) string {
-	sum := sha256.Sum256(body)
-	return "evoslurm-api-1\n" + method + "\n" + uri + "\n" + hex.EncodeToString(sum[:]) + "\n"
 }
 
 const mungeScheme = "MUNGE"

@@ -30,12 +30,13 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(context.Context, request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			r = sealed(r)
 			v, err := s.answer(w, r, answer)
 			if err != nil {
 				s.refuse(w, r, err)
 				return
 			}
-			writeJSON(w, http.StatusOK, v)
+			s.reply(w, r, http.StatusOK, v)
 		})
 	}
 	handle("GET /v1/status", s.status)
@@ -75,11 +76,15 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", allow)
-			writeJSON(w, http.StatusMethodNotAllowed, Error{Error: r.Method + " is not for " + r.URL.Path + "; use " + allow})
+			s.reply(w, r, http.StatusMethodNotAllowed, Error{Error: r.Method + " is not for " + r.URL.Path + "; use " + allow})
 		})
 	}
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, Errorf(ErrNotFound, noRoute+"%s in this API", strings.TrimPrefix(r.URL.Path, "/v1/")))
+		r = sealed(r)
+		_, err := s.answer(w, r, func(context.Context, request) (any, error) {
+			return nil, Errorf(ErrNotFound, noRoute+"%s in this API", strings.TrimPrefix(r.URL.Path, "/v1/"))
+		})
+		s.refuse(w, r, err)
 	})
 	if s.Ready != nil {
 		Health(mux, s.Ready)
@@ -297,15 +302,22 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	s.logRefusal(r, status, err)
-	writeJSON(w, status, Error{Error: err.Error()})
+	s.reply(w, r, status, Error{Error: err.Error()})
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
+// reply answers, and proves by MUNGE whose answer it is where the caller has proved who asks.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error": "the answer cannot be written as JSON"}`)
+	}
+	body = append(body, '\n')
+	s.prove(w, r, status, body)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v) // an error here is the caller's hanging up
+	_, _ = w.Write(body) // an error here is the caller's hanging up
 }
 
 // quietLog passes net/http's own messages (broken handshakes and such) on at debug level.

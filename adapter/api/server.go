@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -59,6 +60,13 @@ type Server struct {
 	// Shows is what Slurm shows a user who is no operator of nodes, partitions and
 	// reservations, unless Reading is Anybody; it gives nil for everything. nil: everything.
 	Shows func(ctx context.Context, uid uint32) *Sight
+	// Cluster names the cluster that the server's owner drives; "": not known yet. A credential over
+	// TCP must have been made for it. nil: for none.
+	Cluster func() string
+	// Opened are TCP listeners from systemd, in place of TCP.
+	Opened []net.Listener
+	// Forwarded are the addresses, IP:port, under which clients reach TCP through a forwarder.
+	Forwarded []string
 	// HidesNodes reports whether Slurm shows nodes to operators alone; unlike Shows it never asks Slurm. nil: it does not.
 	HidesNodes func() bool
 	// Ready says why the server's owner is of no use at present, for everybody's eyes: GET
@@ -71,6 +79,8 @@ type Server struct {
 	// reads. nil: none.
 	Page http.Handler
 
+	awaited     bool         // another process has TCP's address
+	since       atomic.Int64 // Unix time from which on TCP is listened at; 0: nobody else could have had the address
 	seen        replayCache
 	sharing     sync.Once
 	shares      *shares       // by share
@@ -81,9 +91,9 @@ type Server struct {
 }
 
 // Listen opens the listeners, so that a wrong address or a second sidecar is
-// known before anything else is done.
+// known before anything else is done. A TCP address that another process has is left to Serve.
 func (s *Server) Listen() error {
-	if s.Socket == "" && s.TCP == "" {
+	if s.Socket == "" && s.TCP == "" && len(s.Opened) == 0 {
 		return errors.New("api: neither a Unix socket nor a TCP address to listen on")
 	}
 	if s.Socket != "" {
@@ -93,16 +103,20 @@ func (s *Server) Listen() error {
 		}
 		s.listeners = append(s.listeners, l)
 	}
-	if s.TCP != "" {
-		l, err := net.Listen("tcp", s.TCP)
-		if err != nil {
-			s.close()
-			return fmt.Errorf("api: listen on %s: %w", s.TCP, err)
-		}
-		s.listeners = append(s.listeners, l)
+	ports, err := s.port().open()
+	if err != nil {
+		s.close()
+		return fmt.Errorf("api: listen on %s: %w", s.TCP, err)
+	}
+	s.listeners = append(s.listeners, ports...)
+	s.awaited = s.TCP != "" && len(ports) == 0
+	if len(s.Opened) == 0 {
+		s.since.Store(time.Now().Unix())
 	}
 	return nil
 }
+
+func (s *Server) port() Port { return Port{Address: s.TCP, Opened: s.Opened, Log: s.Log} }
 
 // Addresses are what clients may be given to reach the server, once Listen
 // has returned; a port 0 has become the real one.
@@ -121,7 +135,7 @@ func (s *Server) Addresses() []string {
 // Serve answers requests until ctx is done; then waiting next requests are
 // answered Ready false, open requests finished (5 s) and the socket removed.
 func (s *Server) Serve(ctx context.Context) error {
-	if len(s.listeners) == 0 {
+	if len(s.listeners) == 0 && !s.awaited {
 		return errors.New("api: Serve before Listen")
 	}
 	if s.readTimeout == 0 {
@@ -139,10 +153,18 @@ func (s *Server) Serve(ctx context.Context) error {
 		ConnState:         stateOf,
 		ErrorLog:          quietLog(s.Log),
 	}
-	failed := make(chan error, len(s.listeners))
-	most := cmp.Or(s.most, connections(len(s.listeners)))
+	failed := make(chan error, len(s.listeners)+1)
+	most := cmp.Or(s.most, connections(len(s.listeners)+1))
 	for _, l := range s.listeners {
 		go func() { failed <- srv.Serve(limit(l, most, s.acts)) }()
+	}
+	if s.awaited {
+		go func() {
+			if l := s.port().await(ctx); l != nil {
+				s.since.Store(time.Now().Unix())
+				failed <- srv.Serve(limit(l, most, s.acts))
+			}
+		}()
 	}
 	var err error
 	select {

@@ -230,11 +230,20 @@ func (s *Server) decoder(ctx context.Context, who holder) (free func(), err erro
 	if !ok {
 		return leave, Errorf(ErrUnavailable, "%d credentials from %s are being decoded: try again", itsDecoding, who.address)
 	}
+	slot, err := s.mungeSlot(ctx)
+	if err != nil {
+		leave()
+		return leave, err
+	}
+	return func() { slot(); leave() }, nil
+}
+
+// mungeSlot waits for one of the slots for processes of MUNGE.
+func (s *Server) mungeSlot(ctx context.Context) (free func(), err error) {
 	select {
 	case s.decoders <- struct{}{}:
-		return func() { <-s.decoders; leave() }, nil
+		return func() { <-s.decoders }, nil
 	case <-ctx.Done():
-		leave()
-		return leave, ctx.Err()
+		return nil, ctx.Err()
 	}
 }

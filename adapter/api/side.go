@@ -13,43 +13,50 @@ const sideConnections = 128
 
 // Side is a server beside the API, on an address of its own.
 type Side struct {
-	listener net.Listener // nil: nowhere
-	server   http.Server
+	port      Port
+	listeners []net.Listener
+	server    http.Server
 }
 
-// ListenSide opens the address; "" is nowhere. An answer takes as long as answer at the most.
-func ListenSide(address string, h http.Handler, answer time.Duration) (*Side, error) {
-	s := &Side{server: http.Server{Handler: h, ReadHeaderTimeout: headTimeout, ReadTimeout: 5 * time.Second, WriteTimeout: answer,
+// ListenSide opens the port, or leaves it to Serve if another process has it. An answer takes as long as answer at the most.
+func ListenSide(port Port, h http.Handler, answer time.Duration) (*Side, error) {
+	s := &Side{port: port, server: http.Server{Handler: h, ReadHeaderTimeout: headTimeout, ReadTimeout: 5 * time.Second, WriteTimeout: answer,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnState: stateOf}}
-	if address == "" {
-		return s, nil
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	g := limit(l, sideConnections, nil)
-	g.share = g.most // all may come from one proxy
-	s.listener = g
-	return s, nil
+	var err error
+	s.listeners, err = port.open()
+	return s, err
 }
 
-// Addr is where it listens; nil: nowhere.
+// Addr is where it listens; nil: nowhere, or not yet.
 func (s *Side) Addr() net.Addr {
-	if s.listener == nil {
+	if len(s.listeners) == 0 {
 		return nil
 	}
-	return s.listener.Addr()
+	return s.listeners[0].Addr()
 }
 
 // Serve answers until ctx is done.
 func (s *Side) Serve(ctx context.Context) error {
-	if s.listener == nil {
-		return nil
+	listeners := s.listeners
+	if len(listeners) == 0 {
+		if s.port.Address == "" {
+			return nil
+		}
+		l := s.port.await(ctx)
+		if l == nil {
+			return nil
+		}
+		listeners = []net.Listener{l}
 	}
 	stop := context.AfterFunc(ctx, func() { s.server.Close() })
 	defer stop()
-	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	ended := make(chan error, len(listeners))
+	for _, l := range listeners {
+		g := limit(l, sideConnections, nil)
+		g.share = g.most // all may come from one proxy
+		go func() { ended <- s.server.Serve(g) }()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

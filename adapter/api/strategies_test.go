@@ -159,7 +159,7 @@ func TestStrategyRights(t *testing.T) {
 		ask := func(uid int, method, path string) (int, string) { // over TCP, with a credential unless uid is -1
 			header, body := "", map[string]string{"POST": "{}"}[method]
 			if uid >= 0 {
-				header = authorization(encodeAs(t, uint32(uid), binding(method, path, []byte(body)), 60))
+				header = authorization(encodeAs(t, uint32(uid), r.payload(method, path, []byte(body)), 60))
 			}
 			return send(t, http.DefaultClient, method, "http://"+r.tcp+path, header, body)
 		}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/user"
 	"path/filepath"
 	"regexp"
@@ -25,7 +26,12 @@ type Config struct {
 	Web      Web    `mapstructure:"web"`
 	API      string `mapstructure:"api"` // address that commands use: unix:///path or host:port
 	Munge    Munge  `mapstructure:"munge"`
-	Slurm    Slurm  `mapstructure:"slurm"`
+
+	// SidecarUser is the account that the sidecar runs as where that is neither root nor SlurmUser:
+	// commands believe answers of these three alone.
+	SidecarUser string `mapstructure:"sidecar_user"`
+
+	Slurm Slurm `mapstructure:"slurm"`
 
 	PollInterval time.Duration `mapstructure:"poll_interval"` // between two polls of Slurm
 	Partitions   []string      `mapstructure:"partitions"`    // driven; empty: all
@@ -74,6 +80,8 @@ func (c Config) RecorderDir() string {
 type Listen struct {
 	Socket string `mapstructure:"socket"` // path of a Unix socket
 	TCP    string `mapstructure:"tcp"`    // host:port, or :port for every interface
+	// Forwarded are the addresses, IP:port, under which clients reach TCP through a forwarder.
+	Forwarded []string `mapstructure:"forwarded"`
 	// Metrics is host:port, or :port, of /metrics, /healthz and /readyz alone, open to all.
 	Metrics string `mapstructure:"metrics"`
 }
@@ -172,7 +180,7 @@ const PluginUser = "evoslurm-plugin"
 func Default() Config {
 	return Config{
 		Database:     "/var/lib/evoslurm/evoslurm.db",
-		Listen:       Listen{Socket: "/run/evoslurm/api.sock"},
+		Listen:       Listen{Socket: "/run/evoslurm/api.sock", Forwarded: []string{}},
 		Web:          Web{Base: "/", Tokens: "/etc/evoslurm/web.tokens"},
 		API:          "unix:///run/evoslurm/api.sock",
 		Munge:        Munge{MaxAge: time.Minute},
@@ -228,7 +236,12 @@ func (c Config) Validate() error {
 	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
 	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is no absolute path", c.Web.Tokens)
 	socket, isUnix := strings.CutPrefix(c.API, "unix://")
-	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && validHostPort(c.API, false), "api", "%q; want unix:///path or host:port", c.API)
+	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && (validHostPort(c.API, false) || hostName.MatchString(c.API)), "api", "%q; want unix:///path, host or host:port", c.API)
+	for _, address := range c.Listen.Forwarded {
+		_, err := netip.ParseAddrPort(address)
+		check(err == nil, "listen.forwarded", "%q; want IP:port", address)
+	}
+	check(accountName.MatchString(c.SidecarUser), "sidecar_user", "%q is no account's name", c.SidecarUser)
 	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
 	check(c.Slurm.Timeout >= time.Second, "slurm.timeout", "%v; want 1s or more", c.Slurm.Timeout)
 	check(c.Slurm.Share > 0 && c.Slurm.Share <= 1, "slurm.share", "%v; want more than 0 and 1 at most", c.Slurm.Share)
@@ -268,6 +281,11 @@ func (c Config) Validate() error {
 }
 
 var pagePath = regexp.MustCompile(`^/([A-Za-z0-9_~.-]*[A-Za-z0-9_~-][A-Za-z0-9_~.-]*/?)*$`)
+
+var (
+	hostName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
+	accountName = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.@$-]*)?$`)
+)
 
 var signalName = regexp.MustCompile(`^[A-Z]*[0-9]?$`)
 

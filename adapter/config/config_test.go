@@ -81,8 +81,9 @@ func TestEmptyFileIsTheDefault(t *testing.T) {
 func TestEveryKeyIsRead(t *testing.T) {
 	c, err := load(t, `
 database: /x/db
-listen: {socket: /x/s, tcp: ":7"}
+listen: {socket: /x/s, tcp: ":7", forwarded: ["[2001:db8::1]:341"]}
 api: head:7
+sidecar_user: evo
 munge: {socket: /x/m, max_age: 2m}
 slurm: {bin: /x/bin, timeout: 5s, share: 0.1}
 poll_interval: 500ms
@@ -112,7 +113,7 @@ log: {level: debug, format: json}
 		t.Fatal(err)
 	}
 	want := Config{
-		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7"}, Web: Web{":8", "/evo/", "/x/t"}, API: "head:7",
+		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t"}, API: "head:7",
 		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
 		Strategy: "2X+c",
@@ -171,7 +172,7 @@ func TestRefused(t *testing.T) {
 		"expand_limit: much":                  "expand_limit",
 		"drive: teleport":                     "drive: \"teleport\" is no drive mode",
 		"overrun: kill":                       "overrun: \"kill\"",
-		"api: nowhere":                        "api: \"nowhere\"",
+		"api: no where":                       "api: \"no where\"",
 		"api: http://x:1":                     "api: \"http://x:1\"",
 		"api: unix://x":                       "api: \"unix://x\"",
 		"api: x:0":                            "api: \"x:0\"",
@@ -214,6 +215,10 @@ func TestRefused(t *testing.T) {
 		"hold_ahead: -1s":                     "hold_ahead",
 		"a: [":                                "evoslurm.yaml",
 		"read: perhaps!":                      "read",
+		"api: 'head:'":                        "api",
+		"api: he/ad":                          "api",
+		"listen: {forwarded: [head:341]}":     "listen.forwarded",
+		"sidecar_user: -x":                    "sidecar_user",
 		"read_only_open: false":               "unknown keys: read_only_open (now read: slurm, everybody or own)",
 	} {
 		if c, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "evoslurm.yaml") {

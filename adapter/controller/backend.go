@@ -78,6 +78,9 @@ func (c *Controller) Operator(uid uint32) bool {
 	return uid == 0 || uid == v.SlurmUser || v.Operators.Allows(uid)
 }
 
+// ClusterName names the cluster that is driven; "": Slurm has not said yet.
+func (c *Controller) ClusterName() string { return c.view.Load().Status.Cluster }
+
 // Reading says who may read at present.
 func (c *Controller) Reading() api.Reading { return c.view.Load().Reading }
 

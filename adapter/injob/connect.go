@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/reach"
 )
 
 // Connect makes a client of the configured sidecar. program is the caller's name
@@ -20,7 +21,7 @@ func Connect(flags *pflag.FlagSet, program string, stderr io.Writer) (*api.Clien
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.NewClient(c.API, api.Munge{Socket: c.Munge.Socket})
+	client, err := reach.Client(c)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func TestReady(t *testing.T) {
 // TestServer scrapes a server with an address of its own, many at once.
 func TestServer(t *testing.T) {
 	m := busy(100)
-	s, err := Listen("127.0.0.1:0", m.Handler(), func() error { return fmt.Errorf("not so") })
+	s, err := Listen(api.Port{Address: "127.0.0.1:0"}, m.Handler(), func() error { return fmt.Errorf("not so") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestServer(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
-	if s, err := Listen("", m.Handler(), nil); err != nil || s.Serve(t.Context()) != nil {
+	if s, err := Listen(api.Port{}, m.Handler(), nil); err != nil || s.Serve(t.Context()) != nil {
 		t.Error("nowhere is an error", err)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Listen opens an address, to all who reach it, for metrics and health; "" is nowhere.
-func Listen(address string, metrics http.Handler, ready func() error) (*api.Side, error) {
+// Listen opens a port, to all who reach it, for metrics and health.
+func Listen(port api.Port, metrics http.Handler, ready func() error) (*api.Side, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", metrics)
 	api.Health(mux, ready)
-	return api.ListenSide(address, mux, 10*time.Second)
+	return api.ListenSide(port, mux, 10*time.Second)
 }

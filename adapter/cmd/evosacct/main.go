@@ -23,6 +23,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/ran"
+	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
@@ -86,7 +87,7 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 			if err != nil {
 				return err
 			}
-			client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+			client, err := reach.Client(site)
 			if err != nil {
 				return err
 			}

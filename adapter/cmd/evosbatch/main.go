@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/ran"
+	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/adapter/version"
@@ -90,7 +90,7 @@ const sidecarPatience = 15 * time.Second
 
 // lastRuns is the profile that would have fitted this user's last runs, as the sidecar recorded them.
 func lastRuns(ctx context.Context, site config.Config, name string) (string, string, error) {
-	client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+	client, err := reach.Client(site)
 	if err != nil {
 		return "", "", err
 	}

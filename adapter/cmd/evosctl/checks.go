@@ -14,6 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -295,7 +296,7 @@ func (d *doctor) munge(ctx context.Context) {
 
 // sidecar asks the sidecar how it is.
 func (d *doctor) sidecar(ctx context.Context) {
-	client, err := api.NewClient(d.cfg.API, api.Munge{Socket: d.cfg.Munge.Socket})
+	client, err := reach.Client(d.cfg)
 	if err != nil {
 		d.add("sidecar", fail, err.Error(), "")
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/planner"
@@ -66,7 +67,7 @@ func (t *trial) run(ctx context.Context, flags *pflag.FlagSet) *report {
 	}
 	t.slurm = &slurmctl.Client{Dir: t.cfg.Slurm.Bin, Timeout: t.cfg.Slurm.Timeout}
 	var err error
-	if t.client, err = api.NewClient(t.cfg.API, api.Munge{Socket: t.cfg.Munge.Socket}); err != nil {
+	if t.client, err = reach.Client(t.cfg); err != nil {
 		t.add("sidecar", fail, err.Error(), "set api")
 		return &t.report
 	}

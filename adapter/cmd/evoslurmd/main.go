@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -84,6 +85,10 @@ func run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	log.WithFields(logrus.Fields{"version": version.Of(linked), "config": file, "pid": os.Getpid()}).Info("evoslurmd starts")
+	sockets, err := passed() // before anything else is started, which would inherit them
+	if err != nil {
+		return err
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -112,7 +117,8 @@ func run(cmd *cobra.Command, _ []string) error {
 	}
 	page := web.Page{Base: api.PagePath, Reader: func(r *http.Request) (web.Reader, error) { return api.VisitorOf(r) }}
 	server := &api.Server{
-		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP,
+		Backend: ctl, Log: log, Socket: cfg.Listen.Socket, TCP: cfg.Listen.TCP, Opened: sockets["api"],
+		Cluster: ctl.ClusterName, Forwarded: cfg.Listen.Forwarded,
 		Munge: api.Munge{Socket: cfg.Munge.Socket}, MaxAge: cfg.Munge.MaxAge,
 		Operator: ctl.Operator, Reading: ctl.Reading, Sees: ctl.Sees, Shows: ctl.Shows, HidesNodes: ctl.HidesNodes,
 		Ready: ctl.Ready, Views: ctl.Metrics.Handler(),
@@ -122,12 +128,12 @@ func run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	log.WithField("addresses", server.Addresses()).Info("serving the API")
-	measures, err := metrics.Listen(cfg.Listen.Metrics, ctl.Metrics.Handler(), ctl.Ready)
+	measures, err := metrics.Listen(api.Port{Address: cfg.Listen.Metrics, Opened: sockets["metrics"], Log: log}, ctl.Metrics.Handler(), ctl.Ready)
 	if err != nil {
 		return fmt.Errorf("listen.metrics: %w", err)
 	}
 
-	browsers, err := listenWeb(cfg.Web, server, log)
+	browsers, err := listenWeb(cfg.Web, sockets["web"], server, log)
 	if err != nil {
 		return err
 	}
@@ -146,13 +152,33 @@ func run(cmd *cobra.Command, _ []string) error {
 	return err
 }
 
+// passed returns the TCP listeners that systemd keeps for the sidecar, by what they are for.
+func passed() (map[string][]net.Listener, error) {
+	all, err := activation.ListenersWithNames()
+	if err != nil {
+		return nil, fmt.Errorf("sockets from systemd: %w", err)
+	}
+	for name, listeners := range all {
+		if name != "api" && name != "web" && name != "metrics" {
+			return nil, fmt.Errorf("systemd passed the socket %q: set FileDescriptorName to api, web, or metrics", name)
+		}
+		for _, l := range listeners {
+			if l.Addr().Network() != "tcp" {
+				return nil, fmt.Errorf("systemd passed %s as socket %q: set ListenStream to a TCP port", l.Addr(), name)
+			}
+		}
+	}
+	return all, nil
+}
+
 // pageTimeout is for a whole answer: a strategy that is tried may have to start.
 const pageTimeout = time.Minute
 
 // listenWeb opens the page's own address, where readers sign in.
-func listenWeb(cfg config.Web, server *api.Server, log *logrus.Logger) (*api.Side, error) {
-	if cfg.Listen == "" {
-		return api.ListenSide("", nil, pageTimeout)
+func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, log *logrus.Logger) (*api.Side, error) {
+	port := api.Port{Address: cfg.Listen, Opened: sockets, Log: log}
+	if cfg.Listen == "" && len(sockets) == 0 {
+		return api.ListenSide(port, nil, pageTimeout)
 	}
 	tokens := &web.Tokens{File: cfg.Tokens}
 	if err := tokens.Check(); err != nil {
@@ -166,7 +192,7 @@ func listenWeb(cfg config.Web, server *api.Server, log *logrus.Logger) (*api.Sid
 		},
 		Told: func(r *http.Request, what string) { log.WithField("from", r.RemoteAddr).Info("page: " + what) },
 	}
-	side, err := api.ListenSide(cfg.Listen, page.Handler(), pageTimeout)
+	side, err := api.ListenSide(port, page.Handler(), pageTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("web.listen: %w", err)
 	}

@@ -37,7 +37,7 @@ func TestPageOnTCP(t *testing.T) {
 	log.SetOutput(io.Discard)
 	server := &api.Server{Backend: two{}, Log: log, Reading: func() api.Reading { return api.OwnJobs }}
 	cfg := config.Web{Listen: "127.0.0.1:0", Base: "/evo/", Tokens: file}
-	side, err := listenWeb(cfg, server, log)
+	side, err := listenWeb(cfg, nil, server, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +90,12 @@ func TestPageOnTCP(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenWeb(cfg, server, log); err == nil || !strings.Contains(err.Error(), "web.tokens: "+file+": others may read it") {
+	if _, err := listenWeb(cfg, nil, server, log); err == nil || !strings.Contains(err.Error(), "web.tokens: "+file+": others may read it") {
 		t.Errorf("a file that others read: %v", err)
 	}
 	cfg.Tokens = ""
 	server.Reading = func() api.Reading { return api.Anybody }
-	if side, err = listenWeb(cfg, server, log); err != nil {
+	if side, err = listenWeb(cfg, nil, server, log); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop = context.WithCancel(t.Context())

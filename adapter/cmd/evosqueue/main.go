@@ -23,6 +23,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -117,7 +118,7 @@ profiles, what changes next and when, the planned start and end.`,
 			if err != nil {
 				return err
 			}
-			client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+			client, err := reach.Client(site)
 			if err != nil {
 				return err
 			}

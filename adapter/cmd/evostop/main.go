@@ -13,9 +13,9 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -57,7 +57,7 @@ top: the queue, a chart of past and plan, a job's details with its events.
 			if err != nil {
 				return err
 			}
-			client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+			client, err := reach.Client(site)
 			if err != nil {
 				return err
 			}

@@ -37,6 +37,7 @@ type site struct {
 	*rig.Rig
 	t       *testing.T
 	daemon  *exec.Cmd
+	socket  *os.File       // of a listener that is passed to the sidecar as systemd does; nil: none
 	account *slurmctl.User // that the sidecar runs as; nil: root
 	program []string       // evoslurmd; nil: the one in bin
 	limits  []string       // of prlimit(1), for the sidecar
@@ -46,8 +47,12 @@ type site struct {
 func newSite(t *testing.T, options slurmtest.Options, account *slurmctl.User) *site {
 	t.Helper()
 	s := &site{t: t, account: account}
+	more := "poll_interval: 500ms\n"
+	if account != nil && account.Name != "slurm" {
+		more += "sidecar_user: " + account.Name + "\n"
+	}
 	var err error
-	s.Rig, err = rig.New(slurmtest.Start(t, options), bin, "poll_interval: 500ms\n")
+	s.Rig, err = rig.New(slurmtest.Start(t, options), bin, more)
 	s.must(err)
 	if account != nil {
 		for _, dir := range []string{"/db", "/run"} {
@@ -92,8 +97,14 @@ func (s *site) start() {
 	if s.limits != nil {
 		words = slices.Concat([]string{"prlimit"}, s.limits, words)
 	}
+	if s.socket != nil {
+		words = slices.Concat([]string{"sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=api exec "$@"`, "systemd"}, words)
+	}
 	s.daemon = exec.Command(words[0], words[1:]...)
 	s.daemon.Env = append(os.Environ(), s.Env()...)
+	if s.socket != nil {
+		s.daemon.ExtraFiles = []*os.File{s.socket}
+	}
 	s.daemon.Stderr = s.log
 	if u := s.account; u != nil {
 		s.daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}}
@@ -309,6 +320,7 @@ func (s *site) status() api.Status {
 	s.t.Helper()
 	c, err := api.NewClient("unix://"+s.Dir+"/run/api.sock", api.Munge{})
 	s.must(err)
+	c.Trusts = func(context.Context, uint32) (bool, error) { return s.account != nil, nil }
 	status, err := c.Status(context.Background())
 	s.must(err)
 	return status

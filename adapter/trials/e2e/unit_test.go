@@ -24,13 +24,16 @@ const unitFile = "../../../contrib/systemd/evoslurmd.service"
 // capabilities by their names, as far as the unit may come to have them.
 var capabilities = map[string]uint{
 	"CAP_CHOWN": unix.CAP_CHOWN, "CAP_DAC_OVERRIDE": unix.CAP_DAC_OVERRIDE, "CAP_DAC_READ_SEARCH": unix.CAP_DAC_READ_SEARCH,
-	"CAP_FOWNER": unix.CAP_FOWNER, "CAP_KILL": unix.CAP_KILL, "CAP_SETGID": unix.CAP_SETGID, "CAP_SETUID": unix.CAP_SETUID,
+	"CAP_FOWNER": unix.CAP_FOWNER, "CAP_KILL": unix.CAP_KILL, "CAP_NET_BIND_SERVICE": unix.CAP_NET_BIND_SERVICE, "CAP_SETGID": unix.CAP_SETGID, "CAP_SETUID": unix.CAP_SETUID,
 	"CAP_SYS_NICE": unix.CAP_SYS_NICE, "CAP_SYS_PTRACE": unix.CAP_SYS_PTRACE, "CAP_SYS_RESOURCE": unix.CAP_SYS_RESOURCE,
 }
 
-// unit is the unit's [Service] section; several lines of one directive are joined.
-func unit() (map[string]string, error) {
-	text, err := os.ReadFile(unitFile)
+// unit is the unit's [Service] section.
+func unit() (map[string]string, error) { return section(unitFile, "[Service]") }
+
+// section is a section of a unit; several lines of one directive are joined.
+func section(file, wanted string) (map[string]string, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +42,7 @@ func unit() (map[string]string, error) {
 		if strings.HasPrefix(line, "[") {
 			section = line
 		}
-		if name, value, ok := strings.Cut(line, "="); ok && section == "[Service]" && !strings.HasPrefix(line, "#") {
+		if name, value, ok := strings.Cut(line, "="); ok && section == wanted && !strings.HasPrefix(line, "#") {
 			settings[name] = strings.TrimSpace(settings[name] + " " + value)
 		}
 	}

@@ -1,0 +1,45 @@
+package slurmctl
+
+import (
+	"context"
+	"os"
+	"strings"
+)
+
+// confFiles are where slurm.conf is if SLURM_CONF does not say: the package's, and that of a configless node.
+var confFiles = []string{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
+
+// ClusterName returns the name of the cluster that this machine belongs to. Inside a job Slurm has
+// put it into the environment; elsewhere slurm.conf has it. Only if that includes another file,
+// slurmctld is asked.
+func (c *Client) ClusterName(ctx context.Context, getenv func(string) string) (string, error) {
+	if name := getenv("SLURM_CLUSTER_NAME"); name != "" {
+		return name, nil
+	}
+	files := confFiles
+	if file := getenv("SLURM_CONF"); file != "" {
+		files = []string{file}
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil {
+			if name := clusterIn(string(text)); name != "" {
+				return name, nil
+			}
+		}
+	}
+	cfg, err := c.Config(ctx)
+	return cfg.ClusterName, err
+}
+
+// clusterIn finds ClusterName= in a slurm.conf, "" if it is not there.
+func clusterIn(conf string) string {
+	for line := range strings.Lines(conf) {
+		line, _, _ = strings.Cut(line, "#")
+		for _, field := range strings.Fields(line) {
+			if key, value, ok := strings.Cut(field, "="); ok && strings.EqualFold(key, "ClusterName") {
+				return strings.Trim(value, `"`)
+			}
+		}
+	}
+	return ""
+}
