@@ -131,7 +131,7 @@ func (s *Server) bind(r *http.Request, credential string, c Credential, body []b
 	if age := c.Decoded.Sub(c.Encoded); age > s.maxAge() || age < -s.maxAge() {
 		return Errorf(ErrDenied, "the MUNGE credential is %v old, at most %v is accepted (are the clocks of the two machines alike?)", age, s.maxAge())
 	}
-	if since := s.since.Load(); c.Encoded.Unix() < since {
+	if since := s.since.Load(); c.Encoded.Unix() <= since { // MUNGE counts whole seconds
 		return Errorf(ErrUnavailable, "the MUNGE credential was made before the sidecar began to listen here: make another")
 	}
 	return nil

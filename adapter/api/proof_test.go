@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // proving is a server that proves its answers as a Server does.
@@ -170,7 +171,7 @@ func TestRelay(t *testing.T) {
 		t.Errorf("to another cluster: %d %s", status, text)
 	}
 	ask(other, "Main")
-	real.since.Add(60) // the address was the thief's when the credential was made
+	real.since.Store(time.Now().Unix() + 60) // the address was the thief's when the credential was made
 	if status, text := relay(real); status != 503 || !strings.Contains(text, "before the sidecar began to listen") {
 		t.Errorf("to the sidecar that has the address now: %d %s", status, text)
 	}

@@ -80,7 +80,7 @@ type Server struct {
 	Page http.Handler
 
 	awaited     bool         // another process has TCP's address
-	since       atomic.Int64 // Unix time from which on TCP is listened at; 0: nobody else could have had the address
+	since       atomic.Int64 // Unix time at which it began to listen at TCP; 0: nobody else could have had the address before
 	seen        replayCache
 	sharing     sync.Once
 	shares      *shares       // by share

@@ -27,7 +27,7 @@ there, and print what the job's shell must evaluate to use them:
 
 Set after the eval: EVO_JOB_ID, EVO_STEP (from 1), EVO_STEPS, EVO_NODES (how
 many), EVO_NODELIST (n[1-5]), EVO_DRIVE, EVO_DONE (empty; 1 once the last step
-has ended), and the SLURM_ variables that srun and MPI launchers read. In drive
+has ended, or if asking again is of no use), and the SLURM_ variables that srun and MPI launchers read. In drive
 mode companion those describe the base job alone, as srun does not reach
 further: use evosrun, or evosctl hostfile.
 
@@ -40,8 +40,8 @@ most; where that failed EVO_HOOK_ERROR says why, and the job goes on.
 Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
 EVO_ERROR has the reason and EVO_DONE is 1), also where a growth was given up: the job
 keeps what it has, and to call this again tries it anew; 124 after --timeout, 128 + N after
-signal N: the step has ended nevertheless, call again to go on waiting. While the
-sidecar is away this waits. Which step ends: --from, else EVO_STEP (set by the
+signal N: there was no answer, and whether the step has ended is not known. Call again to go
+on waiting; no step is ended twice. While the sidecar is away this waits. Which step ends: --from, else EVO_STEP (set by the
 last eval), else the present one; to end a step twice does nothing.`
 
 type next struct {
@@ -181,6 +181,9 @@ func hookFailed(err error) {
 
 var hookErrors []error
 
+// unknownEnd states what is known without an answer: the request may not have reached the sidecar.
+const unknownEnd = "whether the step has ended is not known, call again to wait for the next one"
+
 // failed tells why there is no next step: what may pass (a signal, the time
 // limit of --timeout) apart from what will not.
 func (n *next) failed(ctx context.Context, err error) error {
@@ -193,9 +196,9 @@ func (n *next) failed(ctx context.Context, err error) error {
 		}
 		return n.out.fail(err, status, false)
 	case errors.As(context.Cause(ctx), &sig):
-		return n.out.fail(fmt.Errorf("%v; the step has ended, call again to wait for the next one", sig), 128+int(sig.signal), false)
+		return n.out.fail(fmt.Errorf("%v; %s", sig, unknownEnd), 128+int(sig.signal), false)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return n.out.fail(fmt.Errorf("not ready after %v; the step has ended, call again to wait for the next one", n.timeout), 124, false)
+		return n.out.fail(fmt.Errorf("not ready after %v; %s", n.timeout, unknownEnd), 124, false)
 	}
 	return n.out.fail(err, 1, true)
 }

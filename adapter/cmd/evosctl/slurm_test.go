@@ -140,7 +140,8 @@ func newSite(t *testing.T, o slurmtest.Options, drive string) *site {
 	}
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	srv := &api.Server{Backend: s.backend, Log: log, TCP: "127.0.0.1:0", Munge: api.Munge{Socket: c.MungeSocket()}}
+	srv := &api.Server{Backend: s.backend, Log: log, TCP: "127.0.0.1:0", Munge: api.Munge{Socket: c.MungeSocket()},
+		Cluster: func() string { return "slurmtest" }}
 	if err := srv.Listen(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,17 @@
 package e2e_test
 
 import (
+	"bytes"
+	"io"
 	"net"
+	"net/http"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -72,4 +78,68 @@ func TestAddressTaken(t *testing.T) {
 	s.eventually("the sidecar answers at its address", func() bool { return s.job(id).State == "running" })
 	_, _, err = s.As(0, "scancel", id)
 	s.must(err)
+}
+
+// lies holds the answer of the impostor in TestImpostor: the next step, on n8, and sequences that a terminal obeys.
+const lies = `{"ready": true, "job": 1, "step": 2, "steps": 2, "drive": "merge", "nodes": 1, "note": "\u001b[2Jowned",
+	"parts": [{"job": 1, "node_list": ["n8"], "cpus": [4]}]}`
+
+// TestImpostor: who has the sidecar's port while it is away ends no job's step, and root's request to it is
+// of no use at the sidecar later.
+func TestImpostor(t *testing.T) {
+	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
+	id := s.submit("--profile=1@10m,2@10m", "--wrap", `while [ ! -e go ]; do sleep 0.2; done
+		eval "$(evosctl next 2>next.err)"
+		echo "step $EVO_STEP on $EVO_NODES"`)
+	s.eventually("the job runs", func() bool { return s.job(id).State == "running" })
+	s.stop(syscall.SIGKILL)
+
+	asked := make(chan *http.Request, 1000)
+	l, err := net.Listen("tcp", s.Address)
+	s.must(err)
+	impostor := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		asked <- r
+		io.WriteString(w, lies)
+	})}
+	go impostor.Serve(l)
+	defer impostor.Close()
+	s.must(os.WriteFile(s.Dir+"/out/go", nil, 0o644))
+	<-asked
+	<-asked // the first answer was not believed
+
+	root := exec.Command(bin+"/evosctl", "strategy", "use", "rigid")
+	root.Env = append(os.Environ(), s.Env()...)
+	s.must(root.Start())
+	var stolen *http.Request
+	for stolen == nil {
+		if r := <-asked; strings.HasSuffix(r.URL.Path, "/use") {
+			stolen = r
+		}
+	}
+	s.must(root.Process.Kill())
+	root.Wait()
+	said, err := os.ReadFile(s.Dir + "/out/next.err")
+	s.must(err)
+	if !bytes.Contains(said, []byte("did not prove that it is the sidecar")) || bytes.ContainsRune(said, 0x1b) {
+		t.Errorf("evosctl next printed %q", said)
+	}
+	s.must(impostor.Close())
+
+	s.start()
+	s.eventually("the job has its step", func() bool { return s.job(id).Step == 2 })
+	replay, err := http.NewRequestWithContext(t.Context(), stolen.Method, "http://"+s.Address+stolen.URL.RequestURI(), stolen.Body)
+	s.must(err)
+	replay.Header = stolen.Header
+	answer, err := http.DefaultClient.Do(replay)
+	s.must(err)
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable || s.status().Strategy != "noX" {
+		t.Errorf("root's request, relayed: %s, %s; the strategy is %s", answer.Status, text, s.status().Strategy)
+	}
+	if got := messages(s.output(id)); !slices.Equal(got, []string{"step 2 on 2"}) {
+		t.Errorf("the job printed %q", got)
+	}
+	s.stop(syscall.SIGTERM)
 }
