@@ -79,3 +79,32 @@ func TestCapabilitiesOfRealOutput(t *testing.T) {
 		}
 	}
 }
+
+func TestStepMgr(t *testing.T) {
+	for _, c := range []struct {
+		version, prolog, params string
+		possible, always        bool
+	}{
+		{"24.05.0", "Contain", "enable_stepmgr", true, true},
+		{"26.05.5", "Alloc,X11", "max_dbd_msg_action=exit,enable_stepmgr", true, true},
+		{"24.11.5", "Alloc,Contain", "", true, false},
+		{"24.11.5", "Alloc", "enable_stepmgr", false, false},
+		{"23.11.9", "Contain", "enable_stepmgr", false, false},
+		{"not understood", "Contain", "", true, false}, // it may be a later one
+	} {
+		possible, always := StepMgr(Config{Version: c.version, Values: map[string]string{"PrologFlags": c.prolog, "SlurmctldParameters": c.params}})
+		if possible != c.possible || always != c.always {
+			t.Errorf("%+v: %v, %v", c, possible, always)
+		}
+	}
+	// of 24.11.5, shortened: a pending job, and one that runs
+	for text, want := range map[string]bool{
+		"JobId=1 JobName=wrap NodeList= StepMgrEnabled=Yes NumNodes=1-1 NumCPUs=1 ":           true,
+		"JobId=2 JobName=agent NodeList=n[1-2] BatchHost=n1 StepMgrEnabled=Yes NumNodes=2 \n": true,
+		"JobId=2 JobName=agent NodeList=n[1-2] BatchHost=n1 NumNodes=2 \n":                    false,
+	} {
+		if got := hasStepMgr(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

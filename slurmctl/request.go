@@ -51,6 +51,9 @@ type JobRequest struct {
 	AccrueTime time.Time // since when the job's age counts; zero: it does not yet
 	Comment    string
 	Command    string
+
+	// StepMgr says that the job has a step manager of its own; see StepMgr.
+	StepMgr bool
 }
 
 // requestColumns are the names of squeue -O, the same from 20.11 to 26.05.
@@ -190,6 +193,7 @@ func (c *Client) askRequest(ctx context.Context, id JobID, cfg Config) (JobReque
 	if err != nil {
 		return r, fmt.Errorf("scontrol show job %d: %w", id, err)
 	}
+	r.StepMgr = hasStepMgr(shown)
 	if perCPU {
 		r.MemoryPerCPU, r.MemoryPerNode = r.MemoryPerNode, 0
 	}

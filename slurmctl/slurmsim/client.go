@@ -235,7 +235,7 @@ func (k *Client) Slurmdbd(ctx context.Context) error {
 // Version is as of slurmctl.Client.
 func (k *Client) Version(ctx context.Context) (string, error) {
 	k.calls++
-	return "22.05.8", ended(ctx)
+	return k.cluster.options.Version, ended(ctx)
 }
 
 // Ping is as of slurmctl.Client.
@@ -299,7 +299,7 @@ func (k *Client) Request(ctx context.Context, id slurmctl.JobID, _ slurmctl.Conf
 		}
 		r := slurmctl.JobRequest{ID: id, UID: j.UID, Account: j.Account, QOS: j.QOS, Partition: j.Partition, Features: j.Features,
 			TasksPerNode: j.request.CPUs, TRESPerNode: j.TRESPer, MemoryPerCPU: j.request.MemoryPerCPU, DefaultMemoryPerCPU: k.cluster.options.DefMemPerCPU,
-			TimeLimit: j.TimeLimit, AccrueTime: j.accrues(), Comment: j.Comment}
+			TimeLimit: j.TimeLimit, AccrueTime: j.accrues(), Comment: j.Comment, StepMgr: k.cluster.options.StepMgr}
 		if m := j.request.MemoryPerNode; m != nil {
 			r.MemoryPerNode = *m
 		} else if r.MemoryPerCPU == 0 {

@@ -101,6 +101,7 @@ var sites = []site{
 	{"resources", resourceFeatures, resourceModel, resourceCluster},
 	{"power", powerFeatures, powerModel, powerCluster},
 	{"rules", ruleFeatures, ruleModel, ruleCluster},
+	{"stepmgr", stepMgrFeatures, stepMgrModel, stepMgrCluster},
 }
 
 // TestConformance tries every feature on the model and on the real Slurm.
@@ -153,6 +154,9 @@ func modelOf(t *testing.T, o slurmsim.Options) *world {
 			if slices.Contains(c.Revoked(id), node) {
 				return errors.New("Job credential revoked")
 			}
+			if j, ok := c.Record(id); !ok || j.State != slurmctl.Running || !slices.Contains(append(c.Stray(id), j.NodeList...), node) {
+				return errors.New("Requested node configuration is not available")
+			}
 			return nil
 		},
 		bound: func(b slurmsim.Bound) { c.SetBounds(b) },
@@ -181,7 +185,9 @@ func real(t *testing.T, cluster *slurmtest.Cluster) *world {
 		},
 		restart: func() error { return cluster.RestartController(ctx) }, requeue: scontrol("requeue"), suspend: scontrol("suspend"), resume: scontrol("resume"),
 		step: func(id slurmctl.JobID, node string) error {
-			_, err := cluster.Run(ctx, cluster.Users()[0], "srun", fmt.Sprintf("--jobid=%d", id), "--nodes=1", "--ntasks=1", "--nodelist="+node, "true")
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			_, err := cluster.Run(ctx, cluster.Users()[0], "srun", fmt.Sprintf("--jobid=%d", id), "--nodes=1", "--ntasks=1", "--nodelist="+node, "--overlap", "true")
 			return err
 		},
 		bound: func(b slurmsim.Bound) {

@@ -594,6 +594,9 @@ func (c *Cluster) shown(j *job) slurmctl.Job {
 	if r.State == slurmctl.Pending && !j.planned.IsZero() && !j.request.Begin.After(c.Now()) {
 		r.StartTime = j.planned
 	}
+	if r.State == slurmctl.Running && c.Now().Before(r.StartTime.Add(c.options.Prolog)) {
+		r.Reason = "Prolog"
+	}
 	r.ReqNodes, r.ExcNodes = slices.Clone(r.ReqNodes), slices.Clone(r.ExcNodes)
 	return r
 }

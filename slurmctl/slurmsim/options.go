@@ -19,9 +19,12 @@ type Options struct {
 
 	Partitions []Partition // default: "main", of all nodes
 
-	Accounting         bool // slurmdbd: 22.05 resizes a job more than once
+	Version            string // that Slurm says; default 22.05.8, which the model is after, but with StepMgr 24.11.5
+	Accounting         bool   // slurmdbd: 22.05 resizes a job more than once
 	PermitJobExpansion bool
-	Contain            bool // PrologFlags=Contain: every job has an extern step
+	Contain            bool          // PrologFlags=Contain: every job has an extern step
+	StepMgr            bool          // enable_stepmgr, with which every job has a step manager; and Contain, without which there is none
+	Prolog             time.Duration // for which jobs show that a prolog runs, of which no more is modelled
 	DisableShrink      bool
 	Epilog             bool // on the nodes, of which no more is modelled
 
@@ -129,6 +132,11 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	o.Nodes = len(o.NodeList)
+	o.Contain = o.Contain || o.StepMgr
+	if o.StepMgr {
+		orElse(&o.Version, "24.11.5")
+	}
+	orElse(&o.Version, "22.05.8")
 	orElse(&o.SchedInterval, time.Minute)
 	orElse(&o.SchedDelay, 3*time.Second)
 	orElse(&o.SchedMinInterval, 2*time.Microsecond)
@@ -170,7 +178,7 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	add(o.DisableShrink, "disable_job_shrink")
 	add(o.Defer, "defer")
 	values := map[string]string{
-		"SLURM_VERSION": "22.05.8", "ClusterName": "model", "BOOT_TIME": fmt.Sprint(boot.Unix()), "SlurmUser": "root(0)",
+		"SLURM_VERSION": o.Version, "ClusterName": "model", "BOOT_TIME": fmt.Sprint(boot.Unix()), "SlurmUser": "root(0)",
 		"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CORE", "KillWait": seconds(o.KillWait), "MinJobAge": seconds(o.MinJobAge),
 		"AccountingStorageType": "accounting_storage/none", "PrologFlags": "", "PriorityType": "priority/basic",
 		"SchedulerParameters": strings.Join(params, ","), "SchedulerType": "sched/backfill",
@@ -210,6 +218,9 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	if o.Contain {
 		values["PrologFlags"] = "Alloc,Contain"
 	}
+	if o.StepMgr {
+		values["SlurmctldParameters"] = "enable_stepmgr"
+	}
 	if o.Epilog {
 		values["Epilog"] = "/etc/slurm/epilog"
 	}
@@ -218,5 +229,5 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 		values["PriorityWeightAge"] = fmt.Sprint(o.MultifactorAge)
 		values["PriorityMaxAge"] = fmt.Sprintf("%d-%02d:00:00", int(o.MaxAge.Hours())/24, int(o.MaxAge.Hours())%24)
 	}
-	return slurmctl.Config{Version: "22.05.8", ClusterName: "model", Values: values}
+	return slurmctl.Config{Version: o.Version, ClusterName: "model", Values: values}
 }

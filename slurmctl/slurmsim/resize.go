@@ -139,6 +139,21 @@ func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
 	return names
 }
 
+// Stray lists the nodes on which steps of a running job still start, though they were taken from it: those
+// that its step manager was not told of (slurmctl.StepMgr).
+func (c *Cluster) Stray(id slurmctl.JobID) (names []string) {
+	j := c.jobs[id]
+	if j == nil || !c.options.StepMgr || !j.active() {
+		return nil
+	}
+	for n := range c.nodes {
+		if at, was := j.gone[n]; was && !c.options.Start.Add(at).Before(j.StartTime) && !slices.Contains(j.nodes, n) {
+			names = append(names, c.nodes[n].Name)
+		}
+	}
+	return names
+}
+
 // takeBatchHosts takes the first node of every job for the one that runs its batch script, as
 // slurmctld does where it is started or configured anew (build_node_details).
 func (c *Cluster) takeBatchHosts() {
