@@ -30,7 +30,8 @@ var stale = []string{"SLURM_NTASKS", "SLURM_NPROCS"}
 // CPUs per task) apply to every node, also to new ones.
 //
 // The SLURM_ variables describe the base job: in drive mode companion srun
-// cannot reach further than that, and EVO_NODELIST has all nodes.
+// cannot reach further than that, and EVO_NODELIST has all nodes. EVO_GAVE_BACK, if set, has nodes that the
+// base job had: a plain srun must exclude them.
 func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 	if err := check(a); err != nil {
 		return Exports{}, err
@@ -40,7 +41,7 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 		done = "1"
 	}
 	e := Exports{
-		Unset: append([]string{VarError}, stale...),
+		Unset: slices.Concat([]string{VarError}, stale, unsetStepMgr(a, getenv)),
 		Set: []Var{
 			{VarJob, strconv.FormatUint(uint64(a.Job), 10)},
 			{VarStep, strconv.Itoa(a.Step)},
@@ -65,6 +66,11 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 		Var{"SLURM_JOB_NUM_NODES", n}, Var{"SLURM_NNODES", n},
 		Var{"SLURM_TASKS_PER_NODE", counts(slots)}, Var{"SLURM_JOB_CPUS_PER_NODE", counts(base.CPUs)},
 	)
+	if gone := gaveBack(a, getenv); len(gone) > 0 {
+		e.Set = append(e.Set, Var{VarGaveBack, slurmctl.CompressNodes(gone)})
+	} else if getenv(VarGaveBack) != "" {
+		e.Unset = append(e.Unset, VarGaveBack)
+	}
 	return e, nil
 }
 

@@ -277,7 +277,7 @@ func (f *follower) srun(i *instance, tasks int, command []string) run {
 	var env []string
 	for _, entry := range withoutSlurm(f.Environ) {
 		switch name, _, _ := strings.Cut(entry, "="); name {
-		case VarStep, VarSteps, VarNodes, VarNodeList, VarDone, VarError, "EVO_NTASKS": // of the moment
+		case VarStep, VarSteps, VarNodes, VarNodeList, VarGaveBack, VarDone, VarError, "EVO_NTASKS": // of the moment
 		default:
 			env = append(env, entry)
 		}

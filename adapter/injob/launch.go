@@ -48,5 +48,5 @@ func Launch(a api.Allocation, args, environ []string) (argv, env []string, err e
 		return []string{"srun", "--jobid=" + strconv.FormatUint(uint64(p.Job), 10), "--nodelist=" + host, "--nodes=1", "--ntasks=1",
 			"--overlap", "--mpi=none", "--export=ALL", "--input=all", "/bin/sh", "-c", command}, env, nil
 	}
-	return nil, nil, fmt.Errorf("the job does not have %s", host)
+	return nil, nil, fmt.Errorf("the job does not have %s, or gave it back", host)
 }

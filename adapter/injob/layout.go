@@ -6,14 +6,12 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // share is what one part of an allocation runs of a command.
 type share struct {
 	job   uint32
 	nodes []string
-	all   bool // all nodes of the part
 	tasks int
 	first int // rank of its first task
 }
@@ -50,7 +48,7 @@ func layOut(a api.Allocation, s srunArgs, getenv func(string) string) ([]share, 
 	shares := make([]share, len(parts))
 	weights := make([]int, len(parts))
 	for i, p := range parts {
-		shares[i] = share{job: p.Job, nodes: p.NodeList, all: len(p.NodeList) == nodesOfPart(a, p.Job), tasks: len(p.NodeList)}
+		shares[i] = share{job: p.Job, nodes: p.NodeList, tasks: len(p.NodeList)}
 		for _, cpus := range p.CPUs {
 			weights[i] += cpus
 		}
@@ -85,30 +83,12 @@ func spread(shares []share, weights []int, n int) {
 
 // chooseNodes are the parts with the nodes that -w, -x and -N leave of them.
 func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
-	has := make(map[string]bool)
-	for _, node := range NodesOf(a) {
-		has[node] = true
-	}
 	set := func(name string) (map[string]bool, error) {
 		value, given := s.last(name)
 		if !given {
 			return nil, nil
 		}
-		if strings.Contains(value, "/") {
-			return nil, fmt.Errorf("--%s=%s: files are not read here while the job is several Slurm jobs; write the nodes", name, value)
-		}
-		nodes, err := slurmctl.ExpandNodes(value)
-		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", name, err)
-		}
-		chosen := make(map[string]bool)
-		for _, node := range nodes {
-			if !has[node] && name == "nodelist" {
-				return nil, fmt.Errorf("--nodelist: the job does not have %s", node)
-			}
-			chosen[node] = true
-		}
-		return chosen, nil
+		return chosen(a, name, value)
 	}
 	only, err := set("nodelist")
 	if err != nil {
@@ -118,7 +98,8 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := len(has)
+	has := len(NodesOf(a))
+	limit := has
 	if value, given := s.last("nodes"); given {
 		least, most, isRange := strings.Cut(value, "-")
 		if !isRange {
@@ -128,8 +109,8 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 		if low == 0 || high < low {
 			return nil, fmt.Errorf("--nodes=%s: want a number of nodes", value)
 		}
-		if low > len(has) {
-			return nil, fmt.Errorf("--nodes=%s: the job has %d nodes", value, len(has))
+		if low > has {
+			return nil, fmt.Errorf("--nodes=%s: the job has %d nodes", value, has)
 		}
 		limit = high
 	}
@@ -166,15 +147,6 @@ func firstNodes(parts []api.Part, n int) []api.Part {
 		n -= k
 	}
 	return cut
-}
-
-func nodesOfPart(a api.Allocation, job uint32) int {
-	for _, p := range a.Parts {
-		if p.Job == job {
-			return len(p.NodeList)
-		}
-	}
-	return 0
 }
 
 // number is the value of an option that is a positive number.

@@ -24,6 +24,9 @@ labels of --label numbered through, and the highest exit status as the result;
 --kill-on-bad-exit ends all of them. Options of plugins take their value with
 "=" (--name=value).
 
+No task is started on a node that the job gave back. If --nodelist names one, the
+command fails; if the environment still does, since it was not evaluated, evosrun says so.
+
 Each task finds EVO_RANK, EVO_NTASKS, EVO_JOB_ID and EVO_PART_ID (the Slurm job
 that it runs in) in its environment. In drive mode companion an MPI program must
 be started with its own mpiexec instead; see evosctl launch --help.
@@ -113,6 +116,9 @@ func Main(program, version string, args []string) int {
 	stop()
 	if err != nil {
 		return fail(err)
+	}
+	if text := Stale(a, os.Getenv); text != "" {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", program, text)
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,

@@ -94,10 +94,13 @@ func (c Command) single(args srunArgs) (run, error) {
 	if err != nil {
 		return run{}, err
 	}
-	part := c.Allocation.Parts[0]
-	id := strconv.FormatUint(uint64(part.Job), 10)
+	options, err := c.placed(args)
+	if err != nil {
+		return run{}, err
+	}
+	id := formatJob(c.Allocation.Parts[0].Job)
 	e.Set = append(e.Set, Var{"SLURM_JOB_ID", id}, Var{"SLURM_JOBID", id})
-	return run{args: append(args.without("jobid"), c.wrap(args, 0, "")...), env: e.Apply(c.Environ)}, nil
+	return run{args: append(options, c.wrap(args, 0, "")...), env: e.Apply(c.Environ)}, nil
 }
 
 // several are the sruns of a job that is several Slurm jobs.
@@ -127,10 +130,8 @@ func (c Command) several(args srunArgs) ([]run, together, error) {
 	runs := make([]run, len(shares))
 	for i, s := range shares {
 		a := append(slices.Clone(options),
-			"--jobid="+strconv.FormatUint(uint64(s.job), 10), "--nodes="+strconv.Itoa(len(s.nodes)), "--ntasks="+strconv.Itoa(s.tasks))
-		if !s.all {
-			a = append(a, "--nodelist="+slurmctl.CompressNodes(s.nodes))
-		}
+			"--jobid="+formatJob(s.job), "--nodes="+strconv.Itoa(len(s.nodes)), "--ntasks="+strconv.Itoa(s.tasks),
+			"--nodelist="+slurmctl.CompressNodes(s.nodes))
 		a = append(a, redirect.input[i]...)
 		if redirect.append {
 			a = append(a, "--open-mode=append")

@@ -29,7 +29,8 @@ Set after the eval: EVO_JOB_ID, EVO_STEP (from 1), EVO_STEPS, EVO_NODES (how
 many), EVO_NODELIST (n[1-5]), EVO_DRIVE, EVO_DONE (empty; 1 once the last step
 has ended, or if asking again is of no use), and the SLURM_ variables that srun and MPI launchers read. In drive
 mode companion those describe the base job alone, as srun does not reach
-further: use evosrun, or evosctl hostfile.
+further: use evosrun, or evosctl hostfile. EVO_GAVE_BACK, if set, has nodes that
+the base job gave back: evosrun excludes them, and srun needs -x.
 
 At a shrink the application must be off the nodes that go before it calls this;
 --release names those that it would rather give up. What evosrun --follow has started on
