@@ -45,6 +45,9 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 	case j.runs() && j.recount:
 		c.recountSuspension(j)
 		return
+	case j.runs() && j.asked == nil && c.stepMgrs && !j.isChain():
+		j.reason = "what it asked for is being read"
+		return
 	}
 	if j.runs() && c.carryOffer(s, j, now) {
 		return

@@ -229,7 +229,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	}
 	why := "submitted as one"
 	if chain == nil {
-		drive, reason, err := c.driveOf(r, sp)
+		drive, reason, err := c.driveOf(r, sp, j.asked.StepMgr)
 		if err != nil {
 			return err
 		}

@@ -145,7 +145,7 @@ func (c *Core) learnAll(s *snapshot) {
 		}
 		if err := j.learn(a, first); err != nil {
 			c.logJob(j).WithError(err).Warn("what the job asked for is not understood")
-			j.asked = &slurmctl.JobRequest{}
+			j.asked = &slurmctl.JobRequest{StepMgr: c.stepMgrs} // to be on the safe side
 		}
 	}
 	for id, read := range c.asked {
@@ -158,10 +158,10 @@ func (c *Core) learnAll(s *snapshot) {
 // driveOf is the drive mode that a job gets, and why: what it asked for, else the
 // site's, else what works here. Merging that can never work is not tried: a job that
 // asked for it is refused, in words, and where the site did companions take its place.
-func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive, why string, err error) {
+func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive request.Drive, why string, err error) {
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
 	wanted := sp.Drive
-	drive, why = c.siteDrive()
+	drive, why = c.siteDrive(stepMgr)
 	switch {
 	case wanted == request.Merge && drive != request.Merge:
 		return "", "", fmt.Errorf(inWords, why)
@@ -191,8 +191,13 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request) (drive request.Drive
 		profiles = sp.Moldable.Alternatives
 	}
 	for _, p := range profiles {
-		if against := request.Resized(p); c.bare && against != "" {
-			return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
+		if against := request.Resized(p); against != "" {
+			switch {
+			case c.bare:
+				return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
+			case stepMgr:
+				return "", "", errors.New(against + ": " + request.StepMgrWords + ": " + request.StepMgrRemedy)
+			}
 		}
 		if against := request.ResizedTwice(p); c.once && against != "" {
 			return "", "", errors.New(against + ", " + c.onceWords() + ": " + request.OnceRemedy)

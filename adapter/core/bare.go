@@ -8,6 +8,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
+// Some jobs can be made smaller by whole companions only: those of a site where nobody may change what
+// runs, and those with a step manager of their own.
+//
 // There are sites whose job_submit plugin refuses every update of a job that lacks Account=
 // (slurmctl.ErrWantsAccount). Slurm takes an account for pending jobs alone: so a job that
 // runs can be given companions, and these can be ended, but it can neither be merged into, nor
@@ -83,13 +86,31 @@ func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 	})
 }
 
-// siteDrive is the drive mode that jobs get here, and why.
-func (c *Core) siteDrive() (request.Drive, string) {
-	if c.bare && c.drive == request.Merge {
+// siteDrive returns the drive mode that jobs get here, those with a step manager or without, and why.
+func (c *Core) siteDrive(stepMgr bool) (request.Drive, string) {
+	switch {
+	case c.bare && c.drive == request.Merge:
 		return request.Companion, bareWords
+	case stepMgr && c.drive == request.Merge:
+		return request.Companion, request.StepMgrWords
 	}
 	return c.drive, c.driveReason
 }
+
+// mayHaveStepMgr reports whether a job has a step manager, or whether that is not known yet.
+func (c *Core) mayHaveStepMgr(j *job) bool {
+	if j.asked == nil {
+		return c.stepMgrs
+	}
+	return j.asked.StepMgr
+}
+
+// keepsParts reports whether none of a job's Slurm jobs can be made smaller: Slurm lets nobody, or would let
+// the job's steps run on what it gave back (slurmctl.StepMgr).
+func (c *Core) keepsParts(j *job) bool { return c.bare || c.mayHaveStepMgr(j) }
+
+// wholeOnly reports whether a job's nodes come and go by whole companions alone.
+func (c *Core) wholeOnly(j *job) bool { return c.once || c.keepsParts(j) }
 
 // onceWords say that Slurm resizes a job only once.
 func (c *Core) onceWords() string {
@@ -105,6 +126,21 @@ func whole(held []Part, surplus []string) bool {
 		}
 	}
 	return true
+}
+
+// canGive returns the nodes of some that a job can give back: those of whole companions, where its Slurm jobs
+// cannot be made smaller.
+func (c *Core) canGive(j *job, nodes []string) []string {
+	if !c.keepsParts(j) || len(j.held) == 0 || whole(j.held, nodes) {
+		return nodes
+	}
+	var all []string
+	for _, p := range j.held[1:] {
+		if len(Without(p.Nodes, nodes)) == 0 {
+			all = append(all, p.Nodes...)
+		}
+	}
+	return all
 }
 
 // touched are the nodes of all companions that have some of those to be given back.

@@ -57,6 +57,7 @@ type cluster struct {
 	slurmUser   uint32
 	configRead  time.Time
 	once        bool // Slurm resizes a job only once (slurmctl.ResizesOnce)
+	stepMgrs    bool // jobs may have a step manager (slurmctl.StepMgr)
 	bare        bool // Slurm lets nobody change a running job (slurmctl.Client.WantsAccount)
 	ageing      slurmctl.Ageing
 	calculated  time.Time     // Slurm's priorities, as far as was seen
@@ -276,6 +277,7 @@ func (c *Core) takeConfig(cfg slurmctl.Config) (err error) {
 		c.countsFrom = time.Time{}
 	}
 	c.slurmConfig, c.configRead, c.ageing, c.once = cfg, c.now, cfg.Ageing(), slurmctl.ResizesOnce(cfg)
+	c.stepMgrs, _ = slurmctl.StepMgr(cfg)
 	c.power.setSaving(cfg)
 	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
 		return err

@@ -107,6 +107,7 @@ type (
 		HoldBegins bool      // it is to begin now, before its time
 		LetIn      []string  // users, to the hold that nobody may use before
 		Bare       bool      // what runs in a hold cannot be taken out of it
+		StepMgr    bool      // what it brings has a step manager, and is of use once its prologs have ended
 		StaysUntil time.Time // when that has ended at the latest
 		Request    slurmctl.AllocateRequest
 		MayPark    bool             // the expander, where a site's plugin refuses it otherwise

@@ -80,7 +80,7 @@ func (c *Core) observeHeld(s *snapshot, j *job) {
 			continue
 		}
 		c.byID[r.ID] = j
-		if request.Drive(j.Drive) == request.Companion && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+		if usable := r.State == slurmctl.Running && Unready(r, c.mayHaveStepMgr(j)) == "" || r.State == slurmctl.Suspended; usable && request.Drive(j.Drive) == request.Companion {
 			held = append(held, Part{ID: r.ID, Step: own.step, Nodes: r.NodeList})
 		} else {
 			j.expanders = append(j.expanders, r.ID)

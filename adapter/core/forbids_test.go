@@ -208,7 +208,7 @@ func TestBareSite(t *testing.T) {
 			{request.Request{Profile: down, Drive: request.Companion}, "", "--drive=chain"},
 		} {
 			c.bare = bare
-			drive, why, err := c.driveOf(r, s.ask)
+			drive, why, err := c.driveOf(r, s.ask, false)
 			if !bare {
 				if err != nil {
 					t.Errorf("%+v: %v", s.ask, err)

@@ -239,7 +239,7 @@ func (c *Core) keepsLent(j *job, next *plannedStep, surplus []string) []string {
 	surplus = slices.DeleteFunc(slices.Clone(surplus), func(name string) bool {
 		return leaving[name] || c.pressing[name] || wantedAt(wants[name], j) <= soon
 	})
-	if c.wholeOnly() { // companions that came beyond the plan
+	if c.wholeOnly(j) { // companions that came beyond the plan
 		var parts []string
 		for _, p := range slices.Backward(j.held) {
 			more := Without(p.Nodes, next.nodes) // of which the step may have a part
@@ -267,16 +267,13 @@ func (c *Core) stillResizable(j *job) string {
 	switch {
 	case j.stiff != "":
 		return j.stiff
-	case c.wholeOnly() && request.Drive(j.Drive) != request.Companion:
+	case c.wholeOnly(j) && request.Drive(j.Drive) != request.Companion:
 		return "a running job cannot be resized here, or only once"
 	case j.Claim > 0:
 		return "it has a claim, and grows on demand"
 	}
 	return ""
 }
-
-// wholeOnly reports whether nodes come and go by whole companions alone.
-func (c *Core) wholeOnly() bool { return c.bare || c.once }
 
 // lentText is what a job has beyond its plan, for evosqueue.
 func (j *job) lentText() string { return slurmctl.CompressNodes(j.lent()) }

@@ -169,7 +169,7 @@ func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 		c.lend(s, j, o, missing)
 		return true
 	case o.State == offerAccepted:
-		if surplus := common(o.wanted(), j.nodes()); len(surplus) > 0 {
+		if surplus := c.canGive(j, common(o.wanted(), j.nodes())); len(surplus) > 0 {
 			c.shrink(j, surplus)
 			return true
 		}
@@ -427,7 +427,7 @@ func (c *Core) acceptable(j *job, o *offer, nodes int) error {
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: the job can give %d and have its smallest number left", nodes, len(o.List))
 	case o.Mandatory && nodes < o.Nodes:
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: it is mandatory, and %d are wanted", nodes, o.Nodes)
-	case !o.grows() && c.wholeOnly() && !whole(j.held, o.List[:nodes]):
+	case !o.grows() && c.wholeOnly(j) && !whole(j.held, o.List[:nodes]):
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: jobs cannot be resized here, and companions go as a whole", nodes)
 	case !j.Malleable.Sizes.Has(size):
 		return api.Errorf(api.ErrInvalid, "with %d nodes the job would have %d, which is none of its sizes (%v)", nodes, size, j.Malleable.Sizes)

@@ -64,27 +64,35 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 			j.reason = unsafe
 			return
 		}
-		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && (!c.wholeOnly() || whole(j.held, extra)) {
+		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && (!c.wholeOnly(j) || whole(j.held, extra)) {
 			c.shrink(j, extra) // it has no more than it may at any time
 			return
 		}
 		c.grow(s, j, j.Step+1, missing)
-	case len(Without(surplus, c.keepsLent(j, next, surplus))) > 0:
-		surplus = Without(surplus, c.keepsLent(j, next, surplus))
-		if (c.bare || c.once) && !whole(j.held, surplus) { // by the plan; without one, the newest go first
-			j.release = nil
-			c.refit(s, j, now.Unix(), "its nodes are given back by companions")
-			if next = j.next(); next != nil {
-				surplus = Without(have, next.nodes)
-			}
-			if all := touched(j.held, surplus); c.bare && len(all) > 0 { // of nodes that it was lent the plan keeps a part
-				surplus = all
-			}
-		}
-		c.shrink(j, surplus)
 	default:
+		if surplus = c.leaving(s, j, next, surplus); len(surplus) > 0 {
+			c.shrink(j, surplus)
+			return
+		}
 		c.beginStep(j, now)
 	}
+}
+
+// leaving returns the nodes of a job's surplus that it gives back at the end of its step.
+func (c *Core) leaving(s *snapshot, j *job, next *plannedStep, surplus []string) []string {
+	surplus = Without(surplus, c.keepsLent(j, next, surplus))
+	if !c.wholeOnly(j) || whole(j.held, surplus) {
+		return surplus
+	}
+	j.release = nil // by the plan; without one, the newest go first
+	c.refit(s, j, c.now.Unix(), "its nodes are given back by companions")
+	if next = j.next(); next != nil {
+		surplus = Without(j.nodes(), next.nodes)
+	}
+	if !c.keepsParts(j) {
+		return surplus
+	}
+	return touched(j.held, surplus) // a part of what it was lent is planned; nodes of the base job stay
 }
 
 // early reports whether a growth may be done before its time: the nodes are free, and
@@ -207,7 +215,7 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
 	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: request.Drive(j.Drive) == request.Merge,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
-		Held: slices.Clone(j.held), Bare: c.bare, Expanders: slices.Clone(j.expanders)}
+		Held: slices.Clone(j.held), Bare: c.bare, StepMgr: c.mayHaveStepMgr(j), Expanders: slices.Clone(j.expanders)}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) == 0 {
 		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.now)
 		if user := c.submitter(j); !slices.Contains(r.Users, user) {
@@ -290,13 +298,16 @@ func partitionOf(j *job) string {
 }
 
 // Unready says in words why an expander that has nodes cannot be used yet. To merge one
-// whose nodes do not come up would cost the base job its life.
-func Unready(k *slurmctl.Job) string {
-	switch k.State {
-	case slurmctl.Configuring:
+// whose nodes do not come up would cost the base job its life. One with a step manager refuses
+// steps until its prologs have ended.
+func Unready(k *slurmctl.Job, stepMgr bool) string {
+	switch {
+	case k.State == slurmctl.Configuring:
 		return "waits for nodes that Slurm is switching on"
-	case slurmctl.Suspended:
+	case k.State == slurmctl.Suspended:
 		return "waits for nodes on which Slurm has suspended it"
+	case stepMgr && k.InProlog():
+		return "waits for the prolog on the nodes that it gets"
 	}
 	return ""
 }
@@ -305,7 +316,7 @@ func Unready(k *slurmctl.Job) string {
 func (c *Core) notReady(s *snapshot, j *job) string {
 	for _, id := range j.expanders {
 		if k := s.byID[id]; k != nil {
-			if why := Unready(k); why != "" {
+			if why := Unready(k, c.mayHaveStepMgr(j)); why != "" {
 				return why
 			}
 		} else if j.touched.After(s.taken) {
@@ -347,7 +358,7 @@ func (c *Core) repair(s *snapshot, j *job) {
 	}
 	want, have := j.plan[j.Step-1].nodes, j.own()
 	if len(have) >= j.Profile[j.Step-1].Nodes {
-		if over := c.overMost(j); len(over) > 0 {
+		if over := c.canGive(j, c.overMost(j)); len(over) > 0 {
 			c.event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(over)})
 			c.shrink(j, over)
 		}

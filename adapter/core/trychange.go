@@ -229,8 +229,13 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 	if peak > eligible {
 		return fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible)
 	}
-	if why := request.Resized(t.Profile); why != "" && c.bare {
-		return why + ": " + bareWords
+	if why := request.Resized(t.Profile); why != "" {
+		switch {
+		case c.bare:
+			return why + ": " + bareWords
+		case c.mayHaveStepMgr(t.job):
+			return why + ": " + request.StepMgrWords
+		}
 	}
 	if why := request.ResizedTwice(t.Profile); why != "" && c.once {
 		return why + ", " + c.onceWords()

@@ -43,7 +43,7 @@ func (c *Core) View() *View {
 		Private: Private{Nodes: c.private("nodes"), Partitions: c.private("partitions"), Reservations: c.private("reservations")}}
 	v.Status = api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
 		Started: c.wall(c.started), SlurmCalls: c.cycleCalls, PollPause: c.pace.pause.Seconds()}
-	drive, why := c.siteDrive()
+	drive, why := c.siteDrive(false)
 	v.Status.Drive, v.Status.DriveReason = string(drive), why
 	if c.snapshot != nil {
 		v.Status.Nodes, v.Status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)

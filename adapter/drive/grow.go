@@ -80,7 +80,7 @@ func (g *growth) bring(ctx context.Context) error {
 		return err
 	}
 	for _, k := range brought {
-		if why := core.Unready(&k); why != "" {
+		if why := core.Unready(&k, g.StepMgr); why != "" {
 			return fmt.Errorf("%w%s", errNotYet, why)
 		}
 	}
@@ -131,7 +131,9 @@ func (g *growth) open(ctx context.Context) error {
 
 // begun asks for the expanders until they are running; brought is what is known of them.
 func (g *growth) begun(ctx context.Context, brought []slurmctl.Job) (_ []slurmctl.Job, err error) {
-	waits := func(k slurmctl.Job) bool { return k.State == slurmctl.Configuring || k.State == slurmctl.Pending }
+	waits := func(k slurmctl.Job) bool {
+		return k.State == slurmctl.Configuring || k.State == slurmctl.Pending || g.StepMgr && k.InProlog()
+	}
 	if len(brought) == 0 {
 		brought, err = g.Slurm.Glance(ctx, g.Grown.Expanders...)
 	}

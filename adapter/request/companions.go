@@ -66,5 +66,12 @@ func ResizedTwice(p planner.Profile) string {
 	return ""
 }
 
+// StepMgrWords say why a job with a step manager is not made smaller (slurmctl.StepMgr), StepMgrRemedy what may
+// be done about it.
+const (
+	StepMgrWords  = "the job has a step manager (Slurm's stepmgr), and its steps would still run there while others have these nodes"
+	StepMgrRemedy = "begin with the fewest nodes and give back as many as a growth has brought, or use --drive=chain"
+)
+
 // OnceRemedy is what may be done about it.
 const OnceRemedy = "give back in one step, or as many as a growth has brought, use --drive=chain, or have the administrator run slurmdbd"

@@ -27,6 +27,11 @@ func (h *history) checkStep() {
 		}
 	}
 	h.checkBounds()
+	for _, name := range h.order {
+		if stray := h.s.Cluster.Stray(h.jobs[name]); len(stray) > 0 {
+			h.blame(fmt.Errorf("job %d (%s) still runs steps on %s, which it gave back", h.jobs[name], name, slurmctl.CompressNodes(stray)))
+		}
+	}
 	for _, want := range h.s.core.Written(h.text) {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {

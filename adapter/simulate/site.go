@@ -30,6 +30,12 @@ func clusterOptions(o *slurmsim.Options, words []string) error {
 			o.PermitJobExpansion, err = true, nil
 		case "contain":
 			o.Contain, err = true, nil
+		case "prolog":
+			o.Prolog, err = time.ParseDuration(value)
+		case "version": // that Slurm says
+			o.Version, err = value, nil
+		case "stepmgr": // every job has a step manager
+			o.StepMgr, err = true, nil
 		case "epilog":
 			o.Epilog, err = true, nil
 		case "mem": // MiB of every node, and what a job gets that asks for none

@@ -100,6 +100,9 @@ func Storm(seed uint64) string {
 	if seed%7 == 0 { // what runs can be changed by nobody
 		g.at(0, "plugin account")
 	}
+	if seed%11 == 0 { // jobs have step managers
+		head[1] += " stepmgr"
+	}
 	slices.SortStableFunc(g.lines, func(a, b timed) int { return int(a.at - b.at) })
 	for _, l := range g.lines {
 		head = append(head, fmt.Sprintf("%v %s", l.at.Round(time.Millisecond), l.text))

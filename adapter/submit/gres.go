@@ -125,9 +125,10 @@ func (g gres) onNode(n slurmctl.Node) bool {
 }
 
 // checkResizes refuses a profile by which a Slurm job is resized twice, where Slurm does so
-// only once. A chain's jobs are not resized.
+// only once, or at all, where the job has a step manager. A chain's jobs are not resized.
 func checkResizes(r *submission, cfg slurmctl.Config) error {
-	if r.request.Drive == request.Chain || !slurmctl.ResizesOnce(cfg) {
+	once, stepMgr := slurmctl.ResizesOnce(cfg), r.options.hasStepMgr(cfg)
+	if r.request.Drive == request.Chain || !once && !stepMgr {
 		return nil
 	}
 	profiles := []planner.Profile{r.request.Profile}
@@ -135,11 +136,21 @@ func checkResizes(r *submission, cfg slurmctl.Config) error {
 		profiles = r.request.Moldable.Alternatives
 	}
 	for _, p := range profiles {
-		if against := request.ResizedTwice(p); against != "" {
+		if against := request.Resized(p); stepMgr && against != "" {
+			return fmt.Errorf("%s: %s: %s", against, request.StepMgrWords, request.StepMgrRemedy)
+		}
+		if against := request.ResizedTwice(p); once && against != "" {
 			return fmt.Errorf("%s, and Slurm %s without slurmdbd resizes a job only once: %s", against, cfg.Version, request.OnceRemedy)
 		}
 	}
 	return nil
+}
+
+// hasStepMgr reports whether a job with these options will have a step manager.
+func (l layers) hasStepMgr(cfg slurmctl.Config) bool {
+	possible, always := slurmctl.StepMgr(cfg)
+	_, asked := l.last("stepmgr")
+	return possible && (always || asked)
 }
 
 // refuseMerge refuses a drive mode that can never work.

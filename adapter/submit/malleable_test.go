@@ -16,6 +16,7 @@ import (
 // still is a cluster that only tells what it has.
 type still struct {
 	version string
+	values  map[string]string
 	dead    bool
 }
 
@@ -36,7 +37,7 @@ func (c still) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, er
 }
 
 func (c still) Config(context.Context) (slurmctl.Config, error) {
-	return slurmctl.Config{Version: c.version}, nil
+	return slurmctl.Config{Version: c.version, Values: c.values}, nil
 }
 func (still) Cancel(context.Context, ...slurmctl.JobID) error { return nil }
 func (still) Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error) {

@@ -123,6 +123,7 @@ func (d *doctor) cluster(ctx context.Context) {
 	d.clock(ctx)
 	d.rights(ctx, sc)
 	d.expansion(sc)
+	d.stepManagers(sc)
 	d.priorities(sc)
 	d.accounting(sc)
 	d.power(sc)
@@ -214,6 +215,20 @@ func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) {
 		d.add("rights", warn, fmt.Sprintf("%s is an ordinary user", me.Username), "run doctor as the sidecar's user to check its rights")
 	default:
 		d.add("rights", warn, fmt.Sprintf("%s is %s: may change all jobs and hold nodes, submit for itself only", me.Username, level), root)
+	}
+}
+
+// stepManagers tells whether jobs have a step manager, with which their nodes go by whole companions.
+func (d *doctor) stepManagers(sc slurmctl.Config) {
+	const name = "stepmgr"
+	const bound = "a profile may give back what a growth has brought, as a whole: Slurm would still run steps of the job on nodes that it gave back in part"
+	switch possible, always := slurmctl.StepMgr(sc); {
+	case always:
+		d.add(name, warn, "every job has a step manager (SlurmctldParameters=enable_stepmgr); "+bound, "other profiles are refused; they need drive mode chain, or a site without enable_stepmgr")
+	case possible:
+		d.add(name, ok, "jobs have a step manager if they ask for it (sbatch --stepmgr); then "+bound, "")
+	default:
+		d.add(name, ok, "no job has a step manager", "")
 	}
 }
 

@@ -26,3 +26,24 @@ func TestSlurmdbd(t *testing.T) {
 		}
 	}
 }
+
+func TestStepManagers(t *testing.T) {
+	for _, c := range []struct {
+		version, prolog, params string
+		want                    result
+		detail                  string
+	}{
+		{"22.05.8", "Contain", "enable_stepmgr", ok, "no job has"},
+		{"24.11.5", "Alloc", "enable_stepmgr", ok, "no job has"}, // slurmctld does not start so
+		{"24.11.5", "Alloc,Contain", "", ok, "if they ask for it"},
+		{"24.11.5", "Contain", "idle_on_node_suspend,enable_stepmgr", warn, "every job has"},
+		{"26.05.5", "X11", "enable_stepmgr", warn, "every job has"},
+		{"a later one", "Contain", "", ok, "if they ask for it"},
+	} {
+		d := &doctor{}
+		d.stepManagers(slurmctl.Config{Version: c.version, Values: map[string]string{"PrologFlags": c.prolog, "SlurmctldParameters": c.params}})
+		if got := d.Checks[0]; got.Result != c.want || !strings.Contains(got.Detail, c.detail) {
+			t.Errorf("Slurm %s with %s and %s: %+v, want %s and %q", c.version, c.prolog, c.params, got, c.want, c.detail)
+		}
+	}
+}
