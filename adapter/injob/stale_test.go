@@ -44,7 +44,7 @@ func optionsOf(t *testing.T, a api.Allocation, environ []string, args string) ([
 	return all, nil
 }
 
-// srun is told which nodes a job gave back, or which it has: a step manager takes what it is not told for the
+// evosrun passes srun the nodes that a job gave back, or those that it has: a step manager takes all others for the
 // job's own (measured on 24.11.5 and 26.05.5).
 func TestNothingRunsOnNodesGivenBack(t *testing.T) {
 	evaluated := append(slices.Clone(inside[:1]), "SLURM_JOB_NODELIST=n[1-2]", "EVO_JOB_ID=12", "EVO_GAVE_BACK=n[3-4]")

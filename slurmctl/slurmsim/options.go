@@ -24,7 +24,7 @@ type Options struct {
 	PermitJobExpansion bool
 	Contain            bool          // PrologFlags=Contain: every job has an extern step
 	StepMgr            bool          // enable_stepmgr, with which every job has a step manager; and Contain, without which there is none
-	Prolog             time.Duration // for which jobs show that a prolog runs, of which no more is modelled
+	Prolog             time.Duration // how long jobs show that their prologs run; prologs do nothing else here
 	DisableShrink      bool
 	Epilog             bool // on the nodes, of which no more is modelled
 
