@@ -126,7 +126,7 @@ type trial struct {
 
 func (t *trial) run(ctx context.Context, full bool) error {
 	if native(ctx, t.release) {
-		cmd := exec.CommandContext(ctx, t.program, "-test.run=^(TestMatrix|TestModel)$")
+		cmd := exec.CommandContext(ctx, t.program, "-test.run=^(TestMatrix|TestMatrixStepMgr|TestModel)$")
 		cmd.Env = append(os.Environ(), "EVOSLURM_MATRIX="+t.results)
 		cmd.Stdout, cmd.Stderr = &t.log, &t.log
 		if err := cmd.Run(); err != nil || !full {
@@ -144,7 +144,7 @@ func (t *trial) run(ctx context.Context, full bool) error {
 	}
 	t.log.Reset()
 	work := filepath.Dir(t.program)
-	cmd, err := matrix.Enter(ctx, root, []string{work}, t.program, "-test.run=^(TestMatrix|TestModel)$")
+	cmd, err := matrix.Enter(ctx, root, []string{work}, t.program, "-test.run=^(TestMatrix|TestMatrixStepMgr|TestModel)$")
 	if err != nil {
 		return err
 	}
@@ -201,10 +201,10 @@ func writeDocument(path, table string) error {
 		"*commands*: Slurm's commands alone; *merge*, *companion*, *chain*: by the sidecar, in that drive mode.\n" +
 		"**refused**: Slurm said no, in the words below; **failed**: what was seen is not what was asked for.\n" +
 		"*model*: the model of slurmctld in virtual time (slurmctl/slurmsim), by Slurm's commands alone.\n" +
-		"*job_submit.lua*: contrib's guard of other people's jobs.\n" +
+		"*job_submit.lua*: contrib's guard of other people's jobs. *stepmgr*: every job has a step manager, without slurmdbd.\n" +
 		"Evoslurm relies on all but these: `shrink by NumNodes after a merge`, `merge into an ended job does no\n" +
-		"harm`, `anybody expands anybody's job`, and resizing a second time without slurmdbd. Where slurmdbd does\n" +
-		"not start (line 1) all that follows is without it.\n\n" + table
+		"harm`, `a shrunk job runs nothing on another user's nodes`, `anybody expands anybody's job`, and resizing a second\n" +
+		"time without slurmdbd. Where slurmdbd does not start (line 1) all that follows is without it.\n\n" + table
 	if hasReal {
 		text += "\n" + sites.Heading + real
 	}
