@@ -375,8 +375,11 @@ func options(words []string) map[string]string {
 }
 
 func userNamed(name string) slurmsim.User {
-	if name == "bob" {
+	switch name {
+	case "bob":
 		return Bob
+	case "mallory":
+		return Mallory
 	}
 	return Alice
 }

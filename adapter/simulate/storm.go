@@ -97,6 +97,11 @@ func Storm(seed uint64) string {
 		o.at(began+o.when(storm-began), "answers promptly")
 		g.lines = append(g.lines, o.lines...)
 	}
+	if seed%3 == 1 { // by chances of their own
+		m := &storming{Rand: rand.New(rand.NewPCG(seed, 17)), nodes: nodes}
+		m.hostile(apps)
+		g.lines = append(g.lines, m.lines...)
+	}
 	if seed%7 == 0 { // what runs can be changed by nobody
 		g.at(0, "plugin account")
 	}

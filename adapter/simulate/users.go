@@ -16,10 +16,12 @@ import (
 var (
 	Alice = slurmsim.User{Name: "alice", UID: 1001, Account: "physics"}
 	Bob   = slurmsim.User{Name: "bob", UID: 1002, Account: "chemistry"}
+
+	Mallory = slurmsim.User{Name: "mallory", UID: 1003, Account: "chemistry"} // attacks
 )
 
 func userOf(uid uint32) (*slurmctl.User, error) {
-	for _, u := range []slurmsim.User{Alice, Bob, {Name: "root"}} {
+	for _, u := range []slurmsim.User{Alice, Bob, Mallory, {Name: "root"}} {
 		if u.UID == uid {
 			return &slurmctl.User{Name: u.Name, UID: uid, GID: uid}, nil
 		}
