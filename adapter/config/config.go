@@ -46,6 +46,9 @@ type Config struct {
 	MaxHolds    int                 `mapstructure:"max_holds"`    // reservations at a time, at most
 	HoldShares  HoldShares          `mapstructure:"hold_shares"`  // of what is held ahead of time
 
+	MaxDelay  time.Duration `mapstructure:"max_delay"`  // how much later holds may make a stock job start
+	MaxDelays []string      `mapstructure:"max_delays"` // the same for single partitions and QOS
+
 	GiveUp  time.Duration `mapstructure:"give_up"` // how long a growth that fails is tried
 	Grace   time.Duration `mapstructure:"grace"`   // overrun of a step before it is warned, and again before it is acted on
 	Overrun Overrun       `mapstructure:"overrun"`
@@ -200,6 +203,8 @@ func Default() Config {
 			Job: Shares{Reservations: 25, Nodes: 100, NodeHours: 50}, User: Shares{Reservations: 50, Nodes: 75, NodeHours: 50},
 			Account: Shares{Reservations: 75, Nodes: 100, NodeHours: 75}, Partition: Shares{Reservations: 100, Nodes: 100, NodeHours: 100},
 		},
+		MaxDelay:      time.Hour,
+		MaxDelays:     []string{},
 		GiveUp:        10 * time.Minute,
 		Grace:         30 * time.Second,
 		Overrun:       OverrunShrink,
@@ -253,6 +258,9 @@ func (c Config) Validate() error {
 	check(c.Recorder.MiB == 0 || c.Recorder.MiB >= 4, "recorder.mib", "%d; want 0 (nothing is recorded) or 4 and more", c.Recorder.MiB)
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
+	check(c.MaxDelay >= 0, "max_delay", "%v; want 0s or more", c.MaxDelay)
+	_, err := c.Delays()
+	check(err == nil, "max_delays", "%v", err)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)
 	check(c.GiveUp >= 0, "give_up", "%v; want 0s or more", c.GiveUp)
 	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
@@ -260,7 +268,7 @@ func (c Config) Validate() error {
 	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is no absolute path", c.Strategies.Dir)
 	check(c.Strategies.Timeout >= 100*time.Millisecond, "strategies.timeout", "%v; want 100ms or more", c.Strategies.Timeout)
 	check(c.Strategies.Memory >= 192, "strategies.memory", "%d; want 192 (MiB) or more", c.Strategies.Memory)
-	_, err := c.Strategies.Sums()
+	_, err = c.Strategies.Sums()
 	check(err == nil, "strategies.sha256", "%v", err)
 	_, err = c.Strategies.Values()
 	check(err == nil, "strategies.parameters", "%v", err)

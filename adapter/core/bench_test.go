@@ -139,3 +139,45 @@ func BenchmarkFollow(b *testing.B) {
 		c.effects = nil
 	}
 }
+
+// BenchmarkDelays is finding out which stock jobs are held up, of 10,000 that wait, while 50 nodes are
+// idle and held for growths: always has something happen in every cycle, still nothing.
+func BenchmarkDelays(b *testing.B) {
+	for _, always := range []bool{true, false} {
+		b.Run(map[bool]string{true: "always", false: "still"}[always], func(b *testing.B) {
+			c, s := crowd(b)
+			c.cfg.MaxDelay = 100 * time.Hour
+			begun := 0
+			for _, j := range slices.Clone(c.active[:10]) { // each has a node, and five that are promised
+				node, more := s.nodes[950+begun].Name, []string{}
+				for k := range 4 {
+					more = append(more, s.nodes[960+4*begun+k].Name)
+				}
+				now := s.taken.Unix()
+				j.Profile = planner.Profile{{Duration: 7200, Nodes: 1}, {Duration: 7200, Nodes: 5}}
+				j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.taken, s.taken
+				j.record.State, j.record.NodeList, j.record.TimeLimit = slurmctl.Running, []string{node}, 5*time.Hour
+				j.record.EndTime = s.taken.Add(j.record.TimeLimit)
+				*s.byID[j.id()] = j.record
+				s.inUse[node] = true
+				j.held = []Part{{ID: j.id(), Step: 1, Nodes: []string{node}}}
+				j.plan = []plannedStep{{start: now, end: now + 7200, nodes: []string{node}}, {start: now + 7200, end: now + 14400, nodes: append(more, node)}}
+				begun++
+				c.setHold(slurmctl.Reservation{Name: ownName{j.id(), 2, 1}.String(), Start: time.Unix(now+7200, 0), End: time.Unix(now+14400, 0), Nodes: more, Flags: holdFlags})
+			}
+			for i := range s.jobs {
+				s.jobs[i].TimeLimit = max(s.jobs[i].TimeLimit, 3*time.Hour)
+			}
+			for i := 0; b.Loop(); i++ {
+				if always {
+					s.jobs[0].Priority = uint64(i)
+				}
+				c.watchDelays(s)
+				c.effects = nil
+			}
+			if len(c.delays.jobs) == 0 {
+				b.Fatal("nobody is held up")
+			}
+		})
+	}
+}

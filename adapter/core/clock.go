@@ -76,6 +76,7 @@ func (c *Core) clockSet(by time.Duration) {
 			all[name] = r
 		}
 	}
+	c.delays.seen = 0
 	if back(&c.countsFrom); by < 0 {
 		c.countsFrom = Later(c.countsFrom, c.now.Add(-by))
 	}

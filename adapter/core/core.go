@@ -108,6 +108,7 @@ type holds struct {
 	holdsOpen    bool                            // see cannotClose
 	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
 	fits         int64                           // Unix second before which the shares allow no further hold, unless one is over; 0: not known
+	delays       delays                          // stock jobs that holds keep from starting
 }
 
 // underway is what was asked for and has not come out yet, and when to poll again.
@@ -155,7 +156,8 @@ func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 		jobs: jobs{byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, refused: map[slurmctl.JobID]api.Job{},
 			known: map[slurmctl.JobID]row.Known{}, scripts: map[slurmctl.JobID]*script{}, asked: map[slurmctl.JobID]*asked{}, unsaved: map[*job]bool{}},
 		holds: holds{reservations: map[string]slurmctl.Reservation{}, lived: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{}, holdNames: map[holdKey]string{},
-			holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{}},
+			holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{},
+			delays: delays{jobs: map[slurmctl.JobID]*heldUp{}, distrusted: map[uint32]time.Time{}}},
 	}
 	c.log.c = c
 	c.power.setSaving(slurmctl.Config{})
@@ -228,6 +230,7 @@ func (c *Core) cycle(s *snapshot) {
 	c.follow(s)
 	c.followKept(s)
 	c.followPlans(s)
+	c.watchDelays(s)
 	c.plan(s)
 }
 

@@ -25,6 +25,7 @@
 //	         how long Slurm lets it run                            timelimit.go, deadlock.go
 //	hold     nodes of coming starts and growths, as reservations  holds.go, holdsync.go
 //	         as far as shares allow, for those in time           bounds.go, lapse.go
+//	         as far as stock jobs are not late by them            delay.go, giveway.go
 //	         and whoever gets into one that is for another        intruders.go
 //	switch   nodes of holds on, where Slurm saves power           power.go
 //	mirror   planned starts, for squeue and for Slurm             mirror.go

@@ -141,15 +141,14 @@ func (s *snapshot) local(pool []int, names []string) []int {
 
 // free reports whether no job holds any of these nodes and all are usable at once.
 func (s *snapshot) free(names []string) bool {
-	for _, name := range names {
+	return !slices.ContainsFunc(names, func(name string) bool {
 		i, ok := s.index[name]
-		if !ok || s.inUse[name] {
-			return false
-		}
-		n := s.nodes[i]
-		if !n.Awake() && !(s.leftToSlurm && n.Usable() && n.Power() == slurmctl.PoweredDown) {
-			return false
-		}
-	}
-	return true
+		return !ok || !s.idle(i)
+	})
+}
+
+// idle reports whether no job holds a node and it is usable at once.
+func (s *snapshot) idle(i int) bool {
+	n := &s.nodes[i]
+	return !s.inUse[n.Name] && (n.Awake() || s.leftToSlurm && n.Usable() && n.Power() == slurmctl.PoweredDown)
 }

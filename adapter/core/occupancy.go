@@ -79,7 +79,7 @@ func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
 }
 
 // occupied is everything that is certain: what others use, and what is promised
-// to evolving jobs that have begun; except is left out.
+// to evolving jobs that have begun, or has just been given up for stock jobs; except is left out.
 func (c *Core) occupied(s *snapshot, origin int64, except *job) *occupancy {
 	o := c.foreign(s, origin)
 	for _, j := range c.active {
@@ -87,6 +87,7 @@ func (c *Core) occupied(s *snapshot, origin int64, except *job) *occupancy {
 			c.addPromises(o, s, j, s.taken.Unix())
 		}
 	}
+	c.addFreed(o, s)
 	return o
 }
 

@@ -106,7 +106,7 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
 	}
 	slices.SortStableFunc(list, moreUrgent)
-	list = behind(list)
+	list = c.withoutHeldUp(behind(list))
 	c.admit(s, list, now)
 	return list
 }

@@ -109,7 +109,9 @@ type PlannedStep struct {
 // problem makes the problem of the present queue.
 func (c *Core) problem(s *snapshot) *Problem {
 	now := s.taken.Unix()
-	return c.problemOf(s, c.occupied(s, now, nil), c.candidates(s, now))
+	o := c.occupied(s, now, nil)
+	c.addHeldUp(o, s)
+	return c.problemOf(s, o, c.candidates(s, now))
 }
 
 // problemOf makes the problem of a list, with what is certain.

@@ -227,7 +227,11 @@ func (c *Core) replan(s *snapshot, j *job, now int64, why string) (unfit string)
 
 // fitBeside plans the rest of a running job around what others were promised.
 func (c *Core) fitBeside(s *snapshot, j *job, now int64) rest {
-	f := fitting{around: func(origin int64) *occupancy { return c.occupied(s, origin, j) }}
+	f := fitting{around: func(origin int64) *occupancy {
+		o := c.occupied(s, origin, j)
+		c.addHeldUp(o, s)
+		return o
+	}}
 	r := c.fitRest(s, j, now, f, false)
 	if r.unfit != "" {
 		r = c.fitRest(s, j, now, f, true)
@@ -254,6 +258,8 @@ func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why st
 				c.addPromises(o, s, other, now)
 			}
 		}
+		c.addFreed(o, s)
+		c.addHeldUp(o, s)
 		return o
 	}}, true)
 	if r.unfit != "" || all && !c.fitAfter(s, j, r, after, now) {

@@ -97,6 +97,9 @@ func (c *Core) Still() (until time.Time) {
 	for _, t := range c.suspect {
 		m.at(t)
 	}
+	if len(c.delays.jobs) > 0 {
+		m.at(c.delays.again)
+	}
 	for _, t := range w.retry {
 		m.at(t)
 	}

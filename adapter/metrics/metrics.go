@@ -68,7 +68,7 @@ type Metrics struct {
 	commands, commandTime            *prometheus.CounterVec
 	events, ended                    *prometheus.CounterVec
 	growthLate, growthWait, startLag prometheus.Histogram
-	idleTime                         prometheus.Counter
+	idleTime, gaveWay                prometheus.Counter
 	planned                          prometheus.Gauge
 
 	mu    sync.Mutex
@@ -104,9 +104,10 @@ func New(source func() Sight) *Metrics {
 		growthWait:  late("growth_wait_seconds", "From the end of a step until the nodes of a larger one were there."),
 		startLag:    late("start_late_seconds", "How much later than planned jobs were started."),
 		idleTime:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "held_idle_node_seconds_total", Help: "Node-seconds that were held for growths to come and used by nobody."}),
+		gaveWay:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "promises_gave_way_total", Help: "Promises of growths that lapsed for stock jobs which would have started later than max_delay allows."}),
 		planned:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "evoslurm", Name: "last_plan_timestamp_seconds", Help: "When the last plan was made; 0: never."}),
 	}
-	m.registry.MustRegister(m, m.cycle, m.commands, m.commandTime, m.events, m.ended, m.growthLate, m.growthWait, m.startLag, m.idleTime, m.planned)
+	m.registry.MustRegister(m, m.cycle, m.commands, m.commandTime, m.events, m.ended, m.growthLate, m.growthWait, m.startLag, m.idleTime, m.gaveWay, m.planned)
 	for _, kind := range kinds { // a counter that is not there cannot be seen to rise
 		m.events.WithLabelValues(kind)
 	}
@@ -183,6 +184,9 @@ func (m *Metrics) Event(job int64, at time.Time, kind string, detail any) {
 			m.steps[job] = before
 		}
 	case "lapsed": // what is planned from then on is no promise that was delayed
+		if _, budget := d["budget"]; budget {
+			m.gaveWay.Inc()
+		}
 		if known {
 			before.promised = 0
 			m.steps[job] = before

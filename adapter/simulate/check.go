@@ -32,6 +32,7 @@ func (h *history) checkStep() {
 			h.blame(fmt.Errorf("job %d (%s) still runs steps on %s, which it gave back", h.jobs[name], name, slurmctl.CompressNodes(stray)))
 		}
 	}
+	h.checkDelay()
 	for _, want := range h.s.core.Written(h.text) {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {

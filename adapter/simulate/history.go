@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -47,10 +48,13 @@ type history struct {
 
 	evolving map[slurmctl.JobID]bool // with all links of chains
 	forged   map[slurmctl.JobID]bool
+	stocks   map[slurmctl.JobID]bool // that may have any nodes
+	heldBack heldBack
 	blamed   map[string]bool
 	lossy    bool                     // jobs may have lost nodes
 	crashed  bool                     // slurmctld has, and may have forgotten what was done to jobs
 	stopped  map[string]bool          // users who stop every salloc that runs in their name
+	calmFrom time.Duration            // until then stock jobs may be late: something failed, or the clock was set
 	began    map[string]time.Duration // of stock jobs; nil: nobody wants to know
 	had      map[string]int           // nodes of applications as slurmctld crashed; nil: it is up
 	told     map[slurmctl.JobID]bool  // jobs that the event log of a database that is lost excused
@@ -81,7 +85,7 @@ type playing struct {
 // play is Play in some way. It tells how much virtual time has passed.
 func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
-		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, stopped: map[string]bool{}, told: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
+		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, stopped: map[string]bool{}, stocks: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
 	cfg := config.Default()
 	cfg.PollInterval = time.Second
 	options := slurmsim.Options{Faults: h.faults}
@@ -336,11 +340,13 @@ func (h *history) happens(words []string) error {
 		if err != nil {
 			return err
 		}
+		h.calmFrom = math.MaxInt64 // slurmctld may start nothing
 		c.StepClock(by)
 		h.s.poke()
 	case "kill":
 		h.s.Stop()
 	case "start":
+		h.calmFrom = max(h.calmFrom, h.s.Cluster.Elapsed()+time.Minute)
 		h.s.Start()
 	case "lose": // the database
 		h.lose()
@@ -351,6 +357,7 @@ func (h *history) happens(words []string) error {
 	case "fail": // the next commands of that name, in these words
 		h.fault[name] = append(h.fault[name], slurmsim.Fault{Drop: true, Err: slurmsim.Refusal(strings.Join(words[2:], " "))})
 	case "fault": // of the next change, whatever it is
+		h.calmFrom = h.s.Cluster.Elapsed() + 5*time.Minute
 		return h.faulty(words[1:])
 	case "answers": // how fast slurmctld does
 		return h.answers(words[1:])
@@ -516,6 +523,7 @@ func (h *history) stock(words []string) error {
 		return nil
 	}
 	h.jobs[words[0]], h.evolving[id] = id, q.Comment != ""
+	h.stocks[id] = len(o) == 0 || len(o) == 1 && o["user"] != ""
 	return nil
 }
 

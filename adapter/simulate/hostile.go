@@ -25,7 +25,7 @@ func (g *storming) hostile(apps []string) {
 		return
 	}
 	begun := g.when(storm)
-	g.at(begun, "submit greedy %s user=mallory limit=90m", g.greedy())
+	g.at(begun, "submit greedy %s user=mallory limit=90m", g.insatiable())
 	g.at(storm, "cancel greedy")
 	for range g.IntN(4) {
 		g.at(begun+g.when(storm-begun), "change greedy %+d", numbers[g.IntN(len(numbers))])
@@ -61,8 +61,8 @@ func (g *storming) marker() string {
 	return strings.Join(fields, ";")
 }
 
-// greedy makes a profile that wants most of the cluster held, again and again.
-func (g *storming) greedy() string {
+// insatiable makes a profile that wants most of the cluster held, again and again.
+func (g *storming) insatiable() string {
 	steps := []string{"1@30s"}
 	for range 2 + g.IntN(20) {
 		steps = append(steps, fmt.Sprintf("%d@%ds,1@30s", g.nodes, 1+g.IntN(60)))

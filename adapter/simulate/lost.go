@@ -108,6 +108,7 @@ func (h *history) boot() {
 		h.apps[name].booted = h.s.Cluster.Elapsed()
 	}
 	h.had = nil
+	h.calmFrom = max(h.calmFrom, h.s.Cluster.Elapsed()+10*time.Minute)
 }
 
 // lose is the loss of the sidecar's database, save that what its event log excuses stays excused.

@@ -102,6 +102,10 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.MaxHolds, err = strconv.Atoi(value)
 		case "shares": // SCOPE:RESERVATIONS:NODES:NODE_HOURS
 			err = setShares(&c.HoldShares, value)
+		case "max_delay":
+			c.MaxDelay, err = time.ParseDuration(value)
+		case "max_delays":
+			c.MaxDelays = append(c.MaxDelays, strings.Replace(value, "/", "=", 1))
 		default:
 			err = fmt.Errorf("config: %q", w)
 		}

@@ -102,6 +102,12 @@ func Storm(seed uint64) string {
 		m.hostile(apps)
 		g.lines = append(g.lines, m.lines...)
 	}
+	d := &storming{Rand: rand.New(rand.NewPCG(seed, 21)), nodes: nodes} // by chances of their own
+	head[3] += " max_delay=" + d.pick("0s", "1m", "5m", "20m", "1h")
+	if d.IntN(2) == 0 {
+		d.greedy()
+	}
+	g.lines = append(g.lines, d.lines...)
 	if seed%7 == 0 { // what runs can be changed by nobody
 		g.at(0, "plugin account")
 	}
@@ -271,6 +277,16 @@ func (g *storming) hasty(i int) {
 		killed := t + g.when(time.Minute)
 		g.at(killed, "kill")
 		g.at(killed+g.when(time.Second), "start")
+	}
+}
+
+// greedy has alice keep nodes for growths far ahead, and bob submit jobs that last longer.
+func (g *storming) greedy() {
+	for i := range 1 + g.IntN(2) {
+		g.at(g.when(storm/2), "submit greedy%d 1@%dm,%d@%dm user=alice limit=200m", i, 20+g.IntN(70), 2+g.IntN(g.nodes-1), 1+g.IntN(20))
+	}
+	for i := range 1 + g.IntN(4) {
+		g.at(g.when(storm), "stock held%d %d %dm %ds user=bob", i, 1+g.IntN(g.nodes), 10+g.IntN(120), 60+g.IntN(540))
 	}
 }
 

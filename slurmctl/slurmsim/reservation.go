@@ -330,3 +330,23 @@ func (c *Cluster) purged(r *reservation) bool {
 	}
 	return false
 }
+
+// Idle returns how many nodes a job of some length could have now: without the reservations whose
+// name has a prefix, and with them.
+func (c *Cluster) Idle(lasts time.Duration, prefix string) (without, with int) {
+	set := append(nodeSet(nil), c.usage.idle...)
+	set.and(c.up)
+	set.minus(c.completing)
+	now := c.Now()
+	reserved := func(named bool) {
+		for _, r := range c.reservations {
+			if strings.HasPrefix(r.Name, prefix) == named && r.Start.Before(now.Add(lasts)) && r.End.After(now) {
+				set.minus(r.set)
+			}
+		}
+	}
+	reserved(false)
+	without = set.count()
+	reserved(true)
+	return without, set.count()
+}
