@@ -64,6 +64,7 @@ func discreet(detail json.RawMessage, own func(job uint32) bool) json.RawMessage
 var eventTexts = map[string]string{
 	"sidecar started":      "the sidecar {version} started with {jobs} evolving jobs",
 	"database replaced":    "the database was malformed ({why}): a new one was begun, the old one is {kept}",
+	"twin":                 "another evoslurmd drives this cluster, it made the hold {hold}: the one on {host} changes nothing until it is restarted",
 	"stood still":          "the machine stood still for {seconds} s",
 	"clock stepped":        "the clock was set by {seconds} s",
 	"leak":                 "{nodes} allocated to no job",

@@ -127,6 +127,8 @@ func (c *Core) answer(k *call) bool {
 func (c *Core) callee(id uint32) (*job, error) {
 	j := c.byID[slurmctl.JobID(id)]
 	switch {
+	case c.twin != nil:
+		return nil, api.Errorf(api.ErrUnavailable, "the sidecar changes nothing: another evoslurmd drives this cluster")
 	case c.snapshot == nil, c.isComing(slurmctl.JobID(id)): // what the database says may be out of date, and is not all
 		return nil, api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
 	case j == nil:

@@ -69,6 +69,7 @@ type cluster struct {
 	survey     *api.Cluster // of surveyOf, as it is shown
 	surveyOf   *snapshot
 	lastErr    error // of the last poll; nil: it worked
+	twin       error // another sidecar drives the cluster; nil: none was seen
 	cycleCalls int   // Slurm's commands in the last cycle and since the one before
 	calls      uint64
 	countsFrom time.Time // see countsStand

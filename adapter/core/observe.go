@@ -60,7 +60,12 @@ func (c *Core) observed(in Observation) {
 			c.in(&in.Reservations[i].Start, &in.Reservations[i].End)
 		}
 	}
-	c.cycle(newSnapshot(in, c.snapshot))
+	s := newSnapshot(in, c.snapshot)
+	if err := c.watchTwin(s); err != nil {
+		c.lastErr, c.nextCycle = err, c.now.Add(max(c.cfg.PollInterval, time.Second))
+		return
+	}
+	c.cycle(s)
 }
 
 // unobserved is called when a poll failed.

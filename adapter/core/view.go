@@ -48,7 +48,9 @@ func (c *Core) View() *View {
 	if c.snapshot != nil {
 		v.Status.Nodes, v.Status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)
 	}
-	if c.lastErr != nil {
+	if c.twin != nil {
+		v.Status.LastError = c.twin.Error()
+	} else if c.lastErr != nil {
 		v.Status.LastError = "its last poll of Slurm failed: " + c.lastErr.Error()
 	}
 	further := map[uint32][]uint32{}

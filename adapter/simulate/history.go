@@ -45,6 +45,7 @@ type history struct {
 	order []string
 	fault map[string][]slurmsim.Fault // coming ones, by command; "": any change
 	slow  sluggish                    // slurmctld
+	twin  *Sidecar                    // a second one, by mistake
 
 	evolving map[slurmctl.JobID]bool // with all links of chains
 	forged   map[slurmctl.JobID]bool
@@ -343,6 +344,11 @@ func (h *history) happens(words []string) error {
 		h.calmFrom = math.MaxInt64 // slurmctld may start nothing
 		c.StepClock(by)
 		h.s.poke()
+	case "twin": // a sidecar on another host, with a database of its own
+		h.twin = &Sidecar{Cluster: c, Database: NewDatabase(), Config: h.s.Config, Strategy: h.s.Strategy}
+		h.twin.Start()
+	case "untwin":
+		h.twin.Stop()
 	case "kill":
 		h.s.Stop()
 	case "start":
