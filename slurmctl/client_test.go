@@ -252,3 +252,17 @@ func TestOfAnotherUser(t *testing.T) {
 		t.Errorf("%d bytes of its output are kept", len(stdout))
 	}
 }
+
+// TestNoDescriptors: a command that cannot start since this process has no descriptors left
+// has not reached slurmctld; it tells nothing of what Slurm would have answered.
+func TestNoDescriptors(t *testing.T) {
+	for _, lack := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
+		err := error(&CommandError{Args: []string{"scontrol"}, ExitCode: -1, Err: os.NewSyscallError("pipe2", lack)})
+		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnknownJob) {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := error(&CommandError{Args: []string{"scontrol"}, ExitCode: -1, Err: syscall.EACCES}); errors.Is(err, ErrUnreachable) {
+		t.Errorf("%v", err)
+	}
+}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // What a command's failure means, where its text says so. Use errors.Is.
@@ -71,6 +73,9 @@ var phrases = map[error][]string{
 		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing"},
 }
 
+// lacks are what a host says that has no descriptors, processes or memory left for a command.
+var lacks = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}
+
 // CommandError is a command that failed, with all that is known of it.
 type CommandError struct {
 	Args     []string // the command and its arguments
@@ -102,10 +107,13 @@ func (e *CommandError) Error() string {
 func (e *CommandError) Unwrap() error { return e.Err }
 
 // Is matches the sentinels of this package by what the command printed. A
-// command that ran out of time counts as an unreachable controller, save for
-// Allocate, which waits for nodes.
+// command that ran out of time counts as an unreachable controller, except for
+// Allocate, which waits for nodes; so does one that this host could not start.
 func (e *CommandError) Is(target error) bool {
 	if target == ErrUnreachable && !e.waiting && errors.Is(e.Err, context.DeadlineExceeded) {
+		return true
+	}
+	if target == ErrUnreachable && slices.ContainsFunc(lacks, func(lack error) bool { return errors.Is(e.Err, lack) }) {
 		return true
 	}
 	text := strings.ToLower(e.Stderr)
