@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +130,35 @@ func TestMungedAway(t *testing.T) {
 	r := serve(t, ready(0), func(s *Server) { s.Munge.Socket = "/nonexistent/socket" })
 	if status, body := post(t, r, uint32(os.Geteuid()), r.good()); status != 503 {
 		t.Errorf("%d %s; want 503, so that the client asks again", status, body)
+	}
+}
+
+// TestMungedRestarted: while the sidecar's munged is away callers are asked to come again, and
+// with a new one they are served, by the sidecar that runs.
+func TestMungedRestarted(t *testing.T) {
+	const other = "other" // the sidecar's, with the key of the callers'
+	dir := filepath.Dir(munged.Socket)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	stop, err := runMunged(dir, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := serve(t, ready(uint32(os.Geteuid())), func(s *Server) { s.Munge.Socket = dir + "/" + other })
+	ask := func() (int, string) { return post(t, r, uint32(os.Geteuid()), r.good()) }
+	if status, body := ask(); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	stop()
+	if status, body := ask(); status != 503 {
+		t.Errorf("while munged is away: %d %s", status, body)
+	}
+	if stop, err = runMunged(dir, other); err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if status, body := ask(); status != 200 {
+		t.Errorf("with another munged: %d %s", status, body)
 	}
 }
 

@@ -49,37 +49,50 @@ func withMunged(run func() int) (int, error) {
 	if err := os.WriteFile(dir+"/key", key, 0o400); err != nil {
 		return 0, err
 	}
+	munged = Munge{Socket: dir + "/socket"}
+	runtime.LockOSThread() // the daemon dies with the thread that started it
+	defer runtime.UnlockOSThread()
+	stop, err := runMunged(dir, "socket")
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	return run(), nil
+}
+
+// runMunged starts a MUNGE daemon with the key in dir, at a socket there, and waits until it
+// serves.
+func runMunged(dir, socket string) (stop func(), err error) {
 	path, err := exec.LookPath("munged")
 	if err != nil {
 		path = "/usr/sbin/munged"
 	}
-	munged = Munge{Socket: dir + "/socket"}
-	log, err := os.Create(dir + "/log")
+	base := dir + "/" + socket
+	log, err := os.Create(base + ".log")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(path, "--foreground", "--key-file="+dir+"/key", "--socket="+munged.Socket,
-		"--pid-file="+dir+"/pid", "--seed-file="+dir+"/seed", "--num-threads=2")
+	cmd := exec.Command(path, "--foreground", "--key-file="+dir+"/key", "--socket="+base,
+		"--pid-file="+base+".pid", "--seed-file="+base+".seed", "--num-threads=2")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // the daemon dies with the thread that started it
-	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer func() {
+	stop = func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
-	}()
+	}
 	for range 500 {
-		if _, err = munged.Encode(context.Background(), "hello", time.Minute); err == nil {
-			return run(), nil
+		if _, err = (Munge{Socket: base}).Encode(context.Background(), "hello", time.Minute); err == nil {
+			return stop, nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	text, _ := os.ReadFile(dir + "/log")
-	return 0, fmt.Errorf("%w: %s", err, text)
+	stop()
+	text, _ := os.ReadFile(base + ".log")
+	return nil, fmt.Errorf("%w: %s", err, text)
 }
 
 // anybody is the reading that most tests have.
