@@ -121,15 +121,15 @@ func TestNotThereAndNotYours(t *testing.T) {
 		s := &Server{Backend: b, Log: logrus.New(), Reading: func() Reading { return OwnJobs }}
 		for name, answer := range map[string]func(context.Context, request) (any, error){"job": s.job, "allocation": s.allocation, "events": s.events,
 			"next": func(ctx context.Context, r request) (any, error) { return s.next(ctx, ctx, r) }} {
-			ask := func(id string) (error, string) {
+			ask := func(id string) (string, error) {
 				_, err := visit[any](t.Context(), s.Visitor(&b.owner), answer, "/v1/events?job="+id, NextRequest{From: 1}, "id", id)
 				if err == nil {
 					t.Fatalf("%s %s is answered", name, id)
 				}
-				return err, strings.ReplaceAll(err.Error(), id, "N")
+				return strings.ReplaceAll(err.Error(), id, "N"), err
 			}
-			theirs, text1 := ask("13")
-			none, text2 := ask("77")
+			text1, theirs := ask("13")
+			text2, none := ask("77")
 			if !errors.Is(theirs, kind) || !errors.Is(none, kind) || text1 != text2 {
 				t.Errorf("%s: not yours: %v; not there: %v; want both %v", name, theirs, none, kind)
 			}
