@@ -90,6 +90,7 @@ type Status struct {
 	LastError    string    `json:"last_error,omitempty"`
 	SlurmCalls   int       `json:"slurm_calls"`          // in the last cycle
 	PollPause    float64   `json:"poll_pause,omitempty"` // seconds between two polls, to keep to slurm.share
+	SetAside     int       `json:"set_aside,omitempty"`  // jobs whose handling ended the sidecar
 }
 
 // Strategy is a planning algorithm that may be used.

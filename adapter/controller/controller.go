@@ -37,6 +37,7 @@ type Controller struct {
 	store      *store.Store
 	strategies *pluginhost.Manager
 	log        *logrus.Logger
+	version    string
 	cfg        config.Config // as the core has it
 	timeout    time.Duration // of a command of Slurm
 
@@ -48,6 +49,7 @@ type Controller struct {
 	mail  chan any      // core.Input, or func(): what is to be done on the loop's goroutine
 	gone  chan struct{} // closed when Run has returned
 	books books
+	at    *handling // which job the core is at
 	laps  laps
 	view  atomic.Pointer[view] // what the API shows
 	calls calls
@@ -57,7 +59,7 @@ type Controller struct {
 
 // New makes a controller. It acts on nothing before Run.
 func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
-	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, cfg: cfg, timeout: cfg.Slurm.Timeout,
+	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, version: version, cfg: cfg, timeout: cfg.Slurm.Timeout,
 		mail: make(chan any, 64), gone: make(chan struct{})}
 	c.books.store, c.books.log = st, log
 	c.meter()
@@ -92,6 +94,10 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 		c.recorder.Warn = func(err error) { log.WithError(err).Warn("what happens is not recorded") }
 	}
 	c.core = core.New(site, cfg, c.strategy(), begun)
+	if c.at, err = openHandling(cfg.Database); err != nil {
+		c.strategies.Close()
+		return nil, err
+	}
 	c.publish()
 	return c, nil
 }
@@ -120,6 +126,19 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if books.Aside, books.Doubt, err = c.at.ended(c.version, c.clock.now(), c.log); err != nil {
+		return err
+	}
+	c.at.begin()
+	c.core.NoteIn(c.at.note())
+	defer func() {
+		if r := recover(); r != nil {
+			c.at.panicked()
+			panic(r) // the state may be anything: the next life starts from what is written down
+		}
+		c.core.NoteIn(&core.Handling{})
+		c.at.close()
+	}()
 	inputs := []core.Input{books}
 	timer := time.NewTimer(0)
 	defer timer.Stop()

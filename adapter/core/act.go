@@ -12,7 +12,7 @@ import (
 func (c *Core) act(s *snapshot) {
 	now := c.now
 	for _, shrinking := range []bool{true, false} {
-		for _, j := range c.active {
+		for j := range c.each(c.active) {
 			if j.busy || j.ending || now.Before(j.retryAt) || c.shrinks(j) != shrinking {
 				continue
 			}

@@ -15,12 +15,18 @@ import (
 // ones that had.
 func (c *Core) restore(books Books) {
 	c.work.last, c.lastRow = books.LastIntent, books.LastRow
+	for _, a := range books.Aside {
+		c.aside[a.Job] = a
+	}
 	for _, k := range books.Known {
 		c.known[slurmctl.JobID(k.SlurmID)] = k
 	}
 	for _, b := range books.Active {
 		j := restored(b)
-		j.recount = true
+		if c.setAside(j.id(), j.Submitted) != "" {
+			continue // adopt says so, if Slurm still has it
+		}
+		j.recount, j.settled = true, j.id() != books.Doubt
 		j.anew = j.lapsed()
 		if j.State == row.Starting {
 			// Whether Slurm was told to start it is not known; to say so twice does no harm.
@@ -105,9 +111,10 @@ func (c *Core) adopt(s *snapshot) {
 		if r.State != slurmctl.Pending && r.State != slurmctl.Configuring && r.State != slurmctl.Running && r.State != slurmctl.Suspended || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
 			continue
 		}
-		if !c.driven(r.Partition) {
+		if !c.driven(r.Partition) || c.refuseAside(r) {
 			continue
 		}
+		c.handling.Note(r.ID, r.SubmitTime, First)
 		sp, asked, err := c.request(s, r)
 		if err != nil {
 			c.refuse(r, err)
@@ -153,6 +160,7 @@ func (c *Core) adopt(s *snapshot) {
 			c.refuse(r, err)
 		}
 	}
+	c.handling.Done()
 	for _, r := range s.reservations {
 		if own, ours := parseHold(r); ours && c.byID[own.job] != nil {
 			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
@@ -184,8 +192,12 @@ func (c *Core) refuse(r *slurmctl.Job, err error) {
 
 // stranger is a job that is not adopted, as evosqueue shows it.
 func stranger(r *slurmctl.Job, reason string) api.Job {
-	return api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition, State: string(row.Queued),
-		Reason: reason, Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
+	state := row.Queued
+	if running(r) {
+		state = row.Running
+	}
+	return api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition, State: string(state),
+		Nodes: len(r.NodeList), NodeList: slurmctl.CompressNodes(r.NodeList), Reason: reason, Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
 }
 
 func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a asked) error {

@@ -80,6 +80,9 @@ func (c *Core) changing() bool {
 
 // answer answers a call, or reports that it has to wait.
 func (c *Core) answer(k *call) bool {
+	if j := c.byID[slurmctl.JobID(k.Job)]; j != nil {
+		c.at(j)
+	}
 	switch {
 	case k.Change != nil:
 		return c.answerChange(k)
@@ -131,6 +134,8 @@ func (c *Core) callee(id uint32) (*job, error) {
 		return nil, api.Errorf(api.ErrUnavailable, "the sidecar changes nothing: another evoslurmd drives this cluster")
 	case c.snapshot == nil, c.isComing(slurmctl.JobID(id)): // what the database says may be out of date, and is not all
 		return nil, api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
+	case j == nil && c.refused[slurmctl.JobID(id)].ID != 0:
+		return nil, api.Errorf(api.ErrConflict, "%s is not driven by the sidecar, %s", jobNumber(id), c.refused[slurmctl.JobID(id)].Reason)
 	case j == nil:
 		return nil, api.Errorf(api.ErrNotFound, "%s is not an evolving job, or has ended", jobNumber(id))
 	}

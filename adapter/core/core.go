@@ -40,6 +40,7 @@ type Core struct {
 	planning bool      // a plan was asked for, and act waits for it
 	looking  *managing // a malleability policy was asked, and act waits for it; nil: none
 
+	handling  *Handling // never nil
 	faultTold time.Time // a fault of a policy is told again then
 	stopping  bool
 	started   time.Time
@@ -95,6 +96,7 @@ type jobs struct {
 	scripts map[slurmctl.JobID]*script   // read, or being read, for adopt
 	asked   map[slurmctl.JobID]*asked    // the same of requests
 	unsaved map[*job]bool                // whose plans are to be written
+	aside   map[slurmctl.JobID]Aside     // whose handling ended the sidecar
 }
 
 // holds are our reservations, and those of others.
@@ -139,6 +141,8 @@ type Books struct {
 	LastRow    int64
 	Intents    []row.Intent // never settled
 	LastIntent int64
+	Aside      []Aside        // jobs that are to be set aside
+	Doubt      slurmctl.JobID // the one that was handled as the life before ended, if that proves nothing; 0: none
 }
 
 // BookedJob is a job with all that was written down of it.
@@ -152,10 +156,10 @@ type BookedJob struct {
 
 // New makes a core that knows nothing yet but its configuration.
 func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
-	c := &Core{site: site, cfg: cfg, now: now, started: now, strategy: strategy,
+	c := &Core{site: site, cfg: cfg, now: now, started: now, strategy: strategy, handling: &Handling{},
 		cluster: cluster{suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, parksIn: map[parksKey]bool{}},
 		jobs: jobs{byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, refused: map[slurmctl.JobID]api.Job{},
-			known: map[slurmctl.JobID]row.Known{}, scripts: map[slurmctl.JobID]*script{}, asked: map[slurmctl.JobID]*asked{}, unsaved: map[*job]bool{}},
+			known: map[slurmctl.JobID]row.Known{}, scripts: map[slurmctl.JobID]*script{}, asked: map[slurmctl.JobID]*asked{}, unsaved: map[*job]bool{}, aside: map[slurmctl.JobID]Aside{}},
 		holds: holds{reservations: map[string]slurmctl.Reservation{}, lived: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{}, holdNames: map[holdKey]string{},
 			holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{},
 			delays: delays{jobs: map[slurmctl.JobID]*heldUp{}, distrusted: map[uint32]time.Time{}}},
@@ -205,6 +209,9 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 		c.startPolls()
 	}
 	c.savePlans()
+	if c.handling.Done(); c.planning {
+		c.plans()
+	}
 	at := c.wakeAt()
 	c.wait = max(at.Sub(now), time.Millisecond)
 	c.quiet.note(now, c.effects)
@@ -248,6 +255,7 @@ func (c *Core) planned(in Planned) {
 	c.watchIntruders(s)
 	c.watchLeaks(s)
 	c.readAccrual()
+	c.settle()
 }
 
 // decide does what is due by the present state: after a cycle, and after everything that

@@ -14,7 +14,7 @@ import (
 
 // follow finds out what became of the known jobs.
 func (c *Core) follow(s *snapshot) {
-	for _, j := range slices.Clone(c.active) {
+	for j := range c.each(slices.Clone(c.active)) {
 		if c.replaced(s, j) {
 			continue
 		}
@@ -422,6 +422,9 @@ func (c *Core) outlived(s *snapshot, r *slurmctl.Job) bool {
 	j := c.byID[own.job]
 	if c.isComing(own.job) {
 		return false // its job is about to be adopted again
+	}
+	if base := s.byID[own.job]; base != nil && !base.Ended() && c.setAside(base.ID, base.SubmitTime) != "" {
+		return false // it keeps what it has
 	}
 	forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
 	if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)) {

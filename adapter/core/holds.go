@@ -100,7 +100,7 @@ func parseHold(r slurmctl.Reservation) (ownName, bool) {
 func (c *Core) wantedHolds(now int64) []hold {
 	var all []hold
 	ahead := now + c.holdAhead()
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		if h, ok := c.offerHold(j, now); ok {
 			all = append(all, h)
 		}

@@ -40,6 +40,7 @@ type job struct {
 	stood     time.Duration        // for how long it was suspended by then, likewise
 	bound     string               // the nodes that it may have, as the user listed them; "": any
 	may       []string             // and by name
+	settled   bool                 // it has come through a whole cycle, in this life of the sidecar or before
 	display   display              // of its profile and plan
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []row.Span

@@ -79,7 +79,7 @@ func (c *Core) tryAgain(s *snapshot, j *job, now time.Time) {
 // followKept has what was kept back tried again once less is in use by those whom the
 // limit may count.
 func (c *Core) followKept(s *snapshot) {
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		if j.kept == nil || j.kept.givenUp || j.touched.After(s.taken) {
 			continue
 		}

@@ -56,7 +56,7 @@ type managing struct {
 func (c *Core) manage(s *snapshot) {
 	c.pressing, c.looking = nil, nil
 	m := &managing{Core: c, s: s, second: c.now.Unix()}
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		if j.isMalleable() && j.runs() {
 			m.jobs = append(m.jobs, j)
 		}

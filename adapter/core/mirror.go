@@ -27,6 +27,7 @@ func (c *Core) mirror(s *snapshot) {
 			c.mirrored = 0
 		}
 		j := c.active[c.mirrored]
+		c.at(j)
 		if age := now.Sub(j.Submitted); age >= 0 && age < mirrorAge || j.busy || j.touched.After(s.taken) || now.Before(j.retryAt) {
 			continue
 		}

@@ -82,7 +82,7 @@ func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
 // to evolving jobs that have begun, or has just been given up for stock jobs; except is left out.
 func (c *Core) occupied(s *snapshot, origin int64, except *job) *occupancy {
 	o := c.foreign(s, origin)
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		if j != except && (j.runs() || j.State == row.Starting) {
 			c.addPromises(o, s, j, s.taken.Unix())
 		}

@@ -47,7 +47,7 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	var list []candidate
 	lowest := turn{math.MaxInt, math.MaxUint64} // of the last evolving job
 	over, unread := c.overAccrual(s), c.firstUnread(s)
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		if j.State != row.Queued {
 			continue
 		}

@@ -25,7 +25,7 @@ func (c *Core) followPlans(s *snapshot) {
 	now := s.taken.Unix()
 	margin := int64(c.cfg.Margin / time.Second)
 	var others *occupancy
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		if !j.runs() || j.busy || j.kept != nil || j.touched.After(s.taken) {
 			continue
 		}

@@ -64,11 +64,14 @@ func (c *Core) View() *View {
 		a.SlurmJobs = slices.Sorted(slices.Values(further[j.SlurmID]))
 		return a
 	}
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		v.Jobs = append(v.Jobs, show(j))
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.refused)) {
 		r := c.shown(c.refused[id])
+		if c.setAside(id, c.refused[id].Submit) != "" {
+			v.Status.SetAside++
+		}
 		v.Jobs = append(v.Jobs, r)
 		v.Owners[r.ID], v.Base[r.ID] = r.UID, r.ID
 	}
@@ -118,7 +121,7 @@ func (c *Core) View() *View {
 
 // Job is what View shows of one active job; false if there is none. O(jobs).
 func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) {
-	for _, j := range c.active {
+	for j := range c.each(c.active) {
 		if j.SlurmID == uint32(id) {
 			return c.shown(c.describe(j)), true
 		}

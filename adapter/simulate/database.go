@@ -14,6 +14,8 @@ import (
 
 // Database is what the sidecar has written down, in memory.
 type Database struct {
+	Aside []core.Aside // jobs whose handling ended the sidecar
+
 	jobs    map[int64]core.BookedJob
 	intents map[int64]row.Intent
 	last    int64 // intent
@@ -88,7 +90,7 @@ func (d *Database) change(id int64, f func(*core.BookedJob)) {
 
 // books are what a sidecar starts from.
 func (d *Database) books() core.Books {
-	b := core.Books{LastIntent: d.last}
+	b := core.Books{LastIntent: d.last, Aside: d.Aside}
 	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {
 		j := d.jobs[id]
 		b.LastRow = max(b.LastRow, id)

@@ -308,6 +308,10 @@ func (h *history) happens(words []string) error {
 		return job(func(ctx context.Context, id slurmctl.JobID) error {
 			return root.UpdateJob(ctx, id, slurmctl.JobUpdate{TimeLimit: limit})
 		})
+	case "aside": // its handling is found to have ended the life of the sidecar before the next
+		if r, ok := c.Record(h.jobs[name]); ok {
+			h.s.Database.Aside = append(h.s.Database.Aside, core.Aside{Job: r.ID, Submitted: r.SubmitTime, Why: "the sidecar was killed while it handled it"})
+		}
 	case "tell": // what evosqueue says of it
 		h.tell(name)
 	case "peek": // what evosctl peek is told
