@@ -38,6 +38,9 @@ func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked 
 // this cluster never has the nodes for; or why that leaves nothing of it. A job that runs is
 // no exception: every number in its request is one that its user wrote.
 func (s *snapshot) bounded(sp request.Request) (request.Request, error) {
+	if len(sp.Profile) == 0 {
+		return sp, errors.New("neither the marker nor the script has a profile")
+	}
 	size := len(s.nodes)
 	sp.CutMax(max(size, sp.Profile.Peak()))
 	large := func(p planner.Profile) bool { return p.Peak() > size }

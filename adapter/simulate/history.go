@@ -3,6 +3,7 @@ package simulate
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -80,6 +81,7 @@ func Play(script string, out io.Writer) error {
 type playing struct {
 	record func(recorder.Start) *recorder.Recorder // the flight recorder of each life of the sidecar, if there is to be one
 	began  map[string]time.Duration                // is told when stock jobs begin
+	rough  bool                                    // what must hold after every step is not checked: that takes time by the square of steps
 	skip   bool                                    // leave out polls of which nothing would follow, as the script's word rest does
 }
 
@@ -139,6 +141,9 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 	}()
 	h.s = &Sidecar{Cluster: cluster, Database: NewDatabase(), Config: cfg, Strategy: noX, Policy: theirs, Watch: h.watch, After: h.checkStep, Record: how.record,
 		Skip: how.skip && !strings.Contains(script, " answers ")} // where a poll takes long, none is without effect
+	if how.rough {
+		h.s.After = nil
+	}
 	h.s.Start()
 	for _, e := range events {
 		clean := e.words[0] == "end" && len(e.words) > 1 && e.words[1] == "clean"
@@ -494,7 +499,7 @@ func (h *history) submit(words []string) error {
 	return nil
 }
 
-// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=] [in=RESERVATION] [comment=] [held]
+// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=] [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
 func (h *history) stock(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("stock NAME NODES LIMIT LASTS")
@@ -507,10 +512,18 @@ func (h *history) stock(words []string) error {
 			return err
 		}
 	}
-	o := options(words[4:])
+	o, begin := options(words[4:]), time.Time{}
 	_, held := o["held"]
-	q := slurmsim.Job{User: userNamed(o["user"]), Name: words[0], Script: "#!/bin/bash\n", Nodes: nodes, TimeLimit: limit, Lasts: lasts,
-		Partition: o["partition"], Reservation: o["in"], Comment: o["comment"], Held: held}
+	if _, parked := o["parked"]; parked {
+		begin = h.s.Cluster.Now().Add(parkedFor)
+	}
+	comment, err1 := hex.DecodeString(o["hexcomment"])
+	script, err2 := hex.DecodeString(o["hexscript"])
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	q := slurmsim.Job{User: userNamed(o["user"]), Name: words[0], Script: "#!/bin/bash\n" + string(script) + "\n", Nodes: nodes, TimeLimit: limit, Lasts: lasts,
+		Partition: o["partition"], Reservation: o["in"], Comment: o["comment"] + string(comment), Held: held, Begin: begin}
 	if err := asks(&q, o); err != nil {
 		return err
 	}
@@ -532,7 +545,7 @@ func (h *history) stock(words []string) error {
 		h.say(fmt.Sprintf("stock: %v", err))
 		return nil
 	}
-	h.jobs[words[0]], h.evolving[id] = id, q.Comment != ""
+	h.jobs[words[0]], h.evolving[id] = id, q.Comment != "" || len(script) > 0
 	h.stocks[id] = len(o) == 0 || len(o) == 1 && o["user"] != ""
 	return nil
 }
