@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestWantsAccount: an update of a running job that is refused for no reason says that the site wants
+// TestWantsAccount: an update of a running job that is refused, in whatever words, says that the site wants
 // Account= only where one that changes nothing is refused so, too; not where slurmctld does not answer that.
 func TestWantsAccount(t *testing.T) {
 	f := start(t, slurmtest.Options{Accounting: true})
@@ -21,6 +21,8 @@ func TestWantsAccount(t *testing.T) {
 	for answer, want := range map[string]bool{
 		`exec "$real" "$@"`: false,
 		"echo 'slurm_update error: Unspecified error' >&2; exit 1":                                    true,
+		"echo 'slurm_update error: Invalid account or account/partition combination' >&2; exit 1":     true,
+		"echo 'slurm_update error: Invalid job id specified' >&2; exit 1":                             true, // a plugin may say anything
 		"echo 'slurm_update error: Unable to contact slurm controller (connect failure)' >&2; exit 1": false,
 	} {
 		dir := f.TempDir()

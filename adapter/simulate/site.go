@@ -218,11 +218,13 @@ type plugin struct {
 	strict     bool // refuses submissions that name nodes or a reservation
 	account    bool // refuses updates without Account=
 	batch      bool // refuses jobs without a script
+	frozen     bool // refuses every update
+	words      string
 }
 
-// set is plugin [overwrites] [strict] [account] [batch].
+// set is plugin [overwrites] [strict] [account] [batch] [frozen] [explains].
 func (p *plugin) set(words []string) error {
-	*p = plugin{}
+	*p = plugin{words: "Unspecified error"}
 	for _, w := range words {
 		switch w {
 		case "overwrites":
@@ -233,6 +235,10 @@ func (p *plugin) set(words []string) error {
 			p.account = true
 		case "batch":
 			p.batch = true
+		case "frozen":
+			p.frozen = true
+		case "explains": // in words that Slurm itself has for something else
+			p.words = "Invalid account or account/partition combination specified"
 		default:
 			return fmt.Errorf("plugin: %q", w)
 		}
@@ -245,7 +251,7 @@ func (p *plugin) asks() slurmsim.Plugin {
 	return slurmsim.Plugin{
 		Submit: func(j *slurmsim.Job) error {
 			if p.strict && (len(j.NodeList) > 0 || j.Reservation != "") || p.batch && j.Script == "" {
-				return slurmsim.Refusal("Unspecified error")
+				return slurmsim.Refusal(p.words)
 			}
 			if p.overwrites {
 				j.Comment = "the site's"
@@ -253,8 +259,8 @@ func (p *plugin) asks() slurmsim.Plugin {
 			return nil
 		},
 		Update: func(_ slurmctl.Job, u *slurmsim.Update) error {
-			if p.account && u.Account == "" {
-				return slurmsim.Refusal("Unspecified error")
+			if p.frozen || p.account && u.Account == "" {
+				return slurmsim.Refusal(p.words)
 			}
 			if p.overwrites {
 				comment := "the site's"

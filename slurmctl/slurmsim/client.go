@@ -3,7 +3,6 @@ package slurmsim
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -31,12 +30,16 @@ func (c *Cluster) Client(u User) *Client {
 // Calls is how many commands the client has run.
 func (k *Client) Calls() uint64 { return k.calls }
 
-// TryUpdate is as of slurmctl.Client.
+// TryUpdate does what slurmctl.Client.TryUpdate does.
 func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Time) error {
-	if err := k.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: start}); errors.Is(err, slurmctl.ErrUnspecified) {
-		return err
+	err := k.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: start})
+	if !refusedUpdate(err) {
+		return nil
 	}
-	return nil
+	if jobs, failed := k.Glance(ctx, id); failed != nil || len(jobs) != 1 || jobs[0].State != slurmctl.Pending {
+		return nil
+	}
+	return err
 }
 
 // MayAllocate is as of slurmctl.Client.

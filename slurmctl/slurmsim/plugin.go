@@ -27,74 +27,75 @@ type Update struct {
 // WantsAccount is as of slurmctl.Client.
 func (k *Client) WantsAccount() bool { return k.wantsAccount }
 
-// changing is an update of a job that takes so long. As slurmctl.Client does, it tries what
-// was refused for no reason that is known once more with the account that the job has: of one
-// that runs Slurm refuses that itself, and so the plugin has let it pass; that says something
-// if it refuses what changes nothing.
+// changing is an update of a job that takes d. As slurmctl.Client does, it judges a refusal by what
+// becomes of an update that changes nothing, with and without the account that the job has.
 func (k *Client) changing(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, u slurmctl.JobUpdate, do func(*job, slurmctl.JobUpdate) error) error {
-	set := func(account string) error {
-		return k.call(ctx, d, about(name, id), func() error {
-			j, err := k.mine(id)
-			if err == nil && u.As != nil && u.As.UID != 0 && u.As.UID != j.UID {
-				err = refusal("Access/permission denied")
-			}
-			if err != nil {
-				return err
-			}
-			given := Update{u, account}
-			if see := k.cluster.options.Plugin.Update; see != nil {
-				if err := see(k.cluster.shown(j), &given); err != nil {
-					return err
-				}
-			}
-			if account != "" && j.State != slurmctl.Pending {
-				return Refusal("Job is no longer pending execution")
-			}
-			return do(j, given.JobUpdate)
-		})
+	set := func(account string) error { return k.set(ctx, d, name, id, Update{u, account}, do) }
+	touch := func(account string) error {
+		return k.set(ctx, k.cluster.options.Latency.Change, "UpdateJob", id, Update{Account: account}, func(*job, slurmctl.JobUpdate) error { return nil })
 	}
 	if k.wantsAccount {
-		return k.withAccount(ctx, id, set, nil)
-	}
-	err := set("")
-	if !errors.Is(err, slurmctl.ErrUnspecified) {
+		j, known := k.lasting(ctx, id)
+		if known && j.State == slurmctl.Pending {
+			return set(j.Account)
+		}
+		err := set("")
+		if known && refusedUpdate(err) && refusedUpdate(touch("")) {
+			return fmt.Errorf("%w: %w", slurmctl.ErrWantsAccount, err)
+		}
 		return err
 	}
-	again := k.withAccount(ctx, id, set, err)
-	if errors.Is(again, slurmctl.ErrWantsAccount) {
-		do = func(*job, slurmctl.JobUpdate) error { return nil } // it changes nothing
-		if jobs, failed := k.Glance(ctx, id); failed != nil || len(jobs) != 1 || !errors.Is(set(""), slurmctl.ErrUnspecified) {
-			return err
-		}
+	err := set("")
+	if !refusedUpdate(err) {
+		return err
 	}
-	if again == nil || errors.Is(again, slurmctl.ErrWantsAccount) {
-		k.wantsAccount = true
-		return again
+	j, known := k.lasting(ctx, id)
+	if !known || !refusedUpdate(touch("")) {
+		return err
 	}
-	return err
+	if with := touch(j.Account); with != nil && (j.State == slurmctl.Pending || !errors.Is(with, slurmctl.ErrNotPending)) {
+		return err
+	}
+	if k.wantsAccount = true; j.State != slurmctl.Pending {
+		return fmt.Errorf("%w: %w", slurmctl.ErrWantsAccount, err)
+	}
+	return set(j.Account)
 }
 
-// withAccount sets something with the job's own account; because of err, if it was tried
-// without.
-func (k *Client) withAccount(ctx context.Context, id slurmctl.JobID, set func(account string) error, err error) error {
-	jobs, failed := k.Glance(ctx, id)
-	if failed != nil {
-		return errors.Join(err, failed)
-	}
-	known := len(jobs) == 1 && jobs[0].Account != ""
-	if !known || jobs[0].State != slurmctl.Pending {
-		if err == nil {
-			if err = set(""); !errors.Is(err, slurmctl.ErrUnspecified) {
+// set runs one update.
+func (k *Client) set(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, given Update, do func(*job, slurmctl.JobUpdate) error) error {
+	return k.call(ctx, d, about(name, id), func() error {
+		j, err := k.mine(id)
+		if as := given.As; err == nil && as != nil && as.UID != 0 && as.UID != j.UID {
+			err = refusal("Access/permission denied")
+		}
+		if err != nil {
+			return err
+		}
+		if see := k.cluster.options.Plugin.Update; see != nil {
+			if err := see(k.cluster.shown(j), &given); err != nil {
 				return err
 			}
 		}
-		if !known {
-			return err
+		if given.Account != "" && j.State != slurmctl.Pending {
+			return Refusal("Job is no longer pending execution")
 		}
+		return do(j, given.JobUpdate)
+	})
+}
+
+// lasting is a job that can be updated, and whose account is known.
+func (k *Client) lasting(ctx context.Context, id slurmctl.JobID) (slurmctl.Job, bool) {
+	jobs, err := k.Glance(ctx, id)
+	if err != nil || len(jobs) != 1 {
+		return slurmctl.Job{}, false
 	}
-	again := set(jobs[0].Account)
-	if jobs[0].State != slurmctl.Pending && errors.Is(again, slurmctl.ErrNotPending) {
-		return fmt.Errorf("%w: %w", slurmctl.ErrWantsAccount, err)
-	}
-	return again
+	j := jobs[0]
+	return j, j.Account != "" && !j.Ended() && j.State != slurmctl.Completing
+}
+
+// refusedUpdate reports whether slurmctld, or the plugin, has refused an update.
+func refusedUpdate(err error) bool {
+	var failed *slurmctl.CommandError
+	return errors.As(err, &failed) && failed.ExitCode > 0 && !failed.Is(slurmctl.ErrUnreachable) && !failed.Is(slurmctl.ErrDBIndex)
 }

@@ -181,6 +181,11 @@ func more() []Site {
 				Files: lua("", "if job.account == nil then slurm.log_user('Refused: give an account'); return slurm.ERROR end")},
 		},
 		{
+			Name: "account in updates, explained", Trap: "job_submit.lua refuses every update without Account= in words that Slurm itself has for a wrong account",
+			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "JobSubmitPlugins=lua\n",
+				Files: lua("", "if job.account == nil then return slurm.ESLURM_INVALID_ACCOUNT end")},
+		},
+		{
 			Name: "no interactive jobs", Trap: "job_submit.lua refuses jobs without a script",
 			Options: slurmtest.Options{Partitions: part(whole), ExtraConf: "JobSubmitPlugins=lua\n",
 				Files: lua("if job.script == nil then slurm.log_user('Refused: no interactive jobs here'); return slurm.ERROR end", "")},
@@ -191,6 +196,8 @@ func more() []Site {
 			Options: slurmtest.Options{Partitions: []slurmtest.Partition{{Name: "single", Extra: "DefaultTime=10"}, {Name: "parallel", Extra: "DefaultTime=10"}}, ExtraConf: "JobSubmitPlugins=lua\n",
 				Files: lua("if job.min_nodes ~= slurm.NO_VAL and job.min_nodes > 1 then job.partition = 'parallel' else job.partition = 'single' end", "")},
 		},
+		moved("moved into a wider QOS", "wide", "modify qos normal set MaxTRESPerJob=node=1"),
+		moved("moved into a narrower QOS", "narrow", "modify qos narrow set MaxTRESPerJob=node=2"),
 		{
 			Name: "GPUs limited", Trap: "GrpTRES=gres/gpu of a user",
 			Options: slurmtest.Options{NodeExtra: map[string]string{"n[1-8]": "Gres=gpu:2"}, Links: map[string]string{"gpu0": "/dev/zero", "gpu1": "/dev/zero"},
@@ -236,6 +243,22 @@ func more() []Site {
 		sites[i].Source = ""
 	}
 	return sites
+}
+
+// moved is a site whose plugin moves every job into a QOS and a partition of its choice.
+func moved(name, qos, bound string) Site {
+	return Site{
+		Name: name, Trap: "job_submit.lua moves every job into another QOS and partition, whose limits count in place of those in the request",
+		Options: slurmtest.Options{
+			Partitions: []slurmtest.Partition{{Name: "asked", Nodes: "n[1-2]", Extra: "DefaultTime=10 OverSubscribe=EXCLUSIVE MaxNodes=1"}, {Name: "given", Extra: "DefaultTime=10 OverSubscribe=EXCLUSIVE"}},
+			ExtraConf:  "JobSubmitPlugins=lua\nAccountingStorageEnforce=associations,limits,qos\n",
+			Files: map[string]string{"job_submit.lua": "function slurm_job_submit(job, parts, uid)\nif uid ~= 0 then job.qos, job.partition = '" + qos + "', 'given' end\nreturn slurm.SUCCESS\nend\n" +
+				"function slurm_job_modify(job, record, parts, uid)\nreturn slurm.SUCCESS\nend\nreturn slurm.SUCCESS\n"},
+		},
+		Setup: func(ctx context.Context, c *slurmtest.Cluster) error {
+			return accounting(ctx, c, nil, "add qos "+qos, "modify account proj set qos+="+qos, bound)
+		},
+	}
 }
 
 // cloud is gcp with nodes of State=CLOUD that nobody is shown while they are off.
