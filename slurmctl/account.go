@@ -103,10 +103,10 @@ func (c *Client) TryUpdate(ctx context.Context, id JobID, start time.Time) error
 	if !refusedUpdate(err) {
 		return nil
 	}
-	if jobs, failed := c.Glance(ctx, id); failed != nil || len(jobs) != 1 || jobs[0].State != Pending {
-		return nil
+	if jobs, failed := c.Glance(ctx, id); failed == nil && len(jobs) == 1 && jobs[0].State == Pending {
+		return err
 	}
-	return err
+	return nil
 }
 
 // WantsAccount reports whether the site was seen to refuse updates without Account=, so

@@ -44,13 +44,14 @@ var environmentOptions = [][2]string{
 type layers struct {
 	script, environment, command []getopt.Option
 	own                          []getopt.Option // evosbatch's, of its variables
+	become                       []getopt.Option // what the site's plugins have made of a job
 	cluster                      string          // this one's name, where an option names some; "": not known
 }
 
 // all are the options in the order in which sbatch applies them.
 func (l layers) all() []getopt.Option {
 	var all []getopt.Option
-	for _, layer := range [][]getopt.Option{l.script, l.environment, l.command} {
+	for _, layer := range [][]getopt.Option{l.script, l.environment, l.command, l.become} {
 		all = append(all, layer...)
 	}
 	return all

@@ -56,12 +56,20 @@ func (c *Command) runWatched(ctx context.Context, r *submission, s step) (int, e
 		if status, ok := failed.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			return 128 + int(status.Signal()), nil
 		}
+		c.explain(r)
 		return failed.ExitCode(), nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("sbatch: %w", err)
 	}
 	return 0, nil
+}
+
+// explain says what speaks against a job as it was requested, where sbatch does not take it.
+func (c *Command) explain(r *submission) {
+	if r.doubt != nil {
+		fmt.Fprintf(c.Stderr, "evosbatch: as requested: %v\n", r.doubt)
+	}
 }
 
 // runWith runs a command whose standard output goes to w. One that waits for the job
@@ -189,6 +197,9 @@ func (c *Command) lookBack(ctx context.Context, r *submission, want request.Requ
 	}
 	if len(jobs) == 0 || jobs[0].State != slurmctl.Pending {
 		return nil // it runs already, or has ended
+	}
+	if err := c.checkMoved(ctx, r, want, jobs[0]); err != nil {
+		return c.takeBack(ctx, id, err)
 	}
 	got, asked, err := request.ParseMarker(jobs[0].Comment)
 	if asked && err == nil && (got.Same(want) || got.Profile == nil) {

@@ -133,6 +133,9 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if dry || r.testOnly {
+		c.explain(r)
+	}
 	if dry {
 		c.show(r.words(s))
 		return 0, nil
@@ -293,7 +296,10 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 		if !errors.As(err, &failed) {
 			fmt.Fprintf(c.Stderr, "evosbatch: warning: the profile's size is not checked: %v\n", err)
 		}
-		return c.checkLimits(ctx, r, nil)
+		if err = c.checkLimits(ctx, r, nil); err != nil && c.mayMove(ctx, r) {
+			r.doubt, err = err, nil
+		}
+		return err
 	}
 	if err != nil {
 		return err
@@ -303,6 +309,24 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 			return err
 		}
 	}
+	if err := c.checkPlaces(ctx, r, places, size); err != nil {
+		if !c.mayMove(ctx, r) {
+			return err
+		}
+		r.doubt = err
+	}
+	if c.Never == nil {
+		return nil
+	}
+	if why := c.Never(r.request.Profile, r.request.Drive == request.Chain, size.nodes); why != "" {
+		return fmt.Errorf("%s: nodes are held from the start of the job on; ask for the growth sooner, or for less of it", why)
+	}
+	return nil
+}
+
+// checkPlaces refuses what is infeasible in all of the partitions that the job asks for, or by
+// the limits of its account and QOS.
+func (c *Command) checkPlaces(ctx context.Context, r *submission, places []place, size *sizing) error {
 	places, out, err := driven(places, c.Partitions)
 	if err != nil {
 		return err
@@ -310,12 +334,14 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 	if len(out) > 0 {
 		fmt.Fprintf(c.Stderr, "evosbatch: warning: partition %s has no evolving jobs here: the job gets none of its nodes\n", strings.Join(out, ","))
 	}
-	if r.maxTime, err = checkFit(r.request.Claimed(), places); err != nil {
+	longest, err := checkFit(r.request.Claimed(), places)
+	if err != nil {
 		if r.request.MaxNodes > r.request.Profile.Peak() {
 			err = fmt.Errorf("--max-nodes=%d: with its claim %w", r.request.MaxNodes, err)
 		}
 		return c.unshown(ctx, places, size.shown, err)
 	}
+	r.maxTime = longest
 	c.cutToPlaces(r, places)
 	return c.checkLimits(ctx, r, places)
 }

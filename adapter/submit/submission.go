@@ -34,6 +34,8 @@ type submission struct {
 	implied  bool  // it is what the partition gives
 	maxTime  int64 // what the partition allows, in minutes
 	testOnly bool
+	doubt    error    // why it is infeasible as requested, where plugins may move it elsewhere
+	settled  bool     // its options are what Slurm has made of them
 	leftOut  []string // variables that do not go with the rest
 }
 

@@ -36,10 +36,10 @@ func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Ti
 	if !refusedUpdate(err) {
 		return nil
 	}
-	if jobs, failed := k.Glance(ctx, id); failed != nil || len(jobs) != 1 || jobs[0].State != slurmctl.Pending {
-		return nil
+	if jobs, failed := k.Glance(ctx, id); failed == nil && len(jobs) == 1 && jobs[0].State == slurmctl.Pending {
+		return err
 	}
-	return err
+	return nil
 }
 
 // MayAllocate is as of slurmctl.Client.
