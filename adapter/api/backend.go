@@ -26,6 +26,14 @@ type Backend interface {
 	Owner(ctx context.Context, id uint32) (uint32, error)
 }
 
+type callerKey struct{}
+
+// Caller returns the user whose request a Backend answers; root, if the sidecar asks itself.
+func Caller(ctx context.Context) uint32 {
+	uid, _ := ctx.Value(callerKey{}).(uint32)
+	return uid
+}
+
 // Chronicler is a Backend that has an event log.
 type Chronicler interface {
 	Events(ctx context.Context, q EventQuery) ([]Event, error) // oldest first

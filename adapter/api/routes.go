@@ -120,7 +120,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, f func(context.C
 		return nil, &refusal{caller: c, err: err}
 	}
 	defer leave()
-	v, err := f(r.Context(), request{Request: r, caller: c, body: body, leave: leave})
+	ctx := r.Context()
+	if c.known {
+		ctx = context.WithValue(ctx, callerKey{}, c.uid)
+	}
+	v, err := f(ctx, request{Request: r, caller: c, body: body, leave: leave})
 	if err != nil {
 		return nil, &refusal{caller: c, err: err}
 	}

@@ -177,7 +177,7 @@ func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelH
 func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) {
 	id, reply := c.calls.begin()
 	defer c.calls.end(id)
-	in.ID = id
+	in.ID, in.UID = id, api.Caller(ctx)
 	if !c.give(ctx, in) {
 		return core.Reply{}, errNotRunning
 	}

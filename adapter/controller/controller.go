@@ -210,6 +210,8 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 			case core.Plan:
 				inputs = append(inputs, c.plan(e.Problem))
 				c.laps.lap("plan")
+			case core.Try:
+				c.beside(func() core.Input { return e.Run() })
 			case core.Resize:
 				inputs = append(inputs, c.resize(e.Question))
 				c.laps.lap("resize")

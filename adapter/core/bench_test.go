@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -29,7 +31,7 @@ func crowd(b *testing.B) (*Core, *snapshot) {
 		s.nodes = append(s.nodes, slurmctl.Node{Name: name, State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
 		names, s.index[name] = append(names, name), i
 	}
-	s.partitions["main"] = slurmctl.Partition{Name: "main", Up: true, Default: true, Nodes: names}
+	s.partitions["main"] = slurmctl.Partition{Name: "main", Up: true, Default: true, MaxTime: slurmctl.Unlimited, Nodes: names}
 	id := slurmctl.JobID(0)
 	add := func(j slurmctl.Job) slurmctl.Job {
 		id++
@@ -179,5 +181,60 @@ func BenchmarkDelays(b *testing.B) {
 				b.Fatal("nobody is held up")
 			}
 		})
+	}
+}
+
+// BenchmarkDryRun plans a change of a queued job, with the plans of the last cycle in place.
+func BenchmarkDryRun(b *testing.B) {
+	c, s := crowd(b)
+	for range 5 {
+		planNow(c, s)
+	}
+	c.snapshot = s
+	j := c.active[len(c.active)/2]
+	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: request.Companion}.Marker()
+	req := &api.ChangeRequest{ID: "1", DryRun: true, Update: &api.Update{Profile: "10@10m,20@20m"}}
+	for b.Loop() {
+		t, err := c.target(j, req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if tried := c.tryChange(s, j, t); tried.refused != "" || len(tried.plan) == 0 {
+			b.Fatalf("%q, planned %v", tried.refused, tried.plan)
+		}
+	}
+}
+
+// BenchmarkGrow plans the growth of a running job by as many of up to 900 nodes as it can have, for an hour.
+func BenchmarkGrow(b *testing.B) {
+	c, s := crowd(b)
+	j := c.active[0]
+	j.Profile = planner.Profile{{Duration: 3600, Nodes: 10}, {Duration: 3600, Nodes: 5}}
+	j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.taken, s.taken
+	j.held = []Part{{ID: j.id(), Step: 1, Nodes: nodeNames(951, 960)}}
+	j.record.State, j.record.TimeLimit, j.record.StartTime, j.record.EndTime = slurmctl.Running, 24*time.Hour, s.taken, s.taken.Add(24*time.Hour)
+	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: request.Companion}.Marker()
+	c.refit(s, j, s.taken.Unix(), "")
+	for range 5 {
+		planNow(c, s)
+	}
+	c.snapshot = s
+	req := &api.ChangeRequest{ID: "1", DryRun: true, Grow: &api.Grow{Nodes: 900, Min: 1, For: 3600}}
+	for b.Loop() {
+		t, err := c.target(j, req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.tryChange(s, j, t)
+	}
+}
+
+// BenchmarkCopied makes the copy on which a change is planned: all that it costs the loop.
+func BenchmarkCopied(b *testing.B) {
+	c, s := crowd(b)
+	planNow(c, s)
+	c.snapshot = s
+	for b.Loop() {
+		c.copied()
 	}
 }

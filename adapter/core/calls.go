@@ -18,10 +18,20 @@ type call struct {
 
 	at      time.Time // when it came
 	refused error     // what it asked for was begun, and is taken back
+
+	// of a change, see attempt.go
+	target   *target  // what is tried
+	attempt  *Attempt // with a copy of what that rests on
+	tried    *Tried   // what came of it; nil: not known yet
+	attempts int
 }
 
 // called is a new call.
 func (c *Core) called(in Call) {
+	if err := c.tooMany(in); err != nil {
+		c.emit(Reply{ID: in.ID, Change: &api.Change{Job: in.Job, Plan: []api.Span{}}, Err: err})
+		return
+	}
 	k := &call{Call: in, since: -1, at: c.now}
 	if in.Change != nil || !c.answer(k) { // a change is answered where decisions are made
 		c.calling = append(c.calling, k)
@@ -66,11 +76,13 @@ func (c *Core) waitedFor(j *job) bool {
 
 // answerCalls answers those who were notified.
 func (c *Core) answerCalls() {
-	c.calling = slices.DeleteFunc(c.calling, func(k *call) bool {
+	answered := map[*call]bool{}
+	for _, k := range c.inTurn() {
 		again := k.again || k.Change != nil
 		k.again = false
-		return again && c.answer(k)
-	})
+		answered[k] = again && c.answer(k)
+	}
+	c.calling = slices.DeleteFunc(c.calling, func(k *call) bool { return answered[k] })
 }
 
 // changing reports whether somebody waits for a change of a job's request.

@@ -65,12 +65,28 @@ func (c *Core) answerChange(k *call) bool {
 	if c.givesBack(k.Change, j) {
 		return c.answerGiveBack(k, j)
 	}
+	if k.tried != nil && (k.Change.DryRun || !c.outdated(k.attempt, j)) {
+		return c.conclude(k, j)
+	}
+	if k.tried != nil && k.attempts >= mostTries {
+		return reply(nil, api.Errorf(api.ErrUnavailable, "what others were promised has changed while it was planned: try again"))
+	}
+	if !c.isNext(k) {
+		return false
+	}
+	k.forget()
 	t, err := c.target(j, k.Change)
 	if err != nil {
 		return reply(nil, err)
 	}
-	s := c.snapshot
-	tried := c.tryChange(s, j, t)
+	c.try(k, j, t)
+	return false
+}
+
+// conclude answers a call whose change was planned, or makes the change.
+func (c *Core) conclude(k *call, j *job) bool {
+	tried := k.result()
+	k.forget()
 	a := c.changeOf(tried.job)
 	a.Ready, a.DryRun, a.Accepted, a.Why = true, k.Change.DryRun, tried.refused == "", tried.refused
 	if tried.earliest != 0 {
@@ -79,22 +95,20 @@ func (c *Core) answerChange(k *call) bool {
 	if k.Change.Shrink != nil && a.Accepted && len(tried.plan) > j.Step {
 		a.Leaving = Without(j.nodes(), tried.plan[j.Step].nodes)
 	}
-	switch {
-	case !a.Accepted:
-		if !a.DryRun {
-			detail := map[string]any{"asked": t.words, "why": tried.refused}
-			if tried.earliest != 0 {
-				detail["earliest"] = c.wallSecond(tried.earliest)
-			}
-			c.event(j, "change refused", detail)
-		}
-		return reply(&a, nil)
-	case a.DryRun:
-		return reply(&a, nil)
+	if a.Accepted && !a.DryRun {
+		c.makeChange(j, tried.target, k.Change.ID)
+		c.writeRequest(j)
+		return false
 	}
-	c.makeChange(j, tried.target, k.Change.ID)
-	c.writeRequest(j)
-	return false
+	if !a.DryRun {
+		detail := map[string]any{"asked": tried.words, "why": tried.refused}
+		if tried.earliest != 0 {
+			detail["earliest"] = c.wallSecond(tried.earliest)
+		}
+		c.event(j, "change refused", detail)
+	}
+	c.emit(Reply{ID: k.ID, Change: &a})
+	return true
 }
 
 // readyToChange reports whether all is known that a change rests on, as of when it was asked

@@ -61,8 +61,12 @@ func (c *Core) clockSet(by time.Duration) {
 		c.save(j)
 		c.unsaved[j] = true
 	}
-	if s := c.snapshot; s != nil {
+	if c.snapshot != nil {
+		s := c.snapshot.copied() // an attempt may read the other one
+		c.snapshot, s.jobs = s, slices.Clone(s.jobs)
+		s.byID = make(map[slurmctl.JobID]*slurmctl.Job, len(s.jobs))
 		for i := range s.jobs {
+			s.byID[s.jobs[i].ID] = &s.jobs[i]
 			back(&s.jobs[i].SubmitTime, &s.jobs[i].StartTime, &s.jobs[i].EndTime)
 		}
 		for name, r := range s.reservations {

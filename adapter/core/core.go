@@ -121,6 +121,8 @@ type underway struct {
 	nextCycle time.Time       // the next poll of Slurm is wanted then
 	mirrored  int             // where mirror goes on
 	calling   []*call         // scripts that wait for their next step
+	tries     tries           // of the changes among them
+	movedUp   int64           // the row of the job that was last moved up
 	last      []*planner.Last // how the batches of the queue were planned
 	made      []*made         // and what came of it
 	pressing  set             // nodes that pending stock jobs could use, which are not lent
@@ -166,8 +168,7 @@ func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 	}
 	c.log.c = c
 	c.power.setSaving(slurmctl.Config{})
-	c.work.keys, c.work.retry, c.work.pending = map[string]bool{}, map[string]time.Time{}, map[int64]func(Outcome){}
-	c.work.lent, c.work.hands = map[int64]uint32{}, map[uint32]int{}
+	c.work = newWork()
 	return c
 }
 
@@ -193,6 +194,8 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 			c.nodesSeen(in)
 		case Call:
 			c.called(in)
+		case Tried:
+			c.takeTried(in)
 		case Withdrawal:
 			c.withdrawn(in)
 		case Configuration:
@@ -231,6 +234,7 @@ func (c *Core) cycle(s *snapshot) {
 	c.unread(s)
 	c.disown(s)
 	c.snapshot, c.quiet.refitted = s, false
+	c.nextTries()
 	c.takeReservations(s)
 	c.watchPower(s)
 	c.adopt(s)

@@ -30,7 +30,8 @@
 //	         and whoever gets into one that is for another        intruders.go
 //	switch   nodes of holds on, where Slurm saves power           power.go
 //	mirror   planned starts, for squeue and for Slurm             mirror.go
-//	answer   scripts that wait, and who changes what is to come   calls.go, change.go, trychange.go
+//	answer   scripts that wait, and who changes what is to come   calls.go, change.go
+//	         whether a change can be had, on a copy                attempt.go, trychange.go
 //	         what malleable applications are offered, and say     offers.go
 //	         how far applications are, and how fast on how many nodes        progress.go
 //

@@ -61,6 +61,7 @@ type Outcome struct {
 // if Offer is, answers one if Answer is, reports progress if Progress is, or cancels its holds if Cancel is. It is answered by a [Reply] with its ID.
 type Call struct {
 	ID     uint64
+	UID    uint32 // of the caller
 	Job    uint32
 	Next   *api.NextRequest
 	Change *api.ChangeRequest

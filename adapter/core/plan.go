@@ -481,6 +481,7 @@ func (c *Core) storePlan(j *job, plan []plannedStep) {
 	}
 	j.plan = plan
 	c.unsaved[j] = true
+	c.tries.changed++
 }
 
 // dropPlan takes a job's plan away and says why.

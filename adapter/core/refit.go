@@ -25,6 +25,7 @@ func (c *Core) followPlans(s *snapshot) {
 	now := s.taken.Unix()
 	margin := int64(c.cfg.Margin / time.Second)
 	var others *occupancy
+	var waits []*job
 	for j := range c.each(c.active) {
 		if !j.runs() || j.busy || j.kept != nil || j.touched.After(s.taken) {
 			continue
@@ -45,10 +46,15 @@ func (c *Core) followPlans(s *snapshot) {
 			}
 			c.refit(s, j, now, "the step lasts longer than planned")
 		case j.State == row.Waiting && (len(j.Changes) > 0 || j.isChain()) && j.next() != nil && j.next().start > now+overrunQuantum:
-			c.moveUp(s, j, now)
+			waits = append(waits, j)
 		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
 		}
+	}
+	if len(waits) > 0 { // one in a cycle, in turn: it takes as long as planning a change
+		next := max(slices.IndexFunc(waits, func(j *job) bool { return j.ID > c.movedUp }), 0)
+		c.movedUp = waits[next].ID
+		c.moveUp(s, waits[next], now)
 	}
 }
 

@@ -67,7 +67,7 @@ func (c *Core) tryOne(s *snapshot, j *job, t *target, around func(origin int64) 
 		return tried{target: t, refused: why}
 	}
 	if !t.runs() {
-		return c.tryQueued(s, t, around)
+		return c.tryQueued(s, t)
 	}
 	now := s.taken.Unix()
 	f := fitting{around: around, strict: true, wait: t.wait}
@@ -119,39 +119,50 @@ func (c *Core) fitStrictly(s *snapshot, j *job, t *target, now int64, f fitting,
 	return r
 }
 
-// aroundOf is what is certain without a job that is to change, if all others keep what they
-// were promised.
+// aroundOf returns what is certain without a running job whose request changes, if all others
+// keep what they were promised.
 func (c *Core) aroundOf(s *snapshot, j *job) func(origin int64) *occupancy {
 	known := map[int64]*occupancy{}
 	return func(origin int64) *occupancy {
 		if o := known[origin]; o != nil {
 			return o.clone()
 		}
-		queued := func(o *occupancy) *occupancy {
-			for _, other := range c.active {
-				if other != j && other.State == row.Queued && len(other.plan) > 0 {
-					c.addPromises(o, s, other, s.taken.Unix())
-				}
-			}
-			return o
-		}
-		o := queued(c.occupied(s, origin, j))
-		if j.runs() { // of one that waits they are in the list
-			all := queued(c.occupied(s, origin, nil))
-			for _, some := range batches(s, c.stockCandidates(s, s.taken.Unix(), turn{c.tierOf(&j.record, false), j.priority})) {
-				b := c.problemBatch(s, all, some)
-				plans, err := b.plan(all, &b.places[0], true, inOrder{fixedOnly})
-				if err != nil {
-					continue
-				}
-				for _, p := range plans {
-					o.take(p.nodes, []planner.Planned{p.Planned})
+		o, all := c.occupied(s, origin, j), c.occupied(s, origin, nil)
+		list := append(c.queuedAsPlanned(s), c.stockCandidates(s, s.taken.Unix(), turn{c.tierOf(&j.record, false), j.priority})...)
+		slices.SortStableFunc(list, moreUrgent)
+		for _, some := range batches(s, list) {
+			b := c.problemBatch(s, all, some)
+			plans, err := b.plan(all, &b.places[0], true, inOrder{fixedOnly})
+			for i, cand := range some.jobs {
+				if err == nil && (cand.job == nil || plans[i].Unfit == "" && plans[i].Start+origin <= cand.earliest+overrunQuantum) {
+					o.take(plans[i].nodes, []planner.Planned{plans[i].Planned})
+				} else if cand.job != nil {
+					c.addPromises(o, s, cand.job, s.taken.Unix())
 				}
 			}
 		}
 		known[origin] = o
 		return o.clone()
 	}
+}
+
+// queuedAsPlanned lists the queued jobs that have a plan, to start when that says: none of them starts later
+// than that, on other nodes perhaps. They are planned together with the stock jobs, which is much faster
+// than to plan these around what each of them is to have of each node.
+func (c *Core) queuedAsPlanned(s *snapshot) (list []candidate) {
+	for _, j := range c.active {
+		if j.State != row.Queued || len(j.plan) == 0 {
+			continue
+		}
+		nodes, choices, err := c.placesOf(s, j)
+		if err != nil {
+			continue
+		}
+		cand := candidate{job: j, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
+			profile: j.Profile, earliest: j.plan[0].start, rank: c.rankOf(&j.record)}
+		list = append(list, cand.chosen(s))
+	}
+	return list
 }
 
 // inOrder plans one job after the other, as early as can be.
@@ -162,7 +173,7 @@ func (inOrder) Pin([]planner.Placement) {}
 
 // tryQueued plans a job that waits: where it is in the queue, if nobody's planned start is
 // later by that, else behind everybody else.
-func (c *Core) tryQueued(s *snapshot, t *target, around func(origin int64) *occupancy) tried {
+func (c *Core) tryQueued(s *snapshot, t *target) tried {
 	now := s.taken.Unix()
 	list := c.candidates(s, now)
 	at := slices.IndexFunc(list, func(cand candidate) bool { return cand.job != nil && cand.job.SlurmID == t.SlurmID })
@@ -196,12 +207,11 @@ func (c *Core) tryQueued(s *snapshot, t *target, around func(origin int64) *occu
 		}
 		return unfit
 	}
-	alone := append(slices.DeleteFunc(slices.Clone(list), func(other candidate) bool { return other.job != nil }), *cand)
 	if unfit := take(c.problemOf(s, c.occupied(s, now, nil), list).Plan(inOrder{fixedOnly})); unfit == "" && !moved {
 		return tried{target: t}
 	}
-	t.behind = true
-	return tried{target: t, refused: take(c.problemOf(s, around(now), alone).Plan(inOrder{fixedOnly}))}
+	t.behind, t.Behind = true, c.now
+	return tried{target: t, refused: take(c.problemOf(s, c.occupied(s, now, nil), behind(list)).Plan(inOrder{fixedOnly}))}
 }
 
 // neverAs says why a job can never be what it is to become.

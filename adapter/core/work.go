@@ -42,6 +42,10 @@ type work struct {
 	retry   map[string]time.Time    // and is not tried before
 }
 
+func newWork() work {
+	return work{keys: map[string]bool{}, retry: map[string]time.Time{}, pending: map[int64]func(Outcome){}, lent: map[int64]uint32{}, hands: map[uint32]int{}}
+}
+
 // room reports whether one more change may begin.
 func (w *work) room() bool { return len(w.pending)-len(w.lent) < atOnce }
 

@@ -22,6 +22,7 @@ var (
 	timeType        = reflect.TypeFor[time.Time]()
 	errorType       = reflect.TypeFor[error]()
 	problemType     = reflect.TypeFor[*core.Problem]()
+	attemptType     = reflect.TypeFor[*core.Attempt]()
 	observationType = reflect.TypeFor[core.Observation]()
 	plannedType     = reflect.TypeFor[core.Planned]()
 
@@ -44,7 +45,7 @@ func (e *encoder) value(v reflect.Value) {
 		err, _ := v.Interface().(error)
 		e.error(err)
 		return
-	case problemType:
+	case problemType, attemptType:
 		return // it follows from the state
 	case savePlanType:
 		e.savePlan(v.Addr().Interface().(*core.SavePlan))
@@ -273,7 +274,7 @@ func (d *decoder) value(v reflect.Value) {
 			v.Set(reflect.ValueOf(err))
 		}
 		return
-	case problemType:
+	case problemType, attemptType:
 		return
 	case savePlanType:
 		d.savePlan(v.Addr().Interface().(*core.SavePlan))

@@ -32,7 +32,7 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 			v.Set(reflect.ValueOf(t))
 		}
 		return
-	case errorType, problemType, reflect.TypeFor[[]*planner.Last](), reflect.TypeFor[[]core.Mark](): // what planning keeps for itself changes no plan; marks follow from the jobs
+	case errorType, problemType, attemptType, reflect.TypeFor[[]*planner.Last](), reflect.TypeFor[[]core.Mark](): // what planning keeps for itself changes no plan; marks follow from the jobs
 		return
 	}
 	n := 0

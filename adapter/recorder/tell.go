@@ -25,6 +25,8 @@ func tell(e core.Effect) string {
 		return fmt.Sprintf("task %d: %v", e.ID, e.Command)
 	case core.Plan:
 		return "plan"
+	case core.Try:
+		return fmt.Sprintf("plan the change of call %d", e.ID)
 	case fmt.Stringer:
 		return e.String()
 	}
@@ -45,6 +47,11 @@ func TellInput(in core.Input) string {
 		return fmt.Sprintf("a poll of %d nodes", len(in.Nodes))
 	case core.Planned:
 		return fmt.Sprintf("plans of %d jobs", len(in.Jobs))
+	case core.Tried:
+		if in.Refused != "" {
+			return fmt.Sprintf("the change of call %d cannot be: %s", in.ID, in.Refused)
+		}
+		return fmt.Sprintf("the change of call %d was planned", in.ID)
 	case core.Resized:
 		if in.Fault != "" {
 			return "the malleability policy failed: " + in.Fault

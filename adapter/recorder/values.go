@@ -41,6 +41,8 @@ var types = typesOf(
 	config.Overrun(""), request.Drive(""),
 	// speed-ups
 	malleable.Amdahl(0), malleable.Table(nil),
+	// changes that are planned beside
+	core.Try{}, core.Tried{},
 )
 
 var codes = func() map[reflect.Type]int {

@@ -204,6 +204,8 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 			s.beside(func(ctx context.Context) core.Input { return s.driver.PollNodes(ctx, e) })
 		case core.Plan:
 			inputs = append(inputs, e.Problem.Plan(strategy{s.Strategy}))
+		case core.Try:
+			inputs = append(inputs, e.Run())
 		case core.Resize:
 			inputs = append(inputs, s.Policy.answer(e.Question))
 		case core.Reply:

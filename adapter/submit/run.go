@@ -315,12 +315,6 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 		}
 		r.doubt = err
 	}
-	if c.Never == nil {
-		return nil
-	}
-	if why := c.Never(r.request.Profile, r.request.Drive == request.Chain, size.nodes); why != "" {
-		return fmt.Errorf("%s: nodes are held from the start of the job on; ask for the growth sooner, or for less of it", why)
-	}
 	return nil
 }
 
