@@ -36,6 +36,7 @@ type Job struct {
 	Lent        string    `json:"lent,omitempty"`       // nodes that a malleable job has beyond its profile
 	Offers      []Offer   `json:"offers,omitempty"`     // to a malleable job, the last ones, oldest first
 	Progress    *Progress `json:"progress,omitempty"`   // as its application has reported it
+	HeldIdle    int64     `json:"held_idle,omitempty"`  // node-seconds that its holds kept idle from jobs that waited
 	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)
 	Past        []Span    `json:"past"`                 // what was really allocated
 }

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,6 +45,21 @@ func TestHoldShares(t *testing.T) {
 		}
 		return nil
 	})
+	large := l.sbatch(1, "--nodes=4", "--exclusive", "--time=60", "--wrap=exec sleep 3") // one of five idle nodes is not held
+	l.eventually("the price of the holds", func() error {
+		kept := int64(0)
+		for _, id := range []uint32{first, second, other} {
+			job, err := l.Job(l.ctx(), id)
+			if kept += job.HeldIdle; err != nil {
+				return err
+			}
+		}
+		if kept == 0 {
+			return errors.New("holds that are to come cost nothing, though a job waits for their nodes")
+		}
+		return nil
+	})
+	l.cancelStock(1, large)
 	l.has(l.next(second, 1), 2) // early: its nodes are free
 	l.has(l.next(other, 1), 3)
 	l.cancel(first)

@@ -34,6 +34,7 @@ type Core struct {
 	cluster
 	jobs
 	holds
+	prices prices
 	underway
 
 	strategy Strategy
@@ -204,6 +205,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 			c.clockSet(in.By)
 		case Stop:
 			c.stopping = true
+			c.savePrices()
 		case Tick:
 		}
 	}
@@ -236,6 +238,7 @@ func (c *Core) cycle(s *snapshot) {
 	c.snapshot, c.quiet.refitted = s, false
 	c.nextTries()
 	c.takeReservations(s)
+	c.charge(s.taken)
 	c.watchPower(s)
 	c.adopt(s)
 	c.learnAll(s)
@@ -243,6 +246,7 @@ func (c *Core) cycle(s *snapshot) {
 	c.followKept(s)
 	c.followPlans(s)
 	c.watchDelays(s)
+	c.price(s)
 	c.plan(s)
 }
 

@@ -28,6 +28,7 @@
 //	         as far as shares allow, for those in time           bounds.go, lapse.go
 //	         as far as stock jobs are not late by them            delay.go, giveway.go
 //	         and whoever gets into one that is for another        intruders.go
+//	         and what they keep from jobs that wait               price.go
 //	switch   nodes of holds on, where Slurm saves power           power.go
 //	mirror   planned starts, for squeue and for Slurm             mirror.go
 //	answer   scripts that wait, and who changes what is to come   calls.go, change.go

@@ -45,6 +45,9 @@ type job struct {
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []row.Span
 
+	heldIdleRest int64     // to be added to HeldIdle, node-milliseconds
+	pricedAt     time.Time // when it was last written with that
+
 	refusedIn    map[string]refusal     // partitions
 	refusedAs    map[int]refusal        // alternatives
 	options      []PlannedOption        // what its alternatives would give, by the last plan

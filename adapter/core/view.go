@@ -30,8 +30,8 @@ type View struct {
 	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
 
 	Holds     int // as Slurm has them
-	HeldNodes int // in those that have begun
-	IdleNodes int // of these, allocated to no job
+	HeldNodes int // in these
+	IdleNodes int // of these, idle and kept from jobs that wait
 }
 
 // Private is what Slurm's PrivateData keeps from users who are no operators, beside jobs.
@@ -96,16 +96,13 @@ func (c *Core) View() *View {
 			}
 			v.Holds++
 			for _, name := range r.Nodes {
-				if !r.Active || seen[name] {
-					continue
-				}
-				seen[name] = true
-				v.HeldNodes++
-				if !s.inUse[name] {
-					v.IdleNodes++
+				if !seen[name] {
+					seen[name] = true
+					v.HeldNodes++
 				}
 			}
 		}
+		v.IdleNodes = c.prices.nodes
 	}
 	for _, j := range slices.Concat(c.ended, c.active) {
 		v.Owners[j.SlurmID], v.Base[j.SlurmID] = j.UID, j.SlurmID
@@ -175,7 +172,7 @@ func (c *Core) describe(j *job) api.Job {
 	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, Partition: c.partitionShown(j), State: string(j.State),
 		Reason: c.why(j), EndState: j.EndState, Drive: j.Drive, Claim: j.Claim, ExpandLimit: c.expandLimit(j).String(), Profile: j.profileText(),
 		Step: j.Step, Steps: len(j.Profile), Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes), Priority: j.priority,
-		Submit: j.Submitted, Start: j.Started, End: j.Ended, Plan: j.planSpans(), Past: []api.Span{}}
+		Submit: j.Submitted, Start: j.Started, End: j.Ended, HeldIdle: j.heldIdle(), Plan: j.planSpans(), Past: []api.Span{}}
 	for _, p := range j.past {
 		a.Past = append(a.Past, api.Span{Step: p.Step, Start: p.Start, End: p.End, Nodes: p.Nodes, NodeList: p.NodeList})
 	}

@@ -93,7 +93,10 @@ func (c *Core) event(j *job, kind string, detail map[string]any) {
 }
 
 // save writes a job as it is now.
-func (c *Core) save(j *job) { c.emit(SaveJob{*j.Job}) }
+func (c *Core) save(j *job) {
+	j.settlePrice()
+	c.emit(SaveJob{*j.Job})
+}
 
 // saveParts writes which Slurm jobs the job consists of.
 func (c *Core) saveParts(j *job) { c.emit(SaveParts{j.ID, j.parts()}) }

@@ -28,8 +28,8 @@ type Sight struct {
 	Jobs       []api.Job // not ended
 	Strategies []api.Strategy
 	Holds      int // reservations of ours
-	HeldNodes  int // in those that have begun
-	IdleNodes  int // of these, used by nobody
+	HeldNodes  int // in these
+	IdleNodes  int // of these, idle and kept from jobs that wait
 	Writable   bool
 }
 
@@ -41,7 +41,7 @@ var commands = []string{"squeue", "sinfo", "scontrol", "salloc", "sbatch", "scan
 
 // kinds are the events that are counted apart; see the core's.
 var kinds = []string{"overrun", "enforced", "given up", "lapsed", "refused", "requeued", "intruder", "leak", "failed", "delayed", "kept back",
-	"nodes did not come up", "clock stepped", "stood still", "change refused", "changed"}
+	"nodes did not come up", "not held", "clock stepped", "stood still", "change refused", "changed"}
 
 // ends are Slurm's states of ended jobs that are counted apart.
 var ends = []string{"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED"}
@@ -103,7 +103,7 @@ func New(source func() Sight) *Metrics {
 		growthLate:  late("growth_late_seconds", "How much later than planned, before anything delayed it, and asked for, a growth had its nodes."),
 		growthWait:  late("growth_wait_seconds", "From the end of a step until the nodes of a larger one were there."),
 		startLag:    late("start_late_seconds", "How much later than planned jobs were started."),
-		idleTime:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "held_idle_node_seconds_total", Help: "Node-seconds that were held for growths to come and used by nobody."}),
+		idleTime:    prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "held_idle_node_seconds_total", Help: "Node-seconds of idle nodes that holds kept from jobs that waited, from the moment of holding on."}),
 		gaveWay:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "evoslurm", Name: "promises_gave_way_total", Help: "Promises of growths that lapsed for stock jobs which would have started later than max_delay allows."}),
 		planned:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "evoslurm", Name: "last_plan_timestamp_seconds", Help: "When the last plan was made; 0: never."}),
 	}
@@ -142,7 +142,7 @@ func (m *Metrics) Cycle(parts map[string]any) {
 // Planned says that a plan was made.
 func (m *Metrics) Planned(at time.Time) { m.planned.Set(float64(at.Unix())) }
 
-// Holding says how many nodes are held idle from now on.
+// Holding sets how many idle nodes holds keep from jobs that wait, from now on.
 func (m *Metrics) Holding(idle int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,8 +232,8 @@ var (
 	failingDesc   = desc("failing", "1 while Slurm cannot be polled, or something else is wrong that evosctl doctor tells.")
 	writableDesc  = desc("database_writable", "1 while the database takes entries.")
 	holdsDesc     = desc("holds", "Reservations that hold nodes for growths and starts to come.")
-	heldDesc      = desc("held_nodes", "Nodes in holds that have begun.")
-	idleDesc      = desc("held_idle_nodes", "Of these, those that nobody uses.")
+	heldDesc      = desc("held_nodes", "Nodes in holds, those to come as well.")
+	idleDesc      = desc("held_idle_nodes", "Of these, idle ones that are kept from jobs that wait.")
 	plansDesc     = desc("strategy_plans_total", "Cycles that strategies have planned.")
 	faultsDesc    = desc("strategy_faults_total", "Answers of plugins that were wrong, late or missing.")
 	fallenDesc    = desc("strategy_fallbacks_total", "Cycles that the built-in default planned in a strategy's place.")

@@ -319,6 +319,8 @@ func (h *history) happens(words []string) error {
 		}
 	case "tell": // what evosqueue says of it
 		h.tell(name)
+	case "price": // what evosacct shows of it
+		h.price(name)
 	case "peek": // what evosctl peek is told
 		if id, ok := h.jobOf(name); ok {
 			c.Go(func(p *slurmsim.Process) { h.s.call(p, core.Call{Job: uint32(id)}) })

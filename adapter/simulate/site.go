@@ -371,3 +371,14 @@ func (h *history) tell(name string) {
 	}
 	h.say(name + " is not known")
 }
+
+// price says what the holds of a job have kept idle.
+func (h *history) price(name string) {
+	if v := h.s.View(); v != nil {
+		for _, j := range slices.Concat(v.Jobs, v.Ended) {
+			if j.ID == uint32(h.jobs[name]) {
+				h.say(fmt.Sprintf("%s: %d node-seconds held idle", name, j.HeldIdle))
+			}
+		}
+	}
+}

@@ -43,7 +43,7 @@ func TestJobsSurviveReopening(t *testing.T) {
 		t.Fatal(err)
 	}
 	job.Malleable = &row.Malleable{Max: []int{8, 5}, Sizes: 3}
-	job.State, job.Step, job.BatchHost = Waiting, 1, "n1"
+	job.State, job.Step, job.BatchHost, job.HeldIdle = Waiting, 1, "n1", 4_000_000_000
 	job.Started, job.StepStarted, job.StepEnded = time.Unix(10, 0), time.Unix(11, 0), time.Unix(12, 0)
 	if err := s.UpdateJob(ctx, job); err != nil {
 		t.Fatal(err)

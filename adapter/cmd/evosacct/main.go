@@ -47,7 +47,7 @@ type options struct {
 	users, accounts, partitions, names, states, jobs []string
 	all, noHeader, parsable, parsable2, jobsOnly     bool
 	json, help                                       bool
-	start, end, format                               string
+	start, end, format, totals                       string
 
 	from, to time.Time // of the window; to zero: no end
 	columns  []column
@@ -68,6 +68,7 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 		Example: `  evosacct                          my jobs since midnight
   evosacct -S now-7days -a -X       everybody's of a week, a line each
   evosacct -j 4711 -P -o jobid,step,nnodes,nodeseconds
+  evosacct -a --totals=user         whose holds kept nodes idle that others waited for?
   evosacct -o jobid,start,promised,late,promise,cause%-60   were growths as promised?`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -129,6 +130,7 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 	f.StringSliceVarP(&o.states, "state", "s", nil, "jobs in these states, as RUNNING, COMPLETED, TIMEOUT")
 	f.BoolVarP(&o.jobsOnly, "allocations", "X", false, "jobs alone, without their steps")
 	f.StringVarP(&o.format, "format", "o", "", "these columns, each NAME or NAME%WIDTH, a negative width to the left; variable SACCT_FORMAT is not read")
+	f.StringVar(&o.totals, "totals", "", "sums of the jobs by user, account or partition, in place of the jobs: their number, node-seconds, and what their holds kept idle")
 	f.BoolVarP(&o.help, "helpformat", "e", false, "list the columns")
 	f.BoolVarP(&o.parsable2, "parsable2", "P", false, "columns with | between them, uncut")
 	f.BoolVarP(&o.parsable, "parsable", "p", false, "the same, and | at the end of the line")
@@ -138,12 +140,14 @@ step had: nodes, times and node-seconds. Its options are those of sacct.`,
 	version.Flag(cmd, linked)
 	version.Arguments(cmd)
 	cmd.MarkFlagsMutuallyExclusive("parsable", "parsable2", "json")
+	cmd.MarkFlagsMutuallyExclusive("totals", "json")
+	cmd.MarkFlagsMutuallyExclusive("totals", "format")
 	var columns []string
 	for _, c := range all {
 		columns = append(columns, c.name)
 	}
 	complete.Flags(cmd, map[string]func(context.Context) []string{"partition": complete.Partitions, "accounts": complete.Accounts,
-		"state": complete.Fixed(slices.Sorted(maps.Keys(short))...), "format": complete.Fixed(columns...)})
+		"state": complete.Fixed(slices.Sorted(maps.Keys(short))...), "format": complete.Fixed(columns...), "totals": complete.Fixed(slices.Sorted(maps.Keys(owners))...)})
 	for _, name := range []string{"starttime", "endtime", "user", "uid", "jobs", "name"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err) // the flag is named wrongly
@@ -214,6 +218,13 @@ func (o *options) prepare(now time.Time, me func() (string, error)) (err error) 
 			o.users = []string{uid}
 		}
 	}
+	if o.totals != "" {
+		if owners[o.totals] == nil {
+			return fmt.Errorf("--totals: %q; there are totals by %s", o.totals, strings.Join(slices.Sorted(maps.Keys(owners)), ", "))
+		}
+		o.columns = totalColumns(o.totals)
+		return nil
+	}
 	format := o.format
 	if format == "" {
 		format = defaultFormat
@@ -241,7 +252,38 @@ func (o *options) shows(j api.Job) bool {
 	return (j.State != "ended" || !j.End.Before(o.from)) && (o.to.IsZero() || began.Before(o.to))
 }
 
-// write writes the jobs and their steps; events are asked for if a column is told by them.
+// heading adds the headings of the columns, if they are wanted.
+func (o *options) heading(b *strings.Builder) {
+	if o.noHeader {
+		return
+	}
+	o.line(b, "", func(c column) string { return c.name })
+	if !o.parsable && !o.parsable2 {
+		o.line(b, "", func(c column) string { return strings.Repeat("-", c.columns()) })
+	}
+}
+
+// line adds a line of the table; cells that were cut end in the mark.
+func (o *options) line(b *strings.Builder, mark string, cell func(c column) string) {
+	var cells []string
+	for _, c := range o.columns {
+		text := display.Printable(cell(c), false)
+		if !o.parsable && !o.parsable2 {
+			text = c.fit(text, mark)
+		}
+		cells = append(cells, text)
+	}
+	switch {
+	case o.parsable2:
+		b.WriteString(strings.Join(cells, "|") + "\n")
+	case o.parsable:
+		b.WriteString(strings.Join(cells, "|") + "|\n")
+	default:
+		b.WriteString(strings.TrimRight(strings.Join(cells, " "), " ") + "\n")
+	}
+}
+
+// write writes the jobs and their steps, or totals; events are asked for if a column is told by them.
 func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(id uint32) ([]api.Event, error)) error {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool { return !o.shows(j) })
 	slices.SortStableFunc(jobs, func(a, b api.Job) int { return int(int64(a.ID) - int64(b.ID)) })
@@ -253,29 +295,13 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(
 		return err
 	}
 	var b strings.Builder
-	line := func(mark string, cell func(c column) string) {
-		var cells []string
-		for _, c := range o.columns {
-			text := display.Printable(cell(c), false)
-			if !o.parsable && !o.parsable2 {
-				text = c.fit(text, mark)
-			}
-			cells = append(cells, text)
+	o.heading(&b)
+	if o.totals != "" {
+		for _, r := range totals(o.totals, jobs, now) {
+			o.line(&b, "+", func(c column) string { return c.text(r) })
 		}
-		switch {
-		case o.parsable2:
-			b.WriteString(strings.Join(cells, "|") + "\n")
-		case o.parsable:
-			b.WriteString(strings.Join(cells, "|") + "|\n")
-		default:
-			b.WriteString(strings.TrimRight(strings.Join(cells, " "), " ") + "\n")
-		}
-	}
-	if !o.noHeader {
-		line("", func(c column) string { return c.name })
-		if !o.parsable && !o.parsable2 {
-			line("", func(c column) string { return strings.Repeat("-", c.columns()) })
-		}
+		_, err := io.WriteString(w, b.String())
+		return err
 	}
 	byEvents := slices.ContainsFunc(o.columns, func(c column) bool { return slices.Contains(told, c.name) })
 	for _, j := range jobs {
@@ -288,10 +314,10 @@ func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(
 			grown = ran.Promises(j, recorded)
 		}
 		rows := steps(j, grown, now)
-		line("+", func(c column) string { return c.text(whole(j, rows, grown, now)) })
+		o.line(&b, "+", func(c column) string { return c.text(whole(j, rows, grown, now)) })
 		for _, r := range rows {
 			if !o.jobsOnly {
-				line("+", func(c column) string { return c.text(r) })
+				o.line(&b, "+", func(c column) string { return c.text(r) })
 			}
 		}
 	}

@@ -22,10 +22,10 @@ func ago(m int) time.Time { return now.Add(-time.Duration(m) * time.Minute) }
 func example() []api.Job {
 	return []api.Job{
 		{ID: 9, Name: "later|", User: "bob", UID: 2, Account: "b", Partition: "main", State: "queued", Submit: ago(10), Profile: "4@10m", Start: now.Add(time.Hour)},
-		{ID: 7, Name: "amr", User: "alice", UID: 1, Account: "a", Partition: "main", State: "ended", EndState: "TIMEOUT", Submit: ago(100), Start: ago(90), End: ago(40), Profile: "2@20m,5@20m",
+		{ID: 7, Name: "amr", User: "alice", UID: 1, Account: "a", Partition: "main", State: "ended", EndState: "TIMEOUT", Submit: ago(100), Start: ago(90), End: ago(40), Profile: "2@20m,5@20m", HeldIdle: 1234,
 			Past: []api.Span{{Step: 1, Start: ago(90), End: ago(70), Nodes: 2, NodeList: "n[1-2]"}, {Step: 1, Start: ago(70), End: ago(60), Nodes: 1, NodeList: "n1"},
 				{Step: 2, Start: ago(60), End: ago(40), Nodes: 5, NodeList: "n[1-5]"}}},
-		{ID: 8, Name: "runs", User: "alice", UID: 1, Account: "a", Partition: "debug", State: "waiting", Submit: ago(30), Start: ago(20), End: now.Add(time.Hour), Profile: "3@1h",
+		{ID: 8, Name: "runs", User: "alice", UID: 1, Account: "a", Partition: "debug", State: "waiting", Submit: ago(30), Start: ago(20), End: now.Add(time.Hour), Profile: "3@1h", HeldIdle: 66,
 			Past: []api.Span{{Step: 1, Start: ago(20), Nodes: 3, NodeList: "n[6-8]"}}},
 	}
 }
@@ -77,6 +77,10 @@ func TestRows(t *testing.T) {
 		"-X -a -o jobid%3,jobname%4,state,user%-6,account": "Job JobN      State User      Account\n--- ---- ---------- ------ ----------\n  7  amr    TIMEOUT alice           a\n  8 runs    RUNNING alice           a\n  9 lat+    PENDING bob             b\n",
 		"-n -P -o jobid,promised,late,promise,cause":       "7||120.0|0 of 1 kept|\n7/1||||\n7/2|2026-11-20T12:58:00|120.0|late|node n5 is down\n8||||\n8/1||||\n",
 		"-n -X -P -o jobid -S now-30minutes":               "8\n",
+		"-n -P -o jobid,heldidle":                          "7|1234\n7/1|\n7/2|\n8|66\n8/1|\n",
+		"-P -a --totals=user":                              "User|Jobs|NodeSeconds|HeldIdle\nalice|2|12600|1300\nbob|1|0|0\n",
+		"-n -P -a --totals=account":                        "a|2|12600|1300\nb|1|0|0\n",
+		"-n -P -a --totals=partition":                      "main|2|9000|1234\ndebug|1|3600|66\n",
 		"-n -X -P -o jobid -S 13:00 -E 13:25":              "7\n",
 		"-n -X -P -o jobid -j 9,7":                         "7\n9\n",
 		"-n -X -P -o jobid -a -s to,PENDING":               "7\n9\n",
@@ -90,7 +94,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s (%v):\n%s\nwant\n%s", args, err, got, want)
 		}
 	}
-	for args, want := range map[string]string{"-j x": "invalid job id", "-S sometime": "invalid time", "-S 13:00 -E 12:00": "before its start", "-o nothing": "there are JobID, Step", "-o jobid%x": "width", "-a -o late": "the log is gone"} {
+	for args, want := range map[string]string{"-j x": "invalid job id", "-S sometime": "invalid time", "-S 13:00 -E 12:00": "before its start", "-o nothing": "there are JobID, Step", "-o jobid%x": "width", "--totals=node": "there are totals by account, partition, user", "-a -o late": "the log is gone"} {
 		if _, err := acct(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}

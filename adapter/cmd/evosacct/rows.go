@@ -160,6 +160,12 @@ var all = []column{
 		return r.nodeList
 	}},
 	{"NodeSeconds", 12, func(r row) string { return strconv.FormatFloat(r.nodeSeconds, 'f', 0, 64) }},
+	{"HeldIdle", 9, func(r row) string {
+		if r.step > 0 {
+			return ""
+		}
+		return strconv.FormatInt(r.job.HeldIdle, 10)
+	}},
 	{"Profile", -24, func(r row) string { return r.job.Profile }},
 	{"Promised", 19, func(r row) string {
 		if r.step == 0 || len(r.grown) == 0 {

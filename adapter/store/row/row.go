@@ -51,6 +51,8 @@ type Job struct {
 	BatchHost   string
 	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted accounts for
 
+	HeldIdle int64 // node-seconds that its holds kept idle from jobs that waited
+
 	Behind  time.Time // its request has grown then: it comes behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
 	Offers  []Offer   // to a malleable job, the last ones, oldest first
