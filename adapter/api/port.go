@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ import (
 type Port struct {
 	Address string         // host:port or :port; "": nowhere
 	Opened  []net.Listener // what systemd has opened and keeps while the sidecar is away; used in place of Address
+	TLS     *tls.Config    // nil: none
 	Log     logrus.FieldLogger
 }
 

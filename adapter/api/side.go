@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -54,7 +55,11 @@ func (s *Side) Serve(ctx context.Context) error {
 	for _, l := range listeners {
 		g := limit(l, sideConnections, nil)
 		g.share = g.most // all may come from one proxy
-		go func() { ended <- s.server.Serve(g) }()
+		var l net.Listener = g
+		if s.port.TLS != nil {
+			l = tls.NewListener(l, s.port.TLS)
+		}
+		go func() { ended <- s.server.Serve(l) }()
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os/user"
 	"path/filepath"
@@ -94,6 +95,9 @@ type Web struct {
 	Listen string `mapstructure:"listen"` // host:port, or :port; "": nowhere
 	Base   string `mapstructure:"base"`   // path of the page, as requests have it
 	Tokens string `mapstructure:"tokens"` // file of what users sign in with; "": nobody does
+
+	Certificate string `mapstructure:"certificate"` // of TLS, PEM; "": plain HTTP
+	Key         string `mapstructure:"key"`         // its private key
 }
 
 // Munge is how credentials are made and checked.
@@ -238,6 +242,10 @@ func (c Config) Validate() error {
 		check(validHostPort(c.Web.Listen, true), "web.listen", "%q; want host:port or :port", c.Web.Listen)
 		check(c.Web.Tokens != "" || c.Read == ReadEverybody, "web.tokens", "empty; want the file of tokens that users sign in with (or read: everybody)")
 	}
+	check(c.Web.Listen == "" || c.Web.Tokens == "" || c.Web.Certificate != "" || loopback(c.Web.Listen), "web.listen",
+		"%q is reached from other machines, and tokens would travel as they are; want localhost:port with a proxy before it, or web.certificate and web.key", c.Web.Listen)
+	check((c.Web.Certificate == "") == (c.Web.Key == ""), "web.key", "%q; want the key of web.certificate, or neither", c.Web.Key)
+	check(c.Web.Certificate == "" || filepath.IsAbs(c.Web.Certificate) && filepath.IsAbs(c.Web.Key), "web.certificate", "%q, %q; want absolute paths", c.Web.Certificate, c.Web.Key)
 	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
 	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is no absolute path", c.Web.Tokens)
 	socket, isUnix := strings.CutPrefix(c.API, "unix://")
@@ -296,6 +304,13 @@ var (
 )
 
 var signalName = regexp.MustCompile(`^[A-Z]*[0-9]?$`)
+
+// loopback reports whether an address to listen at is reached from this machine alone.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, _ := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || ip.IsLoopback())
+}
 
 // validHostPort reports whether the address is host:port; the host may be empty to listen.
 func validHostPort(address string, listen bool) bool {

@@ -106,7 +106,7 @@ malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
 heal_leaks: true
 overrun_signal: USR1
 operators: {users: [u], groups: [g]}
-web: {listen: ":8", base: /evo/, tokens: /x/t}
+web: {listen: ":8", base: /evo/, tokens: /x/t, certificate: /x/c, key: /x/k}
 read: own
 recorder: {dir: /x/r, mib: 5}
 log: {level: debug, format: json}
@@ -115,7 +115,7 @@ log: {level: debug, format: json}
 		t.Fatal(err)
 	}
 	want := Config{
-		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t"}, API: "head:7",
+		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
 		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
 		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
 		Strategy: "2X+c",
@@ -220,6 +220,10 @@ func TestRefused(t *testing.T) {
 		"api: 'head:'":                        "api",
 		"api: he/ad":                          "api",
 		"listen: {forwarded: [head:341]}":     "listen.forwarded",
+		"web: {listen: ':8'}":                 "web.listen",
+		"web: {listen: 'head:8'}":             "web.listen",
+		"web: {certificate: /x}":              "web.key",
+		"web: {certificate: x, key: y}":       "web.certificate",
 		"sidecar_user: -x":                    "sidecar_user",
 		"read_only_open: false":               "unknown keys: read_only_open (now read: slurm, everybody or own)",
 	} {

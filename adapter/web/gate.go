@@ -2,24 +2,33 @@ package web
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"strings"
 )
 
-// Gate lets in who knows a secret: an address on this machine is open to all of its users.
-// The secret comes with the first address that is opened, ?token=…, and stays in a cookie.
+// Gate lets in who knows a secret: an address on this machine is open to all of its users. The
+// secret comes with the first address that is opened, ?token=…, and begins a session. The page must
+// be below a path drawn by chance (NewPath), as those of other sessions are.
 type Gate struct {
 	Secret string
-	Cookie string // its name; those of other ports of a machine are sent here, too
+
+	sessions sessions
 }
 
 // NewSecret is one that nobody guesses.
 func NewSecret() string { return rand.Text() }
 
+// NewPath draws a folder below base for the page behind a gate.
+func NewPath(base string) string {
+	return strings.TrimRight(base, "/") + "/" + sessionRoot + rand.Text() + "/"
+}
+
 // Handler is h behind the gate.
-func (g Gate) Handler(h http.Handler) http.Handler {
+func (g *Gate) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, err := r.Cookie(g.Cookie); err == nil && g.opens(c.Value) {
+		if _, ok := g.sessions.of(r, ""); ok {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -29,8 +38,7 @@ func (g Gate) Handler(h http.Handler) http.Handler {
 			http.Error(w, "This page is somebody's own: open the address that evosctl web has printed.", http.StatusForbidden)
 			return
 		}
-		//nolint:gosec // plain HTTP, on this machine alone
-		http.SetCookie(w, &http.Cookie{Name: g.Cookie, Value: g.Secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
+		setCookie(w, r, g.sessions.begin("", "", [sha256.Size]byte{}))
 		q.Del("token") // it is to be in no history and in no Referer
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")
@@ -39,6 +47,6 @@ func (g Gate) Handler(h http.Handler) http.Handler {
 	})
 }
 
-func (g Gate) opens(secret string) bool {
+func (g *Gate) opens(secret string) bool {
 	return g.Secret != "" && subtle.ConstantTimeCompare([]byte(g.Secret), []byte(secret)) == 1
 }

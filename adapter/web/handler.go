@@ -131,6 +131,9 @@ func (p *Page) Handler() http.Handler {
 			w.WriteHeader(http.StatusMovedPermanently)
 		})
 	}
+	if p.Tokens != nil {
+		return guard(inSession(base, mux))
+	}
 	return guard(mux)
 }
 
@@ -195,7 +198,7 @@ type frame struct {
 	Now    time.Time
 	Error  string
 	User   string // who has signed in; "": nobody does, or has
-	SignIn bool   // it asks for a token
+	SignIn string // it asks for a token, which goes there; "": it does not
 	To     string // where who signs in wanted to go
 	Live   bool   // it is fetched anew while it is looked at
 	Body   any
@@ -257,7 +260,10 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request, f frame, err error
 		f.Now = time.Now()
 	}
 	f.Error, f.Live, f.Body = err.Error(), false, nil
-	if f.SignIn = errors.Is(err, api.ErrDenied) && p.Tokens != nil && p.Tokens.File != ""; f.SignIn && f.To == "" && r.Method == http.MethodGet {
+	if errors.Is(err, api.ErrDenied) && p.Tokens != nil && p.Tokens.File != "" {
+		f.SignIn = signInAt(r)
+	}
+	if f.SignIn != "" && f.To == "" && r.Method == http.MethodGet {
 		f.To = path.Base(r.URL.Path) + "?" + r.URL.RawQuery
 		if strings.HasSuffix(r.URL.Path, "/") {
 			f.To = "./?" + r.URL.RawQuery

@@ -22,18 +22,19 @@ import (
 
 // Tokens are what users prove by who they are, where neither a Unix socket nor MUNGE tells: a
 // file of lines "USER TOKEN", which nobody but the sidecar's user reads. Who has signed in with
-// his token has it in a cookie. The file counts as it is at each request: a token whose line
-// is taken out opens nothing any more.
+// his token has a session. The file counts as it is at each request: a token whose line
+// is taken out opens nothing any more, nor do the sessions that began with it.
 type Tokens struct {
 	File string // "": there are none
 
 	mu    sync.Mutex
 	read  fs.FileInfo // of what was read last
 	users map[[sha256.Size]byte]string
+
+	sessions sessions
 }
 
 const (
-	tokenCookie   = "evoslurm-token"
 	shortestToken = 20      // characters
 	mostTokens    = 1 << 20 // bytes of the file
 )
@@ -144,7 +145,12 @@ func (t *Tokens) of(token string) (name string, uid uint32, err error) {
 	if err := t.refresh(); err != nil {
 		return "", 0, api.Errorf(api.ErrUnavailable, "nobody can sign in at present: %v", err)
 	}
-	name, ok := t.users[sha256.Sum256([]byte(token))]
+	return t.standsFor(sha256.Sum256([]byte(token)))
+}
+
+// standsFor returns whom the token with this sum stands for. The caller has the lock and has read the file.
+func (t *Tokens) standsFor(sum [sha256.Size]byte) (name string, uid uint32, err error) {
+	name, ok := t.users[sum]
 	if !ok {
 		return "", 0, api.Errorf(api.ErrDenied, "this token is not known here, or is no more")
 	}
@@ -156,23 +162,21 @@ func (t *Tokens) of(token string) (name string, uid uint32, err error) {
 
 // User is who sends a request: nil is somebody who has not signed in.
 func (t *Tokens) User(r *http.Request) (name string, uid *uint32, err error) {
-	for _, c := range r.CookiesNamed(tokenCookie) {
-		name, id, err := t.of(c.Value)
-		return name, &id, err
+	handle := handleOf(r)
+	if handle == "" {
+		return "", nil, nil
 	}
-	return "", nil, nil
-}
-
-// set gives the browser a cookie, or takes it away (""). It has no path of its own: that is the
-// page's, as the browser sees it, below whatever a proxy has put before it.
-func (t *Tokens) set(w http.ResponseWriter, r *http.Request, token string) {
-	//nolint:gosec // Secure where TLS is, which is a proxy's
-	c := &http.Cookie{Name: tokenCookie, Value: token, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}
-	if token == "" {
-		c.MaxAge = -1
+	s, ok := t.sessions.of(r, handle)
+	if !ok {
+		return "", nil, api.Errorf(api.ErrDenied, "this session is over: sign in")
 	}
-	http.SetCookie(w, c)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.refresh(); err != nil {
+		return "", nil, api.Errorf(api.ErrUnavailable, "nobody can sign in at present: %v", err)
+	}
+	name, id, err := t.standsFor(s.token)
+	return name, &id, err
 }
 
 // signIn and signOut answer the forms of these names.
@@ -183,6 +187,9 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	token, to := strings.TrimSpace(r.PostForm.Get("token")), wayBack(r.PostForm.Get("to"))
 	name, _, err := p.Tokens.of(token)
+	if handle := handleOf(r); err == nil && handle == "" {
+		err = api.Errorf(api.ErrDenied, "this form is of an older page: sign in again")
+	}
 	what := "signed in as " + name
 	if err != nil {
 		what = "not signed in: " + err.Error()
@@ -194,14 +201,21 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, frame{To: to}, err)
 		return
 	}
-	p.Tokens.set(w, r, token)
+	setCookie(w, r, p.Tokens.sessions.begin(handleOf(r), name, sha256.Sum256([]byte(token))))
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
 }
 
 func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
-	p.Tokens.set(w, r, "")
-	w.Header().Set("Location", "./")
+	to := "./"
+	if handle := handleOf(r); handle != "" {
+		if _, ok := p.Tokens.sessions.of(r, handle); ok { // who only knows the address ends nobody's session
+			p.Tokens.sessions.end(handle)
+		}
+		setCookie(w, r, "")
+		to = "../../"
+	}
+	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,9 +10,11 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
@@ -81,8 +84,8 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
-// TestSignIn: nobody reads before he has signed in, and nobody whose token was taken out; the cookie is good for
-// this page alone, whatever a proxy has put before it.
+// TestSignIn: nobody reads before he has signed in, and nobody whose token was taken out. The cookie is no token,
+// is good below the path of its session alone, and ends with it.
 func TestSignIn(t *testing.T) {
 	tokens := &Tokens{File: tokenFile(t, me(t)+" "+secret+"\n")}
 	var told []string
@@ -101,43 +104,66 @@ func TestSignIn(t *testing.T) {
 	}
 	for _, address := range []string{"/evo/", "/evo/job?id=12", "/evo/strategies"} {
 		w := send(http.MethodGet, address, nil)
-		if body := w.Body.String(); w.Code != http.StatusUnauthorized || strings.Contains(body, "amr") || !strings.Contains(body, `action="signin"`) {
+		if body := w.Body.String(); w.Code != http.StatusUnauthorized || strings.Contains(body, "amr") || !regexp.MustCompile(`action="s/[A-Z2-7]{26}/signin"`).MatchString(body) {
 			t.Errorf("%s without a token: %d %s", address, w.Code, body)
 		}
 	}
 	if body := send(http.MethodGet, "/evo/job?id=12", nil).Body.String(); !strings.Contains(body, `value="job?id=12"`) {
 		t.Errorf("it forgets the job: %s", body)
 	}
+	const at = "/evo/s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/"
 	good := url.Values{"token": {" " + secret + "\n"}, "to": {"job?id=12"}}
 	for name, c := range map[string]struct {
 		*httptest.ResponseRecorder
 		want int
 	}{
-		"wrong":             {send(http.MethodPost, "/evo/signin", url.Values{"token": {secret + "4"}}), 401},
-		"none":              {send(http.MethodPost, "/evo/signin", url.Values{}), 401},
+		"wrong":             {send(http.MethodPost, at+"signin", url.Values{"token": {secret + "4"}}), 401},
+		"none":              {send(http.MethodPost, at+"signin", url.Values{}), 401},
+		"without a path":    {send(http.MethodPost, "/evo/signin", good), 401},
 		"by an address":     {send(http.MethodGet, "/evo/signin?"+good.Encode(), nil), 405},
-		"from another site": {send(http.MethodPost, "/evo/signin", good, "Sec-Fetch-Site", "cross-site"), 403},
-		"of another origin": {send(http.MethodPost, "/evo/signin", good, "Origin", "https://evil.example"), 403},
-		"a stale cookie":    {send(http.MethodGet, "/evo/", nil, "Cookie", tokenCookie+"="+secret+"x"), 401},
+		"from another site": {send(http.MethodPost, at+"signin", good, "Sec-Fetch-Site", "cross-site"), 403},
+		"of another origin": {send(http.MethodPost, at+"signin", good, "Origin", "https://evil.example"), 403},
+		"a stale cookie":    {send(http.MethodGet, at, nil, "Cookie", plainCookie+"="+secret+"x"), 401},
+		"the token":         {send(http.MethodGet, at, nil, "Cookie", plainCookie+"="+secret), 401},
 	} {
 		if c.Code != c.want || len(c.Result().Cookies()) != 0 {
 			t.Errorf("%s: %d, want %d: %v", name, c.Code, c.want, c.Header())
 		}
 	}
-	w := send(http.MethodPost, "/evo/signin", good, "X-Forwarded-Proto", "https")
+	w := send(http.MethodPost, at+"signin", good, "X-Forwarded-Proto", "https")
 	cookies := w.Result().Cookies()
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "job?id=12" || len(cookies) != 1 {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
-	if c := cookies[0]; !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "" || c.Domain != "" {
+	if c := cookies[0]; !c.HttpOnly || !c.Secure || c.Name != "__Secure-evoslurm" || c.SameSite != http.SameSiteStrictMode || c.Path != "" || c.Domain != "" ||
+		strings.Contains(c.Value, secret) || c.MaxAge != 8*60*60 {
 		t.Errorf("the cookie is %+v", c)
 	}
-	cookie := tokenCookie + "=" + secret
-	if w := send(http.MethodGet, "/evo/job?id=12", nil, "Cookie", cookie); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), ">"+me(t)+"</span>") {
+	cookie := cookies[0].Name + "=" + cookies[0].Value
+	for _, other := range []string{"/evo/job?id=12", strings.Replace(at, "ABC", "ABD", 1) + "job?id=12"} { // as one who got the cookie on another port would ask
+		if w := send(http.MethodGet, other, nil, "Cookie", cookie); w.Code != http.StatusUnauthorized {
+			t.Errorf("the cookie opens %s: %d", other, w.Code)
+		}
+	}
+	if w := send(http.MethodPost, at+"signout", nil); w.Code != http.StatusSeeOther {
+		t.Errorf("sign out without the cookie: %d", w.Code)
+	}
+	if w := send(http.MethodGet, at+"job?id=12", nil, "Cookie", cookie); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), ">"+me(t)+"</span>") {
 		t.Errorf("signed in: %d %s", w.Code, w.Body)
 	}
-	if w := send(http.MethodPost, "/evo/signout", nil, "Cookie", cookie); w.Code != http.StatusSeeOther || w.Result().Cookies()[0].MaxAge >= 0 {
+	again := send(http.MethodPost, at+"signin", good).Result().Cookies()[0]
+	if w := send(http.MethodPost, at+"signout", nil, "Cookie", cookie); w.Code != http.StatusSeeOther || w.Result().Cookies()[0].MaxAge >= 0 || w.Header().Get("Location") != "../../" {
 		t.Errorf("sign out: %d %v", w.Code, w.Header())
+	}
+	for _, c := range []string{cookie, again.Name + "=" + again.Value} {
+		if w := send(http.MethodGet, at, nil, "Cookie", c); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), `action="../`) {
+			t.Errorf("after signing out: %d %s", w.Code, w.Body)
+		}
+	}
+	last := send(http.MethodPost, at+"signin", good).Result().Cookies()[0]
+	cookie = last.Name + "=" + last.Value
+	if w := send(http.MethodGet, at, nil, "Cookie", cookie); w.Code != http.StatusOK {
+		t.Errorf("signed in again: %d", w.Code)
 	}
 	for to, want := range map[string]string{"https://evil.example": "./", "//evil.example/job": "./", "/job": "./", "javascript:alert(1)": "./", "job?id=1": "job?id=1", "./?by=node": "./?by=node", "signout": "./", "": "./"} {
 		if got := wayBack(to); got != want {
@@ -148,17 +174,48 @@ func TestSignIn(t *testing.T) {
 	if err := os.WriteFile(tokens.File, []byte("# "+me(t)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if w := send(http.MethodGet, "/evo/", nil, "Cookie", cookie); w.Code != http.StatusUnauthorized {
+	if w := send(http.MethodGet, at, nil, "Cookie", cookie); w.Code != http.StatusUnauthorized {
 		t.Errorf("with a token that is no more: %d", w.Code)
 	}
 	if err := os.Chmod(tokens.File, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if w := send(http.MethodPost, "/evo/signin", good); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "chmod 600") {
+	if w := send(http.MethodPost, at+"signin", good); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "chmod 600") {
 		t.Errorf("with a file that others read: %d %s", w.Code, w.Body)
 	}
 	if all := fmt.Sprint(told); !strings.Contains(all, "signed in as "+me(t)) || !strings.Contains(all, "not known here") || strings.Contains(all, secret) {
 		t.Errorf("the log is told %s", all)
+	}
+}
+
+// TestSessionsEnd: after their hours, and the oldest of a user who has too many; others' stay.
+func TestSessionsEnd(t *testing.T) {
+	now := noon
+	s := sessions{clock: func() time.Time { return now }}
+	holds := func(secret string) bool {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(&http.Cookie{Name: plainCookie, Value: secret})
+		_, ok := s.of(r, "h")
+		return ok
+	}
+	token := [sha256.Size]byte{}
+	other := s.begin("h", "bob", token)
+	var mine []string
+	for range mostSessions + 1 {
+		now = now.Add(time.Minute)
+		mine = append(mine, s.begin("h", "alice", token))
+	}
+	if holds(mine[0]) || !holds(mine[1]) || !holds(other) {
+		t.Errorf("the first of too many: %v, the next: %v, another's: %v", holds(mine[0]), holds(mine[1]), holds(other))
+	}
+	now = noon.Add(sessionTime)
+	if holds(other) || !holds(mine[1]) {
+		t.Error("a session lasts longer, or less long, than its hours")
+	}
+	now = now.Add(sessionTime)
+	s.begin("h", "carol", token)
+	if len(s.all) != 1 {
+		t.Errorf("%d sessions are kept that are over", len(s.all)-1)
 	}
 }
 

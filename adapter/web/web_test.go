@@ -345,7 +345,7 @@ func BenchmarkGantt(b *testing.B) {
 }
 
 func TestGate(t *testing.T) {
-	g := Gate{Secret: NewSecret(), Cookie: "evoslurm-1"}
+	g := &Gate{Secret: NewSecret()}
 	h := g.Handler(pageOf(small(), "/"))
 	for _, address := range []string{"/", "/?token=", "/?token=wrong", "/job?id=12"} {
 		if w := get(t, h, address); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "amr") {
@@ -354,7 +354,7 @@ func TestGate(t *testing.T) {
 	}
 	w := get(t, h, "/?token="+g.Secret+"&span=1h0m0s")
 	cookies := w.Result().Cookies()
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?span=1h0m0s" || len(cookies) != 1 || !cookies[0].HttpOnly {
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "?span=1h0m0s" || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].Path != "" || strings.Contains(cookies[0].Value, g.Secret) {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -364,7 +364,10 @@ func TestGate(t *testing.T) {
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "amr") {
 		t.Errorf("with the cookie: %d", w.Code)
 	}
-	if (Gate{}).opens("") {
+	if p := NewPath("/node/x/"); !regexp.MustCompile(`^/node/x/s/[A-Z2-7]{26}/$`).MatchString(p) || p == NewPath("/node/x/") {
+		t.Errorf("the page is below %s", p)
+	}
+	if new(Gate).opens("") {
 		t.Error("a gate without a secret is open")
 	}
 }

@@ -20,7 +20,7 @@ import (
 const webHelp = `Opens the page on a port of this machine, until it is interrupted: the cluster by node and by
 job, past, present and planned; each job; what happened. It shows what you may read. The
 address that is printed has a secret in it, without which nobody else on this machine
-gets in; from elsewhere the port is reached with ssh -L, or through a proxy (--base).`
+gets in, and begins a session of eight hours; from elsewhere the port is reached with ssh -L, or through a proxy (--base).`
 
 func newWeb() *cobra.Command {
 	var port int
@@ -50,7 +50,7 @@ func newWeb() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--port=%d: %w", port, err)
 			}
-			page := web.Page{Base: base, Reader: func(*http.Request) (web.Reader, error) { return client, nil }}
+			page := web.Page{Base: web.NewPath(base), Reader: func(*http.Request) (web.Reader, error) { return client, nil }}
 			return serveWeb(ctx, l, page, func(address string) { fmt.Println(address) })
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -73,7 +73,7 @@ func serveWeb(ctx context.Context, l net.Listener, page web.Page, tell func(addr
 	if err != nil {
 		return err
 	}
-	gate := web.Gate{Secret: web.NewSecret(), Cookie: "evoslurm-" + port}
+	gate := web.Gate{Secret: web.NewSecret()}
 	server := http.Server{Handler: gate.Handler(page.Handler()), ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	tell(fmt.Sprintf("http://127.0.0.1:%s%s/?token=%s", port, strings.TrimRight(page.Base, "/"), gate.Secret))

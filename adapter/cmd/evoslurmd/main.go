@@ -192,15 +192,22 @@ func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, log *
 		},
 		Told: func(r *http.Request, what string) { log.WithField("from", r.RemoteAddr).Info("page: " + what) },
 	}
+	for _, l := range sockets {
+		if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() && cfg.Certificate == "" && cfg.Tokens != "" {
+			return nil, fmt.Errorf("the socket that systemd passed for the page, %s, is reached from other machines: set web.certificate and web.key", a)
+		}
+	}
+	if cfg.Certificate != "" {
+		var err error
+		if port.TLS, err = (&web.Certificate{File: cfg.Certificate, Key: cfg.Key}).Config(); err != nil {
+			return nil, fmt.Errorf("web.certificate: %w", err)
+		}
+	}
 	side, err := api.ListenSide(port, page.Handler(), pageTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("web.listen: %w", err)
 	}
-	entry := log.WithFields(logrus.Fields{"address": side.Addr(), "base": cfg.Base})
-	entry.Info("serving the page")
-	if a, ok := side.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		entry.Warn("the page is to be had from other machines without TLS: tokens travel as they are; put a proxy before it")
-	}
+	log.WithFields(logrus.Fields{"address": side.Addr(), "base": cfg.Base}).Info("serving the page")
 	return side, nil
 }
 

@@ -2,14 +2,24 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -78,9 +88,21 @@ func TestPageOnTCP(t *testing.T) {
 			t.Fatal(err)
 		}
 		browser.Jar = jar
-		if code, text := read(url.Values{"token": {token}}, base+"signin"); !strings.Contains(text, c.sees) || strings.Contains(text, c.not) {
+		if code, text := read(url.Values{"token": {token}}, base+"s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/signin"); !strings.Contains(text, c.sees) || strings.Contains(text, c.not) {
 			t.Errorf("token %s: %d %s", token, code, text)
 		}
+	}
+	var sent []*http.Cookie // to the same host at another port, by a browser that is signed in
+	evil := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.Cookies()...) }))
+	defer evil.Close()
+	if code, text := read(url.Values{"token": {"00000000000000000000"}}, base+"s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/signin"); !strings.Contains(text, "roots") {
+		t.Errorf("signing in: %d %s", code, text)
+	}
+	for _, path := range []string{"/", "/evo/", "/evo/s/", "/evo/s/ABCDEFGHIJKLMNOPQRSTUVWXY2/"} {
+		read(nil, evil.URL+path)
+	}
+	if len(sent) > 0 {
+		t.Errorf("the browser sent to another port %v", sent)
 	}
 	browser.Jar = nil
 	stop()
@@ -103,5 +125,87 @@ func TestPageOnTCP(t *testing.T) {
 	go func() { done <- side.Serve(ctx) }()
 	if code, text := read(nil, "http://"+side.Addr().String()+"/evo/"); code != http.StatusOK || !strings.Contains(text, "roots") {
 		t.Errorf("everybody may read: %d %s", code, text)
+	}
+}
+
+// certify writes a certificate for 127.0.0.1 with this serial number, and its key.
+func certify(t *testing.T, cfg config.Web, serial int64) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{cfg.Certificate: {Type: "CERTIFICATE", Bytes: cert}, cfg.Key: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := time.Unix(serial, 0)
+	if err := os.Chtimes(cfg.Certificate, at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPageByTLS: the page has a certificate of its own, also after that was renewed, and no address that others
+// reach is without one where users sign in.
+func TestPageByTLS(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Web{Listen: "127.0.0.1:0", Base: "/", Tokens: dir + "/tokens", Certificate: dir + "/cert", Key: dir + "/key"}
+	if err := os.WriteFile(cfg.Tokens, []byte("root 00000000000000000000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	server := &api.Server{Backend: two{}, Log: log}
+	if _, err := listenWeb(cfg, nil, server, log); err == nil || !strings.Contains(err.Error(), "web.certificate") {
+		t.Errorf("without the files: %v", err)
+	}
+	certify(t, cfg, 1)
+	side, err := listenWeb(cfg, nil, server, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go side.Serve(t.Context())
+	browser := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for serial := range int64(3) {
+		certify(t, cfg, 10+serial)
+		if serial == 2 { // not whole yet
+			if err := os.Truncate(cfg.Certificate, 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := browser.PostForm("https://"+side.Addr().String()+"/s/ABCDEFGHIJKLMNOPQRSTUVWXYZ/signin", url.Values{"token": {"00000000000000000000"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if got := res.TLS.PeerCertificates[0].SerialNumber.Int64(); got != min(10+serial, 11) {
+			t.Errorf("the certificate is number %d", got)
+		}
+		signedIn := res
+		if res.Request.Response != nil {
+			signedIn = res.Request.Response // before the redirect
+		}
+		if c := signedIn.Cookies(); len(c) != 1 || !c[0].Secure || c[0].Name != "__Secure-evoslurm" {
+			t.Errorf("the cookie is %v", c)
+		}
+	}
+	open, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	cfg.Certificate = ""
+	if _, err := listenWeb(cfg, []net.Listener{open}, server, log); err == nil || !strings.Contains(err.Error(), "reached from other machines") {
+		t.Errorf("without TLS, for everybody: %v", err)
 	}
 }
