@@ -87,8 +87,15 @@ func inWords(err error) error {
 	return err
 }
 
-// lines are squeue's, of evolving jobs alone and with Evoslurm's fields in them.
-func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now time.Time, ascii bool) (string, error) {
+// lines are squeue's, of evolving jobs alone and with Evoslurm's fields in them. On a terminal squeue's
+// own fields are made printable, too: it writes the names of others' jobs as they are.
+func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now time.Time, ascii, tty bool) (string, error) {
+	own := func(part string) string {
+		if tty {
+			return display.Printable(part, false)
+		}
+		return part
+	}
 	q := *o.query
 	q.Options = o.inSqueue()
 	lines, said, err := from.QueueLines(ctx, q)
@@ -103,14 +110,14 @@ func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now tim
 		if j == nil && line.Job != 0 {
 			continue
 		}
-		b.WriteString(line.Parts[0])
-		for i, own := range q.Format.Own {
-			f := fieldNamed(own.Name)
+		b.WriteString(own(line.Parts[0]))
+		for i, field := range q.Format.Own {
+			f := fieldNamed(field.Name)
 			text := f.title
 			if j != nil {
 				text = display.Printable(f.text(*j, now), ascii)
 			}
-			b.WriteString(own.Text(text) + line.Parts[i+1])
+			b.WriteString(field.Text(text) + own(line.Parts[i+1]))
 		}
 		b.WriteByte('\n')
 	}

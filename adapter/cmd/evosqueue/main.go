@@ -313,7 +313,7 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	}
 	switch {
 	case o.query != nil:
-		return o.lines(ctx, o.slurm(), jobs, now, t.ASCII || o.ascii)
+		return o.lines(ctx, o.slurm(), jobs, now, t.ASCII || o.ascii, t.TTY)
 	case o.squeue():
 		return o.document(ctx, o.slurm(), jobs)
 	}

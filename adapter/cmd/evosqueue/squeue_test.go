@@ -163,3 +163,29 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// forged is a squeue that prints the name of somebody's job as it is.
+type forged struct{ fake }
+
+func (forged) QueueLines(_ context.Context, q slurmctl.Queue) ([]slurmctl.QueueLine, string, error) {
+	line := slurmctl.QueueLine{Job: 7}
+	for range len(q.Format.Own) + 1 {
+		line.Parts = append(line.Parts, "amr\x1b[2J\u202e|")
+	}
+	return []slurmctl.QueueLine{line}, "", nil
+}
+
+// TestNamesOnATerminal: what others call their jobs does not control one's terminal; elsewhere it is squeue's, to the byte.
+func TestNamesOnATerminal(t *testing.T) {
+	for tty, want := range map[bool]string{true: "amr?[2J?|RUNNINGamr?[2J?|\n", false: "amr\x1b[2J\u202e|RUNNINGamr\x1b[2J\u202e|\n"} {
+		format, err := slurmctl.ParseQueueFormat("%j|%{state}%j|", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := options{query: &slurmctl.Queue{Format: format}}
+		got, err := o.lines(t.Context(), forged{}, example(), now, false, tty)
+		if err != nil || got != want {
+			t.Errorf("terminal %v: %q, %v; want %q", tty, got, err, want)
+		}
+	}
+}
