@@ -77,6 +77,7 @@ type cluster struct {
 	countsFrom time.Time // see countsStand
 
 	suspect map[string]time.Time // nodes on which Slurm starts nothing, until when
+	doubts  map[uint32]int       // expanders in a row that Slurm did not start, by user
 	leaks   map[string]time.Time // since when nodes are allocated to nobody
 	leaked  []string             // those of them that were told of
 	healed  time.Time            // when that was last tried
@@ -160,7 +161,7 @@ type BookedJob struct {
 // New makes a core that knows nothing yet but its configuration.
 func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 	c := &Core{site: site, cfg: cfg, now: now, started: now, strategy: strategy, handling: &Handling{},
-		cluster: cluster{suspect: map[string]time.Time{}, leaks: map[string]time.Time{}, parksIn: map[parksKey]bool{}},
+		cluster: cluster{suspect: map[string]time.Time{}, doubts: map[uint32]int{}, leaks: map[string]time.Time{}, parksIn: map[parksKey]bool{}},
 		jobs: jobs{byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, refused: map[slurmctl.JobID]api.Job{},
 			known: map[slurmctl.JobID]row.Known{}, scripts: map[slurmctl.JobID]*script{}, asked: map[slurmctl.JobID]*asked{}, unsaved: map[*job]bool{}, aside: map[slurmctl.JobID]Aside{}},
 		holds: holds{reservations: map[string]slurmctl.Reservation{}, lived: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{}, holdNames: map[holdKey]string{},

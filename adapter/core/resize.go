@@ -245,7 +245,7 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 		if got.Stays {
 			c.stay(g.Hold)
 		}
-		c.suspectNodes(g.Nodes, o.Err)
+		c.suspectNodes(j, g.Nodes, o.Err)
 		if errors.Is(o.Err, slurmctl.ErrNodeConfig) && c.shun(j, g.Nodes, "they have not what the job asks for") && c.snapshot != nil {
 			c.refit(c.snapshot, j, c.now.Unix(), "Slurm does not give it the nodes that were planned")
 		}

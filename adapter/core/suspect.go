@@ -14,12 +14,24 @@ import (
 // cancelled just after its start are "busy" for the scheduler for some 35 s.
 const suspectFor = 40 * time.Second
 
-// suspectNodes marks the nodes of an expander that Slurm did not start.
-func (c *Core) suspectNodes(nodes []string, err error) {
+// mostDoubts is how many expanders of a user in a row have their nodes left alone by everybody.
+// What else keeps a user's expanders from starting, the user may have brought about: it must
+// not keep nodes from others.
+const mostDoubts = 2
+
+// suspectNodes marks the nodes of a job's expander that Slurm did not start.
+func (c *Core) suspectNodes(j *job, nodes []string, err error) {
+	if err == nil {
+		delete(c.doubts, j.UID)
+	}
 	var pending *slurmctl.PendingError
 	if !errors.As(err, &pending) || slurmctl.KindOf(pending.Reason) != slurmctl.NodesReason && pending.Reason != "" || errors.Is(err, context.Canceled) {
 		return
 	}
+	if c.doubts[j.UID] >= mostDoubts {
+		return
+	}
+	c.doubts[j.UID]++
 	for _, n := range nodes {
 		c.suspect[n] = c.now.Add(suspectFor)
 	}
