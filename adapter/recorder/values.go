@@ -70,7 +70,7 @@ var sentinels = []error{
 	slurmctl.ErrReservationInUse, slurmctl.ErrReservationBegun, slurmctl.ErrNodesBusy, slurmctl.ErrLimit, slurmctl.ErrUnspecified, slurmctl.ErrUnreachable,
 	slurmctl.ErrNoSlurmdbd, slurmctl.ErrWantsAccount,
 	api.ErrNotFound, api.ErrConflict, api.ErrForbidden, api.ErrInvalid, api.ErrUnavailable, api.ErrDenied,
-	request.ErrVersion, core.ErrSiteRefuses, slurmctl.ErrNodeConfig,
+	request.ErrVersion, core.ErrSiteRefuses, slurmctl.ErrNodeConfig, slurmctl.ErrNoName,
 }
 
 // recorded is an error as it was written: its text, and whatever it was or had in it that
