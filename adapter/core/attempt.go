@@ -192,7 +192,7 @@ func (c *Core) copied() *Core {
 	n.survey, n.surveyOf = nil, nil
 	n.suspect, n.leaks, n.leaked, n.parksIn = maps.Clone(c.suspect), maps.Clone(c.leaks), slices.Clone(c.leaked), maps.Clone(c.parksIn)
 	n.power.since, n.power.asked, n.power.kept = maps.Clone(c.power.since), maps.Clone(c.power.asked), maps.Clone(c.power.kept)
-	n.jobs = jobs{coming: maps.Clone(c.coming), scripts: maps.Clone(c.scripts), asked: maps.Clone(c.asked), unsaved: map[*job]bool{}}
+	n.jobs = jobs{coming: maps.Clone(c.coming), scripts: maps.Clone(c.scripts), eventsOf: maps.Clone(c.eventsOf), asked: maps.Clone(c.asked), unsaved: map[*job]bool{}}
 	copies := make(map[*job]*job, len(c.active))
 	for _, j := range c.active {
 		copies[j] = j.copied()
@@ -221,7 +221,7 @@ func (j *job) copied() *job {
 	n, values := *j, *j.Job
 	n.Job = &values
 	values.Moldable, values.Malleable, values.Progress = copyOf(j.Moldable), copyOf(j.Malleable), copyOf(j.Progress)
-	n.kept, n.undo = copyOf(j.kept), nil
+	n.kept, n.unheld, n.undo = copyOf(j.kept), copyOf(j.unheld), nil
 	n.shunned, n.refusedIn, n.refusedAs, n.marked, n.forbidden = maps.Clone(j.shunned), maps.Clone(j.refusedIn), maps.Clone(j.refusedAs), maps.Clone(j.marked), maps.Clone(j.forbidden)
 	return &n
 }

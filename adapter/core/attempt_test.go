@@ -50,7 +50,7 @@ func update(id uint64, uid uint32, job *job, dry bool) Call {
 	return Call{ID: id, UID: uid, Job: job.SlurmID, Change: &api.ChangeRequest{ID: fmt.Sprintf("%x", id), DryRun: dry, Update: &api.Update{Profile: "8@10m,5@10m"}}}
 }
 
-// outcome is what a step had to do with calls, and the tasks that it began.
+// outcome returns the tasks, attempts, and replies among effects.
 func outcome(effects []Effect) (tasks []string, tries []Try, replies map[uint64]Reply) {
 	replies = map[uint64]Reply{}
 	for _, e := range effects {
@@ -109,7 +109,7 @@ func TestDryRunsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestRootGoesFirst: a change of root is planned before those of users that wait, and several in a cycle.
+// TestRootGoesFirst: a change of root is planned before waiting ones of users, and several in a cycle.
 func TestRootGoesFirst(t *testing.T) {
 	b, mine, _, held := twoUsers(t)
 	_, tries, _ := outcome(b.Step(b.now, append(held, update(1, 1000, mine, true), update(2, 1000, mine, true))...))
@@ -170,7 +170,7 @@ type shared map[uintptr]string
 var unchanging = []string{"cfg", "slurmConfig", "rules", "partitions", "snapshot.byID", "index", "marks", "record", "asked.Nodes", "effects", "log", "site", "strategy", "quiet", "survey", "calling"}
 
 func (s shared) walk(v reflect.Value, path string) {
-	if v.Type() == reflect.TypeFor[time.Time]() || slices.ContainsFunc(unchanging, func(name string) bool { return strings.HasSuffix(path, "."+name) }) {
+	if v.Type() == reflect.TypeFor[time.Time]() || v.Type() == reflect.TypeFor[quota]() || slices.ContainsFunc(unchanging, func(name string) bool { return strings.HasSuffix(path, "."+name) }) {
 		return
 	}
 	switch v.Kind() {

@@ -99,6 +99,8 @@ type jobs struct {
 	asked   map[slurmctl.JobID]*asked    // the same of requests
 	unsaved map[*job]bool                // whose plans are to be written
 	aside   map[slurmctl.JobID]Aside     // whose handling ended the sidecar
+
+	eventsOf map[uint32]quota // events that users have caused by asking
 }
 
 // holds are our reservations, and those of others.
@@ -238,6 +240,7 @@ func (c *Core) cycle(s *snapshot) {
 	c.disown(s)
 	c.snapshot, c.quiet.refitted = s, false
 	c.nextTries()
+	c.unmuteAll()
 	c.takeReservations(s)
 	c.charge(s.taken)
 	c.watchPower(s)

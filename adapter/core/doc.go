@@ -33,6 +33,7 @@
 //	mirror   planned starts, for squeue and for Slurm             mirror.go
 //	answer   scripts that wait, and who changes what is to come   calls.go, change.go
 //	         whether a change can be had, on a copy                attempt.go, trychange.go
+//	         how many events users cause by asking                  muted.go
 //	         what malleable applications are offered, and say     offers.go
 //	         how far applications are, and how fast on how many nodes        progress.go
 //

@@ -44,6 +44,8 @@ type job struct {
 	display   display              // of its profile and plan
 	extend    bool                 // the plan is new and may end after the time limit
 	past      []row.Span
+	events    quota // that its user has caused by asking
+	muted     muted
 
 	heldIdleRest int64     // to be added to HeldIdle, node-milliseconds
 	pricedAt     time.Time // when it was last written with that

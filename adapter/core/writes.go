@@ -87,7 +87,13 @@ func (c *Core) emit(e Effect) { c.effects = append(c.effects, c.out(e)) }
 func (c *Core) event(j *job, kind string, detail map[string]any) {
 	id := int64(0)
 	if j != nil {
-		id = j.ID
+		if id = j.ID; byAsking[kind] {
+			c.askedEvent(j, kind, detail)
+			return
+		}
+		if kind == "ended" {
+			c.unmute(j)
+		}
 	}
 	c.emit(AddEvent{Job: id, At: c.now, Kind: kind, Detail: detail})
 }
