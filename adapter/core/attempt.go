@@ -186,13 +186,15 @@ func (k *call) forget() { k.tried, k.attempt, k.target = nil, nil, nil }
 // copied returns a copy of the core that shares nothing with it that changes: what happens to
 // the one does not change the other. What no plan rests on is left out.
 func (c *Core) copied() *Core {
-	n := &Core{site: c.site, cfg: c.cfg, now: c.now, skew: c.skew, cluster: c.cluster, strategy: c.strategy, started: c.started, quiet: c.quiet, awake: c.awake, stepped: c.stepped}
+	n := &Core{site: c.site, cfg: c.cfg, now: c.now, skew: c.skew, cluster: c.cluster, strategy: c.strategy, started: c.started, quiet: c.quiet, awake: c.awake, stepped: c.stepped,
+		handling: &Handling{}}
 	n.log.c = n
 	n.snapshot = c.snapshot.copied()
 	n.survey, n.surveyOf = nil, nil
+	n.doubts = maps.Clone(c.doubts)
 	n.suspect, n.leaks, n.leaked, n.parksIn = maps.Clone(c.suspect), maps.Clone(c.leaks), slices.Clone(c.leaked), maps.Clone(c.parksIn)
 	n.power.since, n.power.asked, n.power.kept = maps.Clone(c.power.since), maps.Clone(c.power.asked), maps.Clone(c.power.kept)
-	n.jobs = jobs{coming: maps.Clone(c.coming), scripts: maps.Clone(c.scripts), eventsOf: maps.Clone(c.eventsOf), asked: maps.Clone(c.asked), unsaved: map[*job]bool{}}
+	n.jobs = jobs{coming: maps.Clone(c.coming), scripts: maps.Clone(c.scripts), eventsOf: maps.Clone(c.eventsOf), aside: maps.Clone(c.aside), asked: maps.Clone(c.asked), unsaved: map[*job]bool{}}
 	copies := make(map[*job]*job, len(c.active))
 	for _, j := range c.active {
 		copies[j] = j.copied()

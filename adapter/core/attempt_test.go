@@ -216,3 +216,21 @@ func TestCopiedSharesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAttemptBesideSteps: while a change is planned, steps go on; the race detector finds what both
+// would have in common.
+func TestAttemptBesideSteps(t *testing.T) {
+	b, mine, due, held := twoUsers(t)
+	_, tries, _ := outcome(b.Step(b.now, append(held, update(1, 1000, mine, false))...))
+	came := make(chan Tried)
+	go func() { came <- tries[0].Run() }()
+	for i := range 100 {
+		b.storePlan(due, nil)
+		b.plan(b.s)
+		b.Step(b.now.Add(time.Duration(i)*time.Millisecond), Tick{})
+		b.View()
+	}
+	if in := <-came; in.ID != 1 || in.Refused != "" || len(in.Plan) != 2 {
+		t.Errorf("%+v", in)
+	}
+}
