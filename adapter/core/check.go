@@ -155,3 +155,21 @@ func (c *Core) Written(text func([]string) string) []BookedJob {
 	}
 	return all
 }
+
+// BeyondShare returns the first user with more holds in Slurm than the shares allow, and how many
+// these are; "" if there is none. It is for tests.
+func (c *Core) BeyondShare() (user string, holds int) {
+	count := map[string]int{}
+	for _, h := range c.ours {
+		if j := c.byID[h.own.job]; j != nil && h.own.step != lentStep {
+			count[j.User]++
+		}
+	}
+	most := max(c.cfg.HoldShares.User.Reservations*c.cfg.MaxHolds/100, 1)
+	for _, user := range sortedKeys(count) {
+		if count[user] > most {
+			return user, count[user]
+		}
+	}
+	return "", 0
+}

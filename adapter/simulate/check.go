@@ -33,6 +33,7 @@ func (h *history) checkStep() {
 		}
 	}
 	h.checkDelay()
+	h.checkShares()
 	for _, want := range h.s.core.Written(h.text) {
 		got, ok := h.s.Database.jobs[want.Job.ID]
 		if !ok {
@@ -43,6 +44,22 @@ func (h *history) checkStep() {
 		if !sameBooked(got, want) {
 			h.blame(fmt.Errorf("job %d: the database has\n%+v, the state is\n%+v", want.Job.SlurmID, got, want))
 		}
+	}
+}
+
+// givesUpWithin is how long holds beyond a user's share may take to be given up: the sidecar may be
+// killed meanwhile, and Slurm may be away.
+const givesUpWithin = 10 * time.Minute
+
+// checkShares sees that no user has more holds than the shares allow, but for a while.
+func (h *history) checkShares() {
+	user, holds := h.s.core.BeyondShare()
+	now := h.s.Cluster.Elapsed()
+	if user == "" {
+		h.beyond = now
+	}
+	if now-h.beyond > givesUpWithin {
+		h.blame(fmt.Errorf("%s has %d holds for %v, more than the shares allow", user, holds, givesUpWithin))
 	}
 }
 

@@ -53,6 +53,7 @@ type history struct {
 	stocks   map[slurmctl.JobID]bool // that may have any nodes
 	heldBack heldBack
 	blamed   map[string]bool
+	beyond   time.Duration            // when no user had more holds than the shares allow, last
 	lossy    bool                     // jobs may have lost nodes
 	crashed  bool                     // slurmctld has, and may have forgotten what was done to jobs
 	stopped  map[string]bool          // users who stop every salloc that runs in their name

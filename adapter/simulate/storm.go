@@ -105,9 +105,17 @@ func Storm(seed uint64) string {
 	d := &storming{Rand: rand.New(rand.NewPCG(seed, 21)), nodes: nodes} // by chances of their own
 	head[3] += " max_delay=" + d.pick("0s", "1m", "5m", "20m", "1h")
 	if d.IntN(2) == 0 {
-		d.greedy()
+		d.ahead()
 	}
 	g.lines = append(g.lines, d.lines...)
+	if seed%4 == 3 { // by chances of their own
+		r := &storming{Rand: rand.New(rand.NewPCG(seed, 18)), nodes: nodes}
+		for i := range 1 + r.IntN(3) {
+			r.greedy(i)
+		}
+		head[3] += fmt.Sprintf(" max_holds=%d shares=user:%d:%d:%d", 2+r.IntN(30), 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(100))
+		g.lines = append(g.lines, r.lines...)
+	}
 	if seed%7 == 0 { // what runs can be changed by nobody
 		g.at(0, "plugin account")
 	}
@@ -280,14 +288,23 @@ func (g *storming) hasty(i int) {
 	}
 }
 
-// greedy has alice keep nodes for growths far ahead, and bob submit jobs that last longer.
-func (g *storming) greedy() {
+// ahead has alice keep nodes for growths far ahead, and bob submit jobs that last longer.
+func (g *storming) ahead() {
 	for i := range 1 + g.IntN(2) {
-		g.at(g.when(storm/2), "submit greedy%d 1@%dm,%d@%dm user=alice limit=200m", i, 20+g.IntN(70), 2+g.IntN(g.nodes-1), 1+g.IntN(20))
+		g.at(g.when(storm/2), "submit ahead%d 1@%dm,%d@%dm user=alice limit=200m", i, 20+g.IntN(70), 2+g.IntN(g.nodes-1), 1+g.IntN(20))
 	}
 	for i := range 1 + g.IntN(4) {
 		g.at(g.when(storm), "stock held%d %d %dm %ds user=bob", i, 1+g.IntN(g.nodes), 10+g.IntN(120), 60+g.IntN(540))
 	}
+}
+
+// greedy submits a job that wants more held than its share: many growths, or most nodes.
+func (g *storming) greedy(i int) {
+	profile := fmt.Sprintf("1@%ds", 60+g.IntN(3600))
+	for range 1 + g.IntN(2)*g.IntN(40) {
+		profile += fmt.Sprintf(",%d@%ds,1@%ds", g.nodes-g.IntN(min(g.nodes-1, 3)), 5+g.IntN(60), 5+g.IntN(60))
+	}
+	g.at(g.when(storm/2), "submit greedy%d %s user=%s limit=180m drive=%s", i, profile, g.pick("alice", "alice", "bob"), g.pick("auto", "companion"))
 }
 
 // change is a change of what is to come.
