@@ -73,7 +73,7 @@ var phrases = map[error][]string{
 		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing"},
 }
 
-// lacks are what a host says that has no descriptors, processes or memory left for a command.
+// lacks holds the errors of a host without descriptors, processes or memory for a command.
 var lacks = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}
 
 // CommandError is a command that failed, with all that is known of it.

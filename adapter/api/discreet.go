@@ -48,7 +48,7 @@ func (s *Server) discretion(ctx context.Context, c caller) func(text string) str
 	}
 }
 
-// discreet applies a discretion to the texts of an answer, in place but for what lists hold.
+// discreet applies a discretion to the texts of an answer, in place; it clones lists before.
 func discreet(answer any, with func(string) string) {
 	if with == nil {
 		return
@@ -125,7 +125,7 @@ func (s *Server) notThere(ctx context.Context, id uint32) error {
 	return Unknown(id)
 }
 
-// NotSeen is the error for a job of which the sidecar knows nothing yet.
+// NotSeen is the error for a job that the sidecar has not seen yet.
 func NotSeen(id uint32) error {
 	return Errorf(ErrUnavailable, "the sidecar has just started and has not seen job %d yet", id)
 }

@@ -39,7 +39,7 @@ func (h *history) answers(words []string) (err error) {
 	return errors.Join(err1, err2)
 }
 
-// slows is what befalls a command meanwhile: half of the delay before slurmctld acts, half
+// slows returns what befalls a command meanwhile: half of the delay before slurmctld acts, half
 // before its answer is there.
 func (h *history) slows(q slurmsim.Command) slurmsim.Fault {
 	s := &h.slow
