@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -42,6 +43,16 @@ type delays struct {
 	distrusted map[uint32]time.Time // users, until when
 	seen       uint64               // digest of what the last look saw
 	again      time.Time            // the next look, even if nothing happens
+}
+
+// copied returns a copy, for plans beside the loop.
+func (d *delays) copied() delays {
+	n := *d
+	n.jobs, n.distrusted = make(map[slurmctl.JobID]*heldUp, len(d.jobs)), maps.Clone(d.distrusted)
+	for id, h := range d.jobs {
+		n.jobs[id] = copyOf(h)
+	}
+	return n
 }
 
 // heldUp is a pending stock job that could have started without holds.
