@@ -15,13 +15,13 @@ type sluggish struct {
 	commands    int           // so far
 	changes     int           // among them
 	under       []time.Time   // when the changes that are under way are answered
-	looking     []time.Time   // the same for polls
+	looking     []time.Time   // the same for commands that change nothing
 	peak        int           // how many changes were under way at once
 }
 
-// mostPolls bounds the commands of polls that are under way at once: one of nodes and one of
-// all else.
-const mostPolls = 6
+// mostLooks bounds the commands that change nothing and are under way at once: one for each of
+// the core's sixteen tasks, and two for polls. Beyond that they pile up.
+const mostLooks = 18
 
 // answers FROM TO; answers promptly
 func (h *history) answers(words []string) (err error) {
@@ -55,7 +55,7 @@ func (h *history) slows(q slurmsim.Command) slurmsim.Fault {
 	}
 	*under = append(slices.DeleteFunc(*under, func(t time.Time) bool { return !t.After(q.At) }), q.At.Add(delay))
 	s.peak = max(s.peak, len(s.under))
-	if len(s.looking) > mostPolls {
+	if len(s.looking) > mostLooks {
 		h.blame(fmt.Errorf("%d commands that only look are under way at once: %v", len(s.looking), q))
 	}
 	return slurmsim.Fault{Before: delay / 2, After: delay - delay/2}
