@@ -236,9 +236,9 @@ func TestRunsOverParts(t *testing.T) {
 		t.Errorf("options %+v", o)
 	}
 	for i, want := range []string{
-		"-l --mpi=none --jobid=12 --nodes=2 --ntasks=3 --input=none --job-name=a.out /bin/sh -c SCRIPT evosrun 0 8 12 ./a.out -n 3",
+		"-l --mpi=none --jobid=12 --nodes=2 --ntasks=3 --nodelist=n[1-2] --input=none --job-name=a.out /bin/sh -c SCRIPT evosrun 0 8 12 ./a.out -n 3",
 		"-l --mpi=none --jobid=15 --nodes=2 --ntasks=3 --nodelist=n[5-6] --input=2 --job-name=a.out /bin/sh -c SCRIPT evosrun 3 8 12 ./a.out -n 3",
-		"-l --mpi=none --jobid=16 --nodes=1 --ntasks=2 --input=none --job-name=a.out /bin/sh -c SCRIPT evosrun 6 8 12 ./a.out -n 3",
+		"-l --mpi=none --jobid=16 --nodes=1 --ntasks=2 --nodelist=n9 --input=none --job-name=a.out /bin/sh -c SCRIPT evosrun 6 8 12 ./a.out -n 3",
 	} {
 		if got := strings.Replace(strings.Join(runs[i].args, " "), rankScript, "SCRIPT", 1); got != want {
 			t.Errorf("part %d: %s; want %s", i, got, want)
