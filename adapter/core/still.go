@@ -56,7 +56,7 @@ func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
 	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.strategy.Plugin || c.looking != nil || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
 		p.pause > 0 || q.refitted || !q.acted.Before(p.begun) || !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)) ||
-		len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || c.power.on || c.countsStand() {
+		len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || len(c.prices.kept) > 0 || c.power.on || c.countsStand() {
 		return time.Time{}
 	}
 	m := moments{after: p.begun, until: p.begun.Add(longestRest)}

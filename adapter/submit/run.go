@@ -309,13 +309,10 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 			return err
 		}
 	}
-	if err := c.checkPlaces(ctx, r, places, size); err != nil {
-		if !c.mayMove(ctx, r) {
-			return err
-		}
-		r.doubt = err
+	if err = c.checkPlaces(ctx, r, places, size); err != nil && c.mayMove(ctx, r) {
+		r.doubt, err = err, nil
 	}
-	return nil
+	return err
 }
 
 // checkPlaces refuses what is infeasible in all of the partitions that the job asks for, or by
