@@ -97,9 +97,13 @@ func refusedUpdate(err error) bool {
 
 // TryUpdate sees whether the site lets a pending job be changed, by writing the start time
 // into it that it has: WantsAccount may be known then. The error is a refusal, with or
-// without Account=, in whatever words. A job that is not pending any more is none.
+// without Account=, in whatever words, or ErrUnreachable, which says nothing of the site. A job
+// that is not pending any more is none.
 func (c *Client) TryUpdate(ctx context.Context, id JobID, start time.Time) error {
 	err := c.UpdateJob(ctx, id, JobUpdate{StartTime: start})
+	if errors.Is(err, ErrUnreachable) {
+		return err
+	}
 	if !refusedUpdate(err) {
 		return nil
 	}

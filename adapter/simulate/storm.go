@@ -89,7 +89,7 @@ func Storm(seed uint64) string {
 		}
 		g.lines = append(g.lines, l.lines...)
 	}
-	if seed%6 == 1 && seed%7 != 0 { // by chances of their own, and not where what runs can be changed by nobody
+	if seed%6 == 1 { // by chances of their own, and not where what runs can be changed by nobody
 		o := &storming{Rand: rand.New(rand.NewPCG(seed, 17))}
 		least := 5 + o.IntN(20)
 		began := o.when(storm / 2)

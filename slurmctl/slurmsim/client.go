@@ -3,6 +3,7 @@ package slurmsim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -33,6 +34,9 @@ func (k *Client) Calls() uint64 { return k.calls }
 // TryUpdate does what slurmctl.Client.TryUpdate does.
 func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Time) error {
 	err := k.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: start})
+	if errors.Is(err, slurmctl.ErrUnreachable) {
+		return err
+	}
 	if !refusedUpdate(err) {
 		return nil
 	}

@@ -44,6 +44,8 @@ const (
 	// mostLate is how long a job may wait for nodes whose time has come, beyond what it
 	// waits on the same machine when nobody attacks.
 	mostLate = 2 * time.Second
+	// rounds is how often an attack is repeated in which the victim's job was late.
+	rounds = 3
 	// mostMemory bounds the sidecar's resident memory, in MiB.
 	mostMemory = 200
 	// patience is for what takes seconds, on a slow and busy machine.
@@ -260,9 +262,7 @@ func (f *field) round(attacks ...attack) (longest time.Duration) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var waits sync.WaitGroup
-	away := time.Duration(0)
 	for _, a := range attacks {
-		away = max(away, a.away)
 		waits.Go(func() {
 			if err := a.run(ctx, f); err != nil {
 				f.t.Errorf("%s: %v", a.name, err)
@@ -281,7 +281,7 @@ func (f *field) round(attacks ...attack) (longest time.Duration) {
 	if s := f.state(f.victim); s != "COMPLETED" {
 		f.t.Errorf("the victim's job is %s", s)
 	}
-	longest = f.waits(f.quiet + mostLate + away)
+	longest = f.waits()
 	line := f.slurm("scontrol", "-o", "show", "job", fmt.Sprint(stock))
 	if s, on := field1(line, "JobState"), field1(line, "NodeList"); s != "RUNNING" || on != nodes {
 		f.t.Errorf("the victim's stock job is %s on %s, it was RUNNING on %s", s, on, nodes)
@@ -298,9 +298,26 @@ func (f *field) round(attacks ...attack) (longest time.Duration) {
 	return longest
 }
 
+// attacked runs rounds until the victim's job has its nodes in time: an attack that delays it does
+// so in every round, and a machine that is busy with something else does not.
+func (f *field) attacked(attacks ...attack) {
+	f.t.Helper()
+	want := f.quiet + mostLate
+	for _, a := range attacks {
+		want = max(want, f.quiet+mostLate+a.away)
+	}
+	longest := time.Duration(0)
+	for range rounds {
+		if longest = f.round(attacks...); longest <= want || f.t.Failed() {
+			return
+		}
+	}
+	f.t.Errorf("the victim's job waited for its nodes longer than %v in each of %d rounds, %v in the last one", want, rounds, longest)
+}
+
 // waits reads what the victim's job printed, checks its steps, and returns how long it waited
-// for nodes, at most want.
-func (f *field) waits(want time.Duration) (longest time.Duration) {
+// for nodes.
+func (f *field) waits() (longest time.Duration) {
 	f.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("%s/out/victim-%d", f.Dir, f.victim))
 	f.must(err)
@@ -316,9 +333,6 @@ func (f *field) waits(want time.Duration) (longest time.Duration) {
 	}
 	if !slices.Equal(got, steps) {
 		f.t.Errorf("the victim's job had steps %q, want %q; it printed\n%s", got, steps, text)
-	}
-	if f.quiet > 0 && longest > want {
-		f.t.Errorf("the victim's job waited %v for its nodes, want at most %v; it printed\n%s", longest, want, text)
 	}
 	return longest
 }
@@ -349,13 +363,13 @@ func TestHostile(t *testing.T) {
 		t.Fatal("the victim's jobs fail without an attack")
 	}
 	if !*all {
-		f.round(slices.DeleteFunc(slices.Clone(attacks), func(a attack) bool { return !a.short })...)
+		f.attacked(slices.DeleteFunc(slices.Clone(attacks), func(a attack) bool { return !a.short })...)
 		return
 	}
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			f.t = t
-			f.round(a)
+			f.attacked(a)
 		})
 		f.t = t
 	}
