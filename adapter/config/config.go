@@ -50,9 +50,10 @@ type Config struct {
 	MaxDelay  time.Duration `mapstructure:"max_delay"`  // how much later holds may make a stock job start
 	MaxDelays []string      `mapstructure:"max_delays"` // the same for single partitions and QOS
 
-	GiveUp  time.Duration `mapstructure:"give_up"` // how long a growth that fails is tried
-	Grace   time.Duration `mapstructure:"grace"`   // overrun of a step before it is warned, and again before it is acted on
-	Overrun Overrun       `mapstructure:"overrun"`
+	GiveUp   time.Duration `mapstructure:"give_up"`  // how long a growth that fails is tried
+	Undriven Undriven      `mapstructure:"undriven"` // what becomes of a parked job that cannot be driven, after GiveUp
+	Grace    time.Duration `mapstructure:"grace"`    // overrun of a step before it is warned, and again before it is acted on
+	Overrun  Overrun       `mapstructure:"overrun"`
 	// OverrunSignal is sent to a job with the warning; "": none.
 	OverrunSignal string `mapstructure:"overrun_signal"`
 
@@ -171,6 +172,16 @@ const (
 	ReadOwn       Read = "own"       // users their own jobs
 )
 
+// Undriven is what becomes of a parked job that cannot be driven.
+type Undriven string
+
+// The policies for jobs that cannot be driven.
+const (
+	UndrivenKeep    Undriven = "keep"
+	UndrivenRelease Undriven = "release"
+	UndrivenCancel  Undriven = "cancel"
+)
+
 // Overrun is what happens to a job that keeps nodes beyond its step and the grace.
 type Overrun string
 
@@ -210,6 +221,7 @@ func Default() Config {
 		MaxDelay:      time.Hour,
 		MaxDelays:     []string{},
 		GiveUp:        10 * time.Minute,
+		Undriven:      UndrivenRelease,
 		Grace:         30 * time.Second,
 		Overrun:       OverrunShrink,
 		OverrunSignal: "URG",
@@ -271,6 +283,7 @@ func (c Config) Validate() error {
 	check(err == nil, "max_delays", "%v", err)
 	check(signalName.MatchString(c.OverrunSignal), "overrun_signal", "%q; want a signal's name, such as URG", c.OverrunSignal)
 	check(c.GiveUp >= 0, "give_up", "%v; want 0s or more", c.GiveUp)
+	check(c.Undriven == UndrivenKeep || c.Undriven == UndrivenRelease || c.Undriven == UndrivenCancel, "undriven", "%q; want release, cancel or keep", c.Undriven)
 	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
 	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
 	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is no absolute path", c.Strategies.Dir)

@@ -101,6 +101,7 @@ max_delay: 7m
 max_delays: ["partition:a=1m"]
 grace: 1m
 give_up: 3m
+undriven: cancel
 overrun: cancel
 malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
 heal_leaks: true
@@ -123,7 +124,7 @@ log: {level: debug, format: json}
 			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
 		ExpandLimit: 2.5, Drive: request.Companion, Margin: 3 * time.Second,
 		HoldAhead: 2 * time.Hour, MaxHolds: 5,
-		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Grace: time.Minute, Overrun: OverrunCancel,
+		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Undriven: UndrivenCancel, Grace: time.Minute, Overrun: OverrunCancel,
 		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
 		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
 		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Log: Log{Level: "debug", Format: "json"},

@@ -185,7 +185,7 @@ func (c *Core) refuse(r *slurmctl.Job, err error) {
 	if running(r) {
 		left = "it runs on as a stock job"
 	}
-	c.refused[r.ID] = stranger(r, "refused: "+err.Error())
+	c.refused[r.ID] = refused{Job: stranger(r, "refused: "+err.Error()), since: c.now}
 	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; " + left)
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }

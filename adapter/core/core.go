@@ -92,7 +92,7 @@ type jobs struct {
 	ended   []*job                       // the last ones
 	byID    map[slurmctl.JobID]*job      // by base jobs, companions and links of chains
 	coming  map[slurmctl.JobID]uint32    // users of jobs that are to be adopted, or are by now
-	refused map[slurmctl.JobID]api.Job   // jobs with a marker that are not adopted
+	refused map[slurmctl.JobID]refused   // jobs with a marker that are not adopted
 	known   map[slurmctl.JobID]row.Known // all that were ever adopted, as the database has them
 	lastRow int64                        // the highest ID of these
 	scripts map[slurmctl.JobID]*script   // read, or being read, for adopt
@@ -164,7 +164,7 @@ type BookedJob struct {
 func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 	c := &Core{site: site, cfg: cfg, now: now, started: now, strategy: strategy, handling: &Handling{},
 		cluster: cluster{suspect: map[string]time.Time{}, doubts: map[uint32]int{}, leaks: map[string]time.Time{}, parksIn: map[parksKey]bool{}},
-		jobs: jobs{byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, refused: map[slurmctl.JobID]api.Job{},
+		jobs: jobs{byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, refused: map[slurmctl.JobID]refused{},
 			known: map[slurmctl.JobID]row.Known{}, scripts: map[slurmctl.JobID]*script{}, asked: map[slurmctl.JobID]*asked{}, unsaved: map[*job]bool{}, aside: map[slurmctl.JobID]Aside{}},
 		holds: holds{reservations: map[string]slurmctl.Reservation{}, lived: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{}, holdNames: map[holdKey]string{},
 			holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{},
@@ -245,6 +245,7 @@ func (c *Core) cycle(s *snapshot) {
 	c.charge(s.taken)
 	c.watchPower(s)
 	c.adopt(s)
+	c.leaveRefused(s)
 	c.learnAll(s)
 	c.follow(s)
 	c.followKept(s)

@@ -126,10 +126,14 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 	}
 	return c.chore(&c.pace.mirror, j, Update{Job: r.ID, Change: u}, func(o Outcome) {
 		if o.Err != nil {
-			j.retryAt = c.now.Add(againAfter)
 			c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
+			if j.retryAt = c.now.Add(againAfter); !outage(o.Err) && r.State == slurmctl.Pending {
+				j.failed("to write its planned start into Slurm", o.Err, c.now, c.clockText)
+				c.mayLeave(j, o.Err)
+			}
 			return
 		}
+		j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
 		j.touched = c.now
 		if !u.StartTime.IsZero() {
 			if r.StartTime = want; r.ID == j.readied {

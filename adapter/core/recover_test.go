@@ -48,7 +48,7 @@ func TestComing(t *testing.T) {
 	c := newCore(config.Default(), time.Now())
 	c.byID[3] = &job{Job: &row.Job{SlurmID: 3, UID: 7}}
 	c.coming = map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7}
-	c.refused[2] = api.Job{ID: 2}
+	c.refused[2] = refused{Job: api.Job{ID: 2}}
 	for id, want := range map[slurmctl.JobID]bool{1: true, 2: false, 3: false, 4: false} {
 		if c.isComing(id) != want {
 			t.Errorf("job %d: coming %v", id, !want)

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -57,5 +56,5 @@ func (c *Core) unread(s *snapshot) {
 	}
 	maps.DeleteFunc(c.asked, func(id slurmctl.JobID, _ *asked) bool { return replaced(id) })
 	maps.DeleteFunc(c.scripts, func(id slurmctl.JobID, _ *script) bool { return replaced(id) })
-	maps.DeleteFunc(c.refused, func(id slurmctl.JobID, _ api.Job) bool { return replaced(id) })
+	maps.DeleteFunc(c.refused, func(id slurmctl.JobID, _ refused) bool { return replaced(id) })
 }

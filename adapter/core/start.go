@@ -56,7 +56,10 @@ func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
 		return false
 	}
 	j.reason = "is given the nodes of the alternative that was chosen"
-	c.do(j, "choose", j.Profile.String(), u, func(o Outcome) { c.shaped(j, r, u.Change, o) })
+	c.do(j, "choose", j.Profile.String(), u, func(o Outcome) {
+		c.shaped(j, r, u.Change, o)
+		c.mayLeave(j, o.Err)
+	})
 	return false
 }
 
@@ -112,6 +115,7 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 		case o.Err != nil && state == row.Starting:
 			j.State = row.Queued
 			c.save(j)
+			c.mayLeave(j, o.Err)
 		case begun != nil:
 			c.startSeen(j, begun)
 		}

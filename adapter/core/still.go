@@ -62,6 +62,10 @@ func (c *Core) Still() (until time.Time) {
 	m := moments{after: p.begun, until: p.begun.Add(longestRest)}
 	if len(c.refused) > 0 { // limits that stand in the way are read anew
 		m.until = c.configRead.Add(ConfigFor)
+		for _, in := range c.refused {
+			m.at(in.since.Add(c.cfg.GiveUp))
+			m.at(in.again)
+		}
 	}
 	for _, l := range c.last {
 		if l != nil {
@@ -93,6 +97,12 @@ func (c *Core) Still() (until time.Time) {
 	}
 	if c.fits > 0 {
 		m.at(time.Unix(c.fits, 0))
+	}
+	for _, read := range c.asked {
+		m.at(read.again)
+	}
+	for _, read := range c.scripts {
+		m.at(read.again)
 	}
 	for _, t := range c.suspect {
 		m.at(t)

@@ -68,7 +68,7 @@ func (c *Core) View() *View {
 		v.Jobs = append(v.Jobs, show(j))
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.refused)) {
-		r := c.shown(c.refused[id])
+		r := c.shown(c.refused[id].Job)
 		if c.setAside(id, c.refused[id].Submit) != "" {
 			v.Status.SetAside++
 		}

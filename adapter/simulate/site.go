@@ -84,6 +84,8 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 			c.Margin, err = time.ParseDuration(value)
 		case "hold_ahead":
 			c.HoldAhead, err = time.ParseDuration(value)
+		case "undriven":
+			c.Undriven = config.Undriven(value)
 		case "overrun":
 			c.Overrun = config.Overrun(value)
 		case "overrun_signal":
