@@ -81,7 +81,8 @@ func (c *Core) leave(r *slurmctl.Job) {
 		}
 		entry := c.log.WithField("job", r.ID).WithField("user", r.User)
 		if o.Err != nil {
-			in.Reason = fmt.Sprintf("%s; it cannot be %s: %v", in.Reason, what, o.Err)
+			why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // of the last try
+			in.Reason = fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)
 			entry.WithError(o.Err).Warn("a job that cannot be driven stays parked")
 		} else {
 			entry.Warn("a job that cannot be driven is " + what)
