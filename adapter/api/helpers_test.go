@@ -240,7 +240,7 @@ func serve(t testing.TB, b Backend, change func(*Server)) *running {
 			r.tcp = a
 		}
 	}
-	r.since.Store(0) // else the first second's credentials are refused
+	r.since.Store(nil) // else the first second's credentials are refused
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Serve(ctx) }()

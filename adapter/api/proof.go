@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Over TCP both sides prove who they are. The caller's credential is made for one request to one
@@ -131,7 +132,8 @@ func (s *Server) bind(r *http.Request, credential string, c Credential, body []b
 	if age := c.Decoded.Sub(c.Encoded); age > s.maxAge() || age < -s.maxAge() {
 		return Errorf(ErrDenied, "the MUNGE credential is %v old, at most %v is accepted (are the clocks of the two machines alike?)", age, s.maxAge())
 	}
-	if since := s.since.Load(); c.Encoded.Unix() <= since { // MUNGE counts whole seconds
+	// MUNGE counts whole seconds. Ages are compared, not times: the host's clock may be set.
+	if since := s.since.Load(); since != nil && c.Decoded.Sub(c.Encoded)+time.Second > time.Since(*since) {
 		return Errorf(ErrUnavailable, "the MUNGE credential was made before the sidecar began to listen here: make another")
 	}
 	return nil

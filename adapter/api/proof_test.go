@@ -171,14 +171,15 @@ func TestRelay(t *testing.T) {
 		t.Errorf("to another cluster: %d %s", status, text)
 	}
 	ask(other, "Main")
-	real.since.Store(time.Now().Unix() + 60) // the address was the thief's when the credential was made
+	began := time.Now().Add(time.Minute)
+	real.since.Store(&began) // the address was the thief's when the credential was made
 	if status, text := relay(real); status != 503 || !strings.Contains(text, "before the sidecar began to listen") {
 		t.Errorf("to the sidecar that has the address now: %d %s", status, text)
 	}
 	if len(b.posted) > 0 {
 		t.Errorf("the backend was asked: %+v", b.posted)
 	}
-	real.since.Store(0)
+	real.since.Store(nil)
 	ask(other, "main")
 	if status, text := relay(real); status != 200 {
 		t.Errorf("the credential is good: %d %s", status, text)

@@ -79,8 +79,8 @@ type Server struct {
 	// reads. nil: none.
 	Page http.Handler
 
-	awaited     bool         // another process has TCP's address
-	since       atomic.Int64 // Unix time at which it began to listen at TCP; 0: nobody else could have had the address before
+	awaited     bool                      // another process has TCP's address
+	since       atomic.Pointer[time.Time] // when it began to listen at TCP, by a clock that is never set; nil: nobody else could have had the address before
 	seen        replayCache
 	sharing     sync.Once
 	shares      *shares       // by share
@@ -111,7 +111,7 @@ func (s *Server) Listen() error {
 	s.listeners = append(s.listeners, ports...)
 	s.awaited = s.TCP != "" && len(ports) == 0
 	if len(s.Opened) == 0 {
-		s.since.Store(time.Now().Unix())
+		s.beganToListen()
 	}
 	return nil
 }
@@ -130,6 +130,12 @@ func (s *Server) Addresses() []string {
 		}
 	}
 	return as
+}
+
+// beganToListen notes from when on callers reach this server at its TCP address.
+func (s *Server) beganToListen() {
+	now := time.Now()
+	s.since.Store(&now)
 }
 
 // Serve answers requests until ctx is done; then waiting next requests are
@@ -161,7 +167,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if s.awaited {
 		go func() {
 			if l := s.port().await(ctx); l != nil {
-				s.since.Store(time.Now().Unix())
+				s.beganToListen()
 				failed <- srv.Serve(limit(l, most, s.acts))
 			}
 		}()
