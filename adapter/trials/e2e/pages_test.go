@@ -21,11 +21,12 @@ var administrators = map[string]string{
 	"evosctl doctor": "",
 	"evosctl doctor --trial [-p PARTITION] [-A ACCOUNT] [-q QOS]":     "evosctl doctor --trial -p main", // as any user: TestTrial
 	"evosim replay --why=JOB --until=TIME /var/lib/evoslurm/recorder": `evosim replay --why=$JOB --until="$(date +%FT%T)" $DIR/db/recorder && grep -q "step 2 of 2" said`,
-	"evosctl bundle --mask": "evosctl bundle --mask && tar tzf evoslurm-*.tar.gz",
-	"evosctl strategy list": `evosctl strategy list && grep -q noX said`,
-	"evosctl events":        "evosctl events && grep -q begun said",
-	"evosqueue":             "",
-	"evosim sweep":          `printf 'traces: [{name: own, file: trace.swf.gz}]\nshares: [0, 0.5]\nstrategies: [slurm, noX]\nseeds: [1]\n' >grid.yaml && evosim sweep grid.yaml && test -s grid.sweep/results.csv`,
+	"evosctl bundle --mask":     "evosctl bundle --mask && tar tzf evoslurm-*.tar.gz",
+	"evosctl strategy list":     `evosctl strategy list && grep -q noX said`,
+	"evosctl events":            "evosctl events && grep -q begun said",
+	"evosqueue":                 "",
+	"evosacct -a --totals=user": "evosacct -a --totals=user && grep -q HeldIdle said",
+	"evosim sweep":              `printf 'traces: [{name: own, file: trace.swf.gz}]\nshares: [0, 0.5]\nstrategies: [slurm, noX]\nseeds: [1]\n' >grid.yaml && evosim sweep grid.yaml && test -s grid.sweep/results.csv`,
 	"evosim run --slurm-conf=slurm.conf --config=evoslurm.yaml --evolving=0.1 trace.swf.gz": "",
 	"--beside=all --report=page.html": "evosim run --slurm-conf=slurm.conf --config=evoslurm.yaml --evolving=0.1 --beside=all --report=page.html trace.swf.gz && test -s page.html",
 	"evosctl next":                    `evosbatch --wait --output=/dev/null --profile=1@1m,2@1m --wrap 'eval "$(evosctl next)"'`,
@@ -35,10 +36,10 @@ var administrators = map[string]string{
 var tried = map[string]string{
 	"make": "everything", "make && make install": "TestInstall", "make packages": "make try-packages", "make try-packages": "itself", "make crash": "itself", "make sites": "itself",
 	"apt install ./evoslurm_*.deb ./evoslurm-client_*.deb": "make try-packages", "dnf install evoslurm-*.rpm": "make try-packages",
-	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd": "systemd-analyze verify, in make try-packages",
+	"editor /etc/evoslurm/evoslurm.yaml": "make try-packages", "systemctl enable --now evoslurmd.socket evoslurmd": "systemd-analyze verify, in make try-packages",
 	"spack repo add contrib/spack/spack_repo/evoslurm": "by hand", "spack install evoslurm": "by hand",
 	"dnf --installroot=$CHROOT install ./evoslurm-client-*.rpm": "dnf without --installroot, in make try-packages", "wwctl overlay import generic /etc/evoslurm/evoslurm.yaml": "nobody: there is no Warewulf here",
-	"scontrol reconfigure": "the controller's tests", "kill -9": "make crash", "import evoslurm": "make try-packages",
+	"scontrol update NodeList=": "TestMatrixStepMgr", "scontrol reconfigure": "the controller's tests", "kill -9": "make crash", "import evoslurm": "make try-packages",
 }
 
 // TestAdministratorsCommands types every command of the administrators' pages on a private Slurm; one that is on a page and not known here fails.
