@@ -174,6 +174,7 @@ func TestRefused(t *testing.T) {
 		"expand_limit: 0.5":                   "expand_limit",
 		"expand_limit: much":                  "expand_limit",
 		"drive: teleport":                     "drive: \"teleport\" is no drive mode",
+		"undriven: park":                      "undriven: \"park\"; want release, cancel or keep",
 		"overrun: kill":                       "overrun: \"kill\"",
 		"api: no where":                       "api: \"no where\"",
 		"api: http://x:1":                     "api: \"http://x:1\"",
