@@ -64,6 +64,9 @@ type Alternative struct {
 // resumed.
 const Suspended = "suspended"
 
+// Waiting is the state of a job that has ended a step and does not have the next one's nodes yet.
+const Waiting = "waiting"
+
 // Span is a stretch of time with a constant node count.
 type Span struct {
 	Step     int       `json:"step"` // 1-based

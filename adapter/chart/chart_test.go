@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the charts in testdata anew")
@@ -114,7 +114,7 @@ func TestGolden(t *testing.T) {
 // TestWidest: however wide somebody calls a terminal, there is an end to it.
 func TestWidest(t *testing.T) {
 	for line := range strings.Lines(Render(demo(), at(90), Options{Width: 1 << 40, Nodes: 8})) {
-		if n := display.Columns(strings.TrimSuffix(line, "\n")); n > maxWidth {
+		if n := legible.Columns(strings.TrimSuffix(line, "\n")); n > maxWidth {
 			t.Fatalf("a line of %d columns", n)
 		}
 	}
@@ -155,7 +155,7 @@ func TestNeverTooWide(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSuffix(chart, "\n"), "\n")
 		for _, line := range lines {
-			if n := display.Columns(line); n > max(width, minWidth) {
+			if n := legible.Columns(line); n > max(width, minWidth) {
 				t.Fatalf("a line of %d columns in a chart of %d:\n%s", n, width, chart)
 			}
 			if opts.ASCII && strings.ContainsFunc(line, func(r rune) bool { return r > '~' || r < ' ' }) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // glyphs are the characters that a chart is made of.
@@ -67,6 +67,6 @@ func (c *canvas) paint(text string, color int) string {
 // fit makes a text printable, cuts it to a width with a mark where something is missing,
 // and fills it up.
 func (c *canvas) fit(text string, columns int) string {
-	text = display.Cut(display.Printable(text, c.opts.ASCII), columns, c.glyphs.cut)
-	return text + strings.Repeat(" ", max(0, columns-display.Columns(text)))
+	text = legible.Cut(legible.Printable(text, c.opts.ASCII), columns, c.glyphs.cut)
+	return text + strings.Repeat(" ", max(0, columns-legible.Columns(text)))
 }

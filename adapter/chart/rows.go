@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // lines are the rows of the chart, as tall as Options.Height leaves room for:
@@ -89,9 +89,9 @@ func (c *canvas) condition(j api.Job) string {
 func (c *canvas) labelWidth() int {
 	width := len(dateFormat)
 	for _, l := range c.lanes {
-		width = max(width, display.Columns(heading(l.job))+2, display.Columns(c.condition(l.job))+2)
+		width = max(width, legible.Columns(heading(l.job))+2, legible.Columns(c.condition(l.job))+2)
 		if len(l.job.Offers) > 0 {
-			width = max(width, display.Columns(c.lastOffer(l.job))+2)
+			width = max(width, legible.Columns(c.lastOffer(l.job))+2)
 		}
 	}
 	return min(width, c.opts.Width/3, 30) + 2

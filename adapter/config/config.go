@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -41,7 +41,7 @@ type Config struct {
 	Strategy    string              `mapstructure:"strategy"`
 	Strategies  Strategies          `mapstructure:"strategies"`   // plugins
 	ExpandLimit planner.ExpandLimit `mapstructure:"expand_limit"` // of jobs that give none
-	Drive       request.Drive       `mapstructure:"drive"`        // of jobs that give none
+	Drive       drivemode.Mode      `mapstructure:"drive"`        // of jobs that give none
 	Margin      time.Duration       `mapstructure:"margin"`       // how much longer released nodes count as busy
 	HoldAhead   time.Duration       `mapstructure:"hold_ahead"`   // how far ahead of planned starts nodes are held
 	MaxHolds    int                 `mapstructure:"max_holds"`    // reservations at a time, at most
@@ -210,7 +210,7 @@ func Default() Config {
 		Strategies: Strategies{Dir: "/usr/libexec/evoslurm/strategies", SHA256: []string{}, Parameters: []string{},
 			Timeout: 2 * time.Second, Memory: 1024, User: PluginUser},
 		ExpandLimit: 1,
-		Drive:       request.Auto,
+		Drive:       drivemode.Auto,
 		Margin:      2 * time.Second,
 		HoldAhead:   time.Hour,
 		MaxHolds:    100,
@@ -296,7 +296,7 @@ func (c Config) Validate() error {
 	if err := c.ExpandLimit.Validate(); err != nil {
 		check(false, "expand_limit", "%v", err)
 	}
-	_, err = request.ParseDrive(string(c.Drive))
+	_, err = drivemode.Parse(string(c.Drive))
 	check(err == nil, "drive", "%v", err)
 	check(c.Overrun == OverrunShrink || c.Overrun == OverrunCancel, "overrun", "%q; want shrink or cancel", c.Overrun)
 	c.Malleable.validate(check)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -285,7 +286,7 @@ func (l *lab) submitChain(profile string, wraps ...string) []uint32 {
 			link.First = ids[0]
 			args = append(args, "--dependency=afterok:"+strconv.Itoa(int(ids[i-1])), "--kill-on-invalid-dep=yes")
 		}
-		ids = append(ids, l.submitSpec(request.Request{Drive: request.Chain, Chain: link}, profile, args...))
+		ids = append(ids, l.submitSpec(request.Request{Drive: drivemode.Chain, Chain: link}, profile, args...))
 	}
 	return ids
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -17,14 +18,14 @@ import (
 func TestForgery(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		l.run(string(drive), func(l *lab) {
 			victim := l.submitSpec(request.Request{Drive: drive}, "1@60s,3@60s,2@60s")
 			l.running(victim, 1)
 			marker := strings.TrimSpace(l.squeue(victim, "%k"))
 			profile, err := planner.ParseProfile("1@60s,2@60s")
 			l.must(err)
-			link, ok := request.Request{Profile: profile, Drive: request.Chain, Chain: &request.ChainLink{Step: 2, First: victim}}.Marker()
+			link, ok := request.Request{Profile: profile, Drive: drivemode.Chain, Chain: &request.ChainLink{Step: 2, First: victim}}.Marker()
 			if !ok {
 				l.t.Fatal("no marker")
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -39,7 +40,7 @@ func TestIntruders(t *testing.T) {
 		return l.cluster.Run(l.ctx(), l.user(0), "sbatch", append([]string{"--parsable", "--output=/dev/null", "--chdir=/", "--nodes=1", "--time=1",
 			"--reservation=" + hold, "--wrap=exec sleep 600"}, args...)...)
 	}
-	grows := func(name string, drive request.Drive) {
+	grows := func(name string, drive drivemode.Mode) {
 		l.run(name+": in the hold of a growth", func(l *lab) {
 			id := l.submitSpec(request.Request{Drive: drive}, "1@60s,3@60s,4@60s")
 			l.running(id, 1)
@@ -68,7 +69,7 @@ func TestIntruders(t *testing.T) {
 			l.ended(id)
 		})
 	}
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		grows(string(drive), drive)
 	}
 	l.run("in the hold of a start", func(l *lab) {
@@ -137,7 +138,7 @@ func TestIntruders(t *testing.T) {
 	})
 	// there are sites on which root may have no jobs; Slurm then knows no user root
 	l.manage("delete", "user", "root")
-	grows("root has no association", request.Merge)
+	grows("root has no association", drivemode.Merge)
 }
 
 // sentAway waits until a job asks for no reservation any more.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -19,7 +20,7 @@ import (
 // again, for both ways to grow.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		t.Run(string(drive), func(t *testing.T) {
 			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
 			again := func(l *lab, away time.Duration) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -73,7 +74,7 @@ func TestLimits(t *testing.T) {
 		l.verdict(id, "at most 6 (MaxNodes)")
 	})
 	l.run("a partition that takes no job as small as the growth", func(l *lab) {
-		l.verdict(l.submitSpec(request.Request{Drive: request.Merge}, "3@30s,4@30s", "--partition=big"),
+		l.verdict(l.submitSpec(request.Request{Drive: drivemode.Merge}, "3@30s,4@30s", "--partition=big"),
 			"drive mode merge cannot work here: partition big takes no expander as small as a growth (MinNodes)")
 		id := l.submit("3@5s,4@5s,6@5s,3@5s", "--partition=big")
 		if job := l.running(id, 1); job.Drive != "companion" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -64,7 +65,7 @@ func (l *lab) sizes(want map[uint32]int) {
 func TestMalleable(t *testing.T) {
 	t.Parallel()
 	dir := plugins(t)
-	for drive, policy := range map[request.Drive]string{request.Merge: "fpsma", request.Companion: "egs"} {
+	for drive, policy := range map[drivemode.Mode]string{drivemode.Merge: "fpsma", drivemode.Companion: "egs"} {
 		t.Run(string(drive), func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {
@@ -93,7 +94,7 @@ func TestMalleable(t *testing.T) {
 				return id
 			}
 			one := stock(2)
-			if drive == request.Merge { // FPSMA: the one that started last gives
+			if drive == drivemode.Merge { // FPSMA: the one that started last gives
 				l.sizes(map[uint32]int{first: 5, second: 1})
 			} else { // EGS: both
 				l.sizes(map[uint32]int{first: 4, second: 2})
@@ -101,7 +102,7 @@ func TestMalleable(t *testing.T) {
 			l.cancelStock(1, one)
 			l.sizes(map[uint32]int{first: 5, second: 3})
 
-			if drive == request.Merge { // another policy, a plugin, while they run: both lose least by equal sizes
+			if drive == drivemode.Merge { // another policy, a plugin, while they run: both lose least by equal sizes
 				s, err := l.UsePolicy(l.ctx(), "gain", api.StrategyRequest{}, "tester")
 				if err != nil || s.Kind != "plugin" || !s.InUse {
 					t.Fatalf("gain: %+v, %v", s, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -123,9 +124,9 @@ func testRightBeforeMaintenance(l *lab) {
 		all = append(all, n.Name)
 	}
 	since := l.lastEvent()
-	merged := l.submitSpec(request.Request{Drive: request.Merge}, "1@20s,4@10m", "--time=20")
+	merged := l.submitSpec(request.Request{Drive: drivemode.Merge}, "1@20s,4@10m", "--time=20")
 	l.running(merged, 1)
-	beside := l.submitSpec(request.Request{Drive: request.Companion}, "1@20s,4@10m", "--time=20")
+	beside := l.submitSpec(request.Request{Drive: drivemode.Companion}, "1@20s,4@10m", "--time=20")
 	grows := l.running(beside, 1).Plan[1].Start
 	jobs, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(beside))
 	l.must(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/submit"
 	"github.com/evoslurm/evoslurm/planner"
@@ -66,14 +67,14 @@ func TestSubmitPlugins(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, site string
-		drive      request.Drive
+		drive      drivemode.Mode
 		stored     bool // evosbatch has put the request into the script
 	}{
-		{"append", "append", request.Merge, false},
-		{"wrap", "wrap append", request.Companion, false},
-		{"overwrite", "overwrite", request.Merge, true},
-		{"overwrite always", "overwrite update", request.Merge, true},
-		{"overwrite always, companions", "overwrite update", request.Companion, true},
+		{"append", "append", drivemode.Merge, false},
+		{"wrap", "wrap append", drivemode.Companion, false},
+		{"overwrite", "overwrite", drivemode.Merge, true},
+		{"overwrite always", "overwrite update", drivemode.Merge, true},
+		{"overwrite always, companions", "overwrite update", drivemode.Companion, true},
 	} {
 		l.run(c.name, func(l *lab) {
 			site(l, c.site)
@@ -91,8 +92,8 @@ func TestSubmitPlugins(t *testing.T) {
 		site(l, "overwrite update")
 		chain, err := planner.ParseProfile("1@60s,2@60s")
 		l.must(err)
-		first := l.stored(request.Request{Profile: chain, Drive: request.Chain, Chain: &request.ChainLink{Step: 1}})
-		second := l.stored(request.Request{Profile: chain, Drive: request.Chain, Chain: &request.ChainLink{Step: 2, First: first}},
+		first := l.stored(request.Request{Profile: chain, Drive: drivemode.Chain, Chain: &request.ChainLink{Step: 1}})
+		second := l.stored(request.Request{Profile: chain, Drive: drivemode.Chain, Chain: &request.ChainLink{Step: 2, First: first}},
 			fmt.Sprintf("--dependency=afterany:%d", first))
 		l.running(first, 1)
 		l.cancelStock(0, first)
@@ -143,7 +144,7 @@ func TestSubmitPlugins(t *testing.T) {
 		}
 		again()
 		companion := func(id uint32) {
-			if job := l.running(id, 1); job.Drive != string(request.Companion) || strings.Contains(job.Reason, "Account") {
+			if job := l.running(id, 1); job.Drive != string(drivemode.Companion) || strings.Contains(job.Reason, "Account") {
 				l.t.Errorf("drive mode %s, reason %q", job.Drive, job.Reason)
 			}
 		}
@@ -180,7 +181,7 @@ func TestSubmitPlugins(t *testing.T) {
 		l.has(l.next(id, 2), 1)
 		l.cancel(id)
 		l.ended(id)
-		l.verdict(l.submitSpec(request.Request{Drive: request.Merge}, profile.String()), "drive mode merge cannot work here: the site's job_submit plugin refuses updates without Account=")
+		l.verdict(l.submitSpec(request.Request{Drive: drivemode.Merge}, profile.String()), "drive mode merge cannot work here: the site's job_submit plugin refuses updates without Account=")
 		l.verdict(l.submit("3@60s,1@60s"), "step 2, of 1 nodes, would have to give back nodes of the 3")
 	})
 	l.run("no update is taken", func(l *lab) {

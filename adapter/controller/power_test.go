@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -191,7 +192,7 @@ func TestPowerLeftToSlurm(t *testing.T) {
 	l.stop()
 	l.slurm.Dir = refusing(t, "POWER_UP")
 	l.start()
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		l.run(string(drive), func(l *lab) {
 			l.allOff()
 			id := l.submitSpec(request.Request{Drive: drive}, "3@10s,6@10s,1@10s")

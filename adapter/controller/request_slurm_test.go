@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -93,7 +94,7 @@ func TestGRES(t *testing.T) {
 		})
 	}
 	l.run("a merge that cannot be is refused in words", func(l *lab) {
-		id := l.submitSpec(request.Request{Drive: request.Merge}, "1@5s,2@5s")
+		id := l.submitSpec(request.Request{Drive: drivemode.Merge}, "1@5s,2@5s")
 		l.eventually("the refusal", func() error {
 			job, err := l.Job(l.ctx(), id)
 			if err == nil && (!strings.Contains(job.Reason, "GresTypes has gpu, token") || !strings.Contains(job.Reason, "without --drive")) {
@@ -112,7 +113,7 @@ func TestGRES(t *testing.T) {
 		l.must(err)
 		row, err := st.JobBySlurmID(l.ctx(), id)
 		l.must(err)
-		row.Drive = string(request.Merge) // as if Slurm had changed since
+		row.Drive = string(drivemode.Merge) // as if Slurm had changed since
 		l.must(st.UpdateJob(l.ctx(), row))
 		st.Close()
 		l.start()
@@ -139,7 +140,7 @@ func TestInherited(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, MemoryMB: 2000, ExtraConf: "SelectTypeParameters=CR_Core_Memory",
 		Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10 DefMemPerCPU=100"}}})
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		for option, memory := range map[string]int{"--mem=700": 700, "--mem-per-cpu=200": 800, "--export=ALL": 400, "--mem=0": 2000} {
 			l.run(string(drive)+" "+option, func(l *lab) {
 				id := l.submitSpec(request.Request{Drive: drive}, "1@20s,3@20s,2@20s", option, "--wckey=w")
@@ -189,7 +190,7 @@ func TestPluginForbids(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, ExtraConf: "JobSubmitPlugins=lua",
 		Files: map[string]string{"job_submit.lua": whole}})
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		l.run(string(drive), func(l *lab) {
 			before := l.expanders()
 			id := l.submitSpec(request.Request{Drive: drive}, "1@20s,3@20s,1@20s,2@20s")

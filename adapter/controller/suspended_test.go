@@ -10,6 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -41,7 +42,7 @@ func TestSuspended(t *testing.T) {
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {
 		c.Grace, c.OverrunSignal, c.Overrun = 2*time.Second, "USR1", "cancel"
 	})
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		l.run(string(drive), func(l *lab) {
 			id := l.submitSpec(request.Request{Drive: drive}, "1@1s,2@12s,4@30s")
 			l.running(id, 1)
@@ -62,7 +63,7 @@ func TestSuspended(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			if drive == request.Companion { // a sidecar that was away meanwhile
+			if drive == drivemode.Companion { // a sidecar that was away meanwhile
 				l.stop()
 				time.Sleep(3 * time.Second)
 				l.start()
@@ -123,7 +124,7 @@ func TestSuspended(t *testing.T) {
 func TestLimitsOfAllParts(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, Partitions: []slurmtest.Partition{{Name: "main", Default: true, MaxTime: "20"}}},
-		func(c *config.Config) { c.Drive = request.Companion })
+		func(c *config.Config) { c.Drive = drivemode.Companion })
 	ends := func(a api.Allocation) (shortest time.Duration) {
 		t.Helper()
 		for i, p := range a.Parts {

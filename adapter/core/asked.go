@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -158,32 +159,32 @@ func (c *Core) learnAll(s *snapshot) {
 // driveOf is the drive mode that a job gets, and why: what it asked for, else the
 // site's, else what works here. Merging that can never work is not tried: a job that
 // asked for it is refused, in words, and where the site did companions take its place.
-func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive request.Drive, why string, err error) {
+func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive drivemode.Mode, why string, err error) {
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
 	wanted := sp.Drive
 	drive, why = c.siteDrive(stepMgr)
 	switch {
-	case wanted == request.Merge && drive != request.Merge:
+	case wanted == drivemode.Merge && drive != drivemode.Merge:
 		return "", "", fmt.Errorf(inWords, why)
-	case wanted == request.Merge:
+	case wanted == drivemode.Merge:
 		if against := c.noMergeAny(r, sp); against != "" {
 			return "", "", fmt.Errorf(inWords, against)
 		}
 		drive, why = wanted, "the job asked for it"
-	case wanted == request.Companion:
+	case wanted == drivemode.Companion:
 		drive, why = wanted, "the job asked for it"
-	case c.cfg.Drive == request.Companion: // what is no chain as submitted cannot become one
-		drive, why = request.Companion, "the configuration says so"
-	case drive == request.Merge && (c.site.Root || r.User == c.site.User):
+	case c.cfg.Drive == drivemode.Companion: // what is no chain as submitted cannot become one
+		drive, why = drivemode.Companion, "the configuration says so"
+	case drive == drivemode.Merge && (c.site.Root || r.User == c.site.User):
 		against := c.noMergeAny(r, sp)
-		if against == "" && c.cfg.Drive != request.Merge { // else the site answers for it
+		if against == "" && c.cfg.Drive != drivemode.Merge { // else the site answers for it
 			against = slurmctl.BesideEpilog(c.slurmConfig)
 		}
 		if against != "" {
-			drive, why = request.Companion, against
+			drive, why = drivemode.Companion, against
 		}
 	}
-	if drive == request.Companion && !c.site.Root && r.User != c.site.User {
+	if drive == drivemode.Companion && !c.site.Root && r.User != c.site.User {
 		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.site.User)
 	}
 	profiles := []planner.Profile{sp.Profile}

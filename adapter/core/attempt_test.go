@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -28,7 +29,7 @@ func twoUsers(t *testing.T) (b *bench, mine, due *job, held []Input) {
 			j.UID, j.record.UID = 2000, 2000
 		}
 		j.record.TimeLimit = slurmctl.Unlimited
-		j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: request.Companion}.Marker()
+		j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
 	}
 	b.snapshot, b.rules = b.s, ruleBook{read: b.now}
 	b.plan(b.s)

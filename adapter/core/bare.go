@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -87,12 +88,12 @@ func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 }
 
 // siteDrive returns the drive mode that jobs get here, those with a step manager or without, and why.
-func (c *Core) siteDrive(stepMgr bool) (request.Drive, string) {
+func (c *Core) siteDrive(stepMgr bool) (drivemode.Mode, string) {
 	switch {
-	case c.bare && c.drive == request.Merge:
-		return request.Companion, bareWords
-	case stepMgr && c.drive == request.Merge:
-		return request.Companion, request.StepMgrWords
+	case c.bare && c.drive == drivemode.Merge:
+		return drivemode.Companion, bareWords
+	case stepMgr && c.drive == drivemode.Merge:
+		return drivemode.Companion, request.StepMgrWords
 	}
 	return c.drive, c.driveReason
 }

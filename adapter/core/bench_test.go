@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -192,7 +193,7 @@ func BenchmarkDryRun(b *testing.B) {
 	}
 	c.snapshot = s
 	j := c.active[len(c.active)/2]
-	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: request.Companion}.Marker()
+	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
 	req := &api.ChangeRequest{ID: "1", DryRun: true, Update: &api.Update{Profile: "10@10m,20@20m"}}
 	for b.Loop() {
 		t, err := c.target(j, req)
@@ -213,7 +214,7 @@ func BenchmarkGrow(b *testing.B) {
 	j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, s.taken, s.taken
 	j.held = []Part{{ID: j.id(), Step: 1, Nodes: nodeNames(951, 960)}}
 	j.record.State, j.record.TimeLimit, j.record.StartTime, j.record.EndTime = slurmctl.Running, 24*time.Hour, s.taken, s.taken.Add(24*time.Hour)
-	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: request.Companion}.Marker()
+	j.record.Comment, _ = request.Request{Profile: j.Profile, Drive: drivemode.Companion}.Marker()
 	c.refit(s, j, s.taken.Unix(), "")
 	for range 5 {
 		planNow(c, s)

@@ -3,7 +3,7 @@ package core
 import (
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -68,11 +68,11 @@ func (s *snapshot) reservedAfter(nodes []string, from time.Time) (next time.Time
 
 // turn makes the job one of companions, for good.
 func (c *Core) turn(j *job, why error) {
-	if request.Drive(j.Drive) != request.Merge {
+	if drivemode.Mode(j.Drive) != drivemode.Merge {
 		return
 	}
-	j.Drive = string(request.Companion)
+	j.Drive = string(drivemode.Companion)
 	c.save(j)
-	c.event(j, "drive changed", map[string]any{"from": request.Merge, "to": request.Companion, "why": why.Error()})
+	c.event(j, "drive changed", map[string]any{"from": drivemode.Merge, "to": drivemode.Companion, "why": why.Error()})
 	c.logJob(j).WithError(why).Warn("Slurm merges nothing into this job: it grows by companions from now on")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -498,7 +499,7 @@ func (c *Core) writeRequest(j *job) {
 func (c *Core) rewritten(j *job) (string, error) {
 	return request.Rewrite(j.record.Comment, func(r request.Request) request.Request {
 		if r.Profile == nil { // its script has it, and options that the marker has not
-			r.ExpandLimit, r.Drive = j.ExpandLimit, request.Drive(j.Drive)
+			r.ExpandLimit, r.Drive = j.ExpandLimit, drivemode.Mode(j.Drive)
 		}
 		r.Moldable, r.Malleable = nil, nil
 		if m := j.Malleable; m != nil {

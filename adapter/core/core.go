@@ -8,7 +8,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -62,9 +62,9 @@ type cluster struct {
 	stepMgrs    bool // jobs may have a step manager (slurmctl.StepMgr)
 	bare        bool // Slurm lets nobody change a running job (slurmctl.Client.WantsAccount)
 	ageing      slurmctl.Ageing
-	calculated  time.Time     // Slurm's priorities, as far as was seen
-	accrualRead time.Time     // see readAccrual
-	drive       request.Drive // what Auto gets here
+	calculated  time.Time      // Slurm's priorities, as far as was seen
+	accrualRead time.Time      // see readAccrual
+	drive       drivemode.Mode // what Auto gets here
 	driveReason string
 
 	snapshot   *snapshot
@@ -308,9 +308,9 @@ func (c *Core) takeConfig(cfg slurmctl.Config) (err error) {
 		return err
 	}
 	before := c.drive
-	c.drive, c.driveReason = request.Companion, strings.Join(reasons, "; ")
+	c.drive, c.driveReason = drivemode.Companion, strings.Join(reasons, "; ")
 	if merge {
-		c.drive = request.Merge
+		c.drive = drivemode.Merge
 	}
 	if c.drive != before {
 		c.log.WithField("drive", c.drive).WithField("slurm", cfg.Version).Info("drive mode chosen: " + c.driveReason)

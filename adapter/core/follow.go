@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -80,7 +80,7 @@ func (c *Core) observeHeld(s *snapshot, j *job) {
 			continue
 		}
 		c.byID[r.ID] = j
-		if usable := r.State == slurmctl.Running && Unready(r, c.mayHaveStepMgr(j)) == "" || r.State == slurmctl.Suspended; usable && request.Drive(j.Drive) == request.Companion {
+		if usable := r.State == slurmctl.Running && Unready(r, c.mayHaveStepMgr(j)) == "" || r.State == slurmctl.Suspended; usable && drivemode.Mode(j.Drive) == drivemode.Companion {
 			held = append(held, Part{ID: r.ID, Step: own.step, Nodes: r.NodeList})
 		} else {
 			j.expanders = append(j.expanders, r.ID)

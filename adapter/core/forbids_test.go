@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -192,20 +193,20 @@ func TestWhole(t *testing.T) {
 // TestBareSite: the drive mode, and what is refused, where every update of a running job is.
 func TestBareSite(t *testing.T) {
 	c := newCore(config.Default(), time.Now())
-	c.drive, c.driveReason = request.Merge, "all is there"
+	c.drive, c.driveReason = drivemode.Merge, "all is there"
 	r := &slurmctl.Job{User: "user", Partition: "main"}
 	down, _ := planner.ParseProfile("3@1m,1@1m")
 	up, _ := planner.ParseProfile("1@1m,3@1m,1@1m")
 	for _, bare := range []bool{false, true} {
 		for _, s := range []struct {
 			ask   request.Request
-			drive request.Drive // where it is bare; "": refused
+			drive drivemode.Mode // where it is bare; "": refused
 			words string
 		}{
-			{request.Request{Profile: up}, request.Companion, "without Account="},
-			{request.Request{Profile: up, Drive: request.Merge}, "", "drive mode merge cannot work here: the site's job_submit plugin refuses"},
+			{request.Request{Profile: up}, drivemode.Companion, "without Account="},
+			{request.Request{Profile: up, Drive: drivemode.Merge}, "", "drive mode merge cannot work here: the site's job_submit plugin refuses"},
 			{request.Request{Profile: down}, "", "step 2, of 1 nodes, would have to give back nodes of the 3"},
-			{request.Request{Profile: down, Drive: request.Companion}, "", "--drive=chain"},
+			{request.Request{Profile: down, Drive: drivemode.Companion}, "", "--drive=chain"},
 		} {
 			c.bare = bare
 			drive, why, err := c.driveOf(r, s.ask, false)

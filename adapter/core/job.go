@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -113,7 +113,7 @@ type plannedStep struct {
 
 func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
 
-func (j *job) isChain() bool { return request.Drive(j.Drive) == request.Chain }
+func (j *job) isChain() bool { return drivemode.Mode(j.Drive) == drivemode.Chain }
 
 // runs reports whether the job has begun and not ended: its future is promised.
 func (j *job) runs() bool { return j.State == row.Running || j.State == row.Waiting }

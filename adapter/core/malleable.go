@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -267,7 +267,7 @@ func (c *Core) stillResizable(j *job) string {
 	switch {
 	case j.stiff != "":
 		return j.stiff
-	case c.wholeOnly(j) && request.Drive(j.Drive) != request.Companion:
+	case c.wholeOnly(j) && drivemode.Mode(j.Drive) != drivemode.Companion:
 		return "a running job cannot be resized here, or only once"
 	case j.Claim > 0:
 		return "it has a claim, and grows on demand"

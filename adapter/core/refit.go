@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -400,7 +400,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		driver = at[0]
 	}
 	release := j.release
-	if len(release) == 0 && request.Drive(j.Drive) == request.Companion {
+	if len(release) == 0 && drivemode.Mode(j.Drive) == drivemode.Companion {
 		release = j.newestFirst()
 	}
 	job := planner.PoolJob{

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // Arity reports whether an option has a value.
@@ -65,7 +65,7 @@ type Option struct {
 func (o Option) String() string {
 	text := "--" + o.Name
 	if o.HasValue {
-		text += "=" + display.Brief(o.Value)
+		text += "=" + legible.Brief(o.Value)
 	}
 	if o.Source != "" {
 		text += " (" + o.Source + ")"

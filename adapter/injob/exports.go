@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -216,7 +216,7 @@ func check(a api.Allocation) error {
 		return bad("no nodes")
 	}
 	if a.Drive != "" {
-		if _, err := request.ParseDrive(a.Drive); err != nil {
+		if _, err := drivemode.Parse(a.Drive); err != nil {
 			return bad("%v", err)
 		}
 	}

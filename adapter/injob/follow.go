@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
-	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -158,7 +158,7 @@ func (f *follower) prepare() (err error) {
 	switch {
 	case len(f.args.command) == 0:
 		return errors.New("no command to run")
-	case f.Allocation.Drive == string(request.Chain):
+	case f.Allocation.Drive == string(drivemode.Chain):
 		return errors.New("--follow: in drive mode chain every step is a job of its own, whose nodes stay the same: use evosrun without it")
 	}
 	if err := check(f.Allocation); err != nil {
@@ -212,7 +212,7 @@ func (f *follower) learn(a api.Allocation) {
 	excluded, _ := slurmctl.ExpandNodes(f.exclude)
 	on := map[string]bool{}
 	for _, p := range a.Parts {
-		if p.Job != a.Job && a.Drive == string(request.Merge) {
+		if p.Job != a.Job && a.Drive == string(drivemode.Merge) {
 			continue // a step in an expander would forbid the merge
 		}
 		for _, node := range p.NodeList {
@@ -462,7 +462,7 @@ func (f *follower) look() {
 				if n := len(j.Plan); n > 0 {
 					f.end = j.Plan[n-1].End
 				}
-				if f.unsure && j.State != string(row.Waiting) {
+				if f.unsure && j.State != api.Waiting {
 					f.unsure = false
 					clear(f.leaving)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -57,7 +58,7 @@ func crowd(now time.Time) core.Observation {
 		for range 5 {
 			p = append(p, planner.Step{Duration: int64(60 + random.IntN(1800)), Nodes: 1 + random.IntN(60)})
 		}
-		marker, _ := (request.Request{Profile: p, Drive: request.Companion}).Marker()
+		marker, _ := (request.Request{Profile: p, Drive: drivemode.Companion}).Marker()
 		add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i), NumNodes: p[0].Nodes, Comment: marker,
 			TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(3650 * 24 * time.Hour)})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -38,7 +39,7 @@ var types = typesOf(
 	map[slurmctl.JobID]time.Time(nil), time.Duration(0),
 	// details of events, fields of the log
 	"", 0, int64(0), uint32(0), uint64(0), false, 0.0, []string(nil), map[string]any(nil), slurmctl.JobID(0), slurmctl.JobState(""),
-	config.Overrun(""), request.Drive(""),
+	config.Overrun(""), drivemode.Mode(""),
 	// speed-ups
 	malleable.Amdahl(0), malleable.Table(nil),
 	// changes that are planned beside

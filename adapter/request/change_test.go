@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -62,7 +63,7 @@ func TestRewrite(t *testing.T) {
 }
 
 func TestCheckClaim(t *testing.T) {
-	for _, bad := range []Request{{Profile: profile, MaxNodes: 4}, {Profile: profile, MaxNodes: 8, Drive: Chain}} {
+	for _, bad := range []Request{{Profile: profile, MaxNodes: 4}, {Profile: profile, MaxNodes: 8, Drive: drivemode.Chain}} {
 		if bad.CheckClaim() == nil {
 			t.Errorf("%+v is taken", bad)
 		}

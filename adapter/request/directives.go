@@ -6,7 +6,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -72,7 +73,7 @@ func nextOption(words []string) (Directive, []string, error) {
 	text, ok := strings.CutPrefix(words[0], "--")
 	name, value, joined := strings.Cut(text, "=")
 	if !ok || !isOption(name) {
-		return Directive{}, nil, fmt.Errorf("unknown #EVO option %q: there are --%s", display.Brief(words[0]), strings.Join(Options, ", --"))
+		return Directive{}, nil, fmt.Errorf("unknown #EVO option %q: there are --%s", legible.Brief(words[0]), strings.Join(Options, ", --"))
 	}
 	words = words[1:]
 	if !joined {
@@ -170,13 +171,13 @@ func (r *Request) Set(name, value string) (err error) {
 	case "expand-limit":
 		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "drive":
-		r.Drive, err = ParseDrive(value)
+		r.Drive, err = drivemode.Parse(value)
 	case "max-nodes":
 		r.MaxNodes, err = parseClaim(value)
 	case "on-grow", "on-shrink", "on-step":
 		err = r.Hooks.set(name, value)
 	default:
-		err = fmt.Errorf("unknown option --%s", display.Brief(name))
+		err = fmt.Errorf("unknown option --%s", legible.Brief(name))
 	}
 	return err
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/planner"
 )
 
 func TestParseDirectives(t *testing.T) {
@@ -63,7 +65,7 @@ func TestFromScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Request{Profile: profile, ExpandLimit: planner.Infinite, Drive: Companion}, got); diff != "" {
+	if diff := cmp.Diff(Request{Profile: profile, ExpandLimit: planner.Infinite, Drive: drivemode.Companion}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, err = FromScript([]byte("#!/bin/sh\n#EVO --profile=2@10m,x@30m\n"))
@@ -89,8 +91,8 @@ func complete(s Request, script string) (Request, error) {
 
 func TestJoin(t *testing.T) {
 	const script = "#EVO --profile=9@1m --expand-limit=inf --drive=merge\n"
-	got, err := complete(Request{ExpandLimit: 2, Drive: Auto}, script)
-	want := Request{Profile: planner.Profile{{Duration: 60, Nodes: 9}}, ExpandLimit: 2, Drive: Auto}
+	got, err := complete(Request{ExpandLimit: 2, Drive: drivemode.Auto}, script)
+	want := Request{Profile: planner.Profile{{Duration: 60, Nodes: 9}}, ExpandLimit: 2, Drive: drivemode.Auto}
 	if err != nil || !cmp.Equal(want, got) {
 		t.Errorf("the marker's word is not kept: %+v, %v", got, err)
 	}
@@ -101,7 +103,7 @@ func TestJoin(t *testing.T) {
 	if _, err = complete(Request{}, "#!/bin/sh\n"); err == nil {
 		t.Errorf("a request without a profile is complete")
 	}
-	if _, err = complete(Request{Drive: Chain, Chain: &ChainLink{Step: 2}}, script); err == nil {
+	if _, err = complete(Request{Drive: drivemode.Chain, Chain: &ChainLink{Step: 2}}, script); err == nil {
 		t.Errorf("step 2 of a profile with one step is complete")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
@@ -287,7 +288,7 @@ func (r Request) CheckMalleable() error {
 		return errors.New("--malleable: for how long is not known: have evosbatch submit the job, or give --profile=MIN-MAX@DURATION")
 	case r.Malleable == nil:
 		return nil
-	case r.Drive == Chain:
+	case r.Drive == drivemode.Chain:
 		return errors.New("a chain cannot be malleable: its steps are Slurm jobs of their own, which are not resized while they run")
 	case r.MaxNodes > 0:
 		return fmt.Errorf("--max-nodes=%d: a malleable job makes no claim: it is lent what is free, up to %d nodes", r.MaxNodes, r.MostNodes())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
@@ -16,10 +17,10 @@ func TestMalleableMarker(t *testing.T) {
 	p := planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 1800, Nodes: 8}}
 	for want, r := range map[string]Request{
 		"evo:v2;p=2-4@10m,8-16@30m;;":                                             {Profile: p, Malleable: &Malleable{Max: []int{4, 16}}},
-		"evo:v2;p=2-4@10m,8@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;":              {Profile: p, Malleable: &Malleable{Max: []int{4, 8}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.95"}, Drive: Merge},
+		"evo:v2;p=2-4@10m,8@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;":              {Profile: p, Malleable: &Malleable{Max: []int{4, 8}, Sizes: malleable.Pow2, Grace: 30, Speedup: "amdahl:0.95"}, Drive: drivemode.Merge},
 		"evo:v2;p=2-2000@10m,8@30m;z=multiple:2;e=1:1,2:1.8,8:5;c=my own;;":       {Profile: p, Malleable: &Malleable{Max: []int{2000, 8}, Sizes: 2, Speedup: "1:1,2:1.8,8:5"}, Comment: "my own"},
 		"evo:v2;p=2@10m,8-9@30m;t=5;x=2;g=12;u=9f3c;s=3@1260@2;;":                 {Profile: p, Malleable: &Malleable{Max: []int{2, 9}, Grace: 5}, ExpandLimit: 2, MaxNodes: 12, Updated: "9f3c", Reached: &Reached{Step: 3, After: 1260, First: 2}},
-		"evo:v2;p=2-3@10m,8@30m;d=companion;n=n[1-9];;":                           {Profile: p, Malleable: &Malleable{Max: []int{3, 8}}, Drive: Companion, Nodes: "n[1-9]"},
+		"evo:v2;p=2-3@10m,8@30m;d=companion;n=n[1-9];;":                           {Profile: p, Malleable: &Malleable{Max: []int{3, 8}}, Drive: drivemode.Companion, Nodes: "n[1-9]"},
 		"evo:v2;p=2-4@10m,8@30m;e=" + points(40).String() + ";d=auto;b=1;c=%3B;;": {},
 	} {
 		if r.Profile != nil {
@@ -113,7 +114,7 @@ func TestMalleableDirectives(t *testing.T) {
 	if text, _ := r.Marker(); text != "evo:v2;p=2-8@1h;z=pow2;;" || r.CheckMalleable() != nil {
 		t.Errorf("%s, %v", text, r.CheckMalleable())
 	}
-	r.Drive = Chain
+	r.Drive = drivemode.Chain
 	if err := r.CheckMalleable(); err == nil || !strings.Contains(err.Error(), "a chain cannot be malleable") {
 		t.Errorf("a chain: %v", err)
 	}

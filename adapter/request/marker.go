@@ -10,7 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -218,7 +219,7 @@ func parseFields(fields []string) (Request, error) {
 		key, value, ok := strings.Cut(field, "=")
 		at := strings.Index(fieldOrder, key)
 		if !ok || len(key) != 1 || at < 0 {
-			return Request{}, fmt.Errorf("unknown field %q", display.Brief(field))
+			return Request{}, fmt.Errorf("unknown field %q", legible.Brief(field))
 		}
 		if at <= last {
 			return Request{}, fmt.Errorf("field %q is repeated or out of order", key)
@@ -260,7 +261,7 @@ func (r *Request) setField(key, value string) (err error) {
 	case "x":
 		r.ExpandLimit, err = planner.ParseExpandLimit(value)
 	case "d":
-		r.Drive, err = ParseDrive(value)
+		r.Drive, err = drivemode.Parse(value)
 	case "b":
 		var unix int64
 		if unix, err = parseNumber(value, math.MaxInt64>>16); err == nil {
@@ -300,7 +301,7 @@ func (r Request) checkChain() error {
 	if r.Chain == nil {
 		return nil
 	}
-	if r.Drive != Chain {
+	if r.Drive != drivemode.Chain {
 		return errors.New("a chain'r step without drive mode chain")
 	}
 	if r.Profile != nil && r.Chain.Step > len(r.Profile) {
@@ -313,18 +314,9 @@ func (r Request) checkChain() error {
 func parseNumber(text string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > most || strconv.FormatInt(n, 10) != text {
-		return 0, fmt.Errorf("%q is no number from 1 to %d", display.Brief(text), most)
+		return 0, fmt.Errorf("%q is no number from 1 to %d", legible.Brief(text), most)
 	}
 	return n, nil
-}
-
-// ParseDrive reads a drive mode.
-func ParseDrive(text string) (Drive, error) {
-	switch d := Drive(text); d {
-	case Auto, Merge, Companion, Chain:
-		return d, nil
-	}
-	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", display.Brief(text))
 }
 
 // escapeComment keeps the user's comment on one line of valid UTF-8, and in one field:

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
 var profile = planner.Profile{{Duration: 600, Nodes: 2}, {Duration: 1800, Nodes: 5}}
@@ -17,18 +19,18 @@ func TestMarkerText(t *testing.T) {
 	p := profile.String()
 	for want, s := range map[string]Request{
 		"evo:v2;p=" + p + ";;":                            {Profile: profile},
-		"evo:v2;p=" + p + ";x=1;d=auto;c=my job;;":        {Profile: profile, ExpandLimit: 1, Drive: Auto, Comment: "my job"},
-		"evo:v2;p=" + p + ";x=inf;d=merge;b=1790000000;;": {Profile: profile, ExpandLimit: planner.Infinite, Drive: Merge, Begin: time.Unix(1790000000, 0)},
+		"evo:v2;p=" + p + ";x=1;d=auto;c=my job;;":        {Profile: profile, ExpandLimit: 1, Drive: drivemode.Auto, Comment: "my job"},
+		"evo:v2;p=" + p + ";x=inf;d=merge;b=1790000000;;": {Profile: profile, ExpandLimit: planner.Infinite, Drive: drivemode.Merge, Begin: time.Unix(1790000000, 0)},
 		"evo:v2;p=" + p + ";n=n[1-4];c=x;;":               {Profile: profile, Nodes: "n[1-4]", Comment: "x"},
-		"evo:v2;p=" + p + ";x=1.5;d=chain;i=1;;":          {Profile: profile, ExpandLimit: 1.5, Drive: Chain, Chain: &ChainLink{Step: 1}},
-		"evo:v2;p=" + p + ";d=chain;i=2;f=77;c=a%3Bc=b;;": {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
+		"evo:v2;p=" + p + ";x=1.5;d=chain;i=1;;":          {Profile: profile, ExpandLimit: 1.5, Drive: drivemode.Chain, Chain: &ChainLink{Step: 1}},
+		"evo:v2;p=" + p + ";d=chain;i=2;f=77;c=a%3Bc=b;;": {Profile: profile, Drive: drivemode.Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "a;c=b"},
 		"evo:v2;p=" + p + ";c=100%25%0A%FFé;;":            {Profile: profile, Comment: "100%\n\xffé"},
 	} {
 		if got, ok := s.Marker(); got != want || !ok {
 			t.Errorf("Marker() = %q, %v, want %q", got, ok, want)
 		}
 	}
-	s := Request{ExpandLimit: 2, Drive: Auto, Comment: "x"}
+	s := Request{ExpandLimit: 2, Drive: drivemode.Auto, Comment: "x"}
 	if got, ok := s.ScriptMarker(); got != "evo:v2;script;x=2;d=auto;c=x;;" || !ok {
 		t.Errorf("ScriptMarker() = %q, %v", got, ok)
 	}
@@ -115,7 +117,7 @@ func anyRequest(t *rapid.T) Request {
 			}
 		}), 1, 12).Draw(t, "profile"),
 		ExpandLimit: rapid.SampledFrom([]planner.ExpandLimit{0, 1, 1.25, 2, 1e6, planner.Infinite}).Draw(t, "limit"),
-		Drive:       rapid.SampledFrom([]Drive{"", Auto, Merge, Companion, Chain}).Draw(t, "drive"),
+		Drive:       rapid.SampledFrom([]drivemode.Mode{"", drivemode.Auto, drivemode.Merge, drivemode.Companion, drivemode.Chain}).Draw(t, "drive"),
 		Nodes:       rapid.SampledFrom([]string{"", "n1", "n[1-4,7]", "a[01-10]x,b"}).Draw(t, "nodes"),
 		Comment:     string(rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(rapid.StringMatching(`[a-z;%=|" \n]*`), func(s string) []byte { return []byte(s) })).Draw(t, "comment")),
 	}
@@ -152,7 +154,7 @@ func anyRequest(t *rapid.T) Request {
 			s.Malleable = nil // no such size is within the bounds
 		}
 	}
-	if s.Drive == Chain {
+	if s.Drive == drivemode.Chain {
 		s.Chain = &ChainLink{
 			First: rapid.Uint32().Draw(t, "first"),
 			Step:  rapid.IntRange(1, len(s.Profile)).Draw(t, "step"),
@@ -207,7 +209,7 @@ func TestOldMarker(t *testing.T) {
 	for text, want := range map[string]Request{
 		"evo:v1;p=" + profile.String():                           {Profile: profile},
 		"evo:v1;p=" + profile.String() + ";x=2;c=a;c=b;;":        {Profile: profile, ExpandLimit: 2, Comment: "a;c=b;;"},
-		"evo:v1;p=" + profile.String() + ";d=chain;i=2;f=77;c=é": {Profile: profile, Drive: Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "é"},
+		"evo:v1;p=" + profile.String() + ";d=chain;i=2;f=77;c=é": {Profile: profile, Drive: drivemode.Chain, Chain: &ChainLink{First: 77, Step: 2}, Comment: "é"},
 		"evo:v1;script;c=evo:v2;p=1@1m;;":                        {Comment: "evo:v2;p=1@1m;;"},
 	} {
 		got, ok, err := ParseMarker(text)

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/planner"
 )
 
 func TestParseAlternatives(t *testing.T) {
@@ -52,7 +54,7 @@ func TestMoldableMarker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Request{Drive: Auto, Moldable: &Moldable{Alternatives: all, By: planner.ByNodeHours, Minutes: [][]int64{nil, {71}, {121}}}}
+	r := Request{Drive: drivemode.Auto, Moldable: &Moldable{Alternatives: all, By: planner.ByNodeHours, Minutes: [][]int64{nil, {71}, {121}}}}
 	r.Profile = all[2]
 	const want = "evo:v2;p=16@40m|8@1h10m|4@2h;m=node-hours;l=0|71|121;d=auto;;"
 	text, fits := r.Marker()

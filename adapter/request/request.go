@@ -6,18 +6,8 @@ package request
 import (
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
-)
-
-// Drive is how growth is done on Slurm.
-type Drive string
-
-// The drive modes. Auto lets the sidecar choose merge where it works, else companion.
-const (
-	Auto      Drive = "auto"
-	Merge     Drive = "merge"
-	Companion Drive = "companion"
-	Chain     Drive = "chain"
 )
 
 // Request is that of one evolving job.
@@ -26,7 +16,7 @@ type Request struct {
 	Moldable    *Moldable           // nil: it has one profile
 	Malleable   *Malleable          // nil: its size is the profile's
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
-	Drive       Drive               // "": not given, the site's default
+	Drive       drivemode.Mode      // "": not given, the site's default
 	Begin       time.Time           // the user's own --begin; zero: none
 	Nodes       string              // the user's --nodelist: all that the job may have; "": any
 	MaxNodes    int                 // the claim: as many nodes as it will ever want at once; 0: none

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/core"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
@@ -159,7 +159,7 @@ func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
 		n, err := strconv.Atoi(link)
 		id := h.jobs[first] + slurmctl.JobID(n-1)
 		r, known := h.s.Cluster.Record(id)
-		return id, err == nil && known && r.Name == first && h.apps[first].Drive == request.Chain
+		return id, err == nil && known && r.Name == first && h.apps[first].Drive == drivemode.Chain
 	}
 	id, ok := h.jobs[name]
 	r, known := h.s.Cluster.Record(id)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -239,8 +239,8 @@ func (t *trial) submit(j *subject) {
 		if s.Malleable() {
 			j.app.bend(s, t.cluster.Size())
 		}
-		if t.Config.Drive == request.Chain {
-			j.app.Drive, j.links = request.Chain, len(s.Profile)
+		if t.Config.Drive == drivemode.Chain {
+			j.app.Drive, j.links = drivemode.Chain, len(s.Profile)
 		}
 		id, err = t.sidecar.Submit(j.app)
 	} else {

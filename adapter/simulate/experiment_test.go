@@ -15,7 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/trace"
@@ -26,7 +26,7 @@ import (
 func experiment(t testing.TB, seed uint64) simulate.Experiment {
 	chance := rand.New(rand.NewPCG(seed, 1))
 	cfg := config.Default()
-	cfg.Drive = []request.Drive{request.Auto, request.Companion, request.Chain}[seed%3]
+	cfg.Drive = []drivemode.Mode{drivemode.Auto, drivemode.Companion, drivemode.Chain}[seed%3]
 	if seed%4 == 3 {
 		cfg.HoldShares.Partition.Nodes = 40
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/core"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/recorder"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
@@ -418,7 +419,7 @@ func (h *history) submit(words []string) error {
 	}
 	all, err := request.ParseAlternatives(strings.ReplaceAll(words[1], "/", "|"))
 	o := options(words[2:])
-	a := &App{User: userNamed(o["user"]), Name: words[0], Alternatives: all, Drive: request.Drive(o["drive"]), Partition: o["partition"]}
+	a := &App{User: userNamed(o["user"]), Name: words[0], Alternatives: all, Drive: drivemode.Mode(o["drive"]), Partition: o["partition"]}
 	if !strings.Contains(words[1], "/") {
 		a.Alternatives = nil
 		err = a.bounded(words[1], o)
@@ -493,7 +494,7 @@ func (h *history) submit(words []string) error {
 		return err
 	}
 	for i := range a.Profile {
-		if h.evolving[id+slurmctl.JobID(i)] = true; a.Drive != request.Chain {
+		if h.evolving[id+slurmctl.JobID(i)] = true; a.Drive != drivemode.Chain {
 			break
 		}
 	}

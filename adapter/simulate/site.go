@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -93,7 +93,7 @@ func configure(c *config.Config, theirs **Policy, words []string) (err error) {
 		case "heal_leaks":
 			c.HealLeaks = true
 		case "drive":
-			c.Drive = request.Drive(value)
+			c.Drive = drivemode.Mode(value)
 		case "policy":
 			c.Malleable.Policy = value
 		case "approach":

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -39,7 +40,7 @@ type App struct {
 	User        slurmsim.User
 	Name        string
 	Profile     planner.Profile
-	Drive       request.Drive
+	Drive       drivemode.Mode
 	ExpandLimit planner.ExpandLimit
 	Limit       time.Duration // 0: the profile's length and two minutes more
 	Begin       time.Time
@@ -106,7 +107,7 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 	if len(a.Alternatives) > 0 {
 		a.mold(&sp)
 	}
-	if a.Drive == request.Chain {
+	if a.Drive == drivemode.Chain {
 		return s.submitChain(a, sp)
 	}
 	marker, ok := sp.Marker()
@@ -132,11 +133,11 @@ func (a *App) mold(sp *request.Request) {
 	m := &request.Moldable{Alternatives: a.Alternatives, By: a.By}
 	for _, p := range a.Alternatives {
 		var minutes []int64
-		if a.Drive != request.Chain {
+		if a.Drive != drivemode.Chain {
 			minutes = []int64{int64(limitFor(p) / time.Minute)}
 		}
 		for i := range p {
-			if a.Drive == request.Chain {
+			if a.Drive == drivemode.Chain {
 				minutes = append(minutes, int64(limitFor(p[i:i+1])/time.Minute))
 			}
 		}

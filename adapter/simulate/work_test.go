@@ -11,7 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -62,7 +62,7 @@ func TestMalleableWork(t *testing.T) {
 			if j.State != "COMPLETED" || j.Area != s.Profile.Area() || j.Evolving != s.Malleable() {
 				t.Errorf("seed %d: %+v", seed, j)
 			}
-			if !s.Malleable() || e.Config.Drive == request.Companion { // whose further nodes are other Slurm jobs
+			if !s.Malleable() || e.Config.Drive == drivemode.Companion { // whose further nodes are other Slurm jobs
 				continue
 			}
 			for _, size := range j.Sizes[:len(j.Sizes)-1] {
@@ -115,7 +115,7 @@ func TestMalleableNever(t *testing.T) {
 	} {
 		e := simulate.Experiment{Config: config.Default(), Strategy: noX(t), Cluster: slurmsim.Options{Nodes: 8, Accounting: true, PermitJobExpansion: true}, Jobs: []simulate.Submission{s}}
 		if want[0] == 'a' {
-			e.Config.Drive = request.Chain
+			e.Config.Drive = drivemode.Chain
 		}
 		if j := outcome(t, e).Jobs[0]; j.State != simulate.Refused || j.Reason != want {
 			t.Errorf("%s: %s; want %s", j.State, j.Reason, want)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // ParkedUntil is the begin time that keeps a job waiting until the sidecar
@@ -36,7 +36,7 @@ var deltaUnits = []struct {
 // time of day alone is the next such, a day alone is its first minute.
 func parseBegin(text string, now time.Time) (time.Time, error) {
 	bad := func() (time.Time, error) {
-		return time.Time{}, fmt.Errorf("begin time %q is not understood (HH:MM, MM/DD/YY, 2030-01-31T14:00, now+1hour)", display.Brief(text))
+		return time.Time{}, fmt.Errorf("begin time %q is not understood (HH:MM, MM/DD/YY, 2030-01-31T14:00, now+1hour)", legible.Brief(text))
 	}
 	if rest, ok := cutPrefixFold(text, "uts"); ok {
 		unix, err := strconv.ParseInt(rest, 10, 64)

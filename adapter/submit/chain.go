@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -82,7 +82,7 @@ func parseJobID(text string) (uint32, error) {
 	digits, _, _ := strings.Cut(line, ";")
 	id, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || id == 0 {
-		return 0, errors.New("sbatch printed no job id: " + strconv.Quote(display.Brief(text)))
+		return 0, errors.New("sbatch printed no job id: " + strconv.Quote(legible.Brief(text)))
 	}
 	return uint32(id), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/getopt"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -128,7 +129,7 @@ func (g gres) onNode(n slurmctl.Node) bool {
 // only once, or at all, where the job has a step manager. A chain's jobs are not resized.
 func checkResizes(r *submission, cfg slurmctl.Config) error {
 	once, stepMgr := slurmctl.ResizesOnce(cfg), r.options.hasStepMgr(cfg)
-	if r.request.Drive == request.Chain || !once && !stepMgr {
+	if r.request.Drive == drivemode.Chain || !once && !stepMgr {
 		return nil
 	}
 	profiles := []planner.Profile{r.request.Profile}
@@ -154,8 +155,8 @@ func (l layers) hasStepMgr(cfg slurmctl.Config) bool {
 }
 
 // refuseMerge refuses a drive mode that can never work.
-func refuseMerge(drive request.Drive, cfg slurmctl.Config) error {
-	if drive != request.Merge {
+func refuseMerge(drive drivemode.Mode, cfg slurmctl.Config) error {
+	if drive != drivemode.Merge {
 		return nil
 	}
 	if can, reasons := slurmctl.Capabilities(cfg); !can {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/getopt"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/request"
 )
 
@@ -149,7 +149,7 @@ func (t optionTable) fromScript(script []byte, name string) ([]getopt.Option, er
 		return nil, fmt.Errorf("%s: %w", place(parsed.Failed), err)
 	}
 	if n := len(parsed.Operands); n > 0 {
-		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), display.Brief(parsed.Operands[0]))
+		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), legible.Brief(parsed.Operands[0]))
 	}
 	for i, o := range parsed.Options {
 		parsed.Options[i].Source = place(o.At)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -58,7 +59,7 @@ func (c *Command) checkLimits(ctx context.Context, r *submission, places []place
 		return nil
 	}
 	names := c.partitionNames(r, places, limits)
-	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), minutes(r.request.Profile.Duration()), r.request.Drive == request.Chain)
+	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), minutes(r.request.Profile.Duration()), r.request.Drive == drivemode.Chain)
 	if r.userTime > 0 && r.userTime != unlimited {
 		need.Minutes = r.userTime
 	}

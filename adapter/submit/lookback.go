@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -220,9 +220,9 @@ func (c *Command) lookBack(ctx context.Context, r *submission, want request.Requ
 	case inScript:
 		why, remedy = "its comment and its begin time are not as they were submitted", "ask your administrators to leave one of them as it is"
 	case cannot != "":
-		why, remedy = "its comment does not say what it asked for any more, and "+cannot, "write the request into the script, as #EVO --profile="+display.Brief(want.Profile.String())
+		why, remedy = "its comment does not say what it asked for any more, and "+cannot, "write the request into the script, as #EVO --profile="+legible.Brief(want.Profile.String())
 	}
-	err = fmt.Errorf("this site's submission plugins have changed job %d: %s (the comment is now %q). Evoslurm would never start it; %s", id, why, display.Brief(jobs[0].Comment), remedy)
+	err = fmt.Errorf("this site's submission plugins have changed job %d: %s (the comment is now %q). Evoslurm would never start it; %s", id, why, legible.Brief(jobs[0].Comment), remedy)
 	return c.takeBack(ctx, id, err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -70,7 +71,7 @@ func (r *submission) checkMoldable() error {
 		return fmt.Errorf("--max-nodes=%d: a moldable job makes no claim yet: give --profile, or leave the option out", r.request.MaxNodes)
 	}
 	m := r.request.Moldable
-	if r.request.Drive != request.Chain {
+	if r.request.Drive != drivemode.Chain {
 		return nil
 	}
 	for k, p := range m.Alternatives {
@@ -133,7 +134,7 @@ func (r *submission) reckonLimits() {
 		}
 		one := *r
 		one.maxTime = most
-		if r.request.Drive == request.Chain {
+		if r.request.Drive == drivemode.Chain {
 			for i := range p {
 				minutes[k] = append(minutes[k], min(one.linkLimit(p, i), request.Unlimited))
 			}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // maxProfile bounds a file with a profile, in bytes.
@@ -29,7 +29,7 @@ func (c *Command) profileOf(ctx context.Context, value string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("--profile=%s: %w", value, err)
 		}
-		fmt.Fprintf(c.Stderr, "evosbatch: --profile=%s: %s\n", value, display.Printable(what, false))
+		fmt.Fprintf(c.Stderr, "evosbatch: --profile=%s: %s\n", value, legible.Printable(what, false))
 		return profile, nil
 	}
 	name, named := strings.CutPrefix(value, "@")

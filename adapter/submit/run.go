@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/getopt"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -122,7 +123,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	chain, dry := r.request.Drive == request.Chain, r.options.has("dry-run")
+	chain, dry := r.request.Drive == drivemode.Chain, r.options.has("dry-run")
 	switch {
 	case chain && dry:
 		return 0, c.showChain(r)

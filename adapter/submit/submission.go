@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/getopt"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -98,8 +99,8 @@ func joined(line getopt.Line, fromScript request.Request, options layers, defaul
 		r.request.MaxNodes = fromScript.MaxNodes
 	}
 	r.request.Hooks = r.request.Hooks.Over(fromScript.Hooks)
-	if r.request.Drive == "" && defaults.Drive == request.Chain {
-		r.request.Drive = request.Chain // a chain is made here, not by the sidecar
+	if r.request.Drive == "" && defaults.Drive == drivemode.Chain {
+		r.request.Drive = drivemode.Chain // a chain is made here, not by the sidecar
 	}
 	if r.limit = r.request.ExpandLimit; r.limit == 0 {
 		r.limit = defaults.ExpandLimit
@@ -130,7 +131,7 @@ func joined(line getopt.Line, fromScript request.Request, options layers, defaul
 	if r.gres, err = options.gres(r.request.Profile[0].Nodes); err != nil {
 		return nil, err
 	}
-	if len(r.gres.perNode) > 0 && r.request.Drive == request.Merge {
+	if len(r.gres.perNode) > 0 && r.request.Drive == drivemode.Merge {
 		return nil, fmt.Errorf("--drive=merge cannot work for a job that asks for %s: Slurm merges no job with generic resources; leave it out", slurmctl.JoinGRES(r.gres.perNode))
 	}
 	if r.request.Nodes, err = options.nodeList(r.request.Claimed()); err != nil && r.request.Moldable == nil {
@@ -160,7 +161,7 @@ func joined(line getopt.Line, fromScript request.Request, options layers, defaul
 
 // complete sees that the request fits into a job's comment.
 func (r *submission) complete() error {
-	if r.request.Drive == request.Chain {
+	if r.request.Drive == drivemode.Chain {
 		return r.checkChain()
 	}
 	_, err := r.marker(nil)
@@ -183,7 +184,7 @@ func (r *submission) marker(link *request.ChainLink) (string, error) {
 			max(0, len(s.Comment)-(len(text)-request.MaxComment)), request.MaxComment)
 	}
 	return "", fmt.Errorf("the profile does not fit into a job's comment with all the rest (%d bytes, Slurm takes %d): write it into the script, as #EVO --profile=%s",
-		len(text), request.MaxComment, display.Brief(s.Profile.String()))
+		len(text), request.MaxComment, legible.Brief(s.Profile.String()))
 }
 
 // step is what one call of sbatch submits: some steps of the profile.

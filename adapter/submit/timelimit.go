@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/planner"
 )
 
@@ -31,7 +31,7 @@ func parseTimeLimit(text string) (int64, error) {
 	}
 	seconds, err := planner.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("time limit %q is not understood (MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS)", display.Brief(text))
+		return 0, fmt.Errorf("time limit %q is not understood (MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS)", legible.Brief(text))
 	}
 	return minutes(seconds), nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 var functions = template.FuncMap{
@@ -23,10 +23,10 @@ const longest = 300
 // text is what users have written, as it may be shown: html/template escapes it, and what
 // would not be seen, or would turn the line around, is a question mark.
 func text(s string) string {
-	if s = display.Printable(strings.Join(strings.Fields(s), " "), false); len(s) <= longest {
+	if s = legible.Printable(strings.Join(strings.Fields(s), " "), false); len(s) <= longest {
 		return s
 	}
-	return display.Cut(s, longest, "…")
+	return legible.Cut(s, longest, "…")
 }
 
 // clock is a time as briefly as it is clear beside now.

@@ -21,7 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/ran"
 	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/version"
@@ -267,7 +267,7 @@ func (o *options) heading(b *strings.Builder) {
 func (o *options) line(b *strings.Builder, mark string, cell func(c column) string) {
 	var cells []string
 	for _, c := range o.columns {
-		text := display.Printable(cell(c), false)
+		text := legible.Printable(cell(c), false)
 		if !o.parsable && !o.parsable2 {
 			text = c.fit(text, mark)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/ran"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
@@ -254,8 +255,8 @@ func (c column) columns() int { return max(c.width, -c.width) }
 
 // fit is a cell as wide as the column; one that was cut ends in the mark.
 func (c column) fit(text, mark string) string {
-	text = display.Cut(text, c.columns(), mark)
-	gap := strings.Repeat(" ", max(c.columns()-display.Columns(text), 0))
+	text = legible.Cut(text, c.columns(), mark)
+	gap := strings.Repeat(" ", max(c.columns()-legible.Columns(text), 0))
 	if c.width < 0 {
 		return text + gap
 	}

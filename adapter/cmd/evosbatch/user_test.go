@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -48,7 +49,7 @@ func TestAsUsers(t *testing.T) {
 			t.Errorf("%+v", j)
 		}
 		s, ok, err := request.ParseMarker(j.Comment)
-		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != request.Companion || s.Comment != comment {
+		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != drivemode.Companion || s.Comment != comment {
 			t.Errorf("marker %q: %+v, %v, %v", j.Comment, s, ok, err)
 		}
 		got, err := client.BatchScript(t.Context(), id)

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -339,7 +339,7 @@ func refusalText(a api.Change) string {
 	if !a.Earliest.IsZero() {
 		text += "; it could be had from " + a.Earliest.Local().Format("2006-01-02T15:04:05") + " on"
 	}
-	return display.Printable(text, false)
+	return legible.Printable(text, false)
 }
 
 // show writes the answer for people, or as JSON.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/reach"
-	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -132,16 +132,16 @@ func (d *doctor) cluster(ctx context.Context) {
 		d.add("MUNGE sockets", warn, fmt.Sprintf("Slurm uses %s, Evoslurm %s", orDefault(theirs), orDefault(own)), "set munge.socket unless both have the same key")
 	}
 	merge, reasons := slurmctl.Capabilities(sc)
-	d.Drive, d.Reasons = string(request.Companion), reasons
+	d.Drive, d.Reasons = string(drivemode.Companion), reasons
 	switch against := slurmctl.BesideEpilog(sc); {
 	case merge && against == "":
-		d.Drive = string(request.Merge)
+		d.Drive = string(drivemode.Merge)
 	case merge:
 		d.Reasons = []string{against + ": set drive: merge where that is harmless"}
 	}
-	if d.cfg.Drive != request.Auto {
+	if d.cfg.Drive != drivemode.Auto {
 		d.Reasons = append([]string{fmt.Sprintf("the configuration says drive: %s (auto would choose %s)", d.cfg.Drive, d.Drive)}, d.Reasons...)
-		if d.cfg.Drive == request.Merge && !merge {
+		if d.cfg.Drive == drivemode.Merge && !merge {
 			d.add("drive mode", fail, "the configuration says drive: merge, which does not work here", "set drive: auto")
 		}
 		d.Drive = string(d.cfg.Drive)
@@ -254,7 +254,7 @@ func (d *doctor) expansion(sc slurmctl.Config) {
 	switch epilog := sc.Epilog(); {
 	case epilog == "":
 		d.add("Epilog", ok, "none", "")
-	case d.cfg.Drive == request.Merge:
+	case d.cfg.Drive == drivemode.Merge:
 		d.add("Epilog", ok, epilog+"; drive: merge says that other jobs may start beside it", "")
 	default:
 		d.add("Epilog", warn, epilog+": Slurm starts other jobs beside it on nodes that a merged job gives back", remedy+"where it harms nobody but its own job, drive: merge in evoslurm.yaml; companions work")

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 const eventsHelp = `What happened to evolving jobs, or to one of them, a line for each event: when it was
@@ -131,7 +131,7 @@ func eventLine(e api.Event) string {
 	if e.Job != 0 {
 		whose = fmt.Sprintf("job %d", e.Job)
 	}
-	text := display.Printable(strings.Join(strings.Fields(e.Text), " "), false)
+	text := legible.Printable(strings.Join(strings.Fields(e.Text), " "), false)
 	return fmt.Sprintf("%s  %-10s  %s\n", e.At.Local().Format("2006-01-02T15:04:05"), whose, text)
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -23,7 +23,7 @@ func (d *doctor) partitions(ctx context.Context, sc slurmctl.Config) {
 		}
 		words := []string{"drive mode " + d.Drive}
 		s := slurmctl.Subject{Partition: name}
-		if d.Drive == string(request.Merge) && d.cfg.Drive != request.Merge {
+		if d.Drive == string(drivemode.Merge) && d.cfg.Drive != drivemode.Merge {
 			which, counts := limits.CountsJobs(s)
 			switch {
 			case counts:

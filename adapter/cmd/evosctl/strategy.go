@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of
@@ -166,7 +166,7 @@ func listAll(w io.Writer, all []api.Strategy, of, uses string) {
 		if s.State == "refused" {
 			fault = s.Reason
 		}
-		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%d\t%d\t%s\n", s.Name, mark, s.Kind, s.Version, s.State, s.Plans, s.Faults, display.Cut(fault, 60, "…"))
+		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%d\t%d\t%s\n", s.Name, mark, s.Kind, s.Version, s.State, s.Plans, s.Faults, legible.Cut(fault, 60, "…"))
 	}
 	t.Flush()
 }
@@ -246,7 +246,7 @@ func showTrial(w io.Writer, t api.Trial) {
 	fmt.Fprintf(w, "\n%d of the %d queued evolving jobs would be planned otherwise:\n\n", len(changed), len(t.Jobs))
 	fmt.Fprintln(row, "JOB\tPROFILE\tSTART\tTRIED\tEND\tTRIED")
 	for _, j := range changed {
-		fmt.Fprintf(row, "%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, display.Cut(j.Profile, 40, "…"), clock(j.Start), clock(j.TriedStart), clock(j.End), clock(j.TriedEnd))
+		fmt.Fprintf(row, "%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, legible.Cut(j.Profile, 40, "…"), clock(j.Start), clock(j.TriedStart), clock(j.End), clock(j.TriedEnd))
 	}
 	row.Flush()
 	for _, j := range changed {

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -92,7 +92,7 @@ func inWords(err error) error {
 func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now time.Time, ascii, tty bool) (string, error) {
 	own := func(part string) string {
 		if tty {
-			return display.Printable(part, false)
+			return legible.Printable(part, false)
 		}
 		return part
 	}
@@ -115,7 +115,7 @@ func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now tim
 			f := fieldNamed(field.Name)
 			text := f.title
 			if j != nil {
-				text = display.Printable(f.text(*j, now), ascii)
+				text = legible.Printable(f.text(*j, now), ascii)
 			}
 			b.WriteString(field.Text(text) + own(line.Parts[i+1]))
 		}

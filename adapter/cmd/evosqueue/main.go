@@ -23,6 +23,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/adapter/reach"
 	"github.com/evoslurm/evoslurm/adapter/version"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -240,7 +241,7 @@ func (o *options) tellUsers(exists func(name string) bool) {
 	}
 	for _, name := range o.users {
 		if name != "" && !exists(name) {
-			fmt.Fprintf(o.stderr(), "evosqueue: error: Invalid user: %s\n\n", display.Printable(name, false))
+			fmt.Fprintf(o.stderr(), "evosqueue: error: Invalid user: %s\n\n", legible.Printable(name, false))
 		}
 	}
 }

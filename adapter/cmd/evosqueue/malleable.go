@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // agreements are what malleable jobs may have, how far they are, and their last offers with what was said
@@ -19,7 +19,7 @@ func agreements(jobs []api.Job, now time.Time, ascii bool) string {
 		}
 		var parts []string
 		if j.Bounds != "" {
-			parts = append(parts, "may have "+display.Cut(j.Bounds, 60, "+"))
+			parts = append(parts, "may have "+legible.Cut(j.Bounds, 60, "+"))
 		}
 		if j.Lent != "" {
 			parts = append(parts, "is lent "+j.Lent)
@@ -27,9 +27,9 @@ func agreements(jobs []api.Job, now time.Time, ascii bool) string {
 		if p := j.Progress; p != nil {
 			parts = append(parts, progressWords(p, now))
 		}
-		fmt.Fprintf(&b, "\nJob %d %s\n", j.ID, display.Printable(strings.Join(parts, "; "), ascii))
+		fmt.Fprintf(&b, "\nJob %d %s\n", j.ID, legible.Printable(strings.Join(parts, "; "), ascii))
 		for _, o := range j.Offers {
-			fmt.Fprintf(&b, "   %s  %s\n", full(o.Made, now), display.Printable(offerWords(o, now), ascii))
+			fmt.Fprintf(&b, "   %s  %s\n", full(o.Made, now), legible.Printable(offerWords(o, now), ascii))
 		}
 	}
 	return b.String()

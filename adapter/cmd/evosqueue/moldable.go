@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // alternatives are those of the moldable jobs, a line each, with what they would give; the
@@ -34,7 +34,7 @@ func alternatives(jobs []api.Job, now time.Time, ascii bool) string {
 			} else if text == "" {
 				text = fmt.Sprintf("%.2f node-hours", a.NodeHours)
 			}
-			fmt.Fprintf(&b, "%s %d  %s  %s\n", mark, i+1, display.Cut(a.Profile, 60, "+"), display.Printable(text, ascii))
+			fmt.Fprintf(&b, "%s %d  %s  %s\n", mark, i+1, legible.Cut(a.Profile, 60, "+"), legible.Printable(text, ascii))
 		}
 	}
 	return b.String()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // column is one column of the table.
@@ -29,7 +30,7 @@ var (
 
 var shortColumns = []column{
 	idColumn,
-	{"NAME", false, func(j api.Job, _ time.Time) string { return display.Cut(j.Name, 16, "+") }},
+	{"NAME", false, func(j api.Job, _ time.Time) string { return legible.Cut(j.Name, 16, "+") }},
 	userColumn,
 	{"ST", false, func(j api.Job, _ time.Time) string { return stateCode(j) }},
 	stepColumn, nodeColumn, nextColumn,
@@ -48,7 +49,7 @@ var longColumns = []column{
 	{"SUBMIT", false, func(j api.Job, now time.Time) string { return full(j.Submit, now) }},
 	{"START", false, func(j api.Job, now time.Time) string { return full(j.Start, now) }},
 	{"END", false, func(j api.Job, now time.Time) string { return full(j.End, now) }},
-	{"PROFILE", false, func(j api.Job, _ time.Time) string { return display.Cut(j.Profile, 40, "+") }},
+	{"PROFILE", false, func(j api.Job, _ time.Time) string { return legible.Cut(j.Profile, 40, "+") }},
 	{"LIMIT", false, func(j api.Job, _ time.Time) string { return j.ExpandLimit }},
 	{"DRIVE", false, func(j api.Job, _ time.Time) string { return j.Drive }},
 	{"NODELIST", false, func(j api.Job, _ time.Time) string { return j.NodeList }},
@@ -68,7 +69,7 @@ func table(jobs []api.Job, now time.Time, columns []column, header, ascii bool) 
 	for _, j := range jobs {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			if row[i] = display.Printable(c.text(j, now), ascii); row[i] == "" {
+			if row[i] = legible.Printable(c.text(j, now), ascii); row[i] == "" {
 				row[i] = "-"
 			}
 		}
@@ -77,14 +78,14 @@ func table(jobs []api.Job, now time.Time, columns []column, header, ascii bool) 
 	widths := make([]int, len(columns))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], display.Columns(cell))
+			widths[i] = max(widths[i], legible.Columns(cell))
 		}
 	}
 	var b strings.Builder
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
-			gap := strings.Repeat(" ", widths[i]-display.Columns(cell))
+			gap := strings.Repeat(" ", widths[i]-legible.Columns(cell))
 			if columns[i].right {
 				line.WriteString(gap + cell + "  ")
 			} else {

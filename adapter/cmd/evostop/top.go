@@ -16,6 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -317,7 +318,7 @@ func cells(j api.Job, now time.Time) []string {
 			next = "end"
 		}
 	}
-	return []string{strconv.FormatUint(uint64(j.ID), 10), j.User, display.Cut(j.Name, 16, "+"), j.Partition, j.State, fmt.Sprintf("%d/%d", j.Step, j.Steps),
+	return []string{strconv.FormatUint(uint64(j.ID), 10), j.User, legible.Cut(j.Name, 16, "+"), j.Partition, j.State, fmt.Sprintf("%d/%d", j.Step, j.Steps),
 		strconv.Itoa(j.Nodes), next, clock(j.NextChange), clock(j.End), j.Reason}
 }
 
@@ -325,7 +326,7 @@ func cells(j api.Job, now time.Time) []string {
 func (t *top) printable(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = display.Printable(line, t.ascii)
+		lines[i] = legible.Printable(line, t.ascii)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -339,7 +340,7 @@ func (t *top) details(v view) string {
 	j := v.jobs[i]
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-12s%s\n", name, display.Printable(fmt.Sprintf(format, args...), t.ascii))
+		fmt.Fprintf(&b, "%-12s%s\n", name, legible.Printable(fmt.Sprintf(format, args...), t.ascii))
 	}
 	at := func(at time.Time) string { return display.SlurmTime(at, v.at, "") }
 	line("Job", "%d %s", j.ID, j.Name)
@@ -445,7 +446,7 @@ func (t *top) cancel(page string) {
 		return
 	}
 	j := t.seen.jobs[i]
-	t.question(tview.Escape(t.printable(fmt.Sprintf("cancel job %d, %s of %s? y or n: ", j.ID, display.Cut(j.Name, 16, "+"), j.User))), func(text string) string {
+	t.question(tview.Escape(t.printable(fmt.Sprintf("cancel job %d, %s of %s? y or n: ", j.ID, legible.Cut(j.Name, 16, "+"), j.User))), func(text string) string {
 		switch strings.ToLower(strings.TrimSpace(text)) {
 		case "y", "yes":
 		case "n", "no", "":

@@ -8,17 +8,17 @@ import (
 	"os"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 )
 
 // Options are how the demo is run.
 type Options struct {
-	Bin      string        // folder of the built commands
-	Nodes    int           // of the cluster, 8 at least
-	Drive    request.Drive // merge or companion
-	Jobs     []Job         // made for 8 nodes; nil: Standard
-	Plain    bool          // event lines even on a terminal
-	KeepLogs bool          // keep the folder with logs, traces and database
+	Bin      string         // folder of the built commands
+	Nodes    int            // of the cluster, 8 at least
+	Drive    drivemode.Mode // merge or companion
+	Jobs     []Job          // made for 8 nodes; nil: Standard
+	Plain    bool           // event lines even on a terminal
+	KeepLogs bool           // keep the folder with logs, traces and database
 	Out      *os.File
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -37,7 +37,7 @@ type lab struct {
 // openLab boots the demo's cluster and starts the sidecar. Close it in any case.
 func openLab(ctx context.Context, o Options) (*lab, error) {
 	return open(ctx, setting{bin: o.Bin, commands: commands, slurm: slurmtest.Options{
-		Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != request.Companion,
+		Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != drivemode.Companion,
 	}})
 }
 

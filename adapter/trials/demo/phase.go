@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -61,7 +61,7 @@ func (o outcome) makespan() time.Duration {
 // phase runs all jobs once: evolving ones evolving, or rigid at their peaks.
 type phase struct {
 	lab   *lab
-	drive request.Drive
+	drive drivemode.Mode
 	rigid bool
 	name  string // of its traces
 	watch *watch

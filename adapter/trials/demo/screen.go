@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/chart"
 	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // frame is all there is to be seen at one moment.
@@ -70,13 +71,13 @@ func (l *live) compose(f frame) string {
 	width, height := l.size()
 	clock := fmt.Sprintf("%3.0f s", f.now.Sub(f.begin).Seconds())
 	const eventLines = 3 // at least, below the chart
-	lines := []string{l.bold(pad(l.header, width-len(clock)) + clock), l.dim(display.Cut(f.title, width, "")), ""}
+	lines := []string{l.bold(pad(l.header, width-len(clock)) + clock), l.dim(legible.Cut(f.title, width, "")), ""}
 	drawn := strings.Split(strings.TrimSuffix(l.chart(f, max(height-len(lines)-2-eventLines, 8)), "\n"), "\n")
 	lines = append(lines, drawn...)
 	if room := height - len(lines) - 2; room > 0 {
 		lines = append(lines, "")
 		for _, e := range f.events[max(0, len(f.events)-room):] {
-			lines = append(lines, display.Cut(e, width, ""))
+			lines = append(lines, legible.Cut(e, width, ""))
 		}
 	}
 	if len(lines) > height-1 {
@@ -143,6 +144,6 @@ func (t terminal) red(text string) string   { return t.paint(text, "1;31") }
 
 // pad cuts or fills a text to a number of columns.
 func pad(text string, columns int) string {
-	text = display.Cut(text, columns, "")
-	return text + strings.Repeat(" ", max(0, columns-display.Columns(text)))
+	text = legible.Cut(text, columns, "")
+	return text + strings.Repeat(" ", max(0, columns-legible.Columns(text)))
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/trials/sites"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -24,12 +24,12 @@ var firstScript []byte
 
 // ShellOptions are how a shell is given.
 type ShellOptions struct {
-	Bin     string        // folder of the built commands
-	Nodes   int           // of the cluster
-	Drive   request.Drive // merge or companion
-	Site    string        // of package sites; "": a plain cluster
-	Command []string      // in the shell's place; none: an interactive shell
-	Out     *os.File      // what is said before and after
+	Bin     string         // folder of the built commands
+	Nodes   int            // of the cluster
+	Drive   drivemode.Mode // merge or companion
+	Site    string         // of package sites; "": a plain cluster
+	Command []string       // in the shell's place; none: an interactive shell
+	Out     *os.File       // what is said before and after
 }
 
 // shellCommands are what the shell's user has.
@@ -39,7 +39,7 @@ var shellCommands = []string{"evoslurmd", "evosbatch", "evosqueue", "evosacct", 
 // ordinary user in it, on this process's standard input and outputs. Then everything is taken
 // down, also when ctx ends. The error is an [*exec.ExitError] where the command failed.
 func Shell(ctx context.Context, o ShellOptions) (err error) {
-	slurm := slurmtest.Options{Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != request.Companion}
+	slurm := slurmtest.Options{Nodes: o.Nodes, Accounting: true, PermitJobExpansion: o.Drive != drivemode.Companion}
 	what := fmt.Sprintf("a private Slurm of %d nodes", o.Nodes)
 	var site sites.Site
 	if o.Site != "" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 )
 
@@ -51,7 +51,7 @@ func TestJobsMeasureWhatTheyAskedFor(t *testing.T) {
 		evolving("grows", 0, 0, "1@3s,4@3s"),
 		evolving("shrinks", 1, 0, "3@3s,1@3s"),
 	}
-	for _, drive := range []request.Drive{request.Merge, request.Companion} {
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
 		t.Run(string(drive), func(t *testing.T) {
 			shortTemp(t)
 			out := outFile(t)
@@ -112,7 +112,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, Options{Bin: bin, Nodes: 8, Drive: request.Merge, Out: out, Plain: true, Jobs: []Job{evolving("endless", 0, 0, "1@1h,2@1h")}})
+		done <- Run(ctx, Options{Bin: bin, Nodes: 8, Drive: drivemode.Merge, Out: out, Plain: true, Jobs: []Job{evolving("endless", 0, 0, "1@1h,2@1h")}})
 	}()
 	for !strings.Contains(text(t, out), "endless starts on 1 node") {
 		select {
@@ -132,7 +132,7 @@ func TestInterrupted(t *testing.T) {
 
 func TestCommandsNotBuilt(t *testing.T) {
 	bin, temp := t.TempDir(), shortTemp(t)
-	err := Run(t.Context(), Options{Bin: bin, Nodes: 8, Drive: request.Merge, Out: outFile(t)})
+	err := Run(t.Context(), Options{Bin: bin, Nodes: 8, Drive: drivemode.Merge, Out: outFile(t)})
 	if err == nil || !strings.Contains(err.Error(), "must be built (make) or installed first") {
 		t.Errorf("error %v, want one that says what to do", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
 // summarise writes what was measured.
@@ -23,7 +23,7 @@ func summarise(out io.Writer, t terminal, evolving, rigid outcome) {
 	fmt.Fprintf(out, "%-20s %16s  %16s\n", "", "evolving", "peak size")
 	fmt.Fprintf(out, "%-10s %-10s %7s %7s  %8s %7s\n", "job", "user", "waits", "ends", "waits", "ends")
 	for i, r := range evolving.jobs {
-		fmt.Fprintf(out, "%-10s %-10s %s   %s%s\n", display.Cut(r.Name, 10, ""), display.Cut(r.owner, 10, ""), r.times(evolving), peakTimes(rigid, i), stockMark(r))
+		fmt.Fprintf(out, "%-10s %-10s %s   %s%s\n", legible.Cut(r.Name, 10, ""), legible.Cut(r.owner, 10, ""), r.times(evolving), peakTimes(rigid, i), stockMark(r))
 	}
 	e, p := evolving.account(), rigid.account()
 	fmt.Fprintf(out, "\n%-29s %9s %9s\n", "", "evolving", "peak size")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/simulate"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -31,14 +31,14 @@ var (
 type arrival struct {
 	After   time.Duration
 	Profile planner.Profile
-	Drive   request.Drive
+	Drive   drivemode.Mode
 	Limit   time.Duration
 }
 
 func (a arrival) evolves() bool { return len(a.Profile) > 1 }
 
 // drives are those that jobs of a workload ask for.
-var drives = []request.Drive{request.Merge, request.Companion, request.Chain}
+var drives = []drivemode.Mode{drivemode.Merge, drivemode.Companion, drivemode.Chain}
 
 // workload is random jobs that keep a cluster busy for a minute or two, two of five of them
 // evolving.
@@ -290,7 +290,7 @@ func model(t *testing.T, real played, at moment) played {
 		var app *simulate.App
 		if a.evolves() {
 			app = &simulate.App{User: simulate.Alice, Name: fmt.Sprint(i), Profile: a.Profile, Drive: a.Drive, Limit: a.Limit}
-			if a.Drive != request.Chain {
+			if a.Drive != drivemode.Chain {
 				app.Lasts = func(step int) time.Duration { return time.Duration(a.Profile[step-1].Duration)*time.Second + calling }
 			}
 			_, err = s.Submit(app)

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
@@ -117,7 +117,7 @@ func (s *site) play(seed uint64, nodes int) played {
 		case !a.evolves():
 			args = append(args, fmt.Sprintf("--nodes=%d", a.Profile[0].Nodes))
 			script = tell("1") + fmt.Sprintf("sleep %d; ", a.Profile[0].Duration) + tell("end")
-		case a.Drive == request.Chain:
+		case a.Drive == drivemode.Chain:
 			name, user = "evosbatch", 0
 			args = append(args[:len(args)-1], "--drive=chain", "--profile="+a.Profile.String()) // a limit for each step
 			script = tell("$EVO_STEP") + "case $EVO_STEP in "

@@ -129,6 +129,12 @@ for i in 1 2 3; do while evosctl grow 1000 --job=$own; [ $? -ne 130 ]; do :; don
 queued=$(evosbatch --parsable --output=/dev/null --profile=8@1h,1@1h --wrap true)
 for i in 1 2 3; do while evosctl update $queued --profile=$i@10m,8@1h,2@10m --dry-run; [ $? -ne 130 ]; do :; done & done >/dev/null 2>&1; wait`
 
+	// hoarding has nearly all nodes held for hours, and asks for far more growths than there are holds.
+	hoarding = `
+evosbatch --output=/dev/null --profile=1@1m,6@7h --wrap 'exec sleep 300'
+for i in 1 2; do evosbatch --output=/dev/null --profile=1@5m$(printf ',2@10s,1@10s%.0s' $(seq 50)) --wrap 'exec sleep 300'; done >/dev/null
+sleep 3`
+
 	// waiters calls next from many processes at once.
 	waiters = ownJob + `
 for i in $(seq 40); do evosctl next --job=$own --from=1 & done >/dev/null 2>&1; wait`
@@ -288,6 +294,19 @@ func served(attack func(context.Context, *field) error) func(context.Context, *f
 	}
 }
 
+// yielding reports an error where a stock job of the victim's does not start, since nodes are held for
+// an attacker's job: its budget is an hour, and the hold would delay it by seven.
+func yielding(attack func(context.Context, *field) error) func(context.Context, *field) error {
+	return func(ctx context.Context, f *field) error {
+		err := attack(ctx, f)
+		out, e := f.as(context.WithoutCancel(ctx), victim, `timeout 60 srun --quiet --nodes=2 --exclusive --time=8:00:00 true`)
+		if e != nil {
+			e = fmt.Errorf("a stock job does not start: %w\n%s%s", e, out, f.slurm("scontrol", "show", "reservation"))
+		}
+		return errors.Join(err, e)
+	}
+}
+
 // printable reports an error where what the victim sees has control characters in it.
 func printable(attack func(context.Context, *field) error) func(context.Context, *field) error {
 	return func(ctx context.Context, f *field) error {
@@ -322,6 +341,7 @@ var attacks = []attack{
 	{name: "arrays", short: true, run: attackWith(arrays)},
 	{name: "requeues", run: attackWith(requeues)},
 	{name: "borrowed", run: attackWith(borrowed)},
+	{name: "hoarding", run: yielding(attackWith(hoarding))},
 	{name: "refused changes", run: served(attackWith(refusedChanges))},
 	{name: "dry runs", run: served(attackWith(dryRuns))},
 	{name: "waiters", run: served(attackWith(waiters))},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
@@ -31,10 +31,10 @@ func TestMatrix(t *testing.T) {
 				d := &driven{}
 				d.bench = on(t, "")
 				d.startSidecar()
-				for _, drive := range []request.Drive{request.Merge, request.Companion, request.Chain} {
+				for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion, drivemode.Chain} {
 					// each on its own: what one leaves undone is no reason against another
 					d.drive, d.broken, d.chain = string(drive), false, nil
-					if drive == request.Chain {
+					if drive == drivemode.Chain {
 						d.run(d.byChaining()...)
 					} else {
 						d.run(d.byMerging(drive)...)

@@ -12,6 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/config"
 	"github.com/evoslurm/evoslurm/adapter/controller"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/adapter/store"
 	"github.com/evoslurm/evoslurm/planner"
@@ -59,7 +60,7 @@ func (d *driven) startSidecar() {
 }
 
 // park submits an evolving job as evosbatch does.
-func (d *driven) park(ctx context.Context, drive request.Drive, profile, wrap string, link *request.ChainLink, more ...string) (slurmctl.JobID, error) {
+func (d *driven) park(ctx context.Context, drive drivemode.Mode, profile, wrap string, link *request.ChainLink, more ...string) (slurmctl.JobID, error) {
 	p, err := planner.ParseProfile(profile)
 	if err != nil {
 		return 0, err
@@ -82,7 +83,7 @@ func (d *driven) park(ctx context.Context, drive request.Drive, profile, wrap st
 const recorded = 6 * time.Second
 
 // byMerging are the operations of a sidecar that grows a job by merge or companion.
-func (d *driven) byMerging(drive request.Drive) []operation {
+func (d *driven) byMerging(drive drivemode.Mode) []operation {
 	next := func(step, nodes int) func(context.Context) error {
 		return func(ctx context.Context) error { return d.next(ctx, step, nodes) }
 	}
@@ -138,7 +139,7 @@ func (d *driven) byChaining() []operation {
 				link.First = uint32(d.chain[0])
 				more = []string{fmt.Sprintf("--dependency=afterok:%d", d.chain[i-1]), "--kill-on-invalid-dep=yes"}
 			}
-			id, err := d.park(ctx, request.Chain, "1@30s,4@30s,2@30s", wrap, link, more...)
+			id, err := d.park(ctx, drivemode.Chain, "1@30s,4@30s,2@30s", wrap, link, more...)
 			if err != nil {
 				return err
 			}

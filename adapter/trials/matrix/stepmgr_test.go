@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
@@ -34,7 +35,7 @@ func TestMatrixStepMgr(t *testing.T) {
 	d := &managed{}
 	d.bench = newBench(t, cluster, "stepmgr", "commands")
 	d.run(operation{name: "a shrunk job runs nothing on another user's nodes", quirk: true, try: d.trespass})
-	d.drive = string(request.Companion)
+	d.drive = string(drivemode.Companion)
 	d.startSidecar()
 	d.run(d.evolving()...)
 }

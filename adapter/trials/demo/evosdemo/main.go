@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/trials/demo"
 	"github.com/evoslurm/evoslurm/adapter/version"
 )
@@ -149,9 +149,9 @@ func newTutorial() *cobra.Command {
 }
 
 // drivable is the drive mode that a demo may have.
-func drivable(name string) (request.Drive, error) {
-	mode, err := request.ParseDrive(name)
-	if err != nil || mode != request.Merge && mode != request.Companion {
+func drivable(name string) (drivemode.Mode, error) {
+	mode, err := drivemode.Parse(name)
+	if err != nil || mode != drivemode.Merge && mode != drivemode.Companion {
 		return "", fmt.Errorf("--drive=%s: want merge or companion", name)
 	}
 	return mode, nil

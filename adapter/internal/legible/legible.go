@@ -1,6 +1,6 @@
-// Package display makes the texts of others fit for terminals and messages: printable,
+// Package legible makes the texts of others fit for terminals and messages: printable,
 // measured in columns, and no longer than there is room.
-package display
+package legible
 
 import (
 	"strings"

@@ -1,0 +1,28 @@
+// Package drivemode names the ways in which jobs grow on Slurm.
+package drivemode
+
+import (
+	"fmt"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+)
+
+// Mode says how a job grows. The zero value means that the user has not chosen one.
+type Mode string
+
+// The drive modes. Auto lets the sidecar choose: merge where it works, else companion.
+const (
+	Auto      Mode = "auto"
+	Merge     Mode = "merge"
+	Companion Mode = "companion"
+	Chain     Mode = "chain"
+)
+
+// Parse returns the drive mode of that name.
+func Parse(name string) (Mode, error) {
+	switch m := Mode(name); m {
+	case Auto, Merge, Companion, Chain:
+		return m, nil
+	}
+	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", legible.Brief(name))
+}
