@@ -130,7 +130,7 @@ func TestDrainAtTheLastMoment(t *testing.T) {
 	for range 200 { // which of the two is seen first is by chance
 		exited := make(chan struct{})
 		close(exited)
-		f.drainAll([]draining{{&instance{node: "n2"}, nil, exited}}, 0)
+		f.drainAll([]*draining{{instance: &instance{node: "n2"}, exited: exited}}, 0)
 	}
 	if said := fmt.Sprint(f.Stderr); strconv.Quote(said) != `""` {
 		t.Errorf("it said %q", said)

@@ -15,13 +15,18 @@ const (
 	lastWords   = 2 * time.Second // for instances after their signal, where the drain command took all the time
 	signalPause = 500 * time.Millisecond
 	killTime    = time.Second // that killing what did not end takes
+
+	// Slurm may lose the signal of a step whose program it is just starting. An instance that was
+	// younger than young when it was signalled is signalled once more, signalAgain later.
+	young       = 10 * time.Second
+	signalAgain = 5 * time.Second
 )
 
 // drainNodes ends the instances on nodes, within limit, and keeps them from being started there; done is
 // called in the loop when nothing of them runs any more.
 func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) {
 	var running []*instance
-	var procs []draining
+	var procs []*draining
 	var exits []chan struct{}
 	for _, node := range nodes {
 		f.leaving[node]++
@@ -32,7 +37,7 @@ func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) 
 			delete(f.instances, node)
 		default:
 			if i.phase != drained { // else another has begun with it
-				procs = append(procs, draining{i, i.proc, i.exited})
+				procs = append(procs, &draining{instance: i, proc: i.proc, exited: i.exited, started: i.started})
 			}
 			i.phase = drained
 			running = append(running, i)
@@ -78,11 +83,25 @@ func (f *follower) stay(nodes []string) {
 // draining is an instance as the loop knew it.
 type draining struct {
 	*instance
-	proc   *process
-	exited chan struct{}
+	proc      *process
+	exited    chan struct{}
+	started   time.Time
+	signals   int       // how often it was signalled
+	signalled time.Time // when it was last
 }
 
-func (d draining) has() bool {
+// wantsSignal reports whether an instance should be signalled.
+func (d *draining) wantsSignal(now time.Time) bool {
+	switch d.signals {
+	case 0:
+		return true
+	case 1:
+		return d.signalled.Sub(d.started) < young && now.Sub(d.signalled) >= signalAgain
+	}
+	return false
+}
+
+func (d *draining) has() bool {
 	select {
 	case <-d.exited:
 		return true
@@ -93,7 +112,7 @@ func (d draining) has() bool {
 
 // drainAll ends instances: by the drain command on each node, then the signal, and when the
 // time is over for good.
-func (f *follower) drainAll(procs []draining, limit time.Duration) {
+func (f *follower) drainAll(procs []*draining, limit time.Duration) {
 	deadline := time.Now().Add(limit)
 	if f.drain != "" {
 		f.runDrains(procs, limit)
@@ -108,11 +127,10 @@ func (f *follower) drainAll(procs []draining, limit time.Duration) {
 		}
 		close(allExited)
 	}()
-	signalled := map[string]bool{}
 	timeout := time.After(time.Until(deadline))
 	for told := false; ; {
 		// One that was just started may have no step yet.
-		if err := f.signalSteps(procs, signalled); err != nil && !told {
+		if err := f.signalSteps(procs); err != nil && !told {
 			f.say("%v", err)
 			told = true
 		}
@@ -148,7 +166,7 @@ func (f *follower) drainAll(procs []draining, limit time.Duration) {
 }
 
 // runDrains runs the drain command on every node.
-func (f *follower) runDrains(procs []draining, limit time.Duration) {
+func (f *follower) runDrains(procs []*draining, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), limit)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -178,13 +196,13 @@ func (f *follower) runDrains(procs []draining, limit time.Duration) {
 	wg.Wait()
 }
 
-// signalSteps sends the drain signal to instances that run and have not had it.
-func (f *follower) signalSteps(procs []draining, signalled map[string]bool) error {
+// signalSteps sends the drain signal to instances that run and want it.
+func (f *follower) signalSteps(procs []*draining) error {
 	var jobs []slurmctl.JobID
-	wanted := map[string]bool{}
+	wanted := map[string]*draining{}
 	for _, d := range procs {
-		if !d.has() && !signalled[d.node] {
-			wanted[d.node] = true
+		if !d.has() && d.wantsSignal(time.Now()) {
+			wanted[d.node] = d
 			if id := slurmctl.JobID(d.part); !slices.Contains(jobs, id) {
 				jobs = append(jobs, id)
 			}
@@ -201,9 +219,10 @@ func (f *follower) signalSteps(procs []draining, signalled map[string]bool) erro
 	}
 	var ids []string
 	for _, s := range steps {
-		if strings.TrimSpace(s.Name) == f.name && len(s.Nodes) == 1 && wanted[s.Nodes[0]] {
+		if strings.TrimSpace(s.Name) == f.name && len(s.Nodes) == 1 && wanted[s.Nodes[0]] != nil {
 			ids = append(ids, s.ID)
-			signalled[s.Nodes[0]] = true
+			d := wanted[s.Nodes[0]]
+			d.signals, d.signalled = d.signals+1, time.Now()
 		}
 	}
 	return f.slurm.SignalSteps(ctx, f.drainSignal, ids...)

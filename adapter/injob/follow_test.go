@@ -39,17 +39,18 @@ exit $status
 
 // fake is a sidecar and a Slurm for a follower.
 type fake struct {
-	t     *testing.T
-	dir   string
-	mu    sync.Mutex
-	has   api.Allocation
-	next  []api.Allocation // what comes by Next
-	asked []api.NextRequest
-	away  bool // the sidecar does not answer
-	offer []api.Offer
-	said  []api.AnswerRequest
-	by    func(api.AnswerRequest) api.Allocation // what the job has by an answer
-	out   safeBuffer
+	t             *testing.T
+	dir           string
+	mu            sync.Mutex
+	has           api.Allocation
+	next          []api.Allocation // what comes by Next
+	asked         []api.NextRequest
+	away          bool // the sidecar does not answer
+	offer         []api.Offer
+	said          []api.AnswerRequest
+	by            func(api.AnswerRequest) api.Allocation // what the job has by an answer
+	lost, signals int                                    // how many signals Slurm loses, and how many there were
+	out           safeBuffer
 }
 
 type safeBuffer struct {
@@ -162,6 +163,13 @@ func (f *fake) SignalSteps(_ context.Context, sig string, ids ...string) error {
 		pid, _ := strconv.Atoi(text)
 		if sig != "TERM" {
 			f.t.Errorf("signal %s", sig)
+		}
+		f.mu.Lock()
+		f.signals++
+		lost := f.signals <= f.lost
+		f.mu.Unlock()
+		if lost {
+			continue
 		}
 		_ = syscall.Kill(pid, syscall.SIGTERM)
 	}
@@ -403,6 +411,18 @@ func TestFollowFailures(t *testing.T) {
 				t.Logf("it printed\n%s", f.out.String())
 			}
 		})
+	}
+}
+
+// A signal that Slurm loses while a step begins is sent once more.
+func TestFollowLostSignal(t *testing.T) {
+	t.Parallel()
+	f := &fake{has: allocation(1, nil, "n1"), lost: 1}
+	_, signals, end := following(t, f, "--follow=script", "--drain-time=1m", "sh", "-c", worker)
+	f.eventually("it runs", func() bool { return strings.Contains(f.out.String(), "start") })
+	signals <- syscall.SIGTERM
+	if end(); strings.Contains(f.out.String(), "killed") || f.signals != 2 {
+		t.Errorf("%d signals; it printed\n%s", f.signals, f.out.String())
 	}
 }
 
