@@ -85,11 +85,11 @@ faults: deps ## run every scenario while Slurm's commands fail at random (SEEDS=
 
 .PHONY: simtest
 simtest: build-deps ## play storms in virtual time: chance against the sidecar (SEEDS=20 from SEED=1 on)
-	GOGC=400 go test -run '^TestStorms$$' -v -count=1 -timeout 180m ./adapter/simulate -args -storm.seeds $(SEEDS) -storm.seed $(SEED)
+	GOGC=400 go test -run '^TestStorms$$' -v -count=1 -timeout 180m ./adapter/lab/simulate -args -storm.seeds $(SEEDS) -storm.seed $(SEED)
 
 .PHONY: mutants
 mutants: build-deps ## put small faults into the core, one after another: histories and storms must find each
-	GOGC=400 go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/simulate -args -mutants
+	GOGC=400 go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/lab/simulate -args -mutants
 
 .PHONY: fidelity
 fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (two hours)
@@ -101,7 +101,7 @@ live: deps ## play a trace's hour and the benchmark ESP on a real Slurm with the
 
 .PHONY: archives
 archives: build-deps ## hold the traces' reader and the baselines to real traces (TRACES=FOLDER of the Parallel Workloads Archive's)
-	go test -tags archives -run 'Archives$$' -v -count=1 ./planner/trace ./planner/sim -args -traces '$(abspath $(TRACES))'
+	go test -tags archives -run 'Archives$$' -v -count=1 ./adapter/lab/trace ./adapter/lab/sim -args -traces '$(abspath $(TRACES))'
 	mkdir -p bin && go build -o bin/evosim ./adapter/cmd/evosim
 	test ! -e '$(TRACES)/lublin-256.swf' || { cd adapter/trials/live/testdata && \
 		PATH="$(CURDIR)/bin:$$PATH" sh hour.sh '$(abspath $(TRACES))/lublin-256.swf' | cmp - hour.json; }
@@ -113,8 +113,8 @@ browser: deps ## look at pages in headless Chromium (SHOTS=FOLDER for pictures o
 	@.ci/deps browser
 	@test -e '$(AXE)' || { mkdir -p bin/tools && cd bin/tools && npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz package/axe.min.js && mv package/axe.min.js axe-4.14.1.min.js && rm -r package axe-core-4.14.1.tgz; } || \
 		{ echo "make browser: npm is needed once, to fetch axe-core (or AXE=FILE)" >&2; exit 1; }
-	go test -tags browser -run 'Browser$$' -v -count=1 ./planner/report $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
-	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/web $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
+	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/lab/report $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
+	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/show/web $(if $(SHOTS),-args -shots '$(abspath $(SHOTS))')
 	go test -tags browser -run 'Browser$$' -v -count=1 ./adapter/trials/e2e -args -axe '$(abspath $(AXE))' $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
 
 .PHONY: bench

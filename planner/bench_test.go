@@ -5,8 +5,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/workload"
 )
 
 // queue is n jobs of 5 steps, each 500–3600 s and 1–75 % of the nodes, all queued

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/workload"
 )
 
 // paperTests are the first tests of the paper's model with seed 1.

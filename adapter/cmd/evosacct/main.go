@@ -19,12 +19,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/api/reach"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
-	"github.com/evoslurm/evoslurm/adapter/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
-	"github.com/evoslurm/evoslurm/adapter/ran"
-	"github.com/evoslurm/evoslurm/adapter/reach"
-	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/show/ran"
 )
 
 var linked string // the version, set by the linker

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
-	"github.com/evoslurm/evoslurm/adapter/ran"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
+	"github.com/evoslurm/evoslurm/adapter/show/ran"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )

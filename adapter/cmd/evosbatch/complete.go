@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/complete"
-	"github.com/evoslurm/evoslurm/adapter/submit"
+	"github.com/evoslurm/evoslurm/adapter/job/submit"
 	"github.com/evoslurm/evoslurm/planner"
 )
 

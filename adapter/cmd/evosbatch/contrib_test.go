@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
-	"github.com/evoslurm/evoslurm/adapter/submit"
+	"github.com/evoslurm/evoslurm/adapter/job/submit"
 )
 
 func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand(new(int))) }

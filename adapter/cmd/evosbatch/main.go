@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/ran"
-	"github.com/evoslurm/evoslurm/adapter/reach"
-	"github.com/evoslurm/evoslurm/adapter/request"
-	"github.com/evoslurm/evoslurm/adapter/submit"
-	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/api/reach"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/job/submit"
+	"github.com/evoslurm/evoslurm/adapter/show/ran"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

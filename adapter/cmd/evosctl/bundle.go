@@ -17,10 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/recorder"
-	"github.com/evoslurm/evoslurm/adapter/version"
-	"github.com/evoslurm/evoslurm/planner/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 )
 
 const bundleHelp = `Pack what a report of a problem needs into one file: the recordings of the sidecar

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/core"
-	"github.com/evoslurm/evoslurm/adapter/recorder"
-	"github.com/evoslurm/evoslurm/adapter/version"
-	"github.com/evoslurm/evoslurm/planner/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

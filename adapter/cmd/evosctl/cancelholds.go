@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 const cancelHoldsHelp = `Take the nodes that are held for coming growths of a running job from it: others may have them at

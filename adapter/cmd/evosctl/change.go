@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/injob"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 const doctorHelp = `Check the installation and the cluster, and tell which drive mode jobs get and

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/injob"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 const eventsHelp = `What happened to evolving jobs, or to one of them, a line for each event: when it was

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/injob"
-	"github.com/evoslurm/evoslurm/planner/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 func newHostfile() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/injob"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 const launchHelp = `Start a command on a node of the job, as ssh would: what an MPI launcher needs to

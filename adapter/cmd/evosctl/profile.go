@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/injob"
-	"github.com/evoslurm/evoslurm/adapter/ran"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
+	"github.com/evoslurm/evoslurm/adapter/show/ran"
 	"github.com/evoslurm/evoslurm/planner"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/ran"
+	"github.com/evoslurm/evoslurm/adapter/show/ran"
 )
 
 func TestShowRan(t *testing.T) {

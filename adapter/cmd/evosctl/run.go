@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/injob"
-	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 func newRun() *cobra.Command {

@@ -19,8 +19,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/injob"
-	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )

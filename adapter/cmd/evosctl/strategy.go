@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/injob"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of

@@ -19,9 +19,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/reach"
-	"github.com/evoslurm/evoslurm/adapter/request"
-	"github.com/evoslurm/evoslurm/adapter/submit"
+	"github.com/evoslurm/evoslurm/adapter/api/reach"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/job/submit"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )

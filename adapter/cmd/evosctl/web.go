@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/injob"
-	"github.com/evoslurm/evoslurm/adapter/web"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
+	"github.com/evoslurm/evoslurm/adapter/show/web"
 )
 
 const webHelp = `Opens the page on a port of this machine, until it is interrupted: the cluster by node and by

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/web"
+	"github.com/evoslurm/evoslurm/adapter/show/web"
 )
 
 // TestWeb: the printed address opens the page, nothing else does, and another port of the machine gets no cookie.

@@ -8,8 +8,8 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/evoslurm/evoslurm/adapter/simulate"
-	"github.com/evoslurm/evoslurm/planner/outcome"
+	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
+	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 )
 
 // other is what else would become of the same work.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/evoslurm/evoslurm/adapter/simulate"
+	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/wholefile"
 )
 
 // leave has an experiment be left and resumed as the flags say.

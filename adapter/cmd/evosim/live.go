@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/evosim"
-	"github.com/evoslurm/evoslurm/planner/trace"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

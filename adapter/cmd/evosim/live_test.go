@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/planner/evosim"
-	"github.com/evoslurm/evoslurm/planner/trace"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 

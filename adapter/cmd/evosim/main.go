@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/version"
-	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 )
 
 var linked string // the version, set by the linker

@@ -9,12 +9,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/recorder"
-	"github.com/evoslurm/evoslurm/adapter/simulate"
-	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/evosim"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 )
 
 // TestProcessors: output is the same to the byte on one processor and on many.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/recorder"
-	"github.com/evoslurm/evoslurm/adapter/version"
-	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

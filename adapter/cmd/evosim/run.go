@@ -18,13 +18,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/display"
-	"github.com/evoslurm/evoslurm/adapter/simulate"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
+	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/evosim"
-	"github.com/evoslurm/evoslurm/planner/trace"
-	"github.com/evoslurm/evoslurm/planner/workload"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 

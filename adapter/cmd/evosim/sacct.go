@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/planner/trace"
+	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/schematest"
-	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 )
 
 var rewriteSchema = flag.Bool("schema", false, "add what is new to docs/schema/evosim-v1.json")

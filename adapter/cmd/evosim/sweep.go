@@ -17,11 +17,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
-	"github.com/evoslurm/evoslurm/adapter/sweep"
-	"github.com/evoslurm/evoslurm/planner/evosim"
-	"github.com/evoslurm/evoslurm/planner/trace"
-	"github.com/evoslurm/evoslurm/planner/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/sweep"
+	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 // sweepFlags are the flags of evosim sweep.

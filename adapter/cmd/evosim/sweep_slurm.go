@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/planner/evosim"
+	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

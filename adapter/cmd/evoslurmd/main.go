@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/controller"
-	"github.com/evoslurm/evoslurm/adapter/metrics"
-	"github.com/evoslurm/evoslurm/adapter/store"
-	"github.com/evoslurm/evoslurm/adapter/version"
-	"github.com/evoslurm/evoslurm/adapter/web"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/show/web"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/controller"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/metrics"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

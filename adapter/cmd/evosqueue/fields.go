@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 // field is one of Evoslurm's, for formats.

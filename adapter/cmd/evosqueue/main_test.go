@@ -18,7 +18,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 func TestMain(m *testing.M) {

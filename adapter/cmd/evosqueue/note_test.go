@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 // faulted is a sidecar whose strategy fails.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/getopt"
+	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

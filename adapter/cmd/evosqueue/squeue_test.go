@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evoslurm/evoslurm/adapter/display"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 // column is one column of the table.

@@ -4,8 +4,8 @@ package main
 import (
 	"os"
 
-	"github.com/evoslurm/evoslurm/adapter/injob"
-	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 var linked string // the version, set by the linker

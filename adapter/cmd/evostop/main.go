@@ -13,10 +13,10 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/display"
-	"github.com/evoslurm/evoslurm/adapter/reach"
-	"github.com/evoslurm/evoslurm/adapter/version"
+	"github.com/evoslurm/evoslurm/adapter/api/reach"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

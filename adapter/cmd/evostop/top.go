@@ -14,9 +14,9 @@ import (
 	"github.com/rivo/tview"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/chart"
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/adapter/show/chart"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/store"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 	"github.com/evoslurm/evoslurm/adapter/trials/crash"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )

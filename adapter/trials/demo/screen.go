@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/chart"
-	"github.com/evoslurm/evoslurm/adapter/display"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/adapter/show/chart"
+	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 // frame is all there is to be seen at one moment.

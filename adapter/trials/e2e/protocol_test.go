@@ -10,7 +10,7 @@ import (
 )
 
 // TestProtocol: what jobs see that call next otherwise than once a step from their
-// script. (Those that call it late or never are in adapter/controller.)
+// script. (Those that call it late or never are in adapter/sidecar/controller.)
 func TestProtocol(t *testing.T) {
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	for _, c := range []struct {

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/config"
-	"github.com/evoslurm/evoslurm/adapter/simulate"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
+	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 	"github.com/evoslurm/evoslurm/planner"
-	"github.com/evoslurm/evoslurm/planner/workload"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evoslurm/evoslurm/planner/workload"
+	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 
 var workloadFile = flag.String("live.workload", "testdata/hour.json", "workload file that TestHour plays, on as many nodes as it says")

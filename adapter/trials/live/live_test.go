@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 	"github.com/evoslurm/evoslurm/adapter/trials/rig"
-	"github.com/evoslurm/evoslurm/planner/trace"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 

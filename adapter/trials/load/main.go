@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/request"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )

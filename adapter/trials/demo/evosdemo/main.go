@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/internal/version"
 	"github.com/evoslurm/evoslurm/adapter/trials/demo"
-	"github.com/evoslurm/evoslurm/adapter/version"
 )
 
 var linked string // the version, set by the linker (Makefile)

@@ -38,7 +38,7 @@ func main() {
 
 // suite is what -full runs: the packages whose tests speak to a real Slurm, but for two
 // tests of what is installed, which mount an overlay: a root is one already.
-var suite = []string{"./slurmctl/...", "./adapter/controller/...", "./adapter/submit/...", "./adapter/cmd/...", "./adapter/trials/e2e",
+var suite = []string{"./slurmctl/...", "./adapter/sidecar/controller/...", "./adapter/job/submit/...", "./adapter/cmd/...", "./adapter/trials/e2e",
 	"-skip=^(TestReadmeAsWritten|TestUnderTheUnit)$"}
 
 func run(ctx context.Context, only, out string, full, race bool) error {

@@ -1,0 +1,72 @@
+// Package reach makes clients of the sidecar that the configuration names. It gives them what they
+// must know without asking the sidecar: the cluster, and the users that the sidecar may run as.
+package reach
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"strconv"
+	"sync"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Client makes a client of the configured sidecar.
+func Client(site config.Config) (*api.Client, error) {
+	client, err := api.NewClient(site.API, api.Munge{Socket: site.Munge.Socket})
+	if err != nil {
+		return nil, err
+	}
+	k := &knowledge{account: site.SidecarUser, slurm: &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: site.Slurm.Timeout}}
+	client.ClusterName, client.Trusts = k.cluster, k.trusts
+	return client, nil
+}
+
+// knowledge is looked up when it is needed first, and then kept.
+type knowledge struct {
+	account string // of the sidecar, as configured
+	slurm   *slurmctl.Client
+
+	mu        sync.Mutex
+	name      string
+	slurmUser *uint32
+}
+
+// cluster names the cluster.
+func (k *knowledge) cluster(ctx context.Context) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.name != "" {
+		return k.name, nil
+	}
+	var err error
+	k.name, err = k.slurm.ClusterName(ctx, os.Getenv)
+	return k.name, err
+}
+
+// trusts reports whether the sidecar may run as a user: the configured account or SlurmUser.
+func (k *knowledge) trusts(ctx context.Context, uid uint32) (bool, error) {
+	if k.account != "" {
+		u, err := user.Lookup(k.account)
+		if err == nil && u.Uid == strconv.FormatUint(uint64(uid), 10) {
+			return true, nil
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.slurmUser == nil {
+		cfg, err := k.slurm.Config(ctx)
+		if err != nil {
+			return false, err
+		}
+		_, slurmUser, err := cfg.SlurmUser()
+		if err != nil {
+			return false, err
+		}
+		k.slurmUser = &slurmUser
+	}
+	return uid == *k.slurmUser, nil
+}

@@ -1,0 +1,57 @@
+package reach
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+)
+
+// TestTrusts: the sidecar runs as the configured account or as SlurmUser, and Slurm is asked once, and
+// only about others.
+func TestTrusts(t *testing.T) {
+	site := config.Default()
+	site.Slurm.Bin = t.TempDir()
+	scontrol := filepath.Join(site.Slurm.Bin, "scontrol")
+	asked := filepath.Join(site.Slurm.Bin, "asked")
+	script := "#!/bin/sh\necho >>" + asked + "\necho 'SLURM_VERSION = 22.05.8'\necho 'SlurmUser = slurm(64030)'\n"
+	if err := os.WriteFile(scontrol, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	site.SidecarUser = "nobody"
+	c, err := Client(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := c.Trusts(t.Context(), 65534); !ok || err != nil {
+		t.Errorf("the configured account: %v, %v", ok, err)
+	}
+	if _, err := os.Stat(asked); err == nil {
+		t.Error("Slurm was asked about the configured account")
+	}
+	for uid, want := range map[uint32]bool{64030: true, 1000: false, 64031: false} {
+		if ok, err := c.Trusts(t.Context(), uid); ok != want || err != nil {
+			t.Errorf("uid %d: %v, %v", uid, ok, err)
+		}
+	}
+	if text, err := os.ReadFile(asked); len(text) != 1 || err != nil {
+		t.Errorf("Slurm was asked %d times (%v)", len(text), err)
+	}
+	site.SidecarUser = ""
+	if c, err = Client(site); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := c.Trusts(t.Context(), 65534); ok || err != nil {
+		t.Errorf("another account: %v, %v", ok, err)
+	}
+	if err := os.Remove(scontrol); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = Client(site); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := c.Trusts(t.Context(), 64030); ok || err == nil {
+		t.Errorf("without Slurm: %v, %v", ok, err)
+	}
+}

@@ -1,0 +1,298 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+const sample = "../../../configs/evoslurm.yaml"
+
+// load reads a file with the given text; the variables of the caller's own shell are out of the way.
+func load(t *testing.T, text string, args ...string) (Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "evoslurm.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("EVOSLURM_CONFIG", file)
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	AddFlag(flags)
+	flags.String("log-level", "", "")
+	flags.String("api", "", "")
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	c, got, err := Load(flags)
+	if err == nil && got != file {
+		t.Errorf("read %q, want %q", got, file)
+	}
+	return c, err
+}
+
+func TestSampleIsTheDefault(t *testing.T) {
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := load(t, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(Default(), c); d != "" {
+		t.Errorf("sample differs from the default (-default +sample):\n%s", d)
+	}
+	v := viper.New()
+	v.SetConfigFile(sample)
+	if err := v.ReadInConfig(); err != nil {
+		t.Fatal(err)
+	}
+	keys := v.AllKeys()
+	slices.Sort(keys)
+	if d := cmp.Diff(slices.Sorted(maps.Keys(defaults())), keys); d != "" {
+		t.Errorf("keys of the sample (-exist +sample):\n%s", d)
+	}
+}
+
+func TestEmptyFileIsTheDefault(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "{}\n", "operators:\nlog:\n"} {
+		c, err := load(t, text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if d := cmp.Diff(Default(), c); d != "" {
+			t.Errorf("%q:\n%s", text, d)
+		}
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	c, err := load(t, `
+database: /x/db
+listen: {socket: /x/s, tcp: ":7", forwarded: ["[2001:db8::1]:341"]}
+api: head:7
+sidecar_user: evo
+munge: {socket: /x/m, max_age: 2m}
+slurm: {bin: /x/bin, timeout: 5s, share: 0.1}
+poll_interval: 500ms
+partitions: [a, b]
+stock_jobs: 7
+strategy: 2X+c
+strategies: {dir: /x/s, sha256: ["9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"], parameters: [a=b], timeout: 3s, memory: 512, user: u}
+expand_limit: 2.5
+drive: companion
+margin: 3s
+hold_ahead: 2h
+max_holds: 5
+hold_shares: {job: {reservations: 1, nodes: 2, node_hours: 3}, user: {reservations: 4, nodes: 5, node_hours: 6}, account: {reservations: 7, nodes: 8, node_hours: 9}, partition: {reservations: 10, nodes: 11, node_hours: 12}}
+max_delay: 7m
+max_delays: ["partition:a=1m"]
+grace: 1m
+give_up: 3m
+undriven: cancel
+overrun: cancel
+malleable: {policy: gain, approach: pra, threshold: 9, grace: 5s, max_grace: 7s}
+heal_leaks: true
+overrun_signal: USR1
+operators: {users: [u], groups: [g]}
+web: {listen: ":8", base: /evo/, tokens: /x/t, certificate: /x/c, key: /x/k}
+read: own
+recorder: {dir: /x/r, mib: 5}
+log: {level: debug, format: json}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Database: "/x/db", Listen: Listen{Socket: "/x/s", TCP: ":7", Forwarded: []string{"[2001:db8::1]:341"}}, SidecarUser: "evo", Web: Web{":8", "/evo/", "/x/t", "/x/c", "/x/k"}, API: "head:7",
+		Munge: Munge{Socket: "/x/m", MaxAge: 2 * time.Minute}, Slurm: Slurm{Bin: "/x/bin", Timeout: 5 * time.Second, Share: 0.1},
+		PollInterval: 500 * time.Millisecond, Partitions: []string{"a", "b"}, StockJobs: 7,
+		Strategy: "2X+c",
+		Strategies: Strategies{Dir: "/x/s", SHA256: []string{"9F86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  dir/klein"},
+			Parameters: []string{"a=b"}, Timeout: 3 * time.Second, Memory: 512, User: "u"},
+		ExpandLimit: 2.5, Drive: drivemode.Companion, Margin: 3 * time.Second,
+		HoldAhead: 2 * time.Hour, MaxHolds: 5,
+		HoldShares: HoldShares{Shares{1, 2, 3}, Shares{4, 5, 6}, Shares{7, 8, 9}, Shares{10, 11, 12}}, MaxDelay: 7 * time.Minute, MaxDelays: []string{"partition:a=1m"}, GiveUp: 3 * time.Minute, Undriven: UndrivenCancel, Grace: time.Minute, Overrun: OverrunCancel,
+		Malleable: Malleable{"gain", "pra", 9, 5 * time.Second, 7 * time.Second}, HealLeaks: true, OverrunSignal: "USR1",
+		Operators: Operators{Users: []string{"u"}, Groups: []string{"g"}}, Read: ReadOwn,
+		Recorder: Recorder{Dir: "/x/r", MiB: 5}, Log: Log{Level: "debug", Format: "json"},
+	}
+	if d := cmp.Diff(want, c); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	sums, err := c.Strategies.Sums()
+	if want := "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"; err != nil || sums["klein"] != want {
+		t.Errorf("sums %v (%v), want klein's %s", sums, err, want)
+	}
+}
+
+func TestExpandLimit(t *testing.T) {
+	for text, want := range map[string]planner.ExpandLimit{"inf": planner.Infinite, "\"inf\"": planner.Infinite, ".inf": planner.Infinite, "2": 2, "\"1.5\"": 1.5} {
+		if c, err := load(t, "expand_limit: "+text); err != nil || c.ExpandLimit != want {
+			t.Errorf("expand_limit: %s: got %v, %v; want %v", text, c.ExpandLimit, err, want)
+		}
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	t.Setenv("EVOSLURM_LOG_LEVEL", "warn")
+	t.Setenv("EVOSLURM_PARTITIONS", "p,q")
+	t.Setenv("EVOSLURM_EXPAND_LIMIT", "inf")
+	t.Setenv("EVOSLURM_API", "env:1")
+	c, err := load(t, "log: {level: error}\napi: file:1\ngrace: 5s\n", "--api=flag:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.API != "flag:1" || c.Log.Level != "warn" || c.Grace != 5*time.Second || c.ExpandLimit != planner.Infinite || !slices.Equal(c.Partitions, []string{"p", "q"}) {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"strateggy: noX":                      "unknown keys: strateggy",
+		"log: {levle: x}\nfoo: 1":             "unknown keys: foo, log.levle",
+		"log: debug":                          "log",
+		"grace: 30":                           "yaml: grace: \"30\"; want a length of time with its unit",
+		"max_holds: few":                      "yaml: max_holds: \"few\"; want one of type int",
+		"grace: soon":                         "yaml: grace: \"soon\"; want a length of time with its unit",
+		"poll_interval: 1ms":                  "poll_interval",
+		"slurm: {share: 0}":                   "slurm.share",
+		"slurm: {share: 5}":                   "slurm.share",
+		"expand_limit: 0.5":                   "expand_limit",
+		"expand_limit: much":                  "expand_limit",
+		"drive: teleport":                     "drive: \"teleport\" is no drive mode",
+		"undriven: park":                      "undriven: \"park\"; want release, cancel or keep",
+		"overrun: kill":                       "overrun: \"kill\"",
+		"api: no where":                       "api: \"no where\"",
+		"api: http://x:1":                     "api: \"http://x:1\"",
+		"api: unix://x":                       "api: \"unix://x\"",
+		"api: x:0":                            "api: \"x:0\"",
+		"api: x:70000":                        "api: \"x:70000\"",
+		"listen: {socket: x}":                 "listen.socket",
+		"listen: {socket: \"\"}":              "listen",
+		"listen: {tcp: x}":                    "listen.tcp",
+		"web: {listen: x}":                    "web.listen",
+		"web: {base: x}":                      "web.base",
+		"web: {base: /../}":                   "web.base",
+		"web: {base: \"/{x}/\"}":              "web.base",
+		"web: {tokens: x}":                    "web.tokens",
+		"web: {listen: \":1\", tokens: \"\"}": "web.tokens",
+		"log: {level: loud}":                  "log.level",
+		"log: {format: xml}":                  "log.format",
+		"max_holds: 0":                        "max_holds",
+		"hold_shares: {user: {nodes: 0}}":     "hold_shares.user.nodes: 0; want a percentage from 1 to 100",
+		"hold_shares: {job: {nodes: 101}}":    "hold_shares.job.nodes: 101; want",
+		"held_nodes: {user: 1}":               "unknown keys: held_nodes.user (replaced by hold_shares.job.nodes",
+		"held_time: {all: 1s}":                "unknown keys: held_time.all (replaced by hold_shares.job.node_hours",
+		"malleable: {policy: \"\"}":           "malleable.policy",
+		"malleable: {approach: first}":        "malleable.approach: precedence \"first\" is neither pwa",
+		"malleable: {threshold: -1}":          "malleable.threshold",
+		"malleable: {grace: 0s}":              "malleable.grace",
+		"malleable: {max_grace: 29s}":         "malleable.max_grace",
+		"stock_jobs: many":                    "stock_jobs",
+		"partitions: [\"a b\"]":               "partitions",
+		"database: \"\"":                      "database",
+		"strategy: \"\"":                      "strategy",
+		"munge: {max_age: 0s}":                "munge.max_age",
+		"slurm: {timeout: 0s}":                "slurm.timeout",
+		"strategies: {dir: x}":                "strategies.dir",
+		"strategies: {sha256: [abc klein]}":   "strategies.sha256",
+		"strategies: {parameters: [a]}":       "strategies.parameters",
+		"strategies: {timeout: 1ms}":          "strategies.timeout",
+		"strategies: {memory: 1}":             "strategies.memory",
+		"margin: -1s":                         "margin",
+		"give_up: -1s":                        "give_up",
+		"grace: -1s":                          "grace",
+		"hold_ahead: -1s":                     "hold_ahead",
+		"a: [":                                "evoslurm.yaml",
+		"read: perhaps!":                      "read",
+		"api: 'head:'":                        "api",
+		"api: he/ad":                          "api",
+		"listen: {forwarded: [head:341]}":     "listen.forwarded",
+		"web: {listen: ':8'}":                 "web.listen",
+		"web: {listen: 'head:8'}":             "web.listen",
+		"web: {certificate: /x}":              "web.key",
+		"web: {certificate: x, key: y}":       "web.certificate",
+		"sidecar_user: -x":                    "sidecar_user",
+		"read_only_open: false":               "unknown keys: read_only_open (now read: slurm, everybody or own)",
+	} {
+		if c, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "evoslurm.yaml") {
+			t.Errorf("%q: got %+v, %v; want an error with the file and %q", text, c, err, want)
+		}
+	}
+}
+
+func TestAllErrorsAreTold(t *testing.T) {
+	_, err := load(t, "grace: -1s\nmax_holds: 0\n")
+	if err == nil || !strings.Contains(err.Error(), "grace") || !strings.Contains(err.Error(), "max_holds") {
+		t.Errorf("got %v, want both keys", err)
+	}
+}
+
+func TestNamedFileMustExist(t *testing.T) {
+	t.Setenv("EVOSLURM_CONFIG", filepath.Join(t.TempDir(), "none.yaml"))
+	if _, _, err := Load(nil); err == nil {
+		t.Error("a file that was named and does not exist was ignored")
+	}
+}
+
+func TestListenAddresses(t *testing.T) {
+	for address, want := range map[string]bool{":6821": true, "0.0.0.0:1": true, "[::]:1": true, "[::1]:65535": true, "::1:1": false, "h": false, "h:": false, "h:x": false, "h:65536": false, "a/b:1": false} {
+		if got := validHostPort(address, true); got != want {
+			t.Errorf("%q: %v, want %v", address, got, want)
+		}
+	}
+}
+
+func TestOperators(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := user.LookupGroupId(me.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := uint32(os.Getuid())
+	for _, c := range []struct {
+		o    Operators
+		uid  uint32
+		want bool
+	}{
+		{Operators{}, uid, false},
+		{Operators{Users: []string{me.Username}}, uid, true},
+		{Operators{Users: []string{"no-such-user"}}, uid, false},
+		{Operators{Groups: []string{group.Name}}, uid, true},
+		{Operators{Groups: []string{"no-such-group"}}, uid, false},
+		{Operators{Users: []string{me.Username}, Groups: []string{group.Name}}, 4000000000, false},
+	} {
+		if got := c.o.Allows(c.uid); got != c.want {
+			t.Errorf("%+v allows %d: %v, want %v", c.o, c.uid, got, c.want)
+		}
+	}
+}
+
+func TestGraceOf(t *testing.T) {
+	m := Default().Malleable
+	for asked, want := range map[int]time.Duration{0: m.Grace, 5: 5 * time.Second, 99999: m.MaxGrace} {
+		if got := m.GraceOf(asked); got != want {
+			t.Errorf("%d seconds: %v, want %v", asked, got, want)
+		}
+	}
+	if got := m.Precedence().String(); got != "pwa" {
+		t.Errorf("by default %s", got)
+	}
+}

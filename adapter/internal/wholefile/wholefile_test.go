@@ -1,0 +1,132 @@
+package wholefile_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
+)
+
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, s)
+		return err
+	}
+}
+
+// holds fails the test unless a file has this text and is alone in its folder but for others.
+func holds(t *testing.T, name, want string, others int) {
+	t.Helper()
+	if got, err := os.ReadFile(name); err != nil || string(got) != want {
+		t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+	}
+	if all, _ := os.ReadDir(filepath.Dir(name)); len(all) != 1+others {
+		t.Errorf("beside %s: %v", name, all)
+	}
+}
+
+// TestWhole: a file is what it was until it is whole, and stays so where writing fails.
+func TestWhole(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	late := errors.New("late")
+	half := func(w io.Writer) error { return errors.Join(text("half")(w), late) }
+	if err := wholefile.Write(name, 0o666, half); !errors.Is(err, late) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("half a file is there")
+	}
+	if err := wholefile.Write(name, 0o666, text("one")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, name, "one", 0)
+	if err := wholefile.Write(name, 0o666, half); !errors.Is(err, late) {
+		t.Error(err)
+	}
+	holds(t, name, "one", 0)
+	if err := wholefile.Write(name, 0o666, func(w io.Writer) error {
+		was, err := os.ReadFile(name)
+		return errors.Join(err, text(string(was)+" and two")(w))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, name, "one and two", 0)
+}
+
+// TestPermissions: of a new file as umask has it, of one that is there as they were, and no more than is asked for.
+func TestPermissions(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o027))
+	name := filepath.Join(t.TempDir(), "a")
+	for _, step := range []struct{ before, perm, want fs.FileMode }{{0, 0o666, 0o640}, {0o604, 0o666, 0o604}, {0o664, 0o600, 0o600}} {
+		if step.before != 0 {
+			if err := os.Chmod(name, step.before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := wholefile.Write(name, step.perm, text("x")); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(name); err != nil || info.Mode() != step.want {
+			t.Errorf("%o written with %o: %v, %v; want %o", step.before, step.perm, info.Mode(), err, step.want)
+		}
+	}
+}
+
+// TestLinks: the file behind a symbolic link is written, also where it is not there yet.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	for name, to := range map[string]string{"link": "to", "to": "file"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []string{"one", "two"} {
+		if err := wholefile.Write(filepath.Join(dir, "link"), 0o666, text(s)); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, filepath.Join(dir, "file"), s, 2)
+	}
+	if info, err := os.Lstat(filepath.Join(dir, "link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link: %v, %v", info, err)
+	}
+}
+
+// TestPipe: what is no regular file is written to.
+func TestPipe(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string)
+	go func() {
+		b, _ := os.ReadFile(name)
+		got <- string(b)
+	}()
+	if err := wholefile.Write(name, 0o666, text("through")); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-got; s != "through" {
+		t.Errorf("%q", s)
+	}
+	if err := wholefile.Write(os.DevNull, 0o666, text("away")); err != nil {
+		t.Error(err)
+	}
+	if err := wholefile.Write("/dev/full", 0o666, text("no room")); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+}
+
+// TestRefused: the name that was given is told, not that of the file beside it.
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]string{dir: "open " + dir + ": is a directory", dir + "/none/a": "create " + dir + "/none/a: no such file or directory"} {
+		if err := wholefile.Write(name, 0o666, text("x")); err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}

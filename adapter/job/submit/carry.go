@@ -1,0 +1,98 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+)
+
+// A site's job_submit and cli_filter plugins may do to a job's comment what they like.
+// Where a cluster has any, the request stands in the script, too: as it is, where the
+// script's own #EVO lines say all of it, else as one line (request.Request.ScriptLine), which
+// sbatch itself puts below the first one by its option --bbf. All else of the job stays
+// as it would be: its name, Command, arguments, the other lines. Where there are no
+// plugins nothing is added and nothing is looked at.
+
+// plugins reports whether the cluster has plugins that see submissions. A Slurm that does
+// not answer is left to sbatch.
+func (c *Command) plugins(ctx context.Context) bool {
+	if c.Cluster == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	cfg, err := c.Cluster.Config(ctx)
+	return err == nil && cfg.Values["JobSubmitPlugins"]+cfg.Values["CliFilterPlugins"] != ""
+}
+
+// carried reports whether the script as it is carries a request whole.
+func (r *submission) carried(want request.Request) bool {
+	given, asked, err := request.FromStored(r.text)
+	return asked && err == nil && given.Same(want)
+}
+
+// cannotCarry says why no line can be added to the script, "" where it can.
+func (r *submission) cannotCarry() string {
+	for _, name := range []string{"bb", "bbf"} {
+		if o, given := r.options.last(name); given {
+			return "with " + o.String() + " the request cannot be written into the script"
+		}
+	}
+	if !r.options.has("wrap") && !takesComments(string(r.text)) {
+		return "the script's language may not have comments that begin with #"
+	}
+	return ""
+}
+
+// hashLanguages are interpreters to which a line that begins with # is a comment.
+var hashLanguages = regexp.MustCompile(`^([a-z]*sh|python|perl|ruby|Rscript|R|julia|tclsh|awk|gawk)[0-9.]*$`)
+
+// takesComments reports whether a line that begins with # may follow a script's first
+// line: one does already, or its interpreter is known to take it.
+func takesComments(script string) bool {
+	first, rest, _ := strings.Cut(script, "\n")
+	if strings.HasPrefix(rest, "#") {
+		return true
+	}
+	words := strings.Fields(strings.TrimPrefix(first, "#!"))
+	for len(words) > 0 && (filepath.Base(words[0]) == "env" || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=")) {
+		words = words[1:]
+	}
+	return len(words) > 0 && hashLanguages.MatchString(filepath.Base(words[0]))
+}
+
+// carry adds to s what puts the request into the script, where it is not there yet, and
+// returns what removes it again once sbatch has read it.
+func (r *submission) carry(s *step) (done func(), err error) {
+	done = func() {}
+	if r.carried(s.request) {
+		return done, nil
+	}
+	if why := r.cannotCarry(); why != "" {
+		if request.HasLine(r.text) {
+			return done, fmt.Errorf("the script has an earlier request in it, and %s: remove its line %q", why, "#EVO: …")
+		}
+		return done, nil
+	}
+	line := s.request.ScriptLine()
+	if len(line)%os.Getpagesize() == 0 { // sbatch maps the file and reads up to a NUL
+		line = line[:len(line)-1] + " \n"
+	}
+	f, err := os.CreateTemp("", "evosbatch-")
+	if err == nil {
+		done = func() { _ = os.Remove(f.Name()) }
+		_, err = f.WriteString(line)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return done, fmt.Errorf("writing the request for the script: %w", err)
+	}
+	s.extra = append(s.extra, "--bbf="+f.Name())
+	return done, nil
+}

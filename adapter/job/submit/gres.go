@@ -1,0 +1,166 @@
+package submit
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// gres is what every node of every step has of generic resources.
+type gres struct {
+	perNode []slurmctl.GRES
+	total   []slurmctl.GRES // of --gpus, on each node; nil: that is not given
+}
+
+// gres reads --gres, --gpus-per-node, --gpus-per-task and --gpus. What is given for the
+// job as a whole is the first step's, and has to come to the same on each of its nodes.
+func (l layers) gres(first int) (g gres, err error) {
+	if o, given := l.last("gres"); given {
+		if g.perNode, err = slurmctl.ParseGRES(o.Value); err != nil {
+			return g, fmt.Errorf("%s: %w", o, err)
+		}
+		if err := slurmctl.CheckWhole(g.perNode); err != nil {
+			return g, fmt.Errorf("%s: %w", o, err)
+		}
+	}
+	if o, given := l.last("gpus-per-node"); given {
+		some, err := gpus(o)
+		if err != nil {
+			return g, err
+		}
+		g.perNode = append(g.perNode, some...)
+	}
+	if o, given := l.last("gpus-per-task"); given && len(g.perNode) == 0 {
+		some, err := gpus(o)
+		if err != nil {
+			return g, err
+		}
+		tasks, known := l.last("ntasks-per-node")
+		n, err := strconv.Atoi(strings.TrimSpace(tasks.Value))
+		if !known || err != nil || n < 1 {
+			return g, fmt.Errorf("%s: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead", o)
+		}
+		for i := range some {
+			some[i].Count *= int64(n)
+		}
+		g.perNode = some
+	}
+	o, given := l.last("gpus")
+	if !given {
+		return g, nil
+	}
+	if g.total, err = gpus(o); err != nil {
+		return g, err
+	}
+	for i := range g.total {
+		if g.total[i].Count%int64(first) != 0 {
+			return g, fmt.Errorf("%s: does not divide by the %s of the first step: give --gpus-per-node", o, plural(first, "node"))
+		}
+		g.total[i].Count /= int64(first)
+	}
+	if len(g.perNode) == 0 {
+		g.perNode = g.total
+	} else if !slurmctl.HasGRES(g.perNode, g.total) || !slurmctl.HasGRES(g.total, gpusOf(g.perNode)) {
+		return g, fmt.Errorf("%s: is not what the nodes of the first step have by the other options: leave it out", o)
+	}
+	return g, nil
+}
+
+// gpus reads "2" and "a100:2,v100:1".
+func gpus(o getopt.Option) ([]slurmctl.GRES, error) {
+	var items []string
+	for item := range strings.SplitSeq(o.Value, ",") {
+		items = append(items, "gpu:"+strings.TrimSpace(item))
+	}
+	all, err := slurmctl.ParseGRES(strings.Join(items, ","))
+	if err != nil || o.Value == "" {
+		return nil, errors.Join(fmt.Errorf("%s: no number of GPUs", o), err)
+	}
+	return all, nil
+}
+
+func gpusOf(all []slurmctl.GRES) []slurmctl.GRES {
+	var found []slurmctl.GRES
+	for _, g := range all {
+		if g.Name == "gpu" {
+			found = append(found, g)
+		}
+	}
+	return found
+}
+
+// options are those that sbatch is given beside the user's, for a job of so many nodes:
+// the number for all of the job is that of its nodes.
+func (g gres) options(nodes int) []string {
+	if g.total == nil {
+		return nil
+	}
+	write := func(option string, times int) string {
+		var items []string
+		for _, r := range g.total {
+			text := strconv.FormatInt(r.Count*int64(times), 10)
+			if r.Type != "" {
+				text = r.Type + ":" + text
+			}
+			items = append(items, text)
+		}
+		return option + "=" + strings.Join(items, ",")
+	}
+	return []string{write("--gpus", nodes), write("--gpus-per-node", 1)}
+}
+
+// onNode reports whether a node has them.
+func (g gres) onNode(n slurmctl.Node) bool {
+	if len(g.perNode) == 0 {
+		return true
+	}
+	has, err := slurmctl.ParseGRES(n.GRES)
+	return err == nil && slurmctl.HasGRES(has, g.perNode)
+}
+
+// checkResizes refuses a profile by which a Slurm job is resized twice, where Slurm does so
+// only once, or at all, where the job has a step manager. A chain's jobs are not resized.
+func checkResizes(r *submission, cfg slurmctl.Config) error {
+	once, stepMgr := slurmctl.ResizesOnce(cfg), r.options.hasStepMgr(cfg)
+	if r.request.Drive == drivemode.Chain || !once && !stepMgr {
+		return nil
+	}
+	profiles := []planner.Profile{r.request.Profile}
+	if r.request.Moldable != nil {
+		profiles = r.request.Moldable.Alternatives
+	}
+	for _, p := range profiles {
+		if against := request.Resized(p); stepMgr && against != "" {
+			return fmt.Errorf("%s: %s: %s", against, request.StepMgrWords, request.StepMgrRemedy)
+		}
+		if against := request.ResizedTwice(p); once && against != "" {
+			return fmt.Errorf("%s, and Slurm %s without slurmdbd resizes a job only once: %s", against, cfg.Version, request.OnceRemedy)
+		}
+	}
+	return nil
+}
+
+// hasStepMgr reports whether a job with these options will have a step manager.
+func (l layers) hasStepMgr(cfg slurmctl.Config) bool {
+	possible, always := slurmctl.StepMgr(cfg)
+	_, asked := l.last("stepmgr")
+	return possible && (always || asked)
+}
+
+// refuseMerge refuses a drive mode that can never work.
+func refuseMerge(drive drivemode.Mode, cfg slurmctl.Config) error {
+	if drive != drivemode.Merge {
+		return nil
+	}
+	if can, reasons := slurmctl.Capabilities(cfg); !can {
+		return fmt.Errorf("--drive=merge cannot work here: %s; leave it out", strings.Join(reasons, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package submit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+	"github.com/evoslurm/evoslurm/adapter/internal/legible"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+)
+
+// environmentOptions are the variables that sbatch reads as options, 22.05 to
+// 26.05, as far as the request must know of them.
+var environmentOptions = [][2]string{
+	{"SBATCH_ARRAY_INX", "array"},
+	{"SLURM_CLUSTERS", "clusters"},
+	{"SBATCH_CLUSTERS", "clusters"},
+	{"SBATCH_CLUSTER_CONSTRAINT", "cluster-constraint"},
+	{"SBATCH_CONSTRAINT", "constraint"},
+	{"SBATCH_CONSOLIDATE_SEGMENTS", "consolidate-segments"},
+	{"SBATCH_CPUS_PER_GPU", "cpus-per-gpu"},
+	{"SBATCH_EXCLUSIVE", "exclusive"},
+	{"SBATCH_EXPORT", "export"},
+	{"SBATCH_GRES", "gres"},
+	{"SBATCH_GPUS", "gpus"},
+	{"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
+	{"SBATCH_GPUS_PER_SOCKET", "gpus-per-socket"},
+	{"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
+	{"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
+	{"SBATCH_OPEN_MODE", "open-mode"},
+	{"SBATCH_PARTITION", "partition"},
+	{"SBATCH_REQ_SWITCH", "switches"},
+	{"SBATCH_RESERVATION", "reservation"},
+	{"SBATCH_SEGMENT_SIZE", "segment"},
+	{"SBATCH_SPREAD_SEGMENTS", "spread-segments"},
+	{"SBATCH_TIMELIMIT", "time"},
+	{"SBATCH_TRES_PER_TASK", "tres-per-task"},
+	{"SBATCH_WAIT", "wait"},
+}
+
+// layers are the options of one submission from all the places where sbatch
+// looks for them, the weakest first.
+type layers struct {
+	script, environment, command []getopt.Option
+	own                          []getopt.Option // evosbatch's, of its variables
+	become                       []getopt.Option // what the site's plugins have made of a job
+	cluster                      string          // this one's name, where an option names some; "": not known
+}
+
+// all are the options in the order in which sbatch applies them.
+func (l layers) all() []getopt.Option {
+	var all []getopt.Option
+	for _, layer := range [][]getopt.Option{l.script, l.environment, l.command, l.become} {
+		all = append(all, layer...)
+	}
+	return all
+}
+
+// last returns the option that applies among those given, if there is one.
+func (l layers) last(name string) (getopt.Option, bool) {
+	all := l.all()
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Name == name && !isEvolution(all[i]) {
+			return all[i], true
+		}
+	}
+	return getopt.Option{}, false
+}
+
+// has reports whether the command line has an option.
+func (l layers) has(name string) bool {
+	for _, o := range l.command {
+		if o.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// fromEnvironment are the options that the environment gives to sbatch.
+func (t optionTable) fromEnvironment(environ []string) []getopt.Option {
+	values := map[string]string{}
+	for _, assignment := range environ {
+		if name, value, ok := strings.Cut(assignment, "="); ok {
+			values[name] = value
+		}
+	}
+	var found []getopt.Option
+	for _, pair := range environmentOptions {
+		if value, ok := values[pair[0]]; ok && (value != "" || t.Long[pair[1]] != getopt.Required) {
+			found = append(found, getopt.Option{Name: pair[1], Value: value, HasValue: value != "", Source: pair[0]})
+		}
+	}
+	return found
+}
+
+// ownFrom are evosbatch's own options that the environment has.
+func ownFrom(environ []string) []getopt.Option {
+	values := map[string]string{}
+	for _, assignment := range environ {
+		name, value, _ := strings.Cut(assignment, "=")
+		values[name] = value
+	}
+	var found []getopt.Option
+	for _, name := range request.Options {
+		if value := values[ownVariable(name)]; value != "" {
+			found = append(found, getopt.Option{Name: name, Value: value, HasValue: true, Source: ownVariable(name)})
+		}
+	}
+	return found
+}
+
+// errHeterogeneous is what every way to ask for a heterogeneous job gets.
+var errHeterogeneous = errors.New("heterogeneous jobs (\":\", hetjob) cannot be planned: submit them with sbatch")
+
+// fromScript are the options of a script's #SBATCH lines. sbatch joins the words
+// of all lines before it reads them as options, and so does this.
+func (t optionTable) fromScript(script []byte, name string) ([]getopt.Option, error) {
+	var words []string
+	var lines []int // the line of each word
+	number := 0
+	for line := range strings.SplitSeq(string(script), "\n") {
+		number++
+		rest, ok := strings.CutPrefix(line, "#SBATCH")
+		if !ok {
+			rest, ok = strings.CutPrefix(line, "#SLURM")
+		}
+		if !ok {
+			if trimmed := strings.TrimLeft(line, " \t\r\v\f"); trimmed != "" && trimmed[0] != '#' {
+				break
+			}
+			continue
+		}
+		if first, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(rest))+" ", " "); first == "hetjob" || first == "packjob" {
+			return nil, fmt.Errorf("%s, line %d: %w", name, number, errHeterogeneous)
+		}
+		found, err := request.SplitDirective(rest)
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", name, number, err)
+		}
+		for _, word := range found {
+			words, lines = append(words, word), append(lines, number)
+		}
+	}
+	place := func(at int) string { return fmt.Sprintf("%s, line %d", name, lines[min(at, len(lines)-1)]) }
+	parsed, err := t.Parse(words, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place(parsed.Failed), err)
+	}
+	if n := len(parsed.Operands); n > 0 {
+		return nil, fmt.Errorf("%s: invalid directive %q", place(len(words)-n), legible.Brief(parsed.Operands[0]))
+	}
+	for i, o := range parsed.Options {
+		parsed.Options[i].Source = place(o.At)
+	}
+	return parsed.Options, nil
+}

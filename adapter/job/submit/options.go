@@ -1,0 +1,91 @@
+package submit
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+)
+
+// sbatch's options of releases 22.05 to 26.05, as long/short. An option that is
+// in some of them only is harmless in the others: sbatch itself refuses it.
+const (
+	requiredOptions = `account/A acctg-freq array/a autocomplete batch bb bbf begin/b chdir/D cluster
+		cluster-constraint clusters/M comment constraint/C container container-id container-type context
+		core-spec/S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task/c deadline delay-boot dependency/d
+		distribution/m error/e exclude/x export export-file extra extra-node-info/B gid gpu-bind gpu-freq
+		gpus/G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input/i job-name/J
+		kill-on-invalid-dep licenses/L mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu
+		mem-update mincpus network nodefile/F nodelist/w nodes/N ntasks/n ntasks-per-core ntasks-per-gpu
+		ntasks-per-node ntasks-per-socket ntasks-per-tres open-mode output/o partition/p power prefer
+		priority profile qos/q reservation resources segment signal sockets-per-node switches
+		tasks-per-node thread-spec threads-per-core time/t time-min tmp tres-bind tres-per-task uid
+		wait-all-nodes wckey wrap`
+	optionalOptions = `exclusive get-user-env nice no-kill/k oom-kill-step propagate requeue resv-ports`
+	flagOptions     = `consolidate-segments contiguous external help/h hold/H ignore-pbs no-requeue overcommit/O
+		oversubscribe/s parsable quiet/Q reboot spread-job spread-segments stepmgr test-only usage
+		use-min-nodes verbose/v version/V wait/W`
+	ownOptions = `expand-limit drive max-nodes moldable moldable-by malleable size grace speedup on-grow on-shrink on-step` // and profile, whose name sbatch uses too
+	ownFlags   = `dry-run require-profile`
+)
+
+// optionTable knows sbatch's options, and evosbatch's own.
+type optionTable struct{ *getopt.Table }
+
+func newOptionTable() optionTable {
+	return optionTable{getopt.NewTable(map[getopt.Arity]string{
+		getopt.Required: requiredOptions + " " + ownOptions,
+		getopt.Optional: optionalOptions,
+		getopt.Flag:     flagOptions + " " + ownFlags,
+	})}
+}
+
+var helpLine = regexp.MustCompile(`(?m)^\s+(?:-(\w),\s+)?--([A-Za-z0-9][\w-]*)(\[=|=)?`)
+
+// learn adds the options of sbatch's own help text that the table does not know:
+// those of a site's plugins, and of releases to come.
+func (t optionTable) learn(help string) {
+	for _, m := range helpLine.FindAllStringSubmatch(help, -1) {
+		if _, known := t.Long[m[2]]; known {
+			continue
+		}
+		has := getopt.Flag
+		switch {
+		case strings.HasPrefix(m[3], "["):
+			has = getopt.Optional
+		case m[3] != "":
+			has = getopt.Required
+		}
+		letter := m[1]
+		if letter != "" && t.Short[letter[0]] != "" {
+			letter = ""
+		}
+		t.Add(m[2], letter, has)
+	}
+}
+
+// OptionNames are all options for shell completion, evosbatch's own first; those
+// that need a value end in '='.
+func OptionNames() []string {
+	t := newOptionTable()
+	names := []string{"--profile=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--dry-run", "--require-profile"}
+	for _, name := range slices.Sorted(maps.Keys(t.Long)) {
+		text := "--" + name
+		if t.Long[name] == getopt.Required {
+			text += "="
+		}
+		if !slices.Contains(names, text) {
+			names = append(names, text)
+		}
+	}
+	return names
+}
+
+// ScriptGiven reports whether the words go beyond the options: what follows are
+// the script's arguments.
+func ScriptGiven(words []string) bool {
+	line, err := newOptionTable().Parse(words, "")
+	return err == nil && len(line.Operands) > 0
+}

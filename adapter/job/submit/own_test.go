@@ -1,0 +1,53 @@
+package submit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+)
+
+// EVOSBATCH_ variables are below the command line and above the script.
+func TestOwnVariables(t *testing.T) {
+	for _, c := range []struct{ words, script, environ, want, refused string }{
+		{"job.sh", "#EVO --profile=2-8@1h --grace=10s\n", "EVOSBATCH_GRACE=40s", "--grace=40s", ""},
+		{"--grace=50s job.sh", "#EVO --profile=2-8@1h --grace=10s\n", "EVOSBATCH_GRACE=40s", "--grace=50s", ""},
+		{"--profile=1@1m job.sh", "", "EVOSBATCH_PROFILE=2@1m EVOSBATCH_MALLEABLE=2-8", "1@1m", ""},
+		{"--profile=1@1m job.sh", "", "EVOSBATCH_MOLDABLE_BY=waste", "1@1m", ""},
+		{"--profile=1@1m job.sh", "", "EVOSBATCH_MOLDABLE_BY=waste EVOSBATCH_GRACE=40s EVOSBATCH_SPEEDUP=amdahl:0.9 EVOSBATCH_SIZE=pow2", "1@1m", ""},
+		{"--profile=4@1m job.sh", "", "EVOSBATCH_MAX_NODES=2 EVOSBATCH_EXPAND_LIMIT=2", "4@1m", ""},
+		{"--profile=4@1m --drive=chain job.sh", "", "EVOSBATCH_MAX_NODES=8", "4@1m", ""},
+		{"--malleable=2-8 --time=60 job.sh", "", "EVOSBATCH_MAX_NODES=9 EVOSBATCH_GRACE=40s EVOSBATCH_MOLDABLE_BY=waste", "--grace=40s", ""},
+		{"job.sh", "#EVO --profile=4@1m", "EVOSBATCH_MOLDABLE_BY=waste", "4@1m", ""},
+		{"--profile=1@1m job.sh", "", "EVOSBATCH_GRACE=soon", "", "EVOSBATCH_GRACE: "},
+		{"--profile=1@1m --grace=40s job.sh", "", "EVOSBATCH_MOLDABLE_BY=waste", "", "--size, --grace and --speedup are of malleable jobs"},
+		{"job.sh", "", "EVOSBATCH_PROFILE=2@1m EVOSBATCH_MALLEABLE=2-8", "", "in EVOSBATCH_ variables: --malleable and --profile exclude each other"},
+	} {
+		table := newOptionTable()
+		line, err := table.Parse(strings.Fields(c.words), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, err := request.FromScript([]byte(c.script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := newSubmission(line, asked, layers{command: line.Options, own: ownFrom(strings.Fields(c.environ))}, request.Request{ExpandLimit: 1}, time.Now())
+		switch {
+		case c.refused != "":
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%+v: %v", c, err)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", c, err)
+		case strings.HasPrefix(c.want, "--grace="):
+			if got := fmt.Sprintf("--grace=%ds", r.request.Malleable.Grace); got != c.want {
+				t.Errorf("%+v: %s", c, got)
+			}
+		case r.request.Profile.String() != c.want:
+			t.Errorf("%+v: %v", c, r.request.Profile)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package submit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// build makes a request as Command does, from words and a script.
+func build(words, script string) (*submission, error) {
+	table := newOptionTable()
+	line, err := table.Parse(strings.Fields(words), "")
+	if err != nil {
+		return nil, err
+	}
+	l := layers{command: line.Options}
+	if l.script, err = table.fromScript([]byte(script), "job.sh"); err != nil {
+		return nil, err
+	}
+	asked, err := request.FromScript([]byte(script))
+	if err != nil {
+		return nil, err
+	}
+	return newSubmission(line, asked, l, request.Request{ExpandLimit: 1}, noon)
+}
+
+func TestWords(t *testing.T) {
+	const park = " --begin=" + ParkedUntil
+	for _, c := range []struct{ words, script, want string }{
+		{"--profile=2@10m,5@30m job.sh a -N3", "",
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m,5@30m;; --time=41" + park + " job.sh a -N3"},
+		{"-J x -vv --expand-limit=2 -p main -- job.sh", "#EVO --profile=2@10m --drive=merge",
+			"-J x -v -v -p main --nodes=2 --exclusive --comment=evo:v2;p=2@10m;x=2;d=merge;; --time=21" + park + " -- job.sh"},
+		{"--profile=1@1m job.sh", "#EVO --profile=2@10m --expand-limit=inf",
+			"--nodes=1 --exclusive --comment=evo:v2;p=1@1m;x=inf;; --time=3" + park + " job.sh"},
+		{"--comment=mine --time=2:00:00 --begin=now+1hour job.sh", "#SBATCH --comment=theirs\n#EVO --profile=2@10m",
+			"--comment=mine --time=2:00:00 --begin=now+1hour --nodes=2 --exclusive --comment=evo:v2;p=2@10m;b=1795179600;c=mine;;" + park + " job.sh"},
+		{"job.sh", "#SBATCH --comment=theirs --begin=13:00 -t 100\n#EVO --profile=2@10m",
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m;b=1795179600;c=theirs;;" + park + " job.sh"},
+		{"--begin=now-1hour job.sh", "#EVO --profile=2@10m",
+			"--begin=now-1hour --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
+		{"--gres=gpu:a100:2,nvme --mem-per-gpu=4G job.sh", "#EVO --profile=2@10m",
+			"--gres=gpu:a100:2,nvme --mem-per-gpu=4G --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
+		{"job.sh", "#SBATCH -G a100:4\n#EVO --profile=2@10m",
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " --gpus=a100:4 --gpus-per-node=a100:2 job.sh"},
+		{"--gpus-per-task=1 --ntasks-per-node=2 job.sh", "#EVO --profile=2@10m",
+			"--gpus-per-task=1 --ntasks-per-node=2 --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
+		{"--test-only -N 2-2 job.sh", "#EVO --profile=2@10m",
+			"--test-only -N 2-2 --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11 job.sh"},
+		{"--profile=energy,Task job.sh", "#EVO --profile=2@10m",
+			"--profile=energy,Task --nodes=2 --exclusive --comment=evo:v2;p=2@10m;; --time=11" + park + " job.sh"},
+	} {
+		r, err := build(c.words, c.script)
+		if err != nil {
+			t.Errorf("%q: %v", c.words, err)
+			continue
+		}
+		s, err := r.whole()
+		if err != nil {
+			t.Errorf("%q: %v", c.words, err)
+		}
+		if diff := cmp.Diff(c.want, strings.Join(r.words(s), " ")); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", c.words, diff)
+		}
+	}
+}
+
+func TestChainWords(t *testing.T) {
+	for _, c := range []struct {
+		words, script string
+		want          []string
+	}{
+		{"--profile=2@10m,5@30m --drive=chain job.sh", "", []string{
+			"--nodes=2 --exclusive --comment=evo:v2;p=2@10m,5@30m;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " job.sh",
+			"--nodes=5 --exclusive --comment=evo:v2;p=2@10m,5@30m;d=chain;i=2;f=7;; --time=31 --begin=" + ParkedUntil + " --dependency=afterok:8 --kill-on-invalid-dep=yes --open-mode=append job.sh",
+		}},
+		{"--profile=2@10m,1@1h --drive=chain -d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 job.sh", "", []string{
+			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=2 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=1,EVO_STEPS=2 job.sh",
+			"-d afterany:3 --export=A,B=2 --open-mode=truncate -t 90 --nodes=1 --exclusive --comment=evo:v2;p=2@10m,1@1h;d=chain;i=2;f=7;; --time=61 --begin=" + ParkedUntil + " --export=A,B=2,EVO_STEP=2,EVO_STEPS=2 --dependency=afterok:8 --kill-on-invalid-dep=yes job.sh",
+		}},
+		{"--profile=1@10m,2@10m --drive=chain job.sh", "#SBATCH --gpus=2", []string{
+			"--nodes=1 --exclusive --comment=evo:v2;p=1@10m,2@10m;d=chain;i=1;; --time=11 --begin=" + ParkedUntil + " --gpus=2 --gpus-per-node=2 job.sh",
+			"--nodes=2 --exclusive --comment=evo:v2;p=1@10m,2@10m;d=chain;i=2;f=7;; --time=11 --begin=" + ParkedUntil + " --gpus=4 --gpus-per-node=2 --dependency=afterok:8 --kill-on-invalid-dep=yes --open-mode=append job.sh",
+		}},
+		{"--export=ALL,X=1 job.sh", "#EVO --drive=chain --profile=1@1s", []string{
+			"--export=ALL,X=1 --nodes=1 --exclusive --comment=evo:v2;p=1@1s;d=chain;i=1;; --time=2 --begin=" + ParkedUntil + " job.sh",
+		}},
+	} {
+		r, err := build(c.words, c.script)
+		if err != nil {
+			t.Errorf("%q: %v", c.words, err)
+			continue
+		}
+		for i, want := range c.want {
+			s, err := r.chainStep(i, 7, 8)
+			if err != nil {
+				t.Errorf("%q: %v", c.words, err)
+			}
+			if diff := cmp.Diff(want, strings.Join(r.words(s), " ")); diff != "" {
+				t.Errorf("%q, step %d (-want +got):\n%s", c.words, i+1, diff)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	long := strings.TrimSuffix(strings.Repeat("100@59s,", 200), ",")
+	for _, c := range []struct{ words, script, reason string }{
+		{"job.sh", "", "no evolution profile: give --profile="},
+		{"--profile=energy job.sh", "", "no evolution profile"},
+		{"--profile=2@ job.sh", "", "step 1: duration missing"},
+		{"--expand-limit=0.5 --profile=1@1m job.sh", "", "expand limit 0.5 is below 1"},
+		{"--drive=fast --profile=1@1m job.sh", "", `"fast" is no drive mode`},
+		{"-N4 --profile=2@1m job.sh", "", "--nodes=4: the profile says the nodes, 2 in the first step"},
+		{"--profile=2@1m job.sh", "#SBATCH --nodes=1-4", "--nodes=1-4 (job.sh, line 1): the profile says the nodes"},
+		{"--profile=2@1m job.sh", "#SBATCH --array=1-4", "--array=1-4 (job.sh, line 1): job arrays cannot be planned yet"},
+		{"--profile=2@1m -a 1-4 job.sh", "", "--array=1-4: job arrays"},
+		{"--profile=2@1m --gres=gpu;1 job.sh", "", "--gres=gpu;1: generic resource \"gpu;1\" is not understood"},
+		{"--profile=2@1m -G1 job.sh", "", "--gpus=1: does not divide by the 2 nodes of the first step: give --gpus-per-node"},
+		{"--profile=2@1m --gpus=4 --gpus-per-node=1 job.sh", "", "--gpus=4: is not what the nodes of the first step have by the other options: leave it out"},
+		{"--profile=2@1m --gpus-per-task=1 job.sh", "", "--gpus-per-task=1: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead"},
+		{"--profile=2@1m --gres=shard:2 job.sh", "", "--gres=shard:2: shard:2 is part of a GPU, which Slurm gives no job that has whole nodes: ask for GPUs, as --gpus-per-node=1"},
+		{"--profile=2@1m --gpus-per-socket=1 job.sh", "", "--gpus-per-socket=1: GPUs per socket cannot be planned yet: give --gpus-per-node"},
+		{"--profile=2@1m --tres-per-task=gres/gpu:1 job.sh", "", "--tres-per-task=gres/gpu:1: resources per task cannot be planned yet: give --gres or --gpus-per-node, and --cpus-per-task"},
+		{"--profile=2@1m --ntasks-per-gpu=2 --gpus-per-node=1 job.sh", "", "--ntasks-per-gpu=2: tasks per GPU cannot be planned yet: give --ntasks-per-node"},
+		{"--profile=2@1m --gres=gpu:1 --drive=merge job.sh", "", "--drive=merge cannot work for a job that asks for gpu:1: Slurm merges no job with generic resources; leave it out"},
+		{"--profile=2@1m -M other job.sh", "", "belongs to the cluster"},
+		{"--profile=2@1m --reservation=r job.sh", "", "within a reservation"},
+		{"--profile=2@1m -n1 job.sh", "", "--ntasks=1: fewer tasks than the 2 nodes"},
+		{"--profile=2@1m -s job.sh", "", "--oversubscribe: an evolving job has whole nodes"},
+		{"--profile=2@1m --exclusive=user job.sh", "", "--exclusive=user: an evolving job has whole nodes"},
+		{"--profile=2@1m --time-min=1 job.sh", "", "must not shorten"},
+		{"--profile=2@1m --deadline=noon job.sh", "", "knows no deadlines"},
+		{"--profile=2@2h -t 1:59:00 job.sh", "", "--time=1:59:00: shorter than the profile, which takes 2h"},
+		{"--profile=2@1m --begin=whenever job.sh", "", `--begin=whenever: begin time "whenever" is not understood`},
+		{"--profile=2@1m -w ./nodes job.sh", "", "name the nodes themselves"},
+		{"--profile=2@1m,3@1m -w n[1-2] job.sh", "", "names 2 nodes, the profile goes up to 3"},
+		{"--profile=2@1m -C [a|b] job.sh", "", "--constraint=[a|b]: only features joined by & , or | can be planned"},
+		{"--profile=2@1m -C a*2 job.sh", "", "only features joined"},
+		{"--profile=2@1m -w n[1-3 job.sh", "", "--nodelist=n[1-3: "},
+		{"--profile=1@1m,4@1m --drive=chain -n 2 job.sh", "", "fewer tasks than the 4 nodes"},
+		{"--profile=" + long + " job.sh", "", "write it into the script, as #EVO --profile="},
+		{"job.sh --comment=x", "#EVO --profile=1@1m\n#SBATCH --comment=" + strings.Repeat("x", 1020), "--comment is too long: 1006 bytes of Slurm's 1024 are left"},
+	} {
+		_, err := build(c.words, c.script)
+		if err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%.80q with %.80q: %v, want %q", c.words, c.script, err, c.reason)
+		}
+	}
+	if _, err := build("-n 2 --exclusive -N2 --begin=now-1hour --profile=2@1m job.sh", "#SBATCH --exclusive=exclusive"); err != nil {
+		t.Errorf("options that agree with the profile: %v", err)
+	}
+}
+
+func TestLongProfileInScript(t *testing.T) {
+	long := strings.TrimSuffix(strings.Repeat("100@59s,", 200), ",")
+	script := "#EVO --profile=" + long + " --expand-limit=2\n"
+	r, err := build("--drive=auto --comment=hi job.sh", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := r.marker(nil)
+	if err != nil || text != "evo:v2;script;x=2;d=auto;c=hi;;" {
+		t.Errorf("%q, %v", text, err)
+	}
+	s, ok, err := request.ParseMarker(text)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	given, _, err := request.FromStored([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.Join(given); err != nil || s.Profile.String() != r.request.Profile.String() {
+		t.Errorf("the controller reads %.80s, %v", s.Profile, err)
+	}
+}
+
+func TestCheckFit(t *testing.T) {
+	partition := func(name string, hours int) slurmctl.Partition {
+		limit := slurmctl.Unlimited
+		if hours > 0 {
+			limit = time.Duration(hours) * time.Hour
+		}
+		return slurmctl.Partition{Name: name, MaxTime: limit}
+	}
+	for _, c := range []struct {
+		profile string
+		places  []place
+		allowed int64
+		reason  string
+	}{
+		{"9@1m", nil, unlimited, ""},
+		{"8@1m", []place{{partition("main", 0), nil, 8, ""}}, unlimited, ""},
+		{"2@1m,9@1m", []place{{partition("main", 0), nil, 8, ""}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job"},
+		{"9@1m", []place{{partition("main", 0), nil, 8, " with gpu:4"}}, 0, "the profile goes up to 9 nodes, but partition main has 8 for this job with gpu:4"},
+		{"9@1m", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 120, ""},
+		{"9@3h", []place{{partition("main", 0), nil, 8, ""}, {partition("big", 2), nil, 16, ""}}, 0, "the profile takes 180, but partition big allows 120, partition main has 8 for this job"},
+		{"1@3h", []place{{partition("a", 1), nil, 8, ""}, {partition("b", 4), nil, 16, ""}, {partition("c", 3), nil, 16, ""}}, 180, ""},
+		{"1@1m", []place{{partition("main", 0), nil, 0, ""}}, 0, "the profile goes up to 1 node, but partition main has 0 for this job"},
+	} {
+		profile, err := planner.ParseProfile(c.profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := checkFit(profile, c.places)
+		if got != c.allowed || fmt.Sprint(err) != c.reason && !(err == nil && c.reason == "") {
+			t.Errorf("%s in %v: %d, %v", c.profile, c.places, got, err)
+		}
+	}
+}
+
+func TestDriven(t *testing.T) {
+	places := []place{{slurmctl.Partition{Name: "main"}, nil, 8, ""}, {slurmctl.Partition{Name: "big"}, nil, 8, ""}}
+	for _, c := range []struct {
+		partitions, in, out []string
+		reason              string
+	}{
+		{nil, []string{"main", "big"}, nil, ""},
+		{[]string{"big", "main"}, []string{"main", "big"}, nil, ""},
+		{[]string{"other", "big"}, []string{"big"}, []string{"main"}, ""},
+		{[]string{"evo", "other"}, nil, nil, "partition main,big has no evolving jobs here: choose --partition=evo or other"},
+	} {
+		in, out, err := driven(places, c.partitions)
+		var names []string
+		for _, p := range in {
+			names = append(names, p.partition.Name)
+		}
+		if !slices.Equal(names, c.in) || !slices.Equal(out, c.out) || (err == nil) != (c.reason == "") || err != nil && err.Error() != c.reason {
+			t.Errorf("driven %v: %v, not %v: %v", c.partitions, names, out, err)
+		}
+	}
+}
+
+func TestParseJobID(t *testing.T) {
+	for text, want := range map[string]uint32{"12\n": 12, "12;cluster\n": 12, "plugin says hello\n12\n": 12} {
+		if got, err := parseJobID(text); got != want || err != nil {
+			t.Errorf("%q is %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "Submitted batch job 12\n", "0", "99999999999"} {
+		if got, err := parseJobID(text); err == nil {
+			t.Errorf("%q is %d", text, got)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for word, want := range map[string]string{"": "''", "a-b=c": "a-b=c", "a b": "'a b'", "it's": `'it'\''s'`, "$x;": "'$x;'", "é": "'é'"} {
+		if got := quote(word); got != want {
+			t.Errorf("%q is quoted as %s", word, got)
+		}
+	}
+}

@@ -1,0 +1,664 @@
+package evosim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
+	"github.com/evoslurm/evoslurm/adapter/lab/sim"
+	"github.com/evoslurm/evoslurm/adapter/lab/trace"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// TraceCommand is evosim trace, which reads further formats besides.
+func TraceCommand(more ...trace.Format) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "Look at traces of jobs, change and convert them",
+		Long: `Look at traces of jobs, change and convert them.
+
+A trace is in the Standard Workload Format (SWF), a workload file (JSON), Batsim's workload,
+ElastiSim's jobs, or what sacct -P prints; gzipped or not; "-" is standard input. Which it is
+its beginning tells. SWF is read as a stream. A trace that something is wrong with is refused, with
+line and field; --lenient leaves such jobs out and says so, and refuses what has no others. A job that SWF has in
+parts as well (status 2 to 4) is read once.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			return errors.New("trace: what? stat, cut, scale, convert, filter, diff, evolve, inject or extract")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(statCommand(more), cutCommand(more), scaleCommand(more), convertCommand(more), filterCommand(more), diffCommand(append(slices.Clip(more), outcome.Results)), evolveCommand(more))
+	return cmd
+}
+
+// traceFlags are how a trace is read, and how one is written.
+type traceFlags struct {
+	more    []trace.Format
+	options trace.Options
+	nodes   int
+	to, out string
+}
+
+func (f *traceFlags) reading(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.options.Lenient, "lenient", false, "leave out jobs that something is wrong with, and say so")
+	cmd.Flags().IntVar(&f.nodes, "nodes", 0, "nodes of the machine, or processors where the trace counts by these (default: the header's)")
+	cmd.Flags().Float64Var(&f.options.Speed, "flops", 1e12, "operations a second of a node, for ElastiSim's jobs")
+}
+
+func (f *traceFlags) writing(cmd *cobra.Command) {
+	f.reading(cmd)
+	cmd.Flags().StringVar(&f.to, "to", "", "format to write: "+strings.Join(trace.Formats, ", ")+" (default: by the name of --output, else as it was read, else swf)")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file to write, gzipped if it ends in .gz (default: standard output)")
+}
+
+// open opens a trace; done tells what was left out and closes it.
+func (f *traceFlags) open(cmd *cobra.Command, name string) (r *trace.Reader, done func(), err error) {
+	in, label, shut := cmd.InOrStdin(), "standard input", func() {}
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		in, label, shut = file, name, func() { file.Close() }
+	}
+	if f.nodes < 0 || f.nodes > planner.MaxNodes {
+		return nil, nil, fmt.Errorf("--nodes=%d: must be within 1 … %d", f.nodes, planner.MaxNodes)
+	}
+	f.options.Machine = f.nodes
+	r, err = trace.NewReader(in, f.options, f.more...)
+	if err != nil {
+		shut()
+		return nil, nil, fmt.Errorf("%s: %w", label, err)
+	}
+	if f.nodes > 0 {
+		r.Header.Set("MaxNodes", strconv.Itoa(f.nodes))
+		r.Header.Set("MaxProcs", strconv.Itoa(f.nodes))
+	}
+	return r, func() {
+		Tell(cmd.ErrOrStderr(), label, r.Report())
+		shut()
+	}, nil
+}
+
+// Tell tells what was left out of a trace, and what is odd about it.
+func Tell(stderr io.Writer, label string, r trace.Report) {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(stderr, "evosim: %s: "+format+"\n", append([]any{label}, args...)...)
+	}
+	for _, fault := range r.First {
+		say("left out: %s", fault)
+	}
+	if n := r.Left - len(r.First); n > 0 {
+		say("%d more jobs are left out", n)
+	}
+	for _, note := range r.Notes {
+		say("%s", note)
+	}
+}
+
+// each calls for every job of a trace, and has its header and its format then.
+func (f *traceFlags) each(cmd *cobra.Command, name string, see func(trace.Job)) (h trace.Header, format string, err error) {
+	r, done, err := f.open(cmd, name)
+	if err != nil {
+		return h, "", err
+	}
+	defer done()
+	for {
+		j, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return r.Header, r.Format, nil
+		} else if err != nil {
+			return h, "", fmt.Errorf("%s: %w", name, err)
+		}
+		see(j)
+	}
+}
+
+// all reads a whole trace.
+func (f *traceFlags) all(cmd *cobra.Command, name string) (trace.Trace, string, error) {
+	r, done, err := f.open(cmd, name)
+	if err != nil {
+		return trace.Trace{}, "", err
+	}
+	defer done()
+	t, err := r.ReadAll()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return t, r.Format, err
+}
+
+// format is the one to write.
+func (f *traceFlags) format(read string) (string, error) {
+	name := strings.TrimSuffix(f.out, ".gz")
+	switch {
+	case f.to != "":
+		if !slices.Contains(trace.Formats, f.to) {
+			return "", fmt.Errorf("--to=%s: must be %s", f.to, strings.Join(trace.Formats, ", "))
+		}
+		return f.to, nil
+	case strings.HasSuffix(name, ".swf"):
+		return "swf", nil
+	case strings.HasSuffix(name, ".json"):
+		return "json", nil
+	case slices.Contains(trace.Formats, read):
+		return read, nil
+	case read == "elastisim":
+		return "json", nil
+	}
+	return "swf", nil
+}
+
+// write writes jobs, up to an error.
+func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, jobs iter.Seq2[trace.Job, error]) error {
+	format, err := f.format(read)
+	if err != nil {
+		return err
+	}
+	write := func(out io.Writer) error { return writeJobs(cmd, out, format, h, jobs) }
+	if f.out == "" {
+		return write(cmd.OutOrStdout())
+	}
+	return create(f.out, write)
+}
+
+func writeJobs(cmd *cobra.Command, out io.Writer, format string, h trace.Header, jobs iter.Seq2[trace.Job, error]) error {
+	w, err := trace.NewWriter(out, format, h)
+	if err != nil {
+		return err
+	}
+	n, left, written := 0, 0, 0
+	for j, err := range jobs {
+		if n%4096 == 0 && cmd.Context().Err() != nil {
+			return cmd.Context().Err()
+		}
+		n++
+		if err != nil {
+			return err
+		}
+		if err := w.Write(j); errors.Is(err, trace.ErrNeverRan) {
+			left++
+		} else if err != nil {
+			return err
+		} else {
+			written++
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %d jobs that never ran are left out\n", left)
+	}
+	if written == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "evosim: what was written has no jobs in it")
+	}
+	return output(w.Close())
+}
+
+// stream has every job of a trace changed, or left out, as it is read.
+func (f *traceFlags) stream(cmd *cobra.Command, name string, head func(*trace.Header), change func(*trace.Job) (bool, error)) error {
+	r, done, err := f.open(cmd, name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	h := r.Header // the reader's own is what jobs are held to
+	if head != nil {
+		head(&h)
+	}
+	return f.write(cmd, r.Format, h, func(yield func(trace.Job, error) bool) {
+		for {
+			j, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			} else if err != nil {
+				yield(j, fmt.Errorf("%s: %w", name, err))
+				return
+			}
+			if keep, err := change(&j); (err != nil || keep) && !yield(j, err) {
+				return
+			}
+		}
+	})
+}
+
+// given are jobs that are all there.
+func given(jobs iter.Seq[trace.Job]) iter.Seq2[trace.Job, error] {
+	return func(yield func(trace.Job, error) bool) {
+		for j := range jobs {
+			if !yield(j, nil) {
+				return
+			}
+		}
+	}
+}
+
+// sorted writes a trace in order of submission.
+func (f *traceFlags) sorted(cmd *cobra.Command, name string) error {
+	f.options.AnyOrder = true
+	var jobs trace.Packed
+	h, format, err := f.each(cmd, name, jobs.Add)
+	if err != nil {
+		return err
+	}
+	jobs.Sort()
+	return f.write(cmd, format, h, given(jobs.All()))
+}
+
+func convertCommand(more []trace.Format) *cobra.Command {
+	f := traceFlags{more: more}
+	sorted := false
+	cmd := &cobra.Command{
+		Use:   "convert [--to=swf|json|batsim] [--sort] [--output=FILE] FILE",
+		Short: "Write a trace in another format",
+		Long: `Write a trace in another format. JSON is a workload file, as evosim schedule and evosim run
+read it, and has beside it all that SWF says; SWF and Batsim's workload have no words for jobs that
+evolve. Nothing is lost from SWF to JSON and back.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !sorted {
+				return f.stream(cmd, args[0], nil, func(*trace.Job) (bool, error) { return true, nil })
+			}
+			return f.sorted(cmd, args[0])
+		},
+	}
+	f.writing(cmd)
+	cmd.Flags().BoolVar(&sorted, "sort", false, "put jobs in order of submission")
+	return cmd
+}
+
+// ExtractCommand is a command that writes what open gives as a trace; its words are the caller's. The format is asked
+// for when flags are known.
+func ExtractCommand(open func(*cobra.Command) (io.Reader, error), format func() trace.Format) *cobra.Command {
+	var f traceFlags
+	cmd := &cobra.Command{
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in, err := open(cmd)
+			if err != nil {
+				return Failure{err}
+			}
+			cmd.SetIn(in)
+			f.more = []trace.Format{format()}
+			return f.sorted(cmd, "-")
+		},
+	}
+	f.writing(cmd)
+	return cmd
+}
+
+func filterCommand(more []trace.Format) *cobra.Command {
+	f := traceFlags{more: more}
+	var keep trace.Filter
+	cmd := &cobra.Command{
+		Use:   "filter [--user=…] [--min-size=N] [--max-size=N] [--min-run=S] [--max-run=S] [--ran] FILE",
+		Short: "Keep some jobs of a trace",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.stream(cmd, args[0], func(h *trace.Header) { h.Drop("MaxJobs", "MaxRecords") }, func(j *trace.Job) (bool, error) { return keep.Keeps(j), nil })
+		},
+	}
+	f.writing(cmd)
+	flags := cmd.Flags()
+	flags.Int64SliceVar(&keep.Users, "user", nil, "of these users")
+	flags.Int64SliceVar(&keep.Groups, "group", nil, "of these groups")
+	flags.Int64SliceVar(&keep.Queues, "queue", nil, "of these queues")
+	flags.Int64SliceVar(&keep.Partitions, "partition", nil, "of these partitions")
+	flags.Int64SliceVar(&keep.Statuses, "status", nil, "of this status: 1 completed, 0 failed, 5 cancelled")
+	flags.IntVar(&keep.MinSize, "min-size", 0, "processors at least")
+	flags.IntVar(&keep.MaxSize, "max-size", 0, "processors at most (0: any)")
+	flags.Float64Var(&keep.MinRun, "min-run", 0, "seconds of run time at least")
+	flags.Float64Var(&keep.MaxRun, "max-run", 0, "seconds of run time at most (0: any)")
+	flags.BoolVar(&keep.Ran, "ran", false, "that ran, on a size that is known")
+	return cmd
+}
+
+func scaleCommand(more []trace.Format) *cobra.Command {
+	f := traceFlags{more: more}
+	s := trace.Scale{Load: 1, Time: 1, Size: 1, CPUs: 1}
+	machine := 0
+	cmd := &cobra.Command{
+		Use:   "scale [--load=F] [--time=F] [--machine=N] [--cpus-per-node=N] FILE",
+		Short: "Scale the load, the times or the machine of a trace",
+		Long: `Scale a trace. --load=1.2 has jobs come 1.2 times as fast; --time=60 makes an hour a minute;
+--machine=16 has a machine of 16, and jobs that are as large a part of it as they were (1 at least,
+so that the load may rise); --cpus-per-node=16 counts by nodes of so many processors. With another load
+nobody knows how long jobs would have waited: what the trace says of that is left out.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !(s.Load > 0 && s.Load <= 1e6):
+				return fmt.Errorf("--load=%v: must be above 0", s.Load)
+			case !(s.Time > 0 && s.Time <= 1e6):
+				return fmt.Errorf("--time=%v: must be above 0", s.Time)
+			case s.CPUs < 1 || s.CPUs > 1<<16:
+				return fmt.Errorf("--cpus-per-node=%d: must be within 1 … 65536", s.CPUs)
+			case machine < 0 || machine > planner.MaxNodes:
+				return fmt.Errorf("--machine=%d: must be within 1 … %d", machine, planner.MaxNodes)
+			}
+			first, known := 0., false
+			var missing error
+			err := f.stream(cmd, args[0], func(h *trace.Header) {
+				if machine > 0 {
+					own := trace.Scale{CPUs: s.CPUs}
+					counted := trace.Header{Nodes: h.Machine()}
+					if own.Header(&counted); counted.Machine() == 0 {
+						missing = fmt.Errorf("--machine: %s does not tell of its machine (MaxNodes, MaxProcs); give --nodes", args[0])
+						return
+					}
+					s.Size = float64(machine) / float64(counted.Machine())
+				}
+				s.Header(h)
+			}, func(j *trace.Job) (bool, error) {
+				if missing != nil {
+					return false, missing
+				}
+				if !known {
+					first, known = j.Submit, true
+				}
+				return true, s.Job(j, first)
+			})
+			return err
+		},
+	}
+	f.writing(cmd)
+	flags := cmd.Flags()
+	flags.Float64Var(&s.Load, "load", s.Load, "have jobs come so many times as fast")
+	flags.Float64Var(&s.Time, "time", s.Time, "divide all times by this")
+	flags.IntVar(&machine, "machine", 0, "size of the machine to scale to")
+	flags.IntVar(&s.CPUs, "cpus-per-node", s.CPUs, "count by nodes of so many processors")
+	return cmd
+}
+
+func cutCommand(more []trace.Format) *cobra.Command {
+	f := traceFlags{more: more}
+	var from, to, length, before time.Duration
+	utilisation, load := -1., -1.
+	cmd := &cobra.Command{
+		Use:   "cut [--from=T] [--until=T] | --length=T --utilisation=PERCENT|--load=PERCENT [--before=T] FILE",
+		Short: "Cut a period out of a trace",
+		Long: `Cut out the jobs that are submitted in a period: from one time to another after the first
+submission, or the period of a --length whose utilisation (what ran in it, also what had started
+before) or load (the work submitted in it) is nearest to what is wanted, in percent of the machine.
+--before=1h takes the jobs of the hour before with it, so that the machine is not empty when the
+period begins. Times are such as 90s, 12h or 720h.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			drop := func(h *trace.Header) { h.Drop("MaxJobs", "MaxRecords") }
+			wanted := utilisation >= 0 || load >= 0
+			switch {
+			case utilisation >= 0 && load >= 0:
+				return errors.New("--utilisation, --load: one of them")
+			case wanted != (length > 0):
+				return errors.New("--length goes with --utilisation or --load")
+			case wanted && (from != 0 || to != 0):
+				return errors.New("--from, --until: the period is that of --utilisation or --load")
+			case from < 0 || to < 0 || before < 0 || to > 0 && to <= from:
+				return fmt.Errorf("--from=%s --until=%s: not a period", from, to)
+			}
+			if !wanted {
+				first, known := 0., false
+				return f.stream(cmd, args[0], drop, func(j *trace.Job) (bool, error) {
+					if !known {
+						first, known = j.Submit, true
+					}
+					at := j.Submit - first
+					return at >= (from-before).Seconds() && (to == 0 || at < to.Seconds()), nil
+				})
+			}
+			var jobs trace.Packed
+			h, format, err := f.each(cmd, args[0], jobs.Add)
+			if err != nil {
+				return err
+			}
+			w, err := trace.FindWindow(jobs.All(), h.Machine(), length.Seconds(), max(utilisation, load), load >= 0)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "evosim: %.1f %% from second %.0f to %.0f\n", w.Share, w.From, w.To)
+			drop(&h)
+			return f.write(cmd, format, h, given(jobs.Between(w.From-before.Seconds(), w.To)))
+		},
+	}
+	f.writing(cmd)
+	flags := cmd.Flags()
+	flags.DurationVar(&from, "from", 0, "begin, after the first submission")
+	flags.DurationVar(&to, "until", 0, "end, after the first submission (0: the trace's)")
+	flags.DurationVar(&length, "length", 0, "length of the period to find")
+	flags.DurationVar(&before, "before", 0, "take with it what is submitted so long before")
+	flags.Float64Var(&utilisation, "utilisation", utilisation, "percent of the machine in use")
+	flags.Float64Var(&load, "load", load, "percent of the machine that is asked for")
+	return cmd
+}
+
+func diffCommand(more []trace.Format) *cobra.Command {
+	f := traceFlags{more: more}
+	format, list := format("table"), 10
+	cmd := &cobra.Command{
+		Use:   "diff [--list=10] [--format=json|table] FILE FILE",
+		Short: "Compare two outcomes of the same jobs, job by job",
+		Long: `Compare two outcomes of the same jobs, by their numbers: how many start later in the second one
+than in the first, by how much, and which. Times count from the first submission of each. An outcome is a trace that
+tells when jobs started, or what evosim run --format=json prints.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.options.AnyOrder = true
+			var outcomes [2]trace.Starts
+			for i, name := range args {
+				if _, _, err := f.each(cmd, name, outcomes[i].Add); err != nil {
+					return err
+				}
+			}
+			d, err := trace.Diff(&outcomes[0], &outcomes[1])
+			if err != nil {
+				return err
+			}
+			if list >= 0 && len(d.Jobs) > list {
+				d.Jobs = d.Jobs[:list]
+			}
+			if format == "json" {
+				return output(writeJSON(cmd.OutOrStdout(), d))
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "%d jobs in both, %d in the first alone, %d in the second alone\n", d.Both, d.OnlyA, d.OnlyB)
+			fmt.Fprintf(w, "%d start at the same time, %d earlier, %d later; %+.1f s on average\n", d.Same, d.Earlier, d.Later, d.Mean)
+			if d.Later > 0 {
+				fmt.Fprintf(w, "later by %.0f s (median), %.0f s (95 %%), %.0f s (worst)\n", d.Delay.Median, d.Delay.P95, d.Delay.Max)
+			}
+			fmt.Fprintf(w, "makespan %.0f s, %.0f s\n", d.Makespan[0], d.Makespan[1])
+			if len(d.Jobs) > 0 {
+				fmt.Fprintln(w, "\nJOB\tFIRST START\tSECOND START\tLATER, S\tFIRST END\tSECOND END")
+			}
+			for _, j := range d.Jobs {
+				fmt.Fprintf(w, "%d\t%.0f\t%.0f\t%+.0f\t%.0f\t%.0f\n", j.Number, j.A, j.B, j.B-j.A, j.EndA, j.EndB)
+			}
+			return output(w.Flush())
+		},
+	}
+	f.reading(cmd)
+	cmd.Flags().Var(&format, "format", "output format")
+	cmd.Flags().IntVar(&list, "list", list, "list so many jobs, the most delayed first (-1: all)")
+	return cmd
+}
+
+func statCommand(more []trace.Format) *cobra.Command {
+	f := traceFlags{more: more}
+	format, by := format("table"), ""
+	cmd := &cobra.Command{
+		Use:   "stat [--by=hour|weekday|day|user|size] [--format=json|table] FILE",
+		Short: "Show what a trace looks like",
+		Long: `Show arrivals, sizes, run times, waits, limits against run times, load and utilisation. Load is
+the work of all jobs on the machine for as long as jobs are submitted; utilisation is up to the last
+end, and takes that the trace tells when jobs started. Hours and days are those of the trace's own
+time zone, if it tells.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if by != "" && !slices.Contains(trace.Groupings, by) {
+				return fmt.Errorf("--by=%s: must be %s", by, strings.Join(trace.Groupings, ", "))
+			}
+			r, done, err := f.open(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			c := trace.NewCounter(&r.Header, by)
+			for n := 0; ; n++ {
+				if n%4096 == 0 && cmd.Context().Err() != nil {
+					return cmd.Context().Err()
+				}
+				j, err := r.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
+				}
+				c.Add(j)
+			}
+			if format == "json" {
+				return output(writeJSON(cmd.OutOrStdout(), c.Stat()))
+			}
+			return output(statTable(cmd.OutOrStdout(), c.Stat()))
+		},
+	}
+	f.reading(cmd)
+	cmd.Flags().Var(&format, "format", "output format")
+	cmd.Flags().StringVar(&by, "by", by, "group jobs by "+strings.Join(trace.Groupings, ", "))
+	return cmd
+}
+
+func statTable(out io.Writer, s trace.Stat) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%d jobs, %d never ran", s.Jobs, s.NeverRan)
+	for _, kind := range []string{"moldable", "malleable", "evolving"} {
+		if n := s.Kinds[kind]; n > 0 {
+			fmt.Fprintf(w, ", %d %s", n, kind)
+		}
+	}
+	if s.Users == nil {
+		fmt.Fprintln(w, "; users not told")
+	} else {
+		fmt.Fprintf(w, "; %d users\n", *s.Users)
+	}
+	if s.Machine != nil {
+		fmt.Fprintf(w, "machine of %d", *s.Machine)
+		if s.Load != nil {
+			fmt.Fprintf(w, ", load %.1f %%", *s.Load)
+		}
+		if s.Utilisation != nil {
+			fmt.Fprintf(w, ", utilisation %.1f %%, makespan %.0f s", *s.Utilisation, *s.Makespan)
+		}
+		fmt.Fprintln(w)
+	}
+	if s.Utilisation != nil && *s.Utilisation > 100 {
+		fmt.Fprintln(w, "by its waits more runs at once than the machine has: these, or its size, are not true")
+	}
+	fmt.Fprintf(w, "submitted over %.1f days, %.0f %s-hours\n", s.Span/86400, math.Round(s.Area/3600), s.Unit)
+	fmt.Fprintln(w, "\n\tJOBS\tMEAN\tMEDIAN\t95 %\tMAX")
+	for _, row := range []struct {
+		name string
+		s    trace.Spread
+	}{{"between submissions, s", s.Interarrival}, {"size", s.Size}, {"run time, s", s.Run}, {"wait, s", s.Wait}, {"turnaround, s", s.Turnaround},
+		{"bounded slowdown", s.Slowdown}, {"limit, s", s.Limit}, {"run time of the limit, %", s.Accuracy}} {
+		if row.s.Of > 0 {
+			fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\n", row.name, row.s.Of, row.s.Mean, row.s.Median, row.s.P95, row.s.Max)
+		}
+	}
+	if s.OverLimit > 0 {
+		fmt.Fprintf(w, "%d jobs ran longer than their limit\n", s.OverLimit)
+	}
+	if len(s.Groups) > 0 {
+		fmt.Fprintf(w, "\n\tJOBS\t%s-HOURS\tMEAN WAIT, S\n", strings.ToUpper(s.Unit))
+		for _, g := range s.Groups {
+			name, wait := g.Name, "not told"
+			if name == "-1" { // a user
+				name = "not told"
+			}
+			if g.Wait != nil {
+				wait = fmt.Sprintf("%.0f", *g.Wait)
+			}
+			fmt.Fprintf(w, "%s\t%d\t%.0f\t%s\n", name, g.Jobs, g.Area/3600, wait)
+		}
+	}
+	return w.Flush()
+}
+
+// BaselineCommand is evosim baseline, which reads further formats besides.
+func BaselineCommand(more ...trace.Format) *cobra.Command {
+	f := traceFlags{more: more}
+	scheduler, cpus, format, page := "easy", 1, format("table"), ""
+	cmd := &cobra.Command{
+		Use:   "baseline [--scheduler=fcfs|easy|conservative] [--cpus-per-node=N] [--format=json|table] [--output=OUTCOME] [--report=FILE.html] FILE",
+		Short: "Run a trace rigidly, by the schedulers that sites have",
+		Long: `Run the jobs of a trace again, each at its largest size, by FCFS, EASY or conservative
+backfilling, and show what came of it; --output writes the outcome as a trace, which evosim trace stat
+and diff and evosim report read, --report as an HTML page of its own. Backfilling goes by requested times; a job without one is taken to know how long it
+runs, and one that ran longer to have asked for that. Jobs that never ran are left out.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(sim.Baselines, scheduler) {
+				return fmt.Errorf("--scheduler=%s: must be %s", scheduler, strings.Join(sim.Baselines, ", "))
+			}
+			if cpus < 1 || cpus > 1<<16 {
+				return fmt.Errorf("--cpus-per-node=%d: must be within 1 … 65536", cpus)
+			}
+			f.options.AnyOrder = true
+			t, _, err := f.all(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			machine := (t.Header.Machine() + cpus - 1) / cpus
+			if machine < 1 {
+				return fmt.Errorf("%s does not tell of its machine (MaxNodes, MaxProcs); give --nodes", args[0])
+			}
+			out, err := sim.Baseline(cmd.Context(), t, scheduler, machine, cpus)
+			if err != nil {
+				return err
+			}
+			made := Made(cmd, args, "")
+			out.Header.Set("Scheduler", scheduler)
+			out.Header.Set("Command", made.Command)
+			out.Header.Set("MadeBy", made.Version)
+			if page != "" {
+				o, err := outcome.FromTrace(out, scheduler)
+				if err != nil {
+					return err
+				}
+				if err := WriteReport(cmd, page, "", "", []outcome.Outcome{o}); err != nil {
+					return err
+				}
+			}
+			if f.out != "" {
+				if err := f.write(cmd, "swf", out.Header, given(slices.Values(out.Jobs))); err != nil {
+					return err
+				}
+			}
+			c := trace.NewCounter(&out.Header, "")
+			for _, j := range out.Jobs {
+				c.Add(j)
+			}
+			if format == "json" {
+				return output(writeJSON(cmd.OutOrStdout(), c.Stat()))
+			}
+			return output(statTable(cmd.OutOrStdout(), c.Stat()))
+		},
+	}
+	f.writing(cmd)
+	cmd.Flags().StringVar(&scheduler, "scheduler", scheduler, strings.Join(sim.Baselines, ", "))
+	cmd.Flags().IntVar(&cpus, "cpus-per-node", cpus, "processors of a node; jobs have nodes for themselves")
+	cmd.Flags().Var(&format, "format", "output format of what is shown")
+	cmd.Flags().StringVar(&page, "report", "", "HTML file to write of the outcome (see evosim report)")
+	return cmd
+}

@@ -1,0 +1,2 @@
+// Package naive holds plain reference implementations, against which tests compare.
+package naive

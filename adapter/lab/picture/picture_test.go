@@ -1,0 +1,117 @@
+package picture
+
+import (
+	"bytes"
+	"encoding/xml"
+	"image/png"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evoslurm/evoslurm/adapter/lab/sim"
+	"github.com/evoslurm/evoslurm/adapter/lab/workload"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+func comparison(t *testing.T, tests int, names ...string) sim.Comparison {
+	t.Helper()
+	var workloads []planner.Problem
+	for test := range tests {
+		p := workload.DefaultPaper.Generate(1, test)
+		p.Busy = []planner.Busy{{Start: 0, Duration: 5000, Nodes: 30}, {Start: 1 << 40, Duration: planner.Forever, Nodes: 1}}
+		workloads = append(workloads, p)
+	}
+	var strategies []planner.Strategy
+	for _, name := range names {
+		s, err := planner.StrategyByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		strategies = append(strategies, s)
+	}
+	c, err := sim.Compare(t.Context(), workloads, strategies, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCompare: every format is well-formed and shows every strategy.
+func TestCompare(t *testing.T) {
+	for _, tests := range []int{1, 3} {
+		c := comparison(t, tests, "rigid", "noX", "infX")
+		for _, format := range Formats() {
+			var out bytes.Buffer
+			if err := Compare(&out, c, tests-1, format); err != nil {
+				t.Fatalf("%s: %v", format, err)
+			}
+			switch format {
+			case "png":
+				img, err := png.Decode(&out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if size := img.Bounds().Size(); size.X < 1000 || size.Y < 300 {
+					t.Errorf("picture of %v", size)
+				}
+			case "svg":
+				for _, title := range []string{"rigid: ", "noX: ", "infX: "} {
+					if !strings.Contains(out.String(), title) {
+						t.Errorf("no %q", title)
+					}
+				}
+				if boxes := strings.Contains(out.String(), "Effective utilisation (%)"); boxes != (tests > 1) {
+					t.Errorf("%d workloads: box plots: %v", tests, boxes)
+				}
+				for d := xml.NewDecoder(&out); ; {
+					if _, err := d.Token(); err == io.EOF {
+						break
+					} else if err != nil {
+						t.Fatal(err)
+					}
+				}
+			case "html":
+				if text := out.String(); !strings.HasPrefix(text, "<!DOCTYPE html>") || strings.Count(text, "<svg") != 1 || strings.Contains(text, "<?xml") {
+					t.Errorf("page starts with %.100q", text)
+				}
+			}
+		}
+	}
+}
+
+func TestCompareErrors(t *testing.T) {
+	c := comparison(t, 1, "noX")
+	for _, f := range []func() error{
+		func() error { return Compare(io.Discard, c, 1, "svg") },
+		func() error { return Compare(io.Discard, c, -1, "svg") },
+		func() error { return Compare(io.Discard, c, 0, "pdf") },
+		func() error { return Compare(io.Discard, sim.Comparison{Workloads: c.Workloads}, 0, "svg") },
+	} {
+		if f() == nil {
+			t.Error("no error")
+		}
+	}
+}
+
+// TestGantt: an expanded step is used at first and then held; jobs lie on each
+// other and on what is busy.
+func TestGantt(t *testing.T) {
+	p := planner.Problem{Nodes: 10, Busy: []planner.Busy{{Start: 0, Duration: 10, Nodes: 1}, {Start: 900, Duration: 1, Nodes: 1}}, Jobs: []planner.Job{
+		{Profile: planner.Profile{{Duration: 5, Nodes: 2}, {Duration: 5, Nodes: 3}}},
+		{Profile: planner.Profile{{Duration: 4, Nodes: 1}}}}}
+	plan := planner.Schedule{
+		{Start: 0, Steps: planner.Profile{{Duration: 10, Nodes: 2}, {Duration: 5, Nodes: 3}}},
+		{Start: 8, Steps: planner.Profile{{Duration: 4, Nodes: 1}}}}
+	want := []bar{
+		{0, 5, 1, 2, 2, 0}, {5, 8, 1, 0, 2, 0}, {8, 10, 1, 0, 2, 0}, {10, 12, 0, 3, 3, 0}, {12, 15, 0, 3, 3, 0},
+		{8, 10, 3, 1, 1, 1}, {10, 12, 3, 1, 1, 1}}
+	g := newGantt(p, plan)
+	if diff := cmp.Diff(want, g.bars, cmp.AllowUnexported(bar{})); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]planner.Span{{Start: 0, End: 10, Nodes: 1}}, g.busy); diff != "" {
+		t.Error(diff)
+	}
+}

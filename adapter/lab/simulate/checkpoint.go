@@ -1,0 +1,66 @@
+package simulate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Checkpoint is a point of an experiment, by which it can be resumed, or go on in another way. It has no state of
+// Slurm's model or of the sidecar's: equal input gives equal output, so the way there is gone once more, and what has
+// become of the jobs by then must be the same.
+type Checkpoint struct {
+	Strategy string `json:"strategy"` // up to there
+	Step     int    `json:"step"`     // of the simulation
+	Second   int64  `json:"second"`   // of the experiment
+	Jobs     string `json:"jobs"`     // SHA-256 of what has become of them
+}
+
+// NotTheSame says that a checkpoint is not of this experiment.
+type NotTheSame struct{ Second int64 }
+
+func (e NotTheSame) Error() string {
+	return fmt.Sprintf("second %d: jobs fare otherwise than they did up to the checkpoint: it is of another workload, of other options, or of another version of evosim", e.Second)
+}
+
+// checkpoint is where the trial is.
+func (t *trial) checkpoint(step int) Checkpoint {
+	sum := sha256.New()
+	out := json.NewEncoder(sum)
+	for _, j := range t.jobs {
+		r := &j.result
+		_ = out.Encode([]any{r.ID, r.Submit, r.Start, r.End, r.State, r.Sizes}) // no error comes of a hash
+		if j.app != nil {
+			_ = out.Encode(j.app.Steps)
+		}
+	}
+	return Checkpoint{t.Strategy.Name(), step, int64(t.cluster.Elapsed().Seconds()), hex.EncodeToString(sum.Sum(nil))}
+}
+
+// resumed is called at every step: at that of the checkpoint it sees whether all is as it was, and goes on with the
+// strategy that is to be from there on.
+func (t *trial) resumed(step int) error {
+	c := t.Resume
+	if c == nil || step != c.Step {
+		return nil
+	}
+	if t.checkpoint(step) != *c {
+		return NotTheSame{c.Second}
+	}
+	if t.Then != nil && t.sidecar != nil {
+		t.Config.Strategy = t.Then.Name()
+		t.sidecar.Use(t.Then)
+	}
+	return nil
+}
+
+// Use has the sidecar plan by another strategy from now on, as evosctl strategy use does.
+func (s *Sidecar) Use(strategy planner.Strategy) {
+	s.Strategy, s.Config.Strategy = strategy, strategy.Name()
+	cfg := s.Config
+	s.give(core.Configuration{Config: &cfg, Strategy: core.Strategy{ExpandLimit: planner.ExpandLimitOf(strategy), Plugin: s.Policy != nil}})
+}

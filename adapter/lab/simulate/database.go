@@ -1,0 +1,112 @@
+package simulate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+)
+
+// Database is what the sidecar has written down, in memory.
+type Database struct {
+	Aside []core.Aside // jobs whose handling ended the sidecar
+
+	jobs    map[int64]core.BookedJob
+	intents map[int64]row.Intent
+	last    int64 // intent
+	Events  []Event
+}
+
+// Event is a row of the event log.
+type Event struct {
+	Job    int64 // row; 0: of none
+	At     time.Time
+	Kind   string
+	Detail string // JSON
+}
+
+// NewDatabase is an empty one.
+func NewDatabase() *Database {
+	return &Database{jobs: map[int64]core.BookedJob{}, intents: map[int64]row.Intent{}}
+}
+
+// write writes the rows and intents of a step. It reports whether it could.
+func (d *Database) write(effects []core.Effect) (ok bool) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case core.AddJob:
+			b := d.jobs[e.Job.ID]
+			b.Job, b.Parts, b.Bound = e.Job, e.Parts, e.Bound
+			d.jobs[e.Job.ID] = b
+		case core.SaveJob:
+			d.change(e.Job.ID, func(b *core.BookedJob) { p := b.Job.Profile; b.Job, b.Job.Profile = e.Job, p }) // as the table has it
+		case core.SaveProfile:
+			d.change(e.Job, func(b *core.BookedJob) { b.Job.Profile = e.Profile })
+		case core.SaveParts:
+			d.change(e.Job, func(b *core.BookedJob) { b.Parts = e.Parts })
+		case core.SavePlan:
+			d.change(e.Job, func(b *core.BookedJob) { b.Plan = e.Plan })
+		case core.SaveAllocation:
+			d.change(e.Job, func(b *core.BookedJob) {
+				b.Past = slices.Clone(b.Past)
+				if last := len(b.Past) - 1; last >= 0 && b.Past[last].End.IsZero() {
+					b.Past[last].End = e.At
+				}
+				if e.Nodes > 0 {
+					b.Past = append(b.Past, row.Span{Step: e.Step, Start: e.At, Nodes: e.Nodes, NodeList: e.NodeList})
+				}
+			})
+		case core.AddEvent:
+			detail, err := json.Marshal(e.Detail)
+			if err != nil {
+				detail = fmt.Appendf(nil, "%q", err)
+			}
+			d.Events = append(d.Events, Event{e.Job, e.At, e.Kind, string(detail)})
+		case core.Settle:
+			delete(d.intents, e.Intent)
+		case core.Task:
+			if e.Intent != nil {
+				d.intents[e.Intent.ID] = *e.Intent
+				d.last = max(d.last, e.Intent.ID)
+			}
+		}
+	}
+	return true
+}
+
+func (d *Database) change(id int64, f func(*core.BookedJob)) {
+	b, ok := d.jobs[id]
+	if !ok {
+		return
+	}
+	f(&b)
+	d.jobs[id] = b
+}
+
+// books are what a sidecar starts from.
+func (d *Database) books() core.Books {
+	b := core.Books{LastIntent: d.last, Aside: d.Aside}
+	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := d.jobs[id]
+		b.LastRow = max(b.LastRow, id)
+		b.Known = append(b.Known, row.Known{ID: id, SlurmID: j.Job.SlurmID, UID: j.Job.UID, Submitted: j.Job.Submitted, Steps: len(j.Job.Profile)})
+		if j.Job.State == row.Ended {
+			b.Ended = append(b.Ended, j)
+		} else {
+			b.Active = append(b.Active, j)
+		}
+	}
+	slices.SortStableFunc(b.Ended, func(x, y core.BookedJob) int {
+		return cmp.Or(x.Job.Ended.Compare(y.Job.Ended), cmp.Compare(x.Job.ID, y.Job.ID))
+	})
+	b.Ended = b.Ended[max(len(b.Ended)-core.MostEnded, 0):]
+	for _, id := range slices.Sorted(maps.Keys(d.intents)) {
+		b.Intents = append(b.Intents, d.intents[id])
+	}
+	return b
+}

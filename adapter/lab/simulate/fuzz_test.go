@@ -1,0 +1,168 @@
+package simulate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+)
+
+// mostFuzzed bounds what a model of an hour allocates, whatever users write. It is a few
+// times what it allocates if nobody writes anything.
+const mostFuzzed = 256 << 20
+
+// FuzzUsers has users write what they like into comments, scripts and calls, beside another
+// user's job, which gets its steps, and with a bound on memory. Its corpus is in
+// testdata/fuzz/FuzzUsers; run it with go test -fuzz FuzzUsers ./adapter/lab/simulate.
+func FuzzUsers(f *testing.F) {
+	for _, seed := range []struct{ comment, script, change string }{
+		{"evo:v2;p=2147483647@1;;", "", "+60000000!1"},
+		{"evo:v2;p=1@1m;n=n[1-131072];;", "#EVO --profile=1@1m,2147483647@1m", "=2147483647@1m"},
+		{"evo:v2;p=1@1m;s=10000@1@1@2147483647@1;;", "#EVO --profile=1-2147483647@5m --size=multiple:2147483647", "-2147483647"},
+		{"evo:v2;script;s=2000@1@1;;", "#EVO --profile=1@1m", "=1-2147483647@1m"},
+		{"evo:v2;p=1@1|2147483647@2;m=waste;l=1|1;k=2;;", "#EVO --moldable=1@1m,1000000@1m", "+1?2147483647s/2147483647s"},
+		{"evo:v2;p=1@2147483647s,8@2147483647s;x=inf;g=2147483647;;", "#EVO: evo:v2;p=3@1m;n=n[1-131072];;", "+2!2"},
+		{"evo:v2;script;d=chain;i=2147483647;f=4294967295;;", "#EVO --max-nodes=2147483647", "=1@1m.2@1m"},
+		{"evo:v2;p=1-4@9m;z=pow2;t=2147483647;e=1:1,2147483647:2;;", "#EVO --speedup=amdahl:0.5 --profile=1-8@9m", "+3"},
+		{strings.Repeat("evo:v2;p=1@1;n=n[1-131072];", 37), "", "+1"},
+		{"evo:v2;p=1@1m;b=140737488355327;;", "", "=8@1m"},
+		{"", "#EVO: evo:v2;script;z=pow2;;", "+1"},
+		{"evo:v2;script;m=waste;z=pow2;;", "#EVO: evo:v2;script;m=waste;l=1;;", "+1"},
+	} {
+		f.Add(seed.comment, seed.script, seed.change)
+	}
+	f.Fuzz(func(t *testing.T, comment, script, change string) {
+		if len(comment) > 1024 || len(script) > 4096 || len(change) > 256 { // what Slurm and the API take is no longer
+			return
+		}
+		attacked(t, comment, script, change)
+	})
+}
+
+// TestUsersByChance has chance write what users write: fields of markers in any number and order,
+// with numbers at every bound. Seeds are new in every run.
+func TestUsersByChance(t *testing.T) {
+	for range 150 {
+		seed := rand.Uint64()
+		g := &scribe{rand.New(rand.NewPCG(seed, 0))}
+		comment, script, change := g.marker(), g.script(), g.change()
+		if attacked(t, comment, script, change); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// attacked plays a cluster on which bob writes a comment with jobs that wait and that run already
+// when the sidecar sees them first, and a script, and has a job of his changed. Alice's job gets
+// all its steps. (That it gets them on time is for histories: bob's jobs may be in its way as any
+// other user's.)
+func attacked(t *testing.T, comment, script, change string) {
+	t.Helper()
+	h := fmt.Sprintf("cluster nodes=8 accounting merge\nrest\n0s submit amr 2@2m,4@2m\n4s kill\n"+
+		"5s stock runs 1 10m 9m user=bob hexcomment=%[1]x hexscript=%[2]x\n5s stock waits 1 10m 1m user=bob parked hexcomment=%[1]x hexscript=%[2]x\n"+
+		"6s submit own 1@6m user=bob limit=30m most=4\n20s start\n40s change own %[3]s\n90s change runs %[3]s\n", comment, script, word(change))
+	var story strings.Builder
+	var err error
+	asked, _, _ := request.ParseMarker(comment)
+	bytes := allocated(func() { _, err = play(h+"60m end\n", &story, playing{rough: len(asked.Whole()) > 100}) })
+	if errors.Is(err, ErrScript) { // a change that evosctl does not ask for
+		return
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if want := "amr: step 1 on 2 nodes at 0:03.060, step 2 on 4 nodes at "; !strings.Contains(story.String(), want) {
+		t.Errorf("no %q in\n%s", want, story.String())
+	}
+	if bytes > mostFuzzed {
+		t.Errorf("%d MiB were allocated, at most %d are expected", bytes>>20, mostFuzzed>>20)
+	}
+	if t.Failed() {
+		t.Logf("comment %q, script %q, change %q", comment, script, change)
+	}
+}
+
+// word is a text as one word of a history that can have no other meaning there.
+func word(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r <= ' ' || r == '#' || r > '~' {
+			return -1
+		}
+		return r
+	}, text)
+	if text == "" {
+		return "+1"
+	}
+	return text
+}
+
+// scribe writes what users write, by chance.
+type scribe struct{ *rand.Rand }
+
+func (g *scribe) of(texts ...string) string { return texts[g.IntN(len(texts))] }
+
+// number is one at a bound, or small, or any.
+func (g *scribe) number() string {
+	switch g.IntN(4) {
+	case 0:
+		return g.of("0", "1", "8", "9", "2000", "2001", "10000", "131072", "2147483647", "2147483648", "4294967295", "9223372036854775807", "-1")
+	case 1:
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], g.Uint64())
+		return fmt.Sprint(binary.LittleEndian.Uint64(b[:]) >> g.IntN(64))
+	}
+	return fmt.Sprint(1 + g.IntN(9))
+}
+
+func (g *scribe) steps() string {
+	var steps []string
+	for range 1 + g.IntN(6) {
+		nodes := g.number()
+		if g.IntN(4) == 0 {
+			nodes += "-" + g.number()
+		}
+		steps = append(steps, nodes+"@"+g.number()+g.of("", "s", "m", "h"))
+	}
+	return strings.Join(steps, g.of(",", ",", ",", "|"))
+}
+
+func (g *scribe) marker() string {
+	text := "evo:v" + g.of("2", "2", "2", "2", "1", "3") + ";" + g.of("p="+g.steps(), "p="+g.steps(), "script")
+	for _, field := range []string{"m=" + g.of("completion", "waste", "node-hours"), "l=" + g.number() + "|" + g.number(), "k=" + g.number(), "z=" + g.of("pow2", "multiple:"+g.number()),
+		"t=" + g.number(), "e=" + g.of("amdahl:0.9", g.number()+":1,"+g.number()+":2"), "x=" + g.of("inf", "1", g.number()), "d=" + g.of("merge", "companion", "chain", "auto"),
+		"b=" + g.number(), "n=" + g.of("n1", "n[1-8]", "n[1-"+g.number()+"]", "n[0-9][0-9][0-9][0-9][0-9]"), "i=" + g.number(), "f=" + g.number(), "g=" + g.number(), "u=" + g.of("1", "ff"),
+		"s=" + g.number() + "@" + g.number() + "@" + g.number() + "@" + g.number() + "@" + g.number(), "c=x"} {
+		if g.IntN(6) == 0 {
+			text += ";" + field
+		}
+	}
+	text += g.of(";;", ";;", ";;", ";;", "")
+	if g.IntN(8) == 0 {
+		text = strings.Repeat(text, 1+1024/len(text))
+	}
+	return text[:min(len(text), 1024)]
+}
+
+func (g *scribe) script() string {
+	switch g.IntN(3) {
+	case 0:
+		return ""
+	case 1:
+		return "#EVO: " + g.marker()
+	}
+	return "#EVO --" + g.of("profile", "moldable", "malleable") + "=" + g.steps() + " --" + g.of("max-nodes", "grace", "expand-limit") + "=" + g.number()
+}
+
+func (g *scribe) change() string {
+	switch g.IntN(3) {
+	case 0:
+		return "=" + strings.ReplaceAll(g.steps(), ",", ".")
+	case 1:
+		return "-" + g.number()
+	}
+	return "+" + g.number() + g.of("", "!1", "!"+g.number(), "?"+g.number()+"s", "/"+g.number()+"s")
+}

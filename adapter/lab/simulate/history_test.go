@@ -1,0 +1,72 @@
+package simulate
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what comes of the histories into their files")
+
+const below = "\n----\n"
+
+// histories runs a subtest for each of testdata/histories.
+func histories(t *testing.T, test func(t *testing.T, file, script, want string)) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/histories/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no histories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, want, _ := strings.Cut(string(text), below)
+			test(t, file, script, want)
+		})
+	}
+}
+
+// TestHistoriesAtRest: what the sidecar does is the same where polls are left out of which
+// nothing would follow.
+func TestHistoriesAtRest(t *testing.T) {
+	histories(t, func(t *testing.T, _, script, want string) {
+		var got strings.Builder
+		if _, err := play(script, &got, playing{skip: true}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {
+			t.Errorf("with all polls (-) and without some (+):\n%s", diff)
+		}
+	})
+}
+
+// TestHistories plays testdata/histories: what the sidecar does is what is written there, and replaying its
+// recording is to come out equal.
+func TestHistories(t *testing.T) {
+	histories(t, func(t *testing.T, file, script, want string) {
+		var got strings.Builder
+		r := recording{dir: t.TempDir()}
+		if _, err := play(script, &got, playing{record: r.life(t)}); err != nil {
+			t.Fatal(err)
+		}
+		if *rewrite {
+			if err := os.WriteFile(file, []byte(strings.TrimRight(script, "\n")+below+got.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got.String(), "\n")); diff != "" {
+			t.Errorf("-want +got; go test ./adapter/lab/simulate -rewrite, if it is meant:\n%s", diff)
+			return
+		}
+		r.replays(t)
+	})
+}

@@ -1,0 +1,234 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// rest is a time in which the sidecar's polls are left out: each would show what the last
+// one has shown, and nothing would follow from it (see core.Core.Still). They are taken to
+// have been made, at the times at which they would have begun. Where something changes
+// while one of them would be under way that one is made.
+type rest struct {
+	on    bool
+	until time.Duration // when the next poll is made, as far as is known
+	polls               // until then, which are left out
+}
+
+// polls are those that the sidecar would make where nothing happens. Times are those of
+// slurmsim.Cluster.Elapsed.
+type polls struct {
+	every time.Duration
+	next  time.Duration // the first one that is not counted yet
+	last  time.Duration // the last one that is
+
+	config time.Duration // until then they do not read Slurm's configuration
+	read   time.Duration // by which one that does lasts longer
+	lasts  time.Duration // what others last
+
+	count, configs uint64
+}
+
+// pass counts all polls before a time.
+func (p *polls) pass(to time.Duration) {
+	for p.next < to {
+		n := int64((to - p.next + p.every - 1) / p.every)
+		k := int64(0) // which one reads the configuration
+		if p.config >= p.next {
+			k = int64((p.config-p.next)/p.every) + 1
+		}
+		n = min(n, k+1)
+		p.last = p.next + time.Duration(n-1)*p.every
+		p.next = p.last + p.every
+		p.count += uint64(n)
+		if n > k {
+			p.next += p.read // the interval counts from its other commands
+			p.config = p.last + p.read + p.lasts + core.ConfigFor
+			p.configs++
+		}
+	}
+}
+
+// from is the first poll from a time on.
+func (p polls) from(t time.Duration) time.Duration {
+	p.pass(t)
+	return p.next
+}
+
+// before is the last poll until a time, if there is one.
+func (p polls) before(t time.Duration) (time.Duration, bool) {
+	p.last = -1
+	p.pass(t + 1)
+	return p.last, p.last >= 0
+}
+
+// mostWake is after how long the core wants to be called though it knows of nothing to do.
+const mostWake = time.Minute
+
+// schedule has the core called.
+func (s *Sidecar) schedule(in time.Duration, tick func()) {
+	s.wakes++
+	if s.Skip && in >= mostWake && len(s.tasks) > 0 {
+		return // what is under way will come out before
+	}
+	wakes, life := s.wakes, s.life
+	s.Cluster.After(in, func() {
+		if s.life == life && s.wakes == wakes {
+			tick()
+		}
+	})
+}
+
+// searches reports whether equal plans are not certain where nothing has changed but the time.
+func (s *Sidecar) searches() bool {
+	_, search := s.Strategy.(planner.Search)
+	return search
+}
+
+// tryRest reports whether no poll is needed at the time for which the core asked.
+func (s *Sidecar) tryRest(at time.Time) bool {
+	s.rested() // where something came in between
+	if s.still = 0; !s.Skip || s.searches() || s.seen != s.Cluster.Version() {
+		return false
+	}
+	until := s.core.Still()
+	s.still = until.Sub(s.base)
+	if s.core.PutOff() || !until.After(at) {
+		return false
+	}
+	p := polls{every: s.Config.PollInterval, next: at.Sub(s.base), config: s.core.ConfigRead().Add(core.ConfigFor).Sub(s.base), read: s.Cluster.Looking(), lasts: s.lasts}
+	// the last poll before that is made: what comes then is to find the core as it would
+	last, some := p.before(s.minded(until.Sub(s.base)))
+	if !some || last == p.next {
+		return false
+	}
+	s.rest = rest{on: true, until: last, polls: p}
+	s.core.Rest(s.base.Add(last))
+	s.wakes++
+	return true
+}
+
+// repeats reports whether the sidecar does nothing but poll and the poll shows what the last
+// one has shown, with nothing else to happen while it would be under way. Then it is not
+// made, but taken to have been.
+func (s *Sidecar) repeats(effects []core.Effect) bool {
+	if s.still == 0 || len(effects) != 2 || s.seen != s.Cluster.Version() {
+		return false
+	}
+	p, polls := effects[0].(core.Poll)
+	wake, waits := effects[1].(core.Wake)
+	ends := s.Cluster.Elapsed() + s.lasts
+	if !polls || !waits || p.Config || p.Gently || s.lasts == 0 || s.still <= ends || wake.At.Sub(s.base) <= ends {
+		return false
+	}
+	if next, some := s.Cluster.Next(); some && next <= ends {
+		return false
+	}
+	s.skipped++
+	s.wakes++
+	begun, life := s.now(), s.life
+	s.Cluster.After(s.lasts, func() {
+		if s.life == life {
+			s.core.Same(begun, s.now())
+			s.give(core.Tick{})
+		}
+	})
+	return true
+}
+
+// resume has the next poll made at a time at which one would be.
+func (s *Sidecar) resume(then time.Duration) {
+	s.schedule(then-s.Cluster.Elapsed(), func() {
+		s.rested()
+		s.give(core.Tick{})
+	})
+}
+
+// rested ends the rest: its polls up to the present are taken to have been made.
+func (s *Sidecar) rested() {
+	p := s.rest.polls
+	if p.every == 0 {
+		return // it is at work
+	}
+	p.pass(s.Cluster.Elapsed())
+	s.skipped += p.count
+	if s.configs += p.configs; p.configs > 0 {
+		s.core.Rested(s.base.Add(p.config - core.ConfigFor))
+	}
+	s.rest = rest{}
+}
+
+// Advance does the next thing on the cluster's agenda and reports whether there was one.
+// Where the sidecar may skip polls it is this that moves the clock.
+func (s *Sidecar) Advance() bool {
+	if !s.Cluster.Step() {
+		return false
+	}
+	s.goOn()
+	return true
+}
+
+// goOn ends the rest if the next thing is to find the sidecar at work.
+func (s *Sidecar) goOn() {
+	r := &s.rest
+	if !r.on {
+		return
+	}
+	next, some := s.Cluster.Next()
+	switch {
+	case s.seen != s.Cluster.Version():
+		r.until = min(r.until, r.from(s.Cluster.Elapsed()))
+	case !some || next >= r.until:
+	default:
+		begins, polled := r.before(next)
+		if !polled || next-begins >= r.lasts+r.read {
+			return
+		}
+		r.until = begins // it would be under way
+	}
+	r.on = false
+	s.resume(r.until)
+}
+
+// Sleep lets virtual time pass. What happens then comes from outside: where polls are left
+// out, the next one is made.
+func (s *Sidecar) Sleep(d time.Duration) {
+	if !s.Skip {
+		s.Cluster.Sleep(d)
+		return
+	}
+	over := false
+	s.Cluster.After(d, func() { over = true })
+	for s.Cluster.Step(); !over; s.Cluster.Step() {
+		s.goOn()
+	}
+	s.Cluster.Sleep(0) // what else happens at that time
+	s.still = 0
+	if r := &s.rest; r.on {
+		r.on = false
+		s.resume(r.from(s.Cluster.Elapsed()))
+	}
+}
+
+// appoint says that a job will call at that time: the poll before that is made.
+func (s *Sidecar) appoint(in time.Duration) {
+	if s.Skip {
+		s.calls = append(s.calls, s.Cluster.Elapsed()+in)
+	}
+}
+
+// minded is a time, or that of the next call.
+func (s *Sidecar) minded(until time.Duration) time.Duration {
+	now, left := s.Cluster.Elapsed(), s.calls[:0]
+	for _, at := range s.calls {
+		if at < now {
+			continue
+		}
+		left = append(left, at)
+		until = min(until, at)
+	}
+	s.calls = left
+	return until
+}

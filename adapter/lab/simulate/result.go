@@ -1,0 +1,155 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
+)
+
+// Result is what became of an experiment. Times are seconds from its start.
+type Result struct {
+	Strategy string       `json:"strategy"`
+	Nodes    int          `json:"nodes"`
+	Sidecar  bool         `json:"sidecar"`        // false: no job evolves, and it had nothing to do
+	Left     int64        `json:"left,omitempty"` // the second at which it was left, where jobs had not ended
+	Made     outcome.Made `json:"made,omitzero"`
+	Jobs     []JobResult  `json:"jobs"`
+	Metrics  Metrics      `json:"metrics"`
+}
+
+// JobResult is one job.
+type JobResult struct {
+	ID       string       `json:"id"`
+	Evolving bool         `json:"evolving,omitempty"`
+	Submit   int64        `json:"submit"`
+	Wait     int64        `json:"wait"`
+	Start    int64        `json:"start"` // -1: never
+	End      int64        `json:"end"`   // -1: never
+	State    string       `json:"state"`
+	Reason   string       `json:"reason,omitempty"` // why it did not run, or not on
+	User     int          `json:"user"`
+	Area     int64        `json:"area"`              // node-seconds that it asked for
+	Sizes    []Size       `json:"sizes"`             // of the job itself; 0 nodes: it had ended
+	Steps    []StepResult `json:"steps,omitempty"`   // as its application saw them begin
+	Planned  []Size       `json:"planned,omitempty"` // of an evolving job: as its plan was when it started
+}
+
+// States of a job that Slurm does not have.
+const (
+	Refused = "REFUSED" // at submission
+	Waiting = "WAITING" // for ever, or where the run was left
+	ToCome  = "TO COME" // where it was left
+)
+
+// Size is that a job has so many nodes from then on.
+type Size = outcome.Size
+
+// StepResult is a step that an application has begun.
+type StepResult struct {
+	Step  int   `json:"step"`
+	Nodes int   `json:"nodes"`
+	At    int64 `json:"at"`
+}
+
+// Metrics are the figures of an experiment. Of what they allocate expanders are a part.
+type Metrics struct {
+	outcome.Figures
+	Unfinished int    `json:"unfinished"` // jobs that did not complete
+	Commands   uint64 `json:"commands"`   // that the sidecar ran
+	Polls      uint64 `json:"polls"`      // of Slurm, of three commands each
+	LeftOut    uint64 `json:"left_out"`   // of these, since nothing had changed
+}
+
+// Outcome are its jobs as package outcome has them.
+func (r *Result) Outcome() []outcome.Job {
+	jobs := make([]outcome.Job, len(r.Jobs))
+	for i, j := range r.Jobs {
+		jobs[i] = outcome.Job{ID: j.ID, Evolving: j.Evolving, User: j.User, Submit: j.Submit, Start: j.Start, End: j.End, Area: j.Area, Sizes: j.Sizes}
+	}
+	return jobs
+}
+
+// measure sets what is measured of its jobs; allocated and held idle are node-seconds.
+func (r *Result) measure(allocated, heldIdle float64) {
+	r.Metrics.Figures = outcome.Run{Nodes: r.Nodes, Jobs: r.Outcome(), Allocated: allocated, HeldIdle: heldIdle, Left: r.Left}.Measure()
+	r.Metrics.Unfinished = 0
+	for _, j := range r.Jobs {
+		if j.State != "COMPLETED" {
+			r.Metrics.Unfinished++
+		}
+	}
+}
+
+// Table writes the result for people; jobs that completed only if all is asked for.
+func (r *Result) Table(out io.Writer, all bool) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	head := "JOB\tSUBMIT\tWAIT\tSTART\tEND\tSTATE\tSIZES\n"
+	toCome := 0
+	for _, j := range r.Jobs {
+		if j.State == ToCome {
+			toCome++
+		}
+		if !all && (j.State == "COMPLETED" || j.State == ToCome) {
+			continue
+		}
+		fmt.Fprint(w, head)
+		head = ""
+		state := j.State
+		if j.Reason != "" {
+			state += " (" + j.Reason + ")"
+		}
+		wait := "-"
+		if j.Start >= 0 {
+			wait = fmt.Sprint(j.Wait)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Submit, wait, or(j.Start), or(j.End), state, j.sizes())
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if head == "" {
+		fmt.Fprintln(out)
+	}
+	if r.Left > 0 {
+		fmt.Fprintf(out, "left at second %d, with %d of %d jobs still to come: figures are up to then\n", r.Left, toCome, len(r.Jobs))
+	}
+	m := r.Metrics
+	who := "stock Slurm alone"
+	if r.Sidecar {
+		who = "strategy " + r.Strategy
+	}
+	_, err := fmt.Fprintf(out, `%s on %d nodes: %d jobs, %d started, %d ended, %d did not complete
+makespan %d s (%.1f days), average wait %.0f s, turnaround %.0f s, bounded slowdown %.1f
+utilisation %.1f %%, effective utilisation %.1f %%, waste %.2f %%
+node-seconds: %.0f allocated, %.0f idle, of which %.0f on held nodes
+jobs changed their size %d times; fairness %.2f
+`, who, r.Nodes, len(r.Jobs), m.Started, m.Ended, m.Unfinished, m.Makespan, (time.Duration(m.Makespan)*time.Second).Hours()/24,
+		m.Wait.Mean, m.Turnaround.Mean, m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Waste, m.Allocated, m.Idle, m.HeldIdle, m.Changes, m.Fairness)
+	if err == nil && r.Sidecar {
+		_, err = fmt.Fprintf(out, "%d commands of the sidecar, %d polls of Slurm\n", m.Commands, m.Polls)
+	}
+	return err
+}
+
+func or(second int64) string {
+	if second < 0 {
+		return "-"
+	}
+	return fmt.Sprint(second)
+}
+
+// sizes are the job's sizes as a profile.
+func (j *JobResult) sizes() string {
+	var all []string
+	for i, s := range j.Sizes[:max(len(j.Sizes)-1, 0)] {
+		all = append(all, fmt.Sprintf("%d@%ds", s.Nodes, j.Sizes[i+1].At-s.At))
+	}
+	if len(all) == 0 {
+		return "-"
+	}
+	return strings.Join(all, ",")
+}

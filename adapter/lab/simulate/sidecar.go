@@ -1,0 +1,322 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// Sidecar is evoslurmd beside a model of Slurm. It is not safe for concurrent use: like all
+// else in virtual time it runs on the cluster's goroutine.
+type Sidecar struct {
+	Cluster  *slurmsim.Cluster
+	Database *Database
+	Config   config.Config
+	Strategy planner.Strategy
+	Policy   *Policy // that resizes malleable jobs as a plugin; nil: the configuration's
+
+	// Skip leaves out polls of which nothing would follow; the clock is then moved on by
+	// Advance.
+	Skip  bool
+	Polls uint64 // that were made
+
+	// Watch, if it is there, sees every step of the core.
+	Watch func(now time.Time, inputs []core.Input, effects []core.Effect)
+
+	// After, if it is there, is called after every step, once that is written down.
+	After func()
+
+	// Record, if it is there, gives the flight recorder of a life of the sidecar.
+	Record func(recorder.Start) *recorder.Recorder
+
+	core     *core.Core
+	recorder *recorder.Recorder
+	driver   *drive.Driver
+	client   *slurmsim.Client
+	base     time.Time     // when the cluster's clock began, by what it said when the sidecar was started
+	skew     time.Duration // of the cluster's clock, as far as the core was told
+	life     int           // counts the starts: what began in another life has no say
+	wakes    int
+	tasks    []*slurmsim.Process
+	last     uint64
+	changes  uint64        // that were asked for, ever
+	seen     uint64        // the cluster's version as the last poll began
+	lasts    time.Duration // what that took, but for reading the configuration
+	rest     rest
+	still    time.Duration                // until then a poll that shows what the last one has shown decides nothing
+	skipped  uint64                       // polls that were left out, before the present rest
+	configs  uint64                       // of these, those that would have read Slurm's configuration
+	calls    []time.Duration              // coming ones of jobs, as far as they are known
+	waiting  map[uint64]func(*core.Reply) // nil: nobody answers any more
+}
+
+// strategy is a strategy of the planner's at work.
+type strategy struct{ planner.Strategy }
+
+func (strategy) Pin([]planner.Placement) {}
+func (s strategy) Rigid() bool           { return planner.IsRigid(s.Strategy) }
+func (s strategy) Steady() bool          { return planner.IsSteady(s.Strategy) }
+
+type processKey struct{}
+
+// model is a client of the model that knows its users.
+type model struct{ *slurmsim.Client }
+
+func (model) LookupUser(uid uint32) (*slurmctl.User, error) { return userOf(uid) }
+
+// Start starts the sidecar from what its database has.
+func (s *Sidecar) Start() {
+	s.Stop()
+	s.client = s.Cluster.Client(slurmsim.Root)
+	s.waiting = map[uint64]func(*core.Reply){}
+	s.driver = &drive.Driver{Slurm: model{s.client}, Now: s.now, Clock: s.Cluster.Now,
+		Pause: func(ctx context.Context, d time.Duration) {
+			if p, ok := ctx.Value(processKey{}).(*slurmsim.Process); ok {
+				p.Sleep(d)
+			}
+		},
+		Together:    s.together,
+		WithTimeout: s.Cluster.WithTimeout,
+	}
+	s.base, s.skew = s.Cluster.Now().Add(-s.Cluster.Elapsed()), 0
+	start := recorder.Start{Begun: s.now(), Site: core.Site{Version: "simulated", User: "root", Host: "model", Root: true}, Config: s.Config,
+		Strategy: core.Strategy{ExpandLimit: planner.ExpandLimitOf(s.Strategy), Plugin: s.Policy != nil}}
+	if s.recorder = nil; s.Record != nil {
+		s.recorder = s.Record(start)
+	}
+	s.core = core.New(start.Site, start.Config, start.Strategy, start.Begun)
+	s.give(s.Database.books())
+}
+
+// Stop kills the sidecar: commands that it has begun take effect, and nobody sees what
+// came of them.
+func (s *Sidecar) Stop() {
+	s.life++
+	s.core, s.rest = nil, rest{}
+	for _, p := range s.tasks {
+		p.Kill()
+	}
+	s.tasks = nil
+	for _, id := range slices.Sorted(maps.Keys(s.waiting)) {
+		s.waiting[id](nil) // nobody answers
+	}
+	s.waiting = nil
+}
+
+// Running reports whether the sidecar has been started.
+func (s *Sidecar) Running() bool { return s.core != nil }
+
+// now is the core's clock: it is never set, and was right when the sidecar was started.
+func (s *Sidecar) now() time.Time { return s.base.Add(s.Cluster.Elapsed()) }
+
+// Commands is how many commands of Slurm it has run since it was started.
+func (s *Sidecar) Commands() uint64 { return s.client.Calls() }
+
+// View is what the sidecar shows; nil while it is down.
+func (s *Sidecar) View() *core.View {
+	if s.core == nil {
+		return nil
+	}
+	return s.core.View()
+}
+
+// Job is what it shows of an active job; false if there is none, or while it is down.
+func (s *Sidecar) Job(id slurmctl.JobID) (api.Job, bool) {
+	if s.core == nil {
+		return api.Job{}, false
+	}
+	return s.core.Job(id)
+}
+
+// give gives inputs to the core and does what follows.
+func (s *Sidecar) give(inputs ...core.Input) {
+	life := s.life
+	for len(inputs) > 0 && s.core != nil && s.life == life {
+		if by := (s.Cluster.Now().Sub(s.now()) - s.skew).Round(time.Second); by != 0 {
+			s.skew += by
+			inputs = append([]core.Input{core.ClockSet{By: by}}, inputs...)
+		}
+		effects := s.step(inputs)
+		if s.Watch != nil {
+			s.Watch(s.Cluster.Now(), inputs, effects)
+		}
+		if s.life != life {
+			return // it was killed between deciding and doing
+		}
+		inputs = s.do(effects)
+		if s.After != nil {
+			s.After()
+		}
+	}
+}
+
+// step is a step of the core. Its panics keep their stack, which a coroutine would lose.
+func (s *Sidecar) step(inputs []core.Input) []core.Effect {
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Errorf("the core panics: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	s.recorder.Inputs(s.now(), inputs)
+	effects := s.core.Step(s.now(), inputs...)
+	s.recorder.Effects(s.now(), effects)
+	return effects
+}
+
+// do does what follows from a step, and gives what is known of it at once.
+func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
+	written := s.Database.write(effects)
+	if s.repeats(effects) {
+		return nil
+	}
+	for _, e := range effects {
+		switch e := e.(type) {
+		case core.Task:
+			if !written && e.Intent != nil {
+				inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, Bare: s.client.WantsAccount()})
+				continue
+			}
+			s.beside(func(ctx context.Context) core.Input {
+				result, err := s.driver.Run(ctx, ctx, e)
+				return core.Outcome{Task: e.ID, Err: err, Result: result, Bare: s.client.WantsAccount()}
+			})
+		case core.Poll:
+			s.seen = s.Cluster.Version()
+			s.Polls++
+			s.beside(func(ctx context.Context) core.Input {
+				o := s.driver.Poll(ctx, e)
+				s.lasts = s.now().Sub(o.Begun)
+				return o
+			})
+		case core.PollNodes:
+			s.beside(func(ctx context.Context) core.Input { return s.driver.PollNodes(ctx, e) })
+		case core.Plan:
+			inputs = append(inputs, e.Problem.Plan(strategy{s.Strategy}))
+		case core.Try:
+			inputs = append(inputs, e.Run())
+		case core.Resize:
+			inputs = append(inputs, s.Policy.answer(e.Question))
+		case core.Reply:
+			if answer, ok := s.waiting[e.ID]; ok {
+				delete(s.waiting, e.ID)
+				answer(&e)
+			}
+		case core.Wake:
+			if again := len(inputs) > 0; again && !s.Skip || !again && !s.tryRest(e.At) {
+				s.schedule(max(e.At.Sub(s.now()), time.Millisecond), func() { s.give(core.Tick{}) })
+			}
+		}
+	}
+	return inputs
+}
+
+// beside runs something as a process, and gives what came of it to the core.
+func (s *Sidecar) beside(run func(context.Context) core.Input) {
+	life := s.life
+	p := s.Cluster.Go(func(p *slurmsim.Process) {
+		in := run(context.WithValue(context.Background(), processKey{}, p))
+		for i, other := range s.tasks {
+			if other == p {
+				s.tasks = append(s.tasks[:i], s.tasks[i+1:]...)
+				break
+			}
+		}
+		if s.life == life {
+			s.give(in)
+		}
+	})
+	s.tasks = append(s.tasks, p)
+}
+
+// together runs commands of a task as processes of their own and waits for all.
+func (s *Sidecar) together(ctx context.Context, run ...func(context.Context)) {
+	left := len(run)
+	ctx.Value(processKey{}).(*slurmsim.Process).Await(func(wake func()) {
+		for _, f := range run {
+			s.Cluster.Go(func(p *slurmsim.Process) {
+				f(context.WithValue(ctx, processKey{}, p))
+				if left--; left == 0 {
+					wake()
+				}
+			})
+		}
+	})
+}
+
+// unanswered is after how long a call to a sidecar that is not there fails.
+const unanswered = 100 * time.Millisecond
+
+// Next is evosctl next: it ends a step of a job and waits for the nodes of the next, in the
+// process that calls it. While the sidecar is down, or knows nothing of the job yet, it asks
+// again.
+func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.Allocation, error) {
+	for {
+		r, answered := s.call(p, core.Call{Job: uint32(job), Next: &api.NextRequest{From: from}})
+		switch {
+		case answered && r.Err == nil && (r.Allocation.Ready || r.Allocation.Done):
+			return r.Allocation, nil
+		case answered && r.Err != nil && !unavailable(r.Err):
+			return r.Allocation, r.Err
+		}
+		s.appoint(time.Second)
+		p.Sleep(time.Second)
+	}
+}
+
+// call asks the core something; it reports false where nobody answers within a minute.
+func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, answered bool) {
+	if s.core == nil {
+		p.Sleep(unanswered)
+		return reply, false
+	}
+	s.last++
+	in.ID = s.last
+	life := s.life
+	p.Await(func(wake func()) {
+		over := false
+		s.waiting[in.ID] = func(r *core.Reply) {
+			if over = true; r != nil {
+				reply, answered = *r, true
+			}
+			wake()
+		}
+		s.Cluster.After(0, func() {
+			if s.life == life {
+				s.give(in)
+			}
+		})
+		s.appoint(time.Minute)
+		s.Cluster.After(time.Minute, func() {
+			if over {
+				return
+			}
+			if s.life == life {
+				s.give(core.Withdrawal{ID: in.ID})
+			}
+			wake()
+		})
+	})
+	return reply, answered
+}
+
+// poke has the core called, as a poll or a call would: it finds out what time it is.
+func (s *Sidecar) poke() {
+	life := s.life
+	s.Cluster.After(0, func() {
+		if s.life == life {
+			s.give(core.Tick{})
+		}
+	})
+}

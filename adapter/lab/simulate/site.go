@@ -1,0 +1,386 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+func clusterOptions(o *slurmsim.Options, words []string) error {
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		n, err := strconv.Atoi(value)
+		switch key {
+		case "nodes":
+			o.Nodes = n
+		case "cpus":
+			o.CPUs = n
+		case "accounting":
+			o.Accounting, err = true, nil
+		case "merge":
+			o.PermitJobExpansion, err = true, nil
+		case "contain":
+			o.Contain, err = true, nil
+		case "prolog":
+			o.Prolog, err = time.ParseDuration(value)
+		case "version": // that Slurm says
+			o.Version, err = value, nil
+		case "stepmgr": // every job has a step manager
+			o.StepMgr, err = true, nil
+		case "epilog":
+			o.Epilog, err = true, nil
+		case "mem": // MiB of every node, and what a job gets that asks for none
+			o.ConsumeMemory, o.MemoryMB, o.DefMemPerCPU = true, int64(n), int64(n)/8
+		case "large": // nodes that have twice as much
+			err = eachNode(o, value, func(n *slurmctl.Node) { n.Memory *= 2 })
+		case "gpus": // nodes that have four
+			err = eachNode(o, value, func(n *slurmctl.Node) { n.GRES = "gpu:4" })
+		case "enforce":
+			o.Enforce, err = true, nil
+		case "preempt":
+			o.Preempt, o.PreemptMode, err = "partition_prio", value, nil
+		default:
+			err = fmt.Errorf("cluster: %q", w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chance has latencies spread by a seed.
+func chance(o *slurmsim.Options, words []string) (err error) {
+	if len(words) != 1 {
+		return errors.New("random SEED")
+	}
+	o.Seed, err = strconv.ParseUint(words[0], 10, 64)
+	o.Latency.Spread = 0.5
+	return err
+}
+
+func configure(c *config.Config, theirs **Policy, words []string) (err error) {
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "theirs": // a policy as a plugin
+			*theirs, err = parsePolicy(value)
+		case "grace":
+			c.Grace, err = time.ParseDuration(value)
+		case "give_up":
+			c.GiveUp, err = time.ParseDuration(value)
+		case "poll":
+			c.PollInterval, err = time.ParseDuration(value)
+		case "margin":
+			c.Margin, err = time.ParseDuration(value)
+		case "hold_ahead":
+			c.HoldAhead, err = time.ParseDuration(value)
+		case "undriven":
+			c.Undriven = config.Undriven(value)
+		case "overrun":
+			c.Overrun = config.Overrun(value)
+		case "overrun_signal":
+			c.OverrunSignal = value
+		case "heal_leaks":
+			c.HealLeaks = true
+		case "drive":
+			c.Drive = drivemode.Mode(value)
+		case "policy":
+			c.Malleable.Policy = value
+		case "approach":
+			c.Malleable.Approach = value
+		case "threshold":
+			c.Malleable.Threshold, err = strconv.Atoi(value)
+		case "max_holds":
+			c.MaxHolds, err = strconv.Atoi(value)
+		case "shares": // SCOPE:RESERVATIONS:NODES:NODE_HOURS
+			err = setShares(&c.HoldShares, value)
+		case "max_delay":
+			c.MaxDelay, err = time.ParseDuration(value)
+		case "max_delays":
+			c.MaxDelays = append(c.MaxDelays, strings.Replace(value, "/", "=", 1))
+		default:
+			err = fmt.Errorf("config: %q", w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setShares sets the shares of a scope.
+func setShares(h *config.HoldShares, value string) error {
+	scope, figures, _ := strings.Cut(value, ":")
+	of := map[string]*config.Shares{"job": &h.Job, "user": &h.User, "account": &h.Account, "partition": &h.Partition}[scope]
+	if of == nil {
+		return fmt.Errorf("shares: %q", value)
+	}
+	_, err := fmt.Sscanf(figures, "%d:%d:%d", &of.Reservations, &of.Nodes, &of.NodeHours)
+	return err
+}
+
+// eachNode changes some nodes of the cluster, whose other options come before.
+func eachNode(o *slurmsim.Options, list string, change func(*slurmctl.Node)) error {
+	names, err := slurmctl.ExpandNodes(list)
+	if err != nil {
+		return err
+	}
+	if o.NodeList == nil {
+		for i := range max(o.Nodes, 1) {
+			o.NodeList = append(o.NodeList, slurmctl.Node{Name: fmt.Sprintf("n%d", i+1), CPUs: 4, Memory: max(o.MemoryMB, 1000), Weight: 1})
+		}
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(o.NodeList, func(n slurmctl.Node) bool { return n.Name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no node %s", name)
+		}
+		change(&o.NodeList[i])
+	}
+	return nil
+}
+
+// partition NAME NODES [default] [tier=] [preempt=MODE] [max=LIMIT] [most=NODES] [least=NODES]
+func partition(o *slurmsim.Options, words []string) (err error) {
+	if len(words) < 2 {
+		return errors.New("partition NAME NODES")
+	}
+	p := slurmsim.Partition{Partition: slurmctl.Partition{Name: words[0], Up: true, MaxTime: slurmctl.Unlimited, DefaultTime: 10 * time.Minute}}
+	if p.Nodes, err = slurmctl.ExpandNodes(words[1]); err != nil {
+		return err
+	}
+	for _, w := range words[2:] {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "default":
+			p.Default = true
+		case "tier":
+			p.Tier, err = strconv.Atoi(value)
+		case "preempt":
+			p.PreemptMode = value
+		case "max":
+			p.MaxTime, err = time.ParseDuration(value)
+		case "most":
+			p.MaxNodes, err = strconv.Atoi(value)
+		case "least":
+			p.MinNodes, err = strconv.Atoi(value)
+		default:
+			err = fmt.Errorf("partition: %q", w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	o.Partitions = append(o.Partitions, p)
+	return nil
+}
+
+// powerSaving is power [suspend=] [down=] [boot=] [resume=] [on=NODES] [off=NODES]: idle for
+// so long nodes are switched off, which takes them so long, and so long to come up.
+func powerSaving(o *slurmsim.Options, words []string) (err error) {
+	p := &o.PowerSaving
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "suspend":
+			p.SuspendTime, err = time.ParseDuration(value)
+		case "down":
+			p.SuspendTimeout, err = time.ParseDuration(value)
+		case "boot":
+			p.Boot, err = time.ParseDuration(value)
+		case "resume":
+			p.ResumeTimeout, err = time.ParseDuration(value)
+		case "on":
+			p.Except, err = slurmctl.ExpandNodes(value)
+		case "off":
+			p.Off, err = slurmctl.ExpandNodes(value)
+		default:
+			err = fmt.Errorf("power: %q", w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plugin is what the site's job_submit plugin does.
+type plugin struct {
+	overwrites bool // comments, at submission and at every update
+	strict     bool // refuses submissions that name nodes or a reservation
+	account    bool // refuses updates without Account=
+	batch      bool // refuses jobs without a script
+	frozen     bool // refuses every update
+	words      string
+}
+
+// set is plugin [overwrites] [strict] [account] [batch] [frozen] [explains].
+func (p *plugin) set(words []string) error {
+	*p = plugin{words: "Unspecified error"}
+	for _, w := range words {
+		switch w {
+		case "overwrites":
+			p.overwrites = true
+		case "strict":
+			p.strict = true
+		case "account":
+			p.account = true
+		case "batch":
+			p.batch = true
+		case "frozen":
+			p.frozen = true
+		case "explains": // in words that Slurm itself has for something else
+			p.words = "Invalid account or account/partition combination specified"
+		default:
+			return fmt.Errorf("plugin: %q", w)
+		}
+	}
+	return nil
+}
+
+// asks is the plugin as the model has it.
+func (p *plugin) asks() slurmsim.Plugin {
+	return slurmsim.Plugin{
+		Submit: func(j *slurmsim.Job) error {
+			if p.strict && (len(j.NodeList) > 0 || j.Reservation != "") || p.batch && j.Script == "" {
+				return slurmsim.Refusal(p.words)
+			}
+			if p.overwrites {
+				j.Comment = "the site's"
+			}
+			return nil
+		},
+		Update: func(_ slurmctl.Job, u *slurmsim.Update) error {
+			if p.frozen || p.account && u.Account == "" {
+				return slurmsim.Refusal(p.words)
+			}
+			if p.overwrites {
+				comment := "the site's"
+				u.Comment = &comment
+			}
+			return nil
+		},
+	}
+}
+
+// bound ACCOUNT[/USER] [jobs=] [nodes=]: at most so many jobs of a user, nodes of all.
+func (h *history) bound(words []string) (err error) {
+	if len(words) == 0 {
+		return errors.New("bound ACCOUNT[/USER]")
+	}
+	b := slurmsim.Bound{}
+	b.Account, b.User, _ = strings.Cut(words[0], "/")
+	for key, value := range options(words[1:]) {
+		n, err := strconv.Atoi(value)
+		switch key {
+		case "jobs":
+			b.MaxJobs = n
+		case "nodes":
+			b.GrpNodes = n
+		default:
+			err = fmt.Errorf("bound: %q", key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	h.bounds = slices.DeleteFunc(h.bounds, func(o slurmsim.Bound) bool { return o.Account == b.Account && o.User == b.User })
+	h.bounds = append(h.bounds, b)
+	h.s.Cluster.SetBounds(slices.Clone(h.bounds)...)
+	return nil
+}
+
+// reserve NAME NODES for=DURATION [in=DURATION] [flags=] [users=]
+func (h *history) reserve(root *slurmsim.Client, words []string) (err error) {
+	if len(words) < 3 {
+		return errors.New("reserve NAME NODES for=DURATION")
+	}
+	o := options(words[2:])
+	q := slurmctl.ReservationRequest{Name: words[0], Users: []string{"root"}}
+	if q.Nodes, err = slurmctl.ExpandNodes(words[1]); err != nil {
+		return err
+	}
+	lasts, err := time.ParseDuration(o["for"])
+	if err != nil {
+		return err
+	}
+	q.Start = h.s.Cluster.Now()
+	if text, later := o["in"]; later {
+		in, err := time.ParseDuration(text)
+		if err != nil {
+			return err
+		}
+		q.Start = q.Start.Add(in)
+	}
+	q.End = q.Start.Add(lasts)
+	if q.End.After(h.reserved) {
+		h.reserved = q.End
+	}
+	if text, given := o["flags"]; given {
+		q.Flags = strings.Split(text, ",")
+	}
+	if text, given := o["users"]; given {
+		q.Users = strings.Split(text, ",")
+	}
+	h.s.Cluster.Go(func(*slurmsim.Process) {
+		if err := root.CreateReservation(context.Background(), q); err != nil {
+			h.say(fmt.Sprintf("reserve: %v", err))
+		}
+	})
+	return nil
+}
+
+// asks takes over what else a job asks for.
+func asks(q *slurmsim.Job, o map[string]string) (err error) {
+	q.QOS = o["qos"]
+	if text, given := o["mem"]; given {
+		mem, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return err
+		}
+		q.MemoryPerNode = &mem
+	}
+	if text, given := o["gres"]; given {
+		if q.GRES, err = slurmctl.ParseGRES(text); err != nil {
+			return err
+		}
+	}
+	if text, given := o["cpus"]; given {
+		q.CPUs, err = strconv.Atoi(text)
+	}
+	return err
+}
+
+// tell tells what evosqueue shows of a job.
+func (h *history) tell(name string) {
+	if v := h.s.View(); v != nil {
+		for _, j := range v.Jobs {
+			if j.ID == uint32(h.jobs[name]) {
+				h.say(fmt.Sprintf("%s is %s on %d nodes: %s", name, j.State, j.Nodes, j.Reason))
+				return
+			}
+		}
+	}
+	h.say(name + " is not known")
+}
+
+// price says what the holds of a job have kept idle.
+func (h *history) price(name string) {
+	if v := h.s.View(); v != nil {
+		for _, j := range slices.Concat(v.Jobs, v.Ended) {
+			if j.ID == uint32(h.jobs[name]) {
+				h.say(fmt.Sprintf("%s: %d node-seconds held idle", name, j.HeldIdle))
+			}
+		}
+	}
+}

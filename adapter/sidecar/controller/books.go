@@ -1,0 +1,227 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// The database may refuse for a while: the disk is full, or the file system was made
+// read-only. Slurm has the nodes, so the loop goes on and jobs do. What could not be
+// written is kept, in order, and written once it can be; until then no change is asked
+// of Slurm, since none could be written down before.
+
+// books are the database as the core has it written.
+type books struct {
+	store    *store.Store
+	log      *logrus.Logger
+	ctx      context.Context
+	kept     [][]core.Effect // what the database has not taken yet
+	refusing bool
+	broken   error // the database is malformed
+}
+
+// mostKept bounds the steps whose rows wait for the database.
+const mostKept = 100_000
+
+// write writes the rows and intents of a step, after all that was kept, in one
+// transaction. It reports whether the intents could not be written.
+func (b *books) write(effects []core.Effect) (unwritten bool) {
+	var rows, intents []core.Effect
+	for _, e := range effects {
+		switch e := e.(type) {
+		case core.Write:
+			rows = append(rows, e)
+		case core.Task:
+			if e.Intent != nil {
+				intents = append(intents, e)
+			}
+		}
+	}
+	if !b.catchUp() {
+		b.keep(rows)
+		return len(intents) > 0
+	}
+	if len(rows)+len(intents) == 0 {
+		return false
+	}
+	err := b.transact(append(rows[:len(rows):len(rows)], intents...))
+	switch {
+	case err == nil:
+		return false
+	case store.Refuses(err):
+		b.keep(rows)
+		return len(intents) > 0
+	}
+	// one of them is refused for good: the others are not to suffer
+	for _, e := range append(rows, intents...) {
+		if err := b.transact([]core.Effect{e}); err != nil {
+			_, task := e.(core.Task)
+			unwritten = unwritten || task
+		}
+	}
+	return unwritten
+}
+
+// catchUp writes what was kept. It reports whether the books are up to date.
+func (b *books) catchUp() bool {
+	for len(b.kept) > 0 {
+		if err := b.transact(b.kept[0]); store.Refuses(err) {
+			return false
+		}
+		b.kept = b.kept[1:] // it would be no better the next time
+	}
+	if b.refusing {
+		b.refusing = false
+		b.log.Info("the database takes entries again; the books are up to date")
+	}
+	return true
+}
+
+// keep keeps the rows of a step.
+func (b *books) keep(rows []core.Effect) {
+	if len(rows) > 0 {
+		b.kept = append(b.kept, rows)
+		b.kept = b.kept[max(len(b.kept)-mostKept, 0):]
+	}
+}
+
+// transact writes all of a list or nothing.
+func (b *books) transact(list []core.Effect) error {
+	err := b.store.Together(b.ctx, func(tx *store.Store) error {
+		plans := map[int64][]store.Span{}
+		for _, e := range list {
+			if p, ok := e.(core.SavePlan); ok {
+				plans[p.Job] = p.Plan
+				continue
+			}
+			if err := b.writeOne(tx, e); err != nil {
+				return err
+			}
+		}
+		if len(plans) == 0 {
+			return nil
+		}
+		return tx.SetPlans(b.ctx, plans)
+	})
+	b.check(err)
+	return err
+}
+
+func (b *books) writeOne(tx *store.Store, e core.Effect) error {
+	ctx := b.ctx
+	switch e := e.(type) {
+	case core.AddJob:
+		job := e.Job
+		err := tx.UpdateJob(ctx, &job)
+		if !e.Again {
+			err = tx.AddJob(ctx, &job)
+		}
+		if err == nil {
+			err = tx.SetParts(ctx, job.ID, e.Parts)
+		}
+		if err == nil && e.Bound != "" {
+			err = tx.SetBound(ctx, job.ID, e.Bound)
+		}
+		return err
+	case core.SaveJob:
+		return tx.UpdateJob(ctx, &e.Job)
+	case core.SaveProfile:
+		return tx.SetProfile(ctx, e.Job, e.Profile)
+	case core.SaveParts:
+		return tx.SetParts(ctx, e.Job, e.Parts)
+	case core.SaveAllocation:
+		return tx.SetAllocation(ctx, e.Job, e.Step, e.At, e.Nodes, e.NodeList)
+	case core.AddEvent:
+		return tx.AddEvent(ctx, e.Job, e.At, e.Kind, e.Detail)
+	case core.Settle:
+		return tx.Settle(ctx, e.Intent, e.At, e.Err)
+	case core.Task:
+		_, err := tx.Intend(ctx, *e.Intent)
+		return err
+	}
+	return fmt.Errorf("nobody knows how to write %T", e)
+}
+
+// check reports an error of the store; one that lasts, once.
+func (b *books) check(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	if store.Refuses(err) {
+		if b.refusing {
+			return
+		}
+		b.refusing = true
+	}
+	if store.Malformed(err) && b.broken == nil {
+		b.broken = err
+	}
+	b.log.WithError(err).Error("the database refuses")
+}
+
+// read reads all that the core starts from.
+func (b *books) read() (all core.Books, err error) {
+	ctx, st := b.ctx, b.store
+	active, err := st.ActiveJobs(ctx)
+	if err != nil {
+		return all, err
+	}
+	if all.Active, err = b.readJobs(active); err != nil {
+		return all, err
+	}
+	ended, err := st.EndedJobs(ctx, core.MostEnded)
+	if err != nil {
+		return all, err
+	}
+	if all.Ended, err = b.readJobs(ended); err != nil {
+		return all, err
+	}
+	if all.Known, all.LastRow, err = st.Known(ctx); err != nil {
+		return all, err
+	}
+	if all.Intents, err = st.OpenIntents(ctx); err != nil {
+		return all, err
+	}
+	all.LastIntent, err = st.LastIntent(ctx)
+	return all, err
+}
+
+// readJobs reads what is written down of jobs.
+func (b *books) readJobs(rows []*store.Job) ([]core.BookedJob, error) {
+	all := make([]core.BookedJob, len(rows))
+	for i, r := range rows {
+		j := core.BookedJob{Job: *r}
+		var err error
+		if j.Plan, err = b.store.Plan(b.ctx, r.ID); err != nil {
+			return nil, err
+		}
+		if j.Past, err = b.store.Allocations(b.ctx, r.ID); err != nil {
+			return nil, err
+		}
+		if j.Parts, err = b.store.Parts(b.ctx, r.ID); err != nil {
+			return nil, err
+		}
+		if j.Bound, err = b.store.Bound(b.ctx, r.ID); err != nil {
+			return nil, err
+		}
+		for _, p := range j.Plan {
+			if _, err := slurmctl.ExpandNodes(p.NodeList); err != nil {
+				return nil, fmt.Errorf("plan of job %d: %w", r.SlurmID, err)
+			}
+		}
+		for _, p := range j.Parts {
+			if _, err := slurmctl.ExpandNodes(p.NodeList); err != nil {
+				return nil, fmt.Errorf("parts of job %d: %w", r.SlurmID, err)
+			}
+		}
+		all[i] = j
+	}
+	return all, nil
+}

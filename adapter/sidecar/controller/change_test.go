@@ -1,0 +1,155 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// changes asks for a change of a job, with an id of its own if it has none.
+func (l *lab) changes(id uint32, req api.ChangeRequest) api.Change {
+	l.t.Helper()
+	if req.ID == "" {
+		req.ID = fmt.Sprintf("%x", time.Now().UnixNano())
+	}
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		a, err := l.Change(ctx, id, req)
+		cancel()
+		if err != nil {
+			l.t.Fatalf("change of job %d: %v", id, err)
+		}
+		if a.Ready {
+			return a
+		}
+	}
+}
+
+// accepted is changes of what is to be accepted.
+func (l *lab) accepted(id uint32, req api.ChangeRequest) api.Change {
+	l.t.Helper()
+	a := l.changes(id, req)
+	if !a.Accepted {
+		l.t.Fatalf("change of job %d refused: %s", id, a.Why)
+	}
+	return a
+}
+
+// record is what Slurm says of a job.
+func (l *lab) record(id uint32) (slurmctl.Job, error) {
+	l.t.Helper()
+	jobs, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(id))
+	if err == nil && len(jobs) != 1 {
+		err = fmt.Errorf("%d jobs with id %d", len(jobs), id)
+	}
+	if err != nil {
+		return slurmctl.Job{}, err
+	}
+	return jobs[0], nil
+}
+
+// TestChange: what is to come of jobs is updated, grown and shrunk on demand, on a real
+// Slurm, in both ways to grow, with the database lost in between.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
+		l.run(string(drive), func(l *lab) {
+			id := l.submitSpec(request.Request{Drive: drive}, "2@5m,3@1m")
+			l.running(id, 1)
+
+			// an update: longer than its time limit, and growths of another size
+			a := l.accepted(id, api.ChangeRequest{Update: &api.Update{Profile: "4@20m,1@5m"}, DryRun: true})
+			if job, err := l.Job(l.ctx(), id); err != nil || job.Profile != "2@5m,3@1m" {
+				t.Fatalf("a dry run has changed it: %v %v", job.Profile, err)
+			}
+			if len(a.Plan) != 3 || a.Plan[1].Nodes != 4 {
+				t.Errorf("the dry run tells %+v", a.Plan)
+			}
+			same := api.ChangeRequest{ID: "abc", Update: &api.Update{Profile: "4@20m,1@5m"}}
+			l.accepted(id, same)
+			l.accepted(id, same) // its answer was lost
+			l.eventually("the time limit is raised and the marker written", func() error {
+				r, err := l.record(id)
+				if err != nil {
+					return err
+				}
+				sp, _, err := request.ParseMarker(r.Comment)
+				if err != nil || sp.Updated != "abc" || r.TimeLimit < 30*time.Minute {
+					return fmt.Errorf("limit %v, comment %q (%v)", r.TimeLimit, r.Comment, err)
+				}
+				return nil
+			})
+			if a := l.changes(id, api.ChangeRequest{Update: &api.Update{Profile: "9@1m"}}); a.Accepted || !strings.Contains(a.Why, "9 nodes") {
+				t.Errorf("more nodes than there are: %+v", a)
+			}
+
+			// a growth on demand, and back
+			a = l.accepted(id, api.ChangeRequest{From: 1, Grow: &api.Grow{Nodes: 2, For: 60}})
+			if a.Has == nil {
+				t.Fatalf("no nodes: %+v", a)
+			}
+			l.has(*a.Has, 4)
+			if a.Has.Step != 2 || a.Has.Steps != 5 {
+				t.Errorf("step %d of %d, want 2 of 5", a.Has.Step, a.Has.Steps)
+			}
+			// the database is lost: the marker knows what was changed
+			l.stop()
+			for _, end := range []string{"", "-wal", "-shm"} {
+				if err := os.Remove(l.cfg.Database + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			l.start()
+			l.eventually("the job is known again", func() error {
+				job, err := l.Job(l.ctx(), id)
+				if err == nil && (job.Step != 2 || !strings.HasSuffix(job.Profile, ",4@20m,1@5m")) {
+					err = fmt.Errorf("step %d of %s", job.Step, job.Profile)
+				}
+				return err
+			})
+			a = l.accepted(id, api.ChangeRequest{From: 2, Shrink: &api.Shrink{Nodes: 2}})
+			l.has(*a.Has, 2)
+			l.has(l.next(id, a.Has.Step), 4)
+			l.cancel(id)
+			l.ended(id)
+		})
+	}
+	l.run("parked", func(l *lab) {
+		first := l.submit("8@40s")
+		l.running(first, 1)
+		id := l.submit("2@5s,3@5s")
+		l.eventually("it is planned", func() error {
+			job, err := l.Job(l.ctx(), id)
+			if err == nil && len(job.Plan) == 0 {
+				err = fmt.Errorf("no plan: %s", job.Reason)
+			}
+			return err
+		})
+		l.accepted(id, api.ChangeRequest{Update: &api.Update{Profile: "3@5m,5@1m"}})
+		r, err := l.record(id)
+		if err != nil || r.NumNodes != 3 || r.TimeLimit < 6*time.Minute {
+			t.Errorf("%d nodes for %v (%v), want 3", r.NumNodes, r.TimeLimit, err)
+		}
+		l.cancel(first)
+		l.ended(first)
+		l.running(id, 1)
+		if n := l.slurmNodes(id); n != 3 {
+			t.Errorf("it began on %d nodes, want 3", n)
+		}
+		l.has(l.next(id, 1), 5)
+		l.cancel(id)
+		l.ended(id)
+	})
+}

@@ -1,0 +1,366 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/drive"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/metrics"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/pluginhost"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Controller is the shell around the decision core. Its exported methods are safe for
+// concurrent use; the core belongs to the goroutine of Run.
+type Controller struct {
+	core       *core.Core
+	recorder   *recorder.Recorder // nil: nothing is recorded
+	clock      *clock
+	driver     *drive.Driver
+	slurm      *slurmctl.Client
+	privileges remembered[slurmctl.Privileges]
+	visible    remembered[slurmctl.Visible]
+	store      *store.Store
+	strategies *pluginhost.Manager
+	log        *logrus.Logger
+	version    string
+	cfg        config.Config // as the core has it
+	timeout    time.Duration // of a command of Slurm
+
+	ctx       context.Context // of changes: goes on for a while when Run is to end
+	pollCtx   context.Context // of polls: ends at once then
+	stopPolls context.CancelFunc
+	all       sync.WaitGroup // what runs beside the loop
+
+	mail  chan any      // core.Input, or func(): what is to be done on the loop's goroutine
+	gone  chan struct{} // closed when Run has returned
+	books books
+	at    *handling // which job the core is at
+	laps  laps
+	view  atomic.Pointer[view] // what the API shows
+	calls calls
+
+	Metrics *metrics.Metrics
+}
+
+// New makes a controller. It acts on nothing before Run.
+func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus.Logger, version string) (*Controller, error) {
+	c := &Controller{clock: startClock(), slurm: slurm, store: st, log: log, version: version, cfg: cfg, timeout: cfg.Slurm.Timeout,
+		mail: make(chan any, 64), gone: make(chan struct{})}
+	c.books.store, c.books.log = st, log
+	c.meter()
+	c.driver = drive.New(slurm, c.clock.now)
+	c.calls.waiting = map[uint64]chan core.Reply{}
+	chosen, err := kept(st, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	if c.strategies, err = pluginhost.New(cfg.Strategies, cfg.Strategy, chosen, log); err != nil {
+		return nil, fmt.Errorf("strategy: %w", err)
+	}
+	if chosen, err = keptPolicy(st, cfg, log); err == nil {
+		err = c.strategies.BeginPolicy(cfg.Malleable.Policy, chosen)
+	}
+	if err != nil {
+		c.strategies.Close()
+		return nil, fmt.Errorf("malleable.policy: %w", err)
+	}
+	site := core.Site{Version: version, Root: os.Geteuid() == 0}
+	if u, err := user.Current(); err == nil {
+		site.User = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		site.Host, _, _ = strings.Cut(host, ".")
+	}
+	begun := c.clock.now()
+	if cfg.Recorder.MiB > 0 {
+		_, zone := begun.Local().Zone()
+		c.recorder = recorder.New(cfg.RecorderDir(), cfg.Recorder.MiB, version,
+			recorder.Start{Begun: begun, Zone: zone, Site: site, Config: cfg, Strategy: c.strategy()})
+		c.recorder.Warn = func(err error) { log.WithError(err).Warn("what happens is not recorded") }
+	}
+	c.core = core.New(site, cfg, c.strategy(), begun)
+	if c.at, err = openHandling(cfg.Database); err != nil {
+		c.strategies.Close()
+		return nil, err
+	}
+	c.publish()
+	return c, nil
+}
+
+// strategy is what the core goes by of the strategy in use.
+func (c *Controller) strategy() core.Strategy {
+	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Policy(), Plugin: c.strategies.PolicyPlugin()}
+}
+
+// Run runs the loop until ctx is done. Actions that are under way are then let
+// finish, for at most the deadline of a Slurm command. Jobs go on without it.
+func (c *Controller) Run(ctx context.Context) error {
+	defer close(c.gone)
+	defer c.strategies.Close()
+	defer func() {
+		if err := c.recorder.Close(); err != nil {
+			c.log.WithError(err).Warn("the end is not recorded")
+		}
+	}()
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	c.ctx, c.books.ctx = work, work
+	c.pollCtx, c.stopPolls = context.WithCancel(ctx)
+	defer c.stopPolls()
+	books, err := c.books.read()
+	if err != nil {
+		return err
+	}
+	if books.Aside, books.Doubt, err = c.at.ended(c.version, c.clock.now(), c.log); err != nil {
+		return err
+	}
+	c.at.begin()
+	c.core.NoteIn(c.at.note())
+	defer func() {
+		if r := recover(); r != nil {
+			c.at.panicked()
+			panic(r) // the state may be anything: the next life starts from what is written down
+		}
+		c.core.NoteIn(&core.Handling{})
+		c.at.close()
+	}()
+	inputs := []core.Input{books}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		wake := c.step(inputs...)
+		if err := errors.Join(c.store.Lost(), c.books.broken); err != nil {
+			// started again, the sidecar makes a new one of what Slurm knows
+			return errors.Join(err, c.finish(stop))
+		}
+		timer.Reset(max(wake.Sub(c.clock.now()), time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return c.finish(stop)
+		case m := <-c.mail:
+			inputs = c.open(m)
+		case <-timer.C:
+			inputs = []core.Input{core.Tick{}}
+		}
+	}
+}
+
+// open takes what has come, and all that has come since: functions are run, inputs given.
+func (c *Controller) open(m any) (inputs []core.Input) {
+	for {
+		switch m := m.(type) {
+		case func():
+			m()
+		case core.Input:
+			inputs = append(inputs, m)
+		}
+		select {
+		case m = <-c.mail:
+		default:
+			return inputs
+		}
+	}
+}
+
+// step gives inputs to the core and does what follows, plans included. It says when to
+// call it again.
+func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
+	for len(inputs) > 0 {
+		for _, in := range inputs {
+			c.laps.sees(in, c.clock.now())
+		}
+		if by := c.clock.set(); by != 0 {
+			inputs = append([]core.Input{core.ClockSet{By: by}}, inputs...)
+		}
+		effects := c.think(inputs...)
+		c.laps.lap("step")
+		inputs = nil
+		unwritten := c.books.write(effects)
+		c.laps.lap("save")
+		for _, e := range effects {
+			switch e := e.(type) {
+			case core.Task:
+				if unwritten && e.Intent != nil {
+					inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, Bare: c.slurm.WantsAccount()})
+					continue
+				}
+				c.beside(func() core.Input {
+					result, err := c.driver.Run(c.ctx, c.pollCtx, e)
+					return core.Outcome{Task: e.ID, Err: err, Result: result, Bare: c.slurm.WantsAccount()}
+				})
+			case core.Poll:
+				c.beside(func() core.Input { return c.driver.Poll(c.pollCtx, e) })
+			case core.PollNodes:
+				c.beside(func() core.Input { return c.driver.PollNodes(c.pollCtx, e) })
+			case core.Plan:
+				inputs = append(inputs, c.plan(e.Problem))
+				c.laps.lap("plan")
+			case core.Try:
+				c.beside(func() core.Input { return e.Run() })
+			case core.Resize:
+				inputs = append(inputs, c.resize(e.Question))
+				c.laps.lap("resize")
+			case core.Reply:
+				c.calls.reply(e)
+			case core.AddEvent:
+				c.Metrics.Event(e.Job, e.At, e.Kind, e.Detail)
+			case core.Log:
+				c.write(e)
+			case core.Wake:
+				wake = e.At
+			}
+		}
+	}
+	c.publish()
+	c.laps.lap("publish")
+	c.meterCycle()
+	c.laps.log(c.log)
+	return wake
+}
+
+// think has the core take a step, and writes down what went in and what came out.
+func (c *Controller) think(inputs ...core.Input) []core.Effect {
+	now := c.clock.now()
+	c.recorder.Inputs(now, inputs)
+	effects := c.core.Step(now, inputs...)
+	c.recorder.Effects(now, effects)
+	return effects
+}
+
+// beside runs something beside the loop, and gives what came of it to the core.
+func (c *Controller) beside(run func() core.Input) {
+	c.all.Add(1)
+	go func() {
+		defer c.all.Done()
+		in := run()
+		select {
+		case c.mail <- in:
+		case <-c.gone:
+		}
+	}()
+}
+
+// plan has the strategy in use plan, and writes what happened to strategies into the
+// event log.
+func (c *Controller) plan(p *core.Problem) core.Planned {
+	cycle := c.strategies.Begin(size(p))
+	planned := p.Plan(cycle)
+	c.Metrics.Planned(time.Now())
+	for _, j := range planned.Jobs {
+		if j.Unfit == "" {
+			cycle.Jobs++
+		}
+	}
+	cycle.End()
+	c.strategyEvents()
+	return planned
+}
+
+// write writes a line of the log.
+func (c *Controller) write(l core.Log) {
+	level, err := logrus.ParseLevel(l.Level)
+	if err != nil {
+		level = logrus.InfoLevel
+	}
+	entry := c.log.WithFields(l.Fields)
+	if l.Err != nil {
+		entry = entry.WithError(l.Err)
+	}
+	entry.Log(level, l.Text)
+}
+
+// finish lets running actions come to their outcome, then ends who still waits.
+func (c *Controller) finish(stop context.CancelFunc) error {
+	c.stopPolls()
+	c.books.write(c.think(core.Stop{}))
+	done := make(chan struct{})
+	go func() { c.all.Wait(); close(done) }()
+	late := time.After(c.timeout)
+	outcomes := func(m any) {
+		switch m := m.(type) {
+		case func():
+			m()
+		case core.Outcome:
+			c.books.write(c.think(m)) // nothing more is begun
+		}
+	}
+	for {
+		select {
+		case m := <-c.mail:
+			outcomes(m)
+			continue
+		case <-late:
+			stop()
+			continue
+		case <-done:
+		}
+		break
+	}
+	for {
+		select {
+		case m := <-c.mail:
+			outcomes(m)
+			continue
+		default:
+		}
+		return nil
+	}
+}
+
+// call runs f on the loop's goroutine and waits for its answer.
+func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
+	done := make(chan T, 1)
+	select {
+	case c.mail <- func() { done <- f() }:
+	case <-c.gone:
+		return answer
+	case <-ctx.Done():
+		return answer
+	}
+	select {
+	case answer = <-done:
+	case <-c.gone:
+	case <-ctx.Done():
+	}
+	return answer
+}
+
+// onLoop runs f on the loop's goroutine and tells whether it has.
+func (c *Controller) onLoop(ctx context.Context, f func()) bool {
+	return call(ctx, c, func() bool { f(); return true })
+}
+
+// view is what the API shows.
+type view struct {
+	core.View
+	api.Status
+	cluster  *api.Cluster
+	writable bool // the database
+}
+
+// publish makes the present state visible to the API.
+func (c *Controller) publish() {
+	v := c.core.View()
+	status := v.Status
+	status.Strategy, status.StrategyNote, status.Policy = c.strategies.Name(), c.strategies.Note(), c.strategies.Policy()
+	status.PolicyNote = c.strategies.PolicyNote()
+	if status.LastError == "" && c.books.refusing {
+		status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
+	}
+	c.view.Store(&view{*v, status, c.core.Cluster(), !c.books.refusing})
+}

@@ -1,0 +1,452 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
+)
+
+// TestRestart stops the sidecar in every phase of a job's life and starts it
+// again, for both ways to grow.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion} {
+		t.Run(string(drive), func(t *testing.T) {
+			l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
+			again := func(l *lab, away time.Duration) {
+				l.stop()
+				time.Sleep(away)
+				l.start()
+			}
+			submit := func(l *lab, profile string) uint32 { return l.submitSpec(request.Request{Drive: drive}, profile) }
+			l.run("parked while it is away", func(l *lab) {
+				l.stop()
+				id := submit(l, "1@5s,3@5s")
+				time.Sleep(2 * time.Second)
+				if n := l.slurmNodes(id); n != 0 {
+					l.t.Fatalf("the job runs on %d nodes without a sidecar", n)
+				}
+				l.start()
+				l.running(id, 1)
+				l.has(l.next(id, 1), 3)
+				l.cancel(id)
+				l.ended(id)
+			})
+			l.run("queued behind others", func(l *lab) {
+				first := submit(l, "8@5s")
+				l.running(first, 1)
+				id := submit(l, "2@5s,6@5s")
+				l.eventually("the second job is planned", func() error {
+					job, err := l.Job(context.Background(), id)
+					if err == nil && len(job.Plan) == 0 {
+						err = fmt.Errorf("no plan: %s", job.Reason)
+					}
+					return err
+				})
+				again(l, 0)
+				l.cancel(first)
+				l.running(id, 1)
+				again(l, 0)
+				l.has(l.next(id, 1), 6)
+				l.cancel(id)
+				l.ended(id)
+			})
+			l.run("started while it is away", func(l *lab) {
+				id := submit(l, "2@10s,6@10s")
+				l.eventually("the job is let go", func() error {
+					if job, err := l.Job(context.Background(), id); err != nil || job.State == "queued" {
+						return fmt.Errorf("queued (%v)", err)
+					}
+					return nil
+				})
+				again(l, 3*time.Second)
+				l.running(id, 1)
+				l.has(l.next(id, 1), 6)
+				again(l, 0)
+				if a, err := l.Allocation(l.ctx(), id); err == nil && a.Nodes != 6 {
+					l.t.Errorf("%d nodes after the restart, want 6", a.Nodes)
+				}
+				l.cancel(id)
+				l.ended(id)
+			})
+			l.run("in the growth", func(l *lab) {
+				id := submit(l, "2@20s,6@20s,1@5s")
+				l.running(id, 1)
+				short, cancel := context.WithTimeout(l.ctx(), 100*time.Millisecond)
+				defer cancel()
+				if _, err := l.Next(short, id, api.NextRequest{From: 1}); err != nil {
+					l.t.Fatal(err)
+				}
+				again(l, time.Second)
+				l.eventually("the job is known again", func() error { _, err := l.Job(context.Background(), id); return err })
+				l.has(l.next(id, 1), 6)
+				short2, cancel2 := context.WithTimeout(l.ctx(), 20*time.Millisecond)
+				defer cancel2()
+				if _, err := l.Next(short2, id, api.NextRequest{From: 2}); err != nil {
+					l.t.Fatal(err)
+				}
+				again(l, 0)
+				l.eventually("the job is known again", func() error { _, err := l.Job(context.Background(), id); return err })
+				l.has(l.next(id, 2), 1)
+				l.cancel(id)
+				l.ended(id)
+			})
+			l.run("ended while it is away", func(l *lab) {
+				id := submit(l, "1@10s,4@10s")
+				l.running(id, 1)
+				l.has(l.next(id, 1), 4)
+				l.stop()
+				l.cancel(id)
+				time.Sleep(time.Second)
+				l.start()
+			})
+		})
+	}
+}
+
+// TestPools: partitions that share nodes, features and lists of nodes narrow where
+// a job may run, and no node is promised twice.
+func TestPools(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{
+		Partitions: []slurmtest.Partition{{Name: "left", Nodes: "n[1-5]", Default: true}, {Name: "right", Nodes: "n[4-8]"}},
+		NodeExtra:  map[string]string{"n[7-8]": "Feature=big"},
+	}, func(c *config.Config) { c.HoldAhead = time.Hour })
+	inside := func(l *lab, a api.Allocation, allowed ...string) {
+		l.t.Helper()
+		in := map[string]bool{}
+		for _, n := range allowed {
+			in[n] = true
+		}
+		for _, p := range a.Parts {
+			for _, n := range p.NodeList {
+				if !in[n] {
+					l.t.Errorf("job %d has node %s, may have %v only", a.Job, n, allowed)
+				}
+			}
+		}
+	}
+	l.run("shared nodes are promised once", func(l *lab) {
+		first := l.submit("3@8s,5@30s")
+		second := l.submit("3@8s,5@30s", "--partition=right")
+		a := l.running(first, 1)
+		// 5 and 5 of 8 nodes do not go together: the second begins after the first
+		if job, err := l.Job(context.Background(), second); err != nil || job.State != "queued" {
+			l.t.Errorf("the second job is %s (%v), want queued until %v", job.State, err, a.End)
+		}
+		b := l.next(first, 1)
+		l.has(b, 5)
+		inside(l, b, "n1", "n2", "n3", "n4", "n5")
+		l.cancel(first)
+		l.running(second, 1)
+		b = l.next(second, 1)
+		l.has(b, 5)
+		inside(l, b, "n4", "n5", "n6", "n7", "n8")
+		l.cancel(second)
+		l.ended(second)
+	})
+	l.run("disjoint needs run side by side", func(l *lab) {
+		first, second := l.submit("2@8s,3@30s"), l.submit("2@8s,3@30s", "--partition=right", "--exclude=n4,n5")
+		l.running(first, 1)
+		l.running(second, 1)
+		b := l.next(second, 1)
+		l.has(b, 3)
+		inside(l, b, "n6", "n7", "n8")
+		l.has(l.next(first, 1), 3)
+		l.cancel(first)
+		l.cancel(second)
+		l.ended(second)
+	})
+	l.run("a constraint", func(l *lab) {
+		id := l.submit("1@5s,2@30s", "--partition=right", "--constraint=big")
+		l.running(id, 1)
+		b := l.next(id, 1)
+		l.has(b, 2)
+		inside(l, b, "n7", "n8")
+		l.cancel(id)
+		l.ended(id)
+	})
+	l.run("a list of nodes", func(l *lab) {
+		id := l.submitSpec(request.Request{Nodes: "n[2,4-5]"}, "1@5s,3@30s")
+		l.running(id, 1)
+		b := l.next(id, 1)
+		l.has(b, 3)
+		inside(l, b, "n2", "n4", "n5")
+		l.cancel(id)
+		l.ended(id)
+	})
+	l.run("a node shared by others is busy until they end", func(l *lab) {
+		stock := l.sbatch(1, "--ntasks=1", "--nodelist=n1", "--time=30")
+		l.eventually("the stock job runs", func() error {
+			if l.slurmNodes(stock) == 0 {
+				return fmt.Errorf("not yet")
+			}
+			return nil
+		})
+		id := l.submit("1@5s,4@30s")
+		l.running(id, 1)
+		b := l.next(id, 1)
+		l.has(b, 4)
+		inside(l, b, "n2", "n3", "n4", "n5")
+		l.cancelStock(1, stock)
+		l.cancel(id)
+		l.ended(id)
+	})
+	l.run("an outage ahead", func(l *lab) {
+		// Slurm starts no job that could run into the maintenance
+		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "create", "reservation", "ReservationName=maint", "StartTime=now+60seconds",
+			"Duration=10", "Nodes=n1,n2", "Users=root", "Flags=MAINT")
+		l.must(err)
+		id := l.submit("1@5s,3@30s")
+		l.running(id, 1)
+		b := l.next(id, 1)
+		l.has(b, 3)
+		inside(l, b, "n3", "n4", "n5")
+		l.cancel(id)
+		l.ended(id)
+		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "delete", "ReservationName=maint")
+		l.must(err)
+	})
+	l.run("a down node is replaced in the plan", func(l *lab) {
+		id := l.submit("1@20s,3@30s")
+		job := l.running(id, 1)
+		nodes, err := slurmctl.ExpandNodes(job.Plan[1].NodeList)
+		l.must(err)
+		down := nodes[len(nodes)-1]
+		if down == job.NodeList {
+			down = nodes[0]
+		}
+		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "NodeName="+down, "State=DOWN", "Reason=test")
+		l.must(err)
+		l.has(l.next(id, 1), 3)
+		_, err = l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "NodeName="+down, "State=RESUME")
+		l.must(err)
+		l.cancel(id)
+		l.ended(id)
+	})
+}
+
+func TestOverrun(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Grace = 2 * time.Second })
+	l.run("tolerated while nobody is in need", func(l *lab) {
+		id := l.submit("3@2s,1@5s")
+		l.running(id, 1)
+		time.Sleep(8 * time.Second)
+		if n := l.slurmNodes(id); n != 3 {
+			l.t.Errorf("the job has %d nodes while it overruns, want 3", n)
+		}
+		l.has(l.next(id, 1), 1)
+		l.cancel(id)
+		l.ended(id)
+	})
+	l.run("shrunk for a promised growth", func(l *lab) {
+		late, other := l.submit("6@6s,2@60s"), l.submit("2@8s,6@20s")
+		l.running(late, 1)
+		l.running(other, 1)
+		a := l.next(other, 1) // needs what the first should have released
+		l.has(a, 6)
+		job := l.running(late, 2)
+		if job.Nodes != 2 {
+			l.t.Errorf("the overrunning job has %d nodes, want 2", job.Nodes)
+		}
+		l.has(l.next(late, 1), 2) // its own next, late: the step has ended
+		l.cancel(late)
+		l.cancel(other)
+		l.ended(other)
+	})
+	l.run("the time limit", func(l *lab) {
+		id := l.submit("1@5s,4@60s")
+		l.running(id, 1)
+		l.has(l.next(id, 1), 4)
+		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(id)), "EndTime=now+2seconds")
+		l.must(err)
+		if job := l.ended(id); job.EndState != "TIMEOUT" {
+			l.t.Errorf("it ended %s, want TIMEOUT", job.EndState)
+		}
+	})
+}
+
+// TestCallsPerCycle: how often Slurm is asked does not grow with the queue.
+func TestCallsPerCycle(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{})
+	blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=60")
+	var ids []uint32
+	for range 30 {
+		ids = append(ids, l.submit("1@10m,4@10m"))
+	}
+	time.Sleep(8 * time.Second) // all planned starts are written into Slurm by then
+	l.eventually("a quiet cycle", func() error {
+		s, err := l.Status(context.Background())
+		if err != nil || s.SlurmCalls != 3 {
+			return fmt.Errorf("%d calls in a cycle (%v), want 3", s.SlurmCalls, err)
+		}
+		if jobs, _ := l.Jobs(context.Background(), false); len(jobs) != len(ids) {
+			return fmt.Errorf("%d jobs known, want %d", len(jobs), len(ids))
+		}
+		return nil
+	})
+	l.cancelStock(1, blocker)
+	for _, id := range ids {
+		l.cancel(id)
+	}
+	l.clean()
+}
+
+// TestSlowHost: on a host where every command needs some 20 ms more, Slurm is polled as
+// often as elsewhere. Ten polls are enough for the sidecar to space them if it took the
+// host's time for slurmctld's.
+func TestSlowHost(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{})
+	l.stop()
+	l.slurm.Dir = l.slowHost()
+	l.start()
+	var last time.Time
+	spaced := 0
+	for polls := 0; polls < 20; {
+		s, err := l.Status(context.Background())
+		l.must(err)
+		if s.LastCycle.Equal(last) {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		last = s.LastCycle
+		if polls++; s.PollPause > l.cfg.PollInterval.Seconds() {
+			spaced++
+		}
+	}
+	if spaced > 0 {
+		t.Errorf("after %d of 20 polls the pause was longer than poll_interval", spaced)
+	}
+}
+
+// TestPlansAsThePaper: on the real cluster too, the plan of queued jobs obeys C1
+// and C2.
+func TestPlansAsThePaper(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{}, func(c *config.Config) { c.Strategy, c.ExpandLimit = "2X+c", 2 })
+	blocker := l.sbatch(1, "--nodes=5", "--exclusive", "--time=20")
+	l.eventually("the blocker runs", func() error {
+		if l.slurmNodes(blocker) == 0 {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+	profiles := []string{"4@10m,2@5m,8@20m", "1@10m,7@1m,2@30m", "8@5m", "2@1m,3@1m,4@1m,5@1m"}
+	ids := map[uint32]planner.Profile{}
+	for _, text := range profiles {
+		p, err := planner.ParseProfile(text)
+		l.must(err)
+		ids[l.submit(text)] = p
+	}
+	l.eventually("plans", func() error {
+		var used planner.Timeline
+		for id, profile := range ids {
+			job, err := l.Job(context.Background(), id)
+			if err != nil {
+				return err
+			}
+			if len(job.Plan) != len(profile) {
+				return fmt.Errorf("job %d: %d steps planned: %s", id, len(job.Plan), job.Reason)
+			}
+			for i, span := range job.Plan {
+				seconds := span.End.Unix() - span.Start.Unix()
+				if span.Nodes != profile[i].Nodes || seconds < profile[i].Duration || seconds > 2*profile[i].Duration {
+					return fmt.Errorf("C1: job %d, step %d: %d nodes for %d s, asked for %+v", id, i+1, span.Nodes, seconds, profile[i])
+				}
+				nodes, err := slurmctl.ExpandNodes(span.NodeList)
+				if err != nil || len(nodes) != span.Nodes {
+					return fmt.Errorf("job %d, step %d: %d nodes on %s (%v)", id, i+1, span.Nodes, span.NodeList, err)
+				}
+				used.Add(span.Start.Unix(), span.End.Unix(), span.Nodes)
+			}
+		}
+		if most := used.Max(0, planner.Forever); most > 8 {
+			return fmt.Errorf("C2: %d nodes planned of 8", most)
+		}
+		return nil
+	})
+	l.cancelStock(1, blocker)
+	for id := range ids {
+		l.cancel(id)
+	}
+	l.clean()
+}
+
+// TestWithoutSidecar: what is planned is in Slurm, which keeps it when the sidecar
+// is gone.
+func TestWithoutSidecar(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, slurmtest.Options{})
+	l.run("a planned start", func(l *lab) {
+		blocker := l.sbatch(1, "--nodes=8", "--exclusive", "--time=5")
+		l.eventually("the blocker runs", func() error {
+			if l.slurmNodes(blocker) == 0 {
+				return fmt.Errorf("not yet")
+			}
+			return nil
+		})
+		_, err := l.cluster.Run(l.ctx(), slurmtest.Root, "scontrol", "update", "JobId="+strconv.Itoa(int(blocker)), "EndTime=now+15seconds")
+		l.must(err)
+		id := l.submit("2@30s,4@30s")
+		var planned time.Time
+		l.eventually("the plan is in Slurm", func() error {
+			job, err := l.Job(context.Background(), id)
+			if err != nil || len(job.Plan) == 0 {
+				return fmt.Errorf("no plan (%v)", err)
+			}
+			planned = job.Plan[0].Start
+			r, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(id))
+			if err != nil || len(r) != 1 || r[0].Reservation == "" || r[0].StartTime.Sub(planned).Abs() > 20*time.Second {
+				return fmt.Errorf("Slurm has %+v (%v), planned %v", r, err, planned)
+			}
+			return nil
+		})
+		l.stop()
+		l.eventually("Slurm starts it in its hold", func() error {
+			if n := l.slurmNodes(id); n != 2 {
+				return fmt.Errorf("%d nodes", n)
+			}
+			return nil
+		})
+		l.start()
+		l.running(id, 1)
+		l.has(l.next(id, 1), 4)
+		l.cancel(id)
+		l.ended(id)
+	})
+	l.run("a chain", func(l *lab) {
+		ids := l.submitChain("1@8s,3@8s", "sleep 8", "exec sleep 600")
+		l.running(ids[0], 1)
+		l.eventually("the coming step is in Slurm", func() error {
+			r, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(ids[1]))
+			if err != nil || len(r) != 1 || r[0].Reservation == "" || time.Until(r[0].StartTime) > time.Minute {
+				return fmt.Errorf("Slurm has %+v (%v)", r, err)
+			}
+			return nil
+		})
+		l.stop()
+		l.eventually("Slurm starts the second step", func() error {
+			if n := l.slurmNodes(ids[1]); n != 3 {
+				return fmt.Errorf("%d nodes", n)
+			}
+			return nil
+		})
+		l.start()
+		l.running(ids[0], 2)
+		l.cancel(ids[1])
+		l.ended(ids[0])
+	})
+}

@@ -1,0 +1,194 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// act does what is due, at most one action a job at a time. Jobs that give nodes
+// back come first, so that those that wait for them need not look twice.
+func (c *Core) act(s *snapshot) {
+	now := c.now
+	for _, shrinking := range []bool{true, false} {
+		for j := range c.each(c.active) {
+			if j.busy || j.ending || now.Before(j.retryAt) || c.shrinks(j) != shrinking {
+				continue
+			}
+			if !c.work.room() {
+				return // again when something has ended
+			}
+			c.actOn(s, j, now)
+		}
+	}
+}
+
+func (c *Core) shrinks(j *job) bool {
+	next := j.next()
+	return j.State == row.Waiting && next != nil && len(next.nodes) < len(j.nodes())
+}
+
+func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
+	if j.unwritten {
+		if c.writeRequest(j); j.busy {
+			return
+		}
+	}
+	if r, attached := c.attached(s, j); attached && j.runs() {
+		c.detach(j, r)
+		return
+	}
+	switch {
+	case j.isSuspended():
+		return
+	case j.runs() && j.recount:
+		c.recountSuspension(j)
+		return
+	case j.runs() && j.asked == nil && c.stepMgrs && !j.isChain():
+		j.reason = "what it asked for is being read"
+		return
+	}
+	if j.runs() && c.carryOffer(s, j, now) {
+		return
+	}
+	switch j.State {
+	case row.Queued:
+		if j.kept == nil && len(j.plan) > 0 && j.plan[0].start <= now.Unix() { // what is kept back is planned anew
+			c.start(s, j)
+		}
+	case row.Starting:
+		if now.Sub(j.touched) > startWait && j.record.State == slurmctl.Pending || keptStart(s, &j.record, j.touched) {
+			c.park(j, &j.record, row.Queued)
+		}
+	case row.Waiting:
+		c.transition(s, j, now)
+	case row.Running:
+		c.repair(s, j)
+		if !j.busy {
+			c.watchOverrun(j, now)
+		}
+	}
+	if j.runs() && !j.busy {
+		c.extendLimits(s, j)
+	}
+}
+
+// attached finds a Slurm job of j that runs inside one of our holds. It would be
+// killed at the hold's end, and the hold could not be given up.
+func (c *Core) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
+	if c.bare {
+		return slurmctl.Job{}, false // it cannot be helped: Start
+	}
+	for _, p := range j.held {
+		r := s.byID[p.ID]
+		if p.ID == j.record.ID {
+			r = &j.record // knows of what was done since the snapshot
+		} else if j.touched.After(s.taken) {
+			continue
+		}
+		if r == nil || r.State != slurmctl.Running && r.State != slurmctl.Suspended {
+			continue
+		}
+		if _, ours := c.holdNamed(r.Reservation); ours {
+			return *r, true
+		}
+	}
+	return slurmctl.Job{}, false
+}
+
+// detach takes a running job out of the hold that it was started in, and gives the
+// hold up: the nodes are the job's own now. A hold of another job's is left to that.
+func (c *Core) detach(j *job, r slurmctl.Job) {
+	hold := r.Reservation
+	own, _ := parseHoldName(hold)
+	c.do(j, "detach", hold, Detach{r.ID, hold, own.job == j.id()}, func(o Outcome) {
+		if o.Err == nil {
+			if j.record.ID == r.ID {
+				j.record.Reservation = ""
+			}
+			if own.job == j.id() {
+				c.forgetHold(hold)
+			}
+		}
+	})
+}
+
+// watchOverrun sees to a job that keeps a step for longer than it said. It is
+// tolerated while nobody else was promised its nodes; where somebody was, the
+// site's policy is carried out after twice the grace.
+func (c *Core) watchOverrun(j *job, now time.Time) {
+	if j.lapsed() {
+		j.reason = j.lapsedWords()
+	}
+	late := c.overrun(j, now)
+	if late < c.cfg.Grace {
+		return
+	}
+	c.lapse(j, now)
+	if !j.warned {
+		j.warned = true
+		if j.reason = "the step lasts longer than its profile says"; j.lapsed() {
+			j.reason = j.lapsedWords()
+		}
+		c.event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
+		c.logJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")
+		if c.cfg.OverrunSignal != "" {
+			c.warn(j)
+			return
+		}
+	}
+	rival := c.rival(j, now)
+	if late < 2*c.cfg.Grace || rival == nil {
+		return
+	}
+	detail := map[string]any{"step": j.Step, "rival": rival.SlurmID, "policy": c.cfg.Overrun}
+	shrinks := !j.last() && j.Profile[j.Step].Nodes < j.Profile[j.Step-1].Nodes
+	switch {
+	case c.cfg.Overrun == "shrink" && shrinks && !j.isChain():
+		c.event(j, "enforced", detail)
+		c.logJob(j).Warn("the step is ended: its nodes were promised to another job")
+		c.endStep(j, now)
+	case c.cfg.Overrun == "cancel" || j.last():
+		c.event(j, "enforced", detail)
+		c.logJob(j).Warn("the job is cancelled: its nodes were promised to another job")
+		c.do(j, "cancel", "overrun", Cancel{[]slurmctl.JobID{j.record.ID}}, func(o Outcome) { j.ending = o.Err == nil })
+	}
+}
+
+// warn sends the site's signal to all of a job that keeps a step for too long: its
+// script, its children and its steps, on companions too.
+func (c *Core) warn(j *job) {
+	c.signal(j, func(err error) {
+		if err != nil {
+			j.warned = false // again, when it is tried again
+		}
+	})
+}
+
+// signal sends the site's signal to all of a job.
+func (c *Core) signal(j *job, then func(error)) {
+	ids := []slurmctl.JobID{j.record.ID}
+	for _, p := range j.held {
+		if p.ID != j.record.ID {
+			ids = append(ids, p.ID)
+		}
+	}
+	name := c.cfg.OverrunSignal
+	c.do(j, "warn", name, Signal{ids, name}, func(o Outcome) {
+		then(o.Err)
+	})
+}
+
+// rival is a job that waits for a promised growth on nodes that j still has.
+func (c *Core) rival(j *job, now time.Time) *job {
+	for _, other := range c.active {
+		if other == j || other.State != row.Waiting || other.kept != nil || other.isSuspended() {
+			continue
+		}
+		if next := other.next(); next != nil && next.start <= now.Unix() && len(common(next.nodes, j.own())) > 0 { // what is lent is demanded
+			return other
+		}
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// restore brings back what the database knows of jobs that had not ended, and of the last
+// ones that had.
+func (c *Core) restore(books Books) {
+	c.work.last, c.lastRow = books.LastIntent, books.LastRow
+	for _, a := range books.Aside {
+		c.aside[a.Job] = a
+	}
+	for _, k := range books.Known {
+		c.known[slurmctl.JobID(k.SlurmID)] = k
+	}
+	for _, b := range books.Active {
+		j := restored(b)
+		if c.setAside(j.id(), j.Submitted) != "" {
+			continue // adopt says so, if Slurm still has it
+		}
+		j.recount, j.settled = true, j.id() != books.Doubt
+		j.anew = j.lapsed()
+		if j.State == row.Starting {
+			// Whether Slurm was told to start it is not known; to say so twice does no harm.
+			j.State = row.Queued
+			c.save(j)
+		}
+		for _, p := range b.Parts {
+			if j.isChain() {
+				j.chain = append(j.chain, slurmctl.JobID(p.SlurmID))
+			} else {
+				j.held = append(j.held, Part{ID: slurmctl.JobID(p.SlurmID), Step: p.Step, Nodes: expanded(p.NodeList)})
+			}
+		}
+		j.bindTo(b.Bound)
+		c.notInFuture(j, c.now)
+		if k := j.Step; k > 1 && k <= len(j.plan) { // what it gave back as that began; slurmd counts in whole seconds, as the database does
+			j.gave, j.gaveAt = Without(j.plan[k-2].nodes, j.plan[k-1].nodes), j.StepStarted
+		}
+		c.add(j)
+	}
+	for _, b := range books.Ended {
+		c.ended = append(c.ended, restored(b))
+	}
+	// Whatever they were to do, the next observation shows how far they came, and
+	// every decision is made from that.
+	for _, i := range books.Intents {
+		c.log.WithField("intent", i.ID).WithField("action", i.Action).Info("a change was under way when the sidecar stopped: " + i.Detail)
+		c.emit(Settle{Intent: i.ID, At: c.now, Err: "the sidecar stopped in the middle"})
+	}
+	c.event(nil, "sidecar started", map[string]any{"version": c.site.Version, "jobs": len(books.Active)})
+}
+
+// restored is a job of the database with what was planned for it and what it had.
+func restored(b BookedJob) *job {
+	j := &job{Job: &b.Job, past: b.Past, told: true}
+	for _, p := range b.Plan {
+		j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: expanded(p.NodeList)})
+	}
+	return j
+}
+
+// expanded lists the nodes of a list that the sidecar itself wrote down.
+func expanded(list string) []string {
+	nodes, err := slurmctl.ExpandNodes(list)
+	if err != nil {
+		return nil // the shell has read it before
+	}
+	return nodes
+}
+
+// add puts a job on the list of those that are looked after. One that was taken for
+// ended is so no more.
+func (c *Core) add(j *job) {
+	c.ended = slices.DeleteFunc(c.ended, func(other *job) bool { return other.ID == j.ID })
+	c.active = append(c.active, j)
+	c.byID[j.id()] = j
+	for _, id := range j.chain {
+		c.byID[id] = j
+	}
+	for _, p := range j.held {
+		c.byID[p.ID] = j
+	}
+}
+
+// isComing reports whether a job that asks to evolve is neither adopted nor refused yet: its
+// request, or what limits it, is still to be read. One that runs, and is adopted again
+// after the database was lost, may call next meanwhile, and is not to hear that there is
+// no such job.
+func (c *Core) isComing(id slurmctl.JobID) bool {
+	_, seen := c.coming[id]
+	return seen && c.byID[id] == nil && c.refused[id].ID == 0
+}
+
+// adopt takes in the jobs whose comment has the marker of evosbatch.
+func (c *Core) adopt(s *snapshot) {
+	clear(c.coming)
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil && c.mayBring(r, c.byID[own.job]) {
+			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
+		}
+		if r.State != slurmctl.Pending && r.State != slurmctl.Configuring && r.State != slurmctl.Running && r.State != slurmctl.Suspended || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
+			continue
+		}
+		if !c.driven(r.Partition) || c.refuseAside(r) {
+			continue
+		}
+		c.handling.Note(r.ID, r.SubmitTime, First)
+		sp, asked, err := c.request(s, r)
+		if err != nil {
+			c.refuse(r, err)
+			continue
+		}
+		if !asked {
+			continue
+		}
+		c.coming[r.ID] = r.UID
+		if sp.Chain != nil && sp.Chain.First != 0 && (s.byID[slurmctl.JobID(sp.Chain.First)] != nil || c.byID[slurmctl.JobID(sp.Chain.First)] != nil) {
+			continue // comes with the chain's first job
+		}
+		var chain []slurmctl.JobID
+		if sp.Chain != nil {
+			whole := false
+			if sp.Chain.First == 0 {
+				chain = c.chainOf(s, r, len(sp.Profile))
+				whole = chain != nil // else evosbatch is still submitting the rest of it
+			} else {
+				sp, chain, whole = c.restOfChain(s, r, sp)
+			}
+			if !whole {
+				continue
+			}
+		}
+		grows := sp.Whole()
+		if chain != nil {
+			grows = nil // every job is one with a script
+		}
+		a, known := c.readAsked(r, grows)
+		if !known {
+			continue
+		}
+		sp, why, known := c.mayEver(r, sp, chain != nil, a.understood())
+		if !known {
+			continue
+		}
+		if why != nil {
+			c.refuse(r, why)
+			continue
+		}
+		if err := c.adoptJob(r, sp, chain, a); err != nil {
+			c.refuse(r, err)
+		}
+	}
+	c.handling.Done()
+	for _, r := range s.reservations {
+		if own, ours := parseHold(r); ours && c.byID[own.job] != nil {
+			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
+		}
+	}
+	for id := range c.refused {
+		if s.byID[id] == nil {
+			delete(c.refused, id)
+		}
+	}
+	for id, read := range c.scripts {
+		if gone := s.byID[id] == nil; gone && read.tries > 0 || (gone || c.owner(id) != nil) && read.known {
+			delete(c.scripts, id)
+		}
+	}
+}
+
+// refuse leaves a job with a marker alone: it stays parked, or runs as a stock job, and the log
+// says why.
+func (c *Core) refuse(r *slurmctl.Job, err error) {
+	left := "it stays parked"
+	if running(r) {
+		left = "it runs on as a stock job"
+	}
+	c.refused[r.ID] = refused{Job: stranger(r, "refused: "+err.Error()), since: c.now}
+	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; " + left)
+	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
+}
+
+// stranger is a job that is not adopted, as evosqueue shows it.
+func stranger(r *slurmctl.Job, reason string) api.Job {
+	state := row.Queued
+	if running(r) {
+		state = row.Running
+	}
+	return api.Job{ID: uint32(r.ID), Name: r.Name, User: r.User, UID: r.UID, Account: r.Account, Partition: r.Partition, State: string(state),
+		Nodes: len(r.NodeList), NodeList: slurmctl.CompressNodes(r.NodeList), Reason: reason, Priority: r.Priority, Submit: r.SubmitTime, Plan: []api.Span{}, Past: []api.Span{}}
+}
+
+func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.JobID, a asked) error {
+	if a.userErr != nil {
+		return a.userErr
+	}
+	sp, err := c.malleable(r, sp)
+	if err != nil {
+		return err
+	}
+	whole := sp.Whole()
+	if err := whole.Validate(); err != nil {
+		return err
+	}
+	if sp.Moldable != nil && !c.site.Root && r.User != c.site.User {
+		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.site.User)
+	}
+	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
+		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp), Malleable: malleableOf(sp),
+		Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
+	j := &job{Job: values, chain: chain, inferred: running(r), script: a.script, stood: a.stood}
+	if sp.Updated != "" {
+		values.Changes = []row.Change{{ID: sp.Updated}}
+	}
+	if sp.Reached != nil {
+		values.Changes = []row.Change{{ID: sp.Updated, Step: sp.Reached.Step}}
+		if j.inferred && !c.requeuedSince(r, sp.Reached) {
+			j.reached = sp.Reached.Step
+		}
+	}
+	j.bindTo(sp.Nodes)
+	j.see(r)
+	if err := j.learn(a, whole[0].Nodes); err != nil {
+		return err
+	}
+	if err := sp.CheckClaim(); err != nil {
+		return err
+	}
+	if err := c.claimBeyond(j); err != nil {
+		return err
+	}
+	why := "submitted as one"
+	if chain == nil {
+		drive, reason, err := c.driveOf(r, sp, j.asked.StepMgr)
+		if err != nil {
+			return err
+		}
+		values.Drive, why = string(drive), reason
+	}
+	detail := map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),
+		"expand_limit": c.expandLimit(j), "drive": values.Drive, "drive_reason": why}
+	if sp.Moldable != nil {
+		detail["alternatives"] = sp.Alternatives()
+	}
+	if sp.Malleable != nil {
+		detail["bounds"] = request.BoundsOf(values.Profile, values.Malleable.Max).String()
+	}
+	c.addJob(j, detail)
+	c.add(j)
+	c.logJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
+	return nil
+}
+
+// driven reports whether the site has evolving jobs in any of these partitions: it gets none
+// of the others.
+func (c *Core) driven(partitions string) bool {
+	return len(c.cfg.Partitions) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool {
+		return slices.Contains(c.cfg.Partitions, p)
+	})
+}
+
+// chainOf finds the Slurm jobs of a chain's steps, nil while some are missing.
+func (c *Core) chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
+	ids := make([]slurmctl.JobID, steps)
+	ids[0] = first.ID
+	found := 1
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		sp, asked, err := c.request(s, r)
+		if err != nil || !asked || sp.Chain == nil || sp.Chain.First != uint32(first.ID) || r.UID != first.UID {
+			continue
+		}
+		if k := sp.Chain.Step; k >= 2 && k <= steps && ids[k-1] == 0 {
+			ids[k-1] = r.ID
+			found++
+		}
+	}
+	if found < steps {
+		return nil
+	}
+	return ids
+}
+
+// parts lists the Slurm jobs that the job consists of.
+func (j *job) parts() []row.Part { return j.partsBy(slurmctl.CompressNodes) }
+
+func (j *job) partsBy(text func([]string) string) []row.Part {
+	var rows []row.Part
+	for i, id := range j.chain {
+		rows = append(rows, row.Part{SlurmID: uint32(id), Step: i + 1})
+	}
+	if !j.isChain() {
+		for _, p := range j.held {
+			rows = append(rows, row.Part{SlurmID: uint32(p.ID), Step: p.Step, NodeList: text(p.Nodes)})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,114 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Slurm's priorities have all that a parked job is due but age (slurmctl.Ageing): that
+// is added here, from submission or the user's own begin on, so that evolving jobs are
+// ordered among themselves and beside stock jobs as if they had been eligible since.
+
+const (
+	// accrualPause is the time between two questions since when Slurm itself counts age.
+	accrualPause = 5 * time.Minute
+	// calculationLate is by how much a calculation of all priorities may be late.
+	calculationLate = 5 * time.Second
+)
+
+// priorityOf is the priority by which a queued job is planned.
+func (c *Core) priorityOf(j *job, now time.Time) uint64 {
+	r := &j.record
+	if r.Priority == 0 || c.ageing.Weight == 0 || c.ageing.Always {
+		return r.Priority
+	}
+	submitted := r.SubmitTime // a requeued job begins anew
+	if submitted.IsZero() {
+		submitted = j.Submitted
+	}
+	at := c.agedAt(now)
+	has := time.Duration(0)
+	if !j.accrued.IsZero() {
+		has = at.Sub(j.accrued)
+	}
+	return c.ageing.Priority(r.Priority, r.Nice, has, at.Sub(Later(submitted, j.Begin)))
+}
+
+// agedAt is the time as of which Slurm has counted the age of its stock jobs, or a
+// little earlier: an evolving job is to be older than one of them only if it is.
+func (c *Core) agedAt(now time.Time) time.Time {
+	return Later(c.calculated, now.Add(-c.ageing.Period-calculationLate))
+}
+
+// watchPriorities finds out when Slurm has calculated all priorities: those of most of
+// the stock jobs that age have changed from one poll to the next.
+func (c *Core) watchPriorities(before, after *snapshot) {
+	if c.ageing.Weight == 0 || before == nil {
+		return
+	}
+	changed, same := 0, 0
+	for i := range after.jobs {
+		r := &after.jobs[i]
+		b := before.byID[r.ID]
+		if b == nil || r.State != slurmctl.Pending || b.State != slurmctl.Pending || c.owner(r.ID) != nil || !queues(r) || b.Priority == 0 ||
+			after.taken.Sub(r.SubmitTime) >= c.ageing.MaxAge {
+			continue
+		}
+		if r.Priority != b.Priority {
+			changed++
+		} else {
+			same++
+		}
+	}
+	if changed > 0 && changed >= same {
+		c.calculated = before.taken
+	}
+}
+
+// eligibleAgain is called with whether Slurm would consider a queued job. The age of one
+// that waited for another job, or was held, begins when that is over. Where no limits
+// are enforced, one that is held later goes on ageing.
+func (c *Core) eligibleAgain(j *job, eligible bool, now time.Time) {
+	switch {
+	case !eligible:
+		j.ineligible = j.ineligible || !j.considered || j.record.Priority > 0 || c.ageing.Limits
+	case j.ineligible:
+		j.ineligible = false
+		if now.After(j.Begin) {
+			j.Begin = now
+			c.save(j)
+		}
+	}
+	j.considered = j.considered || eligible
+}
+
+// readAccrual asks since when Slurm counts the age of queued jobs, as long as there are
+// some of which it is not known: mostly it does not, but a job that was planned before
+// the scheduler's first pass over it has a begin time to count from.
+func (c *Core) readAccrual() {
+	if c.ageing.Weight == 0 || c.ageing.Always || c.now.Sub(c.accrualRead) < accrualPause || !c.work.room() {
+		return
+	}
+	unknown := false
+	for _, j := range c.active {
+		unknown = unknown || j.State == row.Queued && !j.accrualKnown
+	}
+	if !unknown {
+		return
+	}
+	if c.ask(nil, "accrual", c.gently(ReadAccrual{}), func(o Outcome) {
+		since, ok := o.Result.(map[slurmctl.JobID]time.Time)
+		if o.Err != nil || !ok {
+			return // at the next time
+		}
+		for _, j := range c.active {
+			if at, ok := since[j.record.ID]; ok && j.State == row.Queued {
+				j.accrued, j.accrualKnown = at, !at.IsZero() || c.ageing.Limits
+			}
+		}
+	}) {
+		c.accrualRead = c.now
+	}
+}

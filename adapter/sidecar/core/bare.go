@@ -1,0 +1,155 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Some jobs can be made smaller by whole companions only: those of a site where nobody may change what
+// runs, and those with a step manager of their own.
+//
+// There are sites whose job_submit plugin refuses every update of a job that lacks Account=
+// (slurmctl.ErrWantsAccount). Slurm takes an account for pending jobs alone: so a job that
+// runs can be given companions, and these can be ended, but it can neither be merged into, nor
+// be made smaller, nor be given a longer time limit, nor be taken out of the hold in which it
+// began: it stays there, and the hold lasts until its end. Whether a site is such a one is found out
+// by an update that changes nothing, of each parked job where there are plugins (mayTry).
+
+const (
+	bareWords  = "the site's job_submit plugin refuses updates without Account=, which Slurm takes for pending jobs only, so that a job that runs cannot be changed"
+	bareRemedy = "Begin with the fewest nodes and give back as many as a growth has brought, use --drive=chain, or have the administrator let updates of running jobs pass"
+)
+
+// stay is called when something began to run in a hold, and stays there.
+func (c *Core) stay(name string) {
+	if r, ok := c.reservations[name]; ok {
+		c.forgetHold(name)
+		c.lived[name] = r
+	}
+}
+
+// takeLived tells the holds that something lives in, which are no promise of nodes any more,
+// from the others that a poll has shown. What was done since it began is kept.
+func (c *Core) takeLived(s *snapshot, seen map[string]slurmctl.Reservation) {
+	before := c.lived
+	c.lived = map[string]slurmctl.Reservation{}
+	for name := range c.holdChanged {
+		if r, ok := before[name]; ok {
+			c.lived[name] = r
+		}
+	}
+	for i := range s.jobs {
+		r, ours := seen[s.jobs[i].Reservation]
+		if !ours || !c.bare || len(s.jobs[i].NodeList) == 0 || s.jobs[i].Ended() || s.jobs[i].State == slurmctl.Completing {
+			continue
+		}
+		if own, ours := parseHold(r); ours && (c.owner(s.jobs[i].ID) != nil || s.jobs[i].ID == own.job || c.isExpander(&s.jobs[i])) {
+			c.lived[r.Name] = r
+			delete(seen, r.Name)
+			c.lengthen(r, &s.jobs[i])
+		}
+	}
+}
+
+// staysUntil is when what runs in a hold since then has ended at the latest, and some.
+func (c *Core) staysUntil(since time.Time, limit time.Duration) time.Time {
+	if limit == slurmctl.Unlimited {
+		limit = longestHold * time.Second
+	}
+	return since.Add(limit + 2*time.Minute)
+}
+
+// lengthen sees that a hold does not end before the job that lives in it: Slurm would end
+// that with it.
+func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
+	j := c.owner(r.ID)
+	until := c.staysUntil(r.StartTime, r.TimeLimit)
+	if !r.EndTime.IsZero() && r.TimeLimit != slurmctl.Unlimited {
+		until = c.staysUntil(r.EndTime, 0)
+	}
+	if j == nil || j.busy || j.holdRetry.After(c.now) || r.TimeLimit == 0 || !hold.End.Before(until.Add(-90*time.Second)) {
+		return
+	}
+	c.ask(j, "", Task{Command: ChangeHold{hold.Name, slurmctl.ReservationUpdate{End: until}}}, func(o Outcome) {
+		if o.Err != nil {
+			j.holdRetry = c.now.Add(againAfter)
+			c.logJob(j).WithError(o.Err).Warn("the reservation that it runs in, and cannot be taken out of, ends before its time limit")
+			return
+		}
+		if r, ok := c.lived[hold.Name]; ok {
+			r.End = until
+			c.lived[hold.Name] = r
+		}
+	})
+}
+
+// siteDrive returns the drive mode that jobs get here, those with a step manager or without, and why.
+func (c *Core) siteDrive(stepMgr bool) (drivemode.Mode, string) {
+	switch {
+	case c.bare && c.drive == drivemode.Merge:
+		return drivemode.Companion, bareWords
+	case stepMgr && c.drive == drivemode.Merge:
+		return drivemode.Companion, request.StepMgrWords
+	}
+	return c.drive, c.driveReason
+}
+
+// mayHaveStepMgr reports whether a job has a step manager, or whether that is not known yet.
+func (c *Core) mayHaveStepMgr(j *job) bool {
+	if j.asked == nil {
+		return c.stepMgrs
+	}
+	return j.asked.StepMgr
+}
+
+// keepsParts reports whether none of a job's Slurm jobs can be made smaller: Slurm lets nobody, or would let
+// the job's steps run on what it gave back (slurmctl.StepMgr).
+func (c *Core) keepsParts(j *job) bool { return c.bare || c.mayHaveStepMgr(j) }
+
+// wholeOnly reports whether a job's nodes come and go by whole companions alone.
+func (c *Core) wholeOnly(j *job) bool { return c.once || c.keepsParts(j) }
+
+// onceWords say that Slurm resizes a job only once.
+func (c *Core) onceWords() string {
+	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.slurmConfig.Version)
+}
+
+// whole reports whether nodes to be given back are those of companions, each with all of
+// its own.
+func whole(held []Part, surplus []string) bool {
+	for i, p := range held {
+		if rest := Without(p.Nodes, surplus); len(rest) < len(p.Nodes) && (i == 0 || len(rest) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// canGive returns the nodes of some that a job can give back: those of whole companions, where its Slurm jobs
+// cannot be made smaller.
+func (c *Core) canGive(j *job, nodes []string) []string {
+	if !c.keepsParts(j) || len(j.held) == 0 || whole(j.held, nodes) {
+		return nodes
+	}
+	var all []string
+	for _, p := range j.held[1:] {
+		if len(Without(p.Nodes, nodes)) == 0 {
+			all = append(all, p.Nodes...)
+		}
+	}
+	return all
+}
+
+// touched are the nodes of all companions that have some of those to be given back.
+func touched(held []Part, surplus []string) (all []string) {
+	for _, p := range held[1:] {
+		if len(common(p.Nodes, surplus)) > 0 {
+			all = append(all, p.Nodes...)
+		}
+	}
+	return all
+}

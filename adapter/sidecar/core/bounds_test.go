@@ -1,0 +1,198 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const sharesNow = 1_800_000_000
+
+// sharesCore returns a core that has seen a cluster of 16 nodes: partition main has all, and
+// partition half the first eight.
+func sharesCore(cfg config.Config) *Core {
+	var nodes []slurmctl.Node
+	var names []string
+	for i := range 16 {
+		names = append(names, fmt.Sprintf("n%d", i+1))
+		nodes = append(nodes, slurmctl.Node{Name: names[i], State: "idle"})
+	}
+	c := New(Site{Root: true}, cfg, Strategy{}, time.Unix(sharesNow, 0))
+	c.snapshot = newSnapshot(Observation{Begun: c.now, Nodes: nodes,
+		Partitions: []slurmctl.Partition{{Name: "main", Up: true, Nodes: names}, {Name: "half", Up: true, Nodes: names[:8]}}}, nil)
+	return c
+}
+
+// sharesJob adds a running job, or a queued one.
+func sharesJob(c *Core, id int, user, partition string, state row.State) *job {
+	j := &job{Job: &row.Job{ID: int64(id), SlurmID: uint32(id), User: user, Account: "acct-" + user, Partition: partition, State: state, Step: 1}}
+	c.active = append(c.active, j)
+	c.byID[j.id()] = j
+	return j
+}
+
+// TestSharesHold: whatever jobs want, no owner has more held than its shares allow, nobody waits
+// whose share is unused, and what is not held says why and when.
+func TestSharesHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := config.Default()
+		cfg.MaxHolds = rapid.IntRange(1, 12).Draw(t, "max_holds")
+		for _, s := range []*config.Shares{&cfg.HoldShares.Job, &cfg.HoldShares.User, &cfg.HoldShares.Account, &cfg.HoldShares.Partition} {
+			*s = config.Shares{Reservations: rapid.IntRange(1, 100).Draw(t, "share"), Nodes: rapid.IntRange(1, 100).Draw(t, "share"), NodeHours: rapid.IntRange(1, 100).Draw(t, "share")}
+		}
+		c := sharesCore(cfg)
+		var all []hold
+		for id := range rapid.IntRange(1, 8).Draw(t, "jobs") {
+			j := sharesJob(c, id+1, rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "user"), "main", row.Running)
+			at := int64(sharesNow)
+			for step := range rapid.IntRange(1, 5).Draw(t, "steps") {
+				at += int64(rapid.IntRange(0, 1500).Draw(t, "seconds"))
+				from := rapid.IntRange(0, 15).Draw(t, "from")
+				h := hold{job: j, step: step + 2, start: at}
+				for n := from; n < min(from+rapid.IntRange(1, 8).Draw(t, "nodes"), 16); n++ {
+					h.nodes = append(h.nodes, fmt.Sprintf("n%d", n+1))
+				}
+				h.from = make([]int64, len(h.nodes))
+				all = append(all, h)
+			}
+		}
+		kept := c.allowed(slices.Clone(all), sharesNow)
+		checkShares(t, &cfg, kept)
+		for _, j := range c.active {
+			held := slices.ContainsFunc(kept, func(h hold) bool { return h.job == j })
+			if j.unheld == nil != (len(j.deferred) == 0) || j.unheld != nil && (j.unheld.key == "" || j.unheld.by < sharesNow || j.unheld.words(c) == "") {
+				t.Fatalf("job %d: %v deferred, %+v", j.SlurmID, j.deferred, j.unheld)
+			}
+			if !held && j.unheld == nil {
+				t.Fatalf("job %d has nothing held, and does not say why", j.SlurmID)
+			}
+		}
+	})
+}
+
+// checkShares counts by hand.
+func checkShares(t *rapid.T, cfg *config.Config, kept []hold) {
+	if len(kept) > cfg.MaxHolds {
+		t.Fatalf("%d holds, max_holds is %d", len(kept), cfg.MaxHolds)
+	}
+	type key struct{ scope, of string }
+	count, largest, nodes, seconds := map[key]int{}, map[key]int{}, map[key]set{}, map[key]int64{}
+	for _, h := range kept {
+		for _, k := range []key{{"job", fmt.Sprint(h.job.SlurmID)}, {"user", h.job.User}, {"account", h.job.Account}, {"partition", ""}} {
+			count[k]++
+			if h.start <= sharesNow {
+				continue
+			}
+			if nodes[k] == nil {
+				nodes[k] = set{}
+			}
+			nodes[k].add(h.nodes)
+			largest[k] = max(largest[k], len(h.nodes))
+			seconds[k] += int64(len(h.nodes)) * (h.start - sharesNow)
+		}
+	}
+	for k, n := range count {
+		s := cfg.HoldShares.Of(k.scope)
+		if most := max(s.Reservations*cfg.MaxHolds/100, 1); n > most {
+			t.Fatalf("%v has %d reservations, and may have %d", k, n, most)
+		}
+		if most := max(s.Nodes*16/100, 1, largest[k]); len(nodes[k]) > most { // one growth may have any number
+			t.Fatalf("%v has %d nodes held, and may have %d", k, len(nodes[k]), most)
+		}
+		if most := int64(s.NodeHours) * 16 * 3600 / 100; seconds[k] > most {
+			t.Fatalf("%v has %d node-seconds held, and may have %d", k, seconds[k], most)
+		}
+	}
+}
+
+// TestSharesAreFair: however much one user wants, another user has the first hold.
+func TestSharesAreFair(t *testing.T) {
+	cfg := config.Default()
+	cfg.MaxHolds = 10
+	cfg.HoldShares.User = config.Shares{Reservations: 100, Nodes: 100, NodeHours: 100} // nothing but the order is fair
+	cfg.HoldShares.Job = cfg.HoldShares.User
+	c := sharesCore(cfg)
+	greedy, other := sharesJob(c, 1, "alice", "main", row.Running), sharesJob(c, 2, "bob", "main", row.Running)
+	var all []hold
+	for step := range 30 {
+		all = append(all, hold{job: greedy, step: step + 2, start: sharesNow + int64(step)*10, nodes: []string{"n1"}, from: []int64{0}})
+		c.holdNames[holdKey{1, step + 2}] = fmt.Sprint("evo_1_", step+2, "_1") // and has it already
+	}
+	for step := range 4 {
+		all = append(all, hold{job: other, step: step + 2, start: sharesNow + 3000, nodes: []string{"n2"}, from: []int64{0}})
+	}
+	kept := c.allowed(all, sharesNow)
+	mine := slices.DeleteFunc(slices.Clone(kept), func(h hold) bool { return h.job != other })
+	if len(kept) != 10 || len(mine) != 4 {
+		t.Errorf("%d holds, %d of the other user; want 10 and 4", len(kept), len(mine))
+	}
+	if b := greedy.unheld; b == nil || b.step != 8 || b.key != "max_holds" {
+		t.Errorf("the user who wants all is told %+v", b)
+	}
+}
+
+// TestSharesOverPartitions: partitions of the same nodes do not double a share.
+func TestSharesOverPartitions(t *testing.T) {
+	cfg := config.Default()
+	cfg.HoldShares.User.Nodes = 50
+	c := sharesCore(cfg)
+	var all []hold
+	for id, partition := range []string{"half", "main"} {
+		j := sharesJob(c, id+1, "alice", partition, row.Running)
+		h := hold{job: j, step: 2, start: sharesNow + 60}
+		for n := range 8 {
+			h.nodes = append(h.nodes, fmt.Sprintf("n%d", n+1+8*id))
+		}
+		all = append(all, h)
+	}
+	if kept := c.allowed(all, sharesNow); len(kept) != 1 || kept[0].job.SlurmID != 1 {
+		t.Errorf("%d holds: 16 of 16 nodes of partition main are held for a user who may have 8", len(kept))
+	}
+}
+
+// TestGains: what a plan brings at each step, until when, and when the job had it before.
+func TestGains(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		j := &job{Job: &row.Job{Step: rapid.IntRange(0, 2).Draw(t, "step"), Drive: rapid.SampledFrom([]string{"merge", "chain"}).Draw(t, "drive")}}
+		for i := range rapid.IntRange(2, 7).Draw(t, "steps") {
+			step := plannedStep{start: int64(10 * (i + 1)), end: int64(10 * (i + 2))}
+			for n := range 5 {
+				if n == 0 || rapid.Bool().Draw(t, "has") {
+					step.nodes = append(step.nodes, fmt.Sprint("n", n))
+				}
+			}
+			j.plan = append(j.plan, step)
+		}
+		if j.Step > 0 {
+			j.held = []Part{{Nodes: j.plan[j.Step-1].nodes}}
+		}
+		for _, g := range j.gained() {
+			i := g.step - 1
+			end := j.plan[i].end
+			for k := i + 1; !j.isChain() && k < len(j.plan) && len(Without(g.nodes, j.plan[k].nodes)) == 0; k++ {
+				end = j.plan[k].end
+			}
+			if g.end != end {
+				t.Fatalf("step %d: until %d, want %d", g.step, g.end, end)
+			}
+			for k, name := range g.nodes {
+				from := int64(0)
+				for before := max(j.Step-1, 0); before < i; before++ {
+					if slices.Contains(j.plan[before].nodes, name) {
+						from = j.plan[before].end
+					}
+				}
+				if g.from[k] != from {
+					t.Fatalf("step %d: %s was the job's until %d, want %d", g.step, name, g.from[k], from)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,447 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// follow finds out what became of the known jobs.
+func (c *Core) follow(s *snapshot) {
+	for j := range c.each(slices.Clone(c.active)) {
+		if c.replaced(s, j) {
+			continue
+		}
+		if j.busy && !j.touched.After(s.taken) {
+			j.touched = s.taken.Add(1) // nor once that has ended
+		}
+		if j.touched.After(s.taken) {
+			continue // its last action is newer than what was seen
+		}
+		if j.isChain() {
+			c.followChain(s, j)
+			continue
+		}
+		r := s.byID[j.id()]
+		if r != nil {
+			j.readmit(s.taken)
+			j.see(r)
+			j.priority = r.Priority
+			c.checkWritten(j)
+		}
+		switch {
+		case r == nil || r.Ended():
+			c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
+				if last, known := seen[j.id()]; !known || last.Ended() { // one poll alone is not believed
+					c.end(j, last)
+				}
+			}, j.id())
+		case r.State == slurmctl.Completing:
+			j.ending, j.reason = true, "completing"
+			c.observeHeld(s, j)
+		case r.State == slurmctl.Pending:
+			j.queuedAt = s.taken
+			switch {
+			case j.runs():
+				c.requeued(j)
+			case j.configuring:
+				c.notConfigured(j, r)
+			}
+		case r.State == slurmctl.Configuring:
+			c.configures(s, j)
+		default:
+			j.ending = false
+			c.observeHeld(s, j)
+			if !j.runs() {
+				c.began(s, j, r)
+			}
+			c.followSuspension(s, j)
+		}
+	}
+}
+
+// observeHeld takes over from Slurm which nodes the job has: Slurm is the truth,
+// whatever the sidecar believes to have done. A merge or a shrink that slurmctld
+// forgot in a crash shows here, and so does one that it made while the sidecar
+// was away.
+func (c *Core) observeHeld(s *snapshot, j *job) {
+	held := []Part{{ID: j.id(), Step: 1, Nodes: j.record.NodeList}}
+	j.expanders = j.expanders[:0]
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		own, ours := parseHoldName(r.Name)
+		if !ours || own.job != j.id() || !c.isExpander(r) || !c.mayBring(r, j) || r.State == slurmctl.Completing || r.Ended() {
+			continue
+		}
+		c.byID[r.ID] = j
+		if usable := r.State == slurmctl.Running && Unready(r, c.mayHaveStepMgr(j)) == "" || r.State == slurmctl.Suspended; usable && drivemode.Mode(j.Drive) == drivemode.Companion {
+			held = append(held, Part{ID: r.ID, Step: own.step, Nodes: r.NodeList})
+		} else {
+			j.expanders = append(j.expanders, r.ID)
+		}
+	}
+	slices.SortFunc(held[1:], func(a, b Part) int { return int(a.ID) - int(b.ID) })
+	if slices.EqualFunc(j.held, held, func(a, b Part) bool { return a.ID == b.ID && sameSet(a.Nodes, b.Nodes) }) {
+		return
+	}
+	if len(j.held) > 0 {
+		c.event(j, "nodes changed", map[string]any{"from": slurmctl.CompressNodes(j.nodes()), "to": heldText(held)})
+	}
+	c.setHeld(j, held)
+}
+
+// setHeld records what the job has from now on.
+func (c *Core) setHeld(j *job, held []Part) {
+	j.held = held
+	for _, p := range held {
+		c.byID[p.ID] = j
+	}
+	c.saveParts(j)
+	if j.Step > 0 {
+		c.recordAllocation(j, c.now)
+	}
+}
+
+func heldText(held []Part) string {
+	return slurmctl.CompressNodes((&job{held: held}).nodes())
+}
+
+// recordAllocation writes what the job holds, and for which step, as of then.
+func (c *Core) recordAllocation(j *job, now time.Time) {
+	nodes := j.nodes()
+	c.saveAllocation(j, now, len(nodes), slurmctl.CompressNodes(nodes))
+	if last := len(j.past) - 1; last >= 0 && j.past[last].End.IsZero() {
+		j.past[last].End = Later(now, j.past[last].Start)
+	}
+	if len(nodes) > 0 {
+		j.past = append(j.past, row.Span{Step: j.Step, Start: now, Nodes: len(nodes), NodeList: slurmctl.CompressNodes(nodes)})
+	}
+}
+
+// Later is the later of two times: no span ends before it began, whatever the clock
+// was set to in between.
+func Later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// began is called once Slurm has started the job.
+func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
+	c.fixChoice(j, r)
+	planned := int64(0)
+	if len(j.plan) > 0 {
+		planned = j.plan[0].start
+	}
+	j.State, j.Step, j.BatchHost, j.configuring = row.Running, 1, r.BatchHost, false
+	if j.inferred && j.script != "" && !j.isChain() { // slurmctld may take another for it since, see pinned
+		j.BatchHost = j.script
+	}
+	start := startedAt(r, j.queuedAt, c.now)
+	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
+	j.kept, j.keptTimes = nil, 0
+	j.Suspended, j.suspendedFrom, j.recount = j.stood, time.Time{}, j.inferred || r.State == slurmctl.Suspended
+	j.overdue, j.anew, j.forgone, j.unheldTold = 0, false, "", 0
+	if j.inferred && !j.isChain() {
+		c.recovered(j, c.recoverStep(s, j))
+	}
+	c.save(j)
+	c.recordAllocation(j, start)
+	c.event(j, "started", map[string]any{"planned": c.wallSecond(planned), "nodes": slurmctl.CompressNodes(j.nodes()), "step": j.Step})
+	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
+	if j.inferred && len(j.plan) == 0 {
+		return // planned once it is known of all others that were found with it in which step they are: followPlans
+	}
+	if len(j.plan) == 0 || planned != start.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
+		const why = "it started at another time than planned"
+		if unfit := c.refit(s, j, s.taken.Unix(), why); unfit != "" && len(j.plan) > 0 {
+			was := int64(0)
+			if j.Step < len(j.plan) {
+				was = j.plan[j.Step].start
+			}
+			c.storePlan(j, nil) // nothing of it holds any more: once it can be, it is planned in followPlans
+			if !j.last() {
+				c.event(j, "delayed", map[string]any{"why": why + ", and cannot be planned anew: " + unfit, "step": j.Step + 1, "was": c.wallSecond(was)})
+			}
+		}
+	}
+}
+
+// requeued is called when a job that ran waits in Slurm's queue again: it starts
+// over.
+func (c *Core) requeued(j *job) {
+	c.logJob(j).Warn("the job was requeued: it starts over")
+	c.event(j, "requeued", map[string]any{"step": j.Step})
+	j.accrualKnown = false
+	if j.offer() != nil {
+		c.closeOffer(j, offerWithdrawn, "the job was requeued")
+	}
+	j.State, j.Step, j.held, j.ending, j.retryAt = row.Queued, 0, nil, false, c.now.Add(slurmctl.RegrowAfter)
+	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
+	j.Suspended, j.suspendedFrom = 0, time.Time{}
+	j.inferred, j.reached, j.script, j.stood = false, 0, "", 0 // of the run before
+	j.seenComment = ""                                         // its marker may say no more of steps than that they are over
+	if j.Progress != nil {                                     // what was measured is so still
+		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
+	}
+	if m := j.Moldable; m != nil {
+		c.setChoice(j, m.Choice, false)
+	}
+	c.save(j)
+	c.saveAllocation(j, c.now, 0, "")
+	c.saveParts(j)
+	c.storePlan(j, nil)
+	c.notify(j)
+}
+
+// askEnd asks how Slurm jobs of j ended.
+func (c *Core) askEnd(j *job, answer func(map[slurmctl.JobID]slurmctl.Job), ids ...slurmctl.JobID) {
+	if !c.work.room() {
+		return // at the next poll
+	}
+	c.ask(j, "", c.gently(Ask{ids}), func(o Outcome) {
+		if errors.Is(o.Err, ErrBackfilling) {
+			return // at the next poll
+		}
+		if o.Err != nil {
+			c.logJob(j).WithError(o.Err).Warn("how it ended is not known yet")
+			return
+		}
+		seen := map[slurmctl.JobID]slurmctl.Job{}
+		jobs, _ := o.Result.([]slurmctl.Job)
+		for _, r := range jobs {
+			if r.UID == j.UID { // see replaced
+				seen[r.ID] = r
+			}
+		}
+		answer(seen)
+	})
+}
+
+// end closes a job's books; last is what Slurm says of it at last, if anything. What
+// it leaves in Slurm (holds, expanders) is not wanted any more and goes at once.
+func (c *Core) end(j *job, last slurmctl.Job) {
+	state, at := string(last.State), c.now
+	if e := last.EndTime; last.Ended() && !e.IsZero() && e.Before(at) {
+		at = e
+	}
+	if j.offer() != nil {
+		c.closeOffer(j, offerWithdrawn, "the job has ended")
+	}
+	j.State, j.Ended, j.EndState = row.Ended, at, state
+	c.save(j)
+	c.saveAllocation(j, at, 0, "")
+	c.event(j, "ended", map[string]any{"state": state, "step": j.Step, "steps": len(j.Profile)})
+	if n := len(j.past); n > 0 && j.past[n-1].End.IsZero() {
+		j.past[n-1].End = Later(at, j.past[n-1].Start)
+	}
+	c.logJob(j).WithField("state", state).Info("ended")
+	c.notify(j)
+	c.cancelCompanions(j)
+	c.active = slices.DeleteFunc(c.active, func(other *job) bool { return other == j })
+	for id, owner := range c.byID {
+		if owner == j {
+			delete(c.byID, id)
+		}
+	}
+	c.ended = append(c.ended, j)
+	if len(c.ended) > MostEnded {
+		c.ended = c.ended[1:]
+	}
+}
+
+// MostEnded is how many ended jobs evosqueue --states=all can show.
+const MostEnded = 200
+
+// followChain is follow for a chain, whose steps begin and end with Slurm jobs.
+func (c *Core) followChain(s *snapshot, j *job) {
+	current := c.currentLink(j)
+	r := s.byID[j.chain[current]]
+	if r != nil {
+		j.see(r)
+		j.priority = r.Priority
+	}
+	switch {
+	case r == nil || r.Ended():
+		before := j.chain[max(j.Step, 1)-1]
+		c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
+			c.linkEnded(j, current, seen[j.chain[current]], seen[before])
+		}, j.chain[current], before)
+	case r.State == slurmctl.Pending:
+		j.queuedAt = s.taken
+		if j.State == row.Running {
+			c.linkRequeued(s, j)
+		}
+	case r.State == slurmctl.Running || r.State == slurmctl.Suspended:
+		c.linkRuns(s, j, r)
+		c.followSuspension(s, j)
+	case r.State == slurmctl.Configuring:
+		j.reason = "Slurm is switching its nodes on"
+	}
+}
+
+// currentLink is the position of a chain's Slurm job that runs or is to run next.
+func (c *Core) currentLink(j *job) int {
+	if j.State == row.Waiting {
+		return j.Step
+	}
+	return max(j.Step, 1) - 1
+}
+
+// linkEnded is called with what Slurm says of a chain's present job, which has ended,
+// and of the one whose step was the last to begin.
+func (c *Core) linkEnded(j *job, current int, done, before slurmctl.Job) {
+	if done.ID != 0 && j.Step == current && !done.StartTime.IsZero() && done.BatchHost != "" {
+		// it began and ended between two observations
+		c.linkRuns(c.snapshot, j, &done)
+		before = done
+	}
+	if done.State != slurmctl.Completed || j.last() || j.State != row.Running {
+		c.cancelChain(j)
+		if before.ID == 0 || before.Ended() {
+			c.end(j, before)
+		}
+		return
+	}
+	j.State, j.StepEnded = row.Waiting, c.now
+	c.save(j)
+	c.event(j, "step ended", map[string]any{"step": j.Step})
+	j.overdue = 0
+	if r := j.in(c.snapshot, j.chain[j.Step]); r != nil && r.State == slurmctl.Running && len(r.NodeList) > 0 {
+		j.see(r)
+		c.linkRuns(c.snapshot, j, r) // Slurm has started it as it ended the other
+		return
+	}
+	switch next := j.next(); {
+	case next == nil:
+		c.refit(c.snapshot, j, c.snapshot.taken.Unix(), "the step lasted longer than its profile says")
+	case next.start > c.snapshot.taken.Unix():
+		c.refit(c.snapshot, j, c.snapshot.taken.Unix(), "a step ended early")
+	}
+}
+
+// linkRuns is called when a chain's present job was seen running.
+func (c *Core) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
+	current := c.currentLink(j)
+	if j.Step == current+1 {
+		return
+	}
+	j.held = []Part{{ID: r.ID, Step: current + 1, Nodes: r.NodeList}}
+	if j.Step == 0 {
+		c.began(s, j, r)
+		return
+	}
+	j.Suspended, j.suspendedFrom = 0, time.Time{} // Slurm counts for each of its jobs
+	c.beginStep(j, startedAt(r, j.queuedAt, c.now))
+}
+
+// linkRequeued is called when a chain's job that ran waits in Slurm's queue again: its step starts over.
+func (c *Core) linkRequeued(s *snapshot, j *job) {
+	if j.Step == 1 {
+		c.requeued(j)
+		return
+	}
+	c.logJob(j).Warn("the job of this step was requeued: the step starts over")
+	c.event(j, "requeued", map[string]any{"step": j.Step})
+	j.State, j.Step, j.held, j.StepStarted, j.StepEnded = row.Waiting, j.Step-1, nil, c.now, c.now
+	j.Suspended, j.suspendedFrom = 0, time.Time{}
+	j.letGo, j.readied, j.overdue, j.warned = 0, 0, 0, false
+	j.retryAt = c.now.Add(slurmctl.RegrowAfter)
+	c.save(j)
+	c.saveAllocation(j, c.now, 0, "")
+	c.saveParts(j)
+	c.refit(s, j, s.taken.Unix(), "the job of a step was requeued")
+}
+
+// cancelChain cancels what is left of a chain. Should that fail, adopt finds it.
+func (c *Core) cancelChain(j *job) {
+	left := slices.Clone(j.chain[min(max(j.Step, 1), len(j.chain)):])
+	left = slices.DeleteFunc(left, func(id slurmctl.JobID) bool { return j.in(c.snapshot, id) == nil })
+	if len(left) > 0 {
+		c.cancelBeside("the rest of the chain", left...)
+	}
+}
+
+// cancelCompanions cancels those of a job that has ended, as far as they are known to run:
+// clean finds the others.
+func (c *Core) cancelCompanions(j *job) {
+	var ids []slurmctl.JobID
+	for _, p := range j.held {
+		r := c.snapshot.byID[p.ID]
+		if p.ID != j.id() && !j.isChain() && r != nil && c.isExpander(r) && c.mayBring(r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(ids) > 0 {
+		c.cancelBeside("its companions", ids...)
+	}
+}
+
+// cancelBeside cancels Slurm jobs that are nobody's any more.
+func (c *Core) cancelBeside(what string, ids ...slurmctl.JobID) bool {
+	return c.ask(nil, fmt.Sprint("cancel ", ids), Task{Command: Cancel{ids}}, func(o Outcome) {
+		if o.Err != nil {
+			c.log.WithError(o.Err).WithField("ids", ids).Warn(what + " could not be cancelled")
+		}
+	})
+}
+
+// mayBring reports whether a Slurm job that is named as an expander of j may be one:
+// anybody can name a job as the sidecar does.
+func (c *Core) mayBring(r *slurmctl.Job, j *job) bool { return r.UID == j.UID || c.isSelf(r) }
+
+// clean cancels expanders whose base job has ended or does not want them.
+func (c *Core) clean(s *snapshot) {
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if !c.outlived(s, r) {
+			continue
+		}
+		own, _ := parseHoldName(r.Name)
+		if c.cancelBeside("an expander", r.ID) {
+			c.log.WithField("expander", r.ID).WithField("job", own.job).Info("an expander outlived its job and is cancelled")
+			c.event(c.byID[own.job], "cleaned", map[string]any{"expander": r.ID, "base": own.job})
+		}
+	}
+}
+
+// outlived reports whether a Slurm job is an expander whose base job has ended or does not
+// want it.
+func (c *Core) outlived(s *snapshot, r *slurmctl.Job) bool {
+	if r.State == slurmctl.Completing || r.Ended() || !c.isExpander(r) {
+		return false
+	}
+	own, _ := parseHoldName(r.Name)
+	j := c.byID[own.job]
+	if c.isComing(own.job) {
+		return false // its job is about to be adopted again
+	}
+	if base := s.byID[own.job]; base != nil && !base.Ended() && c.setAside(base.ID, base.SubmitTime) != "" {
+		return false // it keeps what it has
+	}
+	forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
+	if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)) {
+		return false
+	}
+	if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
+		return false // somebody else's job that only looks like ours
+	}
+	known, ever := c.known[own.job]
+	return !ever || known.UID == r.UID || c.isSelf(r) // else the same, of a job that has ended
+}
+
+// forlorn reports whether an expander was to bring a job nodes beyond its plan by an offer that is over, or
+// forgotten with the database.
+func (c *Core) forlorn(j *job, id slurmctl.JobID, own ownName) bool {
+	return own.step == lentStep && slices.Contains(j.expanders, id) && j.offer() == nil
+}
+
+// isSelf reports whether the sidecar itself submitted the job, in its own name.
+func (c *Core) isSelf(r *slurmctl.Job) bool { return r.User == c.site.User }

@@ -1,0 +1,230 @@
+package core
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// enforced is a configuration in which limits count, and memory is given to jobs.
+var enforced = slurmctl.Config{Values: map[string]string{"AccountingStorageType": "accounting_storage/slurmdbd",
+	"AccountingStorageEnforce": "associations,limits,qos", "SelectTypeParameters": "CR_CORE_MEMORY"}}
+
+// limited sets the limits of a bench.
+func (b *bench) limited(partitions, assocs, qos string) {
+	b.rules = ruleBook{limits: slurmctl.ParseLimits(enforced, slurmctl.LimitsText{Partitions: partitions, Assocs: assocs, QOS: qos}), read: b.rules.read.Add(time.Second)}
+}
+
+// TestForbiddenPartition: a job of several partitions is not planned in those whose limits
+// forbid it, and has the words where all do.
+func TestForbiddenPartition(t *testing.T) {
+	const free = "PartitionName=a Nodes=n[1-2] TotalNodes=2 TotalCPUs=8\nPartitionName=b Nodes=n[3-8] TotalNodes=6 TotalCPUs=24 "
+	for name, c := range map[string]struct {
+		b, qos string // of partition b
+		asked  slurmctl.JobRequest
+		want   string
+	}{
+		"none":           {},
+		"AllowAccounts":  {b: "AllowAccounts=physics", want: "partition b is not for account proj (AllowAccounts, DenyAccounts)"},
+		"DenyQos":        {b: "DenyQos=normal", want: "partition b is not for QOS normal"},
+		"MinNodes":       {b: "MinNodes=2", want: "takes jobs of at least 2 (MinNodes)"},
+		"MaxNodes":       {b: "MaxNodes=1", want: "takes jobs of at most 1 (MaxNodes)"},
+		"MaxTime":        {b: "MaxTime=00:05:00", want: "allows 5 min (MaxTime)"},
+		"QOS of it":      {b: "QoS=small", qos: "small||node=1||||||||||||\n", want: "QOS small may have 1 in all (GrpTRES=node=1)"},
+		"MaxMemPerNode":  {b: "MaxMemPerNode=500", asked: slurmctl.JobRequest{MemoryPerNode: 600}, want: "allows 500 (MaxMemPerNode)"},
+		"MaxMemPerCPU":   {b: "MaxMemPerCPU=100", asked: slurmctl.JobRequest{MemoryPerNode: 600}, want: "allows 100 for each (MaxMemPerCPU)"},
+		"all its memory": {b: "MaxMemPerNode=900", want: "has 1000 MB of memory, but partition b allows 900"},
+		"no such node":   {asked: slurmctl.JobRequest{MemoryPerNode: 1001}, want: "partition b has 0 with 1001 MB of memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 8)
+			b.partition("a", 1, 2)
+			b.partition("b", 3, 8)
+			b.limited(free+c.b, "", c.qos)
+			j := b.evolving(1, 1, "1@5m,2@5m", time.Hour)
+			j.Account, j.QOS, j.asked = "proj", "normal", &c.asked
+			j.Partition, j.record.Partition, j.record.Account, j.record.QOS = "a,b", "a,b", "proj", "normal"
+			b.stock(2, 1000, 2, time.Hour) // partition a would be later
+			b.s.jobs[1].Partition = "a"
+			switch at := b.startsOrNever(j); {
+			case name == "no such node": // a has none either
+				if len(j.plan) > 0 || !strings.Contains(j.reason, c.want) {
+					t.Errorf("planned in %v: %s", at, j.reason)
+				}
+			case c.want == "" && (at != 0 || b.partitionFor(b.s, j) != "b"), c.want != "" && b.partitionFor(b.s, j) != "a":
+				t.Errorf("planned in %v in partition %q: %s", at, b.partitionFor(b.s, j), j.reason)
+			}
+			if c.want == "" {
+				return
+			}
+			if why := b.unsuited(b.s, j, "b"); !strings.Contains(why, c.want) && !strings.Contains(why, "partition b allows") {
+				t.Errorf("in words: %q, want %q", why, c.want)
+			}
+			alone := j.record
+			if alone.Partition = "b"; !strings.Contains(strings.Join(b.never(b.rules.limits, &alone, j.Profile, false, j.asked), "; "), c.want) {
+				t.Errorf("at adoption, of partition b alone: %q, want %q", b.never(b.rules.limits, &alone, j.Profile, false, j.asked), c.want)
+			}
+		})
+	}
+}
+
+// startsOrNever is startsIn of a job that may have no plan.
+func (b *bench) startsOrNever(j *job) time.Duration {
+	if b.plan(b.s); len(j.plan) == 0 {
+		return -1
+	}
+	return b.startsIn(j)
+}
+
+// TestLimitsUnread: a job of several partitions keeps its plan until it is known which of
+// them limits forbid.
+func TestLimitsUnread(t *testing.T) {
+	b := newBench(t, 8)
+	b.partition("a", 1, 2)
+	b.partition("b", 3, 8)
+	j := b.evolving(1, 1, "1@5m,2@5m", time.Hour)
+	j.Partition, j.record.Partition = "a,b", "a,b"
+	b.startsIn(j)
+	plan := j.plan
+	b.rules = ruleBook{}
+	if b.plan(b.s); len(j.plan) != len(plan) || j.reason != "the limits of its partitions are being read" {
+		t.Errorf("plan %v: %s", j.plan, j.reason)
+	}
+}
+
+// TestTiers: Slurm considers no job of a lower PriorityTier before those of a higher one,
+// whatever their priorities.
+func TestTiers(t *testing.T) {
+	const tiers = "PartitionName=main Nodes=n[1-4] PriorityTier=5\nPartitionName=low Nodes=n[1-4] PriorityTier=1\nPartitionName=high Nodes=n[1-4] PriorityTier=9\n"
+	for _, c := range []struct {
+		stock, evolving string // partitions
+		waits           bool
+	}{{"main", "main", true}, {"low", "main", false}, {"high", "main", true}, {"main", "high", false}, {"main", "high,low", true}, {"main,low", "main", true}} {
+		b := newBench(t, 4)
+		b.partition("low", 1, 4)
+		b.partition("high", 1, 4)
+		b.limited(tiers, "", "")
+		b.stock(1, 100, 4, time.Hour)
+		b.s.jobs[0].Partition = c.stock
+		j := b.evolving(2, 50, "4@1h", time.Hour)
+		j.Partition, j.record.Partition = c.evolving, c.evolving
+		if in := b.startsIn(j); (in >= time.Hour) != c.waits {
+			t.Errorf("of partition %s, beside a stock job of higher priority of %s: it starts in %v", c.evolving, c.stock, in)
+		}
+		b.s.jobs[0].Priority = 10 // lower
+		if in := b.startsIn(j); (in >= time.Hour) != (c.stock == "high" || c.evolving == "high,low") {
+			t.Errorf("of partition %s, beside a stock job of lower priority of %s: it starts in %v", c.evolving, c.stock, in)
+		}
+	}
+}
+
+// TestMaxJobsAccrue: of those who share an allowance the age of so many counts as it says, of
+// stock jobs too, and that of the next one from then on.
+func TestMaxJobsAccrue(t *testing.T) {
+	const hour = time.Hour
+	assocs := "ClusterName=c Account=proj UserName=user(1000) Partition= ID=4\n    MaxJobsAccrue=2(1)\n"
+	for name, c := range map[string]struct {
+		assocs, qos string
+		stock       string // whose job the stock one is; "": there is none
+		want        []uint64
+	}{
+		"no bound":           {want: []uint64{350, 250, 150}},
+		"of an association":  {assocs: assocs, want: []uint64{350, 250, 50}},
+		"a stock job counts": {assocs: assocs, stock: "user", want: []uint64{350, 50, 50}},
+		"another user's":     {assocs: assocs, stock: "other", want: []uint64{350, 250, 50}},
+		"of a QOS":           {qos: "normal|||||||||||||||1||\n", stock: "other", want: []uint64{50, 50, 50}},
+		"of a QOS, per user": {qos: "normal|||||||||||||||||1\n", stock: "other", want: []uint64{350, 50, 50}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 4)
+			b.limited("PartitionName=main Nodes=n[1-4]\n", c.assocs, c.qos)
+			b.ageing = slurmctl.Ageing{Weight: 1000, MaxAge: 10 * hour, Period: time.Minute, Limits: true}
+			b.calculated = b.s.taken
+			if c.stock != "" {
+				b.stock(9, 1, 1, hour)
+				b.s.jobs[0].User, b.s.jobs[0].Account, b.s.jobs[0].QOS, b.s.jobs[0].SubmitTime = c.stock, "proj", "normal", b.s.taken.Add(-5*hour)
+			}
+			var all []*job
+			for i := range 3 {
+				j := b.evolving(i+1, 50, "4@1h", hour)
+				j.record.User, j.record.Account, j.record.QOS = "user", "proj", "normal"
+				j.record.SubmitTime = b.s.taken.Add(-time.Duration(3-i) * hour)
+				all = append(all, j)
+			}
+			b.plan(b.s)
+			for i, j := range all {
+				if j.priority != c.want[i] {
+					t.Errorf("job %d has priority %d, want %d", i+1, j.priority, c.want[i])
+				}
+			}
+			if name != "of an association" {
+				return
+			}
+			all[0].record.Priority, all[0].record.Reason = 0, "JobHeldUser" // makes room
+			if b.plan(b.s); all[2].priority != 50 {
+				t.Errorf("the third has priority %d as its age begins", all[2].priority)
+			}
+			later := *b.s
+			later.taken, b.calculated = b.s.taken.Add(hour), b.s.taken.Add(hour)
+			b.now = later.taken
+			if b.plan(&later); all[2].priority != 150 {
+				t.Errorf("the third has priority %d an hour later, want 150", all[2].priority)
+			}
+		})
+	}
+}
+
+// TestWhole: which nodes can be given back where a job that runs cannot be changed.
+func TestWhole(t *testing.T) {
+	held := []Part{{1, 1, []string{"n1"}}, {2, 2, []string{"n2", "n3"}}, {3, 3, []string{"n4"}}}
+	for surplus, want := range map[string]bool{"n4": true, "n2 n3 n4": true, "n2 n3": true, "n2": false, "n1 n4": false, "": true} {
+		if whole(held, strings.Fields(surplus)) != want {
+			t.Errorf("to give back %q: %v", surplus, !want)
+		}
+	}
+}
+
+// TestBareSite: the drive mode, and what is refused, where every update of a running job is.
+func TestBareSite(t *testing.T) {
+	c := newCore(config.Default(), time.Now())
+	c.drive, c.driveReason = drivemode.Merge, "all is there"
+	r := &slurmctl.Job{User: "user", Partition: "main"}
+	down, _ := planner.ParseProfile("3@1m,1@1m")
+	up, _ := planner.ParseProfile("1@1m,3@1m,1@1m")
+	for _, bare := range []bool{false, true} {
+		for _, s := range []struct {
+			ask   request.Request
+			drive drivemode.Mode // where it is bare; "": refused
+			words string
+		}{
+			{request.Request{Profile: up}, drivemode.Companion, "without Account="},
+			{request.Request{Profile: up, Drive: drivemode.Merge}, "", "drive mode merge cannot work here: the site's job_submit plugin refuses"},
+			{request.Request{Profile: down}, "", "step 2, of 1 nodes, would have to give back nodes of the 3"},
+			{request.Request{Profile: down, Drive: drivemode.Companion}, "", "--drive=chain"},
+		} {
+			c.bare = bare
+			drive, why, err := c.driveOf(r, s.ask, false)
+			if !bare {
+				if err != nil {
+					t.Errorf("%+v: %v", s.ask, err)
+				}
+				continue
+			}
+			if err != nil {
+				why = err.Error()
+			}
+			if drive != s.drive || (err == nil) != (s.drive != "") || !strings.Contains(why, s.words) {
+				t.Errorf("%+v: %q, %q, %v", s.ask, drive, why, err)
+			}
+		}
+	}
+	if status := c.View().Status; status.Drive != "companion" || !strings.Contains(status.DriveReason, "Account=") {
+		t.Errorf("the site's is %s: %s", status.Drive, status.DriveReason)
+	}
+}

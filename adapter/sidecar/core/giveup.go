@@ -1,0 +1,70 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// What fails is tried again less and less often, and a growth not for ever: the job then
+// stays in its step with what it has, holds nothing, its script is told by evosctl next,
+// and a further next plans it anew.
+
+const (
+	// mostPause bounds the pause after a failed action, outagePause where Slurm or its
+	// database does not answer: what is due then is due as soon as it does.
+	mostPause   = 5 * time.Minute
+	outagePause = 30 * time.Second
+)
+
+// outage reports whether an action failed for what is no matter of the job.
+func outage(err error) bool {
+	return transient(err) || errors.Is(err, slurmctl.ErrNoSlurmdbd) || errors.Is(err, slurmctl.ErrDBIndex)
+}
+
+// failed counts a failed action of the job, and says when it is tried again.
+func (j *job) failed(action string, err error, now time.Time, again func(time.Time) string) {
+	j.failures++
+	most := mostPause
+	if outage(err) {
+		most = outagePause
+	} else if j.failing.IsZero() {
+		j.failing = now
+	}
+	pause := min(250*time.Millisecond<<min(j.failures, 11), most)
+	j.retryAt = now.Add(pause)
+	j.reason = fmt.Sprintf("%s failed: %v", action, err)
+	if j.failures > 1 {
+		j.reason = fmt.Sprintf("%s failed %d times, and is tried again at %s: %v", action, j.failures, again(j.retryAt), err)
+	}
+}
+
+// mayGiveUp gives a growth to so many nodes up that has failed for too long, or will
+// always fail.
+func (c *Core) mayGiveUp(j *job, to int, err error) {
+	if err == nil || !errors.Is(err, ErrNeverMerged) && (j.failing.IsZero() || c.now.Sub(j.failing) < c.cfg.GiveUp) {
+		return
+	}
+	text := fmt.Sprintf("the growth to %d nodes was given up: %v", to, err)
+	c.event(j, "given up", map[string]any{"nodes": to, "failures": j.failures, "error": err.Error()})
+	c.logJob(j).WithError(err).Warn("a growth is given up: the job keeps what it has")
+	if len(j.expanders) > 0 && c.cancelBeside("an expander", j.expanders...) {
+		j.expanders = nil
+	}
+	j.kept = &keptBack{text: text + "; it is tried again when the job's script calls evosctl next", givenUp: true}
+	j.failures, j.failing, j.retryAt, j.reason = 0, time.Time{}, time.Time{}, j.kept.text
+	if j.State != row.Waiting {
+		return // it had lost nodes: nobody waits
+	}
+	j.State, j.StepEnded = row.Running, time.Time{}
+	c.save(j)
+	j.denials++
+	if j.denied = text; c.waitedFor(j) {
+		j.denied = "" // they are told
+	}
+	j.denial = text
+	c.notify(j)
+}

@@ -1,0 +1,351 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// hold is a reservation for the nodes that a job is given at the start of a step.
+type hold struct {
+	job   *job
+	step  int // 1-based
+	nodes []string
+	from  []int64  // when the job has each of them for the last time before, Unix seconds; 0: never
+	users []string // who may use it
+	start int64    // Unix seconds
+	end   int64
+}
+
+// holdFlags: our own node mapping has chosen the nodes, with the jobs in view that
+// run there now (IGNORE_JOBS) and with all other holds. A node is held for one job
+// after another, and a job's time limit reaches beyond the time at which the plan
+// has it give a node back: with OVERLAP Slurm lets holds share nodes, and starts a
+// job in its own hold in spite of others' later ones. Administrators' reservations
+// are not in their way. A job that waits for a hold is not to be held when it ends.
+var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
+
+// startFlags are those of a hold to start in, which is long: with PURGE_COMP Slurm
+// deletes it once it has begun and no job has been bound to it for five minutes. So
+// nothing is held for long in vain while the sidecar is down.
+var startFlags = append(slices.Clip(holdFlags), "PURGE_COMP=5")
+
+// FlagsOfLived are added to those of a hold that a companion stays in, so that it does not outlive that.
+var FlagsOfLived = startFlags[len(holdFlags):]
+
+// toStartIn reports whether a Slurm job begins in the hold; in others running ones grow.
+func (h hold) toStartIn() bool { return h.step == 1 || h.job.isChain() }
+
+func (h hold) flags() []string {
+	if h.toStartIn() {
+		return startFlags
+	}
+	return holdFlags
+}
+
+// Names of holds and expanders carry job, step and attempt (evo_4711_2_1), so that what is
+// left of a crashed sidecar can be found again. Users can name jobs like that, too: the
+// numbers are bounded so that the next one still is one.
+const mostDigits, mostIDDigits = 9, 10
+
+type ownName struct {
+	job     slurmctl.JobID
+	step    int
+	attempt int
+}
+
+func (n ownName) String() string { return fmt.Sprintf("evo_%d_%d_%d", n.job, n.step, n.attempt) }
+
+func parseHoldName(name string) (ownName, bool) {
+	text, ours := strings.CutPrefix(name, "evo_")
+	if !ours {
+		return ownName{}, false // most names
+	}
+	job, text, _ := strings.Cut(text, "_")
+	of, try, _ := strings.Cut(text, "_")
+	if !digits(job, mostIDDigits) || !digits(of, mostDigits) || !digits(try, mostDigits) {
+		return ownName{}, false
+	}
+	id, err1 := strconv.ParseUint(job, 10, 32)
+	step, err2 := strconv.Atoi(of)
+	attempt, err3 := strconv.Atoi(try)
+	if errors.Join(err1, err2, err3) != nil {
+		return ownName{}, false
+	}
+	return ownName{slurmctl.JobID(id), step, attempt}, true
+}
+
+// digits reports whether a text is a number of so many digits at the most.
+func digits(text string, most int) bool {
+	return text != "" && len(text) <= most && strings.Trim(text, "0123456789") == ""
+}
+
+// parseHold says whose hold a reservation is. One of the site's that only bears such a
+// name has not the flags.
+func parseHold(r slurmctl.Reservation) (ownName, bool) {
+	own, ours := parseHoldName(r.Name)
+	return own, ours && slices.Contains(r.Flags, "IGNORE_JOBS") && slices.Contains(r.Flags, "OVERLAP")
+}
+
+// wantedHolds lists the holds that the plan needs and the site's shares allow: of the starts and
+// growths that are planned for the next hold_ahead, and of growths for which a job waits
+// already. What is planned for later is held once it is as near.
+func (c *Core) wantedHolds(now int64) []hold {
+	var all []hold
+	ahead := now + c.holdAhead()
+	for j := range c.each(c.active) {
+		if h, ok := c.offerHold(j, now); ok {
+			all = append(all, h)
+		}
+		switch {
+		case j.kept != nil:
+		case j.State == row.Waiting && j.suspendedLong(c.now, c.cfg.Grace): // nobody would use them
+		case j.runs(), j.State == row.Starting, j.State == row.Queued && len(j.plan) > 0 && j.plan[0].start <= ahead:
+			for _, h := range c.holdsOf(j, now) {
+				if h.start <= ahead || h.awaited() {
+					all = append(all, h)
+				}
+			}
+		}
+	}
+	// the most urgent first, promises of running jobs before all
+	slices.SortStableFunc(all, func(a, b hold) int {
+		if a.job.runs() != b.job.runs() {
+			if a.job.runs() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.start, b.start)
+	})
+	return c.allowed(all, now)
+}
+
+// awaited reports whether the job waits for the hold's nodes already.
+func (h hold) awaited() bool { return h.job.State == row.Waiting && h.step == h.job.Step+1 }
+
+// holdsOf lists a job's holds: one for each step at which it gets nodes.
+func (c *Core) holdsOf(j *job, now int64) []hold {
+	gains := j.gained()
+	if len(gains) == 0 {
+		return nil
+	}
+	all := make([]hold, 0, len(gains))
+	grace := int64(c.cfg.Grace / time.Second)
+	for _, g := range gains {
+		i := g.step - 1
+		if j.lastEnd > 0 && j.plan[i].start >= j.lastEnd { // its time limit is over by then
+			continue
+		}
+		end := g.end
+		h := hold{job: j, step: g.step, nodes: g.nodes, from: g.from, start: j.plan[i].start}
+		if h.toStartIn() {
+			end = max(end, h.start+late(h.start, now)+c.limitOf(j, i))
+		}
+		h.end = max(end, now) + max(grace, 60)
+		h.users = c.holdUsers(h)
+		all = append(all, h)
+	}
+	return all
+}
+
+// gain is the nodes that a plan brings a job at a step.
+type gain struct {
+	step  int // 1-based
+	nodes []string
+	end   int64   // Unix second at which the first of them is planned to be released
+	from  []int64 // when the job has each of them for the last time before, Unix seconds; 0: never
+}
+
+// gains are what they were when they were last asked for: of that plan, with these nodes.
+type gains struct {
+	all  []gain
+	plan []plannedStep
+	step int
+	held []Part
+}
+
+// gained lists what the plan brings the job from its present step on. It remembers that.
+func (j *job) gained() []gain {
+	m := &j.gains
+	if m.step == j.Step && same(m.plan, j.plan) && same(m.held, j.held) {
+		return m.all
+	}
+	*m = gains{plan: j.plan, step: j.Step, held: j.held}
+	had := map[string]int64{} // when it has a node for the last time, so far
+	for i := max(j.Step-1, 0); i < len(j.plan); i++ {
+		added := j.plan[i].nodes
+		switch {
+		case i < j.Step:
+			added = nil
+		case j.isChain(): // every step is a job of its own, with all its nodes
+		case i == j.Step && i > 0:
+			added = Without(added, j.nodes())
+		case i > 0:
+			added = Without(added, j.plan[i-1].nodes)
+		}
+		if len(added) > 0 {
+			g := gain{step: i + 1, nodes: added, end: j.plan[i].end, from: make([]int64, len(added))}
+			for k, name := range added {
+				g.from[k] = had[name]
+			}
+			m.all = append(m.all, g)
+		}
+		for _, name := range j.plan[i].nodes {
+			had[name] = j.plan[i].end
+		}
+	}
+	if !j.isChain() {
+		j.lastGains(m.all)
+	}
+	return m.all
+}
+
+// lastGains sets the ends of gains: when the job gives the first of their nodes back.
+func (j *job) lastGains(all []gain) {
+	type stay struct {
+		step int // up to which it is known
+		end  int64
+	}
+	stays := map[string]stay{}
+	for i, last := len(j.plan)-1, len(all)-1; last >= 0; i-- {
+		for _, name := range j.plan[i].nodes {
+			s := stays[name]
+			if s.end == 0 || s.step != i+1 {
+				s.end = j.plan[i].end
+			}
+			stays[name] = stay{i, s.end}
+		}
+		if g := &all[last]; g.step == i+1 {
+			last--
+			g.end = stays[g.nodes[0]].end
+			for _, name := range g.nodes {
+				g.end = min(g.end, stays[name].end)
+			}
+		}
+	}
+}
+
+// same reports whether two lists are one and the same.
+func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// longestHold bounds the holds of jobs without a time limit.
+const longestHold = 365 * 24 * 3600
+
+// limitOf is the time limit in seconds of the Slurm job that begins with step i of j.
+// A hold to start in lasts for as long: Slurm ends a running job together with its
+// reservation, and nobody takes the job out of it while the sidecar is down. Slurm's
+// other jobs lose nothing by it: once the job runs they see its nodes taken until
+// then anyway.
+func (c *Core) limitOf(j *job, i int) int64 {
+	choice := 0
+	if j.Moldable != nil {
+		choice = j.Moldable.Choice
+	}
+	return c.limitOfAs(j, i, choice)
+}
+
+// limitOfAs is limitOf with an alternative of a moldable job.
+func (c *Core) limitOfAs(j *job, i, choice int) int64 {
+	r := &j.record
+	if j.isChain() && i < len(j.chain) && c.snapshot != nil && c.snapshot.byID[j.chain[i]] != nil {
+		r = c.snapshot.byID[j.chain[i]]
+	}
+	return min(seconds(j.limitOnceStarted(r, choice, i)), longestHold)
+}
+
+// late is by how many seconds a start is overdue, in whole minutes: holds are not to
+// be changed every second.
+func late(start, now int64) int64 { return (max(now-start, 0) + 59) / 60 * 60 }
+
+// holdKey tells holds apart: a job has one for each step that brings it nodes.
+type holdKey struct {
+	job  slurmctl.JobID
+	step int
+}
+
+// far reports whether the hold's job neither runs nor starts within a minute.
+func (h hold) far(now int64) bool {
+	return h.job.State == row.Queued && len(h.job.plan) > 0 && h.job.plan[0].start > now+60
+}
+
+// earlier is by how many seconds a hold may begin before its step does without
+// being worth a change: nodes in plans shift by seconds all the time.
+const earlier = 10
+
+// slack is by how much a time written into Slurm may be off while it is so far
+// away: plans drift with every job that starts late or ends early, and each change
+// costs slurmctld milliseconds.
+func slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 10 }
+
+// stale reports whether a reservation cannot be made to be the hold by changing it: it
+// has begun though the hold is to come.
+func (c *Core) stale(r slurmctl.Reservation, h hold, now int64) bool {
+	return r.Start.Unix() <= now && h.start > now+earlier
+}
+
+// nobody is who may use a hold to grow in until its expander is asked for: whoever may
+// use a reservation may run any job in it.
+const nobody = slurmctl.Nobody
+
+// holdUsers are those who may use a hold. In one to start in it is the job's user, always:
+// Slurm lets no job refer to a reservation that its user may not use, and is to start it
+// while the sidecar is down, too.
+func (c *Core) holdUsers(h hold) []string {
+	switch {
+	case h.toStartIn():
+		return []string{h.job.User}
+	case c.holdsOpen || c.submitter(h.job) != h.job.User:
+		return []string{c.submitter(h.job)}
+	}
+	return []string{nobody}
+}
+
+// submitter is in whose name the expanders of a job are submitted: its user's, for which
+// the sidecar must be root, else its own.
+func (c *Core) submitter(j *job) string {
+	if c.site.Root || c.site.User == "" {
+		return j.User
+	}
+	return c.site.User
+}
+
+// holdFor finds the reservation for a job's step.
+func (c *Core) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
+	name, ok := c.holdNames[holdKey{j.id(), step}]
+	return c.reservations[name], ok
+}
+
+// confirmed reports whether all that a queued job needs is held, as far as it is near and the
+// shares allow it, and whether nobody can have slipped in between: all has been polled since, or
+// the nodes alone, and they were free.
+func (c *Core) confirmed(s *snapshot, j *job, now int64) bool {
+	ahead := now + c.holdAhead()
+	for _, h := range c.holdsOf(j, now) {
+		if h.step > 1 && (h.start > ahead || slices.Contains(j.deferred, h.step)) {
+			continue
+		}
+		r, ok := c.holdFor(j, h.step)
+		if !ok || !sameSet(r.Nodes, h.nodes) || r.Start.Unix() > max(h.start, now) {
+			return false
+		}
+		since := c.heldSince[r.Name]
+		if !s.taken.After(since) && !(s.nodesTaken.After(since) && s.free(h.nodes)) {
+			return false
+		}
+	}
+	return true
+}
+
+// nextName is a new name for an expander.
+func (c *Core) nextName(j *job, step int) ownName {
+	j.attempt++
+	return ownName{j.id(), step, j.attempt}
+}

@@ -1,0 +1,132 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A hold is a reservation, and whoever may use a reservation may run any job in it. Holds
+// to grow in are therefore closed until their expander is asked for. Those to start in
+// cannot be: the user of the job that starts there may send others there, past the queue.
+// They are seen in the next cycle. A pending one is sent back to the queue. One that runs
+// is taken out of the hold, so that Slurm does not end it when the hold ends, and keeps
+// its nodes until its own end: what was planned there is planned elsewhere.
+
+// intrusion is a job that got into a hold that is for another one.
+type intrusion struct {
+	job  *job // whose hold it was, nil where that is not known any more
+	step int  // of the hold
+	text string
+}
+
+// refersTo reports whether a Slurm job asks for a reservation, perhaps among others.
+func refersTo(r *slurmctl.Job, name string) bool {
+	for other := range strings.SplitSeq(r.Reservation, ",") {
+		if other == name {
+			return true
+		}
+	}
+	return false
+}
+
+// otherReservations are those besides one that a Slurm job asks for.
+func otherReservations(r *slurmctl.Job, name string) string {
+	var rest []string
+	for other := range strings.SplitSeq(r.Reservation, ",") {
+		if other != name {
+			rest = append(rest, other)
+		}
+	}
+	return strings.Join(rest, ",")
+}
+
+// holdNamed is parseHold for what a job refers to.
+func (c *Core) holdNamed(name string) (ownName, bool) {
+	if r, known := c.reservations[name]; known {
+		return parseHold(r)
+	}
+	return parseHoldName(name)
+}
+
+// watchIntruders sends those away who are in holds that are for others.
+func (c *Core) watchIntruders(s *snapshot) {
+	for _, id := range slices.Sorted(maps.Keys(c.intruders)) {
+		r, in := s.byID[id], c.intruders[id]
+		if in.job != nil {
+			in.job.note = ""
+		}
+		if r == nil || r.Ended() || r.State == slurmctl.Completing || in.job != nil && (in.job.State == row.Ended || in.job.Step >= in.step) {
+			delete(c.intruders, id)
+		}
+	}
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if r.Reservation == "" || r.Ended() || r.State == slurmctl.Completing {
+			continue
+		}
+		for name := range strings.SplitSeq(r.Reservation, ",") {
+			if own, ours := c.holdNamed(name); ours && !c.isFor(own, r) {
+				c.sendAway(s, r, name, own)
+				break // of the others in the next cycle
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.intruders)) {
+		if in := c.intruders[id]; in.job != nil {
+			in.job.note = in.text
+		}
+	}
+}
+
+// isFor reports whether a hold is there for a Slurm job, as far as can be told. What refers to
+// the wrong one of several is put right by mirror and act.
+func (c *Core) isFor(own ownName, r *slurmctl.Job) bool {
+	if c.owner(r.ID) != nil && !c.isExpander(r) {
+		return true
+	}
+	j := c.byID[own.job]
+	if c.isExpander(r) {
+		name, _ := parseHoldName(r.Name)
+		return name.job == own.job && (j == nil || c.mayBring(r, j))
+	}
+	if j != nil {
+		return false
+	}
+	_, marked, err := c.mark(r) // not adopted yet, perhaps
+	return marked || err != nil || r.ID == own.job
+}
+
+// sendAway takes a Slurm job out of a hold that is not for it.
+func (c *Core) sendAway(s *snapshot, r *slurmctl.Job, name string, own ownName) {
+	j, rest, runs := c.byID[own.job], otherReservations(r, name), r.State != slurmctl.Pending
+	if _, known := c.intruders[r.ID]; !known {
+		in := intrusion{job: j, step: own.step, text: fmt.Sprintf("job %d of %s was sent into nodes held for it (%s)", r.ID, r.User, name)}
+		if runs {
+			in.text = fmt.Sprintf("job %d of %s was sent into nodes held for it and runs on %s: others are looked for",
+				r.ID, r.User, slurmctl.CompressNodes(r.NodeList))
+		}
+		c.intruders[r.ID] = in
+		c.event(j, "intruder", map[string]any{"slurm_id": r.ID, "user": r.User, "hold": name, "state": r.State, "nodes": slurmctl.CompressNodes(r.NodeList)})
+		c.log.WithField("job", own.job).WithField("hold", name).WithField("intruder", r.ID).WithField("user", r.User).WithField("state", r.State).
+			Warn("a job is in a hold that is for another one; it is taken out of it")
+	}
+	if !c.work.room() {
+		return // in the next cycle
+	}
+	c.ask(nil, fmt.Sprint("send away ", r.ID), Task{Command: Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, func(o Outcome) {
+		if o.Err != nil {
+			c.log.WithError(o.Err).WithField("intruder", r.ID).Warn("a job could not be taken out of a hold that is for another one")
+			return
+		}
+		r.Reservation = rest
+	})
+	if runs && j != nil && own.step == 1 && j.State == row.Starting && !j.busy && !j.touched.After(s.taken) {
+		text := c.intruders[r.ID].text
+		c.takeBack(j, j.record.ID, row.Queued, text, func() { j.kept = &keptBack{text: text} }) // planned anew at once
+	}
+}

@@ -1,0 +1,174 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// What a limit keeps back is no matter of nodes: whoever's account, QOS or partition
+// allows no more at present waits, with what he has, and holds nothing that others
+// could use. It is tried again when the limit may have room, and planned anew then.
+
+// keptBack is a start or growth that Slurm does not let happen at present.
+type keptBack struct {
+	limit  string // squeue's reason, or the words of a refusal
+	text   string // what evosqueue says
+	to     int    // the nodes that it is to grow to; 0: it is to start
+	again  time.Time
+	look   bool      // the limit's figures are to be looked at before it is tried again
+	fresh  time.Time // as they were then or later
+	looked time.Time // when they last were
+	// givenUp says that it is no limit, and tried again only when the script asks.
+	givenUp bool
+	usage   usage // of those whom the limit may count, at most since
+}
+
+const (
+	// firstAgain is when what was kept back is tried again at the latest, mostAgain
+	// when after it was kept back again and again.
+	firstAgain = 30 * time.Second
+	mostAgain  = 5 * time.Minute
+	// soonestAgain is when it is tried again at the earliest.
+	soonestAgain = 3 * time.Second
+	// limitPatience is for how long a job that was let go may show a limit as its reason.
+	limitPatience = 2 * time.Second
+)
+
+// keepBack is called when Slurm did not let a job start (to is 0) or grow to so many
+// nodes.
+func (c *Core) keepBack(j *job, limit string, to int) {
+	j.keptTimes++
+	k := &keptBack{limit: limit, to: to, again: c.now.Add(min(firstAgain<<min(j.keptTimes-1, 4), mostAgain))}
+	k.say(limit)
+	k.look, k.fresh = slurmctl.KindOf(limit) == slurmctl.LimitReason, c.now
+	if c.snapshot != nil {
+		k.usage = c.snapshot.usageBeside(&j.record)
+	}
+	j.kept, j.reason = k, k.text
+	if j.keptTimes == 1 {
+		c.event(j, "kept back", map[string]any{"limit": limit, "nodes": to})
+		c.logJob(j).WithField("limit", limit).Info(k.text)
+	}
+}
+
+// say sets what evosqueue says.
+func (k *keptBack) say(limit string) {
+	k.text = "Slurm did not start it: " + limit
+	if k.to > 0 {
+		k.text = fmt.Sprintf("the growth to %d nodes waits for %s", k.to, limit)
+	}
+}
+
+// stillKept reports whether what was kept back is not yet to be tried again.
+func (j *job) stillKept(now time.Time) bool {
+	return j.kept != nil && (j.kept.givenUp || j.kept.look || now.Before(j.kept.again))
+}
+
+// tryAgain plans a running job anew whose growth was kept back.
+func (c *Core) tryAgain(s *snapshot, j *job, now time.Time) {
+	limit := j.kept.limit
+	j.kept = nil
+	j.reason = "is planned anew: there may be room under " + limit
+	c.refit(s, j, now.Unix(), "its growth was kept back by "+limit)
+}
+
+// followKept has what was kept back tried again once less is in use by those whom the
+// limit may count.
+func (c *Core) followKept(s *snapshot) {
+	for j := range c.each(c.active) {
+		if j.kept == nil || j.kept.givenUp || j.touched.After(s.taken) {
+			continue
+		}
+		k, u := j.kept, s.usageBeside(&j.record)
+		if u.less(k.usage) {
+			if soon := j.touched.Add(soonestAgain); soon.Before(k.again) {
+				k.again = soon
+			}
+			k.usage, k.fresh, k.look = u, c.now, slurmctl.KindOf(k.limit) == slurmctl.LimitReason
+		}
+		k.usage = u.most(k.usage)
+		c.explain(j, c.now)
+	}
+}
+
+// usage is what some jobs have in Slurm.
+type usage struct{ jobs, nodes, cpus int }
+
+func (u usage) less(than usage) bool {
+	return u.jobs < than.jobs || u.nodes < than.nodes || u.cpus < than.cpus
+}
+
+func (u usage) most(other usage) usage {
+	return usage{max(u.jobs, other.jobs), max(u.nodes, other.nodes), max(u.cpus, other.cpus)}
+}
+
+// usageBeside is what the jobs have that share user, account, QOS or partition with
+// one. O(jobs).
+func (s *snapshot) usageBeside(with *slurmctl.Job) (u usage) {
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if len(r.NodeList) == 0 || r.UID != with.UID && r.Account != with.Account && r.QOS != with.QOS && r.Partition != with.Partition {
+			continue
+		}
+		u.jobs++
+		u.nodes += len(r.NodeList)
+		u.cpus += r.NumCPUs
+	}
+	return u
+}
+
+// keptStart reports whether Slurm shows a limit as the reason for which it does not start
+// a job that was let go.
+func keptStart(s *snapshot, r *slurmctl.Job, letGo time.Time) bool {
+	return r.State == slurmctl.Pending && s.taken.Sub(letGo) > limitPatience && slurmctl.KindOf(r.Reason) == slurmctl.LimitReason
+}
+
+// park takes back a Slurm job of j that Slurm does not start, for a reason of its own
+// (a limit of the account, say), so that its nodes are not held in vain.
+func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
+	limit := cmp.Or(r.Reason, "no reason given")
+	c.takeBack(j, r.ID, state, "Slurm did not start it: "+limit, func() {
+		if slurmctl.KindOf(limit) != slurmctl.NodesReason || j.isChain() || len(j.plan) == 0 || !c.shun(j, j.plan[0].nodes, limit) {
+			c.keepBack(j, limit, 0)
+			return
+		}
+		c.storePlan(j, nil)
+		j.reason = "is planned anew: Slurm did not start it on idle nodes (" + limit + ")"
+		c.nextCycle = c.now
+	})
+}
+
+// takeBack parks a Slurm job of j that was let go and does not run.
+func (c *Core) takeBack(j *job, id slurmctl.JobID, state row.State, why string, done func()) {
+	none := ""
+	c.do(j, "park", why, Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.now.Add(parked), Reservation: &none}}, func(o Outcome) {
+		if o.Err == nil {
+			j.State, j.letGo = state, 0
+			c.save(j)
+			c.event(j, "parked again", map[string]any{"reason": why})
+			done()
+		}
+	})
+}
+
+// promised are the present step of a job and those to come, with the nodes that are its
+// own. One that is kept back has what it has, for as long as if it were planned now.
+func (j *job) promised(now int64) []plannedStep {
+	steps := j.plan[min(max(j.Step-1, 0), len(j.plan)):]
+	if j.kept == nil || !j.runs() {
+		return steps
+	}
+	have, late := j.nodes(), int64(0)
+	if next := j.next(); next != nil {
+		late = max(now-next.start, 0)
+	}
+	all := make([]plannedStep, len(steps))
+	for i, step := range steps {
+		all[i] = plannedStep{start: step.start, end: step.end + late, nodes: common(have, step.nodes)}
+	}
+	return all
+}

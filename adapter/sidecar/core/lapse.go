@@ -1,0 +1,170 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// The nodes of a growth are promised to a job that keeps to its profile. Once a step
+// overruns by more than grace the promise lapses: nothing is held for the coming steps,
+// others may have the nodes, and the plan ends with the step that goes on, which is also
+// how the database knows of it. When the job ends its step the rest is planned anew.
+//
+// A step may be planned to last longer than its profile says (expand limits): an
+// application that goes on until then is not late, since nobody waits for it. What counts
+// is the later of the two, the profile's end and the plan's, as it was before the step
+// outlasted it.
+//
+// It lapses, too, when an operator cancels the holds: he wants the nodes for something else;
+// and when it cannot be kept beside the plan of a job that began before (refit).
+
+// lapsed reports whether nothing is promised to a job any more save what it has.
+func (j *job) lapsed() bool {
+	return j.State == row.Running && !j.last() && j.Step > 0 && len(j.plan) == j.Step
+}
+
+// overrun is for how long the job's present step has outlasted its time.
+func (c *Core) overrun(j *job, now time.Time) time.Duration {
+	due := j.expected()
+	if j.overdue != 0 {
+		due = max(due, j.overdue)
+	} else if len(j.plan) >= j.Step {
+		due = max(due, j.plan[j.Step-1].end)
+	}
+	return min(now.Sub(time.Unix(due, 0)), now.Sub(c.awake)) // the application may have slept, too
+}
+
+// lapse gives up what is promised to a job beyond its present step, if there are nodes to
+// be held for that.
+func (c *Core) lapse(j *job, now time.Time) {
+	if j.last() || len(j.plan) != len(j.Profile) || len(c.holdsOf(j, now.Unix())) == 0 {
+		return
+	}
+	c.forsake(j, now.Unix())
+	c.event(j, "lapsed", map[string]any{"step": j.Step})
+	c.logJob(j).Warn("nodes are no longer held for the job's coming steps; they are planned anew when it ends this one")
+}
+
+// forsake ends a job's plan with its present step.
+func (c *Core) forsake(j *job, end int64) {
+	plan := slices.Clone(j.plan[:j.Step])
+	plan[j.Step-1].end = end
+	c.storePlan(j, plan)
+	j.extend, j.anew = false, true
+}
+
+// yield gives up what is promised to a running job, since another one's plan comes first.
+func (c *Core) yield(j, to *job) {
+	c.event(j, "lapsed", map[string]any{"in": j.Step, "for": to.SlurmID})
+	c.forsake(j, j.plan[j.Step-1].end)
+	j.forgone, j.forgoneIn = jobNumber(to.SlurmID)+", which began before it, is planned first", j.Step
+	if beganFirst(j, to) < 0 {
+		j.forgone = fmt.Sprintf("%s keeps %s: "+pinnedText, jobNumber(to.SlurmID), to.pinned(), to.pinned())
+	}
+	j.reason = j.lapsedWords()
+	c.logJob(j).Warn(j.reason)
+}
+
+// cancelHolds has the promise of a job lapse, and answers who wants that.
+func (c *Core) cancelHolds(k *call) {
+	refuse := func(kind error, format string, args ...any) {
+		c.emit(Reply{ID: k.ID, Cancelled: &api.Cancelled{Job: k.Job, Holds: []api.Span{}}, Err: api.Errorf(kind, format, args...)})
+	}
+	j, err := c.callee(k.Job)
+	if err != nil {
+		c.emit(Reply{ID: k.ID, Cancelled: &api.Cancelled{Job: k.Job, Holds: []api.Span{}}, Err: err})
+		return
+	}
+	switch {
+	case !j.runs():
+		refuse(api.ErrConflict, "%s has not begun, so nothing is promised to it: scontrol hold %d keeps it, and what is held for its start, away", jobNumber(j.SlurmID), j.SlurmID)
+		return
+	case j.State != row.Running:
+		refuse(api.ErrConflict, "%s has ended its step and is being given the next one's nodes", jobNumber(j.SlurmID))
+		return
+	case j.busy || j.unwritten || len(j.expanders) > 0:
+		c.nextCycle = c.now
+		refuse(api.ErrUnavailable, "%s is being changed at this moment", jobNumber(j.SlurmID))
+		return
+	case j.lapsed():
+		refuse(api.ErrConflict, "nothing is held for %s any more: it is planned anew when it ends its step", jobNumber(j.SlurmID))
+		return
+	}
+	var holds []hold
+	if !j.last() && len(j.plan) == len(j.Profile) && j.kept == nil {
+		holds = c.holdsOf(j, c.now.Unix())
+	}
+	if len(holds) == 0 {
+		refuse(api.ErrConflict, "nothing is held for coming steps of %s", jobNumber(j.SlurmID))
+		return
+	}
+	a := api.Cancelled{Job: j.SlurmID, Step: j.Step, Holds: []api.Span{}}
+	for _, h := range holds {
+		a.Holds = append(a.Holds, api.Span{Step: h.step, Start: c.wall(time.Unix(h.start, 0)), End: c.wall(time.Unix(h.end, 0)), Nodes: len(h.nodes), NodeList: slurmctl.CompressNodes(h.nodes)})
+	}
+	c.forsake(j, j.plan[j.Step-1].end)
+	j.forgone, j.forgoneIn = k.Cancel.By+" has cancelled its holds", j.Step
+	j.reason = j.lapsedWords()
+	c.event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
+	c.logJob(j).WithField("by", k.Cancel.By).Warn("the holds of the job's coming steps were cancelled; they are planned anew when it ends this one")
+	c.nextCycle = c.now
+	c.emit(Reply{ID: k.ID, Cancelled: &a})
+}
+
+// lapsedWords tell of it. After a restart it is not known why, until a step overruns.
+func (j *job) lapsedWords() string {
+	text := "nodes are no longer held for its coming steps; it is planned anew when it calls next"
+	if j.isChain() {
+		text = "nodes are no longer held for its coming steps; they are planned anew when it ends"
+	}
+	switch {
+	case j.forgone != "" && j.forgoneIn == j.Step:
+		return j.forgone + "; " + text
+	case j.warned:
+		return "the step lasts longer than its profile says; " + text
+	}
+	return text
+}
+
+// whyAnew is why the promise of a job that has ended its step, called so, had lapsed.
+func (j *job) whyAnew(step string) string {
+	if j.forgone != "" && j.forgoneIn == j.Step {
+		return j.forgone
+	}
+	return step + " lasted longer than its profile says"
+}
+
+// supposed is until when a running job that has no plan yet keeps each of its nodes, if it
+// gives the last ones back first.
+func (j *job) supposed() map[string]int64 {
+	until := map[string]int64{}
+	if j.Step == 0 {
+		return until
+	}
+	nodes := j.nodes()
+	j.boundFirst(nodes)
+	for i, name := range nodes {
+		until[name] = j.expected()
+		for k := j.Step; k < len(j.Profile) && i < j.Profile[k].Nodes; k++ {
+			until[name] += j.Profile[k].Duration
+		}
+	}
+	return until
+}
+
+// keeps lists the nodes of a job whose promise has lapsed that it will not give back at
+// the end of its step: as many as the next one has. The others are taken back once
+// somebody needs them (watchOverrun).
+func (j *job) keeps() []string {
+	nodes := j.own()
+	j.boundFirst(nodes)
+	if j.isChain() || j.State == row.Waiting {
+		return nodes // until the link's time limit, or it is planned
+	}
+	return nodes[:min(len(nodes), j.Profile[j.Step].Nodes)]
+}

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// TestOverrun: a step that is planned to last longer than its profile says is late only
+// beyond that.
+func TestOverrun(t *testing.T) {
+	begun := time.Unix(1_000_000, 0)
+	profile := planner.Profile{{Duration: 100, Nodes: 1}, {Duration: 100, Nodes: 4}}
+	for _, c := range []struct {
+		name                string
+		planned, overdue    int64 // ends, in seconds after the beginning
+		awake, now, overran int64
+	}{
+		{"as planned", 100, 0, 0, 130, 30},
+		{"in time", 100, 0, 0, 90, -10},
+		{"planned to be expanded", 150, 0, 0, 130, -20},
+		{"beyond that", 150, 0, 0, 160, 10},
+		{"refitted since", 165, 150, 0, 163, 13},
+		{"refitted since, without expansion", 165, 100, 0, 163, 63},
+		{"no plan", 0, 0, 0, 130, 30},
+		{"the sidecar was away", 100, 0, 125, 130, 5},
+	} {
+		j := &job{Job: &row.Job{State: row.Running, Step: 1, Profile: profile, StepStarted: begun}}
+		if c.planned > 0 {
+			j.plan = []plannedStep{{start: begun.Unix(), end: begun.Unix() + c.planned}, {}}
+		}
+		if c.overdue > 0 {
+			j.overdue = begun.Unix() + c.overdue
+		}
+		second := func(s int64) time.Time { return begun.Add(time.Duration(s) * time.Second) }
+		ctl := &Core{awake: second(c.awake)}
+		if got := ctl.overrun(j, second(c.now)); got != time.Duration(c.overran)*time.Second {
+			t.Errorf("%s: late by %v, want %d s", c.name, got, c.overran)
+		}
+	}
+}
+
+// TestKeeps: what a job whose promise has lapsed counts as having until its limit.
+func TestKeeps(t *testing.T) {
+	j := &job{Job: &row.Job{State: row.Running, Step: 1, BatchHost: "n3", Profile: planner.Profile{{Duration: 1, Nodes: 3}, {Duration: 1, Nodes: 2}, {Duration: 1, Nodes: 5}}},
+		held: []Part{{ID: 7, Nodes: []string{"n1", "n2", "n3"}}}}
+	if got := j.keeps(); !slices.Equal(got, []string{"n3", "n2"}) {
+		t.Errorf("%v", got)
+	}
+	j.Step, j.held[0].Nodes = 2, []string{"n1", "n3"}
+	if got := j.keeps(); len(got) != 2 {
+		t.Errorf("of a step that grows: %v", got)
+	}
+}

@@ -1,0 +1,497 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// The malleability manager looks once a cycle, after all is planned, at what is lent and what is
+// free, in this order:
+//
+//  1. Lent nodes that another evolving job is planned to get are demanded back in time.
+//  2. With precedence to waiting applications (PWA), pending stock jobs are waiting ones: what they
+//     could use of lent nodes is demanded back, and what they could use of free ones is not lent, even
+//     where it is not enough for them yet. So a stock job starts when it would if nobody were
+//     malleable, but for the grace of those that give way.
+//  3. What is free and wanted by nobody for a while is offered, as the policy distributes it.
+//
+// Evolving jobs that wait are in the plan, and so in 1.
+
+// approach is who has precedence.
+func (c *Core) approach() malleable.Approach { return c.cfg.Malleable.Precedence() }
+
+// policy is the one that distributes, of those built in.
+func (c *Core) policy() malleable.Policy {
+	if p, err := malleable.PolicyByName(cmp.Or(c.strategy.Policy, c.cfg.Malleable.Policy)); err == nil {
+		return p
+	}
+	return FallbackPolicy
+}
+
+// managing is one look.
+type managing struct {
+	*Core
+	s       *snapshot
+	second  int64
+	jobs    []*job // malleable ones that run
+	wants   map[string][]want
+	waiting []int // nodes that pending stock jobs need
+
+	phase    int      // that is next: who waits, withdrawals, then each partition
+	parts    []string // partitions
+	answers  [][]malleable.Change
+	question *Question // that is open
+	place    []int     // of its jobs in what was asked about
+}
+
+// manage decides on the sizes of malleable jobs.
+func (c *Core) manage(s *snapshot) {
+	c.pressing, c.looking = nil, nil
+	m := &managing{Core: c, s: s, second: c.now.Unix()}
+	for j := range c.each(c.active) {
+		if j.isMalleable() && j.runs() {
+			m.jobs = append(m.jobs, j)
+		}
+	}
+	if len(m.jobs) == 0 {
+		return
+	}
+	m.wants = c.wants()
+	for _, j := range m.jobs {
+		m.demandDue(j)
+	}
+	m.goOn()
+}
+
+// goOn does what is left of a look, up to a question to a plugin.
+func (m *managing) goOn() {
+	for ; m.phase < 2+len(m.parts); m.phase++ {
+		done := true
+		switch {
+		case m.phase == 0:
+			done = m.approach() != malleable.PWA || m.makeWay()
+		case m.phase == 1:
+			m.withdraw()
+			m.parts = m.partitions()
+		default:
+			done = m.distribute(m.parts[m.phase-2])
+		}
+		if !done {
+			m.looking = m
+			return
+		}
+		m.answers = nil
+	}
+}
+
+// ahead is by how much earlier than it must a demand is made.
+func (m *managing) ahead() int64 { return int64((2*m.cfg.PollInterval + time.Second) / time.Second) }
+
+// demandDue demands lent nodes that others are about to get: all that would be due before the
+// demand is over, since no other is made until then.
+func (m *managing) demandDue(j *job) {
+	recall := int64(m.recall(j) / time.Second)
+	ends := never
+	if m.approach() == malleable.PRA && len(j.plan) > 0 { // it keeps them to its end, which others are planned to wait for
+		ends = j.plan[len(j.plan)-1].end
+	}
+	due := func(until int64) (nodes int) {
+		for _, name := range j.lent() {
+			if at := wantedAt(m.wants[name], j); at <= until && at < ends {
+				nodes++
+			}
+		}
+		return nodes
+	}
+	if due(m.second+recall+m.ahead()) == 0 || m.stillResizable(j) != "" {
+		return
+	}
+	m.demand(j, due(m.second+2*recall+m.ahead()), m.goFirst(j, m.wants), "they are planned for others")
+}
+
+// demand demands so many nodes of a job, or some more (rounded), the first ones of a list. It reports false where the job has to be left alone now.
+func (m *managing) demand(j *job, nodes int, list []string, why string) bool {
+	if list, nodes = m.rounded(j, list, nodes); nodes == 0 || j.ending {
+		return false
+	}
+	if o := j.offer(); o != nil {
+		if o.demands() || o.State == offerAccepted {
+			return false
+		}
+		m.closeOffer(j, offerWithdrawn, "nodes are needed back")
+	}
+	m.put(j, offer{Kind: malleable.Shrink.String(), Mandatory: true, Nodes: nodes, List: list, Why: why})
+	return true
+}
+
+// rounded is how many nodes of a list a job gives back that is asked for some, so that it has one of its
+// sizes, or, where jobs cannot be resized, that whole companions go; the list begins with these.
+func (m *managing) rounded(j *job, list []string, nodes int) ([]string, int) {
+	has := len(j.nodes())
+	if !m.wholeOnly(j) {
+		size := max(j.Malleable.Sizes.Floor(has-nodes), has-len(list))
+		return list, max(has-size, 0)
+	}
+	at := map[string]int{}
+	for i, p := range j.held {
+		for _, name := range p.Nodes {
+			at[name] = i
+		}
+	}
+	can := setOf(list)
+	var all []string
+	enough, seen := 0, map[int]bool{}
+	for _, name := range list {
+		i := at[name]
+		if seen[i] || i == 0 {
+			continue
+		}
+		seen[i] = true
+		part := j.held[i].Nodes
+		if len(common(part, list)) < len(part) || !can[name] {
+			continue
+		}
+		all = append(all, part...)
+		if enough < nodes && j.Malleable.Sizes.Has(has-len(all)) {
+			enough = len(all)
+		}
+	}
+	return all, enough
+}
+
+// makeWay demands what pending stock jobs could use. It reports false as long as the policy has not said of
+// whom.
+func (m *managing) makeWay() bool {
+	m.pressing, m.waiting = set{}, nil
+	at := map[string]*job{} // lent nodes
+	returning := m.comingFree()
+	for _, j := range m.jobs {
+		o := j.offer()
+		for _, name := range j.lent() {
+			switch {
+			case o != nil && o.demands() && slices.Contains(o.wanted(), name):
+				returning[name] = true
+			case m.mayGive(j):
+				at[name] = j
+			}
+		}
+	}
+	booked := m.bookedFrom()
+	taken, useful := set{}, map[*job]set{}
+	total := 0
+	var why string
+	for _, w := range m.stockCandidates(m.s, m.second, turn{math.MinInt, 0}) {
+		if _, evolves := m.coming[w.record.ID]; evolves { // it is about to be adopted
+			continue
+		}
+		need, until := w.profile[0].Nodes, m.second+w.profile[0].Duration
+		usable, lent := 0, []string(nil)
+		var have []string
+		for _, n := range w.nodes {
+			name := m.s.nodes[n].Name
+			if !m.s.nodes[n].Usable() {
+				continue
+			}
+			usable++
+			if taken[name] || booked[name] < until {
+				continue
+			}
+			switch {
+			case !m.s.inUse[name], returning[name]:
+				have = append(have, name)
+			case at[name] != nil:
+				lent = append(lent, name)
+			}
+		}
+		if need > usable {
+			continue // it cannot start at present, whoever gives way
+		}
+		m.waiting = append(m.waiting, need)
+		have = have[:min(len(have), need)]
+		missing := min(need-len(have), len(lent))
+		taken.add(have)
+		m.pressing.add(have)
+		for i, name := range lent {
+			m.pressing[name] = true
+			if i < missing {
+				taken[name] = true
+			}
+			if j := at[name]; missing > 0 {
+				if useful[j] == nil {
+					useful[j] = set{}
+				}
+				useful[j][name] = true
+			}
+		}
+		if missing > 0 && why == "" {
+			why = fmt.Sprintf("stock job %d waits", w.record.ID)
+		}
+		total += missing
+	}
+	if total == 0 {
+		return true
+	}
+	var list []malleable.Job
+	var jobs []*job
+	for _, j := range m.jobs {
+		if n := len(useful[j]); n > 0 {
+			one := m.asJob(j)
+			one.Min = max(one.Min, one.Sizes.Floor(one.Nodes-n))
+			jobs, list = append(jobs, j), append(list, one)
+		}
+	}
+	r := malleable.Request{Kind: malleable.Shrink, Nodes: total, Mandatory: true}
+	var changes []malleable.Change
+	if !m.decided(func(p malleable.Policy) { changes = malleable.Distribute(p, list, r, malleable.Declared) }) {
+		return false
+	}
+	for _, change := range changes {
+		j := jobs[change.Job]
+		first := m.goFirst(j, m.wants)
+		slices.SortStableFunc(first, func(a, b string) int {
+			return cmp.Compare(btoi(useful[j][b]), btoi(useful[j][a]))
+		})
+		m.demand(j, change.Accepted, first, why)
+	}
+	return true
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// comingFree are nodes that malleable jobs have just given back, and that are not seen to be free yet: companions that complete,
+// or a poll that is older than that.
+func (m *managing) comingFree() set {
+	all := set{}
+	for _, j := range m.jobs {
+		if n := len(j.Offers); n > 0 {
+			if o := offer(j.Offers[n-1]); o.State == offerDone && !o.grows() && m.second-o.Closed <= comesFree {
+				all.add(Without(o.wantedAtEnd(), j.nodes()))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return all
+	}
+	for i := range m.s.jobs {
+		r := &m.s.jobs[i]
+		gave := m.owner(r.ID)
+		if r.Ended() || r.State == slurmctl.Completing || gave == nil && m.isExpander(r) {
+			continue
+		}
+		for _, name := range r.NodeList {
+			if all[name] && (gave == nil || slices.Contains(gave.nodes(), name)) { // somebody has it already
+				delete(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// comesFree is for how many seconds nodes may take to become free.
+const comesFree = 30
+
+// bookedFrom is from when on nodes are reserved, or planned for evolving jobs that begin soon: no stock
+// job starts there that would last until then. A node that is not in it is so never.
+func (m *managing) bookedFrom() map[string]int64 {
+	booked := map[string]int64{}
+	for _, n := range m.s.nodes {
+		booked[n.Name] = never
+	}
+	for _, r := range m.reservations {
+		if own, ours := parseHold(r); ours && own.step == lentStep || !r.End.After(m.now) {
+			continue
+		}
+		for _, name := range r.Nodes {
+			if at, known := booked[name]; known {
+				booked[name] = min(at, r.Start.Unix())
+			}
+		}
+	}
+	soon := m.second + int64(m.cfg.HoldAhead/time.Second)
+	for name, all := range m.wants {
+		for _, w := range all {
+			if w.at <= soon {
+				booked[name] = min(booked[name], w.at)
+			}
+		}
+	}
+	return booked
+}
+
+// mayGive reports whether nodes may be demanded of a job now.
+func (m *managing) mayGive(j *job) bool {
+	o := j.offer()
+	return !j.busy && !j.ending && !j.isSuspended() && m.stillResizable(j) == "" && (o == nil || o.State == offerOpen && !o.demands())
+}
+
+// mayAsk reports whether a job may be asked whether it wants a change.
+func (m *managing) mayAsk(j *job) bool {
+	return j.State == row.Running && m.mayGive(j) && j.offer() == nil && !j.configuring && j.kept == nil && !j.unwritten && !j.lapsed() && len(j.expanders) == 0 &&
+		!j.touched.After(m.s.taken) && !m.now.Before(j.offerAfter) && !m.now.Before(j.retryAt) && j.asked != nil && len(j.plan) == len(j.Profile) &&
+		len(j.nodes()) >= j.Profile[j.Step-1].Nodes && len(j.nodes()) <= j.most() && j.expected() > m.second+int64(m.recall(j)/time.Second)
+}
+
+// asJob is a job as policies see it, with what it is offered.
+func (m *managing) asJob(j *job) malleable.Job {
+	nodes := len(j.nodes())
+	if o := j.offer(); o != nil && o.grows() {
+		nodes += len(Without(o.wanted(), j.nodes()))
+	}
+	one := malleable.Job{ID: strconv.FormatUint(uint64(j.SlurmID), 10), Start: j.Started.Unix(), Nodes: nodes, Min: j.Profile[j.Step-1].Nodes, Max: j.most(), Sizes: j.Malleable.Sizes}
+	one.Speedup = j.speedup()
+	if nodes < one.Min || nodes > one.Max { // it has lost some, or is in between
+		one.Held = true
+	}
+	return one
+}
+
+// withdraw takes offers back whose nodes others need by now.
+func (m *managing) withdraw() {
+	for _, j := range m.jobs {
+		o := j.offer()
+		if o == nil || !o.grows() || o.State != offerOpen {
+			continue
+		}
+		for _, name := range o.wanted() {
+			if m.pressing[name] || wantedAt(m.wants[name], j) <= m.second+int64(m.recall(j)/time.Second)+m.ahead() {
+				m.closeOffer(j, offerWithdrawn, "others need the nodes")
+				break
+			}
+		}
+	}
+}
+
+// partitions are those in which malleable jobs run, in order.
+func (m *managing) partitions() []string {
+	names := map[string]bool{}
+	for _, j := range m.jobs {
+		names[partitionOf(j)] = true
+	}
+	return sortedKeys(names)
+}
+
+// distribute offers what is free in a partition to the malleable jobs there. It reports false as long as the
+// policy has not said to whom.
+func (m *managing) distribute(partition string) bool {
+	st := malleable.State{Threshold: m.cfg.Malleable.Threshold}
+	var jobs []*job
+	elsewhere := 0
+	for _, j := range m.jobs {
+		one := m.asJob(j)
+		if partitionOf(j) != partition {
+			elsewhere += one.Nodes
+			continue
+		}
+		if o := j.offer(); o != nil && o.demands() {
+			st.Coming += len(common(o.wanted(), j.nodes()))
+		}
+		one.Held = one.Held || !m.mayAsk(j)
+		jobs, st.Jobs = append(jobs, j), append(st.Jobs, one)
+	}
+	if st.Threshold > 0 {
+		st.Threshold = max(st.Threshold-elsewhere, 1)
+	}
+	free := map[*job][]string{}
+	all := set{}
+	for i, j := range jobs {
+		if !st.Jobs[i].Held {
+			free[j] = m.lendable(j)
+			all.add(free[j])
+		}
+	}
+	st.Free = len(all)
+	var d malleable.Decision
+	if !m.decided(func(p malleable.Policy) {
+		if d = malleable.Manage(m.approach(), p, withoutFull(st), malleable.Declared); len(d.Changes) > 0 {
+			return
+		}
+		full := st // who is as large as can be may have something for others
+		full.Free = 0
+		d = malleable.Manage(m.approach(), p, full, malleable.Declared)
+	}) {
+		return false
+	}
+	given := set{}
+	for _, change := range d.Changes {
+		j := jobs[change.Job]
+		if change.Kind == malleable.Shrink {
+			if list, nodes := m.rounded(j, m.goFirst(j, m.wants), change.Accepted); nodes > 0 {
+				m.put(j, offer{Kind: change.Kind.String(), Nodes: nodes, List: list, Why: "others would make more of them"})
+			}
+			continue
+		}
+		has := len(j.nodes())
+		names := slices.DeleteFunc(free[j], func(name string) bool { return given[name] })
+		n := j.Malleable.Sizes.Floor(has+min(change.Accepted, len(names))) - has
+		if n <= 0 {
+			continue
+		}
+		given.add(names[:n])
+		m.put(j, offer{Kind: change.Kind.String(), Nodes: n, List: names[:n], Why: "they are free"})
+	}
+	return true
+}
+
+// withoutFull holds jobs that are as large as they may be: EGS would share out nodes to them again and
+// again.
+func withoutFull(st malleable.State) malleable.State {
+	st.Jobs = slices.Clone(st.Jobs)
+	for i, j := range st.Jobs {
+		st.Jobs[i].Held = j.Held || j.Nodes >= j.Most()
+	}
+	return st
+}
+
+// lendable are nodes that may be lent to a job, those first that nobody gets for longest.
+func (m *managing) lendable(j *job) []string {
+	s := m.s
+	eligible, err := s.eligible(m.recordFor(s, j), j.gres)
+	if err != nil {
+		return nil
+	}
+	until := m.second + int64(m.recall(j)/time.Second) + m.ahead() + lendFor
+	if m.approach() == malleable.PRA { // it keeps them
+		until = max(until, j.plan[len(j.plan)-1].end)
+	}
+	barred := set{}
+	for _, other := range m.active {
+		if o := other.offer(); o != nil && o.grows() {
+			barred.add(o.wanted())
+		}
+	}
+	reach := m.second + j.reach(m.second)
+	for _, r := range m.reservations {
+		_, ours := parseHold(r)
+		from := r.Start.Unix()
+		if r.End.After(m.now) && (from <= until || !ours && from < reach) {
+			barred.add(r.Nodes)
+		}
+	}
+	var names []string
+	for _, n := range eligible {
+		name := s.nodes[n].Name
+		if one := []string{name}; !barred[name] && !m.pressing[name] && s.free(one) && !m.isSuspect(one) && !slices.Contains(m.leaked, name) && wantedAt(m.wants[name], j) > until {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(wantedAt(m.wants[b], j), wantedAt(m.wants[a], j))
+	})
+	return names
+}
+
+// lendFor is for how many seconds nodes are not worth to be lent.
+const lendFor = 60

@@ -1,0 +1,164 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const (
+	// mirrorAge spares jobs that start at once.
+	mirrorAge = 5 * time.Second
+	// mirrorDelay is how much later than planned Slurm itself would start a job.
+	mirrorDelay = 10 * time.Second
+)
+
+// mirror writes the plan into Slurm, so that users see planned starts in squeue and
+// that Slurm keeps them should the sidecar die: StartTime, a little late since the
+// sidecar lets the job go at the second itself, and the hold to start in. Of a
+// chain that has begun, all coming steps. It begins what there is allowance for, and
+// goes on where it had to stop.
+func (c *Core) mirror(s *snapshot) {
+	now := c.now
+	for range c.active {
+		c.mirrored++
+		if c.mirrored >= len(c.active) {
+			c.mirrored = 0
+		}
+		j := c.active[c.mirrored]
+		c.at(j)
+		if age := now.Sub(j.Submitted); age >= 0 && age < mirrorAge || j.busy || j.touched.After(s.taken) || now.Before(j.retryAt) {
+			continue
+		}
+		done := true
+		switch {
+		case j.State == row.Queued:
+			done = c.mirrorStep(j, &j.record, 1, now)
+		case j.isChain() && j.runs():
+			for k := j.Step; k < len(j.chain) && done && !j.busy; k++ {
+				r := j.in(s, j.chain[k])
+				switch {
+				case r == nil, r.ID == j.letGo, r.ID == j.readied && j.State == row.Waiting:
+				case k == j.Step && c.linkIsNear(j, now):
+					done = c.readyLink(s, j, r)
+				default:
+					done = c.mirrorStep(j, r, k+1, now)
+				}
+			}
+		}
+		if !done {
+			c.mirrored-- // comes first the next time
+			return
+		}
+	}
+}
+
+// linkAhead is how long before its planned start a chain's next link is readied.
+const linkAhead = 30 * time.Second
+
+// linkIsNear reports whether a chain's next link is soon to begin, and its nodes are held.
+func (c *Core) linkIsNear(j *job, now time.Time) bool {
+	if j.State != row.Running || c.bare || j.isSuspended() || j.next() == nil {
+		return false
+	}
+	_, held := c.holdFor(j, j.Step+1)
+	return held && time.Unix(j.next().start, 0).Sub(now) <= linkAhead
+}
+
+// readyLink lets a chain's next link go before the one before it has ended: its dependency
+// keeps it until then, and its hold until that begins. Slurm starts it as it ends the other,
+// as it does those of a stock chain. To be told to only after that costs it a turn of its
+// scheduler (batch_sched_delay, 3 s: measured on 22.05). It says false where this has to wait.
+func (c *Core) readyLink(s *snapshot, j *job, r *slurmctl.Job) bool {
+	hold, _ := c.holdFor(j, j.Step+1)
+	if r.State != slurmctl.Pending || r.ID == j.readied && r.Reservation == hold.Name {
+		return true
+	}
+	if done, lacks := c.shapeAhead(j, r, j.Step+1); lacks {
+		return done
+	}
+	u := slurmctl.JobUpdate{StartNow: true, Reservation: &hold.Name}
+	if p := c.partitionFor(s, j); p != r.Partition {
+		u.Partition = p
+	}
+	return c.chore(&c.pace.mirror, j, Update{Job: r.ID, Change: u}, func(o Outcome) {
+		if o.Err != nil {
+			j.retryAt = c.now.Add(againAfter)
+			c.logJob(j).WithError(o.Err).Warn("the chain's next job could not be let go ahead; it is once its time has come")
+			return
+		}
+		j.touched, j.readied, r.Reservation = c.now, r.ID, hold.Name
+	})
+}
+
+// mirrorStep writes one planned start into a pending Slurm job (of a moldable one first its
+// nodes), unless it is
+// nearly there: small shifts are not worth a command. It says false where this has to
+// wait.
+func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool {
+	if r.State != slurmctl.Pending {
+		return true
+	}
+	want, hold := now.Add(parked), ""
+	if len(j.plan) >= step {
+		want = time.Unix(j.plan[step-1].start, 0).Add(mirrorDelay)
+		if soonest := now.Add(mirrorDelay); want.Before(soonest) {
+			want = soonest
+		}
+		if res, ok := c.holdFor(j, step); ok {
+			hold = res.Name
+		}
+	}
+	if done, lacks := c.shapeAhead(j, r, step); lacks {
+		return done
+	}
+	var u slurmctl.JobUpdate
+	off := r.StartTime.Sub(want).Abs()
+	if off > max(mirrorDelay*2/3, slack(want.Sub(now))) && (want.Sub(now) < parked/2 || r.StartTime.Sub(now) < parked/2) {
+		u.StartTime = want
+	}
+	if _, ours := c.holdNamed(r.Reservation); hold != "" && r.Reservation != hold || hold == "" && ours {
+		u.Reservation = &hold
+	}
+	if u.StartTime.IsZero() && u.Reservation == nil {
+		return true
+	}
+	return c.chore(&c.pace.mirror, j, Update{Job: r.ID, Change: u}, func(o Outcome) {
+		if o.Err != nil {
+			c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
+			if j.retryAt = c.now.Add(againAfter); !outage(o.Err) && r.State == slurmctl.Pending {
+				j.failed("to write its planned start into Slurm", o.Err, c.now, c.clockText)
+				c.mayLeave(j, o.Err)
+			}
+			return
+		}
+		j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
+		j.touched = c.now
+		if !u.StartTime.IsZero() {
+			if r.StartTime = want; r.ID == j.readied {
+				j.readied = 0
+			}
+		}
+		if u.Reservation != nil {
+			r.Reservation = hold
+		}
+	})
+}
+
+// shapeAhead has a Slurm job that waits given what the chosen alternative needs; lacks: it
+// has not got that yet. Done is false where this has to wait.
+func (c *Core) shapeAhead(j *job, r *slurmctl.Job, step int) (done, lacks bool) {
+	u, lacks := c.shape(j, r, step)
+	if !lacks || len(j.plan) < step {
+		return true, false
+	}
+	return c.chore(&c.pace.mirror, j, u, func(o Outcome) {
+		if o.Err != nil {
+			j.retryAt = c.now.Add(againAfter)
+			c.logJob(j).WithError(o.Err).Warn("the alternative that was chosen could not be written into Slurm")
+		}
+		j.touched = c.now
+		c.shaped(j, r, u.Change, o)
+	}), true
+}

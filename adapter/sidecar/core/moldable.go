@@ -1,0 +1,286 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// A moldable job has the profile of one of its alternatives at any time: the one that the
+// last plan has chosen, while it is queued, from its start on the one that it began with.
+// Before Slurm may start it, the parked job gets that one's nodes and time limit, in its
+// user's name: what an administrator sets is exempt from Slurm's limits.
+
+// mayChoose reports whether it is still to be decided which alternative the job gets.
+func (j *job) mayChoose() bool {
+	return j.Moldable != nil && !j.Moldable.Fixed && j.State == row.Queued && len(j.partitions()) == 1
+}
+
+// alternatives lists those that a queued job may have at present, from 0: all but what Slurm has
+// refused.
+func (c *Core) alternatives(j *job) (which []int, err error) {
+	var reasons []string
+	for k, p := range j.Moldable.Alternatives {
+		if leftOut(j.Moldable, k) {
+			continue
+		}
+		if refused, was := j.refusedAs[k]; was && c.now.Before(refused.until) {
+			reasons = append(reasons, fmt.Sprintf("%s: %s", p, refused.why))
+			continue
+		}
+		which = append(which, k)
+	}
+	if len(which) == 0 {
+		return nil, errors.New("no alternative is feasible: " + strings.Join(reasons, "; "))
+	}
+	return which, nil
+}
+
+// leftOut reports whether an alternative was infeasible when the job was submitted.
+func leftOut(m *row.Moldable, k int) bool { return len(m.Minutes) > 0 && len(m.Minutes[k]) == 0 }
+
+// limitAs is the time limit of the Slurm job that begins with a step, from 0, of an
+// alternative; 0: the one that it has.
+func limitAs(m *row.Moldable, k, step int) time.Duration {
+	if m == nil || len(m.Minutes) == 0 || len(m.Minutes[k]) == 0 {
+		return 0
+	}
+	minutes := m.Minutes[k][min(step, len(m.Minutes[k])-1)]
+	if minutes >= request.Unlimited {
+		return 0
+	}
+	return time.Duration(minutes) * time.Minute
+}
+
+// limitOnceStarted is the limit that a Slurm job of j will have when it starts: that of the
+// alternative, unless somebody has given it one of his own.
+func (j *job) limitOnceStarted(r *slurmctl.Job, k, step int) time.Duration {
+	m := j.Moldable
+	limit := limitAs(m, k, step)
+	if limit == 0 || r.State != slurmctl.Pending {
+		return r.TimeLimit
+	}
+	for other := range m.Alternatives {
+		if limitAs(m, other, step) == r.TimeLimit {
+			return limit
+		}
+	}
+	return r.TimeLimit
+}
+
+// mold gives a queued job an alternative.
+func (c *Core) mold(j *job, choice int, options []PlannedOption) {
+	m := j.Moldable
+	j.options = options
+	if m.Choice == choice && j.told {
+		return
+	}
+	j.told = true
+	c.setChoice(j, choice, m.Fixed)
+	c.event(j, "chosen", c.choiceWords(j))
+	if known, ok := c.known[j.id()]; ok {
+		known.Steps = len(j.Profile)
+		c.known[j.id()] = known
+	}
+}
+
+// setChoice writes which alternative the job has.
+func (c *Core) setChoice(j *job, choice int, fixed bool) {
+	m := *j.Moldable
+	m.Choice, m.Fixed = choice, fixed
+	changed := choice != j.Moldable.Choice
+	j.Moldable = &m
+	c.save(j)
+	if changed {
+		j.Profile = m.Alternatives[choice]
+		c.emit(SaveProfile{j.ID, j.Profile})
+	}
+}
+
+// choiceWords is the choice and what the others would give, for the event log.
+func (c *Core) choiceWords(j *job) map[string]any {
+	detail := map[string]any{"profile": j.Profile.String(), "by": j.Moldable.By.String(), "choice": j.Moldable.Choice + 1}
+	var others []string
+	for _, o := range j.options {
+		text := j.Moldable.Alternatives[o.Alternative].String()
+		switch {
+		case !o.Fits:
+			text += " nowhere"
+		default:
+			text += fmt.Sprintf(" until %s (%.2f node-hours)", c.clockText(time.Unix(o.End, 0)), float64(o.Held)/3600)
+		}
+		if o.Alternative != j.Moldable.Choice {
+			others = append(others, text)
+		} else if o.Fits {
+			detail["gives"] = strings.TrimPrefix(text, j.Profile.String()+" ")
+		}
+	}
+	if len(others) > 0 {
+		detail["others"] = strings.Join(others, "; ")
+	}
+	return detail
+}
+
+// fixChoice is called as a moldable job starts: Slurm's word is the last on which
+// alternative that is.
+func (c *Core) fixChoice(j *job, r *slurmctl.Job) {
+	m := j.Moldable
+	if m == nil || m.Fixed {
+		return
+	}
+	choice := m.Choice
+	if len(r.NodeList) != j.Profile[0].Nodes || j.inferred {
+		choice = seenAs(m, r, choice, j.inferred)
+	}
+	c.setChoice(j, choice, true)
+	c.event(j, "choice fixed", c.choiceWords(j))
+}
+
+// seenAs is the alternative that a job was started with, by its nodes and its time limit; of
+// one that is found running, any step may be the present one.
+func seenAs(m *row.Moldable, r *slurmctl.Job, present int, inferred bool) int {
+	fits := func(k int, p planner.Profile) bool {
+		return !leftOut(m, k) && (p[0].Nodes == len(r.NodeList) || inferred && slices.Contains(request.Sizes(p), len(r.NodeList)))
+	}
+	best, score := present, -1
+	for k, p := range m.Alternatives {
+		if !fits(k, p) {
+			continue
+		}
+		value := 0
+		if limit := limitAs(m, k, 0); limit != 0 && limit == r.TimeLimit {
+			value += 2
+		}
+		if k == present {
+			value++
+		}
+		if value > score {
+			best, score = k, value
+		}
+	}
+	return best
+}
+
+// shape is what a parked Slurm job of j lacks to begin with a step (1-based) of the chosen
+// alternative; false: nothing.
+func (c *Core) shape(j *job, r *slurmctl.Job, step int) (Update, bool) {
+	m := j.Moldable
+	if m == nil || r.State != slurmctl.Pending || !j.isChain() && step != 1 || step > len(j.Profile) {
+		return Update{}, false
+	}
+	var u slurmctl.JobUpdate
+	if nodes := j.Profile[step-1].Nodes; r.NumNodes != nodes {
+		u.NumNodes = nodes
+	}
+	if limit := j.limitOnceStarted(r, m.Choice, step-1); limit != r.TimeLimit {
+		u.TimeLimit = limit
+	}
+	asked, ok, err := c.mark(r)
+	if ok && err == nil && asked.Moldable != nil && j.marked[r.ID] != m.Choice+1 && (asked.Profile == nil || asked.Moldable.Chosen() != m.Choice) {
+		if text, fits := request.Choose(r.Comment, m.Choice+1); fits && asked.Moldable.Choice != m.Choice+1 {
+			u.Comment = &text
+		}
+	}
+	return Update{Job: r.ID, Change: u, As: j.UID}, u.NumNodes != 0 || u.TimeLimit != 0 || u.Comment != nil
+}
+
+// shaped is called when a job was given the shape, or was not.
+func (c *Core) shaped(j *job, r *slurmctl.Job, u slurmctl.JobUpdate, o Outcome) {
+	choice := j.Moldable.Choice
+	switch {
+	case o.Err == nil:
+		if u.NumNodes != 0 {
+			r.NumNodes = u.NumNodes
+		}
+		if u.TimeLimit != 0 {
+			r.TimeLimit = u.TimeLimit
+		}
+		if j.marked == nil {
+			j.marked = map[slurmctl.JobID]int{}
+		}
+		j.marked[r.ID] = choice + 1 // whatever a site's plugins have made of it
+	case !transient(o.Err): // another one, then
+		if j.refusedAs == nil {
+			j.refusedAs = map[int]refusal{}
+		}
+		j.refusedAs[choice] = refusal{o.Err.Error(), c.now.Add(refusedFor)}
+	}
+}
+
+// feasibleAlternatives leaves out what limits never let run, and fails where that is all.
+func feasibleAlternatives(sp request.Request, never func(request.Request) []string) (request.Request, []string) {
+	m := *sp.Moldable
+	m.Minutes = slices.Clone(m.Minutes)
+	if len(m.Minutes) == 0 {
+		m.Minutes = make([][]int64, len(m.Alternatives))
+		for k := range m.Minutes {
+			m.Minutes[k] = []int64{request.Unlimited}
+		}
+	}
+	var reasons []string
+	for k, p := range m.Alternatives {
+		if len(m.Minutes[k]) == 0 {
+			continue
+		}
+		one := sp
+		one.Profile, one.Moldable = p, nil
+		if why := never(one); len(why) > 0 {
+			m.Minutes[k] = nil
+			reasons = append(reasons, fmt.Sprintf("%s: %s", p, strings.Join(why, "; ")))
+		}
+	}
+	if m.Submitted() < 0 {
+		return sp, reasons
+	}
+	sp.Moldable = &m
+	if m.Choice > 0 && m.LeftOut(m.Choice-1) {
+		m.Choice = 0
+	}
+	sp.Profile = m.Alternatives[m.Chosen()]
+	return sp, nil
+}
+
+// moldableOf is a request's alternatives as a row.
+func moldableOf(sp request.Request) *row.Moldable {
+	m := sp.Moldable
+	if m == nil || len(m.Alternatives) == 0 || sp.MaxNodes > 0 {
+		return nil
+	}
+	return &row.Moldable{Alternatives: m.Alternatives, By: m.By, Minutes: m.Minutes, Choice: m.Chosen()}
+}
+
+// moldableShown is what evosqueue shows of the alternatives.
+func (c *Core) moldableShown(j *job) *api.Moldable {
+	m := j.Moldable
+	if m == nil {
+		return nil
+	}
+	shown := &api.Moldable{By: m.By.String(), Choice: m.Choice + 1, Fixed: m.Fixed}
+	for k, p := range m.Alternatives {
+		a := api.Alternative{Profile: p.String(), NodeHours: float64(p.Area()) / 3600}
+		i := slices.IndexFunc(j.options, func(o PlannedOption) bool { return o.Alternative == k })
+		refused, was := j.refusedAs[k]
+		switch {
+		case i >= 0 && j.options[i].Fits:
+			o := j.options[i]
+			a.Start, a.End = time.Unix(o.Start, 0), time.Unix(o.End, 0)
+			a.Waste, a.NodeHours = float64(o.Waste)/3600, float64(o.Held)/3600
+		case leftOut(m, k):
+			a.Reason = "infeasible when it was submitted"
+		case was && c.now.Before(refused.until):
+			a.Reason = refused.why
+		case i >= 0:
+			a.Reason = "there is no time at which its nodes are free for long enough"
+		}
+		shown.Alternatives = append(shown.Alternatives, a)
+	}
+	return shown
+}

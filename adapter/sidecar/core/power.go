@@ -1,0 +1,254 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Slurm switches off nodes that nobody uses, held ones too, and switches them on for a
+// job: it is CONFIGURING until they are up. A growth would be late by so much. So nodes
+// that are off count as free from the time on by which they can be up at the latest, and
+// those of a hold are switched on as long before. They are there for a start, too, which
+// is planned anew with every poll: it comes as soon as they are up. Nodes that are on when
+// they could no longer be switched off and on in time are kept on.
+//
+// A sidecar that may not switch nodes on (an operator) leaves it to Slurm: what begins on
+// nodes that are off is late by the time that they take.
+
+const (
+	// powerCycle is how often slurmctld looks after the nodes' power: every ten seconds,
+	// whatever the timeouts.
+	powerCycle = 10 * time.Second
+	// powerLead is how much earlier than need be nodes are switched on: polls may be late.
+	powerLead = 15 * time.Second
+	// powerDenied is how long the sidecar does not try again what it may not do.
+	powerDenied = 5 * time.Minute
+)
+
+// power is what is known of nodes that are switched off and on.
+type power struct {
+	saving slurmctl.PowerSaving
+	on     bool                 // Slurm saves power
+	since  map[string]powerSeen // nodes that are not simply on
+	asked  map[string]time.Time // when nodes were last asked to come up
+	kept   map[string]time.Time // when they were last kept on
+	denied time.Time            // nobody is asked before
+}
+
+type powerSeen struct {
+	power slurmctl.Power
+	since time.Time
+}
+
+// setSaving is called when Slurm's configuration was read.
+func (p *power) setSaving(cfg slurmctl.Config) {
+	p.saving, p.on = cfg.PowerSaving()
+	if p.since == nil {
+		p.since, p.asked, p.kept = map[string]powerSeen{}, map[string]time.Time{}, map[string]time.Time{}
+	}
+}
+
+// up is for how long a node that is off may take to come up, counted from when it is
+// asked to.
+func (p *power) up() time.Duration { return p.saving.ResumeTimeout + powerCycle }
+
+// down is for how long one that goes off cannot be asked to come up.
+func (p *power) down() time.Duration { return p.saving.SuspendTimeout + powerCycle }
+
+// leaves reports whether nodes are left to Slurm to switch on: the sidecar may not.
+func (p *power) leaves(now time.Time) bool { return now.Before(p.denied) }
+
+// watch notes since when nodes have been as they are, and gives those that were to come
+// up and are not usable.
+func (p *power) watch(s *snapshot) (failed []string) {
+	for _, n := range s.nodes {
+		now, before := n.Power(), p.since[n.Name]
+		if !n.Usable() {
+			if _, asked := p.asked[n.Name]; asked || before.power == slurmctl.PowerUp {
+				failed = append(failed, n.Name)
+			}
+		}
+		switch {
+		case now == slurmctl.PowerOn || !n.Usable():
+			delete(p.since, n.Name)
+			delete(p.asked, n.Name)
+		case now != before.power:
+			p.since[n.Name] = powerSeen{now, s.taken}
+		}
+		if at, asked := p.asked[n.Name]; asked && s.taken.Sub(at) > p.up() {
+			delete(p.asked, n.Name) // it is asked again
+		}
+	}
+	return failed
+}
+
+// ready is the Unix second at which a usable node is up at the latest: now for one that
+// is on, never for one that is not known to come up.
+func (p *power) ready(n slurmctl.Node, taken time.Time) int64 {
+	seen := p.since[n.Name]
+	if seen.power != n.Power() {
+		seen.since = taken // not watched yet
+	}
+	at := taken
+	switch state := n.Power(); {
+	case state == slurmctl.PowerOn:
+	case !p.on:
+		return planner.Forever // a reboot, or nobody is there to switch it on
+	case state == slurmctl.PowerUp:
+		if at = seen.since.Add(p.up()); taken.After(at.Add(powerCycle)) {
+			return planner.Forever // Slurm should have called it down
+		}
+	case state == slurmctl.PoweredDown:
+		if asked, ok := p.asked[n.Name]; ok {
+			at = asked.Add(p.up())
+		} else if !p.leaves(taken) {
+			at = taken.Add(p.up())
+		}
+	case state == slurmctl.PowerDown:
+		at = Later(seen.since.Add(p.down()), taken).Add(p.up())
+	default:
+		at = taken.Add(p.down() + p.up())
+	}
+	return Later(at, taken).Unix()
+}
+
+// after is how many seconds after its last job a node can be had again: one that is to be
+// switched off goes off first.
+func (p *power) after(n slurmctl.Node) int64 {
+	if p.on && n.Power() == slurmctl.PowerDrain {
+		return int64((p.down() + p.up()) / time.Second)
+	}
+	return 0
+}
+
+// watchPower is called with every poll: nodes that do not come up are told of; the plans
+// that have them are made anew, as for any node that is down.
+func (c *Core) watchPower(s *snapshot) {
+	s.leftToSlurm = c.power.on && c.power.leaves(s.taken)
+	failed := c.power.watch(s)
+	if len(failed) == 0 {
+		return
+	}
+	nodes := slurmctl.CompressNodes(failed)
+	c.log.WithField("nodes", nodes).Warn("these nodes were to be switched on and did not come up; others are looked for")
+	for _, j := range c.active {
+		if mine := common(failed, j.planned()); len(mine) > 0 {
+			c.event(j, "nodes did not come up", map[string]any{"nodes": slurmctl.CompressNodes(mine)})
+		}
+	}
+}
+
+// switchNodes has the nodes of holds switched on that will be needed, and keeps those on
+// that would be switched off too late to be on again in time.
+func (c *Core) switchNodes(s *snapshot) {
+	p, now := &c.power, c.now
+	if !p.on || p.leaves(now) {
+		return
+	}
+	var off, on []string
+	due := func(h hold, ahead time.Duration) bool { return time.Unix(h.start, 0).Sub(now) <= ahead }
+	for _, h := range c.wantedHolds(now.Unix()) {
+		r, held := c.holdFor(h.job, h.step)
+		if !held || !due(h, p.up()+p.down()+powerLead) {
+			continue
+		}
+		waits := false
+		for _, name := range common(h.nodes, r.Nodes) {
+			i, known := s.index[name]
+			if !known || !s.nodes[i].Usable() || s.inUse[name] {
+				continue
+			}
+			switch s.nodes[i].Power() {
+			case slurmctl.PowerOn:
+				if p.saving.SuspendTime > 0 && now.Sub(p.kept[name]) >= p.saving.SuspendTime/2 {
+					on = append(on, name)
+				}
+			case slurmctl.PoweredDown:
+				waits = true
+				if _, asked := p.asked[name]; !asked && due(h, p.up()+powerLead) {
+					off = append(off, name)
+				}
+			default:
+				waits = true
+			}
+		}
+		if waits && h.step == 1 && h.job.State == row.Queued {
+			h.job.reason = "its nodes are being switched on"
+		}
+	}
+	c.changePower(off, "nodes switched on", p.asked, func(nodes []string) Command { return PowerUp{nodes} })
+	c.changePower(on, "nodes kept on", p.kept, func(nodes []string) Command { return KeepUp{nodes} })
+}
+
+// changePower asks Slurm for something of nodes, and notes when.
+func (c *Core) changePower(nodes []string, what string, asked map[string]time.Time, do func([]string) Command) {
+	if len(nodes) == 0 || !c.work.room() {
+		return
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	entry := c.log.WithField("nodes", slurmctl.CompressNodes(nodes))
+	if !c.ask(nil, what, Task{Command: do(nodes)}, func(o Outcome) {
+		err := o.Err
+		if err == nil {
+			entry.Debug(what)
+			return
+		}
+		for _, n := range nodes {
+			delete(asked, n)
+		}
+		if errors.Is(err, slurmctl.ErrAccessDenied) {
+			c.power.denied = c.now.Add(powerDenied)
+			c.event(nil, "power left to Slurm", map[string]any{"error": err.Error()})
+		}
+		entry.WithError(err).Warn("Slurm was to switch nodes on or keep them on, and refuses; growths onto nodes that are off are late")
+	}) {
+		return
+	}
+	for _, n := range nodes {
+		asked[n] = c.now
+	}
+}
+
+// awaited says in words why nodes cannot be had, if that is by their own state; otherwise it is as given.
+func (s *snapshot) awaited(names []string, otherwise string) string {
+	if text := s.switching(names); text != "" {
+		return text
+	}
+	var out, states []string
+	for _, name := range names {
+		i, known := s.index[name]
+		if !known || s.nodes[i].Usable() {
+			continue
+		}
+		out = append(out, name)
+		if state := s.nodes[i].Unusable(); !slices.Contains(states, state) {
+			states = append(states, state)
+		}
+	}
+	if len(out) == 0 {
+		return otherwise
+	}
+	return fmt.Sprintf("waits for %s (%s)", slurmctl.CompressNodes(out), strings.Join(states, ", "))
+}
+
+// switching says in words that some of the nodes are off, if they are.
+func (s *snapshot) switching(names []string) string {
+	off := 0
+	for _, name := range names {
+		if i, ok := s.index[name]; ok && s.nodes[i].Usable() && !s.nodes[i].Awake() {
+			off++
+		}
+	}
+	if off == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waits for %d nodes that are being switched on", off)
+}

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestPrice: a hold that is to come costs what it keeps from a job that waits, and nothing else.
+func TestPrice(t *testing.T) {
+	at := time.Unix(sharesNow, 0)
+	stock := func(nodes int, limit time.Duration, partition string) slurmctl.Job {
+		return slurmctl.Job{ID: 90, User: "bob", State: slurmctl.Pending, Reason: "Resources", Priority: 5, Partition: partition, NumNodes: nodes, Exclusive: true, TimeLimit: limit, ArrayTasks: 1}
+	}
+	array := stock(2, time.Hour, "main")
+	array.ArrayTasks = 9
+	held := stock(3, time.Hour, "main")
+	held.Reason, held.Priority = "JobHeldUser", 0
+	for name, c := range map[string]struct {
+		waits slurmctl.Job
+		busy  []string // beside n5 and the nodes after it
+		site  []string // reserved by the site
+		want  int      // of n1 to n3, which are held from in ten minutes on; n4 is not
+	}{
+		"wants all":                {waits: stock(4, time.Hour, "main"), want: 3},
+		"wants fewer":              {waits: stock(2, time.Hour, "main"), want: 1},
+		"fits beside":              {waits: stock(1, time.Hour, "main"), want: 0},
+		"ends before":              {waits: stock(4, 5*time.Minute, "main"), want: 0},
+		"never fits":               {waits: stock(5, time.Hour, "main"), want: 0},
+		"is held":                  {waits: held, want: 0},
+		"other nodes":              {waits: stock(1, time.Hour, "half"), want: 0},
+		"tasks of an array":        {waits: array, want: 3},
+		"some of them are in use":  {waits: stock(2, time.Hour, "main"), busy: []string{"n1", "n2"}, want: 1},
+		"the site has reserved n4": {waits: stock(3, time.Hour, "main"), site: []string{"n4"}, want: 3},
+	} {
+		core := New(Site{Root: true}, config.Default(), Strategy{}, at)
+		j := sharesJob(core, 7, "alice", "main", row.Running)
+		hold := slurmctl.Reservation{Name: "evo_7_2_1", Nodes: []string{"n1", "n2", "n3"}, Start: at.Add(10 * time.Minute), End: at.Add(time.Hour), Flags: holdFlags, Users: []string{"root"}}
+		seen := Observation{Begun: at, Jobs: []slurmctl.Job{c.waits, {ID: 91, User: "bob", State: slurmctl.Running, Partition: "main", NodeList: append([]string{"n5", "n6"}, c.busy...)}},
+			Partitions:   []slurmctl.Partition{{Name: "main", Up: true, Nodes: []string{"n1", "n2", "n3", "n4", "n5", "n6"}}, {Name: "half", Up: true, Nodes: []string{"n5", "n6"}}},
+			Reservations: []slurmctl.Reservation{hold}}
+		if c.site != nil {
+			seen.Reservations = append(seen.Reservations, slurmctl.Reservation{Name: "maintenance", Nodes: c.site, Start: at.Add(time.Minute), End: at.Add(time.Hour)})
+		}
+		for _, n := range []string{"n1", "n2", "n3", "n4", "n5", "n6"} {
+			seen.Nodes = append(seen.Nodes, slurmctl.Node{Name: n, State: "idle", CPUs: 4})
+		}
+		core.snapshot = newSnapshot(seen, nil)
+		core.takeReservations(core.snapshot)
+		core.charge(at)
+		core.price(core.snapshot)
+		if core.prices.nodes != c.want {
+			t.Errorf("%s: %d nodes are kept from it, want %d", name, core.prices.nodes, c.want)
+		}
+		core.now = at.Add(1500 * time.Millisecond)
+		core.charge(core.now)
+		core.now = at.Add(3 * time.Second)
+		core.charge(core.now)
+		if j.heldIdle() != int64(3*c.want) {
+			t.Errorf("%s: the job has cost %d node-seconds in 3 s, want %d", name, j.heldIdle(), 3*c.want)
+		}
+	}
+}
+
+// TestPriceOfItsOwn: a hold costs nothing where only its own job waits.
+func TestPriceOfItsOwn(t *testing.T) {
+	cfg := config.Default()
+	c := sharesCore(cfg)
+	own, other := sharesJob(c, 1, "alice", "main", row.Queued), sharesJob(c, 2, "bob", "main", row.Queued)
+	for i, j := range []*job{own, other} {
+		j.Profile = planner.Profile{{Duration: 3600, Nodes: 16}}
+		j.Step, j.plan = 0, []plannedStep{{start: sharesNow + 600, end: sharesNow + 4200}}
+		j.record = slurmctl.Job{ID: j.id(), State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(9 - i), Partition: "main", NumNodes: 16, TimeLimit: time.Hour}
+	}
+	c.snapshot.reservations["evo_1_1_1"] = slurmctl.Reservation{Name: "evo_1_1_1", Nodes: c.snapshot.partitions["main"].Nodes, Start: time.Unix(sharesNow+600, 0), End: time.Unix(sharesNow+4200, 0), Flags: startFlags}
+	c.takeReservations(c.snapshot)
+	if c.price(c.snapshot); c.prices.nodes != 0 {
+		t.Errorf("%d nodes are kept from those who could have them only after the hold's job", c.prices.nodes)
+	}
+	c.active = c.active[1:]
+	c.byID[1] = own
+	if c.price(c.snapshot); c.prices.nodes != 16 || len(c.prices.kept) != 1 || c.prices.kept[0].job != own {
+		t.Errorf("%d nodes are kept from another job, want 16 (%v)", c.prices.nodes, c.prices.kept)
+	}
+}

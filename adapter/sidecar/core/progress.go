@@ -1,0 +1,117 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+)
+
+// An application may report how far it is. How fast it is on how many nodes follows from that, and the
+// policy by marginal gain goes by it rather than by what was declared. Time counts as the job's own, that
+// for which Slurm has had it suspended left out: so a report is the same whatever the clocks are set to.
+
+// takeProgress takes a report, and answers it.
+func (c *Core) takeProgress(k *call) {
+	j, err := c.callee(k.Job)
+	switch {
+	case err != nil:
+	case !j.runs():
+		err = api.Errorf(api.ErrConflict, "%s is not running", jobNumber(j.SlurmID))
+	case !(k.Progress.Fraction >= 0 && k.Progress.Fraction <= 1):
+		err = api.Errorf(api.ErrInvalid, "progress %v is no fraction: want 0 to 1", k.Progress.Fraction)
+	default:
+		err = c.progress(j, k.Progress.Fraction)
+	}
+	a := api.Progress{Job: k.Job}
+	if err == nil {
+		a = *c.progressShown(j)
+		a.Ready, a.Job = true, j.SlurmID
+	}
+	c.emit(Reply{ID: k.ID, Progress: &a, Err: err})
+}
+
+// progress takes over how far an application is.
+func (c *Core) progress(j *job, fraction float64) error {
+	var p malleable.Progress
+	if j.Progress != nil {
+		p = *j.Progress
+	}
+	r := malleable.Report{At: j.seconds(c.now), Fraction: fraction, Nodes: max(len(j.nodes()), 1), Since: j.seconds(j.steadySince(c.now))}
+	if p.Last != nil {
+		r.At = max(r.At, p.Last.At) // clocks of the sidecar's lives may differ
+	}
+	measured := p.Speedup() != nil
+	if err := p.Add(r); err != nil {
+		return api.Errorf(api.ErrInvalid, "%s", err)
+	}
+	j.Progress = &p
+	if s := p.Speedup(); s != nil && !measured {
+		c.event(j, "measured", map[string]any{"speedup": speedupText(s), "sizes": len(p.Runs)})
+	}
+	c.save(j)
+	return nil
+}
+
+// seconds is for how long a job had run at a time.
+func (j *job) seconds(at time.Time) int64 {
+	if j.Started.IsZero() {
+		return 0
+	}
+	return max(int64((at.Sub(j.Started)-j.Suspended)/time.Second), 0)
+}
+
+// steadySince is since when a job has worked with the nodes that it has; now, where it waits for others.
+func (j *job) steadySince(now time.Time) time.Time {
+	if j.State != row.Running {
+		return now
+	}
+	since := j.StepStarted
+	if n := len(j.past); n > 0 {
+		since = Later(since, j.past[n-1].Start)
+	}
+	return since
+}
+
+// speedup is how fast a malleable job is on how many nodes, as measured, else as declared; nil: nobody knows.
+func (j *job) speedup() malleable.Speedup {
+	if j.Progress != nil {
+		if s := j.Progress.Speedup(); s != nil {
+			return s
+		}
+	}
+	if j.Malleable == nil {
+		return nil
+	}
+	return (&request.Malleable{Speedup: j.Malleable.Speedup}).Declared()
+}
+
+// progressShown is what a job has reported, and what follows from it; nil: nothing.
+func (c *Core) progressShown(j *job) *api.Progress {
+	p := j.Progress
+	if p == nil || p.Last == nil {
+		return nil
+	}
+	a := &api.Progress{Fraction: p.Last.Fraction, At: c.wall(j.Started.Add(j.Suspended + time.Duration(p.Last.At)*time.Second))}
+	for _, r := range p.Runs {
+		a.Measured = append(a.Measured, api.Measured{Nodes: r.Nodes, Seconds: r.Seconds, Fraction: round(r.Fraction)})
+	}
+	if s := p.Speedup(); s != nil {
+		a.Speedup = speedupText(s)
+	}
+	return a
+}
+
+func speedupText(s malleable.Speedup) string {
+	if f, ok := s.(malleable.Amdahl); ok {
+		s = malleable.Amdahl(round(float64(f)))
+	}
+	return fmt.Sprint(s)
+}
+
+// round leaves four digits.
+func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+func TestInferStep(t *testing.T) {
+	for _, c := range []struct {
+		profile       string
+		nodes, coming int
+		elapsed       int64
+		want          int
+	}{
+		{"2@10m,5@10m,1@5m", 2, 2, 60, 1},
+		{"2@10m,5@10m,1@5m", 2, 2, 6000, 1}, // late, yet its growth is still held
+		{"2@10m,5@10m,1@5m", 5, 0, 700, 2},
+		{"2@10m,5@10m,1@5m", 1, 0, 700, 3},         // left early
+		{"2@10m,5@10m,2@10m,5@10m", 2, 2, 1300, 1}, // both growths are to come
+		{"2@10m,5@10m,2@10m,5@10m", 2, 4, 10, 3},   // one is done
+		{"2@10m,5@10m,2@10m,5@10m", 5, 4, 10, 2},   //
+		{"2@10m,5@10m,2@10m,5@10m", 5, 0, 10, 4},   // no growth is to come
+		{"2@10m,5@10m,2@10m,5@10m", 2, 0, 1300, 3}, // the holds have ended: time tells
+		{"3@10m,3@10m,3@10m", 3, 0, 700, 2},        // no change of size: time tells
+		{"4@10m,3@10m,2@10m,1@10m", 2, 0, 0, 3},    //
+		{"1@10m,4@10m", 3, 0, 700, 2},              // in the middle of a growth by parts
+		{"1@10m,4@10m", 1, 9, 0, 1},                // a hold of no step of it
+	} {
+		p, err := planner.ParseProfile(c.profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := inferStep(p, (&job{Job: &row.Job{Profile: p}}).mostOf, 0, c.nodes, c.coming, c.elapsed); got != c.want {
+			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
+		}
+	}
+}
+
+// TestComing: a job that is about to be adopted is told to ask again, not that there is no
+// such job: its script would end.
+func TestComing(t *testing.T) {
+	c := newCore(config.Default(), time.Now())
+	c.byID[3] = &job{Job: &row.Job{SlurmID: 3, UID: 7}}
+	c.coming = map[slurmctl.JobID]uint32{1: 0, 2: 7, 3: 7}
+	c.refused[2] = refused{Job: api.Job{ID: 2}}
+	for id, want := range map[slurmctl.JobID]bool{1: true, 2: false, 3: false, 4: false} {
+		if c.isComing(id) != want {
+			t.Errorf("job %d: coming %v", id, !want)
+		}
+	}
+}

@@ -1,0 +1,482 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// fixedOnly is for pools without queued jobs, which no strategy has a say in.
+var fixedOnly, _ = planner.StrategyByName("noX")
+
+// overrunQuantum is by how many seconds a step that lasts longer than planned is
+// taken to go on, each time anew.
+const overrunQuantum = 5
+
+// followPlans refits the running jobs whose plan no longer holds: a step lasts
+// longer than planned, or nodes of coming steps are lost to others.
+func (c *Core) followPlans(s *snapshot) {
+	now := s.taken.Unix()
+	margin := int64(c.cfg.Margin / time.Second)
+	var others *occupancy
+	var waits []*job
+	for j := range c.each(c.active) {
+		if !j.runs() || j.busy || j.kept != nil || j.touched.After(s.taken) {
+			continue
+		}
+		if others == nil {
+			others = c.foreign(s, now)
+		}
+		switch {
+		case !j.heedsPinned():
+			c.heedPinned(s, j, now)
+		case j.lapsed():
+		case len(j.plan) != len(j.Profile):
+			c.refit(s, j, now, "it had no plan")
+		// a little late is what the margin is for
+		case j.State == row.Running && j.plan[j.Step-1].end+margin <= now && !(j.last() && j.record.State == slurmctl.Completing):
+			if j.overdue == 0 {
+				j.overdue = j.plan[j.Step-1].end
+			}
+			c.refit(s, j, now, "the step lasts longer than planned")
+		case j.State == row.Waiting && (len(j.Changes) > 0 || j.isChain()) && j.next() != nil && j.next().start > now+overrunQuantum:
+			waits = append(waits, j)
+		case c.lostNodes(s, others, j, now):
+			c.refit(s, j, now, "nodes of its plan are taken or down")
+		}
+	}
+	if len(waits) > 0 { // one in a cycle, in turn: it takes as long as planning a change
+		next := max(slices.IndexFunc(waits, func(j *job) bool { return j.ID > c.movedUp }), 0)
+		c.movedUp = waits[next].ID
+		c.moveUp(s, waits[next], now)
+	}
+}
+
+// lostNodes reports whether others use nodes that are planned for the job's coming
+// steps at that time.
+func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool {
+	mine := setOf(j.nodes())
+	for i := j.Step; i < len(j.plan); i++ {
+		start, end := max(j.plan[i].start, now)-now, max(j.plan[i].end, now)-now
+		for _, name := range j.plan[i].nodes {
+			n, ok := s.index[name]
+			if !ok {
+				return true
+			}
+			if mine[name] {
+				continue
+			}
+			for _, b := range others.claimed(others.busy[n], []int{n}, c.rankOf(&j.record)) {
+				// a job about to end may be late by the margin that it is given
+				if b.Start < end && start < b.End-int64(c.cfg.Margin/time.Second)-1 {
+					return true
+				}
+			}
+			needed := max(end, c.limitEnd(j, i, now, start))
+			if !j.isChain() && (i == j.Step || !slices.Contains(j.plan[i-1].nodes, name)) {
+				needed = max(needed, start+bringSeconds)
+			}
+			for _, b := range others.reserved[n] {
+				if b.Start < needed && start < b.End {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// limitEnd is how many seconds from now the time limit ends of the Slurm jobs that step
+// i of a running job begins with, if it does start seconds from now.
+func (c *Core) limitEnd(j *job, i int, now, start int64) int64 {
+	if j.isChain() {
+		return start + c.limitOf(j, i)
+	}
+	return j.reach(now)
+}
+
+// limitsLeft are the limits of a running job's profile in refit: some steps for what it
+// has, then the coming ones.
+func (c *Core) limitsLeft(j *job, now int64, steps int) []int64 {
+	left := j.reach(now)
+	if !j.isChain() {
+		return []int64{left}
+	}
+	if j.State == row.Waiting {
+		left = 1 // the record is that of the link to come
+	}
+	limits := make([]int64, steps)
+	for i := range limits {
+		if limits[i] = left; i >= steps-(len(j.Profile)-j.Step) {
+			limits[i] = c.limitOf(j, i-steps+len(j.Profile))
+		}
+	}
+	return limits
+}
+
+// givenBack is what is busy where a job keeps some nodes for a while yet, whoever was promised
+// them before that: these others have them then.
+func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeBusy {
+	rest := busy[:0:0]
+	for _, b := range busy {
+		if slices.Contains(held, b.Node) {
+			b.Start = max(b.Start, until)
+		}
+		if b.Start < b.End {
+			rest = append(rest, b)
+		}
+	}
+	return rest
+}
+
+// besideDrained is what is busy of a pool, but for nodes that a job holds and that are drained, say: they are
+// given to nobody else, and are the job's for as long as it does not give them back.
+func (s *snapshot) besideDrained(busy []planner.NodeBusy, pool, held []int) []planner.NodeBusy {
+	return slices.DeleteFunc(busy, func(b planner.NodeBusy) bool {
+		return b.Start == 0 && b.End == planner.Forever && !s.nodes[pool[b.Node]].Usable() && slices.Contains(held, b.Node)
+	})
+}
+
+// takes reports whether a running job's plan has nodes while others are promised them. The
+// planner lets it keep what it has, whoever waits for that; in its present step it does so
+// unless that counts, too.
+func takes(p planner.Planned, busy []planner.NodeBusy, present bool) bool {
+	at := p.Start
+	for k, step := range p.Steps {
+		if end := at + step.Duration; k > 0 || present {
+			for _, b := range busy {
+				if b.Start < end && at < b.End {
+					if _, has := slices.BinarySearch(p.Nodes[k], b.Node); has {
+						return true
+					}
+				}
+			}
+		}
+		at += step.Duration
+	}
+	return false
+}
+
+// rest is what is still to come of a running job, planned anew.
+type rest struct {
+	plan  []plannedStep // all steps, those that are over as they were
+	late  bool          // beyond what its expand limit allows
+	unfit string        // why there is none
+}
+
+// fitting is how the rest of a running job is planned.
+type fitting struct {
+	around func(origin int64) *occupancy // what is certain without the job
+	// strict says that the job alone may move: what others were promised is theirs, of the
+	// nodes that it has, too. Else they have these once it has given them back.
+	strict bool
+	wait   int64 // by how many seconds its present step may last longer than its expand limit allows
+	// notBefore is the Unix second before which it gets no nodes; 0: it may now
+	notBefore int64
+}
+
+// refit plans the rest of a running job anew, over what is certain without it: the
+// present step goes on for what is left of it (no longer than its expand limit
+// allows), the nodes that it has stay its own, and other running jobs keep what
+// they were promised. Where the limit leaves no way, the job is delayed beyond it
+// rather than stopped, and the event log says so. Where there is still none, since others
+// were promised nodes that it has, these come after it, if they can: it gives them back only
+// at its end, so that else each would wait for the other. Where one of them cannot, who began
+// first goes first: those that began later are planned after the job or have no promise any
+// more, and it has none itself where it cannot be planned around the others. That order is
+// always the same, so that plans are not made to and fro; only who was promised a node that
+// slurmctld does not let go comes after the job that has it in any case. It says why there is no plan.
+func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) {
+	told := j.unplanned
+	j.unplanned = ""
+	if unfit = c.replan(s, j, now, why); unfit == "" {
+		return ""
+	}
+	after := c.waitFor(j)
+	if c.replanBefore(s, j, after, now, why, true) {
+		return ""
+	}
+	later := slices.DeleteFunc(slices.Clone(after), func(other *job) bool { return beganFirst(other, j) < 0 && !other.awaitsPinned(j) })
+	if c.replanBefore(s, j, later, now, why, false) {
+		return ""
+	}
+	text := "its coming steps cannot be planned anew: " + unfit
+	if len(after) > len(later) {
+		text = "waits for " + jobNumber(slices.MinFunc(after, beganFirst).SlurmID) + ", which began before it: " + text
+	}
+	if j.reason, j.unplanned = text, text; text != told { // it is tried in every cycle
+		c.logJob(j).WithField("why", why).Warn(text)
+	}
+	return unfit
+}
+
+// beganFirst orders running jobs: who began first comes first.
+func beganFirst(a, b *job) int {
+	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.SlurmID, b.SlurmID))
+}
+
+// replan is refit in which no other job moves. It says why there is no plan.
+func (c *Core) replan(s *snapshot, j *job, now int64, why string) (unfit string) {
+	c.quiet.refitted = true
+	r := c.fitBeside(s, j, now)
+	if r.unfit == "" {
+		c.refitted(j, now, why, r)
+	}
+	return r.unfit
+}
+
+// fitBeside plans the rest of a running job around what others were promised.
+func (c *Core) fitBeside(s *snapshot, j *job, now int64) rest {
+	f := fitting{around: func(origin int64) *occupancy {
+		o := c.occupied(s, origin, j)
+		c.addHeldUp(o, s)
+		return o
+	}}
+	r := c.fitRest(s, j, now, f, false)
+	if r.unfit != "" {
+		r = c.fitRest(s, j, now, f, true)
+	}
+	return r
+}
+
+// replanBefore is refit in which some jobs come after, with what they have until then: all of
+// them, or as many as can, and nothing is promised to the others any more. It reports whether
+// the job has a plan.
+func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why string, all bool) bool {
+	if len(after) == 0 {
+		return false
+	}
+	slices.SortFunc(after, beganFirst)
+	r := c.fitRest(s, j, now, fitting{around: func(origin int64) *occupancy {
+		o := c.foreign(s, origin)
+		for _, other := range c.active {
+			switch {
+			case other == j || !other.runs() && other.State != row.Starting:
+			case slices.Contains(after, other):
+				c.addKept(o, s, other, now)
+			default:
+				c.addPromises(o, s, other, now)
+			}
+		}
+		c.addFreed(o, s)
+		c.addHeldUp(o, s)
+		return o
+	}}, true)
+	if r.unfit != "" || all && !c.fitAfter(s, j, r, after, now) {
+		return false
+	}
+	c.refitted(j, now, why, r)
+	for _, other := range after {
+		if c.replan(s, other, now, fmt.Sprintf("nodes of its plan stay with %s: %s", jobNumber(j.SlurmID), why)) != "" {
+			c.yield(other, j)
+		}
+	}
+	return true
+}
+
+// fitAfter reports whether jobs can be planned one after the other, with a job as it was planned
+// before them. It changes nothing.
+func (c *Core) fitAfter(s *snapshot, j *job, r rest, after []*job, now int64) bool {
+	plans := make([][]plannedStep, len(after))
+	for i, other := range after {
+		plans[i] = other.plan
+	}
+	was := j.plan
+	defer func() {
+		j.plan = was
+		for i, other := range after {
+			other.plan = plans[i]
+		}
+	}()
+	j.plan = r.plan
+	for _, other := range after {
+		r := c.fitBeside(s, other, now)
+		if r.unfit != "" {
+			return false
+		}
+		other.plan = r.plan
+	}
+	return true
+}
+
+// waitFor lists the running jobs that were promised nodes which j has.
+func (c *Core) waitFor(j *job) (all []*job) {
+	have := j.nodes()
+	for _, other := range c.active {
+		if other == j || !other.runs() || other.busy || len(other.plan) != len(other.Profile) {
+			continue
+		}
+		if slices.ContainsFunc(other.plan[other.Step:], func(p plannedStep) bool { return len(common(p.nodes, have)) > 0 }) {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// refitted keeps what was planned.
+func (c *Core) refitted(j *job, now int64, why string, r rest) {
+	plan := r.plan
+	if j.lapsed() {
+		plan = plan[:j.Step]
+	}
+	was := int64(0)
+	if len(j.plan) == len(plan) && j.Step < len(plan) {
+		was = j.plan[j.Step].start
+	}
+	c.storePlan(j, plan)
+	if j.State == row.Waiting || j.expected() > now { // not for a step that overruns
+		j.extend = true
+	}
+	if r.late && was != 0 && plan[j.Step].start > was {
+		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "was": c.wallSecond(was), "start": c.wallSecond(plan[j.Step].start)})
+		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
+	}
+}
+
+// fitRest plans the rest of a running job, where it is to be so beyond its expand limit.
+// It changes nothing.
+func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) rest {
+	margin := int64(c.cfg.Margin / time.Second)
+	origin, left := now, j.expected()-now
+	if j.State == row.Running && left < 1 {
+		left = overrunQuantum
+	}
+	coming, own := j.Profile[j.Step:], j.own()
+	short := j.State == row.Running && len(own) < j.Profile[j.Step-1].Nodes
+	if short { // nodes were lost: the rest of the step is yet to get its own
+		coming = slices.Concat(planner.Profile{{Duration: left, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
+	}
+	if short || j.State == row.Waiting {
+		origin, left = now-1, 1 // what it has is over: what comes may begin now
+	}
+	profile, mine := slices.Concat(planner.Profile{{Duration: left, Nodes: len(own)}}, coming), own
+	link := j.isChain() && j.State == row.Waiting
+	if link { // it has nothing any more: Slurm has taken the nodes of the link that has ended
+		origin, profile, mine = now, slices.Clone(coming), nil
+	}
+	pinned := j.pinned()
+	if pinned != "" && slices.Contains(mine, pinned) { // the rest is planned without it
+		mine, profile = Without(mine, []string{pinned}), slices.Clone(profile)
+		for i := range profile {
+			profile[i].Nodes--
+		}
+	} else {
+		pinned = ""
+	}
+	limit := c.expandLimit(j)
+	allowed := left
+	if link {
+		allowed = planner.Forever
+	} else if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
+		allowed = planner.Forever
+	} else {
+		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin) + f.wait
+	}
+
+	eligible, err := s.eligible(c.recordFor(s, j), j.gres)
+	if err != nil {
+		c.log.WithError(err).WithField("job", j.SlurmID).Warn("the job's eligible nodes are not known any more")
+	}
+	pool := slices.Clone(eligible)
+	for _, name := range mine {
+		if i, ok := s.index[name]; ok && !slices.Contains(pool, i) {
+			pool = append(pool, i)
+		}
+	}
+	slices.Sort(pool)
+	pool = slices.DeleteFunc(pool, func(i int) bool { return s.nodes[i].Name == pinned })
+	padded := planner.Pad(profile, margin)
+	if allowed != planner.Forever {
+		allowed += padded[0].Duration - left
+	}
+	driver := -1
+	if at := s.local(pool, []string{j.BatchHost}); len(at) == 1 && !j.isChain() {
+		driver = at[0]
+	}
+	release := j.release
+	if len(release) == 0 && drivemode.Mode(j.Drive) == drivemode.Companion {
+		release = j.newestFirst()
+	}
+	job := planner.PoolJob{
+		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
+		Fixed: !link, Held: s.local(pool, mine), Driver: driver, MaxDuration: []int64{allowed},
+		Prefer: s.local(pool, j.preferred()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
+	}
+	if !j.isChain() {
+		job.Bring = bringSeconds
+	}
+	if link {
+		job.MaxDuration = nil
+	}
+	if beyond {
+		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
+	}
+	o := f.around(origin)
+	reserved := o.reservedOn(pool)
+	planned, err := o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
+		busy := s.besideDrained(o.window(pool, to), pool, job.Held)
+		if !f.strict {
+			busy = givenBack(busy, job.Held, padded[0].Duration)
+		}
+		for i := range pool {
+			if f.notBefore > origin && !slices.Contains(job.Held, i) {
+				busy = append(busy, planner.NodeBusy{Node: i, Start: 0, End: f.notBefore - origin})
+			}
+		}
+		planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
+		if err == nil && planned[0].Unfit == "" && job.Fixed && (takes(planned[0], busy, f.strict) || c.promisedTo(s, o, pinned, to, planned[0].End())) {
+			planned[0].Unfit = "nodes that it keeps are promised to others"
+		}
+		return planned, err
+	})
+	if err != nil {
+		return rest{unfit: err.Error()}
+	}
+	if planned[0].Unfit != "" {
+		return rest{unfit: planned[0].Unfit}
+	}
+	placed := planner.Unpad(planned[0].Placement, profile, margin)
+	plan, past := make([]plannedStep, 0, len(j.Profile)), j.Step-1
+	if link {
+		past = j.Step
+	}
+	if len(j.plan) >= past {
+		plan = append(plan, j.plan[:past]...)
+	} else {
+		plan = append(plan, make([]plannedStep, past)...) // long past
+		for i, end := past-1, j.StepStarted.Unix(); i >= 0; i-- {
+			plan[i] = plannedStep{start: end - j.Profile[i].Duration, end: end}
+			end = plan[i].start
+		}
+	}
+	at := placed.Start + origin
+	if link {
+		plan[past-1].end = max(plan[past-1].start, min(plan[past-1].end, at))
+	}
+	for k, step := range placed.Steps {
+		start := at
+		at += step.Duration
+		if short && k == 0 {
+			continue // until the present step has its nodes again
+		}
+		if len(plan) == j.Step-1 {
+			start = j.StepStarted.Unix()
+		}
+		names := make([]string, 0, len(planned[0].Nodes[k])+1)
+		for _, n := range planned[0].Nodes[k] {
+			names = append(names, s.nodes[pool[n]].Name)
+		}
+		if pinned != "" {
+			names = append(names, pinned)
+			slices.SortFunc(names, func(a, b string) int { return s.index[a] - s.index[b] })
+		}
+		plan = append(plan, plannedStep{start: start, end: at, nodes: names})
+	}
+	return rest{plan: plan, late: beyond}
+}

@@ -1,0 +1,157 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// script is what the batch script of a job asks for, whose comment has not the whole
+// request.
+type script struct {
+	given request.Request
+	asked bool
+	err   error
+	known bool
+
+	tries int       // that failed
+	again time.Time // when it is asked for again
+}
+
+// request is what a Slurm job that is not adopted asks of Evoslurm: by the marker in
+// its comment or, where a site's plugins have left nothing of that, by its script. It
+// says false also while the script is still to be read.
+func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
+	if sp, asked, err = c.unbounded(s, r); asked && err == nil {
+		sp, err = s.bounded(sp)
+	}
+	return sp, asked, err
+}
+
+// bounded returns a request without the alternatives, and the bounds of a malleable job, that
+// this cluster never has the nodes for; or why that leaves nothing of it. A job that runs is
+// no exception: every number in its request is one that its user wrote.
+func (s *snapshot) bounded(sp request.Request) (request.Request, error) {
+	if len(sp.Profile) == 0 {
+		return sp, errors.New("neither the marker nor the script has a profile")
+	}
+	size := len(s.nodes)
+	sp.CutMax(max(size, sp.Profile.Peak()))
+	large := func(p planner.Profile) bool { return p.Peak() > size }
+	if m := sp.Moldable; m != nil && slices.ContainsFunc(m.Alternatives, large) {
+		var reasons []string
+		if sp, reasons = feasibleAlternatives(sp, func(one request.Request) []string { return nonEmpty(one.Beyond(size)) }); len(reasons) > 0 {
+			return sp, errors.New(strings.Join(reasons, "; "))
+		}
+	}
+	if why := sp.Beyond(size); why != "" {
+		return sp, errors.New(why)
+	}
+	if n, err := slurmctl.CountNodes(sp.Nodes); err != nil || n > size {
+		return sp, fmt.Errorf("its --nodelist names %d nodes, and the cluster has %d: name those that it may have", n, size)
+	}
+	return sp, nil
+}
+
+// nonEmpty returns a text as a list, which is empty if the text is.
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// unbounded is request before its numbers are compared with the cluster.
+func (c *Core) unbounded(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
+	sp, asked, err = c.mark(r)
+	switch {
+	case asked && err == nil && len(sp.Profile) > 0, errors.Is(err, request.ErrVersion):
+		return sp, asked, err
+	case !asked && !mayHaveLost(r, s.taken) && !s.heldFor()[r.ID] || c.owner(r.ID) != nil:
+		return sp, false, nil
+	}
+	read := c.readScript(r.ID)
+	switch {
+	case !read.known:
+		c.coming[r.ID] = r.UID
+		return request.Request{}, false, nil
+	case asked && err == nil: // a marker that had no room for the profile
+		if read.err != nil {
+			return request.Request{}, true, read.err
+		}
+		sp, err = sp.Join(read.given)
+		return sp, true, err
+	case asked && (read.err != nil || !read.asked):
+		return request.Request{}, true, err
+	}
+	return read.given, read.asked, read.err
+}
+
+// mayHaveLost reports whether a job without a marker may have had one: it is parked as
+// evosbatch and the sidecar park jobs, years ahead.
+func mayHaveLost(r *slurmctl.Job, now time.Time) bool {
+	return r.State == slurmctl.Pending && r.StartTime.Sub(now) > parked/2
+}
+
+// heldFor are the jobs that have holds: one of these that nobody knows any more, the database
+// was lost, may run without a marker.
+func (s *snapshot) heldFor() map[slurmctl.JobID]bool {
+	if s.holders == nil {
+		s.holders = map[slurmctl.JobID]bool{}
+		for _, r := range s.reservations {
+			if own, ours := parseHold(r); ours {
+				s.holders[own.job] = true
+			}
+		}
+	}
+	return s.holders
+}
+
+// readScript gives what a job's script asks for, or has it read: a later cycle knows it then.
+// What cannot be read is asked for again, as often as a request is.
+func (c *Core) readScript(id slurmctl.JobID) script {
+	read := c.scripts[id]
+	if read == nil {
+		read = &script{}
+	}
+	if read.known || c.now.Before(read.again) || !c.work.room() {
+		return *read
+	}
+	if c.ask(nil, fmt.Sprint("script ", id), Task{Command: ReadScript{id}}, func(o Outcome) {
+		switch answer, ok := o.Result.(Scripted); {
+		case transient(o.Err):
+			return // again, a little later
+		case ok && o.Err == nil:
+			read.given, read.asked, read.err = answer.Request, answer.Asked, answer.Err
+		case read.tries+1 < askTries:
+			read.again = c.now.Add(askPauseAfter(read.tries))
+			read.tries++
+			return
+		}
+		read.known = true
+		c.nextCycle = c.now
+	}) {
+		c.scripts[id] = read
+	}
+	return script{}
+}
+
+// see takes over what Slurm says of the job's base job. The nodes to which an evolving
+// job is bound are in its marker, and where that is gone they are known from its script.
+func (j *job) see(r *slurmctl.Job) {
+	j.record = *r
+	j.record.ExcNodes = j.without(r.ExcNodes)
+	if j.bound != "" {
+		j.record.ReqNodes = j.may
+	}
+}
+
+// bindTo has the job keep to the nodes of a list, which was compared with the cluster before;
+// "": it may have any.
+func (j *job) bindTo(list string) { j.bound, j.may = list, expanded(list) }

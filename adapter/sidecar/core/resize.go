@@ -1,0 +1,397 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// endStep is called when the application has ended its step, or was made to.
+func (c *Core) endStep(j *job, now time.Time) {
+	j.State, j.StepEnded, j.reason, j.overdue = row.Waiting, now, "", 0
+	anew := j.kept != nil && j.kept.givenUp
+	if anew {
+		j.kept, j.failures, j.failing, j.retryAt = nil, 0, time.Time{}, time.Time{}
+	}
+	c.save(j)
+	c.event(j, "step ended", map[string]any{"step": j.Step, "expected": c.wallSecond(j.expected())})
+	if c.snapshot == nil {
+		return
+	}
+	if next := j.next(); next == nil {
+		c.refit(c.snapshot, j, now.Unix(), j.whyAnew("the step"))
+	} else if anew || next.start > now.Unix() && len(next.nodes) > len(j.own()) || len(j.release) > 0 || len(j.lent()) > 0 && len(Without(next.nodes, j.nodes())) > 0 {
+		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
+	}
+}
+
+// transition brings a job whose step has ended to the nodes of the next one. It
+// goes by what the job has and what it is to have, so it can be left and taken up
+// at any point.
+func (c *Core) transition(s *snapshot, j *job, now time.Time) {
+	next := j.next()
+	if next == nil {
+		return
+	}
+	switch {
+	case j.stillKept(now):
+		j.reason = j.kept.text
+		return
+	case j.kept != nil:
+		c.tryAgain(s, j, now)
+		return
+	case j.isChain():
+		c.startLink(s, j, next, now)
+		return
+	}
+	have := j.nodes()
+	missing, surplus := Without(next.nodes, have), Without(have, next.nodes)
+	switch {
+	case len(missing) > 0:
+		if next.start > now.Unix() && len(j.expanders) == 0 && !c.early(s, j, missing, now.Unix()) {
+			j.reason = fmt.Sprintf("waits for %d nodes, planned for %s", len(missing), c.clockText(time.Unix(next.start, 0)))
+			if j.anew {
+				j.reason += ", anew: " + j.whyAnew("the step before")
+			}
+			return
+		}
+		if !c.safeWith(s, j, now.Unix(), next.nodes) {
+			j.reason = unsafe
+			return
+		}
+		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && (!c.wholeOnly(j) || whole(j.held, extra)) {
+			c.shrink(j, extra) // it has no more than it may at any time
+			return
+		}
+		c.grow(s, j, j.Step+1, missing)
+	default:
+		if surplus = c.leaving(s, j, next, surplus); len(surplus) > 0 {
+			c.shrink(j, surplus)
+			return
+		}
+		c.beginStep(j, now)
+	}
+}
+
+// leaving returns the nodes of a job's surplus that it gives back at the end of its step.
+func (c *Core) leaving(s *snapshot, j *job, next *plannedStep, surplus []string) []string {
+	surplus = Without(surplus, c.keepsLent(j, next, surplus))
+	if !c.wholeOnly(j) || whole(j.held, surplus) {
+		return surplus
+	}
+	j.release = nil // by the plan; without one, the newest go first
+	c.refit(s, j, c.now.Unix(), "its nodes are given back by companions")
+	if next = j.next(); next != nil {
+		surplus = Without(j.nodes(), next.nodes)
+	}
+	if !c.keepsParts(j) {
+		return surplus
+	}
+	return touched(j.held, surplus) // a part of what it was lent is planned; nodes of the base job stay
+}
+
+// early reports whether a growth may be done before its time: the nodes are free, and
+// nobody else was promised them until then.
+func (c *Core) early(s *snapshot, j *job, nodes []string, now int64) bool {
+	if !s.free(nodes) {
+		return false
+	}
+	for _, other := range c.active {
+		if other == j || other.kept != nil || !other.runs() && other.State != row.Starting {
+			continue
+		}
+		for i := max(other.Step-1, 0); i < len(other.plan); i++ {
+			if other.plan[i].end > now && other.plan[i].start < j.next().start && len(common(nodes, other.plan[i].nodes)) > 0 {
+				return false
+			}
+		}
+	}
+	for _, r := range c.reservations {
+		if own, ours := parseHold(r); ours && own.job == j.id() {
+			continue
+		}
+		if r.Start.Unix() < j.next().start && r.End.Unix() > now && len(common(nodes, r.Nodes)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// beginStep is called once the job has the nodes of its next step.
+func (c *Core) beginStep(j *job, at time.Time) {
+	planned := plannedStep{start: at.Unix()}
+	if next := j.next(); next != nil {
+		planned = *next
+		plan := slices.Clone(j.plan) // as it came; the rest is planned anew, save of a chain
+		plan[j.Step-1].end = max(at.Unix(), plan[j.Step-1].start)
+		plan[j.Step].start = plan[j.Step-1].end
+		for i := j.Step; i < len(plan); i++ {
+			plan[i].start = max(plan[i].start, plan[i-1].end)
+			plan[i].end = max(plan[i].end, plan[i].start)
+		}
+		c.storePlan(j, plan)
+	} else {
+		c.storePlan(j, nil) // Slurm has begun a chain's link by itself: followPlans
+	}
+	late := max(at.Sub(Later(time.Unix(planned.start, 0), j.StepEnded)), 0)
+	j.Step++
+	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
+	j.release, j.reason, j.warned, j.kept, j.keptTimes = nil, "", false, nil, 0
+	j.overdue, j.anew = 0, false
+	c.save(j)
+	c.saveParts(j)
+	c.recordAllocation(j, at)
+	c.event(j, "step begun", map[string]any{"step": j.Step, "planned": c.wallSecond(planned.start), "nodes": slurmctl.CompressNodes(j.nodes())})
+	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).WithField("late", late.Seconds()).Info("step begun")
+	if c.snapshot != nil && planned.start != at.Unix() && (!j.isChain() || at.Unix() > planned.start+c.margin()) {
+		c.refit(c.snapshot, j, c.now.Unix(), "the step began at another time than planned")
+	}
+	c.notify(j)
+}
+
+// grow brings the nodes of a step to a job by an expander that is started in the
+// hold on them.
+func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
+	if suspect := c.isSuspect(nodes); (suspect || !c.freeFor(s, nodes, &j.record)) && len(j.expanders) == 0 {
+		if late := j.State == row.Waiting && c.now.Unix() > j.next().start+5; suspect || late || j.State == row.Running {
+			c.refit(s, j, c.now.Unix(), "nodes of the growth are not free in time")
+		}
+		j.reason = s.awaited(nodes, "waits for nodes that others have not given back yet")
+		if j.State == row.Waiting {
+			c.awaitNodes(j.next().start, true)
+		}
+		return
+	}
+	if j.asked == nil {
+		j.reason = "what it asked for is being read"
+		return
+	}
+	if why := c.notReady(s, j); why != "" {
+		j.reason = why
+		return
+	}
+	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) > 0 && len(common(nodes, r.Nodes)) > 0 && len(j.expanders) == 0 && !j.holdRetry.After(c.now) {
+		j.reason = "its hold is being moved" // Slurm would give it none that the hold keeps from it
+		return
+	}
+	if _, ok := c.holdFor(j, step); !ok && len(j.expanders) == 0 && c.covered(j, step, nodes) && j.State == row.Waiting && !j.holdRetry.After(c.now) {
+		j.reason = "its nodes are being held" // it was asked for just now
+		return
+	}
+	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
+		if _, known := c.rulesSince(time.Time{}); !known {
+			j.reason = "the limits of its partition are being read"
+			return
+		}
+	}
+	if _, fits := c.expanderLimit(j, nodes); !fits && len(j.expanders) == 0 {
+		j.reason = "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit"
+		return
+	}
+	c.bring(j, step, nodes)
+}
+
+// parksKey says whose expanders are parked, and where. It is learnt from what a process of
+// the user's has said, and so it counts for no other user.
+type parksKey struct {
+	uid            uint32
+	partition, qos string
+}
+
+// othersGrow is why a job waits whose user has too many tasks under way.
+const othersGrow = "waits for other jobs of its user that are being changed"
+
+// bring asks for the expander that brings a job nodes, of a step or beyond its plan.
+func (c *Core) bring(j *job, step int, nodes []string) {
+	if !c.work.roomFor(j.UID) {
+		j.reason = othersGrow
+		return
+	}
+	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
+	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: drivemode.Mode(j.Drive) == drivemode.Merge,
+		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
+		Held: slices.Clone(j.held), Bare: c.bare, StepMgr: c.mayHaveStepMgr(j), Expanders: slices.Clone(j.expanders)}
+	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) == 0 {
+		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.now)
+		if user := c.submitter(j); !slices.Contains(r.Users, user) {
+			g.LetIn = []string{user}
+		}
+	}
+	if g.Merge && len(common(nodes, j.gave)) > 0 {
+		g.GaveBack = j.gaveAt
+	}
+	site := parksKey{j.UID, partitionOf(j), j.QOS}
+	c.askMore(j, &g, c.parksIn[site])
+	g.StaysUntil = c.staysUntil(c.now, g.Request.TimeLimit)
+	c.goThrough(j, &g)
+	to := len(j.nodes()) + len(nodes)
+	c.do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), g, func(o Outcome) {
+		got, _ := o.Result.(Grown)
+		if got.Limit != "" && step != lentStep {
+			c.keepBack(j, got.Limit, to)
+		}
+		if r, ok := c.reservations[g.Hold]; ok && got.Opened && !got.HoldGone {
+			r.Users = g.LetIn
+			c.setHold(r) // and closed again
+		}
+		if g.Hold != "" && got.HoldGone {
+			c.forgetHold(g.Hold)
+		}
+		if got.Stays {
+			c.stay(g.Hold)
+		}
+		c.suspectNodes(j, g.Nodes, o.Err)
+		if errors.Is(o.Err, slurmctl.ErrNodeConfig) && c.shun(j, g.Nodes, "they have not what the job asks for") && c.snapshot != nil {
+			c.refit(c.snapshot, j, c.now.Unix(), "Slurm does not give it the nodes that were planned")
+		}
+		if got.NotYet != "" {
+			j.reason = got.NotYet
+		}
+		if got.Parked && o.Err == nil && got.Limit == "" {
+			c.parksIn[site] = true
+		}
+		if got.Never != nil {
+			c.turn(j, got.Never)
+		}
+		j.expanders = got.Expanders
+		if step != lentStep {
+			c.mayGiveUp(j, to, o.Err)
+		}
+		if len(got.After) > 0 {
+			c.setHeld(j, got.After)
+		}
+		if step == lentStep {
+			c.mayNotLend(j, got, o.Err)
+		}
+	})
+}
+
+// covered reports whether some of the nodes are reserved for anything but that step of the job, be it
+// what it was offered itself, for a time before its time limit: Slurm gives them to nobody outside of
+// a hold of ours then.
+func (c *Core) covered(j *job, step int, nodes []string) bool {
+	until := c.now.Add(time.Duration(j.reach(c.now.Unix()))*time.Second + time.Minute)
+	for _, r := range c.reservations {
+		if own, ours := parseHold(r); (!ours || own.job != j.id() || own.step != step) && r.End.After(c.now) && r.Start.Before(until) && len(common(nodes, r.Nodes)) > 0 {
+			return true
+		}
+	}
+	for _, r := range c.lived { // until it is given up
+		if len(common(nodes, r.Nodes)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// partitionOf is the partition in which the base job runs.
+func partitionOf(j *job) string {
+	if j.record.Partition != "" {
+		return j.record.Partition
+	}
+	return j.Partition
+}
+
+// Unready says in words why an expander that has nodes cannot be used yet. To merge one
+// whose nodes do not come up would cost the base job its life. One with a step manager refuses
+// steps until its prologs have ended.
+func Unready(k *slurmctl.Job, stepMgr bool) string {
+	switch {
+	case k.State == slurmctl.Configuring:
+		return "waits for nodes that Slurm is switching on"
+	case k.State == slurmctl.Suspended:
+		return "waits for nodes on which Slurm has suspended it"
+	case stepMgr && k.InProlog():
+		return "waits for the prolog on the nodes that it gets"
+	}
+	return ""
+}
+
+// notReady says in words why the expanders that a job has already bring nothing yet.
+func (c *Core) notReady(s *snapshot, j *job) string {
+	for _, id := range j.expanders {
+		if k := s.byID[id]; k != nil {
+			if why := Unready(k, c.mayHaveStepMgr(j)); why != "" {
+				return why
+			}
+		} else if j.touched.After(s.taken) {
+			return "waits for the job that brings its nodes"
+		}
+	}
+	return ""
+}
+
+// shrink gives nodes back, those of companions first, newest first.
+func (c *Core) shrink(j *job, surplus []string) {
+	j.reason = fmt.Sprintf("gives %d nodes back", len(surplus))
+	do := Shrink{Held: slices.Clone(j.held), Surplus: surplus, NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig)}
+	c.do(j, "shrink", slurmctl.CompressNodes(surplus), do, func(o Outcome) {
+		if held, ok := o.Result.([]Part); ok {
+			c.setHeld(j, held)
+		}
+		j.gave, j.gaveAt = surplus, c.now
+		if o.Err == nil && c.snapshot != nil {
+			for _, name := range surplus { // others may have them at once
+				delete(c.snapshot.inUse, name)
+			}
+		}
+	})
+}
+
+// repair gives a running job back what its present step should have: after a crash
+// of slurmctld rolled a merge or a shrink back, or a companion was lost.
+func (c *Core) repair(s *snapshot, j *job) {
+	if j.isChain() || len(j.plan) < j.Step || j.touched.After(s.taken) {
+		return
+	}
+	if j.stillKept(c.now) {
+		j.reason = j.kept.text
+		return
+	}
+	if j.kept != nil {
+		c.tryAgain(s, j, c.now)
+	}
+	want, have := j.plan[j.Step-1].nodes, j.own()
+	if len(have) >= j.Profile[j.Step-1].Nodes {
+		if over := c.canGive(j, c.overMost(j)); len(over) > 0 {
+			c.event(j, "repair", map[string]any{"surplus": slurmctl.CompressNodes(over)})
+			c.shrink(j, over)
+		}
+		return
+	}
+	if missing := Without(want, have); len(missing) > 0 {
+		c.grow(s, j, j.Step, missing)
+	}
+}
+
+// readiedFor is how long Slurm may take to start a link that was readied, after the end of
+// the one before, until it is told to once more.
+const readiedFor = 5 * time.Second
+
+// startLink starts the Slurm job of a chain's next step in its hold.
+func (c *Core) startLink(s *snapshot, j *job, next *plannedStep, now time.Time) {
+	r := j.in(s, j.chain[j.Step])
+	hold, ok := c.holdFor(j, j.Step+1)
+	if r == nil || r.State != slurmctl.Pending || !ok || next.start > now.Unix() {
+		return
+	}
+	if j.letGo == r.ID && keptStart(s, r, j.touched) {
+		c.park(j, r, row.Waiting)
+		return
+	}
+	if hold.Start.After(now) || j.letGo == r.ID && now.Sub(j.touched) < 10*time.Second {
+		return
+	}
+	if j.readied == r.ID && !hold.Start.After(j.StepEnded) && now.Sub(j.StepEnded) < readiedFor {
+		return
+	}
+	if !c.reshape(j, r, j.Step+1) {
+		return
+	}
+	c.letGo(j, r.ID, hold.Name, row.Waiting)
+}

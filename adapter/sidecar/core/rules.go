@@ -1,0 +1,258 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// ruleBook is what limits the users, as it was last read.
+type ruleBook struct {
+	limits *slurmctl.Limits // nil: not read, or not readable
+	read   time.Time        // when that began
+	took   time.Duration    // how long it took
+}
+
+// limitsFor is for how long limits are believed to let a job in. Before one is refused,
+// and to tell of one that keeps something back, they are read anew.
+const limitsFor = time.Minute
+
+// rulesSince gives the limits as they were then or later, or has them read: a later
+// cycle knows them. They are nil where they cannot be read.
+func (c *Core) rulesSince(t time.Time) (limits *slurmctl.Limits, known bool) {
+	if now := c.now; t.After(now) {
+		t = now // the clock was set
+	}
+	if c.rules.read.After(t) {
+		return c.rules.limits, true
+	}
+	if !c.work.room() {
+		return nil, false
+	}
+	begun := c.now
+	c.ask(nil, "limits", Task{Command: ReadLimits{c.slurmConfig}}, func(o Outcome) {
+		if transient(o.Err) {
+			return // again, a little later
+		}
+		read, _ := o.Result.(*slurmctl.Limits)
+		if o.Err != nil {
+			c.log.WithError(o.Err).Warn("limits of accounts, QOS and partitions cannot be read")
+		}
+		c.rules = ruleBook{limits: read, read: begun, took: c.now.Sub(begun)}
+		c.nextCycle = c.now
+	})
+	return nil, false
+}
+
+// subject is whose limits count for a Slurm job in a partition.
+func subject(r *slurmctl.Job, partition string) slurmctl.Subject {
+	return slurmctl.Subject{User: r.User, UID: r.UID, Account: r.Account, QOS: r.QOS, Partition: partition}
+}
+
+// mayEver sees that a parked job is not one that limits never let run as its profile
+// says, in any of its partitions, and gives the request without the alternatives that they
+// never let run. It says false while that is not known.
+func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (_ request.Request, err error, known bool) {
+	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
+		return sp, nil, true
+	}
+	// The cycle that follows the answer must find it young enough, however slow Slurm is.
+	limits, known := c.rulesSince(c.now.Add(-limitsFor - c.rules.took - c.now.Sub(c.snapshot.taken)))
+	if !known || limits == nil {
+		return sp, nil, known
+	}
+	may, never := c.neverOf(limits, r, sp, chain, asked)
+	if len(never) == 0 && may.Same(sp) {
+		return sp, nil, true
+	}
+	if limits, known = c.rulesSince(r.SubmitTime); !known || limits == nil {
+		return sp, nil, known
+	}
+	if may, never = c.neverOf(limits, r, sp, chain, asked); len(never) == 0 {
+		return may, nil, true
+	}
+	return sp, errors.New(strings.Join(never, "; ")), true
+}
+
+// neverOf says which limits never let a job run, and of a moldable one which alternatives
+// are left.
+func (c *Core) neverOf(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (request.Request, []string) {
+	never := func(sp request.Request) []string { return c.never(limits, r, sp.Claimed(), chain, asked) }
+	if sp.Moldable == nil {
+		return sp, never(sp)
+	}
+	return feasibleAlternatives(sp, never)
+}
+
+// never lists what keeps a job for good out of all of its partitions: of the first of them.
+func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile, chain bool, asked *slurmctl.JobRequest) (first []string) {
+	for _, partition := range strings.Split(r.Partition, ",") {
+		never := c.neverIn(limits, r, p, chain, asked, partition)
+		if len(never) == 0 {
+			return nil
+		}
+		if first == nil {
+			first = never
+		}
+	}
+	return first
+}
+
+// neverIn is never of one partition.
+func (c *Core) neverIn(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile, chain bool, asked *slurmctl.JobRequest, partition string) []string {
+	need := needOf(p, chain)
+	nodes := c.shownIn(partition)
+	need.From = c.site.Host
+	if need.CPUs, need.Most = slurmctl.CPUsOf(nodes); len(nodes) == 0 {
+		need.CPUs = limits.NodeCPUs(partition)
+	}
+	if asked == nil {
+		return limits.Never(subject(r, partition), need)
+	}
+	need.GRES, _ = asked.GRESPerNode(p[0].Nodes)
+	least, enough := int64(0), math.MaxInt
+	if c.snapshot != nil {
+		least, enough = memoryOf(nodes, asked)
+	}
+	need.Memory, need.PerCPU = limits.NodeMemoryOf(*asked, need.CPUs, least)
+	never := limits.Never(subject(r, partition), need)
+	if wants := max(asked.MemoryPerNode, asked.MemoryPerCPU); wants > 0 && enough < need.Peak && len(never) == 0 {
+		never = append(never, fmt.Sprintf("the profile goes up to %d nodes, but partition %s has %d with %d MB of memory: ask for less with --mem, or for fewer nodes",
+			need.Peak, partition, enough, wants))
+	}
+	return never
+}
+
+// shownIn are the nodes of a partition. Those that Slurm does not show at present are not
+// among them.
+func (c *Core) shownIn(partition string) (nodes []slurmctl.Node) {
+	if c.snapshot == nil {
+		return nil
+	}
+	for _, name := range c.snapshot.partitions[partition].Nodes {
+		if i, ok := c.snapshot.index[name]; ok {
+			nodes = append(nodes, c.snapshot.nodes[i])
+		}
+	}
+	return nodes
+}
+
+// memoryOf is the least memory of nodes, and how many of them have as much as a job asks for.
+func memoryOf(nodes []slurmctl.Node, asked *slurmctl.JobRequest) (least int64, enough int) {
+	for _, n := range nodes {
+		if least == 0 || n.Memory < least {
+			least = n.Memory
+		}
+		if n.Memory >= max(asked.MemoryPerNode, asked.MemoryPerCPU) {
+			enough++
+		}
+	}
+	return least, enough
+}
+
+// forbidden is why limits keep a job out of a partition for good, as of when they were read.
+type forbidden struct {
+	why  string
+	read time.Time
+}
+
+// forbids says which limit keeps a job out of one of its partitions for good; "": none that
+// is known.
+func (c *Core) forbids(j *job, partition string) string {
+	if c.rules.limits == nil {
+		return ""
+	}
+	f, known := j.forbidden[partition]
+	if !known || !f.read.Equal(c.rules.read) {
+		never := c.neverIn(c.rules.limits, &j.record, request.Request{Profile: j.Profile, MaxNodes: j.Claim}.Claimed(), j.isChain(), j.asked, partition)
+		f = forbidden{strings.Join(never, "; "), c.rules.read}
+		if j.forbidden == nil {
+			j.forbidden = map[string]forbidden{}
+		}
+		j.forbidden[partition] = f
+	}
+	return f.why
+}
+
+func needOf(p planner.Profile, chain bool) slurmctl.Need {
+	return slurmctl.NeedOf(request.Sizes(p), (p.Duration()+59)/60, chain)
+}
+
+// explain tells of a limit that keeps something back whose it is and how much is in use
+// of it, as soon as that is known, and has it tried again once there is room. What is
+// known to be full still is not tried, so that nothing is held for it in vain.
+func (c *Core) explain(j *job, now time.Time) {
+	k := j.kept
+	if !k.look && slurmctl.KindOf(k.limit) == slurmctl.LimitReason && now.After(k.looked.Add(explainAgain)) {
+		k.look, k.fresh = true, now
+	}
+	if !k.look {
+		return
+	}
+	limits, known := c.rulesSince(k.fresh)
+	if !known {
+		return
+	}
+	k.look, k.looked = false, now
+	if limits == nil {
+		return
+	}
+	nodes := j.Profile[0].Nodes
+	if k.to > 0 {
+		nodes = k.to - len(j.nodes())
+	}
+	words, room, sure := limits.Explain(k.limit, subject(&j.record, partitionOf(j)), nodes, nodes*limits.NodeCPUs(partitionOf(j)))
+	k.say(words)
+	j.reason = k.text
+	switch {
+	case !sure || room:
+	case now.Add(explainAgain).After(k.again):
+		k.again = now.Add(explainAgain + explainAgain/2)
+	}
+}
+
+// explainAgain is how often the figures of a limit are looked at that keeps something
+// back.
+const explainAgain = 20 * time.Second
+
+// goThrough has a companion run in another partition with the same nodes where the job's
+// own takes no job as small as the growth (MinNodes).
+func (c *Core) goThrough(j *job, g *Grow) {
+	limits, own := c.rules.limits, g.Request.Partition
+	if limits == nil || g.Merge || !limits.TooSmall(subject(&j.record, own), len(g.Nodes)) {
+		return
+	}
+	minutes := int64(g.Request.TimeLimit / time.Minute)
+	if other, ok := limits.Through(subject(&j.record, own), g.Nodes, len(g.Nodes), minutes); ok {
+		g.Request.Partition = other
+	}
+}
+
+// noMerge says why limits speak against merging for a job, "" where they do not: its
+// partition takes no expander as small as a growth, or somebody counts its user's jobs:
+// up to this day Slurm goes on counting every expander that was merged, until slurmctld
+// is restarted or reads its configuration again.
+func (c *Core) noMerge(r *slurmctl.Job, p planner.Profile) string {
+	limits := c.rules.limits
+	need := needOf(p, false)
+	if limits == nil || len(need.Growths) == 0 {
+		return ""
+	}
+	for _, partition := range strings.Split(r.Partition, ",") {
+		s := subject(r, partition)
+		if limits.TooSmall(s, slices.Min(need.Growths)) {
+			return "partition " + partition + " takes no expander as small as a growth (MinNodes)"
+		}
+		if which, counts := limits.CountsJobs(s); counts {
+			return which + ", and Slurm goes on counting merged expanders"
+		}
+	}
+	return ""
+}

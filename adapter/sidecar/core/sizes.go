@@ -1,0 +1,121 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// malleable checks what a malleable job asks for, and cuts what it takes beyond its profile to what
+// its partitions and limits let it have, as evosbatch does. (Where Slurm resizes a job only
+// once, or lets nobody change one that runs, what it is lent comes and goes by whole companions.)
+func (c *Core) malleable(r *slurmctl.Job, sp request.Request) (request.Request, error) {
+	if err := sp.CheckMalleable(); err != nil || sp.Malleable == nil {
+		return sp, err
+	}
+	if most := c.cfg.Malleable.MaxGrace; time.Duration(sp.Malleable.Grace)*time.Second > most {
+		return sp, fmt.Errorf("it asks for %d seconds to give nodes back (--grace), the site allows %v at most (malleable.max_grace)", sp.Malleable.Grace, most)
+	}
+	if c.snapshot == nil {
+		return sp, nil
+	}
+	most, why := 0, ""
+	for _, name := range strings.Split(r.Partition, ",") {
+		p, known := c.snapshot.partitions[name]
+		if !known {
+			return sp, nil
+		}
+		n := len(p.Nodes)
+		if p.MaxNodes > 0 {
+			n = min(n, p.MaxNodes)
+		}
+		against := fmt.Sprintf("partition %s has %d nodes for it", name, n)
+		if named, err := slurmctl.CountNodes(sp.Nodes); sp.Nodes != "" && err == nil && named < n {
+			n, against = named, "its --nodelist names "+strconv.Itoa(named)
+		}
+		if limits := c.rules.limits; limits != nil {
+			if lower, why := limits.MostNodes(subject(r, name), needOf(sp.Profile, false), max(n, sp.Profile.Peak())); why != "" {
+				n, against = lower, why
+			}
+		}
+		if n > most {
+			most, why = n, against
+		}
+	}
+	if before := sp.MostNodes(); sp.CutMax(max(most, sp.Profile.Peak())) {
+		c.log.WithField("job", r.ID).WithField("user", r.User).Info(fmt.Sprintf("it is malleable up to %d nodes, not %d: %s", sp.MostNodes(), before, why))
+	}
+	return sp, nil
+}
+
+// malleableOf is what a request takes beyond its profile as a row.
+func malleableOf(sp request.Request) *row.Malleable {
+	m := sp.Malleable
+	if m == nil {
+		return nil
+	}
+	return &row.Malleable{Max: sp.WholeMax(), Sizes: m.Sizes, Grace: m.Grace, Speedup: m.Speedup}
+}
+
+// mostOf is how many nodes a job takes in the steps after the present one.
+func mostOf(j *job) []int {
+	if j.Malleable == nil {
+		return nil
+	}
+	return j.Malleable.Max[j.Step:]
+}
+
+// comingOf reads a profile, with bounds where a malleable job has any, which end at as many
+// nodes as the cluster has.
+func comingOf(j *job, text string, nodes int) (planner.Profile, []int, error) {
+	var r request.Request
+	if err := r.Set("profile", text); err != nil {
+		return nil, nil, err
+	}
+	if r.Malleable == nil {
+		return r.Profile, nil, nil
+	}
+	if j.Malleable == nil {
+		return nil, nil, errors.New("the job was not submitted as one that is malleable: give one number of nodes for each step")
+	}
+	r.Malleable.Sizes = j.Malleable.Sizes
+	if err := r.Settle(); err != nil {
+		return nil, nil, err
+	}
+	if r.CutMax(max(nodes, r.Profile.Peak())); r.Malleable == nil {
+		return r.Profile, nil, nil
+	}
+	return r.Profile, r.Malleable.Max, nil
+}
+
+// rebound gives a job with another profile its bounds: its steps up to the present one keep
+// theirs, the others have one size, where most does not say more. A job none of whose
+// coming steps is malleable is so no more.
+func rebound(m *row.Malleable, p planner.Profile, step int, most []int) *row.Malleable {
+	if m == nil {
+		return nil
+	}
+	one := *m
+	one.Max = request.Sizes(p)
+	for i := range min(step, len(m.Max), len(p)) {
+		one.Max[i] = max(m.Max[i], p[i].Nodes)
+	}
+	for i, n := range most {
+		if at := len(p) - len(most) + i; at >= 0 {
+			one.Max[at] = max(n, p[at].Nodes)
+		}
+	}
+	from := max(step-1, 0)
+	if slices.Equal(one.Max[from:], request.Sizes(p)[from:]) {
+		return nil
+	}
+	return &one
+}

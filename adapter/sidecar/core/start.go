@@ -1,0 +1,176 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// start lets a parked job go, into the hold on its first step's nodes: once all
+// its growths are held too, nobody has slipped in before, and the nodes are free.
+func (c *Core) start(s *snapshot, j *job) {
+	now := c.now.Unix()
+	hold, ok := c.holdFor(j, 1)
+	if !ok || hold.Start.Unix() > now || !c.confirmed(s, j, now) {
+		if j.reason = "its nodes are being held"; j.unheld != nil {
+			j.reason = ""
+		}
+		c.awaitNodes(j.plan[0].start, false)
+		if late := now - j.plan[0].start; late > 0 && late < int64(fastFor/time.Second) {
+			c.pace.urgent = true // to poll the nodes was not enough
+		}
+		return
+	}
+	if !c.freeFor(s, j.plan[0].nodes, &j.record) {
+		j.reason = s.awaited(j.plan[0].nodes, "waits for nodes that are about to be free")
+		c.awaitNodes(j.plan[0].start, false)
+		return
+	}
+	if !c.safeWith(s, j, now, j.plan[0].nodes) {
+		j.reason = unsafe
+		c.nextCycle = c.now
+		return
+	}
+	if other := c.promisedSince(j); other != nil {
+		j.reason = fmt.Sprintf("is planned anew: its nodes were promised to job %d", other.SlurmID)
+		c.nextCycle = c.now
+		return
+	}
+	if !c.reshape(j, &j.record, 1) {
+		return
+	}
+	c.letGo(j, j.record.ID, hold.Name, row.Starting)
+}
+
+// reshape has a Slurm job of j given what the chosen alternative needs, and reports whether
+// it has that already.
+func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
+	u, lacks := c.shape(j, r, step)
+	if !lacks {
+		return true
+	}
+	if !c.work.roomFor(j.UID) {
+		j.reason = othersGrow
+		return false
+	}
+	j.reason = "is given the nodes of the alternative that was chosen"
+	c.do(j, "choose", j.Profile.String(), u, func(o Outcome) {
+		c.shaped(j, r, u.Change, o)
+		c.mayLeave(j, o.Err)
+	})
+	return false
+}
+
+// promisedSince is a job that was promised nodes of a queued one after that was planned: a
+// running job whose rest was planned anew meanwhile.
+func (c *Core) promisedSince(j *job) *job {
+	for _, other := range c.active {
+		if other == j || other.kept != nil || !other.runs() && other.State != row.Starting {
+			continue
+		}
+		for i := other.Step; i < len(other.plan); i++ {
+			for _, step := range j.plan {
+				if max(step.start, other.plan[i].start) < min(step.end, other.plan[i].end) && len(common(step.nodes, other.plan[i].nodes)) > 0 {
+					return other
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// awaitNodes has the nodes polled, for somebody who should have some since then,
+// perhaps for a job that runs.
+func (c *Core) awaitNodes(since int64, growing bool) {
+	if c.countsStand() {
+		c.pace.urgent = true // the jobs tell
+		return
+	}
+	late := max(c.now.Sub(time.Unix(since, 0)), 0)
+	c.pace.growing = c.pace.growing || growing
+	if c.pace.waiting < 0 || late < c.pace.waiting {
+		c.pace.waiting = late
+	}
+}
+
+// letGo starts a pending Slurm job of j inside a hold, now: a StartTime in the
+// future would wait for one of Slurm's cycles after it.
+func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
+	partition := c.partitionFor(c.snapshot, j)
+	if r := c.snapshot.byID[id]; r != nil && r.Partition == partition {
+		partition = ""
+	}
+	before := j.State
+	c.do(j, "start", hold, Start{Job: id, Hold: hold, Partition: partition, Gently: c.pace.gated}, func(o Outcome) {
+		if o.Err != nil && partition != "" && !transient(o.Err) { // the next one, then
+			if j.refusedIn == nil {
+				j.refusedIn = map[string]refusal{}
+			}
+			j.refusedIn[partition] = refusal{o.Err.Error(), c.now.Add(refusedFor)}
+		}
+		begun, _ := o.Result.(*slurmctl.Job)
+		switch {
+		case o.Err != nil && state == row.Starting:
+			j.State = row.Queued
+			c.save(j)
+			c.mayLeave(j, o.Err)
+		case begun != nil:
+			c.startSeen(j, begun)
+		}
+	})
+	j.State, j.reason, j.letGo = state, "let go, about to run", id
+	if state != before {
+		c.save(j)
+	}
+}
+
+// startSeen is called when a job that was let go was seen running: what a poll of all
+// jobs would find out later.
+func (c *Core) startSeen(j *job, r *slurmctl.Job) {
+	j.see(r)
+	j.priority = r.Priority
+	if j.isChain() {
+		c.linkRuns(c.snapshot, j, r)
+	} else if !j.runs() {
+		c.setHeld(j, []Part{{ID: j.id(), Step: 1, Nodes: r.NodeList}})
+		c.began(c.snapshot, j, r)
+	}
+}
+
+const (
+	// startWait is how long Slurm may take to start a job that was let go.
+	startWait = time.Minute
+	// parked is how far in the future the start of a job without a plan is.
+	parked = 10 * 365 * 24 * time.Hour
+)
+
+// configures is called while Slurm has given a job nodes that are not up yet: it has not
+// begun, and its clock does not run.
+func (c *Core) configures(s *snapshot, j *job) {
+	if j.runs() { // it was requeued between two polls
+		c.requeued(j)
+	}
+	c.observeHeld(s, j)
+	j.reason = "Slurm is switching its nodes on"
+	if j.configuring && j.State == row.Starting {
+		return
+	}
+	j.configuring, j.State = true, row.Starting
+	c.save(j)
+}
+
+// notConfigured is called when a job is queued again since some of its nodes did not come
+// up. It is planned anew for when Slurm lets it begin, after a requeue some two minutes.
+func (c *Core) notConfigured(j *job, r *slurmctl.Job) {
+	why := "its nodes did not come up: Slurm has put it back into the queue"
+	j.configuring, j.State, j.held = false, row.Queued, nil
+	if until := r.StartTime; until.After(c.now) && until.Sub(c.now) < mostAgain {
+		j.kept = &keptBack{limit: r.Reason, text: why, again: until}
+	}
+	c.save(j)
+	c.saveParts(j)
+	c.event(j, "nodes did not come up", map[string]any{"reason": r.Reason})
+	c.logJob(j).Warn(why)
+}

@@ -1,0 +1,220 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// In virtual time a poll costs more than the second that it covers, and most of them show
+// what the one before has shown. [Core.Still] says until when such a poll would decide
+// nothing: then a simulation leaves it out. That is cautious: where it is not certain, it
+// says that polls are needed.
+
+// quiet is what is known of the last cycle for [Core.Still].
+type quiet struct {
+	acted    time.Time // the last step that asked for more than polls and plans
+	drifts   bool      // see Planned; as long as its plan is kept it does not
+	refitted bool      // a running job was planned anew in it, from its time on
+	putOff   bool      // something that can wait had no allowance
+}
+
+// note takes over what a step has asked for.
+func (q *quiet) note(now time.Time, effects []Effect) {
+	for _, e := range effects {
+		switch e.(type) {
+		case Poll, PollNodes, Plan, Resize:
+		default:
+			q.acted = now
+			return
+		}
+	}
+}
+
+// PutOff reports whether something waits for an allowance: whoever calls next may get it.
+func (c *Core) PutOff() bool { return c.quiet.putOff }
+
+// Same takes over a poll that shows what the last one has shown and of which nothing follows
+// (see [Core.Still]): that it began then and has ended now. A step is to come at once.
+func (c *Core) Same(begun, now time.Time) {
+	p, s := &c.pace, c.snapshot
+	p.polling, p.begun, p.ended = false, begun, now
+	c.nextCycle = begun.Add(c.cfg.PollInterval)
+	for _, j := range c.active {
+		if j.queuedAt.Equal(s.taken) {
+			j.queuedAt = begun
+		}
+	}
+	s.taken, s.nodesTaken, s.holders, s.eligibles = begun, time.Time{}, nil, nil
+}
+
+// Still is until when a poll that shows what the last one has shown decides nothing, but for
+// what is put off; the zero time where polls are needed as usual. It is asked right after a
+// step.
+func (c *Core) Still() (until time.Time) {
+	p, w, q := &c.pace, &c.work, &c.quiet
+	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.strategy.Plugin || c.looking != nil || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
+		p.pause > 0 || q.refitted || !q.acted.Before(p.begun) || !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)) ||
+		len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || len(c.prices.kept) > 0 || c.power.on || c.countsStand() {
+		return time.Time{}
+	}
+	m := moments{after: p.begun, until: p.begun.Add(longestRest)}
+	if len(c.refused) > 0 { // limits that stand in the way are read anew
+		m.until = c.configRead.Add(ConfigFor)
+		for _, in := range c.refused {
+			m.at(in.since.Add(c.cfg.GiveUp))
+			m.at(in.again)
+		}
+	}
+	for _, l := range c.last {
+		if l != nil {
+			m.at(time.Unix(l.Until(), 0))
+		} else if q.drifts {
+			return time.Time{}
+		}
+	}
+	for _, j := range c.active {
+		if !c.stillOf(&m, j) {
+			return time.Time{}
+		}
+	}
+	for i := range c.snapshot.jobs {
+		r := &c.snapshot.jobs[i]
+		switch {
+		case c.isComing(r.ID) && justSubmitted(c.snapshot, r), r.State == slurmctl.Pending && c.isExpander(r), r.State == slurmctl.Completing, r.State == slurmctl.Suspended, r.State == slurmctl.Configuring:
+			return time.Time{}
+		case len(r.NodeList) > 0 && !r.EndTime.IsZero():
+			if !r.EndTime.After(p.begun) && c.owner(r.ID) == nil {
+				return time.Time{} // it may be gone any moment
+			}
+			m.at(r.EndTime)
+		}
+	}
+	for _, r := range c.reservations {
+		m.at(r.Start)
+		m.at(r.End)
+	}
+	if c.fits > 0 {
+		m.at(time.Unix(c.fits, 0))
+	}
+	for _, read := range c.asked {
+		m.at(read.again)
+	}
+	for _, read := range c.scripts {
+		m.at(read.again)
+	}
+	for _, t := range c.suspect {
+		m.at(t)
+	}
+	if len(c.delays.jobs) > 0 {
+		m.at(c.delays.again)
+	}
+	for _, t := range w.retry {
+		m.at(t)
+	}
+	return m.until
+}
+
+// stillOf is Still of one job: it reports false where it is not certain.
+func (c *Core) stillOf(m *moments, j *job) bool {
+	if j.busy || j.unwritten || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.extend || j.asked == nil ||
+		len(j.expanders) > 0 || j.isMalleable() && j.runs() || j.State == row.Starting || j.State == row.Queued && c.ageing.Weight > 0 || j.touched.After(m.after) {
+		return false
+	}
+	now := m.after
+	if due := j.due(); !due.IsZero() && !due.After(now) {
+		return false
+	}
+	margin, grace := c.cfg.Margin, c.cfg.Grace
+	m.at(j.retryAt)
+	for _, r := range j.refusedIn {
+		m.at(r.until)
+	}
+	for _, r := range j.refusedAs {
+		m.at(r.until)
+	}
+	m.at(j.holdRetry)
+	m.at(j.Begin)
+	m.at(j.Submitted.Add(mirrorAge))
+	m.at(j.record.EndTime)
+	for _, step := range j.plan[min(max(j.Step-1, 0), len(j.plan)):] {
+		start, end := time.Unix(step.start, 0), time.Unix(step.end, 0)
+		m.at(start)
+		m.at(start.Add(-soon))
+		m.at(start.Add(-c.cfg.HoldAhead))
+		if j.isChain() {
+			m.at(start.Add(-linkAhead))
+		}
+		m.at(end)
+		m.at(end.Add(margin))
+		m.at(end.Add(grace))
+		m.at(end.Add(2 * grace))
+		m.at(end.Add(max(grace, time.Minute)))
+	}
+	if j.State == row.Running {
+		over := time.Unix(max(j.expected(), j.overdue), 0)
+		m.at(over)
+		m.at(over.Add(grace))
+		m.at(over.Add(2 * grace))
+	}
+	if j.State == row.Queued && len(j.plan) > 0 {
+		start := time.Unix(j.plan[0].start, 0)
+		m.at(start.Add(-c.cfg.HoldAhead))
+		m.at(start.Add(-time.Minute)) // not far any more
+		m.drift(start.Add(mirrorDelay), j.record.StartTime, mirrorDelay*2/3)
+	}
+	for _, h := range c.holdsOf(j, c.now.Unix()) {
+		if r, ok := c.holdFor(j, h.step); ok {
+			start := time.Unix(h.start, 0)
+			m.drift(start, r.Start, earlier*time.Second)
+			if over := r.End.Sub(time.Unix(h.end, 0)) - time.Minute; over > 0 {
+				early := time.Duration((int64(over/time.Second)+1)/2) * time.Second // the slack is in whole seconds
+				m.at(start.Add(-10 * early))
+			}
+		}
+	}
+	return true
+}
+
+// moments are times from which on a decision may be another one.
+type moments struct {
+	after time.Time // those until then have had their say
+	until time.Time // the first one, so far
+}
+
+// at adds a moment, and the second after it: most are compared in whole seconds.
+func (m *moments) at(t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	if !t.After(m.after) {
+		if t = t.Add(time.Second); !t.After(m.after) {
+			return
+		}
+	}
+	if t.Before(m.until) {
+		m.until = t
+	}
+}
+
+// drift adds when what is written in Slurm is too far off from what it should be, for as
+// little ahead as that is then (see slack).
+func (m *moments) drift(want, written time.Time, least time.Duration) {
+	if off := want.Sub(written).Abs(); off > least && off < longestHold*time.Second {
+		m.at(want.Add(-10 * off))
+	}
+}
+
+// longestRest is for how long nothing is decided at the most.
+const longestRest = 24 * time.Hour
+
+// ConfigRead is when Slurm's configuration was read last.
+func (c *Core) ConfigRead() time.Time { return c.configRead }
+
+// Rested tells when it would have been read last, had no polls been left out: as it was.
+func (c *Core) Rested(configRead time.Time) { c.configRead = configRead }
+
+// Rest tells that the next step will come at that time or before: it is left to the shell
+// what [Wake] has asked for, up to [Core.Still].
+func (c *Core) Rest(until time.Time) { c.wait = max(c.wait, until.Sub(c.tick)) }

@@ -1,0 +1,115 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Slurm may suspend a job: an administrator has it do so, or a job of a partition with a
+// higher PriorityTier takes its nodes (PreemptMode=SUSPEND,GANG). Its processes stand
+// still, and Slurm puts its end off by as much. So do we: its steps last for a time in
+// which it runs. Where one of its companions is suspended it is as a whole. Meanwhile
+// nothing is done to it; its nodes are in use by it and by whoever has taken them.
+
+// suspendQuantum is by how much a suspended job's steps are moved at a time.
+const suspendQuantum = 10 * time.Second
+
+func (j *job) isSuspended() bool { return !j.suspendedFrom.IsZero() }
+
+// suspendedLong reports whether the job has been suspended for longer than that.
+func (j *job) suspendedLong(now time.Time, d time.Duration) bool {
+	return j.isSuspended() && now.Sub(j.suspendedFrom) > d
+}
+
+// followSuspension minds whether Slurm has the job suspended, or one of its companions.
+func (c *Core) followSuspension(s *snapshot, j *job) {
+	if !j.runs() {
+		return
+	}
+	suspended := j.record.State == slurmctl.Suspended
+	for _, p := range j.held {
+		if r := s.byID[p.ID]; r != nil && r.State == slurmctl.Suspended {
+			suspended = true
+		}
+	}
+	switch {
+	case suspended && !j.isSuspended():
+		j.suspendedAt, j.suspendedFrom = s.taken, s.taken
+		c.event(j, "suspended", map[string]any{"step": j.Step})
+		c.logJob(j).Info("Slurm has suspended the job: its steps are put off")
+	case !suspended && j.isSuspended():
+		lasted := s.taken.Sub(j.suspendedFrom)
+		c.putOff(j, s.taken.Sub(j.suspendedAt))
+		j.suspendedAt, j.suspendedFrom, j.reason, j.recount = time.Time{}, time.Time{}, "", true
+		c.event(j, "resumed", map[string]any{"step": j.Step, "seconds": int(lasted.Seconds())})
+		c.logJob(j).WithField("seconds", int(lasted.Seconds())).Info("the job goes on")
+		c.refit(s, j, s.taken.Unix(), "it was suspended")
+	case suspended && s.taken.Sub(j.suspendedAt) >= suspendQuantum:
+		c.putOff(j, s.taken.Sub(j.suspendedAt))
+		j.suspendedAt = s.taken
+		if j.State == row.Running {
+			c.refit(s, j, s.taken.Unix(), "it is suspended")
+		}
+	}
+	if j.isSuspended() {
+		j.reason = "Slurm has suspended it since " + c.clockText(j.suspendedFrom)
+	}
+}
+
+// putOff moves a job's steps by a time for which it was suspended.
+func (c *Core) putOff(j *job, by time.Duration) {
+	if by = by.Round(time.Second); by <= 0 {
+		return
+	}
+	j.Suspended += by
+	c.shift(j, by)
+}
+
+// stood is for how long a job was suspended that has begun, and has run for a time; 0: that is not known.
+func (c *Core) stood(r *slurmctl.Job, used time.Duration) time.Duration {
+	stood := c.now.Sub(r.StartTime) - used
+	if used <= 0 || r.StartTime.IsZero() || stood < clockSlack {
+		return 0
+	}
+	return stood.Round(time.Second)
+}
+
+// recountSuspension asks Slurm for how long the job has been suspended in all, or one of its companions, and
+// puts its steps off by what the sidecar has not seen: while it was away, or between two polls.
+func (c *Core) recountSuspension(j *job) {
+	j.recount = false
+	parts := []slurmctl.Job{j.record}
+	for _, p := range j.held {
+		if r := j.in(c.snapshot, p.ID); r != nil && p.ID != j.id() && !j.isChain() {
+			parts = append(parts, *r)
+		}
+	}
+	c.recountParts(j, parts, 0)
+}
+
+// recountParts asks for each of the job's parts in turn; longest is what was the most so far.
+func (c *Core) recountParts(j *job, parts []slurmctl.Job, longest time.Duration) {
+	r := parts[0]
+	c.ask(j, "", Task{Command: ReadTimeUsed{r.ID}}, func(o Outcome) {
+		used, known := o.Result.(time.Duration)
+		switch {
+		case transient(o.Err):
+			j.recount, j.retryAt = true, c.now.Add(againAfter)
+			return
+		case o.Err == nil && known && !r.StartTime.IsZero():
+			longest = max(longest, c.now.Sub(r.StartTime)-used)
+		}
+		if len(parts) > 1 {
+			c.recountParts(j, parts[1:], longest)
+			return
+		}
+		if missed := longest - j.Suspended; missed >= clockSlack && j.runs() {
+			c.putOff(j, missed)
+			if c.snapshot != nil {
+				c.refit(c.snapshot, j, c.now.Unix(), "it was suspended")
+			}
+		}
+	})
+}

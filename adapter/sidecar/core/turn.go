@@ -1,0 +1,83 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// turn is what decides in Slurm who goes first: the tier of the partition, then the
+// priority.
+type turn struct {
+	tier     int
+	priority uint64
+}
+
+func (t turn) compare(other turn) int {
+	return cmp.Or(cmp.Compare(t.tier, other.tier), cmp.Compare(t.priority, other.priority))
+}
+
+// tierOf is the tier of a pending job: of several partitions the highest, or else the
+// lowest. An evolving job is to overtake nobody in any of them.
+func (c *Core) tierOf(r *slurmctl.Job, highest bool) int {
+	tier, first := 0, true
+	for name := range strings.SplitSeq(r.Partition, ",") {
+		if t := c.rules.limits.Tier(name); first || (t > tier) == highest {
+			tier, first = t, false
+		}
+	}
+	return tier
+}
+
+// overAccrual are the queued jobs whose age does not count, since Slurm lets that of so
+// many jobs count at once (MaxJobsAccrue, …): those that were submitted first have it, stock
+// jobs too. Theirs begins when it is their turn. O(pending jobs) where there is such a bound.
+func (c *Core) overAccrual(s *snapshot) map[*job]bool {
+	if c.ageing.Weight == 0 || c.ageing.Always || !c.ageing.Limits || !c.rules.limits.BoundsAccrual() {
+		return nil
+	}
+	type waiting struct {
+		r *slurmctl.Job
+		j *job
+	}
+	all, most := map[string][]waiting{}, map[string]int{}
+	known := map[slurmctl.Subject]string{}
+	add := func(r *slurmctl.Job, j *job) {
+		partition, _, _ := strings.Cut(r.Partition, ",")
+		who := subject(r, partition)
+		among, ok := known[who]
+		if !ok {
+			var n int
+			n, among = c.rules.limits.Accruing(who)
+			known[who], most[among] = among, n
+		}
+		if among != "" {
+			all[among] = append(all[among], waiting{r, j})
+		}
+	}
+	for _, j := range c.active {
+		if j.State == row.Queued && notEligible(&j.record) == "" {
+			add(&j.record, j)
+		}
+	}
+	for i := range s.jobs {
+		if r := &s.jobs[i]; r.State == slurmctl.Pending && c.owner(r.ID) == nil && !c.isExpander(r) && queues(r) {
+			add(r, nil)
+		}
+	}
+	over := map[*job]bool{}
+	for among, jobs := range all {
+		slices.SortFunc(jobs, func(a, b waiting) int {
+			return cmp.Or(a.r.SubmitTime.Compare(b.r.SubmitTime), cmp.Compare(a.r.ID, b.r.ID))
+		})
+		for _, w := range jobs[min(most[among], len(jobs)):] {
+			if w.j != nil {
+				over[w.j] = true
+			}
+		}
+	}
+	return over
+}

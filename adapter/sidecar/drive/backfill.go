@@ -1,0 +1,77 @@
+package drive
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+)
+
+// slurmctld's backfill scheduler holds the locks that most commands wait for, for two
+// seconds at a time, and then rests for its interval. What can wait keeps away from it,
+// and from the moment at which it is about to begin: a command that came just before
+// would wait all the same.
+
+// backfill is what is known of the scheduler. It is safe for concurrent use.
+type backfill struct {
+	mu       sync.Mutex
+	interval time.Duration // for which it rests
+	seen     time.Time     // at work, last
+	next     time.Time     // it does not begin again before
+}
+
+// askAgain is how long it is taken to be at work once it was seen to be.
+const askAgain = 500 * time.Millisecond
+
+// rests reports whether the scheduler rests, as far as that is known without asking.
+func (b *backfill) rests(now time.Time) (rests, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case now.Sub(b.seen) < askAgain:
+		return false, true
+	case now.Before(b.next):
+		return true, true
+	case now.Before(b.next.Add(b.interval / 10)): // about to begin
+		return false, true
+	}
+	return true, false
+}
+
+// learn takes over what slurmctld tells of it; ended is before when its last cycle
+// cannot have ended.
+func (b *backfill) learn(now time.Time, busy bool, ended time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if busy {
+		b.seen = now
+		return
+	}
+	b.next = core.Later(ended, b.seen).Add(b.interval)
+	if latest := now.Add(b.interval); b.next.After(latest) { // by a clock that is ahead
+		b.next = latest
+	}
+}
+
+func (b *backfill) setInterval(interval time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.interval = interval
+}
+
+// resting is nil where slurmctld's backfill scheduler is not at work, or that cannot be
+// told.
+func (d *Driver) resting(ctx context.Context) error {
+	rests, known := d.backfill.rests(d.Clock())
+	if !known {
+		if busy, ended, err := d.Slurm.Backfill(ctx); err == nil {
+			d.backfill.learn(d.Clock(), busy, ended)
+			rests, _ = d.backfill.rests(d.Clock())
+		}
+	}
+	if !rests {
+		return core.ErrBackfilling
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Slurm is what the sidecar asks of Slurm; [slurmctl.Client] has it of a live one.
+type Slurm interface {
+	Config(context.Context) (slurmctl.Config, error)
+	Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
+	Reservations(context.Context) ([]slurmctl.Reservation, error)
+	Jobs(context.Context) ([]slurmctl.Job, error)
+	Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
+	Request(context.Context, slurmctl.JobID, slurmctl.Config) (slurmctl.JobRequest, error)
+	ScriptNode(context.Context, slurmctl.JobID) (string, error)
+	BatchScript(context.Context, slurmctl.JobID) (string, error)
+	Limits(context.Context, slurmctl.Config, ...string) (*slurmctl.Limits, error)
+	AccrueTimes(context.Context) (map[slurmctl.JobID]time.Time, error)
+	TimeUsed(context.Context, slurmctl.JobID) (time.Duration, error)
+	Backfill(context.Context) (busy bool, ended time.Time, err error)
+	Slurmdbd(context.Context) error
+	LookupUser(uid uint32) (*slurmctl.User, error)
+
+	Allocate(context.Context, slurmctl.AllocateRequest) (slurmctl.Job, error)
+	Merge(context.Context, slurmctl.JobID) error
+	Shrink(context.Context, slurmctl.JobID, []string) error
+	UpdateJob(context.Context, slurmctl.JobID, slurmctl.JobUpdate) error
+	Cancel(context.Context, ...slurmctl.JobID) error
+	CancelAs(context.Context, *slurmctl.User, ...slurmctl.JobID) error
+	TryUpdate(context.Context, slurmctl.JobID, time.Time) error
+	MayAllocate(context.Context, slurmctl.AllocateRequest) error
+	Signal(context.Context, slurmctl.JobID, string, slurmctl.SignalOptions) error
+	CreateReservation(context.Context, slurmctl.ReservationRequest) error
+	UpdateReservation(context.Context, string, slurmctl.ReservationUpdate) error
+	DeleteReservation(context.Context, string) error
+	PowerUp(context.Context, []string) error
+	KeepUp(context.Context, []string) error
+	Reconfigure(context.Context) error
+
+	Calls() uint64
+	WantsAccount() bool
+}
+
+// Driver carries out commands. It is safe for concurrent use.
+type Driver struct {
+	Slurm Slurm
+	Now   func() time.Time                     // by a clock that is never set: the core's
+	Clock func() time.Time                     // Slurm's
+	Pause func(context.Context, time.Duration) // at most until ctx is done
+	// Together runs some commands at once and waits for all.
+	Together func(ctx context.Context, run ...func(context.Context))
+	// WithTimeout is context.WithTimeout by the same clock.
+	WithTimeout func(context.Context, time.Duration) (context.Context, context.CancelFunc)
+
+	backfill backfill
+	marks    marks
+}
+
+// New is a driver of a live Slurm; now is the core's clock.
+func New(slurm Slurm, now func() time.Time) *Driver {
+	return &Driver{Slurm: slurm, Now: now, Clock: time.Now, WithTimeout: context.WithTimeout, Pause: func(ctx context.Context, d time.Duration) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(d):
+		}
+	}, Together: func(ctx context.Context, run ...func(context.Context)) {
+		var all sync.WaitGroup
+		for _, f := range run {
+			all.Go(func() { f(ctx) })
+		}
+		all.Wait()
+	}}
+}
+
+// Run carries out a task. Where the context polls is done, it no longer waits for what only a poll
+// would find out later. The result is what the comment of the command says; it is there
+// also with an error.
+func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err error) {
+	if t.Gently {
+		if err := d.resting(ctx); err != nil {
+			return nil, err
+		}
+	}
+	switch c := t.Command.(type) {
+	case core.Start:
+		return d.start(ctx, polls, c)
+	case core.Grow:
+		return d.grow(ctx, c)
+	case core.Shrink:
+		return d.shrink(ctx, c)
+	case core.Detach:
+		none := ""
+		err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{Reservation: &none})
+		if err == nil && c.GiveUp {
+			err = ignoreUnknown(d.Slurm.DeleteReservation(ctx, c.Hold))
+		}
+		return nil, err
+	case core.Update:
+		if c.As != 0 {
+			u, err := d.Slurm.LookupUser(c.As)
+			if err != nil {
+				return nil, err
+			}
+			c.Change.As = u
+		}
+		return nil, d.Slurm.UpdateJob(ctx, c.Job, c.Change)
+	case core.ExtendLimits:
+		for _, p := range c.Parts {
+			if err := d.Slurm.UpdateJob(ctx, p.Job, slurmctl.JobUpdate{TimeLimit: p.Limit}); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	case core.Signal:
+		var errs []error
+		for _, id := range c.Jobs {
+			if err := d.Slurm.Signal(ctx, id, c.Name, slurmctl.SignalOptions{Full: true}); err != nil && !errors.Is(err, slurmctl.ErrAlreadyDone) {
+				errs = append(errs, err)
+			}
+		}
+		return nil, errors.Join(errs...)
+	case core.Cancel:
+		return nil, d.Slurm.Cancel(ctx, c.Jobs...)
+	case core.Ask:
+		return resultOf(d.Slurm.Glance(ctx, c.Jobs...))
+	case core.Reserve:
+		return nil, d.Slurm.CreateReservation(ctx, c.Request)
+	case core.ChangeHold:
+		return nil, d.Slurm.UpdateReservation(ctx, c.Name, c.Change)
+	case core.GiveUpHold:
+		for _, o := range c.TakeOut {
+			if err := d.Slurm.UpdateJob(ctx, o.Job, slurmctl.JobUpdate{Reservation: &o.Rest}); err != nil {
+				return nil, err
+			}
+		}
+		return nil, ignoreUnknown(d.Slurm.DeleteReservation(ctx, c.Name))
+	case core.ReadRequest:
+		asked := core.Asked{}
+		asked.User, asked.UserErr = d.Slurm.LookupUser(c.UID)
+		if asked.Request, err = d.Slurm.Request(ctx, c.Job, c.Config); err == nil && !c.Try.IsZero() {
+			if err = d.Slurm.TryUpdate(ctx, c.Job, c.Try); err != nil {
+				err = fmt.Errorf("the site refuses to have it changed, so it could never start: %w", err)
+			} else if gres, bad := asked.Request.GRESPerNode(c.First); bad == nil && c.Growth > 0 && (c.Own || asked.User != nil) {
+				as := asked.User
+				if c.Own {
+					as = nil
+				}
+				if err = request.MayGrow(ctx, d.Slurm, asked.Request, c.Growth, gres, as); err != nil {
+					err = fmt.Errorf("%w: %w", core.ErrSiteRefuses, err)
+				}
+			}
+		}
+		if err == nil && c.Running {
+			asked.Script, err = d.Slurm.ScriptNode(ctx, c.Job)
+			if used, usedErr := d.Slurm.TimeUsed(ctx, c.Job); usedErr == nil { // else it is asked for once it is adopted
+				asked.Used = used
+			}
+		}
+		return asked, err
+	case core.ReadScript:
+		text, err := d.Slurm.BatchScript(ctx, c.Job)
+		read := core.Scripted{}
+		if err == nil {
+			read.Request, read.Asked, read.Err = request.FromStored([]byte(text))
+		}
+		return read, err
+	case core.ReadLimits:
+		return resultOf(d.Slurm.Limits(ctx, c.Config))
+	case core.ReadAccrual:
+		return resultOf(d.Slurm.AccrueTimes(ctx))
+	case core.ReadTimeUsed:
+		return resultOf(d.Slurm.TimeUsed(ctx, c.Job))
+	case core.PowerUp:
+		return nil, d.Slurm.PowerUp(ctx, c.Nodes)
+	case core.KeepUp:
+		return nil, d.Slurm.KeepUp(ctx, c.Nodes)
+	case core.Reconfigure:
+		return nil, d.Slurm.Reconfigure(ctx)
+	}
+	return nil, fmt.Errorf("nobody knows how to carry out %T", t.Command)
+}
+
+// resultOf is an answer as a result, which there is none of with an error.
+func resultOf[T any](answer T, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// ignoreUnknown is err unless it says that a reservation is gone already.
+func ignoreUnknown(err error) error {
+	if errors.Is(err, slurmctl.ErrUnknownReservation) {
+		return nil
+	}
+	return err
+}
+
+// shrink gives nodes back, those of companions first, newest first.
+func (d *Driver) shrink(ctx context.Context, c core.Shrink) ([]core.Part, error) {
+	held := c.Held
+	for i := len(held) - 1; i >= 0; i-- {
+		keep := core.Without(held[i].Nodes, c.Surplus)
+		switch {
+		case len(keep) == len(held[i].Nodes):
+		case len(keep) == 0 && i > 0:
+			if err := d.Slurm.Cancel(ctx, held[i].ID); err != nil {
+				return held, err
+			}
+			held = append(held[:i:i], held[i+1:]...)
+		default:
+			if c.NeedsDBD {
+				if err := d.Slurm.Slurmdbd(ctx); err != nil {
+					return held, err
+				}
+			}
+			if err := d.Slurm.Shrink(ctx, held[i].ID, keep); err != nil {
+				return held, err
+			}
+			held = append(held[:0:0], held...)
+			held[i].Nodes = keep
+		}
+	}
+	return held, nil
+}

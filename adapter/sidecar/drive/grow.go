@@ -1,0 +1,351 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// growth is a [core.Grow] that is carried out.
+type growth struct {
+	core.Grow
+	core.Grown
+	*Driver
+	user *slurmctl.User // nil: the sidecar's own
+
+	askedDBD bool  // whether slurmdbd answers, for the coming merge
+	dbd      error // that it does not
+}
+
+// grow brings the nodes. Where Slurm still switches them on, or has suspended a job, or a
+// limit does not let it happen at present, that is no failure: nothing has failed, and the
+// growth goes on once it can.
+func (d *Driver) grow(ctx context.Context, c core.Grow) (core.Grown, error) {
+	g := &growth{Grow: c, Driver: d}
+	g.Grown.Expanders = slices.Clone(c.Expanders)
+	if !c.Own {
+		u, err := d.Slurm.LookupUser(c.As)
+		if err != nil {
+			return g.Grown, err
+		}
+		g.user, g.Request.User = u, u
+	}
+	err := g.bring(ctx)
+	if errors.Is(err, errNotYet) {
+		g.NotYet, err = err.Error(), nil
+	}
+	if words, limited := slurmctl.Limited(err); limited {
+		g.Limit, err = words, nil
+	}
+	g.Parked = g.Request.Parked
+	return g.Grown, err
+}
+
+// allocateWait bounds how long an expander may be pending: its nodes are free and
+// its hold has begun, so it is started at once or something is wrong.
+const allocateWait = 4 * time.Second
+
+func (g *growth) bring(ctx context.Context) error {
+	if err := g.open(ctx); err != nil {
+		return err
+	}
+	var brought []slurmctl.Job
+	if len(g.Grown.Expanders) == 0 {
+		g.Request.Reservation = g.Hold
+		var k slurmctl.Job
+		var err error
+		ask := []func(context.Context){func(ctx context.Context) { k, err = g.allocate(ctx) }}
+		if g.Merge && g.NeedsDBD {
+			ask = append(ask, g.askDBD) // which takes longer than salloc
+		}
+		g.Together(ctx, ask...)
+		switch {
+		case g.Merge && g.user != nil && errors.Is(err, slurmctl.ErrDependency) && g.baseRuns(ctx) == nil:
+			return g.instead(ctx, fmt.Errorf("%w, though job %d runs: the site may put expanders into another partition", err, g.Base))
+		case err != nil:
+			return err
+		}
+		g.Grown.Expanders, brought = []slurmctl.JobID{k.ID}, []slurmctl.Job{k}
+	}
+	brought, err := g.begun(ctx, brought)
+	if err == nil {
+		err = g.dropPending(ctx, brought)
+	}
+	if err != nil {
+		return err
+	}
+	for _, k := range brought {
+		if why := core.Unready(&k, g.StepMgr); why != "" {
+			return fmt.Errorf("%w%s", errNotYet, why)
+		}
+	}
+	if !g.Merge {
+		return g.keep(ctx, brought)
+	}
+	return g.merge(ctx)
+}
+
+// allocate asks for the expander.
+func (g *growth) allocate(ctx context.Context) (slurmctl.Job, error) {
+	wait, cancel := g.WithTimeout(ctx, g.patience())
+	k, err := g.Slurm.Allocate(wait, g.Request)
+	cancel()
+	if k.ID == 0 && !g.Request.Parked && refusedAtSubmission(err) {
+		g.Request.Parked = true
+		wait, cancel = g.WithTimeout(ctx, g.patience())
+		k, err = g.parked(wait, err)
+		cancel()
+	}
+	return k, err
+}
+
+// askDBD asks whether slurmdbd answers.
+func (g *growth) askDBD(ctx context.Context) { g.dbd, g.askedDBD = g.Slurm.Slurmdbd(ctx), true }
+
+// open begins the hold, for a growth before its time, and lets the expander's user in, by
+// one command: from now on, until the hold is given up or closed again, he could run other
+// jobs there. One that the expander stays in is to last as long.
+func (g *growth) open(ctx context.Context) error {
+	u := slurmctl.ReservationUpdate{StartNow: g.HoldBegins}
+	if len(g.Grown.Expanders) == 0 {
+		u.Users = g.LetIn
+		if g.Bare {
+			u.End, u.Flags = g.StaysUntil, core.FlagsOfLived
+		}
+	}
+	if g.Hold == "" || !u.StartNow && len(u.Users) == 0 && u.End.IsZero() {
+		return nil
+	}
+	err := g.Slurm.UpdateReservation(ctx, g.Hold, u)
+	if err == nil {
+		g.HoldBegins = false
+	}
+	g.Opened = err == nil && len(u.Users) > 0
+	return err
+}
+
+// begun asks for the expanders until they are running; brought is what is known of them.
+func (g *growth) begun(ctx context.Context, brought []slurmctl.Job) (_ []slurmctl.Job, err error) {
+	waits := func(k slurmctl.Job) bool {
+		return k.State == slurmctl.Configuring || k.State == slurmctl.Pending || g.StepMgr && k.InProlog()
+	}
+	if len(brought) == 0 {
+		brought, err = g.Slurm.Glance(ctx, g.Grown.Expanders...)
+	}
+	for end := g.Now().Add(allocateWait); err == nil && slices.ContainsFunc(brought, waits) && g.Now().Before(end); {
+		g.Pause(ctx, 50*time.Millisecond)
+		brought, err = g.Slurm.Glance(ctx, g.Grown.Expanders...)
+	}
+	for _, k := range brought {
+		if err == nil && g.user != nil && k.UID != g.user.UID { // slurmctld has forgotten the expander
+			g.Grown.Expanders = slices.DeleteFunc(g.Grown.Expanders, func(id slurmctl.JobID) bool { return id == k.ID })
+			err = fmt.Errorf("job %d is no expander of user %s", k.ID, g.user)
+		}
+	}
+	return brought, err
+}
+
+// baseRuns sees that the base job runs; otherwise the expanders are given back.
+func (g *growth) baseRuns(ctx context.Context) error {
+	base, err := g.Slurm.Glance(ctx, g.Base)
+	if err != nil {
+		return err
+	}
+	state := slurmctl.JobState("not known")
+	if len(base) == 1 {
+		state = base[0].State
+	}
+	switch state {
+	case slurmctl.Running:
+		return nil
+	case slurmctl.Suspended:
+		return fmt.Errorf("%wSlurm has suspended the job", errNotYet)
+	}
+	err = g.Slurm.CancelAs(ctx, g.user, g.Grown.Expanders...)
+	g.Grown.Expanders = nil
+	return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.Base, state), err)
+}
+
+// errNotYet is what a growth has to wait for; its text is what follows.
+var errNotYet = errors.New("")
+
+// merge gives the expanders' nodes to the base job, one at a time, and reads the
+// result back. The base job is seen running right before: merging into one that has
+// ended leaks nodes.
+func (g *growth) merge(ctx context.Context) error {
+	slurm := g.Slurm
+	for len(g.Grown.Expanders) > 0 {
+		k := g.Grown.Expanders[0]
+		if g.NeedsDBD && !g.askedDBD {
+			g.askDBD(ctx)
+		}
+		if g.askedDBD = false; g.dbd != nil {
+			return g.dbd // the expander keeps its nodes
+		}
+		if err := g.baseRuns(ctx); err != nil {
+			return err
+		}
+		if err := slurm.Merge(ctx, k); err != nil {
+			switch {
+			case slurmctl.NeverMerges(err):
+				return g.instead(ctx, err)
+			case linkLost(err): // or the expander is gone: ask for another one
+				g.Grown.Expanders = g.Grown.Expanders[1:]
+				return errors.Join(err, slurm.CancelAs(ctx, g.user, k))
+			}
+			return err // the expander keeps its nodes; try again
+		}
+		g.Grown.Expanders = g.Grown.Expanders[1:]
+	}
+	base, err := slurm.Glance(ctx, g.Base)
+	if err != nil {
+		return err
+	}
+	if len(base) != 1 || len(core.Without(g.Nodes, base[0].NodeList)) > 0 {
+		return fmt.Errorf("job %d has not got all of %s by the merge", g.Base, slurmctl.CompressNodes(g.Nodes))
+	}
+	if left := slurmctl.RegrowAfter - g.Now().Sub(g.GaveBack); !g.GaveBack.IsZero() && left > 0 {
+		g.Pause(ctx, left)
+	}
+	g.After = []core.Part{{ID: g.Base, Step: 1, Nodes: base[0].NodeList}}
+	return nil // the hold goes once the job has its answer
+}
+
+// keep leaves the expander beside the base job as a companion, out of the hold, save where the
+// site lets nobody take it out.
+func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
+	if err := g.baseRuns(ctx); err != nil {
+		return err
+	}
+	if len(brought) != len(g.Grown.Expanders) {
+		return fmt.Errorf("of expanders %v Slurm knows %d", g.Grown.Expanders, len(brought))
+	}
+	none := ""
+	held := g.Held
+	for _, k := range brought {
+		if k.State != slurmctl.Running {
+			return fmt.Errorf("expander %d is %s, not RUNNING", k.ID, k.State)
+		}
+		if g.Hold != "" && !g.HoldGone && !g.Bare {
+			err := g.Slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none})
+			if errors.Is(err, slurmctl.ErrWantsAccount) { // it turns out that it stays there
+				g.Bare = true
+				err = g.Slurm.UpdateReservation(ctx, g.Hold, slurmctl.ReservationUpdate{End: g.StaysUntil, Flags: core.FlagsOfLived})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		held = append(held, core.Part{ID: k.ID, Step: g.Step, Nodes: k.NodeList})
+	}
+	g.Grown.Expanders, g.After = nil, held
+	if g.Stays = g.Bare && g.Hold != ""; !g.Stays {
+		g.release(ctx)
+	}
+	return nil
+}
+
+// release gives up the hold: its nodes are the job's own. Should it fail, the next
+// cycle does it.
+func (g *growth) release(ctx context.Context) {
+	if g.Hold == "" || g.HoldGone {
+		return
+	}
+	if err := ignoreUnknown(g.Slurm.DeleteReservation(ctx, g.Hold)); err == nil {
+		g.HoldGone = true
+	}
+}
+
+// parkedWait is allocateWait for an expander that is submitted parked: Slurm starts it at
+// its next poll of the queue.
+const parkedWait = 15 * time.Second
+
+// patience is how long the expander may be pending.
+func (g *growth) patience() time.Duration {
+	if g.Request.Parked {
+		return parkedWait
+	}
+	return allocateWait
+}
+
+// refusedAtSubmission reports whether salloc was refused for what it asked, by a plugin of
+// the site for instance, and not for a reason that has a name.
+func refusedAtSubmission(err error) bool {
+	var ce *slurmctl.CommandError
+	if !errors.As(err, &ce) || ce.ExitCode <= 0 {
+		return false
+	}
+	if _, limited := slurmctl.Limited(err); limited {
+		return false
+	}
+	for _, known := range []error{slurmctl.ErrDependency, slurmctl.ErrNotSupported, slurmctl.ErrUnreachable, slurmctl.ErrUnknownReservation, slurmctl.ErrNodeCount, slurmctl.ErrNodeConfig} {
+		if errors.Is(err, known) {
+			return false
+		}
+	}
+	return true
+}
+
+// parked submits the expander without its reservation and has it put there afterwards,
+// which a site's plugin may allow to root where it forbids the other to users.
+func (g *growth) parked(ctx context.Context, refusal error) (slurmctl.Job, error) {
+	if !g.MayPark {
+		return slurmctl.Job{}, refusal
+	}
+	k, err := g.Slurm.Allocate(ctx, g.Request)
+	if err != nil {
+		err = errors.Join(refusal, err)
+	}
+	return k, err
+}
+
+// dropPending cancels expanders of an earlier attempt that still wait: one that was
+// submitted parked and never let go would do so for ever.
+func (g *growth) dropPending(ctx context.Context, brought []slurmctl.Job) error {
+	var pending []slurmctl.JobID
+	for _, k := range brought {
+		if k.State == slurmctl.Pending {
+			pending = append(pending, k.ID)
+		}
+	}
+	if len(pending) == 0 {
+		return nil
+	}
+	err := g.Slurm.CancelAs(ctx, g.user, pending...)
+	if err == nil {
+		g.Grown.Expanders = slices.DeleteFunc(g.Grown.Expanders, func(id slurmctl.JobID) bool { return slices.Contains(pending, id) })
+	}
+	return errors.Join(fmt.Errorf("expanders %v still wait and are asked for anew", pending), err)
+}
+
+// linkLost reports whether a merge failed for what another expander would mend.
+func linkLost(err error) bool {
+	for _, passing := range []error{slurmctl.ErrNodeCount, slurmctl.ErrUnknownJob, slurmctl.ErrAlreadyDone, slurmctl.ErrDependency} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// instead asks for a companion in place of the expander that Slurm does not merge, in the
+// same hold: the next expander would fare no better. The expander itself cannot stay:
+// Slurm lets none give back some of its nodes (job_mgr.c: expanding_jobid).
+func (g *growth) instead(ctx context.Context, never error) error {
+	err := g.Slurm.CancelAs(ctx, g.user, g.Grown.Expanders...)
+	g.Grown.Expanders = nil
+	if g.user == nil {
+		return errors.Join(fmt.Errorf("%w: %w", core.ErrNeverMerged, never), err)
+	}
+	g.Never = never
+	if err != nil {
+		return err
+	}
+	g.Merge, g.Request.ExpandJob = false, 0
+	return g.bring(ctx)
+}

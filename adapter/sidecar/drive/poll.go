@@ -1,0 +1,90 @@
+package drive
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const (
+	// pollPatience is how long a poll waits for the backfill scheduler to end.
+	pollPatience = 10 * time.Second
+	pollAgain    = 250 * time.Millisecond
+)
+
+// Poll observes the cluster: three commands, however many jobs there are, and every now
+// and then Slurm's configuration.
+func (d *Driver) Poll(ctx context.Context, l core.Poll) core.Observation {
+	for end := d.Now().Add(pollPatience); l.Gently && d.Now().Before(end) && d.resting(ctx) != nil; {
+		d.Pause(ctx, pollAgain)
+	}
+	o := core.Observation{Begun: d.Now()}
+	if l.Config {
+		cfg, err := d.Slurm.Config(ctx)
+		if o.Err = err; err == nil {
+			o.Config = &cfg
+			d.backfill.setInterval(cfg.BackfillInterval())
+		}
+	}
+	if o.Err == nil && l.Measure {
+		o.BareCPU = d.bareCPU(ctx)
+	}
+	if o.Err == nil {
+		meter := &slurmctl.Meter{}
+		o.Begun = d.Now()
+		d.observe(slurmctl.WithMeter(ctx, meter), &o)
+		o.Commands, o.CPU = meter.Commands(), meter.CPU()
+	}
+	o.Calls, o.Bare = d.Slurm.Calls(), d.Slurm.WantsAccount()
+	return o
+}
+
+// bareCPU returns the processor time of sdiag: it is started, authenticated and answered like
+// every command, but slurmctld answers it at once and in a few lines. Its exit status does
+// not matter.
+func (d *Driver) bareCPU(ctx context.Context) time.Duration {
+	meter := &slurmctl.Meter{}
+	_, _, _ = d.Slurm.Backfill(slurmctl.WithMeter(ctx, meter))
+	return meter.CPU()
+}
+
+func (d *Driver) observe(ctx context.Context, o *core.Observation) {
+	if o.Nodes, o.Partitions, o.Err = d.Slurm.Nodes(ctx); o.Err != nil {
+		return
+	}
+	// reservations before jobs: whoever is seen outside a hold entered before it stood
+	if o.Reservations, o.Err = d.Slurm.Reservations(ctx); o.Err != nil {
+		return
+	}
+	if o.Jobs, o.Err = d.Slurm.Jobs(ctx); o.Err == nil {
+		o.Marks = d.marks.read(o.Jobs)
+	}
+}
+
+// marks holds what the last poll has read in comments.
+type marks struct {
+	mu   sync.Mutex
+	last []core.Mark
+}
+
+func (m *marks) read(jobs []slurmctl.Job) []core.Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = core.ReadMarks(jobs, m.last)
+	return m.last
+}
+
+// PollNodes finds out which nodes have become free.
+func (d *Driver) PollNodes(ctx context.Context, l core.PollNodes) core.NodesSeen {
+	seen := core.NodesSeen{Begun: d.Now()}
+	if l.Gently {
+		if seen.Err = d.resting(ctx); seen.Err != nil {
+			return seen
+		}
+	}
+	seen.Nodes, _, seen.Err = d.Slurm.Nodes(ctx)
+	return seen
+}

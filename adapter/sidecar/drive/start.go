@@ -1,0 +1,43 @@
+package drive
+
+import (
+	"context"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+const (
+	// startSoon is how long a job that was let go is looked at alone, until it runs: what a
+	// poll of all jobs would find out later.
+	startSoon = 3 * time.Second
+	// firstGlance is after how long it is first looked at. Slurm mostly takes 0.3 to 2 s.
+	firstGlance = 250 * time.Millisecond
+)
+
+// start lets a pending job go.
+func (d *Driver) start(ctx, polls context.Context, c core.Start) (*slurmctl.Job, error) {
+	if err := d.Slurm.UpdateJob(ctx, c.Job, slurmctl.JobUpdate{StartNow: true, Reservation: &c.Hold, Partition: c.Partition}); err != nil {
+		return nil, err
+	}
+	return d.awaitStart(polls, c), nil
+}
+
+// awaitStart asks for the job until it runs, less and less often; nil if it does not yet.
+func (d *Driver) awaitStart(ctx context.Context, c core.Start) *slurmctl.Job {
+	for wait, end := firstGlance, d.Now().Add(startSoon); d.Now().Before(end); wait += wait / 2 {
+		d.Pause(ctx, wait)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if c.Gently && d.resting(ctx) != nil {
+			continue
+		}
+		seen, err := d.Slurm.Glance(ctx, c.Job)
+		if err == nil && len(seen) == 1 && seen[0].State == slurmctl.Running && len(seen[0].NodeList) > 0 {
+			return &seen[0]
+		}
+	}
+	return nil
+}

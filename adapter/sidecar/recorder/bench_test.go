@@ -1,0 +1,183 @@
+package recorder
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+type noX struct{ planner.Strategy }
+
+func (noX) Pin([]planner.Placement) {}
+func (noX) Rigid() bool             { return false }
+
+// crowd is a poll of 1,000 nodes with 200 stock jobs that run, 10,000 that wait, and 1,000
+// evolving jobs that wait.
+func crowd(now time.Time) core.Observation {
+	random := rand.New(rand.NewPCG(1, 2))
+	o := core.Observation{Begun: now, Config: &slurmctl.Config{Version: "22.05.8", Values: map[string]string{"SlurmUser": "root(0)"}}, Commands: 3}
+	var names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprintf("n%d", i+1))
+		o.Nodes = append(o.Nodes, slurmctl.Node{Name: names[i], State: "idle", CPUs: 4, Memory: 1000, Partitions: []string{"main"}})
+	}
+	o.Partitions = []slurmctl.Partition{{Name: "main", Up: true, Default: true, Nodes: names, MaxTime: slurmctl.Unlimited}}
+	add := func(j slurmctl.Job) {
+		j.ID = slurmctl.JobID(len(o.Jobs) + 1)
+		j.Display, j.ArrayJobID = fmt.Sprint(j.ID), j.ID
+		j.ArrayTasks, j.MinCPUs, j.Partition, j.User, j.UID, j.Exclusive, j.SubmitTime = 1, 1, "main", "user", 1000, true, now
+		o.Jobs = append(o.Jobs, j)
+	}
+	for at := 0; len(o.Jobs) < 200; {
+		size := 1 + random.IntN(8)
+		if at+size > 950 {
+			break
+		}
+		left := time.Duration(60+random.IntN(7200)) * time.Second
+		add(slurmctl.Job{State: slurmctl.Running, NumNodes: size, NodeList: names[at : at+size], TimeLimit: 3 * time.Hour,
+			StartTime: now.Add(left - 3*time.Hour), EndTime: now.Add(left)})
+		at += size
+	}
+	for i := range 10_000 {
+		add(slurmctl.Job{State: slurmctl.Pending, Reason: "Priority", Priority: uint64(1_000_000 - i), NumNodes: 1 + random.IntN(50), NumCPUs: 4,
+			TimeLimit: time.Duration(1+random.IntN(60)) * time.Minute})
+	}
+	for i := range 1000 {
+		var p planner.Profile
+		for range 5 {
+			p = append(p, planner.Step{Duration: int64(60 + random.IntN(1800)), Nodes: 1 + random.IntN(60)})
+		}
+		marker, _ := (request.Request{Profile: p, Drive: drivemode.Companion}).Marker()
+		add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i), NumNodes: p[0].Nodes, Comment: marker,
+			TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(3650 * 24 * time.Hour)})
+	}
+	return o
+}
+
+// polled is that poll as a sidecar reads it: all text is new, and to be compared.
+func polled(o core.Observation, now time.Time) core.Observation {
+	o.Jobs, o.Begun = slices.Clone(o.Jobs), now
+	for i := range o.Jobs {
+		for _, text := range []*string{&o.Jobs[i].Display, &o.Jobs[i].Partition, &o.Jobs[i].User, &o.Jobs[i].Comment, &o.Jobs[i].Reason} {
+			*text = strings.Clone(*text)
+		}
+	}
+	return o
+}
+
+// stepped is a core that is given what the shell would give it, with a recorder or none.
+type stepped struct {
+	core     *core.Core
+	recorder *Recorder
+	strategy noX
+	steps    int
+	used     time.Duration // processor time
+}
+
+func (s *stepped) give(b *testing.B, now time.Time, inputs ...core.Input) {
+	before := processorTime(b)
+	for len(inputs) > 0 {
+		s.recorder.Inputs(now, inputs)
+		effects := s.core.Step(now, inputs...)
+		s.recorder.Effects(now, effects)
+		s.steps++
+		inputs = nil
+		for _, e := range effects {
+			switch e := e.(type) {
+			case core.Plan:
+				inputs = append(inputs, e.Problem.Plan(s.strategy))
+			case core.Task:
+				out := core.Outcome{Task: e.ID}
+				switch e.Command.(type) {
+				case core.ReadRequest:
+					out.Result = core.Asked{User: &slurmctl.User{UID: 1000, Name: "user"}}
+				case core.ReadLimits:
+					out.Result = &slurmctl.Limits{}
+				}
+				inputs = append(inputs, out)
+			}
+		}
+	}
+	s.used += processorTime(b) - before
+}
+
+// processorTime is what the process has used so far.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkCycle is a cycle of the core at that load, in which 1 % of the jobs have changed:
+// of two cores with the same inputs in turns, one with a recorder and one without. Times are
+// of the processor; what the recorder takes is the difference, the collecting of its garbage
+// with it. Polls and commands come to that in a sidecar.
+func BenchmarkCycle(b *testing.B) {
+	now := time.Unix(1.7e9, 0)
+	none, err := planner.StrategyByName("noX")
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := config.Default()
+	site := core.Site{Root: true, User: "root"}
+	var both [2]*stepped // the first one with a recorder
+	for i := range both {
+		both[i] = &stepped{core: core.New(site, cfg, core.Strategy{ExpandLimit: 1}, now), strategy: noX{none}}
+	}
+	r := New(b.TempDir(), 1024, "bench", Start{Begun: now, Site: site, Config: cfg})
+	r.Warn = func(err error) { b.Error(err) }
+	both[0].recorder = r
+	poll := crowd(now)
+	cycle := func() {
+		now = now.Add(time.Second)
+		for i := range both { // who is first pays for what both need
+			one := both[(i+int(now.Unix()))%2]
+			seen := polled(poll, now)
+			one.give(b, now, seen)
+		}
+		poll.Config = nil
+	}
+	for _, s := range both {
+		s.give(b, now, core.Books{})
+	}
+	for range 5 {
+		cycle()
+	}
+	r.flush(now)
+	size := r.seg.size
+	for _, s := range both {
+		s.used, s.steps = 0, 0
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	n := 0
+	for b.Loop() {
+		for range len(poll.Jobs) / 100 {
+			poll.Jobs[random.IntN(len(poll.Jobs))].NumCPUs++
+		}
+		cycle()
+		n++
+	}
+	r.flush(now)
+	with, without := both[0].used.Seconds()*1000/float64(n), both[1].used.Seconds()*1000/float64(n)
+	b.ReportMetric(without, "core-cpu-ms/op")
+	b.ReportMetric(with-without, "recorder-cpu-ms/op")
+	b.ReportMetric(100*(with-without)/without, "recorder-%-of-core")
+	b.ReportMetric(float64(r.seg.size-size)/float64(n), "bytes/op")
+	b.ReportMetric(float64(both[0].steps)/float64(n), "steps/op")
+	if r.Close() != nil {
+		b.Error("close")
+	}
+}

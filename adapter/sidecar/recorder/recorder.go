@@ -1,0 +1,236 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+)
+
+const (
+	suffix = ".evorec"
+	// parts are the files that a folder's bound is cut into, and kept how many of them the
+	// beginning of the present run may have for good.
+	parts = 16
+	kept  = 4
+	// flushAfter is for how long steps may be in memory alone.
+	flushAfter = time.Second
+	// againAfter is when a folder that could not be written is tried again.
+	againAfter = time.Minute
+)
+
+// Recorder writes the steps of a core into a ring of files. It is not safe for concurrent
+// use: the shell's loop owns it. What goes wrong is told once to Warn, and stops nobody.
+type Recorder struct {
+	Warn func(error)
+
+	dir     string
+	most    int64 // bytes of all files
+	version string
+	start   Start
+	file    *os.File
+	seg     segment
+	flushed time.Time
+	failed  time.Time // since when nothing can be written
+	step    bool      // inputs without their effects are there
+}
+
+// New begins a recording in a folder of at most so many MiB.
+func New(dir string, mib int, version string, start Start) *Recorder {
+	start.Run = runAt(start.Begun)
+	start.Config = Discreet(start.Config)
+	return &Recorder{dir: dir, most: int64(mib) << 20, version: version, start: start, Warn: func(error) {}}
+}
+
+func runAt(t time.Time) string { return t.UTC().Format("20060102T150405.000Z") }
+
+// Discreet is a configuration without what may be secret: what a site gives a plugin.
+func Discreet(cfg config.Config) config.Config {
+	cfg.Strategies.Parameters = slices.Clone(cfg.Strategies.Parameters)
+	for i, v := range cfg.Strategies.Parameters {
+		name, _, _ := strings.Cut(v, "=")
+		cfg.Strategies.Parameters[i] = name + "=…"
+	}
+	return cfg
+}
+
+// Inputs writes what the core is about to be given: it may change that.
+func (r *Recorder) Inputs(now time.Time, inputs []core.Input) {
+	if r == nil || !r.ready(now) {
+		return
+	}
+	defer r.survive(now)
+	for i, in := range inputs {
+		if in, ok := in.(core.Configuration); ok && in.Config != nil {
+			cfg := Discreet(*in.Config)
+			in.Config = &cfg
+			inputs = slices.Clone(inputs)
+			inputs[i] = in
+		}
+	}
+	e := &r.seg.enc
+	e.time(now)
+	e.value(reflect.ValueOf(inputs))
+	r.step = true
+}
+
+// Effects writes what came of it, and ends the step.
+func (r *Recorder) Effects(now time.Time, effects []core.Effect) {
+	if r == nil || !r.step {
+		return
+	}
+	defer r.survive(now)
+	r.step = false
+	r.seg.enc.value(reflect.ValueOf(effects))
+	if len(r.seg.enc.b) < blockSize && now.Sub(r.flushed) < flushAfter {
+		return
+	}
+	r.flush(now)
+}
+
+// survive gives up what cannot be written for a mistake of ours: the sidecar goes on.
+func (r *Recorder) survive(now time.Time) {
+	if p := recover(); p != nil {
+		r.fail(now, fmt.Errorf("%v", p))
+	}
+}
+
+func (r *Recorder) flush(now time.Time) {
+	r.flushed = now
+	if err := r.seg.flush(); err != nil {
+		r.fail(now, err)
+		return
+	}
+	if r.seg.size >= r.most/parts {
+		if err := r.close(); err != nil {
+			r.fail(now, err)
+		}
+	}
+}
+
+// Close writes what is left.
+func (r *Recorder) Close() error {
+	if r == nil || r.file == nil {
+		return nil
+	}
+	err := r.seg.flush()
+	return errors.Join(err, r.close())
+}
+
+func (r *Recorder) close() error {
+	f := r.file
+	r.file = nil
+	r.start.Number++
+	return f.Close()
+}
+
+// fail gives up the present file; the next one is numbered so that a reader sees the gap.
+func (r *Recorder) fail(now time.Time, err error) {
+	if r.failed.IsZero() {
+		r.Warn(fmt.Errorf("the recorder cannot write: %w", err))
+	}
+	r.failed, r.step = now, false
+	if r.file != nil {
+		_ = r.close()
+	}
+	r.start.Number++
+}
+
+// ready has a file at hand.
+func (r *Recorder) ready(now time.Time) bool {
+	if r.file != nil {
+		return true
+	}
+	if !r.failed.IsZero() && now.Sub(r.failed) < againAfter {
+		return false
+	}
+	if err := r.open(); err != nil {
+		r.fail(now, err)
+		return false
+	}
+	r.failed, r.flushed = time.Time{}, now
+	return true
+}
+
+func (r *Recorder) open() error {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return err
+	}
+	if err := r.prune(); err != nil {
+		return err
+	}
+	create := func() (*os.File, error) {
+		name := filepath.Join(r.dir, fmt.Sprintf("%s-%06d%s", r.start.Run, r.start.Number, suffix))
+		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	f, err := create()
+	for try := 1; try < 100 && r.start.Number == 0 && errors.Is(err, os.ErrExist); try++ {
+		r.start.Run = runAt(r.start.Begun.Add(time.Duration(try) * time.Millisecond)) // another one began just then
+		f, err = create()
+	}
+	if err != nil {
+		return err
+	}
+	r.file = f
+	return r.seg.begin(f, r.version, r.start)
+}
+
+// prune makes room for another file.
+func (r *Recorder) prune() error {
+	files, err := Files(r.dir)
+	if err != nil {
+		return err
+	}
+	sizes, total := make([]int64, len(files)), r.most/parts
+	for i, name := range files {
+		if info, err := os.Stat(name); err == nil {
+			sizes[i] = info.Size()
+			total += sizes[i]
+		}
+	}
+	for i, name := range files {
+		if total <= r.most {
+			break
+		}
+		if run, number := parse(name); run == r.start.Run && number < kept {
+			continue
+		}
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+		total -= sizes[i]
+	}
+	return nil
+}
+
+// Files are the files of a folder, oldest first.
+func Files(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries { // by name, which begins with the time
+		if run, _ := parse(e.Name()); run != "" {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, nil
+}
+
+// parse tells which file of which run a name is of; "": of none.
+func parse(name string) (run string, number int) {
+	base, ours := strings.CutSuffix(filepath.Base(name), suffix)
+	run, text, ok := strings.Cut(base, "-")
+	if _, err := fmt.Sscanf(text, "%d", &number); !ours || !ok || err != nil {
+		return "", 0
+	}
+	return run, number
+}

@@ -1,0 +1,186 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+)
+
+// Find gives the files of a recording: of a file those of its run from it on, of a folder
+// those of the newest run.
+func Find(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, run, from := filepath.Dir(path), "", 0
+	if info.IsDir() {
+		dir = path
+	} else if run, from = parse(path); run == "" {
+		return []string{path}, nil // of another name: a copy
+	}
+	files, err := Files(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: no recordings (*%s)", dir, suffix)
+	}
+	if run == "" {
+		run, _ = parse(files[len(files)-1])
+		from = 0
+	}
+	var all []string
+	for _, f := range files {
+		if r, n := parse(f); r == run && n >= from {
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+// Difference is where a core did something else than is recorded.
+type Difference struct {
+	At            time.Time
+	Inputs        []core.Input
+	Recorded, Now core.Effect // nil: none
+}
+
+func (d *Difference) Error() string {
+	var in []string
+	for _, i := range d.Inputs {
+		in = append(in, TellInput(i))
+	}
+	text := fmt.Sprintf("at %s, after %s:\n  recorded: %s\n  now:      %s", d.At.Format(time.RFC3339Nano), strings.Join(in, ", "), tell(d.Recorded), tell(d.Now))
+	if d.Recorded != nil && d.Now != nil && tell(d.Recorded) == tell(d.Now) {
+		text += fmt.Sprintf("\n  recorded: %+v\n  now:      %+v", d.Recorded, d.Now)
+	}
+	return text
+}
+
+// Player steps a core through a recording.
+type Player struct {
+	Version string
+	// Until is the time after which nothing is done any more; zero: none.
+	Until time.Time
+	// See, if it is there, sees every step.
+	See func(Step)
+
+	Core  *core.Core // nil: it cannot be replayed
+	Steps int
+	From  time.Time // of the first step
+	To    time.Time // and of the last
+	Gap   string    // why steps could be read only from some time on; "": they were replayed
+}
+
+// Play steps a new core through all files, in order. It gives a *[Difference] where the
+// core does something else, and ErrCut where the last file is cut short, after all that is
+// whole.
+func (p *Player) Play(files []string) error {
+	run, next := "", 0
+	for i, name := range files {
+		err := p.file(name, &run, &next)
+		var differs *Difference
+		switch {
+		case errors.Is(err, errUntil):
+			return nil
+		case errors.As(err, &differs):
+			return err
+		case errors.Is(err, ErrCut) && i < len(files)-1:
+			p.lose("a file before is cut short")
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+var errUntil = errors.New("that was the time")
+
+// lose says that the core is not what it was any more.
+func (p *Player) lose(why string) {
+	if p.Core, p.Gap = nil, why; p.Steps > 0 {
+		p.Gap = fmt.Sprintf("%s, after %s", why, p.To.Format(time.RFC3339))
+	}
+}
+
+func (p *Player) file(name string, run *string, next *int) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r, err := NewReader(f, p.Version)
+	if err != nil {
+		return err
+	}
+	switch s := r.Start; {
+	case *run == "" && s.Number == 0:
+		p.Core = core.New(s.Site, s.Config, s.Strategy, s.Begun)
+	case *run == "":
+		p.lose(fmt.Sprintf("the recording's beginning is missing (this is file %d of its run)", s.Number))
+	case s.Run != *run || s.Number != *next && p.Core != nil:
+		p.lose("files are missing")
+	}
+	*run, *next = r.Start.Run, r.Start.Number+1
+	for {
+		s, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !p.Until.IsZero() && s.At.After(p.Until) {
+			return errUntil
+		}
+		if err := p.step(s); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *Player) step(s Step) error {
+	if p.Steps++; p.Steps == 1 {
+		p.From = s.At
+	}
+	p.To = s.At
+	if p.Core != nil {
+		given := s.Inputs
+		effects := p.Core.Step(s.At, given...)
+		for i := range max(len(effects), len(s.Effects)) {
+			var a, b core.Effect
+			if i < len(s.Effects) {
+				a = s.Effects[i]
+			}
+			if i < len(effects) {
+				b = effects[i]
+			}
+			if !sameEffect(a, b) {
+				return &Difference{s.At, s.Inputs, a, b}
+			}
+		}
+	}
+	if p.See != nil {
+		p.See(s)
+	}
+	return nil
+}
+
+// sameEffect compares effects as they are written down.
+func sameEffect(a, b core.Effect) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	var x, y encoder
+	x.value(reflect.ValueOf(&a).Elem())
+	y.value(reflect.ValueOf(&b).Elem())
+	return string(x.b) == string(y.b)
+}

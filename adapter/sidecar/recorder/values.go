@@ -1,0 +1,212 @@
+package recorder
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner/malleable"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// types are those of values that stand where the core has an interface. The order is the
+// format's.
+var types = typesOf(
+	// inputs
+	core.Tick{}, core.Books{}, core.Observation{}, core.Planned{}, core.NodesSeen{}, core.Outcome{}, core.Call{}, core.Withdrawal{},
+	core.ClockSet{}, core.Stop{}, core.Configuration{}, core.Resized{},
+	// effects
+	core.Task{}, core.Poll{}, core.PollNodes{}, core.Plan{}, core.Resize{}, core.Reply{}, core.Log{}, core.Wake{},
+	core.AddJob{}, core.SaveJob{}, core.SaveParts{}, core.SaveAllocation{}, core.SavePlan{}, core.AddEvent{}, core.Settle{}, core.SaveProfile{},
+	// commands
+	core.Start{}, core.Grow{}, core.Shrink{}, core.Detach{}, core.Update{}, core.ExtendLimits{}, core.Signal{}, core.Cancel{}, core.Ask{},
+	core.Reserve{}, core.ChangeHold{}, core.GiveUpHold{}, core.ReadRequest{}, core.ReadScript{}, core.ReadLimits{}, core.ReadAccrual{},
+	core.ReadTimeUsed{}, core.PowerUp{}, core.KeepUp{}, core.Reconfigure{},
+	// results of commands
+	(*slurmctl.Job)(nil), core.Grown{}, []core.Part(nil), []slurmctl.Job(nil), core.Asked{}, core.Scripted{}, (*slurmctl.Limits)(nil),
+	map[slurmctl.JobID]time.Time(nil), time.Duration(0),
+	// details of events, fields of the log
+	"", 0, int64(0), uint32(0), uint64(0), false, 0.0, []string(nil), map[string]any(nil), slurmctl.JobID(0), slurmctl.JobState(""),
+	config.Overrun(""), drivemode.Mode(""),
+	// speed-ups
+	malleable.Amdahl(0), malleable.Table(nil),
+	// changes that are planned beside
+	core.Try{}, core.Tried{},
+)
+
+var codes = func() map[reflect.Type]int {
+	m := map[reflect.Type]int{}
+	for i, t := range types {
+		m[t] = i
+	}
+	return m
+}()
+
+func typesOf(values ...any) (all []reflect.Type) {
+	for _, v := range values {
+		all = append(all, reflect.TypeOf(v))
+	}
+	return all
+}
+
+// sentinels are what errors are asked whether they are. The order is the format's.
+var sentinels = []error{
+	context.Canceled, context.DeadlineExceeded,
+	core.ErrBackfilling, core.ErrNotWritten, core.ErrNeverMerged,
+	slurmctl.ErrUnknownJob, slurmctl.ErrAlreadyDone, slurmctl.ErrNotPending, slurmctl.ErrDependency, slurmctl.ErrNodeCount,
+	slurmctl.ErrNodeName, slurmctl.ErrHasSteps, slurmctl.ErrDBIndex, slurmctl.ErrNotSupported, slurmctl.ErrInvalidAccount,
+	slurmctl.ErrAccessDenied, slurmctl.ErrUnknownReservation, slurmctl.ErrReservationExists, slurmctl.ErrReservationOverlap,
+	slurmctl.ErrReservationInUse, slurmctl.ErrReservationBegun, slurmctl.ErrNodesBusy, slurmctl.ErrLimit, slurmctl.ErrUnspecified, slurmctl.ErrUnreachable,
+	slurmctl.ErrNoSlurmdbd, slurmctl.ErrWantsAccount,
+	api.ErrNotFound, api.ErrConflict, api.ErrForbidden, api.ErrInvalid, api.ErrUnavailable, api.ErrDenied,
+	request.ErrVersion, core.ErrSiteRefuses, slurmctl.ErrNodeConfig, slurmctl.ErrNoName,
+}
+
+// recorded is an error as it was written: its text, and whatever it was or had in it that
+// somebody goes by.
+type recorded struct {
+	text  string
+	kinds []error
+	parts []error
+}
+
+func (r *recorded) Error() string   { return r.text }
+func (r *recorded) Unwrap() []error { return r.parts }
+func (r *recorded) Is(target error) bool {
+	for _, k := range r.kinds {
+		if k == target {
+			return true
+		}
+	}
+	return false
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (e *encoder) error(err error) {
+	if err == nil {
+		e.uint(0)
+		return
+	}
+	e.uint(1)
+	e.text(err.Error())
+	kinds := uint64(0)
+	for i, s := range sentinels {
+		if errors.Is(err, s) {
+			kinds |= 1 << i
+		}
+	}
+	e.uint(kinds)
+	var pending *slurmctl.PendingError
+	var command *slurmctl.CommandError
+	has := uint64(0)
+	if errors.As(err, &pending) {
+		has |= 1
+	}
+	if errors.As(err, &command) {
+		has |= 2
+	}
+	e.uint(has)
+	if pending != nil {
+		e.uint(uint64(pending.Job))
+		e.text(pending.Reason)
+		e.text(text(pending.Err))
+	}
+	if command != nil {
+		e.value(reflect.ValueOf(command.Args))
+		e.b = appendInt(e.b, command.ExitCode)
+		e.text(command.Stderr)
+		e.text(text(command.Err))
+	}
+}
+
+func (d *decoder) error() error {
+	if d.uint() == 0 {
+		return nil
+	}
+	r := &recorded{text: d.text()}
+	kinds := d.uint()
+	for i, s := range sentinels {
+		if kinds&(1<<i) != 0 {
+			r.kinds = append(r.kinds, s)
+		}
+	}
+	cause := func(text string) error {
+		if text == "" {
+			return nil
+		}
+		return errors.New(text)
+	}
+	has := d.uint()
+	if has&1 != 0 {
+		p := &slurmctl.PendingError{Job: slurmctl.JobID(d.uint()), Reason: d.text()}
+		p.Err = cause(d.text())
+		r.parts = append(r.parts, p)
+	}
+	if has&2 != 0 {
+		c := &slurmctl.CommandError{}
+		d.value(reflect.ValueOf(&c.Args).Elem())
+		c.ExitCode, c.Stderr = int(d.int()), d.text()
+		c.Err = cause(d.text())
+		r.parts = append(r.parts, c)
+	}
+	return r
+}
+
+// savePlan writes a plan that is saved. There are many, and which nodes they are on was
+// planned just before: of these a sum is enough.
+func (e *encoder) savePlan(p *core.SavePlan) {
+	e.b = binary.AppendVarint(e.b, p.Job)
+	e.uint(uint64(len(p.Plan)))
+	for i := range p.Plan {
+		s := &p.Plan[i]
+		e.b = appendInt(e.b, s.Step)
+		e.time(s.Start)
+		e.time(s.End)
+		e.b = appendInt(e.b, s.Nodes)
+		e.b = binary.LittleEndian.AppendUint32(e.b, nodeSum(s.NodeList))
+	}
+}
+
+func (d *decoder) savePlan(p *core.SavePlan) {
+	p.Job = d.int()
+	n := d.count()
+	for i := 0; i < n && d.err == nil; i++ {
+		s := row.Span{Step: int(d.int()), Start: d.time(), End: d.time(), Nodes: int(d.int())}
+		if len(d.b) < 4 {
+			d.fail()
+			return
+		}
+		s.NodeList = fmt.Sprintf("%s%08x", sumMark, binary.LittleEndian.Uint32(d.b))
+		d.b = d.b[4:]
+		p.Plan = append(p.Plan, s)
+	}
+}
+
+const sumMark = "nodes#"
+
+func nodeSum(list string) uint32 {
+	if text, ok := strings.CutPrefix(list, sumMark); ok {
+		if n, err := strconv.ParseUint(text, 16, 32); err == nil {
+			return uint32(n)
+		}
+	}
+	return crc32.ChecksumIEEE([]byte(list))
+}
