@@ -40,10 +40,14 @@ LINKFLAGS  ?=
 
 GOLANGCI_LINT := bin/tools/golangci-lint-v2.15.0
 
+# The program runs here, for whatever machine the commands are built.
+COMPLETIONS = GOOS= GOARCH= go run -buildvcs=false ./adapter/internal/completions $(BIN)/completions
+
 .PHONY: build
-build: build-deps ## build all commands into bin/, strategies into bin/strategies/ (the default)
+build: build-deps ## build all commands into bin/, strategies into bin/strategies/, shell completions into bin/completions/ (the default)
 	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(GO_LDFLAGS)' -o $(BIN)/ ./adapter/cmd/... ./adapter/trials/demo/evosdemo ./plugins/cmd/strategytest
 	go build -buildvcs=false $(BUILDFLAGS) -ldflags '$(GO_LDFLAGS)' -o $(BIN)/strategies/ $(STRATEGIES:%=./plugins/cmd/%)
+	$(COMPLETIONS)
 	$(MAKE) -s -C contrib/c OUT=$(CURDIR)/bin/c
 
 .PHONY: proto
@@ -186,10 +190,13 @@ $(NFPM):
 $(BIN)/evoslurmd:
 	$(MAKE) build
 
+$(BIN)/completions:
+	$(COMPLETIONS)
+
 SHARE := $(DESTDIR)$(PREFIX)/share
 
 .PHONY: install
-install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, completions and configuration (DESTDIR, PREFIX, SYSCONFDIR)
+install: | $(BIN)/evoslurmd $(BIN)/completions ## install commands, strategies, man pages, unit, completions and configuration (DESTDIR, PREFIX, SYSCONFDIR)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(SYSCONFDIR)/evoslurm
 	install $(addprefix $(BIN)/,evosbatch evosqueue evosacct evosctl evosrun evosim evostop strategytest) $(DESTDIR)$(PREFIX)/bin
 	ln -sf evosctl $(DESTDIR)$(PREFIX)/bin/evolaunch
@@ -200,9 +207,9 @@ install: | $(BIN)/evoslurmd ## install commands, strategies, man pages, unit, co
 		install -D -m 644 $$page $(SHARE)/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
 	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	install -m 644 contrib/completions/bash/* $(SHARE)/bash-completion/completions
-	install -m 644 contrib/completions/zsh/* $(SHARE)/zsh/site-functions
-	install -m 644 contrib/completions/fish/* $(SHARE)/fish/vendor_completions.d
+	install -m 644 contrib/completions/bash/* $(BIN)/completions/bash/* $(SHARE)/bash-completion/completions
+	install -m 644 contrib/completions/zsh/* $(BIN)/completions/zsh/* $(SHARE)/zsh/site-functions
+	install -m 644 contrib/completions/fish/* $(BIN)/completions/fish/* $(SHARE)/fish/vendor_completions.d
 	install -d $(DESTDIR)$(UNITDIR)
 	for unit in $(wildcard contrib/systemd/*.service contrib/systemd/*.socket); do \
 		sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DESTDIR)$(UNITDIR)/$${unit##*/} && \

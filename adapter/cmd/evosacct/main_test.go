@@ -162,8 +162,6 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand()) }
-
 func TestManual(t *testing.T) {
 	text := contribtest.Manual(t, "evosacct.1")
 	newCommand().Flags().VisitAll(func(f *pflag.Flag) {

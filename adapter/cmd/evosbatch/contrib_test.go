@@ -8,8 +8,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/submit"
 )
 
-func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand(new(int))) }
-
 // TestManual sees that the manual knows every option of evosbatch's own and every
 // one that is refused.
 func TestManual(t *testing.T) {

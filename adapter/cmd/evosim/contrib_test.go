@@ -9,8 +9,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
 )
 
-func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand()) }
-
 // TestManual sees that the manual has every command, and every option of run and replay.
 func TestManual(t *testing.T) {
 	text := contribtest.Manual(t, "evosim.1")

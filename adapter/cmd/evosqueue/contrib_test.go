@@ -10,8 +10,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/cmd/internal/contribtest"
 )
 
-func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand()) }
-
 // TestManual sees that the manual has every option, and every column and state.
 func TestManual(t *testing.T) {
 	text := contribtest.Manual(t, "evosqueue.1")

@@ -20,8 +20,6 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-func TestCompletions(t *testing.T) { contribtest.Completions(t, newCommand()) }
-
 // TestManual sees that the manual has every option and every key.
 func TestManual(t *testing.T) {
 	text := contribtest.Manual(t, "evostop.1")
