@@ -12,9 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -23,7 +21,6 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
-	"github.com/evoslurm/evoslurm/adapter/show/display"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -320,11 +317,8 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 
 // withProgress runs an experiment and shows how far it is where stderr is a terminal.
 func withProgress(ctx context.Context, e simulate.Experiment, stderr io.Writer) (*simulate.Result, error) {
-	if file, ok := stderr.(*os.File); ok && display.Look(file, os.Getenv).TTY {
-		bar := progressbar.NewOptions(len(e.Jobs), progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("running"),
-			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
-		e.Progress = func(ended int) { _ = bar.Set(ended) } // what it cannot draw is no loss
-		defer func() { _ = bar.Finish() }()
-	}
+	progress := evosim.NewProgress(stderr, len(e.Jobs), "running")
+	defer progress.Finish()
+	e.Progress = progress.Set
 	return e.Run(ctx)
 }

@@ -5,23 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 	"github.com/evoslurm/evoslurm/adapter/lab/sweep"
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
-	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
 // sweepFlags are the flags of evosim sweep.
@@ -160,12 +156,7 @@ func (f *sweepFlags) chosen(left []int, cells int) ([]int, error) {
 
 // withBar shows how far something is where stderr is a terminal.
 func withBar(cmd *cobra.Command, steps int, do func(progress func()) error) error {
-	file, ok := cmd.ErrOrStderr().(*os.File)
-	if !ok || steps == 0 || !display.Look(file, os.Getenv).TTY {
-		return do(func() {})
-	}
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("experiments"),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
-	defer func() { _ = bar.Finish() }()
-	return do(func() { _ = bar.Add(1) }) // what it cannot draw is no loss
+	progress := evosim.NewProgress(cmd.ErrOrStderr(), steps, "experiments")
+	defer progress.Finish()
+	return do(progress.Step)
 }

@@ -34,7 +34,7 @@ func write(folder, name string) error {
 		"fish/" + name + ".fish": func(path string) error { return cmd.GenFishCompletionFile(path, true) },
 	} {
 		path := filepath.Join(folder, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // all may read what is installed
 			return err
 		}
 		if err := generate(path); err != nil {

@@ -4,18 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/lab/picture"
+	"github.com/evoslurm/evoslurm/adapter/lab/report"
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -24,7 +21,7 @@ func compareCommand() *cobra.Command {
 	names, format, drawing, chart, workers := planner.Strategies(), format("table"), "", 1, runtime.GOMAXPROCS(0)
 	var search searchFlags
 	cmd := &cobra.Command{
-		Use:   "compare [--strategies=NAME,…] [--format=json|table] [--picture=FILE.svg|.png|.html] [--budget=25ms] FILE…",
+		Use:   "compare [--strategies=NAME,…] [--format=json|table] [--picture=FILE.svg|.html] [--budget=25ms] FILE…",
 		Short: "Compare strategies on the same workloads",
 		Long: `Plan every workload with every strategy and print the metrics side by side: the
 average over the workloads and, if there are several, the minimum and maximum.
@@ -48,8 +45,8 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 				return fmt.Errorf("--workers=%d: must be at least 1", workers)
 			}
 			kind := strings.TrimPrefix(filepath.Ext(drawing), ".")
-			if drawing != "" && !slices.Contains(picture.Formats(), kind) {
-				return fmt.Errorf("--picture=%s: must end in .%s", drawing, strings.Join(picture.Formats(), ", ."))
+			if drawing != "" && !slices.Contains(report.Formats(), kind) {
+				return fmt.Errorf("--picture=%s: must end in .%s", drawing, strings.Join(report.Formats(), " or ."))
 			}
 			var strategies []planner.Strategy
 			for _, name := range names {
@@ -75,7 +72,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 				return planningError(err)
 			}
 			if drawing != "" {
-				if err := create(drawing, func(w io.Writer) error { return picture.Compare(w, c, chart-1, kind) }); err != nil {
+				if err := create(drawing, func(w io.Writer) error { return report.Compare(w, c, chart-1, kind) }); err != nil {
 					return Failure{err}
 				}
 			}
@@ -87,7 +84,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 	}
 	cmd.Flags().StringSliceVar(&names, "strategies", names, "strategies to compare")
 	cmd.Flags().Var(&format, "format", "output format")
-	cmd.Flags().StringVar(&drawing, "picture", drawing, "file for a picture: .svg, .png or .html")
+	cmd.Flags().StringVar(&drawing, "picture", drawing, "file for a picture: .svg or .html")
 	cmd.Flags().IntVar(&chart, "chart", chart, "number of the workload of which the picture shows the plans")
 	cmd.Flags().IntVar(&workers, "workers", workers, "plans computed at a time")
 	search.add(cmd, "seed")
@@ -96,25 +93,9 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 
 // compare shows its progress where it takes long and stderr is a terminal.
 func compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int, stderr io.Writer) (sim.Comparison, error) {
-	progress, done := progressOn(stderr, len(workloads)*len(strategies), "planning")
-	defer done()
-	return sim.Compare(ctx, workloads, strategies, workers, progress)
-}
-
-// progressOn draws a bar for so many steps if stderr is a terminal.
-func progressOn(stderr io.Writer, steps int, what string) (step, done func()) {
-	f, ok := stderr.(*os.File)
-	if !ok || !isTerminal(f) {
-		return func() {}, func() {}
-	}
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
-	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() } // what it cannot draw is no loss
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	progress := NewProgress(stderr, len(workloads)*len(strategies), "planning")
+	defer progress.Finish()
+	return sim.Compare(ctx, workloads, strategies, workers, progress.Step)
 }
 
 func comparisonTable(out io.Writer, c sim.Comparison) error {

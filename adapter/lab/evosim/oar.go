@@ -33,9 +33,9 @@ when a rigid job needs some of it. The background is drawn: the log's five hours
 			if err := e.Validate(); err != nil {
 				return err
 			}
-			step, done := progressOn(cmd.ErrOrStderr(), e.Runs(), "simulating")
-			rows, err := e.Run(cmd.Context(), workers, step)
-			done()
+			progress := NewProgress(cmd.ErrOrStderr(), e.Runs(), "simulating")
+			rows, err := e.Run(cmd.Context(), workers, progress.Step)
+			progress.Finish()
 			if err != nil {
 				return Failure{err}
 			}

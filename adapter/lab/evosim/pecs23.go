@@ -43,9 +43,9 @@ Equal seeds give equal output. All cores are used; --workers=1 uses one.`,
 			if err := e.Validate(); err != nil {
 				return err
 			}
-			step, done := progressOn(cmd.ErrOrStderr(), e.Runs(), "simulating")
-			result, err := e.Run(cmd.Context(), workers, step)
-			done()
+			progress := NewProgress(cmd.ErrOrStderr(), e.Runs(), "simulating")
+			result, err := e.Run(cmd.Context(), workers, progress.Step)
+			progress.Finish()
 			if err != nil {
 				return Failure{err}
 			}

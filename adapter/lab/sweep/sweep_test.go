@@ -22,6 +22,15 @@ func TestInterval(t *testing.T) {
 	}
 }
 
+// TestStudentsT compares with published tables.
+func TestStudentsT(t *testing.T) {
+	for freedom, want := range map[int]float64{1: 12.7062, 2: 4.30265, 3: 3.18245, 4: 2.77645, 9: 2.26216, 30: 2.04227, 1000: 1.96234} {
+		if got := studentsT(freedom); math.Abs(got-want) > 1e-5*want {
+			t.Errorf("%d: %v, want %v", freedom, got, want)
+		}
+	}
+}
+
 // TestFile: an outcome holds as long as all on which it rests.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()

@@ -12,9 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 )
 
@@ -161,9 +158,45 @@ func interval(x []float64) (mean, half float64) {
 	if len(all) == 1 {
 		return all[0], math.NaN()
 	}
-	mean, deviation := stat.MeanStdDev(all, nil)
 	n := float64(len(all))
-	return mean, distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(.975) * deviation / math.Sqrt(n)
+	for _, v := range all {
+		mean += v
+	}
+	mean /= n
+	squares := 0.
+	for _, v := range all {
+		squares += (v - mean) * (v - mean)
+	}
+	return mean, studentsT(len(all)-1) * math.Sqrt(squares/(n-1)/n)
+}
+
+// studentsT returns how far from 0 a value of Student's distribution is in 95 % of all cases.
+func studentsT(freedom int) float64 {
+	within := func(t float64) float64 { // the closed form for whole degrees of freedom
+		angle := math.Atan(t / math.Sqrt(float64(freedom)))
+		sine, cosine := math.Sincos(angle)
+		term, sum := 1., 0.
+		if freedom%2 == 1 {
+			term = cosine
+		}
+		for k := 1 + freedom%2; k <= freedom-1; k += 2 {
+			sum += term
+			term *= cosine * cosine * float64(k) / float64(k+1)
+		}
+		if freedom%2 == 1 {
+			return 2 / math.Pi * (angle + sine*sum)
+		}
+		return sine * sum
+	}
+	low, high := 1., 13. // 12.7 with one degree of freedom
+	for high-low > 1e-12 {
+		if middle := (low + high) / 2; within(middle) < .95 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 func short(x float64) string {

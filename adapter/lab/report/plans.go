@@ -1,20 +1,16 @@
-package picture
+package report
 
 import (
-	"image/color"
+	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// gantt is a plan over time: jobs lie on each other in list order, each as high
-// as the nodes it holds. What a job holds but does not use is pale.
-type gantt struct {
+// plan is a plan over time: jobs lie on each other in list order, each as high as
+// the nodes it holds. What a job holds but does not use is pale.
+type plan struct {
 	nodes int
 	busy  []planner.Span
 	bars  []bar
@@ -28,12 +24,12 @@ type bar struct {
 	job         int
 }
 
-func newGantt(p planner.Problem, plan planner.Schedule) gantt {
-	g := gantt{nodes: p.Nodes, busy: p.Timeline().Steps()}
+func newPlan(p planner.Problem, schedule planner.Schedule) plan {
+	g := plan{nodes: p.Nodes, busy: p.Timeline().Steps()}
 	var times []int64
 	last := int64(0)
-	uses := make([][]planner.Span, len(plan)) // held and used nodes change at these
-	for i, placed := range plan {
+	uses := make([][]planner.Span, len(schedule)) // held and used nodes change at these
+	for i, placed := range schedule {
 		times = append(times, placed.Boundaries()...)
 		uses[i] = used(p.Jobs[i].Profile, placed)
 		for _, u := range uses[i] {
@@ -55,7 +51,7 @@ func newGantt(p planner.Problem, plan planner.Schedule) gantt {
 			below[k] += b.Nodes
 		}
 	}
-	for i, placed := range plan {
+	for i, placed := range schedule {
 		for k := index(times, placed.Start); times[k] < placed.End(); k++ {
 			b := bar{start: times[k], end: times[k+1], below: below[k], held: placed.At(times[k]), job: i}
 			for _, u := range uses[i] {
@@ -91,19 +87,16 @@ func used(p planner.Profile, placed planner.Placement) []planner.Span {
 	return spans
 }
 
-// Plot draws the bars.
-func (g gantt) Plot(c draw.Canvas, plt *plot.Plot) {
-	x, y := plt.Transforms(&c)
-	fill := func(start, end int64, low, high int, col color.Color) {
-		if high <= low {
-			return
+// draw draws the bars.
+func (g plan) draw(s *svg, a chartArea) {
+	fill := func(start, end int64, low, high int, colour string) {
+		if high > low {
+			x, y := a.atX(hours(start)), a.atY(float64(high))
+			s.rect(x, y, a.atX(hours(end))-x, a.atY(float64(low))-y, colour)
 		}
-		x0, x1 := x(hours(start)), x(hours(end))
-		y0, y1 := y(float64(low)), y(float64(high))
-		c.FillPolygon(col, []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}})
 	}
 	for _, b := range g.busy {
-		fill(b.Start, b.End, 0, b.Nodes, color.Gray{160})
+		fill(b.Start, b.End, 0, b.Nodes, "#a0a0a0")
 	}
 	for _, b := range g.bars {
 		fill(b.start, b.end, b.below, b.below+b.used, jobColour(b.job, 1))
@@ -113,8 +106,8 @@ func (g gantt) Plot(c draw.Canvas, plt *plot.Plot) {
 
 func hours(seconds int64) float64 { return float64(seconds) / 3600 }
 
-// jobColour gives neighbours in the list colours far apart.
-func jobColour(job int, strength float64) color.Color {
+// jobColour returns colours that are far apart for neighbours in the list.
+func jobColour(job int, strength float64) string {
 	const golden = 0.61803398875
 	_, hue := math.Modf(float64(job) * golden)
 	channel := func(shift float64) uint8 {
@@ -125,5 +118,5 @@ func jobColour(job int, strength float64) color.Color {
 		}
 		return uint8(255 * (1 - strength*(1-v)))
 	}
-	return color.RGBA{channel(0), channel(2. / 3), channel(1. / 3), 255}
+	return fmt.Sprintf("#%02x%02x%02x", channel(0), channel(2./3), channel(1./3))
 }
