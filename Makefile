@@ -66,6 +66,10 @@ play: deps build ## a private Slurm with the sidecar, and a shell in it (PLAYFLA
 test: deps lint ## lint and run every test, those on a real Slurm too, with the race detector
 	go test $(TESTFLAGS) $(PACKAGES)
 
+.PHONY: commits
+commits: ## check the messages of new commits (.ci/commits; as a hook: git config core.hooksPath .ci/hooks)
+	@.ci/commits
+
 # The race detector's build of the packages serves the linters too: cgo's sqlite
 # is compiled once. Composites are golangci-lint's: tables of steps in tests are short.
 .PHONY: lint
