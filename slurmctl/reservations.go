@@ -123,7 +123,7 @@ func (c *Client) CreateReservation(ctx context.Context, q ReservationRequest) er
 	})
 }
 
-// Nobody, as the only user of a reservation, closes it to everybody: root submits no
+// Nobody is the only user of a reservation that is closed to all users: root submits no
 // jobs, and has its association with Slurm's own.
 const Nobody = "root"
 

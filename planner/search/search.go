@@ -103,8 +103,7 @@ func (s Search) Name() string {
 	return name
 }
 
-// searchByName gives search and search+fair, also with +<limit>X, with the default
-// budget.
+// ByName returns search or search+fair, also with +<limit>X, with the default budget.
 func ByName(name string) (paper.Strategy, error) {
 	var search Search
 	rest, ok := strings.CutPrefix(name, "search")
