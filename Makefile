@@ -15,7 +15,8 @@ BIN        ?= bin
 # Tests on a real Slurm wait more than they compute: four packages at a time do well on
 # two cores.
 PACKAGES    ?= ./...
-TESTFLAGS   ?= -race -p 4 -timeout 70m
+RACE        ?= -race
+TESTFLAGS   ?= $(RACE) -p 4 -timeout 70m
 FUZZTIME    ?= 10s
 BENCH       ?= .
 DEMOFLAGS   ?=
@@ -66,6 +67,17 @@ play: deps build ## a private Slurm with the sidecar, and a shell in it (PLAYFLA
 test: deps lint ## lint and run every test, those on a real Slurm too, with the race detector
 	go test $(TESTFLAGS) $(PACKAGES)
 
+# Packages whose tests need no Slurm and little time.
+PURE := ./planner/... ./adapter/internal/... ./adapter/job/request ./adapter/show/chart ./adapter/show/display ./adapter/sidecar/core/... \
+	./adapter/sidecar/recorder
+
+# Without the race detector, so that linters and tests share one build.
+.PHONY: check
+check: RACE =
+check: lint ## format, vet, lint, test pure packages, play all histories and 20 storms (two minutes)
+	go test $(PURE)
+	GOGC=400 go test -run '^(TestHistories|TestHistoriesAtRest|TestStorms)$$' ./adapter/lab/simulate -args -storm.seeds 20 -storm.seed $(SEED)
+
 .PHONY: commits
 commits: ## check the messages of new commits (.ci/commits; as a hook: git config core.hooksPath .ci/hooks)
 	@.ci/commits
@@ -76,8 +88,8 @@ commits: ## check the messages of new commits (.ci/commits; as a hook: git confi
 lint: build-deps $(GOLANGCI_LINT) ## gofmt, go vet and golangci-lint
 	@files=$$(gofmt -l $(SOURCES)); \
 	if [ -n "$$files" ]; then echo "gofmt is to be run on:" >&2; echo "$$files" >&2; exit 1; fi
-	go vet -race -composites=false ./...
-	GOFLAGS="$(GOFLAGS) -race" $(GOLANGCI_LINT) run ./...
+	go vet $(RACE) -composites=false ./...
+	GOFLAGS="$(GOFLAGS) $(RACE)" $(GOLANGCI_LINT) run ./...
 
 $(GOLANGCI_LINT):
 	GOBIN=$(CURDIR)/bin/tools go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
