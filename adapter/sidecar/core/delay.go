@@ -236,12 +236,12 @@ func (c *Core) isHeldUp(s *snapshot, p *placed, from []int64, now int64) bool {
 		h = &heldUp{since: s.taken, uid: p.record.UID}
 		c.delays.jobs[id] = h
 	}
-	switch {
-	case held || !can:
-		h.free = time.Time{}
-	case h.free.IsZero():
-		h.free = s.taken
+	if h.isFreed(c.now) && s.free(h.nodes) { // Slurm starts it there once the holds are gone
+		h.now, h.from, h.end = false, now, end
+		h.waitsFor(slices.ContainsFunc(h.nodes, func(name string) bool { return from[s.index[name]] < end }), s.taken)
+		return false
 	}
+	h.waitsFor(held || !can, s.taken)
 	h.now, h.from, h.end = held && !h.spent && c.delays.distrusted[p.record.UID].IsZero(), now, end
 	h.nodes = nil
 	for _, n := range p.at {
@@ -250,6 +250,16 @@ func (c *Core) isHeldUp(s *snapshot, p *placed, from []int64, now int64) bool {
 		}
 	}
 	return h.now
+}
+
+// waitsFor notes whether something keeps the job from starting at present.
+func (h *heldUp) waitsFor(something bool, now time.Time) {
+	switch {
+	case something:
+		h.free = time.Time{}
+	case h.free.IsZero():
+		h.free = now
+	}
 }
 
 // slurmOrder lists the jobs that wait in Slurm's order, stock jobs and evolving ones with what is

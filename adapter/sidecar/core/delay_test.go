@@ -89,6 +89,69 @@ func TestDelayBudgetClaims(t *testing.T) {
 	}
 }
 
+// TestDelayBesideQueued: queued jobs of the holder's user have their turn first, and leave a stock job the
+// nodes that nobody holds. The promise lapses only for a job that does not fit on those within its budget.
+func TestDelayBesideQueued(t *testing.T) {
+	for nodes, lapses := range map[int]bool{2: false, 4: true} {
+		b := newBench(t, 8)
+		b.cfg.MaxDelay, b.cfg.StockJobs = time.Hour, 100
+		b.stock(5, 2000, 1, 10*time.Minute)
+		runs := &b.s.jobs[0]
+		runs.State, runs.NodeList, runs.StartTime, runs.EndTime = slurmctl.Running, []string{"n8"}, b.s.taken, b.s.taken.Add(10*time.Minute)
+		b.see()
+		j := b.evolving(7, 1000, "1@1m,6@7h", 9*time.Hour)
+		b.begin(j)
+		b.evolving(8, 999, "1@5m,2@10m", 23*time.Minute)
+		b.evolving(9, 998, "1@5m,2@10m", 23*time.Minute)
+		b.stock(10, 10, nodes, 8*time.Hour)
+		b.see()
+		b.later(time.Second)
+		if j.lapsed() != lapses {
+			t.Errorf("a stock job of %d nodes: the promise lapses: %v, want %v", nodes, j.lapsed(), lapses)
+		}
+	}
+}
+
+// TestFreedStay: the nodes for which a promise gave way stay kept while its hold still stands, so
+// that queued jobs of the holder's user cannot take them.
+func TestFreedStay(t *testing.T) {
+	b := newBench(t, 8)
+	b.cfg.MaxDelay, b.cfg.StockJobs = time.Hour, 100
+	j := b.evolving(7, 1000, "1@1m,7@7h", 9*time.Hour)
+	b.begin(j)
+	greedy := []*job{b.evolving(8, 999, "1@5m,2@10s,1@10s", 23*time.Minute), b.evolving(9, 998, "1@5m,2@10s,1@10s", 23*time.Minute)}
+	b.stock(10, 10, 4, 8*time.Hour)
+	b.see()
+	b.later(time.Second)
+	freed := slices.Clone(b.delays.jobs[10].nodes)
+	if !j.lapsed() || len(freed) != 4 {
+		t.Fatalf("the promise has lapsed: %v, for %v", j.lapsed(), freed)
+	}
+	for _, step := range []string{"the hold stands", "the hold is gone"} {
+		b.later(time.Second)
+		b.plan(b.s)
+		if h := b.delays.jobs[10]; !slices.Equal(h.nodes, freed) || h.from > b.s.taken.Unix() {
+			t.Errorf("%s: it has %v from %d", step, h.nodes, h.from-b.s.taken.Unix())
+		}
+		for _, g := range greedy {
+			for _, s := range g.plan {
+				if s.start < b.s.taken.Add(8*time.Hour).Unix() && len(common(s.nodes, freed)) > 0 {
+					t.Errorf("%s: job %d is planned on %v", step, g.SlurmID, s.nodes)
+				}
+			}
+		}
+		b.forgetHold("evo_7_2_1")
+	}
+	// a hold that is far away leaves these nodes at once, and others when there is time
+	b.setHold(slurmctl.Reservation{Name: "evo_9_2_7", Nodes: freed[:1]})
+	b.setHold(slurmctl.Reservation{Name: "evo_9_3_8", Nodes: []string{"n1"}})
+	for name, want := range map[string]bool{"evo_9_2_7": true, "evo_9_3_8": false} {
+		if got := b.keepsFreed(ChangeHold{Name: name, Change: slurmctl.ReservationUpdate{Nodes: []string{"n1"}}}); got != want {
+			t.Errorf("%s keeps freed nodes: %v, want %v", name, got, want)
+		}
+	}
+}
+
 // TestDelayCounts: the time counts from when a job could first have started, though it is planned to
 // start soon all the time.
 func TestDelayCounts(t *testing.T) {

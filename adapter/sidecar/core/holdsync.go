@@ -143,7 +143,7 @@ func (c *Core) syncHolds(s *snapshot) {
 // changeHold asks for a change of a hold, if there is room and, for what is far away,
 // allowance: else it reports false.
 func (c *Core) changeHold(h hold, now int64, do Command, then func(error)) bool {
-	if h.far(now) {
+	if h.far(now) && !c.keepsFreed(do) {
 		return c.chore(&c.pace.farHolds, h.job, do, func(o Outcome) { then(o.Err) })
 	}
 	task := Task{Command: do}
@@ -157,6 +157,21 @@ func (c *Core) changeHold(h hold, now int64, do Command, then func(error)) bool 
 		}
 		then(o.Err)
 	})
+}
+
+// keepsFreed reports whether a change takes a hold off nodes for which promises gave way: until then
+// Slurm does not start the stock job that should have these.
+func (c *Core) keepsFreed(do Command) bool {
+	change, ok := do.(ChangeHold)
+	if !ok || change.Change.Nodes == nil {
+		return false
+	}
+	for _, h := range c.delays.jobs {
+		if h.keepsNodes(c.now) && h.isFreed(c.now) && len(common(h.nodes, c.reservations[change.Name].Nodes)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // soon is how far ahead of its time a hold is made even if it has to wait.

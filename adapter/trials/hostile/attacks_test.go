@@ -299,7 +299,7 @@ func served(attack func(context.Context, *field) error) func(context.Context, *f
 func yielding(attack func(context.Context, *field) error) func(context.Context, *field) error {
 	return func(ctx context.Context, f *field) error {
 		err := attack(ctx, f)
-		out, e := f.as(context.WithoutCancel(ctx), victim, `timeout 60 srun --quiet --nodes=2 --exclusive --time=8:00:00 true`)
+		out, e := f.as(context.WithoutCancel(ctx), victim, `timeout 60 srun --quiet --nodes=4 --exclusive --time=8:00:00 true`)
 		if e != nil {
 			e = fmt.Errorf("a stock job does not start: %w\n%s%s", e, out, f.slurm("scontrol", "show", "reservation"))
 		}
