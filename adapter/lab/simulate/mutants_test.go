@@ -38,7 +38,7 @@ func mutants(t *testing.T) (all []mutant) {
 		if len(lines) != 5 || !strings.HasPrefix(lines[3], "-") || !strings.HasPrefix(lines[4], "+") {
 			t.Fatalf("mutant %q", block)
 		}
-		all = append(all, mutant{lines[0], lines[1], filepath.Join("..", "core", lines[2]), lines[3][1:] + "\n", lines[4][1:] + "\n"})
+		all = append(all, mutant{lines[0], lines[1], filepath.Join("..", "..", "sidecar", "core", lines[2]), lines[3][1:] + "\n", lines[4][1:] + "\n"})
 	}
 	return all
 }

@@ -45,7 +45,7 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 	case j.runs() && j.recount:
 		c.recountSuspension(j)
 		return
-	case j.runs() && j.asked == nil && c.stepMgrs && !j.isChain():
+	case j.runs() && j.asked == nil && c.facts.stepManagers && j.mode.resizes:
 		j.reason = "what it asked for is being read"
 		return
 	}
@@ -77,7 +77,7 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 // attached finds a Slurm job of j that runs inside one of our holds. It would be
 // killed at the hold's end, and the hold could not be given up.
 func (c *Core) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
-	if c.bare {
+	if j.mode.staysInHold {
 		return slurmctl.Job{}, false // it cannot be helped: Start
 	}
 	for _, p := range j.held {
@@ -145,7 +145,7 @@ func (c *Core) watchOverrun(j *job, now time.Time) {
 	detail := map[string]any{"step": j.Step, "rival": rival.SlurmID, "policy": c.cfg.Overrun}
 	shrinks := !j.last() && j.Profile[j.Step].Nodes < j.Profile[j.Step-1].Nodes
 	switch {
-	case c.cfg.Overrun == "shrink" && shrinks && !j.isChain():
+	case c.cfg.Overrun == "shrink" && shrinks && j.mode.resizes:
 		c.event(j, "enforced", detail)
 		c.logJob(j).Warn("the step is ended: its nodes were promised to another job")
 		c.endStep(j, now)

@@ -23,7 +23,7 @@ func (c *Core) restore(books Books) {
 		c.known[slurmctl.JobID(k.SlurmID)] = k
 	}
 	for _, b := range books.Active {
-		j := restored(b)
+		j := c.restored(b)
 		if c.setAside(j.id(), j.Submitted) != "" {
 			continue // adopt says so, if Slurm still has it
 		}
@@ -35,7 +35,7 @@ func (c *Core) restore(books Books) {
 			c.save(j)
 		}
 		for _, p := range b.Parts {
-			if j.isChain() {
+			if j.mode.stepsAreJobs {
 				j.chain = append(j.chain, slurmctl.JobID(p.SlurmID))
 			} else {
 				j.held = append(j.held, Part{ID: slurmctl.JobID(p.SlurmID), Step: p.Step, Nodes: expanded(p.NodeList)})
@@ -49,7 +49,7 @@ func (c *Core) restore(books Books) {
 		c.add(j)
 	}
 	for _, b := range books.Ended {
-		c.ended = append(c.ended, restored(b))
+		c.ended = append(c.ended, c.restored(b))
 	}
 	// Whatever they were to do, the next observation shows how far they came, and
 	// every decision is made from that.
@@ -61,11 +61,12 @@ func (c *Core) restore(books Books) {
 }
 
 // restored is a job of the database with what was planned for it and what it had.
-func restored(b BookedJob) *job {
+func (c *Core) restored(b BookedJob) *job {
 	j := &job{Job: &b.Job, past: b.Past, told: true}
 	for _, p := range b.Plan {
 		j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: expanded(p.NodeList)})
 	}
+	c.setMode(j)
 	return j
 }
 
@@ -82,6 +83,7 @@ func expanded(list string) []string {
 // ended is so no more.
 func (c *Core) add(j *job) {
 	c.ended = slices.DeleteFunc(c.ended, func(other *job) bool { return other.ID == j.ID })
+	c.setMode(j)
 	c.active = append(c.active, j)
 	c.byID[j.id()] = j
 	for _, id := range j.chain {
@@ -248,6 +250,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 		}
 		values.Drive, why = string(drive), reason
 	}
+	c.setMode(j)
 	detail := map[string]any{"slurm_id": r.ID, "user": r.User, "profile": values.Profile.String(),
 		"expand_limit": c.expandLimit(j), "drive": values.Drive, "drive_reason": why}
 	if sp.Moldable != nil {
@@ -300,7 +303,7 @@ func (j *job) partsBy(text func([]string) string) []row.Part {
 	for i, id := range j.chain {
 		rows = append(rows, row.Part{SlurmID: uint32(id), Step: i + 1})
 	}
-	if !j.isChain() {
+	if !j.mode.stepsAreJobs {
 		for _, p := range j.held {
 			rows = append(rows, row.Part{SlurmID: uint32(p.ID), Step: p.Step, NodeList: text(p.Nodes)})
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -129,10 +128,7 @@ func (c *Core) learnAll(s *snapshot) {
 		if j.asked != nil || j.ending {
 			continue
 		}
-		id := j.id()
-		if j.isChain() {
-			id = j.chain[c.currentLink(j)]
-		}
+		id := c.presentJob(j)
 		if s.byID[id] == nil {
 			continue // follow finds out
 		}
@@ -141,83 +137,20 @@ func (c *Core) learnAll(s *snapshot) {
 			continue
 		}
 		first := j.Profile[0].Nodes
-		if j.isChain() {
+		if j.mode.stepsAreJobs {
 			first = j.Profile[c.currentLink(j)].Nodes
 		}
 		if err := j.learn(a, first); err != nil {
 			c.logJob(j).WithError(err).Warn("what the job asked for is not understood")
-			j.asked = &slurmctl.JobRequest{StepMgr: c.stepMgrs} // to be on the safe side
+			j.asked = &slurmctl.JobRequest{StepMgr: c.facts.stepManagers} // to be on the safe side
 		}
+		c.setMode(j)
 	}
 	for id, read := range c.asked {
 		if gone := s.byID[id] == nil; gone && read.tries > 0 || read.known && (gone || c.owner(id) != nil && c.owner(id).asked != nil) {
 			delete(c.asked, id)
 		}
 	}
-}
-
-// driveOf is the drive mode that a job gets, and why: what it asked for, else the
-// site's, else what works here. Merging that can never work is not tried: a job that
-// asked for it is refused, in words, and where the site did companions take its place.
-func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive drivemode.Mode, why string, err error) {
-	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
-	wanted := sp.Drive
-	drive, why = c.siteDrive(stepMgr)
-	switch {
-	case wanted == drivemode.Merge && drive != drivemode.Merge:
-		return "", "", fmt.Errorf(inWords, why)
-	case wanted == drivemode.Merge:
-		if against := c.noMergeAny(r, sp); against != "" {
-			return "", "", fmt.Errorf(inWords, against)
-		}
-		drive, why = wanted, "the job asked for it"
-	case wanted == drivemode.Companion:
-		drive, why = wanted, "the job asked for it"
-	case c.cfg.Drive == drivemode.Companion: // what is no chain as submitted cannot become one
-		drive, why = drivemode.Companion, "the configuration says so"
-	case drive == drivemode.Merge && (c.site.Root || r.User == c.site.User):
-		against := c.noMergeAny(r, sp)
-		if against == "" && c.cfg.Drive != drivemode.Merge { // else the site answers for it
-			against = slurmctl.BesideEpilog(c.slurmConfig)
-		}
-		if against != "" {
-			drive, why = drivemode.Companion, against
-		}
-	}
-	if drive == drivemode.Companion && !c.site.Root && r.User != c.site.User {
-		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.site.User)
-	}
-	profiles := []planner.Profile{sp.Profile}
-	if sp.Moldable != nil {
-		profiles = sp.Moldable.Alternatives
-	}
-	for _, p := range profiles {
-		if against := request.Resized(p); against != "" {
-			switch {
-			case c.bare:
-				return "", "", errors.New(against + ": " + bareWords + ". " + bareRemedy)
-			case stepMgr:
-				return "", "", errors.New(against + ": " + request.StepMgrWords + ": " + request.StepMgrRemedy)
-			}
-		}
-		if against := request.ResizedTwice(p); c.once && against != "" {
-			return "", "", errors.New(against + ", " + c.onceWords() + ": " + request.OnceRemedy)
-		}
-	}
-	return drive, why, nil
-}
-
-// noMergeAny says why limits speak against merging for a job, whichever profile it gets.
-func (c *Core) noMergeAny(r *slurmctl.Job, sp request.Request) string {
-	if sp.Moldable == nil {
-		return c.noMerge(r, sp.Profile)
-	}
-	for k, p := range sp.Moldable.Alternatives {
-		if against := c.noMerge(r, p); against != "" && !sp.Moldable.LeftOut(k) {
-			return against
-		}
-	}
-	return ""
 }
 
 // gid is the group of the job's user; 0 where that is not known.

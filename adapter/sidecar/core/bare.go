@@ -1,11 +1,8 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
-	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -18,11 +15,6 @@ import (
 // be made smaller, nor be given a longer time limit, nor be taken out of the hold in which it
 // began: it stays there, and the hold lasts until its end. Whether a site is such a one is found out
 // by an update that changes nothing, of each parked job where there are plugins (mayTry).
-
-const (
-	bareWords  = "the site's job_submit plugin refuses updates without Account=, which Slurm takes for pending jobs only, so that a job that runs cannot be changed"
-	bareRemedy = "Begin with the fewest nodes and give back as many as a growth has brought, use --drive=chain, or have the administrator let updates of running jobs pass"
-)
 
 // stay is called when something began to run in a hold, and stays there.
 func (c *Core) stay(name string) {
@@ -44,7 +36,7 @@ func (c *Core) takeLived(s *snapshot, seen map[string]slurmctl.Reservation) {
 	}
 	for i := range s.jobs {
 		r, ours := seen[s.jobs[i].Reservation]
-		if !ours || !c.bare || len(s.jobs[i].NodeList) == 0 || s.jobs[i].Ended() || s.jobs[i].State == slurmctl.Completing {
+		if !ours || !c.facts.updatesNeedAccount || len(s.jobs[i].NodeList) == 0 || s.jobs[i].Ended() || s.jobs[i].State == slurmctl.Completing {
 			continue
 		}
 		if own, ours := parseHold(r); ours && (c.owner(s.jobs[i].ID) != nil || s.jobs[i].ID == own.job || c.isExpander(&s.jobs[i])) {
@@ -87,37 +79,6 @@ func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 	})
 }
 
-// siteDrive returns the drive mode that jobs get here, those with a step manager or without, and why.
-func (c *Core) siteDrive(stepMgr bool) (drivemode.Mode, string) {
-	switch {
-	case c.bare && c.drive == drivemode.Merge:
-		return drivemode.Companion, bareWords
-	case stepMgr && c.drive == drivemode.Merge:
-		return drivemode.Companion, request.StepMgrWords
-	}
-	return c.drive, c.driveReason
-}
-
-// mayHaveStepMgr reports whether a job has a step manager, or whether that is not known yet.
-func (c *Core) mayHaveStepMgr(j *job) bool {
-	if j.asked == nil {
-		return c.stepMgrs
-	}
-	return j.asked.StepMgr
-}
-
-// keepsParts reports whether none of a job's Slurm jobs can be made smaller: Slurm lets nobody, or would let
-// the job's steps run on what it gave back (slurmctl.StepMgr).
-func (c *Core) keepsParts(j *job) bool { return c.bare || c.mayHaveStepMgr(j) }
-
-// wholeOnly reports whether a job's nodes come and go by whole companions alone.
-func (c *Core) wholeOnly(j *job) bool { return c.once || c.keepsParts(j) }
-
-// onceWords say that Slurm resizes a job only once.
-func (c *Core) onceWords() string {
-	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.slurmConfig.Version)
-}
-
 // whole reports whether nodes to be given back are those of companions, each with all of
 // its own.
 func whole(held []Part, surplus []string) bool {
@@ -129,10 +90,13 @@ func whole(held []Part, surplus []string) bool {
 	return true
 }
 
+// canReturn reports whether the job can give just these nodes back.
+func (j *job) canReturn(nodes []string) bool { return j.mode.resizesInPart || whole(j.held, nodes) }
+
 // canGive returns the nodes of some that a job can give back: those of whole companions, where its Slurm jobs
 // cannot be made smaller.
 func (c *Core) canGive(j *job, nodes []string) []string {
-	if !c.keepsParts(j) || len(j.held) == 0 || whole(j.held, nodes) {
+	if j.mode.shrinksInPart || len(j.held) == 0 || whole(j.held, nodes) {
 		return nodes
 	}
 	var all []string

@@ -62,7 +62,7 @@ func crowd(b *testing.B) (*Core, *snapshot) {
 		}
 		record := add(slurmctl.Job{State: slurmctl.Pending, Reason: "BeginTime", Priority: uint64(999_500 - i),
 			NumNodes: p[0].Nodes, TimeLimit: time.Duration(p.Duration()/60+2) * time.Minute, StartTime: now.Add(parked)})
-		values := &row.Job{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, State: row.Queued, Profile: p, Submitted: now}
+		values := &row.Job{ID: int64(record.ID), SlurmID: uint32(record.ID), User: "user", UID: 1000, Drive: "merge", State: row.Queued, Profile: p, Submitted: now}
 		j := &job{Job: values, record: record, asked: &slurmctl.JobRequest{}}
 		c.add(j)
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -32,7 +33,8 @@ func sharesCore(cfg config.Config) *Core {
 
 // sharesJob adds a running job, or a queued one.
 func sharesJob(c *Core, id int, user, partition string, state row.State) *job {
-	j := &job{Job: &row.Job{ID: int64(id), SlurmID: uint32(id), User: user, Account: "acct-" + user, Partition: partition, State: state, Step: 1}}
+	j := &job{Job: &row.Job{ID: int64(id), SlurmID: uint32(id), User: user, Account: "acct-" + user, Partition: partition, Drive: "merge", State: state, Step: 1}}
+	c.setMode(j)
 	c.active = append(c.active, j)
 	c.byID[j.id()] = j
 	return j
@@ -161,6 +163,7 @@ func TestSharesOverPartitions(t *testing.T) {
 func TestGains(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := &job{Job: &row.Job{Step: rapid.IntRange(0, 2).Draw(t, "step"), Drive: rapid.SampledFrom([]string{"merge", "chain"}).Draw(t, "drive")}}
+		j.mode = modes[drivemode.Mode(j.Drive)]
 		for i := range rapid.IntRange(2, 7).Draw(t, "steps") {
 			step := plannedStep{start: int64(10 * (i + 1)), end: int64(10 * (i + 2))}
 			for n := range 5 {
@@ -176,7 +179,7 @@ func TestGains(t *testing.T) {
 		for _, g := range j.gained() {
 			i := g.step - 1
 			end := j.plan[i].end
-			for k := i + 1; !j.isChain() && k < len(j.plan) && len(Without(g.nodes, j.plan[k].nodes)) == 0; k++ {
+			for k := i + 1; j.mode.carriesNodes && k < len(j.plan) && len(Without(g.nodes, j.plan[k].nodes)) == 0; k++ {
 				end = j.plan[k].end
 			}
 			if g.end != end {

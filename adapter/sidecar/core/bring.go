@@ -3,7 +3,6 @@ package core
 import (
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -64,15 +63,4 @@ func (s *snapshot) reservedAfter(nodes []string, from time.Time) (next time.Time
 		}
 	}
 	return next
-}
-
-// turn makes the job one of companions, for good.
-func (c *Core) turn(j *job, why error) {
-	if drivemode.Mode(j.Drive) != drivemode.Merge {
-		return
-	}
-	j.Drive = string(drivemode.Companion)
-	c.save(j)
-	c.event(j, "drive changed", map[string]any{"from": drivemode.Merge, "to": drivemode.Companion, "why": why.Error()})
-	c.logJob(j).WithError(why).Warn("Slurm merges nothing into this job: it grows by companions from now on")
 }

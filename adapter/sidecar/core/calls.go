@@ -179,7 +179,7 @@ func (c *Core) endOrWait(j *job, req api.NextRequest) (a api.Allocation, wait bo
 		a = c.allocation(j)
 		a.Done = true
 		return a, false, nil
-	case j.isChain():
+	case !j.mode.scriptSpansSteps:
 		return a, false, api.Errorf(api.ErrConflict, "%s is a chain: every step is a job of its own, which ends when its script does", jobNumber(j.SlurmID))
 	case j.State == row.Running:
 		if bad := Without(req.Release, j.nodes()); len(bad) > 0 {

@@ -188,7 +188,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 		return nil, api.Errorf(api.ErrInvalid, "want one of update, grow and shrink")
 	}
 	switch {
-	case j.isChain():
+	case !j.mode.resizes:
 		return conflict("is a chain: its steps are Slurm jobs that are submitted already; cancel it and submit another")
 	case j.ending:
 		return conflict("is about to end")
@@ -431,6 +431,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	c.logJob(j).WithField("profile", j.Profile.String()).Info("its request was changed: " + t.words)
 	j.undo = func(why error) {
 		*j.Job = before
+		c.setMode(j)
 		j.reached, j.release, j.kept, j.overdue, j.anew, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, ""
 		c.changeProfile(j)
 		c.save(j)

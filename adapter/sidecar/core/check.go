@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -32,6 +33,8 @@ func (c *Core) checkJobs() error {
 			bad(j, "waits after its last step")
 		case len(j.plan) != 0 && len(j.plan) != len(j.Profile) && !j.lapsed() && j.State != row.Waiting:
 			bad(j, "the plan has %d steps", len(j.plan))
+		case j.mode != behaviourOf(drivemode.Mode(j.Drive), c.factsOf(j)):
+			bad(j, "has another row of the drive table than its mode and site have")
 		case c.byID[j.id()] == nil: // another one's, see replaced
 			bad(j, "is not found by its base job")
 		}
@@ -41,7 +44,7 @@ func (c *Core) checkJobs() error {
 			}
 		}
 		for i, step := range j.plan {
-			if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && !j.isChain() && n > j.needs() {
+			if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && j.mode.resizes && n > j.needs() {
 				bad(j, "step %d is planned on %d nodes", i+1, n)
 			}
 			if i >= j.Step && twice(step.nodes) {

@@ -58,9 +58,7 @@ type cluster struct {
 	slurmConfig slurmctl.Config
 	slurmUser   uint32
 	configRead  time.Time
-	once        bool // Slurm resizes a job only once (slurmctl.ResizesOnce)
-	stepMgrs    bool // jobs may have a step manager (slurmctl.StepMgr)
-	bare        bool // Slurm lets nobody change a running job (slurmctl.Client.WantsAccount)
+	facts       siteFacts
 	ageing      slurmctl.Ageing
 	calculated  time.Time      // Slurm's priorities, as far as was seen
 	accrualRead time.Time      // see readAccrual
@@ -301,8 +299,9 @@ func (c *Core) takeConfig(cfg slurmctl.Config) (err error) {
 	if cfg.Boot() != c.slurmConfig.Boot() {
 		c.countsFrom = time.Time{}
 	}
-	c.slurmConfig, c.configRead, c.ageing, c.once = cfg, c.now, cfg.Ageing(), slurmctl.ResizesOnce(cfg)
-	c.stepMgrs, _ = slurmctl.StepMgr(cfg)
+	c.slurmConfig, c.configRead, c.ageing = cfg, c.now, cfg.Ageing()
+	stepMgrs, _ := slurmctl.StepMgr(cfg)
+	c.setFacts(siteFacts{updatesNeedAccount: c.facts.updatesNeedAccount, resizesOnce: slurmctl.ResizesOnce(cfg), stepManagers: stepMgrs})
 	c.power.setSaving(cfg)
 	if _, c.slurmUser, err = cfg.SlurmUser(); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (c *Core) deadlocked(j *job) *job {
 
 // awaited lists the jobs that have nodes of the growth for which j waits.
 func (c *Core) awaited(j *job) (all []*job) {
-	if j.State != row.Waiting || j.isChain() || j.next() == nil {
+	if j.State != row.Waiting || !j.mode.carriesNodes || j.next() == nil {
 		return nil
 	}
 	for _, other := range c.active {

@@ -354,7 +354,7 @@ func (c *Core) occupiedBut(s *snapshot, origin int64, promised func(*job) bool) 
 		case !j.runs() && j.State != row.Starting:
 		case j.State == row.Starting || promised(j):
 			c.addPromises(o, s, j, now)
-		case j.isChain():
+		case !j.mode.carriesNodes:
 			if j.State == row.Running && len(j.plan) >= j.Step {
 				end := max(j.plan[j.Step-1].end, now)
 				for _, name := range j.nodes() {

@@ -17,6 +17,7 @@
 //	observe  a poll of Slurm replaces the one before             observe.go, pace.go, marks.go
 //	adopt    parked jobs with a marker become evolving jobs       adopt.go, asked.go, request.go
 //	         what malleable ones take beyond their profiles       sizes.go
+//	         what their drive modes mean on this site             drivetable.go
 //	         those are set aside whose handling ended the sidecar  aside.go
 //	follow   what became of the jobs that are known               follow.go, replaced.go, suspended.go, kept.go, refit.go
 //	plan     every evolving job together with all that runs       occupancy.go, plan.go, problem.go, age.go, partitions.go

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -24,7 +23,7 @@ func (c *Core) follow(s *snapshot) {
 		if j.touched.After(s.taken) {
 			continue // its last action is newer than what was seen
 		}
-		if j.isChain() {
+		if j.mode.stepsAreJobs {
 			c.followChain(s, j)
 			continue
 		}
@@ -80,7 +79,7 @@ func (c *Core) observeHeld(s *snapshot, j *job) {
 			continue
 		}
 		c.byID[r.ID] = j
-		if usable := r.State == slurmctl.Running && Unready(r, c.mayHaveStepMgr(j)) == "" || r.State == slurmctl.Suspended; usable && drivemode.Mode(j.Drive) == drivemode.Companion {
+		if usable := r.State == slurmctl.Running && Unready(r, j.mode.waitsForPrologs) == "" || r.State == slurmctl.Suspended; usable && j.mode.growthsStayJobs {
 			held = append(held, Part{ID: r.ID, Step: own.step, Nodes: r.NodeList})
 		} else {
 			j.expanders = append(j.expanders, r.ID)
@@ -141,7 +140,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 		planned = j.plan[0].start
 	}
 	j.State, j.Step, j.BatchHost, j.configuring = row.Running, 1, r.BatchHost, false
-	if j.inferred && j.script != "" && !j.isChain() { // slurmctld may take another for it since, see pinned
+	if j.inferred && j.script != "" && j.mode.scriptSpansSteps { // slurmctld may take another for it since, see pinned
 		j.BatchHost = j.script
 	}
 	start := startedAt(r, j.queuedAt, c.now)
@@ -149,7 +148,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	j.kept, j.keptTimes = nil, 0
 	j.Suspended, j.suspendedFrom, j.recount = j.stood, time.Time{}, j.inferred || r.State == slurmctl.Suspended
 	j.overdue, j.anew, j.forgone, j.unheldTold = 0, false, "", 0
-	if j.inferred && !j.isChain() {
+	if j.inferred && j.mode.scriptSpansSteps {
 		c.recovered(j, c.recoverStep(s, j))
 	}
 	c.save(j)
@@ -295,6 +294,14 @@ func (c *Core) currentLink(j *job) int {
 	return max(j.Step, 1) - 1
 }
 
+// presentJob returns the Slurm job in which the job runs, or is to run next.
+func (c *Core) presentJob(j *job) slurmctl.JobID {
+	if j.mode.stepsAreJobs {
+		return j.chain[c.currentLink(j)]
+	}
+	return j.id()
+}
+
 // linkEnded is called with what Slurm says of a chain's present job, which has ended,
 // and of the one whose step was the last to begin.
 func (c *Core) linkEnded(j *job, current int, done, before slurmctl.Job) {
@@ -373,9 +380,8 @@ func (c *Core) cancelChain(j *job) {
 // clean finds the others.
 func (c *Core) cancelCompanions(j *job) {
 	var ids []slurmctl.JobID
-	for _, p := range j.held {
-		r := c.snapshot.byID[p.ID]
-		if p.ID != j.id() && !j.isChain() && r != nil && c.isExpander(r) && c.mayBring(r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
+	for _, p := range j.companions() {
+		if r := c.snapshot.byID[p.ID]; r != nil && c.isExpander(r) && c.mayBring(r, j) && (r.State == slurmctl.Running || r.State == slurmctl.Suspended) {
 			ids = append(ids, p.ID)
 		}
 	}

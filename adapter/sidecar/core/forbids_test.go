@@ -208,7 +208,7 @@ func TestBareSite(t *testing.T) {
 			{request.Request{Profile: down}, "", "step 2, of 1 nodes, would have to give back nodes of the 3"},
 			{request.Request{Profile: down, Drive: drivemode.Companion}, "", "--drive=chain"},
 		} {
-			c.bare = bare
+			c.mayUpdate(!bare)
 			drive, why, err := c.driveOf(r, s.ask, false)
 			if !bare {
 				if err != nil {

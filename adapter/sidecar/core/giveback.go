@@ -100,7 +100,7 @@ func (c *Core) toGiveBack(j *job, req *api.ChangeRequest) ([]string, error) {
 		lent = slices.Concat(named, Without(lent, named))
 	}
 	switch {
-	case c.wholeOnly(j) && !whole(j.held, lent[:by]):
+	case !j.canReturn(lent[:by]):
 		return invalid("to shrink by %d nodes: jobs cannot be resized here, and companions go as a whole", by)
 	case by < len(lent) && !j.Malleable.Sizes.Has(has-by):
 		return invalid("with %d nodes less the job would have %d, which is none of its sizes (%v)", by, has-by, j.Malleable.Sizes)

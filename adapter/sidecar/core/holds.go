@@ -41,7 +41,7 @@ var startFlags = append(slices.Clip(holdFlags), "PURGE_COMP=5")
 var FlagsOfLived = startFlags[len(holdFlags):]
 
 // toStartIn reports whether a Slurm job begins in the hold; in others running ones grow.
-func (h hold) toStartIn() bool { return h.step == 1 || h.job.isChain() }
+func (h hold) toStartIn() bool { return h.step == 1 || h.job.mode.stepsAreJobs }
 
 func (h hold) flags() []string {
 	if h.toStartIn() {
@@ -185,7 +185,7 @@ func (j *job) gained() []gain {
 		switch {
 		case i < j.Step:
 			added = nil
-		case j.isChain(): // every step is a job of its own, with all its nodes
+		case !j.mode.carriesNodes: // every step gets all its nodes
 		case i == j.Step && i > 0:
 			added = Without(added, j.nodes())
 		case i > 0:
@@ -202,7 +202,7 @@ func (j *job) gained() []gain {
 			had[name] = j.plan[i].end
 		}
 	}
-	if !j.isChain() {
+	if j.mode.carriesNodes {
 		j.lastGains(m.all)
 	}
 	return m.all
@@ -255,7 +255,7 @@ func (c *Core) limitOf(j *job, i int) int64 {
 // limitOfAs is limitOf with an alternative of a moldable job.
 func (c *Core) limitOfAs(j *job, i, choice int) int64 {
 	r := &j.record
-	if j.isChain() && i < len(j.chain) && c.snapshot != nil && c.snapshot.byID[j.chain[i]] != nil {
+	if j.mode.stepsAreJobs && i < len(j.chain) && c.snapshot != nil && c.snapshot.byID[j.chain[i]] != nil {
 		r = c.snapshot.byID[j.chain[i]]
 	}
 	return min(seconds(j.limitOnceStarted(r, choice, i)), longestHold)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -13,9 +12,10 @@ import (
 // job is an evolving job with what is known of it at present.
 type job struct {
 	*row.Job
-	priority uint64 // by which it is planned; once it runs, Slurm's
-	reason   string // why it is where it is, in words
-	note     string // and what else is to be known of it
+	priority uint64    // by which it is planned; once it runs, Slurm's
+	mode     behaviour // what its drive mode means on its site
+	reason   string    // why it is where it is, in words
+	note     string    // and what else is to be known of it
 
 	plan      []plannedStep        // one a step, or none while there is no plan; it is never changed, but replaced
 	gains     gains                // what it brings
@@ -113,8 +113,6 @@ type plannedStep struct {
 
 func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
 
-func (j *job) isChain() bool { return drivemode.Mode(j.Drive) == drivemode.Chain }
-
 // runs reports whether the job has begun and not ended: its future is promised.
 func (j *job) runs() bool { return j.State == row.Running || j.State == row.Waiting }
 
@@ -167,6 +165,14 @@ func (j *job) preferred() []string {
 		}
 	}
 	return append(lent, Without(planned, lent)...)
+}
+
+// companions lists the Slurm jobs beside the base job whose nodes the job has.
+func (j *job) companions() []Part {
+	if j.mode.stepsAreJobs || len(j.held) == 0 {
+		return nil
+	}
+	return j.held[1:]
 }
 
 // coming is the plan from the present step on.

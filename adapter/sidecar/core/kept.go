@@ -132,7 +132,7 @@ func keptStart(s *snapshot, r *slurmctl.Job, letGo time.Time) bool {
 func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 	limit := cmp.Or(r.Reason, "no reason given")
 	c.takeBack(j, r.ID, state, "Slurm did not start it: "+limit, func() {
-		if slurmctl.KindOf(limit) != slurmctl.NodesReason || j.isChain() || len(j.plan) == 0 || !c.shun(j, j.plan[0].nodes, limit) {
+		if slurmctl.KindOf(limit) != slurmctl.NodesReason || j.mode.stepsAreJobs || len(j.plan) == 0 || !c.shun(j, j.plan[0].nodes, limit) {
 			c.keepBack(j, limit, 0)
 			return
 		}

@@ -119,7 +119,7 @@ func (c *Core) cancelHolds(k *call) {
 // lapsedWords tell of it. After a restart it is not known why, until a step overruns.
 func (j *job) lapsedWords() string {
 	text := "nodes are no longer held for its coming steps; it is planned anew when it calls next"
-	if j.isChain() {
+	if j.mode.stepsAreJobs {
 		text = "nodes are no longer held for its coming steps; they are planned anew when it ends"
 	}
 	switch {
@@ -163,7 +163,7 @@ func (j *job) supposed() map[string]int64 {
 func (j *job) keeps() []string {
 	nodes := j.own()
 	j.boundFirst(nodes)
-	if j.isChain() || j.State == row.Waiting {
+	if !j.mode.carriesNodes || j.State == row.Waiting {
 		return nodes // until the link's time limit, or it is planned
 	}
 	return nodes[:min(len(nodes), j.Profile[j.Step].Nodes)]

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -28,7 +29,7 @@ func TestOverrun(t *testing.T) {
 		{"no plan", 0, 0, 0, 130, 30},
 		{"the sidecar was away", 100, 0, 125, 130, 5},
 	} {
-		j := &job{Job: &row.Job{State: row.Running, Step: 1, Profile: profile, StepStarted: begun}}
+		j := &job{mode: modes[drivemode.Merge], Job: &row.Job{State: row.Running, Step: 1, Profile: profile, StepStarted: begun}}
 		if c.planned > 0 {
 			j.plan = []plannedStep{{start: begun.Unix(), end: begun.Unix() + c.planned}, {}}
 		}
@@ -45,7 +46,7 @@ func TestOverrun(t *testing.T) {
 
 // TestKeeps: what a job whose promise has lapsed counts as having until its limit.
 func TestKeeps(t *testing.T) {
-	j := &job{Job: &row.Job{State: row.Running, Step: 1, BatchHost: "n3", Profile: planner.Profile{{Duration: 1, Nodes: 3}, {Duration: 1, Nodes: 2}, {Duration: 1, Nodes: 5}}},
+	j := &job{mode: modes[drivemode.Merge], Job: &row.Job{State: row.Running, Step: 1, BatchHost: "n3", Profile: planner.Profile{{Duration: 1, Nodes: 3}, {Duration: 1, Nodes: 2}, {Duration: 1, Nodes: 5}}},
 		held: []Part{{ID: 7, Nodes: []string{"n1", "n2", "n3"}}}}
 	if got := j.keeps(); !slices.Equal(got, []string{"n3", "n2"}) {
 		t.Errorf("%v", got)

@@ -89,7 +89,7 @@ func (b *bench) evolving(id int, priority uint64, profile string, limit time.Dur
 	}
 	r := slurmctl.Job{ID: slurmctl.JobID(id), State: slurmctl.Pending, Reason: "BeginTime", Priority: priority, NumNodes: p[0].Nodes, ArrayTasks: 1,
 		Exclusive: true, Partition: "main", TimeLimit: limit, SubmitTime: b.s.taken, StartTime: b.s.taken.Add(parked)}
-	values := &row.Job{ID: int64(id), SlurmID: uint32(id), User: "user", UID: 1000, State: row.Queued, Profile: p, Submitted: r.SubmitTime, Partition: "main"}
+	values := &row.Job{ID: int64(id), SlurmID: uint32(id), User: "user", UID: 1000, Drive: "merge", State: row.Queued, Profile: p, Submitted: r.SubmitTime, Partition: "main"}
 	j := &job{Job: values, record: r, priority: priority, asked: &slurmctl.JobRequest{}}
 	b.add(j)
 	b.s.jobs = append(b.s.jobs, r)

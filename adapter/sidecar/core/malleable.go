@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner/malleable"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -21,7 +20,7 @@ import (
 // in time (manage.go). How the application is asked is in offers.go.
 
 // isMalleable reports whether the job may have more nodes than its profile says.
-func (j *job) isMalleable() bool { return j.Malleable != nil && !j.isChain() }
+func (j *job) isMalleable() bool { return j.Malleable != nil && j.mode.resizes }
 
 // most is how many nodes the job may have in its present step.
 func (j *job) most() int { return j.mostOf(j.Step) }
@@ -41,7 +40,7 @@ func (j *job) mostOf(step int) int {
 // planned for it. It has more while some are lent, or since slurmctld has forgotten a shrink.
 func (j *job) own() []string {
 	nodes := j.nodes()
-	if may := j.isMalleable() || j.State == row.Running && !j.isChain(); !may || j.Step < 1 || len(nodes) <= j.needs() {
+	if may := j.isMalleable() || j.State == row.Running && j.mode.resizes; !may || j.Step < 1 || len(nodes) <= j.needs() {
 		return nodes
 	}
 	var planned set
@@ -239,7 +238,7 @@ func (c *Core) keepsLent(j *job, next *plannedStep, surplus []string) []string {
 	surplus = slices.DeleteFunc(slices.Clone(surplus), func(name string) bool {
 		return leaving[name] || c.pressing[name] || wantedAt(wants[name], j) <= soon
 	})
-	if c.wholeOnly(j) { // companions that came beyond the plan
+	if !j.mode.resizesInPart { // companions that came beyond the plan
 		var parts []string
 		for _, p := range slices.Backward(j.held) {
 			more := Without(p.Nodes, next.nodes) // of which the step may have a part
@@ -267,7 +266,7 @@ func (c *Core) stillResizable(j *job) string {
 	switch {
 	case j.stiff != "":
 		return j.stiff
-	case c.wholeOnly(j) && drivemode.Mode(j.Drive) != drivemode.Companion:
+	case !j.mode.resizesBesidePlan:
 		return "a running job cannot be resized here, or only once"
 	case j.Claim > 0:
 		return "it has a claim, and grows on demand"

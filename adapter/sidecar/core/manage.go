@@ -136,7 +136,7 @@ func (m *managing) demand(j *job, nodes int, list []string, why string) bool {
 // sizes, or, where jobs cannot be resized, that whole companions go; the list begins with these.
 func (m *managing) rounded(j *job, list []string, nodes int) ([]string, int) {
 	has := len(j.nodes())
-	if !m.wholeOnly(j) {
+	if j.mode.resizesInPart {
 		size := max(j.Malleable.Sizes.Floor(has-nodes), has-len(list))
 		return list, max(has-size, 0)
 	}

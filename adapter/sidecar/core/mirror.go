@@ -35,7 +35,7 @@ func (c *Core) mirror(s *snapshot) {
 		switch {
 		case j.State == row.Queued:
 			done = c.mirrorStep(j, &j.record, 1, now)
-		case j.isChain() && j.runs():
+		case j.mode.stepsAreJobs && j.runs():
 			for k := j.Step; k < len(j.chain) && done && !j.busy; k++ {
 				r := j.in(s, j.chain[k])
 				switch {
@@ -59,7 +59,7 @@ const linkAhead = 30 * time.Second
 
 // linkIsNear reports whether a chain's next link is soon to begin, and its nodes are held.
 func (c *Core) linkIsNear(j *job, now time.Time) bool {
-	if j.State != row.Running || c.bare || j.isSuspended() || j.next() == nil {
+	if j.State != row.Running || !j.mode.readiesLinks || j.isSuspended() || j.next() == nil {
 		return false
 	}
 	_, held := c.holdFor(j, j.Step+1)

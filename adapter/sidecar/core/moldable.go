@@ -173,7 +173,7 @@ func seenAs(m *row.Moldable, r *slurmctl.Job, present int, inferred bool) int {
 // alternative; false: nothing.
 func (c *Core) shape(j *job, r *slurmctl.Job, step int) (Update, bool) {
 	m := j.Moldable
-	if m == nil || r.State != slurmctl.Pending || !j.isChain() && step != 1 || step > len(j.Profile) {
+	if m == nil || r.State != slurmctl.Pending || !j.mode.stepsAreJobs && step != 1 || step > len(j.Profile) {
 		return Update{}, false
 	}
 	var u slurmctl.JobUpdate

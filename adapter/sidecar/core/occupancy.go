@@ -183,7 +183,7 @@ func (c *Core) addLinks(o *occupancy, s *snapshot, j *job, now int64) {
 // after its planned release.
 func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 	margin := int64(c.cfg.Margin / time.Second)
-	if j.isChain() && !j.lapsed() {
+	if !j.mode.carriesNodes && !j.lapsed() {
 		c.addLinks(o, s, j, now)
 		return
 	}

@@ -291,7 +291,7 @@ func (c *Core) tellOffer(k *call) bool {
 	j, err := c.callee(k.Job)
 	switch {
 	case err != nil:
-	case j.isChain():
+	case !j.mode.resizes:
 		err = api.Errorf(api.ErrConflict, "%s is a chain: its steps are not resized while they go on", jobNumber(j.SlurmID))
 	case !j.isMalleable():
 		err = api.Errorf(api.ErrConflict, "%s is not malleable (evosbatch --malleable=MIN-MAX): it is offered nothing", jobNumber(j.SlurmID))
@@ -427,7 +427,7 @@ func (c *Core) acceptable(j *job, o *offer, nodes int) error {
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: the job can give %d and have its smallest number left", nodes, len(o.List))
 	case o.Mandatory && nodes < o.Nodes:
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: it is mandatory, and %d are wanted", nodes, o.Nodes)
-	case !o.grows() && c.wholeOnly(j) && !whole(j.held, o.List[:nodes]):
+	case !o.grows() && !j.canReturn(o.List[:nodes]):
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: jobs cannot be resized here, and companions go as a whole", nodes)
 	case !j.Malleable.Sizes.Has(size):
 		return api.Errorf(api.ErrInvalid, "with %d nodes the job would have %d, which is none of its sizes (%v)", nodes, size, j.Malleable.Sizes)

@@ -16,7 +16,7 @@ import (
 // pinned is the node that slurmctld takes for the batch script's though another is; "": none.
 func (j *job) pinned() string {
 	is := j.record.BatchHost
-	if j.isChain() || !j.runs() || j.BatchHost == "" || is == "" || is == j.BatchHost || !slices.Contains(j.nodes(), is) {
+	if !j.mode.scriptSpansSteps || !j.runs() || j.BatchHost == "" || is == "" || is == j.BatchHost || !slices.Contains(j.nodes(), is) {
 		return ""
 	}
 	return is
@@ -76,7 +76,7 @@ func (j *job) whyBound(nodes []string) string {
 // floored is its profile with room for the nodes that it cannot give back in the steps to come.
 func (j *job) floored() planner.Profile {
 	least := len(j.boundNodes())
-	if j.isChain() || !slices.ContainsFunc(j.Profile[j.Step:], func(s planner.Step) bool { return s.Nodes < least }) {
+	if !j.mode.resizes || !slices.ContainsFunc(j.Profile[j.Step:], func(s planner.Step) bool { return s.Nodes < least }) {
 		return j.Profile
 	}
 	p := slices.Clone(j.Profile)

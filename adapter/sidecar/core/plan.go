@@ -314,7 +314,7 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 		limit, driver := planner.ExpandLimit(1), -1
 		var prefer []int
 		if cand.job != nil {
-			if !cand.job.isChain() {
+			if cand.job.mode.scriptSpansSteps {
 				driver = planner.Lowest // Slurm runs the batch script there
 			}
 			limit = c.expandLimit(cand.job)
@@ -328,7 +328,7 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 				Profile: planner.Pad(cand.profile, c.margin()), ExpandLimit: limit},
 			Driver: driver, Prefer: prefer, Limits: c.limits(cand, 0), Others: cand.job == nil,
 		}
-		if cand.job != nil && !cand.job.isChain() {
+		if cand.job != nil && cand.job.mode.bringsNodes {
 			one.Bring = bringSeconds + startedLate
 		}
 		if cand.molds != nil {
@@ -426,7 +426,7 @@ func (c *Core) limits(cand candidate, k int) []int64 {
 	} else if m := cand.job.Moldable; m != nil {
 		choice = m.Choice
 	}
-	if !cand.job.isChain() {
+	if !cand.job.mode.stepsAreJobs {
 		return []int64{seconds(cand.job.limitOnceStarted(cand.record, choice, 0)) + startedLate}
 	}
 	limits := make([]int64, len(cand.profiles()[k]))

@@ -166,7 +166,7 @@ func TestTooShort(t *testing.T) {
 func TestTooShortBare(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		b := newBench(t, 4)
-		b.bare = bare
+		b.mayUpdate(!bare)
 		j := b.evolving(1, 1, "1@5m,2@5m", 10*time.Minute)
 		j.State, j.Step, j.extend = row.Running, 1, true
 		j.record.State, j.record.NodeList, j.record.EndTime = slurmctl.Running, []string{"n1"}, b.s.taken.Add(10*time.Minute)

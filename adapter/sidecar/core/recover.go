@@ -95,7 +95,7 @@ func (c *Core) recovered(j *job, step int) {
 // sidecar itself could only infer it. A step before that in which it was when others changed what
 // is to come says no more than that the application has not heard of that.
 func (c *Core) believe(j *job, step int) {
-	if !j.inferred || j.isChain() || step < max(j.reached, 1) || step > len(j.Profile) {
+	if !j.inferred || !j.mode.scriptSpansSteps || step < max(j.reached, 1) || step > len(j.Profile) {
 		return
 	}
 	j.inferred = false

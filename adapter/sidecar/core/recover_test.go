@@ -6,6 +6,7 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -36,7 +37,7 @@ func TestInferStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := inferStep(p, (&job{Job: &row.Job{Profile: p}}).mostOf, 0, c.nodes, c.coming, c.elapsed); got != c.want {
+		if got, _ := inferStep(p, (&job{mode: modes[drivemode.Merge], Job: &row.Job{Profile: p}}).mostOf, 0, c.nodes, c.coming, c.elapsed); got != c.want {
 			t.Errorf("%s with %d nodes after %d s, step %d held: step %d, want %d", c.profile, c.nodes, c.elapsed, c.coming, got, c.want)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
@@ -45,7 +44,7 @@ func (c *Core) followPlans(s *snapshot) {
 				j.overdue = j.plan[j.Step-1].end
 			}
 			c.refit(s, j, now, "the step lasts longer than planned")
-		case j.State == row.Waiting && (len(j.Changes) > 0 || j.isChain()) && j.next() != nil && j.next().start > now+overrunQuantum:
+		case j.State == row.Waiting && (len(j.Changes) > 0 || j.mode.stepsAreJobs) && j.next() != nil && j.next().start > now+overrunQuantum:
 			waits = append(waits, j)
 		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
@@ -79,7 +78,7 @@ func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool
 				}
 			}
 			needed := max(end, c.limitEnd(j, i, now, start))
-			if !j.isChain() && (i == j.Step || !slices.Contains(j.plan[i-1].nodes, name)) {
+			if j.mode.bringsNodes && (i == j.Step || !slices.Contains(j.plan[i-1].nodes, name)) {
 				needed = max(needed, start+bringSeconds)
 			}
 			for _, b := range others.reserved[n] {
@@ -95,7 +94,7 @@ func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool
 // limitEnd is how many seconds from now the time limit ends of the Slurm jobs that step
 // i of a running job begins with, if it does start seconds from now.
 func (c *Core) limitEnd(j *job, i int, now, start int64) int64 {
-	if j.isChain() {
+	if j.mode.stepsAreJobs {
 		return start + c.limitOf(j, i)
 	}
 	return j.reach(now)
@@ -105,7 +104,7 @@ func (c *Core) limitEnd(j *job, i int, now, start int64) int64 {
 // has, then the coming ones.
 func (c *Core) limitsLeft(j *job, now int64, steps int) []int64 {
 	left := j.reach(now)
-	if !j.isChain() {
+	if !j.mode.stepsAreJobs {
 		return []int64{left}
 	}
 	if j.State == row.Waiting {
@@ -356,7 +355,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		origin, left = now-1, 1 // what it has is over: what comes may begin now
 	}
 	profile, mine := slices.Concat(planner.Profile{{Duration: left, Nodes: len(own)}}, coming), own
-	link := j.isChain() && j.State == row.Waiting
+	link := !j.mode.carriesNodes && j.State == row.Waiting
 	if link { // it has nothing any more: Slurm has taken the nodes of the link that has ended
 		origin, profile, mine = now, slices.Clone(coming), nil
 	}
@@ -396,11 +395,11 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		allowed += padded[0].Duration - left
 	}
 	driver := -1
-	if at := s.local(pool, []string{j.BatchHost}); len(at) == 1 && !j.isChain() {
+	if at := s.local(pool, []string{j.BatchHost}); len(at) == 1 && j.mode.scriptSpansSteps {
 		driver = at[0]
 	}
 	release := j.release
-	if len(release) == 0 && drivemode.Mode(j.Drive) == drivemode.Companion {
+	if len(release) == 0 && j.mode.growthsStayJobs {
 		release = j.newestFirst()
 	}
 	job := planner.PoolJob{
@@ -408,7 +407,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		Fixed: !link, Held: s.local(pool, mine), Driver: driver, MaxDuration: []int64{allowed},
 		Prefer: s.local(pool, j.preferred()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
 	}
-	if !j.isChain() {
+	if j.mode.bringsNodes {
 		job.Bring = bringSeconds
 	}
 	if link {

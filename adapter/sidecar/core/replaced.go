@@ -22,17 +22,12 @@ func (j *job) in(s *snapshot, id slurmctl.JobID) *slurmctl.Job {
 
 // replaced ends a job whose number is another user's job's, or that of one that brings nodes to another job.
 func (c *Core) replaced(s *snapshot, j *job) bool {
-	id := j.id()
-	if j.isChain() {
-		id = j.chain[c.currentLink(j)]
-	}
+	id := c.presentJob(j)
 	if r := s.byID[id]; r == nil || r.UID == j.UID && c.byID[id] == j || j.busy {
 		return false
 	}
 	c.logJob(j).Warn("slurmctld has forgotten the job, and given its number to another one")
-	if j.isChain() {
-		c.cancelChain(j)
-	}
+	c.cancelChain(j)
 	c.end(j, slurmctl.Job{})
 	return true
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -45,7 +44,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 	case j.kept != nil:
 		c.tryAgain(s, j, now)
 		return
-	case j.isChain():
+	case j.mode.stepsAreJobs:
 		c.startLink(s, j, next, now)
 		return
 	}
@@ -64,7 +63,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 			j.reason = unsafe
 			return
 		}
-		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && (!c.wholeOnly(j) || whole(j.held, extra)) {
+		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && j.canReturn(extra) {
 			c.shrink(j, extra) // it has no more than it may at any time
 			return
 		}
@@ -81,7 +80,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 // leaving returns the nodes of a job's surplus that it gives back at the end of its step.
 func (c *Core) leaving(s *snapshot, j *job, next *plannedStep, surplus []string) []string {
 	surplus = Without(surplus, c.keepsLent(j, next, surplus))
-	if !c.wholeOnly(j) || whole(j.held, surplus) {
+	if j.canReturn(surplus) {
 		return surplus
 	}
 	j.release = nil // by the plan; without one, the newest go first
@@ -89,7 +88,7 @@ func (c *Core) leaving(s *snapshot, j *job, next *plannedStep, surplus []string)
 	if next = j.next(); next != nil {
 		surplus = Without(j.nodes(), next.nodes)
 	}
-	if !c.keepsParts(j) {
+	if j.mode.shrinksInPart {
 		return surplus
 	}
 	return touched(j.held, surplus) // a part of what it was lent is planned; nodes of the base job stay
@@ -148,7 +147,7 @@ func (c *Core) beginStep(j *job, at time.Time) {
 	c.recordAllocation(j, at)
 	c.event(j, "step begun", map[string]any{"step": j.Step, "planned": c.wallSecond(planned.start), "nodes": slurmctl.CompressNodes(j.nodes())})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).WithField("late", late.Seconds()).Info("step begun")
-	if c.snapshot != nil && planned.start != at.Unix() && (!j.isChain() || at.Unix() > planned.start+c.margin()) {
+	if c.snapshot != nil && planned.start != at.Unix() && (!j.mode.stepsAreJobs || at.Unix() > planned.start+c.margin()) {
 		c.refit(c.snapshot, j, c.now.Unix(), "the step began at another time than planned")
 	}
 	c.notify(j)
@@ -213,9 +212,9 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 		return
 	}
 	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
-	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: drivemode.Mode(j.Drive) == drivemode.Merge,
+	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: j.mode.mergesGrowths,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
-		Held: slices.Clone(j.held), Bare: c.bare, StepMgr: c.mayHaveStepMgr(j), Expanders: slices.Clone(j.expanders)}
+		Held: slices.Clone(j.held), Bare: j.mode.staysInHold, StepMgr: j.mode.waitsForPrologs, Expanders: slices.Clone(j.expanders)}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) == 0 {
 		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.now)
 		if user := c.submitter(j); !slices.Contains(r.Users, user) {
@@ -316,7 +315,7 @@ func Unready(k *slurmctl.Job, stepMgr bool) string {
 func (c *Core) notReady(s *snapshot, j *job) string {
 	for _, id := range j.expanders {
 		if k := s.byID[id]; k != nil {
-			if why := Unready(k, c.mayHaveStepMgr(j)); why != "" {
+			if why := Unready(k, j.mode.waitsForPrologs); why != "" {
 				return why
 			}
 		} else if j.touched.After(s.taken) {
@@ -346,7 +345,7 @@ func (c *Core) shrink(j *job, surplus []string) {
 // repair gives a running job back what its present step should have: after a crash
 // of slurmctld rolled a merge or a shrink back, or a companion was lost.
 func (c *Core) repair(s *snapshot, j *job) {
-	if j.isChain() || len(j.plan) < j.Step || j.touched.After(s.taken) {
+	if !j.mode.resizes || len(j.plan) < j.Step || j.touched.After(s.taken) {
 		return
 	}
 	if j.stillKept(c.now) {

@@ -171,7 +171,7 @@ func (c *Core) forbids(j *job, partition string) string {
 	}
 	f, known := j.forbidden[partition]
 	if !known || !f.read.Equal(c.rules.read) {
-		never := c.neverIn(c.rules.limits, &j.record, request.Request{Profile: j.Profile, MaxNodes: j.Claim}.Claimed(), j.isChain(), j.asked, partition)
+		never := c.neverIn(c.rules.limits, &j.record, request.Request{Profile: j.Profile, MaxNodes: j.Claim}.Claimed(), j.mode.stepsAreJobs, j.asked, partition)
 		f = forbidden{strings.Join(never, "; "), c.rules.read}
 		if j.forbidden == nil {
 			j.forbidden = map[string]forbidden{}

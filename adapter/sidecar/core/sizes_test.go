@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/planner"
@@ -79,7 +80,7 @@ func TestRebound(t *testing.T) {
 	if got := rebound(nil, p("2@1m"), 1, []int{3}); got != nil {
 		t.Errorf("of a job that is not malleable: %+v", got)
 	}
-	j := &job{Job: &row.Job{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}
+	j := &job{mode: modes[drivemode.Merge], Job: &row.Job{Malleable: &row.Malleable{Max: []int{4}, Sizes: -1}}}
 	if p, most, err := comingOf(j, "3-9@1m,2@1m", 100); err != nil || p.String() != "4@1m,2@1m" || !slices.Equal(most, []int{8, 2}) {
 		t.Errorf("%v, %v, %v", p, most, err)
 	}

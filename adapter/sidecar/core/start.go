@@ -131,7 +131,7 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 func (c *Core) startSeen(j *job, r *slurmctl.Job) {
 	j.see(r)
 	j.priority = r.Priority
-	if j.isChain() {
+	if j.mode.stepsAreJobs {
 		c.linkRuns(c.snapshot, j, r)
 	} else if !j.runs() {
 		c.setHeld(j, []Part{{ID: j.id(), Step: 1, Nodes: r.NodeList}})

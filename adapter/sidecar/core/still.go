@@ -143,7 +143,7 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 		m.at(start)
 		m.at(start.Add(-soon))
 		m.at(start.Add(-c.cfg.HoldAhead))
-		if j.isChain() {
+		if j.mode.readiesLinks {
 			m.at(start.Add(-linkAhead))
 		}
 		m.at(end)

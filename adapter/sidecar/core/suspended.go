@@ -81,8 +81,8 @@ func (c *Core) stood(r *slurmctl.Job, used time.Duration) time.Duration {
 func (c *Core) recountSuspension(j *job) {
 	j.recount = false
 	parts := []slurmctl.Job{j.record}
-	for _, p := range j.held {
-		if r := j.in(c.snapshot, p.ID); r != nil && p.ID != j.id() && !j.isChain() {
+	for _, p := range j.companions() {
+		if r := j.in(c.snapshot, p.ID); r != nil {
 			parts = append(parts, *r)
 		}
 	}

@@ -18,7 +18,7 @@ const limitSlack = time.Minute
 
 // extendLimits raises the time limits of the job's parts that are too short.
 func (c *Core) extendLimits(s *snapshot, j *job) {
-	if j.isChain() || len(j.plan) == 0 {
+	if j.mode.stepsAreJobs || len(j.plan) == 0 {
 		return
 	}
 	if c.rules.read.IsZero() {
@@ -59,8 +59,8 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 	// needs has a part end at a time, or as late as it can; raise reports whether it gets that.
 	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
 		longest, why := s.longestLimit(r, c.rules.limits)
-		if c.bare {
-			longest, why = r.TimeLimit, bareWords
+		if !j.mode.raisesLimits {
+			longest, why = r.TimeLimit, accountWords
 		}
 		limit, latest := longerLimit(r, end, longest)
 		if !raise && limit > r.TimeLimit {

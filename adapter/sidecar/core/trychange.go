@@ -239,15 +239,13 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 	if peak > eligible {
 		return fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible)
 	}
+	facts := c.factsOf(t.job)
 	if why := request.Resized(t.Profile); why != "" {
-		switch {
-		case c.bare:
-			return why + ": " + bareWords
-		case c.mayHaveStepMgr(t.job):
-			return why + ": " + request.StepMgrWords
+		if fixed := facts.whyFixed(); fixed != "" {
+			return why + ": " + fixed
 		}
 	}
-	if why := request.ResizedTwice(t.Profile); why != "" && c.once {
+	if why := request.ResizedTwice(t.Profile); why != "" && facts.resizesOnce {
 		return why + ", " + c.onceWords()
 	}
 	if !t.runs() {

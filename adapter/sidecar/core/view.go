@@ -43,7 +43,7 @@ func (c *Core) View() *View {
 		Private: Private{Nodes: c.private("nodes"), Partitions: c.private("partitions"), Reservations: c.private("reservations")}}
 	v.Status = api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
 		Started: c.wall(c.started), SlurmCalls: c.cycleCalls, PollPause: c.pace.pause.Seconds()}
-	drive, why := c.siteDrive(false)
+	drive, why := c.siteDrive(c.factsWith(false))
 	v.Status.Drive, v.Status.DriveReason = string(drive), why
 	if c.snapshot != nil {
 		v.Status.Nodes, v.Status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)
@@ -273,7 +273,7 @@ func (c *Core) comingStep(j *job) *api.Coming {
 	a := &api.Coming{Step: j.Step + 1, Nodes: j.Profile[j.Step].Nodes}
 	if next := j.next(); next != nil {
 		a.At, a.Arriving, a.Leaving = c.wall(time.Unix(next.start, 0)), Without(next.nodes, j.nodes()), Without(j.nodes(), next.nodes)
-		if j.isChain() { // every step is a job of its own
+		if !j.mode.carriesNodes {
 			a.Arriving, a.Leaving = next.nodes, j.nodes()
 		}
 	}

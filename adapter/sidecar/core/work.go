@@ -98,7 +98,8 @@ func (c *Core) settled(o Outcome) {
 	if !known {
 		return
 	}
-	c.bare, o.Result = o.Bare, c.resultIn(o.Result)
+	c.mayUpdate(!o.Bare)
+	o.Result = c.resultIn(o.Result)
 	delete(c.work.pending, o.Task)
 	c.work.takeBack(o.Task)
 	then(o)
