@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// ErrWantsAccount is an update of a running job that a site's job_submit plugin
-// refuses: it wants Account= in every update, which Slurm takes for pending jobs only
-// (all versions, 20.11 to 26.05).
+// ErrWantsAccount means that a site's job_submit plugin refuses an update of a running job. Such a
+// plugin wants Account= in every update, but Slurm accepts Account= for pending jobs only (all
+// versions, 20.11 to 26.05).
 var ErrWantsAccount = errors.New("this site's job_submit plugin refuses every update without Account=, and Slurm takes that for pending jobs only")
 
-// change runs an update of a job. Some sites' job_submit plugins refuse updates that
-// lack Account=, in whatever words they like. So a refusal is judged by what becomes of an
-// update that changes nothing: where the site refuses that without the job's own account, and
-// the plugin lets it pass with the account, the site wants Account= in every update. Slurm
-// itself refuses the account of a job that is not pending, before it changes anything: so the
-// plugin has let that pass, too (measured on 22.05, as root). Once that was seen the client
-// sends the account at once, at the cost of one query of the job.
+// change updates a job. Some sites' job_submit plugins refuse updates that lack Account=, and each
+// words its refusal differently. So change judges a refusal by a second update, which changes
+// nothing. If the site refuses that update without the job's account and the plugin accepts it with
+// the account, the site wants Account= in every update. For a job that is not pending, Slurm itself
+// refuses the account before it changes anything, which shows that the plugin accepted the update
+// (measured on 22.05, as root). From then on the client sends the account at once, at the cost of
+// one query of the job.
 //
-// What is tried is tried in the name of this process: another user can write what a
-// command in that user's name prints.
+// The test update runs as this process, because another user can forge what a command prints that
+// runs as that user.
 func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 	if a.err != nil {
 		return a.err
@@ -38,7 +38,7 @@ func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 		return err
 	}
 	if with := c.touch(ctx, j, true); with != nil && (j.State == Pending || !errors.Is(with, ErrNotPending)) {
-		return err // the plugin refuses that, too
+		return err // the plugin refuses this update as well
 	}
 	c.wantsAccount.Store(true)
 	if j.State != Pending {
@@ -47,20 +47,20 @@ func (c *Client) change(ctx context.Context, id JobID, a *setting) error {
 	return c.setting(ctx, a.with(j.Account))
 }
 
-// withAccount runs an update at a site that wants Account=, as far as Slurm takes it.
+// withAccount runs an update at a site that wants Account=, if Slurm accepts it.
 func (c *Client) withAccount(ctx context.Context, id JobID, a *setting) error {
 	j, known := c.lasting(ctx, id)
 	if known && j.State == Pending {
 		return c.setting(ctx, a.with(j.Account))
 	}
-	err := c.setting(ctx, a) // the plugin may have been mended, or spare some updates
+	err := c.setting(ctx, a) // the plugin may have been fixed, or may exempt some updates
 	if known && refusedUpdate(err) && refusedUpdate(c.touch(ctx, j, false)) {
 		return fmt.Errorf("%w: %w", ErrWantsAccount, err)
 	}
 	return err
 }
 
-// lasting is a job that can be updated, and whose account is known.
+// lasting returns a job that can be updated and whose account is known.
 func (c *Client) lasting(ctx context.Context, id JobID) (Job, bool) {
 	jobs, err := c.Glance(ctx, id)
 	if err != nil || len(jobs) != 1 {
@@ -81,24 +81,24 @@ func (c *Client) touch(ctx context.Context, j Job, account bool) error {
 	return c.setting(ctx, a)
 }
 
-// with is the setting with an account in it.
+// with returns the setting with an account added.
 func (a *setting) with(account string) *setting {
 	with := &setting{args: append([]string{}, a.args...), user: a.user}
 	with.add("Account", checkWord, account)
 	return with
 }
 
-// refusedUpdate reports whether slurmctld, or a plugin of it, has refused an update: not that it
-// could not be asked, or cannot store changes at the moment.
+// refusedUpdate reports whether slurmctld or one of its plugins refused an update. It returns false
+// if slurmctld did not answer or cannot store changes at the moment.
 func refusedUpdate(err error) bool {
 	var failed *CommandError
 	return errors.As(err, &failed) && failed.ExitCode > 0 && !failed.Is(ErrUnreachable) && !failed.Is(ErrDBIndex)
 }
 
-// TryUpdate sees whether the site lets a pending job be changed, by writing the start time
-// into it that it has: WantsAccount may be known then. The error is a refusal, with or
-// without Account=, in whatever words, or ErrUnreachable, which says nothing of the site. A job
-// that is not pending any more is none.
+// TryUpdate finds out whether the site lets a pending job be changed: it writes the job's own start
+// time into the job. Afterwards WantsAccount may be known. The error is a refusal, with or without
+// Account=, in any wording, or ErrUnreachable, which says nothing about the site. TryUpdate returns
+// nil if the job is no longer pending.
 func (c *Client) TryUpdate(ctx context.Context, id JobID, start time.Time) error {
 	err := c.UpdateJob(ctx, id, JobUpdate{StartTime: start})
 	if errors.Is(err, ErrUnreachable) {
@@ -113,6 +113,6 @@ func (c *Client) TryUpdate(ctx context.Context, id JobID, start time.Time) error
 	return nil
 }
 
-// WantsAccount reports whether the site was seen to refuse updates without Account=, so
-// that running jobs cannot be changed.
+// WantsAccount reports whether the site has refused updates without Account=, so that running jobs
+// cannot be changed.
 func (c *Client) WantsAccount() bool { return c.wantsAccount.Load() }

@@ -12,8 +12,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestWantsAccount: an update of a running job that is refused, in whatever words, says that the site wants
-// Account= only where one that changes nothing is refused so, too; not where slurmctld does not answer that.
+// TestWantsAccount checks when a refused update of a running job means that the site wants
+// Account=: only if the site also refuses an update that changes nothing, and not if slurmctld does
+// not answer that one.
 func TestWantsAccount(t *testing.T) {
 	f := start(t, slurmtest.Options{Accounting: true})
 	id := f.submit("sleep 300", "--time=5")

@@ -15,29 +15,29 @@ import (
 	"time"
 )
 
-// AccountedJob is a job as `sacct --parsable2` prints it, as far as the columns tell. Times are zero, numbers -1
-// where they do not.
+// AccountedJob holds a job as `sacct --parsable2` prints it. Without a column for a value, times
+// are zero and numbers are -1.
 type AccountedJob struct {
-	ID                 int64 // Slurm's own, of an array's task, too, where JobIDRaw is printed
+	ID                 int64 // Slurm's own ID, also of an array task if JobIDRaw is printed
 	Submit, Start, End time.Time
-	Elapsed, Limit     time.Duration // -1: not told; a limit of UNLIMITED is not told either
-	Nodes, CPUs        int64         // that it had; 0: none
+	Elapsed, Limit     time.Duration // -1 if unknown or, for the limit, UNLIMITED
+	Nodes, CPUs        int64         // allocated; 0 if none
 	WantedNodes        int64
 	WantedCPUs         int64
-	User, Group        string // names, or numbers where UID and GID are printed alone
+	User, Group        string // names, or numbers if only UID and GID are printed
 	Account, Partition string
 	State              string // its first word
 	Name               string // where JobName is printed
 }
 
-// AccountingQuery is which jobs are asked for.
+// AccountingQuery selects jobs.
 type AccountingQuery struct {
-	From, Until string   // as sacct takes times; "": its defaults
-	Users       []string // nil: all that one may see
+	From, Until string   // in sacct's format; "" for its defaults
+	Users       []string // nil for all that the caller may see
 }
 
-// Accounting is what sacct prints of jobs, one line each, for an [AccountingReader]. A name that has a line break in it
-// is a line that the reader refuses.
+// Accounting returns what sacct prints about jobs, one line each, for an [AccountingReader]. The
+// reader rejects a line whose job name holds a line break.
 func (c *Client) Accounting(ctx context.Context, q AccountingQuery) (string, error) {
 	args := []string{"--parsable2", "--allocations", "--format=JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,User,Group,Account,Partition,State,JobName"}
 	for _, t := range []struct{ option, value string }{{"--starttime=", q.From}, {"--endtime=", q.Until}} {
@@ -50,7 +50,7 @@ func (c *Client) Accounting(ctx context.Context, q AccountingQuery) (string, err
 	} else {
 		args = append(args, "--allusers")
 	}
-	zone := "TZ=:/etc/localtime" // in which From and Until are meant; what is printed has none
+	zone := "TZ=:/etc/localtime" // the zone of From and Until; printed times have none
 	if own, ok := os.LookupEnv("TZ"); ok {
 		zone = "TZ=" + own
 	}
@@ -58,40 +58,40 @@ func (c *Client) Accounting(ctx context.Context, q AccountingQuery) (string, err
 	return out, err
 }
 
-// AccountingReader reads what `sacct --parsable2` (-P) prints, with its line of column names. Steps are
-// read over. Times are taken as they stand, without a zone, as UTC.
+// AccountingReader reads what `sacct --parsable2` (-P) prints, with its line of column names. It
+// skips steps. It reads times as they are, without a zone, as UTC.
 //
-// slurmdbd begins a record anew whenever a job changes its size, submitted and started then, and the one before ends in
-// state RESIZING; sacct prints all of them, each where its own submission is (22.05). Such lines are one job, which comes
-// where its first line is.
+// Whenever a job changes its size, slurmdbd starts a new record with a submit and start time of its
+// own, and ends the record before in state RESIZING. sacct prints all records, each at its own
+// submit time (22.05). The reader joins such lines into one job at the position of its first line.
 type AccountingReader struct {
 	lines   *bufio.Reader
 	columns map[string]int
 	count   int
-	line    int // that was read last
-	given   int // that of the job, or of the error, that Next gave last
+	line    int // last line read
+	given   int // line of the job or error that Next returned last
 	ahead   []*accounted
-	resized map[int64]*accounted // of these, those whose next record is to come
+	resized map[int64]*accounted // jobs whose next record is still to be read
 }
 
-// accounted is what a line has, and those that go with it.
+// accounted is a line's job and the records that continue it.
 type accounted struct {
 	job  AccountedJob
 	err  error
 	line int
-	more bool // a record is to come
+	more bool // another record follows
 }
 
-// resized is the state of a record of a job that went on with another size.
+// resized is the state of a record whose job continued with another size.
 const resized = "RESIZING"
 
-// IsAccounting reports whether a text begins as `sacct --parsable2` prints it.
+// IsAccounting reports whether a text begins like output of `sacct --parsable2`.
 func IsAccounting(begin []byte) bool {
 	names := accountingColumns(begin)
 	return len(names) > 1 && (slices.Contains(names, "JobID") || slices.Contains(names, "JobIDRaw"))
 }
 
-// AccountsNodes reports whether accounting that begins so tells nodes of jobs.
+// AccountsNodes reports whether accounting that begins like this includes the nodes of jobs.
 func AccountsNodes(begin []byte) bool {
 	names := accountingColumns(begin)
 	return slices.Contains(names, "AllocNodes") || slices.Contains(names, "NNodes")
@@ -107,9 +107,9 @@ func NewAccountingReader(r io.Reader) *AccountingReader {
 	return &AccountingReader{lines: bufio.NewReaderSize(r, 1<<16), resized: map[int64]*accounted{}}
 }
 
-// AccountingError is what is wrong with one line; the reader can go on.
+// AccountingError describes one invalid line; the reader can continue after it.
 type AccountingError struct {
-	Column string // "": the line as a whole
+	Column string // "" for the line as a whole
 	Err    error
 }
 
@@ -122,10 +122,10 @@ func (e *AccountingError) Error() string {
 
 func (e *AccountingError) Unwrap() error { return e.Err }
 
-// Line is the number of the line, the first of a job's, of what Next gave last.
+// Line returns the line number of what Next returned last; for a job, that of its first line.
 func (a *AccountingReader) Line() int { return a.given }
 
-// Next gives the next job; io.EOF: there is none.
+// Next returns the next job, or io.EOF after the last.
 func (a *AccountingReader) Next() (AccountedJob, error) {
 	for len(a.ahead) == 0 || a.ahead[0].more {
 		j, err := a.next()
@@ -153,9 +153,9 @@ func (a *AccountingReader) Next() (AccountedJob, error) {
 	return x.job, x.err
 }
 
-// resize goes on with the job's next record.
+// resize continues the job with its next record.
 func (j *AccountedJob) resize(next AccountedJob) {
-	if j.State = next.State; next.Nodes == 0 { // merged into another one: slurmdbd has no end of it
+	if j.State = next.State; next.Nodes == 0 { // merged into another job: slurmdbd has no end of it
 		return
 	}
 	j.End = next.End
@@ -196,17 +196,17 @@ func (a *AccountingReader) next() (AccountedJob, error) {
 	}
 }
 
-// enough says which column is missing without which jobs would seem never to have run.
+// enough reports a missing column without which jobs would seem never to have run.
 func (a *AccountingReader) enough() error {
 	for _, one := range [][]string{{"Submit"}, {"State"}, {"NNodes", "AllocNodes", "NCPUS", "AllocCPUS"}, {"ElapsedRaw", "Elapsed", "End"}} {
 		if !slices.ContainsFunc(one, func(name string) bool { _, ok := a.columns[name]; return ok }) {
-			return fmt.Errorf("there is no column %s; print it: sacct -P -o JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,ReqCPUS,User,Group,Account,Partition,State", one[0])
+			return fmt.Errorf("missing column %s; print it: sacct -P -o JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NCPUS,ReqNodes,ReqCPUS,User,Group,Account,Partition,State", one[0])
 		}
 	}
 	return nil
 }
 
-// read gives a line without its end.
+// read returns a line without its line end.
 func (a *AccountingReader) read() (string, error) {
 	a.line++
 	text, err := a.lines.ReadSlice('\n')

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestAccounting: jobs with and without what they may lack, steps, and what is wrong with a line.
+// TestAccounting reads jobs with and without optional values, steps, and invalid lines.
 func TestAccounting(t *testing.T) {
 	const text = `JobIDRaw|Submit|Start|End|Elapsed|TimelimitRaw|NNodes|AllocCPUS|User|State|JobName
 100|2026-11-22T10:00:00|2026-11-22T10:00:05|2026-11-23T12:03:09|1-02:03:04|2880|3|12|ann|COMPLETED|a|b
@@ -51,15 +51,16 @@ func TestAccounting(t *testing.T) {
 	}
 }
 
-// TestAccountingColumns: columns without which jobs would be read as what they were not are asked for.
+// TestAccountingColumns checks that the reader requires the columns without which it would misread
+// jobs.
 func TestAccountingColumns(t *testing.T) {
 	for text, want := range map[string]string{
-		"JobID|User\n1|x\n":                                                                            "there is no column Submit; print it: sacct -P",
-		"JobID|Submit|State|ElapsedRaw\n1|x|x|1\n":                                                     "there is no column NNodes; print it: sacct -P",
-		"JobID|Submit|Start|State|NCPUS\n1|x|x|x|1\n":                                                  "there is no column ElapsedRaw; print it: sacct -P",
+		"JobID|User\n1|x\n":                                                                            "missing column Submit; print it: sacct -P",
+		"JobID|Submit|State|ElapsedRaw\n1|x|x|1\n":                                                     "missing column NNodes; print it: sacct -P",
+		"JobID|Submit|Start|State|NCPUS\n1|x|x|x|1\n":                                                  "missing column ElapsedRaw; print it: sacct -P",
 		"JobID|Submit|State|ElapsedRaw|NCPUS\n7_1||||\n":                                               `JobID: "7_1": the number of an array's task, or of a component, is in column JobIDRaw; print that`,
 		"JobID|Submit|State|ElapsedRaw|NCPUS\n7+1||||\n":                                               `JobID: "7+1": the number of`,
-		"JobIDRaw|Submit|State|ElapsedRaw|NCPUS|TimelimitRaw\n7|2026-11-22T10:00:00|X|1|1|200000000\n": `TimelimitRaw: "200000000"; want a number`, // of minutes: centuries
+		"JobIDRaw|Submit|State|ElapsedRaw|NCPUS|TimelimitRaw\n7|2026-11-22T10:00:00|X|1|1|200000000\n": `TimelimitRaw: "200000000"; want a number`, // minutes: this is centuries
 	} {
 		if _, err := NewAccountingReader(strings.NewReader(text)).Next(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s\n got %v\nwant %s", text, err, want)
@@ -67,7 +68,8 @@ func TestAccountingColumns(t *testing.T) {
 	}
 }
 
-// TestAccountingResized: the records of a job that changed its size are one job, as sacct of 22.05 prints them.
+// TestAccountingResized joins the records of a job that changed its size, as sacct of 22.05 prints
+// them.
 func TestAccountingResized(t *testing.T) {
 	const text = `JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|State
 7|2026-11-23T13:25:24|2026-11-23T13:25:36|2026-11-23T13:25:45|9|2|1|RESIZING

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// allocateGrace is how long a salloc that has said nothing may still take to reach
-	// slurmctld once its time is up: a job that it asks for later is found by its name.
+	// allocateGrace is how much longer a silent salloc may take to reach slurmctld after its
+	// deadline. A job that it requests later is found by name.
 	allocateGrace = 2 * time.Second
-	// pendingLook is the time between two looks at an allocation that is pending, and
-	// silentLook where salloc has said nothing yet.
+	// pendingLook is the interval at which a pending allocation is checked, and silentLook the
+	// interval while salloc has printed nothing.
 	pendingLook = 250 * time.Millisecond
 	silentLook  = time.Second
-	// limitSeen is how long a limit must keep an allocation back to be believed: another
-	// job of the user may be about to end.
+	// limitSeen is how long a limit must block an allocation before Allocate gives up: another job
+	// of the user may be about to end.
 	limitSeen = time.Second
 )
 
-// ErrNoName says that an allocation has no name by which it could be found.
+// ErrNoName means that an allocation has no name to find it by.
 var ErrNoName = errors.New("salloc --job-name: an allocation must have a name of its own")
 
 var (
@@ -32,25 +32,24 @@ var (
 	errEnded    = errors.New("salloc has ended")
 )
 
-// Allocate runs salloc --no-shell and waits until the allocation is granted.
-// Without a deadline of the context it waits as long as any command may. When
-// the context ends first, Allocate cancels the job, pending or granted, before
-// it returns. It gives the job as it was seen once granted, or with an error no
-// more than its id, where that is known. Where slurmctld did not answer in time, or
-// somebody kept scancel from ending the job, there may be a job still: search for its Name.
+// Allocate runs salloc --no-shell and waits until Slurm grants the allocation. If the context has
+// no deadline, it waits as long as any command may. If the context ends first, Allocate cancels the
+// job, pending or granted, before it returns. It returns the job as seen once granted. With an
+// error, it returns at most the job's ID. If slurmctld did not answer in time, or the user blocked
+// scancel, a job may remain: search for its Name.
 //
-// salloc runs as the user, who can stop it and write into its pipes. Allocate therefore
-// finds the job by user and name, as Slurm tells them; what salloc prints only has it look
-// at once. It cancels in the user's name.
+// salloc runs as the user, who can stop it and write into its pipes. Allocate therefore finds the
+// job by user and name, as Slurm reports them. What salloc prints only makes Allocate look at once.
+// It cancels jobs as the user.
 //
-// Once the job is granted salloc is ended: it would look for the nodes to be ready
-// at growing intervals, which takes 3 s where a prolog runs (PrologFlags=Contain),
-// though srun could use them after 0.1 s (measured on 22.05). The job may be
-// CONFIGURING when Allocate returns.
+// Allocate ends salloc once the job is granted. Otherwise salloc would poll the nodes at growing
+// intervals until they are ready, which takes 3 s if a prolog runs (PrologFlags=Contain), although
+// srun could use them after 0.1 s (measured on 22.05). The job may be CONFIGURING when Allocate
+// returns.
 //
-// Where it is not granted in time the error is a *PendingError, which tells why the job
-// was pending; one that a limit keeps back ([Limited]) is given up after a second or
-// two. It fails with ErrLimit, ErrDependency (no such running base job), ErrNotSupported, ….
+// If Slurm does not grant the job in time, the error is a *PendingError, which says why the job was
+// pending. Allocate gives up a job blocked by a limit ([Limited]) after a second or two. It fails
+// with ErrLimit, ErrDependency (no such running base job), ErrNotSupported, ….
 func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	args, err := q.args()
 	switch {
@@ -66,7 +65,7 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	bounded, cancel := a.bound(ctx)
 	defer cancel()
 	end, _ := bounded.Deadline()
-	own, stop := context.WithDeadline(context.WithoutCancel(ctx), end.Add(2*allocateGrace)) // enough ends it before
+	own, stop := context.WithDeadline(context.WithoutCancel(ctx), end.Add(2*allocateGrace)) // closing enough ends it earlier
 	go func() {
 		defer stop()
 		_, _, err := c.run(own, command{name: "salloc", args: args, user: q.User, watch: a.hint.look, enough: a.enough, open: true})
@@ -83,23 +82,23 @@ func (c *Client) Allocate(ctx context.Context, q AllocateRequest) (Job, error) {
 	return Job{ID: id}, errors.Join(err, failed)
 }
 
-// allocation is a salloc under way.
+// allocation is a running salloc.
 type allocation struct {
 	*Client
 	AllocateRequest
-	args   []string // of salloc, its name first
+	args   []string // salloc's arguments, its name first
 	hint   hint
-	enough chan struct{} // closed: salloc is to end
-	ended  chan error    // how it has ended
+	enough chan struct{} // close it to end salloc
+	ended  chan error    // receives how salloc ended
 
-	over    bool      // it has ended
-	failed  error     // how, if it has failed
-	seen    Job       // as it was seen last; zero: never
-	letGo   bool      // a parked one
-	limited time.Time // since when a limit has kept it back; zero: none does
+	over    bool      // salloc has ended
+	failed  error     // why salloc failed, or nil
+	seen    Job       // job as last seen; zero if never
+	letGo   bool      // a parked job, already released
+	limited time.Time // since when a limit has blocked the job; zero if none does
 }
 
-// bound is the context with a deadline.
+// bound returns the context with a deadline.
 func (a *allocation) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}
@@ -107,7 +106,7 @@ func (a *allocation) bound(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, a.timeout())
 }
 
-// await looks for the job until it is granted.
+// await polls the job until it is granted.
 func (a *allocation) await(ctx context.Context) (Job, error) {
 	for {
 		pause := silentLook
@@ -127,7 +126,7 @@ func (a *allocation) await(ctx context.Context) (Job, error) {
 		}
 		live, last, err := a.find(ctx)
 		if err != nil {
-			continue // asked again
+			continue // ask again
 		}
 		granted, err := a.judge(ctx, live, last)
 		if granted || err != nil {
@@ -136,8 +135,8 @@ func (a *allocation) await(ctx context.Context) (Job, error) {
 	}
 }
 
-// find asks Slurm for the jobs of the allocation's user and name: the live ones, and the last
-// one that is over.
+// find queries the jobs with the allocation's user and name. It returns the live jobs and the last
+// ended one.
 func (a *allocation) find(ctx context.Context) (live []Job, last Job, err error) {
 	uid := uint32(os.Geteuid())
 	if a.User != nil {
@@ -154,12 +153,13 @@ func (a *allocation) find(ctx context.Context) (live []Job, last Job, err error)
 	return live, last, err
 }
 
-// refused reports whether salloc has failed and asked slurmctld for nothing, by all that is known.
+// refused reports whether salloc failed without requesting a job, as far as is known.
 func (a *allocation) refused() bool {
 	return a.over && a.failed != nil && a.hint.lines.Load() == 0 && a.seen.ID == 0
 }
 
-// judge goes by what was found: the job is granted, waits, or never will be there.
+// judge decides from the jobs found whether the allocation is granted, is waiting, or will never be
+// granted.
 func (a *allocation) judge(ctx context.Context, live []Job, last Job) (granted bool, err error) {
 	switch {
 	case len(live) > 1:
@@ -175,8 +175,8 @@ func (a *allocation) judge(ctx context.Context, live []Job, last Job) (granted b
 	}
 	before := a.seen
 	if a.seen = live[0]; a.seen.State != Pending {
-		// salloc has its answer, or has had the time for it: slurmctld ends a job whose
-		// answer it cannot deliver
+		// salloc has its answer, or had enough time for it: slurmctld ends a job whose answer it
+		// cannot deliver
 		return a.over || a.hint.granted.Load() || before.ID == a.seen.ID && before.State != Pending, nil
 	}
 	if a.over {
@@ -197,7 +197,7 @@ func (a *allocation) judge(ctx context.Context, live []Job, last Job) (granted b
 	return false, nil
 }
 
-// lacks is the error of an allocation that was not granted.
+// lacks returns the error for an allocation that was not granted.
 func (a *allocation) lacks(why error) error {
 	err := &CommandError{Args: a.args, ExitCode: -1, Err: why, waiting: true}
 	if a.seen.ID == 0 {
@@ -206,7 +206,7 @@ func (a *allocation) lacks(why error) error {
 	return &PendingError{Job: a.seen.ID, Reason: a.seen.Reason, Err: err}
 }
 
-// giveUp ends salloc and, in the user's name, what it has brought.
+// giveUp ends salloc and cancels, as the user, the jobs it requested.
 func (a *allocation) giveUp(ctx context.Context) (JobID, error) {
 	if a.refused() {
 		return 0, nil
@@ -236,17 +236,18 @@ func (a *allocation) giveUp(ctx context.Context) (JobID, error) {
 
 var allocationPattern = pattern(`(?m)^salloc: (Pending|Granted) job allocation \d+$`)
 
-// hint finds in what salloc prints that there is something to look at. The text is the
-// user's: it decides nothing, and no more than mostHints lines of it have Allocate look.
+// hint notices in salloc's output that there is something to look at. The user controls this text,
+// so it decides nothing, and at most mostHints lines of it make Allocate look.
 type hint struct {
-	news    chan struct{} // holds one thing that was not looked at
+	news    chan struct{} // holds at most one pending notification
 	lines   atomic.Int32
 	granted atomic.Bool
-	read    int // bytes that were read, all of them whole lines
-	seen    int // bytes that were searched for the end of a line
+	read    int // bytes read, whole lines only
+	seen    int // bytes already searched for a line end
 }
 
-// mostHints are those of an honest salloc: that its job is pending, and that it is granted.
+// mostHints is the number of lines that an honest salloc prints: its job is pending, and its job is
+// granted.
 const mostHints = 2
 
 func (h *hint) look(stderr []byte) {

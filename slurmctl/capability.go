@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Releases between which growth by merge has been tried on real clusters, and
-// the first that was seen to resize a job again and again without slurmdbd
-// (22.05 needs it; what lies between was not tried).
+// The releases between which growth by merge was tried on real clusters, and the first release that
+// resized a job repeatedly without slurmdbd. 22.05 needs slurmdbd; the releases in between were not
+// tried.
 const (
 	firstMergeRelease     = 2011
 	lastMergeRelease      = 2605
 	firstResizeWithoutDBD = 2411
 )
 
-// prologContain are the PrologFlags under which every job has an extern step,
-// and a job with a step cannot be merged: Contain, and those that imply it.
+// prologContain lists the PrologFlags under which every job has an extern step: Contain and the
+// flags that imply it. A job with a step cannot be merged.
 var prologContain = []string{"Contain", "X11", "RunInJob"}
 
-// Capabilities reports whether growth by merge works on a cluster with this
-// configuration, and why or why not: each reason is a clause without a full stop.
+// Capabilities reports whether growth by merge works on a cluster with this configuration, and the
+// reasons. Each reason is a clause without a full stop.
 func Capabilities(cfg Config) (merge bool, reasons []string) {
 	release, err := parseRelease(cfg.Version)
 	switch {
@@ -42,8 +42,8 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 			break
 		}
 	}
-	// An exclusive job then has a list of them, an empty one even on nodes without any,
-	// and that is what Slurm looks at (22.05: measured; to 26.05: source).
+	// An exclusive job then has a list of GRES, empty even on nodes without any, and Slurm checks
+	// for that list (22.05: measured; to 26.05: source).
 	if gres := cfg.List("GresTypes"); len(gres) > 0 {
 		reasons = append(reasons, fmt.Sprintf("GresTypes has %s, and Slurm merges no job with whole nodes where there are generic resources", strings.Join(gres, ", ")))
 	}
@@ -53,11 +53,12 @@ func Capabilities(cfg Config) (merge bool, reasons []string) {
 	return true, append(reasons, fmt.Sprintf("Slurm %s can merge jobs, permit_job_expansion is set, PrologFlags has no Contain and GresTypes nothing", cfg.Version))
 }
 
-// BesideEpilog says what speaks against growth by merge where nodes have an Epilog, "" where they
-// have none. Nodes that a job gives back by a resize are idle to slurmctld at once: others get them
-// while the Epilog still runs there, where those of a job that ends wait for it. An expander's runs
-// beside the steps of the job that it was merged into (22.05: measured; to 26.05: source,
-// job_mgr.c: abort_job_on_nodes). Whether it harms them only the site can tell.
+// BesideEpilog returns what speaks against growth by merge on nodes with an Epilog, or "" if nodes
+// have none. Slurm treats nodes as idle as soon as a resize releases them. Other jobs can get such
+// a node while its Epilog still runs, whereas they wait for the Epilog of a job that ends. An
+// expander's Epilog runs beside the steps of the job that it was merged into (22.05: measured; to
+// 26.05: source, job_mgr.c: abort_job_on_nodes). Only the site can tell whether the Epilog harms
+// these steps.
 func BesideEpilog(cfg Config) string {
 	if cfg.Epilog() == "" {
 		return ""
@@ -65,22 +66,22 @@ func BesideEpilog(cfg Config) string {
 	return "the site has an Epilog, and while it runs on nodes that a merged job gives back Slurm starts other jobs there"
 }
 
-// ResizeNeedsSlurmdbd reports whether slurmdbd must answer while a job is resized: up to
-// 23.11 (source; seen on 22.05) Slurm otherwise waits for the job's database index for
-// ever and refuses every further change of the job until it ends.
+// ResizeNeedsSlurmdbd reports whether slurmdbd must answer while a job is resized. Otherwise Slurm
+// up to 23.11 (source; seen on 22.05) waits for the job's database index forever and refuses every
+// further change of the job until it ends.
 func ResizeNeedsSlurmdbd(cfg Config) bool {
 	release, err := parseRelease(cfg.Version)
 	return err == nil && release < firstResizeWithoutDBD && cfg.AccountingStorageType() == "slurmdbd"
 }
 
-// ResizesOnce reports whether a job can be made smaller only once in its life: up to 23.11
-// Slurm waits without slurmdbd for the job's database index for ever (22.05: measured).
+// ResizesOnce reports whether a job can shrink only once in its life. Without slurmdbd, Slurm up to
+// 23.11 waits for the job's database index forever (22.05: measured).
 func ResizesOnce(cfg Config) bool {
 	release, err := parseRelease(cfg.Version)
 	return err == nil && release < firstResizeWithoutDBD && cfg.AccountingStorageType() != "slurmdbd"
 }
 
-// parseRelease is the release as a number: "22.05.8" is 2205.
+// parseRelease returns the release as a number: "22.05.8" is 2205.
 func parseRelease(version string) (int, error) {
 	m := versionPattern().FindStringSubmatch(version)
 	if m == nil {

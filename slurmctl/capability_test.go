@@ -12,7 +12,7 @@ func TestCapabilities(t *testing.T) {
 		name, version, storage, scheduler, prolog, gres string
 
 		merge   bool
-		reasons []string // words, one in each reason
+		reasons []string // a word from each reason
 	}{
 		{"Debian 12", "22.05.8", slurmdbd, "permit_job_expansion", "", "", true, []string{"22.05.8 can merge"}},
 		{"among others", "24.11.5", none, "bf_interval=5,permit_job_expansion,sched_interval=5", "", "", true, []string{"can merge"}},
@@ -90,14 +90,14 @@ func TestStepMgr(t *testing.T) {
 		{"24.11.5", "Alloc,Contain", "", true, false},
 		{"24.11.5", "Alloc", "enable_stepmgr", false, false},
 		{"23.11.9", "Contain", "enable_stepmgr", false, false},
-		{"not understood", "Contain", "", true, false}, // it may be a later one
+		{"not understood", "Contain", "", true, false}, // may be a later release
 	} {
 		possible, always := StepMgr(Config{Version: c.version, Values: map[string]string{"PrologFlags": c.prolog, "SlurmctldParameters": c.params}})
 		if possible != c.possible || always != c.always {
 			t.Errorf("%+v: %v, %v", c, possible, always)
 		}
 	}
-	// of 24.11.5, shortened: a pending job, and one that runs
+	// output of 24.11.5, shortened: a pending job and a running job
 	for text, want := range map[string]bool{
 		"JobId=1 JobName=wrap NodeList= StepMgrEnabled=Yes NumNodes=1-1 NumCPUs=1 ":           true,
 		"JobId=2 JobName=agent NodeList=n[1-2] BatchHost=n1 StepMgrEnabled=Yes NumNodes=2 \n": true,

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// What a value may be made of. None of them can begin with '-' (an option), nor
-// hold ',' '=' blank, quote, NUL or newline (a further value or setting).
+// The characters of values. No value can begin with '-' (an option) or hold ',', '=', a blank, a
+// quote, NUL, or a newline (a further value or setting).
 var (
 	namePattern    = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$`)
 	wordPattern    = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,255}$`)
@@ -32,7 +32,7 @@ const maxArgument = 128<<10 - 1
 func check(what string, p func() *regexp.Regexp) func(string) error {
 	return func(s string) error {
 		if len(s) > maxName || !p().MatchString(s) {
-			return fmt.Errorf("%q is no %s", oneLine(s, 80), what)
+			return fmt.Errorf("invalid %s %q", what, oneLine(s, 80))
 		}
 		return nil
 	}
@@ -52,7 +52,7 @@ var (
 	checkFeatures   = check("constraint", featurePattern)
 )
 
-// checkText takes free text, which travels as one argument: all but NUL.
+// checkText accepts free text, which travels as one argument: anything without NUL.
 func checkText(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return errors.New("text has a NUL byte")
@@ -65,12 +65,12 @@ func checkText(s string) error {
 
 func checkID(id JobID) error {
 	if id == 0 {
-		return errors.New("0 is no job id")
+		return errors.New("invalid job ID 0")
 	}
 	return nil
 }
 
-// checkNodes takes names of single nodes, and gives them as one expression.
+// checkNodes checks names of single nodes and returns them as one expression.
 func checkNodes(nodes []string) (string, error) {
 	for _, n := range nodes {
 		if err := checkNode(n); err != nil {
@@ -84,10 +84,10 @@ func checkNodes(nodes []string) (string, error) {
 	return expr, nil
 }
 
-// setting is a scontrol command made of Key=value arguments, each checked.
+// setting is a scontrol command built from checked Key=value arguments.
 type setting struct {
 	args []string
-	user *User // in whose name; nil: this process's
+	user *User // user to run it as; nil for this process's user
 	err  error
 }
 
@@ -122,7 +122,7 @@ func (a *setting) names(key string, check func(string) error, values []string) {
 	a.raw(key, strings.Join(values, ","))
 }
 
-// setting runs scontrol for a setting, unless a value of it was refused.
+// setting runs scontrol for a setting, unless one of its values was rejected.
 func (c *Client) setting(ctx context.Context, a *setting) error {
 	if a.err != nil {
 		return a.err

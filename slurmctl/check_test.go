@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hostile is text that must not reach a command as a name.
+// hostile lists texts that must not reach a command as a name.
 var hostile = []string{"--uid=0", "-v", "a b", "a=b", "a\nb", "a\x00b", "a'b", `a"b`, "a;b", "$(id)", "", " ", "ä", "a\tb",
 	strings.Repeat("a", 5000)}
 
 func TestNothingBecomesAnOption(t *testing.T) {
-	c := &Client{Dir: t.TempDir()} // no command in it: an error of another kind if one were run
+	c := &Client{Dir: t.TempDir()} // folder without commands: running one would return another kind of error
 	ctx := t.Context()
 	now := time.Now()
 	for _, bad := range hostile {
@@ -47,7 +47,7 @@ func TestNothingBecomesAnOption(t *testing.T) {
 			"reservation users": resv(func(q *ReservationRequest) { q.Accounts = []string{"a", bad} }),
 			"reservation flag":  resv(func(q *ReservationRequest) { q.Flags = []string{bad} }),
 		}
-		if bad != "" { // the empty string is "not given" here
+		if bad != "" { // the empty string means "not given" here
 			uses["partition"] = alloc(func(q *AllocateRequest) { q.Partition = bad })
 			uses["GRES"] = alloc(func(q *AllocateRequest) { q.GRES = []GRES{{Name: bad, Count: 1}} })
 			uses["account"] = alloc(func(q *AllocateRequest) { q.Account = bad })
@@ -62,7 +62,7 @@ func TestNothingBecomesAnOption(t *testing.T) {
 			}
 		}
 		for what, use := range uses {
-			if err := use(); err == nil || !strings.Contains(err.Error(), "is no ") {
+			if err := use(); err == nil || !strings.Contains(err.Error(), "invalid ") {
 				t.Errorf("%s %q: %v", what, oneLine(bad, 20), err)
 			}
 		}
@@ -122,8 +122,8 @@ func TestRefusedArguments(t *testing.T) {
 	}
 }
 
-// TestAllocateArguments: every argument is one option in the form --name=value,
-// whatever the texts are.
+// TestAllocateArguments checks that every argument is one option of the form --name=value, whatever
+// the texts are.
 func TestAllocateArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := AllocateRequest{Nodes: rapid.IntRange(1, 99).Draw(t, "nodes"), Partition: rapid.String().Draw(t, "partition"),

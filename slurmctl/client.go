@@ -17,62 +17,61 @@ import (
 	"time"
 )
 
-// DefaultTimeout bounds a command where Client.Timeout is zero.
+// DefaultTimeout bounds a command if Client.Timeout is zero.
 const DefaultTimeout = 30 * time.Second
 
-// killDelay is how long a command that was told to stop may take to do so.
+// killDelay is how long a command may take to stop after SIGTERM.
 const killDelay = 2 * time.Second
 
-// maxStderr bounds what the client keeps of a command's stderr, and of the stdout of
-// another user's process, in bytes: such a user can write there without end.
+// maxStderr bounds, in bytes, what the client keeps of a command's stderr and of the stdout of
+// another user's process. Such a user could write there without end.
 const maxStderr = 64 << 10
 
 // Client runs Slurm's commands. The zero value is usable; a Client is safe for
 // concurrent use and must not be copied once used.
 type Client struct {
-	Dir     string        // folder of the commands; "": found in PATH
+	Dir     string        // folder of the commands; "" to search PATH
 	Env     []string      // NAME=value, added to a minimal clean environment
-	Timeout time.Duration // of one command; 0: DefaultTimeout
+	Timeout time.Duration // per command; 0 for DefaultTimeout
 
-	// Ran, if it is there, is told of every command once that has ended. It is called from
-	// many goroutines.
+	// Ran, if set, is called after every command has ended, from many goroutines.
 	Ran func(Ran)
 
 	calls        atomic.Uint64
-	wantsAccount atomic.Bool  // updates of jobs are to carry Account=: see change
-	release      atomic.Int32 // of the commands, as version gives it; 0: not asked yet
+	wantsAccount atomic.Bool  // job updates must carry Account=: see change
+	release      atomic.Int32 // release of the commands, as version returns it; 0 until asked
 }
 
-// Ran is a command that was run.
+// Ran describes a command that has ended.
 type Ran struct {
-	Args  []string // by the command's name
+	Args  []string // the command's name, then its arguments
 	Began time.Time
 	Took  time.Duration
 	Err   error
 }
 
-// Calls says how many commands the client has started so far.
+// Calls returns how many commands the client has started so far.
 func (c *Client) Calls() uint64 { return c.calls.Load() }
 
 // command is one run of one of Slurm's commands.
 type command struct {
 	name  string
 	args  []string
-	env   []string // on top of everything else
-	user  *User    // nil: as this process
+	env   []string // added last, overriding the rest
+	user  *User    // nil for this process's user
 	stdin io.Reader
-	watch func(stderr []byte) // sees stderr as it grows, from one goroutine
+	watch func(stderr []byte) // receives stderr as it grows, from one goroutine
 
-	// enough, once closed, ends the command and its children with SIGKILL: it has done all
-	// that it is for, and that counts as success.
+	// Closing enough ends the command and its children with SIGKILL. The command has then done its
+	// work, so this counts as success.
 	enough <-chan struct{}
 
-	ofUser bool // runs for a user: neither locale, time zone nor SLURM_ variables are touched
-	open   bool // no deadline but the context's, if that has one
+	ofUser bool // runs on behalf of a user: locale, time zone, and SLURM_ variables stay as they are
+	open   bool // no deadline except the context's, if any
 }
 
-// run runs a command to its end and returns what it printed. The error, if any,
-// is a *CommandError, save for an argument that no command may have.
+// run runs a command to its end and returns what it printed. An error is a *CommandError, unless an
+// argument is not allowed for any command.
 func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, err error) {
 	argv := append([]string{cmd.name}, cmd.args...)
 	for _, a := range argv {
@@ -135,7 +134,7 @@ func (c *Client) run(ctx context.Context, cmd command) (stdout, stderr string, e
 	return stdout, stderr, ce
 }
 
-// process is a command that runs.
+// process is a running command.
 type process struct {
 	*exec.Cmd
 	stdout interface {
@@ -143,7 +142,7 @@ type process struct {
 		String() string
 	}
 	stderr *tail
-	late   *time.Timer // sends SIGKILL to what outlives SIGTERM; nil: no SIGTERM was sent
+	late   *time.Timer // sends SIGKILL to processes that survive SIGTERM; nil if no SIGTERM was sent
 }
 
 func newProcess(ctx context.Context, path string, cmd command, env []string) *process {
@@ -155,23 +154,23 @@ func newProcess(ctx context.Context, path string, cmd command, env []string) *pr
 	if !cmd.ofUser {
 		x.Dir = "/"
 	}
-	// A group of its own: a ^C meant for the daemon is not meant for its commands,
-	// and a command that is stopped takes its children along.
-	// What runs as another user gets a session of its own, too: that user controls it,
-	// and through a terminal of the sidecar's it could type (TIOCSTI) and signal.
+	// A process group of its own: a ^C for the daemon must not reach its commands, and stopping a
+	// command must also stop its children. A command that runs as another user also gets its own
+	// session. That user controls it and could otherwise type (TIOCSTI) and signal through the
+	// sidecar's terminal.
 	foreign := cmd.user.foreign()
 	x.SysProcAttr = &syscall.SysProcAttr{Setpgid: !foreign, Setsid: foreign, Credential: cmd.user.credential()}
 	x.Cancel = func() error { return x.stop(cmd.user.foreign()) }
 	x.WaitDelay = 2 * killDelay
 	if cmd.user.foreign() {
-		x.WaitDelay = killDelay // the user may hold its pipes open
+		x.WaitDelay = killDelay // the user may keep its pipes open
 	}
 	return x
 }
 
-// stop ends the group, not the command alone: a wrapper script may stand in its place.
-// What outlives SIGTERM gets SIGKILL. Another user's process gets that at once: its user
-// may have stopped it.
+// stop ends the whole group, because a wrapper script may have replaced the command. Processes that
+// survive SIGTERM get SIGKILL. Another user's process gets SIGKILL at once, because its user may
+// have stopped it.
 func (x *process) stop(atOnce bool) error {
 	group, end := -x.Process.Pid, syscall.SIGKILL
 	if !atOnce {
@@ -179,7 +178,7 @@ func (x *process) stop(atOnce bool) error {
 		x.late = time.AfterFunc(killDelay, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
 	}
 	if syscall.Kill(group, end) == syscall.ESRCH {
-		return os.ErrProcessDone // it ended by itself
+		return os.ErrProcessDone // it ended on its own
 	}
 	return nil
 }
@@ -198,17 +197,17 @@ func (x *process) runUntil(enough <-chan struct{}) error {
 		case <-over:
 		}
 	}()
-	return x.Wait() // calls Cancel, if at all, before it returns
+	return x.Wait() // calls Cancel before it returns, or not at all
 }
 
-// sweep ends what a command that was told to stop has left behind.
+// sweep ends processes that a stopped command left behind.
 func (x *process) sweep() {
 	if x.late != nil && x.late.Stop() {
 		_ = syscall.Kill(-x.Process.Pid, syscall.SIGKILL)
 	}
 }
 
-// output runs a command for its standard output.
+// output runs a command and returns its standard output.
 func (c *Client) output(ctx context.Context, name string, args ...string) (string, error) {
 	stdout, _, err := c.run(ctx, command{name: name, args: args})
 	return stdout, err
@@ -223,10 +222,9 @@ func (c *Client) timeout() time.Duration {
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what a command sees. The caller's own SLURM_*, SQUEUE_*, …
-// variables would change what the commands do, so they are left out, and what
-// decides how times, numbers and text are printed is fixed: epoch seconds, UTC,
-// array expressions in full.
+// environment returns the environment of a command. It omits the caller's SLURM_*, SQUEUE_*, …
+// variables, which would change what the commands do. It also fixes how times, numbers, and text
+// are printed: epoch seconds, UTC, array expressions in full.
 func (c *Client) environment(cmd command) []string {
 	var env envList
 	env.set("PATH", defaultPath)
@@ -259,8 +257,8 @@ func (c *Client) environment(cmd command) []string {
 	return env
 }
 
-// changesCommands reports whether a variable is one that Slurm's commands take as
-// an option, or that tells them which job they are in.
+// changesCommands reports whether Slurm's commands read a variable as an option or use it to find
+// their job.
 func changesCommands(name string) bool {
 	switch name {
 	case "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_DEBUG_FLAGS":
@@ -274,7 +272,7 @@ func changesCommands(name string) bool {
 	return false
 }
 
-// envList is an environment in which every name is once.
+// envList is an environment without duplicate names.
 type envList []string
 
 func (e *envList) set(name, value string) {
@@ -296,7 +294,7 @@ func (e envList) get(name string) string {
 	return ""
 }
 
-// lookPath finds a command in Dir, or in the PATH that the command itself gets.
+// lookPath finds a command in Dir or in the command's own PATH.
 func (c *Client) lookPath(name string, env envList) (string, error) {
 	if c.Dir != "" {
 		return filepath.Join(c.Dir, name), nil
@@ -331,5 +329,5 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) String() string { return t.buf.String() }
 
-// formatID writes a job id as the commands take it.
+// formatID writes a job ID in the form that the commands accept.
 func formatID(id JobID) string { return strconv.FormatUint(uint64(id), 10) }

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// stand puts a script in the place of a command. Only how commands are run is
-// tested with it; what Slurm does is tested with Slurm.
+// stand replaces a command with a script. Use it only to test how commands are run; tests of
+// Slurm's behaviour use Slurm.
 func stand(t *testing.T, name, script string) *Client {
 	t.Helper()
 	dir := t.TempDir()
-	syscall.ForkLock.RLock() // what another test starts meanwhile must not have it open for writing: "text file busy"
+	syscall.ForkLock.RLock() // no process started by another test may hold it open for writing: "text file busy"
 	err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755)
 	syscall.ForkLock.RUnlock()
 	if err != nil {
@@ -40,7 +40,7 @@ func TestEnvironment(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("environment is %q", got)
 	}
-	// What runs for a user keeps what the caller gives of the user's.
+	// A command that runs for a user keeps the user's variables that the caller passes.
 	got = c.environment(command{ofUser: true})
 	for _, kv := range []string{"TZ=America/New_York", "LC_ALL=de_DE", "SLURM_JOBID=8", "SLURM_TIME_FORMAT=relative"} {
 		if !slices.Contains(got, kv) {
@@ -89,8 +89,8 @@ func TestCommandError(t *testing.T) {
 	}
 }
 
-// TestTimeout: a command that hangs is ended with its children, in time, even
-// when it minds no SIGTERM.
+// TestTimeout checks that a hanging command and its children end in time, even if it ignores
+// SIGTERM.
 func TestTimeout(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	c := stand(t, "scontrol", "trap '' TERM; sleep 300 & echo $! >"+pid+"; wait; wait; sleep 300")
@@ -115,7 +115,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// running reports whether a process is there and no zombie.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -140,7 +140,7 @@ func TestCallerCancels(t *testing.T) {
 	}
 }
 
-// TestStderrIsBounded: a command that prints without end on stderr is read, not kept.
+// TestStderrIsBounded checks that endless stderr output is read but not kept.
 func TestStderrIsBounded(t *testing.T) {
 	c := stand(t, "scontrol", "yes error | head -c 3000000 >&2; exit 1")
 	var ce *CommandError
@@ -164,7 +164,7 @@ func TestCancelOnlyGone(t *testing.T) {
 	}
 }
 
-// TestManyCancels: more jobs than one scancel takes.
+// TestManyCancels cancels more jobs than one scancel accepts.
 func TestManyCancels(t *testing.T) {
 	c := stand(t, "scancel", "exit 0")
 	ids := make([]JobID, perCancel+1)
@@ -176,21 +176,21 @@ func TestManyCancels(t *testing.T) {
 	}
 }
 
-// TestHint: lines of salloc's say when to look, and no more than that; messages of somebody
-// else are none.
+// TestHint checks that salloc's lines only say when to look, and that other programs' messages are
+// ignored.
 func TestHint(t *testing.T) {
 	for in, want := range map[string]struct {
 		lines   int32
 		granted bool
 	}{
 		"salloc: Granted job allocation 7\n": {1, true},
-		"salloc: Granted job allocation 7":   {0, false}, // not whole yet
+		"salloc: Granted job allocation 7":   {0, false}, // incomplete line
 		"salloc: Pending job allocation 7\nsalloc: job 7 queued\nsalloc: Granted job allocation 7\n": {2, true},
 		"salloc: Pending job allocation 7\nsalloc: job 7 queued\n":                                   {1, false},
 		"salloc: x\nsalloc: hello salloc: Granted job allocation 7\n":                                {0, false},
 		strings.Repeat("salloc: Pending job allocation 7\n", 1000):                                   {mostHints, false},
 	} {
-		for _, step := range []int{1, 7, len(in)} { // as it comes
+		for _, step := range []int{1, 7, len(in)} { // chunk sizes
 			h := hint{news: make(chan struct{}, 1)}
 			for i := step; i < len(in)+step; i += step {
 				h.look([]byte(in[:min(i, len(in))]))
@@ -215,8 +215,8 @@ func TestLookupUser(t *testing.T) {
 	}
 }
 
-// TestFormatIsNoArgument: other users can read a command's arguments while it
-// runs, but not its environment, where the separators are.
+// TestFormatIsNoArgument checks that separators travel in the environment. Other users can read a
+// command's arguments while it runs, but not its environment.
 func TestFormatIsNoArgument(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "seen")
 	for _, release := range []string{"22.05.8", "24.11.5", "26.05.5"} {
@@ -233,8 +233,8 @@ func TestFormatIsNoArgument(t *testing.T) {
 	}
 }
 
-// TestOfAnotherUser: what runs as another user has a session of its own, so that no terminal
-// and no process group of this process is within its reach, and it cannot fill the memory.
+// TestOfAnotherUser checks that a command that runs as another user has its own session and cannot
+// fill the memory. It then cannot reach a terminal or process group of this process.
 func TestOfAnotherUser(t *testing.T) {
 	c := stand(t, "salloc", `read -r pid _ _ _ group session _ </proc/$$/stat; echo "$pid $group $session"; head -c 1000000 /dev/zero`)
 	if err := os.Chmod(filepath.Dir(c.Dir), 0o755); err != nil {
@@ -253,8 +253,8 @@ func TestOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors: a command that cannot start since this process has no descriptors left
-// has not reached slurmctld; it tells nothing of what Slurm would have answered.
+// TestNoDescriptors checks that a command that failed to start for lack of descriptors does not
+// count as an answer from Slurm.
 func TestNoDescriptors(t *testing.T) {
 	for _, lack := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
 		err := error(&CommandError{Args: []string{"scontrol"}, ExitCode: -1, Err: os.NewSyscallError("pipe2", lack)})

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// confFiles are where slurm.conf is if SLURM_CONF does not say: the package's, and that of a configless node.
+// confFiles lists where slurm.conf is if SLURM_CONF is unset: the package's path, then the path of
+// a configless node.
 var confFiles = []string{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// ClusterName returns the name of the cluster that this machine belongs to. Inside a job Slurm has
-// put it into the environment; elsewhere slurm.conf has it. Only if that includes another file,
-// slurmctld is asked.
+// ClusterName returns the name of the cluster that this machine belongs to. Inside a job, it reads
+// the environment; elsewhere it reads slurm.conf. It asks slurmctld only if slurm.conf includes
+// another file.
 func (c *Client) ClusterName(ctx context.Context, getenv func(string) string) (string, error) {
 	if name := getenv("SLURM_CLUSTER_NAME"); name != "" {
 		return name, nil
@@ -31,7 +32,7 @@ func (c *Client) ClusterName(ctx context.Context, getenv func(string) string) (s
 	return cfg.ClusterName, err
 }
 
-// clusterIn finds ClusterName= in a slurm.conf, "" if it is not there.
+// clusterIn finds ClusterName= in a slurm.conf, or returns "".
 func clusterIn(conf string) string {
 	for line := range strings.Lines(conf) {
 		line, _, _ = strings.Cut(line, "#")

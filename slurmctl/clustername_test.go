@@ -13,7 +13,7 @@ func TestClusterName(t *testing.T) {
 	}
 	env := map[string]string{"SLURM_CONF": file}
 	getenv := func(name string) string { return env[name] }
-	c := &Client{Dir: t.TempDir()} // no command is needed
+	c := &Client{Dir: t.TempDir()} // no command may run
 	if name, err := c.ClusterName(t.Context(), getenv); name != "Blue" || err != nil {
 		t.Errorf("by slurm.conf: %q, %v", name, err)
 	}

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Config is slurmctld's configuration.
+// Config holds slurmctld's configuration.
 type Config struct {
 	Version     string // "22.05.8"
 	ClusterName string
 	Values      map[string]string // as printed; "(null)" is ""
 }
 
-// Config gives slurmctld's configuration, by one scontrol.
+// Config returns slurmctld's configuration, by one scontrol.
 func (c *Client) Config(ctx context.Context) (Config, error) {
 	out, err := c.output(ctx, "scontrol", "show", "config")
 	if err != nil {
@@ -26,8 +26,8 @@ func (c *Client) Config(ctx context.Context) (Config, error) {
 	return parseConfig(out)
 }
 
-// parseConfig reads "Name = value" lines. The first of a name counts: sections of
-// plugins and of cgroup.conf follow the main one.
+// parseConfig reads "Name = value" lines. The first value of a name counts, because sections of
+// plugins and of cgroup.conf follow the main section.
 func parseConfig(out string) (Config, error) {
 	values := map[string]string{}
 	for line := range strings.Lines(out) {
@@ -45,7 +45,7 @@ func parseConfig(out string) (Config, error) {
 	return cfg, nil
 }
 
-// List is a value as a comma list, e.g. List("PrologFlags").
+// List returns a value split at commas, e.g. List("PrologFlags").
 func (c Config) List(name string) []string {
 	items := list(c.Values[name])
 	for i, item := range items {
@@ -54,15 +54,14 @@ func (c Config) List(name string) []string {
 	return items
 }
 
-// Has reports whether SchedulerParameters has a parameter, in whatever case, with
-// or without a value.
+// Has reports whether SchedulerParameters has a parameter, in any case, with or without a value.
 func (c Config) Has(param string) bool {
 	_, ok := c.SchedulerParameter(param)
 	return ok
 }
 
-// SchedulerParameter is the value of one of SchedulerParameters ("" where it is
-// there without one), and whether it is there.
+// SchedulerParameter returns the value of one of the SchedulerParameters ("" if it has none) and
+// whether it is set.
 func (c Config) SchedulerParameter(param string) (string, bool) {
 	for _, p := range c.List("SchedulerParameters") {
 		name, value, _ := strings.Cut(p, "=")
@@ -78,8 +77,8 @@ func (c Config) HasPrologFlag(flag string) bool {
 	return slices.ContainsFunc(c.List("PrologFlags"), func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
-// Epilog is the program that slurmd runs after a job, or the first of several (from 24.05 they are
-// numbered); "": none.
+// Epilog returns the program that slurmd runs after a job, or the first of several (numbered from
+// 24.05 on), or "".
 func (c Config) Epilog() string {
 	if first := c.Values["Epilog[0]"]; first != "" {
 		return first
@@ -87,18 +86,19 @@ func (c Config) Epilog() string {
 	return c.Values["Epilog"]
 }
 
-// Private reports whether PrivateData keeps something from users, e.g. Private("jobs").
+// Private reports whether PrivateData hides something from users, e.g. Private("jobs").
 func (c Config) Private(what string) bool {
 	return slices.ContainsFunc(c.List("PrivateData"), func(f string) bool { return strings.EqualFold(f, what) || strings.EqualFold(f, "all") })
 }
 
-// SelectType is the selection plugin without its prefix: "cons_tres", "linear".
+// SelectType returns the selection plugin without its prefix: "cons_tres", "linear".
 func (c Config) SelectType() string { return c.plugin("SelectType") }
 
-// Boot is when slurmctld was started, as it prints it: it tells one run from another.
+// Boot returns when slurmctld was started, as slurmctld prints it. It distinguishes one run from
+// another.
 func (c Config) Boot() string { return c.Values["BOOT_TIME"] }
 
-// AccountingStorageType is "slurmdbd" or "none", without its prefix.
+// AccountingStorageType returns "slurmdbd" or "none", without its prefix.
 func (c Config) AccountingStorageType() string {
 	if p := c.plugin("AccountingStorageType"); p != "" {
 		return p
@@ -106,7 +106,7 @@ func (c Config) AccountingStorageType() string {
 	return "none" // newer versions print "(null)"
 }
 
-// plugin is the part of a plugin's name behind the slash; "" where none is set.
+// plugin returns the part of a plugin's name after the slash, or "" if none is set.
 func (c Config) plugin(name string) string {
 	v := c.Values[name]
 	return v[strings.LastIndexByte(v, '/')+1:]
@@ -114,7 +114,7 @@ func (c Config) plugin(name string) string {
 
 var userIDPattern = pattern(`^(.*)\((\d+)\)$`)
 
-// SlurmUser is the name and id of the user that slurmctld runs as.
+// SlurmUser returns the name and ID of the user that slurmctld runs as.
 func (c Config) SlurmUser() (name string, uid uint32, err error) {
 	m := userIDPattern().FindStringSubmatch(c.Values["SlurmUser"])
 	if m == nil {
@@ -124,7 +124,7 @@ func (c Config) SlurmUser() (name string, uid uint32, err error) {
 	return m[1], uint32(n), err
 }
 
-// MungeSocket is the socket of the cluster's munged, "" for the system's own.
+// MungeSocket returns the socket of the cluster's munged, or "" for the system's own.
 func (c Config) MungeSocket() string {
 	for _, p := range c.List("AuthInfo") {
 		if v, ok := strings.CutPrefix(p, "socket="); ok {
@@ -134,23 +134,23 @@ func (c Config) MungeSocket() string {
 	return ""
 }
 
-// KillWait is the time between SIGTERM and SIGKILL of a job at its end.
+// KillWait returns the time between SIGTERM and SIGKILL at a job's end.
 func (c Config) KillWait() time.Duration { return c.seconds("KillWait") }
 
-// MinJobAge is how long slurmctld remembers an ended job.
+// MinJobAge returns how long slurmctld remembers an ended job.
 func (c Config) MinJobAge() time.Duration { return c.seconds("MinJobAge") }
 
-// BackfillInterval is how long the backfill scheduler rests between two cycles.
+// BackfillInterval returns how long the backfill scheduler rests between two cycles.
 func (c Config) BackfillInterval() time.Duration {
 	v, _ := c.SchedulerParameter("bf_interval")
 	n, err := strconv.ParseUint(v, 10, 31)
 	if err != nil || n == 0 {
-		return 30 * time.Second // Slurm's own
+		return 30 * time.Second // Slurm's default
 	}
 	return time.Duration(n) * time.Second
 }
 
-// seconds reads "30 sec"; 0 where it is not that.
+// seconds reads a value like "30 sec"; 0 if it has another form.
 func (c Config) seconds(name string) time.Duration {
 	n, err := strconv.ParseUint(strings.TrimSuffix(c.Values[name], " sec"), 10, 31)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c Config) seconds(name string) time.Duration {
 
 var versionPattern = pattern(`\b(\d{2})\.(\d{2})(?:[.-][0-9A-Za-z.-]+)?`)
 
-// Version is the version of Slurm's commands, e.g. "22.05.8".
+// Version returns the version of Slurm's commands, e.g. "22.05.8".
 func (c *Client) Version(ctx context.Context) (string, error) {
 	out, err := c.output(ctx, "squeue", "--version")
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return v, nil
 }
 
-// version is the release as a number, 22.05 being 2205. It is asked for once.
+// version returns the release as a number: 22.05 is 2205. It asks once.
 func (c *Client) version(ctx context.Context) (int, error) {
 	if v := c.release.Load(); v != 0 {
 		return int(v), nil
@@ -201,7 +201,7 @@ type Controller struct {
 
 var pingPattern = pattern(`(?m)^Slurmctld\(([^)\n]*)\) at (\S+) is (UP|DOWN)`)
 
-// Ping says which controllers are up. That none is, is no error of Ping's.
+// Ping returns which controllers are up. It returns no error if all are down.
 func (c *Client) Ping(ctx context.Context) ([]Controller, error) {
 	out, err := c.output(ctx, "scontrol", "ping")
 	var found []Controller

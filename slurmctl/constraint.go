@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Constraint is what a node's features have to be: features joined by & or a comma
-// (and) and by | (or). Slurm reads them from left to right, none before the other:
-// a|b,c is (a or b) and c. The zero Constraint is met by every node.
+// Constraint is a condition on a node's features: features joined by & or a comma (and) and by |
+// (or). Slurm reads it from left to right without precedence: a|b,c is (a or b) and c. Every node
+// meets the zero Constraint.
 type Constraint struct {
 	features []string
-	or       []bool // whether the feature of that index is an alternative to those before it
+	or       []bool // whether the feature with that index is an alternative to the ones before it
 }
 
-// ParseConstraint reads the value of --constraint, or what squeue shows of it. What
-// says more than which nodes will do (brackets, counts), and parentheses, is an
-// error that names the value.
+// ParseConstraint reads the value of --constraint, or what squeue shows for it. It returns an error
+// that names the value if the constraint says more than which nodes suit (brackets, counts) or has
+// parentheses.
 func ParseConstraint(text string) (Constraint, error) {
 	var c Constraint
-	// Slurm takes one operator at the end.
+	// Slurm accepts one trailing operator.
 	rest := strings.TrimSpace(text)
 	if n := len(rest); n > 1 && strings.ContainsAny(rest[n-1:], "&|,") {
 		rest = rest[:n-1]
@@ -39,7 +39,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	return c, nil
 }
 
-// Met reports whether a node with these features will do.
+// Met reports whether a node with these features meets the constraint.
 func (c Constraint) Met(features []string) bool {
 	met := true
 	for i, f := range c.features {

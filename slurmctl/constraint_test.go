@@ -11,10 +11,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// featured are nodes with every set of three features.
+// featured maps nodes to features: one node for each set of three features.
 var featured = map[string]string{"n1": "a", "n2": "b", "n3": "c", "n4": "a,b", "n5": "a,c", "n6": "b,c", "n7": "a,b,c", "n8": ""}
 
-// constraints and the nodes that meet them, as slurmctld 22.05 has it (TestConstraintsOfSlurm).
+// constraints lists constraints and the nodes that meet them, as slurmctld 22.05 decides
+// (TestConstraintsOfSlurm).
 var constraints = []struct{ text, nodes string }{
 	{"a", "n1 n4 n5 n7"},
 	{"a|b", "n1 n2 n4 n5 n6 n7"},
@@ -60,7 +61,7 @@ func TestParseConstraint(t *testing.T) {
 	}
 }
 
-// TestConstraintsOfSlurm: the same of slurmctld.
+// TestConstraintsOfSlurm checks the same table on a real slurmctld.
 func TestConstraintsOfSlurm(t *testing.T) {
 	nodes := map[string]string{}
 	for name, features := range featured {

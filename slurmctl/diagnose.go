@@ -12,7 +12,7 @@ import (
 
 var sdiagTimePattern = pattern(`(?m)^sdiag output at .*\((\d+)\)$`)
 
-// Clock is the time that slurmctld's machine has, to the second.
+// Clock returns the time of slurmctld's machine, to the second.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 	out, err := c.output(ctx, "sdiag")
 	if err != nil {
@@ -28,11 +28,11 @@ func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 
 var backfillPattern = pattern(`\sLast cycle when: .*\((\d+)\)\s+Last cycle: (\d+)`)
 
-// Backfill reports on slurmctld's backfill scheduler, which holds the locks that most
-// commands wait for, up to seconds at a time: whether it is at work, and before when its
-// last cycle has not ended, by slurmctld's clock; zero where there was none. It is a
-// second or two later in truth: sdiag gives the start to the second, and leaves out
-// where the scheduler slept. To ask takes no lock.
+// Backfill reports on slurmctld's backfill scheduler, which holds for seconds the locks that most
+// commands wait for. It returns whether the scheduler is busy, and the earliest time at which its
+// last cycle can have ended, by slurmctld's clock; zero if there was no cycle. The cycle really
+// ended a second or two later: sdiag prints the start to the second, and omits the time that the
+// scheduler slept. The query takes no lock.
 func (c *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err error) {
 	out, err := c.output(ctx, "sdiag")
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err 
 	return strings.Contains(out, "in the middle of backfilling"), ended, nil
 }
 
-// Slurmdbd asks slurmdbd for something small; an error if it does not answer. Where
-// sacctmgr is not installed it is taken to do.
+// Slurmdbd sends slurmdbd a small query and returns an error if it does not answer. If sacctmgr is
+// not installed, it returns nil.
 func (c *Client) Slurmdbd(ctx context.Context) error {
 	_, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "cluster", "format=Cluster")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,11 +64,11 @@ func (c *Client) Slurmdbd(ctx context.Context) error {
 
 var userNamePattern = pattern(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
 
-// AdminLevel is what slurmdbd's accounts let a user do: "None", "Operator" or
-// "Administrator". A user whom it does not know has "None".
+// AdminLevel returns a user's admin level in slurmdbd: "None", "Operator", or "Administrator". A
+// user unknown to slurmdbd has "None".
 func (c *Client) AdminLevel(ctx context.Context, user string) (string, error) {
 	if !userNamePattern().MatchString(user) {
-		return "", fmt.Errorf("%q is no user's name", oneLine(user, 40))
+		return "", fmt.Errorf("invalid user name %q", oneLine(user, 40))
 	}
 	out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "user", "name="+user, "format=AdminLevel")
 	if err != nil {

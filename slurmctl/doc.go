@@ -1,8 +1,7 @@
-// Package slurmctl is everything that speaks to Slurm: it runs the stock
-// commands (squeue, sinfo, scontrol, sbatch, salloc, scancel), parses what they
-// print and gives typed values back. It is the only place that knows Slurm's
-// quirks; what they are was measured on real clusters (20.11 to 26.05) and is
-// described at each function that deals with one.
+// Package slurmctl holds everything that speaks to Slurm: it runs the stock commands (squeue,
+// sinfo, scontrol, sbatch, salloc, scancel), parses what they print, and returns typed values. Only
+// this package knows Slurm's quirks. They were measured on real clusters (20.11 to 26.05), and each
+// is described at the function that handles it.
 //
 //	c := &slurmctl.Client{}
 //	jobs, err := c.Jobs(ctx)
@@ -16,16 +15,15 @@
 //
 // # Output
 //
-// Output is text by format, which changes less between versions than JSON. Job
-// names and comments may hold anything, newlines too: fields are kept apart by a
-// separator drawn at random for each call and passed in the environment, where
-// other users cannot read it. Commands run in a clean environment with times as
-// epoch seconds (SLURM_TIME_FORMAT=%s) and give times as "uts<seconds>", so that
-// neither time zones nor changes of clocks matter. Whatever one user asks for,
-// all jobs are read: what is odd is given as text, or as the most there is.
+// The client asks for formatted text, which changes less between versions than JSON. Job names and
+// comments may hold anything, including newlines. So a random separator, drawn for each call, keeps
+// fields apart; it travels in the environment, where other users cannot read it. Commands run in a
+// clean environment with times as epoch seconds (SLURM_TIME_FORMAT=%s) and get times as
+// "uts<seconds>", so that neither time zones nor clock changes matter. All jobs are read, whatever
+// one user requests: an odd value becomes text or the largest possible value.
 //
 // # Errors
 //
-// A command that fails gives a *CommandError with its arguments, exit status and
-// stderr; errors.Is tells what it means (ErrUnknownJob, ErrNodesBusy, …).
+// A command that fails returns a *CommandError with its arguments, exit status, and stderr.
+// errors.Is finds its meaning (ErrUnknownJob, ErrNodesBusy, …).
 package slurmctl

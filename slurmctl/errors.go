@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// What a command's failure means, where its text says so. Use errors.Is.
+// The meanings of a failed command, if its text reveals one. Use errors.Is.
 var (
 	ErrUnknownJob         = errors.New("unknown job")
 	ErrAlreadyDone        = errors.New("job has already ended")
 	ErrNotPending         = errors.New("job is not pending")
-	ErrDependency         = errors.New("job dependency problem")        // the base job of an expander is not running or not there
-	ErrNodeCount          = errors.New("node count invalid")            // also: a restart of slurmctld has lost an expand link
-	ErrNodeName           = errors.New("node name invalid")             // also: the batch host would be dropped
-	ErrHasSteps           = errors.New("job has steps")                 // an expander with a step cannot be merged
-	ErrDBIndex            = errors.New("job has no database index yet") // 22.05 without slurmdbd: a second resize
+	ErrDependency         = errors.New("job dependency problem")        // the expander's base job is not running or does not exist
+	ErrNodeCount          = errors.New("node count invalid")            // also if a restart of slurmctld lost an expand link
+	ErrNodeName           = errors.New("node name invalid")             // also if the batch host would be dropped
+	ErrHasSteps           = errors.New("job has steps")                 // cannot merge an expander with a step
+	ErrDBIndex            = errors.New("job has no database index yet") // 22.05 without slurmdbd: second resize
 	ErrNotSupported       = errors.New("operation not supported by this cluster")
 	ErrInvalidAccount     = errors.New("no such account or association")
 	ErrAccessDenied       = errors.New("access denied")
@@ -29,7 +29,7 @@ var (
 	ErrReservationOverlap = errors.New("reservation overlaps another")
 	ErrReservationInUse   = errors.New("reservation in use")
 	ErrReservationBegun   = errors.New("reservation has begun")
-	ErrNodeConfig         = errors.New("these nodes have not what is asked for")
+	ErrNodeConfig         = errors.New("nodes do not satisfy the request")
 	ErrNodesBusy          = errors.New("nodes are busy")
 	ErrLimit              = errors.New("against a limit or rule of the account, QOS or partition")
 	ErrUnspecified        = errors.New("slurmctld gives no reason")
@@ -37,14 +37,14 @@ var (
 	ErrNoSlurmdbd         = errors.New("slurmdbd does not answer, without which this Slurm must not resize a job")
 )
 
-// NeverMerges reports whether a merge failed for a reason that lasts: the expander has
-// steps, merging is not permitted, or Slurm will not say ("Unspecified error": the
-// expander was allocated GRES).
+// NeverMerges reports whether a merge failed for a lasting reason: the expander has steps, merging
+// is not permitted, or Slurm gives no reason ("Unspecified error": the expander was allocated
+// GRES).
 func NeverMerges(err error) bool {
 	return errors.Is(err, ErrHasSteps) || errors.Is(err, ErrNotSupported) || errors.Is(err, ErrUnspecified)
 }
 
-// phrases are the texts of slurm_errno.c, 20.11 to 26.05, in lower case.
+// phrases lists the texts of slurm_errno.c, 20.11 to 26.05, in lower case.
 var phrases = map[error][]string{
 	ErrUnknownJob:         {"invalid job id"},
 	ErrAlreadyDone:        {"job has already finished", "already completing or completed", "job has already completed"},
@@ -73,20 +73,20 @@ var phrases = map[error][]string{
 		"zero bytes were transmitted", "connection rejected by handler", "shutting down and closing"},
 }
 
-// lacks holds the errors of a host without descriptors, processes or memory for a command.
+// lacks lists the errors of a host without descriptors, processes, or memory for a command.
 var lacks = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}
 
-// CommandError is a command that failed, with all that is known of it.
+// CommandError describes a command that failed.
 type CommandError struct {
 	Args     []string // the command and its arguments
-	ExitCode int      // -1: it did not start, or was killed
+	ExitCode int      // -1 if it did not start or was killed
 	Stderr   string
-	Err      error // why, as the system says
+	Err      error // the system's error
 
-	waiting bool // it may take long by its nature: out of time is not out of reach
+	waiting bool // the command may wait long by design: a timeout does not mean unreachable
 }
 
-// Error tells the command, what it printed and how it ended, on one line.
+// Error returns the command, what it printed, and how it ended, on one line.
 func (e *CommandError) Error() string {
 	var b strings.Builder
 	b.WriteString(oneLine(strings.Join(quoteArgs(e.Args), " "), 200))
@@ -103,12 +103,12 @@ func (e *CommandError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the system's error: an *exec.ExitError, context.Canceled, ….
+// Unwrap returns the system's error: an *exec.ExitError, context.Canceled, ….
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// Is matches the sentinels of this package by what the command printed. A
-// command that ran out of time counts as an unreachable controller, except for
-// Allocate, which waits for nodes; so does one that this host could not start.
+// Is matches the sentinels of this package by what the command printed. A command that timed out
+// counts as an unreachable controller, except Allocate, which waits for nodes. A command that this
+// host could not start counts as unreachable, too.
 func (e *CommandError) Is(target error) bool {
 	if target == ErrUnreachable && !e.waiting && errors.Is(e.Err, context.DeadlineExceeded) {
 		return true
@@ -125,7 +125,7 @@ func (e *CommandError) Is(target error) bool {
 	return false
 }
 
-// Message is stderr without the prefixes that repeat the command's name.
+// Message returns stderr without the prefixes that repeat the command's name.
 func (e *CommandError) Message() string {
 	var lines []string
 	for line := range strings.Lines(e.Stderr) {
@@ -141,7 +141,7 @@ func (e *CommandError) Message() string {
 	return strings.Join(lines, "; ")
 }
 
-// refused is a command that reported success and yet did nothing.
+// refused returns the error for a command that reported success but did nothing.
 func refused(args []string, exit int, stderr, why string) error {
 	return &CommandError{Args: args, ExitCode: exit, Stderr: stderr, Err: errors.New(why)}
 }
@@ -157,7 +157,7 @@ func quoteArgs(args []string) []string {
 	return quoted
 }
 
-// oneLine makes text safe to log: no control characters, at most n bytes or so.
+// oneLine makes text safe to log: no control characters, about n bytes at most.
 func oneLine(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 {

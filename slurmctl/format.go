@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// table splits what squeue and sinfo print. Job names and comments are free text
-// and may hold anything, newlines too, so fields are kept apart by a separator
-// drawn at random for each call. It travels in the environment (SQUEUE_FORMAT),
-// where other users cannot read it, not in the arguments, where they can: no
-// text that a user wrote can hold it.
+// table splits what squeue and sinfo print. Job names and comments are free text and may hold
+// anything, including newlines, so a random separator, drawn for each call, keeps fields apart. It
+// travels in the environment (SQUEUE_FORMAT), which other users cannot read, and not in the
+// arguments, which they can. So no text written by a user can hold it.
 type table struct {
 	sep    string
 	fields int
@@ -19,14 +18,14 @@ type table struct {
 
 // newTable draws a separator for records of n fields.
 func newTable(n int) table {
-	var nonce [9]byte // 72 bits: not guessed, and short, for it comes 36 times a job
+	var nonce [9]byte // 72 bits: unguessable, and short, because it appears 36 times per job
 	if _, err := rand.Read(nonce[:]); err != nil {
 		panic(err) // crypto/rand never fails on Linux
 	}
 	return table{sep: "<" + base64.RawURLEncoding.EncodeToString(nonce[:]) + ">", fields: n}
 }
 
-// short is a format for -o: one letter per field, each followed by the separator.
+// short returns a format for -o: one letter per field, each followed by the separator.
 func (t table) short(letters ...string) string {
 	var b strings.Builder
 	for _, l := range letters {
@@ -35,7 +34,7 @@ func (t table) short(letters ...string) string {
 	return b.String()
 }
 
-// long is a format for -O: one name per field, each followed by the separator.
+// long returns a format for -O: one name per field, each followed by the separator.
 func (t table) long(names ...string) string {
 	for i, n := range names {
 		names[i] = n + ":" + t.sep
@@ -43,8 +42,8 @@ func (t table) long(names ...string) string {
 	return strings.Join(names, ",")
 }
 
-// split gives the records of an output. Output that is not whole records is an
-// error: something was cut off.
+// split returns the records of an output. It returns an error if the output is cut off within a
+// record.
 func (t table) split(out string) ([][]string, error) {
 	cells := strings.Split(out, t.sep)
 	last := cells[len(cells)-1]
@@ -56,7 +55,7 @@ func (t table) split(out string) ([][]string, error) {
 	for i := 0; i < len(cells); i += t.fields {
 		record := cells[i : i+t.fields : i+t.fields]
 		if i > 0 {
-			// the newline that ended the record before
+			// the newline that ended the previous record
 			first, ok := strings.CutPrefix(record[0], "\n")
 			if !ok {
 				return nil, fmt.Errorf("record %d does not begin on a line of its own", i/t.fields+1)
@@ -69,8 +68,8 @@ func (t table) split(out string) ([][]string, error) {
 	return records, nil
 }
 
-// compact gives a record's fields memory of their own, all together: a caller that keeps
-// one of them does not keep the whole output, of megabytes where there are many jobs.
+// compact copies a record's fields into memory of their own. A caller that keeps one field then
+// does not keep the whole output, which can be megabytes.
 func compact(record []string) {
 	own := strings.Join(record, "")
 	for i, field := range record {

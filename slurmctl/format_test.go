@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// print writes records as squeue does, each on a line of its own.
+// print writes records as squeue does, each on its own line.
 func (t table) print(records [][]string) string {
 	var b strings.Builder
 	for _, r := range records {
@@ -23,8 +23,8 @@ func (t table) print(records [][]string) string {
 	return b.String()
 }
 
-// TestTableUnforgeable: whatever text a user writes, formats and newlines and
-// separators of another call too, the records come out as they went in.
+// TestTableUnforgeable checks that records come out as they went in, whatever text a user writes:
+// formats, newlines, or separators of another call.
 func TestTableUnforgeable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "fields")
@@ -42,13 +42,13 @@ func TestTableUnforgeable(t *testing.T) {
 	})
 }
 
-// TestTableCutOff: output of which something is missing is never taken for less.
+// TestTableCutOff checks that truncated output is never read as fewer records.
 func TestTableCutOff(t *testing.T) {
 	tab := newTable(3)
 	out := tab.print([][]string{{"1", "a\nb", ""}, {"2", "c", "d"}})
 	for cut := 1; cut < len(out); cut++ {
 		if got, err := tab.split(out[:cut]); err == nil {
-			// Whole records and their newline are all right: squeue ends so too.
+			// Whole records and their newline are valid: squeue also ends this way.
 			if want := tab.print(got); want != out[:cut] {
 				t.Errorf("cut at %d of %d: %q", cut, len(out), got)
 			}
@@ -97,8 +97,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// TestRecordsStandAlone: a field that is kept, as a job's name is for days, must not
-// keep the whole output with it.
+// TestRecordsStandAlone checks that a field that is kept, such as a job's name, does not keep the
+// whole output.
 func TestRecordsStandAlone(t *testing.T) {
 	tab := newTable(3)
 	out := tab.print([][]string{{"1", "", "a"}, {"2", "name", "b"}})

@@ -9,7 +9,7 @@ import (
 // GRES is an amount of a generic resource.
 type GRES struct {
 	Name  string // "gpu"
-	Type  string // "a100"; "": any, or none
+	Type  string // "a100"; "" for any, or none
 	Count int64
 }
 
@@ -20,9 +20,8 @@ func (g GRES) String() string {
 	return fmt.Sprintf("%s:%d", g.Name, g.Count)
 }
 
-// ParseGRES reads what sinfo prints for a node ("gpu:a100:4(S:0-1),nvme:1"), what squeue
-// prints for a request ("gres:gpu:2", "gres/gpu:a100=2") and what users write ("gpu",
-// which is one).
+// ParseGRES reads what sinfo prints for a node ("gpu:a100:4(S:0-1),nvme:1"), what squeue prints for
+// a request ("gres:gpu:2", "gres/gpu:a100=2"), and what users write ("gpu" means one).
 func ParseGRES(s string) ([]GRES, error) {
 	if s = strings.TrimSpace(s); none(s) || strings.EqualFold(s, "none") {
 		return nil, nil
@@ -38,7 +37,7 @@ func ParseGRES(s string) ([]GRES, error) {
 	return all, nil
 }
 
-// splitOutside splits at the commas that are in no brackets: "gpu:2(S:0,2),nvme:1".
+// splitOutside splits at commas outside brackets: "gpu:2(S:0,2),nvme:1".
 func splitOutside(s string) []string {
 	var items []string
 	depth, from := 0, 0
@@ -65,7 +64,7 @@ func parseOneGRES(item string) (GRES, error) {
 	text = strings.Replace(text, "=", ":", 1)
 	text = strings.ReplaceAll(text, "(null)", "")
 	if i := strings.IndexByte(text, '('); i >= 0 {
-		text = text[:i] // the sockets it is at
+		text = text[:i] // the sockets of the GPU
 	}
 	parts := slices.DeleteFunc(strings.Split(text, ":"), func(p string) bool { return p == "" || p == "no_consume" })
 	bad := fmt.Errorf("generic resource %q is not understood", oneLine(item, 40))
@@ -92,9 +91,9 @@ func parseOneGRES(item string) (GRES, error) {
 	return g, nil
 }
 
-// CheckWhole refuses parts of GPUs (gres/shard, gres/mps): a job with whole nodes gets all
-// of their resources, both the GPUs and their parts, of which Slurm gives away only one kind;
-// it never starts (22.05, shard: measured).
+// CheckWhole rejects parts of GPUs (gres/shard, gres/mps). A job with whole nodes gets all of their
+// resources, both GPUs and parts of GPUs, but Slurm allocates only one of the two kinds. Such a job
+// never starts (22.05, shard: measured).
 func CheckWhole(wanted []GRES) error {
 	for _, g := range wanted {
 		if g.Name == "shard" || g.Name == "mps" {
@@ -104,7 +103,7 @@ func CheckWhole(wanted []GRES) error {
 	return nil
 }
 
-// HasGRES reports whether a node's resources meet a request of so much on each node.
+// HasGRES reports whether a node's resources meet a request per node.
 func HasGRES(node, wanted []GRES) bool {
 	left := slices.Clone(node)
 	take := func(w GRES, typed bool) bool {
@@ -120,7 +119,7 @@ func HasGRES(node, wanted []GRES) bool {
 		}
 		return w.Count == 0
 	}
-	for _, typed := range []bool{true, false} { // what may be of any type takes what is left
+	for _, typed := range []bool{true, false} { // untyped requests take what is left
 		for _, w := range wanted {
 			if !take(w, typed) {
 				return false
@@ -130,7 +129,7 @@ func HasGRES(node, wanted []GRES) bool {
 	return true
 }
 
-// JoinGRES writes resources as --gres takes them.
+// JoinGRES writes resources in the form of --gres.
 func JoinGRES(all []GRES) string {
 	texts := make([]string, len(all))
 	for i, g := range all {

@@ -12,8 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestGuard: with contrib/job_submit.lua users expand their own jobs and nobody
-// else's, whatever they write.
+// TestGuard checks that with contrib/job_submit.lua users can expand their own jobs but no other
+// user's, whatever they write.
 func TestGuard(t *testing.T) {
 	text, err := os.ReadFile("../contrib/job_submit.lua")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s may not expand it: %v", user.Name, err)
 		}
 	}
-	// the guard stands in the way of nothing else, and of no later change of mind
+	// the guard blocks nothing else, and no later change
 	waiting, err := c.Run(ctx, other, "sbatch", "--parsable", "--hold", "--dependency=afterany:"+base, "--output=/dev/null", "--wrap=true")
 	if err != nil {
 		t.Fatal(err)

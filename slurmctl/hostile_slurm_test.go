@@ -14,16 +14,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// hostileSalloc is a salloc whose user does with it what the user can do with a process of
-// the user's own: hold it up, and write into its pipes. VICTIM is a job of another user.
+// hostileSalloc is a salloc that its user abuses: it is held up, and the user writes into its
+// pipes. VICTIM is a job of another user.
 const hostileSalloc = `#!/bin/sh
 lie() { echo "salloc: $1 job allocation VICTIM" >&2; }
 real() { exec /usr/bin/salloc "$@"; }
 quietly() { /usr/bin/salloc "$@" 2>/dev/null; }
 `
 
-// TestAllocateBelievesNobody: whatever a user makes of the salloc that runs in the user's
-// name, the jobs of others stay as they are, and none is left of an allocation that failed.
+// TestAllocateBelievesNobody checks that a user who tampers with salloc cannot change the jobs of
+// others, and that no job remains of a failed allocation.
 func TestAllocateBelievesNobody(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 4})
 	other := f.cluster.Users()[1]
@@ -80,7 +80,7 @@ func TestAllocateBelievesNobody(t *testing.T) {
 				t.Errorf("another user's job was touched:\n%s\nbecame\n%s", before, after)
 			}
 			f.run(other, "scancel", victim)
-			for left := true; left; { // a salloc that was killed may have asked for one that comes later
+			for left := true; left; { // a killed salloc may have requested a job that appears later
 				f.must(f.CancelAs(f.ctx, clientUser(f.user), f.live(f.user)...))
 				jobs, err := f.Jobs(f.ctx)
 				f.must(err)
@@ -97,7 +97,7 @@ func TestAllocateBelievesNobody(t *testing.T) {
 	}
 }
 
-// TestCancelAs: it ends jobs of the user's, and of nobody else.
+// TestCancelAs checks that it ends only the user's own jobs.
 func TestCancelAs(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 2})
 	other := f.cluster.Users()[1]
@@ -115,8 +115,8 @@ func TestCancelAs(t *testing.T) {
 	}
 }
 
-// TestUserTeachesNothing: what a user makes of a scontrol that runs in the user's name says
-// nothing about the site.
+// TestUserTeachesNothing checks that a user who tampers with scontrol cannot teach the client
+// anything about the site.
 func TestUserTeachesNothing(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 1})
 	id := f.submit(sleeps, "--begin=now+1day", "--account=some")
@@ -134,7 +134,7 @@ exit 1
 	}
 }
 
-// tools fills the client's folder with Slurm's commands, and a script in the place of one.
+// tools fills the client's folder with Slurm's commands and replaces one with a script.
 func (f *fixture) tools(name, script string) {
 	f.Helper()
 	f.must(os.Chmod(f.Dir, 0o755))
@@ -146,7 +146,7 @@ func (f *fixture) tools(name, script string) {
 			f.must(os.Symlink(path, filepath.Join(f.Dir, other)))
 		}
 	}
-	syscall.ForkLock.RLock() // what another test starts meanwhile must not have it open for writing: "text file busy"
+	syscall.ForkLock.RLock() // no process started by another test may hold it open for writing: "text file busy"
 	err := os.WriteFile(filepath.Join(f.Dir, name), []byte(script), 0o755)
 	syscall.ForkLock.RUnlock()
 	f.must(err)
@@ -159,7 +159,8 @@ func (f *fixture) run(u slurmtest.User, name string, args ...string) string {
 	return out
 }
 
-// shown is what root's touch would change of a job, once it has come to a state ("": any).
+// shown returns what an attacker could change of a job, once the job has reached a state ("" for
+// any).
 func (f *fixture) shown(id, state string) string {
 	f.Helper()
 	for f.ctx.Err() == nil {
@@ -173,7 +174,7 @@ func (f *fixture) shown(id, state string) string {
 	return ""
 }
 
-// live are the jobs of a user that have not ended.
+// live returns a user's jobs that have not ended.
 func (f *fixture) live(u slurmtest.User) (ids []slurmctl.JobID) {
 	f.Helper()
 	jobs, err := f.Jobs(f.ctx)

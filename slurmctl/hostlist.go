@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// MaxNodes bounds what ExpandNodes makes of a list: Slurm's own bound is 65,533
-// nodes in a cluster.
+// MaxNodes bounds the length of a list from ExpandNodes. Slurm's own bound is 65,533 nodes per
+// cluster.
 const MaxNodes = 1 << 17
 
-// ExpandNodes lists the nodes that a hostlist expression stands for, in its
-// order: "n[1-3,7],m[01-10]x", several brackets in a name too. "", "(null)" and
-// "None" are no nodes. An expression that is malformed or stands for more than
-// MaxNodes names is an error. O(length of the result).
+// ExpandNodes lists the nodes of a hostlist expression in its order: "n[1-3,7],m[01-10]x". A name
+// may have several brackets. "", "(null)", and "None" mean no nodes. A malformed expression, or one
+// with more than MaxNodes names, is an error. O(length of the result).
 func ExpandNodes(expr string) ([]string, error) {
 	if none(expr) {
 		return nil, nil
@@ -40,8 +39,8 @@ func ExpandNodes(expr string) ([]string, error) {
 	}
 }
 
-// ExpandWithin is ExpandNodes of an expression that somebody else wrote: one that stands for
-// more than most names is an error, and costs no more memory than its text.
+// ExpandWithin is ExpandNodes for an untrusted expression. An expression with more than most names
+// is an error and costs no more memory than its text.
 func ExpandWithin(expr string, most int) ([]string, error) {
 	n, err := CountNodes(expr)
 	if err != nil {
@@ -102,7 +101,7 @@ func hostlistError(expr, why string) error {
 	return fmt.Errorf("hostlist %q: %s", oneLine(expr, 80), why)
 }
 
-// cutHost cuts at the first comma outside brackets.
+// cutHost cuts a list at the first comma outside brackets.
 func cutHost(s string) (name, rest string, more bool) {
 	depth := 0
 	for i := range len(s) {
@@ -120,8 +119,8 @@ func cutHost(s string) (name, rest string, more bool) {
 	return s, "", false
 }
 
-// expandName appends the nodes of one name with any number of brackets, the
-// rightmost turning fastest.
+// expandName appends the nodes of a name with any number of brackets. The rightmost bracket changes
+// fastest.
 func expandName(nodes []string, name string) ([]string, error) {
 	made := []string{""}
 	for name != "" {
@@ -153,7 +152,8 @@ func expandName(nodes []string, name string) ([]string, error) {
 	return append(nodes, made...), nil
 }
 
-// cutBracket cuts a name at its first bracket: what stands before, in, and behind it.
+// cutBracket splits a name at its first bracket into the text before, inside, and after the
+// bracket.
 func cutBracket(name string) (literal, inside, after string, bracket bool, err error) {
 	literal, rest, bracket := strings.Cut(name, "[")
 	if strings.ContainsAny(literal, "] \t\n") {
@@ -169,13 +169,13 @@ func cutBracket(name string) (literal, inside, after string, bracket bool, err e
 	return literal, inside, after, true, nil
 }
 
-// numberRange is a part of a bracket: numbers that are padded with zeros to a width.
+// numberRange is one range in a bracket; its numbers are padded with zeros to a width.
 type numberRange struct {
 	first, last uint64
 	width       int
 }
 
-// count returns how many numbers it stands for, at most more than a list may.
+// count returns how many numbers the range has, at most one more than MaxNodes.
 func (r numberRange) count() int { return int(min(r.last-r.first, MaxNodes)) + 1 }
 
 func parseRange(part string) (numberRange, error) {
@@ -194,7 +194,7 @@ func parseRange(part string) (numberRange, error) {
 	return numberRange{a, b, len(low)}, nil
 }
 
-// expandRanges lists "1-3,007,9", padded with zeros as their first ends are.
+// expandRanges lists "1-3,007,9". It pads each range with zeros like its first number.
 func expandRanges(s string, limit int) ([]string, error) {
 	var out []string
 	for part := range strings.SplitSeq(s, ",") {
@@ -212,7 +212,8 @@ func expandRanges(s string, limit int) ([]string, error) {
 	return out, nil
 }
 
-// maxDigits is the most digits that are read as a number; more are text.
+// maxDigits is the largest number of digits that are read as a number; longer digit strings are
+// text.
 const maxDigits = 15
 
 func pad(n uint64, width int) string {
@@ -223,9 +224,9 @@ func pad(n uint64, width int) string {
 	return s
 }
 
-// CompressNodes writes nodes as one expression, sorted by name and number, each
-// once: n1 n2 n3 n10 is "n[1-3,10]". ExpandNodes reverses it. Only the digits at
-// the end of a name are folded. O(n log n).
+// CompressNodes writes nodes as one expression, each node once, sorted by name and number: n1 n2 n3
+// n10 is "n[1-3,10]". ExpandNodes reverses it. It folds only the digits at the end of a name. O(n
+// log n).
 func CompressNodes(nodes []string) string {
 	hosts := make([]host, len(nodes))
 	for i, n := range nodes {
@@ -274,12 +275,12 @@ func compressRanges(hosts []host) string {
 	return b.String()
 }
 
-// SortNodes sorts names in place as CompressNodes does: n2 before n10.
+// SortNodes sorts names in place in the order of CompressNodes: n2 before n10.
 func SortNodes(nodes []string) {
 	slices.SortFunc(nodes, func(a, b string) int { return compareHosts(splitHost(a), splitHost(b)) })
 }
 
-// host is a name, cut before the digits at its end.
+// host is a name, split before its final digits.
 type host struct {
 	prefix, digits string
 	number         uint64

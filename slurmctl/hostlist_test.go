@@ -36,7 +36,7 @@ func TestExpandNodes(t *testing.T) {
 	}
 }
 
-// TestExpandWithin has what is too much for somebody counted, not listed.
+// TestExpandWithin checks that an expression with too many names is counted, not listed.
 func TestExpandWithin(t *testing.T) {
 	if got, err := ExpandWithin("n[1-3],m[1-2]x[1-2]", 7); err != nil || len(got) != 7 {
 		t.Errorf("%v, %v", got, err)
@@ -82,7 +82,7 @@ func nodeName() *rapid.Generator[string] {
 	})
 }
 
-// TestHostlistThereAndBack: compressing and expanding gives the same set, sorted.
+// TestHostlistThereAndBack checks that compressing and expanding gives the same set, sorted.
 func TestHostlistThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOf(nodeName()).Draw(t, "names")

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// column is one field that squeue prints of a job.
+// column is a field that squeue prints for a job.
 type column struct {
-	letter string // for -o; "": has none
+	letter string // for -o; "" if it has none
 	long   string // for -O
-	since  int    // first version in which the long name is there, e.g. 2405; 0: all
-	until  int    // first version in which the column is of no more use; 0: none
+	since  int    // first version with the long name, e.g. 2405; 0 for all
+	until  int    // first version that no longer needs the column; 0 for none
 	set    func(*Job, string) error
 }
 
-// jobColumns is all that is asked of a job. Before 24.05 neither form of format
-// has them all (-o no exit code, memory per CPU and GRES per job; -O no excluded
-// nodes); from 24.05 on, -O has. In 26.05 OverSubscribe no longer tells whether
-// the job has its nodes alone: Exclusive does.
+// jobColumns lists all fields that the client asks for. Before 24.05, neither form of format has
+// them all: -o lacks the exit code, memory per CPU, and GRES per job; -O lacks excluded nodes. From
+// 24.05 on, -O has all. In 26.05, OverSubscribe no longer says whether the job's nodes are
+// exclusive; Exclusive does.
 var jobColumns = []column{
 	{"A", "JobID", 0, 0, func(j *Job, s string) (err error) { j.ID, err = parseID(s); return }},
 	{"i", "JobArrayID", 0, 0, setDisplay},
@@ -75,7 +75,7 @@ var jobColumns = []column{
 	{"", "admin_comment", 0, 0, func(j *Job, s string) error { j.AdminComment = text(s); return nil }},
 }
 
-// detailOnly are the few that -o lacks, and those that setTRES reads.
+// detailOnly holds the columns that -o lacks, and those that setTRES reads.
 var detailOnly = map[string]bool{"JobID": true, "NumNodes": true, "MinMemory": true,
 	"tres-alloc": true, "tres-per-job": true, "tres-per-node": true, "tres-per-socket": true, "tres-per-task": true,
 	"exit_code": true, "admin_comment": true}
@@ -83,14 +83,14 @@ var detailOnly = map[string]bool{"JobID": true, "NumNodes": true, "MinMemory": t
 // longFormat is the first version whose -O has all columns.
 const longFormat = 2405
 
-// view is a set of columns and how they are asked for.
+// view is a set of columns and the way to request them.
 type view struct {
 	table
 	columns []column
 	env     string
 }
 
-// shortView is what -o can show, longView what -O of that version can.
+// shortView returns the columns of -o; longView returns the columns of -O in that version.
 func shortView() view {
 	var cols []column
 	var letters []string
@@ -132,9 +132,9 @@ func (v view) parse(out string) ([]Job, error) {
 	return jobs, nil
 }
 
-// Jobs gives every job that is pending, running, suspended or completing, in
-// squeue's order, by one squeue. Before 24.05, MinMemory may be per CPU
-// and TRESPer is only what was asked per node: see JobsByID. O(jobs + nodes held).
+// Jobs returns every pending, running, suspended, or completing job, in squeue's order, by one
+// squeue. Before 24.05, MinMemory may be per CPU, and TRESPer holds only requests per node: see
+// JobsByID. O(jobs + nodes held).
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	version, err := c.version(ctx)
 	if err != nil {
@@ -146,10 +146,9 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	return c.squeue(ctx, shortView())
 }
 
-// JobsByID gives the jobs with these ids, ended ones too as long as slurmctld
-// remembers them (MinJobAge), in the order of ids. Ids that are not known are
-// absent. The id of an array is that of the record of its tasks not yet begun.
-// It takes one squeue, two before 24.05.
+// JobsByID returns the jobs with these IDs, in the order of ids. It includes ended jobs while
+// slurmctld remembers them (MinJobAge) and omits unknown IDs. An array's ID stands for the record
+// of its tasks that have not begun. It takes one squeue, two before 24.05.
 func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -159,7 +158,7 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 		return nil, err
 	}
 	args := []string{"--states=all"}
-	if len(ids) <= 200 { // squeue reads all jobs and drops the others, save for a single id
+	if len(ids) <= 200 { // with several IDs, squeue reads all jobs and then drops the others
 		args = append(args, "--jobs="+joinIDs(ids))
 	}
 	look := func(v view) (map[JobID]Job, error) {
@@ -188,10 +187,10 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 		if !ok {
 			continue
 		}
-		delete(jobs, id) // an id given twice
+		delete(jobs, id) // the same ID given twice
 		if d, ok := details[id]; ok {
-			// The second look is later: the record stays as the first saw it, and an
-			// exit code belongs to a job that had ended by then.
+			// The second query is later. So the record stays as the first query read it, and an
+			// exit code counts only if the job had ended by then.
 			if j.Ended() {
 				j.ExitCode, j.ExitSignal = d.ExitCode, d.ExitSignal
 			}
@@ -202,10 +201,9 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 	return found, nil
 }
 
-// Glance gives what Jobs does, of a few jobs, ended ones too, by one squeue each, in
-// the order of ids: unlike a command for several, that costs slurmctld the same however
-// many jobs there are. Each is looked at after the one before. Ids that are not known
-// are absent.
+// Glance returns what Jobs returns, but for a few jobs, ended ones included, by one squeue per job,
+// in the order of ids. Each such query costs slurmctld the same, however many jobs there are; one
+// query for several jobs would not. Later jobs are queried later. It omits unknown IDs.
 func (c *Client) Glance(ctx context.Context, ids ...JobID) ([]Job, error) {
 	v, err := c.glanced(ctx)
 	if err != nil {
@@ -229,7 +227,7 @@ func (c *Client) Glance(ctx context.Context, ids ...JobID) ([]Job, error) {
 	return found, nil
 }
 
-// glanced is the view that shows what Jobs gives.
+// glanced returns the view that shows what Jobs returns.
 func (c *Client) glanced(ctx context.Context) (view, error) {
 	version, err := c.version(ctx)
 	if err != nil || version < longFormat {
@@ -238,8 +236,8 @@ func (c *Client) glanced(ctx context.Context) (view, error) {
 	return longView(version, nil), nil
 }
 
-// named gives a user's jobs of a name (letters, digits, "_.-"), ended ones too as long as
-// slurmctld remembers them, by one squeue, which reads the jobs of that user alone.
+// named returns a user's jobs with a name (letters, digits, "_.-"), by one squeue that reads only
+// that user's jobs. It includes ended jobs while slurmctld remembers them.
 func (c *Client) named(ctx context.Context, uid uint32, name string) ([]Job, error) {
 	v, err := c.glanced(ctx)
 	if err != nil {
@@ -249,7 +247,7 @@ func (c *Client) named(ctx context.Context, uid uint32, name string) ([]Job, err
 	return slices.DeleteFunc(jobs, func(j Job) bool { return j.UID != uid || j.Name != name }), err
 }
 
-// TimeUsed is for how long a job has run, without the time for which it was suspended.
+// TimeUsed returns how long a job has run, without the time that it was suspended.
 func (c *Client) TimeUsed(ctx context.Context, id JobID) (time.Duration, error) {
 	if err := checkID(id); err != nil {
 		return 0, err
@@ -304,8 +302,8 @@ func setDisplay(j *Job, s string) error {
 	return nil
 }
 
-// wished is a list of nodes as a user gave it. One that is not understood is one
-// node that does not exist: no job may hide all the others.
+// wished reads a list of nodes as a user wrote it. A list that it cannot parse becomes one node
+// that does not exist, so that one job cannot hide all others.
 func wished(s string) []string {
 	nodes, err := ExpandNodes(s)
 	if err != nil {
@@ -314,8 +312,8 @@ func wished(s string) []string {
 	return nodes
 }
 
-// countTasks counts what an array expression stands for: "N/A" (no array), "7",
-// "2-200%2", "1,3,5-9:2%4".
+// countTasks counts the tasks of an array expression: "N/A" (no array), "7", "2-200%2",
+// "1,3,5-9:2%4".
 func countTasks(s string) (int, error) {
 	if none(s) {
 		return 1, nil
@@ -345,8 +343,8 @@ func countTasks(s string) (int, error) {
 	return total, nil
 }
 
-// setTRES turns memory per CPU, which MinMemory cannot be told from memory per
-// node, into memory per node: the total is known while the job is pending.
+// setTRES converts memory per CPU into memory per node. MinMemory does not distinguish the two, but
+// the total is known while the job is pending.
 func setTRES(j *Job, s string) error {
 	if j.MinMemory == 0 || j.NumNodes == 0 {
 		return nil
@@ -363,8 +361,8 @@ func setTRES(j *Job, s string) error {
 	return nil
 }
 
-// addTRESPer collects what is asked for beside CPUs and memory, which newer
-// versions show here too ("cpu=2" of --cpus-per-task).
+// addTRESPer collects requests other than CPUs and memory, which newer versions show here as well
+// ("cpu=2" for --cpus-per-task).
 func addTRESPer(j *Job, s string) error {
 	for _, t := range list(s) {
 		if strings.HasPrefix(t, "cpu=") || strings.HasPrefix(t, "cpu:") {
@@ -402,8 +400,8 @@ func setExit(j *Job, s string) error {
 	return nil
 }
 
-// Ended reports whether the job's state is a final one. COMPLETING is not: its
-// nodes are not free yet.
+// Ended reports whether the job's state is final. COMPLETING is not: the job's nodes are not free
+// yet.
 func (j Job) Ended() bool {
 	switch j.State {
 	case Completed, Cancelled, Failed, TimedOut, "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED":
@@ -412,5 +410,5 @@ func (j Job) Ended() bool {
 	return false
 }
 
-// Held reports whether the job is pending until it is released.
+// Held reports whether the job is pending until a user releases it.
 func (j Job) Held() bool { return j.State == Pending && j.Priority == 0 }

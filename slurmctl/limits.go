@@ -9,58 +9,57 @@ import (
 	"time"
 )
 
-// Limits are those of the site on who may have how much: of associations (user and
-// account, up the tree of accounts), QOS and partitions, as far as the caller may see
-// them (PrivateData).
+// Limits holds the site's resource limits: of associations (user and account, up the account tree),
+// QOS, and partitions, as far as the caller may see them (PrivateData).
 type Limits struct {
-	Enforced   bool // AccountingStorageEnforce has limits; else those of partitions alone count
+	Enforced   bool // AccountingStorageEnforce has limits; otherwise only limits of partitions count
 	assocs     []limitSet
 	qos        map[string]*limitSet
 	partitions map[string]*partitionRules
-	accrual    bool           // somebody's age is bounded: see Accruing
-	memory     bool           // is what jobs are given, so that limits on it count
-	whole      partitionRules // of slurm.conf itself, for all partitions
-	addresses  int64          // percent of its memory that a job's processes may address (VSizeFactor); noLimit
+	accrual    bool           // some limit bounds accruing age: see Accruing
+	memory     bool           // memory is allocated to jobs, so limits on it count
+	whole      partitionRules // from slurm.conf, for all partitions
+	addresses  int64          // how much of its memory, in percent, a job's processes may address (VSizeFactor); or noLimit
 	preemption *Preemption
 }
 
-// limit is one bound, and what is in use of it.
+// limit is a bound and the amount already in use.
 type limit struct{ most, used int64 }
 
 // noLimit stands for the absence of a bound.
 const noLimit = -1
 
-// limitSet is what one association or QOS sets.
+// limitSet holds the limits of one association or QOS.
 type limitSet struct {
-	account, user, partition, parent string // of an association
+	account, user, partition, parent string // set for an association
 	isDefault                        bool
-	name                             string // of a QOS
+	name                             string // set for a QOS
 	flags                            []string
 	limits                           map[string]limit            // "GrpTRES/node", "MaxJobs", …
-	byUser                           map[string]map[string]limit // of a QOS: what single users use
+	byUser                           map[string]map[string]limit // for a QOS: use by single users
 	byAccount                        map[string]map[string]limit
 }
 
-// partitionRules are what a partition lets in.
+// partitionRules holds what a partition admits.
 type partitionRules struct {
 	name, qos                                      string
 	minNodes, maxNodes                             int64
 	maxMinutes, defaultMinutes                     int64
-	memPerNode, memPerCPU                          int64 // at most, MiB; noLimit
-	defMemPerNode, defMemPerCPU                    int64 // MiB; noLimit
+	memPerNode, memPerCPU                          int64 // upper bounds, MiB; or noLimit
+	defMemPerNode, defMemPerCPU                    int64 // MiB; or noLimit
 	allowAccounts, denyAccounts, allowQOS, denyQOS []string
 	nodes                                          []string
-	from                                           []string // hosts that may submit (AllocNodes); nil: all
-	cpus                                           int64    // of every node; 0: they differ, or are not known
-	total                                          int64    // nodes; noLimit: not known
+	from                                           []string // hosts that may submit (AllocNodes); nil for all
+	cpus                                           int64    // of every node; 0 if they differ or are unknown
+	total                                          int64    // nodes; noLimit if unknown
 	isDefault                                      bool
-	open                                           bool // to all users, from everywhere, without a reservation, and up
+	open                                           bool // up, and open to all users from everywhere without a reservation
 	tier, preempt, billing, shares                 string
 }
 
-// Limits reads them by three commands, or four where QOS preempt each other. What the caller may not see, or slurmdbd does
-// not tell, is no limit; only partitions that cannot be read are an error. Users, if
-// any are named, are those whose associations are read. O(associations + QOS).
+// Limits reads the limits by three commands, or four if QOS preempt each other. Limits that the
+// caller may not see, or that slurmdbd does not return, count as absent. Only unreadable partitions
+// are an error. If users are given, it reads only their associations. O(associations + QOS).
 func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limits, error) {
 	var text LimitsText
 	var err error
@@ -91,8 +90,8 @@ func (c *Client) Limits(ctx context.Context, cfg Config, users ...string) (*Limi
 	return ParseLimits(cfg, text), nil
 }
 
-// LimitsText is what commands print that limits are read from; "" where that is not to
-// be had.
+// LimitsText holds the output of the commands that limits are read from; "" if an output is not
+// available.
 type LimitsText struct {
 	Partitions string // scontrol --oneliner --all show partition
 	Assocs     string // scontrol show assoc_mgr flags=assoc,qos
@@ -100,7 +99,7 @@ type LimitsText struct {
 	Preemption string // sacctmgr show qos format=Name,Preempt,PreemptMode
 }
 
-// ParseLimits reads limits from what the commands print.
+// ParseLimits reads limits from the commands' output.
 func ParseLimits(cfg Config, text LimitsText) *Limits {
 	l := &Limits{Enforced: enforces(cfg), qos: map[string]*limitSet{}, whole: partitionRules{
 		memPerNode: bound(cfg.Values["MaxMemPerNode"]), memPerCPU: bound(cfg.Values["MaxMemPerCPU"]),
@@ -130,7 +129,7 @@ func enforces(cfg Config) bool {
 	})
 }
 
-// bound reads a number that may be UNLIMITED; noLimit where there is none.
+// bound reads a number that may be UNLIMITED, or returns noLimit if there is none.
 func bound(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {
@@ -186,8 +185,8 @@ func parsePartitionRules(out string) map[string]*partitionRules {
 	return all
 }
 
-// parseAssocMgr reads scontrol show assoc_mgr: records whose first line begins at the
-// left, with Name=value words. What is not understood is left out.
+// parseAssocMgr reads scontrol show assoc_mgr: records of Name=value words whose first line starts
+// at the left margin. It skips what it cannot parse.
 func parseAssocMgr(out string) ([]limitSet, map[string]*limitSet) {
 	var assocs []limitSet
 	qos := map[string]*limitSet{}
@@ -307,16 +306,16 @@ func parseBound(s string) (limit, bool) {
 	return l, true
 }
 
-// qosColumns are asked of sacctmgr: scontrol shows neither flags nor, before somebody
-// uses a QOS, its limits on users.
+// qosColumns lists the columns requested from sacctmgr. scontrol shows no flags and, until a QOS is
+// used, no limits on its users.
 var qosColumns = []string{"Name", "Flags", "GrpTRES", "GrpJobs", "GrpSubmit", "MaxTRES", "MaxTRESPerNode", "MaxWall", "MaxTRESPU",
 	"MaxJobsPU", "MaxSubmitPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitPA", "MinTRES", "GrpJobsAccrue", "MaxJobsAccruePA", "MaxJobsAccruePU"}
 
-// qosNames are what scontrol calls them.
+// qosNames lists scontrol's names for these columns.
 var qosNames = []string{"", "", "GrpTRES", "GrpJobs", "GrpSubmitJobs", "MaxTRESPJ", "MaxTRESPN", "MaxWallPJ", "MaxTRESPU",
 	"MaxJobsPU", "MaxSubmitJobsPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitJobsPA", "MinTRESPJ", "GrpJobsAccrue", "MaxJobsAccruePA", "MaxJobsAccruePU"}
 
-// addQOS adds what sacctmgr says of the QOS.
+// addQOS adds sacctmgr's data about QOS.
 func (l *Limits) addQOS(out string) {
 	for line := range strings.Lines(out) {
 		fields := strings.Split(strings.TrimRight(line, "\n"), "|")
@@ -356,7 +355,7 @@ func (s *limitSet) has(flag string) bool {
 	return s != nil && slices.ContainsFunc(s.flags, func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
-// at is a bound that the set has, else noLimit.
+// at returns a bound of the set, or noLimit.
 func (s *limitSet) at(name string) limit {
 	if s != nil {
 		if l, ok := s.limits[name]; ok {
@@ -366,7 +365,7 @@ func (s *limitSet) at(name string) limit {
 	return limit{most: noLimit}
 }
 
-// who names the association in a message.
+// who returns the association's name for messages.
 func (s *limitSet) who() string {
 	switch {
 	case s.name != "":
@@ -377,8 +376,8 @@ func (s *limitSet) who() string {
 	return "account " + s.account
 }
 
-// path lists the associations that count for a user: the user's own, then the
-// accounts up to the root, as far as they are visible.
+// path lists the associations that count for a user: the user's own, then the visible accounts up
+// to the root.
 func (l *Limits) path(s Subject) []*limitSet {
 	var own *limitSet
 	for i := range l.assocs {
@@ -404,7 +403,7 @@ func (l *Limits) path(s Subject) []*limitSet {
 	return all
 }
 
-// qosOf lists the QOS that count for a user, the one that decides first.
+// qosOf lists the QOS that count for a user, the deciding one first.
 func (l *Limits) qosOf(s Subject) []*limitSet {
 	var all []*limitSet
 	job := l.qos[s.QOS]
@@ -421,8 +420,8 @@ func (l *Limits) qosOf(s Subject) []*limitSet {
 	return all
 }
 
-// Defaults are the account and QOS of a user who names none; account, where it is
-// given, is the one that he names.
+// Defaults returns the account and QOS of a user who names none. If account is given, it is the
+// account that the user names.
 func (c *Client) Defaults(ctx context.Context, user, account string) (string, string, error) {
 	if err := checkUserName(user); err != nil {
 		return "", "", err
@@ -438,14 +437,14 @@ func (c *Client) Defaults(ctx context.Context, user, account string) (string, st
 			continue
 		}
 		if f[3] == "" {
-			f[3] = "normal" // Slurm's own
+			f[3] = "normal" // Slurm's default
 		}
 		return f[1], f[3], nil
 	}
 	return "", "", fmt.Errorf("user %s has no account %s that can be seen", user, account)
 }
 
-// DefaultPartition is the partition of a job that names none, "" where it is not known.
+// DefaultPartition returns the partition of a job that names none, or "" if unknown.
 func (l *Limits) DefaultPartition() string {
 	for name, p := range l.partitions {
 		if p.isDefault {
@@ -455,8 +454,8 @@ func (l *Limits) DefaultPartition() string {
 	return ""
 }
 
-// NodeCPUs is how many CPUs every node of a partition has, taken that they have the same; 0:
-// they have not, or it is not known. CPUsOf knows better where nodes are to be seen.
+// NodeCPUs returns how many CPUs every node of a partition has, or 0 if the nodes differ or this is
+// unknown. CPUsOf is more precise if the nodes are visible.
 func (l *Limits) NodeCPUs(partition string) int {
 	if p := l.partitions[partition]; p != nil {
 		return int(p.cpus)
@@ -464,7 +463,7 @@ func (l *Limits) NodeCPUs(partition string) int {
 	return 0
 }
 
-// CPUsOf is how many CPUs nodes have at least and at most; 0: there are none.
+// CPUsOf returns the smallest and largest number of CPUs per node, or 0 without nodes.
 func CPUsOf(nodes []Node) (least, most int) {
 	for _, n := range nodes {
 		if least == 0 || n.CPUs < least {
@@ -475,9 +474,9 @@ func CPUsOf(nodes []Node) (least, most int) {
 	return least, most
 }
 
-// NodeMemory is the MiB of memory that a job with whole nodes has on each, by its --mem
-// or --mem-per-cpu, or the default, and what it asks for each CPU; 0 where that is not known or
-// does not count.
+// NodeMemory returns the MiB of memory that a job with whole nodes has on each node, from its
+// --mem, its --mem-per-cpu, or the default. It also returns what the job requests per CPU. Either
+// is 0 if unknown or if memory does not count.
 func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) (node, each int64) {
 	p := l.partitions[partition]
 	if p == nil || !l.memory {
@@ -506,8 +505,8 @@ func (l *Limits) NodeMemory(partition, perNode, perCPU string, cpus int) (node, 
 	return 0, 0
 }
 
-// NodeMemoryOf is NodeMemory of a job by what Slurm says of it, and what it asks for each
-// CPU. One that asks for all of its nodes' memory has so much: whole.
+// NodeMemoryOf is NodeMemory for a job as Slurm describes it; it also returns what the job requests
+// per CPU. A job that requests all memory of its nodes has whole.
 func (l *Limits) NodeMemoryOf(r JobRequest, cpus int, whole int64) (node, perCPU int64) {
 	switch {
 	case !l.memory || r.MemoryPerGPU > 0:
@@ -520,7 +519,7 @@ func (l *Limits) NodeMemoryOf(r JobRequest, cpus int, whole int64) (node, perCPU
 	return whole, 0
 }
 
-// NeedOf is what a profile with so many nodes in its steps needs.
+// NeedOf returns the need of a profile with these node counts in its steps.
 func NeedOf(steps []int, minutes int64, chain bool) Need {
 	n := Need{Peak: slices.Max(steps), Least: slices.Min(steps), Minutes: minutes}
 	for i := 1; i < len(steps) && !chain; i++ {

@@ -7,33 +7,32 @@ import (
 	"strings"
 )
 
-// Subject is whose limits count.
+// Subject identifies whose limits count.
 type Subject struct {
 	User      string
 	UID       uint32
-	Account   string // "": the user's default one
-	QOS       string // "": not known
+	Account   string // "" for the user's default account
+	QOS       string // "" if unknown
 	Partition string
 }
 
-// Need is what an evolving job asks for in all. Its limits are those of a rigid job of
-// its peak: that companions are jobs of their own must not get a user more than he may
-// have.
+// Need is what an evolving job needs over its life. Its limits are those of a rigid job with its
+// peak: although companions are separate jobs, they must not get a user more than the limits allow.
 type Need struct {
-	Peak    int    // most nodes at once
-	Least   int    // fewest
+	Peak    int    // largest number of nodes
+	Least   int    // smallest number of nodes
 	Growths []int  // nodes that each growth adds; none for a chain
-	CPUs    int    // per node, where they differ fewest; 0: not known
-	Most    int    // CPUs that a node has at most; 0: as CPUs
-	Memory  int64  // MiB per node; 0: not known
-	PerCPU  int64  // MiB that it asks for each CPU; 0: it asks by node
-	GRES    []GRES // that it asks for on each node
-	Minutes int64  // of the whole job; 0: not known
-	From    string // host that asks for the nodes of growths; "": not known
+	CPUs    int    // per node, the smallest number where nodes differ; 0 if unknown
+	Most    int    // largest number of CPUs per node; 0 for the same as CPUs
+	Memory  int64  // MiB per node; 0 if unknown
+	PerCPU  int64  // MiB requested per CPU; 0 for a request per node
+	GRES    []GRES // requested on each node
+	Minutes int64  // of the whole job; 0 if unknown
+	From    string // host that requests the nodes of growths; "" if unknown
 }
 
-// Never lists the limits, each in a clause with its remedy, under which a job can never
-// run even alone. What depends on the user's other jobs is none of them.
+// Never lists the limits under which a job can never run, even as the user's only job. Each is a
+// clause with its remedy. It leaves out what depends on the user's other jobs.
 func (l *Limits) Never(s Subject, n Need) []string {
 	var all []string
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -56,7 +55,7 @@ func (l *Limits) Never(s Subject, n Need) []string {
 			}
 		}
 		if n.From != "" && len(n.Growths) > 0 && p.from != nil && !slices.Contains(p.from, n.From) {
-			say("partition %s takes jobs from %s alone (AllocNodes), and nodes of growths are asked for from %s: have the administrator add that host, choose another partition or --drive=chain",
+			say("partition %s takes jobs only from %s (AllocNodes), and nodes of growths are requested from %s: have the administrator add that host, choose another partition or --drive=chain",
 				p.name, CompressNodes(p.from), n.From)
 		}
 		if p.maxMinutes != noLimit && n.Minutes > p.maxMinutes && !flag("PartitionTimeLimit") {
@@ -100,7 +99,7 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	}
 	if len(n.Growths) > 0 {
 		counted := qos
-		if p != nil && l.tooSmall(s, n) > 0 && int64(slices.Max(n.Growths)) < p.minNodes { // all are of other partitions
+		if p != nil && l.tooSmall(s, n) > 0 && int64(slices.Max(n.Growths)) < p.minNodes { // all its nodes belong to other partitions
 			counted = l.qosOf(Subject{QOS: s.QOS})
 		}
 		for _, f := range jobLimits {
@@ -113,7 +112,7 @@ func (l *Limits) Never(s Subject, n Need) []string {
 	return all
 }
 
-// amount is what a job needs at its peak of something that limits count.
+// amount is how much a job needs, at its peak, of something that limits count.
 type amount struct {
 	name, unit string
 	need       int64
@@ -121,7 +120,7 @@ type amount struct {
 
 func (n Need) tres() []amount {
 	all := []amount{{"node", "nodes", int64(n.Peak)}, {"cpu", "CPUs", int64(n.Peak * n.CPUs)}, {"mem", "MB of memory", int64(n.Peak) * n.Memory}}
-	sums := map[string]int64{} // of one name whatever the types, and of each
+	sums := map[string]int64{} // sums per name: over all types, and for each type
 	for _, g := range n.GRES {
 		sums["gres/"+g.Name] += g.Count
 		if g.Type != "" {
@@ -134,9 +133,9 @@ func (n Need) tres() []amount {
 	return all
 }
 
-// tooMuchMemory says that a job has more memory than its partition, or else the cluster,
-// allows. What it asks for each CPU beyond that Slurm turns into further CPUs, as long as
-// a node has so many.
+// tooMuchMemory reports that a job has more memory than its partition, or otherwise the cluster,
+// allows. If a job requests more per CPU than allowed, Slurm gives it further CPUs, as long as a
+// node has that many.
 func (l *Limits) tooMuchMemory(p *partitionRules, n Need) []string {
 	perNode, perCPU, of := p.memPerNode, p.memPerCPU, "partition "+p.name
 	if perNode == noLimit && perCPU == noLimit {
@@ -156,13 +155,11 @@ func (l *Limits) tooMuchMemory(p *partitionRules, n Need) []string {
 	return nil
 }
 
-// leastAddresses is the address space in MiB within which a Go program with cgo starts
-// for sure: it reserves much more than it uses (Go 1.26; 20 starts of 20 from 1,500 on,
-// some of them below).
+// leastAddresses is the address space in MiB with which a Go program with cgo reliably starts: it
+// reserves much more than it uses (Go 1.26: 20 of 20 starts from 1,500 on; below that, some).
 const leastAddresses = 1500
 
-// MostMinutes is the longest time limit that a job may have, noLimit (-1) where there
-// is no bound.
+// MostMinutes returns the longest time limit that a job may have, or noLimit (-1).
 func (l *Limits) MostMinutes(s Subject) int64 {
 	most := int64(noLimit)
 	if p := l.partitions[s.Partition]; p != nil && !(l.Enforced && l.qos[s.QOS].has("PartitionTimeLimit")) {
@@ -176,15 +173,14 @@ func (l *Limits) MostMinutes(s Subject) int64 {
 	return most
 }
 
-// family is a limit as QOS and associations call it; what a QOS says of it goes
-// before what associations do.
+// family is a limit that both QOS and associations can set. A QOS overrides associations.
 type family struct {
-	qos, assoc string // "": has none
-	up         bool   // accounts up the tree have it too, each counting for itself
-	of         string // whose jobs it is about, for messages
+	qos, assoc string // "" if it has none
+	up         bool   // accounts up the tree have the limit too, each with its own count
+	of         string // whose jobs it limits, for messages
 }
 
-// name is how sacctmgr calls the limit of a set.
+// name returns sacctmgr's name for the limit of a set.
 func (f family) name(of *limitSet) string {
 	name := f.assoc
 	if of.name != "" {
@@ -204,8 +200,9 @@ var (
 	}
 )
 
-// deciding finds the set whose bound counts and passes: of QOS the first that has one,
-// and of associations, where no QOS has, the user's own or (up) any up the tree.
+// deciding finds the set whose bound counts and for which passes is true. It is the first QOS with
+// a bound. If no QOS has one, it is the user's association or, with up, any association up the
+// tree.
 func (l *Limits) deciding(qos, path []*limitSet, f family, tres string, passes func(limit) bool) (*limitSet, limit) {
 	for _, q := range qos {
 		if b := q.at(f.qos + tres); f.qos != "" && b.most != noLimit {
@@ -226,7 +223,7 @@ func (l *Limits) deciding(qos, path []*limitSet, f family, tres string, passes f
 	return nil, limit{}
 }
 
-// CountsJobs reports whether a limit on the number of a user's jobs counts, and which.
+// CountsJobs reports whether a limit on the number of a user's jobs applies, and which.
 func (l *Limits) CountsJobs(s Subject) (string, bool) {
 	if !l.Enforced {
 		return "", false
@@ -239,8 +236,8 @@ func (l *Limits) CountsJobs(s Subject) (string, bool) {
 	return "", false
 }
 
-// tooSmall is the smallest growth that the partition takes as no job of its own; 0:
-// none is.
+// tooSmall returns the smallest growth if the partition rejects it as a job of its own, otherwise
+// 0.
 func (l *Limits) tooSmall(s Subject, n Need) int {
 	p := l.partitions[s.Partition]
 	if p == nil || len(n.Growths) == 0 || l.Enforced && l.qos[s.QOS].has("PartitionMinNodes") {
@@ -252,15 +249,15 @@ func (l *Limits) tooSmall(s Subject, n Need) int {
 	return 0
 }
 
-// TooSmall reports whether the partition takes no job of so few nodes.
+// TooSmall reports whether the partition rejects a job of this few nodes.
 func (l *Limits) TooSmall(s Subject, nodes int) bool {
 	return l.tooSmall(s, Need{Growths: []int{nodes}}) > 0
 }
 
-// Through finds another partition with these nodes, in which the user may have a job of
-// n nodes that his own takes for too small, under the same terms: open to all, at the
-// same priority, shared, preempted and billed alike. Its limits count for the job then:
-// of several it is the one that allows most jobs.
+// Through finds another partition with these nodes that admits the user's job of n nodes if the
+// user's own partition rejects it as too small. Its terms must be equal: open to all, same
+// priority, same sharing, preemption, and billing. The job then counts against that partition's
+// limits. Of several partitions, Through returns the one that allows most jobs.
 func (l *Limits) Through(s Subject, nodes []string, n int, minutes int64) (partition string, ok bool) {
 	own := l.partitions[s.Partition]
 	if own == nil {
@@ -288,7 +285,7 @@ func (l *Limits) Through(s Subject, nodes []string, n int, minutes int64) (parti
 	return partition, partition != ""
 }
 
-// mostJobs is how many jobs the user may have in the partition.
+// mostJobs returns how many jobs the user may have in the partition.
 func (l *Limits) mostJobs(s Subject) int64 {
 	most := int64(math.MaxInt64)
 	if !l.Enforced {
@@ -337,10 +334,10 @@ func minutesOf(m int64) string {
 	return fmt.Sprintf("%d-%02d:%02d", m/1440, m/60%24, m%60)
 }
 
-// gpus is taken for what a limit on GRES is about: reasons do not say of which.
+// gpus stands for whatever a limit on GRES counts: reasons do not say which GRES.
 const gpus = "/gres/gpu"
 
-// reasonFamilies are squeue's reasons by what they begin with behind Assoc or QOS.
+// reasonFamilies lists squeue's reasons by their beginnings after Assoc or QOS.
 var reasonFamilies = []struct {
 	prefix, key string
 	family      family
@@ -362,9 +359,9 @@ var reasonFamilies = []struct {
 	{"MaxNodePerAccount", "/node", family{"MaxTRESPA", "", false, ""}}, {"MaxCpuPerAccount", "/cpu", family{"MaxTRESPA", "", false, ""}}, {"MaxJobsPerAccount", "", family{"MaxJobsPA", "", false, ""}},
 }
 
-// Explain says for a pending job's reason whose limit it is, its figure and what is in
-// use of it, as far as these are known, and whether there is room for more by now: more
-// nodes, CPUs or jobs. Room is not known where the limit is not.
+// Explain describes a pending job's reason: whose limit it is, the limit's value, and its current
+// use, as far as known. It also returns whether there is room by now for more nodes, CPUs, or jobs;
+// this is unknown if the limit is unknown.
 func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words string, room, known bool) {
 	for _, r := range reasonFamilies {
 		if !strings.HasPrefix(reason, r.prefix) || strings.Contains(reason, "Minutes") {
@@ -416,8 +413,7 @@ func (l *Limits) Explain(reason string, s Subject, nodes, cpus int) (words strin
 	return reason, false, false
 }
 
-// Describe lists what limits jobs in a partition, for an administrator: the partition's
-// own bounds and those of its QOS.
+// Describe lists, for an administrator, the bounds of a partition and of its QOS.
 func (l *Limits) Describe(partition string) []string {
 	p := l.partitions[partition]
 	if p == nil {
@@ -456,5 +452,5 @@ func (l *Limits) Describe(partition string) []string {
 	return all
 }
 
-// Partitions are the names of all partitions.
+// Partitions returns the names of all partitions.
 func (l *Limits) Partitions() []string { return sortedNames(l.partitions) }

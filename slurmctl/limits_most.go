@@ -1,8 +1,8 @@
 package slurmctl
 
-// MostNodes is the largest peak, from n.Peak up to most, with which a job is not kept out of its
-// partition for good, and for one below most what is against more. Where the job grows it
-// needs a second one beside it, if only for a moment. O(log most) × Never.
+// MostNodes returns the largest peak, from n.Peak to most, with which the partition can ever run
+// the job. If the peak is below most, it also returns what prevents more. A job that grows needs a
+// second job beside it, if only for a moment. O(log most) × Never.
 func (l *Limits) MostNodes(s Subject, n Need, most int) (peak int, why string) {
 	against := func(peak int) []string {
 		one := n
@@ -27,8 +27,9 @@ func (l *Limits) MostNodes(s Subject, n Need, most int) (peak int, why string) {
 	return low, why
 }
 
-// GivenMinutes is the time limit of a job that asks for none, noLimit (-1) where it has none:
-// the partition's default, or else its longest, below what QOS and associations allow.
+// GivenMinutes returns the time limit of a job that requests none: the partition's default, or
+// otherwise its longest, within the limits of QOS and associations. It returns noLimit (-1) if
+// there is none.
 func (l *Limits) GivenMinutes(s Subject) int64 {
 	most := l.MostMinutes(s)
 	if p := l.partitions[s.Partition]; p != nil && p.defaultMinutes != noLimit && (most == noLimit || p.defaultMinutes < most) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// readLimits gives the limits of a cluster whose output is kept.
+// readLimits returns the limits of a cluster with recorded output.
 func readLimits(t *testing.T, dir string) *Limits {
 	t.Helper()
 	read := func(name string) string {
@@ -23,8 +23,8 @@ func readLimits(t *testing.T, dir string) *Limits {
 	return l
 }
 
-// What of a profile can never be, on SeaWulf's partitions, for a user with GrpTRES=node=3,
-// cpu=12, MaxTRES=node=2, MaxJobs=4 and MaxWall=1:00:00.
+// The parts of a profile that can never run, on SeaWulf's partitions, for a user with
+// GrpTRES=node=3, cpu=12, MaxTRES=node=2, MaxJobs=4 and MaxWall=1:00:00.
 func TestNever(t *testing.T) {
 	l := readLimits(t, "22.05")
 	games := Subject{User: "games", UID: 5, Account: "proj", QOS: "normal"}
@@ -36,7 +36,7 @@ func TestNever(t *testing.T) {
 		who       Subject
 		partition string
 		need      Need
-		want      []string // words of the clauses, in order
+		want      []string // words of the clauses in order
 	}{
 		"fits":             {backup, "medium-40core", Need{Peak: 6, Least: 3, Growths: []int{3}, CPUs: 4, Minutes: 60}, nil},
 		"MaxNodes":         {backup, "medium-40core", Need{Peak: 7, Least: 3, Growths: []int{4}}, []string{"at most 6 (MaxNodes)"}},
@@ -79,7 +79,7 @@ func TestNever(t *testing.T) {
 	}
 }
 
-// TestNeverGrows: jobs that could start, but never grow.
+// TestNeverGrows covers jobs that can start but never grow.
 func TestNeverGrows(t *testing.T) {
 	l := readLimits(t, "22.05")
 	l.partitions["short-40core"].from = parsePartitionRules("PartitionName=p AllocNodes=login[1-3]\n")["p"].from
@@ -87,11 +87,11 @@ func TestNeverGrows(t *testing.T) {
 	who := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal", Partition: "short-40core"}
 	for _, c := range []struct {
 		need Need
-		want string // words of the one clause; "": none
+		want string // words of the only clause; "" for none
 	}{
 		{Need{Peak: 4, Least: 2, Growths: []int{2}, From: "login2"}, ""},
 		{Need{Peak: 4, Least: 2, From: "head"}, ""}, // a chain
-		{Need{Peak: 4, Least: 2, Growths: []int{2}, From: "head"}, "takes jobs from login[1-3] alone (AllocNodes), and nodes of growths are asked for from head"},
+		{Need{Peak: 4, Least: 2, Growths: []int{2}, From: "head"}, "takes jobs only from login[1-3] (AllocNodes), and nodes of growths are requested from head"},
 		{Need{Peak: 3, Least: 2, Growths: []int{1}, From: "login2"}, "QOS normal takes jobs of at least 2 nodes (MinTRESPerJob), and a growth by 1 node"},
 	} {
 		got := l.Never(who, c.need)
@@ -101,7 +101,7 @@ func TestNeverGrows(t *testing.T) {
 	}
 }
 
-// TestAddresses: a job whose processes have too little address space for evosctl.
+// TestAddresses covers a job whose processes have too little address space for evosctl.
 func TestAddresses(t *testing.T) {
 	l := readLimits(t, "22.05")
 	who := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal", Partition: "short-40core"}
@@ -117,7 +117,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestThrough: what partition may stand in for one that takes no job so small.
+// TestThrough checks which partition may replace one that rejects so small a job.
 func TestThrough(t *testing.T) {
 	l := readLimits(t, "22.05")
 	backup := Subject{User: "backup", UID: 34, Account: "proj", QOS: "normal", Partition: "medium-40core"}
@@ -154,8 +154,8 @@ func TestMostMinutes(t *testing.T) {
 	}
 }
 
-// The words and figures of pending reasons, by 22.05's output and by that of later
-// releases, which name users in the QOS and end a record with a comment.
+// The words and figures of pending reasons, from the output of 22.05 and of later releases, which
+// name users in the QOS and end a record with a comment.
 func TestExplain(t *testing.T) {
 	later := &Limits{Enforced: true}
 	later.assocs, later.qos = parseAssocMgr(`Current Association Manager state
@@ -222,7 +222,7 @@ QOS=debug(4)
 	}
 }
 
-// FuzzAssocMgr: whatever is printed, nothing breaks.
+// FuzzAssocMgr checks that no output breaks the parser.
 func FuzzAssocMgr(f *testing.F) {
 	text, err := os.ReadFile("testdata/22.05/assoc_mgr.txt")
 	if err != nil {
@@ -240,8 +240,8 @@ func FuzzAssocMgr(f *testing.F) {
 	})
 }
 
-// TestMaxMemPerCPU: what a job asks for each CPU is more than allowed only where no node has
-// as many CPUs as Slurm makes of it.
+// TestMaxMemPerCPU checks that memory per CPU above the maximum is rejected only if no node has as
+// many CPUs as Slurm would then allocate.
 func TestMaxMemPerCPU(t *testing.T) {
 	cfg := Config{Values: map[string]string{"SelectTypeParameters": "CR_CORE_MEMORY", "MaxMemPerCPU": "250", "DefMemPerCPU": "300"}}
 	l := ParseLimits(cfg, LimitsText{Partitions: "PartitionName=main Nodes=n[1-8] TotalNodes=8 TotalCPUs=32\nPartitionName=small Nodes=n[1-8] TotalNodes=8 DefMemPerCPU=100\n"})
@@ -267,7 +267,7 @@ func TestMaxMemPerCPU(t *testing.T) {
 	}
 }
 
-// TestMostNodes: as large as a malleable job may become on SeaWulf's partitions.
+// TestMostNodes checks how large a malleable job may become on SeaWulf's partitions.
 func TestMostNodes(t *testing.T) {
 	l := readLimits(t, "22.05")
 	games := Subject{User: "games", UID: 5, Account: "proj", QOS: "normal"}

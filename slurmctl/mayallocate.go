@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// MayAllocate sees whether the site's plugins would let the request pass, without asking for
-// anything: `srun --test-only` is to a job_submit plugin what salloc is, a job without a script
-// (slurmctld's _slurm_rpc_job_will_run calls the plugins, too). The error is a refusal for which
-// Slurm itself has no reason, or that access is denied; all else, limits or nodes that are not
-// free at present, is none. ExpandJob, Reservation and NodeList are not tried.
+// MayAllocate finds out whether the site's plugins would accept the request, without allocating
+// anything. A job_submit plugin sees `srun --test-only` as it sees salloc: a job without a script
+// (slurmctld's _slurm_rpc_job_will_run calls the plugins as well). The error is a refusal that
+// Slurm itself has no reason for, or that access is denied. Everything else, such as limits or busy
+// nodes, is no error. It does not try ExpandJob, Reservation, and NodeList.
 func (c *Client) MayAllocate(ctx context.Context, q AllocateRequest) error {
 	q.ExpandJob, q.Reservation, q.NodeList, q.Parked = 0, "", nil, false
 	args, err := q.args()

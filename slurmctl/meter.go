@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Meter adds up what the commands cost that run with a context of WithMeter. It is
-// safe for concurrent use.
+// Meter adds up the cost of commands whose context comes from WithMeter. It is safe for concurrent
+// use.
 type Meter struct {
 	commands atomic.Int64
 	cpu      atomic.Int64 // ns
@@ -15,20 +15,20 @@ type Meter struct {
 
 type meterKey struct{}
 
-// WithMeter gives a context whose commands are added up in m.
+// WithMeter returns a context whose commands m adds up.
 func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-// Commands is how many commands have ended.
+// Commands returns how many commands have ended.
 func (m *Meter) Commands() int { return int(m.commands.Load()) }
 
-// CPU is the processor time that these commands themselves took. Most of it goes into
-// reading what slurmctld answers, so that it grows with the answer as slurmctld's own
-// does (22.05, 10,000 jobs: 45 ms for squeue, 21 ms in slurmctld), and holds no wait.
+// CPU returns the processor time of the commands themselves, without waiting. Most of it goes into
+// reading slurmctld's answers, so it grows with the answer, as slurmctld's own time does (22.05,
+// 10,000 jobs: 45 ms for squeue, 21 ms in slurmctld).
 func (m *Meter) CPU() time.Duration { return time.Duration(m.cpu.Load()) }
 
-// metered adds a command that took so long to the context's meter, if it has one.
+// metered adds a command's time to the context's meter, if it has one.
 func metered(ctx context.Context, cpu time.Duration) {
 	if m, ok := ctx.Value(meterKey{}).(*Meter); ok {
 		m.commands.Add(1)

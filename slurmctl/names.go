@@ -9,7 +9,7 @@ import (
 
 var partitionLine = pattern(`(?m)^PartitionName=(\S+)`)
 
-// PartitionNames are those that the caller may see, in order.
+// PartitionNames returns the partitions that the caller may see, in order.
 func (c *Client) PartitionNames(ctx context.Context) ([]string, error) {
 	out, err := c.output(ctx, "scontrol", "--oneliner", "show", "partition")
 	var names []string
@@ -19,10 +19,10 @@ func (c *Client) PartitionNames(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// Accounts are those that a user may charge, in order; none where there is no accounting.
+// Accounts returns the accounts that a user may charge, in order; none without accounting.
 func (c *Client) Accounts(ctx context.Context, user string) ([]string, error) {
 	if !userNamePattern().MatchString(user) {
-		return nil, fmt.Errorf("%q is no user's name", oneLine(user, 40))
+		return nil, fmt.Errorf("invalid user name %q", oneLine(user, 40))
 	}
 	out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "associations", "user="+user, "format=Account")
 	names := strings.Fields(out)

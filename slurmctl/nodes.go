@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Letters of sinfo's format, in the order that parseNodes reads. Features are
-// the active ones: those a job can have now.
+// sinfoLetters are the letters of sinfo's format, in the order in which parseNodes reads them.
+// Features are the active ones, which a job can have now.
 var sinfoLetters = []string{"N", "R", "P", "a", "l", "L", "s", "h", "T", "C", "m", "b", "G", "w"}
 
-// Nodes gives all nodes and all partitions, hidden ones too, by one sinfo. The
-// nodes of a partition are in sinfo's order. O(nodes × partitions they are in).
+// Nodes returns all nodes and all partitions, including hidden ones, by one sinfo. The nodes of a
+// partition are in sinfo's order. O(nodes × partitions they are in).
 func (c *Client) Nodes(ctx context.Context) ([]Node, []Partition, error) {
 	t := newTable(len(sinfoLetters))
-	// sinfo --Node ignores SINFO_FORMAT; no user writes any of what is printed here.
+	// sinfo --Node ignores SINFO_FORMAT; users cannot write any of the fields printed here.
 	out, err := c.output(ctx, "sinfo", "--noheader", "--all", "--local", "--Node", "--noconvert",
 		"--format="+t.short(sinfoLetters...))
 	if err != nil {
@@ -47,7 +47,7 @@ func parseNodes(t table, out string) ([]Node, []Partition, error) {
 			nodes = append(nodes, node)
 		}
 		if part == "" {
-			continue // a node of no partition
+			continue // a node without a partition
 		}
 		p, known := partAt[part]
 		if !known {
@@ -117,7 +117,7 @@ func parsePartition(r []string) (Partition, error) {
 	return p, nil
 }
 
-// parseLimit reads a partition's time limit, where not given is no limit.
+// parseLimit reads a partition's time limit; an absent limit is Unlimited.
 func parseLimit(s string) (d time.Duration, err error) {
 	if none(s) {
 		return Unlimited, nil
@@ -125,11 +125,11 @@ func parseLimit(s string) (d time.Duration, err error) {
 	return parseDuration(s)
 }
 
-// stateFlags are the marks that sinfo puts behind a state.
+// stateFlags are the marks that sinfo appends to a state.
 const stateFlags = "*~#!%$@^+-"
 
-// splitState parts a state from its marks. A planned node without a job is shown
-// as "planned" and not "idle-": it is idle.
+// splitState splits a state from its marks. sinfo shows a planned node without a job as "planned",
+// not "idle-"; such a node is idle.
 func splitState(s string) (state, flags string) {
 	state = strings.TrimRight(s, stateFlags)
 	state, flags = strings.ToLower(state), s[len(state):]
@@ -142,13 +142,12 @@ func splitState(s string) (state, flags string) {
 	return state, flags
 }
 
-// Usable reports whether the node can run jobs now or after those that it runs:
-// it is up, answers, and is neither drained, failing nor rebooting. One that is switched
-// off to save power is usable: see Awake. One in a maintenance ("maint", "$") is reserved
-// until that ends: its reservation says when.
+// Usable reports whether the node can run jobs now or after its current jobs: it is up, answers,
+// and is not drained, failing, or rebooting. A node powered down to save power is usable: see
+// Awake. A node in maintenance ("maint", "$") is reserved; its reservation says until when.
 func (n Node) Usable() bool { return n.Unusable() == "" }
 
-// Unusable says in a word or two why the node is not [Node.Usable]; "" if it is.
+// Unusable returns in a word or two why the node is not [Node.Usable], or "".
 func (n Node) Unusable() string {
 	switch n.State {
 	case "idle", "mixed", "allocated", "completing", "reserved", "maint":

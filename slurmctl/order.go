@@ -2,10 +2,10 @@ package slurmctl
 
 import "strconv"
 
-// What decides who goes first beside a job's priority.
+// What decides the order of jobs besides a job's priority.
 
-// Tier is the PriorityTier of a partition, 1 where it is not known: Slurm considers no job
-// of a lower one before those of a higher one, whatever their priorities
+// Tier returns the PriorityTier of a partition, or 1 if unknown. Slurm considers all jobs of a
+// higher tier before those of a lower one, whatever their priorities
 // (src/slurmctld/job_scheduler.c, sort_job_queue2).
 func (l *Limits) Tier(partition string) int {
 	if l != nil && l.partitions[partition] != nil {
@@ -16,11 +16,11 @@ func (l *Limits) Tier(partition string) int {
 	return 1
 }
 
-// Accruing is for how many jobs at once Slurm lets age count among those that share an
-// allowance with the subject's, and which these are: an arbitrary name; "": there is no bound.
-// The first one that is set decides: GrpJobsAccrue, MaxJobsAccruePerAccount and PerUser of the job's
-// QOS, then GrpJobsAccrue and MaxJobsAccrue of its association, then GrpJobsAccrue of the
-// accounts up to the root (src/slurmctld/acct_policy.c, _get_accrue_limits).
+// Accruing returns how many of the jobs that share an allowance with the subject's job may gain age
+// at once. It also returns an arbitrary name for that set of jobs, or "" if there is no bound. The
+// first limit that is set decides: GrpJobsAccrue, MaxJobsAccruePerAccount, and PerUser of the job's
+// QOS, then GrpJobsAccrue and MaxJobsAccrue of its association, then GrpJobsAccrue of the accounts
+// up to the root (src/slurmctld/acct_policy.c, _get_accrue_limits).
 func (l *Limits) Accruing(s Subject) (most int, among string) {
 	if !l.BoundsAccrual() {
 		return 0, ""
@@ -43,10 +43,10 @@ func (l *Limits) Accruing(s Subject) (most int, among string) {
 	return 0, ""
 }
 
-// BoundsAccrual reports whether Accruing has anything to say of anybody.
+// BoundsAccrual reports whether Accruing returns a bound for any subject.
 func (l *Limits) BoundsAccrual() bool { return l != nil && l.Enforced && l.accrual }
 
-// boundsAccrual finds that out.
+// boundsAccrual computes BoundsAccrual.
 func (l *Limits) boundsAccrual() bool {
 	bounds := func(s *limitSet) bool {
 		for _, name := range []string{"GrpJobsAccrue", "MaxJobsAccrue", "MaxJobsAccruePA", "MaxJobsAccruePU"} {

@@ -29,7 +29,7 @@ func TestSetExit(t *testing.T) {
 	}
 }
 
-// TestOneJobHidesNoOther: whatever a user can ask for, all jobs are read.
+// TestOneJobHidesNoOther checks that all jobs are read, whatever one user requests.
 func TestOneJobHidesNoOther(t *testing.T) {
 	v := shortView()
 	good := map[string]string{"A": "7", "i": "7", "F": "7", "K": "N/A", "U": "1", "Q": "1", "D": "1", "C": "1", "c": "1", "m": "0",
@@ -87,7 +87,7 @@ func TestSplitState(t *testing.T) {
 	}
 }
 
-// TestReservationComment: what a comment says of times and nodes is not read.
+// TestReservationComment checks that times and nodes in a comment are ignored.
 func TestReservationComment(t *testing.T) {
 	line := "ReservationName=a StartTime=100 EndTime=200 Duration=00:01:40 Nodes=n1 NodeCnt=1 PartitionName=main Flags= " +
 		"Users=u Groups=(null) Accounts=(null) State=ACTIVE BurstBuffer=(null) Comment=x EndTime=900 Nodes=n9 State=INACTIVE\n"

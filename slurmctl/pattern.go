@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// pattern is a regular expression that is compiled when it is first needed: evosctl and the
-// other commands of users start in a few milliseconds, and need none or two of them.
+// pattern returns a regular expression that is compiled on first use. evosctl and the other user
+// commands start in a few milliseconds and need one or two of them at most.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

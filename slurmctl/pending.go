@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// ReasonKind says what a pending job waits for.
+// ReasonKind classifies what a pending job waits for.
 type ReasonKind int
 
 const (
-	// OtherReason is one that none of the others names: a begin time, another job, ….
+	// OtherReason is any other reason: a begin time, another job, ….
 	OtherReason ReasonKind = iota
-	// LimitReason is a limit of the user, account, QOS or partition, or a rule of
-	// theirs: no other nodes help, and the nodes asked for are not at fault.
+	// LimitReason is a limit or rule of the user, account, QOS, or partition. Other nodes would not
+	// help.
 	LimitReason
-	// NodesReason is nodes, or its turn at them.
+	// NodesReason is a lack of nodes, or jobs ahead in the queue.
 	NodesReason
-	// HeldReason: the job is on hold.
+	// HeldReason is a hold by a user or administrator.
 	HeldReason
 )
 
-// limitReasons are those beside the ones that their beginnings tell (Assoc…, QOS…).
+// limitReasons lists the limit reasons that do not begin with Assoc or QOS.
 var limitReasons = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "AccountingPolicy", "AccountNotAllowed",
 	"InvalidAccount", "InvalidQOS", "Licenses", "MaxMemPerLimit", "JobArrayTaskLimit", "TimeLimit", "InactiveLimit", "MaxPoweredUpNodes"}
 
-// nodesReasons are compared by their beginnings: what squeue adds behind is words.
+// nodesReasons are compared by their beginnings, because squeue appends words.
 var nodesReasons = []string{"None", "Resources", "Priority", "ReqNodeNotAvail", "Reservation", "Nodes required for job", "NodeDown",
 	"BadConstraints", "Constraints", "PartitionDown", "PartitionInactive", "SchedDefer", "Cleaning"}
 
-// KindOf says what a reason of squeue's (22.05 to 26.05) is about.
+// KindOf classifies a reason from squeue (22.05 to 26.05).
 func KindOf(reason string) ReasonKind {
 	switch {
 	case strings.HasPrefix(reason, "JobHeld"), strings.HasPrefix(reason, "job requeued in held state"), reason == "JobHoldMaxRequeue":
@@ -44,11 +44,11 @@ func KindOf(reason string) ReasonKind {
 	return OtherReason
 }
 
-// PendingError is an allocation that Slurm did not grant in the time that it had,
-// or would not grant for a limit.
+// PendingError means that Slurm did not grant an allocation in time, or refused it because of a
+// limit.
 type PendingError struct {
 	Job    JobID
-	Reason string // as squeue showed it at last; "": never seen
+	Reason string // as squeue showed it last; "" if never seen
 	Err    error
 }
 
@@ -62,10 +62,9 @@ func (e *PendingError) Error() string {
 
 func (e *PendingError) Unwrap() error { return e.Err }
 
-// Limited reports whether an allocation was kept back or refused by a limit or a rule
-// of the user's account, QOS or partition, and by which: a reason of squeue's, or
-// the words in which Slurm refused it at once (QOS with DenyOnLimit, partitions with
-// EnforcePartLimits).
+// Limited reports whether a limit or rule of the user's account, QOS, or partition blocked or
+// refused an allocation, and which. The limit is a reason from squeue, or Slurm's words if it
+// refused at once (QOS with DenyOnLimit, partitions with EnforcePartLimits).
 func Limited(err error) (limit string, ok bool) {
 	var pending *PendingError
 	if errors.As(err, &pending) {

@@ -27,7 +27,7 @@ func TestLimited(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		err  error
-		want string // "": by no limit
+		want string // "" for no limit
 	}{
 		"pending for a limit": {&PendingError{Job: 7, Reason: "AssocGrpNodeLimit", Err: errors.New("stopped")}, "AssocGrpNodeLimit"},
 		"pending for nodes":   {&PendingError{Job: 7, Reason: "Resources", Err: errors.New("out of time")}, ""},

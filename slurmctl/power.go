@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Power is how far a node is from being switched on, where Slurm saves power.
+// Power is how far a node is from being powered up, if Slurm saves power.
 type Power int
 
-// What sinfo's marks tell of a node's power. It shows one mark alone: a node that is
-// being switched on or off has no other that it would show.
+// What sinfo's marks say about a node's power. sinfo shows one mark only. For a node that is
+// powering up or down, that is the power mark.
 const (
 	PowerOn     Power = iota // as far as sinfo tells
-	PowerUp                  // "#": it is being switched on
-	PoweredDown              // "~": Slurm switches it on for a job, or when asked to
-	PowerDown                // "%": it is being switched off; for SuspendTimeout nobody can have it
-	PowerDrain               // "!": it is to be switched off, once nobody uses it
+	PowerUp                  // "#": powering up
+	PoweredDown              // "~": Slurm powers it up for a job or on request
+	PowerDown                // "%": powering down; unusable for SuspendTimeout
+	PowerDrain               // "!": will be powered down once no job uses it
 )
 
-// powerMarks are the marks of power among a node's flags; Slurm before 21.08 has no "!".
+// powerMarks are the power marks among a node's flags; Slurm before 21.08 has no "!".
 var powerMarks = []struct {
 	mark  string
 	power Power
 }{{"#", PowerUp}, {"~", PoweredDown}, {"%", PowerDown}, {"!", PowerDrain}}
 
-// Power is the node's state of power.
+// Power returns the node's power state.
 func (n Node) Power() Power {
 	if n.Flags == "" {
 		return PowerOn
@@ -40,26 +40,25 @@ func (n Node) Power() Power {
 	return PowerOn
 }
 
-// Awake reports whether the node can run a job at once when it is free: it is usable and
-// switched on.
+// Awake reports whether the node can run a job as soon as it is free: it is usable and powered up.
 func (n Node) Awake() bool { return n.Usable() && n.Power() == PowerOn }
 
-// PowerSaving is how Slurm switches nodes off and on.
+// PowerSaving describes how Slurm powers nodes down and up.
 type PowerSaving struct {
-	SuspendTime    time.Duration // idle for so long, a node is switched off; 0: never by itself
-	SuspendTimeout time.Duration // a node may take so long to go off
-	ResumeTimeout  time.Duration // and so long to come up; then Slurm takes it for down
+	SuspendTime    time.Duration // how long a node is idle before it is powered down; 0 for never
+	SuspendTimeout time.Duration // how long a node may take to power down
+	ResumeTimeout  time.Duration // how long a node may take to power up before Slurm sets it down
 }
 
-// PowerSaving reports whether nodes are switched off and on, and how. Partitions may have
-// times of their own, which it does not know.
+// PowerSaving reports whether Slurm powers nodes down and up, and how. It does not know times that
+// partitions set themselves.
 func (c Config) PowerSaving() (PowerSaving, bool) {
 	if c.Values["ResumeProgram"] == "" || c.Values["SuspendProgram"] == "" {
 		return PowerSaving{}, false
 	}
 	p := PowerSaving{SuspendTime: c.seconds("SuspendTime"), SuspendTimeout: c.seconds("SuspendTimeout"), ResumeTimeout: c.seconds("ResumeTimeout")}
 	if p.SuspendTimeout == 0 {
-		p.SuspendTimeout = 30 * time.Second // Slurm's own
+		p.SuspendTimeout = 30 * time.Second // Slurm's default
 	}
 	if p.ResumeTimeout == 0 {
 		p.ResumeTimeout = time.Minute
@@ -67,8 +66,8 @@ func (c Config) PowerSaving() (PowerSaving, bool) {
 	return p, true
 }
 
-// SuspendsJobs reports whether Slurm may suspend running jobs by itself, for others to run
-// on their nodes.
+// SuspendsJobs reports whether Slurm may suspend running jobs so that others can run on their
+// nodes.
 func (c Config) SuspendsJobs() bool {
 	for _, mode := range c.List("PreemptMode") {
 		if strings.EqualFold(mode, "SUSPEND") || strings.EqualFold(mode, "GANG") {
@@ -78,8 +77,8 @@ func (c Config) SuspendsJobs() bool {
 	return false
 }
 
-// Unshown are the nodes of a partition that are not among those shown: of State=CLOUD and
-// off, where PrivateData lacks cloud. The partition itself names them all.
+// Unshown returns the nodes of a partition that are not among those shown: State=CLOUD nodes that
+// are off, if PrivateData lacks cloud. The partition itself names all its nodes.
 func (l *Limits) Unshown(partition string, shown []Node) []string {
 	p := l.partitions[partition]
 	if p == nil {
@@ -92,8 +91,8 @@ func (l *Limits) Unshown(partition string, shown []Node) []string {
 	return slices.DeleteFunc(slices.Clone(p.nodes), func(name string) bool { return known[name] })
 }
 
-// HidesCloud reports whether Slurm shows no State=CLOUD node that is powered down, to root
-// neither: what is not shown cannot be planned.
+// HidesCloud reports whether Slurm hides powered-down State=CLOUD nodes, even from root. Hidden
+// nodes cannot be planned.
 func (c Config) HidesCloud() bool {
 	for _, what := range c.List("PrivateData") {
 		if strings.EqualFold(what, "cloud") {
@@ -103,10 +102,9 @@ func (c Config) HidesCloud() bool {
 	return true
 }
 
-// PowerUp has Slurm switch nodes on, for root, SlurmUser and administrators. Give only
-// those that are PoweredDown: of others some versions would begin anew, or take no
-// notice. Slurm does so within ten seconds, and keeps them on for SuspendTime after they
-// have come up.
+// PowerUp makes Slurm power up nodes; for root, SlurmUser, and administrators. Pass only nodes that
+// are PoweredDown: with others, some versions start over or do nothing. Slurm acts within ten
+// seconds and keeps the nodes up for SuspendTime afterwards.
 func (c *Client) PowerUp(ctx context.Context, nodes []string) error {
 	a := newSetting("update")
 	a.nodes("NodeName", nodes)
@@ -114,10 +112,9 @@ func (c *Client) PowerUp(ctx context.Context, nodes []string) error {
 	return c.setting(ctx, a)
 }
 
-// KeepUp has Slurm count from now for how long nodes have been idle, so that none of
-// them is switched off within SuspendTime; for root, SlurmUser and administrators. It
-// looks first, since State=IDLE takes a node out of draining too, and leaves those alone
-// that are not simply idle.
+// KeepUp restarts the idle time of nodes, so that Slurm powers none of them down within
+// SuspendTime; for root, SlurmUser, and administrators. It changes only nodes that are simply idle,
+// because State=IDLE would also undrain a node.
 func (c *Client) KeepUp(ctx context.Context, nodes []string) error {
 	expr, err := checkNodes(nodes)
 	if err != nil {
@@ -138,7 +135,7 @@ func (c *Client) KeepUp(ctx context.Context, nodes []string) error {
 	return c.setting(ctx, a)
 }
 
-// parseIdle lists the nodes that are idle and have no mark.
+// parseIdle lists the idle nodes without a mark.
 func parseIdle(t table, out string) ([]string, error) {
 	records, err := t.split(out)
 	if err != nil {

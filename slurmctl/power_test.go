@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestPower: what sinfo of 20.11 to 26.05 prints for a node that is switched off and on
-// (node_state_string of those versions). One mark is shown alone, power's before "*".
+// TestPower checks what sinfo of 20.11 to 26.05 prints for a node that powers down and up
+// (node_state_string of those versions). sinfo shows one mark only, and prefers the power mark to
+// "*".
 func TestPower(t *testing.T) {
 	for state, want := range map[string]struct {
 		power         Power
@@ -19,7 +20,7 @@ func TestPower(t *testing.T) {
 		"mixed-":     {PowerOn, true, true},
 		"idle*":      {PowerOn, false, false},
 		"idle~":      {PoweredDown, true, false},
-		"allocated~": {PoweredDown, true, false}, // a job has just got it
+		"allocated~": {PoweredDown, true, false}, // just allocated to a job
 		"mixed~":     {PoweredDown, true, false},
 		"idle#":      {PowerUp, true, false},
 		"ALLOCATED#": {PowerUp, true, false},
@@ -36,7 +37,7 @@ func TestPower(t *testing.T) {
 		"drng@":      {PowerOn, false, false},
 		"idle@":      {PowerOn, false, false},
 		"idle^":      {PowerOn, false, false},
-		"maint":      {PowerOn, true, true}, // hides what else there is
+		"maint":      {PowerOn, true, true}, // hides other states
 		"idle$":      {PowerOn, true, true},
 		"future~":    {PoweredDown, false, false},
 		"blocked":    {PowerOn, false, false},
@@ -49,7 +50,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// TestPowerSaving: a cluster saves power if it can switch nodes off and on.
+// TestPowerSaving checks that a cluster saves power if it can power nodes down and up.
 func TestPowerSaving(t *testing.T) {
 	parse := func(text string) Config {
 		c, err := parseConfig("SLURM_VERSION = 22.05.8\n" + text)
@@ -80,7 +81,7 @@ func TestPowerSaving(t *testing.T) {
 	}
 }
 
-// TestKeepUpIdleOnly: only what is simply idle is told to be.
+// TestKeepUpIdleOnly checks that only simply idle nodes are set to idle.
 func TestKeepUpIdleOnly(t *testing.T) {
 	sep := table{"<SEP>", 2}
 	out := ""
@@ -94,7 +95,7 @@ func TestKeepUpIdleOnly(t *testing.T) {
 	}
 }
 
-// TestUnshown: which nodes of a partition nobody is shown.
+// TestUnshown checks which nodes of a partition are hidden.
 func TestUnshown(t *testing.T) {
 	l := ParseLimits(Config{}, LimitsText{Partitions: "PartitionName=compute Nodes=n[1-8] TotalNodes=8\n"})
 	shown := []Node{{Name: "n1"}, {Name: "n2"}, {Name: "other"}}

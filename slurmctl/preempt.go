@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Preemption is from whom Slurm takes nodes for whom.
+// Preemption describes which jobs lose nodes to which.
 type Preemption struct {
 	byQOS bool
 	qos   map[string]preemptingQOS
@@ -16,10 +16,10 @@ type Preemption struct {
 
 type preemptingQOS struct {
 	preempts []string
-	mode     string // in which its own jobs are preempted; "": the cluster's
+	mode     string // how its own jobs are preempted; "" for the cluster's mode
 }
 
-// Preemption gives what was read of it; nil where Slurm ends no job for another.
+// Preemption returns what was read about preemption, or nil if Slurm ends no job for another.
 func (l *Limits) Preemption() *Preemption {
 	if l == nil {
 		return nil
@@ -28,7 +28,7 @@ func (l *Limits) Preemption() *Preemption {
 }
 
 // readPreemption reads scontrol show config and, for preempt/qos, sacctmgr show qos
-// format=Name,Preempt,PreemptMode. Jobs that are exempt for a while count as exempt.
+// format=Name,Preempt,PreemptMode. It treats temporarily exempt jobs as exempt.
 func readPreemption(cfg Config, parts map[string]*partitionRules, qos string) *Preemption {
 	p := &Preemption{parts: parts, mode: cfg.Values["PreemptMode"], qos: map[string]preemptingQOS{}}
 	if exempt := cfg.Values["PreemptExemptTime"]; !none(exempt) && strings.Trim(exempt, "0:") != "" {
@@ -53,18 +53,18 @@ func readPreemption(cfg Config, parts map[string]*partitionRules, qos string) *P
 	return p
 }
 
-// ends reports whether a mode gives the nodes of a preempted job free.
+// ends reports whether a mode releases the nodes of a preempted job.
 func ends(mode string) bool {
 	return slices.ContainsFunc(strings.Split(strings.ToUpper(mode), ","), func(m string) bool { return m == "REQUEUE" || m == "CANCEL" })
 }
 
-// suspends reports whether a mode keeps the nodes of a preempted job for it.
+// suspends reports whether a preempted job keeps its nodes in this mode.
 func suspends(mode string) bool {
 	return strings.Contains(strings.ToUpper(mode), "SUSPEND") && !ends(mode)
 }
 
-// Yields reports whether Slurm ends or requeues jobs of this partition and QOS where one
-// of the other's needs their nodes. (A job that is suspended keeps its nodes.)
+// Yields reports whether Slurm ends or requeues jobs of this partition and QOS if a job of the
+// other partition and QOS needs their nodes. (A suspended job keeps its nodes.)
 func (p *Preemption) Yields(partition, qos, toPartition, toQOS string) bool {
 	return p.preempted(ends, partition, qos, toPartition, toQOS)
 }

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Ageing is how a job's priority rises while it is eligible and waits. The zero value:
-// it does not (priority/basic, or age has no weight).
+// Ageing describes how a job's priority rises while it is eligible and waits. The zero value means
+// that it does not (priority/basic, or age has no weight).
 //
-// Source: src/plugins/priority/multifactor/priority_multifactor.c, the same from 20.11
-// to 26.05. Age is the one factor that a job with a begin time in the future is denied:
-// the others are calculated for every pending job. It counts from AccrueTime, set once,
-// by the scheduler's first pass, to the begin time of then (src/slurmctld/acct_policy.c);
-// where AccountingStorageEnforce has limits, to nothing before the begin time, anew
-// after every change of that, and for as many jobs as MaxJobsAccrue lets.
+// Source: src/plugins/priority/multifactor/priority_multifactor.c, the same from 20.11 to 26.05.
+// Age is the only factor that Slurm withholds from a job with a begin time in the future; it
+// computes the other factors for every pending job. Age counts from AccrueTime. The scheduler's
+// first pass sets AccrueTime once, to the begin time at that moment (src/slurmctld/acct_policy.c).
+// If AccountingStorageEnforce has limits, AccrueTime is unset before the begin time, starts again
+// after every change of it, and is set for at most MaxJobsAccrue jobs.
 type Ageing struct {
 	Weight float64       // of the age factor
-	MaxAge time.Duration // at which the factor is 1
-	Period time.Duration // between two calculations of all priorities
-	Always bool          // ACCRUE_ALWAYS: from submission on, eligible or not: Slurm's own priorities do
-	Limits bool          // limits are enforced: a job on hold ages anew from its release on
+	MaxAge time.Duration // age at which the factor is 1
+	Period time.Duration // between two computations of all priorities
+	Always bool          // ACCRUE_ALWAYS: age counts from submission, eligible or not, so Slurm's own priorities are right
+	Limits bool          // limits are enforced: a held job's age restarts at its release
 }
 
-// Ageing is that of the configuration.
+// Ageing returns the ageing set by the configuration.
 func (c Config) Ageing() Ageing {
 	if c.plugin("PriorityType") != "multifactor" {
 		return Ageing{}
@@ -37,7 +37,7 @@ func (c Config) Ageing() Ageing {
 		Always: slices.Contains(c.List("PriorityFlags"), "ACCRUE_ALWAYS"),
 		Limits: slices.ContainsFunc(c.List("AccountingStorageEnforce"), func(s string) bool { return s == "limits" || s == "safe" })}
 	if a.MaxAge, err = parseDuration(c.Values["PriorityMaxAge"]); err != nil {
-		return Ageing{} // better none than one that is too large
+		return Ageing{} // too little age is better than too much
 	}
 	if p, err := parseDuration(c.Values["PriorityCalcPeriod"]); err == nil && p > 0 {
 		a.Period = p
@@ -45,7 +45,7 @@ func (c Config) Ageing() Ageing {
 	return a
 }
 
-// points is what age adds to a priority.
+// points returns what age adds to a priority.
 func (a Ageing) points(age time.Duration) float64 {
 	switch {
 	case age <= 0 || a.MaxAge == Unlimited:
@@ -56,12 +56,12 @@ func (a Ageing) points(age time.Duration) float64 {
 	return a.Weight * float64(age/time.Second) / float64(a.MaxAge/time.Second)
 }
 
-// Priority is the priority of a job that Slurm shows with this one and this nice value,
-// having counted the age has, if its age were due. A job on hold (0) stays so.
+// Priority returns the priority that a job would have if its age were due, given the shown priority
+// and nice value at age has. A held job (0) stays held.
 //
-// Slurm shows no priority below 1, so of one whose nice value takes it lower only the
-// least that its other factors add up to is known: nothing. Fractions that Slurm has
-// dropped are lost, so the result may be 1 too low; it is never too high.
+// Slurm shows no priority below 1. If a nice value pushes a priority below that, the other factors
+// are unknown and count as nothing. Fractions that Slurm dropped are lost, so the result may be 1
+// too low; it is never too high.
 func (a Ageing) Priority(shown uint64, nice int, has, due time.Duration) uint64 {
 	more := a.points(due) - a.points(has)
 	if shown == 0 || more <= 0 {
@@ -74,8 +74,8 @@ func (a Ageing) Priority(shown uint64, nice int, has, due time.Duration) uint64 
 	return uint64(min(max(p+more, 1), 1<<32-1))
 }
 
-// AccrueTimes gives, for all pending jobs, since when Slurm counts their age; zero: it does
-// not yet. It takes one squeue.
+// AccrueTimes returns, for all pending jobs, since when Slurm counts their age; zero if it does not
+// yet. It takes one squeue.
 func (c *Client) AccrueTimes(ctx context.Context) (map[JobID]time.Time, error) {
 	since := map[JobID]time.Time{}
 	var at time.Time

@@ -62,8 +62,8 @@ func TestAgeing(t *testing.T) {
 	}
 }
 
-// TestAgeingLikeSlurm: what a parked job gets is what Slurm would have reckoned, or 1
-// less, and older jobs never get less.
+// TestAgeingLikeSlurm checks that a parked job gets the priority that Slurm would compute, or 1
+// less, and that an older job never gets less than a younger one.
 func TestAgeingLikeSlurm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := Ageing{Weight: float64(rapid.Uint32Range(1, 1e6).Draw(t, "weight")), MaxAge: time.Duration(rapid.Int64Range(1, 1e6).Draw(t, "max")) * time.Second}

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Privileges are who of Slurm's users sees what PrivateData hides from others: operators and
-// administrators (AdminLevel) all jobs, coordinators those of their accounts.
+// Privileges says which users see what PrivateData hides from others: operators and administrators
+// (AdminLevel) see all jobs, coordinators those of their accounts.
 type Privileges struct {
 	all      map[string]bool     // by user
-	accounts map[string][]string // that one coordinates
+	accounts map[string][]string // accounts that a user coordinates
 }
 
-// Privileges asks slurmdbd for them, by one sacctmgr.
+// Privileges queries slurmdbd for the privileges, by one sacctmgr.
 func (c *Client) Privileges(ctx context.Context) (Privileges, error) {
 	out, err := c.output(ctx, "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "user", "withcoord", "format=User,AdminLevel,Coord")
 	if err != nil {
@@ -22,8 +22,8 @@ func (c *Client) Privileges(ctx context.Context) (Privileges, error) {
 	return parsePrivileges(out), nil
 }
 
-// parsePrivileges reads lines as "ann|Operator|proj,physics". A coordinator of an account is
-// one of those below it, too, and slurmdbd lists them all.
+// parsePrivileges reads lines like "ann|Operator|proj,physics". A coordinator of an account also
+// coordinates the accounts below it, and slurmdbd lists them all.
 func parsePrivileges(out string) Privileges {
 	p := Privileges{all: map[string]bool{}, accounts: map[string][]string{}}
 	for line := range strings.Lines(out) {
@@ -39,7 +39,7 @@ func parsePrivileges(out string) Privileges {
 	return p
 }
 
-// See reports whether a user sees the jobs of an account; "": all jobs.
+// See reports whether a user sees the jobs of an account, or with "" all jobs.
 func (p Privileges) See(user, account string) bool {
 	return p.all[user] || account != "" && slices.Contains(p.accounts[user], account)
 }

@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// Queue is squeue as a user runs it: with the user's own rights, environment and options,
-// and a format in which some places are the caller's to fill.
+// Queue is a squeue as a user runs it, with the user's own rights, environment, and options, and
+// with a format in which the caller fills some places.
 type Queue struct {
-	Options []string    // squeue's, each --name or --name=value; neither formats nor what repeats or decorates
-	Format  QueueFormat // what is printed of each job, or step
-	Steps   *string     // --steps, with this value; nil: jobs
+	Options []string    // squeue's options, each --name or --name=value; no formats, repetition, or headings
+	Format  QueueFormat // what to print for each job or step
+	Steps   *string     // value of --steps; nil for jobs
 	Header  bool
 }
 
-// QueueLine is a line of squeue's, whole lines however many newlines a job's name has.
+// QueueLine is a line from squeue. It is complete even if the job's name has newlines.
 type QueueLine struct {
-	Job   JobID    // 0: the headings
-	Parts []string // around the places of Format.Own, one more than these
+	Job   JobID    // 0 for the headings
+	Parts []string // the text around the places of Format.Own, one more than these
 }
 
-// QueueFormat is a format of squeue's with places in it.
+// QueueFormat is a squeue format with places in it.
 type QueueFormat struct {
 	Own   []OwnField // the places
 	long  bool
-	parts []string // squeue's own format around them, one more than places
+	parts []string // squeue's own format around the places, one more than these
 }
 
-// OwnField is a place in a format, written as squeue's own fields are.
+// OwnField is a place in a format, written like squeue's own fields.
 type OwnField struct {
 	Name   string
-	Width  int // 0: as wide as the text
+	Width  int // 0 for the width of the text
 	Right  bool
 	Suffix string
 }
 
-// Text is the place filled: cut, or padded, as squeue does it, by bytes as it counts them,
-// but never within a character.
+// Text returns the filled place. It cuts or pads by bytes, as squeue does, but never cuts within a
+// character.
 func (f OwnField) Text(text string) string {
 	if f.Width > 0 && len(text) > f.Width {
 		text = strings.ToValidUTF8(text[:f.Width], "")
@@ -57,7 +57,7 @@ const (
 	stepLetters = "bijluAMNPSU"
 )
 
-// ParseQueueFormat reads a format of squeue --format, in which %[[.]size]{name} is a place.
+// ParseQueueFormat reads a squeue --format in which %[[.]size]{name} is a place.
 func ParseQueueFormat(text string, steps bool) (QueueFormat, error) {
 	if strings.EqualFold(text, "%all") {
 		letters := jobLetters
@@ -76,7 +76,7 @@ func ParseQueueFormat(text string, steps bool) (QueueFormat, error) {
 		size, rest, ours := strings.Cut(token, "{")
 		if ours = ours && strings.Trim(size, ".0123456789") == ""; !ours {
 			switch {
-			case token == "": // squeue, too, takes %% for one
+			case token == "": // squeue also reads %% as one
 			case strings.Trim(token, ".0123456789") == "":
 				return f, fmt.Errorf("format: %%%s is a size without a letter", token)
 			default:
@@ -98,8 +98,7 @@ func ParseQueueFormat(text string, steps bool) (QueueFormat, error) {
 	return f, nil
 }
 
-// ParseLongQueueFormat reads a format of squeue --Format, in which a name that is one of the
-// caller's is a place.
+// ParseLongQueueFormat reads a squeue --Format in which a name of the caller's is a place.
 func ParseLongQueueFormat(text string, isOwn func(name string) bool) (QueueFormat, error) {
 	f := QueueFormat{long: true}
 	var part []string
@@ -110,7 +109,7 @@ func ParseLongQueueFormat(text string, isOwn func(name string) bool) (QueueForma
 	for token := range strings.SplitSeq(text, ",") {
 		name, size, sized := strings.Cut(token, ":")
 		switch {
-		case token == "": // strtok passes over it
+		case token == "": // strtok skips it
 		case !isOwn(name):
 			part = append(part, token)
 		default:
@@ -143,8 +142,8 @@ func ownField(name, size, suffix string) (OwnField, error) {
 	return OwnField{Name: name, Width: width, Right: right, Suffix: suffix}, nil
 }
 
-// with is the format with a job's id before all, and a separator after each part. What it
-// gives is which parts squeue prints: it has no word for an empty one in a long format.
+// with returns the format with a job ID in front and a separator after each part. It also returns
+// which parts squeue prints: a long format cannot print an empty part.
 func (f QueueFormat) with(sep string, steps bool) (format string, printed []bool) {
 	var b strings.Builder
 	id, longID := "%A", "JobID"
@@ -167,17 +166,18 @@ func (f QueueFormat) with(sep string, steps bool) (format string, printed []bool
 		}
 		printed[i] = true
 		if field := p[strings.LastIndexByte(p, ',')+1:]; !strings.Contains(field, ":") {
-			p += ":20" // what squeue takes where no size is given
+			p += ":20" // squeue's default size
 		}
 		b.WriteString("," + p + sep)
 	}
 	return b.String(), printed
 }
 
-// QueueLines runs squeue. What it says on stderr, as of an unknown field, is given too.
+// QueueLines runs squeue. It also returns what squeue prints on stderr, e.g. about an unknown
+// field.
 func (c *Client) QueueLines(ctx context.Context, q Queue) (lines []QueueLine, said string, err error) {
 	t := newTable(0)
-	for strings.Contains(t.sep, "C") { // a C anywhere in a format has squeue ask for more
+	for strings.Contains(t.sep, "C") { // with a C anywhere in the format, squeue queries more
 		t = newTable(0)
 	}
 	format, printed := q.Format.with(t.sep, q.Steps != nil)
@@ -217,9 +217,9 @@ func (c *Client) QueueLines(ctx context.Context, q Queue) (lines []QueueLine, sa
 		id, err := parseID(word)
 		if err != nil && (i > 0 || !q.Header) {
 			if q.Steps != nil {
-				continue // of an array or a heterogeneous job: never an evolving one
+				continue // part of an array or heterogeneous job: never an evolving job
 			}
-			return nil, said, fmt.Errorf("squeue: %q is no job id", oneLine(r[0], 20))
+			return nil, said, fmt.Errorf("squeue: invalid job ID %q", oneLine(r[0], 20))
 		}
 		line := QueueLine{Job: id, Parts: make([]string, len(printed))}
 		k := 1
@@ -234,9 +234,9 @@ func (c *Client) QueueLines(ctx context.Context, q Queue) (lines []QueueLine, sa
 	return lines, said, nil
 }
 
-// QueueJSON runs squeue --json, with the value that this takes since 23.02 unless that is
-// empty, and gives its document and the jobs in it, by id. The key jobs of the document is
-// the caller's to fill.
+// QueueJSON runs squeue --json and returns its document and the jobs in it, by ID. A value other
+// than "" is passed to --json, which accepts one since 23.02. The caller fills the document's key
+// jobs.
 func (c *Client) QueueJSON(ctx context.Context, options []string, value string) (document map[string]json.RawMessage, jobs []QueueJob, err error) {
 	word := "--json"
 	if value != "" {

@@ -11,7 +11,7 @@ func TestParseQueueFormat(t *testing.T) {
 	for _, c := range []struct {
 		format string
 		steps  bool
-		want   string // with <> for the separator
+		want   string // with <> as the separator
 		own    []OwnField
 	}{
 		{"", false, "%A<><>", nil},

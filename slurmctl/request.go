@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// JobRequest is what a job asked for, as far as further nodes for it must be asked for
-// in the same way. What was not given is zero.
+// JobRequest holds what a job requested, as far as requests for further nodes must repeat it.
+// Values not given are zero.
 type JobRequest struct {
 	ID        JobID
 	UID       uint32
 	Account   string
 	QOS       string
-	Partition string // the first, where there are several
+	Partition string // the first of several
 	WCKey     string
 	Features  string // --constraint
 	Network   string
-	Licenses  string // of the job as a whole
+	Licenses  string // of the whole job
 
 	TmpDisk       int64 // MiB on each node
 	MemoryPerNode int64 // MiB
 	MemoryPerCPU  int64 // MiB
 	MemoryPerGPU  int64 // MiB
-	// DefaultMemory is what the partition, or else the cluster, gives per node or per CPU
-	// to jobs that say nothing.
+	// DefaultMemory is what the partition, or otherwise the cluster, gives per node or per CPU to
+	// jobs that request none.
 	DefaultMemoryPerNode int64
 	DefaultMemoryPerCPU  int64
 
@@ -39,24 +39,24 @@ type JobRequest struct {
 	ThreadsPerCore int
 	SocketsPerNode int
 	CoresPerSocket int
-	CoreSpec       *int // cores kept for the system: 0 is none of them
+	CoreSpec       *int // cores kept for the system; 0 means none
 	ThreadSpec     *int
 
-	TRESPerJob    string // "gres:gpu:4": of the job as it was submitted
+	TRESPerJob    string // "gres:gpu:4": of the job as submitted
 	TRESPerNode   string
 	TRESPerSocket string
 	TRESPerTask   string
 
 	TimeLimit  time.Duration
-	AccrueTime time.Time // since when the job's age counts; zero: it does not yet
+	AccrueTime time.Time // since when the job's age counts; zero if it does not yet
 	Comment    string
 	Command    string
 
-	// StepMgr says that the job has a step manager of its own; see StepMgr.
+	// StepMgr means that the job has a step manager of its own; see StepMgr.
 	StepMgr bool
 }
 
-// requestColumns are the names of squeue -O, the same from 20.11 to 26.05.
+// requestColumns are names of squeue -O, the same from 20.11 to 26.05.
 var requestColumns = []struct {
 	name string
 	set  func(*JobRequest, string) error
@@ -96,7 +96,7 @@ var requestColumns = []struct {
 	{"Command", func(r *JobRequest, s string) error { r.Command = text(s); return nil }},
 }
 
-// perhaps is a small number, or 0 where there is none ("*", "N/A", "65535").
+// perhaps reads a small number, or returns 0 if there is none ("*", "N/A", "65535").
 func perhaps(s string) int {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n >= 0xfffe {
@@ -105,7 +105,7 @@ func perhaps(s string) int {
 	return int(n)
 }
 
-// perGPU is the amount in "gres:gpu:100".
+// perGPU returns the amount in "gres:gpu:100".
 func perGPU(s string) int64 {
 	all, err := ParseGRES(s)
 	if err != nil {
@@ -133,8 +133,8 @@ func setCoreSpec(r *JobRequest, s string) error {
 	return nil
 }
 
-// tres is a list of resources without the CPUs, which newer versions show there too
-// ("cpu=2" for --cpus-per-task).
+// tres returns a list of resources without the CPUs, which newer versions include ("cpu=2" for
+// --cpus-per-task).
 func (r *JobRequest) tres(s string) string {
 	var kept []string
 	for _, t := range list(s) {
@@ -149,10 +149,10 @@ func (r *JobRequest) tres(s string) string {
 	return strings.Join(kept, ",")
 }
 
-// Request tells what a job asked for: three commands, so once a job. Only scontrol
-// says whether memory is per CPU, and what a partition gives by default. It fails with
-// ErrUnknownJob. What is not understood is asked for anew, a few times: an output that was
-// cut off once is not to decide about the job.
+// Request returns what a job requested. It takes three commands, so call it once per job. Only
+// scontrol shows whether memory is per CPU, and a partition's default. It fails with ErrUnknownJob.
+// If it cannot parse an output, it retries a few times: one truncated output must not decide about
+// the job.
 func (c *Client) Request(ctx context.Context, id JobID, cfg Config) (r JobRequest, err error) {
 	if err := checkID(id); err != nil {
 		return r, err
@@ -166,10 +166,10 @@ func (c *Client) Request(ctx context.Context, id JobID, cfg Config) (r JobReques
 	return r, err
 }
 
-// requestTries is how often Request asks for what it does not understand.
+// requestTries is how often Request queries before it gives up on unparsable output.
 const requestTries = 3
 
-// askRequest is one try of Request.
+// askRequest makes one try for Request.
 func (c *Client) askRequest(ctx context.Context, id JobID, cfg Config) (JobRequest, error) {
 	names := []string{"Name"}
 	for _, col := range requestColumns {
@@ -228,8 +228,8 @@ func parseRequest(t table, out string, id JobID) (r JobRequest, name string, err
 
 var minMemoryPattern = pattern(` MinMemory(Node|CPU)=`)
 
-// memoryPerCPU reports whether a job's memory is per CPU. What its user wrote is before
-// that only in its name and WCKey: they are cut out first.
+// memoryPerCPU reports whether a job's memory is per CPU. Of the text before that field, a user can
+// write only the name and WCKey, which it cuts out first.
 func memoryPerCPU(shown, name, wckey string) (bool, error) {
 	_, rest, ok := strings.Cut(shown, " JobName="+name+" ")
 	if !ok {
@@ -264,8 +264,8 @@ func defaultMemory(partition string, cfg Config) (perNode, perCPU int64) {
 	return number(cfg.Values["DefMemPerNode"]), number(cfg.Values["DefMemPerCPU"])
 }
 
-// GRESPerNode is what the job asked for on each node, having been submitted with so many
-// nodes. The error says in words what does not come to the same on every node.
+// GRESPerNode returns what the job requested on each node, given its node count at submission. The
+// error says which request does not divide evenly.
 func (r JobRequest) GRESPerNode(nodes int) ([]GRES, error) {
 	all, err := r.gresPerNode(nodes)
 	if err == nil {
@@ -309,8 +309,8 @@ func (r JobRequest) gresPerNode(nodes int) ([]GRES, error) {
 	return all, nil
 }
 
-// More is a request for further nodes for a job: of whatever it asked for, on each of
-// them. Licences are not among it: they are the base job's, for all.
+// More returns a request for further nodes that asks for the same on each node as the job did. It
+// leaves out licences: the base job has them for all.
 func (r JobRequest) More(nodes int, perNode []GRES) AllocateRequest {
 	q := AllocateRequest{Nodes: nodes, Account: r.Account, QOS: r.QOS, Partition: r.Partition, WCKey: strings.TrimPrefix(r.WCKey, "*"),
 		Constraint: r.Features, Network: r.Network, TasksPerNode: r.TasksPerNode, TasksPerSocket: r.TasksPerSocket, TasksPerCore: r.TasksPerCore,
@@ -324,7 +324,7 @@ func (r JobRequest) More(nodes int, perNode []GRES) AllocateRequest {
 	case r.MemoryPerGPU > 0:
 		q.MemoryPerGPU = r.MemoryPerGPU
 	case r.MemoryPerCPU == r.DefaultMemoryPerCPU && r.MemoryPerNode == r.DefaultMemoryPerNode:
-		// Slurm gives the same by itself: there are sites that refuse --mem
+		// Slurm gives the same by default, and some sites refuse --mem
 	case r.MemoryPerCPU > 0:
 		q.MemoryPerCPU = r.MemoryPerCPU
 	case r.MemoryPerNode > 0:

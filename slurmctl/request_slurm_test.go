@@ -16,8 +16,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestRequest reads back what jobs asked for, whatever their names are, and gets
-// further nodes by it.
+// TestRequest reads back what jobs with all kinds of names requested, and uses it to get further
+// nodes.
 func TestRequest(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 4, CPUs: 8, MemoryMB: 4000,
 		ExtraConf: "SelectTypeParameters=CR_Core_Memory\nGresTypes=gpu,token",
@@ -40,7 +40,7 @@ func TestRequest(t *testing.T) {
 		{"--partition=plain --mem-per-cpu=300 --ntasks-per-node=2 --cpus-per-task=2 --threads-per-core=1 --wckey=w --network=n",
 			slurmctl.JobRequest{Partition: "plain", MemoryPerCPU: 300, TasksPerNode: 2, CPUsPerTask: 2, ThreadsPerCore: 1, WCKey: "w", Network: "n"}, 2400},
 		{"--partition=plain --gpus-per-node=2 --mem-per-gpu=150 --cpus-per-gpu=2",
-			slurmctl.JobRequest{Partition: "plain", TRESPerNode: "gres:gpu:2", MemoryPerGPU: 150, CPUsPerGPU: 2}, 600}, // of all GPUs, which --exclusive brings,
+			slurmctl.JobRequest{Partition: "plain", TRESPerNode: "gres:gpu:2", MemoryPerGPU: 150, CPUsPerGPU: 2}, 600}, // per GPU, for all GPUs that --exclusive includes
 		{"--partition=plain --gres=gpu:4,token:1", slurmctl.JobRequest{Partition: "plain", TRESPerNode: "gres:gpu:4,gres:token:1"}, 4000},
 		{"--partition=plain --gpus=2", slurmctl.JobRequest{Partition: "plain", TRESPerJob: "gres:gpu:2"}, 4000},
 	} {
@@ -89,7 +89,7 @@ func TestRequest(t *testing.T) {
 	f.is("a job that is not known", err, slurmctl.ErrUnknownJob)
 }
 
-// once is a client that gets half of a command's first output with that first argument.
+// once returns a client that gets half of the output of the first command with that first argument.
 func (f *fixture) once(name, argument string) *slurmctl.Client {
 	f.Helper()
 	dir := f.TempDir()

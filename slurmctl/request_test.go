@@ -38,7 +38,7 @@ func TestParseGRES(t *testing.T) {
 			t.Errorf("%q: %v", bad, got)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) { // never a crash, and what comes of it is safe to pass on
+	rapid.Check(t, func(t *rapid.T) { // no input crashes it, and the result is safe to pass on
 		all, err := ParseGRES(rapid.String().Draw(t, "text"))
 		if err == nil && len(all) > 0 && checkGRES(JoinGRES(all)) != nil {
 			t.Fatal(all)
@@ -97,7 +97,7 @@ func TestGRESPerNode(t *testing.T) {
 	}
 }
 
-// TestMemoryPerCPU: no job name or WCKey passes for the field behind it.
+// TestMemoryPerCPU checks that no job name or WCKey is mistaken for the field after it.
 func TestMemoryPerCPU(t *testing.T) {
 	line := func(name, wckey string) string {
 		return "JobId=2 JobName=" + name + " UserId=u(5) Account=a QOS=normal WCKey=" + wckey + " JobState=RUNNING CoreSpec=* MinCPUsNode=1 MinMemoryCPU=100M MinTmpDiskNode=0 Comment= MinMemoryNode=1\n"
@@ -128,8 +128,8 @@ func TestDefaultMemory(t *testing.T) {
 	}
 }
 
-// TestMoreNodes: what a job asked for is asked for again, and memory only where Slurm
-// would not give the same by itself.
+// TestMoreNodes checks that requests are repeated, and memory only if Slurm would not give the same
+// by default.
 func TestMoreNodes(t *testing.T) {
 	spec := 2
 	r := JobRequest{Account: "a", QOS: "q", Partition: "p", WCKey: "*w", Features: "f&g", Network: "sn", CPUsPerTask: 2, TasksPerNode: 2,

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Reservations gives all reservations, by one scontrol.
+// Reservations returns all reservations, by one scontrol.
 func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
 	out, err := c.output(ctx, "scontrol", "--all", "--oneliner", "show", "reservation")
 	if err != nil {
@@ -19,8 +19,8 @@ func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
 	return parseReservations(out)
 }
 
-// parseReservations reads one reservation per line. Only administrators write
-// what is in them; of a comment, which comes last, nothing is read.
+// parseReservations reads one reservation per line. Only administrators write reservations. It
+// ignores the comment, which comes last.
 func parseReservations(out string) ([]Reservation, error) {
 	var all []Reservation
 	for line := range strings.Lines(out) {
@@ -44,7 +44,7 @@ func parseReservation(line string) (Reservation, error) {
 	for _, field := range strings.Fields(line) {
 		key, value, ok := strings.Cut(field, "=")
 		if !ok || seen[key] {
-			continue // the first of a name is Slurm's own
+			continue // the first value of a name is Slurm's own
 		}
 		seen[key] = true
 		switch key {
@@ -80,23 +80,23 @@ func parseReservation(line string) (Reservation, error) {
 	return r, nil
 }
 
-// ReservationRequest is a reservation to be made.
+// ReservationRequest describes a reservation to create.
 type ReservationRequest struct {
 	Name      string
-	Start     time.Time // zero: now
+	Start     time.Time // zero for now
 	End       time.Time // to the second, unlike a duration
-	Nodes     []string  // these; or
-	NodeCount int       // as many as this, of Slurm's choice
-	Users     []string  // who may use it; Users or Accounts must be given
+	Nodes     []string  // these nodes; or
+	NodeCount int       // as many nodes as this, chosen by Slurm
+	Users     []string  // who may use it; Users or Accounts is required
 	Accounts  []string
 	Partition string
 	Flags     []string // e.g. "FLEX", "IGNORE_JOBS", "PURGE_COMP=00:01:00"
 }
 
-// CreateReservation makes a reservation. Root and SlurmUser may. It fails with
-// ErrReservationExists, ErrReservationOverlap or ErrNodesBusy (a job's time
-// limit reaches into it; the flag IGNORE_JOBS overrides that). 22.05 may clip
-// NodeCount to what is free without a word: read the reservation back.
+// CreateReservation creates a reservation, as root or SlurmUser. It fails with
+// ErrReservationExists, ErrReservationOverlap, or ErrNodesBusy (a job's time limit reaches into it;
+// the flag IGNORE_JOBS overrides that). 22.05 may silently reduce NodeCount to the free nodes: read
+// the reservation back.
 func (c *Client) CreateReservation(ctx context.Context, q ReservationRequest) error {
 	start := "now"
 	if !q.Start.IsZero() {
@@ -123,18 +123,18 @@ func (c *Client) CreateReservation(ctx context.Context, q ReservationRequest) er
 	})
 }
 
-// Nobody is the only user of a reservation that is closed to all users: root submits no
-// jobs, and has its association with Slurm's own.
+// Nobody is the only user of a closed reservation: root submits no jobs, and its association comes
+// with Slurm.
 const Nobody = "root"
 
-// everybodyDenied stands in for Nobody as a value of Accounts=: all accounts are below
-// that of root's name.
+// everybodyDenied replaces Nobody as a value of Accounts=: all accounts are below the account root.
 const everybodyDenied = "-root"
 
-// closing runs a command that says who may use a reservation. Where associations are
-// enforced (AccountingStorageEnforce) and the site has deleted that of root, Slurm does not
-// take root for a user: then it is run again to deny the use to everybody (22.05.8). Where they are
-// not enforced that would deny nobody but jobs of account root, and root is a user.
+// closing runs a command that says who may use a reservation. If associations are enforced
+// (AccountingStorageEnforce) and the site has deleted root's, Slurm does not accept root as a user.
+// closing then runs the command again and denies access to all accounts (22.05.8). If associations
+// are not enforced, a denial would affect only jobs of account root, but root is accepted as a
+// user.
 func closing(users, accounts []string, run func(denied bool) error) error {
 	err := run(false)
 	if len(accounts) == 0 && len(users) == 1 && users[0] == Nobody && errors.Is(err, ErrInvalidAccount) {
@@ -143,23 +143,23 @@ func closing(users, accounts []string, run func(denied bool) error) error {
 	return err
 }
 
-// ReservationUpdate is what to change of a reservation; what is zero stays.
+// ReservationUpdate describes changes to a reservation; zero values leave it unchanged.
 type ReservationUpdate struct {
 	Start     time.Time
 	StartNow  bool // instead of Start
 	End       time.Time
 	Nodes     []string
 	NodeCount int
-	Users     []string // instead of those of before
+	Users     []string // replaces the users
 	Accounts  []string
 	Partition string
-	Flags     []string // added to those of before
+	Flags     []string // added to the existing flags
 }
 
-// UpdateReservation changes a reservation, or fails with ErrUnknownReservation,
-// ErrReservationOverlap or ErrNodesBusy and changes nothing. A start in the past
-// is refused by Slurm, and one of a reservation that has begun (ErrReservationBegun); with
-// StartNow that has begun already by then, and only the rest is changed.
+// UpdateReservation changes a reservation, or changes nothing and fails with ErrUnknownReservation,
+// ErrReservationOverlap, or ErrNodesBusy. Slurm refuses a start in the past and any start of a
+// reservation that has begun (ErrReservationBegun). With StartNow, UpdateReservation then changes
+// only the rest.
 func (c *Client) UpdateReservation(ctx context.Context, name string, u ReservationUpdate) error {
 	err := c.updateReservation(ctx, name, u)
 	if u.StartNow && errors.Is(err, ErrReservationBegun) {
@@ -197,7 +197,7 @@ func (c *Client) updateReservation(ctx context.Context, name string, u Reservati
 			again.raw("Users", "")
 			again.raw("Accounts", everybodyDenied)
 		case len(u.Users) > 0 && len(u.Accounts) == 0:
-			again.raw("Accounts", "") // it may have been closed by them
+			again.raw("Accounts", "") // an earlier denial may have closed it
 			again.access(u.Users, nil)
 		default:
 			again.access(u.Users, u.Accounts)
@@ -207,21 +207,21 @@ func (c *Client) updateReservation(ctx context.Context, name string, u Reservati
 	})
 }
 
-// DeleteReservation removes a reservation. It fails with ErrReservationInUse
-// while a job is attached to it and with ErrUnknownReservation once it is gone.
+// DeleteReservation deletes a reservation. It fails with ErrReservationInUse while a job uses it,
+// and with ErrUnknownReservation once it is gone.
 func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	a := newSetting("delete")
 	a.add("ReservationName", checkName, name)
 	return c.setting(ctx, a)
 }
 
-// access adds who may use a reservation.
+// access adds the users and accounts of a reservation.
 func (a *setting) access(users, accounts []string) {
 	a.names("Users", checkUserName, users)
 	a.names("Accounts", checkWord, accounts)
 }
 
-// reservation adds what a request and an update have in common.
+// reservation adds the arguments that requests and updates share.
 func (a *setting) reservation(nodes []string, count int, partition string, flags []string) {
 	if len(nodes) > 0 {
 		a.nodes("Nodes", nodes)

@@ -20,7 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// fixture is a cluster, a client of it and a user to run jobs as.
+// fixture is a cluster with a client and a user for jobs.
 type fixture struct {
 	*testing.T
 	*slurmctl.Client
@@ -44,12 +44,12 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// clientUser is a user as the client takes it.
+// clientUser converts a user to the client's type.
 func clientUser(u slurmtest.User) *slurmctl.User {
 	return &slurmctl.User{UID: u.UID, GID: u.GID, Groups: u.Groups, Name: u.Name, Home: u.Home}
 }
 
-// submit submits a job that sleeps, or runs what script says.
+// submit submits a job that sleeps, or that runs script.
 func (f *fixture) submit(script string, options ...string) slurmctl.JobID {
 	f.Helper()
 	args := append([]string{"--parsable", "--output=/dev/null", "--chdir=/"}, options...)
@@ -99,7 +99,7 @@ func (f *fixture) ended(id slurmctl.JobID) slurmctl.Job {
 	return f.wait(id, "ended", slurmctl.Job.Ended)
 }
 
-// is checks that an error is one of the package's.
+// is checks that an error matches one of the package's errors.
 func (f *fixture) is(what string, err, want error) {
 	f.Helper()
 	if !errors.Is(err, want) {
@@ -107,10 +107,10 @@ func (f *fixture) is(what string, err, want error) {
 	}
 }
 
-// evolving is what growing and shrinking needs on 22.05.
+// evolving holds the options that growing and shrinking need on 22.05.
 var evolving = slurmtest.Options{Accounting: true, PermitJobExpansion: true}
 
-// TestOddNames: names and comments come back as given, and none of them fakes a
+// TestOddNames checks that names and comments come back unchanged and that none of them fakes a
 // field or a job.
 func TestOddNames(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 1})
@@ -136,7 +136,7 @@ func TestOddNames(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// Comments set later, the administrators' too.
+	// Comments set later, including those of administrators.
 	id := slices.Max(slices.Collect(maps.Keys(want)))
 	for _, text := range append(names, "") {
 		f.must(f.UpdateJob(f.ctx, id, slurmctl.JobUpdate{Comment: &text, AdminComment: &text}))
@@ -155,7 +155,7 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// TestKindsOfJobs: what is asked for is what is read.
+// TestKindsOfJobs checks that the client reads what jobs requested.
 func TestKindsOfJobs(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 4, Partitions: []slurmtest.Partition{{Name: "main", Default: true, Extra: "DefaultTime=10"},
 		{Name: "whole", Nodes: "n[1-2]", MaxTime: "2:00:00", Extra: "OverSubscribe=EXCLUSIVE MinNodes=1 MaxNodes=2 DefaultTime=30"},
@@ -264,14 +264,14 @@ func TestKindsOfJobs(t *testing.T) {
 		}
 	}
 
-	// A look at all jobs is one command; the version has been asked for before.
+	// A query of all jobs is one command; the version is already known.
 	before := f.Calls()
 	if _, err := f.Jobs(f.ctx); err != nil || f.Calls() != before+1 {
 		t.Errorf("%d commands: %v", f.Calls()-before, err)
 	}
 }
 
-// TestHeterogeneousAndArrayIDs: JobsByID gives what was asked for, no more.
+// TestHeterogeneousAndArrayIDs checks that JobsByID returns what was requested and no more.
 func TestHeterogeneousAndArrayIDs(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 2})
 	het := f.submit(sleeps, "--hold", "--nodes=1", ":", "--nodes=1")
@@ -306,7 +306,7 @@ func TestHeterogeneousAndArrayIDs(t *testing.T) {
 	f.must(f.Cancel(f.ctx, het, array))
 }
 
-// TestGlance looks at single jobs, and at what that costs.
+// TestGlance queries single jobs and checks what that costs.
 func TestGlance(t *testing.T) {
 	// the backfill scheduler rests in the middle of its work for as long as it can
 	f := start(t, slurmtest.Options{Nodes: 2, SchedulerParameters: "bf_interval=1,bf_yield_interval=1,bf_yield_sleep=10000000"})
@@ -348,8 +348,8 @@ func TestGlance(t *testing.T) {
 	backfilling(false)
 }
 
-// TestTimes: times are the same instants whatever the zones of the parties, in
-// the hours that a change of clocks takes away or gives twice too.
+// TestTimes checks that times denote the same instants in all time zones, even in hours that a
+// clock change skips or repeats.
 func TestTimes(t *testing.T) {
 	t.Setenv("TZ", "Europe/Berlin")
 	f := start(t, slurmtest.Options{Nodes: 2})
@@ -386,7 +386,7 @@ func TestTimes(t *testing.T) {
 	f.running(id)
 }
 
-// TestReservations: from creation to the end, with what is refused.
+// TestReservations covers a reservation's life, including what Slurm refuses.
 func TestReservations(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 4, Accounting: true})
 	if all, err := f.Reservations(f.ctx); err != nil || len(all) != 0 {
@@ -432,7 +432,7 @@ func TestReservations(t *testing.T) {
 	f.is("unknown one deleted", f.DeleteReservation(f.ctx, "none"), slurmctl.ErrUnknownReservation)
 	f.must(f.DeleteReservation(f.ctx, q.Name))
 
-	// In use, and then detached from its job.
+	// A reservation in use, then detached from its job.
 	f.must(f.CreateReservation(f.ctx, slurmctl.ReservationRequest{Name: "now", End: now.Add(time.Hour), NodeCount: 2, Users: []string{f.user.Name}}))
 	if r := read(); !r.Active || len(r.Nodes) != 2 {
 		t.Errorf("%+v", r)
@@ -455,14 +455,14 @@ func TestReservations(t *testing.T) {
 	busy.Flags = []string{"IGNORE_JOBS"}
 	f.must(f.CreateReservation(f.ctx, busy))
 
-	// Others are kept out of it.
+	// Other jobs must stay out of it.
 	f.must(f.DeleteReservation(f.ctx, "busy"))
 	f.must(f.CreateReservation(f.ctx, slurmctl.ReservationRequest{Name: "mine", End: now.Add(time.Hour), NodeCount: 1, Users: []string{"root"}}))
 	_, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "x", Reservation: "mine"})
 	f.is("a user who may not use it", err, slurmctl.ErrAccessDenied)
 }
 
-// TestEvolve: grow, and shrink twice, as the user whose job it is.
+// TestEvolve grows a job, and shrinks it twice, as the job's user.
 func TestEvolve(t *testing.T) {
 	f := start(t, evolving)
 	script := "#!/bin/sh\n# " + strings.Repeat("ü|", 1000) + "\n" + sleeps + "\n\n"
@@ -525,7 +525,7 @@ func TestEvolve(t *testing.T) {
 	f.clean()
 }
 
-// clean checks that Slurm is left clean.
+// clean checks that nothing remains in Slurm.
 func (f *fixture) clean() {
 	f.Helper()
 	for {
@@ -540,15 +540,14 @@ func (f *fixture) clean() {
 	}
 }
 
-// TestAllocateCancelled: no job is left of an allocation that is given up, at
-// whatever moment that happens.
+// TestAllocateCancelled checks that an allocation leaves no job, whenever it is given up.
 func TestAllocateCancelled(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 2})
 	full := f.submit(sleeps, "--nodes=2", "--exclusive")
 	f.running(full)
 	q := slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "given_up"}
 	ctx, cancel := context.WithTimeout(f.ctx, time.Second)
-	k, err := f.Allocate(ctx, q) // pending when time is up
+	k, err := f.Allocate(ctx, q) // pending at the deadline
 	cancel()
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, slurmctl.ErrUnreachable) || k.ID == 0 {
 		t.Fatal(k, err)
@@ -559,7 +558,7 @@ func TestAllocateCancelled(t *testing.T) {
 	f.must(f.Cancel(f.ctx, full))
 	f.must(f.cluster.WaitIdle(f.ctx))
 
-	// Free nodes: the call is cut off at moments all through its run.
+	// Free nodes: the call is cut off at moments throughout its run.
 	granted := 0
 	for i := range 40 {
 		ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i)*time.Millisecond)
@@ -596,7 +595,7 @@ func TestSignal(t *testing.T) {
 	f.is("no such job", f.Signal(f.ctx, 99999, "USR1", slurmctl.SignalOptions{}), slurmctl.ErrUnknownJob)
 }
 
-// TestConfig: what decides how jobs can grow is read right.
+// TestConfig checks the settings that decide how jobs can grow.
 func TestConfig(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 1, PrologFlags: "Contain", PermitJobExpansion: true})
 	cfg, err := f.Config(f.ctx)
@@ -616,7 +615,7 @@ func TestConfig(t *testing.T) {
 		t.Error(up, err)
 	}
 
-	// Contain's step forbids the merge.
+	// Contain's step prevents the merge.
 	base := f.submit(sleeps)
 	f.running(base)
 	k, err := f.Allocate(f.ctx, slurmctl.AllocateRequest{User: clientUser(f.user), Nodes: 1, Name: "x", ExpandJob: base})
@@ -627,7 +626,8 @@ func TestConfig(t *testing.T) {
 	f.is("merge with a step", err, slurmctl.ErrHasSteps)
 }
 
-// TestNoExpansion: a cluster that lets no job grow, and on 22.05 shrink once.
+// TestNoExpansion covers a cluster on which no job can grow and, on 22.05, a job can shrink only
+// once.
 func TestNoExpansion(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 4})
 	base := f.submit(sleeps, "--nodes=3")
@@ -641,7 +641,7 @@ func TestNoExpansion(t *testing.T) {
 	}
 }
 
-// TestUnreachable: no controller.
+// TestUnreachable covers a cluster without a controller.
 func TestUnreachable(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 1})
 	_, err := f.Version(f.ctx)
@@ -663,8 +663,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestSubmitAsGiven: sbatch gets its arguments and the user's environment as they
-// are, and its output and errors come back.
+// TestSubmitAsGiven checks that sbatch gets its arguments and the user's environment unchanged, and
+// that its output and errors come back.
 func TestSubmitAsGiven(t *testing.T) {
 	f := start(t, slurmtest.Options{Nodes: 1})
 	f.Env = append(f.cluster.Env(), "TZ=Asia/Tokyo", "LC_ALL=C", "WORD=a b\nc")

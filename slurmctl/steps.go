@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Step is a step of a job as squeue shows it: what one srun started.
+// Step is a job step as squeue shows it: what one srun started.
 type Step struct {
 	ID    string // JOB.STEP
-	Name  string // without what comes after a blank in it
+	Name  string // up to its first blank
 	Nodes []string
 }
 
 var stepPattern = pattern(`^[0-9]{1,10}\.[0-9]{1,10}$`)
 
-// Steps lists the steps that sruns have started in jobs and that run; batch scripts and
-// extern steps are left out. O(steps of these jobs).
+// Steps lists the running steps that srun started in jobs, without batch scripts and extern steps.
+// O(steps of these jobs).
 func (c *Client) Steps(ctx context.Context, jobs ...JobID) ([]Step, error) {
 	if len(jobs) == 0 {
 		return nil, nil
@@ -35,9 +35,9 @@ func (c *Client) Steps(ctx context.Context, jobs ...JobID) ([]Step, error) {
 	return parseSteps(out), nil
 }
 
-// ScriptNode is the node on which a job's batch script runs, by the step that slurmctld has
-// of it; "" if there is none. What it shows as the job's BatchHost is the first of the job's nodes
-// once it was started or configured anew.
+// ScriptNode returns the node on which a job's batch script runs, according to slurmctld's batch
+// step, or "" if there is none. BatchHost is not reliable: after a start or reconfiguration of
+// slurmctld, it shows the first of the job's nodes.
 func (c *Client) ScriptNode(ctx context.Context, job JobID) (string, error) {
 	if err := checkID(job); err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func parseScriptNode(out string, job JobID) string {
 	return ""
 }
 
-// parseSteps reads lines of "JOB.STEP NODES NAME"; what is none is left out.
+// parseSteps reads lines of "JOB.STEP NODES NAME" and skips others.
 func parseSteps(out string) []Step {
 	var steps []Step
 	for line := range strings.Lines(out) {
@@ -84,15 +84,15 @@ func parseSteps(out string) []Step {
 	return steps
 }
 
-// SignalSteps sends a signal, e.g. "TERM", to all processes of steps (Step.ID). That a step
-// has ended is no error.
+// SignalSteps sends a signal, e.g. "TERM", to all processes of steps (Step.ID). It ignores steps
+// that have ended.
 func (c *Client) SignalSteps(ctx context.Context, sig string, ids ...string) error {
 	if err := checkSignal(sig); err != nil {
 		return err
 	}
 	for _, id := range ids {
 		if !stepPattern().MatchString(id) {
-			return fmt.Errorf("%q is no step's id", oneLine(id, 80))
+			return fmt.Errorf("invalid step ID %q", oneLine(id, 80))
 		}
 	}
 	for len(ids) > 0 {

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// Submit runs sbatch with args as they are, as u (nil: as this process), and
-// gives what it printed. Give the user's whole environment as Client.Env, since
-// the job inherits it: neither locale, time zone nor SLURM_ and SBATCH_
-// variables are touched. The folder stays the present one.
+// Submit runs sbatch with args unchanged, as u (nil for this process's user), and returns what it
+// printed. The job inherits Client.Env, so set it to the user's whole environment. Locale, time
+// zone, and SLURM_ and SBATCH_ variables stay as they are. The working directory stays the same.
 func (c *Client) Submit(ctx context.Context, u *User, args []string, stdin io.Reader) (string, error) {
 	stdout, _, err := c.run(ctx, command{name: "sbatch", args: args, user: u, stdin: stdin, ofUser: true})
 	return stdout, err
 }
 
-// AllocateRequest is an allocation without a shell: an expander or a companion.
+// AllocateRequest describes an allocation without a shell: an expander or a companion.
 type AllocateRequest struct {
-	User        *User    // whose job it is; nil: this process's
-	Nodes       int      // how many
-	NodeList    []string // --nodelist: these among them
+	User        *User    // whose job it is; nil for this process's user
+	Nodes       int      // number of nodes
+	NodeList    []string // --nodelist: nodes that it must include
 	Exclude     []string // --exclude
 	Partition   string
 	Account     string
@@ -32,7 +31,7 @@ type AllocateRequest struct {
 	Network     string
 
 	TmpDisk        int64  // MiB on each node
-	MemoryPerNode  *int64 // MiB; 0: all of the node
+	MemoryPerNode  *int64 // MiB; 0 for all of the node
 	MemoryPerCPU   int64  // MiB
 	MemoryPerGPU   int64  // MiB
 	CPUsPerTask    int
@@ -47,20 +46,20 @@ type AllocateRequest struct {
 	ThreadSpec     *int
 	GRES           []GRES // on each node
 
-	// Parked has the job submitted with neither NodeList nor Reservation, to begin in a
-	// year, and then put into the reservation and started by an update: for sites whose
-	// plugins let nobody submit with these. Only root and SlurmUser can.
+	// Parked submits the job without NodeList and Reservation, to begin in a year. An update then
+	// puts it into the reservation and starts it. Some sites' plugins forbid submitting with these
+	// options. Only root and SlurmUser can do this.
 	Parked bool
 
-	ExpandJob JobID         // the base job that it is to be merged into; 0: none
-	Name      string        // unique to this request: the job is found by it
+	ExpandJob JobID         // base job to merge into; 0 for none
+	Name      string        // unique name to find the job by
 	Comment   string        // free text
-	TimeLimit time.Duration // 0: the partition's default
+	TimeLimit time.Duration // 0 for the partition's default
 	Exclusive bool
-	WorkDir   string // "": /
+	WorkDir   string // "" for /
 }
 
-// args checks the request and writes it as options.
+// args checks the request and returns it as options.
 func (q AllocateRequest) args() ([]string, error) {
 	args := []string{"--no-shell"}
 	var problem error

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files of testdata anew")
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
-// recorded is the separator in testdata, whose files are what the commands of
-// three versions printed, the random separators replaced by this one, paths
-// shortened and, in 22.05's details, the state's column taken out by hand.
+// recorded is the separator in testdata. These files hold what the commands of three versions
+// printed. The random separators are replaced by this one, paths are shortened, and the state's
+// column is removed by hand from 22.05's details.
 const recorded = "<SEP>"
 
 var releases = map[string]int{"22.05": 2205, "24.11": 2411, "26.05": 2605}
@@ -27,14 +27,14 @@ func read(t testing.TB, version, file string) string {
 	return string(b)
 }
 
-// withSep is a view that reads recorded output.
+// withSep returns a view that reads recorded output.
 func (v view) withSep(sep string) view {
 	v.sep = sep
 	return v
 }
 
-// TestRecorded reads what real commands printed and compares with golden files,
-// which were checked by eye.
+// TestRecorded reads recorded output of real commands and compares it with golden files, which were
+// checked by eye.
 func TestRecorded(t *testing.T) {
 	for version, release := range releases {
 		jobs := func(file string, v view) func() (any, error) {

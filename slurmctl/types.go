@@ -2,11 +2,11 @@ package slurmctl
 
 import "time"
 
-// JobID is Slurm's numeric job id. Every array task and every component of a
-// heterogeneous job has one of its own once it is a record of its own.
+// JobID is Slurm's numeric job ID. Every array task and every component of a heterogeneous job has
+// its own once it has its own record.
 type JobID uint32
 
-// Unlimited is the TimeLimit of a job, or the MaxTime of a partition, without bound.
+// Unlimited is the TimeLimit of a job, or the MaxTime of a partition, that has no bound.
 const Unlimited time.Duration = -1
 
 // ShortestLimit is the shortest time limit: Slurm counts limits in whole minutes.
@@ -15,7 +15,7 @@ const ShortestLimit = time.Minute
 // JobState is a job's base state as squeue's %T prints it, e.g. "PENDING".
 type JobState string
 
-// The states that callers act on; others are passed through as printed.
+// The states that callers act on; other states are passed through as printed.
 const (
 	Pending     JobState = "PENDING"
 	Running     JobState = "RUNNING"
@@ -28,13 +28,13 @@ const (
 	TimedOut    JobState = "TIMEOUT"
 )
 
-// Job is one record of squeue.
+// Job is a record of squeue.
 type Job struct {
 	ID           JobID
 	Display      string // as squeue shows it: "12", "12_3", "12_[4-9]", "12+1"
-	ArrayJobID   JobID  // the array's id; equals ID for a job that is no array
+	ArrayJobID   JobID  // the array's ID; equals ID if the job is not an array
 	ArrayTasks   int    // tasks that this record stands for, ≥ 1 ("12_[4-9]" is 6)
-	Heterogenous bool   // a component of a heterogeneous job
+	Heterogenous bool   // component of a heterogeneous job
 
 	Name      string // free text of the user
 	User      string
@@ -56,25 +56,25 @@ type Job struct {
 	ExcNodes   []string // --exclude
 	Features   string   // --constraint as given
 	MinCPUs    int      // CPUs per node asked for
-	MinMemory  int64    // MiB per node asked for; 0: not given
-	TRESPer    string   // --gres, --gpus and friends, "" if none
+	MinMemory  int64    // MiB per node asked for; 0 if not given
+	TRESPer    string   // --gres, --gpus and similar, "" if none
 	Exclusive  bool     // whole nodes (OverSubscribe=NO)
 	Dependency string
 
-	TimeLimit   time.Duration // Unlimited: none
+	TimeLimit   time.Duration // Unlimited if none
 	SubmitTime  time.Time
-	StartTime   time.Time // actual, or expected or begin time of a pending job; zero: unknown
-	EndTime     time.Time // StartTime + TimeLimit, or actual; zero: unknown
+	StartTime   time.Time // actual, expected, or begin time of a pending job; zero if unknown
+	EndTime     time.Time // StartTime + TimeLimit, or actual; zero if unknown
 	Reservation string    // "" if none
 	Nice        int
 
-	// Of JobsByID; Jobs fills them from Slurm 24.05 on.
+	// Set by JobsByID; Jobs sets them from Slurm 24.05 on.
 	ExitCode     int    // of the batch script, once ended
-	ExitSignal   int    // that ended it; 0: none
+	ExitSignal   int    // signal that ended it; 0 if none
 	AdminComment string // written by administrators only
 }
 
-// Node is one compute node.
+// Node is a compute node.
 type Node struct {
 	Name       string
 	State      string // base state in lower case without suffix: "idle", "mixed", "allocated", "down", …
@@ -88,20 +88,20 @@ type Node struct {
 	Weight     int
 }
 
-// Partition is one partition.
+// Partition is a Slurm partition.
 type Partition struct {
 	Name          string
 	Default       bool
 	Up            bool
-	MaxTime       time.Duration // Unlimited: none
-	DefaultTime   time.Duration // Unlimited: none given
+	MaxTime       time.Duration // Unlimited if none
+	DefaultTime   time.Duration // Unlimited if none
 	MinNodes      int
-	MaxNodes      int    // 0: no bound
+	MaxNodes      int    // 0 for no bound
 	OverSubscribe string // NO, YES, FORCE:n, EXCLUSIVE (26.05 shows NO for that)
 	Nodes         []string
 }
 
-// Reservation is one reservation.
+// Reservation is a Slurm reservation.
 type Reservation struct {
 	Name      string
 	Start     time.Time

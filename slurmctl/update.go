@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// JobUpdate is what to change of a job; what is zero or nil stays.
+// JobUpdate describes changes to a job; zero and nil values leave it unchanged.
 type JobUpdate struct {
 	StartTime    time.Time     // of a pending job; a future one waits for Slurm's next cycle
-	StartNow     bool          // instead of StartTime: now, at once
-	TimeLimit    time.Duration // Unlimited: none; rounded up to minutes by Slurm
+	StartNow     bool          // instead of StartTime: start now
+	TimeLimit    time.Duration // Unlimited for none; Slurm rounds up to minutes
 	EndTime      time.Time     // of a running job, to the second; not together with TimeLimit
-	Reservation  *string       // or several, with commas; "": none, detaches a running job too
+	Reservation  *string       // one or several, with commas; "" for none, which also detaches a running job
 	Comment      *string       // at most 1,024 characters
 	AdminComment *string       // at most 130,000 bytes; root, SlurmUser and administrators
 	Nice         *int
@@ -23,9 +23,9 @@ type JobUpdate struct {
 	Partition    string
 	NumNodes     int // of a pending job
 
-	// As is in whose name; nil: this process's. What root or an operator sets, Slurm exempts
-	// from the limits of association and QOS (22.05: ADMIN_SET_LIMIT); what its owner sets of a
-	// pending job, nodes and time limit up and down, it checks as at a submission.
+	// As is the user to run the update as; nil for this process's user. Values set by root or an
+	// operator are exempt from association and QOS limits (22.05: ADMIN_SET_LIMIT). Slurm checks
+	// the owner's changes to nodes and time limit of a pending job, up and down, as at submission.
 	As *User
 }
 
@@ -105,13 +105,12 @@ func checkLimit(d time.Duration) func(string) error {
 	}
 }
 
-// Merge gives all nodes of a running expander to the base job that it was
-// allocated for; the expander ends (COMPLETED). See the base job RUNNING just
-// before (merging into an ended job leaks the nodes), merge one expander at a
-// time, read the base job back, and again some seconds later: slurmctld saves
-// its state lazily. It fails with ErrNotSupported (no permit_job_expansion),
-// ErrHasSteps (PrologFlags=Contain), ErrNodeCount (no expand link: slurmctld was
-// restarted) or ErrDBIndex (22.05 without slurmdbd, second resize).
+// Merge returns all nodes of a running expander to the base job that it was allocated for, and the
+// expander ends (COMPLETED). Check just before that the base job is RUNNING: merging into an ended
+// job leaks the nodes. Merge one expander at a time. Read the base job back, and again some seconds
+// later, because slurmctld saves its state lazily. Merge fails with ErrNotSupported (no
+// permit_job_expansion), ErrHasSteps (PrologFlags=Contain), ErrNodeCount (no expand link: slurmctld
+// was restarted), or ErrDBIndex (22.05 without slurmdbd, second resize).
 func (c *Client) Merge(ctx context.Context, expander JobID) error {
 	a := newSetting("update")
 	a.job(expander)
@@ -119,16 +118,16 @@ func (c *Client) Merge(ctx context.Context, expander JobID) error {
 	return c.change(ctx, expander, a)
 }
 
-// RegrowAfter is for how long after a [Client.Shrink] no step can be relied on to start on the nodes
-// that it took from the job, should it have them again by a [Client.Merge], and how long after a job was
-// requeued it must not be started again: slurmd refuses a credential that is not from a later second than
-// its order to end the job there (src/slurmd/slurmd/cred_context.c, cred_revoked: "Job credential
-// revoked"), and slurmctld ends a job whose script is refused as FAILED.
+// RegrowAfter is how long nodes taken from a job by [Client.Shrink] may reject the job's steps if
+// the job gets them back by [Client.Merge]. It is also how long a requeued job must not be started
+// again. slurmd refuses a credential unless it is from a later second than slurmd's order to end
+// the job (src/slurmd/slurmd/cred_context.c, cred_revoked: "Job credential revoked"). If slurmd
+// refuses a job's script, slurmctld ends the job as FAILED.
 const RegrowAfter = time.Second
 
-// Shrink leaves a running job only the nodes to keep, among them its batch host.
-// Steps on the others are killed at once, without SIGTERM. It fails with
-// ErrNodeName where the batch host is missing or a node is not the job's.
+// Shrink leaves a running job only the nodes to keep, which must include its batch host. Steps on
+// the other nodes are killed at once, without SIGTERM. It fails with ErrNodeName if the batch host
+// is missing or a node is not the job's.
 func (c *Client) Shrink(ctx context.Context, id JobID, keep []string) error {
 	if len(keep) == 0 {
 		return fmt.Errorf("job %d cannot shrink to no nodes", id)
@@ -153,14 +152,14 @@ func (c *Client) onJob(ctx context.Context, verb string, id JobID) error {
 	return err
 }
 
-// perCancel bounds the ids of one scancel.
+// perCancel bounds the IDs of one scancel.
 const perCancel = 500
 
-// cancelTime bounds a scancel in the name of a user, who can stop it.
+// cancelTime bounds a scancel that runs as a user, who can stop it.
 const cancelTime = 5 * time.Second
 
-// CancelAs does what Cancel does in the name of a user (nil: this process's), whom Slurm
-// lets end no other user's job.
+// CancelAs does what Cancel does, as a user (nil for this process's). Slurm lets a user end only
+// the user's own jobs.
 func (c *Client) CancelAs(ctx context.Context, u *User, ids ...JobID) error {
 	if u.foreign() {
 		var cancel context.CancelFunc
@@ -170,9 +169,8 @@ func (c *Client) CancelAs(ctx context.Context, u *User, ids ...JobID) error {
 	return c.cancel(ctx, u, ids)
 }
 
-// Cancel ends jobs. That a job has ended or is not known any more is no error.
-// The id of an array cancels all its tasks, that of a heterogeneous job's first
-// component all components.
+// Cancel ends jobs and ignores jobs that have ended or are unknown. An array's ID cancels all its
+// tasks; the ID of a heterogeneous job's first component cancels all components.
 func (c *Client) Cancel(ctx context.Context, ids ...JobID) error { return c.cancel(ctx, nil, ids) }
 
 func (c *Client) cancel(ctx context.Context, u *User, ids []JobID) error {
@@ -193,7 +191,7 @@ func (c *Client) cancel(ctx context.Context, u *User, ids []JobID) error {
 	return nil
 }
 
-// onlyGone reports whether scancel complained only of jobs that have gone.
+// onlyGone reports whether scancel complained only about jobs that are gone.
 func onlyGone(err error) bool {
 	var ce *CommandError
 	if !errors.As(err, &ce) || ce.ExitCode <= 0 {
@@ -213,15 +211,15 @@ func onlyGone(err error) bool {
 	return said
 }
 
-// SignalOptions say which processes of a job a signal goes to: the tasks of its
-// steps, unless something else is set.
+// SignalOptions selects the processes of a job that get a signal; by default, the tasks of its
+// steps.
 type SignalOptions struct {
-	Batch bool // the batch script alone
+	Batch bool // only the batch script
 	Full  bool // the batch script, its children and all steps
 }
 
-// Signal sends a signal, e.g. "USR1", to a running job. On a pending job scancel
-// tries for long: give a context with a deadline.
+// Signal sends a signal, e.g. "USR1", to a running job. scancel retries for a long time on a
+// pending job, so pass a context with a deadline.
 func (c *Client) Signal(ctx context.Context, id JobID, sig string, o SignalOptions) error {
 	if err := errors.Join(checkID(id), checkSignal(sig)); err != nil {
 		return err
@@ -237,9 +235,9 @@ func (c *Client) Signal(ctx context.Context, id JobID, sig string, o SignalOptio
 	return err
 }
 
-// BatchScript gives a job's script as submitted, also of a job just ended; for
-// its owner, root, SlurmUser and operators. A job without one (salloc) is an
-// error. O(length of the script).
+// BatchScript returns a job's script as submitted, even for a job that has just ended; for its
+// owner, root, SlurmUser, and operators. A job without a script (salloc) is an error. O(length of
+// the script).
 func (c *Client) BatchScript(ctx context.Context, id JobID) (string, error) {
 	if err := checkID(id); err != nil {
 		return "", err
@@ -249,7 +247,7 @@ func (c *Client) BatchScript(ctx context.Context, id JobID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The exit code is 0 even on failure: only the text tells.
+	// The exit code is 0 even on failure; only the text shows it.
 	if !strings.HasPrefix(out, "#!") {
 		return "", refused(append([]string{"scontrol"}, args...), 0, stderr, "no batch script")
 	}

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// User is a user of this machine whom a command can be run as.
+// User is a user of this machine to run commands as.
 type User struct {
 	UID, GID uint32
 	Groups   []uint32 // supplementary
 	Name     string
-	Home     string // "": unknown
+	Home     string // "" if unknown
 }
 
 // LookupUser finds a user and the user's groups in the system's databases.
@@ -41,7 +41,7 @@ func LookupUser(uid uint32) (*User, error) {
 	return found, nil
 }
 
-// String is the name, or the id of a user without one.
+// String returns the name, or the ID of a user without one.
 func (u *User) String() string {
 	if u == nil {
 		return strconv.Itoa(os.Geteuid())
@@ -52,10 +52,10 @@ func (u *User) String() string {
 	return strconv.FormatUint(uint64(u.UID), 10)
 }
 
-// foreign reports whether u is another user than the one this process runs as.
+// foreign reports whether u differs from the user of this process.
 func (u *User) foreign() bool { return u != nil && int(u.UID) != os.Geteuid() }
 
-// credential is what the child process becomes: nil, to stay what this one is.
+// credential returns the identity of the child process, or nil to keep this process's.
 func (u *User) credential() *syscall.Credential {
 	if !u.foreign() {
 		return nil
@@ -70,5 +70,5 @@ func (u *User) home() string {
 	return u.Home
 }
 
-// LookupUser is [LookupUser], for those who have nothing but the client.
+// LookupUser is [LookupUser] for callers that have only the client.
 func (c *Client) LookupUser(uid uint32) (*User, error) { return LookupUser(uid) }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// none is how the commands print a text or list that is not there.
+// none reports whether s is how the commands print an absent text or list.
 func none(s string) bool {
 	switch s {
 	case "", "(null)", "N/A", "n/a", "None", "none":
@@ -18,7 +18,7 @@ func none(s string) bool {
 	return false
 }
 
-// text drops the placeholders of an absent text.
+// text returns s, or "" for a placeholder of an absent text.
 func text(s string) string {
 	if s == "(null)" {
 		return ""
@@ -34,8 +34,8 @@ func list(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// parseTime reads epoch seconds (SLURM_TIME_FORMAT=%s), or UTC without a zone,
-// which a build that ignores formats prints. A time that is not known is zero.
+// parseTime reads epoch seconds (SLURM_TIME_FORMAT=%s), or UTC without a zone as printed by a build
+// that ignores formats. An unknown time is zero.
 func parseTime(s string) (time.Time, error) {
 	switch strings.ToLower(s) {
 	case "", "n/a", "none", "unknown", "(null)", "invalid", "not_set", "0":
@@ -54,17 +54,17 @@ func parseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// formatTime writes a time as scontrol takes it, whatever the time zone.
+// formatTime writes a time for scontrol, independent of the time zone.
 func formatTime(t time.Time) string {
 	return "uts" + strconv.FormatInt(t.Unix(), 10)
 }
 
-// maxDuration bounds what is read: a hundred years.
+// maxDuration is the longest duration that is read: a hundred years.
 const maxDuration = 100 * 366 * 24 * time.Hour
 
-// parseDuration reads [days-]hours:minutes:seconds, minutes:seconds, seconds
-// alone never occurring; 0 where none is set. Unlimited is what has no limit, one
-// above maxDuration, or one too long for Slurm to print (INVALID).
+// parseDuration reads [days-]hours:minutes:seconds or minutes:seconds; seconds never occur on their
+// own. It returns 0 if none is set. It returns Unlimited for no limit, for a duration above
+// maxDuration, and for one too long for Slurm to print (INVALID).
 func parseDuration(s string) (time.Duration, error) {
 	switch strings.ToUpper(s) {
 	case "UNLIMITED", "INFINITE", "NONE", "INVALID":
@@ -111,7 +111,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return total, nil
 }
 
-// formatDuration writes D-HH:MM:SS, which every option that takes a duration reads.
+// formatDuration writes D-HH:MM:SS, which every duration option accepts.
 func formatDuration(d time.Duration) string {
 	if d == Unlimited {
 		return "UNLIMITED"
@@ -120,8 +120,8 @@ func formatDuration(d time.Duration) string {
 	return fmt.Sprintf("%d-%02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
 }
 
-// parseCount reads a number of things, "3", "2-4" (its lower bound) or "2K". What
-// is too much (a user may ask for anything) is the most there is.
+// parseCount reads a count: "3", "2-4" (its lower bound), or "2K". Since users may request
+// anything, a count that is too large becomes the largest possible.
 func parseCount(s string) (int, error) {
 	low, _, _ := strings.Cut(s, "-")
 	if none(low) {
@@ -155,11 +155,11 @@ func parseMemory(s string) (int64, error) {
 	return n, nil
 }
 
-// maxScaled is the most that scaled gives.
+// maxScaled is the largest value that scaled returns.
 const maxScaled = 1 << 50
 
-// scaled reads a decimal number with at most one of the unit letters behind it,
-// the first of which stands for step, the next for step², and so on.
+// scaled reads a decimal number with at most one unit letter. The first letter stands for step, the
+// next for step², and so on.
 func scaled(s string, step float64, letters string) (int64, error) {
 	factor := 1.0
 	if s != "" {
@@ -180,7 +180,7 @@ func scaled(s string, step float64, letters string) (int64, error) {
 	return int64(min(n*factor, maxScaled)), nil
 }
 
-// digits reports whether s is decimal digits and nothing else.
+// digits reports whether s consists of decimal digits only.
 func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

@@ -96,8 +96,8 @@ func TestParseCount(t *testing.T) {
 	}
 }
 
-// FuzzValues: no text makes a parser fail otherwise than with an error, nor give
-// a value that makes no sense.
+// FuzzValues checks that a parser fails only with an error and never returns a value that makes no
+// sense.
 func FuzzValues(f *testing.F) {
 	for _, s := range []string{"10:00", "1-00:00:00", "UNLIMITED", "1795172690", "N/A", "1.50G", "2K", "2-200%2", "1,3,5-9:2%4", "768", "3:9"} {
 		f.Add(s)

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Visible are the partitions as sinfo shows them to users: by name, with the groups of
-// AllowGroups; nil for all users, none for nobody (Hidden=YES).
+// Visible holds the partitions that sinfo shows to users: by name, with the groups of AllowGroups.
+// Groups are nil for all users and empty for none (Hidden=YES).
 type Visible map[string][]string
 
-// Visible asks for them, by one scontrol.
+// Visible queries the visible partitions, by one scontrol.
 func (c *Client) Visible(ctx context.Context) (Visible, error) {
 	out, err := c.output(ctx, "scontrol", "--oneliner", "--all", "show", "partition")
 	if err != nil {
@@ -19,7 +19,7 @@ func (c *Client) Visible(ctx context.Context) (Visible, error) {
 	return parseVisible(out), nil
 }
 
-// parseVisible reads lines as "PartitionName=p AllowGroups=a,b … Hidden=NO …".
+// parseVisible reads lines like "PartitionName=p AllowGroups=a,b … Hidden=NO …".
 func parseVisible(out string) Visible {
 	v := Visible{}
 	for line := range strings.Lines(out) {
@@ -52,8 +52,8 @@ func parseVisible(out string) Visible {
 	return v
 }
 
-// To reports whether sinfo shows the partition to a user who is in these groups and no
-// operator. It shows none that nobody knows.
+// To reports whether sinfo shows the partition to a user with these groups who is not an operator.
+// It returns false for an unknown partition.
 func (v Visible) To(groups []string, partition string) bool {
 	allowed, known := v[partition]
 	return known && (allowed == nil || slices.ContainsFunc(allowed, func(g string) bool { return slices.Contains(groups, g) }))

@@ -2,7 +2,7 @@ package slurmctl
 
 import "testing"
 
-// TestVisible: which partitions sinfo shows to whom.
+// TestVisible checks which partitions sinfo shows to which user.
 func TestVisible(t *testing.T) {
 	v := parseVisible(`PartitionName=open AllowGroups=ALL AllowAccounts=ALL Hidden=NO Nodes=n1
 PartitionName=chem AllowGroups=chem,phys AllowAccounts=ALL Hidden=NO Nodes=n2

@@ -2,9 +2,9 @@ package slurmsim
 
 import "time"
 
-// The virtual clock: what is to happen is on an agenda, in the order of its times
-// and, where these are equal, in the order in which it was put there. Nothing else
-// has a say, so that equal runs are equal to the byte, on any number of processors.
+// The virtual clock: an agenda lists future events in the order of their times and, at equal times,
+// in the order of insertion. Nothing else influences the order, so equal runs are equal to the
+// byte, on any number of processors.
 
 type entry struct {
 	at  time.Duration // since the cluster's start
@@ -54,29 +54,29 @@ func (a *agenda) pop() entry {
 	return first
 }
 
-// Now is the time by the cluster's clock.
+// Now returns the time by the cluster's clock.
 func (c *Cluster) Now() time.Time { return c.options.Start.Add(c.now + c.skew) }
 
-// second is now as slurmctld writes it down.
+// second returns the current time as slurmctld writes it, to the second.
 func (c *Cluster) second() time.Time { return c.Now().Truncate(time.Second) }
 
-// Elapsed is how much virtual time has passed since the cluster's start, whatever was
-// done to its clock.
+// Elapsed returns how much virtual time has passed since the cluster's start. It ignores changes of
+// the clock.
 func (c *Cluster) Elapsed() time.Duration { return c.now }
 
-// StepClock sets the clock forth or back, as an administrator or an NTP daemon may:
-// what sleeps is not woken by it.
+// StepClock sets the clock forward or back, as an administrator or an NTP daemon may. It does not
+// wake sleepers.
 func (c *Cluster) StepClock(d time.Duration) {
 	c.skew += d
 	c.changed()
 	c.wake()
 }
 
-// At has run called once the clock's present reading has advanced to then; what is
-// due at the same moment is called in the order of the calls of At.
+// At calls run once the current clock has advanced to then. Calls due at the same moment run in the
+// order of the calls of At.
 func (c *Cluster) At(then time.Time, run func()) { c.after(then.Sub(c.Now()), run) }
 
-// After has run called after d.
+// After calls run after d.
 func (c *Cluster) After(d time.Duration, run func()) { c.after(d, run) }
 
 func (c *Cluster) after(d time.Duration, run func()) { c.at(c.now+max(d, 0), run) }
@@ -86,7 +86,7 @@ func (c *Cluster) at(then time.Duration, run func()) {
 	c.agenda.push(entry{max(then, c.now), c.seq, run})
 }
 
-// Step does the next thing on the agenda and reports whether there was one.
+// Step runs the next event on the agenda and reports whether there was one.
 func (c *Cluster) Step() bool {
 	if len(c.agenda) == 0 {
 		return false

@@ -9,40 +9,40 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// backfill is the backfill scheduler's thread (backfill.c of sched/backfill): it rests
-// for bf_interval after each of its cycles, then looks once a second for changes.
+// backfill models the backfill scheduler's thread (backfill.c of sched/backfill). It rests for
+// bf_interval after each cycle, then looks for changes once a second.
 type backfill struct {
-	rests   time.Duration // until then
-	at      time.Duration // the next look on the agenda; 0: none
-	ended   time.Time     // the last cycle
-	version uint64        // that the last cycle has seen
+	rests   time.Duration // rests until then
+	at      time.Duration // next look on the agenda; 0 if none
+	ended   time.Time     // end of the last cycle
+	version uint64        // version that the last cycle saw
 	quiet   time.Time     // until when a cycle over the same state does nothing
 
-	appended bool // since that cycle nothing has changed but that jobs were submitted
+	appended bool // only submissions since that cycle
 	placed   []*job
-	expected []*job // that may be planned
-	gaveUp   bool   // on one of them, though not for good
+	expected []*job // jobs that may be planned
+	gaveUp   bool   // stopped planning a job, though not for good
 
-	// of the cycle that runs
+	// of the current cycle
 	now, window, step int64 // in seconds
 	space             []slot
-	slots             int // that were ever made
-	tried             int // jobs
+	slots             int // slots ever created
+	tried             int // jobs tried
 	counted           bool
 	all, free         nodeSet
-	whole             bool // all are all that are up
+	whole             bool // all nodes that are up are available
 	words             []uint64
 }
 
-// slot is a time with the nodes that nobody is to have then, in seconds.
+// slot is a time, in seconds, with the nodes that are free then.
 type slot struct {
 	from, to int64
 	free     nodeSet
-	nodes    int  // how many these are
-	opens    bool // the next slot has some that this has not
+	nodes    int  // number of these nodes
+	opens    bool // the next slot has nodes that this one lacks
 }
 
-// backfillSoon puts the thread's next look at which there may be work on the agenda.
+// backfillSoon puts the thread's next look that may find work on the agenda.
 func (c *Cluster) backfillSoon() { c.backfillAt(c.now) }
 
 func (c *Cluster) backfillAt(then time.Duration) {
@@ -93,14 +93,14 @@ func (c *Cluster) backfillLook() {
 	}
 }
 
-// nextEvent is when time alone may let the backfill scheduler start something: a job is
-// past its limit, or expected to start.
+// nextEvent returns when time alone may let the backfill scheduler start a job: a job is past its
+// limit, or expected to start.
 func (c *Cluster) nextEvent() time.Time {
 	now, next := c.Now(), c.nextTurn()
 	if all := c.byLimit(); len(all) > 0 {
 		first := time.Unix(all[0].ends, 0)
 		if !first.After(now) {
-			return now.Add(c.options.BackfillInterval) // it may be gone any moment
+			return now.Add(c.options.BackfillInterval) // it may end any moment
 		}
 		if first.Before(next) {
 			next = first
@@ -121,7 +121,7 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// byLimit is the active jobs in the order in which their limits end them.
+// byLimit returns the active jobs in the order in which their limits end them.
 func (c *Cluster) byLimit() []*job {
 	if c.byEnd == nil && len(c.active) > 0 {
 		c.byEnd = slices.Clone(c.active)
@@ -130,8 +130,8 @@ func (c *Cluster) byLimit() []*job {
 	return c.byEnd
 }
 
-// backfillCycle gives every pending job in order the earliest place that delays nobody
-// before it, and starts it if that is now (_attempt_backfill).
+// backfillCycle gives every pending job, in order, the earliest place that delays no earlier job.
+// It starts the job if that place is now (_attempt_backfill).
 func (c *Cluster) backfillCycle() {
 	b := &c.backfill
 	c.room.queue = c.queue(c.room.queue[:0])
@@ -139,7 +139,7 @@ func (c *Cluster) backfillCycle() {
 	b.step = int64(c.options.BackfillStep / time.Second)
 	b.now = c.Now().Unix()
 	if again := b.appended && !b.gaveUp && !c.watched; again && len(b.placed) <= len(queue) && slices.Equal(b.placed, queue[:len(b.placed)]) {
-		c.fillAll(queue[len(b.placed):]) // what stands is as it was
+		c.fillAll(queue[len(b.placed):]) // earlier placements are unchanged
 		return
 	}
 	for _, j := range b.expected {
@@ -167,7 +167,7 @@ func (c *Cluster) fillAll(queue []*job) {
 			return
 		}
 		if !c.watched && c.shared == 0 && !some.from(i, c.usage.idle.count()) {
-			return // nobody can start any more, and nobody looks at plans
+			return // no job can start any more, and plans are not watched
 		}
 		b.placed, b.expected = append(b.placed, j), append(b.expected, j)
 		b.counted = false
@@ -180,15 +180,15 @@ func (c *Cluster) fillAll(queue []*job) {
 	}
 }
 
-// small looks for jobs of a queue that would find as many nodes as they ask for.
+// small finds jobs in a queue that need no more nodes than are idle.
 type small struct {
 	queue []*job
-	most  int // nodes of the cluster
-	at    int // up to there, from where it was asked last, none would
+	most  int // nodes in the cluster
+	at    int // no job before this place fits, for the last query
 	idle  int
 }
 
-// from reports whether there is one from place i on, which rises, with so many nodes idle.
+// from reports whether some job from place i on fits on that many idle nodes. i never falls.
 func (s *small) from(i, idle int) bool {
 	if s.at < i || idle > s.idle {
 		s.at = i
@@ -200,8 +200,8 @@ func (s *small) from(i, idle int) bool {
 	return s.at < len(s.queue)
 }
 
-// fillAnywhere is fill in each of the job's partitions until it starts: Slurm keeps a place
-// for it in every one.
+// fillAnywhere runs fill in each of the job's partitions until the job starts: Slurm keeps a place
+// for it in each.
 func (c *Cluster) fillAnywhere(j *job) (started, ok bool) {
 	if len(j.parts) == 0 {
 		return c.fill(j)
@@ -225,7 +225,7 @@ func (c *Cluster) fillAnywhere(j *job) (started, ok bool) {
 	return started, ok
 }
 
-// fill places one job: it starts, or gets a place later; ok says that it has one.
+// fill places one job: the job starts or gets a later place. ok reports whether it has either.
 func (c *Cluster) fill(j *job) (started, ok bool) {
 	b := &c.backfill
 	if c.limited(j) != "" {
@@ -234,7 +234,7 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 	limit := int64(c.backfillLimit(j) / time.Second)
 	later := b.now
 	resv := len(c.reservations) > 0
-	if !resv { // then the same nodes at all times
+	if !resv { // the nodes are then the same at all times
 		b.all = b.all[:0]
 		b.all = append(b.all, j.part.set...)
 		c.within(j, b.all)
@@ -322,8 +322,8 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 	}
 }
 
-// failing is the last slot with which no start from first on has enough nodes for as long
-// as the job lasts then; -1 if a start there has, which b.free are then.
+// failing returns the last slot that rules out all starts from first up to it, because the job
+// would lack nodes. It returns -1 if the start at first has enough nodes, which are then in b.free.
 func (b *backfill) failing(first int, end int64, nodes int) int {
 	last, few := first, -1
 	for ; last < len(b.space) && b.space[last].from <= end; last++ {
@@ -350,22 +350,22 @@ func (b *backfill) failing(first int, end int64, nodes int) int {
 	return -1
 }
 
-// opening is the first slot from there on after which there are nodes that it does not
-// have, as far as the scheduler looks: one slot beyond end; -1 if there is none.
+// opening returns the first slot from from on whose next slot has nodes that it lacks, or -1. It
+// looks as far as the scheduler does: one slot beyond end.
 func (b *backfill) opening(from int, end int64) int {
 	for i := from; i+1 < len(b.space); i++ {
 		if b.space[i].opens && (b.whole || !subset(b.all, b.space[i+1].free, b.space[i].free)) {
 			return i
 		}
 		if b.space[i].from > end {
-			b.gaveUp = true // later it would look further
+			b.gaveUp = true // a later cycle would look further
 			break
 		}
 	}
 	return -1
 }
 
-// number counts what slots have.
+// number counts the nodes of slots.
 func (b *backfill) number(from, to int) {
 	for i := max(from, 0); i < min(to, len(b.space)); i++ {
 		s := &b.space[i]
@@ -374,8 +374,8 @@ func (b *backfill) number(from, to int) {
 	}
 }
 
-// subset reports whether the nodes that a job could have in the next slot are all among
-// those of this one: then it need not be tried there.
+// subset reports whether this slot has all nodes that a job could have in the next slot. Then the
+// next slot need not be tried.
 func subset(all, next, now nodeSet) bool {
 	for i := range all {
 		if all[i]&next[i]&^now[i] != 0 {
@@ -385,7 +385,7 @@ func subset(all, next, now nodeSet) bool {
 	return true
 }
 
-// backfillLimit is for how long a job is planned.
+// backfillLimit returns how long a job is planned for.
 func (c *Cluster) backfillLimit(j *job) time.Duration {
 	most := j.part.MaxTime
 	if most <= 0 {
@@ -397,7 +397,7 @@ func (c *Cluster) backfillLimit(j *job) time.Duration {
 	return min(j.TimeLimit, most)
 }
 
-// clashes reports whether nodes are others' at that time.
+// clashes reports whether other jobs have these nodes at that time.
 func (b *backfill) clashes(set nodeSet, from, to int64) bool {
 	for i := range b.space {
 		if s := &b.space[i]; s.to > from && s.from < to && !s.free.holds(set) {
@@ -407,7 +407,7 @@ func (b *backfill) clashes(set nodeSet, from, to int64) bool {
 	return false
 }
 
-// copied is a copy of a set that lasts for a cycle.
+// copied returns a copy of a set that lasts for a cycle.
 func (b *backfill) copied(s nodeSet) nodeSet {
 	n := len(b.words)
 	b.words = append(b.words, s...)
@@ -418,7 +418,7 @@ func (b *backfill) copied(s nodeSet) nodeSet {
 func (b *backfill) reserve(set nodeSet, from, to int64) {
 	from = max(from, b.space[0].from)
 	to = max(to, from+b.step)
-	cut := func(i int, at int64) { // slot i ends there, and another begins
+	cut := func(i int, at int64) { // splits slot i there
 		rest := b.space[i]
 		rest.from, rest.free = at, b.copied(rest.free)
 		b.space[i].to = at
@@ -448,19 +448,19 @@ func (b *backfill) reserve(set nodeSet, from, to int64) {
 	}
 }
 
-// willRun tells when and where a job could run on some of these nodes if all active
-// jobs lasted until their limits (_will_run_test of select/cons_common). Jobs are taken
-// away in groups that end within a time that doubles, so the answer may be late.
+// willRun returns when and where a job could run on some of these nodes if all active jobs lasted
+// until their limits (_will_run_test of select/cons_common). It removes jobs in groups whose ends
+// lie within a doubling time, so the answer may be late.
 func (c *Cluster) willRun(j *job, from nodeSet) (int64, nodeSet, bool) {
 	now := c.backfill.now
 	if set, ok := c.choose(j, &c.usage, from); ok {
 		return now, set, true
 	}
-	if c.victims(j, from) != nil { // now, so that it is tried and makes room
+	if c.victims(j, from) != nil { // try it now, so that it makes room
 		c.room.got = append(c.room.got[:0], from...)
 		return now, c.room.got, true
 	}
-	future, cpus := &c.room.future, c.shared > 0 || !j.whole() // do these matter?
+	future, cpus := &c.room.future, c.shared > 0 || !j.whole() // whether these matter
 	if c.usage.copyTo(future, cpus); from.count() < j.NumNodes {
 		return 0, nil, false
 	}

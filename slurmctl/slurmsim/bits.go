@@ -2,7 +2,7 @@ package slurmsim
 
 import "math/bits"
 
-// nodeSet is a set of nodes, by their index.
+// nodeSet is a set of nodes by index.
 type nodeSet []uint64
 
 func newNodeSet(nodes int) nodeSet { return make(nodeSet, (nodes+63)/64) }
@@ -57,7 +57,7 @@ func (s nodeSet) count() int {
 	return n
 }
 
-// common is how many nodes are in both.
+// common returns how many nodes are in both sets.
 func (s nodeSet) common(o nodeSet) int {
 	n := 0
 	for i, w := range s {
@@ -75,7 +75,7 @@ func (s nodeSet) overlaps(o nodeSet) bool {
 	return false
 }
 
-// holds reports whether all of o are in s.
+// holds reports whether s contains all of o.
 func (s nodeSet) holds(o nodeSet) bool {
 	for i, w := range o {
 		if w&^s[i] != 0 {
@@ -94,7 +94,7 @@ func (s nodeSet) equal(o nodeSet) bool {
 	return true
 }
 
-// next is the first node of the set from n on; -1 if there is none.
+// next returns the first node of the set from n on, or -1.
 func (s nodeSet) next(n int) int {
 	if n < 0 {
 		n = 0
@@ -113,7 +113,7 @@ func (s nodeSet) next(n int) int {
 	return i<<6 + bits.TrailingZeros64(w)
 }
 
-// gap is the first node that is not in the set from n on.
+// gap returns the first node from n on that is not in the set.
 func (s nodeSet) gap(n int) int {
 	i := n >> 6
 	w := ^s[i] >> (n & 63) << (n & 63)
@@ -126,7 +126,7 @@ func (s nodeSet) gap(n int) int {
 	return i<<6 + bits.TrailingZeros64(w)
 }
 
-// list is the set's nodes in order.
+// list returns the set's nodes in order.
 func (s nodeSet) list() []int {
 	nodes := make([]int, 0, s.count())
 	for n := s.next(0); n >= 0; n = s.next(n + 1) {

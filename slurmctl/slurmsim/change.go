@@ -25,12 +25,12 @@ func (k *Client) mine(id slurmctl.JobID) (*job, error) {
 
 func about(name string, ids ...slurmctl.JobID) Command { return Command{Name: name, Jobs: ids} }
 
-// UpdateJob is as of slurmctl.Client.
+// UpdateJob does what slurmctl.Client.UpdateJob does.
 func (k *Client) UpdateJob(ctx context.Context, id slurmctl.JobID, u slurmctl.JobUpdate) error {
 	return k.changing(ctx, k.cluster.options.Latency.Change, "UpdateJob", id, u, k.cluster.update)
 }
 
-// update changes a job by all of u or by nothing.
+// update applies all of u to a job, or nothing.
 func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 	if j.Ended() || j.State == slurmctl.Completing {
 		return refusal("Job has already finished")
@@ -127,14 +127,14 @@ func (c *Cluster) depend(j *job, text string) error {
 	return nil
 }
 
-// Merge is as of slurmctl.Client.
+// Merge does what slurmctl.Client.Merge does.
 func (k *Client) Merge(ctx context.Context, expander slurmctl.JobID) error {
 	return k.changing(ctx, k.cluster.options.Latency.Merge, "Merge", expander, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
 		return k.cluster.merge(j)
 	})
 }
 
-// Shrink is as of slurmctl.Client.
+// Shrink does what slurmctl.Client.Shrink does.
 func (k *Client) Shrink(ctx context.Context, id slurmctl.JobID, keep []string) error {
 	return k.changing(ctx, k.cluster.options.Latency.Shrink, "Shrink", id, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
 		return k.cluster.shrink(j, keep)
@@ -169,7 +169,8 @@ func (k *Client) CancelAs(ctx context.Context, u *slurmctl.User, ids ...slurmctl
 	})
 }
 
-// Signal is as of slurmctl.Client: a job's program finds it by [Process.Wait].
+// Signal does what slurmctl.Client.Signal does. A job's program receives the signal from
+// [Process.Wait].
 func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ slurmctl.SignalOptions) error {
 	return k.change(ctx, about("Signal", id), func() error {
 		j, err := k.mine(id)
@@ -185,7 +186,7 @@ func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ s
 	})
 }
 
-// Hold is as of slurmctl.Client.
+// Hold does what slurmctl.Client.Hold does.
 func (k *Client) Hold(ctx context.Context, id slurmctl.JobID) error {
 	return k.onPending(ctx, about("Hold", id), func(j *job) {
 		j.Priority, j.Reason = 0, "JobHeldAdmin"
@@ -195,7 +196,7 @@ func (k *Client) Hold(ctx context.Context, id slurmctl.JobID) error {
 	})
 }
 
-// Release is as of slurmctl.Client.
+// Release does what slurmctl.Client.Release does.
 func (k *Client) Release(ctx context.Context, id slurmctl.JobID) error {
 	return k.onPending(ctx, about("Release", id), func(j *job) {
 		if j.Priority == 0 {
@@ -222,7 +223,7 @@ func (k *Client) onPending(ctx context.Context, q Command, f func(*job)) error {
 	})
 }
 
-// Suspend is scontrol's: a suspended job's nodes stay its own in the model's books, its
+// Suspend does what scontrol suspend does. In the model, a suspended job keeps its nodes, and its
 // time stands still.
 func (k *Client) Suspend(ctx context.Context, id slurmctl.JobID) error {
 	return k.change(ctx, about("Suspend", id), func() error {
@@ -239,14 +240,14 @@ func (k *Client) Suspend(ctx context.Context, id slurmctl.JobID) error {
 		if j.left > 0 {
 			j.left = max(j.left-(c.now-j.resumed), 1)
 		}
-		j.resumed = c.now // since when it is suspended
+		j.resumed = c.now // start of the suspension
 		c.running[id].halt()
 		c.touch(j)
 		return nil
 	})
 }
 
-// Resume undoes Suspend: the job's limit moves by the time of suspension.
+// Resume undoes Suspend and moves the job's limit by the duration of the suspension.
 func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
 	return k.change(ctx, about("Resume", id), func() error {
 		j, err := k.mine(id)
@@ -271,7 +272,7 @@ func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
 	})
 }
 
-// Requeue is scontrol's: a batch job goes back into the queue.
+// Requeue does what scontrol requeue does: it puts a batch job back into the queue.
 func (k *Client) Requeue(ctx context.Context, id slurmctl.JobID) error {
 	return k.change(ctx, about("Requeue", id), func() error {
 		j, err := k.mine(id)
@@ -286,7 +287,7 @@ func (k *Client) Requeue(ctx context.Context, id slurmctl.JobID) error {
 	})
 }
 
-// Reconfigure is as of slurmctl.Client: leaked nodes are found again.
+// Reconfigure does what slurmctl.Client.Reconfigure does. It recovers leaked nodes.
 func (k *Client) Reconfigure(ctx context.Context) error {
 	return k.change(ctx, Command{Name: "Reconfigure"}, func() error {
 		c := k.cluster
@@ -311,22 +312,22 @@ func (k *Client) reserving(ctx context.Context, name, of string, f func() error)
 	})
 }
 
-// CreateReservation is as of slurmctl.Client.
+// CreateReservation does what slurmctl.Client.CreateReservation does.
 func (k *Client) CreateReservation(ctx context.Context, q slurmctl.ReservationRequest) error {
 	return k.reserving(ctx, "CreateReservation", q.Name, func() error { return k.cluster.reserve(q) })
 }
 
-// UpdateReservation is as of slurmctl.Client.
+// UpdateReservation does what slurmctl.Client.UpdateReservation does.
 func (k *Client) UpdateReservation(ctx context.Context, name string, u slurmctl.ReservationUpdate) error {
 	return k.reserving(ctx, "UpdateReservation", name, func() error { return k.cluster.alter(name, u) })
 }
 
-// DeleteReservation is as of slurmctl.Client.
+// DeleteReservation does what slurmctl.Client.DeleteReservation does.
 func (k *Client) DeleteReservation(ctx context.Context, name string) error {
 	return k.reserving(ctx, "DeleteReservation", name, func() error { return k.cluster.unreserve(name) })
 }
 
-// Submit is sbatch with a typed request, in the name of the request's user.
+// Submit does what sbatch does, with a typed request, as the request's user.
 func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err error) {
 	if q.Script == "" {
 		q.Script = "#!/bin/sh\n"
@@ -338,13 +339,13 @@ func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err erro
 	return id, err
 }
 
-// allocateLook is how often a pending allocation is looked at.
+// allocateLook is the interval at which a pending allocation is checked.
 const allocateLook = 100 * time.Millisecond
 
-// limitSeen is for how long a limit must keep an allocation back until it is given up.
+// limitSeen is how long a limit must block an allocation before Allocate gives up.
 const limitSeen = time.Second
 
-// asked is the job that an allocation is.
+// asked returns the job that an allocation requests.
 func (k *Client) asked(q slurmctl.AllocateRequest) Job {
 	u := k.user
 	if q.User != nil {
@@ -366,8 +367,8 @@ func (k *Client) asked(q slurmctl.AllocateRequest) Job {
 	return request
 }
 
-// Allocate is as of slurmctl.Client; how long the job may be pending is what is left of
-// the context's time.
+// Allocate does what slurmctl.Client.Allocate does. The job may be pending for the rest of the
+// context's time.
 func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.Job, error) {
 	if q.Name == "" {
 		return slurmctl.Job{}, slurmctl.ErrNoName
@@ -428,7 +429,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	if err == nil {
 		return got, nil
 	}
-	if errors.Is(err, errTimeout) { // its answer never came, and nobody knows of its job
+	if errors.Is(err, errTimeout) { // the answer never came, so the job is unknown
 		return slurmctl.Job{}, err
 	}
 	if reason != "" && got.ID == 0 {
@@ -440,7 +441,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	return slurmctl.Job{ID: id}, err
 }
 
-// letGo puts an allocation that was submitted parked into its reservation, now.
+// letGo puts a parked allocation into its reservation, to start now.
 func (c *Cluster) letGo(id slurmctl.JobID, reservation string) error {
 	j := c.jobs[id]
 	u := Update{JobUpdate: slurmctl.JobUpdate{StartNow: true, Reservation: &reservation}}
@@ -455,12 +456,12 @@ func (c *Cluster) letGo(id slurmctl.JobID, reservation string) error {
 	return c.update(j, u.JobUpdate)
 }
 
-// PowerUp is as of slurmctl.Client.
+// PowerUp does what slurmctl.Client.PowerUp does.
 func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
 	return k.onNodes(ctx, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}) })
 }
 
-// KeepUp is as of slurmctl.Client.
+// KeepUp does what slurmctl.Client.KeepUp does.
 func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
 	return k.onNodes(ctx, "KeepUp", nodes, func(i int) {
 		if n := &k.cluster.nodes[i]; n.power == slurmctl.PowerOn {
@@ -487,14 +488,14 @@ func (k *Client) onNodes(ctx context.Context, name string, nodes []string, f fun
 	})
 }
 
-// Limits is as of slurmctl.Client.
+// Limits does what slurmctl.Client.Limits does.
 func (k *Client) Limits(ctx context.Context, cfg slurmctl.Config, _ ...string) (*slurmctl.Limits, error) {
 	return look(ctx, k, Command{Name: "Limits"}, func() (*slurmctl.Limits, error) {
 		return slurmctl.ParseLimits(cfg, k.cluster.limitsText()), nil
 	})
 }
 
-// accrues is since when a job's age counts.
+// accrues returns since when a job's age counts.
 func (j *job) accrues() time.Time {
 	since := j.SubmitTime
 	if j.request.Begin.After(since) {
@@ -503,7 +504,7 @@ func (j *job) accrues() time.Time {
 	return since
 }
 
-// used is for how long a job has run.
+// used returns how long a job has run.
 func (c *Cluster) used(j *job) time.Duration {
 	switch {
 	case j.StartTime.IsZero() || j.State == slurmctl.Pending:
@@ -516,7 +517,7 @@ func (c *Cluster) used(j *job) time.Duration {
 	return j.EndTime.Sub(j.StartTime) - j.stood
 }
 
-// leaving are the jobs that are completing.
+// leaving returns the completing jobs.
 func (c *Cluster) leaving() []*job {
 	var all []*job
 	for _, j := range c.ending {
@@ -527,7 +528,7 @@ func (c *Cluster) leaving() []*job {
 	return all
 }
 
-// features reports whether a node has all features of "a" or "a&b", or one of "a|b".
+// features reports whether a node has all features of "a" or "a&b", or at least one of "a|b".
 func (c *Cluster) features(n int, wanted string) bool {
 	for one := range strings.SplitSeq(wanted, "|") {
 		all := true

@@ -1,13 +1,13 @@
 package slurmsim
 
-// usage is what is taken of the nodes, now or once some jobs have ended.
+// usage is what jobs use of the nodes, now or once some jobs have ended.
 type usage struct {
 	jobs []int32 // on every node
 	cpus []int32
 	mem  []int64
-	gres []int64 // of every node all kinds
+	gres []int64 // per node, all kinds
 	idle nodeSet // nodes without a job
-	sole nodeSet // nodes of a job that shares them with nobody
+	sole nodeSet // nodes of jobs that do not share them
 }
 
 func (c *Cluster) noUsage() usage {
@@ -19,7 +19,7 @@ func (c *Cluster) noUsage() usage {
 	return u
 }
 
-// copyTo makes t what u is; unless all, only as far as jobs go that take whole nodes.
+// copyTo copies u to t. Unless all, it copies only what concerns jobs with whole nodes.
 func (u *usage) copyTo(t *usage, all bool) {
 	t.idle = append(t.idle[:0], u.idle...)
 	if all {
@@ -31,7 +31,7 @@ func (u *usage) copyTo(t *usage, all bool) {
 	}
 }
 
-// take and give book a job's nodes.
+// take books a job's nodes, and give releases them.
 func (c *Cluster) take(j *job, nodes []int) { c.book(&c.usage, j, nodes, 1) }
 func (c *Cluster) give(j *job, nodes []int) { c.book(&c.usage, j, nodes, -1) }
 
@@ -61,25 +61,25 @@ func (c *Cluster) book(u *usage, j *job, nodes []int, sign int32) {
 	}
 }
 
-// scratch is what choosing works with.
+// scratch holds the working memory of choose.
 type scratch struct {
-	from   nodeSet // nodes that the job could have
-	got    nodeSet // and those that it gets
+	from   nodeSet // nodes that the job could get
+	got    nodeSet // nodes that it gets
 	runs   []run
 	future usage
 	queue  []*job
 	avail  nodeSet
 }
 
-// run is some consecutive nodes of one weight.
+// run is a run of consecutive nodes with the same weight.
 type run struct {
 	first, last, nodes int
 	cpus               int32
 	weight             int
-	required           int // the first of them that the job names; -1: none
+	required           int // first node in it that the job names; -1 if none
 }
 
-// candidates leaves of the nodes those that have room for the job in that usage.
+// candidates keeps those nodes with room for the job in that usage.
 func (c *Cluster) candidates(j *job, u *usage, from nodeSet) {
 	if j.whole() {
 		from.and(u.idle)
@@ -93,12 +93,12 @@ func (c *Cluster) candidates(j *job, u *usage, from nodeSet) {
 	}
 }
 
-// choose picks a job's nodes as select/cons_tres does (_eval_nodes of its job_test.c):
-// of the runs of consecutive nodes of the least weight the one with a node that the job
-// names, else the one whose free CPUs suffice most tightly, else the largest; there from
-// the named node upwards, then downwards; and again until it has enough. A job that
-// lacks one node gets the one with the fewest CPUs free that is enough. The set is the
-// caller's until the next call. O(nodes).
+// choose picks a job's nodes as select/cons_tres does (_eval_nodes of its job_test.c). It considers
+// the runs of consecutive nodes of the least weight. It prefers the run with a node that the job
+// names, then the run whose free CPUs suffice most tightly, then the largest run. In that run, it
+// goes upwards from the named node, then downwards. It repeats this until the job has enough nodes.
+// A job that lacks one node gets the sufficient node with the fewest free CPUs. The set is valid
+// until the next call. O(nodes).
 func (c *Cluster) choose(j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	want := j.NumNodes
 	whole := j.whole()
@@ -112,7 +112,7 @@ func (c *Cluster) choose(j *job, u *usage, from nodeSet) (nodeSet, bool) {
 		return nil, false
 	}
 	w.got = append(w.got[:0], make(nodeSet, len(from))...)
-	cpus := int32(want) * int32(max(j.request.CPUs, 1)) // still wanted
+	cpus := int32(want) * int32(max(j.request.CPUs, 1)) // still needed
 	if j.required != nil {
 		if want -= j.required.count(); want < 0 {
 			return nil, false
@@ -162,7 +162,7 @@ func (c *Cluster) choose(j *job, u *usage, from nodeSet) (nodeSet, bool) {
 	return w.got, true
 }
 
-// cpusOf is how many CPUs of a node the job takes.
+// cpusOf returns how many CPUs of a node the job takes.
 func (c *Cluster) cpusOf(j *job, n int) int32 {
 	if j.whole() {
 		return int32(c.nodes[n].CPUs)
@@ -170,7 +170,7 @@ func (c *Cluster) cpusOf(j *job, n int) int32 {
 	return int32(j.request.CPUs)
 }
 
-// freeCPUs is how many it could take.
+// freeCPUs returns how many CPUs of a node the job could take.
 func (c *Cluster) freeCPUs(j *job, u *usage, n int) int32 {
 	if j.whole() {
 		return int32(c.nodes[n].CPUs)
@@ -178,7 +178,7 @@ func (c *Cluster) freeCPUs(j *job, u *usage, n int) int32 {
 	return int32(c.nodes[n].CPUs) - u.cpus[n]
 }
 
-// tightest is the node of a run with the fewest CPUs that are enough.
+// tightest returns the node of a run with the fewest CPUs that suffice.
 func (c *Cluster) tightest(j *job, u *usage, r *run, cpus int32) int {
 	best, least := r.first, int32(0)
 	for n := r.first; n <= r.last; n++ {
@@ -236,7 +236,7 @@ func (c *Cluster) consecutive(j *job, u *usage) {
 	end()
 }
 
-// bestRun is the index of the run to take nodes from; -1 if none is left.
+// bestRun returns the index of the run to take nodes from, or -1 if none is left.
 func bestRun(runs []run, nodes int, cpus int32) int {
 	best, enough := -1, false
 	for i := range runs {

@@ -10,10 +10,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Client runs commands on the model as one user. It has the methods of slurmctl.Client
-// and fails as that does. Every call takes virtual time: one made by a [Process] lets
-// others go on meanwhile; one made from outside moves the clock on until the command has
-// ended.
+// Client runs commands on the model as one user. It has the methods of slurmctl.Client and fails in
+// the same way. Every call takes virtual time. During a call by a [Process], others continue; a
+// call from outside advances the clock until the command has ended.
 type Client struct {
 	cluster *Cluster
 	user    User
@@ -22,13 +21,13 @@ type Client struct {
 	wantsAccount bool
 }
 
-// Client gives a client of a user.
+// Client returns a client of a user.
 func (c *Cluster) Client(u User) *Client {
 	c.watched = true
 	return &Client{cluster: c, user: u}
 }
 
-// Calls is how many commands the client has run.
+// Calls returns how many commands the client has run.
 func (k *Client) Calls() uint64 { return k.calls }
 
 // TryUpdate does what slurmctl.Client.TryUpdate does.
@@ -46,7 +45,7 @@ func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Ti
 	return nil
 }
 
-// MayAllocate is as of slurmctl.Client.
+// MayAllocate does what slurmctl.Client.MayAllocate does.
 func (k *Client) MayAllocate(ctx context.Context, q slurmctl.AllocateRequest) error {
 	return k.call(ctx, k.cluster.options.Latency.Look, Command{Name: "MayAllocate"}, func() error {
 		see := k.cluster.options.Plugin.Submit
@@ -59,12 +58,12 @@ func (k *Client) MayAllocate(ctx context.Context, q slurmctl.AllocateRequest) er
 	})
 }
 
-// Jobs is as of slurmctl.Client.
+// Jobs does what slurmctl.Client.Jobs does.
 func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {
 	return look(ctx, k, Command{Name: "Jobs"}, func() ([]slurmctl.Job, error) { return k.cluster.Queue(), nil })
 }
 
-// Queue is what squeue shows at this moment.
+// Queue returns what squeue shows now.
 func (c *Cluster) Queue() []slurmctl.Job {
 	c.watched = true
 	all := slices.Concat(c.pending, c.active)
@@ -77,7 +76,7 @@ func (c *Cluster) Queue() []slurmctl.Job {
 	return jobs
 }
 
-// Record is what slurmctld knows of a job, also for a while once it has ended.
+// Record returns what slurmctld knows about a job, also for a while after its end.
 func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	j := c.jobs[id]
 	if j == nil {
@@ -86,7 +85,7 @@ func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	return c.shown(j), true
 }
 
-// JobsByID is as of slurmctl.Client.
+// JobsByID does what slurmctl.Client.JobsByID does.
 func (k *Client) JobsByID(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -106,7 +105,7 @@ func (c *Cluster) byID(ids []slurmctl.JobID) []slurmctl.Job {
 	return jobs
 }
 
-// ScriptNode is as of slurmctl.Client.
+// ScriptNode does what slurmctl.Client.ScriptNode does.
 func (k *Client) ScriptNode(ctx context.Context, id slurmctl.JobID) (string, error) {
 	return look(ctx, k, Command{Name: "ScriptNode", Jobs: []slurmctl.JobID{id}}, func() (string, error) {
 		j := k.cluster.jobs[id]
@@ -117,7 +116,7 @@ func (k *Client) ScriptNode(ctx context.Context, id slurmctl.JobID) (string, err
 	})
 }
 
-// Glance is as of slurmctl.Client.
+// Glance does what slurmctl.Client.Glance does.
 func (k *Client) Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error) {
 	var jobs []slurmctl.Job
 	for _, id := range ids {
@@ -133,7 +132,7 @@ func (k *Client) Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.
 	return jobs, nil
 }
 
-// Nodes is as of slurmctl.Client.
+// Nodes does what slurmctl.Client.Nodes does.
 func (k *Client) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error) {
 	type both struct {
 		nodes []slurmctl.Node
@@ -146,7 +145,7 @@ func (k *Client) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partiti
 	return b.nodes, b.parts, err
 }
 
-// Sinfo is what sinfo shows at this moment.
+// Sinfo returns what sinfo shows now.
 func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 	for _, p := range c.partitions {
 		shown := p.Partition.Partition
@@ -196,7 +195,7 @@ func (c *Cluster) nodeState(i int, held nodeSet) string {
 	return "idle"
 }
 
-// Reservations is as of slurmctl.Client.
+// Reservations does what slurmctl.Client.Reservations does.
 func (k *Client) Reservations(ctx context.Context) ([]slurmctl.Reservation, error) {
 	return look(ctx, k, Command{Name: "Reservations"}, func() (all []slurmctl.Reservation, err error) {
 		now := k.cluster.Now()
@@ -211,7 +210,7 @@ func (k *Client) Reservations(ctx context.Context) ([]slurmctl.Reservation, erro
 	})
 }
 
-// Config is as of slurmctl.Client.
+// Config does what slurmctl.Client.Config does.
 func (k *Client) Config(ctx context.Context) (slurmctl.Config, error) {
 	return look(ctx, k, Command{Name: "Config"}, func() (slurmctl.Config, error) {
 		cfg := k.cluster.options.config(k.cluster.boot)
@@ -222,13 +221,13 @@ func (k *Client) Config(ctx context.Context) (slurmctl.Config, error) {
 	})
 }
 
-// Backfill is as of slurmctl.Client: the model's scheduler takes no time.
+// Backfill does what slurmctl.Client.Backfill does. The model's scheduler takes no time.
 func (k *Client) Backfill(ctx context.Context) (busy bool, ended time.Time, err error) {
 	ended, err = look(ctx, k, Command{Name: "Backfill"}, func() (time.Time, error) { return k.cluster.backfill.ended, nil })
 	return false, ended, err
 }
 
-// Slurmdbd is as of slurmctl.Client.
+// Slurmdbd does what slurmctl.Client.Slurmdbd does.
 func (k *Client) Slurmdbd(ctx context.Context) error {
 	_, err := look(ctx, k, Command{Name: "Slurmdbd"}, func() (none struct{}, err error) {
 		if !k.cluster.options.Accounting {
@@ -239,29 +238,29 @@ func (k *Client) Slurmdbd(ctx context.Context) error {
 	return err
 }
 
-// Version is as of slurmctl.Client.
+// Version does what slurmctl.Client.Version does.
 func (k *Client) Version(ctx context.Context) (string, error) {
 	k.calls++
 	return k.cluster.options.Version, ended(ctx)
 }
 
-// Ping is as of slurmctl.Client.
+// Ping does what slurmctl.Client.Ping does.
 func (k *Client) Ping(ctx context.Context) ([]slurmctl.Controller, error) {
 	k.calls++
 	return []slurmctl.Controller{{Role: "primary", Host: "model", Up: !k.cluster.down}}, ended(ctx)
 }
 
-// Clock is as of slurmctl.Client.
+// Clock does what slurmctl.Client.Clock does.
 func (k *Client) Clock(ctx context.Context) (time.Time, error) {
 	return look(ctx, k, Command{Name: "Clock"}, func() (time.Time, error) { return k.cluster.second(), nil })
 }
 
-// AdminLevel is as of slurmctl.Client: nobody is an administrator.
+// AdminLevel does what slurmctl.Client.AdminLevel does. The model has no administrators.
 func (k *Client) AdminLevel(ctx context.Context, user string) (string, error) {
 	return look(ctx, k, Command{Name: "AdminLevel", About: user}, func() (string, error) { return "None", nil })
 }
 
-// AccrueTimes is as of slurmctl.Client.
+// AccrueTimes does what slurmctl.Client.AccrueTimes does.
 func (k *Client) AccrueTimes(ctx context.Context) (map[slurmctl.JobID]time.Time, error) {
 	return look(ctx, k, Command{Name: "AccrueTimes"}, func() (map[slurmctl.JobID]time.Time, error) {
 		since := map[slurmctl.JobID]time.Time{}
@@ -272,7 +271,7 @@ func (k *Client) AccrueTimes(ctx context.Context) (map[slurmctl.JobID]time.Time,
 	})
 }
 
-// TimeUsed is as of slurmctl.Client.
+// TimeUsed does what slurmctl.Client.TimeUsed does.
 func (k *Client) TimeUsed(ctx context.Context, id slurmctl.JobID) (time.Duration, error) {
 	return look(ctx, k, Command{Name: "TimeUsed", Jobs: []slurmctl.JobID{id}}, func() (time.Duration, error) {
 		j := k.cluster.jobs[id]
@@ -283,7 +282,7 @@ func (k *Client) TimeUsed(ctx context.Context, id slurmctl.JobID) (time.Duration
 	})
 }
 
-// BatchScript is as of slurmctl.Client.
+// BatchScript does what slurmctl.Client.BatchScript does.
 func (k *Client) BatchScript(ctx context.Context, id slurmctl.JobID) (string, error) {
 	return look(ctx, k, Command{Name: "BatchScript", Jobs: []slurmctl.JobID{id}}, func() (string, error) {
 		j, err := k.mine(id)
@@ -297,7 +296,7 @@ func (k *Client) BatchScript(ctx context.Context, id slurmctl.JobID) (string, er
 	})
 }
 
-// Request is as of slurmctl.Client.
+// Request does what slurmctl.Client.Request does.
 func (k *Client) Request(ctx context.Context, id slurmctl.JobID, _ slurmctl.Config) (slurmctl.JobRequest, error) {
 	return look(ctx, k, Command{Name: "Request", Jobs: []slurmctl.JobID{id}}, func() (slurmctl.JobRequest, error) {
 		j := k.cluster.jobs[id]

@@ -8,68 +8,68 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Cluster is the model: its state as plain data, and what is to happen when. It is for
-// one goroutine, and so is all that it gives out.
+// Cluster is the model: its state as plain data, and its agenda. Only one goroutine may use it and
+// everything that it returns.
 type Cluster struct {
 	options Options
 	now     time.Duration // since the start
-	skew    time.Duration // by which the clock was set forth
+	skew    time.Duration // how far the clock was moved
 	agenda  agenda
 	seq     uint64
-	inside  bool // a callback runs
+	inside  bool // a callback is running
 	chance  *rand.Rand
 
 	processes []*Process
 	idle      []*coroutine
-	current   *Process // that runs
+	current   *Process // the running process
 	commands  uint64
 	underWay  []*underWay
 
 	state
 	saved  state // what slurmctld would know after a crash
 	stale  []slurmctl.JobID
-	dirty  bool // since then
-	saving bool // is on the agenda
+	dirty  bool // changed since the last save
+	saving bool // a save is on the agenda
 
-	down    bool     // slurmctld is
-	missed  []func() // what nodes will tell it when it is back
+	down    bool     // slurmctld is down
+	missed  []func() // what nodes report once slurmctld is back
 	boot    time.Time
-	running map[slurmctl.JobID]*Process // scripts, whatever slurmctld knows of them
+	running map[slurmctl.JobID]*Process // scripts, whether slurmctld knows them or not
 
-	users    []User // that have submitted
-	watched  bool   // somebody has a client, and may see plans
+	users    []User // users who have submitted
+	watched  bool   // a client exists and may see plans
 	uniform  bool   // all nodes have the same CPUs and weight
 	loop     loop
 	backfill backfill
 	room     scratch
 }
 
-// state is what slurmctld knows; jobs, reservations, partitions and what
-// administrators did to nodes it writes to disk.
+// state is what slurmctld knows. It writes to disk jobs, reservations, partitions, and
+// administrators' changes to nodes.
 type state struct {
 	nodes        []node
-	rank         []int // of a node by its name
+	rank         []int // a node's position by name
 	index        map[string]int
-	kinds        []slurmctl.GRES // that there are
+	kinds        []slurmctl.GRES // existing kinds
 	partitions   []*partition
 	jobs         map[slurmctl.JobID]*job
-	pending      []*job // most urgent first, unless disorder
+	pending      []*job // most urgent first, unless disorder is set
 	disorder     bool
-	special      bool   // one of them, ever, waited for more than nodes, or was changed
-	active       []*job // running, suspended; as started
+	special      bool   // some job has waited for more than nodes, or was changed
+	active       []*job // running and suspended jobs, in order of start
 	ending       []*job // completing
-	merged       []*job // expanders that are no more, and yet count
-	byEnd        []*job // active, by the ends of their limits; nil: to be made
+	merged       []*job // merged expanders that still count
+	byEnd        []*job // active jobs by the ends of their limits; nil if to be built
 	reservations []*reservation
 	lastID       slurmctl.JobID
 	usage        usage
 	shared       int     // active jobs that share nodes
 	up           nodeSet // neither down nor drained
 	completing   nodeSet
-	resuming     nodeSet // being switched on
+	resuming     nodeSet // powering up
 }
 
-// node is one node; what its jobs hold is theirs.
+// node is a node; its jobs record their own shares.
 type node struct {
 	slurmctl.Node
 	gres    []int64 // by kind
@@ -77,8 +77,8 @@ type node struct {
 	down    bool
 	drained bool
 	power   slurmctl.Power
-	powered time.Duration // since when it is that, or was busy last
-	broken  bool          // it does not come up
+	powered time.Duration // since when the node has this power state, or its last use
+	broken  bool          // fails to power up
 	freeing int           // jobs that are completing there
 }
 
@@ -87,7 +87,7 @@ type partition struct {
 	set nodeSet
 }
 
-// New makes a cluster whose clock stands at the options' start.
+// New creates a cluster whose clock starts at the options' Start.
 func New(o Options) *Cluster {
 	o = o.withDefaults()
 	c := &Cluster{options: o, boot: o.Start, running: map[slurmctl.JobID]*Process{}}
@@ -134,7 +134,7 @@ func New(o Options) *Cluster {
 	return c
 }
 
-// rebuild works out from the jobs what is in use of the nodes.
+// rebuild computes from the jobs what is in use on the nodes.
 func (c *Cluster) rebuild() {
 	c.pending, c.active, c.ending, c.merged, c.byEnd = nil, nil, nil, nil, nil
 	defer func() { c.backfill.expected = append(c.backfill.expected[:0], c.pending...) }()
@@ -164,7 +164,7 @@ func (c *Cluster) rebuild() {
 	}
 }
 
-// usable puts a node into the sets in which its state has it.
+// usable puts a node into the sets that match its state.
 func (c *Cluster) usable(i int) {
 	n := &c.nodes[i]
 	if n.down || n.drained || n.leaked || n.power == slurmctl.PowerDown {
@@ -179,8 +179,8 @@ func (c *Cluster) usable(i int) {
 	}
 }
 
-// SetNode takes a node down, drains it or brings it back (all false). Jobs on a node
-// that goes down end with NODE_FAIL.
+// SetNode sets a node down, drains it, or resumes it (both false). Jobs on a node that goes down
+// end with NODE_FAIL.
 func (c *Cluster) SetNode(name string, down, drained bool) {
 	i, ok := c.index[name]
 	if !ok {
@@ -207,8 +207,8 @@ func (c *Cluster) SetBounds(bounds ...Bound) {
 	c.kick()
 }
 
-// saveEvery is how far behind slurmctld's saved state may be (measured: what happened
-// six seconds before a crash is kept, what happened right before it mostly not).
+// saveEvery is how far slurmctld's saved state may lag (measured: events six seconds before a crash
+// are kept, events right before it mostly not).
 const saveEvery = 5 * time.Second
 
 // touch is called after every change of a job.
@@ -220,7 +220,7 @@ func (c *Cluster) touch(j *job) {
 	c.changed()
 }
 
-// changed is called after every change of anything.
+// changed is called after every change of the state.
 func (c *Cluster) changed() {
 	c.loop.version++
 	c.backfill.appended = false
@@ -238,7 +238,7 @@ func (c *Cluster) changed() {
 	})
 }
 
-// save writes what has changed to disk, so to say.
+// save writes the changes to the modelled disk.
 func (c *Cluster) save() {
 	s := &c.saved
 	if s.jobs == nil {
@@ -279,8 +279,8 @@ func clonePartitions(all []*partition) []*partition {
 	return copied
 }
 
-// StopController ends slurmctld: in good order, so that it knows all when it is back,
-// or as kill -9 does. Commands fail until StartController; jobs run on.
+// StopController stops slurmctld: in good order, so that it knows everything when it is back, or as
+// kill -9 does. Commands fail until StartController; jobs keep running.
 func (c *Cluster) StopController(kill bool) {
 	if c.down {
 		return
@@ -291,9 +291,8 @@ func (c *Cluster) StopController(kill bool) {
 	c.down = true
 }
 
-// StartController starts slurmctld again with what it had saved: links of expanders
-// are lost; jobs that have ended meanwhile end now; what it does not know is ended on
-// the nodes, which are free again.
+// StartController starts slurmctld from its saved state. Expand links are lost. Jobs that ended
+// meanwhile end now. Jobs that it does not know are ended on the nodes, which become free.
 func (c *Cluster) StartController() {
 	if !c.down {
 		return
@@ -312,7 +311,7 @@ func (c *Cluster) StartController() {
 	c.rebuild()
 	for id, p := range sortedProcesses(c.running) {
 		if j := c.jobs[id]; j == nil || !j.active() || j.restarts != alive[id].restarts {
-			p.Kill() // nobody's any more; or it is that of the next run, which mostly has other nodes
+			p.Kill() // a process without a job, or of the next run, which mostly has other nodes
 			delete(c.running, id)
 		}
 	}
@@ -344,13 +343,13 @@ func (c *Cluster) StartController() {
 	c.kick()
 }
 
-// Restart ends slurmctld in good order and starts it again.
+// Restart stops slurmctld in good order and starts it again.
 func (c *Cluster) Restart() {
 	c.StopController(false)
 	c.StartController()
 }
 
-// Crash kills slurmctld and starts it again with what it had saved.
+// Crash kills slurmctld and starts it from its saved state.
 func (c *Cluster) Crash() {
 	c.StopController(true)
 	c.StartController()

@@ -10,17 +10,17 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Command is a command that a client has begun.
+// Command is a client's command that has started.
 type Command struct {
-	Number uint64 // of all commands of the cluster, from 1
+	Number uint64 // of all commands of the cluster, from 1 on
 	Name   string // the client's method: "Jobs", "UpdateJob", …
 	User   User
-	Jobs   []slurmctl.JobID // that it is about
-	About  string           // the reservation's or nodes' name
+	Jobs   []slurmctl.JobID // jobs that it concerns
+	About  string           // name of the reservation or nodes
 	At     time.Time
 }
 
-// Changes reports whether the command changes something of Slurm.
+// Changes reports whether the command changes Slurm's state.
 func (q Command) Changes() bool {
 	switch q.Name {
 	case "Jobs", "JobsByID", "Glance", "Nodes", "Reservations", "Config", "Backfill", "Slurmdbd", "BatchScript", "Request",
@@ -30,30 +30,30 @@ func (q Command) Changes() bool {
 	return true
 }
 
-// Fault is what befalls a command; the zero value: nothing. One that hangs is one whose
+// Fault is a fault to inject into a command; the zero value injects none. A command hangs if its
 // answer comes later than its client waits.
 type Fault struct {
-	Before time.Duration // it reaches slurmctld so much later
-	Drop   bool          // it never reaches it
-	After  time.Duration // its answer comes so much later
+	Before time.Duration // delay until it reaches slurmctld
+	Drop   bool          // it never reaches slurmctld
+	After  time.Duration // delay of its answer
 	Err    error         // its answer, whatever it did
 }
 
-// Errors that commands end with where slurmctld is not to be reached.
+// Errors of commands that cannot reach slurmctld.
 var (
 	errUnreachable = &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: 1, Stderr: "Unable to contact slurm controller (connect failure)",
 		Err: errors.New("exit status 1")}
 	errTimeout = &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: -1, Err: context.DeadlineExceeded}
 )
 
-// refusal is an error in slurmctld's words.
+// refusal returns an error in slurmctld's words.
 func refusal(text string) error { return refusalOf("scontrol", text) }
 
 func refusalOf(command, text string) error {
 	return &slurmctl.CommandError{Args: []string{command}, ExitCode: 1, Stderr: text, Err: errors.New("exit status 1")}
 }
 
-// submitted is what sbatch or salloc makes of a refusal.
+// submitted rewrites a refusal as sbatch or salloc prints it.
 func submitted(command, prefix string, err error) error {
 	var ce *slurmctl.CommandError
 	if !errors.As(err, &ce) {
@@ -62,13 +62,11 @@ func submitted(command, prefix string, err error) error {
 	return refusalOf(command, command+": error: "+prefix+ce.Stderr)
 }
 
-// Refusal is an error as a command of Slurm's has that fails with such words: for
-// [Fault.Err].
+// Refusal returns the error of a Slurm command that fails with these words, for [Fault.Err].
 func Refusal(text string) error { return refusal(text) }
 
-// WithTimeout is context.WithTimeout in virtual time: commands of the cluster's clients
-// mind it at that moment. (That a context was cancelled otherwise they notice at their
-// next.)
+// WithTimeout is context.WithTimeout in virtual time. The cluster's commands stop at that moment.
+// (They notice any other cancellation only at their next start.)
 func (c *Cluster) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	own, cancel := context.WithCancelCause(ctx)
 	c.after(d, func() {
@@ -82,13 +80,13 @@ func (c *Cluster) WithTimeout(ctx context.Context, d time.Duration) (context.Con
 	return own, func() { cancel(context.Canceled) }
 }
 
-// underWay is a command that somebody waits for.
+// underWay is a command whose caller is waiting.
 type underWay struct {
 	ctx    context.Context
 	settle func(error)
 }
 
-// ended is what a command whose context has ended fails with.
+// ended returns the error of a command whose context has ended.
 func ended(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
@@ -99,9 +97,9 @@ func ended(ctx context.Context) error {
 	return &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: -1, Err: ctx.Err()}
 }
 
-// patience is for how long a command may last. Of a deadline by the real clock it is
-// what is left, rounded up to seconds: so it is the same in every run, if the context
-// was made just before.
+// patience returns how long a command may last. For a deadline by the real clock, it is the
+// remaining time, rounded up to seconds. It is then the same in every run if the context was made
+// just before.
 func (c *Cluster) patience(ctx context.Context) time.Duration {
 	most := slurmctl.DefaultTimeout
 	if at, ok := ctx.Deadline(); ok {
@@ -110,7 +108,7 @@ func (c *Cluster) patience(ctx context.Context) time.Duration {
 	return max(most, 0)
 }
 
-// chanced is a command's duration with what chance adds.
+// chanced returns a command's duration with random time added.
 func (c *Cluster) chanced(d time.Duration) time.Duration {
 	if c.options.Latency.Spread == 0 {
 		return d
@@ -118,13 +116,13 @@ func (c *Cluster) chanced(d time.Duration) time.Duration {
 	return d + time.Duration(float64(d)*c.options.Latency.Spread*c.chance.ExpFloat64())
 }
 
-// call runs f in the midst of a command that takes d. What f finds out counts only where
-// call gives no error.
+// call runs f in the middle of a command that takes d. What f finds counts only if call returns no
+// error.
 func (k *Client) call(ctx context.Context, d time.Duration, q Command, f func() error) error {
 	return k.run(ctx, d, q, func(done func(error)) { done(f()) })
 }
 
-// run is call for a command that slurmctld answers later: f is given what to call then.
+// run is call for a command that slurmctld answers later: f receives the function to call then.
 func (k *Client) run(ctx context.Context, d time.Duration, q Command, f func(done func(error))) error {
 	c := k.cluster
 	k.calls++
@@ -151,7 +149,7 @@ func (k *Client) run(ctx context.Context, d time.Duration, q Command, f func(don
 			}
 		}
 		waits.settle = settle
-		if q.Name != "Allocate" { // which minds the time itself
+		if q.Name != "Allocate" { // Allocate watches its own time
 			c.underWay = append(c.underWay, waits)
 		}
 		answer := func(err error) {
@@ -182,7 +180,7 @@ func (k *Client) run(ctx context.Context, d time.Duration, q Command, f func(don
 	return outcome
 }
 
-// look is a command that changes nothing.
+// look runs a command that changes nothing.
 func look[T any](ctx context.Context, k *Client, q Command, f func() (T, error)) (T, error) {
 	var found, none T
 	err := k.call(ctx, k.cluster.Looking(), q, func() (err error) {

@@ -13,17 +13,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// NotModelled is what a slurm.conf has and the model does not know.
+// NotModelled lists parameters of a slurm.conf that the model does not know.
 type NotModelled struct{ Parameters []string }
 
 func (e *NotModelled) Error() string {
 	return "not in the model: " + strings.Join(e.Parameters, ", ")
 }
 
-// ReadConf makes options of a slurm.conf. What the model does not know it names, all of
-// it in one error (*NotModelled), save for what leaveOut names: that is left out, and
-// "all" leaves out everything. Parameters that make no difference to the model (paths,
-// ports, logs, who may do what) are ignored.
+// ReadConf makes options from a slurm.conf. It names everything that the model does not know in one
+// error (*NotModelled), except what leaveOut names; "all" leaves out everything unknown. It ignores
+// parameters that make no difference to the model (paths, ports, logs, permissions).
 func ReadConf(in io.Reader, leaveOut ...string) (Options, error) {
 	c := conf{leave: map[string]bool{}, defaults: map[string]map[string]string{}}
 	for _, name := range leaveOut {
@@ -60,12 +59,12 @@ func ReadConf(in io.Reader, leaveOut ...string) (Options, error) {
 	return c.finish()
 }
 
-// conf is a slurm.conf as far as it was read.
+// conf is a partly read slurm.conf.
 type conf struct {
 	options    Options
 	leave      map[string]bool
 	unknown    []string
-	defaults   map[string]map[string]string // of NodeName=DEFAULT and PartitionName=DEFAULT
+	defaults   map[string]map[string]string // of NodeName=DEFAULT and PartitionName=DEFAULT lines
 	nodes      map[string]bool
 	partitions []confPartition
 	multi      bool
@@ -77,14 +76,14 @@ type confPartition struct {
 	nodes string
 }
 
-// unmodelled notes something that the model does not know.
+// unmodelled records something that the model does not know.
 func (c *conf) unmodelled(name string) {
 	if !c.leave["all"] && !c.leave[strings.ToLower(name)] && !slices.Contains(c.unknown, name) {
 		c.unknown = append(c.unknown, name)
 	}
 }
 
-// line is one of the file; a node's or partition's has several parameters.
+// line reads a line of the file. A node's or partition's line has several parameters.
 func (c *conf) line(text string) error {
 	if text == "" {
 		return nil
@@ -136,8 +135,8 @@ func confPairs(text string) (pairs [][2]string, err error) {
 	return pairs, nil
 }
 
-// merged gives a line's parameters with the defaults before it, by their lower-case names;
-// of a line that sets defaults it keeps them, and gives nothing.
+// merged returns a line's parameters, by lower-case name, with the defaults set before it. If the
+// line sets defaults, merged stores them and returns nil.
 func (c *conf) merged(kind string, pairs [][2]string) map[string]string {
 	all := map[string]string{}
 	for k, v := range c.defaults[kind] {
@@ -162,7 +161,7 @@ func confNumber(s string) (int, error) {
 	return int(n), nil
 }
 
-// node is a NodeName line.
+// node reads a NodeName line.
 func (c *conf) node(p map[string]string) error {
 	if p == nil {
 		return nil
@@ -209,7 +208,7 @@ func (c *conf) node(p map[string]string) error {
 	return nil
 }
 
-// partition is a PartitionName line.
+// partition reads a PartitionName line.
 func (c *conf) partition(p map[string]string) error {
 	if p == nil {
 		return nil
@@ -295,12 +294,12 @@ func sorted(p map[string]string) []string {
 	return keys
 }
 
-// finish checks that all fits together.
+// finish checks that everything fits together.
 func (c *conf) finish() (Options, error) {
 	o := c.options
 	if c.multi {
 		if o.MultifactorAge = c.age; c.age == 0 {
-			o.MaxAge = 0 // priorities are all equal: as submitted
+			o.MaxAge = 0 // equal priorities: jobs run in submission order
 		}
 	}
 	if len(o.NodeList) == 0 {

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// ignored are parameters of slurm.conf that make no difference to the model: names,
-// places, logs, timeouts of daemons, who may see or do what, and what happens on nodes.
-// One that ends with * stands for all that begin so.
+// ignored lists parameters of slurm.conf that make no difference to the model: names, paths, logs,
+// daemons' timeouts, permissions, and what happens on nodes. A final * matches any rest.
 var ignored = strings.Fields(`clustername slurmctldhost* controlmachine controladdr backupcontroller backupaddr authtype authinfo authalt* credtype cryptotype
  jobcredential* slurmuser slurmduser statesavelocation slurmdspooldir slurmctldpidfile slurmdpidfile slurmctldlogfile slurmdlogfile
  slurmctldsyslogdebug slurmdsyslogdebug slurmschedlogfile slurmschedloglevel logtimeformat slurmctldport slurmdport srunportrange mailprog maildomain mpidefault mpiparams
@@ -28,8 +27,8 @@ var ignored = strings.Fields(`clustername slurmctldhost* controlmachine controla
  priorityflags priorityparameters prioritysitefactor* mcsplugin mcsparameters defmempercpu defmempernode maxmempercpu maxmempernode
  reservedports slurmctldplugstack certmgr* tls* namespaceplugin allowspecresourcesusage`)
 
-// schedulerIgnored are the same of SchedulerParameters: how slurmctld spends its own time,
-// which passes of the model take none of.
+// schedulerIgnored lists ignored SchedulerParameters: they say how slurmctld spends its own time,
+// and passes of the model take none.
 var schedulerIgnored = strings.Fields(`bf_max_time bf_yield_interval bf_yield_sleep bf_yield_rpc_cnt max_rpc_cnt
  max_sched_time salloc_wait_nodes sbatch_wait_nodes enable_user_top enable_hetjob_steps max_switch_wait
  ignore_prefer_validation bf_continue max_script_size nohold_on_prolog_fail requeue_setup_env_fail enable_job_state_cache
@@ -47,7 +46,7 @@ func isIgnored(list []string, name string) bool {
 
 var errNumber = errors.New("want a number")
 
-// set is a parameter of the whole cluster.
+// set reads a parameter of the whole cluster.
 func (c *conf) set(name, value string) (err error) {
 	key, o := strings.ToLower(name), &c.options
 	duration := func(d *time.Duration) {
@@ -126,19 +125,19 @@ func (c *conf) set(name, value string) (err error) {
 	return err
 }
 
-// special are parameters of which some values make no difference.
+// special reads a parameter that makes a difference only with some values.
 func (c *conf) special(key, name, value string) {
 	switch key {
 	case "enforcepartlimits", "jobrequeue", "maxnodecount", "schedulertimeslice", "suspendtimeout", "resumetimeout", "suspendrate", "resumerate", "suspendexcnodes",
 		"suspendexcparts", "suspendprogram", "resumeprogram", "dependencyparameters", "slurmctldparameters":
-		return // without SuspendTime nothing is switched off
+		return // without SuspendTime, nothing is powered down
 	}
 	if value != "" && value != "0" && !strings.EqualFold(value, "none") {
 		c.unmodelled(name)
 	}
 }
 
-// scheduler is one of SchedulerParameters.
+// scheduler reads one of the SchedulerParameters.
 func (c *conf) scheduler(text string) error {
 	name, value, _ := strings.Cut(text, "=")
 	o := &c.options
@@ -189,7 +188,7 @@ func (c *conf) scheduler(text string) error {
 	return nil
 }
 
-// SetScheduler sets some of SchedulerParameters, as slurm.conf has them: bf_interval=60,…
+// SetScheduler sets some SchedulerParameters in the form of slurm.conf: bf_interval=60,…
 func (o *Options) SetScheduler(text string) error {
 	c := conf{options: *o}
 	orElse(&c.options.BackfillInterval, 30*time.Second)

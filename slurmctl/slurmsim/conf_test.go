@@ -47,8 +47,8 @@ PartitionName=q Nodes=ALL Default=YES State=DOWN`))
 	slurmsim.New(o).Close()
 }
 
-// TestReadConfRefuses names all that the model does not know at once, and what is wrong
-// with its line.
+// TestReadConfRefuses checks that one error names everything that the model does not know, and what
+// is wrong on its line.
 func TestReadConfRefuses(t *testing.T) {
 	const rest = "NodeName=n1\nPartitionName=p Nodes=n1\n"
 	_, err := slurmsim.ReadConf(strings.NewReader("Licenses=a:1\nFrobnicate=1\nInclude other.conf\nTopologyPlugin=topology/tree\nPriorityWeightQOS=5\nSelectTypeParameters=CR_Core_Memory\n" + rest))
@@ -81,7 +81,7 @@ func TestReadConfRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReadConf holds that nothing that is read makes the model fail.
+// FuzzReadConf checks that the model accepts everything that is read.
 func FuzzReadConf(f *testing.F) {
 	f.Add("NodeName=n[1-4] CPUs=2\nPartitionName=p Nodes=ALL\nSchedulerParameters=bf_interval=0,sched_interval=0\n")
 	f.Fuzz(func(t *testing.T, text string) {

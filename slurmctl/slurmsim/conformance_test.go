@@ -15,8 +15,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// commands are the methods of slurmctl.Client that the suite uses; the model's client
-// has the same.
+// commands are the methods of slurmctl.Client that the suite uses; the model's client has them,
+// too.
 type commands interface {
 	Jobs(context.Context) ([]slurmctl.Job, error)
 	Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
@@ -61,7 +61,7 @@ var (
 	_ commands = (*slurmsim.Client)(nil)
 )
 
-// world is a Slurm, the real one or the model.
+// world is a Slurm, either real or the model.
 type world struct {
 	*testing.T
 	commands
@@ -74,19 +74,19 @@ type world struct {
 	suspend func(slurmctl.JobID) error
 	requeue func(slurmctl.JobID) error
 	resume  func(slurmctl.JobID) error
-	step    func(id slurmctl.JobID, node string) error // runs one of a job there
-	bound   func(slurmsim.Bound)                       // sets a limit, in place of all of before
+	step    func(id slurmctl.JobID, node string) error // runs a step of a job on that node
+	bound   func(slurmsim.Bound)                       // sets a limit that replaces all earlier ones
 
 	allocations int // so far
 }
 
-// feature is one thing that the sidecar relies on, tried on both.
+// feature is a behaviour that the sidecar relies on, tried on both worlds.
 type feature struct {
 	name string
 	try  func(*world)
 }
 
-// site is a cluster on which features are tried, as a model and as a real one.
+// site is a cluster on which features are tried, as a model and for real.
 type site struct {
 	name     string
 	features []feature
@@ -133,7 +133,7 @@ func model(t *testing.T) *world {
 	return modelOf(t, slurmsim.Options{Accounting: true, PermitJobExpansion: true})
 }
 
-// modelOf is a model with the intervals that slurmtest's clusters have.
+// modelOf returns a model with the intervals of slurmtest's clusters.
 func modelOf(t *testing.T, o slurmsim.Options) *world {
 	o.SchedInterval, o.SchedDelay, o.SchedMinInterval = time.Second, time.Second, 100*time.Millisecond
 	o.BackfillInterval, o.KillWait = time.Second, 2*time.Second
@@ -205,12 +205,12 @@ func real(t *testing.T, cluster *slurmtest.Cluster) *world {
 			if _, err := cluster.Run(ctx, slurmtest.Root, "sacctmgr", args...); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // slurmctld hears of it
+			time.Sleep(time.Second) // slurmctld learns of it
 		},
 	}
 }
 
-// arguments are sbatch's for a job of the model.
+// arguments returns sbatch's arguments for a job of the model.
 func arguments(j slurmsim.Job) []string {
 	args := []string{"--parsable", "--output=/dev/null", "--chdir=/", fmt.Sprintf("--nodes=%d", j.Nodes)}
 	add := func(format string, value ...any) { args = append(args, fmt.Sprintf(format, value...)) }
@@ -268,7 +268,7 @@ func arguments(j slurmsim.Job) []string {
 	return append(args, "--wrap="+script)
 }
 
-// clean waits until the real cluster is as it was.
+// clean waits until the real cluster is in its initial state.
 func (w *world) clean(cluster *slurmtest.Cluster) {
 	w.Helper()
 	jobs, err := w.Jobs(w.ctx)
@@ -305,7 +305,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// is checks what a refusal means.
+// is checks the meaning of a refusal.
 func (w *world) is(what string, err, want error) {
 	w.Helper()
 	if !errors.Is(err, want) {
@@ -347,7 +347,7 @@ func (w *world) job(id slurmctl.JobID) slurmctl.Job {
 	return jobs[0]
 }
 
-// until waits for a job to be in a state, and for a pending one to have that reason.
+// until waits for a job to reach a state and, if pending, a reason.
 func (w *world) until(id slurmctl.JobID, state slurmctl.JobState, reason ...string) slurmctl.Job {
 	w.Helper()
 	var j slurmctl.Job
@@ -361,7 +361,7 @@ func (w *world) until(id slurmctl.JobID, state slurmctl.JobState, reason ...stri
 	return j
 }
 
-// stays sees that a job does not leave a state for some seconds.
+// stays checks that a job stays in a state for some seconds.
 func (w *world) stays(id slurmctl.JobID, state slurmctl.JobState) {
 	w.Helper()
 	w.sleep(4 * time.Second)
@@ -377,7 +377,7 @@ func (w *world) on(j slurmctl.Job, nodes ...string) {
 	}
 }
 
-// hold makes a reservation as the sidecar does.
+// hold creates a reservation as the sidecar does.
 func (w *world) hold(name string, after time.Duration, nodes ...string) {
 	w.Helper()
 	q := slurmctl.ReservationRequest{Name: name, End: w.now().Add(10 * time.Minute), Nodes: nodes, Users: []string{w.user.Name},

@@ -2,13 +2,13 @@ package slurmsim
 
 import "iter"
 
-// coroutine runs one process after another: to make one costs more than most processes do,
-// and the race detector never forgets one.
+// coroutine runs one process after another. Creating one costs more than most processes do, and the
+// race detector never forgets one.
 type coroutine struct {
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
-	task  func() // nil: it has none
+	task  func() // nil if it has none
 }
 
 func newCoroutine() *coroutine {
@@ -21,7 +21,8 @@ func newCoroutine() *coroutine {
 	return w
 }
 
-// run runs the task to its end; false: it was killed, and the coroutine is of no more use.
+// run runs the task to its end. It returns false if the task was killed; the coroutine is then
+// useless.
 func (w *coroutine) run() (whole bool) {
 	defer func() {
 		if r := recover(); r != nil && r != any(errKilled) {
@@ -33,7 +34,7 @@ func (w *coroutine) run() (whole bool) {
 	return true
 }
 
-// coroutine is one that has no task.
+// coroutine returns an idle coroutine.
 func (c *Cluster) coroutine() *coroutine {
 	last := len(c.idle) - 1
 	if last < 0 {

@@ -203,7 +203,7 @@ var features = []feature{
 		w.until(base, slurmctl.Running)
 		refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), "Job credential revoked") }
 		var err error
-		for range 60 { // to shrink, to grow and to start the step may take longer
+		for range 60 { // shrinking, growing, and starting the step may take longer
 			w.sleep(time.Second - time.Duration(w.now().Nanosecond()))
 			w.must(w.Shrink(w.ctx, base, []string{"n1"}))
 			k, granted := w.allocate(slurmctl.AllocateRequest{Nodes: 1, NodeList: []string{"n2"}, ExpandJob: base})
@@ -245,11 +245,11 @@ var features = []feature{
 	{"a companion outlives a shrink of its own and is cancelled", func(w *world) {
 		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 3})
 		w.must(err)
-		w.must(w.Shrink(w.ctx, k.ID, k.NodeList[1:])) // it has no batch host
+		w.must(w.Shrink(w.ctx, k.ID, k.NodeList[1:])) // the batch host is missing
 		w.on(w.job(k.ID), "n2", "n3")
 		w.must(w.Cancel(w.ctx, k.ID))
 		w.until(k.ID, slurmctl.Cancelled)
-		w.must(w.Cancel(w.ctx, k.ID, 999999)) // gone is no error
+		w.must(w.Cancel(w.ctx, k.ID, 999999)) // a job that is gone is no error
 		w.is("an ended job's update", w.UpdateJob(w.ctx, k.ID, slurmctl.JobUpdate{TimeLimit: time.Hour}), slurmctl.ErrAlreadyDone)
 	}},
 	{"an expander lasts as long as its job", func(w *world) {
@@ -257,7 +257,7 @@ var features = []feature{
 		j := w.until(base, slurmctl.Running)
 		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: base, TimeLimit: time.Hour})
 		w.must(err)
-		// in whole minutes, rounded down as it was asked for
+		// whole minutes, rounded down
 		if d := j.EndTime.Sub(k.EndTime); d < -5*time.Second || d > time.Minute+5*time.Second || k.TimeLimit%time.Minute != 0 {
 			w.Errorf("the job ends at %v, its expander at %v", j.EndTime, k.EndTime)
 		}
@@ -280,7 +280,7 @@ var features = []feature{
 		w.until(base, slurmctl.Running)
 		k, err := w.allocate(slurmctl.AllocateRequest{Nodes: 1, ExpandJob: base})
 		w.must(err)
-		w.sleep(6 * time.Second) // slurmdbd has recorded both by then
+		w.sleep(6 * time.Second) // by then slurmdbd has recorded both
 		w.must(w.restart())
 		w.is("a merge", w.Merge(w.ctx, k.ID), slurmctl.ErrNodeCount)
 		w.until(base, slurmctl.Running)
@@ -313,7 +313,7 @@ var features = []feature{
 	}},
 }
 
-// count says whether so many jobs are in a state.
+// count checks that this many jobs are in a state.
 func (w *world) count(want int, state slurmctl.JobState) error {
 	jobs, err := w.Jobs(w.ctx)
 	if err != nil {
@@ -331,7 +331,7 @@ func (w *world) count(want int, state slurmctl.JobState) error {
 	return nil
 }
 
-// TestEqualRuns: the model has no chance in it.
+// TestEqualRuns checks that the model is deterministic.
 func TestEqualRuns(t *testing.T) {
 	run := func() []slurmctl.Job {
 		w := model(t)
@@ -356,7 +356,7 @@ func TestEqualRuns(t *testing.T) {
 	}
 }
 
-// TestUnseenPlans: that nobody looks at plans changes nothing of what happens.
+// TestUnseenPlans checks that jobs run the same whether or not plans are watched.
 func TestUnseenPlans(t *testing.T) {
 	for seed := range uint64(20) {
 		run := func(watched bool) (events []slurmsim.Event) {

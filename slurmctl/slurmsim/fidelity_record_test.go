@@ -19,8 +19,8 @@ var (
 	again     = flag.Bool("fidelity.again", true, "run each twice")
 )
 
-// TestFidelityRecord plays random workloads on real clusters of 8 and of 16 nodes, each
-// twice, and writes what became of them into -fidelity.recordings. It takes an hour.
+// TestFidelityRecord plays random workloads on real clusters of 8 and 16 nodes, each twice, and
+// records the outcomes in -fidelity.recordings. It takes an hour.
 func TestFidelityRecord(t *testing.T) {
 	for _, nodes := range []int{8, 16} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {

@@ -22,8 +22,8 @@ var (
 	phases     = flag.Int("fidelity.phases", 4, "how many moments of a second TestFidelity tries for each of slurmctld's two loops")
 )
 
-// workload is random jobs that keep a cluster busy for about a minute: whole nodes and
-// parts of one, limits from what the job needs to many times that.
+// workload returns random jobs that keep a cluster busy for about a minute: with whole nodes and
+// parts of a node, and with limits from the needed time to a multiple of it.
 func workload(seed uint64, nodes int) []arrival {
 	r := rand.New(rand.NewPCG(seed, uint64(nodes)))
 	var all []arrival
@@ -40,19 +40,19 @@ func workload(seed uint64, nodes int) []arrival {
 	return all
 }
 
-// played is what became of a workload on a real Slurm.
+// played records how a workload ran on a real Slurm.
 type played struct {
 	Seed  uint64
 	Nodes int
-	Load  string    // of the machine, before and after
+	Load  string    // load of the machine, before and after
 	Begun time.Time // before the first submission
 	Jobs  []playedJob
 }
 
 // playedJob has times in seconds from Begun.
 type playedJob struct {
-	Submitted  float64 // when sbatch had returned
-	Start, End float64 // as slurmctld writes them, to the second
+	Submitted  float64 // when sbatch returned
+	Start, End float64 // as slurmctld prints them, to the second
 	Nodes      string
 }
 
@@ -92,7 +92,7 @@ func (w *world) play(p *played, jobs []arrival) {
 	p.Load += " " + loadNow()
 }
 
-// compared is how two runs of a workload differ.
+// compared counts the differences between two runs of a workload.
 type compared struct {
 	within, jobs, swaps int
 	places              int // jobs on the same nodes
@@ -111,7 +111,7 @@ func compare(a, b played) compared {
 		if a.Jobs[i].Nodes == b.Jobs[i].Nodes {
 			c.places++
 		}
-		for k := range i { // an order that is clear in both and not the same
+		for k := range i { // the order is clear in both runs but differs
 			x, y := a.Jobs[i].Start-a.Jobs[k].Start, b.Jobs[i].Start-b.Jobs[k].Start
 			if x > 1.5 && y < -1.5 || x < -1.5 && y > 1.5 {
 				c.swaps++
@@ -125,16 +125,16 @@ func compare(a, b played) compared {
 	return c
 }
 
-// share is the part of the starts that are the same, to a second.
+// share returns the share of equal starts, to a second.
 func (c compared) share() float64 { return float64(c.within) / float64(max(c.jobs, 1)) }
 
 func (c compared) String() string {
 	return fmt.Sprintf("%d of %d starts within a second, %d on the same nodes, %d pairs in another order, makespan %+.1f %%", c.within, c.jobs, c.places, c.swaps, 100*c.makespan)
 }
 
-// TestFidelity plays the recorded workloads on the model: jobs start in the same order
-// and at the same times, and all end at the same time. One run of a real Slurm is not
-// like the next, which is told beside it; see BENCHMARKS.md.
+// TestFidelity plays the recorded workloads on the model. Jobs must start in the same order and at
+// the same times, and the workload must end at the same time. Two runs of a real Slurm also differ;
+// the test prints that difference, too. See BENCHMARKS.md.
 func TestFidelity(t *testing.T) {
 	files, err := filepath.Glob(*recordings + "/*a.json")
 	if err != nil || len(files) == 0 {
@@ -195,11 +195,11 @@ func readPlayed(t *testing.T, file string) (p played) {
 	return p
 }
 
-// simulate plays on the model what a real Slurm was given, as it was given.
+// simulate plays on the model what a real Slurm was given, at the same times.
 func simulate(t *testing.T, real played, loop, backfill, release time.Duration) played {
 	m := played{Seed: real.Seed, Nodes: real.Nodes, Begun: real.Begun}
 	latency := slurmsim.Measured()
-	latency.Launch, latency.Release = 100*time.Millisecond, release // under the load beside which it was recorded: BENCHMARKS.md
+	latency.Launch, latency.Release = 100*time.Millisecond, release // under the load during the recording: see BENCHMARKS.md
 	w := modelOf(t, slurmsim.Options{Nodes: real.Nodes, Start: real.Begun.Add(-10 * time.Second), Latency: latency, LoopPhase: loop, BackfillPhase: backfill})
 	w.sleep(10 * time.Second)
 	jobs := workload(real.Seed, real.Nodes)

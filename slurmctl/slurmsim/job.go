@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// User is whom a command or job is of.
+// User issues commands and owns jobs.
 type User struct {
 	Name    string
 	UID     uint32
@@ -22,80 +22,81 @@ type User struct {
 // Root may do everything.
 var Root = User{Name: "root"}
 
-// Job is what is submitted, and how it will go.
+// Job describes a job to submit and how it will run.
 type Job struct {
 	User             User
 	Name             string
 	Comment          string
-	Script           string // of a batch job; "": salloc's
-	Partition        string // "": the default one
-	QOS              string // "": normal
+	Script           string // of a batch job; "" for salloc
+	Partition        string // "" for the default partition
+	QOS              string // "" for normal
 	Nodes            int
-	CPUs             int    // of every node; 0: whole nodes
-	MemoryPerNode    *int64 // MiB; 0: all of it
+	CPUs             int    // of every node; 0 for whole nodes
+	MemoryPerNode    *int64 // MiB; 0 for all of it
 	MemoryPerCPU     int64
-	GRES             []slurmctl.GRES // of every node
+	GRES             []slurmctl.GRES // on every node
 	TimeLimit        time.Duration
 	Begin            time.Time
 	Held             bool
 	Nice             int
 	After            []Dependency
-	KillOnInvalidDep bool           // it ends once they can never be fulfilled
-	Expand           slurmctl.JobID // the job that it is to be merged into
-	NodeList         []string       // these among them
+	KillOnInvalidDep bool           // ends the job once its dependencies can never be met
+	Expand           slurmctl.JobID // job to merge into
+	NodeList         []string       // nodes that it must include
 	Exclude          []string
 	Constraint       string // one feature, or several with &
 	Reservation      string
-	Array            int // tasks; 0: no array
+	Array            int // tasks; 0 for no array
 
-	// What the job does once its script runs: Program, which ends it when it returns; or
-	// it runs for Lasts and ends with ExitCode; or, without both, until it is ended.
+	// What the job does once its script runs. With Program, it ends when Program returns. With
+	// Lasts, it runs that long and ends with ExitCode. With neither, it runs until something ends
+	// it.
 	Program  func(*Process)
 	Lasts    time.Duration
 	ExitCode int
 	Stubborn bool // it ignores SIGTERM
 }
 
-// Dependency is one of --dependency: "afterok", "afterany" or "afternotok" of a job.
+// Dependency is a part of --dependency: "afterok", "afterany", or "afternotok" of a job.
 type Dependency struct {
 	Kind string
 	Job  slurmctl.JobID
 }
 
-// job is a record of slurmctld; its NodeList and BatchHost are made when it is shown.
+// job is a record of slurmctld. Its NodeList and BatchHost are computed when it is shown.
 type job struct {
 	slurmctl.Job
 	request   Job
 	part      *partition
-	parts     []*partition // of one that was submitted to several: those; part is the present one
-	required  nodeSet      // of the nodes that are there; nil: none
+	parts     []*partition // the partitions if submitted to several; part is the current one
+	required  nodeSet      // required nodes that exist; nil for none
 	excluded  nodeSet
-	nodes     []int   // that it has, in the order in which they came; never changed in place
-	set       nodeSet // the same, of one that is active
-	memory    int64   // of every node, where memory counts
-	batchHost int     // as slurmctld has it
-	script    int     // the node that the batch script runs on
+	nodes     []int   // its nodes in the order in which it got them; never changed in place
+	set       nodeSet // the same as a set, for an active job
+	memory    int64   // of every node, if memory counts
+	batchHost int     // according to slurmctld
+	script    int     // the node of the batch script
 	expands   slurmctl.JobID
 	resized   bool
-	gone      map[int]time.Duration // nodes that were taken from it while it ran, and when last
-	planned   time.Time             // start that the backfill scheduler expects
-	ends      int64                 // EndTime in seconds, even without a limit
-	epoch     int                   // changes whenever what is on the agenda for it does not hold any more
+	gone      map[int]time.Duration // nodes taken from it while it ran, and the last time
+	planned   time.Time             // start expected by the backfill scheduler
+	ends      int64                 // EndTime in seconds, set even without a limit
+	epoch     int                   // changes whenever the job's agenda entries become invalid
 	left      time.Duration
 	resumed   time.Duration
-	stood     time.Duration     // for which it was suspended
-	final     slurmctl.JobState // while it is completing
-	requeued  bool              // and then it is pending again
-	revoked   time.Time         // the second in which it was requeued last
-	restarts  int               // how often it was
-	stale     bool              // on disk
+	stood     time.Duration     // total time suspended
+	final     slurmctl.JobState // state after completing
+	requeued  bool              // pending again after completing
+	revoked   time.Time         // second of its last requeue
+	restarts  int               // number of requeues
+	stale     bool              // the state on disk is outdated
 }
 
 func (j *job) active() bool {
 	return j.State == slurmctl.Running || j.State == slurmctl.Suspended || j.State == slurmctl.Configuring
 }
 
-// whole reports whether the job has its nodes for itself.
+// whole reports whether the job has its nodes exclusively.
 func (j *job) whole() bool { return j.request.CPUs == 0 }
 
 func sortedIDs(jobs map[slurmctl.JobID]*job) []slurmctl.JobID { return slices.Sorted(maps.Keys(jobs)) }
@@ -111,14 +112,13 @@ func sortedProcesses(all map[slurmctl.JobID]*Process) iter.Seq2[slurmctl.JobID, 
 	}
 }
 
-// firstPriority is the priority of the first job under priority/basic; each further
-// one has one less.
+// firstPriority is the priority of the first job under priority/basic; each later job has one less.
 const firstPriority = 4294901759
 
-// forever is what Slurm takes for a time without limit.
+// forever is the duration that Slurm uses for "no limit".
 const forever = 365 * 24 * time.Hour
 
-// Submit queues a job as sbatch does, or as salloc does where there is no Script.
+// Submit queues a job as sbatch does or, without a Script, as salloc does.
 func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	if see := c.options.Plugin.Submit; see != nil {
 		if err := see(&q); err != nil {
@@ -158,7 +158,7 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	return j.ID, nil
 }
 
-// queued and unqueued keep the list of pending jobs.
+// queued adds to the list of pending jobs; unqueued removes.
 func (c *Cluster) queued(j *job) {
 	if n := len(c.pending); n > 0 && c.order(c.pending[n-1], j) > 0 {
 		c.disorder = true
@@ -167,7 +167,7 @@ func (c *Cluster) queued(j *job) {
 	c.special = c.special || !j.plain()
 }
 
-// plain reports whether a pending job waits for nothing but nodes, as long as nobody changes it.
+// plain reports whether a pending job waits only for nodes, unless someone changes it.
 func (j *job) plain() bool {
 	return j.Priority > 0 && len(j.request.After) == 0 && j.request.Begin.IsZero() && len(j.parts) == 0 && j.part.against(j) == ""
 }
@@ -178,7 +178,7 @@ func (c *Cluster) unqueued(j *job) {
 	}
 }
 
-// prioritise gives a job the priority of one that was just submitted or released.
+// prioritise gives a job the priority of a newly submitted or released job.
 func (c *Cluster) prioritise(j *job) {
 	j.Priority = uint64(max(int64(firstPriority)-int64(j.ID)+1-int64(j.request.Nice), 1))
 	if c.options.MultifactorAge > 0 {
@@ -187,7 +187,7 @@ func (c *Cluster) prioritise(j *job) {
 	}
 }
 
-// record checks a request as slurmctld does when it comes in.
+// record checks an incoming request as slurmctld does.
 func (c *Cluster) record(q Job) (*job, error) {
 	p, several := c.partitionsOf(q.Partition)
 	if p == nil {
@@ -257,7 +257,7 @@ func (c *Cluster) record(q Job) (*job, error) {
 	return j, nil
 }
 
-// named is a set of nodes by their names; nil where there are none.
+// named returns a set of nodes by name, or nil for no names.
 func (c *Cluster) named(names []string) (nodeSet, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -273,7 +273,7 @@ func (c *Cluster) named(names []string) (nodeSet, error) {
 	return set, nil
 }
 
-// partition is the one of that name, "": the default one.
+// partition returns the partition of that name, or for "" the default one.
 func (c *Cluster) partition(name string) *partition {
 	for _, p := range c.partitions {
 		if p.Name == name || name == "" && p.Default {
@@ -286,8 +286,8 @@ func (c *Cluster) partition(name string) *partition {
 	return nil
 }
 
-// partitionsOf is the first partition in which a job is tried that names these, and all of
-// them where there are several; nil if there is not one of them.
+// partitionsOf returns the first partition to try for a job that names these, and all of them if
+// there are several; nil if one of them does not exist.
 func (c *Cluster) partitionsOf(names string) (first *partition, several []*partition) {
 	if !strings.Contains(names, ",") {
 		return c.partition(names), nil
@@ -303,7 +303,7 @@ func (c *Cluster) partitionsOf(names string) (first *partition, several []*parti
 	return several[0], several
 }
 
-// somewhere tries something of a pending job in each of its partitions until that is done.
+// somewhere tries something in each partition of a pending job until it succeeds.
 func (j *job) somewhere(try func() bool) bool {
 	if len(j.parts) == 0 {
 		return try()
@@ -344,7 +344,7 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	}
 	c.touch(j)
 	c.event(j)
-	if j.request.Script != "" && j.revoked.Equal(c.second()) { // slurmd refuses it: see Revoked
+	if j.request.Script != "" && j.revoked.Equal(c.second()) { // slurmd refuses the script: see Revoked
 		c.finish(j, slurmctl.Failed)
 	}
 }
@@ -360,7 +360,7 @@ func (c *Cluster) event(j *job) {
 	c.options.Events(e)
 }
 
-// limit sets when a job that runs is to end by its limit.
+// limit sets when a running job's limit ends it.
 func (c *Cluster) limit(j *job) {
 	if j.TimeLimit == slurmctl.Unlimited {
 		j.EndTime, j.ends = time.Time{}, j.StartTime.Add(forever).Unix()
@@ -372,7 +372,7 @@ func (c *Cluster) limit(j *job) {
 	c.wake()
 }
 
-// split makes a record of its own of an array's next task.
+// split makes a separate record for an array's next task.
 func (c *Cluster) split(all *job) *job {
 	all.ArrayTasks--
 	task := *all
@@ -412,7 +412,7 @@ func (c *Cluster) launch(j *job) {
 	})
 }
 
-// tell is what a node tells slurmctld, at once or when that is back.
+// tell delivers a node's report to slurmctld, at once or when slurmctld is back.
 func (c *Cluster) tell(what func()) {
 	if c.down {
 		c.missed = append(c.missed, what)
@@ -430,7 +430,7 @@ func (c *Cluster) exited(j *job, code int) {
 	c.finish(j, state)
 }
 
-// watch puts the end of what the job does by itself on the agenda.
+// watch puts the job's own end on the agenda.
 func (c *Cluster) watch(j *job) {
 	if j.left <= 0 {
 		return
@@ -485,7 +485,7 @@ func (c *Cluster) finish(j *job, state slurmctl.JobState) {
 	})
 }
 
-// complete takes the nodes from a job that has ended; for a moment nobody gets them.
+// complete takes the nodes from an ended job; for a moment, they stay busy.
 func (c *Cluster) complete(j *job) {
 	c.inactive(j)
 	c.ending = append(c.ending, j)
@@ -496,17 +496,17 @@ func (c *Cluster) complete(j *job) {
 	}
 }
 
-// requeue ends a batch job that goes back into the queue, where it begins two minutes
-// later at the earliest, as Slurm has it.
+// requeue ends a batch job that returns to the queue. As in Slurm, it starts again two minutes
+// later at the earliest.
 func (c *Cluster) requeue(j *job) {
 	c.finish(j, slurmctl.Cancelled)
 	j.requeued, j.revoked = true, c.second()
 }
 
-// requeueWait is for how long a requeued job waits at least.
+// requeueWait is how long a requeued job waits at least.
 const requeueWait = 2 * time.Minute
 
-// again makes a requeued job, whose nodes are free, a pending one.
+// again makes a requeued job pending once its nodes are free.
 func (c *Cluster) again(j *job) {
 	j.epoch++
 	j.requeued = false
@@ -525,7 +525,7 @@ func (c *Cluster) again(j *job) {
 	c.kick()
 }
 
-// freed are nodes on which a job has completed.
+// freed handles nodes on which a job has completed.
 func (c *Cluster) freed(nodes []int) {
 	for _, n := range nodes {
 		if c.nodes[n].freeing--; c.nodes[n].freeing <= 0 {
@@ -536,14 +536,14 @@ func (c *Cluster) freed(nodes []int) {
 	c.changed()
 }
 
-// drop takes a job from those that are completing.
+// drop removes a job from the completing jobs.
 func (c *Cluster) drop(j *job) {
 	if i := slices.Index(c.ending, j); i >= 0 {
 		c.ending = slices.Delete(c.ending, i, i+1)
 	}
 }
 
-// inactive takes a job from those that run.
+// inactive removes a job from the active jobs.
 func (c *Cluster) inactive(j *job) {
 	if i := slices.Index(c.active, j); i >= 0 {
 		c.active = slices.Delete(c.active, i, i+1)
@@ -556,7 +556,7 @@ func (c *Cluster) inactive(j *job) {
 	}
 }
 
-// close makes a record one of an ended job.
+// close turns a record into that of an ended job.
 func (c *Cluster) close(j *job, state slurmctl.JobState) {
 	c.unqueued(j)
 	c.inactive(j)
@@ -567,7 +567,7 @@ func (c *Cluster) close(j *job, state slurmctl.JobState) {
 	c.forget(j)
 }
 
-// forget has an ended job's record go after MinJobAge.
+// forget removes an ended job's record after MinJobAge.
 func (c *Cluster) forget(j *job) {
 	id := j.ID
 	c.after(c.options.MinJobAge, func() {
@@ -581,7 +581,7 @@ func (c *Cluster) forget(j *job) {
 	})
 }
 
-// shown is the job as squeue shows it.
+// shown returns the job as squeue shows it.
 func (c *Cluster) shown(j *job) slurmctl.Job {
 	r := j.Job
 	if r.Display == "" {
@@ -601,7 +601,7 @@ func (c *Cluster) shown(j *job) slurmctl.Job {
 	return r
 }
 
-// names are the nodes' names in order.
+// names returns the nodes' names in order.
 func (c *Cluster) names(nodes []int) []string {
 	if nodes == nil {
 		return nil
@@ -618,7 +618,7 @@ func (c *Cluster) names(nodes []int) []string {
 	return names
 }
 
-// ranks are the nodes' positions in the order of their names.
+// ranks returns the nodes' positions in the order of their names.
 func ranks(nodes []node) []int {
 	names, ranks, at := make([]string, len(nodes)), make([]int, len(nodes)), make(map[string]int, len(nodes))
 	for i, n := range nodes {

@@ -10,27 +10,27 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Bound is a limit of an association (an account, or a user in it) or of a QOS; what is
-// zero is none. As in Slurm a QOS's goes before what associations have, and what is over
-// a limit waits (no QOS has DenyOnLimit), save for MaxSubmit.
+// Bound is a limit of an association (an account or a user in it) or of a QOS; zero values set no
+// limit. As in Slurm, a QOS's limits override those of associations. Jobs over a limit wait (no QOS
+// has DenyOnLimit), except over MaxSubmit.
 type Bound struct {
-	Account, User string // of an association; User "": of the account
+	Account, User string // of an association; without User, of the account
 	QOS           string // or of a QOS
 
-	MaxJobs         int           // running, of a user
-	MaxSubmit       int           // pending and running, of a user
-	MaxNodes        int           // of a job
+	MaxJobs         int           // running jobs per user
+	MaxSubmit       int           // pending and running jobs per user
+	MaxNodes        int           // per job
 	MaxNodesPerUser int           // of a QOS
-	GrpJobs         int           // running, of all
-	GrpNodes        int           // of all
-	MaxWall         time.Duration // of a job
+	GrpJobs         int           // running jobs in total
+	GrpNodes        int           // nodes in total
+	MaxWall         time.Duration // per job
 }
 
-// count is what is in use of a bound: jobs that run and their nodes, jobs that are there.
+// count is the use of a bound: running jobs, their nodes, and submitted jobs.
 type count struct{ jobs, nodes, submitted int }
 
-// counted counts the active jobs that f picks; Slurm goes on counting expanders that were
-// merged until it reads its configuration again (measured on 22.05).
+// counted counts the active jobs that f selects. Slurm keeps counting merged expanders until it
+// rereads its configuration (measured on 22.05).
 func (c *Cluster) counted(f func(*job) bool) (n count) {
 	for _, j := range c.active {
 		if f(j) {
@@ -53,8 +53,8 @@ func (c *Cluster) counted(f func(*job) bool) (n count) {
 	return n
 }
 
-// bound finds a limit that holds for a job: the QOS's, else those of the user's
-// association and, where up says so, of the account.
+// bound finds the limits for a job: the QOS's limit, otherwise the limits of the user's association
+// and, with up, of the account.
 func (c *Cluster) bound(j *job, most func(*Bound) int, up bool) []*Bound {
 	var found []*Bound
 	for i := range c.options.Bounds {
@@ -74,15 +74,16 @@ func (c *Cluster) bound(j *job, most func(*Bound) int, up bool) []*Bound {
 	return found
 }
 
-// ownBound reports whether the user's own association has that limit: it goes before
-// the account's.
+// ownBound reports whether the user's own association has that limit, which overrides the
+// account's.
 func (c *Cluster) ownBound(j *job, most func(*Bound) int) bool {
 	return slices.ContainsFunc(c.options.Bounds, func(b Bound) bool {
 		return b.QOS == "" && b.Account == j.Account && b.User == j.User && most(&b) > 0
 	})
 }
 
-// subject picks the jobs that count for a bound; of a QOS's limit on users those of j's.
+// subject selects the jobs that count for a bound. For a QOS's limit per user, it selects those of
+// j's user.
 func (b *Bound) subject(j *job, perUser bool) func(*job) bool {
 	return func(o *job) bool {
 		switch {
@@ -95,7 +96,7 @@ func (b *Bound) subject(j *job, perUser bool) func(*job) bool {
 	}
 }
 
-// limited is the reason for which limits keep a pending job back; "" if none does.
+// limited returns the reason of the limit that blocks a pending job, or "".
 func (c *Cluster) limited(j *job) string {
 	if !c.options.Enforce || len(c.options.Bounds) == 0 {
 		return ""
@@ -130,7 +131,7 @@ func (c *Cluster) limited(j *job) string {
 	return ""
 }
 
-// submits refuses a job that is one too many.
+// submits refuses a job over a submit limit.
 func (c *Cluster) submits(j *job) error {
 	if !c.options.Enforce {
 		return nil
@@ -144,7 +145,7 @@ func (c *Cluster) submits(j *job) error {
 	return nil
 }
 
-// limitsText is what Slurm's commands would print of all that.
+// limitsText returns what Slurm's commands would print about the limits.
 func (c *Cluster) limitsText() slurmctl.LimitsText {
 	var parts, assocs, all, qos, preempt strings.Builder
 	unlimited := func(n int) string {
@@ -263,5 +264,5 @@ func (c *Cluster) limitsText() slurmctl.LimitsText {
 	return slurmctl.LimitsText{Partitions: parts.String(), Assocs: assocs.String() + all.String(), QOS: qos.String(), Preemption: preempt.String()}
 }
 
-// defaultQOS is that of jobs that name none.
+// defaultQOS is the QOS of jobs that name none.
 const defaultQOS = "normal"

@@ -9,37 +9,37 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Options describe a cluster. The zero value is 8 nodes, n1 to n8, of 4 CPUs in one
-// partition "main", with the scheduler's intervals as Slurm has them.
+// Options describes a cluster. The zero value is 8 nodes, n1 to n8, with 4 CPUs each in one
+// partition "main", and with Slurm's default scheduling intervals.
 type Options struct {
 	Nodes    int             // n1, n2, …
-	CPUs     int             // of a node
-	MemoryMB int64           // of a node
-	NodeList []slurmctl.Node // instead: names, CPUs, memory, features, GRES and weights
+	CPUs     int             // per node
+	MemoryMB int64           // per node
+	NodeList []slurmctl.Node // replaces the three above: names, CPUs, memory, features, GRES, and weights
 
-	Partitions []Partition // default: "main", of all nodes
+	Partitions []Partition // default "main" with all nodes
 
-	Version            string // that Slurm says; default 22.05.8, which the model is after, but with StepMgr 24.11.5
-	Accounting         bool   // slurmdbd: 22.05 resizes a job more than once
+	Version            string // reported by Slurm; default 22.05.8, which the model follows, or 24.11.5 with StepMgr
+	Accounting         bool   // slurmdbd, without which 22.05 resizes a job only once
 	PermitJobExpansion bool
 	Contain            bool          // PrologFlags=Contain: every job has an extern step
-	StepMgr            bool          // enable_stepmgr, with which every job has a step manager; and Contain, without which there is none
-	Prolog             time.Duration // how long jobs show that their prologs run; prologs do nothing else here
+	StepMgr            bool          // enable_stepmgr: every job has a step manager; implies Contain, which it needs
+	Prolog             time.Duration // how long jobs show that their prologs run; prologs have no other effect here
 	DisableShrink      bool
-	Epilog             bool // on the nodes, of which no more is modelled
+	Epilog             bool // nodes have an Epilog, which has no other effect here
 
-	MultifactorAge uint64        // PriorityWeightAge of priority/multifactor; 0: priority/basic
+	MultifactorAge uint64        // PriorityWeightAge of priority/multifactor; 0 for priority/basic
 	MaxAge         time.Duration // PriorityMaxAge, default 7 days
 
-	SchedInterval    time.Duration // of the main scheduler's full passes; default 60 s
+	SchedInterval    time.Duration // interval of the main scheduler's full passes; default 60 s
 	SchedDelay       time.Duration // batch_sched_delay, default 3 s
 	SchedMinInterval time.Duration // sched_min_interval, default 2 µs
 	QueueDepth       int           // default_queue_depth, default 100
-	BackfillInterval time.Duration // default 30 s; negative: sched/builtin
+	BackfillInterval time.Duration // default 30 s; negative for sched/builtin
 	BackfillWindow   time.Duration // default a day
 	BackfillStep     time.Duration // bf_resolution, default 60 s
 	BackfillJobs     int           // bf_max_job_test, default 500
-	Defer            bool          // no job is tried when it is submitted
+	Defer            bool          // jobs are not tried at submission
 
 	ConsumeMemory bool // SelectTypeParameters has CR_Core_Memory
 	DefMemPerCPU  int64
@@ -49,13 +49,13 @@ type Options struct {
 
 	Preempt     string              // PreemptType: "partition_prio", "qos" or none
 	PreemptMode string              // "REQUEUE" or "CANCEL"
-	QOSPreempts map[string][]string // which QOS each preempts
+	QOSPreempts map[string][]string // which QOS each QOS preempts
 
 	PowerSaving PowerSaving
 
 	Plugin Plugin
 
-	// At which moment of a second slurmctld's loop looks, and its backfill scheduler.
+	// The moments within a second at which slurmctld's loop and its backfill scheduler look.
 	LoopPhase, BackfillPhase time.Duration
 
 	MinJobAge time.Duration // default 300 s
@@ -63,17 +63,16 @@ type Options struct {
 
 	Start   time.Time // of the clock; zero: 2026-01-01 UTC
 	Latency Latency
-	Seed    uint64 // of the chance in Latency.Spread
+	Seed    uint64 // of the randomness in Latency.Spread
 
-	// Faults, where given, is asked about every command when it is begun.
+	// Faults, if set, is called at the start of every command.
 	Faults func(Command) Fault
 
-	// Events, where given, is told whenever a job starts, changes size or ends.
+	// Events, if set, is called whenever a job starts, changes size, or ends.
 	Events func(Event)
 }
 
-// Event is that a job has now so many nodes: 0 once it has ended, which is when its
-// nodes are free again.
+// Event reports how many nodes a job has now: 0 once it has ended and its nodes are free.
 type Event struct {
 	At    time.Time
 	Job   slurmctl.JobID
@@ -81,37 +80,37 @@ type Event struct {
 	Nodes int
 }
 
-// Partition is one partition; Nodes nil: all nodes.
+// Partition describes a partition; nil Nodes means all nodes.
 type Partition struct {
 	slurmctl.Partition
 	Tier        int    // PriorityTier, default 1
-	PreemptMode string // in which its jobs are preempted; "": the cluster's
+	PreemptMode string // how its jobs are preempted; "" for the cluster's mode
 }
 
-// Latency is how long commands take, as measured (SLURM-FACTS; 22.05 with slurmdbd).
+// Latency holds how long commands take, as measured (22.05 with slurmdbd).
 type Latency struct {
-	Look    time.Duration // squeue, sinfo, scontrol show; and PerJob for every record
+	Look    time.Duration // squeue, sinfo, scontrol show; plus PerJob for every record
 	PerJob  time.Duration
 	Change  time.Duration // scontrol update, create, delete, scancel, sbatch
 	Merge   time.Duration
 	Shrink  time.Duration
-	Salloc  time.Duration // until the grant, where it can be had at once
+	Salloc  time.Duration // until the grant, if nodes are free
 	Launch  time.Duration // from the grant until a batch script runs
-	Release time.Duration // of nodes after their job has ended: COMPLETING
-	Lost    time.Duration // until a command gives up a slurmctld that is not there
+	Release time.Duration // how long nodes stay COMPLETING after their job has ended
+	Lost    time.Duration // until a command gives up on an absent slurmctld
 
-	// Spread is the mean of what chance adds to every command, as a part of it.
+	// Spread is the mean random extra time of every command, as a share of its duration.
 	Spread float64
 }
 
-// measured are the latencies on 22.05 with slurmdbd.
+// measured holds the latencies on 22.05 with slurmdbd.
 var measured = Latency{
 	Look: 6 * time.Millisecond, PerJob: 6 * time.Microsecond, Change: 6 * time.Millisecond,
 	Merge: 300 * time.Millisecond, Shrink: 180 * time.Millisecond, Salloc: 26 * time.Millisecond,
 	Launch: 60 * time.Millisecond, Release: 90 * time.Millisecond, Lost: 10 * time.Second,
 }
 
-// Measured are the latencies that commands have where Options.Latency is zero.
+// Measured returns the latencies that commands have if Options.Latency is zero.
 func Measured() Latency { return measured }
 
 func orElse[T comparable](value *T, other T) {
@@ -121,7 +120,7 @@ func orElse[T comparable](value *T, other T) {
 	}
 }
 
-// withDefaults fills in what is not given.
+// withDefaults fills in missing options.
 func (o Options) withDefaults() Options {
 	orElse(&o.Nodes, 8)
 	orElse(&o.CPUs, 4)
@@ -161,7 +160,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// config is what scontrol show config says of such a cluster.
+// config returns what scontrol show config prints for such a cluster.
 func (o Options) config(boot time.Time) slurmctl.Config {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%d sec", int(d.Seconds())) }
 	params := []string{

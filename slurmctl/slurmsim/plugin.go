@@ -9,26 +9,27 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Plugin is a site's job_submit plugin. It sees what is submitted and every update of a
-// job, root's too, before anything is done, and may change or refuse it: with
-// Refusal("Unspecified error"), as Slurm says where the plugin gives no code of its own.
-// What is nil lets everything pass.
+// Plugin models a site's job_submit plugin. It sees every submission and every update of a job,
+// even root's, before it takes effect. It may change or refuse it: with Refusal("Unspecified
+// error"), as Slurm prints if the plugin returns no code of its own. A nil function accepts
+// everything.
 type Plugin struct {
 	Submit func(*Job) error
 	Update func(slurmctl.Job, *Update) error
 }
 
-// Update is an update of a job as a plugin sees it; of a merge or a shrink the account alone.
+// Update is an update of a job as a plugin sees it. Of a merge or a shrink, it holds only the
+// account.
 type Update struct {
 	slurmctl.JobUpdate
-	Account string // Account=, "" where that is not given
+	Account string // Account=, or "" if not given
 }
 
-// WantsAccount is as of slurmctl.Client.
+// WantsAccount does what slurmctl.Client.WantsAccount does.
 func (k *Client) WantsAccount() bool { return k.wantsAccount }
 
-// changing is an update of a job that takes d. As slurmctl.Client does, it judges a refusal by what
-// becomes of an update that changes nothing, with and without the account that the job has.
+// changing runs an update of a job that takes d. Like slurmctl.Client, it judges a refusal by an
+// update that changes nothing, with and without the job's account.
 func (k *Client) changing(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, u slurmctl.JobUpdate, do func(*job, slurmctl.JobUpdate) error) error {
 	set := func(account string) error { return k.set(ctx, d, name, id, Update{u, account}, do) }
 	touch := func(account string) error {
@@ -84,7 +85,7 @@ func (k *Client) set(ctx context.Context, d time.Duration, name string, id slurm
 	})
 }
 
-// lasting is a job that can be updated, and whose account is known.
+// lasting returns a job that can be updated and whose account is known.
 func (k *Client) lasting(ctx context.Context, id slurmctl.JobID) (slurmctl.Job, bool) {
 	jobs, err := k.Glance(ctx, id)
 	if err != nil || len(jobs) != 1 {
@@ -94,7 +95,7 @@ func (k *Client) lasting(ctx context.Context, id slurmctl.JobID) (slurmctl.Job, 
 	return j, j.Account != "" && !j.Ended() && j.State != slurmctl.Completing
 }
 
-// refusedUpdate reports whether slurmctld, or the plugin, has refused an update.
+// refusedUpdate reports whether slurmctld or the plugin refused an update.
 func refusedUpdate(err error) bool {
 	var failed *slurmctl.CommandError
 	return errors.As(err, &failed) && failed.ExitCode > 0 && !failed.Is(slurmctl.ErrUnreachable) && !failed.Is(slurmctl.ErrDBIndex)

@@ -7,30 +7,30 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// PowerSaving is how Slurm switches idle nodes off and on; zero: it does not.
+// PowerSaving describes how Slurm powers idle nodes down and up; zero if it does not.
 type PowerSaving struct {
-	SuspendTime    time.Duration // idle for so long, a node is switched off
-	SuspendTimeout time.Duration // it takes so long to go off, and nobody has it
-	ResumeTimeout  time.Duration // after so long without coming up it is down
-	Boot           time.Duration // how long one takes to come up
+	SuspendTime    time.Duration // how long a node is idle before it powers down
+	SuspendTimeout time.Duration // how long it takes to power down, unusable by jobs
+	ResumeTimeout  time.Duration // how long it may take to power up before it is set down
+	Boot           time.Duration // how long it takes to power up
 	Except         []string      // nodes that stay on
 	Off            []string      // nodes that are off at the start
 }
 
-// on reports whether there is power saving.
+// on reports whether power saving is configured.
 func (p *PowerSaving) on() bool { return p.SuspendTime > 0 }
 
-// powerLook is how often Slurm looks for nodes to switch off (power_save_interval).
+// powerLook is how often Slurm looks for nodes to power down (power_save_interval).
 const powerLook = time.Second
 
-// SetBoots says whether a node comes up when it is switched on.
+// SetBoots sets whether a node comes up when it is powered up.
 func (c *Cluster) SetBoots(name string, boots bool) {
 	if i, ok := c.index[name]; ok {
 		c.nodes[i].broken = !boots
 	}
 }
 
-// switchOn begins to switch nodes on that are off.
+// switchOn starts to power up nodes that are off.
 func (c *Cluster) switchOn(nodes []int) {
 	for _, i := range nodes {
 		if n := &c.nodes[i]; n.power == slurmctl.PoweredDown {
@@ -40,7 +40,7 @@ func (c *Cluster) switchOn(nodes []int) {
 	}
 }
 
-// powerTurn is what becomes of nodes by time alone.
+// powerTurn changes the power state of nodes whose time has come.
 func (c *Cluster) powerTurn() {
 	p := &c.options.PowerSaving
 	if !p.on() {
@@ -64,7 +64,7 @@ func (c *Cluster) powerTurn() {
 		default:
 			continue
 		}
-		n.powered = c.now // also while it is busy
+		n.powered = c.now // also while busy
 		c.usable(i)
 	}
 	if came {
@@ -73,7 +73,7 @@ func (c *Cluster) powerTurn() {
 	}
 }
 
-// configured lets jobs go whose nodes have come up: their time counts from then on.
+// configured releases jobs whose nodes have come up: their time counts from then on.
 func (c *Cluster) configured() {
 	for _, j := range slices.Clone(c.active) {
 		if j.State != slurmctl.Configuring || slices.ContainsFunc(j.nodes, func(n int) bool { return c.nodes[n].power != slurmctl.PowerOn }) {
@@ -88,5 +88,5 @@ func (c *Cluster) configured() {
 	}
 }
 
-// marks are sinfo's for a node's power.
+// marks maps power states to sinfo's marks.
 var marks = map[slurmctl.Power]string{slurmctl.PowerUp: "#", slurmctl.PoweredDown: "~", slurmctl.PowerDown: "%"}

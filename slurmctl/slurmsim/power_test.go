@@ -16,11 +16,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// powerModel is a cluster whose nodes n5 to n8 are switched off when they are idle.
+// powerModel is a cluster that powers down its nodes n5 to n8 when they are idle.
 var powerModel = slurmsim.Options{PowerSaving: slurmsim.PowerSaving{SuspendTime: 8 * time.Second, SuspendTimeout: 4 * time.Second,
 	ResumeTimeout: 40 * time.Second, Boot: 3 * time.Second, Except: []string{"n1", "n2", "n3", "n4"}}}
 
-// powerProgram leaves the nodes that Slurm wants on or off for powerHouse.
+// powerProgram records for powerHouse which nodes Slurm wants on or off.
 const powerProgram = `#!/bin/sh
 export SLURM_CONF=@DIR@/slurm.conf
 mkdir -p @DIR@/state/power
@@ -73,7 +73,7 @@ SuspendExcNodes=n[1-4]
 	return c
 }
 
-// power waits until nodes have that state of power.
+// power waits until nodes have that power state.
 func (w *world) power(want slurmctl.Power, names ...string) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("%v: power %d", names, want), func() error {

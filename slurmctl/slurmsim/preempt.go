@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// preempts reports whether Slurm ends jobs like the victim for the job.
+// preempts reports whether Slurm ends the victim, or jobs like it, for the job.
 func (c *Cluster) preempts(j, victim *job) bool {
 	switch c.options.Preempt {
 	case "partition_prio":
@@ -16,7 +16,7 @@ func (c *Cluster) preempts(j, victim *job) bool {
 	return false
 }
 
-// endsBy is how a job is preempted: "REQUEUE" or "CANCEL"; "" where it is not.
+// endsBy returns how a job is preempted, "REQUEUE" or "CANCEL", or "" if it is not.
 func (c *Cluster) endsBy(victim *job) string {
 	mode := c.options.PreemptMode
 	if c.options.Preempt == "partition_prio" && victim.part.PreemptMode != "" {
@@ -28,8 +28,8 @@ func (c *Cluster) endsBy(victim *job) string {
 	return ""
 }
 
-// victims are the active jobs that would be ended for this one, those that matter least
-// first, and its nodes then; none where that does not help.
+// victims returns the active jobs that would be ended for this one, least important first, and the
+// nodes that it would get. It returns none if that does not help.
 func (c *Cluster) victims(j *job, from nodeSet) []*job {
 	if c.options.Preempt == "" {
 		return nil
@@ -59,8 +59,8 @@ func (c *Cluster) victims(j *job, from nodeSet) []*job {
 	return nil
 }
 
-// makeRoom ends what is in the way of a job that may have that, which starts once its
-// nodes are free, and reports whether it did.
+// makeRoom ends the jobs in the way of a job that may preempt them, and reports whether it did. The
+// job starts once its nodes are free.
 func (c *Cluster) makeRoom(j *job, from nodeSet) bool {
 	all := c.victims(j, from)
 	for _, v := range all {

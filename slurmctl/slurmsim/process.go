@@ -8,17 +8,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Process is something that runs in virtual time beside others: one of a sidecar's
-// commands, the script of a job. It is a coroutine: of all processes and callbacks one
-// alone runs at a time, and it runs until it waits, which it does in Sleep, Wait and
-// Await and in every call of a [Client].
+// Process runs in virtual time beside other processes: one of a sidecar's commands, or the script
+// of a job. It is a coroutine: only one process or callback runs at a time. It runs until it waits,
+// in Sleep, Wait, Await, or any call of a [Client].
 type Process struct {
 	cluster *Cluster
-	job     slurmctl.JobID // whose script it is; 0: nobody's
+	job     slurmctl.JobID // job whose script it is; 0 if none
 	run     func(*Process)
-	on      *coroutine // nil: it has not begun
+	on      *coroutine // nil before it begins
 	onEnd   func()
-	turn    uint64 // changes whenever it is let on
+	turn    uint64 // changes whenever it continues
 	killed  bool
 	over    bool
 
@@ -26,15 +25,15 @@ type Process struct {
 	signals []string
 	wakes   bool          // signals end the sleep
 	asleep  bool          //
-	left    time.Duration // of the sleep
-	since   time.Duration // when that began, or went on
-	halted  bool          // with its job suspended
+	left    time.Duration // remaining sleep
+	since   time.Duration // start or resumption of the sleep
+	halted  bool          // stopped because its job is suspended
 }
 
-// errKilled ends a process that was killed.
+// errKilled ends a killed process.
 var errKilled = errors.New("slurmsim: killed")
 
-// Go begins a process, at the present time but not before what is due already.
+// Go starts a process at the current time, after events that are already due.
 func (c *Cluster) Go(run func(*Process)) *Process { return c.begin(0, run, nil) }
 
 func (c *Cluster) begin(job slurmctl.JobID, run func(*Process), onEnd func()) *Process {
@@ -44,7 +43,7 @@ func (c *Cluster) begin(job slurmctl.JobID, run func(*Process), onEnd func()) *P
 	return p
 }
 
-// let has the process go on, if it still waits in that turn.
+// let continues the process if it still waits in that turn.
 func (p *Process) let(turn uint64) {
 	if p.over || p.turn != turn {
 		return
@@ -59,7 +58,7 @@ func (p *Process) let(turn uint64) {
 	_, lives := p.on.next()
 	p.cluster.current = before
 	if lives && p.on.task != nil {
-		return // it waits
+		return // it is waiting
 	}
 	if lives {
 		p.cluster.idle = append(p.cluster.idle, p.on)
@@ -78,8 +77,8 @@ func (p *Process) gone() {
 	}
 }
 
-// Kill ends a process where it waits; what it waits for it will not see. A command
-// that it has begun takes effect all the same.
+// Kill ends a process where it waits; the process never sees the result. A command that it has
+// started still takes effect.
 func (p *Process) Kill() {
 	if p.over || p.killed {
 		return
@@ -98,13 +97,13 @@ func (p *Process) Kill() {
 	p.gone()
 }
 
-// Close kills all processes: those that still wait would never be collected.
+// Close kills all processes: waiting ones would never be collected.
 func (c *Cluster) Close() {
 	for len(c.processes) > 0 {
 		last := c.processes[len(c.processes)-1]
 		last.Kill()
 		if !last.over {
-			return // called from within it
+			return // called from within the process
 		}
 	}
 	for _, w := range c.idle {
@@ -113,8 +112,8 @@ func (c *Cluster) Close() {
 	c.idle = nil
 }
 
-// Await waits until wake is called, which begin is given; it may be called from
-// anywhere, also at once, and more than once.
+// Await waits for a call of wake, which begin receives. wake may be called from anywhere, at once,
+// and more than once.
 func (p *Process) Await(begin func(wake func())) {
 	turn, woken := p.turn, false
 	begin(func() {
@@ -128,14 +127,13 @@ func (p *Process) Await(begin func(wake func())) {
 	}
 }
 
-// Sleep lets virtual time pass; while the process's job is suspended it does not count.
+// Sleep lets virtual time pass, without the time that the process's job is suspended.
 func (p *Process) Sleep(d time.Duration) {
 	p.wakes = false
 	p.sleep(d)
 }
 
-// Wait sleeps until its job gets a signal, at most for d, and gives the signal's name;
-// "" where none came.
+// Wait sleeps until the job gets a signal, at most for d, and returns the signal's name, or "".
 func (p *Process) Wait(d time.Duration) string {
 	p.wakes = true
 	if len(p.signals) == 0 {
@@ -170,7 +168,7 @@ func (p *Process) doze() {
 	})
 }
 
-// halt and resume go with the job's suspension.
+// halt and resume follow the job's suspension.
 func (p *Process) halt() {
 	if p == nil || p.halted {
 		return
@@ -189,7 +187,7 @@ func (p *Process) resume() {
 	}
 }
 
-// signal is one for its job.
+// signal delivers a signal for the job.
 func (p *Process) signal(name string) {
 	if p == nil || p.over {
 		return
@@ -201,13 +199,13 @@ func (p *Process) signal(name string) {
 	}
 }
 
-// Cluster is where the process runs.
+// Cluster returns the cluster that the process runs on.
 func (p *Process) Cluster() *Cluster { return p.cluster }
 
-// Now is the time.
+// Now returns the time by the cluster's clock.
 func (p *Process) Now() time.Time { return p.cluster.Now() }
 
-// Job is the record of the job whose script the process is, as squeue would show it.
+// Job returns the record of the job whose script the process is, as squeue would show it.
 func (p *Process) Job() slurmctl.Job {
 	if j := p.cluster.jobs[p.job]; j != nil {
 		return p.cluster.shown(j)
@@ -215,7 +213,7 @@ func (p *Process) Job() slurmctl.Job {
 	return slurmctl.Job{ID: p.job}
 }
 
-// Host is the node that the script runs on, whatever slurmctld takes for it.
+// Host returns the node that the script runs on, whatever slurmctld believes.
 func (p *Process) Host() string {
 	if j := p.cluster.jobs[p.job]; j != nil && len(j.nodes) > 0 {
 		return p.cluster.nodes[j.script].Name
@@ -223,11 +221,11 @@ func (p *Process) Host() string {
 	return ""
 }
 
-// Exit sets the exit code with which the script will end.
+// Exit sets the exit code of the script.
 func (p *Process) Exit(code int) { p.exit = code }
 
-// block waits for something that begin sets going: a process as such; else, in a plain
-// program, by letting the clock run.
+// block waits for something that begin starts: as a process or, in a plain program, by advancing
+// the clock.
 func (c *Cluster) block(begin func(wake func())) {
 	if c.current != nil {
 		c.current.Await(begin)

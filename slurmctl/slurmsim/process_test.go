@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// must gives a value that comes without an error.
+// must returns a value that came without an error.
 func must[T any](t *testing.T) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -24,8 +24,8 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-// TestProcesses: commands of several processes run beside each other, a blocking call
-// of one holds up no other.
+// TestProcesses checks that commands of several processes run in parallel, and that a blocking call
+// delays no other process.
 func TestProcesses(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{Latency: slurmsim.Latency{Look: 100 * time.Millisecond, Salloc: time.Millisecond, Lost: time.Second}})
 	defer c.Close()
@@ -44,7 +44,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestPrograms: a job's script is a program in virtual time.
+// TestPrograms runs programs in virtual time as job scripts.
 func TestPrograms(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{SchedDelay: time.Second})
 	defer c.Close()
@@ -95,7 +95,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestFaults: what befalls commands, and what they did all the same.
+// TestFaults checks the faults of commands, and that the commands still take effect.
 func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -141,8 +141,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestControllerDown: while slurmctld is not there commands fail and jobs run on; what
-// it had not saved it does not know.
+// TestControllerDown checks that without slurmctld commands fail and jobs run on, and that
+// slurmctld does not know what it had not saved.
 func TestControllerDown(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{SchedDelay: time.Second})
 	defer c.Close()
@@ -175,8 +175,8 @@ func TestControllerDown(t *testing.T) {
 	}
 }
 
-// TestRequeueForgotten: a job that was requeued and has begun anew right before a crash is in its first run
-// again, of which the nodes know nothing any more.
+// TestRequeueForgotten checks a job that was requeued and started again right before a crash.
+// Afterwards slurmctld believes that it is in its first run, which the nodes no longer know.
 func TestRequeueForgotten(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{SchedDelay: time.Millisecond})
 	defer c.Close()
@@ -201,7 +201,8 @@ func TestRequeueForgotten(t *testing.T) {
 	}
 }
 
-// TestClockStep: what sleeps is not woken, what has a time by the clock is.
+// TestClockStep checks that a clock change does not wake sleepers but triggers events at clock
+// times.
 func TestClockStep(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{SchedDelay: time.Second, SchedInterval: time.Second})
 	k := c.Client(slurmsim.Root)
@@ -217,7 +218,7 @@ func TestClockStep(t *testing.T) {
 	}
 }
 
-// TestAllocateTimeout: an allocation that is not granted in time says why, and is gone.
+// TestAllocateTimeout checks that an allocation that is not granted in time says why, and is gone.
 func TestAllocateTimeout(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{})
 	k := c.Client(slurmsim.Root)
@@ -240,8 +241,8 @@ func TestAllocateTimeout(t *testing.T) {
 	}
 }
 
-// TestEqualSeeds: equal seeds give equal runs, with chance in the latencies and many
-// processes, on one processor and on several.
+// TestEqualSeeds checks that equal seeds give equal runs, with random latencies and many processes,
+// on one processor and on several.
 func TestEqualSeeds(t *testing.T) {
 	run := func(seed uint64) (log []string) {
 		c := slurmsim.New(slurmsim.Options{Seed: seed, Latency: slurmsim.Latency{Spread: 0.5}, SchedDelay: time.Second})

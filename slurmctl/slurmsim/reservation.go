@@ -8,12 +8,12 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// reservation is one of slurmctld's.
+// reservation is a reservation of slurmctld.
 type reservation struct {
 	slurmctl.Reservation
 	set   nodeSet   // of Nodes; never changed in place
-	used  time.Time // when a job last referred to it
-	state int       // as the scheduler last saw it: 0 yet to begin, 1 active, 2 over
+	used  time.Time // last time a job referred to it
+	state int       // as the scheduler last saw it: 0 future, 1 active, 2 ended
 }
 
 func (r *reservation) has(flag string) bool {
@@ -29,12 +29,12 @@ func (r *reservation) allows(u User) bool {
 	return slices.Contains(r.Users, u.Name) || u.Account != "" && slices.Contains(r.Accounts, u.Account)
 }
 
-// overlaps reports whether the reservation is at that time.
+// overlaps reports whether the reservation exists at that time.
 func (r *reservation) overlaps(from, to time.Time) bool {
 	return r.Start.Before(to) && r.End.After(from)
 }
 
-// reservation is the one of that name, nil if there is none.
+// reservation returns the reservation of that name, or nil.
 func (c *Cluster) reservation(name string) *reservation {
 	if name == "" {
 		return nil
@@ -47,9 +47,9 @@ func (c *Cluster) reservation(name string) *reservation {
 	return nil
 }
 
-// permitted are the nodes that a job may start on then as far as reservations go, or on
-// later if it may be moved (job_test_resv of reservation.c); overlap says that others'
-// have taken some away.
+// permitted returns the nodes that reservations allow a job to start on at when or, with move,
+// later (job_test_resv of reservation.c). overlap reports whether other jobs' reservations removed
+// some.
 func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, overlap bool, start time.Time, why verdict) {
 	limit := j.TimeLimit
 	if limit == slurmctl.Unlimited {
@@ -112,8 +112,8 @@ func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, o
 	}
 }
 
-// reservationEnd is the first end of a reservation from then on, rounded up; 0 if there
-// is none (find_resv_end).
+// reservationEnd returns the first end of a reservation from then on, rounded up, or 0
+// (find_resv_end).
 func (c *Cluster) reservationEnd(from, step int64) int64 {
 	first := int64(0)
 	for _, r := range c.reservations {
@@ -124,7 +124,7 @@ func (c *Cluster) reservationEnd(from, step int64) int64 {
 	return (first + step - 1) / step * step
 }
 
-// reserve makes a reservation.
+// reserve creates a reservation.
 func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
 	r := &reservation{used: c.Now()}
 	r.Reservation = slurmctl.Reservation{Name: q.Name, Start: q.Start, End: q.End, Nodes: slices.Clone(q.Nodes), Users: q.Users, Accounts: q.Accounts,
@@ -157,8 +157,8 @@ func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
 	return nil
 }
 
-// spare reports whether no job's limit reaches into the reservation on that node, and no
-// other reservation does.
+// spare reports whether neither a job's limit nor another reservation reaches into the reservation
+// on that node.
 func (c *Cluster) spare(n int, r *reservation) bool {
 	for _, j := range c.active {
 		if j.ends > r.Start.Unix() && slices.Contains(j.nodes, n) {
@@ -168,8 +168,8 @@ func (c *Cluster) spare(n int, r *reservation) bool {
 	return !slices.ContainsFunc(c.reservations, func(o *reservation) bool { return o.set.has(n) && o.overlaps(r.Start, r.End) })
 }
 
-// admit refuses a reservation that is in the way of others or of jobs (_resv_overlap,
-// _job_overlap of reservation.c); self is the name that it replaces.
+// admit refuses a reservation that conflicts with others or with jobs (_resv_overlap, _job_overlap
+// of reservation.c). self is the name that it replaces.
 func (c *Cluster) admit(r *reservation, self string) error {
 	r.set = newNodeSet(len(c.nodes))
 	for _, name := range r.Nodes {
@@ -197,7 +197,7 @@ func (c *Cluster) admit(r *reservation, self string) error {
 	return nil
 }
 
-// alter changes a reservation, or nothing.
+// alter applies all changes to a reservation, or none.
 func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 	r := c.reservation(name)
 	if r == nil {
@@ -205,7 +205,7 @@ func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 	}
 	changed := *r
 	switch {
-	case u.StartNow && !r.Start.After(c.Now()): // slurmctl.Client sees that it has begun
+	case u.StartNow && !r.Start.After(c.Now()): // slurmctl.Client notices that it has begun
 	case u.StartNow:
 		changed.Start = c.second()
 	case !u.Start.IsZero():
@@ -254,16 +254,16 @@ func (c *Cluster) unreserve(name string) error {
 	return nil
 }
 
-// refers reports whether a pending or running job is in the reservation.
+// refers reports whether a pending or running job uses the reservation.
 func (c *Cluster) refers(name string) bool {
 	in := func(j *job) bool { return j.Reservation == name }
 	return slices.ContainsFunc(c.pending, in) || slices.ContainsFunc(c.active, in)
 }
 
-// resvEvery is how often the loop looks for reservations that have begun or ended.
+// resvEvery is how often the loop checks for reservations that have begun or ended.
 const resvEvery = 5 * time.Second
 
-// reservationsDue has the scheduler run where a reservation has begun or ended.
+// reservationsDue runs the scheduler if a reservation has begun or ended.
 func (c *Cluster) reservationsDue() {
 	if len(c.reservations) == 0 || c.now/resvEvery == c.loop.looked/resvEvery {
 		return
@@ -285,8 +285,7 @@ func (c *Cluster) reservationsDue() {
 	}
 }
 
-// reservationTurn is when the loop will see a reservation begin or end next; 0 if none
-// does.
+// reservationTurn returns when the loop will next see a reservation begin or end, or 0.
 func (c *Cluster) reservationTurn() time.Duration {
 	next := time.Duration(0)
 	now := c.Now()
@@ -301,8 +300,8 @@ func (c *Cluster) reservationTurn() time.Duration {
 	return next
 }
 
-// dropReservations forgets those that have ended, and those with PURGE_COMP that
-// nobody has used for as long as that says.
+// dropReservations deletes ended reservations, and those with PURGE_COMP that have been unused for
+// that long.
 func (c *Cluster) dropReservations() {
 	before := len(c.reservations)
 	c.reservations = slices.DeleteFunc(c.reservations, func(r *reservation) bool {
@@ -331,8 +330,8 @@ func (c *Cluster) purged(r *reservation) bool {
 	return false
 }
 
-// Idle returns how many nodes a job of some length could have now: without the reservations whose
-// name has a prefix, and with them.
+// Idle returns how many nodes a job of that length could have now: without the reservations with
+// that name prefix, and with them.
 func (c *Cluster) Idle(lasts time.Duration, prefix string) (without, with int) {
 	set := append(nodeSet(nil), c.usage.idle...)
 	set.and(c.up)

@@ -7,8 +7,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// merge gives an expander's nodes to the job that it was allocated for (scontrol
-// update JobId=K NumNodes=0).
+// merge returns an expander's nodes to the job that it was allocated for (scontrol update JobId=K
+// NumNodes=0).
 func (c *Cluster) merge(k *job) error {
 	switch base := c.jobs[k.expands]; {
 	case !c.options.PermitJobExpansion:
@@ -22,9 +22,9 @@ func (c *Cluster) merge(k *job) error {
 	case c.options.Contain, k.request.Script != "":
 		return refusal("Job step already exists")
 	case len(c.kinds) > 0 && (k.whole() || len(k.request.GRES) > 0):
-		return refusal("Unspecified error") // it has allocated GRES
+		return refusal("Unspecified error") // the expander has GRES allocated
 	case base == nil, base.State != slurmctl.Running:
-		// nodes of a job that is no more: they are lost until reconfigure
+		// nodes of a job that is gone are lost until reconfigure
 		c.give(k, k.nodes)
 		for _, n := range k.nodes {
 			c.nodes[n].leaked = true
@@ -48,7 +48,7 @@ func (c *Cluster) merge(k *job) error {
 	return nil
 }
 
-// count puts a record in order with the nodes that the job has.
+// count updates a record to match the job's nodes.
 func (c *Cluster) count(j *job) {
 	j.NumNodes, j.NumCPUs = len(j.nodes), 0
 	j.set = newNodeSet(len(c.nodes))
@@ -62,7 +62,7 @@ func (c *Cluster) count(j *job) {
 	}
 }
 
-// empty ends an expander that has no nodes any more.
+// empty ends an expander without nodes.
 func (c *Cluster) empty(k *job) {
 	c.merged = append(c.merged, k)
 	k.nodes, k.set = []int{}, newNodeSet(len(c.nodes))
@@ -71,7 +71,7 @@ func (c *Cluster) empty(k *job) {
 	c.close(k, slurmctl.Completed)
 }
 
-// shrink leaves a running job these nodes.
+// shrink leaves a running job only these nodes.
 func (c *Cluster) shrink(j *job, keep []string) error {
 	if c.options.DisableShrink {
 		return refusal("Requested operation is presently disabled")
@@ -117,14 +117,14 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 	c.event(j)
 	c.kick()
 	if j.request.Script != "" && slices.Contains(leave, j.script) {
-		c.finish(j, slurmctl.Failed) // its batch script has been killed with the node
+		c.finish(j, slurmctl.Failed) // its batch script was killed with the node
 	}
 	return nil
 }
 
-// Revoked lists the nodes of a running job on which no step of it can start at present: they were
-// taken from it in this second. slurmd refuses credentials of then and before, and they count in
-// seconds (cred_context.c, cred_revoked). Clocks are taken not to have been set since.
+// Revoked lists the nodes of a running job on which none of its steps can start now, because the
+// nodes were taken from it within this second. slurmd refuses credentials up to that second
+// (cred_context.c, cred_revoked). It assumes that clocks have not been set since.
 func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
 	j := c.jobs[id]
 	if j == nil {
@@ -139,8 +139,8 @@ func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
 	return names
 }
 
-// Stray lists the nodes on which steps of a running job still start, though they were taken from it: those
-// that its step manager was not told of (slurmctl.StepMgr).
+// Stray lists the nodes taken from a running job on which its steps still start, because its step
+// manager does not know of the change (slurmctl.StepMgr).
 func (c *Cluster) Stray(id slurmctl.JobID) (names []string) {
 	j := c.jobs[id]
 	if j == nil || !c.options.StepMgr || !j.active() {
@@ -154,8 +154,8 @@ func (c *Cluster) Stray(id slurmctl.JobID) (names []string) {
 	return names
 }
 
-// takeBatchHosts takes the first node of every job for the one that runs its batch script, as
-// slurmctld does where it is started or configured anew (build_node_details).
+// takeBatchHosts makes the first node of every job its batch host, as slurmctld does after a start
+// or reconfiguration (build_node_details).
 func (c *Cluster) takeBatchHosts() {
 	for _, id := range sortedIDs(c.jobs) {
 		if j := c.jobs[id]; j.State == slurmctl.Running && len(j.nodes) > 0 && j.batchHost != slices.Min(j.nodes) {
@@ -165,8 +165,8 @@ func (c *Cluster) takeBatchHosts() {
 	}
 }
 
-// locked reports whether the job can be changed no more: 22.05 without slurmdbd, after
-// its first resize.
+// locked reports whether the job can no longer be changed: 22.05 without slurmdbd, after its first
+// resize.
 func (c *Cluster) locked(j *job) bool { return j.resized && !c.options.Accounting }
 
 func errDBIndex() error {

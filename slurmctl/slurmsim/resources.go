@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// kinds finds the generic resources that there are, and how many each node has.
+// findKinds finds the kinds of generic resources and how many of each a node has.
 func (c *Cluster) findKinds() error {
 	for i := range c.nodes {
 		all, err := slurmctl.ParseGRES(c.nodes[i].GRES)
@@ -33,8 +33,8 @@ func (c *Cluster) findKinds() error {
 // scarce reports whether a job's memory or generic resources count.
 func (c *Cluster) scarce(j *job) bool { return j.memory > 0 || len(j.request.GRES) > 0 }
 
-// gresOf is how much of a kind the job takes of a node: whole nodes have all of it. What
-// may be of any type is taken of the node's first.
+// gresOf returns how much of a kind the job takes from a node: with whole nodes, all of it. A
+// request without a type takes the node's first type.
 func (c *Cluster) gresOf(j *job, n, kind int) int64 {
 	if j.whole() {
 		return c.nodes[n].gres[kind]
@@ -55,13 +55,13 @@ func (c *Cluster) gresOf(j *job, n, kind int) int64 {
 	return total
 }
 
-// capable reports whether a node could ever do for the job's memory and GRES.
+// capable reports whether a node could ever satisfy the job's memory and GRES.
 func (c *Cluster) capable(j *job, n int) bool {
 	have, err := slurmctl.ParseGRES(c.nodes[n].GRES)
 	return j.memory <= c.nodes[n].Memory && (len(j.request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.request.GRES))
 }
 
-// roomy reports whether it does now.
+// roomy reports whether a node satisfies them now.
 func (c *Cluster) roomy(j *job, u *usage, n int) bool {
 	if j.memory > 0 && u.mem[n]+j.memory > c.nodes[n].Memory {
 		return false
@@ -74,7 +74,7 @@ func (c *Cluster) roomy(j *job, u *usage, n int) bool {
 	return true
 }
 
-// remember works out what a request comes to in memory, per node.
+// remember computes a request's memory per node.
 func (c *Cluster) remember(j *job) error {
 	q := &j.request
 	for _, g := range q.GRES {
@@ -103,7 +103,7 @@ func (c *Cluster) remember(j *job) error {
 	return nil
 }
 
-// tresText is a request for GRES as squeue shows it.
+// tresText returns a request for GRES as squeue shows it.
 func tresText(all []slurmctl.GRES) string {
 	text := ""
 	for i, g := range all {

@@ -12,8 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// resourceModel is a cluster where memory counts, four nodes have GPUs, limits are
-// enforced and an urgent partition has its jobs at the cost of others.
+// resourceModel is a cluster where memory counts, four nodes have GPUs, limits are enforced, and
+// the jobs of an urgent partition preempt others.
 var resourceModel = slurmsim.Options{Accounting: true, PermitJobExpansion: true, ConsumeMemory: true, DefMemPerCPU: 100, Enforce: true,
 	Preempt: "partition_prio", PreemptMode: "REQUEUE",
 	Partitions: []slurmsim.Partition{
@@ -146,6 +146,6 @@ var resourceFeatures = []feature{
 			w.Error("the client takes it for a plugin's refusal")
 		}
 		w.must(w.Cancel(w.ctx, k.ID, base))
-		w.must(w.restart()) // Slurm leaves what it could not merge COMPLETING
+		w.must(w.restart()) // Slurm keeps expanders that it could not merge COMPLETING
 	}},
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// ruleScript is a site's job_submit.lua: it has all comments for itself, lets nobody name
-// nodes in partition other, and has jobs called strict changed only with Account=.
+// ruleScript is a site's job_submit.lua. It overwrites all comments, rejects node names in
+// partition other, and accepts changes of jobs called strict only with Account=.
 const ruleScript = `
 function slurm_job_submit(job, parts, uid)
 	if job.partition == "other" and job.req_nodes ~= nil then return slurm.ERROR end
@@ -26,7 +26,7 @@ end
 return slurm.SUCCESS
 `
 
-// ruleModel is the same, on two partitions of four nodes each.
+// ruleModel models the same plugin, on two partitions of four nodes each.
 var ruleModel = slurmsim.Options{Accounting: true, PermitJobExpansion: true,
 	Partitions: []slurmsim.Partition{
 		{Partition: slurmctl.Partition{Name: "main", Default: true, Up: true, MaxTime: slurmctl.Unlimited, DefaultTime: 10 * time.Minute, Nodes: []string{"n1", "n2", "n3", "n4"}}},

@@ -8,23 +8,23 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// loop is slurmctld's own: once a second it looks at what there is to do
-// (_slurmctld_background of controller.c), here only at those seconds at which there is
-// something; and the main scheduler, which also runs whenever a job has left its nodes.
+// loop models slurmctld's main loop, which looks once a second for work (_slurmctld_background of
+// controller.c), and the main scheduler, which also runs whenever a job has left its nodes. The
+// model looks only in seconds with work.
 type loop struct {
-	asked   bool          // a change asks for the main scheduler
-	last    time.Duration // when the loop called it last
-	full    time.Duration // for the whole queue
-	ran     time.Duration // when it ran last, whoever called it
-	queued  bool          // it is on the agenda
-	whole   bool          // and is to look at the whole queue
-	limits  time.Duration // when time limits were looked at
-	at      time.Duration // the next look on the agenda; 0: none
+	asked   bool          // a change requests the main scheduler
+	last    time.Duration // when the loop last called it
+	full    time.Duration // the same, for the whole queue
+	ran     time.Duration // its last run, whatever caused it
+	queued  bool          // its next run is on the agenda
+	whole   bool          // the next run covers the whole queue
+	limits  time.Duration // last check of time limits
+	at      time.Duration // next look on the agenda; 0 if none
 	version uint64        // of the cluster's state
-	reasons uint64        // counts the changes of reasons that say something else
-	seen    uint64        // by the last full pass
+	reasons uint64        // counts changes of reasons in meaning
+	seen    uint64        // version seen by the last full pass
 	quiet   time.Time     // until when a pass over the same state does nothing
-	looked  time.Duration // when it looked for reservations that begin or end
+	looked  time.Duration // last check for reservations that begin or end
 }
 
 // tick is how often slurmctld's loop looks.
@@ -32,13 +32,13 @@ const tick = time.Second
 
 func (l *loop) start() { *l = loop{version: l.version + l.reasons + 1} }
 
-// kick asks for the main scheduler at one of the loop's next looks.
+// kick requests the main scheduler at one of the loop's next looks.
 func (c *Cluster) kick() {
 	c.loop.asked = true
 	c.wake()
 }
 
-// wake puts the loop's next look on the agenda at which there is something to do.
+// wake puts the loop's next useful look on the agenda.
 func (c *Cluster) wake() {
 	if c.down {
 		return
@@ -71,7 +71,7 @@ func (c *Cluster) wake() {
 	next = max(next, c.now+1)
 	phase := c.options.LoopPhase
 	next = (next - phase + tick - 1).Truncate(tick) + phase
-	if l.at > 0 && l.at >= c.now && l.at <= next { // a look that is due now is still to come
+	if l.at > 0 && l.at >= c.now && l.at <= next { // a look due now has not run yet
 		return
 	}
 	l.at = next
@@ -83,7 +83,7 @@ func (c *Cluster) wake() {
 	})
 }
 
-// look is one of the loop's.
+// look is one look of the loop.
 func (c *Cluster) look() {
 	if c.down {
 		return
@@ -108,7 +108,7 @@ func (c *Cluster) look() {
 	c.wake()
 }
 
-// restless reports whether a pass over the whole queue may find what the last did not.
+// restless reports whether a pass over the whole queue may find something new.
 func (c *Cluster) restless() bool {
 	l := &c.loop
 	if len(c.pending) == 0 {
@@ -117,7 +117,7 @@ func (c *Cluster) restless() bool {
 	return l.version != l.seen || c.options.MultifactorAge > 0 || !c.Now().Before(l.quiet)
 }
 
-// schedule has the main scheduler run, as soon as sched_min_interval lets it.
+// schedule requests a run of the main scheduler as soon as sched_min_interval allows.
 func (c *Cluster) schedule() { c.request(false) }
 
 func (c *Cluster) request(whole bool) {
@@ -143,7 +143,7 @@ func (c *Cluster) request(whole bool) {
 	})
 }
 
-// sorted is the pending jobs, most urgent first (sort_job_queue2).
+// sorted returns the pending jobs, most urgent first (sort_job_queue2).
 func (c *Cluster) sorted() []*job {
 	if c.options.MultifactorAge > 0 {
 		for _, j := range c.pending {
@@ -158,7 +158,7 @@ func (c *Cluster) sorted() []*job {
 	return c.pending
 }
 
-// queue is those of them that may start as far as they themselves go (build_job_queue).
+// queue returns those jobs in all that are themselves ready to start (build_job_queue).
 func (c *Cluster) queue(all []*job) []*job {
 	if !c.special {
 		return append(all, c.sorted()...)
@@ -171,7 +171,7 @@ func (c *Cluster) queue(all []*job) []*job {
 	return all
 }
 
-// order is who goes before whom.
+// order compares two jobs by urgency.
 func (c *Cluster) order(a, b *job) int {
 	if in, other := a.Reservation != "", b.Reservation != ""; in != other {
 		if in {
@@ -183,8 +183,8 @@ func (c *Cluster) order(a, b *job) int {
 		a.SubmitTime.Compare(b.SubmitTime), cmp.Compare(a.ID, b.ID))
 }
 
-// age is the job's priority under priority/multifactor: it grows from the time at
-// which the job became eligible.
+// age updates the job's priority under priority/multifactor: it grows from the time at which the
+// job became eligible.
 func (c *Cluster) age(j *job) {
 	if c.options.MultifactorAge == 0 || j.Priority == 0 {
 		return
@@ -197,21 +197,21 @@ func (c *Cluster) age(j *job) {
 	j.Priority = uint64(max(int64(float64(c.options.MultifactorAge)*old)-int64(j.Nice), 1))
 }
 
-// verdict is why a job does not start, or that nothing is against it.
+// verdict is why a job does not start, or that it can.
 type verdict int
 
 const (
 	fine       verdict = iota
-	busy               // its nodes are
-	reserved           // others' reservations are in its way
+	busy               // its nodes are busy
+	reserved           // other jobs' reservations are in its way
 	notAvail           // its nodes are down, or there are too few
-	notUsable          // its reservation is not
-	overLimits         // a limit keeps it back
+	notUsable          // its reservation cannot be used
+	overLimits         // a limit blocks it
 )
 
-// mainPass is a pass of the main scheduler (_schedule of job_scheduler.c): it starts jobs in
-// order until one of a partition does not get its nodes; then the others of that
-// partition wait, and nobody gets the partition's nodes.
+// mainPass is a pass of the main scheduler (_schedule of job_scheduler.c). It starts jobs in order
+// until a job does not get its nodes. Then the other jobs of that partition wait, and no job gets
+// the partition's nodes.
 func (c *Cluster) mainPass(whole bool) {
 	l := &c.loop
 	if whole {
@@ -222,7 +222,7 @@ func (c *Cluster) mainPass(whole bool) {
 	c.room.avail = p.avail
 	for _, j := range c.room.queue {
 		if len(p.stuck) == len(c.partitions) && !c.watched && len(c.reservations) == 0 {
-			return // nobody can start any more, and nobody looks at reasons
+			return // no job can start any more, and reasons are not watched
 		}
 		if j.State != slurmctl.Pending || !c.independent(j) {
 			continue
@@ -248,11 +248,11 @@ type pass struct {
 	tested int
 }
 
-// enough reports whether no more jobs are tried.
+// enough reports whether the pass stops trying jobs.
 func (p *pass) enough() bool { return !p.whole && p.tested > p.options.QueueDepth+1 }
 
-// try starts a job in its partition, or all tasks of an array for which there is room, if it
-// can; else others may have to wait behind it. It reports whether the job started.
+// try starts a job in its partition if it can, or all tasks of an array for which there is room.
+// Otherwise other jobs may have to wait behind it. It reports whether the job started.
 func (p *pass) try(j *job) bool {
 	if !p.lets(j) {
 		return false
@@ -308,8 +308,8 @@ func (p *pass) try(j *job) bool {
 	return j.State != slurmctl.Pending
 }
 
-// nextTurn is when time alone will let something happen: a job begins, a reservation
-// begins or ends.
+// nextTurn returns when time alone will change something: a job's begin time, or a reservation's
+// start or end.
 func (c *Cluster) nextTurn() time.Time {
 	now, next := c.Now(), c.Now().Add(forever)
 	sooner := func(t time.Time) {
@@ -329,8 +329,8 @@ func (c *Cluster) nextTurn() time.Time {
 	return next
 }
 
-// independent reports whether a pending job waits for nothing but nodes: it is neither
-// held nor to begin later nor behind another. It sets the reason if not.
+// independent reports whether a pending job waits only for nodes: it is not held, has no later
+// begin time, and depends on no other job. Otherwise it sets the reason.
 func (c *Cluster) independent(j *job) bool {
 	if j.Priority == 0 {
 		return false
@@ -349,13 +349,13 @@ func (c *Cluster) independent(j *job) bool {
 	return true
 }
 
-// dependencies reports whether a job's dependencies are fulfilled.
+// dependencies reports whether a job's dependencies are met.
 func (c *Cluster) dependencies(j *job) bool {
 	for _, d := range j.request.After {
 		other := c.jobs[d.Job]
 		switch {
 		case other == nil:
-			continue // long over
+			continue // ended long ago
 		case !other.Ended():
 			c.why(j, "Dependency")
 			return false
@@ -375,7 +375,7 @@ func (c *Cluster) dependencies(j *job) bool {
 	return true
 }
 
-// lets reports whether the job's partition lets it in (job_limits_check).
+// lets reports whether the job's partition admits it (job_limits_check).
 func (c *Cluster) lets(j *job) bool {
 	if why := j.part.against(j); why != "" {
 		c.why(j, why)
@@ -387,7 +387,7 @@ func (c *Cluster) lets(j *job) bool {
 	return true
 }
 
-// against is why the partition does not let a job in; "" if it does.
+// against returns why the partition rejects a job, or "".
 func (p *partition) against(j *job) string {
 	switch {
 	case !p.Up:
@@ -400,8 +400,7 @@ func (p *partition) against(j *job) string {
 	return ""
 }
 
-// tryNow starts a job on some of these nodes, if they are free (select_nodes of
-// node_scheduler.c).
+// tryNow starts a job on some of these nodes if they are free (select_nodes of node_scheduler.c).
 func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 	if reason := c.limited(j); reason != "" {
 		c.why(j, reason)
@@ -423,12 +422,12 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 		return why
 	}
 	c.within(j, usable)
-	ever := usable // the nodes on which it could run if they were free and nobody's
+	ever := usable // the nodes on which it could run if no other job or reservation had them
 	if j.Reservation == "" && overlap {
 		ever = slices.Clone(j.part.set)
 		c.within(j, ever)
 	}
-	if ever.count() < j.NumNodes { // never, as things stand
+	if ever.count() < j.NumNodes { // impossible in the current state
 		if overlap {
 			c.why(j, "Reservation")
 			return reserved
@@ -464,7 +463,7 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 	return busy
 }
 
-// within leaves of the nodes those of the job's partition that have what it asks for.
+// within keeps those nodes of the job's partition that have what it requests.
 func (c *Cluster) within(j *job, nodes nodeSet) {
 	nodes.and(j.part.set)
 	if j.excluded != nil {
@@ -480,9 +479,8 @@ func (c *Cluster) within(j *job, nodes nodeSet) {
 	}
 }
 
-// first reports whether no other pending job stands before this one (_top_priority):
-// Slurm tries such a job when salloc brings it. Those in reservations are not compared
-// with others.
+// first reports whether no other pending job precedes this one (_top_priority): Slurm tries such a
+// job when salloc submits it. Jobs in reservations are not compared with others.
 func (c *Cluster) first(j *job) bool {
 	for _, o := range c.pending {
 		if o == j || o.Reservation != j.Reservation || !c.independent(o) {
@@ -502,7 +500,7 @@ func (c *Cluster) first(j *job) bool {
 	return true
 }
 
-// limitsEvery is how often slurmctld looks for jobs and reservations that are over.
+// limitsEvery is how often slurmctld checks for jobs and reservations that have ended.
 const limitsEvery = 30 * time.Second
 
 // limits ends jobs that are past their time limit or their reservation's end.

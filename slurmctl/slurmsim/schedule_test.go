@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// TestSubmittedAtEachLook: jobs that come just as slurmctld's loop is to look do not put the look off. It
-// looks once a second, and traces have whole seconds.
+// TestSubmittedAtEachLook checks that jobs submitted exactly when slurmctld's loop looks do not
+// delay the look. The loop looks once a second, and traces have whole seconds.
 func TestSubmittedAtEachLook(t *testing.T) {
 	c := slurmsim.New(slurmsim.Options{Nodes: 4})
 	defer c.Close()
@@ -32,8 +32,9 @@ func TestSubmittedAtEachLook(t *testing.T) {
 	}
 }
 
-// TestPlainQueue: where all jobs wait for nothing but nodes, they need not be gone through to know when time alone lets one
-// start, and who may. What happens is what does where they are, since each has a begin time, which is past.
+// TestPlainQueue checks a shortcut: if all jobs wait only for nodes, the model need not visit each
+// to know when time alone lets one start, and which. The outcome must equal that of a run without
+// the shortcut, where each job has a begin time in the past.
 func TestPlainQueue(t *testing.T) {
 	play := func(begin bool, seed uint64) (events []slurmsim.Event) {
 		chance := rand.New(rand.NewPCG(seed, 0))

@@ -13,9 +13,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// BenchmarkTrace runs the jobs of a trace in the Standard Workload Format, which
-// EVOSLURM_TRACE names, through the model alone: rigid jobs on as many nodes of one CPU
-// as the trace has processors.
+// BenchmarkTrace runs the jobs of a trace in the Standard Workload Format, named by EVOSLURM_TRACE,
+// only through the model: rigid jobs on nodes of one CPU, one node per processor of the trace.
 func BenchmarkTrace(b *testing.B) {
 	name := os.Getenv("EVOSLURM_TRACE")
 	if name == "" {
@@ -46,7 +45,7 @@ func BenchmarkTrace(b *testing.B) {
 	b.ReportMetric(float64(m.Sys)/1e6, "MB")
 }
 
-// arrival is a job and when it is submitted.
+// arrival is a job with its submit time.
 type arrival struct {
 	after time.Duration
 	job   slurmsim.Job

@@ -13,7 +13,8 @@ import (
 
 var stepMgrModel = slurmsim.Options{Accounting: true, StepMgr: true}
 
-// stepMgrCluster is the same; a Slurm before 24.05 has no step managers, and ignores the parameter.
+// stepMgrCluster returns the real counterpart; a Slurm before 24.05 has no step managers and ignores the
+// parameter.
 func stepMgrCluster(t *testing.T) *slurmtest.Cluster {
 	return slurmtest.Start(t, slurmtest.Options{Accounting: true, PrologFlags: "Contain", ExtraConf: "SlurmctldParameters=enable_stepmgr"})
 }
@@ -32,7 +33,7 @@ var stepMgrFeatures = []feature{
 		}
 		kept, gone := j.NodeList[0], j.NodeList[2]
 		w.must(w.Shrink(w.ctx, id, []string{kept}))
-		w.sleep(2 * time.Second) // see Revoked; a step that slurmd refuses may stay in 24.11's step manager
+		w.sleep(2 * time.Second) // see Revoked; 24.11's step manager may keep a step that slurmd refuses
 		if managed {
 			w.eventually("a step on "+gone+", which was given back", func() error { return w.step(id, gone) })
 		} else if w.step(id, gone) == nil {

@@ -2,15 +2,15 @@ package slurmsim
 
 import "time"
 
-// For those who need not look where nothing has changed.
+// Helpers for callers that skip work while nothing has changed.
 
-// Version changes whenever something changes that commands show: jobs, nodes, partitions
-// or reservations, but for priorities that age, starts that the backfill scheduler expects
-// and what time alone changes (whether a reservation has begun).
+// Version changes whenever something changes that commands show: jobs, nodes, partitions, or
+// reservations. It ignores ageing priorities, starts expected by the backfill scheduler, and
+// changes by time alone (whether a reservation has begun).
 func (c *Cluster) Version() uint64 { return c.loop.version + c.loop.reasons }
 
-// Next is when, by [Cluster.Elapsed], the next thing on the agenda is due; it reports false
-// where there is nothing.
+// Next returns when, by [Cluster.Elapsed], the next event on the agenda is due; false if there is
+// none.
 func (c *Cluster) Next() (time.Duration, bool) {
 	if len(c.agenda) == 0 {
 		return 0, false
@@ -18,16 +18,16 @@ func (c *Cluster) Next() (time.Duration, bool) {
 	return c.agenda[0].at, true
 }
 
-// Looking is how long a command takes at present that changes nothing, but for chance.
+// Looking returns how long a read-only command takes now, without random time.
 func (c *Cluster) Looking() time.Duration {
 	l := &c.options.Latency
 	return l.Look + time.Duration(len(c.pending)+len(c.active))*l.PerJob
 }
 
-// Size is how many nodes the cluster has.
+// Size returns how many nodes the cluster has.
 func (c *Cluster) Size() int { return len(c.nodes) }
 
-// KeptIdle is how many nodes are idle and named by a reservation, begun or to come.
+// KeptIdle returns how many nodes are idle and named by a current or future reservation.
 func (c *Cluster) KeptIdle() int {
 	if len(c.reservations) == 0 {
 		return 0
@@ -44,7 +44,7 @@ func (c *Cluster) KeptIdle() int {
 	return kept.count()
 }
 
-// why sets why a job waits.
+// why sets the reason for which a job waits.
 func (c *Cluster) why(j *job, reason string) {
 	if !waitsForNodes(j.Reason) || !waitsForNodes(reason) {
 		if j.Reason != reason {
@@ -54,7 +54,7 @@ func (c *Cluster) why(j *job, reason string) {
 	j.Reason = reason
 }
 
-// waitsForNodes reports whether a reason says no more than that its turn has not come.
+// waitsForNodes reports whether a reason means only that the job's turn has not come.
 func waitsForNodes(reason string) bool {
 	return reason == "None" || reason == "Priority" || reason == "Resources"
 }

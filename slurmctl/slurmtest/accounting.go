@@ -16,8 +16,8 @@ const accountName = "proj"
 func (c *Cluster) databaseDir() string    { return c.site.dir + "/db" }
 func (c *Cluster) databaseSocket() string { return c.databaseDir() + "/socket" }
 
-// startDatabase starts MariaDB on a copy of this machine's template or, where
-// there is none, on a new database.
+// startDatabase starts MariaDB on a copy of this machine's template or, without one, on a new
+// database.
 func (c *Cluster) startDatabase(ctx context.Context, template string) error {
 	data := c.databaseDir() + "/data"
 	if template != "" {
@@ -30,12 +30,12 @@ func (c *Cluster) startDatabase(ctx context.Context, template string) error {
 	return c.startMariadbd(ctx)
 }
 
-// installDatabase makes MariaDB's system tables. Its root has no password: only
-// SlurmUser can reach the socket.
+// installDatabase creates MariaDB's system tables. Its root has no password: only SlurmUser can
+// reach the socket.
 func (c *Cluster) installDatabase(ctx context.Context, data string) error {
 	cmd := exec.CommandContext(ctx, accountingParts[2].find(), "--no-defaults", "--datadir="+data,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
-		"--force") // where the host's name has no address
+		"--force") // for a host name without an address
 	cmd.Args = append(cmd.Args, innodb...)
 	cmd.Env, cmd.Dir = daemonEnv("HOME="+c.databaseDir(), "TMPDIR="+c.databaseDir()), c.databaseDir()
 	if u := account(c.site.slurmUser); u != nil {
@@ -44,16 +44,16 @@ func (c *Cluster) installDatabase(ctx context.Context, data string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("slurmtest: mariadb-install-db: %w: %s", err, out)
 	}
-	// A folder is a database. Left to make it itself, slurmdbd connects, fails and
-	// connects again, after which MariaDB's client library 11.8.9 (Debian's unstable)
-	// takes its limit of columns for 0.
+	// A folder is a database. If slurmdbd creates it itself, it connects, fails, and connects
+	// again. MariaDB's client library 11.8.9 (Debian unstable) then reads its limit of columns as
+	// 0.
 	return folder{databaseName, account(c.site.slurmUser), 0o700}.make(data)
 }
 
 const databaseName = "slurm_acct_db"
 
-// innodb keeps the files small, and safe from nothing but a clean stop: the data
-// live as long as the cluster.
+// innodb keeps the files small. The data are safe only after a clean stop, because they live only
+// as long as the cluster.
 var innodb = []string{
 	"--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0",
 	"--skip-innodb-doublewrite", "--skip-innodb-use-native-aio", "--innodb-autoextend-increment=1",
@@ -104,7 +104,7 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 	}
 	d, err := c.sup.start(ctx, request{
 		Name: "slurmdbd", Path: daemonPath("slurmdbd"), Argv: []string{"slurmdbd", "-D"},
-		// MariaDB's client library takes the socket from here.
+		// MariaDB's client library reads the socket from here.
 		Env: append(c.daemonEnv(), "MYSQL_UNIX_PORT="+c.databaseSocket()),
 		Dir: c.databaseDir(), Output: c.site.dir + "/log/slurmdbd.out", User: account(c.site.slurmUser),
 	})
@@ -114,9 +114,9 @@ func (c *Cluster) startSlurmdbd(ctx context.Context) error {
 	return d.until(ctx, func() bool { return accepts("tcp", fmt.Sprintf("%s:%d", loopback, c.site.port+1)) })
 }
 
-// startAccounting starts the database and slurmdbd. The first time on a machine
-// it fills them, which takes seconds, and keeps a copy of the result; from then on
-// it starts from that copy. It needs munged.
+// startAccounting starts the database and slurmdbd. The first time on a machine, it fills them,
+// which takes seconds, and keeps a copy of the result. Later it starts from that copy. It needs
+// munged.
 func (c *Cluster) startAccounting(ctx context.Context, munge <-chan error) error {
 	key, err := c.templateKey(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Cluster) startAccounting(ctx context.Context, munge <-chan error) error
 			err = c.startSlurmdbd(ctx)
 		}
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(template)) // should the template be at fault
+			err = errors.Join(err, os.RemoveAll(template)) // in case the template is damaged
 		}
 		return err
 	}
@@ -158,8 +158,7 @@ func (c *Cluster) startAccounting(ctx context.Context, munge <-chan error) error
 	return c.startSlurmdbd(ctx)
 }
 
-// fillAccounting makes the cluster known to slurmdbd, with one account that has
-// all the users.
+// fillAccounting registers the cluster with slurmdbd, with one account for all users.
 func (c *Cluster) fillAccounting(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"cluster", clusterName},

@@ -32,10 +32,9 @@ type Cluster struct {
 	stopped  bool
 }
 
-// Boot boots a cluster and returns when all its nodes are idle. ctx bounds the
-// boot, not the cluster's life: that ends with Stop, or with this process.
-// On two cores 8 nodes took 0.1 s, 64 nodes 0.4 s and 1,000 nodes 11 s; accounting
-// added 1.1 s, and 3 s more the first time on a machine.
+// Boot boots a cluster and returns when all its nodes are idle. ctx bounds only the boot. The
+// cluster lives until Stop, or until this process ends. On two cores, 8 nodes took 0.1 s, 64 nodes
+// 0.4 s, and 1,000 nodes 11 s. Accounting added 1.1 s, and 3 s more the first time on a machine.
 func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
 	o, err = o.withDefaults()
 	if err != nil {
@@ -74,7 +73,7 @@ func Boot(ctx context.Context, o Options) (c *Cluster, err error) {
 // stopTime is long enough to kill a thousand nodes on a busy machine.
 const stopTime = time.Minute
 
-// newSite finds out what a cluster needs to know of this machine.
+// newSite collects what a cluster needs to know about this machine.
 func newSite(ctx context.Context, me string) (site, error) {
 	s := site{slurmUser: me}
 	if os.Geteuid() == 0 {
@@ -87,9 +86,9 @@ func newSite(ctx context.Context, me string) (site, error) {
 	if err != nil {
 		return s, err
 	}
-	// Told not to listen on every address (NoInAddrAny), Slurm takes that of the
-	// host's name. With 127.0.1.1, as many a machine has it, srun then fails: a
-	// connection to it comes from 127.0.0.1, and that is where the answer goes.
+	// With NoInAddrAny, Slurm listens on the address of the host's name. If that is 127.0.1.1, as
+	// on many machines, srun fails: a connection to it comes from 127.0.0.1, and the answer goes
+	// there.
 	ips, err := net.DefaultResolver.LookupIP(ctx, "ip4", host)
 	s.bind = err == nil && len(ips) > 0 && ips[0].Equal(net.ParseIP(loopback))
 	s.host, _, _ = strings.Cut(host, ".")
@@ -97,7 +96,7 @@ func newSite(ctx context.Context, me string) (site, error) {
 	return s, err
 }
 
-// makeDir makes the cluster's folder with all the folders in it.
+// makeDir creates the cluster's folder with all its subfolders.
 func (c *Cluster) makeDir() error {
 	dir := c.options.Dir
 	if dir == "" {
@@ -162,7 +161,7 @@ func (f folder) make(dir string) error {
 	if err := os.MkdirAll(path, f.mode); err != nil {
 		return err
 	}
-	if err := os.Chmod(path, f.mode); err != nil { // whatever the umask is
+	if err := os.Chmod(path, f.mode); err != nil { // whatever the umask
 		return err
 	}
 	return chown(path, f.user)
@@ -175,7 +174,7 @@ func chown(path string, u *owner) error {
 	return os.Chown(path, int(u.UID), int(u.GID))
 }
 
-// checkReach makes sure that as root the other users get to the folder.
+// checkReach checks, as root, that the other users can reach the folder.
 func (c *Cluster) checkReach() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -194,7 +193,7 @@ func (c *Cluster) checkReach() error {
 	}
 }
 
-// boot starts the daemons, those side by side that do not need each other.
+// boot starts the daemons, in parallel where they do not depend on each other.
 func (c *Cluster) boot(ctx context.Context) error {
 	m, err := c.sup.call(ctx, request{Op: "ports", Ports: c.options.Nodes + 2})
 	if err != nil {
@@ -242,15 +241,15 @@ func (c *Cluster) boot(ctx context.Context) error {
 
 func nodeName(i int) string { return "n" + strconv.Itoa(i) }
 
-// writeConf writes slurm.conf, and what goes with it, from the options.
+// writeConf writes slurm.conf and its companion files from the options.
 func (c *Cluster) writeConf() error {
 	text, err := slurmConf(c.options, c.site)
 	if err != nil {
 		return err
 	}
-	// Nothing here uses cgroups, but slurmd loads a plugin for them: left alone it
-	// looks for a mounted hierarchy, and for systemd. cgroup/v1 does nothing until
-	// it is asked; since 23.11 there is "disabled"; 20.11 has no such choice.
+	// Nothing here uses cgroups, but slurmd loads a plugin for them, which by default looks for a
+	// mounted hierarchy and for systemd. cgroup/v1 does nothing until used. Since 23.11 there is
+	// "disabled"; 20.11 has no such choice.
 	cgroups := "CgroupPlugin=cgroup/v1\n"
 	switch year, _ := strconv.Atoi(strings.Split(c.site.version, ".")[0]); {
 	case year < 21:
@@ -275,7 +274,7 @@ func (c *Cluster) writeConf() error {
 	return replaceFile(c.site.conf(), c.site.placed(text))
 }
 
-// replaceFile writes a file that others may be reading, or running.
+// replaceFile writes a file that other processes may be reading or running.
 func replaceFile(path, text string) error {
 	mode := os.FileMode(0o644)
 	if strings.HasPrefix(text, "#!") {
@@ -284,7 +283,7 @@ func replaceFile(path, text string) error {
 	if err := os.WriteFile(path+".new", []byte(text), mode); err != nil {
 		return err
 	}
-	if err := os.Chmod(path+".new", mode); err != nil { // whatever the umask is
+	if err := os.Chmod(path+".new", mode); err != nil { // whatever the umask
 		return err
 	}
 	return os.Rename(path+".new", path)
@@ -320,7 +319,7 @@ func (c *Cluster) daemonEnv() []string {
 	return daemonEnv(append(c.clockEnv(), "SLURM_CONF="+c.site.conf())...)
 }
 
-// accepts reports whether somebody listens.
+// accepts reports whether a process listens there.
 func accepts(network, addr string) bool {
 	conn, err := net.DialTimeout(network, addr, time.Second)
 	if err != nil {
@@ -330,8 +329,7 @@ func accepts(network, addr string) bool {
 	return true
 }
 
-// until waits for a started daemon to be ready; it fails as soon as the daemon
-// has ended.
+// until waits for a started daemon to be ready and fails as soon as the daemon has ended.
 func (d *daemon) until(ctx context.Context, ready func() bool) error {
 	for wait := time.Millisecond; !ready(); wait = min(2*wait, 20*time.Millisecond) {
 		select {
@@ -349,9 +347,9 @@ func (d *daemon) endedEarly() error {
 	return fmt.Errorf("slurmtest: %s ended at its start: %s", d.name, d.status)
 }
 
-// Stop stops everything that belongs to the cluster: daemons, jobs, steps, client
-// commands still running; nothing is waited for. It then removes the folder, if
-// that is a temporary one. A second Stop does nothing.
+// Stop stops everything that belongs to the cluster: daemons, jobs, steps, and running client
+// commands. It waits for nothing. It then removes the folder if it is temporary. A second Stop does
+// nothing.
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopping.Lock()
 	defer c.stopping.Unlock()
@@ -365,17 +363,16 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Dir is the cluster's folder.
+// Dir returns the cluster's folder.
 func (c *Cluster) Dir() string { return c.site.dir }
 
-// MungeSocket is the path of the cluster's munged socket.
+// MungeSocket returns the path of the cluster's munged socket.
 func (c *Cluster) MungeSocket() string { return c.site.mungeSocket() }
 
-// Version is Slurm's version, e.g. "22.05.8".
+// Version returns Slurm's version, e.g. "22.05.8".
 func (c *Cluster) Version() string { return c.site.version }
 
-// Options are the cluster's options, defaults filled in and changes of
-// Reconfigure included.
+// Options returns the cluster's options, including defaults and changes by Reconfigure.
 func (c *Cluster) Options() Options {
 	c.mu.Lock()
 	defer c.mu.Unlock()

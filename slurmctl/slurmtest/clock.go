@@ -17,7 +17,7 @@ var clockSource []byte
 //go:embed clock/symbols.map
 var clockSymbols []byte
 
-// Variables of the clock's library.
+// Variables of the library for the clock.
 const (
 	clockVariable   = "SLURMTEST_CLOCK"
 	preloadVariable = "LD_PRELOAD"
@@ -26,7 +26,7 @@ const (
 func (c *Cluster) clockFile() string    { return c.site.dir + "/clock" }
 func (c *Cluster) clockLibrary() string { return c.site.dir + "/clock.so" }
 
-// makeClock builds the clock's library, with the C compiler that cgo needs too.
+// makeClock builds the library for the clock, with the C compiler that cgo also needs.
 func (c *Cluster) makeClock(ctx context.Context) error {
 	source, symbols := c.site.dir+"/clock.c", c.site.dir+"/clock.map"
 	err := errors.Join(os.WriteFile(source, clockSource, 0o644), os.WriteFile(symbols, clockSymbols, 0o644), c.setClock(0))
@@ -41,7 +41,7 @@ func (c *Cluster) makeClock(ctx context.Context) error {
 	return nil
 }
 
-// clockEnv is what makes a process live by the cluster's clock.
+// clockEnv returns the variables that make a process use the cluster's clock.
 func (c *Cluster) clockEnv() []string {
 	if !c.ownClock {
 		return nil
@@ -49,8 +49,8 @@ func (c *Cluster) clockEnv() []string {
 	return []string{preloadVariable + "=" + c.clockLibrary(), clockVariable + "=" + c.clockFile()}
 }
 
-// setClock writes by how many seconds the cluster's clock is ahead, in one write:
-// the file is mapped into all its processes.
+// setClock writes how many seconds the cluster's clock is ahead, in one write: all its processes
+// map the file.
 func (c *Cluster) setClock(seconds int64) error {
 	f, err := os.OpenFile(c.clockFile(), os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Cluster) setClock(seconds int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// ahead is by how much the cluster's clock is ahead of the machine's.
+// ahead returns how far the cluster's clock is ahead of the machine's.
 func (c *Cluster) ahead() (time.Duration, error) {
 	text, err := os.ReadFile(c.clockFile())
 	if err == nil && len(text) != 8 {
@@ -72,10 +72,9 @@ func (c *Cluster) ahead() (time.Duration, error) {
 	return time.Duration(binary.NativeEndian.Uint64(text)) * time.Second, nil
 }
 
-// StepClock steps the clock of all daemons, jobs and clients of a cluster with
-// Options.OwnClock by whole seconds, forward or back. The machine's clock, and what
-// runs without Env, stays as it is. Monotonic clocks, and so timeouts and sleeps, do
-// not notice, as is so where a machine's clock is set.
+// StepClock moves the clock of all daemons, jobs, and clients of a cluster with Options.OwnClock by
+// whole seconds, forward or back. The machine's clock stays, also for programs without Env.
+// Monotonic clocks, and so timeouts and sleeps, do not change, as when a machine's clock is set.
 func (c *Cluster) StepClock(by time.Duration) error {
 	if !c.ownClock {
 		return errors.New("slurmtest: StepClock needs Options.OwnClock")
@@ -87,7 +86,7 @@ func (c *Cluster) StepClock(by time.Duration) error {
 	return c.setClock(int64((ahead + by) / time.Second))
 }
 
-// Now is the time by the cluster's clock.
+// Now returns the time by the cluster's clock.
 func (c *Cluster) Now() time.Time {
 	if ahead, err := c.ahead(); err == nil {
 		return time.Now().Add(ahead)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestStepClock: daemons, clients and jobs live by the cluster's clock.
+// TestStepClock checks that daemons, clients, and jobs use the cluster's clock.
 func TestStepClock(t *testing.T) {
 	c := Start(t, Options{Nodes: 2, OwnClock: true})
 	number := func(text string) int64 {
@@ -44,7 +44,7 @@ func TestStepClock(t *testing.T) {
 	clean(t, c)
 }
 
-// start is when the last job began.
+// start returns when the last job began.
 func start(t *testing.T, c *Cluster) string {
 	t.Helper()
 	text := run(t, c, Root, "env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-t", "all", "-o", "%S", "--sort=-i")
@@ -56,7 +56,7 @@ func start(t *testing.T, c *Cluster) string {
 	return text
 }
 
-// TestFreeze: what is frozen does not go on, and goes on when it is thawed.
+// TestFreeze checks that a frozen cluster stands still and continues when thawed.
 func TestFreeze(t *testing.T) {
 	c := Start(t, Options{Nodes: 2})
 	u := c.Users()[0]

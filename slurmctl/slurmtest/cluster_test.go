@@ -10,7 +10,7 @@ import (
 
 func lines(s string) int { return strings.Count(s, "\n") }
 
-// run runs a command that must succeed, and gives its trimmed output.
+// run runs a command that must succeed and returns its trimmed output.
 func run(t *testing.T, c *Cluster, u User, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -159,7 +159,7 @@ func TestTwoResizes(t *testing.T) {
 	clean(t, c)
 }
 
-// TestNoExpansion is the other side of PermitJobExpansion.
+// TestNoExpansion checks a cluster without PermitJobExpansion.
 func TestNoExpansion(t *testing.T) {
 	c := Start(t, Options{Nodes: 2})
 	u := c.Users()[0]

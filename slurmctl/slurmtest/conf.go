@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// site is what a configuration needs to know of the machine and the cluster's
-// place on it.
+// site holds what a configuration needs to know about the machine and the cluster's place on it.
 type site struct {
 	dir       string
 	host      string // short host name
-	bind      bool   // the daemons can be told to listen on loopback only
+	bind      bool   // the daemons can listen only on loopback
 	port      int    // slurmctld; port+1 is slurmdbd, port+1+i is slurmd of node i
 	slurmUser string
 	version   string
@@ -26,10 +25,10 @@ const (
 func (s site) mungeSocket() string { return s.dir + "/munge/socket" }
 func (s site) conf() string        { return s.dir + "/slurm.conf" }
 
-// placed is a text of Options with the cluster's folder filled in.
+// placed returns a text of Options with the cluster's folder filled in.
 func (s site) placed(text string) string { return strings.ReplaceAll(text, "@DIR@", s.dir) }
 
-// parameters is an ordered list of slurm.conf lines, one for every parameter.
+// parameters is an ordered list of slurm.conf lines, one per parameter.
 type parameters struct {
 	names  []string
 	values map[string]string // by lower-case name: "Name=value"
@@ -71,7 +70,7 @@ func slurmConf(o Options, s site) (string, error) {
 		"SlurmdSpoolDir", s.dir+"/spool/%n",
 		"SlurmdPidFile", s.dir+"/spool/%n/slurmd.pid",
 		"SlurmdLogFile", s.dir+"/log/slurmd.%n.log",
-		// Nothing that needs root, cgroups or real hardware.
+		// Settings that need neither root, cgroups, nor real hardware.
 		"ProctrackType", "proctrack/linuxproc",
 		"TaskPlugin", "task/none",
 		"JobAcctGatherType", "jobacct_gather/none",
@@ -117,7 +116,7 @@ func slurmConf(o Options, s site) (string, error) {
 	if params := schedulerParameters(o); params != "" {
 		set("SchedulerParameters", params)
 	}
-	var raw []string // of ExtraConf: what may occur more than once
+	var raw []string // parameters of ExtraConf that may occur more than once
 	for line := range strings.Lines(o.ExtraConf) {
 		line = strings.TrimSpace(line)
 		name, value, ok := strings.Cut(line, "=")
@@ -145,12 +144,11 @@ func slurmConf(o Options, s site) (string, error) {
 	return b.String(), nil
 }
 
-// shortIntervals make a batch job start within a second or so; Slurm's own take
-// three for that, and look at later jobs every 30.
+// shortIntervals let a batch job start within about a second. Slurm's defaults take three seconds,
+// and look at later jobs every 30.
 const shortIntervals = "batch_sched_delay=1,bf_interval=1,sched_interval=1,sched_min_interval=100000"
 
-// schedulerParameters joins what the options ask for; Slurm takes the first of
-// equal names.
+// schedulerParameters joins what the options ask for; of equal names, Slurm uses the first.
 func schedulerParameters(o Options) string {
 	var list []string
 	given := map[string]bool{}

@@ -12,8 +12,8 @@ import (
 // StartController starts slurmctld and returns when it answers.
 func (c *Cluster) StartController(ctx context.Context) error {
 	d, err := c.sup.start(ctx, request{
-		// By another argv[0] Slurm does not know which of its programs it is;
-		// 22.05 then segfaults with slurmdbd.
+		// With another argv[0], Slurm does not know which of its programs it is; 22.05 with
+		// slurmdbd then crashes.
 		Name: "slurmctld", Path: daemonPath("slurmctld"), Argv: []string{"slurmctld", "-D"},
 		Env: c.daemonEnv(), Dir: c.site.dir + "/state", Output: c.site.dir + "/log/slurmctld.out", User: account(c.site.slurmUser),
 	})
@@ -36,7 +36,7 @@ func (c *Cluster) StopController(ctx context.Context) error {
 	return c.sup.kill(ctx, "slurmctld", syscall.SIGTERM)
 }
 
-// RestartController is StopController and StartController.
+// RestartController calls StopController and StartController.
 func (c *Cluster) RestartController(ctx context.Context) error {
 	if err := c.StopController(ctx); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (c *Cluster) RestartController(ctx context.Context) error {
 	return c.StartController(ctx)
 }
 
-// StopSlurmdbd stops slurmdbd; the controller then keeps its messages.
+// StopSlurmdbd stops slurmdbd; the controller then queues its messages.
 func (c *Cluster) StopSlurmdbd(ctx context.Context) error {
 	return c.sup.kill(ctx, "slurmdbd", syscall.SIGTERM)
 }
@@ -52,8 +52,8 @@ func (c *Cluster) StopSlurmdbd(ctx context.Context) error {
 // StartSlurmdbd starts slurmdbd again.
 func (c *Cluster) StartSlurmdbd(ctx context.Context) error { return c.startSlurmdbd(ctx) }
 
-// StartNode starts the slurmd of a node, with further arguments (-b: it tells that the
-// node has just booted). It does not wait for the node to be up.
+// StartNode starts the slurmd of a node with further arguments (-b reports that the node has just
+// booted). It does not wait for the node to be up.
 func (c *Cluster) StartNode(ctx context.Context, name string, args ...string) error {
 	if err := c.checkNode(name); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (c *Cluster) StopNode(ctx context.Context, name string) error {
 	}
 }
 
-// stepProcesses are the slurmstepds of a node, known by the node's log that they
-// hold open, and all below them.
+// stepProcesses returns the slurmstepds of a node, which hold the node's log open, and all
+// processes below them.
 func (c *Cluster) stepProcesses(node string) []int {
 	log := c.site.dir + "/log/slurmd." + node + ".log"
 	procs := processes()
@@ -121,9 +121,9 @@ func (c *Cluster) checkNode(name string) error {
 	return err
 }
 
-// Reconfigure changes options of the running cluster, rewrites slurm.conf and
-// runs scontrol reconfigure. What Slurm can change only by a restart (nodes,
-// SelectType, …) needs RestartController too.
+// Reconfigure changes options of the running cluster, rewrites slurm.conf, and runs scontrol
+// reconfigure. Options that Slurm changes only at a restart (nodes, SelectType, …) also need
+// RestartController.
 func (c *Cluster) Reconfigure(ctx context.Context, change func(*Options)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

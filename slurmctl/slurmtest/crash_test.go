@@ -44,7 +44,7 @@ func TestControllerCrash(t *testing.T) {
 func TestNodeCrash(t *testing.T) {
 	c := Start(t, Options{Nodes: 3})
 	u := c.Users()[0]
-	// other clusters of this machine have jobs of the same user, which sleep, too
+	// other clusters on this machine may run sleeping jobs of the same user
 	own := strconv.Itoa(os.Getpid())
 	lost := run(t, c, u, "sbatch", "--parsable", "--no-requeue", "-w", "n2", "--wrap", "sleep 600."+own)
 	kept := run(t, c, u, "sbatch", "--parsable", "-w", "n1", "--wrap", "sleep 601."+own)
@@ -58,7 +58,7 @@ func TestNodeCrash(t *testing.T) {
 	if n := sleeps(); n != "1" {
 		t.Errorf("%s jobs sleep after the stop of one node, want 1", n)
 	}
-	// Slurm takes a minute or so to notice; an administrator need not.
+	// Slurm takes about a minute to notice; an administrator can be faster.
 	run(t, c, Root, "scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=crash")
 	state := func(job string) string { return run(t, c, Root, "squeue", "-h", "-t", "all", "-j", job, "-o", "%T") }
 	eventually(t, "the job of the node is lost", func() bool { return state(lost) == "NODE_FAIL" })

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Freeze stops all processes of the cluster with SIGSTOP, as if the machine slept:
-// daemons, jobs, their steps and all clients that have Env. The function that it
-// gives lets them go on, in an order drawn from a seed.
+// Freeze stops all processes of the cluster with SIGSTOP, as if the machine slept: daemons, jobs,
+// their steps, and all clients with Env. The returned function continues them in an order drawn
+// from a seed.
 func (c *Cluster) Freeze() (thaw func(seed uint64)) {
 	frozen := map[int]bool{}
-	for found := true; found; { // who was being made when the others were stopped is found in the next round
+	for found := true; found; { // the next round finds processes that were just being created
 		found = false
 		for _, pid := range c.processes() {
 			if !frozen[pid] && syscall.Kill(pid, syscall.SIGSTOP) == nil {
@@ -34,7 +34,7 @@ func (c *Cluster) Freeze() (thaw func(seed uint64)) {
 	}
 }
 
-// processes are all of the cluster's, but for the supervisor.
+// processes returns all processes of the cluster except the supervisor.
 func (c *Cluster) processes() []int {
 	procs := processes()
 	return append(descendants(procs, c.sup.cmd.Process.Pid), clientsOf(c.site.dir, procs, c.sup.cmd.Process.Pid, os.Getpid())...)

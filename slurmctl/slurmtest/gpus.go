@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// GPUs gives a gres.conf by which the nodes of a list ("n[1-4]") have n GPUs each, for
-// Options.Files; slurm.conf needs GresTypes and the nodes' Gres (Options.NodeExtra).
-// Slurm wants a device file for each GPU: links to /dev/zero do.
+// GPUs returns a gres.conf that gives each node of a list ("n[1-4]") n GPUs, for Options.Files.
+// slurm.conf also needs GresTypes and the nodes' Gres (Options.NodeExtra). Slurm wants a device
+// file for each GPU; links to /dev/zero suffice.
 func GPUs(t testing.TB, nodes string, n int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// part is a file that a cluster needs, and the Debian package that brings it.
+// part is a file that a cluster needs, with the Debian package that provides it.
 type part struct {
 	pkg   string
 	paths []string // any of these; the last component may be a pattern
@@ -32,7 +32,7 @@ var accountingParts = []part{
 	{"mariadb-server", []string{"/usr/bin/mariadb-install-db"}},
 }
 
-// find is the first existing path of the part of that base name, or "".
+// find returns the first existing path of the part with that base name, or "".
 func (p part) find() string {
 	for _, pattern := range p.paths {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {
@@ -42,7 +42,7 @@ func (p part) find() string {
 	return ""
 }
 
-// daemonPath is the executable of a daemon by its plain name.
+// daemonPath returns the executable of a daemon by its plain name.
 func daemonPath(name string) string {
 	for _, p := range slices.Concat(slurmParts, accountingParts) {
 		if slices.ContainsFunc(p.paths, func(path string) bool { return filepath.Base(path) == name }) {
@@ -52,8 +52,7 @@ func daemonPath(name string) string {
 	return ""
 }
 
-// Missing names the Debian packages that this machine lacks to boot any cluster,
-// accounting included.
+// Missing returns the Debian packages that this machine lacks for clusters, including accounting.
 func Missing() []string { return missing(true) }
 
 func missing(accounting bool) []string {
@@ -70,7 +69,7 @@ func missing(accounting bool) []string {
 	return pkgs
 }
 
-// checkInstalled tells in one line what to install, if anything.
+// checkInstalled returns an error that says in one line what to install, if anything.
 func checkInstalled(accounting bool) error {
 	pkgs := missing(accounting)
 	if len(pkgs) == 0 {
@@ -80,7 +79,7 @@ func checkInstalled(accounting bool) error {
 		strings.Join(pkgs, " "))
 }
 
-// slurmVersion is the version of the installed slurmctld, e.g. "22.05.8".
+// slurmVersion returns the version of the installed slurmctld, e.g. "22.05.8".
 func slurmVersion(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, daemonPath("slurmctld"), "-V")
 	cmd.Args[0] = "slurmctld"

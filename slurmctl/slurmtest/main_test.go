@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// childEnv makes this test binary play a part for a test of another process; see
-// children.
+// childEnv makes this test binary act as another process; see children.
 const childEnv = "SLURMTEST_CHILD"
 
 // children are the programs that tests run in a process of their own.
@@ -38,8 +37,8 @@ func sleep() error {
 	return nil
 }
 
-// bootWithJobs boots a cluster with all kinds of processes that can be left over,
-// and prints its folder when they run.
+// bootWithJobs boots a cluster with every kind of process that could be left behind, and prints its
+// folder when they run.
 func bootWithJobs() (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -54,9 +53,8 @@ func bootWithJobs() (*Cluster, error) {
 	return c, nil
 }
 
-// startJobs starts a batch job that left a process with nothing of Slurm in its
-// environment and in a session of its own, an srun, and an salloc that waits; it
-// returns when all are there.
+// startJobs starts an srun, a waiting salloc, and a batch job that leaves a process in its own
+// session without Slurm variables. It returns when all are running.
 func startJobs(ctx context.Context, c *Cluster) error {
 	u := c.Users()[0]
 	if _, err := c.Run(ctx, u, "sbatch", "-N1", "--exclusive", "--wrap", "env -i setsid sleep 3601 & sleep 3602"); err != nil {

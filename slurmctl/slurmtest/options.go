@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Options describe a cluster. The zero value is 8 nodes of 4 CPUs in one
-// partition "main", without accounting.
+// Options describes a cluster. The zero value is 8 nodes with 4 CPUs each in one partition "main",
+// without accounting.
 type Options struct {
 	Nodes    int // default 8
-	CPUs     int // of every node, default 4; may exceed the machine's
-	MemoryMB int // of every node, default 1000
+	CPUs     int // per node, default 4; may exceed the machine's
+	MemoryMB int // per node, default 1000
 
-	// Accounting runs slurmdbd on a private MariaDB. Slurm 22.05 needs it to
-	// resize a job more than once. The unprivileged users belong to the account
-	// "proj" there.
+	// Accounting runs slurmdbd on a private MariaDB. Slurm 22.05 needs it to resize a job more than
+	// once. There, the unprivileged users belong to the account "proj".
 	Accounting bool
 
 	// PermitJobExpansion adds permit_job_expansion to SchedulerParameters.
@@ -26,49 +25,45 @@ type Options struct {
 	SelectType   string // "cons_tres" (default) or "linear"
 	PriorityType string // "" (Slurm's default), "basic" or "multifactor"
 
-	// SchedulerParameters are added to the short intervals that tests like; one
-	// given here, e.g. "bf_interval=30", replaces that of the package.
+	// SchedulerParameters extends the short intervals that tests need. A parameter given here, e.g.
+	// "bf_interval=30", overrides the package's.
 	SchedulerParameters string
-	// SlurmIntervals leaves the scheduling intervals at Slurm's defaults, as a
-	// site has them.
+	// SlurmIntervals keeps Slurm's default scheduling intervals, as a site has them.
 	SlurmIntervals bool
 
-	// Partitions default to one, "main", with all nodes and a default time of 10
-	// minutes. Without a Default the
-	// first is the default.
+	// Partitions defaults to one partition, "main", with all nodes and a default time of 10
+	// minutes. If none is marked Default, the first is the default.
 	Partitions []Partition
 
-	// NodeExtra has further slurm.conf parameters for nodes: the key is a node
-	// list such as "n[1-3,7]", the value e.g. "Feature=big RealMemory=4000".
-	// A node in several lists has the parameters of all, the same parameter twice
-	// is an error.
+	// NodeExtra holds further slurm.conf parameters for nodes: the key is a node list such as
+	// "n[1-3,7]", the value e.g. "Feature=big RealMemory=4000". A node in several lists gets the
+	// parameters of all; a duplicate parameter is an error.
 	NodeExtra map[string]string
 
-	// ExtraConf are raw lines of slurm.conf. A line replaces the package's line
-	// of the same parameter, if there is one. Here and in Files @DIR@ stands for the
-	// cluster's folder.
+	// ExtraConf holds raw lines of slurm.conf. A line replaces the package's line with the same
+	// parameter, if there is one. Here and in Files, @DIR@ stands for the cluster's folder.
 	ExtraConf string
 
-	// Files are further files beside slurm.conf, by name: what plugins read, and
-	// programs that slurm.conf names (those that begin with "#!").
+	// Files holds further files beside slurm.conf, by name: files that plugins read, and programs
+	// that slurm.conf names (those that begin with "#!").
 	Files map[string]string
 
-	// Links are symbolic links beside slurm.conf, by name: what gres.conf takes for
-	// devices, e.g. "gpu0" to "/dev/zero".
+	// Links holds symbolic links beside slurm.conf, by name: devices for gres.conf, e.g. "gpu0" to
+	// "/dev/zero".
 	Links map[string]string
 
-	// OwnClock gives the cluster a clock of its own, which StepClock steps. It is for
-	// Linux on x86-64, needs gcc, and serves what is started with Env and is linked
-	// dynamically. MariaDB stays with the machine's.
+	// OwnClock gives the cluster its own clock, which StepClock sets. It needs Linux on x86-64 and
+	// gcc, and works for dynamically linked programs started with Env. MariaDB keeps the machine's
+	// clock.
 	OwnClock bool
 
-	// Dir is the cluster's folder, missing or empty; it is kept by Stop. Default:
-	// a temporary one, removed by Stop. Unprivileged users must be able to reach
-	// it, and as Unix sockets lie in it its path must be short.
+	// Dir is the cluster's folder, missing or empty; Stop keeps it. The default is a temporary
+	// folder, which Stop removes. Unprivileged users must be able to reach it, and its path must be
+	// short because it holds Unix sockets.
 	Dir string
 }
 
-// Partition is one partition of the cluster.
+// Partition describes a partition of the cluster.
 type Partition struct {
 	Name    string
 	Nodes   string // a node list; "" means all
@@ -100,8 +95,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// expandNodes gives the numbers of the nodes in a list such as "n[1-3,7],n9" of a
-// cluster of the given size.
+// expandNodes returns the numbers of the nodes in a list such as "n[1-3,7],n9" for a cluster of the
+// given size.
 func expandNodes(list string, nodes int) ([]int, error) {
 	var numbers []int
 	bad := func(why string) ([]int, error) {

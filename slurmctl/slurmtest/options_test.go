@@ -27,7 +27,7 @@ func TestPrologFlagsContain(t *testing.T) {
 	clean(t, c)
 }
 
-// TestConfiguration looks at what Slurm makes of the options.
+// TestConfiguration checks how Slurm reads the options.
 func TestConfiguration(t *testing.T) {
 	c := Start(t, Options{
 		Nodes: 4, CPUs: 2, MemoryMB: 500,
@@ -82,8 +82,8 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestOwnFiles: GRES that take links for devices, a program that slurm.conf names, a node
-// that tells of a boot.
+// TestOwnFiles checks GRES with links as devices, a program named in slurm.conf, and a node that
+// reports a boot.
 func TestOwnFiles(t *testing.T) {
 	c := Start(t, Options{
 		Nodes:     2,

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// portRange is a range of TCP ports held for one cluster. Clusters of several
-// processes and users share the machine's ports, so the range is divided into
-// slots and a slot is owned by the process that is bound to an abstract Unix socket of its
-// number: the kernel gives it back when the supervisor ends, however it ends.
+// portRange is a range of TCP ports held for one cluster. Clusters of several processes and users
+// share the machine's ports, so the range is divided into slots. The owner of a slot is the process
+// bound to an abstract Unix socket with the slot's number. The kernel releases the slot when the
+// supervisor ends, however it ends.
 type portRange struct {
 	base  int
 	locks []net.Listener
@@ -21,7 +21,7 @@ const (
 	firstPort = 10000
 )
 
-// reservePorts holds n consecutive ports that nobody listens on.
+// reservePorts reserves n consecutive ports on which no process listens.
 func reservePorts(n int) (*portRange, error) {
 	slots := (lastPort() - firstPort) / slotPorts
 	want := (n + slotPorts - 1) / slotPorts
@@ -65,8 +65,8 @@ func (p *portRange) release() {
 	}
 }
 
-// lastPort is the first port that the kernel gives to outgoing connections: a
-// range must end below it. Where that leaves little room it is ignored.
+// lastPort returns the first port that the kernel uses for outgoing connections: a range must end
+// below it. If that leaves little room, it is ignored.
 func lastPort() int {
 	last := 32768
 	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// processes gives the parent of every process of the machine.
+// processes returns the parent of every process on the machine.
 func processes() map[int]int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -26,13 +26,13 @@ func processes() map[int]int {
 	return parents
 }
 
-// stat gives the state letter and the parent of a process.
+// stat returns the state letter and the parent of a process.
 func stat(pid int) (state byte, parent int, ok bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, 0, false
 	}
-	// The name, in parentheses, may hold anything: look behind the last one.
+	// The name, in parentheses, may hold anything: search after the last parenthesis.
 	i := bytes.LastIndexByte(b, ')')
 	if i < 0 {
 		return 0, 0, false
@@ -50,7 +50,7 @@ func isZombie(pid int) bool {
 	return !ok || state == 'Z' || state == 'X'
 }
 
-// descendants are all processes below root, children before grandchildren.
+// descendants returns all processes below root, children before grandchildren.
 func descendants(parents map[int]int, root int) []int {
 	children := map[int][]int{}
 	for pid, parent := range parents {

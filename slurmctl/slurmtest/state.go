@@ -13,7 +13,7 @@ func (c *Cluster) WaitIdle(ctx context.Context) error {
 	return c.waitIdle(ctx, func() error { return nil })
 }
 
-// waitIdle gives up when healthy fails.
+// waitIdle waits until all nodes are idle, or until healthy fails.
 func (c *Cluster) waitIdle(ctx context.Context, healthy func() error) error {
 	for {
 		if err := healthy(); err != nil {
@@ -35,7 +35,7 @@ func (c *Cluster) waitIdle(ctx context.Context, healthy func() error) error {
 	}
 }
 
-// pause waits a little between two looks.
+// pause waits briefly between two checks.
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -45,7 +45,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// Leftovers is what users of a cluster have left in it.
+// Leftovers lists what remains of users' jobs in a cluster.
 type Leftovers struct {
 	Jobs          []string // "ID name state" of jobs pending, running or completing
 	Reservations  []string // names
@@ -53,7 +53,7 @@ type Leftovers struct {
 	Nodes         []string // "name state" of the nodes that are not idle
 }
 
-// None tells that Slurm is clean.
+// None reports whether Slurm is clean.
 func (l Leftovers) None() bool {
 	return len(l.Jobs) == 0 && len(l.Reservations) == 0 && l.AllocatedCPUs == 0 && len(l.Nodes) == 0
 }
@@ -66,8 +66,8 @@ func (l Leftovers) String() string {
 		len(l.Jobs), l.Jobs, len(l.Reservations), l.Reservations, l.AllocatedCPUs, l.Nodes)
 }
 
-// Leftovers looks for what is still there: nothing, in a cluster left clean. Jobs
-// that have just ended may be completing for a moment.
+// Leftovers returns what is still there; a clean cluster has nothing. Jobs that have just ended may
+// be completing for a moment.
 func (c *Cluster) Leftovers(ctx context.Context) (Leftovers, error) {
 	var l Leftovers
 	jobs, err := c.Run(ctx, Root, "squeue", "-h", "-a", "-o", "%i %j %T")
@@ -90,7 +90,7 @@ func (c *Cluster) Leftovers(ctx context.Context) (Leftovers, error) {
 	if err != nil {
 		return l, err
 	}
-	seen := map[string]bool{} // a node is listed once per partition
+	seen := map[string]bool{} // sinfo lists a node once per partition
 	for line := range strings.Lines(nodes) {
 		f := strings.Fields(line)
 		if len(f) != 3 || seen[f[0]] {
@@ -103,7 +103,7 @@ func (c *Cluster) Leftovers(ctx context.Context) (Leftovers, error) {
 			return l, fmt.Errorf("slurmtest: sinfo's %q: %w", line, err)
 		}
 		l.AllocatedCPUs += n
-		if strings.TrimRight(f[1], "~#%!") != "idle" { // switched off is idle, too
+		if strings.TrimRight(f[1], "~#%!") != "idle" { // powered-down nodes are idle as well
 			l.Nodes = append(l.Nodes, f[0]+" "+f[1])
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// supervision is the owner's end of the supervisor.
+// supervision is the owner's end of the connection to the supervisor.
 type supervision struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -28,10 +28,10 @@ type supervision struct {
 type daemon struct {
 	name   string
 	ended  chan struct{} // closed when it has ended
-	status string        // how; read after ended is closed
+	status string        // how it ended; read it after ended is closed
 }
 
-// startSupervisor starts this executable once more as the supervisor of dir.
+// startSupervisor starts this executable again as the supervisor of dir.
 func startSupervisor(dir, log string, temporary bool) (*supervision, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -46,8 +46,8 @@ func startSupervisor(dir, log string, temporary bool) (*supervision, error) {
 		Path: "/proc/self/exe", Args: []string{supervisorName, dir, after},
 		Env: []string{supervisorEnv, "SLURMTEST_LOGS=" + os.Getenv("SLURMTEST_LOGS"), "GORACE=atexit_sleep_ms=0"},
 		Dir: "/", Stderr: out,
-		// A session of its own: ^C in the terminal ends the owner, and then the
-		// supervisor tidies up.
+		// A session of its own: ^C in the terminal ends the owner, and then the supervisor cleans
+		// up.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	in, err := cmd.StdinPipe()
@@ -90,8 +90,8 @@ func (s *supervision) read(from io.Reader) {
 	close(s.gone)
 }
 
-// call sends a request and waits for its reply. For a start it registers the
-// process before the supervisor can tell of its end.
+// call sends a request and waits for its reply. For a start, it registers the process before the
+// supervisor can report its end.
 func (s *supervision) call(ctx context.Context, r request) (message, error) {
 	reply := make(chan message, 1)
 	s.mu.Lock()
@@ -158,7 +158,7 @@ func (s *supervision) kill(ctx context.Context, name string, sig syscall.Signal)
 	}
 }
 
-// stop ends everything, the supervisor too.
+// stop ends everything, including the supervisor.
 func (s *supervision) stop(ctx context.Context) error {
 	_, err := s.call(ctx, request{Op: "stop"})
 	s.in.Close()

@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// supervisorName is argv[0] of the supervisor; with supervisorEnv it tells this
-// package's init that the process is one.
+// supervisorName is argv[0] of the supervisor. Together with supervisorEnv, it tells this package's
+// init that the process is a supervisor.
 const (
 	supervisorName = "slurmtest-supervisor"
 	supervisorEnv  = "SLURMTEST_SUPERVISOR=1"
-	temporaryDir   = "temporary" // argv[2]: remove the folder in the end
+	temporaryDir   = "temporary" // argv[2]: remove the folder at the end
 )
 
-// clusterEnv is set, to the cluster's folder, in the environment of every client
-// command: what still carries it when the cluster goes down is killed with it.
+// clusterEnv is set to the cluster's folder in the environment of every client command. Processes
+// that still have it when the cluster stops are killed.
 const clusterEnv = "SLURMTEST_CLUSTER"
 
 // request is a line from the owner to the supervisor.
 type request struct {
 	ID     int
 	Op     string // "ports", "start", "signal", "stop"
-	Name   string `json:",omitempty"` // of the process (start, signal)
-	Ports  int    `json:",omitempty"` // how many (ports)
+	Name   string `json:",omitempty"` // name of the process (start, signal)
+	Ports  int    `json:",omitempty"` // number of ports (ports)
 	Signal int    `json:",omitempty"`
 
 	Path   string   `json:",omitempty"` // start: the executable
@@ -38,23 +38,23 @@ type request struct {
 	Env    []string `json:",omitempty"`
 	Dir    string   `json:",omitempty"`
 	Output string   `json:",omitempty"` // file that standard output and error are appended to
-	User   *owner   `json:",omitempty"` // nil: as the supervisor
+	User   *owner   `json:",omitempty"` // nil for the supervisor's own
 }
 
-// owner is the account a process runs as.
+// owner is the account that a process runs as.
 type owner struct {
 	UID, GID uint32
 	Groups   []uint32
 }
 
-// message is a line from the supervisor: the reply to request ID, or with ID 0
-// the news that a process has ended.
+// message is a line from the supervisor: the reply to request ID or, with ID 0, the news that a
+// process has ended.
 type message struct {
 	ID     int
 	Err    string `json:",omitempty"`
 	Port   int    `json:",omitempty"`
 	Ended  string `json:",omitempty"` // name of the process
-	Status string `json:",omitempty"` // how it ended
+	Status string `json:",omitempty"` // how the process ended
 }
 
 func init() {
@@ -64,7 +64,7 @@ func init() {
 	}
 }
 
-// supervisor is the state of the supervising process; one goroutine owns it.
+// supervisor holds the state of the supervising process; only one goroutine uses it.
 type supervisor struct {
 	dir   string // the cluster's folder
 	owner int    // process that called Boot
@@ -74,8 +74,8 @@ type supervisor struct {
 	ports *portRange
 }
 
-// supervise serves requests on standard input until the owner asks to stop or is
-// no more, then kills everything it is an ancestor of and, if dir is temporary, removes it.
+// supervise serves requests on standard input until the owner asks it to stop or is gone. Then it
+// kills all its descendants and removes dir if it is temporary.
 func supervise(dir string, temporary bool) {
 	// Pdeathsig is tied to the thread that forks: stay on one that lives as long
 	// as the process.
@@ -102,7 +102,7 @@ func supervise(dir string, temporary bool) {
 		for {
 			var r request
 			if in.Decode(&r) != nil {
-				return // the owner has closed the pipe, or is dead
+				return // the owner closed the pipe or died
 			}
 			requests <- r
 		}
@@ -190,8 +190,8 @@ func (s *supervisor) start(r request) error {
 	attr := &syscall.ProcAttr{
 		Dir: r.Dir, Env: r.Env,
 		Files: []uintptr{null.Fd(), out.Fd(), out.Fd()},
-		// For the case that the supervisor itself is killed: a daemon that changes
-		// its user loses this, so it is a second net only.
+		// In case the supervisor itself is killed. A daemon that changes its user loses this
+		// setting, so it is only a second safety net.
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	if u := r.User; u != nil {
@@ -205,7 +205,7 @@ func (s *supervisor) start(r request) error {
 	return nil
 }
 
-// reap collects ended children, daemons and adopted orphans alike.
+// reap collects ended children: daemons and adopted orphans.
 func (s *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -230,9 +230,9 @@ func (s *supervisor) reap() {
 	}
 }
 
-// killAll kills every descendant, and every client that carries the cluster in
-// its environment, until none is left. An orphan made while it looks becomes a
-// child of the supervisor and is found in the next round.
+// killAll kills all descendants, and all clients with the cluster in their environment, until none
+// is left. An orphan created meanwhile becomes a child of the supervisor and is found in the next
+// round.
 func (s *supervisor) killAll() error {
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -253,8 +253,8 @@ func (s *supervisor) killAll() error {
 	}
 }
 
-// clientsOf are the processes, neither the supervisor nor the owner or an ancestor
-// of it, that were started with the environment of the cluster in dir.
+// clientsOf returns the processes started with the environment of the cluster in dir, except the
+// supervisor, the owner, and the owner's ancestors.
 func clientsOf(dir string, procs map[int]int, supervisor, owner int) []int {
 	spare := map[int]bool{supervisor: true}
 	for pid := owner; pid > 0 && !spare[pid]; pid = procs[pid] {

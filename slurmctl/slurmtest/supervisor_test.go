@@ -16,8 +16,8 @@ import (
 
 func uid(u User) string { return strconv.FormatUint(uint64(u.UID), 10) }
 
-// processesOf finds, independently of the package, the processes that have to do
-// with a folder: by command line, environment, working directory or open file.
+// processesOf finds, independently of the package, the processes related to a folder: by command
+// line, environment, working directory, or open file.
 func processesOf(dir string) map[int]string {
 	found := map[int]string{}
 	procs, _ := filepath.Glob("/proc/[0-9]*")
@@ -41,7 +41,7 @@ func processesOf(dir string) map[int]string {
 	return found
 }
 
-// checkGone waits until neither a process of the cluster nor its folder is there.
+// checkGone waits until the cluster's processes and folder are gone.
 func checkGone(t *testing.T, dir string) {
 	t.Helper()
 	eventually(t, "the cluster is gone", func() bool {
@@ -51,7 +51,7 @@ func checkGone(t *testing.T, dir string) {
 	})
 }
 
-// startChild runs one of the children and gives the first line that it prints.
+// startChild runs one of the children and returns the first line that it prints.
 func startChild(t *testing.T, name string) (cmd *exec.Cmd, line string, stderr *bytes.Buffer) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), "/proc/self/exe")
@@ -82,7 +82,7 @@ func TestPanicLeavesNothing(t *testing.T) {
 	checkGone(t, dir)
 }
 
-// TestKillLeavesNothing kills one of two processes that each have a cluster.
+// TestKillLeavesNothing kills one of two processes, each with a cluster.
 func TestKillLeavesNothing(t *testing.T) {
 	killed, dir, _ := startChild(t, "sleep")
 	kept, keptDir, _ := startChild(t, "sleep")
@@ -110,8 +110,8 @@ func TestKillLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestSupervisorKilled: not even that leaves a daemon, though job processes then
-// may stay.
+// TestSupervisorKilled checks that even a killed supervisor leaves no daemon, although job
+// processes may then stay.
 func TestSupervisorKilled(t *testing.T) {
 	c := Start(t, Options{Nodes: 2, Accounting: true})
 	if err := c.sup.cmd.Process.Kill(); err != nil {
@@ -173,7 +173,7 @@ func TestPortRangesAreApart(t *testing.T) {
 	}
 }
 
-// unprivileged is the child that boots a cluster without root and runs jobs.
+// unprivileged returns the child that boots a cluster without root and runs jobs.
 func unprivileged() error {
 	c, err := bootWithJobs()
 	if err != nil {
@@ -201,7 +201,7 @@ func unprivileged() error {
 }
 
 func TestUnprivileged(t *testing.T) {
-	dir, err := os.MkdirTemp("", "slurmtest-bin-") // that other users can reach
+	dir, err := os.MkdirTemp("", "slurmtest-bin-") // a folder that other users can reach
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,19 @@ import (
 	"syscall"
 )
 
-// templateKey tells apart databases that must not be confused.
+// templateKey distinguishes databases that must not be mixed up.
 func (c *Cluster) templateKey(ctx context.Context) (string, error) {
 	mariadb, err := exec.CommandContext(ctx, daemonPath("mariadbd"), "--no-defaults", "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("slurmtest: mariadbd --version: %w", err)
 	}
-	const layout = 3 // to be raised with every change of what a template holds
+	const layout = 3 // raise it with every change of a template's contents
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s", layout, mariadb, c.site.version, c.site.slurmUser, c.userNames()))
 	return fmt.Sprintf("mariadb-%x", sum[:8]), nil
 }
 
-// findTemplate is where the template of that key is or, if not found, belongs;
-// "" if there is no place for it.
+// findTemplate returns where the template with that key is or, if not found, belongs; "" if there
+// is no place for it.
 func findTemplate(key string) (path string, found bool) {
 	dir := cacheDir()
 	if dir == "" {
@@ -38,9 +38,8 @@ func findTemplate(key string) (path string, found bool) {
 	return path, err == nil
 }
 
-// cacheDir is a folder that only this user can write: in the user's cache, of the
-// home that the account has (tests like to set HOME), or else in the temporary
-// folder.
+// cacheDir returns a folder that only this user can write: in the cache of the account's home
+// (tests like to set HOME), or otherwise in the temporary folder.
 func cacheDir() string {
 	var dirs []string
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
@@ -67,8 +66,8 @@ func cacheDir() string {
 	return ""
 }
 
-// saveTemplate keeps a copy of the data. Of several processes that do so at once
-// one wins, and each leaves a whole copy.
+// saveTemplate keeps a copy of the data. Of several processes that do so at once, one wins, and
+// each leaves a complete copy.
 func saveTemplate(data, template string) error {
 	temp, err := os.MkdirTemp(filepath.Dir(template), "new-")
 	if err != nil {
@@ -85,8 +84,7 @@ func saveTemplate(data, template string) error {
 	return err
 }
 
-// copyTree copies a folder of folders and regular files to a new folder, as the
-// property of that user.
+// copyTree copies a folder of folders and regular files to a new folder owned by that user.
 func copyTree(to, from string, u *owner) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

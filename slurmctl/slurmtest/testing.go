@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// A boot takes a fiftieth of this or less; the machine may be slow, and busy.
+// A boot takes at most a fiftieth of this; the machine may be slow and busy.
 const (
 	bootTime        = 5 * time.Minute
 	bootTimePerNode = 100 * time.Millisecond
 )
 
-// Start boots a cluster for a test and stops it when the test is over. It fails
-// the test at once where Slurm cannot run. The logs of a failed test's cluster are
-// shown; see SLURMTEST_LOGS.
+// Start boots a cluster for a test and stops it when the test is over. It fails the test at once if
+// Slurm cannot run. It prints the logs of a failed test's cluster; see SLURMTEST_LOGS.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bootTime+time.Duration(o.Nodes)*bootTimePerNode)
@@ -44,8 +43,8 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// logTail is the end of the controller's log and, of every other log, the last
-// lines that tell of an error.
+// logTail returns the end of the controller's log and, from every other log, the last lines about
+// errors.
 func (c *Cluster) logTail(lines int) string {
 	var b strings.Builder
 	logs, _ := filepath.Glob(c.site.dir + "/log/*")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeTB stands for a test that fails or not.
+// fakeTB stands for a test that may fail.
 type fakeTB struct {
 	testing.TB
 	failed   bool

@@ -18,19 +18,19 @@ type User struct {
 	Name   string
 	UID    uint32
 	GID    uint32
-	Groups []uint32 // all, GID among them
-	Home   string   // a folder of the user's own under Dir; commands start there
+	Groups []uint32 // all groups, including GID
+	Home   string   // a folder of the user's own under Dir, where commands start
 }
 
-// Root is the administrator of a cluster: root itself or, where the cluster runs
-// without root, the one user, who is SlurmUser.
+// Root is the administrator of a cluster: root itself or, in a cluster without root, the only user,
+// who is SlurmUser.
 var Root = User{Name: "root"}
 
 // candidates are accounts of every Debian system (package base-passwd) that own
 // nothing and run nothing.
 var candidates = []string{"games", "backup", "news", "uucp", "irc", "list", "nobody"}
 
-// Users are the unprivileged users of the cluster: two as root, else one.
+// Users returns the unprivileged users of the cluster: two as root, otherwise one.
 func (c *Cluster) Users() []User { return append([]User(nil), c.users...) }
 
 // findUsers picks the unprivileged users.
@@ -83,8 +83,8 @@ func asUser(account *user.User) (User, error) {
 	return u, nil
 }
 
-// account is the owner that a daemon of the named system account runs as, nil
-// (the caller) without root or without that account.
+// account returns the owner that a daemon of the named system account runs as. It returns nil (the
+// caller) without root or without that account.
 func account(name string) *owner {
 	if os.Geteuid() != 0 {
 		return nil
@@ -100,15 +100,15 @@ func account(name string) *owner {
 	return &owner{UID: u.UID, GID: u.GID, Groups: u.Groups}
 }
 
-// Env is what a Slurm client needs in its environment to speak to this cluster.
-// Whatever still runs with it when the cluster goes down is killed.
+// Env returns the environment that a Slurm client needs to speak to this cluster. Processes that
+// still run with it when the cluster stops are killed.
 func (c *Cluster) Env() []string {
 	return append([]string{"SLURM_CONF=" + c.site.conf(), clusterEnv + "=" + c.site.dir}, c.clockEnv()...)
 }
 
-// Command prepares a client command as the user (one of Users, or Root), in the
-// user's home, in a clean environment: no SLURM_ variable but those of Env. When
-// ctx ends the command is killed.
+// Command prepares a client command as the user (one of Users, or Root), in the user's home and in
+// a clean environment, whose only SLURM_ variables are those in Env. When ctx ends, the command is
+// killed.
 func (c *Cluster) Command(ctx context.Context, u User, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	if u.Name == Root.Name && u.UID == 0 {
@@ -126,8 +126,8 @@ func (c *Cluster) Command(ctx context.Context, u User, name string, args ...stri
 	return cmd
 }
 
-// Run runs a client command and gives its standard output. The error has the
-// command, how it ended and its standard error.
+// Run runs a client command and returns its standard output. The error holds the command, how it
+// ended, and its standard error.
 func (c *Cluster) Run(ctx context.Context, u User, name string, args ...string) (string, error) {
 	cmd := c.Command(ctx, u, name, args...)
 	var stdout, stderr bytes.Buffer
