@@ -2,31 +2,30 @@ package planner
 
 import "slices"
 
-// Last is how a pool was planned, for when it is to be planned again.
+// Last holds how a pool was planned, as a start for the next plan.
 type Last struct {
-	strategy string // its name
+	strategy string // the strategy's name
 	origin   int64
 	pool     Pool
 	planned  []Planned
-	found    [][]int // of every job what it preferred when that was last found among its planned nodes
+	found    [][]int // per job, what it preferred when that was last found among its planned nodes
 }
 
-// PlanAgain is Plan, which it spares where nothing but time has gone by since last (nil: not
-// known) and nobody was to start meanwhile: the plans stay, and start everybody when planning
-// anew would. Second 0 of the pool is second origin of what both count from. It takes O(pool)
-// then.
+// PlanAgain is Plan, but avoids planning if only time has passed since last (nil if unknown) and no
+// job was due to start meanwhile. The plans then stay, and start every job when a new plan would.
+// Second 0 of the pool is second origin on the clock shared with last. It then takes O(pool).
 //
-// A job that prefers the nodes on which last has put it stays there. Anew, others that are
-// placed before it keep away from what it prefers and may so drive it off: two choices of
-// nodes would take turns for ever. For the same reason a plan is kept that was made again for
-// node windows: which are in the way depends on where jobs would rather be.
+// A job that prefers the nodes on which last has put it stays there. In a new plan, jobs placed
+// earlier would avoid the nodes that it prefers, and might drive it off: two choices of nodes would
+// alternate forever. For the same reason, PlanAgain keeps a plan that was repeated because of node
+// windows: which windows are in the way depends on where jobs prefer to be.
 //
-// So much holds of strategies that have a method Steady and say so, for jobs that are not
-// expanded: the first second at which a job fits is that still, and one that fits nowhere
-// does not later.
+// This holds for strategies whose method Steady returns true, and for jobs that are not expanded:
+// the first second at which a job fits stays the same, and a job that fits nowhere does not fit
+// later.
 //
-// Others' jobs, too, may be late without anything being planned anew, by a tenth of the time
-// until the first of ours is to start: theirs is then planned to have begun when it was to.
+// Others' jobs may also be late without a new plan, by a tenth of the time until the first of our
+// jobs starts. They then count as started on time.
 func (p Pool) PlanAgain(s Strategy, origin int64, last *Last) ([]Planned, *Last, error) {
 	steady := IsSteady(s) && len(p.Reserved) == 0 && !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool {
 		return j.Fixed || j.ExpandLimit > 1 || j.ExpandLimit == 0 && ExpandLimitOf(s) > 1
@@ -67,7 +66,7 @@ func IsSteady(s Strategy) bool {
 	return ok && o.Steady()
 }
 
-// holds reports whether the plan is that of a pool, some seconds later.
+// holds reports whether last's plan is valid for the pool `by` seconds later.
 func (l *Last) holds(p Pool, by int64) bool {
 	if p.Nodes != l.pool.Nodes || len(p.Jobs) != len(l.pool.Jobs) {
 		return false
@@ -83,8 +82,8 @@ func (l *Last) holds(p Pool, by int64) bool {
 	return sameBusy(p.Busy, l.pool.Busy, by)
 }
 
-// has reports whether all these nodes are among those that are planned for a job. It remembers the list,
-// which mostly is the same one the next time.
+// has reports whether all these nodes are planned for a job. It remembers the list, which is
+// usually the same the next time.
 func (l *Last) has(i int, nodes []int) bool {
 	if len(nodes) == 0 {
 		return true
@@ -102,7 +101,7 @@ func (l *Last) has(i int, nodes []int) bool {
 	return true
 }
 
-// has reports whether all these nodes are among those of the plan.
+// has reports whether all these nodes belong to the plan.
 func (p *Planned) has(nodes []int) bool {
 	return !slices.ContainsFunc(nodes, func(n int) bool {
 		return !slices.ContainsFunc(p.Nodes, func(step []int) bool {
@@ -112,10 +111,10 @@ func (p *Planned) has(nodes []int) bool {
 	})
 }
 
-// patience is the part of the time until ours start by which others' jobs may be late.
+// patience bounds how late others' jobs may be: the time until our first start divided by it.
 const patience = 10
 
-// soonest is when the first of our jobs is to start.
+// soonest returns when the first of our jobs starts.
 func (l *Last) soonest() int64 {
 	first := Forever
 	for i := range l.planned {
@@ -126,8 +125,7 @@ func (l *Last) soonest() int64 {
 	return first
 }
 
-// first is the first second at which any alternative of the job could start; Forever: none
-// can.
+// first returns the first second at which any alternative of the job could start, or Forever.
 func (p *Planned) first() int64 {
 	if p.Unfit != "" {
 		return Forever
@@ -141,8 +139,8 @@ func (p *Planned) first() int64 {
 	return first
 }
 
-// Until is the first second, counted as origin is, at which the plan is to be made anew since
-// a job of others that may start at any time is late; Forever: none will be.
+// Until returns the first second, on origin's clock, at which another's job that may start at any
+// time is too late, so that the pool needs a new plan. It returns Forever if no job will be.
 func (l *Last) Until() int64 {
 	until, soonest := Forever, l.soonest()
 	for i := range l.planned {
@@ -158,8 +156,8 @@ func (l *Last) Until() int64 {
 	return until
 }
 
-// sameNeeds reports whether two jobs that wait are the same but for when they may start, and
-// where they would rather be.
+// sameNeeds reports whether two waiting jobs differ only in when they may start and where they
+// prefer to be.
 func (j *PoolJob) sameNeeds(k *PoolJob) bool {
 	return j.Others == k.Others && j.Driver == k.Driver && j.Bring == k.Bring && j.ExpandLimit == k.ExpandLimit && slices.Equal(j.Profile, k.Profile) &&
 		slices.Equal(j.Release, k.Release) && slices.Equal(j.Limits, k.Limits) && slices.Equal(j.MaxDuration, k.MaxDuration) &&
@@ -167,7 +165,7 @@ func (j *PoolJob) sameNeeds(k *PoolJob) bool {
 		slices.EqualFunc(j.AlternativeLimits, k.AlternativeLimits, func(a, b []int64) bool { return slices.Equal(a, b) })
 }
 
-// sameBusy reports whether the same is in use of every node as some seconds ago, from now on.
+// sameBusy reports whether every node has the same future use as `by` seconds ago.
 func sameBusy(is, was []NodeBusy, by int64) bool {
 	ahead := func(list []NodeBusy, by int64) (NodeBusy, []NodeBusy) {
 		for len(list) > 0 {
@@ -189,7 +187,7 @@ func sameBusy(is, was []NodeBusy, by int64) bool {
 	return true
 }
 
-// later is a second, some seconds later.
+// later returns a second, shifted by some seconds.
 func later(s, by int64) int64 {
 	if s == Forever {
 		return Forever

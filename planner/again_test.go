@@ -10,9 +10,9 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
-// TestPlanAgain: whatever happens while time goes by, a pool is planned again as it is anew,
-// but for the nodes of jobs that stay where they are; and mostly without planning where
-// nothing does.
+// TestPlanAgain checks that planning again equals a new plan whatever happens, except for the nodes
+// of jobs that stay where they are. It also checks that mostly no planning is needed if nothing
+// happens.
 func TestPlanAgain(t *testing.T) {
 	still, spared := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,7 @@ func TestPlanAgain(t *testing.T) {
 			if stays {
 				spared++
 				checkNodes(t, p, got)
-				if rounds > 0 || searched > 0 { // planned around what is in the way, which depends on where jobs would rather be
+				if rounds > 0 || searched > 0 { // planned around windows, which depend on where jobs prefer to be
 					want = slices.Clone(got)
 				}
 				for i := range want {
@@ -59,8 +59,8 @@ func TestPlanAgain(t *testing.T) {
 			if err != nil || wantErr != nil || !cmp.Equal(got, want) {
 				t.Fatalf("%v, %v (-want +got):\n%s", wantErr, err, cmp.Diff(want, got))
 			}
-			// A moment later: what is over is gone, the nodes planned are preferred, and now and
-			// then something happens.
+			// A moment later: ended intervals are gone, the planned nodes are preferred, and
+			// sometimes something happens.
 			by := rapid.Int64Range(0, 4).Draw(t, "seconds")
 			origin += by
 			next := Pool{Nodes: p.Nodes}
@@ -80,12 +80,12 @@ func TestPlanAgain(t *testing.T) {
 			}
 			p = next
 			switch rapid.IntRange(0, 7).Draw(t, "event") {
-			case 0: // somebody ends early
+			case 0: // a job ends early
 				if len(p.Busy) > 0 {
 					i := rapid.IntRange(0, len(p.Busy)-1).Draw(t, "which")
 					p.Busy = slices.Delete(p.Busy, i, i+1)
 				}
-			case 1: // or comes
+			case 1: // or a job arrives
 				p.Busy = append(p.Busy, busy())
 			case 2:
 				p.Jobs = append(p.Jobs, job())
@@ -102,7 +102,7 @@ func TestPlanAgain(t *testing.T) {
 	}
 }
 
-// checkNodes sees that all jobs of a plan, which fit, have nodes as they should.
+// checkNodes checks the nodes of all jobs in a plan that fit.
 func checkNodes(t *rapid.T, p Pool, planned []Planned) {
 	var mapped []MappedJob
 	var nodes [][][]int
@@ -122,9 +122,8 @@ func checkNodes(t *rapid.T, p Pool, planned []Planned) {
 	checkMapping(t, p.Nodes, p.Busy, mapped, nodes)
 }
 
-// TestPlanAgainStays: two jobs of others, which are placed first, keep away from what ours
-// prefers as long as they can. So ours was driven from nodes to nodes and back, though
-// nothing had happened.
+// TestPlanAgainStays checks that two jobs of others, which are placed first and avoid what ours
+// prefers, do not drive ours back and forth while nothing happens.
 func TestPlanAgainStays(t *testing.T) {
 	noX, _ := StrategyByName("noX")
 	job := func(seconds int64, nodes int, others bool) PoolJob {
@@ -143,13 +142,13 @@ func TestPlanAgainStays(t *testing.T) {
 	if again, _, err := p.PlanAgain(noX, 0, last); err != nil || !cmp.Equal(again, first) {
 		t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(first, again))
 	}
-	p.Jobs[2].Prefer = []int{2} // it is not there
+	p.Jobs[2].Prefer = []int{2} // a node that does not exist
 	if _, now, err := p.PlanAgain(noX, 0, last); err != nil || now == last {
 		t.Errorf("what it prefers is not minded (%v)", err)
 	}
 }
 
-// tardy plans as another strategy does, but every job so much later; it is steady.
+// tardy plans like another strategy, but starts every job later; it is steady.
 type tardy struct {
 	Strategy
 	name string
@@ -167,7 +166,7 @@ func (s tardy) Plan(p Problem) (Schedule, error) {
 	return plan, err
 }
 
-// TestPlanAgainByAnother: what one strategy has planned is not taken for another's plan.
+// TestPlanAgainByAnother checks that a plan by one strategy is not reused for another.
 func TestPlanAgainByAnother(t *testing.T) {
 	noX, _ := StrategyByName("noX")
 	p := Pool{Nodes: 1, Jobs: []PoolJob{{Driver: -1, Job: Job{ID: "0", Profile: Profile{{Duration: 10, Nodes: 1}}, ExpandLimit: 1}}}}
@@ -181,8 +180,8 @@ func TestPlanAgainByAnother(t *testing.T) {
 	}
 }
 
-// TestPlanAgainWithoutOthers: a job that somebody else is to start may be late by a tenth of the
-// time until ours is, before all is planned anew.
+// TestPlanAgainWithoutOthers checks that another's job may be late by a tenth of the time until
+// ours starts before a new plan is made.
 func TestPlanAgainWithoutOthers(t *testing.T) {
 	noX, _ := StrategyByName("noX")
 	job := func(seconds int64, others bool) PoolJob {

@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// queue is n jobs of 5 steps, each 500–3600 s and 1–75 % of the nodes, all queued
-// at second 0.
+// queue returns n jobs of 5 steps, each 500–3600 s and 1–75 % of the nodes, all submitted at second
+// 0.
 func queue(n int64, nodes int) planner.Problem {
 	return workload.Paper{
 		Jobs:      workload.Range{Min: n, Max: n},
@@ -38,8 +38,8 @@ func plan(b *testing.B, s planner.Strategy, p planner.Problem) planner.Schedule 
 	return schedule
 }
 
-// measureCPU adds the processor time of an operation, which other work on the
-// machine disturbs less than the clock.
+// measureCPU measures the processor time of an operation, which other work on the machine disturbs
+// less than wall time.
 func measureCPU(b *testing.B) func() {
 	used := func() int64 {
 		var r syscall.Rusage
@@ -99,7 +99,7 @@ func BenchmarkNodes(b *testing.B) {
 	}
 }
 
-// BenchmarkTimeline is single operations on a timeline with 500,000 changes.
+// BenchmarkTimeline measures single operations on a timeline with 500,000 changes.
 func BenchmarkTimeline(b *testing.B) {
 	res := new(planner.Timeline)
 	p := queue(100_000, 1000)

@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
-// TestFitPaperExample is the paper's example (section 3.1): a two-step job waits
-// 2000 s, and another 15 s between its steps.
+// TestFitPaperExample is the paper's example (section 3.1): a two-step job waits 2000 s before its
+// start, and 15 s between its steps.
 func TestFitPaperExample(t *testing.T) {
 	var res Timeline
 	res.Add(0, 2000, 100)
@@ -96,9 +96,9 @@ func TestFitTable(t *testing.T) {
 	}
 }
 
-// TestFitExhaustive compares with every placement there is on small cases: the
-// base fit is the earliest of all, step by step; the compacted one completes at
-// the same second, starts no earlier and wastes no more.
+// TestFitExhaustive compares with all possible placements of small cases: the base fit is the
+// earliest of all, step by step. The compacted fit completes at the same second, starts no earlier,
+// and wastes no more.
 func TestFitExhaustive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 6).Draw(t, "capacity")
@@ -156,7 +156,7 @@ func TestFitExhaustive(t *testing.T) {
 		if naiveWaste(p, compacted) > naiveWaste(p, starts) {
 			t.Fatalf("compacting wastes more: %v from %v", compact, base)
 		}
-		// Where the latest of all placements wastes no more, it is the one taken.
+		// If the latest of all placements wastes no more, it is chosen.
 		latest := slices.Clone(starts)
 		for _, s := range all {
 			if s[len(s)-1] == starts[len(p)-1] {

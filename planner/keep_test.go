@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
-// once is a strategy that may be asked once for a pool, and counts.
+// once is a strategy that counts its calls and should be called once per pool.
 type once struct {
 	Strategy
 	calls *int
@@ -26,7 +26,7 @@ func (o once) Plan(p Problem) (Schedule, error) {
 	return o.Strategy.Plan(p)
 }
 
-// partial is one that tells of all unfit jobs at once, too.
+// partial also reports all unfit jobs at once.
 type partial struct{ once }
 
 func (p partial) PlanPartly(problem Problem) (Schedule, map[int]string, error) {
@@ -34,10 +34,10 @@ func (p partial) PlanPartly(problem Problem) (Schedule, map[int]string, error) {
 	return planPartly(p.Strategy, problem)
 }
 
-// TestAskedOnce: node windows cost no further call, however many are in the way.
+// TestAskedOnce checks that node windows cost no further call, however many are in the way.
 func TestAskedOnce(t *testing.T) {
 	pool := Pool{Nodes: 8}
-	for n := range 8 { // eight gaps, none of which lasts
+	for n := range 8 { // eight gaps, all of them temporary
 		for k := range int64(20) {
 			pool.Busy = append(pool.Busy, NodeBusy{n, 100*k + 10*int64(n), 100*k + 10*int64(n) + 20})
 		}
@@ -103,8 +103,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestKeepConditions: a plan that is kept is valid, the same where it can be, and
-// puts nobody off for a job behind it.
+// TestKeepConditions checks that a kept plan is valid, unchanged where possible, and delays no job
+// for a later one.
 func TestKeepConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plannertest.DrawProblem(t, 8)
@@ -147,8 +147,7 @@ func TestKeepConditions(t *testing.T) {
 	})
 }
 
-// naiveKeep is Keep where, once a job has lost its placement, all are tried afresh in list
-// order.
+// naiveKeep is Keep, but fits all jobs again in list order once a job has lost its placement.
 func naiveKeep(p Problem, plan Schedule, limit ExpandLimit) Schedule {
 	fit := func(res *Timeline, j Job) Placement {
 		placed, _ := Fit(res, p.Nodes, j.Profile, FitOptions{NotBefore: j.Submit, Limit: limitOf(j, limit)})
@@ -171,7 +170,7 @@ func naiveKeep(p Problem, plan Schedule, limit ExpandLimit) Schedule {
 	return kept
 }
 
-// limitOf is a job's own limit or, where it has none, limit.
+// limitOf returns a job's own limit or, without one, limit.
 func limitOf(j Job, limit ExpandLimit) ExpandLimit {
 	if j.ExpandLimit != 0 {
 		return j.ExpandLimit
@@ -179,7 +178,7 @@ func limitOf(j Job, limit ExpandLimit) ExpandLimit {
 	return limit
 }
 
-// isFree reports whether a placement's nodes are to be had.
+// isFree reports whether a placement's nodes are free.
 func isFree(res *Timeline, capacity int, placed Placement) bool {
 	at := placed.Start
 	for _, s := range placed.Steps {

@@ -9,33 +9,33 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// NodeBusy is a node that others use during [Start, End): a running job, a
-// reservation, an outage.
+// NodeBusy is a node that others use during [Start, End): a running job, a reservation, or an
+// outage.
 type NodeBusy struct {
 	Node       int   // 0 … nodes-1
-	Start, End int64 // seconds; End Forever: without end
+	Start, End int64 // seconds; End Forever for no end
 }
 
-// MappedJob is a placed job for which node IDs are to be found.
+// MappedJob is a placed job that needs node IDs.
 type MappedJob struct {
 	Placement
 	Held    []int // nodes that it holds already at Start
-	Driver  int   // the node that is never freed before the end; -1: none; or Lowest
-	Prefer  []int // taken first when otherwise equal, to keep plans stable
-	Release []int // freed first at the first shrink: the application's choice
+	Driver  int   // node that is never freed before the end; -1 if none; or Lowest
+	Prefer  []int // preferred among otherwise equal nodes, to keep plans stable
+	Release []int // freed first at the first shrink, by the application's choice
 }
 
-// Lowest as a driver is the lowest of the nodes that the job will start on: where
-// Slurm runs its batch script.
+// Lowest means that the driver is the lowest node that the job will start on, where Slurm runs its
+// batch script.
 const Lowest = -2
 
-// MapError says that a job finds no nodes that stay free for as long as it needs
-// them, though there are enough at every single second.
+// MapError means that a job finds no nodes that stay free for as long as it needs them, although
+// enough are free at every single second.
 type MapError struct {
 	Job, Step  int   // indices from 0
-	At, Until  int64 // seconds from and until which the nodes are needed
-	Node       int   // one that is free for too short a time; -1: there are simply too few nodes
-	Start, End int64 // the busy interval of that node that gets in the way
+	At, Until  int64 // seconds between which the nodes are needed
+	Node       int   // node that is free for too short a time; -1 if there are simply too few nodes
+	Start, End int64 // busy interval of that node that is in the way
 }
 
 func (e *MapError) Error() string {
@@ -46,22 +46,20 @@ func (e *MapError) Error() string {
 		e.Job+1, e.Step+1, e.Node, e.At, e.Until, e.Start, e.End)
 }
 
-// MapNodes turns node counts into node IDs (RR-7205, Algorithm 1): for every job
-// and every step the sorted IDs of its nodes. It keeps RR-7205's conditions: every
-// step has as many nodes as placed (C2), no node is in use twice (C3), and a job
-// gives up only what it chooses: a growth keeps all nodes, a shrink keeps a
-// subset with the driver (C4).
+// MapNodes turns node counts into node IDs (RR-7205, Algorithm 1): for every job and step, the
+// sorted IDs of its nodes. It keeps RR-7205's conditions. Every step has as many nodes as placed
+// (C2). No node is in use twice (C3). A job gives up only nodes that it chooses: a growth keeps all
+// nodes, and a shrink keeps a subset with the driver (C4).
 //
-// It goes through the boundaries in time order, releases first. The report takes
-// any free nodes; here nodes have a future, so a growth takes those whose free
-// window is the tightest that lasts for as long as the node will be held, and a
-// shrink frees those whose window ends first.
+// It visits the boundaries in time order, releases first. The report takes any free nodes. Here,
+// nodes have a future: a growth takes nodes whose free windows are as tight as possible but last as
+// long as the node is held, and a shrink frees the nodes whose windows end first.
 //
-// A job whose Held nodes clash with busy, or that finds too few nodes, gives a
-// *MapError; malformed input another error. With B boundaries, n nodes and b busy
-// intervals it takes O((B + b) log (B + b)), and at a boundary O(n/64 + k) for the k
-// nodes that the job has and prefers, and O(w log w) for the w free nodes that are busy
-// later. Equal input gives equal output. Lists of the result may share memory.
+// If a job's Held nodes clash with busy, or a job finds too few nodes, the error is a *MapError;
+// malformed input returns another error. With B boundaries, n nodes, and b busy intervals, it takes
+// O((B + b) log (B + b)). A boundary takes O(n/64 + k) for the k nodes that the job has and
+// prefers, and O(w log w) for the w free nodes that are busy later. Equal input gives equal output.
+// Lists of the result may share memory.
 func MapNodes(nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, error) {
 	m, err := newMapper(nodes, busy, jobs)
 	if err != nil {
@@ -90,19 +88,19 @@ const free = -1 // owner of a node that no job holds
 type mapper struct {
 	jobs   []MappedJob
 	nodes  freeNodes
-	prefer [][]int   // of every job, ascending
-	held   [][]int   // nodes of every job, ascending
-	driver []int     // of every job; Lowest until it has started
+	prefer [][]int   // per job, ascending
+	held   [][]int   // nodes per job, ascending
+	driver []int     // per job; Lowest until it has started
 	shrunk []bool    // the job has had its first shrink
-	bounds [][]int64 // Boundaries of every job
+	bounds [][]int64 // Boundaries per job
 	result [][][]int
 
 	memory []int // for lists of nodes
 
 	// Scratch of one boundary.
 	until  []int64     // releases
-	brief  []candidate // the free nodes that are busy later, the tightest windows first
-	taken  []bool      // of them
+	brief  []candidate // free nodes that are busy later, tightest windows first
+	taken  []bool      // entries of brief already taken
 	chosen []int
 	ranks  []int8
 }
@@ -111,15 +109,15 @@ type mapper struct {
 type candidate struct {
 	node   int
 	window int64
-	rank   int // the smaller, the sooner taken
+	rank   int // lower ranks are taken first
 }
 
-// order compares nodes with equal windows.
+// order compares two nodes with equal windows.
 func (a candidate) order(b candidate) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.node, b.node))
 }
 
-// boundary is the begin of a job's step, or its end (step is the number of steps).
+// boundary is the start of a job's step, or its end (step is then the number of steps).
 type boundary struct {
 	at        int64
 	job, step int
@@ -174,7 +172,7 @@ func newMapper(nodes int, busy []NodeBusy, jobs []MappedJob) (*mapper, error) {
 	return m, nil
 }
 
-// sorted is the list itself where it is in order.
+// sorted returns the list itself if it is sorted.
 func sorted(list []int) []int {
 	if slices.IsSorted(list) {
 		return list
@@ -182,7 +180,7 @@ func sorted(list []int) []int {
 	return slices.Sorted(slices.Values(list))
 }
 
-// busyByNode sorts intervals by node and time and joins those that touch.
+// busyByNode sorts intervals by node and time and joins adjacent ones.
 func busyByNode(nodes int, busy []NodeBusy) ([][]NodeBusy, error) {
 	byNode, count := make([][]NodeBusy, nodes), make([]int, nodes)
 	for _, b := range busy {
@@ -252,7 +250,7 @@ func (m *mapper) events() []boundary {
 	return events
 }
 
-// list is an empty list with memory for so many nodes.
+// list returns an empty list with capacity for that many nodes.
 func (m *mapper) list(most int) []int {
 	if len(m.memory) < most {
 		m.memory = make([]int, max(most, 1<<12))
@@ -262,8 +260,8 @@ func (m *mapper) list(most int) []int {
 	return list
 }
 
-// releases gives, for the nodes of a job's step, until when each is held if the
-// job frees the latest taken first: descending, one per node.
+// releases returns how long each of the nodes of a job's step is held if the job frees the latest
+// taken first: descending, one per node.
 func (m *mapper) releases(j, step int) []int64 {
 	steps, bounds := m.jobs[j].Steps, m.bounds[j]
 	low := steps[step].Nodes
@@ -280,8 +278,8 @@ func (m *mapper) releases(j, step int) []int64 {
 	return m.until
 }
 
-// earliest gives, ascending, until when each of a step's nodes is held at least:
-// as releases, but with nodes that were taken later staying for those of now.
+// earliest returns, ascending, how long each of a step's nodes is held at least: like releases, but
+// with later nodes replacing the current ones.
 func (m *mapper) earliest(j, step int) []int64 {
 	steps, bounds := m.jobs[j].Steps, m.bounds[j]
 	until := make([]int64, 0, steps[step].Nodes)
@@ -331,9 +329,9 @@ func (m *mapper) grow(e boundary) error {
 	return m.lasts(e)
 }
 
-// aboveDriver makes sure that the lowest of the nodes that a job starts on is free
-// until its end: it is chosen anew if not, and the others above it. The choice stays
-// where that cannot be.
+// aboveDriver makes sure that the lowest of the nodes that a job starts on is free until its end.
+// If not, it chooses another driver, and the other nodes above it. If that is impossible, the
+// choice stays.
 func (m *mapper) aboveDriver(e boundary) {
 	end := m.bounds[e.job][len(m.jobs[e.job].Steps)]
 	if m.nodes.until[slices.Min(m.chosen)] >= end {
@@ -359,10 +357,10 @@ func (m *mapper) aboveDriver(e boundary) {
 	m.chosen = chosen
 }
 
-// tightest chooses free nodes, one for each release (descending), so that the nodes
-// taken last can be freed first. From the latest release to the earliest, each gets the
-// tightest window that suffices: what is left over suffices for the following ones too.
-// Only nodes above some ID are chosen. It is false where there are too few.
+// tightest chooses free nodes, one for each release (descending), so that the nodes taken last can
+// be freed first. From the latest release to the earliest, each gets the tightest window that
+// suffices; the remaining windows then suffice for the remaining releases. It chooses only nodes
+// above some ID, and returns false if there are too few.
 func (m *mapper) tightest(job int, open []int64, above int) bool {
 	m.chosen = m.chosen[:0]
 	m.taken = slices.Grow(m.taken[:0], len(m.brief))[:len(m.brief)]
@@ -412,8 +410,8 @@ func (m *mapper) longest(e boundary) bool {
 	return true
 }
 
-// takeLasting chooses so many of the free nodes that are never busy again, with IDs
-// above some, in order of their ranks; all there are, and false, if they are too few.
+// takeLasting chooses count of the free nodes that are never busy again, with IDs above some, in
+// order of their ranks. If there are too few, it takes all and returns false.
 func (m *mapper) takeLasting(job, count, above int) bool {
 	most := len(m.chosen) + count
 	prefer := m.prefer[job]
@@ -446,17 +444,17 @@ func (m *mapper) takeLasting(job, count, above int) bool {
 	return len(m.chosen) == most
 }
 
-// open are the releases of e's step that the nodes held already leave open,
-// descending; false if one of those is free for less than any release.
+// open returns the releases of e's step that the held nodes leave open, descending; false if a held
+// node is free for less than any release.
 func (m *mapper) open(e boundary) ([]int64, bool) {
 	until := m.releases(e.job, e.step)
 	if m.allLast(e.job) {
 		return until[len(m.held[e.job]):], true
 	}
-	// The shortest window first, each takes the latest release that it can last to.
+	// Shortest window first, each takes the latest release that it can reach.
 	for _, c := range m.windows(e) {
 		if c.node == m.driver[e.job] {
-			c.window = Forever // lasts looks after it
+			c.window = Forever // lasts checks it
 		}
 		i := slices.IndexFunc(until, func(u int64) bool { return u <= c.window })
 		if i < 0 {
@@ -477,8 +475,8 @@ func (m *mapper) allLast(job int) bool {
 	return true
 }
 
-// windows are the nodes that e's job holds, the driver last and the others by
-// the second until which they are free.
+// windows returns the nodes that e's job holds, the driver last, the others by the second until
+// which they are free.
 func (m *mapper) windows(e boundary) []candidate {
 	held := make([]candidate, 0, len(m.held[e.job]))
 	for _, n := range m.held[e.job] {
@@ -512,8 +510,8 @@ func (m *mapper) lasts(e boundary) error {
 	return nil
 }
 
-// rank orders nodes with equal windows: those that the job prefers, those that
-// nobody does, those that another job prefers.
+// rank orders nodes with equal windows: first those that the job prefers, then those that no job
+// prefers, then those that another job prefers.
 func (m *mapper) rank(n, job int) int {
 	switch {
 	case !m.nodes.wanted.has(n):
@@ -529,8 +527,8 @@ func (m *mapper) prefers(job, n int) bool {
 	return found
 }
 
-// shrink frees nodes until the job has as many as its step e.step, or none at
-// its end: the application's choice first, then the shortest windows.
+// shrink frees nodes until the job has as many as its step e.step, or none at its end: the
+// application's choice first, then the shortest windows.
 func (m *mapper) shrink(e boundary) error {
 	job, held := &m.jobs[e.job], m.held[e.job]
 	if e.step == len(job.Steps) {

@@ -8,20 +8,20 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// freeNodes is which nodes are free at a moment that only moves on, and for how long.
+// freeNodes tracks the free nodes at a moment that only advances, and until when each is free.
 type freeNodes struct {
 	now     int64
 	busy    [][]NodeBusy // per node, ascending, disjoint
-	turn    []int        // of every node: so many of these are over
-	until   []int64      // of every node: the second until which others leave it alone; past if they do not now
-	changes []change     // ascending, those to come
+	turn    []int        // per node, the number of intervals that are over
+	until   []int64      // per node, the second until which it is not busy; past if it is busy now
+	changes []change     // coming changes, ascending
 	held    nodeSet      // by jobs
-	wanted  nodeSet      // some job prefers it
+	wanted  nodeSet      // preferred by some job
 	awake   nodeSet      // neither held nor busy
-	lasting nodeSet      // those of them that are never busy again
+	lasting nodeSet      // awake nodes that are never busy again
 }
 
-// change is the second at which others take a node or give it back.
+// change is the second at which others take a node or return it.
 type change struct {
 	at    int64
 	node  int
@@ -50,7 +50,7 @@ func newFreeNodes(busy [][]NodeBusy) freeNodes {
 	return f
 }
 
-// look sets until when a node is not busy.
+// look computes until when a node is not busy.
 func (f *freeNodes) look(n int) {
 	if b, ok := f.next(n); ok {
 		f.until[n] = b.Start
@@ -59,7 +59,7 @@ func (f *freeNodes) look(n int) {
 	}
 }
 
-// next is the busy interval of a node that is going on, or the next one.
+// next returns the current or next busy interval of a node.
 func (f *freeNodes) next(n int) (NodeBusy, bool) {
 	if f.turn[n] == len(f.busy[n]) {
 		return NodeBusy{}, false
@@ -67,7 +67,7 @@ func (f *freeNodes) next(n int) (NodeBusy, bool) {
 	return f.busy[n][f.turn[n]], true
 }
 
-// advance moves on to second t.
+// advance moves to second t.
 func (f *freeNodes) advance(t int64) {
 	f.now = t
 	for len(f.changes) > 0 && f.changes[0].at <= t {
@@ -85,7 +85,7 @@ func (f *freeNodes) advance(t int64) {
 	}
 }
 
-// wake makes a node one that is free now.
+// wake marks a node as free now.
 func (f *freeNodes) wake(n int) {
 	f.awake.add(n)
 	if f.until[n] == Forever {
@@ -93,14 +93,14 @@ func (f *freeNodes) wake(n int) {
 	}
 }
 
-// take lets a job hold a node.
+// take gives a node to a job.
 func (f *freeNodes) take(n int) {
 	f.held.add(n)
 	f.awake.remove(n)
 	f.lasting.remove(n)
 }
 
-// give takes it back.
+// give takes a node back.
 func (f *freeNodes) give(n int) {
 	f.held.remove(n)
 	if f.until[n] > f.now {

@@ -8,10 +8,9 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// naiveMapper maps as MapNodes does, but looks at all nodes and sorts all that are free at
-// every growth.
+// naiveMapper maps like MapNodes, but looks at all nodes and sorts all free ones at every growth.
 type naiveMapper struct {
-	*mapper // of which it uses what does not change, releases and earliest
+	*mapper // only for the unchanged releases and earliest
 	busy    [][]NodeBusy
 	owner   []int // job that holds the node, or free
 }
@@ -62,7 +61,7 @@ func naiveMapNodes(nodes int, busy []NodeBusy, jobs []MappedJob) ([][][]int, err
 	return m.result, nil
 }
 
-// next is the busy interval of a node that is going on at second t, or the next one.
+// next returns the node's current or next busy interval at second t.
 func (m naiveMapper) next(n int, t int64) NodeBusy {
 	for _, b := range m.busy[n] {
 		if b.End > t {
@@ -82,7 +81,7 @@ func (m naiveMapper) candidate(n int, e boundary) candidate {
 	return c
 }
 
-// candidates are the free nodes, the tightest windows first.
+// candidates returns the free nodes, tightest windows first.
 func (m naiveMapper) candidates(e boundary) (all []candidate) {
 	for n, owner := range m.owner {
 		if c := m.candidate(n, e); owner == free && c.window > e.at {
@@ -126,8 +125,7 @@ func (m naiveMapper) grow(e boundary) []int {
 	return chosen
 }
 
-// tightest gives each release the first of the candidates that lasts until then; nil where
-// there is none.
+// tightest returns each release the first candidate that lasts until then; nil if there is none.
 func tightest(all []candidate, open []int64) []int {
 	chosen := []int{}
 	for _, until := range open {
@@ -141,7 +139,7 @@ func tightest(all []candidate, open []int64) []int {
 	return chosen
 }
 
-// open are the releases that the nodes held already leave open, descending.
+// open returns the releases that the held nodes leave open, descending.
 func (m naiveMapper) open(e boundary) ([]int64, bool) {
 	until := slices.Clone(m.releases(e.job, e.step))
 	for _, c := range m.windows(e) {
@@ -154,7 +152,7 @@ func (m naiveMapper) open(e boundary) ([]int64, bool) {
 	return until, true
 }
 
-// windows are the nodes that a job holds by their windows, the driver last.
+// windows returns a job's nodes by their windows, the driver last.
 func (m naiveMapper) windows(e boundary) (held []candidate) {
 	for _, n := range m.held[e.job] {
 		c := candidate{node: n, window: m.next(n, e.at).Start}
@@ -183,7 +181,7 @@ func (m naiveMapper) lasts(e boundary) error {
 	return nil
 }
 
-// freed is a job's nodes in the order in which it frees them.
+// freed returns a job's nodes in the order in which it frees them.
 func (m naiveMapper) freed(e boundary) (nodes []int) {
 	var order []candidate
 	for _, n := range m.held[e.job] {

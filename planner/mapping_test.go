@@ -112,9 +112,8 @@ func TestMapNodesErrors(t *testing.T) {
 	}
 }
 
-// checkMapping holds a mapping to RR-7205's C2 (as many nodes as placed), C3 (no
-// node twice, none that is busy) and C4 (a growth keeps all, a shrink keeps a
-// subset, the driver stays).
+// checkMapping checks a mapping against RR-7205's C2 (as many nodes as placed), C3 (no node twice,
+// none busy), and C4 (a growth keeps all, a shrink keeps a subset, the driver stays).
 func checkMapping(t *rapid.T, nodes int, busy []NodeBusy, jobs []MappedJob, got [][][]int) {
 	type use struct {
 		start, end int64
@@ -162,8 +161,8 @@ func checkMapping(t *rapid.T, nodes int, busy []NodeBusy, jobs []MappedJob, got 
 	}
 }
 
-// TestMapNodesConditions: where nodes are always there, or busy only from the
-// start on, the counts of any valid schedule map to node IDs.
+// TestMapNodesConditions checks that the counts of any valid schedule map to node IDs if nodes are
+// always there, or busy only from the start on.
 func TestMapNodesConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Problem{Nodes: rapid.IntRange(1, 12).Draw(t, "nodes")}
@@ -199,8 +198,8 @@ func TestMapNodesConditions(t *testing.T) {
 	})
 }
 
-// TestMapNodesWindows: with arbitrary busy intervals, a mapping keeps the
-// conditions, and for a single job is found exactly when there is one.
+// TestMapNodesWindows checks that a mapping keeps the conditions with arbitrary busy intervals, and
+// that for a single job it is found exactly when one exists.
 func TestMapNodesWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 5).Draw(t, "nodes")
@@ -222,8 +221,8 @@ func TestMapNodesWindows(t *testing.T) {
 	})
 }
 
-// TestMapNodesNaive: the same nodes, and the same reasons why not, as by sorting all free
-// nodes at every boundary; of placements too for which there is no room.
+// TestMapNodesNaive checks that MapNodes finds the same nodes, or the same reasons for failure, as
+// sorting all free nodes at every boundary, even for placements without room.
 func TestMapNodesNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.SampledFrom([]int{3, 8, 20, 130}).Draw(t, "nodes")

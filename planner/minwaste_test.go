@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/naive"
 )
 
-// TestMinWasteIsLeast: against every valid placement there is, on small random
-// cases, the same in every run.
+// TestMinWasteIsLeast compares with every valid placement of small random cases, the same in every
+// run.
 func TestMinWasteIsLeast(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	draw := func(low, high int) int { return low + random.IntN(high-low+1) }
@@ -80,7 +80,7 @@ func TestMinWasteIsLeast(t *testing.T) {
 	t.Logf("%d cases need waste, %d are better than compacting", wasteful, better)
 }
 
-// TestMinWasteHuge: where the waste might not fit 64 bits, it is compacting.
+// TestMinWasteHuge checks that compacting is used if the waste might not fit 64 bits.
 func TestMinWasteHuge(t *testing.T) {
 	var res Timeline
 	res.Add(1<<40, 1<<50, MaxNodes)

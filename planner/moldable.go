@@ -2,17 +2,16 @@ package planner
 
 import "slices"
 
-// Where others have reserved nodes, when a job may start hangs on its time limit, and that
-// on which of its alternatives it gets. There a moldable job is given one before anything
-// else is planned: it is planned with each of them alone, behind the jobs before it in the
-// list, without expansion but its own.
+// If others have reserved nodes, the start of a job depends on its time limit, which depends on its
+// chosen alternative. So a moldable job gets an alternative before anything else is planned. Each
+// alternative is planned alone behind the earlier jobs in the list, without expanding other jobs.
 
-// mostSettled bounds the jobs for which that is done: every alternative is a plan. Those
-// far back in the list are given one among the others, with the longest of their limits.
+// mostSettled bounds the jobs for which that is done, because every alternative costs a plan. Jobs
+// far back in the list are given an alternative with the others, with the longest of their limits.
 const mostSettled = 4
 
-// settled is the pool with one profile for each of the first moldable jobs, which one that
-// is, and what all would give: by job.
+// settled returns the pool with one profile for each of the first moldable jobs and, by job, which
+// one it is, and what all would give.
 func (p Pool) settled() (_ Pool, choices map[int]int, options map[int][]Option, _ error) {
 	noX, err := StrategyByName("noX")
 	if err != nil {
@@ -53,7 +52,7 @@ func (p Pool) settled() (_ Pool, choices map[int]int, options map[int][]Option, 
 	return p, choices, options, nil
 }
 
-// with is the job with one of its profiles alone.
+// with returns the job with only one of its profiles.
 func (j PoolJob) with(choice int) PoolJob {
 	j.Job = j.Settled(choice)
 	if choice < len(j.AlternativeLimits) {
@@ -63,7 +62,7 @@ func (j PoolJob) with(choice int) PoolJob {
 	return j
 }
 
-// planMoldable is planReserved for a pool with moldable jobs.
+// planMoldable does what planReserved does, for a pool with moldable jobs.
 func (p Pool) planMoldable(s Strategy) ([]Planned, error) {
 	settled, choices, options, err := p.settled()
 	if err != nil {

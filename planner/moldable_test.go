@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
-// moldable is a job with these profiles.
+// moldable returns a job with these profiles.
 func moldable(by Preference, profiles ...Profile) Job {
 	return Job{ID: "m", Profile: profiles[0], Alternatives: profiles[1:], By: by}
 }
@@ -53,8 +53,8 @@ func TestMoldable(t *testing.T) {
 	}
 }
 
-// TestMoldableWaste: the last step's nodes are free from second 60 on only, the first one's
-// until second 5: what lies between keeps its node for 50 s in vain.
+// TestMoldableWaste checks a case in which the last step's nodes are free only from second 60 on,
+// the first step's only until second 5. The step between must then waste its node for 50 s.
 func TestMoldableWaste(t *testing.T) {
 	waits, steady := Profile{{5, 4}, {5, 1}, {15, 8}}, Profile{{5, 2}, {90, 2}}
 	p := Problem{Nodes: 8, Busy: []Busy{{0, 5, 4}, {5, 55, 6}}, Jobs: []Job{moldable(ByCompletion, waits, steady)}}
@@ -67,7 +67,7 @@ func TestMoldableWaste(t *testing.T) {
 	}
 }
 
-// alone is the placement of each alternative over what is in use, the best one's index.
+// alone returns the placement of each alternative over what is in use, and the best one's index.
 func alone(p Problem, s Schedule, i int, l Strategy) (all []Placement, best int) {
 	sub := Problem{Nodes: p.Nodes, Busy: slices.Clone(p.Busy)}
 	for _, placed := range s[:i] {
@@ -96,9 +96,9 @@ func alone(p Problem, s Schedule, i int, l Strategy) (all []Placement, best int)
 	return all, best
 }
 
-// TestMoldableIsBest: whatever the list and the strategy, every job gets of its
-// alternatives the one that is best of planning each alone behind the jobs before it, so
-// it is never worse than with its first; the options say the same, and the plan is valid.
+// TestMoldableIsBest checks that every job gets the alternative that is best when each is planned
+// alone behind the earlier jobs, whatever the list and the strategy. So it is never worse off than
+// with its first. The options must say the same, and the plan must be valid.
 func TestMoldableIsBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plannertest.DrawMoldable(t, 6)
@@ -138,8 +138,8 @@ func TestMoldableIsBest(t *testing.T) {
 	})
 }
 
-// TestMoldableRigid: a list in which nobody can choose is as ever, and so is one whose
-// alternatives are all the same.
+// TestMoldableRigid checks that lists without a choice, or with equal alternatives, are planned as
+// before.
 func TestMoldableRigid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plannertest.DrawProblem(t, 6)
@@ -166,8 +166,8 @@ type knowsNothing struct{ Strategy }
 func (knowsNothing) Moldable() bool             { return false }
 func (k knowsNothing) ExpandLimit() ExpandLimit { return ExpandLimitOf(k.Strategy) }
 
-// TestMoldableUnknown: a strategy that knows nothing of alternatives is asked about one
-// profile of each job, which is the one that list order gives it.
+// TestMoldableUnknown checks that a strategy that knows no alternatives is asked about one profile
+// of each job, the one from list order.
 func TestMoldableUnknown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		problem := plannertest.DrawMoldable(t, 5)
@@ -190,7 +190,7 @@ func TestMoldableUnknown(t *testing.T) {
 	})
 }
 
-// TestMoldablePool: single nodes are found for what is chosen, whatever is in use of them.
+// TestMoldablePool checks that node IDs are found for the chosen alternatives, whatever is in use.
 func TestMoldablePool(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		problem := plannertest.DrawMoldable(t, 4)
@@ -236,8 +236,8 @@ func TestMoldablePool(t *testing.T) {
 	})
 }
 
-// TestMoldableReserved: an alternative short enough to end before a maintenance begins is
-// taken, where a longer one would have to wait for its end.
+// TestMoldableReserved checks that an alternative is taken that ends before a maintenance begins,
+// if a longer one would have to wait for its end.
 func TestMoldableReserved(t *testing.T) {
 	job := PoolJob{Job: moldable(ByCompletion, Profile{{3600, 1}}, Profile{{900, 2}}), Driver: Lowest, AlternativeLimits: [][]int64{{3700}, {1000}}}
 	for _, c := range []struct {
@@ -264,7 +264,7 @@ func TestMoldableReserved(t *testing.T) {
 	}
 }
 
-// TestMoldableAgain: a plan that is kept while time goes by is that which is made anew.
+// TestMoldableAgain checks that a plan kept while time passes equals a new plan.
 func TestMoldableAgain(t *testing.T) {
 	noX := mustStrategy(t, "noX")
 	rapid.Check(t, func(t *rapid.T) {
@@ -299,8 +299,8 @@ func TestMoldableAgain(t *testing.T) {
 	})
 }
 
-// TestMoldableSearch: list order has the first job take all nodes for a while; a search
-// finds that with a smaller alternative both run side by side.
+// TestMoldableSearch checks that list order gives the first job all nodes for a while, while a
+// search finds that both run side by side with a smaller alternative.
 func TestMoldableSearch(t *testing.T) {
 	p := Problem{Nodes: 8, Jobs: []Job{
 		moldable(ByCompletion, Profile{{100, 4}}, Profile{{90, 8}}),

@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/timeline"
 )
 
-// The words of the rooms, so that who plans needs this package alone.
+// The rooms' names, so that a caller that plans needs only this package.
 type (
 	Step        = profile.Step
 	Profile     = profile.Profile
@@ -39,7 +39,7 @@ type (
 	Bound        = search.Bound
 )
 
-// Bounds, and what stands for none.
+// Bounds, and the values for "no bound".
 const (
 	MaxNodes    = profile.MaxNodes
 	MaxDuration = profile.MaxDuration

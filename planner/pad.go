@@ -1,9 +1,9 @@
 package planner
 
-// Pad makes released nodes count as busy for margin seconds longer, for systems
-// that take their time to hand nodes back: every shrink and the end move later by
-// margin, growths stay where they are. A shrink moves less where the next growth
-// would leave its step less than 1 s. The number of steps stays.
+// Pad makes released nodes count as busy for margin seconds longer, for systems that take time to
+// hand nodes back. Every shrink and the end move later by margin; growths stay where they are. A
+// shrink moves less if the next growth would leave its step less than 1 s. The number of steps
+// stays.
 func Pad(p Profile, margin int64) Profile {
 	padded := make(Profile, len(p))
 	for i, shift := range shifts(p, margin) {
@@ -16,11 +16,10 @@ func Pad(p Profile, margin int64) Profile {
 	return padded
 }
 
-// Unpad gives the placement of the requested profile p that belongs to a
-// placement of Pad(p, margin): growths and the start stay where they are, shrinks
-// and the end move back. Every step is at least as long as requested. A step that
-// padding lengthened may be expanded by limit × margin more than its own limit
-// would allow.
+// Unpad returns the placement of the requested profile p that belongs to a placement of Pad(p,
+// margin): growths and the start stay where they are, shrinks and the end move back. Every step is
+// at least as long as requested. A step that padding lengthened may be expanded by limit × margin
+// more than its own limit would allow.
 func Unpad(placed Placement, p Profile, margin int64) Placement {
 	steps := make(Profile, len(p))
 	for i, shift := range shifts(p, margin) {
@@ -33,7 +32,7 @@ func Unpad(placed Placement, p Profile, margin int64) Placement {
 	return Placement{Start: placed.Start, Steps: steps, Choice: placed.Choice}
 }
 
-// shifts says by how much the end of every step moves later.
+// shifts returns how much later the end of every step is.
 func shifts(p Profile, margin int64) []int64 {
 	shifts := make([]int64, len(p))
 	margin = max(margin, 0)

@@ -54,7 +54,7 @@ func TestPadProperties(t *testing.T) {
 				t.Fatalf("at %d: %d nodes instead of %d", s, padded.At(s), p.At(s))
 			}
 		}
-		// Expand the padded profile at will: without the padding, C1 still holds.
+		// Expand the padded profile arbitrarily: without the padding, C1 must still hold.
 		placement := Placement{Start: rapid.Int64Range(0, 100).Draw(t, "start"), Steps: Pad(p, margin)}
 		for i := range len(p) - 1 {
 			placement.Steps[i].Duration += rapid.Int64Range(0, 20).Draw(t, "expanded")

@@ -10,9 +10,9 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
-// paperFit is Algorithm 2 of the paper as printed, recursion and all (line 17 with
-// i > 1), over a second-by-second resource EP. Its comments are the paper's line
-// numbers. A nil profile stands for ∅.
+// paperFit is Algorithm 2 of the paper as printed, including recursion (line 17 with i > 1), over a
+// second-by-second resource EP. Its comments are the paper's line numbers. A nil profile stands for
+// ∅.
 func paperFit(res naive.Timeline, nodes int, req Profile, l ExpandLimit, i int, t0 int64) (int64, Profile) {
 	most := func(a, b int64) (most int, loc int64) {
 		for t := a; t < b; t++ {
@@ -49,15 +49,15 @@ func paperFit(res naive.Timeline, nodes int, req Profile, l ExpandLimit, i int, 
 			continue
 		}
 		if i > 1 { // 17
-			// The step lasts until its successor starts. (The recursion gives the start
-			// of the tail; of the last step that is its end.)
+			// The step lasts until its successor starts. (The recursion returns the start of the
+			// tail; for the last step, that is its end.)
 			return ts, append(Profile{{tail - ts, n}}, x...)
 		}
 		return tail - d, append(Profile{{d, n}}, x...) // 18–20
 	}
 }
 
-// TestPaperAlgorithm2: Fit gives what the paper's algorithm gives, to the second.
+// TestPaperAlgorithm2 checks that Fit returns what the paper's algorithm returns, to the second.
 func TestPaperAlgorithm2(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 8).Draw(t, "capacity")

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Partial is a strategy that tells at once of all jobs that fit nowhere.
+// Partial is a strategy that reports at once all jobs that fit nowhere.
 type Partial interface {
 	Strategy
-	// PlanPartly places the jobs of a valid problem; those that fit nowhere are
-	// in unfit, by index, each with the reason, and their placements not read.
+	// PlanPartly places the jobs of a valid problem. unfit holds the jobs that fit nowhere, by
+	// index, with the reason; their placements are ignored.
 	PlanPartly(Problem) (s Schedule, unfit map[int]string, err error)
 }
 
-// planPartly plans what can be planned.
+// planPartly plans as many jobs as possible.
 func planPartly(s Strategy, p Problem) (Schedule, map[int]string, error) {
 	if p.IsMoldable() && !KnowsAlternatives(s) {
 		return planSettled(s, p)
@@ -26,8 +26,8 @@ func planPartly(s Strategy, p Problem) (Schedule, map[int]string, error) {
 	return withoutUnfit(p, nil, func(p Problem, _ []int) (Schedule, error) { return s.Plan(p) })
 }
 
-// planSettled has a strategy that knows nothing of alternatives plan each moldable job with
-// the profile that it would have in list order, without expansion.
+// planSettled lets a strategy without alternatives plan each moldable job with the profile that it
+// would have in list order, without expansion.
 func planSettled(s Strategy, p Problem) (Schedule, map[int]string, error) {
 	noX, err := StrategyByName("noX")
 	if err != nil {
@@ -44,7 +44,7 @@ func planSettled(s Strategy, p Problem) (Schedule, map[int]string, error) {
 	return schedule, unfit, err
 }
 
-// keepPartly keeps what can be kept of a plan in which some jobs may be unfit.
+// keepPartly keeps as much as possible of a plan in which some jobs may be unfit.
 func keepPartly(p Problem, plan Schedule, unfit map[int]string, limit ExpandLimit) (Schedule, map[int]string, error) {
 	return withoutUnfit(p, unfit, func(p Problem, index []int) (Schedule, error) {
 		fit := make(Schedule, len(index))
@@ -55,9 +55,8 @@ func keepPartly(p Problem, plan Schedule, unfit map[int]string, limit ExpandLimi
 	})
 }
 
-// withoutUnfit plans a problem without the jobs that are unfit, or turn out to be;
-// plan is told the indices of the others. Their placements are in the problem's
-// order.
+// withoutUnfit plans a problem without the jobs that are unfit or turn out to be. plan gets the
+// indices of the others. Their placements are in the problem's order.
 func withoutUnfit(p Problem, unfit map[int]string, plan func(Problem, []int) (Schedule, error)) (Schedule, map[int]string, error) {
 	all := p.Jobs
 	unfit = maps.Clone(unfit)
@@ -94,8 +93,8 @@ func withoutUnfit(p Problem, unfit map[int]string, plan func(Problem, []int) (Sc
 	return s, unfit, nil
 }
 
-// asksOnce tells whether a strategy is to be asked once for a pool. Its plans take
-// long to make, or to send: where they do not do node by node, Keep mends them.
+// asksOnce reports whether a strategy should be called once per pool. Its plans take long to make
+// or to send. If they do not work node by node, Keep repairs them.
 func asksOnce(s Strategy) bool {
 	o, ok := s.(interface{ AsksOnce() bool })
 	return ok && o.AsksOnce()

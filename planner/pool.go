@@ -9,37 +9,38 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// Pool is a set of equal nodes, what others use of them, and the evolving jobs
-// that run or wait on them.
+// Pool is a set of equal nodes, with others' use of them and the evolving jobs that run or wait on
+// them.
 type Pool struct {
 	Nodes    int
 	Busy     []NodeBusy // without the nodes that Jobs hold
-	Reserved []NodeBusy // by others: busy then, and before closed to jobs whose limit reaches into it
+	Reserved []NodeBusy // reserved by others: busy then, and closed before to jobs whose limit reaches into it
 	Jobs     []PoolJob  // in list order
 }
 
-// PoolJob is an evolving job of a pool.
+// PoolJob is an evolving job in a pool.
 type PoolJob struct {
-	Job                 // Profile: what is still to come, from the running step's rest on
+	Job                 // Profile is what is still to come, starting with the rest of the running step
 	Held        []int   // nodes that it holds
-	Driver      int     // the node that is never freed before the end; -1: none; or Lowest
-	Prefer      []int   // taken first when otherwise equal
+	Driver      int     // node that is never freed before the end; -1 if none; or Lowest
+	Prefer      []int   // preferred among otherwise equal nodes
 	Release     []int   // freed first at the first shrink
 	MaxDuration []int64 // as in FitOptions, for a Fixed job
-	Others      bool    // somebody else starts it, perhaps later than planned, see PlanAgain
-	Fixed       bool    // it runs: it starts at Submit exactly, as a continuation, with Held
+	Others      bool    // another party starts it, perhaps later than planned, see PlanAgain
+	Fixed       bool    // it runs: it starts exactly at Submit, as a continuation, with Held
 
-	// Limits are time limits in seconds: one, from the job's start, or one for every
-	// step, from that step's start; none: it ends with its plan. A node that others have
-	// reserved may be used only if the limit ends before, or the use begins after that.
+	// Limits holds time limits in seconds: one from the job's start, or one per step from that
+	// step's start. Without limits, the job ends with its plan. The job may use a node that others
+	// have reserved only if the limit ends before the reservation starts, or the use begins after
+	// it ends.
 	Limits []int64
 
-	// Bring is for how many seconds at the least a node that comes at a later step is asked
-	// for, beyond the limit if need be: none is brought so shortly before others have it.
+	// Bring is the least number of seconds for which a node that comes at a later step is
+	// requested, even beyond the limit. So no node is brought shortly before others have it.
 	Bring int64
 
-	// AlternativeLimits are, of a moldable job, the limits with each of its profiles,
-	// Profile's first; nil: Limits, whichever it gets.
+	// AlternativeLimits holds a moldable job's limits with each of its profiles, Profile's first;
+	// nil if Limits holds for all.
 	AlternativeLimits [][]int64
 }
 
@@ -47,27 +48,25 @@ type PoolJob struct {
 type Planned struct {
 	Placement
 	Nodes [][]int // sorted node IDs of every step
-	Unfit string  // why there is no plan for the job, in words; "": there is one
+	Unfit string  // why the job has no plan, in words; "" if it has one
 
-	// Options are what the alternatives of a moldable job would give, those before it in
-	// the list as they are planned; which single nodes are free is not looked at.
+	// Options holds what the alternatives of a moldable job would give, with the earlier jobs in
+	// the list as they are planned; it ignores which single nodes are free.
 	Options []Option
 }
 
 // mapRounds bounds how often Pool.Plan plans again because of node windows.
 const mapRounds = 64
 
-// Plan plans a pool: running jobs first, each as it can go on, then one call of
-// the strategy for all others, then node IDs. Where nodes cannot be found though
-// their number suffices, the time before the busy interval in the way is given up
-// on that node, and all is planned again, by Keep where the strategy has a method
-// AsksOnce that says so; should that take too many rounds, every node counts as
-// busy until it is free for good.
+// Plan plans a pool: first the running jobs, each as it can continue, then all others by one call
+// of the strategy, then node IDs. If nodes cannot be found although their number suffices, it gives
+// up the time before the obstructing busy interval on that node. Then it plans everything again, by
+// Keep if the strategy's method AsksOnce returns true. If that takes too many rounds, every node
+// counts as busy until it is free for good.
 //
-// A job that cannot be placed has Unfit set and leaves the others alone; if it
-// runs, its held nodes stay its own for as long as its profile lasts. The error
-// is for a malformed pool or a strategy that fails. With Reserved nodes the strategy
-// may be called for one part of the list after another.
+// A job that cannot be placed has Unfit set and does not affect the others. If it runs, it keeps
+// its held nodes for its whole profile. The error is for a malformed pool or a failing strategy.
+// With Reserved nodes, the strategy may be called for one part of the list after another.
 func (p Pool) Plan(s Strategy) ([]Planned, error) {
 	if len(p.Reserved) > 0 {
 		if slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return j.IsMoldable() && !j.Fixed }) {
@@ -79,7 +78,7 @@ func (p Pool) Plan(s Strategy) ([]Planned, error) {
 	return planned, err
 }
 
-// plan is Plan without reservations, in some number of rounds that it tells.
+// plan is Plan without reservations, in at most `most` rounds; it returns how many it took.
 func (p Pool) plan(s Strategy, most int) (_ []Planned, round int, _ error) {
 	r, err := p.start(s)
 	if err != nil {
@@ -118,9 +117,9 @@ type run struct {
 	strategy     Strategy
 	busy         []NodeBusy
 	holder       []int          // fixed job that holds the node, or free
-	unfit        map[int]string // jobs given up, and why
+	unfit        map[int]string // jobs that cannot be placed, and why
 	conservative bool
-	asked        map[int]Planned // what the strategy answered, if it is not asked again
+	asked        map[int]Planned // the strategy's answer, if it is not called again
 }
 
 func (p Pool) start(s Strategy) (*run, error) {
@@ -150,15 +149,15 @@ func (p Pool) start(s Strategy) (*run, error) {
 			return nil, fmt.Errorf("busy node %d is not within 0 … %d", b.Node, p.Nodes-1)
 		}
 		if j := r.holder[b.Node]; j != free && b.Start <= p.Jobs[j].Submit && b.End > p.Jobs[j].Submit {
-			continue // held by the job, so whatever else says so is mistaken
+			continue // the job holds it, so other claims are wrong
 		}
 		r.busy = append(r.busy, b)
 	}
 	return r, nil
 }
 
-// overrun minds that a running job keeps a node whatever else was promised of it:
-// the busy interval in the way begins only when the job can first free the node.
+// overrun lets a running job keep a node despite other promises: the obstructing busy interval
+// begins only when the job can first free the node.
 func (r *run) overrun(clash *MapError) {
 	for i, b := range r.busy {
 		if b.Node == clash.Node && b.Start < clash.Until {
@@ -167,7 +166,7 @@ func (r *run) overrun(clash *MapError) {
 	}
 }
 
-// gapStart is when the node's gap before window begins.
+// gapStart returns when the node's gap before window begins.
 func (r *run) gapStart(window NodeBusy) int64 {
 	start := r.now()
 	for _, b := range r.busy {
@@ -178,7 +177,7 @@ func (r *run) gapStart(window NodeBusy) int64 {
 	return min(start, window.Start-1)
 }
 
-// now is the earliest second at which any job may start.
+// now returns the earliest second at which any job may start.
 func (r *run) now() int64 {
 	now := exact.Horizon
 	for _, j := range r.pool.Jobs {
@@ -187,8 +186,8 @@ func (r *run) now() int64 {
 	return now
 }
 
-// holdBack takes the conservative view: a node that no job holds is busy until
-// its last busy interval ends; for a held one that begins when it is first busy.
+// holdBack is conservative: a node that no job holds is busy until its last busy interval ends; for
+// a held node, that begins when it is first busy.
 func (r *run) holdBack() {
 	r.conservative = true
 	whole := make(map[int]NodeBusy)
@@ -213,7 +212,7 @@ func (r *run) holdBack() {
 	}
 }
 
-// plan is one round.
+// plan runs one round.
 func (r *run) plan() ([]Planned, error) {
 	byNode, err := busyByNode(r.pool.Nodes, r.busy)
 	if err != nil {
@@ -230,12 +229,12 @@ func (r *run) plan() ([]Planned, error) {
 	if err := r.planOthers(&counts, planned); err != nil {
 		return nil, err
 	}
-	return planned, r.mapNodes(planned) // with the placements even where it fails
+	return planned, r.mapNodes(planned) // return the placements even if mapping fails
 }
 
-// planFixed places the running jobs, and adds them to counts. All hold their
-// nodes at least until their step's end; where one cannot go on because of
-// another that was placed before it, it is placed first and all are tried again.
+// planFixed places the running jobs and adds them to counts. All hold their nodes at least until
+// their step's end. If one cannot continue because of an earlier one, it is placed first and all
+// are tried again.
 func (r *run) planFixed(counts *Timeline, planned []Planned) {
 	var order []int
 	for j, job := range r.pool.Jobs {
@@ -283,7 +282,7 @@ func (r *run) planFixed(counts *Timeline, planned []Planned) {
 	}
 }
 
-// least is what a running job certainly holds: its nodes until its step's end.
+// least returns what a running job certainly holds: its nodes until its step's end.
 func (r *run) least(j int) Placement {
 	job := r.pool.Jobs[j]
 	if len(job.Profile) == 0 {
@@ -292,14 +291,14 @@ func (r *run) least(j int) Placement {
 	return Placement{Start: job.Submit, Steps: job.Profile[:1]}
 }
 
-// stuck is what a running job holds that cannot go on as it should: its nodes,
-// for as long as its profile lasts.
+// stuck returns what a running job holds that cannot continue as planned: its nodes, for its whole
+// profile.
 func (r *run) stuck(j int) Placement {
 	job := r.pool.Jobs[j]
 	return Placement{Start: job.Submit, Steps: Profile{{Duration: max(job.Profile.Duration(), 1), Nodes: len(job.Held)}}}
 }
 
-// limitOf is the expand limit of a job.
+// limitOf returns the expand limit of a job.
 func (r *run) limitOf(job Job) ExpandLimit {
 	if job.ExpandLimit != 0 {
 		return job.ExpandLimit
@@ -359,8 +358,8 @@ func (r *run) planOthers(counts *Timeline, planned []Planned) error {
 	return nil
 }
 
-// ask asks the strategy or, where it was asked already, keeps what it answered as
-// far as that can be. index are the problem's jobs in the pool.
+// ask calls the strategy or, if it was called already, keeps as much of its answer as possible.
+// index holds the pool indices of the problem's jobs.
 func (r *run) ask(p Problem, index []int) (Schedule, map[int]string, error) {
 	if r.asked == nil {
 		return planPartly(r.strategy, p)
@@ -378,7 +377,7 @@ func (r *run) ask(p Problem, index []int) (Schedule, map[int]string, error) {
 	return keepPartly(p, plan, unfit, limit)
 }
 
-// fitting leaves out the jobs that fit nowhere, and says so in planned.
+// fitting leaves out the jobs that fit nowhere, and marks them in planned.
 func fitting(p Problem, s Schedule, index []int, unfit map[int]string, planned []Planned) (Problem, Schedule, []int) {
 	if len(unfit) == 0 {
 		return p, s, index
@@ -397,8 +396,7 @@ func fitting(p Problem, s Schedule, index []int, unfit map[int]string, planned [
 	return p, schedule, rest
 }
 
-// check verifies a schedule. That of a strategy without evolution gets its steps
-// back, each with the peak.
+// check verifies a schedule. A schedule without evolution gets its steps back, each with the peak.
 func (r *run) check(p Problem, s Schedule) (Schedule, error) {
 	if !IsRigid(r.strategy) {
 		return s, Verify(p, s, ExpandLimitOf(r.strategy))
@@ -413,7 +411,7 @@ func (r *run) check(p Problem, s Schedule) (Schedule, error) {
 	return split, nil
 }
 
-// inSteps is a placement without evolution with the steps of its profile.
+// inSteps returns a placement without evolution, split into the steps of its profile.
 func inSteps(j Job, placed Placement) Placement {
 	steps := slices.Clone(j.Choice(placed.Choice))
 	for k := range steps {
@@ -423,7 +421,7 @@ func inSteps(j Job, placed Placement) Placement {
 	return placed
 }
 
-// options are what the alternatives of moldable jobs would give.
+// options returns what the alternatives of moldable jobs would give.
 func (r *run) options(p Problem, s Schedule) [][]Option {
 	if !p.IsMoldable() || !IsRigid(r.strategy) {
 		return Options(p, s, ExpandLimitOf(r.strategy))
@@ -454,7 +452,7 @@ func (r *run) mapNodes(planned []Planned) error {
 			jobs = append(jobs, MappedJob{planned[j].Placement, job.Held, job.Driver, job.Prefer, job.Release})
 			continue
 		}
-		if job.Fixed { // nobody else gets its nodes
+		if job.Fixed { // no other job gets its nodes
 			stuck := r.stuck(j)
 			for _, n := range job.Held {
 				busy = append(busy, NodeBusy{n, math.MinInt64, stuck.End()})

@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// crowd is a busy cluster of 1,000 nodes as the sidecar sees it: stock jobs run on 950
-// of them, 500 wait, and 1,000 evolving jobs wait behind them.
+// crowd returns a busy cluster of 1,000 nodes as the sidecar sees it: stock jobs run on 950 of
+// them, 500 wait, and 1,000 evolving jobs wait behind them.
 func crowd() planner.Pool {
 	const nodes, stock, evolving = 1000, 500, 1000
 	random := rand.New(rand.NewPCG(1, 2))

@@ -84,7 +84,7 @@ func TestPoolPlan(t *testing.T) {
 	}
 }
 
-// TestPoolRigid: a plan without evolution still has the job's steps, all at the peak.
+// TestPoolRigid checks that a plan without evolution still has the job's steps, all at the peak.
 func TestPoolRigid(t *testing.T) {
 	got, err := Pool{Nodes: 3, Jobs: []PoolJob{{Job: Job{Profile: Profile{{5, 1}, {5, 2}}}, Driver: -1}}}.Plan(mustStrategy(t, "rigid"))
 	want := []Planned{{Placement: placed(0, Step{5, 2}, Step{5, 2}), Nodes: [][]int{{0, 1}, {0, 1}}}}
@@ -125,8 +125,8 @@ func TestPoolErrors(t *testing.T) {
 	}
 }
 
-// drawPool draws a pool amid its life: running jobs in any state, nodes with
-// outages and reservations, waiting jobs.
+// drawPool draws a pool in mid-life: running jobs in any state, nodes with outages and
+// reservations, and waiting jobs.
 func drawPool(t *rapid.T) Pool {
 	p := Pool{Nodes: rapid.IntRange(2, 10).Draw(t, "nodes")}
 	for range rapid.IntRange(0, 10).Draw(t, "busy") {
@@ -166,8 +166,8 @@ func seq(n int) []int {
 	return s
 }
 
-// TestPoolConditions: every plan of a pool keeps C1 to C4; running jobs go on
-// where they are; a job without a plan says why.
+// TestPoolConditions checks that every plan of a pool keeps C1 to C4, running jobs continue where
+// they are, and a job without a plan says why.
 func TestPoolConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPool(t)
@@ -219,7 +219,7 @@ func TestPoolConditions(t *testing.T) {
 			nodes = append(nodes, plan.Nodes)
 		}
 		for _, b := range p.Busy {
-			// A node that a running job holds when others want it is the job's.
+			// If others want a node that a running job holds, the job keeps it.
 			if !slices.ContainsFunc(p.Jobs, func(j PoolJob) bool { return slices.Contains(j.Held, b.Node) }) {
 				busy = append(busy, b)
 			}

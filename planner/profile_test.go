@@ -108,8 +108,8 @@ func TestProfileRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzParseProfile: no panic; an error points into the text; what is read is
-// valid and is written so that it reads the same.
+// FuzzParseProfile checks that parsing never panics, that an error points into the text, and that a
+// parsed profile is valid and reads the same when written.
 func FuzzParseProfile(f *testing.F) {
 	for _, s := range []string{"2@10m,5@30m,1@5m", "3@1-12:30:15", "", "5@-3m", "@", "9@9999999999", "1@1e5s", "1@.5h", "é@\x00"} {
 		f.Add(s)

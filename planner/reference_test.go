@@ -7,8 +7,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/plannertest"
 )
 
-// naiveFits lists, by exhaustive search, the start times of all steps of every
-// valid placement that completes by deadline, in lexical order.
+// naiveFits lists, by exhaustive search, the start times of all steps of every valid placement that
+// completes by deadline, in lexical order.
 func naiveFits(res naive.Timeline, capacity int, p Profile, o FitOptions, deadline int64) [][]int64 {
 	var all [][]int64
 	starts := make([]int64, len(p))

@@ -7,31 +7,31 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// A batch system starts no job on a node that others have reserved before the job's
-// time limit ends, whatever the job's profile says: it may run for that long. So each
-// job has windows of its own: those that begin before its start and its limit are
-// closed to it from now on until they end. Only when the job's start is known are they.
+// A batch system starts a job on a node that others have reserved only if the job's time limit ends
+// before the reservation, whatever the job's profile says: it may run for that long. So each job
+// has its own windows. A window that begins between the job's start and its limit is closed to the
+// job from now until it ends. Which windows these are is known only once the job's start is known.
 //
-// Jobs are planned as if they started as early as they may at all. The first one that
-// starts so late that its limit reaches into a reservation on which it was placed has
-// that one closed, and is planned again together with those behind it. A reservation
-// that leaves too few nodes to start on, as that of a whole cluster, only puts off the
-// start: such a job is planned along with all the others.
+// Jobs are planned as if they started as early as they may. If a job starts so late that its limit
+// reaches into a reservation on which it was placed, that reservation is closed to it, and it is
+// planned again together with the jobs behind it. A reservation that leaves too few nodes to start
+// on, such as one of a whole cluster, only delays the start: such a job is planned along with the
+// others.
 
 const (
-	// exactRequests is for how many requests a plan of a pool with reservations closes
-	// them to one job at a time: one behind it may start earlier when it is gone.
-	// orderedRequests is for how many only neighbours in the list are planned together,
-	// so that nobody is overtaken. After allRequests all reservations are closed. Far
-	// back in a long queue that is less exact: these jobs will be further in front.
+	// exactRequests is the number of requests in which a pool's plan closes reservations to one job
+	// at a time: a job behind it may then start earlier. orderedRequests is the number in which
+	// only neighbours in the list are planned together, so that no job is overtaken. After
+	// allRequests, all reservations are closed. Far back in a long queue, this is less exact; those
+	// jobs are planned more exactly once they are further in front.
 	exactRequests, orderedRequests, allRequests = 6, 12, 40
-	// fewerRequests is by how much a strategy is asked less that is to be asked once.
+	// fewerRequests is the divisor of these numbers for a strategy that should be called once.
 	fewerRequests = 6
-	// leastRounds are those of a request (see mapRounds) when all have been used up.
+	// leastRounds is the number of rounds of a request (see mapRounds) when all have been used up.
 	leastRounds = 4
 )
 
-// reservedWindow is some nodes that others have reserved during [start, end).
+// reservedWindow is a set of nodes that others have reserved during [start, end).
 type reservedWindow struct {
 	start, end int64
 	nodes      []int
@@ -43,11 +43,11 @@ type reservedRun struct {
 	now     int64
 	windows []reservedWindow
 	on      [][]int  // node → windows
-	closed  [][]bool // job → window: found to be in the way of its limit
-	soonest []int64  // job → it does not start before
+	closed  [][]bool // job → window that was in the way of its limit
+	soonest []int64  // job → earliest start
 	busy    []NodeBusy
 	planned []Planned
-	rounds  int // that are left
+	rounds  int // rounds left
 }
 
 // planReserved plans a pool in which others have reserved nodes.
@@ -66,7 +66,7 @@ func (p Pool) planReserved(s Strategy) ([]Planned, error) {
 			if _, err := r.ask(s, fixed, r.shut(fixed...)); err != nil {
 				return nil, err
 			}
-			found = false // a link of a chain that is delayed reaches further
+			found = false // a link of a delayed chain reaches further
 			for _, j := range fixed {
 				found = r.close(j) || found
 			}
@@ -118,7 +118,7 @@ func (p Pool) reservedRun() *reservedRun {
 	index := make(map[[2]int64]int)
 	for _, b := range p.Reserved {
 		r.busy = append(r.busy, b)
-		if b.Start >= b.End || b.Node < 0 || b.Node >= p.Nodes { // told of when it is planned
+		if b.Start >= b.End || b.Node < 0 || b.Node >= p.Nodes { // plan reports it
 			continue
 		}
 		at, known := index[[2]int64{b.Start, b.End}]
@@ -140,7 +140,7 @@ func (p Pool) reservedRun() *reservedRun {
 	return r
 }
 
-// reach is how long after its start the job's last time limit ends.
+// reach returns how long after its start the job's last time limit ends.
 func (job PoolJob) reach() int64 {
 	if len(job.Limits) == 1 {
 		return job.Limits[0]
@@ -155,8 +155,8 @@ func (job PoolJob) reach() int64 {
 	return reach
 }
 
-// settle closes the windows that the job cannot start before, and puts its start off
-// until the open nodes are enough for that.
+// settle closes the windows before which the job cannot start, and delays its start until the open
+// nodes suffice.
 func (r *reservedRun) settle(j int) {
 	job := r.pool.Jobs[j]
 	for {
@@ -185,7 +185,7 @@ func (r *reservedRun) settle(j int) {
 	}
 }
 
-// key tells jobs apart by what is closed to them when they may start.
+// key distinguishes jobs by what is closed to them when they may start.
 func (r *reservedRun) key(j int) string {
 	key := make([]byte, len(r.windows))
 	for w, win := range r.windows {
@@ -196,7 +196,7 @@ func (r *reservedRun) key(j int) string {
 	return string(key)
 }
 
-// shut is what is closed to any of these jobs, from now on.
+// shut returns what is closed to any of these jobs, from now on.
 func (r *reservedRun) shut(jobs ...int) []NodeBusy {
 	var all []NodeBusy
 	for w, win := range r.windows {
@@ -209,7 +209,7 @@ func (r *reservedRun) shut(jobs ...int) []NodeBusy {
 	return all
 }
 
-// ask plans some of the jobs beside what is busy.
+// ask plans some of the jobs around what is busy.
 func (r *reservedRun) ask(s Strategy, jobs []int, shut []NodeBusy) ([]Planned, error) {
 	sub := Pool{Nodes: r.pool.Nodes, Busy: slices.Concat(r.busy, shut), Jobs: make([]PoolJob, len(jobs))}
 	for i, j := range jobs {
@@ -226,8 +226,8 @@ func (r *reservedRun) ask(s Strategy, jobs []int, shut []NodeBusy) ([]Planned, e
 	return planned, err
 }
 
-// close finds out whether a planned job is on nodes that are reserved before its time
-// limit ends, and closes these to it.
+// close checks whether a planned job is on nodes that are reserved before its time limit ends, and
+// closes these to it.
 func (r *reservedRun) close(j int) (found bool) {
 	job, p := r.pool.Jobs[j], r.planned[j]
 	if len(job.Limits) == 0 || p.Unfit != "" {
@@ -259,7 +259,7 @@ func (r *reservedRun) close(j int) (found bool) {
 	return found
 }
 
-// brings reports whether a node comes at a step after the first.
+// brings reports whether a node first comes at a step after the first.
 func (p *Planned) brings(step, node int) bool {
 	if step == 0 {
 		return false
@@ -268,12 +268,12 @@ func (p *Planned) brings(step, node int) bool {
 	return !has
 }
 
-// accept keeps the plans of some jobs: the others are planned beside them.
+// accept fixes the plans of some jobs: the others are planned around them.
 func (r *reservedRun) accept(jobs []int) {
 	for _, j := range jobs {
 		job, p := r.pool.Jobs[j], r.planned[j]
 		if p.Unfit != "" {
-			if job.Fixed { // nobody else gets its nodes
+			if job.Fixed { // no other job gets its nodes
 				for _, n := range job.Held {
 					r.busy = append(r.busy, NodeBusy{n, r.now, exact.AddTime(job.Submit, max(job.Profile.Duration(), 1))})
 				}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reservedOn is a reservation of some nodes.
+// reservedOn returns a reservation of some nodes.
 func reservedOn(start, end int64, nodes ...int) (all []NodeBusy) {
 	for _, n := range nodes {
 		all = append(all, NodeBusy{n, start, end})
@@ -16,7 +16,7 @@ func reservedOn(start, end int64, nodes ...int) (all []NodeBusy) {
 	return all
 }
 
-// TestPoolReserved: what counts is each job's own limit, once.
+// TestPoolReserved checks that each job's own limit counts, once.
 func TestPoolReserved(t *testing.T) {
 	job := func(limit int64, p ...Step) PoolJob {
 		return PoolJob{Job: Job{Profile: p}, Driver: Lowest, Limits: []int64{limit}}
@@ -100,7 +100,7 @@ func TestPoolReserved(t *testing.T) {
 		}
 	})
 	t.Run("a link of a running chain that is delayed", func(t *testing.T) {
-		// it runs on node 0; a job before it on the list delays its second step by a second
+		// it runs on node 0; an earlier job in the list delays its second step by a second
 		first := PoolJob{Job: Job{Profile: Profile{{1, 1}, {1, 4}}}, Held: []int{1}, Driver: 1, Fixed: true, Limits: []int64{1}}
 		chain := PoolJob{Job: Job{Profile: Profile{{1, 1}, {1, 4}}}, Held: []int{0}, Driver: -1, Fixed: true, MaxDuration: []int64{2}, Limits: []int64{1, 60}}
 		got, err := Pool{Nodes: 7, Reserved: reservedOn(61, 62, 2, 3, 4), Jobs: []PoolJob{first, chain}}.Plan(mustStrategy(t, "noX"))
@@ -124,8 +124,8 @@ func TestPoolReserved(t *testing.T) {
 	})
 }
 
-// TestPoolReservedConditions: no job is on nodes that others have reserved before its
-// limit ends, and all else is as without reservations.
+// TestPoolReservedConditions checks that no job is on nodes that others have reserved before its
+// limit ends, and that everything else is as without reservations.
 func TestPoolReservedConditions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPool(t)

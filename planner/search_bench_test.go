@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// paperTests are the first tests of the paper's model with seed 1.
+// paperTests returns the first tests of the paper's model with seed 1.
 func paperTests(n int) []planner.Problem {
 	problems := make([]planner.Problem, n)
 	for i := range problems {

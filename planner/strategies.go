@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/search"
 )
 
-// StrategyByName gives rigid, noX, 2X, 2X+c, infX, infX+c, or any other
+// StrategyByName returns rigid, noX, 2X, 2X+c, infX, infX+c, or any other
 // <limit>X or <limit>X+c, e.g. 1.5X+c (paper, section 5.1); minwaste or
 // <limit>X+m (FitMinWaste); search or search+fair, also with +<limit>X (Search).
 func StrategyByName(name string) (Strategy, error) {
@@ -17,7 +17,7 @@ func StrategyByName(name string) (Strategy, error) {
 	return paper.ByName(name)
 }
 
-// Strategies are the names of all strategies worth comparing: the paper's, then
+// Strategies returns the names of all strategies worth comparing: the paper's, then
 // ours. The last two say what a fair search gains without and with expansion.
 func Strategies() []string {
 	return append(PaperStrategies(), "minwaste", "search", "search+fair", "search+fair+infX")

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHalfClusters is the paper's section 2: two applications that have half of the cluster
-// each, and will want more than half.
+// TestHalfClusters is the example of the paper's section 2: two applications hold half of the
+// cluster each and will want more than half.
 func TestHalfClusters(t *testing.T) {
 	all := make([]int, 100)
 	for i := range all {
@@ -20,7 +20,7 @@ func TestHalfClusters(t *testing.T) {
 		t.Error("one alone is not let in")
 	}
 	if Safe(100, nil, []Job{a, b}) {
-		t.Error("both are let in: they would wait for each other for ever")
+		t.Error("both are admitted: they would wait for each other forever")
 	}
 	b.Claim = 50
 	if order, safe := Order(100, nil, []Job{a, b}); !safe || !slices.Equal(order, []int{1, 0}) {
@@ -28,11 +28,11 @@ func TestHalfClusters(t *testing.T) {
 	}
 }
 
-// world is a state that jobs with claims come, grow, shrink and end in.
+// world is a state in which jobs with claims arrive, grow, shrink, and end.
 type world struct {
 	n    int
 	jobs []Job
-	want []int // further nodes that a job waits for
+	want []int // further nodes that the job waits for
 }
 
 func (w *world) free() []int {
@@ -51,7 +51,7 @@ func (w *world) free() []int {
 	return free
 }
 
-// pick are k free nodes that a job may have; nil: there are not as many.
+// pick returns k free nodes that a job may have, or nil if there are fewer.
 func (w *world) pick(may []int, k int) []int {
 	var nodes []int
 	for _, node := range w.free() {
@@ -70,14 +70,14 @@ func (w *world) remove(j int) {
 	w.want = slices.Delete(w.want, j, j+1)
 }
 
-// TestNobodyWaitsForEver: whatever jobs with claims ask for, every state is safe, and all
-// come to an end even if from some time on each grows to its claim before it ends.
+// TestNobodyWaitsForEver checks that every state is safe, whatever jobs with claims ask for. It
+// also checks that all jobs end, even if each grows to its claim first.
 func TestNobodyWaitsForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{n: rapid.IntRange(1, 12).Draw(t, "nodes")}
 		for range rapid.IntRange(0, 40).Draw(t, "events") {
 			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
-			case what == 0: // one comes
+			case what == 0: // a job arrives
 				may := rapid.SliceOfNDistinct(rapid.IntRange(0, w.n-1), 1, w.n, rapid.ID[int]).Draw(t, "may")
 				claim := rapid.IntRange(1, len(may)).Draw(t, "claim")
 				has := w.pick(may, rapid.IntRange(1, claim).Draw(t, "has"))
@@ -86,12 +86,12 @@ func TestNobodyWaitsForEver(t *testing.T) {
 					w.jobs, w.want = after, append(w.want, 0)
 				}
 			case len(w.jobs) == 0:
-			case what == 1: // one wants more
+			case what == 1: // a job wants more
 				j := rapid.IntRange(0, len(w.jobs)-1).Draw(t, "job")
 				if most := w.jobs[j].Claim - len(w.jobs[j].Has); most > 0 {
 					w.want[j] = rapid.IntRange(1, most).Draw(t, "more")
 				}
-			case what == 2: // one gives back
+			case what == 2: // a job gives back nodes
 				j := rapid.IntRange(0, len(w.jobs)-1).Draw(t, "job")
 				w.jobs[j].Has = w.jobs[j].Has[:rapid.IntRange(1, len(w.jobs[j].Has)).Draw(t, "keeps")]
 				w.want[j] = 0
@@ -103,7 +103,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 				t.Fatalf("not safe: %+v", w.jobs)
 			}
 		}
-		// from now on everybody wants all of its claim, and ends once it has that
+		// from now on every job wants its whole claim, and ends once it has it
 		for len(w.jobs) > 0 {
 			for j, job := range w.jobs {
 				w.want[j] = job.Claim - len(job.Has)
@@ -118,7 +118,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	})
 }
 
-// grant gives whoever waits what may be given.
+// grant gives waiting jobs what may be given.
 func (w *world) grant() {
 	for j := range w.jobs {
 		if w.want[j] == 0 {
@@ -131,7 +131,7 @@ func (w *world) grant() {
 	}
 }
 
-// TestOrderIsComplete compares with every order there is.
+// TestOrderIsComplete compares with all possible orders.
 func TestOrderIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "nodes")

@@ -6,68 +6,67 @@ import (
 	"slices"
 )
 
-// candidates are the places with what a class of patterns needs around its pivot. As
-// long as a plan only grows, what is not among them need not be looked at again.
+// candidates holds the places that have what a class of patterns needs around its pivot. As long as
+// a plan only grows, all other places can be skipped.
 type candidates struct {
-	looked  int     // so many words of the grid have been looked at
-	list    []int32 // coarse ones: words; others: cells, each for itself and the seven after it
-	sources int     // so many coarse ones have been looked at
-	visits  int     // of the list, since those that are none any more have been dropped
+	looked  int     // number of grid words already searched
+	list    []int32 // coarse: words; otherwise cells, each for itself and the next seven
+	sources int     // number of coarse candidates already searched
+	visits  int     // visits of the list since dead candidates were dropped
 }
 
 const (
 	gridClasses  = sidesKinds * (gridLevels + 1) * gridRuns * (gridLevels + 1) * gridRuns
-	coarseLevels = 3  // fine levels to a coarse one
-	frontier     = 32 // the last words in use change too often to be candidates
-	lookAhead    = 32 // so many words are looked at first, then twice as many, and so on
+	coarseLevels = 3  // fine levels per coarse level
+	frontier     = 32 // the last words in use change too often to hold candidates
+	lookAhead    = 32 // number of words searched first, then twice as many, and so on
 	window       = 256
-	windowLeft   = 64 // of the window's cells are before the candidate: bounds are checked once for all
+	windowLeft   = 64 // cells of the window before the candidate: bounds are checked once for all
 )
 
-// KeepCandidates lets the grid remember where patterns were found possible: for plans that
-// only grow.
+// KeepCandidates makes the grid remember where patterns were possible, for plans that only grow.
 func (g *Grid) KeepCandidates() {
 	if g.found == nil {
 		g.found, g.coarse = make([]candidates, gridClasses), make([]candidates, gridClasses)
 	}
 }
 
-// sample says that at some cells, relative to the cell of a job's pivot, so many nodes
-// must be free: the first and the last whole ones of a step, and one that tells best.
+// sample requires that at some cells, relative to the cell of a job's pivot, a number of nodes is
+// free: the first and last whole cells of a step, and the most selective one.
 type sample struct {
 	first, last, best int
 	need              uint64 // shade, in each of eight bytes
 }
 
-// quick is one cell of each of four samples.
+// quick holds one cell of each of four samples.
 type quick struct {
 	at   [4]uint   // in the window
-	need [4]uint64 // nothing for what is outside of it
+	need [4]uint64 // nothing for cells outside the window
 }
 
-// Eight cells are looked at together, each a byte with its highest bit set: that bit
-// stays where a shade not above that of the cell is taken away.
+// Eight cells are tested together, each a byte with its highest bit set. Subtracting a shade keeps
+// that bit if the shade is not above the cell's.
 const (
 	eachByte = 0x0101010101010101
 	highest  = eachByte << 7
 )
 
-// eight is the eight bytes from index i on; with 32 bits of it, which are enough, the
+// eight returns the eight bytes from index i on. With the low 32 bits of i, which suffice, the
 // compiler checks bounds once.
 func eight(bytes []uint8, i int) uint64 {
 	k := uint(uint32(i))
 	return binary.LittleEndian.Uint64(bytes[k : k+8 : k+8])
 }
 
-// sample looks at some of the cells from first to last, all of which a step covers.
-// Steps with more nodes come first.
+// sample samples some of the cells from first to last, all of which a step covers. Steps with more
+// nodes come first.
 func (pat *Pattern) sample(first, last int, shade uint8) {
 	if len(pat.samples) == gridProbes {
 		return
 	}
 	s := sample{first: first, last: last, best: (first + last) / 2, need: uint64(shade) * eachByte}
 	if first == 0 || first == 1 {
-		s.best = last // the first ones are those of the pivot's step, of which its class tells
+		s.best = last // the first cells belong to the pivot's step, whose class already covers them
 	}
 	i := len(pat.samples)
 	pat.samples = append(pat.samples, s)
@@ -78,7 +77,7 @@ func (pat *Pattern) sample(first, last int, shade uint8) {
 	pat.low, pat.high = min(pat.low, first>>6), max(pat.high, last>>6)
 }
 
-// candidate is search among the candidates from word w to before end.
+// candidate runs search among the candidates from word w to before end.
 func (g *Grid) candidate(pat *Pattern, w, end int) (int, uint64) {
 	known := &g.found[pat.fine.class]
 	if known.visits > 4*len(known.list)+lookAhead {
@@ -126,9 +125,8 @@ func (pat *Pattern) quicken() {
 	}
 }
 
-// sampled is the index of the first candidate from which on eight cells have some that
-// pass the quick samples, as their highest bits; or 0. It does not pay to stop before the
-// last of so many.
+// sampled returns the index of the first candidate from which on eight cells contain some that pass
+// the quick samples, as their highest bits; or 0. Stopping earlier within the eight does not pay.
 func (q *quick) sampled(list []int32, free []uint8) (int, uint64) {
 	a, b, c, d := q.at[0]%window, q.at[1]%window, q.at[2]%window, q.at[3]%window
 	for i, cell := range list {
@@ -143,7 +141,7 @@ func (q *quick) sampled(list []int32, free []uint8) (int, uint64) {
 	return len(list), 0
 }
 
-// all is which of the eight cells from a cell on pass all samples, one bit each.
+// all returns which of the eight cells from a cell on pass all samples, one bit each.
 func (pat *Pattern) all(free []uint8, cell int, pass uint64) uint64 {
 	for i := range pat.samples {
 		s := &pat.samples[i]
@@ -155,7 +153,7 @@ func (pat *Pattern) all(free []uint8, cell int, pass uint64) uint64 {
 	return pass >> 7 * 0x0102040810204080 >> 56 // a product gathers the bits
 }
 
-// look looks for candidates in the words before end, among those of a coarse class.
+// look searches for candidates in the words before end, among those of a coarse class.
 func (g *Grid) look(known *candidates, pat *Pattern, end int) {
 	coarse := &g.coarse[pat.coarse.class]
 	if known.looked == 0 {
@@ -183,14 +181,14 @@ func (g *Grid) look(known *candidates, pat *Pattern, end int) {
 	}
 }
 
-// wordCells is some cells of a word.
+// wordCells holds some cells of a word.
 type wordCells struct {
 	cells uint64
 	word  int32
 }
 
-// sift finds the cells with both sides in at most 64 words, and gives the number of words
-// that have any.
+// sift finds the cells with both sides in at most 64 words, and returns the number of words that
+// have any.
 func (s *sides) sift(words []int32, found *[64]wordCells) uint {
 	n := uint(0)
 	for _, w := range words {
@@ -201,9 +199,9 @@ func (s *sides) sift(words []int32, found *[64]wordCells) uint {
 	return n
 }
 
-// lookAll notes the words before end with cells that have both sides.
+// lookAll records the words before end with cells that have both sides.
 func (c *candidates) lookAll(s *sides, end int) {
-	c.looked = max(c.looked, 1) // what is to the left of word 0 is not known
+	c.looked = max(c.looked, 1) // what lies left of word 0 is unknown
 	if c.looked >= end {
 		return
 	}
@@ -217,12 +215,12 @@ func (c *candidates) lookAll(s *sides, end int) {
 	c.list, c.looked = list[:n], end
 }
 
-// some is 1 where any bit is set, else 0. It stands where branches would be mispredicted
-// and wait for what is not in the cache.
+// some returns 1 if any bit is set, otherwise 0. It replaces branches that would be mispredicted
+// and wait for uncached memory.
 func some(bits uint64) int { return int((bits | -bits) >> 63) }
 
-// purge drops the candidates that have become none, as far as two samples of each side
-// tell. They are among the bytes that are looked at next.
+// purge drops candidates that are no longer possible, as far as two samples of each side show.
+// Their bytes are read next anyway.
 func (g *Grid) purge(known *candidates, p *pair) {
 	left, right := uint64(g.least[p.leftLevel])*eachByte, uint64(g.least[p.rightLevel])*eachByte
 	a, b := inWindow(p.leftAt, 1<<p.leftRun)
@@ -231,7 +229,7 @@ func (g *Grid) purge(known *candidates, p *pair) {
 	known.list, known.visits = q.keep(known.list, g.free), 0
 }
 
-// keep is those of the candidates that pass the quick samples.
+// keep returns the candidates that pass the quick samples.
 func (q *quick) keep(list []int32, free []uint8) []int32 {
 	a, b, c, d := q.at[0]%window, q.at[1]%window, q.at[2]%window, q.at[3]%window
 	kept := uint(0)
@@ -245,12 +243,12 @@ func (q *quick) keep(list []int32, free []uint8) []int32 {
 	return list[:kept]
 }
 
-// inWindow is where in a candidate's window an early and a late cell of a run are.
+// inWindow returns where in a candidate's window an early and a late cell of a run are.
 func inWindow(at, run int64) (early, late uint) {
 	return uint(windowLeft + at + run/8), uint(windowLeft + at + run - 1 - run/8)
 }
 
-// index is the first of the candidates not before a cell, sought from i on.
+// index returns the first candidate not before a cell, searching from i on.
 func (c *candidates) index(cell, i int) int {
 	if len(c.list) == 0 || int(c.list[0]) >= cell {
 		return 0

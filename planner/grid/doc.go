@@ -1,3 +1,3 @@
-// Package grid is a coarse view of a timeline that tells quickly where a job cannot
-// start. Plans are the same without it, only slower.
+// Package grid is a coarse view of a timeline that quickly shows where a job cannot start. Plans
+// are the same without it, only slower.
 package grid

@@ -8,52 +8,49 @@ import (
 	"github.com/evoslurm/evoslurm/planner/timeline"
 )
 
-// Grid is a coarse view of a timeline that tells quickly where a job cannot
-// start. Time is cut into cells; for every cell it keeps, at several levels of
-// free nodes, whether that many are free during the whole cell. A step covers
-// some cells whole wherever in a given cell the job starts; a start cell is out of
-// the question if one of them has too few free nodes. With a bit per cell and
+// Grid is a coarse view of a timeline that quickly shows where a job cannot start. Time is cut into
+// cells; for every cell it keeps, at several levels of free nodes, whether that many are free
+// during the whole cell. A step covers some cells whole wherever in a given cell the job starts; a
+// start cell is out of the question if one of them has too few free nodes. With a bit per cell and
 // level, 64 start cells are tried at once; with a byte per cell, 8, more exactly.
 //
-// What the grid lets pass may still be impossible, never the other way round:
-// plans are the same with and without it, only faster. Cells that it does not
-// know count as free.
+// What the grid accepts may still be impossible, but never the other way round: plans are the same
+// with and without it, only faster with it. Unknown cells count as free.
 type Grid struct {
 	Res      *timeline.Timeline
 	capacity int
 	origin   int64                 // second at which cell 0 begins
 	shift    uint                  // a cell has 1<<shift seconds
-	cells    int                   // known ones, a multiple of 64
-	used     int                   // the cells before this one have been in use
+	cells    int                   // number of known cells, a multiple of 64
+	used     int                   // the cells before this one have been used
 	scale    int                   // nodes to 1<<16 shades
 	level    [gridShades + 1]uint8 // of every shade
 	least    [gridLevels + 1]uint8 // shade of every level
 	layers   [gridLevels + 1][gridRuns]layer
 	free     []uint8       // of every cell: its shade, with the highest bit set
 	steps    []int         // scratch of choose: their levels
-	found    []candidates  // of every class of patterns; nil: none are kept
-	coarse   []candidates  // words with any; what is found is sought among them
-	asked    []*candidates // those of found and coarse that have been looked for
+	found    []candidates  // per class of patterns; nil if none are kept
+	coarse   []candidates  // words with any candidate; found is searched among them
+	asked    []*candidates // the candidates in found and coarse that were requested
 }
 
 const (
-	gridLevels  = 8       // of free nodes, each as good a filter for as many steps
-	gridRuns    = 6       // layer j: in 1<<j cells in a row
-	gridShades  = 127     // free nodes come in so many shades
-	gridUnknown = 255     // the shade of cells that are not known
-	gridCells   = 1 << 22 // no more than so many cells
-	gridAhead   = 2048    // so many cells are known beyond the last one in use
+	gridLevels  = 8       // levels of free nodes, each equally selective for as many steps
+	gridRuns    = 6       // layer j covers 1<<j cells in a row
+	gridShades  = 127     // number of shades of free nodes
+	gridUnknown = 255     // the shade of unknown cells
+	gridCells   = 1 << 22 // largest number of cells
+	gridAhead   = 2048    // number of cells known beyond the last one in use
 )
 
-// layer is a bit per cell: whether so many nodes are free in so many cells from
-// this one on.
+// layer has a bit per cell: whether that many nodes are free in that many cells from this one on.
 type layer struct {
 	words   []uint64
-	cleared int // bits that are not set: the more, the better a filter
+	cleared int // number of unset bits: the more, the better a filter
 }
 
-// Reset makes the grid one of a timeline, with cells of at most width seconds and
-// levels that suit steps with these numbers of nodes. It keeps its memory.
+// Reset makes the grid a view of a timeline, with cells of at most width seconds and levels that
+// suit steps with these node counts. It keeps its memory.
 func (g *Grid) Reset(res *timeline.Timeline, capacity int, origin, width int64, nodes []int) {
 	g.Res, g.capacity, g.origin, g.cells, g.used = res, capacity, origin, 0, 0
 	g.shift = uint(bits.Len64(uint64(max(width, 1))) - 1)
@@ -89,15 +86,15 @@ func (g *Grid) Reset(res *timeline.Timeline, capacity int, origin, width int64, 
 func (g *Grid) cell(s int64) int64  { return (s - g.origin) >> g.shift }
 func (g *Grid) start(c int64) int64 { return g.origin + c<<g.shift }
 
-// shade is a number of nodes as a byte: the more nodes, the higher.
+// shade returns a number of nodes as a byte: the more nodes, the higher.
 func (g *Grid) shade(nodes int) uint8 {
 	return uint8(max(min((nodes*g.scale+1<<16-1)>>16, gridShades), 0))
 }
 
-// levelOf is the highest level that needs at most so many free nodes.
+// levelOf returns the highest level that needs at most that many free nodes.
 func (g *Grid) levelOf(nodes int) int { return int(g.level[g.shade(nodes)]) }
 
-// extend makes the cells before cell known; they are free at first.
+// extend makes the cells before cell known; they start free.
 func (g *Grid) extend(cell int64) {
 	more := (min(cell, gridCells) - int64(g.cells) + 63) / 64
 	if more <= 0 {
@@ -115,7 +112,7 @@ func (g *Grid) extend(cell int64) {
 	g.cells += int(more) * 64
 }
 
-// Update looks again at [start, end), where the timeline has changed.
+// Update rereads [start, end), where the timeline has changed.
 func (g *Grid) Update(start, end int64) {
 	if end > exact.Horizon || g.cell(start) >= gridCells {
 		return
@@ -167,12 +164,12 @@ func (g *Grid) Update(start, end int64) {
 	}
 }
 
-// renew works out the layers of a level from its first one, for some words.
+// renew computes the layers of a level from its first one, for some words.
 func (g *Grid) renew(k, first, last int) {
 	l := &g.layers[k]
 	next := word(l[0].words, last+1)
-	next2 := next & (next>>1 | 1<<63)   // two in a row; what is yet further away only
-	next4 := next2 & (next2>>2 | 3<<62) // matters to bits that the shifts below drop
+	next2 := next & (next>>1 | 1<<63)   // two in a row; what lies further away
+	next4 := next2 & (next2>>2 | 3<<62) // matters only to bits that the shifts below drop
 	next8 := next4 & (next4>>4 | 15<<60)
 	next16 := next8 & (next8>>8 | 255<<56)
 	for w := last; w >= first; w-- {

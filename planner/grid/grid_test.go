@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/timeline"
 )
 
-// TestGridLayers holds every layer to its definition, after adds and removals.
+// TestGridLayers checks every layer against its definition, after adds and removals.
 func TestGridLayers(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -8,42 +8,42 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// Pattern is what the grid must have around a job's pivot, the second at which one
-// of its steps begins.
+// Pattern is what the grid must have around a job's pivot, the second at which one of its steps
+// begins.
 type Pattern struct {
 	Pivot     int      // index of the step
 	beside    pair     // what must be free just before and just after the pivot
 	fine      sides    // what must be free just before and just after the pivot
-	coarse    sides    // likewise, with fewer nodes
+	coarse    sides    // the same, with fewer nodes
 	probes    []probe  // for steps at a known distance, the best filters first
 	wide      []probe  // for steps that expansion moves
 	samples   []sample // for the same as probes; at least 4, those with most nodes first
 	quick     quick    // of them
-	needsAt   int      // a cell, relative to that of the pivot
+	needsAt   int      // a cell relative to the pivot's
 	needs     []uint8  // the shades that the cells from there on must have
-	at        int      // in the list of candidates, of the last one that passed
-	low, high int      // from word low to before high no probe or sample looks at cells that are not known
+	at        int      // last candidate that passed, in the list of candidates
+	low, high int      // from word low to before high, no probe or sample reads unknown cells
 }
 
-// sides are what must be free just before and just after a pivot.
+// sides is what must be free just before and just after a pivot.
 type sides struct {
 	left, right probe
 	class       int // equal for equal sides
 }
 
-// probe says that at an offset, relative to the cell of a job's pivot, or at one of
-// the span cells after it, a layer's bit must be set.
+// probe requires that a layer's bit is set at an offset relative to the cell of a job's pivot, or
+// at one of the span cells after it.
 type probe struct {
 	words   []uint64 // of the layer
 	cleared int      // of the layer
 	word    int      // the offset in whole words
-	bit     uint     // and the rest of it, in cells
+	bit     uint     // the rest of the offset, in cells
 	span    int      // cells, at most gridSpan
 }
 
 const (
-	gridProbes = 24  // no more than so many probes of a job
-	gridNeeds  = 256 // of so many cells it is known what they must have
+	gridProbes = 24  // largest number of probes per job
+	gridNeeds  = 256 // number of cells with known needs
 	gridSpan   = 48  // less than a word
 )
 
@@ -51,20 +51,19 @@ func newProbe(l *layer, offset, span int64) probe {
 	return probe{l.words, l.cleared, int(offset >> 6), uint(offset & 63), int(span)}
 }
 
-// at is the cells of word w that pass; all cells that are looked at must be known, and
-// span 0.
+// at returns the cells of word w that pass. All cells read must be known, and span 0.
 func (p *probe) at(w int) uint64 {
 	return cellsAt(p.words, w+p.word, p.bit)
 }
 
-// cellsAt is 64 cells from bit on of word k on; as for eight, 32 bits of k are enough.
+// cellsAt returns 64 cells from bit on of word k on. As in eight, 32 bits of k suffice.
 func cellsAt(words []uint64, k int, bit uint) uint64 {
 	i := uint(uint32(k))
 	two := words[i : i+2 : i+2]
 	return two[0]>>(bit&63) | two[1]<<1<<((63-bit)&63)
 }
 
-// pass is the cells of word w that pass.
+// pass returns the cells of word w that pass.
 func (p *probe) pass(w int) uint64 {
 	k := w + p.word
 	here, next := word(p.words, k), word(p.words, k+1)
@@ -75,7 +74,7 @@ func (p *probe) pass(w int) uint64 {
 	return spread(low, next>>p.bit|word(p.words, k+2)<<1<<(63-p.bit), p.span)
 }
 
-// word is a word of a set; all outside are set.
+// word returns a word of a set; all words outside are set.
 func word(set []uint64, k int) uint64 {
 	if k < 0 || k >= len(set) {
 		return ^uint64(0)
@@ -95,7 +94,7 @@ func spread(low, high uint64, span int) uint64 {
 	return low
 }
 
-// Clear makes the pattern one without a pivot.
+// Clear removes the pattern's pivot.
 func (pat *Pattern) Clear() {
 	pat.Pivot, pat.probes, pat.wide, pat.samples, pat.needs = -1, pat.probes[:0], pat.wide[:0], pat.samples[:0], pat.needs[:0]
 	pat.low, pat.high, pat.at = 0, 0, 0 // words, of samples
@@ -148,9 +147,9 @@ func (g *Grid) probeSpan(pat *Pattern, first, last, run int64, nodes int) {
 	pat.wide = append(pat.wide, newProbe(&g.layers[level][j], first, last-first))
 }
 
-// Demand says what every cell must have that some steps in a row cover, the first of
-// which starts after seconds after the pivot. In a cell where one step ends and the next
-// begins it is the lesser of both.
+// Demand sets what every cell must have that some steps in a row cover, the first of which starts
+// after seconds after the pivot. In a cell where one step ends and the next begins, the smaller of
+// both counts.
 func (g *Grid) Demand(pat *Pattern, after int64, steps profile.Profile) {
 	if cap(pat.needs) == 0 {
 		pat.needs = make([]uint8, gridNeeds+16)
@@ -158,8 +157,8 @@ func (g *Grid) Demand(pat *Pattern, after int64, steps profile.Profile) {
 	needs := pat.needs[:gridNeeds+16]
 	width := int64(1) << g.shift
 	first := (after + 2*width - 2) >> g.shift  // as in probe
-	end, least := 0, uint64(gridShades)        // after the last whole cell of a step; of the steps since
-	fill := func(from, to int, shade uint64) { // up to 7 more, which the next ones replace
+	end, least := 0, uint64(gridShades)        // end is after the last whole cell of a step; least counts the steps since
+	fill := func(from, to int, shade uint64) { // writes up to 7 cells more, which the next steps overwrite
 		for ; from < to; from += 8 {
 			binary.LittleEndian.PutUint64(needs[from:], shade*eachByte)
 		}
@@ -191,7 +190,7 @@ func (g *Grid) possible(pat *Pattern, w int, cells uint64) uint64 {
 	return cells
 }
 
-// suffice tells whether no shade is below what is needed of it.
+// suffice reports whether every shade reaches its need.
 func suffice(free, needs []uint8) bool {
 	for len(needs) >= 8 && len(free) >= 8 {
 		if (binary.LittleEndian.Uint64(free)-binary.LittleEndian.Uint64(needs))&highest != highest {
@@ -225,8 +224,8 @@ func (g *Grid) Ready(pat *Pattern) {
 	pat.low, pat.high = -first, g.cells/64-last-1
 }
 
-// Next is the first second ≥ s whose cell passes the pattern; if there is none
-// before until, it is some second from until on.
+// Next returns the first second ≥ s whose cell passes the pattern. If there is none before until,
+// it returns some second from until on.
 func (g *Grid) Next(s int64, pat *Pattern, until int64) int64 {
 	from := g.cell(s)
 	if from < 0 || from >= int64(g.cells) {
@@ -243,8 +242,8 @@ func (g *Grid) Next(s int64, pat *Pattern, until int64) int64 {
 	return max(s, g.start(int64(w*64+bits.TrailingZeros64(cells))))
 }
 
-// search is the first word before end with cells, from cell from on, that pass the
-// pattern, and these cells.
+// search returns the first word before end with cells, from cell from on, that pass the pattern,
+// and these cells.
 func (g *Grid) search(pat *Pattern, from int64, end int) (w int, cells uint64) {
 	w = int(from / 64)
 	if cells = g.possible(pat, w, pat.test(w, pat.fine.at(w)&(^uint64(0)<<(from%64)))); cells != 0 {
@@ -269,15 +268,15 @@ func (g *Grid) search(pat *Pattern, from int64, end int) (w int, cells uint64) {
 	return end, 0
 }
 
-// at is the cells of word w that have both sides.
+// at returns the cells of word w that have both sides.
 func (s *sides) at(w int) uint64 { return s.left.pass(w) & s.right.pass(w) }
 
-// scan is the first word from w to before end that has cells with both sides, and
-// these cells; or end.
+// scan returns the first word from w to before end that has cells with both sides, and these cells;
+// or end.
 func (s *sides) scan(w, end int) (int, uint64) {
 	left, leftAt, leftBit := s.left.words, s.left.word, s.left.bit
 	right, rightAt, rightBit := s.right.words, s.right.word, s.right.bit
-	// Words from w-1 on are looked at, up to w+1 or w+2.
+	// It reads words from w-1 up to w+1 or w+2.
 	for known := min(end, len(left)-1-max(leftAt, 0)); ; w++ {
 		for ; 0 < w && w < known; w++ {
 			if cells := cellsAt(left, w+leftAt, leftBit) & cellsAt(right, w+rightAt, rightBit); cells != 0 {
@@ -293,7 +292,7 @@ func (s *sides) scan(w, end int) (int, uint64) {
 	}
 }
 
-// test is those of the cells of word w that pass all probes.
+// test returns the given cells of word w that pass all probes.
 func (pat *Pattern) test(w int, cells uint64) uint64 {
 	if pat.low <= w && w < pat.high {
 		for i := range pat.probes {
@@ -309,8 +308,7 @@ func (pat *Pattern) test(w int, cells uint64) uint64 {
 	return pat.wides(w, cells)
 }
 
-// wides is those of the cells of word w that pass the probes of steps that expansion
-// moves.
+// wides returns the given cells of word w that pass the probes of steps that expansion moves.
 func (pat *Pattern) wides(w int, cells uint64) uint64 {
 	for i := range pat.wide {
 		if cells == 0 {

@@ -6,30 +6,30 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// side is steps in a row on one side of a pivot.
+// side holds consecutive steps on one side of a pivot.
 type side struct {
 	duration int64 // seconds
-	level    int   // of the fewest nodes
+	level    int   // the level of the fewest nodes
 }
 
 // Kinds of sides.
 const (
-	apart      = iota // the pivot's cell is of neither side
-	pivotLeft         // it is of the left one
-	pivotRight        // it is of the right one
+	apart      = iota // the pivot's cell belongs to neither side
+	pivotLeft         // it belongs to the left side
+	pivotRight        // it belongs to the right side
 	long              // left is a later part of the right side's steps
-	longer            // and yet later
+	longer            // a still later part
 	sidesKinds
 )
 
-// PivotGroup is the most steps on one side of a pivot.
+// PivotGroup is the largest number of steps on one side of a pivot.
 const PivotGroup = 4
 
-// Steps cover so many whole cells beside that of the pivot, wherever in it that is.
+// The number of whole cells that steps cover beside the pivot's cell, wherever in it the pivot is.
 func (g *Grid) cellsLeft(seconds int64) int64  { return (seconds - 1<<g.shift + 1) >> g.shift }
 func (g *Grid) cellsRight(seconds int64) int64 { return seconds>>g.shift - 1 }
 
-// room is from how many cells on so many have a level.
+// room returns from how many cells on that many have a level.
 func (g *Grid) room(level int, cells int64) int {
 	if cells < 1 {
 		return g.cells
@@ -38,9 +38,8 @@ func (g *Grid) room(level int, cells int64) int {
 	return g.cells - g.layers[level][run].cleared
 }
 
-// Choose makes the pattern's pivot the begin of that step which is likely to leave the
-// least to look at, where up to so many steps before it, and from it on, follow each
-// other without a gap.
+// Choose picks as the pivot the start of the step that is likely to leave the least to search. Up
+// to group steps before it, and from it on, follow each other without a gap.
 func (g *Grid) Choose(pat *Pattern, p profile.Profile, group int) {
 	levels := g.steps[:0]
 	for i := range p {
@@ -84,9 +83,9 @@ func (g *Grid) Choose(pat *Pattern, p profile.Profile, group int) {
 	g.around(pat, g.beside(pat.Pivot, before, after))
 }
 
-// cost is what it takes to look at the candidates of a class, in quarters of a
-// candidate: those that there are, or are expected for a product of free cells, and
-// the words that have not been looked at yet.
+// cost estimates the work to search the candidates of a class, in quarters of a candidate: the
+// existing candidates, or those expected for a product of free cells, and the words not yet
+// searched.
 func (g *Grid) cost(around pair, product, settled int) int {
 	known := &g.found[around.class()]
 	candidates := product / g.cells / 2
@@ -104,13 +103,13 @@ type pair struct {
 	leftAt, rightAt      int64 // the first cells of the runs, relative to the pivot's
 }
 
-// beside is the pair of a left and a right side; before step 0 there is no left one.
+// beside returns the pair of a left and a right side; before step 0 there is no left side.
 func (g *Grid) beside(step int, before, after side) pair {
 	p := pair{leftLevel: before.level, rightLevel: after.level, rightAt: 1}
 	left, right := int64(0), g.cellsRight(after.duration)
 	if step > 0 {
 		if left = g.cellsLeft(before.duration); left >= 0 && right >= 0 {
-			// Together they cover the pivot's cell too: one of them at least.
+			// Together they also cover the pivot's cell: at least one of them must.
 			if p.leftLevel < p.rightLevel {
 				p.kind, left, p.leftAt = pivotLeft, left+1, 1
 			} else {
@@ -128,7 +127,7 @@ func (g *Grid) beside(step int, before, after side) pair {
 	p.leftRun, leftCells = longestRun(left)
 	p.rightRun, rightCells = longestRun(right)
 	if p.leftAt -= leftCells; step == 0 && right >= 2*rightCells {
-		// Nothing is to the left of a first step: look at a later part of it instead.
+		// Nothing is to the left of a first step: use a later part of it instead.
 		p.kind, p.leftLevel, p.leftRun, p.leftAt = long, p.rightLevel, p.rightRun, 1+rightCells
 		if right >= 4*rightCells {
 			p.kind, p.leftAt = longer, 1+3*rightCells
@@ -137,7 +136,7 @@ func (g *Grid) beside(step int, before, after side) pair {
 	return p
 }
 
-// class is equal for pairs that look at the same bits.
+// class returns equal numbers for pairs that read the same bits.
 func (p pair) class() int {
 	return (((p.kind*(gridLevels+1)+p.leftLevel)*gridRuns+p.leftRun)*(gridLevels+1)+p.rightLevel)*gridRuns + p.rightRun
 }
@@ -157,7 +156,7 @@ func (g *Grid) around(pat *Pattern, p pair) {
 	pat.coarse = at(p)
 }
 
-// longestRun is the layer with the longest run of at most so many cells.
+// longestRun returns the layer with the longest run of at most so many cells.
 func longestRun(cells int64) (layer int, run int64) {
 	if cells < 1 {
 		return 0, 1
@@ -166,7 +165,7 @@ func longestRun(cells int64) (layer int, run int64) {
 	return layer, 1 << layer
 }
 
-// Only makes the pattern's pivot the begin of step i, with the step before it.
+// Only makes the start of step i the pattern's pivot, with the step before it.
 func (g *Grid) Only(pat *Pattern, p profile.Profile, i int) {
 	var before side
 	if i > 0 {

@@ -1,6 +1,6 @@
-// Package malleable decides on the sizes of running malleable jobs: jobs whose number of
-// nodes the scheduler changes between a minimum and a maximum. State goes in, changes come
-// out; nothing is kept between two calls, and equal input gives equal output.
+// Package malleable decides the sizes of running malleable jobs: jobs whose number of nodes the
+// scheduler changes between a minimum and a maximum. State goes in, changes come out. Nothing is
+// kept between two calls, and equal input gives equal output.
 //
 //	sizes.go          how many nodes a job takes: --malleable=MIN-MAX, --size=pow2
 //	profile.go        evolving and malleable: --profile=2-4@10m,5-16@30m
@@ -34,6 +34,6 @@
 //     most recently started, the first shrinkRemainder of the list.
 //   - FPSMA_SHRINK ends at shrinkValue == 0. An application that takes powers of two may give
 //     back more than it is asked for; the end is shrinkValue ≤ 0.
-//   - Start times that are equal are told apart by the order of the jobs given: the one that
-//     comes first counts as started first.
+//   - Jobs with equal start times are ordered as given: an earlier job
+//     counts as started first.
 package malleable

@@ -2,9 +2,10 @@ package malleable
 
 import "slices"
 
-// EGS is equi-grow and shrink (V-C.2): all jobs are offered the same number of nodes, or
-// asked for it, those that started earliest one more of what remains, or those that started
-// latest. What a job does not accept is left for the next time. O(n log n) for n jobs.
+// EGS implements equi-grow and shrink (V-C.2): it offers all jobs the same number of nodes, or asks
+// all for the same. The remainder goes, one node each, to the jobs that started earliest, or comes
+// from those that started latest. What a job does not accept is left for the next time. O(n log n)
+// for n jobs.
 type EGS struct{}
 
 // Name implements Policy.
@@ -21,7 +22,7 @@ func (EGS) Apply(jobs []Job, r Request, ask Ask) []Change {
 	return nil
 }
 
-// equiGrow is EQUI_GROW of figure 5; the numbers are those of its lines.
+// equiGrow is EQUI_GROW of figure 5; the numbers are its line numbers.
 func equiGrow(jobs []Job, r Request, ask Ask) (changes []Change) {
 	list := asked(jobs, r) // 1
 	if len(list) == 0 {

@@ -1,9 +1,9 @@
 package malleable
 
-// Equipartition makes all jobs as equal as their bounds and sizes allow: the smallest grow,
-// the largest shrink, node by node. When all nodes are in use and sizes are still apart it
-// takes from the large what the small are to get, if that makes much of a difference. Of equals the one that started first grows
-// first, and shrinks last. O(nodes · n) for n jobs.
+// Equipartition makes all jobs as equal as their bounds and sizes allow: node by node, the smallest
+// grow and the largest shrink. If all nodes are in use and sizes still differ, it moves nodes from
+// large jobs to small ones if that makes a real difference. Of equal jobs, the one that started
+// first grows first and shrinks last. O(nodes · n) for n jobs.
 type Equipartition struct{}
 
 // Name implements Policy.
@@ -35,7 +35,8 @@ func (Equipartition) shrink(s *share) (job, size int) {
 	return job, size
 }
 
-// worthwhile compares the sums of 1/size: less is more nodes, or the same nodes closer to equal.
+// worthwhile compares the sums of 1/size: a smaller sum means more nodes, or the same nodes shared
+// more equally.
 func (Equipartition) worthwhile(now, ideal *share) bool {
 	sum := func(s *share) (sum float64) {
 		for _, i := range s.list {
@@ -46,25 +47,25 @@ func (Equipartition) worthwhile(now, ideal *share) bool {
 	return worth*sum(ideal) < sum(now)
 }
 
-// share is sizes of jobs in the making.
+// share holds tentative sizes of jobs.
 type share struct {
 	jobs  []Job
 	list  []int // of the jobs that may change, in increasing order of their start times
 	sizes []int // of all
-	left  int   // nodes still to be given; when shrinking, still to be had
+	left  int   // nodes still to give or, when shrinking, still to get
 }
 
-// next is the size after the job's.
+// next returns the next larger size of the job.
 func (s *share) next(i int) int { return s.jobs[i].Sizes.Ceil(s.sizes[i] + 1) }
 
-// previous is the size before the job's.
+// previous returns the next smaller size of the job.
 func (s *share) previous(i int) int { return s.jobs[i].Sizes.Floor(s.sizes[i] - 1) }
 
-// stepwise is a policy that decides step by step on sizes, before anybody is asked.
+// stepwise is a policy that decides on sizes step by step, before any job is asked.
 type stepwise interface {
-	grow(s *share) (job, size int)   // the next job to grow, with its next size; −1: none
-	shrink(s *share) (job, size int) // likewise
-	// worthwhile reports whether shares as they are now, with what is free given, are so far from the
+	grow(s *share) (job, size int)   // the next job to grow, with its next size; -1 if none
+	shrink(s *share) (job, size int) // the same for shrinking
+	// worthwhile reports whether the current shares, with free nodes given out, are so far from
 	// ideal that jobs should be disturbed.
 	worthwhile(now, ideal *share) bool
 }
@@ -84,8 +85,8 @@ func (s *share) run(step func(*share) (job, size int)) {
 	}
 }
 
-// byTargets asks jobs for the sizes that a stepwise policy wants. What one does not accept
-// goes to those that were not asked yet.
+// byTargets asks jobs for the sizes that a stepwise policy wants. What one job does not accept goes
+// to jobs that were not asked yet.
 func byTargets(jobs []Job, r Request, ask Ask, p stepwise) (changes []Change) {
 	list := asked(jobs, r)
 	if r.Kind == Balance {
@@ -122,8 +123,8 @@ func byTargets(jobs []Job, r Request, ask Ask, p stepwise) (changes []Change) {
 	return changes
 }
 
-// balance asks those jobs to shrink that have more than they would if all nodes were shared
-// out anew, if others have less.
+// balance asks jobs to shrink that have more nodes than in a new distribution of all nodes, if
+// others have less.
 func balance(jobs []Job, list []int, r Request, ask Ask, p stepwise) (changes []Change) {
 	ideal := &share{jobs: jobs, list: list, sizes: sizesOf(jobs), left: r.Nodes}
 	for _, i := range list {

@@ -1,10 +1,10 @@
 package malleable
 
-// Folding doubles and halves (McCann and Zahorjan 1994): processes are folded onto half of
-// the nodes, and unfolded again, so that all nodes keep the same number of them. The smallest job
-// that can be doubled is, the largest is halved; of equals the one that started first is
-// doubled first, and halved last. A mandatory shrink that halves cannot meet takes the rest
-// from the largest. O(n²) for n jobs.
+// Folding doubles and halves sizes (McCann and Zahorjan 1994): processes are folded onto half of
+// the nodes and unfolded again, so that every node has the same number of them. It doubles the
+// smallest job that can double, and halves the largest. Of equal jobs, the one that started first
+// is doubled first and halved last. If halving cannot meet a mandatory shrink, the largest job
+// gives the rest. O(n²) for n jobs.
 type Folding struct{}
 
 // Name implements Policy.
@@ -13,7 +13,7 @@ func (Folding) Name() string { return "folding" }
 // Apply implements Policy.
 func (p Folding) Apply(jobs []Job, r Request, ask Ask) []Change {
 	if r.Kind == Balance {
-		return nil // a job folds to make room for others only where they wait
+		return nil // jobs fold to make room only for waiting jobs
 	}
 	if r.Kind == Shrink && r.Mandatory {
 		trial := &share{jobs: jobs, list: asked(jobs, r), sizes: sizesOf(jobs), left: r.Nodes}
@@ -48,7 +48,7 @@ func (Folding) shrink(s *share) (job, size int) {
 
 func (Folding) worthwhile(now, ideal *share) bool { return false }
 
-// foldAndMore halves as long as it can, then takes node by node.
+// foldAndMore halves while it can, then takes node by node.
 type foldAndMore struct {
 	Folding
 	folded bool

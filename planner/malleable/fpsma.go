@@ -2,9 +2,9 @@ package malleable
 
 import "slices"
 
-// FPSMA favours previously started malleable applications (V-C.1): it grows the job that
-// started earliest as far as that accepts, then the next, and shrinks the one that started
-// latest first. O(n log n) for n jobs.
+// FPSMA favours previously started malleable applications (V-C.1). It grows the job that started
+// earliest as far as that job accepts, then the next. It shrinks the job that started latest first.
+// O(n log n) for n jobs.
 type FPSMA struct{}
 
 // Name implements Policy.
@@ -21,12 +21,12 @@ func (FPSMA) Apply(jobs []Job, r Request, ask Ask) []Change {
 	return nil
 }
 
-// fpsmaGrow is FPSMA_GROW of figure 4; the numbers are those of its lines.
+// fpsmaGrow is FPSMA_GROW of figure 4; the numbers are its line numbers.
 func fpsmaGrow(jobs []Job, r Request, ask Ask) (changes []Change) {
 	growValue := r.Nodes
 	list := asked(jobs, r)   // 1
 	for _, i := range list { // 2
-		if growValue == 0 { // 7, 8; where nothing is to be had nobody is asked, either
+		if growValue == 0 { // 7, 8; with nothing to give, no job is asked
 			break
 		}
 		accepted := send(jobs, i, Request{Grow, growValue, r.Mandatory}, ask, &changes) // 3, 4, 5
@@ -35,7 +35,7 @@ func fpsmaGrow(jobs []Job, r Request, ask Ask) (changes []Change) {
 	return changes
 }
 
-// fpsmaShrink is FPSMA_SHRINK of figure 4. What was to be reclaimed may be exceeded.
+// fpsmaShrink is FPSMA_SHRINK of figure 4. It may reclaim more than requested.
 func fpsmaShrink(jobs []Job, r Request, ask Ask) (changes []Change) {
 	shrinkValue := r.Nodes
 	list := asked(jobs, r)

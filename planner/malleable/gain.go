@@ -2,18 +2,18 @@ package malleable
 
 import "math"
 
-// Gain gives every node to the job that gains most speed-up by it, and takes nodes where
-// the loss is least, so that the sum of all speed-ups is as large as can be: the work done by
-// the cluster in a second. (Hungershöfer et al. 2001 bias equipartition to that end.) No job
-// grows that would not become faster. Of speed-ups whose gain falls with every node, such as
-// Amdahl's, the sum is the largest there is. When all nodes are in use they are moved from job
-// to job if that makes the sum larger by a twentieth. O(nodes · n log nodes) for n jobs.
+// Gain gives every node to the job that gains the most speed-up from it, and takes nodes where the
+// loss is least. The sum of all speed-ups, the cluster's work per second, is then as large as
+// possible. (Hungershöfer et al. 2001 bias equipartition to that end.) No job grows without
+// becoming faster. For speed-ups whose gain falls with every node, such as Amdahl's, the sum is the
+// maximum. If all nodes are in use, Gain moves nodes between jobs if that raises the sum by a
+// twentieth. O(nodes · n log nodes) for n jobs.
 type Gain struct{}
 
-// Assumed is the speed-up of a job of which nothing is known.
+// Assumed is the speed-up of a job without a known one.
 const Assumed = Amdahl(0.9)
 
-// worth is by how much the sum of speed-ups must rise for jobs to be disturbed.
+// worth is the factor by which the sum of speed-ups must rise before jobs are disturbed.
 const worth = 1.05
 
 // Name implements Policy.
@@ -22,7 +22,7 @@ func (Gain) Name() string { return "gain" }
 // Apply implements Policy.
 func (p Gain) Apply(jobs []Job, r Request, ask Ask) []Change { return byTargets(jobs, r, ask, p) }
 
-// speedup is a job's on so many nodes.
+// speedup returns a job's speed-up on that many nodes.
 func (j Job) speedup(nodes int) float64 {
 	if j.Speedup == nil {
 		return Assumed.At(nodes)
@@ -30,7 +30,7 @@ func (j Job) speedup(nodes int) float64 {
 	return j.Speedup.At(nodes)
 }
 
-// grow looks beyond the next size, at distances that double: a speed-up may rise only there.
+// grow looks beyond the next size, at doubling distances: a speed-up may rise only there.
 func (Gain) grow(s *share) (job, size int) {
 	job = -1
 	best := 1e-9
@@ -51,7 +51,7 @@ func (Gain) grow(s *share) (job, size int) {
 	return job, size
 }
 
-// shrink counts what is given beyond the need for nothing.
+// shrink returns no credit for nodes beyond the need.
 func (Gain) shrink(s *share) (job, size int) {
 	job = -1
 	best := math.Inf(1)
@@ -64,7 +64,7 @@ func (Gain) shrink(s *share) (job, size int) {
 				break
 			}
 			loss := (from - j.speedup(next)) / float64(min(now-next, s.left))
-			if loss <= best*(1+1e-12) { // of equals the last: it started last
+			if loss <= best*(1+1e-12) { // of equal jobs, take the last: it started last
 				if job != i || loss < best {
 					best, job, size = loss, i, next
 				}
@@ -79,7 +79,7 @@ func (Gain) shrink(s *share) (job, size int) {
 
 func (Gain) worthwhile(now, ideal *share) bool { return ideal.sum() > worth*now.sum() }
 
-// sum is of the speed-ups of the jobs that may change.
+// sum returns the sum of the speed-ups of the jobs that may change.
 func (s *share) sum() float64 {
 	sum := 0.0
 	for _, i := range s.list {

@@ -9,27 +9,26 @@ import (
 type Job struct {
 	ID       string
 	Start    int64 // second at which it started
-	Nodes    int   // allocated; at its start this need not be one of Sizes
+	Nodes    int   // allocated; at its start, this may not be one of Sizes
 	Min, Max int
-	Sizes    Sizes   // that it can use, within Min … Max
-	Speedup  Speedup // declared or measured; nil: not known
+	Sizes    Sizes   // sizes that it can use, within Min … Max
+	Speedup  Speedup // declared or measured; nil if unknown
 
-	// It may refuse any request, mandatory ones, too: nothing can be counted on.
+	// It may refuse any request, even a mandatory one, so nothing can be counted on.
 	Voluntary bool
-	// It is not asked for now: a change is under way, or it has declined one of late.
+	// It must not be asked now: a change is under way, or it declined one recently.
 	Held bool
 }
 
 func (j Job) bounds() Bounds { return Bounds{j.Min, j.Max} }
 
-// Least is the smallest size to which it can be shrunk, Most the largest to which it can be
-// grown.
+// Least returns the smallest size to which it can be shrunk.
 func (j Job) Least() int { return j.bounds().Least(j.Sizes) }
 
-// Most is the largest size to which it can be grown.
+// Most returns the largest size to which it can be grown.
 func (j Job) Most() int { return j.bounds().Most(j.Sizes) }
 
-// Reclaimable is how many nodes can be had of it for certain.
+// Reclaimable returns how many nodes the job is sure to give.
 func (j Job) Reclaimable() int {
 	if j.Voluntary || j.Held {
 		return 0
@@ -37,7 +36,7 @@ func (j Job) Reclaimable() int {
 	return max(j.Nodes-j.Least(), 0)
 }
 
-// Validate says what is wrong with a job.
+// Validate returns what is wrong with a job.
 func (j Job) Validate() error {
 	if err := j.bounds().Validate(j.Sizes); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
@@ -48,38 +47,37 @@ func (j Job) Validate() error {
 	return nil
 }
 
-// Kind is what a request asks for.
+// Kind is the kind of a request.
 type Kind int
 
-// What may be asked for.
+// The kinds of requests.
 const (
 	Grow   Kind = iota // up to Nodes more
 	Shrink             // at least Nodes fewer
-	// Balance is asked of policies alone, when all nodes are in use: shrinks that free nodes
-	// for other malleable jobs, which the next Grow gives to them. Nodes is how many are
-	// free beside.
+	// Balance goes only to policies, when all nodes are in use: it asks for shrinks that free nodes
+	// for other malleable jobs, which the next Grow gives to them. Nodes is how many are free
+	// besides.
 	Balance
 )
 
 func (k Kind) String() string { return [...]string{"grow", "shrink", "balance"}[k] }
 
-// Request asks a job, or by way of a policy all of them, to change.
+// Request asks a job, or through a policy all jobs, to change.
 type Request struct {
 	Kind      Kind
 	Nodes     int
-	Mandatory bool // the system is in direct need of the nodes (II-D)
+	Mandatory bool // the system needs the nodes now (II-D)
 }
 
-// Ask sends a request to a job and gives the number of nodes that it accepts. The job is as
-// it is after all that it accepted before. An answer beyond the request or the job's bounds
-// counts as far as them; to shrink, a job may give more than it is asked for, as where it
-// takes powers of two.
+// Ask sends a request to a job and returns the number of nodes that it accepts. The job includes
+// all that it accepted before. An answer beyond the request or the job's bounds counts only up to
+// them. When asked to shrink, a job may give more than requested, e.g. if it uses powers of two.
 type Ask func(j Job, r Request) (accepted int)
 
-// Declared answers for jobs as they have declared: all that their bounds and sizes allow.
+// Declared answers for jobs as they declared: everything that their bounds and sizes allow.
 func Declared(j Job, r Request) (accepted int) { return j.Accepts(r) }
 
-// Accepts is the answer of a job that does all that it can.
+// Accepts returns the answer of a job that does all it can.
 func (j Job) Accepts(r Request) int {
 	if r.Kind == Grow {
 		return max(j.Sizes.Floor(min(j.Nodes+r.Nodes, j.Max))-j.Nodes, 0)
@@ -90,14 +88,14 @@ func (j Job) Accepts(r Request) int {
 	return max(j.Nodes-max(j.Sizes.Floor(j.Nodes-r.Nodes), j.Least()), 0)
 }
 
-// Change is a request to one job with its answer.
+// Change is a request to one job, with its answer.
 type Change struct {
 	Job int // index
 	Request
 	Accepted int // nodes
 }
 
-// Size is the job's after the change.
+// Size returns the job's size after the change.
 func (c Change) Size(j Job) int {
 	if c.Kind == Grow {
 		return j.Nodes + c.Accepted
@@ -105,16 +103,16 @@ func (c Change) Size(j Job) int {
 	return j.Nodes - c.Accepted
 }
 
-// Policy says which jobs grow or shrink when some nodes are to be distributed or reclaimed.
+// Policy decides which jobs grow or shrink when nodes are to be given out or reclaimed.
 type Policy interface {
 	Name() string
-	// Apply asks jobs to grow by up to r.Nodes in all, or to shrink by r.Nodes or more.
-	// No job is asked twice. Nobody needs to be asked for a Balance. The changes are those requests of which anything was
-	// accepted, all of one kind, in the order in which they were sent.
+	// Apply asks jobs to grow by up to r.Nodes in total, or to shrink by r.Nodes or more. It asks
+	// no job twice. For a Balance, it may ask no job. It returns the requests that were at least
+	// partly accepted, all of one kind, in the order in which they were sent.
 	Apply(jobs []Job, r Request, ask Ask) []Change
 }
 
-// help says what each policy does.
+// help describes each policy.
 var help = map[string]string{
 	"fpsma":         "Grows the jobs that started first, shrinks those that started last (FPSMA, Buisson et al. 2007).",
 	"egs":           "Gives to all jobs, or takes from all, the same number of nodes (EGS, Buisson et al. 2007).",
@@ -123,13 +121,13 @@ var help = map[string]string{
 	"gain":          "Gives nodes where they speed up most, by declared or measured speed-ups; takes them where they are missed least.",
 }
 
-// Policies are the names of all policies: the paper's, then the others.
+// Policies returns the names of all policies: the paper's, then the others.
 func Policies() []string { return []string{"fpsma", "egs", "equipartition", "folding", "gain"} }
 
-// Help is what the policy of that name does, in a sentence.
+// Help returns in one sentence what the policy with that name does.
 func Help(name string) string { return help[name] }
 
-// PolicyByName gives a policy.
+// PolicyByName returns a policy.
 func PolicyByName(name string) (Policy, error) {
 	switch name {
 	case "fpsma":
@@ -146,7 +144,7 @@ func PolicyByName(name string) (Policy, error) {
 	return nil, fmt.Errorf("there is no malleability policy %q; there are %v", name, Policies())
 }
 
-// asked are the indices of the jobs to which a request may be sent, in increasing order of
+// asked returns the indices of the jobs to which a request may be sent, in increasing order of
 // their start times.
 func asked(jobs []Job, r Request) []int {
 	var list []int
@@ -167,7 +165,7 @@ func asked(jobs []Job, r Request) []int {
 	return list
 }
 
-// send asks a job and takes from the answer what may be taken.
+// send asks a job and limits its answer to what is allowed.
 func send(jobs []Job, i int, r Request, ask Ask, changes *[]Change) (accepted int) {
 	if r.Nodes <= 0 {
 		return 0
@@ -182,11 +180,11 @@ func send(jobs []Job, i int, r Request, ask Ask, changes *[]Change) (accepted in
 	return accepted
 }
 
-// Check reports whether a policy's changes may be believed, whoever made them: all of one
-// kind, no job asked that must not be or twice, every new size within the job's bounds and one of
-// its sizes, and no more nodes given than there are. A mandatory shrink frees what is asked
-// for wherever the jobs can give that much. No job gives more than it would if it were asked
-// alone, but that it may halve once more.
+// Check reports whether a policy's changes are valid, whatever policy made them. They must be of
+// one kind. No job may be asked twice or against its state. Every new size must be within the job's
+// bounds and one of its sizes, and no more nodes may be given than there are. A mandatory shrink
+// must free what is requested if the jobs can give that much. No job may give more than if asked
+// alone, except for one further halving.
 func Check(jobs []Job, r Request, changes []Change) error {
 	kind := r.Kind
 	if kind == Balance {
@@ -232,7 +230,7 @@ func Check(jobs []Job, r Request, changes []Change) error {
 	return nil
 }
 
-// reclaimable is how many nodes all jobs together can give for certain.
+// reclaimable returns how many nodes all jobs together are sure to give.
 func reclaimable(jobs []Job) int {
 	sum := 0
 	for _, j := range jobs {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Approach is who has precedence when nodes are free (V-B).
+// Approach says which jobs have precedence when nodes are free (V-B).
 type Approach int
 
 // The approaches.
@@ -30,38 +30,37 @@ func ParseApproach(text string) (Approach, error) {
 // Waiting is a job that waits to start, malleable or not.
 type Waiting struct {
 	ID        string
-	Nodes     int  // that it needs for that; a malleable job: the least that it takes
-	Malleable bool // counts against the threshold
+	Nodes     int  // nodes that it needs to start; for a malleable job, the least
+	Malleable bool // its nodes count against the threshold
 }
 
 // State is what a malleability manager sees of a cluster.
 type State struct {
-	Free      int // nodes that are idle and held for nobody
-	Coming    int // nodes that jobs are giving back, by an earlier decision; those jobs are Held, and still have them
-	Threshold int // nodes that malleable jobs together never exceed; 0: no bound
+	Free      int // idle nodes that are not held for a job
+	Coming    int // nodes that jobs are giving back by an earlier decision; those jobs are Held and still have them
+	Threshold int // largest number of nodes of all malleable jobs together; 0 for no bound
 	Jobs      []Job
 	Waiting   []Waiting // in the order of the queue
 }
 
-// Decision is what follows from a state.
+// Decision is the outcome for a state.
 type Decision struct {
 	Start   []int    // waiting jobs that can start on free nodes, by index
-	For     []int    // waiting jobs for which nodes are coming, after Changes
-	Request Request  // what was asked of the policy; Nodes is 0 if nothing was
-	Changes []Change // to running jobs: all grow, or all shrink
+	For     []int    // waiting jobs that get nodes through Changes, by index
+	Request Request  // what the policy was asked; Nodes is 0 if nothing
+	Changes []Change // changes of running jobs: all grow, or all shrink
 }
 
-// Manage decides as V-B has it, for one cluster, each time when something has changed there.
+// Manage decides as in V-B, for one cluster, whenever something has changed there.
 //
-// PRA: running jobs are considered for growing first. Waiting malleable jobs are not
-// considered as long as a running job can still be grown. Nobody shrinks.
+// PRA considers growing running jobs first. It considers waiting malleable jobs only when no
+// running job can grow. No job shrinks.
 //
-// PWA: waiting jobs start as far as there is room, in the order of the queue. For those that
-// cannot be placed running jobs shrink, which is mandatory, if they can give enough together
-// within their bounds; the paper does so for one waiting job at a time. If nobody can be
-// helped so, running jobs are considered for growing.
+// PWA starts waiting jobs in queue order while there is room. For those that cannot be placed,
+// running jobs must shrink if they can give enough together within their bounds; the paper does so
+// for one waiting job at a time. If this helps no waiting job, PWA considers growing running jobs.
 //
-// In both no growth lets malleable jobs exceed the threshold.
+// In both, no growth lets malleable jobs exceed the threshold.
 func Manage(a Approach, p Policy, s State, ask Ask) Decision {
 	m := manager{State: s, policy: p, ask: ask}
 	for _, j := range s.Jobs {
@@ -82,11 +81,11 @@ type manager struct {
 	policy   Policy
 	ask      Ask
 	total    int // nodes of malleable jobs, running and started
-	later    int // the same when what is coming has come, and those for whom it is have started
+	later    int // the same once coming nodes have come and their jobs have started
 	decision Decision
 }
 
-// room is how many free nodes malleable jobs may still have.
+// room returns how many free nodes malleable jobs may still get.
 func (m *manager) room() int {
 	if m.Threshold > 0 {
 		return max(min(m.Free, m.Threshold-max(m.total, m.later)), 0)
@@ -159,7 +158,7 @@ func (m *manager) waitingFirst() {
 		}
 		m.decision.For = append(m.decision.For, i)
 		need += missing
-		idle := min(w.Nodes, m.Free) // waits with the job
+		idle := min(w.Nodes, m.Free) // nodes that wait with the job
 		m.Free -= idle
 		m.Coming += missing - (w.Nodes - idle)
 		m.later -= missing
@@ -180,8 +179,8 @@ func (m *manager) waitingFirst() {
 	}
 }
 
-// Distribute has a policy distribute or reclaim nodes. A mandatory shrink that does not bring
-// what is needed at once, as EGS may not, is asked again of the jobs that can still give.
+// Distribute lets a policy give out or reclaim nodes. If a mandatory shrink does not bring enough
+// at once, as with EGS, it asks again the jobs that can still give.
 func Distribute(p Policy, jobs []Job, r Request, ask Ask) []Change {
 	changes := p.Apply(jobs, r, ask)
 	if r.Kind != Shrink || !r.Mandatory {
@@ -210,7 +209,7 @@ func Distribute(p Policy, jobs []Job, r Request, ask Ask) []Change {
 	return changes
 }
 
-// after are the jobs as they are after changes.
+// after returns the jobs with changes applied.
 func after(jobs []Job, changes []Change) []Job {
 	jobs = slices.Clone(jobs)
 	for _, c := range changes {
@@ -226,7 +225,7 @@ func sum(changes []Change) (nodes int) {
 	return nodes
 }
 
-// merge makes one change of two of the same job.
+// merge joins two changes of the same job into one.
 func merge(changes, more []Change) []Change {
 	for _, c := range more {
 		i := slices.IndexFunc(changes, func(d Change) bool { return d.Job == c.Job })

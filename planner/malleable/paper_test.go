@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The tests of this file go through Buisson et al. 2007 line by line.
+// The tests in this file follow Buisson et al. 2007 line by line.
 
-// said is a request with who it was sent to, and the answer.
+// said is a request with its receiver and the answer.
 type said struct {
 	Job      string
 	Kind     Kind
@@ -16,7 +16,7 @@ type said struct {
 	Accepted int
 }
 
-// listen has the jobs answer as they have declared, and writes down what is said.
+// listen lets the jobs answer as declared, and records what is said.
 func listen(all *[]said) Ask {
 	return func(j Job, r Request) int {
 		accepted := j.Accepts(r)
@@ -45,9 +45,9 @@ func TestFigures(t *testing.T) {
 		// in turn (2, 3), less what those before have accepted (4, 6), their maximum
 		// considered; b takes 2 of 11.
 		{"FPSMA_GROW 1-6", FPSMA{}, Request{Kind: Grow, Nodes: 11}, []said{{"b", Grow, 11, 2}, {"c", Grow, 9, 6}, {"a", Grow, 3, 3}}},
-		// Nobody is asked once growValue is 0 (7, 8).
+		// No job is asked once growValue is 0 (7, 8).
 		{"FPSMA_GROW 7-8", FPSMA{}, Request{Kind: Grow, Nodes: 2}, []said{{"b", Grow, 2, 2}}},
-		// c accepts what makes a power of two of it: 2 of 3.
+		// c accepts what makes it a power of two: 2 of 3.
 		{"FPSMA_GROW 4", FPSMA{}, Request{Kind: Grow, Nodes: 5}, []said{{"b", Grow, 5, 2}, {"c", Grow, 3, 2}, {"a", Grow, 1, 1}}},
 		// FPSMA_SHRINK: by decreasing start time (1).
 		{"FPSMA_SHRINK 1-6", FPSMA{}, Request{Kind: Shrink, Nodes: 5, Mandatory: true}, []said{{"a", Shrink, 5, 2}, {"c", Shrink, 3, 0}, {"b", Shrink, 3, 3}}},
@@ -86,8 +86,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestFPSMAEndsBeyondZero: line 7 of FPSMA_SHRINK as printed, shrinkValue == 0, would go on
-// where an application gives back more than it is asked for.
+// TestFPSMAEndsBeyondZero checks line 7 of FPSMA_SHRINK. As printed, shrinkValue == 0, it would
+// continue after an application gives back more than requested.
 func TestFPSMAEndsBeyondZero(t *testing.T) {
 	jobs := []Job{{ID: "old", Start: 1, Nodes: 5, Min: 1, Max: 8}, {ID: "ft", Start: 2, Nodes: 8, Min: 2, Max: 32, Sizes: Pow2}}
 	var got []said
@@ -97,9 +97,9 @@ func TestFPSMAEndsBeyondZero(t *testing.T) {
 	}
 }
 
-// TestEquiShrinkAsPrinted: with line 5 as printed, i ≥ remainder of the list by decreasing
-// start time, jobs would be asked for another number than shrinkValue; as the text has it
-// they are asked for just that many.
+// TestEquiShrinkAsPrinted checks line 5. As printed, i ≥ remainder of the list by decreasing start
+// time, jobs would be asked for another number than shrinkValue. As in the text, they are asked for
+// exactly that number.
 func TestEquiShrinkAsPrinted(t *testing.T) {
 	for n := 1; n < 10; n++ {
 		var jobs []Job
@@ -129,8 +129,8 @@ func TestEquiShrinkAsPrinted(t *testing.T) {
 	}
 }
 
-// TestFT: the FT application accepts the highest power of two that does not exceed what it
-// would have; the rest it gives back (VI-A).
+// TestFT checks that the FT application accepts the highest power of two that does not exceed what
+// it would have, and gives back the rest (VI-A).
 func TestFT(t *testing.T) {
 	for _, c := range []struct {
 		nodes int
@@ -155,7 +155,7 @@ func TestFT(t *testing.T) {
 	}
 }
 
-// TestManage goes through V-B sentence by sentence.
+// TestManage follows V-B sentence by sentence.
 func TestManage(t *testing.T) {
 	job := func(id string, start int64, nodes int) Job {
 		return Job{ID: id, Start: start, Nodes: nodes, Min: 2, Max: 10}

@@ -25,7 +25,7 @@ func TestParseProfile(t *testing.T) {
 	}
 }
 
-// TestRefused: bad input is refused with the place and the reason.
+// TestRefused checks that bad input is rejected with position and reason.
 func TestRefused(t *testing.T) {
 	parsers := map[string]func(string) error{
 		"profile":  func(s string) error { _, err := ParseProfile(s); return err },
@@ -187,8 +187,8 @@ func TestSpeedup(t *testing.T) {
 	}
 }
 
-// TestProgress: an application that keeps to Amdahl's law is measured exactly; one that becomes slower with
-// more nodes, or was seen on one size only, is not taken for what it is not.
+// TestProgress checks that an application that follows Amdahl's law is measured exactly. One that
+// slows down with more nodes, or was seen on one size only, must not be misjudged.
 func TestProgress(t *testing.T) {
 	play := func(s Speedup, whole float64, sizes ...int) *Progress {
 		p := &Progress{}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawJobs are jobs as they may be found: also ones that have no size that they can use, or
-// need not obey, or are not to be asked.
+// drawJobs draws jobs as they may occur: also jobs without a usable size, that need not obey, or
+// that must not be asked.
 func drawJobs(t *rapid.T) []Job {
 	jobs := make([]Job, rapid.IntRange(0, 7).Draw(t, "jobs"))
 	for i := range jobs {
@@ -53,8 +53,7 @@ func drawRequest(t *rapid.T) Request {
 	return r
 }
 
-// TestPolicies: whatever policy, whatever jobs, the changes pass Check, and what Check
-// promises holds.
+// TestPolicies checks that the changes of every policy pass Check, and that Check's promises hold.
 func TestPolicies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, p, r := drawJobs(t), policy(t), drawRequest(t)
@@ -82,8 +81,8 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// TestAnswers: whatever applications answer, nobody is below MIN or above MAX, and no more
-// is given than there is. Nobody is asked twice in a call.
+// TestAnswers checks that, whatever applications answer, no job is below MIN or above MAX, no more
+// nodes are given than exist, and no job is asked twice in a call.
 func TestAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, p, r := drawJobs(t), policy(t), drawRequest(t)
@@ -107,7 +106,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// TestEGSEqual: EGS asks the same of all, but for one node; so equal jobs stay so but for one.
+// TestEGSEqual checks that EGS asks the same of all jobs, give or take one node, so that equal jobs
+// stay equal, give or take one.
 func TestEGSEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var jobs []Job
@@ -130,8 +130,8 @@ func TestEGSEqual(t *testing.T) {
 	})
 }
 
-// TestFPSMAOrder: who started earlier grows first, who started later shrinks first, each as
-// far as it can before the next.
+// TestFPSMAOrder checks that earlier jobs grow first and later jobs shrink first, each as far as
+// possible before the next.
 func TestFPSMAOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, r := drawJobs(t), drawRequest(t)
@@ -155,7 +155,7 @@ func TestFPSMAOrder(t *testing.T) {
 	})
 }
 
-// TestManageKeepsTo: capacity and threshold, and precedence.
+// TestManageKeepsTo checks capacity, threshold, and precedence.
 func TestManageKeepsTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := State{Jobs: drawJobs(t), Free: rapid.IntRange(0, 40).Draw(t, "free"), Threshold: rapid.IntRange(0, 60).Draw(t, "threshold")}
@@ -212,7 +212,7 @@ func TestManageKeepsTo(t *testing.T) {
 	})
 }
 
-// TestManageSettles: where nobody comes or goes, changes end.
+// TestManageSettles checks that changes end if no job arrives or ends.
 func TestManageSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := State{Jobs: drawJobs(t), Free: rapid.IntRange(0, 60).Draw(t, "free"), Threshold: rapid.IntRange(0, 100).Draw(t, "threshold")}
@@ -227,12 +227,12 @@ func TestManageSettles(t *testing.T) {
 			}
 			s.Jobs = after(s.Jobs, d.Changes)
 		}
-		t.Fatalf("%s goes on for ever: %+v", p.Name(), s)
+		t.Fatalf("%s never settles: %+v", p.Name(), s)
 	})
 }
 
-// TestGainIsLargest: with Amdahl's law no other way to share out the nodes has a larger sum of
-// speed-ups.
+// TestGainIsLargest checks that with Amdahl's law no other distribution of the nodes has a larger
+// sum of speed-ups.
 func TestGainIsLargest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var jobs []Job
@@ -279,7 +279,7 @@ func sizesAfter(p Policy, jobs []Job, r Request) []int {
 	return sizesOf(after(jobs, Distribute(p, jobs, r, Declared)))
 }
 
-// TestOthers: what equipartition, folding and gain do, by examples.
+// TestOthers shows by examples what equipartition, folding, and gain do.
 func TestOthers(t *testing.T) {
 	job := func(start int64, nodes int) Job {
 		return Job{ID: fmt.Sprint(start), Start: start, Nodes: nodes, Min: 2, Max: 16}
@@ -319,7 +319,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestCheckRefuses: each of what a policy may not do.
+// TestCheckRefuses tries everything that a policy must not do.
 func TestCheckRefuses(t *testing.T) {
 	jobs := []Job{
 		{ID: "a", Nodes: 8, Min: 2, Max: 16},

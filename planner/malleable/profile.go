@@ -8,8 +8,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// Step is a step of a job that evolves and is malleable: Min to Max nodes for Duration
-// seconds, in which it does its work on the fewest; on more it may end the step sooner.
+// Step is a step of a job that evolves and is malleable: Min to Max nodes. On the fewest nodes, it
+// takes Duration seconds; on more, it may end sooner.
 type Step struct {
 	Duration int64 `json:"duration"` // seconds, ≥ 1
 	Bounds
@@ -72,7 +72,7 @@ func ParseProfile(text string) (Profile, error) {
 	return p, nil
 }
 
-// reason is a *profile.ParseError's without its place.
+// reason returns a *profile.ParseError without its position.
 func reason(err error) string {
 	if e, ok := err.(*profile.ParseError); ok { //nolint:errorlint // made by ParseDuration
 		return e.Reason
@@ -80,7 +80,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// String is the canonical form, e.g. 2-4@10m,5@1h30m; ParseProfile reads it back.
+// String returns the canonical form, e.g. 2-4@10m,5@1h30m; ParseProfile reads it back.
 func (p Profile) String() string {
 	var b strings.Builder
 	for i, s := range p {
@@ -98,7 +98,7 @@ func (p Profile) String() string {
 	return b.String()
 }
 
-// Malleable reports whether a step has more than one size.
+// Malleable reports whether some step has more than one size.
 func (p Profile) Malleable() bool {
 	for _, s := range p {
 		if s.Min < s.Max {
@@ -108,7 +108,7 @@ func (p Profile) Malleable() bool {
 	return false
 }
 
-// Validate says which step cannot take such sizes.
+// Validate returns which step cannot use such sizes.
 func (p Profile) Validate(s Sizes) error {
 	for i, step := range p {
 		if err := step.Bounds.Validate(s); err != nil {
@@ -118,7 +118,7 @@ func (p Profile) Validate(s Sizes) error {
 	return p.Least(s).Validate()
 }
 
-// Least is the profile that is promised: every step at the smallest size that it can take.
+// Least returns the promised profile: every step at its smallest usable size.
 func (p Profile) Least(s Sizes) profile.Profile {
 	least := make(profile.Profile, len(p))
 	for i, step := range p {

@@ -6,31 +6,31 @@ import (
 	"slices"
 )
 
-// Report is what an application said of its progress: the fraction of its work that was
-// done at a second of its run, and on how many nodes it was then.
+// Report is an application's report of its progress: at a second of its run, the fraction of its
+// work that was done, and its number of nodes.
 type Report struct {
 	At       int64   `json:"at"`
 	Fraction float64 `json:"fraction"`
 	Nodes    int     `json:"nodes"`
-	Since    int64   `json:"since,omitempty"` // the second since which it has worked on these nodes
+	Since    int64   `json:"since,omitempty"` // second since which it has run on these nodes
 }
 
-// Progress measures an application by its reports. The zero value has none.
+// Progress measures an application by its reports. The zero value has no reports.
 type Progress struct {
 	Last *Report `json:"last,omitempty"`
 	Runs []Run   `json:"runs,omitempty"` // in ascending order of their nodes
 }
 
-// Run is how far the application came in some time on so many nodes.
+// Run is how far the application came in some time on that many nodes.
 type Run struct {
 	Nodes    int     `json:"nodes"`
 	Seconds  int64   `json:"seconds"`
 	Fraction float64 `json:"fraction"`
 }
 
-// Add takes a report; an error leaves everything as it was. Progress that falls, or a report
-// that is earlier than the one before, is refused. The time since the report before counts
-// only if the application had the nodes all the while: report before a change, too, and nothing is lost.
+// Add adds a report; an error changes nothing. It rejects progress that falls, and a report earlier
+// than the last. The time since the last report counts only if the application had these nodes all
+// the time. So report before a change as well, and nothing is lost.
 func (p *Progress) Add(r Report) error {
 	switch {
 	case !(r.Fraction >= 0 && r.Fraction <= 1):
@@ -63,15 +63,15 @@ func (p *Progress) Add(r Report) error {
 	return nil
 }
 
-// Speedup is Amdahl's law as it fits the runs best; nil as long as the application has not
-// been measured on two sizes. By the law the time for all of the work on n nodes is a + b/n,
-// a straight line in 1/n: least squares, each size by the time it was measured for. O(sizes).
+// Speedup returns the Amdahl's law that fits the runs best, or nil until the application has been
+// measured on two sizes. By the law, the time for all work on n nodes is a + b/n, a straight line
+// in 1/n. It fits by least squares and weighs each size by its measured time. O(sizes).
 func (p *Progress) Speedup() Speedup {
 	var weight, x, y, xx, xy float64
 	sizes := 0
 	for _, r := range p.Runs {
 		if r.Fraction <= 0 || r.Seconds <= 0 {
-			continue // no time to be had from it
+			continue // it shows no time
 		}
 		w, inverse, whole := float64(r.Seconds), 1/float64(r.Nodes), float64(r.Seconds)/r.Fraction
 		weight, x, y = weight+w, x+w*inverse, y+w*whole
@@ -86,7 +86,7 @@ func (p *Progress) Speedup() Speedup {
 	switch {
 	case math.IsNaN(parallel) || parallel <= 0: // no faster on more nodes
 		return Amdahl(0)
-	case serial <= 0: // faster than ideal, as where caches suffice at last
+	case serial <= 0: // faster than ideal, e.g. because caches finally suffice
 		return Amdahl(1)
 	}
 	return Amdahl(parallel / (serial + parallel))

@@ -14,7 +14,7 @@ import (
 // two, or the multiples of a number.
 type Sizes int
 
-// The sizes that have names; Sizes(k) for k > 0 are the multiples of k.
+// The named sizes; Sizes(k) for k > 0 are the multiples of k.
 const (
 	Any  Sizes = 0
 	Pow2 Sizes = -1
@@ -38,7 +38,7 @@ func ParseSizes(text string) (Sizes, error) {
 	return Sizes(k), nil
 }
 
-// String is what ParseSizes reads.
+// String returns the form that ParseSizes reads.
 func (s Sizes) String() string {
 	switch {
 	case s == Any:
@@ -49,16 +49,16 @@ func (s Sizes) String() string {
 	return "multiple:" + strconv.Itoa(int(s))
 }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (s Sizes) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is ParseSizes.
+// UnmarshalText reads what ParseSizes reads.
 func (s *Sizes) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSizes(string(text))
 	return err
 }
 
-// words are the sizes in a sentence: "no power of two".
+// words names the sizes within a sentence: "no power of two".
 func (s Sizes) words() string {
 	switch {
 	case s == Any:
@@ -69,7 +69,7 @@ func (s Sizes) words() string {
 	return fmt.Sprintf("multiple of %d", int(s))
 }
 
-// Floor is the largest of the sizes that is at most n; 0 if there is none.
+// Floor returns the largest size that is at most n, or 0.
 func (s Sizes) Floor(n int) int {
 	switch {
 	case n < 1:
@@ -82,11 +82,11 @@ func (s Sizes) Floor(n int) int {
 	return n
 }
 
-// Ceil is the smallest of the sizes that is at least n, and at least 1.
+// Ceil returns the smallest size that is at least n, and at least 1.
 func (s Sizes) Ceil(n int) int {
 	n = max(n, 1)
 	switch {
-	case n > math.MaxInt/2: // there is no such cluster
+	case n > math.MaxInt/2: // no cluster is that large
 		return n
 	case s == Pow2:
 		return 1 << bits.Len(uint(n-1))
@@ -99,7 +99,7 @@ func (s Sizes) Ceil(n int) int {
 // Has reports whether n is one of the sizes.
 func (s Sizes) Has(n int) bool { return n >= 1 && s.Floor(n) == n }
 
-// Bounds are a malleable job's: it runs on Min to Max nodes.
+// Bounds is the range of a malleable job: it runs on Min to Max nodes.
 type Bounds struct {
 	Min int `json:"min"`
 	Max int `json:"max"`
@@ -130,11 +130,10 @@ func ParseBounds(text string) (Bounds, error) {
 	return Bounds{least, most}, nil
 }
 
-// String is what ParseBounds reads.
+// String returns the form that ParseBounds reads.
 func (b Bounds) String() string { return fmt.Sprintf("%d-%d", b.Min, b.Max) }
 
-// Least is the smallest of the sizes within the bounds, Most the largest; both are 0 where
-// there is none.
+// Least returns the smallest size within the bounds, or 0.
 func (b Bounds) Least(s Sizes) int {
 	if n := s.Ceil(b.Min); n <= b.Max {
 		return n
@@ -142,7 +141,7 @@ func (b Bounds) Least(s Sizes) int {
 	return 0
 }
 
-// Most is the largest of the sizes within the bounds; 0 if there is none.
+// Most returns the largest size within the bounds, or 0.
 func (b Bounds) Most(s Sizes) int {
 	if n := s.Floor(b.Max); n >= b.Min {
 		return n
@@ -150,7 +149,7 @@ func (b Bounds) Most(s Sizes) int {
 	return 0
 }
 
-// Validate says why a job with these bounds cannot take such sizes.
+// Validate returns why a job with these bounds cannot use such sizes.
 func (b Bounds) Validate(s Sizes) error {
 	switch {
 	case b.Min < 1:

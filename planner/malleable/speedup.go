@@ -11,13 +11,13 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// Speedup is how fast an application is on some nodes, as a multiple of its speed on one.
+// Speedup is an application's speed on some nodes, as a multiple of its speed on one.
 type Speedup interface {
 	At(nodes int) float64
 }
 
-// Amdahl is the speed-up of an application of which this part of the work, 0 to 1, is done
-// in parallel: 1 / (1 − f + f/n).
+// Amdahl is the speed-up of an application that does this part of its work, 0 to 1, in parallel: 1
+// / (1 − f + f/n).
 type Amdahl float64
 
 // At implements Speedup.
@@ -27,14 +27,14 @@ func (f Amdahl) At(nodes int) float64 {
 
 func (f Amdahl) String() string { return "amdahl:" + strconv.FormatFloat(float64(f), 'g', -1, 64) }
 
-// Point is a speed-up that was measured or declared.
+// Point is a measured or declared speed-up.
 type Point struct {
 	Nodes   int     `json:"nodes"`
 	Speedup float64 `json:"speedup"`
 }
 
-// Table is speed-ups in ascending order of their nodes. Between two points it is a straight
-// line, below the first one proportional, and above the last one constant.
+// Table holds speed-ups in ascending order of nodes. It is linear between two points, proportional
+// below the first, and constant above the last.
 type Table []Point
 
 // At implements Speedup.
@@ -53,7 +53,7 @@ func (t Table) At(nodes int) float64 {
 	return a.Speedup + (b.Speedup-a.Speedup)*float64(nodes-a.Nodes)/float64(b.Nodes-a.Nodes)
 }
 
-// String is what ParseDeclared reads: 1:1,2:1.8,8:5.
+// String returns the form that ParseDeclared reads: 1:1,2:1.8,8:5.
 func (t Table) String() string {
 	texts := make([]string, len(t))
 	for i, p := range t {
@@ -96,7 +96,7 @@ func ParseDeclared(text string) (Speedup, error) {
 	return t, nil
 }
 
-// Validate says what is wrong with a table.
+// Validate returns what is wrong with a table.
 func (t Table) Validate() error {
 	if len(t) == 0 {
 		return errors.New("there is no speed-up")
@@ -114,9 +114,8 @@ func (t Table) Validate() error {
 	return nil
 }
 
-// ParseSpeedup reads the value of --speedup: amdahl:F gives a Speedup, anything else is the
-// name of a file, which the caller reads and gives to ParseTable. The error is a
-// *profile.ParseError.
+// ParseSpeedup reads the value of --speedup. amdahl:F returns a Speedup. Anything else is a file
+// name; the caller reads that file and calls ParseTable. The error is a *profile.ParseError.
 func ParseSpeedup(text string) (s Speedup, file string, err error) {
 	fail := func(offset int, reason string) (Speedup, string, error) {
 		return nil, "", &profile.ParseError{Input: text, Offset: offset, Reason: reason}
@@ -135,9 +134,9 @@ func ParseSpeedup(text string) (s Speedup, file string, err error) {
 	return Amdahl(f), "", nil
 }
 
-// ParseTable reads a table of speed-ups, one line each: the nodes, and the speed-up (3.4) or
-// the time that the application took (10m, 90s). Of times the first one, on the fewest
-// nodes, counts as ideal: n times as fast as on one. # begins a comment.
+// ParseTable reads a table of speed-ups, one per line: the nodes, and the speed-up (3.4) or the
+// application's time (10m, 90s). The first time, on the fewest nodes, counts as ideal: n times as
+// fast as on one node. # begins a comment.
 func ParseTable(text string) (Table, error) {
 	var t Table
 	var first float64 // seconds × nodes of the first line, if it is a time; else 0

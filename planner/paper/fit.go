@@ -7,36 +7,33 @@ import (
 	"github.com/evoslurm/evoslurm/planner/timeline"
 )
 
-// FitOptions say how Fit may delay and expand a job.
+// FitOptions controls how Fit may delay and expand a job.
 type FitOptions struct {
 	NotBefore int64               // earliest start, seconds
-	Limit     profile.ExpandLimit // of every step but the last; 0 is 1
+	Limit     profile.ExpandLimit // for every step except the last; 0 means 1
 	Compact   bool                // place again from the right, to start later and waste less
 
-	// Fixed: the job runs already and holds the nodes of its first step (res
-	// does not count them). It starts at NotBefore exactly.
+	// Fixed means that the job already runs and holds the nodes of its first step (res does not
+	// count them). It starts exactly at NotBefore.
 	Fixed bool
 
-	// MaxDuration, where longer than i and > 0 at i, bounds the time for which
-	// step i (from 0) holds its nodes, in seconds, in place of Limit: a running
-	// step has used part of its allowance. Below the step's duration it counts
-	// as the duration.
+	// MaxDuration, where it is longer than i and > 0 at i, bounds how long step i (from 0) holds
+	// its nodes, in seconds, instead of Limit: a running step has used part of its allowance. A
+	// value below the step's duration counts as the duration.
 	MaxDuration []int64
 }
 
-// Fit delays and expands the requested EP p over the resource EP res so that at
-// no time more than capacity nodes are in use (paper, section 4.2). It gives the
-// earliest completion there is; without Compact every step also starts as early
-// as in any valid placement, but for the first, which is delayed rather than
-// expanded (unless Fixed). With Compact the completion is the same, every step
-// starts as late as it then can, and no more node-seconds are wasted than
-// without. It is false if the job fits nowhere.
+// Fit delays and expands the requested EP p over the resource EP res so that at no time more than
+// capacity nodes are in use (paper, section 4.2). It returns the earliest possible completion.
+// Without Compact, every step also starts as early as in any valid placement, except the first,
+// which is delayed rather than expanded (unless Fixed). With Compact, the completion is the same,
+// every step starts as late as possible, and no more node-seconds are wasted than without. It
+// returns false if the job fits nowhere.
 //
-// The steps' start times that keep C1 and C2 are closed under taking the
-// earlier (later) of two, step by step. So there is one earliest solution, which
-// Algorithm 2 finds by raising start times only as far as they must, and one
-// latest solution with the same completion, which compacting finds from the
-// other side.
+// Valid start times (C1 and C2) are closed under taking the earlier, or the later, of two, step by
+// step. So there is one earliest solution, which Algorithm 2 finds by raising start times only as
+// far as necessary. There is also one latest solution with the same completion, which compacting
+// finds from the other side.
 func Fit(res *timeline.Timeline, capacity int, p profile.Profile, o FitOptions) (profile.Placement, bool) {
 	f := fitter{until: exact.Horizon + 1}
 	if !f.fit(res, capacity, p, o) {
@@ -45,7 +42,7 @@ func Fit(res *timeline.Timeline, capacity int, p profile.Profile, o FitOptions) 
 	return f.placement(p), true
 }
 
-// occupancy is what fitting asks of a resource EP.
+// occupancy is the view of a resource EP that fitting needs.
 type occupancy interface {
 	EarliestFree(from int64, nodes int, duration int64, capacity int) int64
 	FirstAtMost(from int64, limit int) int64
@@ -57,15 +54,15 @@ type occupancy interface {
 type fitter struct {
 	grid     *grid.Grid     // of the resource EP, or nil
 	minWaste bool           // with Compact: waste the least, see FitMinWaste
-	until    int64          // the first step must start before, or there is no fit
-	asked    bool           // the steps are as long as asked for, from second start on
-	start    int64          // of the first step, if so
-	starts   []int64        // else, of every step
-	longest  []int64        // for which every step may hold its nodes
+	until    int64          // the first step must start before this, or there is no fit
+	asked    bool           // the steps keep their requested durations, from second start on
+	start    int64          // of the first step, if asked
+	starts   []int64        // otherwise, of every step
+	longest  []int64        // how long every step may hold its nodes
 	base     []int64        // starts before compacting
-	order    []int          // steps, those with most nodes first
-	pattern  grid.Pattern   // for the grid: of the pivot
-	patterns []grid.Pattern // of the other steps, made when they are asked for
+	order    []int          // steps, largest node counts first
+	pattern  grid.Pattern   // for the grid: the pivot's pattern
+	patterns []grid.Pattern // patterns of the other steps, made on demand
 }
 
 func (f *fitter) fit(res occupancy, capacity int, p profile.Profile, o FitOptions) bool {
@@ -90,7 +87,7 @@ func (f *fitter) fit(res occupancy, capacity int, p profile.Profile, o FitOption
 	return true
 }
 
-// prepare sets starts and longest; it tells whether any step can be expanded.
+// prepare sets starts and longest, and reports whether any step can be expanded.
 func (f *fitter) prepare(p profile.Profile, o FitOptions) (expandable bool) {
 	f.starts, f.longest = f.starts[:0], f.longest[:0]
 	limit := max(o.Limit, 1)
@@ -124,7 +121,7 @@ func (f *fitter) byNodes(p profile.Profile) {
 	}
 }
 
-// asOne places a profile that cannot be expanded, so its steps move together.
+// asOne places a profile that cannot be expanded, so that its steps move together.
 func (f *fitter) asOne(res occupancy, capacity int, p profile.Profile, notBefore int64) bool {
 	if s, ok := res.(*timeline.Strip); ok {
 		f.start = s.AsOne(capacity, p, notBefore)
@@ -144,9 +141,8 @@ func (f *fitter) asOne(res occupancy, capacity int, p profile.Profile, notBefore
 	return f.start < f.until
 }
 
-// asOneAnywhere is the first second ≥ start at which a profile fits whose steps move
-// together: the hardest step first, each that does not fit moves all behind what is in
-// its way.
+// asOneAnywhere returns the first second ≥ start at which a profile fits whose steps move together.
+// It tries the hardest step first; a step that does not fit moves all steps past the obstacle.
 func (f *fitter) asOneAnywhere(res occupancy, capacity int, p profile.Profile, start int64) int64 {
 	f.byNodes(p)
 search:
@@ -165,8 +161,8 @@ search:
 	return start
 }
 
-// earliest is Algorithm 2 without recursion: starts[i] only ever rises, and only
-// to a time before which step i cannot start.
+// earliest is Algorithm 2 without recursion: starts[i] only ever rises, and only to a time before
+// which step i cannot start.
 func (f *fitter) earliest(res occupancy, capacity int, p profile.Profile, o FitOptions) bool {
 	if f.grid != nil {
 		f.probe(p)
@@ -221,7 +217,7 @@ func (f *fitter) place(first int, res occupancy, capacity int, p profile.Profile
 	return true
 }
 
-// latest is before what second step i must start.
+// latest returns before which second step i must start.
 func (f *fitter) latest(i int) int64 {
 	until := f.until
 	if until <= exact.Horizon {
@@ -232,8 +228,8 @@ func (f *fitter) latest(i int) int64 {
 	return min(until, exact.Horizon+1)
 }
 
-// earliestFree is the first second ≥ starts[i] at which step i has its nodes. If
-// there is none before until, it is some second from until on.
+// earliestFree returns the first second ≥ starts[i] at which step i has its nodes. If there is none
+// before until, it returns some second from until on.
 func (f *fitter) earliestFree(res occupancy, capacity int, p profile.Profile, i int, until int64) int64 {
 	if f.grid == nil {
 		return res.EarliestFree(f.starts[i], p[i].Nodes, p[i].Duration, capacity)
@@ -278,7 +274,7 @@ func (f *fitter) compact(res occupancy, capacity int, p profile.Profile, o FitOp
 	}
 }
 
-// wasted is the node-seconds held beyond the steps' durations.
+// wasted returns the node-seconds held beyond the steps' durations.
 func (f *fitter) wasted(p profile.Profile, starts []int64) (w exact.Wide) {
 	for i := 0; i+1 < len(p); i++ {
 		w.Add(int64(p[i].Nodes), starts[i+1]-starts[i]-p[i].Duration)
@@ -286,7 +282,7 @@ func (f *fitter) wasted(p profile.Profile, starts []int64) (w exact.Wide) {
 	return w
 }
 
-// end is the completion time of the last fit.
+// end returns the completion time of the last fit.
 func (f *fitter) end(p profile.Profile) int64 {
 	if f.asked {
 		return f.start + p.Duration()

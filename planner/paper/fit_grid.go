@@ -8,8 +8,8 @@ import (
 
 // Fitting with a grid.
 
-// asOneOnGrid is the first second ≥ start at which a profile fits whose steps move
-// together; if there is none before until, it is some second from then on.
+// asOneOnGrid returns the first second ≥ start at which a profile fits whose steps move together.
+// If there is none before until, it returns some second from then on.
 func (f *fitter) asOneOnGrid(capacity int, p profile.Profile, start int64) int64 {
 	pivot := f.pivot(p)
 	after := f.starts[pivot.Pivot]
@@ -27,13 +27,13 @@ func (f *fitter) asOneOnGrid(capacity int, p profile.Profile, start int64) int64
 	return start
 }
 
-// pivot is the pattern of a profile whose steps move together, given when each
-// starts after the first.
+// pivot returns the pattern of a profile whose steps move together, given each step's offset from
+// the first.
 func (f *fitter) pivot(p profile.Profile) *grid.Pattern {
 	pat := &f.pattern
 	pat.Clear()
 	f.grid.Choose(pat, p, grid.PivotGroup)
-	// The other steps first: the sides say most of what the grid knows of these two.
+	// The other steps first: the sides cover most of what the grid knows about these two.
 	for i := range p {
 		if i != pat.Pivot && i+1 != pat.Pivot {
 			f.grid.Probe(pat, f.starts[i]-f.starts[pat.Pivot], p[i])
@@ -48,9 +48,9 @@ func (f *fitter) pivot(p profile.Profile) *grid.Pattern {
 	return pat
 }
 
-// fromPivot raises the starts of the steps as far as is known to be needed: it begins
-// with the hardest pair of steps, which leaves the fewest places to look at. It is
-// false where there is no fit.
+// fromPivot raises the starts of the steps as far as known to be necessary. It begins with the
+// hardest pair of steps, which leaves the fewest places to search. It returns false if there is no
+// fit.
 func (f *fitter) fromPivot(res occupancy, capacity int, p profile.Profile, o FitOptions) bool {
 	pivot := f.pattern.Pivot
 	until := f.latest(pivot)
@@ -71,14 +71,13 @@ func (f *fitter) fromPivot(res occupancy, capacity int, p profile.Profile, o Fit
 	}
 }
 
-// pullUp raises the starts of the steps before step last, which all hold their nodes
-// until the next one starts: at the earliest when that does. It is false where this
-// raises the start of step last too.
+// pullUp raises the starts of the steps before step last: each holds its nodes until the next one
+// starts. It returns false if this also raises the start of step last.
 func (f *fitter) pullUp(res occupancy, capacity int, p profile.Profile, last int) bool {
 	starts := f.starts
 	for i := last - 1; i >= 0; i-- {
 		start := starts[i]
-		if f.longest[i] < exact.Forever/2 { // else the difference may overflow, and says nothing
+		if f.longest[i] < exact.Forever/2 { // otherwise the difference may overflow and says nothing
 			start = max(start, starts[i+1]-f.longest[i])
 		}
 		starts[i] = res.LastAbove(start, starts[i+1], capacity-p[i].Nodes)
@@ -94,7 +93,7 @@ func (f *fitter) pullUp(res occupancy, capacity int, p profile.Profile, last int
 		if i == last {
 			return false
 		}
-		i++ // whose start has not changed: once more from there
+		i++ // its start has not changed: continue from there
 	}
 	return true
 }
@@ -118,9 +117,9 @@ func (f *fitter) earliestFreeOnGrid(capacity int, p profile.Profile, i int, unti
 	}
 }
 
-// probe sets what the grid must have around the pivot, the start of one of the steps,
-// however they are expanded: the step before has held its nodes until then. The other
-// steps start within the times that expansion leaves.
+// probe sets what the grid must have around the pivot, the start of one of the steps, however they
+// are expanded. The step before has held its nodes until then; the other steps start within the
+// times that expansion leaves.
 func (f *fitter) probe(p profile.Profile) {
 	pat := &f.pattern
 	pat.Clear()
@@ -148,7 +147,7 @@ func (f *fitter) probe(p profile.Profile) {
 	}
 }
 
-// probeBeside ends the making of a pattern with the steps around its pivot.
+// probeBeside completes a pattern with the steps around its pivot.
 func (f *fitter) probeBeside(pat *grid.Pattern, p profile.Profile) {
 	i := pat.Pivot
 	if i > 0 {
@@ -161,8 +160,8 @@ func (f *fitter) probeBeside(pat *grid.Pattern, p profile.Profile) {
 	f.grid.Ready(pat)
 }
 
-// patternOf is what the grid must have around the start of step i, however the steps
-// are expanded.
+// patternOf returns what the grid must have around the start of step i, however the steps are
+// expanded.
 func (f *fitter) patternOf(p profile.Profile, i int) *grid.Pattern {
 	if i == f.pattern.Pivot {
 		return &f.pattern

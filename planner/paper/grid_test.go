@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// TestGridChangesNothing: long queues get the same plan with the grid as without,
-// whatever their durations, node counts, limits, submissions and busy nodes.
+// TestGridChangesNothing checks that long queues get the same plan with and without the grid,
+// whatever their durations, node counts, limits, submissions, and busy nodes.
 func TestGridChangesNothing(t *testing.T) {
 	for seed := range uint64(15) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -57,8 +57,8 @@ func TestGridChangesNothing(t *testing.T) {
 	}
 }
 
-// TestGridCandidates: queues long enough for candidates to be kept get the same plan
-// with the grid as without.
+// TestGridCandidates checks that queues long enough to keep candidates get the same plan with and
+// without the grid.
 func TestGridCandidates(t *testing.T) {
 	for seed, name := range []string{"rigid", "noX", "noX", "2X+c", "infX", "1.3X+c", "noX", "2X"} {
 		random := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -70,7 +70,7 @@ func TestGridCandidates(t *testing.T) {
 			}
 			for range 1 + random.IntN(6) {
 				seconds := 500 + random.Int64N(3100)
-				if seed >= 6 { // from less than a cell to more of them than a demand covers
+				if seed >= 6 { // from less than a cell to more cells than a demand covers
 					seconds = 1 + random.Int64N(1<<random.IntN(18))
 				}
 				j.Profile = append(j.Profile, profile.Step{seconds, 1 + random.IntN(750)})
@@ -94,8 +94,8 @@ func TestGridCandidates(t *testing.T) {
 	}
 }
 
-// TestNeverEnough: where nodes that are busy for ever leave too few, a job fits
-// nowhere, in short queues as in long ones.
+// TestNeverEnough checks that a job fits nowhere if nodes that are busy forever leave too few, in
+// short and in long queues.
 func TestNeverEnough(t *testing.T) {
 	for _, jobs := range []int{1, 30, 300} {
 		for _, name := range append(PaperStrategies(), "minwaste") {

@@ -7,26 +7,24 @@ import (
 	"github.com/evoslurm/evoslurm/planner/timeline"
 )
 
-// Keep makes a plan like one that was made when fewer nodes were in use. In list
-// order every job keeps its placement where the jobs before it leave room for that,
-// and else is fitted anew (Algorithm 2), so that no job gives way to one behind it.
-// Then jobs that complete earlier with the nodes that were given up do so, once through the
-// list. limit is the expand limit of jobs that have none of their own.
+// Keep adapts a plan that was made when fewer nodes were in use. In list order, every job keeps its
+// placement if the earlier jobs leave room for it, and is otherwise fitted again (Algorithm 2). So
+// no job gives way to a later one. Then jobs that complete earlier on the freed nodes move, once
+// through the list. limit is the expand limit of jobs without their own.
 //
-// Where all placements can be kept the plan is the same. The error is a *FitError.
-// It takes about as long as planning the jobs that lose their placements, and
-// O(log n) for each of the n others.
+// If all placements can be kept, the plan stays the same. The error is a *FitError. It takes about
+// as long as planning the jobs that lose their placements, and O(log n) for each of the n others.
 func Keep(p Problem, plan Schedule, limit profile.ExpandLimit) (Schedule, error) {
 	k := newKeeper(p, limit)
 	for i, j := range p.Jobs {
 		placed := plan[i]
 		if !hasRoom(k.res, p.Nodes, placed) {
-			anew, ok := k.fit.best(k.res, p.Nodes, j, k.list.options(j))
+			again, ok := k.fit.best(k.res, p.Nodes, j, k.list.options(j))
 			if !ok {
 				return nil, &FitError{Job: i, ID: j.ID, Reason: nowhere}
 			}
 			k.freed = note(k.freed, timeline.Span{Start: placed.Start, End: placed.End()})
-			placed = anew
+			placed = again
 		}
 		k.plan[i] = placed
 		k.add(placed)
@@ -44,7 +42,7 @@ type keeper struct {
 	res     *timeline.Timeline
 	fit     *fitter
 	plan    Schedule
-	freed   []timeline.Span // stretches with fewer nodes in use than in the plan that is kept
+	freed   []timeline.Span // stretches with fewer nodes in use than in the kept plan
 }
 
 func newKeeper(p Problem, limit profile.ExpandLimit) *keeper {
@@ -70,8 +68,7 @@ func (k *keeper) remove(p profile.Placement) {
 	k.fit.grid.Update(p.Start, p.End())
 }
 
-// note appends a span; beyond some number the last two become one, which is less
-// exact but does no harm.
+// note appends a span. Beyond some number, it joins the last two, which is less exact but harmless.
 func note(spans []timeline.Span, s timeline.Span) []timeline.Span {
 	if k := len(spans) - 1; k >= 32 {
 		spans[k].Start, spans[k].End = min(spans[k].Start, s.Start), max(spans[k].End, s.End)
@@ -80,9 +77,9 @@ func note(spans []timeline.Span, s timeline.Span) []timeline.Span {
 	return append(spans, s)
 }
 
-// improve places a job anew if it completes earlier with the nodes that were freed. A
-// better placement must use some of them, so it is tried only near there: where nothing
-// moves, about a microsecond a job.
+// improve moves a job if it completes earlier on the freed nodes. A better placement must use some
+// of them, so it searches only near them: where nothing moves, this takes about a microsecond per
+// job.
 func (k *keeper) improve(i int) {
 	placed := k.plan[i]
 	job := k.problem.Jobs[i].Settled(placed.Choice)
@@ -96,7 +93,7 @@ func (k *keeper) improve(i int) {
 	if first == exact.Forever {
 		return
 	}
-	// It must reach a freed stretch, and start before the last of them ends.
+	// It must reach a freed stretch and start before the last of them ends.
 	longest := job.Profile.Duration()
 	if k.list.limit > 1 || o.Limit > 1 {
 		longest = o.Limit.Stretch(longest)
@@ -109,7 +106,7 @@ func (k *keeper) improve(i int) {
 	if k.fit.until <= o.NotBefore {
 		return
 	}
-	apart := exact.AddTime(k.fit.until, longest) <= placed.Start // a better placement does not meet the present one
+	apart := exact.AddTime(k.fit.until, longest) <= placed.Start // a better placement cannot meet the present one
 	if apart && !k.fit.fit(k.res, k.problem.Nodes, job.Profile, o) {
 		return
 	}
@@ -122,7 +119,7 @@ func (k *keeper) improve(i int) {
 	k.add(k.plan[i])
 }
 
-// hasRoom tells whether a placement's nodes are to be had.
+// hasRoom reports whether a placement's nodes are free.
 func hasRoom(res *timeline.Timeline, capacity int, placed profile.Placement) bool {
 	at := placed.Start
 	for _, s := range placed.Steps {

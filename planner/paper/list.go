@@ -16,14 +16,13 @@ type list struct {
 	name     string
 	limit    profile.ExpandLimit
 	compact  bool
-	minWaste bool // and then waste the least, FitMinWaste
+	minWaste bool // and then waste the least, see FitMinWaste
 	rigid    bool
 	plain    bool // without the grid
 }
 
-// ByName gives rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X or
-// <limit>X+c, e.g. 1.5X+c (paper, section 5.1), and minwaste or <limit>X+m
-// (FitMinWaste).
+// ByName returns rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X or <limit>X+c, e.g.
+// 1.5X+c (paper, section 5.1), and minwaste or <limit>X+m (FitMinWaste).
 func ByName(name string) (Strategy, error) {
 	switch name {
 	case "rigid":
@@ -50,14 +49,14 @@ func ByName(name string) (Strategy, error) {
 	return l, nil
 }
 
-// PaperStrategies are the names of the strategies that the paper compares, in
+// PaperStrategies returns the names of the strategies that the paper compares, in
 // the order of its tables.
 func PaperStrategies() []string { return []string{"rigid", "noX", "2X", "2X+c", "infX", "infX+c"} }
 
 func (l list) Name() string { return l.name }
 
-// ExpandLimitOf is the expand limit of a strategy for jobs that have none of
-// their own; Infinite for a strategy that does not tell.
+// ExpandLimitOf returns a strategy's expand limit for jobs without their own, or Infinite for a
+// strategy without a method ExpandLimit.
 func ExpandLimitOf(s Strategy) profile.ExpandLimit {
 	if l, ok := s.(interface{ ExpandLimit() profile.ExpandLimit }); ok {
 		return l.ExpandLimit()
@@ -65,24 +64,24 @@ func ExpandLimitOf(s Strategy) profile.ExpandLimit {
 	return profile.Infinite
 }
 
-// ExpandLimit is that of jobs that have none of their own.
+// ExpandLimit returns the limit of jobs without their own.
 func (l list) ExpandLimit() profile.ExpandLimit { return l.limit }
 
-// IsRigid tells whether a strategy plans jobs without their evolution: its
-// schedules are those of Problem.Rigid, one step each.
+// IsRigid reports whether a strategy plans jobs without their evolution: its schedules are those
+// for Problem.Rigid, with one step each.
 func IsRigid(s Strategy) bool {
 	l, ok := s.(interface{ Rigid() bool })
 	return ok && l.Rigid()
 }
 
-// Steady tells that a plan stays as it is while nothing but time goes by.
+// Steady reports whether a plan stays valid while only time passes.
 func (l list) Steady() bool { return !l.rigid }
 
-// Rigid tells that this is the baseline without evolution.
+// Rigid reports whether this is the baseline without evolution.
 func (l list) Rigid() bool { return l.rigid }
 
-// Plan places the jobs one by one in list order, each as early as it completes; of a
-// moldable job's alternatives the one that it prefers.
+// Plan places the jobs one by one in list order, so that each completes as early as possible. A
+// moldable job gets the alternative that it prefers.
 func (l list) Plan(p Problem) (Schedule, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	steps, seconds := 0, int64(0)
 	for i := range p.Jobs {
 		steps += len(p.Jobs[i].Profile)
-		for _, a := range p.Jobs[i].Alternatives { // one at most is placed: room for any
+		for _, a := range p.Jobs[i].Alternatives { // only one is placed: room for any
 			steps += len(a)
 		}
 		seconds += p.Jobs[i].Profile.Duration()
@@ -128,7 +127,7 @@ func (l list) Plan(p Problem) (Schedule, error) {
 		}
 	}
 	schedule := make(Schedule, len(p.Jobs))
-	expanded := make(profile.Profile, steps) // of all jobs
+	expanded := make(profile.Profile, steps) // steps of all jobs
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
 		if j.IsMoldable() {
@@ -151,7 +150,7 @@ func (l list) Plan(p Problem) (Schedule, error) {
 	return schedule, nil
 }
 
-// planMemory is what planning needs beside its result; it is used again.
+// planMemory holds what planning needs besides its result, for reuse.
 type planMemory struct {
 	fitter fitter
 	strip  timeline.Strip
@@ -164,7 +163,7 @@ var memories = sync.Pool{New: func() any { return new(planMemory) }}
 // nowhere is the reason of a FitError.
 const nowhere = "there is no time at which its nodes are free for long enough"
 
-// options are those for fitting a job.
+// options returns the options for fitting a job.
 func (l list) options(j Job) FitOptions {
 	o := FitOptions{NotBefore: j.Submit, Limit: l.limit, Compact: l.compact}
 	if j.ExpandLimit != 0 && !l.rigid {
@@ -173,7 +172,7 @@ func (l list) options(j Job) FitOptions {
 	return o
 }
 
-// grid makes a grid one for the problem's jobs over a timeline with its busy nodes.
+// grid resets a grid for the problem's jobs over a timeline with its busy nodes.
 func (p Problem) grid(g *grid.Grid, res *timeline.Timeline, width int64) {
 	origin := exact.Horizon
 	for _, j := range p.Jobs {
@@ -194,8 +193,8 @@ func (p Problem) grid(g *grid.Grid, res *timeline.Timeline, width int64) {
 	}
 }
 
-// A plan of at most stripSteps steps does without tree and grid. With a grid, an
-// average step has gridCellsPerStep cells.
+// A plan of at most stripSteps steps needs neither tree nor grid. With a grid, an average step has
+// gridCellsPerStep cells.
 const (
 	stripSteps       = 400
 	gridCellsPerStep = 8

@@ -30,10 +30,9 @@ type AppMetrics struct {
 	Waste      float64 // node-seconds allocated but not used, in percent of those used
 }
 
-// Measure computes the metrics of a schedule, that of rigid too: there the
-// requested area is what counts as used. The paper's text has the waste as a
-// share of what there is or is allocated; its tables have it as a share of what
-// is used (rigid wastes up to 116 %), and so has this. It takes O(steps).
+// Measure computes the metrics of a schedule, also for rigid: there the requested area counts as
+// used. The paper's text defines waste as a share of what exists or is allocated. Its tables use a
+// share of what is used (rigid wastes up to 116 %), and so does Measure. It takes O(steps).
 func Measure(p Problem, s Schedule) Metrics {
 	m := Metrics{Apps: make([]AppMetrics, len(p.Jobs))}
 	expanded := 0
@@ -69,7 +68,7 @@ func Measure(p Problem, s Schedule) Metrics {
 	return m
 }
 
-// area is the node-seconds under a profile as a floating point number, exact below 2^53.
+// area returns the node-seconds under a profile as a floating point number, exact below 2^53.
 func area(p profile.Profile) float64 { return p.WideArea().Float() }
 
 func percent(part, whole float64) float64 {

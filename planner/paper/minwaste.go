@@ -9,26 +9,23 @@ import (
 	"github.com/evoslurm/evoslurm/planner/timeline"
 )
 
-// FitMinWaste is Fit with, of all placements that complete as early as any, one
-// that wastes the fewest node-seconds; of those, one that starts latest. The
-// paper has this open: its compacting is greedy and "not always optimal for
-// resource waste" (section 4.2). o.Compact is ignored.
+// FitMinWaste is Fit with the least waste: of all placements that complete as early as possible, it
+// returns one that wastes the fewest node-seconds and, of those, the one that starts latest. The
+// paper leaves this open: its compacting is greedy and "not always optimal for resource waste"
+// (section 4.2). FitMinWaste ignores o.Compact.
 //
-// The waste is linear in the steps' start times, and what binds the start of one
-// step to that of the next is: the duration, the expand limit, and that both lie
-// in the same stretch of time with enough free nodes for the first of them. From
-// the last step, whose start is known, to the first, FitMinWaste computes the
-// least waste as a function of a step's start: piecewise linear on the whole
-// seconds, exact.
+// The waste is linear in the steps' start times. Three conditions bind the start of a step to that
+// of the next: the duration, the expand limit, and that both lie in the same stretch of time with
+// enough free nodes for the step. The start of the last step is known. From there to the first
+// step, FitMinWaste computes the least waste as a function of a step's start: piecewise linear on
+// the whole seconds, exact.
 //
-// Between two concave kinks such a function is convex, and going on to the step
-// before adds no concave kink but at the ends of the free stretches, and one
-// piece for every convex part. So with m steps and g changes of what is free the
-// functions have O(m²g) pieces, and it takes O(m³g log(mg)) at worst. Where
-// compacting wastes nothing, which is the usual case, it costs a Fit.
+// Such a function is convex between two concave kinks. The step before adds concave kinks only at
+// the ends of the free stretches, and one piece for every convex part. So with m steps and g
+// changes of free nodes, the functions have O(m²g) pieces, and it takes O(m³g log(mg)) at worst. If
+// compacting wastes nothing, as usual, it costs one Fit.
 //
-// Where waste may exceed 2^60 node-seconds (a million nodes for 36,000 years),
-// it is Fit with Compact.
+// If waste may exceed 2^60 node-seconds (a million nodes for 36,000 years), it is Fit with Compact.
 func FitMinWaste(res *timeline.Timeline, capacity int, p profile.Profile, o FitOptions) (profile.Placement, bool) {
 	o.Compact = true
 	f := fitter{until: exact.Horizon + 1, minWaste: true}
@@ -38,7 +35,7 @@ func FitMinWaste(res *timeline.Timeline, capacity int, p profile.Profile, o FitO
 	return f.placement(p), true
 }
 
-// leastWaste makes compacted starts those of the least waste.
+// leastWaste turns compacted starts into those with the least waste.
 func (f *fitter) leastWaste(res occupancy, capacity int, p profile.Profile, o FitOptions) {
 	starts, earliest := f.starts, f.base // the first step is delayed there, as it wastes nothing
 	last := len(p) - 1
@@ -70,12 +67,12 @@ func (p piece) at(s int64) int64 { return p.value + p.slope*(s-p.first) }
 
 func (p piece) cut(first, last int64) piece { return piece{first, last, p.at(first), p.slope} }
 
-// pieces is a piecewise linear function: ascending, apart, undefined in between.
+// pieces is a piecewise linear function: ascending, disjoint, undefined in between.
 type pieces []piece
 
-// wasteFunctions gives for every step i the least waste of the steps i … as a
-// function of its start, given for how long each may hold its nodes. earliest bounds the starts from below and is the start of
-// the last step.
+// wasteFunctions returns, for every step i, the least waste of the steps i … as a function of its
+// start, given how long each may hold its nodes. earliest bounds the starts from below and is the
+// start of the last step.
 func wasteFunctions(res occupancy, capacity int, p profile.Profile, longest, earliest []int64) []pieces {
 	last := len(p) - 1
 	w := make([]pieces, len(p))
@@ -100,9 +97,9 @@ func wasteFunctions(res occupancy, capacity int, p profile.Profile, longest, ear
 	return w
 }
 
-// before is the least waste from a step on that starts at s and holds nodes until
-// the next step starts, for duration to longest seconds and within the free
-// stretch [from, until]: min over t of nodes × (t − s − duration) + f(t).
+// before returns the least waste from a step on that starts at s and holds nodes until the next
+// step starts, for duration to longest seconds and within the free stretch [from, until]: min over
+// t of nodes × (t − s − duration) + f(t).
 func (f pieces) before(nodes, duration, longest, from, until int64) pieces {
 	var parts []pieces
 	add := func(p piece) {
@@ -117,8 +114,8 @@ func (f pieces) before(nodes, duration, longest, from, until int64) pieces {
 		}
 		p.last = min(p.last, until)
 		slope := p.slope + nodes // of nodes × t + f(t)
-		// Of what a piece offers to s, the best is the start of the piece or the
-		// first t that s may have; where it falls, the end or the last t.
+		// The best that a piece offers to s is its start or the first possible t; if it falls, its
+		// end or the last t.
 		best, moving := p.first, duration
 		if slope < 0 {
 			best, moving = p.last, longest
@@ -139,7 +136,7 @@ func (f pieces) before(nodes, duration, longest, from, until int64) pieces {
 	return envelope(parts)
 }
 
-// envelope is the least of functions, by halves.
+// envelope returns the minimum of functions, by halving.
 func envelope(parts []pieces) pieces {
 	switch len(parts) {
 	case 0:
@@ -151,7 +148,7 @@ func envelope(parts []pieces) pieces {
 	return least(envelope(parts[:half]), envelope(parts[half:]))
 }
 
-// least is the smaller of two functions everywhere. O(pieces).
+// least returns the minimum of two functions. O(pieces).
 func least(f, g pieces) pieces {
 	out := make(pieces, 0, len(f)+len(g)+2)
 	add := func(p piece) {
@@ -162,7 +159,7 @@ func least(f, g pieces) pieces {
 				return
 			}
 			if before.first == before.last && before.last+1 == p.first && before.value == p.at(before.first) {
-				before.last, before.slope = p.last, p.slope // a point in line with what follows
+				before.last, before.slope = p.last, p.slope // a point in line with the next piece
 				return
 			}
 		}
@@ -173,7 +170,7 @@ func least(f, g pieces) pieces {
 			f, g = g, f
 		}
 		a, b := f[0], g[0]
-		if a.first < b.first { // a alone
+		if a.first < b.first { // only a
 			end := min(a.last, b.first-1)
 			add(a.cut(a.first, end))
 			f = f.after(end)
@@ -183,7 +180,7 @@ func least(f, g pieces) pieces {
 		if a.value > b.value || a.value == b.value && a.slope > b.slope {
 			a, b = b, a
 		}
-		// a is the smaller one at first; b may fall below it later.
+		// a is smaller at first; b may fall below it later.
 		first := a.first
 		if closing := a.slope - b.slope; closing > 0 {
 			if ahead := (b.value - a.value) / closing; ahead < end-first {
@@ -205,7 +202,7 @@ func least(f, g pieces) pieces {
 	return out
 }
 
-// after is the function without what is up to s. It may write to f.
+// after returns the function without the part up to s. It may write to f.
 func (f pieces) after(s int64) pieces {
 	if f[0].last <= s {
 		return f[1:]
@@ -216,7 +213,7 @@ func (f pieces) after(s int64) pieces {
 	return f
 }
 
-// argmin is the latest t in from … to that has the least nodes × t + f(t).
+// argmin returns the latest t in from … to with the least nodes × t + f(t).
 func (f pieces) argmin(nodes, from, to int64) int64 {
 	best, least := from, int64(math.MaxInt64)
 	origin := f[0].first // keeps the products small

@@ -8,27 +8,26 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// A moldable job is given one of several profiles, once: its alternatives. Algorithm 1
-// takes them as they are: in list order every job gets, of the fits of its alternatives
-// over what the jobs before it leave free, the one that it prefers. A job with a single
-// profile is one with one alternative.
+// A moldable job gets one of several profiles, once: its alternatives. Algorithm 1 needs no change:
+// in list order, every job gets the alternative that it prefers among the fits over what the
+// earlier jobs leave free. A job with a single profile has one alternative.
 
-// Preference says which of its alternatives a moldable job prefers. Of those that are
-// equal it is the one that completes first, then the one with the fewest node-seconds,
-// then the first in the list.
+// Preference says which of its alternatives a moldable job prefers. Among equal ones, it prefers
+// the one that completes first, then the one with the fewest node-seconds, then the first in the
+// list.
 type Preference int
 
 // The preferences.
 const (
-	ByCompletion Preference = iota // that completes first
-	ByWaste                        // that wastes the fewest node-seconds: allocated and not asked for
-	ByNodeHours                    // that is allocated the fewest node-seconds
+	ByCompletion Preference = iota // the one that completes first
+	ByWaste                        // the one that wastes the fewest node-seconds: allocated but not requested
+	ByNodeHours                    // the one with the fewest allocated node-seconds
 )
 
-// Preferences are the names of all preferences.
+// Preferences returns the names of all preferences.
 func Preferences() []string { return []string{"completion", "waste", "node-hours"} }
 
-// String is completion, waste or node-hours.
+// String returns completion, waste, or node-hours.
 func (b Preference) String() string {
 	if names := Preferences(); b >= 0 && int(b) < len(names) {
 		return names[b]
@@ -49,14 +48,13 @@ func ParsePreference(text string) (Preference, error) {
 // MaxAlternatives bounds the profiles of a moldable job.
 const MaxAlternatives = 100
 
-// IsMoldable reports whether there is something to choose.
+// IsMoldable reports whether the job has a choice.
 func (j Job) IsMoldable() bool { return len(j.Alternatives) > 0 }
 
-// Choices is how many profiles the job has to choose from, at least 1.
+// Choices returns how many profiles the job can choose from, at least 1.
 func (j Job) Choices() int { return 1 + len(j.Alternatives) }
 
-// Choice is the profile that a placement with this Choice is one of: 0 is Profile, then
-// come the Alternatives.
+// Choice returns the profile with this number: 0 is Profile, then come the Alternatives.
 func (j Job) Choice(choice int) profile.Profile {
 	if choice == 0 {
 		return j.Profile
@@ -64,13 +62,13 @@ func (j Job) Choice(choice int) profile.Profile {
 	return j.Alternatives[choice-1]
 }
 
-// Settled is the job with one of its profiles alone.
+// Settled returns the job with only one of its profiles.
 func (j Job) Settled(choice int) Job {
 	j.Profile, j.Alternatives, j.By = j.Choice(choice), nil, ByCompletion
 	return j
 }
 
-// LeastPeak is the peak of the alternative that has the smallest.
+// LeastPeak returns the smallest peak of all alternatives.
 func (j Job) LeastPeak() int {
 	least := j.Profile.Peak()
 	for _, p := range j.Alternatives {
@@ -79,7 +77,7 @@ func (j Job) LeastPeak() int {
 	return least
 }
 
-// Prefers reports whether a placement is better for the job than another.
+// Prefers reports whether the job prefers placement a to b.
 func (j Job) Prefers(a, b profile.Placement) bool {
 	held, other := a.Steps.WideArea(), b.Steps.WideArea()
 	by := 0
@@ -92,7 +90,7 @@ func (j Job) Prefers(a, b profile.Placement) bool {
 	return cmp.Or(by, cmp.Compare(a.End(), b.End()), held.Compare(other), cmp.Compare(a.Choice, b.Choice)) < 0
 }
 
-// waste is the node-seconds that are allocated and not asked for.
+// waste returns the node-seconds that are allocated but not requested.
 func (j Job) waste(p profile.Placement) exact.Wide {
 	w := p.Steps.WideArea()
 	w.Minus(j.Choice(p.Choice).WideArea())
@@ -109,7 +107,7 @@ func (p Problem) IsMoldable() bool {
 	return false
 }
 
-// Settled is the problem with the profiles alone that a schedule has chosen.
+// Settled returns the problem with only the profiles that a schedule has chosen.
 func (p Problem) Settled(s Schedule) Problem {
 	if !p.IsMoldable() {
 		return p
@@ -122,17 +120,17 @@ func (p Problem) Settled(s Schedule) Problem {
 	return p
 }
 
-// KnowsAlternatives reports whether a strategy plans moldable jobs: it has a method
-// Moldable that says so. Others are to be asked about one profile of each job.
+// KnowsAlternatives reports whether a strategy plans moldable jobs: its method Moldable returns
+// true. Other strategies must be asked about one profile per job.
 func KnowsAlternatives(s Strategy) bool {
 	m, ok := s.(interface{ Moldable() bool })
 	return ok && m.Moldable()
 }
 
-// Moldable tells that every job gets the alternative that it prefers.
+// Moldable reports that every job gets the alternative that it prefers.
 func (l list) Moldable() bool { return true }
 
-// best fits every alternative of a moldable job and gives the one that it prefers.
+// best fits every alternative of a moldable job and returns the one that it prefers.
 func (f *fitter) best(res occupancy, capacity int, j Job, o FitOptions) (best profile.Placement, ok bool) {
 	for k := range j.Choices() {
 		p := j.Choice(k)
@@ -151,14 +149,13 @@ func (f *fitter) best(res occupancy, capacity int, j Job, o FitOptions) (best pr
 // An Option is what one alternative of a moldable job would give.
 type Option struct {
 	profile.Placement
-	Fits bool // else it fits nowhere
+	Fits bool // false if it fits nowhere
 }
 
-// Options are what the alternatives of every moldable job of a plan would give, nil for
-// other jobs: its own is as planned, the others are fitted over the jobs before it in the
-// list as these are planned (those behind it would have to give way). limit is the expand
-// limit of jobs that have none of their own. It costs a Fit for every alternative, and
-// nothing where no job is moldable.
+// Options returns what the alternatives of every moldable job in a plan would give, nil for other
+// jobs. The job's own alternative is as planned. The others are fitted over the earlier jobs in the
+// list as these are planned (later jobs would have to give way). limit is the expand limit of jobs
+// without their own. It costs a Fit per alternative, and nothing if no job is moldable.
 func Options(p Problem, s Schedule, limit profile.ExpandLimit) [][]Option {
 	all := make([][]Option, len(p.Jobs))
 	if !p.IsMoldable() {

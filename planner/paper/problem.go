@@ -11,24 +11,24 @@ import (
 // Job is a job to plan.
 type Job struct {
 	ID          string
-	Submit      int64 // seconds; it never starts before
+	Submit      int64 // seconds; the job never starts before
 	Profile     profile.Profile
-	ExpandLimit profile.ExpandLimit // 0: the strategy's
+	ExpandLimit profile.ExpandLimit // 0 for the strategy's
 
-	// Alternatives are further profiles of a moldable job: it gets Profile, or the one of
-	// these that it prefers.
+	// Alternatives holds further profiles of a moldable job, which gets either Profile or one of
+	// these, by its preference.
 	Alternatives []profile.Profile
 	By           Preference
 }
 
-// Busy is nodes that are in use by others.
+// Busy is a number of nodes in use by others.
 type Busy struct {
 	Start    int64 // seconds
-	Duration int64 // seconds; Forever: without end
+	Duration int64 // seconds; Forever for no end
 	Nodes    int
 }
 
-// end is the second from which on the nodes are free; Forever: never.
+// end returns the second from which on the nodes are free, or Forever.
 func (b Busy) end() int64 {
 	if b.Duration == exact.Forever {
 		return exact.Forever
@@ -36,26 +36,26 @@ func (b Busy) end() int64 {
 	return exact.AddTime(b.Start, b.Duration)
 }
 
-// Problem is what a strategy plans: jobs, in list order, on a cluster.
+// Problem is a strategy's input: jobs, in list order, on a cluster.
 type Problem struct {
 	Nodes int
 	Busy  []Busy
 	Jobs  []Job
 }
 
-// Schedule is the placements of a problem's jobs, in the same order.
+// Schedule holds the placements of a problem's jobs, in the same order.
 type Schedule []profile.Placement
 
 // Strategy is a planning algorithm.
 type Strategy interface {
-	// Name is what StrategyByName finds it by.
+	// Name returns the name by which StrategyByName finds the strategy.
 	Name() string
-	// Plan places every job of a valid problem, or says which one cannot be
-	// placed (*FitError). Equal problems get equal schedules.
+	// Plan places every job of a valid problem, or returns which one cannot be placed (*FitError).
+	// Equal problems get equal schedules.
 	Plan(Problem) (Schedule, error)
 }
 
-// FitError says that a job fits nowhere.
+// FitError means that a job fits nowhere.
 type FitError struct {
 	Job    int    // index into Problem.Jobs
 	ID     string // of that job
@@ -64,9 +64,9 @@ type FitError struct {
 
 func (e *FitError) Error() string { return fmt.Sprintf("job %q fits nowhere: %s", e.ID, e.Reason) }
 
-// ProblemError says what is wrong with a problem.
+// ProblemError describes what is wrong with a problem.
 type ProblemError struct {
-	Job   int    // index into Problem.Jobs; -1: none
+	Job   int    // index into Problem.Jobs; -1 if none
 	ID    string // of that job
 	Field string // as in the workload file, e.g. "profile", "busy[3].nodes"
 	Err   error
@@ -81,8 +81,8 @@ func (e *ProblemError) Error() string {
 
 func (e *ProblemError) Unwrap() error { return e.Err }
 
-// Validate says what is wrong with the problem; the error is a *ProblemError.
-// Jobs may share an ID here: strategies tell jobs apart by their index.
+// Validate returns what is wrong with the problem as a *ProblemError. Jobs may share an ID here:
+// strategies distinguish jobs by their index.
 func (p Problem) Validate() error {
 	fail := func(field, format string, args ...any) error {
 		return &ProblemError{Job: -1, Field: field, Err: fmt.Errorf(format, args...)}
@@ -137,22 +137,22 @@ func (p Problem) Validate() error {
 	return nil
 }
 
-// Timeline is the resource EP at the start: the sum of Busy.
+// Timeline returns the resource EP at the start: the sum of Busy.
 func (p Problem) Timeline() *timeline.Timeline {
 	t := new(timeline.Timeline)
 	p.occupy(t)
 	return t
 }
 
-// occupy puts Busy in use.
+// occupy adds Busy to a timeline.
 func (p Problem) occupy(t *timeline.Timeline) {
 	for _, b := range p.Busy {
 		t.Add(b.Start, b.end(), b.Nodes)
 	}
 }
 
-// Rigid is the problem as a scheduler without evolution sees it: every job
-// needs its peak for its whole duration and is never expanded (paper, section 5.1).
+// Rigid returns the problem as a scheduler without evolution sees it: every job needs its peak for
+// its whole duration and is never expanded (paper, section 5.1).
 func (p Problem) Rigid() Problem {
 	jobs := make([]Job, len(p.Jobs))
 	for i, j := range p.Jobs {

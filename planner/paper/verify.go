@@ -13,7 +13,7 @@ import (
 // VerifyError says which condition of the paper a schedule breaks.
 type VerifyError struct {
 	Condition string // "C1" or "C2" (paper, section 3.3)
-	Job       int    // index; -1: none
+	Job       int    // index; -1 if none
 	Reason    string
 }
 
@@ -24,11 +24,10 @@ func (e *VerifyError) Error() string {
 	return fmt.Sprintf("%s broken by job %d: %s", e.Condition, e.Job+1, e.Reason)
 }
 
-// Verify checks a schedule: every placement is the job's profile (of a moldable job the
-// one of its Choice), delayed to its
-// submission or later and expanded within its limit (C1; limit is that of jobs
-// without their own), the last step never; and at no time are more nodes in use
-// than there are (C2). For rigid, verify against Problem.Rigid.
+// Verify checks a schedule. Every placement must be the job's profile (for a moldable job, the one
+// of its Choice), delayed to its submission or later and expanded within its limit, the last step
+// never (C1; limit is for jobs without their own). At no time may more nodes be in use than there
+// are (C2). For rigid, verify against Problem.Rigid.
 func Verify(p Problem, s Schedule, limit profile.ExpandLimit) error {
 	if len(s) != len(p.Jobs) {
 		return &VerifyError{"C1", -1, fmt.Sprintf("%d placements for %d jobs", len(s), len(p.Jobs))}
@@ -57,7 +56,7 @@ func Verify(p Problem, s Schedule, limit profile.ExpandLimit) error {
 		if i+1 < len(changes) && changes[i+1].at == c.at {
 			continue
 		}
-		// Where Busy alone is too much no schedule can help.
+		// If Busy exceeds the nodes, no schedule can help.
 		if now.used > max(int64(p.Nodes), now.busy) {
 			return &VerifyError{"C2", -1, fmt.Sprintf("%d nodes in use from second %d on, there are %d", now.used, now.at, p.Nodes)}
 		}
@@ -65,7 +64,7 @@ func Verify(p Problem, s Schedule, limit profile.ExpandLimit) error {
 	return nil
 }
 
-// usage is how many nodes more are in use from a second on, and how many of them by Busy.
+// usage holds how many more nodes are in use from a second on, and how many of them by Busy.
 type usage struct{ at, used, busy int64 }
 
 func verifyPlacement(j Job, got profile.Placement, limit profile.ExpandLimit) error {

@@ -1,4 +1,3 @@
-// Package profile is evolution profiles (Klein and Pérez 2011, section 3.1): what
-// people write, their algebra, the expand limit, and profiles that have been placed
-// in time.
+// Package profile holds evolution profiles (Klein and Pérez 2011, section 3.1): their text form,
+// their algebra, the expand limit, and profiles placed in time.
 package profile

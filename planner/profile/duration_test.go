@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGoDuration: durations with units are what they are exactly, where nothing is less
-// than a nanosecond.
+// TestGoDuration checks that durations with units are exact unless they have parts below a
+// nanosecond.
 func TestGoDuration(t *testing.T) {
 	units := map[string]int64{"h": 3600e9, "m": 60e9, "s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "μs": 1e3, "ns": 1}
 	decimals := map[string]int{"ms": 6, "us": 3, "µs": 3, "μs": 3, "ns": 0}

@@ -11,16 +11,16 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// ExpandLimit bounds how long a step's nodes may be held, as a multiple of its
-// duration, while it waits for the next step's (paper, section 4.2): 1 is never
-// longer, Infinite has no bound. Values below 1 are invalid, but 0 stands for
-// "not given" where a type says so. Limits are exact to a millionth.
+// ExpandLimit bounds how long a step may hold its nodes while it waits for the next step's, as a
+// multiple of its duration (paper, section 4.2): 1 is never longer, Infinite has no bound. Values
+// below 1 are invalid, except that 0 means "not given" where a type says so. Limits are exact to a
+// millionth.
 type ExpandLimit float64
 
 // Infinite is the expand limit without bound.
 var Infinite = ExpandLimit(math.Inf(1))
 
-// maxLimit is the largest finite limit; with it, limit × MaxDuration is some 10^18.
+// maxLimit is the largest finite limit: limit × MaxDuration is then about 10^18.
 const maxLimit = 1e9
 
 // ParseExpandLimit reads 1, 2, 1.5 or inf. The error is a *ParseError.
@@ -51,7 +51,7 @@ func ParseExpandLimit(text string) (ExpandLimit, error) {
 	return ExpandLimit(f), nil
 }
 
-// Validate says what is wrong with l; 0 is wrong too.
+// Validate returns what is wrong with l; 0 is also invalid.
 func (l ExpandLimit) Validate() error {
 	switch {
 	case math.IsNaN(float64(l)):
@@ -64,7 +64,7 @@ func (l ExpandLimit) Validate() error {
 	return nil
 }
 
-// String is what ParseExpandLimit reads: "1", "1.5", "inf".
+// String returns the form that ParseExpandLimit reads: "1", "1.5", "inf".
 func (l ExpandLimit) String() string {
 	if math.IsInf(float64(l), 1) {
 		return "inf"
@@ -86,7 +86,7 @@ func (l ExpandLimit) MarshalJSON() ([]byte, error) {
 	return []byte(l.String()), nil
 }
 
-// UnmarshalJSON reads a number ≥ 1 or "inf"; null leaves l as it is.
+// UnmarshalJSON reads a number ≥ 1 or "inf"; null leaves l unchanged.
 func (l *ExpandLimit) UnmarshalJSON(data []byte) error {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -113,9 +113,9 @@ func (l *ExpandLimit) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Stretch is the longest time in seconds that a step of d seconds may last:
-// limit × d, rounded down; Forever if infinite. It is exact for limits of up to
-// six decimals (1.15 × 100 is 115) and never below d.
+// Stretch returns the longest time in seconds that a step of d seconds may last: limit × d, rounded
+// down; Forever if infinite. It is exact for limits of up to six decimals (1.15 × 100 is 115) and
+// never below d.
 func (l ExpandLimit) Stretch(d int64) int64 {
 	if l > maxLimit {
 		return exact.Forever

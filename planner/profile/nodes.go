@@ -1,4 +1,4 @@
 package profile
 
-// ParseNodes reads a node count as the profile grammar has it, 1 … MaxNodes.
+// ParseNodes reads a node count of the profile grammar, 1 … MaxNodes.
 func ParseNodes(text string) (int, error) { return parseNodes(text) }

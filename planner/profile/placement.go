@@ -4,20 +4,20 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// Placement is a scheduled EP (paper, section 3.1): a requested EP, delayed to
-// Start and with its steps expanded.
+// Placement is a scheduled EP (paper, section 3.1): a requested EP, delayed to Start and with
+// expanded steps.
 type Placement struct {
 	Start int64   // seconds
 	Steps Profile // with the durations for which nodes are held
 
-	// Choice is which of a moldable job's profiles this is, from 0.
+	// Choice is the index of the moldable job's profile, from 0.
 	Choice int
 }
 
-// End is the completion time in seconds.
+// End returns the completion time in seconds.
 func (p Placement) End() int64 { return exact.AddTime(p.Start, p.Steps.Duration()) }
 
-// Boundaries are the start of every step and the end: len(Steps)+1 seconds.
+// Boundaries returns the start of every step and the end: len(Steps)+1 seconds.
 func (p Placement) Boundaries() []int64 {
 	b := make([]int64, 0, len(p.Steps)+1)
 	at := p.Start
@@ -28,5 +28,5 @@ func (p Placement) Boundaries() []int64 {
 	return append(b, at)
 }
 
-// At is the number of nodes held at second t.
+// At returns the number of nodes held at second t.
 func (p Placement) At(t int64) int { return p.Steps.At(t - p.Start) }

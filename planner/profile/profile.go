@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// Bounds on what is planned. They keep every sum of times and every product of
-// nodes and seconds of one profile far from overflow.
+// Bounds on plans. They keep all sums of times, and all products of nodes and seconds of one
+// profile, far from overflow.
 const (
 	MaxNodes    = math.MaxInt32 // nodes of a cluster or a step
 	MaxDuration = math.MaxInt32 // seconds of a requested step, some 68 years
@@ -29,14 +29,14 @@ type Step struct {
 // Profile is an evolution profile (paper, section 3.1): a sequence of steps.
 type Profile []Step
 
-// ParseError says where and why a profile, a duration or an expand limit was refused.
+// ParseError says where and why a profile, a duration, or an expand limit is invalid.
 type ParseError struct {
 	Input  string // the whole text
-	Offset int    // of the byte at which it went wrong; len(Input) where something is missing
+	Offset int    // offset of the offending byte; len(Input) if something is missing
 	Reason string // in words
 }
 
-// Error is one line: the reason, the position (counted from 1) and the text.
+// Error returns one line: the reason, the position (counted from 1), and the text.
 func (e *ParseError) Error() string {
 	if e.Offset >= len(e.Input) {
 		return fmt.Sprintf("%s at the end of %s", e.Reason, quoteShort(e.Input))
@@ -44,9 +44,8 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s at character %d of %s", e.Reason, e.column(), quoteShort(e.Input))
 }
 
-// Pointer shows the text with a caret under the place, for a terminal: two
-// lines without a newline at the end. It is empty where the text does not lend
-// itself to that (too long, or with control characters).
+// Pointer shows the text with a caret under the position, for a terminal: two lines without a final
+// newline. It returns "" if the text is unsuitable (too long, or with control characters).
 func (e *ParseError) Pointer() string {
 	if len(e.Input) > 200 || strings.ContainsFunc(e.Input, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return ""
@@ -54,7 +53,7 @@ func (e *ParseError) Pointer() string {
 	return "  " + e.Input + "\n  " + strings.Repeat(" ", min(e.Offset, len(e.Input))) + "^"
 }
 
-// column is the position in characters, from 1.
+// column returns the position in characters, from 1.
 func (e *ParseError) column() int { return len([]rune(e.Input[:e.Offset])) + 1 }
 
 func quoteShort(s string) string {
@@ -64,9 +63,9 @@ func quoteShort(s string) string {
 	return strconv.Quote(s)
 }
 
-// ParseProfile reads NODES@DURATION[,NODES@DURATION…]. A duration is written as
-// in Go (90s, 10m, 1h30m) or as in Slurm (MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM,
-// D-HH:MM:SS); a bare integer is minutes. The error is a *ParseError.
+// ParseProfile reads NODES@DURATION[,NODES@DURATION…]. A duration is in Go's form (90s, 10m, 1h30m)
+// or Slurm's (MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS); a bare integer is minutes. The error
+// is a *ParseError.
 func ParseProfile(text string) (Profile, error) {
 	fail := func(offset int, format string, args ...any) (Profile, error) {
 		return nil, &ParseError{Input: text, Offset: offset, Reason: fmt.Sprintf(format, args...)}
@@ -181,8 +180,8 @@ func parseGoDuration(s string) (int64, error) {
 	return int64(d / time.Second), nil
 }
 
-// parseSlurmDuration reads Slurm's time formats. Slurm does not bound the fields
-// (90:00 is 90 minutes), and neither do we.
+// parseSlurmDuration reads Slurm's time formats. Like Slurm, it does not bound the fields (90:00 is
+// 90 minutes).
 func parseSlurmDuration(s string) (int64, error) {
 	var days string
 	clock, withDays := s, false
@@ -250,7 +249,7 @@ func FormatDuration(seconds int64) string {
 	return b.String()
 }
 
-// String is the canonical form, e.g. 2@10m,5@1h30m; ParseProfile reads it back.
+// String returns the canonical form, e.g. 2@10m,5@1h30m, which ParseProfile reads.
 func (p Profile) String() string {
 	var b strings.Builder
 	for i, s := range p {
@@ -264,8 +263,8 @@ func (p Profile) String() string {
 	return b.String()
 }
 
-// Validate says what is wrong with p as a requested profile: no step, or a
-// duration or node count outside 1 … MaxDuration, MaxNodes.
+// Validate returns what is wrong with p as a requested profile: no step, or a duration or node
+// count outside 1 … MaxDuration, MaxNodes.
 func (p Profile) Validate() error {
 	if len(p) == 0 {
 		return errors.New("profile has no steps")
@@ -288,7 +287,7 @@ func (p Profile) Validate() error {
 	return nil
 }
 
-// Duration is the sum of the steps' durations in seconds, at most Forever.
+// Duration returns the sum of the steps' durations in seconds, at most Forever.
 func (p Profile) Duration() int64 {
 	var total int64
 	for _, s := range p {
@@ -297,7 +296,7 @@ func (p Profile) Duration() int64 {
 	return total
 }
 
-// Peak is the largest node count.
+// Peak returns the largest node count.
 func (p Profile) Peak() int {
 	peak := 0
 	for _, s := range p {
@@ -306,7 +305,7 @@ func (p Profile) Peak() int {
 	return peak
 }
 
-// Area is the node-seconds under p; math.MaxInt64 where they do not fit.
+// Area returns the node-seconds under p, or math.MaxInt64 if they do not fit.
 func (p Profile) Area() int64 {
 	sum := p.WideArea()
 	if sum.Hi != 0 || sum.Lo > math.MaxInt64 {
@@ -315,7 +314,7 @@ func (p Profile) Area() int64 {
 	return int64(sum.Lo)
 }
 
-// At is the node count t seconds after the start: ep(t) of the paper; 0 outside.
+// At returns the node count t seconds after the start: ep(t) of the paper; 0 outside.
 func (p Profile) At(t int64) int {
 	if t < 0 {
 		return 0
@@ -329,12 +328,12 @@ func (p Profile) At(t int64) int {
 	return 0
 }
 
-// Rigid is p as a non-evolving job: the peak for the whole duration.
+// Rigid returns p as a non-evolving job: the peak for the whole duration.
 func (p Profile) Rigid() Profile {
 	return Profile{{Duration: p.Duration(), Nodes: p.Peak()}}
 }
 
-// WideArea is the node-seconds under p, however many.
+// WideArea returns the node-seconds under p, however many.
 func (p Profile) WideArea() (sum exact.Wide) {
 	for _, s := range p {
 		sum.Add(int64(s.Nodes), s.Duration)

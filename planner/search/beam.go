@@ -7,18 +7,18 @@ import (
 	"github.com/evoslurm/evoslurm/planner/internal/exact"
 )
 
-// beam is a beam search for a short schedule without expansion. It places jobs
-// in the order of their starts, each as early as it fits but not before the job
-// placed last, and keeps the most promising partial schedules of every depth.
+// beam is a beam search for a short schedule without expansion. It places jobs in the order of
+// their starts, each as early as it fits but not before the job placed last. It keeps the most
+// promising partial schedules of every depth.
 //
-// With starts in order, what is free before the last start stays free: it is
-// waste for good. What is free later is likely to stay so where little is free.
-// The guide weighs both against the area that has been placed.
+// With starts in order, nodes that are free before the last start stay free: they are wasted for
+// good. Nodes that are free later are likely to stay free where few are free. The guide weighs both
+// against the area already placed.
 type beam struct {
 	shapes   []shape
 	gaps     []gap // free at the start
 	capacity float64
-	origin   int64   // no job starts before
+	origin   int64   // no job starts earlier
 	area     float64 // of all jobs
 	budget   *budget
 
@@ -28,10 +28,10 @@ type beam struct {
 	starts      []int64
 }
 
-// beamGuide says how partial schedules are compared.
+// beamGuide controls how partial schedules are compared.
 type beamGuide struct {
 	curve float64 // 0 … 1: how soon free nodes count as usable
-	steep bool    // prefer those that have placed much, more
+	steep bool    // prefer more strongly schedules that have placed much
 }
 
 // beamNode is a partial schedule.
@@ -46,7 +46,7 @@ type beamNode struct {
 	area    float64 // node-seconds of the jobs placed
 }
 
-// beamChild is a partial schedule with one job more, not yet built.
+// beamChild is a partial schedule with one more job, not yet built.
 type beamChild struct {
 	guide float64 // smaller is better
 	start int64
@@ -54,17 +54,16 @@ type beamChild struct {
 	job   int32
 }
 
-// beamTrail is how a node came to be.
+// beamTrail records how a node was reached.
 type beamTrail struct {
 	parent, job int32
 	start       int64
 }
 
-// run searches with width partial schedules per depth for a schedule that ends
-// before limit. It leaves the jobs' starts in b.starts and gives the completion;
-// false if there is none, or if the budget ended. window bounds how many of the
-// jobs not yet placed, in list order, are tried next. It tries at most
-// width × jobs × window placements.
+// run searches with width partial schedules per depth for a schedule that ends before limit. It
+// leaves the jobs' starts in b.starts and returns the completion, or false if there is none or the
+// budget ended. window bounds how many unplaced jobs, in list order, are tried next. It tries at
+// most width × jobs × window placements.
 func (b *beam) run(width, window int, limit int64, g beamGuide) (int64, bool) {
 	jobs := len(b.shapes)
 	words := (jobs + 63) / 64
@@ -74,8 +73,8 @@ func (b *beam) run(width, window int, limit int64, g beamGuide) (int64, bool) {
 	clear(root.placed)
 	root.gaps = append(root.gaps[:0], b.gaps...)
 	root.last, root.lastJob, root.end, root.trail, root.dead, root.area = b.origin, -1, b.origin, -1, 0, 0
-	// At most this much may stay free before limit. Rounded, as all node-seconds here: the
-	// search may so miss a schedule, but says of none that there is no better one.
+	// At most this much may stay free before limit. It is rounded, like all node-seconds here: the
+	// search may therefore miss a schedule, but it never claims that there is no better one.
 	slack := freeArea(b.gaps, b.origin, limit-1) - b.area
 	inverse := 1 / b.capacity
 
@@ -110,7 +109,7 @@ func (b *beam) run(width, window int, limit int64, g beamGuide) (int64, bool) {
 					if end >= limit {
 						continue
 					}
-					// Σ free before start, and what of the rest is likely lost.
+					// Σ free before start, and the likely loss from the rest.
 					dead, loss := node.assess(j, start, inverse, g.curve)
 					if dead > slack {
 						continue
@@ -150,8 +149,8 @@ func (b *beam) run(width, window int, limit int64, g beamGuide) (int64, bool) {
 	return b.origin, true
 }
 
-// assess gives the free node-seconds before start, and those plus what is likely
-// never used of the rest, once j is placed.
+// assess returns the free node-seconds before start, and those plus the likely unused rest once j
+// is placed.
 func (n *beamNode) assess(j *shape, start int64, inverse, curve float64) (dead, loss float64) {
 	gaps := n.gaps
 	k := 0
@@ -189,7 +188,7 @@ func (n *beamNode) assess(j *shape, start int64, inverse, curve float64) (dead, 
 	return dead, loss
 }
 
-// lost estimates how many of free nodes will not be used.
+// lost estimates how many of the free nodes will not be used.
 func lost(free int64, inverse, curve float64) float64 {
 	f := float64(free)
 	x := f * inverse
@@ -261,7 +260,7 @@ func (b *beam) finish() int64 {
 	return best
 }
 
-// freeArea is the free node-seconds of [from, to).
+// freeArea returns the free node-seconds of [from, to).
 func freeArea(gaps []gap, from, to int64) (area float64) {
 	k := 0
 	for gaps[k+1].start <= from {

@@ -9,17 +9,16 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// Bound is what no plan can beat, and why.
+// Bound is a value that no plan can beat, and the reason.
 type Bound struct {
-	Value  float64 // seconds, as the objective
+	Value  float64 // seconds, like the objective
 	Reason string  // "critical path", "area", "large steps" or "completions one by one"
 }
 
-// LowerBound proves a bound on the objective of any plan of a valid problem in
-// which jobs are expanded at most up to their own limits or, where they have none,
-// to limit. Of these it takes the largest:
+// LowerBound proves a bound on the objective of any plan of a valid problem in which jobs are
+// expanded at most up to their own limits or, without one, to limit. It takes the largest of these:
 //
-//   - critical path: a job alone on the cluster;
+//   - critical path: a job by itself on the cluster;
 //   - area: the node-seconds of the jobs submitted from a moment on fit only
 //     into what is free after it;
 //   - large steps: the same with node counts that a dual feasible function has
@@ -30,10 +29,9 @@ type Bound struct {
 //   - for the mean completion, the k-th completion in time is neither before the
 //     k shortest jobs nor before the k smallest areas.
 //
-// All sums and comparisons are of whole numbers, so that no bound rests on rounding.
+// All sums and comparisons use whole numbers, so that no bound depends on rounding.
 //
-// It takes O(f × (steps + 32 busy)) with f ≤ 141 functions, and a Fit of every job
-// alone.
+// It takes O(f × (steps + 32 busy)) with f ≤ 141 functions, and a Fit of every job by itself.
 func LowerBound(p paper.Problem, o Objective, limit profile.ExpandLimit) Bound {
 	if len(p.Jobs) == 0 {
 		return Bound{0, "critical path"}
@@ -46,7 +44,7 @@ func LowerBound(p paper.Problem, o Objective, limit profile.ExpandLimit) Bound {
 		if j.ExpandLimit != 0 {
 			options.Limit = j.ExpandLimit
 		}
-		ends[i] = exact.Horizon // where it fits nowhere: there is no plan at all
+		ends[i] = exact.Horizon // if it fits nowhere, there is no plan at all
 		for k := range j.Choices() {
 			if placed, ok := paper.Fit(busy, p.Nodes, j.Choice(k), options); ok {
 				ends[i] = min(ends[i], placed.End())
@@ -83,7 +81,7 @@ func LowerBound(p paper.Problem, o Objective, limit profile.ExpandLimit) Bound {
 	return Bound{float64(best), reason}
 }
 
-// leastArea is the node-seconds, counted by f, of the alternative that has the fewest.
+// leastArea returns the node-seconds, counted by f, of the alternative that has the fewest.
 func leastArea(j paper.Job, f func(int64) int64) (least exact.Wide) {
 	for k := range j.Choices() {
 		var area exact.Wide
@@ -97,8 +95,8 @@ func leastArea(j paper.Job, f func(int64) int64) (least exact.Wide) {
 	return least
 }
 
-// submissions are the moments from which the area is counted: all if they are
-// few, else some.
+// submissions returns the moments from which the area is counted: all if they are few, otherwise
+// some.
 func submissions(p paper.Problem) []int64 {
 	var at []int64
 	for _, j := range p.Jobs {
@@ -117,8 +115,8 @@ func submissions(p paper.Problem) []int64 {
 	return at
 }
 
-// filled is the first second at which what is free from a moment on can have
-// held area; both are counted by f. It is never where that is at no time.
+// filled returns the first second at which the free nodes from a moment on can have held area, both
+// counted by f, or never.
 func filled(gaps []gap, nodes int, from int64, area exact.Wide, f func(int64) int64) int64 {
 	if area == (exact.Wide{}) {
 		return from
@@ -148,21 +146,21 @@ func filled(gaps []gap, nodes int, from int64, area exact.Wide, f func(int64) in
 	return never
 }
 
-// identity counts nodes as they are.
+// identity returns n: it counts nodes as they are.
 func identity(n int64) int64 { return n }
 
-// feasibleFunctions are dual feasible functions of node counts, the identity first,
-// each multiplied by what makes its values whole numbers: at most 12.
+// feasibleFunctions returns dual feasible functions of node counts, the identity first, each scaled
+// to whole numbers: at most 12.
 func feasibleFunctions(p paper.Problem) []func(int64) int64 {
 	nodes := int64(p.Nodes)
 	fs := []func(int64) int64{identity}
-	// Steps above nodes − least fill the cluster beside others of at least least
-	// nodes; smaller ones do not count.
+	// Steps above nodes − least fill the cluster beside others of at least least nodes; smaller
+	// ones do not count.
 	var counts []int64
 	steps := 0
 	for _, j := range p.Jobs {
 		steps += len(j.Profile)
-		for _, s := range j.Profile { // of a moldable job one profile is enough: any function does
+		for _, s := range j.Profile { // one profile of a moldable job is enough: any function is valid
 			if n := int64(s.Nodes); n <= nodes/2 {
 				counts = append(counts, n)
 			} else if n < nodes {
@@ -172,7 +170,7 @@ func feasibleFunctions(p paper.Problem) []func(int64) int64 {
 	}
 	slices.Sort(counts)
 	counts = slices.Compact(counts)
-	most := min(128, max(8, 4_000_000/steps)) // long lists: fewer, for time
+	most := min(128, max(8, 4_000_000/steps)) // long lists: fewer, to save time
 	for i := range min(len(counts), most) {
 		least := counts[i*len(counts)/min(len(counts), most)]
 		if 2*least > nodes {

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// TestLowerBound: bounds that rounding would have made wrong, or less than they can be.
+// TestLowerBound covers bounds that rounding would make wrong or too small.
 func TestLowerBound(t *testing.T) {
 	const second = 1 << 50
 	tests := []struct {
@@ -60,8 +60,7 @@ func TestLowerBound(t *testing.T) {
 	}
 }
 
-// bestPlan is the objective of the best of all plans, found by trying every second
-// for every step.
+// bestPlan returns the objective of the best plan, found by trying every second for every step.
 func bestPlan(p paper.Problem, o Objective, limit profile.ExpandLimit) float64 {
 	plan, err := noX(p)
 	if err != nil {
@@ -70,7 +69,7 @@ func bestPlan(p paper.Problem, o Objective, limit profile.ExpandLimit) float64 {
 	search := Search{Objective: o}
 	best := search.objective(p, plan)
 	latest, total := completions(p, plan)
-	// A plan that is better ends by then: each job has its least time at least.
+	// A better plan ends by then: each job takes at least its least time.
 	deadline := latest
 	if o == MeanCompletion {
 		deadline = 0
@@ -86,7 +85,7 @@ func bestPlan(p paper.Problem, o Objective, limit profile.ExpandLimit) float64 {
 		used.Add(b.Start, b.Start+b.Duration, b.Nodes)
 	}
 	trial := make(paper.Schedule, len(p.Jobs))
-	// job tries all of job k, step all of its step i, which starts at start.
+	// job tries everything for job k; step tries everything for its step i, which starts at start.
 	var job func(k int, sum int64)
 	var step func(k, i int, start, sum int64)
 	job = func(k int, sum int64) {
@@ -129,8 +128,8 @@ func bestPlan(p paper.Problem, o Objective, limit profile.ExpandLimit) float64 {
 	return best
 }
 
-// TestLowerBoundIsNeverBeaten: by no plan of all that there are, expanded ones among
-// them. That is compared without any margin.
+// TestLowerBoundIsNeverBeaten checks all possible plans, including expanded ones, without any
+// margin.
 func TestLowerBoundIsNeverBeaten(t *testing.T) {
 	met := 0
 	rapid.Check(t, func(t *rapid.T) {

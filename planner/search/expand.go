@@ -8,10 +8,9 @@ import (
 	"github.com/evoslurm/evoslurm/planner/paper"
 )
 
-// expandSearch climbs over list orders, over which jobs may be expanded, and over moldable
-// jobs' alternatives.
-// Every list is placed by FitMinWaste, so that no more is wasted than an earlier
-// completion needs.
+// expandSearch climbs over list orders, over which jobs may be expanded, and over moldable jobs'
+// alternatives. FitMinWaste places every list, so that an earlier completion wastes no more than
+// necessary.
 type expandSearch struct {
 	*searcher
 	order    []int
@@ -21,7 +20,7 @@ type expandSearch struct {
 	score    score
 }
 
-// score of a plan: the smaller, the better, in this order.
+// score is the score of a plan: smaller is better, compared in this order.
 type score struct{ objective, completions, area exact.Wide }
 
 func (a score) less(b score) bool {
@@ -43,14 +42,13 @@ func (x *searcher) scoreOf(plan paper.Schedule) score {
 	return s
 }
 
-// newExpandSearch starts from the best plan so far: its order, and the jobs
-// expanded in it.
+// newExpandSearch starts from the best plan so far: its order and its expanded jobs.
 func newExpandSearch(x *searcher) *expandSearch {
 	n := len(x.shapes)
 	e := &expandSearch{searcher: x, order: orderOf(x.starts), expanded: make([]bool, n), picks: slices.Clone(x.picks)}
 	if x.Fair {
 		for i := range e.order {
-			e.order[i] = i // the one list that is sure to be fair
+			e.order[i] = i // the only list that is certainly fair
 		}
 	}
 	return e
@@ -81,7 +79,7 @@ func (e *expandSearch) place(order []int, expanded []bool, picks []int) paper.Sc
 	return plan
 }
 
-// run climbs for so many evaluations; ties are taken, to cross plateaus.
+// run climbs for that many evaluations; it accepts ties, to cross plateaus.
 func (e *expandSearch) run(evaluations int64) {
 	n := len(e.order)
 	begin := e.budget.used

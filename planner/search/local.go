@@ -53,7 +53,7 @@ func newListSearch(shapes []shape, gaps []gap, order []int, b *budget, random *r
 	return l
 }
 
-// cost of a list of which all jobs are placed.
+// cost returns the cost of a list whose jobs are all placed.
 func (l *listSearch) cost(s *listState) float64 {
 	if l.mean {
 		return s.sum[len(l.shapes)]
@@ -129,9 +129,9 @@ func (l *listSearch) accept(order []int, changed int) {
 	copy(l.now.sum[first:], l.trial.sum[first:])
 }
 
-// run anneals for so many evaluations, between the relative temperatures hot and
-// cold, and writes the starts of the best list into starts, its alternatives into picks.
-// It is false if the list to start from cannot be placed.
+// run anneals for that many evaluations, between the relative temperatures hot and cold, and writes
+// the starts of the best list into starts, its alternatives into picks. It returns false if the
+// list to start from cannot be placed.
 func (l *listSearch) run(evaluations int64, hot, cold float64, starts []int64, picks []int) bool {
 	n := len(l.order)
 	order := slices.Clone(l.order)
@@ -198,8 +198,8 @@ func (l *listSearch) run(evaluations int64, hot, cold float64, starts []int64, p
 	return true
 }
 
-// mold gives one or two jobs of the current list another alternative, if that costs no more
-// than limit: a job that takes less often helps only where another does, too.
+// mold gives one or two jobs of the current list another alternative if that costs no more than
+// limit. A job that takes less often helps only if another does, too.
 func (l *listSearch) mold(order []int, limit float64) bool {
 	var jobs, before [2]int
 	count, changed := 1+l.random.below(2), len(order)

@@ -6,7 +6,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/paper"
 )
 
-// shapesOf are the shapes of a moldable job's alternatives, without steps for those that
+// shapesOf returns the shapes of a moldable job's alternatives, without steps for those that
 // it does not get; nil where there is nothing to choose.
 func shapesOf(p paper.Problem, j paper.Job) []shape {
 	if !j.IsMoldable() {
@@ -36,7 +36,7 @@ func shapesOf(p paper.Problem, j paper.Job) []shape {
 	return all
 }
 
-// another is an alternative of a moldable job by chance, other than a present one.
+// another returns an alternative of a moldable job by chance, other than a present one.
 func another(all []shape, present int, random *rng) int {
 	for k := (present + 1 + random.below(len(all)-1)) % len(all); ; k = (k + 1) % len(all) {
 		if k != present && len(all[k].steps) > 0 {
@@ -58,7 +58,7 @@ func (x *searcher) pick(picks []int) {
 		}
 		area += x.shapes[i].area
 	}
-	x.forward.area = area // it has these shapes, too
+	x.forward.area = area // it has these shapes as well
 	if x.backward != nil {
 		x.backward.area = area
 		for _, i := range x.moldable {

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// Objective is what a search makes as small as it can.
+// Objective is the quantity that a search minimises.
 type Objective int
 
 const (
@@ -33,38 +33,36 @@ func (o Objective) String() string {
 // core of 2024: placements of one job that are tried.
 const DefaultEvaluations = 100_000
 
-// Search plans the whole list at once instead of job by job. No job is expanded,
-// so nothing is wasted, and a plan is never worse on the objective than that of
-// noX. (Where a job's own ExpandLimit makes noX expand it, and nothing better is
-// found, the plan and its waste are those of noX.) A moldable job may get any of its
-// alternatives for the sake of the whole plan; one that prefers the fewest node-hours, any
-// that costs no more than its cheapest.
+// Search plans the whole list at once instead of job by job. No job is expanded, so nothing is
+// wasted, and a plan is never worse on the objective than noX's. (If a job's own ExpandLimit makes
+// noX expand it, and nothing better is found, the plan and its waste are noX's.) A moldable job may
+// get any of its alternatives for the sake of the whole plan. A job that prefers the fewest
+// node-hours may get any alternative that costs no more than its cheapest.
 //
-// A beam search places the jobs in the order of their starts, forwards and, where
-// nothing else is in use and all jobs are submitted together, backwards in time;
-// it is repeated with more and more partial schedules kept. Simulated annealing
-// over list orders improves what the beams found, and works alone on the mean
-// completion. Equal fields give equal plans, unless Stop cuts a search short.
+// A beam search places the jobs in the order of their starts, forwards in time. If nothing else is
+// in use and all jobs are submitted together, it also works backwards. It is repeated with more and
+// more partial schedules kept. Simulated annealing over list orders improves what the beams found;
+// for the mean completion, it works without beams. Equal fields give equal plans, unless Stop cuts
+// a search short.
 type Search struct {
 	Objective Objective
 
-	// Fair: no job completes later than in the plan of noX, so that the list's
-	// order stays the order of priority. This leaves expansion alone (Limit) to
-	// gain by. Without it, the plan is that of noX: its first job completes as
-	// early as can be and may not complete later, so its place is given; then so
-	// is that of the second job, and so on.
+	// Fair means that no job completes later than in noX's plan, so that the list's order stays the
+	// order of priority. Then only expansion (Limit) can improve the plan. Without expansion, the
+	// plan is noX's: its first job completes as early as possible and may not complete later, so
+	// its place is fixed; then so is the second job's, and so on.
 	Fair bool
 
-	// Limit, where above 1, lets jobs be expanded up to it where that pays; 0 is
-	// 1. A job's own ExpandLimit goes before.
+	// Limit, if above 1, lets jobs be expanded up to it where that pays; 0 means no
+	// expansion. A job's own ExpandLimit overrides it.
 	Limit profile.ExpandLimit
 
 	// Seed of the random choices.
 	Seed uint64
 
-	// MaxEvaluations bounds the placements of one job that are tried, but for a
-	// few to end with a whole plan; 0 is DefaultEvaluations or, for long lists,
-	// 1,000 for every job, at most 10,000,000; below 0 there is no bound but Stop.
+	// MaxEvaluations bounds how many placements of one job are tried, except for a few that
+	// complete the plan. 0 means DefaultEvaluations or, for long lists, 1,000 per job, at most
+	// 10,000,000. Below 0, only Stop is a bound.
 	MaxEvaluations int64
 
 	// Stop, if not nil, is asked often whether to stop now (a time budget).
@@ -83,7 +81,7 @@ type SearchResult struct {
 	Evaluations int64 // placements tried
 }
 
-// Gap is by how many percent of the bound the objective exceeds it.
+// Gap returns by how many percent the objective exceeds the bound.
 func (r SearchResult) Gap() float64 {
 	if r.Bound.Value == 0 {
 		return 0
@@ -123,13 +121,13 @@ func ByName(name string) (paper.Strategy, error) {
 	return search, nil
 }
 
-// ExpandLimit is that of jobs that have none of their own.
+// ExpandLimit returns the limit of jobs without their own.
 func (s Search) ExpandLimit() profile.ExpandLimit { return max(s.Limit, 1) }
 
-// AsksOnce tells that searching again for every node in the way takes too long.
+// AsksOnce reports that searching again for every node in the way takes too long.
 func (Search) AsksOnce() bool { return true }
 
-// Moldable tells that alternatives are moves of the search.
+// Moldable reports that alternatives are moves of the search.
 func (Search) Moldable() bool { return true }
 
 // Plan is Optimise without the figures.
@@ -163,7 +161,7 @@ func (s Search) Optimise(p paper.Problem) (SearchResult, error) {
 	return r, nil
 }
 
-// noX is the plan of the paper's strategy without expansion.
+// noX returns the plan of the paper's strategy without expansion.
 func noX(p paper.Problem) (paper.Schedule, error) {
 	s, err := paper.ByName("noX")
 	if err != nil {
@@ -183,7 +181,7 @@ func (s Search) objective(p paper.Problem, plan paper.Schedule) float64 {
 	return float64(latest)
 }
 
-// completions gives the latest completion and the seconds from submission to
+// completions returns the latest completion and the seconds from submission to
 // completion of all jobs.
 func completions(p paper.Problem, plan paper.Schedule) (latest int64, total exact.Wide) {
 	latest = exact.Dawn
@@ -413,7 +411,7 @@ func (x *searcher) settle(plan paper.Schedule) {
 	}
 }
 
-// orderOf is the jobs in the order of their starts.
+// orderOf returns the jobs in the order of their starts.
 func orderOf(starts []int64) []int {
 	order := make([]int, len(starts))
 	for i := range order {

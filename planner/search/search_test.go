@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// paperProblem is one test of the paper's model on 100 nodes.
+// paperProblem returns one test of the paper's model on 100 nodes.
 func paperProblem(seed, test uint64) paper.Problem {
 	random := rand.New(rand.NewPCG(seed, test))
 	p := paper.Problem{Nodes: 100, Jobs: make([]paper.Job, 15+random.IntN(6))}
@@ -193,8 +193,8 @@ func TestSearchFindsTheBest(t *testing.T) {
 	}
 }
 
-// TestFairWithoutExpansionIsNoX: there is no other plan in which no job completes
-// later than with noX, so a fair search can gain by expansion alone.
+// TestFairWithoutExpansionIsNoX checks that no other plan exists in which no job completes later
+// than with noX. So a fair search can gain only by expansion.
 func TestFairWithoutExpansionIsNoX(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for n := range 500 {

@@ -35,7 +35,7 @@ func newShape(j paper.Job) shape {
 	return s
 }
 
-// mirrored is the shape with time running backwards.
+// mirrored returns the shape with time running backwards.
 func (s shape) mirrored() shape {
 	last := len(s.steps) - 1
 	m := s
@@ -57,7 +57,7 @@ type gap struct {
 // never is later than any plan may reach.
 const never = 2 * exact.Horizon
 
-// openGaps is what busy leaves free of capacity nodes. The first gap starts
+// openGaps returns what busy leaves free of capacity nodes. The first gap starts
 // before any plan does; two sentinels without end stop every scan.
 func openGaps(busy *timeline.Timeline, capacity int) []gap {
 	gaps := []gap{{-2 * exact.Horizon, int64(capacity)}}
@@ -73,7 +73,7 @@ func openGaps(busy *timeline.Timeline, capacity int) []gap {
 	return append(gaps, gap{never, math.MaxInt64}, gap{math.MaxInt64, math.MaxInt64})
 }
 
-// place is the first start ≥ from at which the shape fits; above horizon if
+// place returns the first start ≥ from at which the shape fits; above horizon if
 // there is none. Only the widest step looks for room on its own; where another
 // step meets a gap that is too narrow, the shape moves beyond it. O(gaps) in
 // practice, O(gaps × steps) at worst.

@@ -35,7 +35,7 @@ func TestPlaceIsFit(t *testing.T) {
 	})
 }
 
-// TestFeasibleFunctions: counts that fit side by side fit after a function, too.
+// TestFeasibleFunctions checks that counts that fit side by side still fit after a function.
 func TestFeasibleFunctions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 200).Draw(t, "nodes")

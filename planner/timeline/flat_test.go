@@ -67,12 +67,12 @@ func (t *flatTimeline) merge(i int) {
 	}
 }
 
-// index is the segment at second s, -1 before the first.
+// index returns the segment at second s, -1 before the first.
 func (t *flatTimeline) index(s int64) int {
 	return sort.Search(len(t.segments), func(i int) bool { return t.segments[i].start > s }) - 1
 }
 
-// At is the number of nodes in use at second s.
+// At returns the number of nodes in use at second s.
 func (t *flatTimeline) At(s int64) int {
 	if i := t.index(s); i >= 0 {
 		return t.segments[i].nodes
@@ -80,14 +80,14 @@ func (t *flatTimeline) At(s int64) int {
 	return 0
 }
 
-// Max is the largest number of nodes in use during [t0, t1), 0 if that is empty:
+// Max returns the largest number of nodes in use during [t0, t1), 0 if that is empty:
 // max(ep, t0, t1) of the paper.
 func (t *flatTimeline) Max(t0, t1 int64) int {
 	most, _ := t.maxLoc(t0, t1)
 	return most
 }
 
-// Loc is the end of the last step that has the maximum of [t0, t1), at most t1:
+// Loc returns the end of the last step that has the maximum of [t0, t1), at most t1:
 // loc(ep, t0, t1) of the paper. For an empty interval it is t0.
 func (t *flatTimeline) Loc(t0, t1 int64) int64 {
 	_, loc := t.maxLoc(t0, t1)
@@ -116,7 +116,7 @@ func (t *flatTimeline) maxLoc(t0, t1 int64) (most int, loc int64) {
 	}
 }
 
-// EarliestFree is the first second s ≥ from such that nodes nodes of capacity
+// EarliestFree returns the first second s ≥ from such that nodes nodes of capacity
 // are free during [s, s+duration); Forever if there is none.
 func (t *flatTimeline) EarliestFree(from int64, nodes int, duration int64, capacity int) int64 {
 	limit := capacity - nodes
@@ -140,7 +140,7 @@ func (t *flatTimeline) EarliestFree(from int64, nodes int, duration int64, capac
 	}
 }
 
-// FirstAbove is the first second in [t0, t1) with more than limit nodes in use;
+// FirstAbove returns the first second in [t0, t1) with more than limit nodes in use;
 // Forever if there is none.
 func (t *flatTimeline) FirstAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
@@ -166,7 +166,7 @@ func (t *flatTimeline) FirstAbove(t0, t1 int64, limit int) int64 {
 	}
 }
 
-// LastAbove is the end of the last stretch within [t0, t1) with more than limit
+// LastAbove returns the end of the last stretch within [t0, t1) with more than limit
 // nodes in use, at most t1; t0 if there is none. It jumps at least as far as Loc.
 func (t *flatTimeline) LastAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {

@@ -15,8 +15,8 @@ type Strip struct {
 	here int     // where the last search ended
 }
 
-// Reset has the given nodes in use (spans in time order, apart), and room for so many
-// changes more.
+// Reset puts the given nodes in use (spans in time order, disjoint), with room for that many more
+// changes.
 func (s *Strip) Reset(busy []Span, changes int) {
 	if room := 2*len(busy) + changes + 2; cap(s.at) < room {
 		memory := make([]int64, 2*room)
@@ -36,7 +36,7 @@ func (s *Strip) Reset(busy []Span, changes int) {
 	s.at = append(s.at, exact.Forever)
 }
 
-// index is the stretch at second t.
+// index returns the stretch at second t.
 func (s *Strip) index(t int64) int {
 	i := s.here
 	for s.at[i] > t {
@@ -139,7 +139,7 @@ func (s *Strip) Add(p profile.Placement) {
 	}
 }
 
-// AsOne is the first second ≥ start at which a profile fits whose steps move together.
+// AsOne returns the first second ≥ start at which a profile fits whose steps move together.
 // Windows of the hardest step are looked for, and in each the other steps are tried.
 func (s *Strip) AsOne(capacity int, p profile.Profile, start int64) int64 {
 	at, used := s.at[:len(s.used)+1], s.used

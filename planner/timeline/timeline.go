@@ -12,9 +12,9 @@ type Span struct {
 	Nodes int
 }
 
-// Timeline is the resource EP (paper, section 3.1): how many nodes are in use
-// at every second. The zero Timeline is empty and ready for use. It is not safe
-// for concurrent use, not even for queries alone.
+// Timeline is the resource EP (paper, section 3.1): how many nodes are in use at every second. The
+// zero Timeline is empty and ready for use. It is not safe for concurrent use, not even for
+// queries.
 //
 // It is a B+ tree over the seconds at which the number changes. Inner nodes know
 // the maximum and minimum below them and hold back additions that go for all below
@@ -84,7 +84,7 @@ func (t *Timeline) Add(start, end int64, nodes int) {
 // Remove undoes an Add of the same interval, or of one that contains it.
 func (t *Timeline) Remove(start, end int64, nodes int) { t.Add(start, end, -nodes) }
 
-// At is the number of nodes in use at second s.
+// At returns the number of nodes in use at second s.
 func (t *Timeline) At(s int64) int {
 	if t.empty() {
 		return 0
@@ -94,7 +94,7 @@ func (t *Timeline) At(s int64) int {
 	return int(l.nodes[l.index(s)] + t.here.heldBack)
 }
 
-// Max is the largest number of nodes in use during [t0, t1), 0 if that is empty:
+// Max returns the largest number of nodes in use during [t0, t1), 0 if that is empty:
 // max(ep, t0, t1) of the paper.
 func (t *Timeline) Max(t0, t1 int64) int {
 	if t0 >= t1 || t.empty() {
@@ -103,7 +103,7 @@ func (t *Timeline) Max(t0, t1 int64) int {
 	return int(t.most(t0, t1))
 }
 
-// Loc is the end of the last step that has the maximum of [t0, t1), at most t1:
+// Loc returns the end of the last step that has the maximum of [t0, t1), at most t1:
 // loc(ep, t0, t1) of the paper. For an empty interval it is t0.
 func (t *Timeline) Loc(t0, t1 int64) int64 {
 	if t0 >= t1 {
@@ -112,7 +112,7 @@ func (t *Timeline) Loc(t0, t1 int64) int64 {
 	return t.LastAbove(t0, t1, t.Max(t0, t1)-1)
 }
 
-// EarliestFree is the first second s ≥ from such that nodes nodes of capacity
+// EarliestFree returns the first second s ≥ from such that nodes nodes of capacity
 // are free during [s, s+duration); Forever if there is none. It takes O(log n)
 // for every stretch that is free but too short.
 func (t *Timeline) EarliestFree(from int64, nodes int, duration int64, capacity int) int64 {
@@ -129,7 +129,7 @@ func (t *Timeline) EarliestFree(from int64, nodes int, duration int64, capacity 
 	}
 }
 
-// FirstAtMost is the first second ≥ from with at most limit nodes in use; Forever
+// FirstAtMost returns the first second ≥ from with at most limit nodes in use; Forever
 // if there is none.
 func (t *Timeline) FirstAtMost(from int64, limit int) int64 {
 	if t.empty() {
@@ -155,7 +155,7 @@ func (t *Timeline) FirstAtMost(from int64, limit int) int64 {
 	return t.firstBelow(t.root, t.height, t.here.end, exact.Forever, int64(limit))
 }
 
-// FirstAbove is the first second in [t0, t1) with more than limit nodes in use;
+// FirstAbove returns the first second in [t0, t1) with more than limit nodes in use;
 // Forever if there is none.
 func (t *Timeline) FirstAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
@@ -180,7 +180,7 @@ func (t *Timeline) FirstAbove(t0, t1 int64, limit int) int64 {
 	return t.firstOver(t.root, t.height, t.here.end, t1, exact.Forever, int64(limit))
 }
 
-// LastAbove is the end of the last stretch within [t0, t1) with more than limit
+// LastAbove returns the end of the last stretch within [t0, t1) with more than limit
 // nodes in use, at most t1; t0 if there is none. It jumps at least as far as Loc.
 func (t *Timeline) LastAbove(t0, t1 int64, limit int) int64 {
 	if t0 >= t1 {
@@ -211,7 +211,7 @@ func (t *Timeline) LastAbove(t0, t1 int64, limit int) int64 {
 	return min(last, t1)
 }
 
-// AsOne tells whether steps that follow each other without a gap fit from second
+// AsOne reports whether steps that follow each other without a gap fit from second
 // start on: it is start then, else a later second before which they do not; Forever: never.
 func (t *Timeline) AsOne(p profile.Profile, start int64, capacity int) int64 {
 	if t.empty() {
@@ -253,7 +253,7 @@ func (t *Timeline) AsOne(p profile.Profile, start int64, capacity int) int64 {
 	}
 }
 
-// Clone is an independent copy. It takes O(n).
+// Clone returns an independent copy. It takes O(n).
 func (t *Timeline) Clone() *Timeline {
 	c := *t
 	c.leaves = append([]leaf(nil), t.leaves...)

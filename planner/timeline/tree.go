@@ -19,7 +19,7 @@ func (t *Timeline) init() {
 	t.root, t.height, t.changes, t.here = 0, 0, 1, spot{}
 }
 
-// index is the segment at second s, the first where s is before all.
+// index returns the segment at second s, the first where s is before all.
 func (l *leaf) index(s int64) int {
 	low, high := 0, l.n // start[low] ≤ s < start[high]
 	for high-low > 1 {
@@ -32,7 +32,7 @@ func (l *leaf) index(s int64) int {
 	return low
 }
 
-// index is the child at second s, the first where s is before all.
+// index returns the child at second s, the first where s is before all.
 func (in *inner) index(s int64) int {
 	low, high := 0, in.n
 	for high-low > 1 {
@@ -45,7 +45,7 @@ func (in *inner) index(s int64) int {
 	return low
 }
 
-// end is where child i ends, if the node itself ends at end.
+// end returns where child i ends, if the node itself ends at end.
 func (in *inner) end(i int, end int64) int64 {
 	if i+1 < in.n {
 		return in.start[i+1]
@@ -72,7 +72,7 @@ func (t *Timeline) find(s int64) {
 	t.here = at
 }
 
-// most is the maximum over [t0, t1), not empty.
+// most returns the maximum over [t0, t1), not empty.
 func (t *Timeline) most(t0, t1 int64) int64 {
 	t.find(t0)
 	if t.here.end >= t1 {
@@ -109,8 +109,8 @@ func (t *Timeline) mostIn(node int32, h int, t0, t1 int64) int64 {
 	return most
 }
 
-// firstBelow is the first second ≥ from with at most limit nodes in use, among
-// those of a node that ends at end.
+// firstBelow returns the first second ≥ from with at most limit nodes in use, within a node that
+// ends at end.
 func (t *Timeline) firstBelow(node int32, h int, from, end, limit int64) int64 {
 	if h == 0 {
 		l := &t.leaves[node]
@@ -132,7 +132,7 @@ func (t *Timeline) firstBelow(node int32, h int, from, end, limit int64) int64 {
 	return exact.Forever
 }
 
-// firstOver is the first second in [t0, t1) with more than limit nodes in use.
+// firstOver returns the first second in [t0, t1) with more than limit nodes in use.
 func (t *Timeline) firstOver(node int32, h int, t0, t1, end, limit int64) int64 {
 	if h == 0 {
 		l := &t.leaves[node]
@@ -154,7 +154,7 @@ func (t *Timeline) firstOver(node int32, h int, t0, t1, end, limit int64) int64 
 	return exact.Forever
 }
 
-// lastOver is the end of the last stretch in [t0, t1) with more than limit nodes
+// lastOver returns the end of the last stretch in [t0, t1) with more than limit nodes
 // in use, at most t1; t0 if there is none.
 func (t *Timeline) lastOver(node int32, h int, t0, t1, end, limit int64) int64 {
 	if h == 0 {
@@ -264,7 +264,7 @@ func (t *Timeline) grow() {
 	t.halve(root, 0, t.height-1)
 }
 
-// bounds are the maximum and minimum of a node, and its first second.
+// bounds returns the maximum and minimum of a node, and its first second.
 func (t *Timeline) bounds(node int32, h int) (most, least, start int64) {
 	if h == 0 {
 		l := &t.leaves[node]
@@ -393,7 +393,7 @@ func (t *Timeline) join(s int64) {
 	t.changes--
 }
 
-// tidy packs the tree anew where many leaves have become almost empty.
+// tidy repacks the tree if many leaves have become almost empty.
 func (t *Timeline) tidy() {
 	if len(t.leaves) <= 8+t.changes/(leafSize/8) {
 		return

@@ -1,2 +1,2 @@
-// Package exact is sums of times and of node-seconds that never overflow unseen.
+// Package exact computes sums of times and of node-seconds without silent overflow.
 package exact

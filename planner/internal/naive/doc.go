@@ -1,2 +1,2 @@
-// Package naive has what is plainly right, for tests to compare with, and runs them.
+// Package naive holds obviously correct code for tests to compare with, and runs these tests.
 package naive
