@@ -1,6 +1,6 @@
-// Package builtin has the strategies and malleability policies that come with Evoslurm. The
-// sidecar has them built in; the main packages in ../cmd make plugins of the strategies, and of
-// the policy gain.
+// Package builtin holds the strategies and malleability policies that come with Evoslurm. The
+// sidecar has them built in. The main packages in ../cmd make plugins of the strategies and of the
+// policy gain.
 package builtin
 
 import (
@@ -13,12 +13,12 @@ import (
 
 const version = "1"
 
-// All are the definitions, in the order in which they are listed.
+// All returns the definitions, in the order in which they are listed.
 func All() []strategy.Definition {
 	return []strategy.Definition{Klein(), MinWaste(), Search(), Rigid()}
 }
 
-// Policies are the malleability policies' definitions, in the order in which they are listed.
+// Policies returns the malleability policies' definitions, in the order in which they are listed.
 func Policies() (all []strategy.Definition) {
 	for _, name := range malleable.Policies() {
 		all = append(all, Policy(name))
@@ -26,13 +26,13 @@ func Policies() (all []strategy.Definition) {
 	return all
 }
 
-// Policy is the definition of the malleability policy of that name.
+// Policy returns the definition of the malleability policy of that name.
 func Policy(name string) strategy.Definition {
 	return strategy.Definition{Name: name, Version: version, Help: malleable.Help(name),
 		NewPolicy: func(strategy.Values) (malleable.Policy, error) { return malleable.PolicyByName(name) }}
 }
 
-// Find is the definition of that name.
+// Find returns the definition of that name.
 func Find(name string) (strategy.Definition, bool) {
 	for _, d := range All() {
 		if d.Name == name {
@@ -42,14 +42,13 @@ func Find(name string) (strategy.Definition, bool) {
 	return strategy.Definition{}, false
 }
 
-// expandLimit is a parameter of several.
+// expandLimit returns a parameter that several strategies share.
 func expandLimit(preset string) strategy.Parameter {
 	return strategy.Parameter{Name: "expand_limit", Type: strategy.Number, Default: preset, Min: "1",
 		Help: "how long a step may keep its nodes while it waits for the next, as a multiple of its duration, for jobs that say nothing themselves; inf is without bound"}
 }
 
-// Klein is the paper's family of strategies: noX, 2X, 2X+c, infX, infX+c are
-// members of it.
+// Klein returns the paper's family of strategies: noX, 2X, 2X+c, infX, and infX+c.
 func Klein() strategy.Definition {
 	return strategy.Definition{
 		Name:    "klein",
@@ -70,7 +69,7 @@ func Klein() strategy.Definition {
 	}
 }
 
-// MinWaste wastes the least that is possible without completing any job later.
+// MinWaste returns a strategy with the least possible waste that completes no job later.
 func MinWaste() strategy.Definition {
 	return strategy.Definition{
 		Name:       "minwaste",
@@ -83,7 +82,7 @@ func MinWaste() strategy.Definition {
 	}
 }
 
-// Search plans the whole list at once.
+// Search returns a strategy that plans the whole list at once.
 func Search() strategy.Definition {
 	return strategy.Definition{
 		Name:    "search",
@@ -122,7 +121,7 @@ func (s search) Plan(p planner.Problem) (planner.Schedule, error) {
 	return s.Search.Plan(p)
 }
 
-// Rigid is the baseline without evolution.
+// Rigid returns the baseline without evolution.
 func Rigid() strategy.Definition {
 	return strategy.Definition{
 		Name:    "rigid",

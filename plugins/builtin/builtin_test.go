@@ -49,7 +49,7 @@ func TestPolicies(t *testing.T) {
 	t.Run("gain as a plugin", func(t *testing.T) { strategytest.Run(t, strategytest.Process(filepath.Join(bin, "gain"))) })
 }
 
-// TestSamePolicy: built in or as a plugin, gain answers the same, speed-ups and all.
+// TestSamePolicy checks that gain answers the same, speed-ups included, built in or as a plugin.
 func TestSamePolicy(t *testing.T) {
 	p, err := malleable.PolicyByName("gain")
 	if err != nil {
@@ -90,7 +90,7 @@ func TestSamePolicy(t *testing.T) {
 	}
 }
 
-// TestSameCode: built in or as a plugin, a strategy answers the same.
+// TestSameCode checks that a strategy answers the same, built in or as a plugin.
 func TestSameCode(t *testing.T) {
 	q := strategytest.TenThousand()
 	q.Jobs = q.Jobs[:200]
@@ -100,7 +100,7 @@ func TestSameCode(t *testing.T) {
 	for _, d := range All() {
 		t.Run(d.Name, func(t *testing.T) {
 			set := map[string]string{}
-			if d.Name == "search" { // it must end by effort: a limit of time is another one each time
+			if d.Name == "search" { // it must stop by effort: time limits differ each time
 				set["time"], set["effort"] = "1m", "20000"
 			}
 			v, err := d.Values(set)

@@ -16,7 +16,7 @@ func TestPython(t *testing.T) {
 		strategytest.Run(t, strategytest.Process("../python/level"))
 	})
 	t.Run("installed", func(t *testing.T) {
-		// asap finds the SDK beside itself: as a copy it must find the installed one
+		// asap finds the SDK beside itself; a copy must find the installed SDK
 		dir := t.TempDir()
 		cmd := exec.Command("make", "-C", "../python", "install", "DESTDIR="+dir)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategytest"
 )
 
-// BenchmarkPlan is 10,000 jobs of 5 steps on 1,000 nodes, planned by noX: in this
-// process, in a plugin's, and by a plugin that knows the answer, which is the cost
-// of the call alone.
+// BenchmarkPlan plans 10,000 jobs of 5 steps on 1,000 nodes with noX: in this process, in a
+// plugin's, and in a plugin that knows the answer, which measures only the call.
 func BenchmarkPlan(b *testing.B) {
 	request := strategytest.TenThousand()
 	b.Run("here", func(b *testing.B) {
@@ -33,9 +32,9 @@ func BenchmarkPlan(b *testing.B) {
 	b.Run("plugin", func(b *testing.B) {
 		benchmarkPlugin(b, request, "../cmd/klein", map[string]string{"expand_limit": "1", "compact": "false"})
 	})
-	for _, d := range builtin.All() { // as a site has it that sets nothing
+	for _, d := range builtin.All() { // as on a site without settings
 		b.Run("shipped/"+d.Name, func(b *testing.B) {
-			own := request // jobs that say nothing either
+			own := request // jobs without settings as well
 			own.Jobs = slices.Clone(request.Jobs)
 			for i := range own.Jobs {
 				own.Jobs[i].ExpandLimit = 0

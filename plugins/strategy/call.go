@@ -15,10 +15,10 @@ import (
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
-// Size is how much a request is about, pinned jobs included.
+// Size is the size of a request, pinned jobs included.
 type Size struct{ Jobs, Steps int }
 
-// Size is the request's.
+// Size returns the request's size.
 func (r Request) Size() Size {
 	s := Size{Jobs: len(r.Pinned) + len(r.Jobs)}
 	for _, p := range r.Pinned {
@@ -34,8 +34,8 @@ func (r Request) Size() Size {
 	return s
 }
 
-// Call is a call of Plan: all that one cycle asks a plugin. It is for one
-// goroutine. After an error it is of no use any more.
+// Call is a call of Plan: everything that one cycle asks a plugin. Only one goroutine may use it.
+// After an error, it is useless.
 type Call struct {
 	client      *Client
 	parameters  map[string]string
@@ -44,9 +44,8 @@ type Call struct {
 	cancel      context.CancelFunc
 }
 
-// Call begins a call; Close ends it. d is what Describe answered for the same
-// parameters; no request is to be larger than size, which bounds the answers. The
-// call ends with ctx.
+// Call begins a call; Close ends it. d is what Describe returned for the same parameters. No
+// request may be larger than size, which bounds the answers. The call ends with ctx.
 func (c *Client) Call(ctx context.Context, parameters map[string]string, d Description, size Size) (*Call, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	most := maxAnswer + perStep*size.Steps + perJob*size.Jobs
@@ -58,8 +57,8 @@ func (c *Client) Call(ctx context.Context, parameters map[string]string, d Descr
 	return &Call{client: c, parameters: maps.Clone(parameters), description: d, stream: stream, cancel: cancel}, nil
 }
 
-// Plan asks for a plan. The answer has the right shape, and pinned jobs are as
-// they were; Check the rest. The context's deadline is the plugin's, too.
+// Plan asks for a plan. The answer has the right shape, and pinned jobs are unchanged; run Check
+// for the rest. The plugin gets the context's deadline.
 func (c *Call) Plan(ctx context.Context, r Request) (Answer, error) {
 	defer context.AfterFunc(ctx, c.cancel)()
 	left := time.Duration(1<<32-1) * time.Millisecond
@@ -68,7 +67,7 @@ func (c *Call) Plan(ctx context.Context, r Request) (Answer, error) {
 	}
 	err := c.stream.Send(encodeRequest(r, c.parameters, left))
 	var answer *pb.PlanResponse
-	if err == nil || errors.Is(err, io.EOF) { // what went wrong is in what is received
+	if err == nil || errors.Is(err, io.EOF) { // the received error says what went wrong
 		answer, err = c.stream.Recv()
 	}
 	switch {
@@ -85,9 +84,9 @@ func (c *Call) Plan(ctx context.Context, r Request) (Answer, error) {
 // closing is how long a plugin may take to end a call.
 const closing = time.Second
 
-// Close ends the call. The plugin ends it in its own time, but soon.
+// Close ends the call. The plugin may take a short time to end it.
 func (c *Call) Close() {
-	_ = c.stream.CloseSend() // else it is broken, and cancelled anyway
+	_ = c.stream.CloseSend() // otherwise it is broken, and cancelled anyway
 	late := time.AfterFunc(closing, c.cancel)
 	go func() {
 		_, _ = c.stream.Recv() // its end

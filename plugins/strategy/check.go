@@ -7,12 +7,11 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Check reports whether an answer may be believed: every job is answered, placed
-// within its limits (C1; those of jobs without their own is limit), never more
-// nodes are in use than there are (C2), no job is said to be infeasible that is
-// not, and none is delayed for longer than if all ran one after the other. rigid:
-// each job is placed with its peak for its whole duration. It takes about as long
-// as planner.Verify.
+// Check reports whether an answer is valid. Every job is answered and placed within its limits (C1;
+// limit is for jobs without their own). At no time are more nodes in use than there are (C2). No
+// feasible job is called infeasible, and none is delayed longer than if all ran one after the
+// other. With rigid, each job is placed at its peak for its whole duration. Check takes about as
+// long as planner.Verify.
 func Check(r Request, rigid bool, limit planner.ExpandLimit, a Answer) error {
 	if len(a.Schedule) != len(r.Jobs) {
 		return fmt.Errorf("%d jobs answered of %d", len(a.Schedule), len(r.Jobs))
@@ -33,7 +32,7 @@ func Check(r Request, rigid bool, limit planner.ExpandLimit, a Answer) error {
 			schedule = append(schedule, a.Schedule[i])
 		}
 	}
-	for i, s := range schedule { // before anything is added up
+	for i, s := range schedule { // before anything is summed up
 		if s.Start > maxTime || s.Start < -maxTime {
 			return fmt.Errorf("placement %d starts at second %d", i+1, s.Start)
 		}
@@ -72,11 +71,11 @@ func Check(r Request, rigid bool, limit planner.ExpandLimit, a Answer) error {
 	return nil
 }
 
-// maxTime bounds times and durations that are added up: 2^52 seconds.
+// maxTime bounds times and durations that are summed up: 2^52 seconds.
 const maxTime = int64(1) << 52
 
-// latest is a second by which all jobs have ended if they run one after the
-// other, once all else is over.
+// latest returns a second by which all jobs have ended if they run one after the other, once all
+// else is over.
 func latest(p planner.Problem) int64 {
 	end := int64(math.MinInt64)
 	for _, b := range p.Busy {

@@ -19,47 +19,47 @@ import (
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
-// Launch says how a plugin's process is started: Command, or what Runner makes.
+// Launch says how to start a plugin's process: Command, or what Runner makes.
 type Launch struct {
 	Command *exec.Cmd
 	Runner  func(log hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error)
 
-	Group   string        // that may use the socket's folder, with Runner; "": the process's own
-	Timeout time.Duration // for the start; 0: 10 s
+	Group   string        // group that may use the socket's folder, with Runner; "" for the process's own
+	Timeout time.Duration // for the start; 0 for 10 s
 }
 
-// Client speaks to one plugin process.
+// Client is a client of one plugin process.
 type Client struct {
 	client  *plugin.Client
 	rpc     pb.StrategyClient
 	sockets string // the folder of its sockets
 }
 
-// Description is what a plugin says of itself, with the parameters asked for.
+// Description is what a plugin says about itself with the given parameters.
 type Description struct {
 	Definition                      // New is nil
-	ExpandLimit planner.ExpandLimit // of jobs without their own; 0: it does not tell
-	Rigid       bool                // it plans every job with its peak for its whole duration
+	ExpandLimit planner.ExpandLimit // of jobs without their own; 0 if it does not say
+	Rigid       bool                // it plans every job at its peak for its whole duration
 	Plans       bool                // it is a strategy
 	Resizes     bool                // it is a malleability policy
 	Moldable    bool                // it knows alternatives: planner.KnowsAlternatives
 }
 
-// ErrNoPlan is the answer of a plugin that is a malleability policy alone.
+// ErrNoPlan is the answer of a plugin that is only a malleability policy.
 var ErrNoPlan = errors.New("it is a malleability policy and does not plan")
 
-// ErrBroken is a call's end when the plugin is gone.
+// ErrBroken ends a call when the plugin is gone.
 var ErrBroken = errors.New("the connection broke")
 
-// Bounds of what a plugin may answer, in bytes.
+// Bounds on a plugin's answer, in bytes.
 const (
 	maxDescription = 1 << 20
-	maxAnswer      = 64 << 10 // and for every step and job:
-	perStep        = 12       // ten for a duration, and to spare
+	maxAnswer      = 64 << 10 // plus, for every step and job:
+	perStep        = 12       // ten for a duration, and some reserve
 	perJob         = 300
 )
 
-// Start starts a plugin and connects to it. On an error nothing is left running.
+// Start starts a plugin and connects to it. On an error, it leaves nothing running.
 func Start(l Launch) (*Client, error) {
 	if l.Timeout == 0 {
 		l.Timeout = 10 * time.Second
@@ -104,21 +104,21 @@ func Start(l Launch) (*Client, error) {
 	return c, nil
 }
 
-// Version is the protocol's that was agreed on.
+// Version returns the negotiated protocol version.
 func (c *Client) Version() int { return c.client.NegotiatedVersion() }
 
 // Exited reports whether the process has ended.
 func (c *Client) Exited() bool { return c.client.Exited() }
 
-// Close ends the process. Of one that may hang, end the process first.
+// Close ends the process. If the process may hang, kill it first.
 func (c *Client) Close() {
 	c.client.Kill()
-	if c.sockets != "" { // of a process that never started, or had no time to remove it
+	if c.sockets != "" { // left by a process that never started, or had no time to remove it
 		_ = os.RemoveAll(c.sockets)
 	}
 }
 
-// Describe asks the plugin what it is with these parameters.
+// Describe asks the plugin for its description with these parameters.
 func (c *Client) Describe(ctx context.Context, parameters map[string]string) (Description, error) {
 	m, err := c.rpc.Describe(ctx, &pb.DescribeRequest{Parameters: parameters})
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Client) Describe(ctx context.Context, parameters map[string]string) (De
 	return d, err
 }
 
-// failure says why a call failed.
+// failure returns why a call failed.
 func (c *Client) failure(err error) error {
 	s := status.Convert(err)
 	text := Clean(s.Message(), 1000)

@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// TestOldPluginsKeepWorking: one that speaks version 1 only, and one that speaks
-// version 2 and is no malleability policy, are both told apart from one that fails.
+// TestOldPluginsKeepWorking checks that a plugin that speaks only version 1, and a version 2 plugin
+// that is not a malleability policy, are not mistaken for failing plugins.
 func TestOldPluginsKeepWorking(t *testing.T) {
 	klein := filepath.Join(t.TempDir(), "klein")
 	if out, err := exec.Command("go", "build", "-o", klein, "../cmd/klein").CombinedOutput(); err != nil {

@@ -18,23 +18,24 @@ import (
 type Definition struct {
 	Name       string // lower-case letters, digits, - and _
 	Version    string
-	Help       string // what it does, in a line or a few
+	Help       string // what it does, in one or a few lines
 	Parameters []Parameter
 
-	// New makes the strategy for one set of parameters, each within its bounds. It
-	// is called once for each set; its strategies may be called from several
-	// goroutines at once. Where the strategy has an ExpandLimit or a Rigid method
-	// (see planner.ExpandLimitOf, planner.IsRigid), sites are told. nil: it does not plan.
+	// New makes the strategy for one set of parameters, each within its bounds. It is called once
+	// per set; several goroutines may call its strategies at once. If the strategy has an
+	// ExpandLimit or a Rigid method (see planner.ExpandLimitOf, planner.IsRigid), sites see its
+	// result. New is nil if the definition does not plan.
 	New func(Values) (planner.Strategy, error)
 
-	// NewPolicy makes a malleability policy likewise; see Resizer. nil: it is none.
+	// NewPolicy makes a malleability policy in the same way; see Resizer. It is nil if the
+	// definition is no policy.
 	NewPolicy func(Values) (malleable.Policy, error)
 }
 
-// Type is a parameter's.
+// Type is the type of a parameter.
 type Type int
 
-// The types, with values as they are written.
+// The types, with examples of values.
 const (
 	Bool     Type = iota + 1 // true, false
 	Int                      // 42
@@ -47,14 +48,14 @@ var typeNames = map[Type]string{Bool: "true or false", Int: "integer", Number: "
 
 func (t Type) String() string { return typeNames[t] }
 
-// Parameter is one that sites may set.
+// Parameter is a parameter that sites may set.
 type Parameter struct {
 	Name     string // lower-case letters, digits and _
 	Type     Type
 	Default  string
 	Help     string   // one line
-	Min, Max string   // of Int, Number and Duration; "": none
-	Choices  []string // of String; none: anything
+	Min, Max string   // for Int, Number, and Duration; "" for none
+	Choices  []string // for String; empty for any value
 }
 
 var (
@@ -62,16 +63,16 @@ var (
 	validParameter = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 )
 
-// ValidName reports whether a strategy may be called that.
+// ValidName reports whether name is valid for a strategy.
 func ValidName(name string) bool { return validName.MatchString(name) }
 
-// Bounds of what a definition may have.
+// Bounds on a definition.
 const (
 	maxParameters = 100
 	maxText       = 4096 // bytes, of one text
 )
 
-// Validate says what is wrong with the definition, New and NewPolicy aside.
+// Validate returns what is wrong with the definition, apart from New and NewPolicy.
 func (d Definition) Validate() error {
 	if !ValidName(d.Name) {
 		return fmt.Errorf("strategy name %q: want lower-case letters, digits, - and _", d.Name)
@@ -116,7 +117,7 @@ func (p Parameter) validate() error {
 	return nil
 }
 
-// Parse checks a value and writes it in its one canonical way.
+// Parse checks a value and returns its canonical form.
 func (p Parameter) Parse(text string) (string, error) {
 	if len(text) > maxText {
 		return "", errors.New("the value is too long")
@@ -150,7 +151,7 @@ func (p Parameter) Parse(text string) (string, error) {
 	}
 	switch p.Type {
 	case Int:
-		i, _ := strconv.ParseInt(text, 10, 64) // number has parsed it
+		i, _ := strconv.ParseInt(text, 10, 64) // number has already parsed it
 		return strconv.FormatInt(i, 10), nil
 	case Duration:
 		d, _ := time.ParseDuration(text)
@@ -162,7 +163,7 @@ func (p Parameter) Parse(text string) (string, error) {
 	return strconv.FormatFloat(v, 'g', -1, 64), nil
 }
 
-// number is a value as a number, durations in seconds.
+// number returns a value as a number, durations in seconds.
 func (p Parameter) number(text string) (float64, error) {
 	switch p.Type {
 	case Int:
@@ -187,10 +188,10 @@ func (p Parameter) number(text string) (float64, error) {
 	return 0, fmt.Errorf("%s has no bounds", p.Name)
 }
 
-// Values are parameters' values, each in its canonical way.
+// Values holds parameters' values in canonical form.
 type Values map[string]string
 
-// Values checks what is given and fills in the defaults.
+// Values checks the given values and fills in the defaults.
 func (d Definition) Values(given map[string]string) (Values, error) {
 	all := make(Values, len(d.Parameters))
 	var names []string
@@ -218,29 +219,29 @@ func (d Definition) Values(given map[string]string) (Values, error) {
 	return all, nil
 }
 
-// Bool is a parameter's value; as for the methods below, asking for one that was
-// not defined is a mistake in the strategy and panics.
+// Bool returns a parameter's value. As with the methods below, an undefined name is a mistake in
+// the strategy and panics.
 func (v Values) Bool(name string) bool { return v.get(name) == "true" }
 
-// Int is an Int parameter's value.
+// Int returns an Int parameter's value.
 func (v Values) Int(name string) int64 {
 	i, _ := strconv.ParseInt(v.get(name), 10, 64)
 	return i
 }
 
-// Number is a Number parameter's value; +Inf for inf.
+// Number returns a Number parameter's value; +Inf for inf.
 func (v Values) Number(name string) float64 {
 	f, _ := strconv.ParseFloat(v.get(name), 64)
 	return f
 }
 
-// Duration is a Duration parameter's value.
+// Duration returns a Duration parameter's value.
 func (v Values) Duration(name string) time.Duration {
 	d, _ := time.ParseDuration(v.get(name))
 	return d
 }
 
-// String is a String parameter's value.
+// String returns a String parameter's value.
 func (v Values) String(name string) string { return v.get(name) }
 
 func (v Values) get(name string) string {

@@ -1,7 +1,6 @@
-// Package strategy is the SDK of strategies that run as processes of their own:
-// Serve for the process, Start for the one that calls it. The contract is
-// ../proto/strategy.proto; README.md one folder up shows how to write a strategy
-// in ten minutes.
+// Package strategy is the SDK for strategies that run as separate processes: Serve for the process,
+// Start for its caller. The contract is ../proto/strategy.proto. README.md, one folder up, shows
+// how to write a strategy in ten minutes.
 //
 //	Definition   what a strategy is: name, parameters, how to make it   definition.go
 //	FromFit      Algorithm 1 around the fit of one job                  fit.go
@@ -9,8 +8,8 @@
 //	Serve        a plugin process                                       serve.go, server.go
 //	Start        a client of one                                        client.go
 //	Call         one call of Plan, for one cycle                        call.go
-//	Check        what may be believed of an answer                      check.go
-//	Resize       malleability policies: who grows, who shrinks          resize.go
+//	Check        whether an answer is valid                             check.go
+//	Resize       malleability policies: which jobs grow or shrink       resize.go
 //
-// The same Definition serves in a plugin and built in.
+// The same Definition works in a plugin and built in.
 package strategy

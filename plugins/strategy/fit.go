@@ -6,14 +6,14 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Fit places one job over what is in use (res) on a cluster of so many nodes:
-// delayed to j.Submit or later, its steps expanded within j.ExpandLimit (never 0
-// here). It is false if the job is infeasible. res must stay as it is.
+// Fit places one job over what is in use (res) on a cluster of that many nodes: delayed to j.Submit
+// or later, with its steps expanded within j.ExpandLimit (never 0 here). It returns false if the
+// job is infeasible. It must not change res.
 type Fit func(res *planner.Timeline, nodes int, j planner.Job) (planner.Placement, bool)
 
-// FromFit makes a strategy of the fit of one job by Algorithm 1 (Klein & Pérez
-// 2011, section 4.1): the jobs are placed one by one in list order, each over
-// those before it. limit is the expand limit of jobs that have none of their own.
+// FromFit makes a strategy from the fit of one job by Algorithm 1 (Klein & Pérez 2011, section
+// 4.1): it places the jobs one by one in list order, each around the earlier ones. limit is the
+// expand limit of jobs without their own.
 func FromFit(name string, limit planner.ExpandLimit, fit Fit) planner.Strategy {
 	return fromFit{name, limit, fit}
 }
@@ -27,7 +27,7 @@ type fromFit struct {
 func (f fromFit) Name() string                     { return f.name }
 func (f fromFit) ExpandLimit() planner.ExpandLimit { return f.limit }
 
-// Moldable tells that a job gets the alternative that it prefers, each fitted alone.
+// Moldable reports that a job gets the alternative that it prefers, each fitted separately.
 func (f fromFit) Moldable() bool { return true }
 
 // Plan implements planner.Strategy.
@@ -67,7 +67,7 @@ func (f fromFit) PlanRequest(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// best is the fit of the profile that the job prefers.
+// best returns the fit of the profile that the job prefers.
 func (f fromFit) best(res *planner.Timeline, nodes int, j planner.Job) (best planner.Placement, ok bool) {
 	if !j.IsMoldable() {
 		return f.fit(res, nodes, j)

@@ -13,15 +13,15 @@ import (
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
-// asked is a small request with all that there is: a pinned job, own limits, nodes
-// that never come back.
+// asked is a small request with everything: a pinned job, own limits, and nodes that never come
+// back.
 var asked = Request{Now: 5, Pinned: []planner.Placement{{Start: -3, Steps: planner.Profile{{Duration: 10, Nodes: 1}, {Duration: 5, Nodes: 2}}}},
 	Problem: planner.Problem{Nodes: 6, Busy: []planner.Busy{{Start: -3, Duration: 10, Nodes: 1}, {Start: 7, Duration: 5, Nodes: 2}, {Start: 0, Duration: planner.Forever, Nodes: 1}},
 		Jobs: []planner.Job{{ID: "1", Submit: 5, Profile: planner.Profile{{Duration: 10, Nodes: 2}, {Duration: 4, Nodes: 5}, {Duration: 9, Nodes: 1}}},
 			{ID: "2", Submit: 8, Profile: planner.Profile{{Duration: 20, Nodes: 4}}, ExpandLimit: 1}, {ID: "3", Submit: 5, Profile: planner.Profile{{Duration: 1, Nodes: 6}}}}}}
 
-// FuzzAnswer: whatever bytes a plugin answers, they are refused or a plan that
-// keeps C1 and C2.
+// FuzzAnswer checks that whatever bytes a plugin answers are rejected, or are a plan that keeps C1
+// and C2.
 func FuzzAnswer(f *testing.F) {
 	noX, err := planner.StrategyByName("2X")
 	if err != nil {
@@ -68,7 +68,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzDescription: whatever a plugin says of itself is refused or fit to be shown.
+// FuzzDescription checks that whatever a plugin says about itself is rejected or safe to show.
 func FuzzDescription(f *testing.F) {
 	text, err := proto.Marshal(encodeDefinition(Definition{Name: "a", Version: "1", Help: "b\nc", Parameters: []Parameter{
 		{Name: "p", Type: Number, Default: "1.5", Min: "1", Max: "inf"}, {Name: "q", Type: String, Choices: []string{"", "x"}}, {Name: "r", Type: Duration, Default: "1s"}}}))
@@ -105,7 +105,7 @@ func FuzzDescription(f *testing.F) {
 	})
 }
 
-// FuzzRequest: whatever the contract carries, the plugin's side refuses it or plans.
+// FuzzRequest checks that the plugin's side rejects or plans whatever the contract carries.
 func FuzzRequest(f *testing.F) {
 	text, err := proto.Marshal(encodeRequest(asked, nil, 1e9))
 	if err != nil {
@@ -148,8 +148,8 @@ func pinnedFirst(pinned []bool) bool {
 	return true
 }
 
-// FuzzSizes: whatever bytes a malleability policy answers, they are refused or sizes within
-// the bounds.
+// FuzzSizes checks that whatever bytes a malleability policy answers are rejected, or are sizes
+// within the bounds.
 func FuzzSizes(f *testing.F) {
 	jobs := []malleable.Job{{ID: "1", Nodes: 4, Min: 2, Max: 9}, {ID: "2", Nodes: 8, Min: 2, Max: 16, Sizes: malleable.Pow2}, {ID: "3", Nodes: 3, Min: 1, Max: 5, Held: true}}
 	for _, sizes := range [][]uint32{{4, 8, 3}, {9, 8, 3}, {2, 4, 3}, {5, 16, 2}, {4}} {
@@ -185,7 +185,7 @@ func FuzzSizes(f *testing.F) {
 	})
 }
 
-// TestResizeOnTheWire: what is sent is what is read.
+// TestResizeOnTheWire checks that the receiver reads what was sent.
 func TestResizeOnTheWire(t *testing.T) {
 	r := ResizeRequest{Nodes: 40, Now: -7, Free: 3, Waiting: []int{5, 1}, Asked: malleable.Request{Kind: malleable.Shrink, Nodes: 6, Mandatory: true}, Jobs: []malleable.Job{
 		{ID: "1", Start: -100, Nodes: 4, Min: 2, Max: 9, Speedup: malleable.Table{{Nodes: 2, Speedup: 1.5}, {Nodes: 9, Speedup: 4}}},

@@ -10,31 +10,31 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Request is what is planned.
+// Request is a request for a plan.
 type Request struct {
 	planner.Problem
-	Now int64 // second of the problem's clock; nothing starts before
+	Now int64 // second on the problem's clock; nothing starts earlier
 
-	// Pinned are jobs that run, or are certain to, as placed here (one has run for
-	// Now - Start seconds). Busy contains what they use.
+	// Pinned holds jobs that run, or will certainly run, as placed here (a running job has run for
+	// Now - Start seconds). Busy includes what they use.
 	Pinned []planner.Placement
 }
 
-// Answer is what a strategy makes of a Request.
+// Answer is a strategy's answer to a Request.
 type Answer struct {
-	Schedule planner.Schedule // one for each of the request's jobs; that of an unfit one is empty
-	Unfit    map[int]string   // infeasible jobs, by index, and why
+	Schedule planner.Schedule // one per job of the request; empty for an unfit job
+	Unfit    map[int]string   // infeasible jobs, by index, with the reason
 }
 
-// Planner is a strategy that wants to know more than the problem: the pinned
-// jobs, and by when it must have answered (ctx has the deadline).
+// Planner is a strategy that wants more than the problem: the pinned jobs and its deadline (from
+// ctx).
 type Planner interface {
 	planner.Strategy
 	PlanRequest(ctx context.Context, r Request) (Answer, error)
 }
 
-// Run plans a request in this process. Infeasible jobs are in Unfit and
-// leave the others alone.
+// Run plans a request in this process. Unfit holds the infeasible jobs, which do not affect the
+// others.
 func Run(ctx context.Context, s planner.Strategy, r Request) (Answer, error) {
 	if len(r.Jobs) == 0 {
 		return Answer{Schedule: planner.Schedule{}}, r.Validate()
@@ -57,7 +57,7 @@ func Run(ctx context.Context, s planner.Strategy, r Request) (Answer, error) {
 		var unfit *planner.FitError
 		if errors.As(err, &unfit) && unfit.Job >= 0 && unfit.Job < len(index) {
 			drop := map[int]string{unfit.Job: unfit.Reason}
-			if a.Unfit == nil { // where one is infeasible there are often many: those alone on the cluster are easily told
+			if a.Unfit == nil { // infeasible jobs are often many: find first those that are infeasible by themselves
 				a.Unfit = make(map[int]string)
 				maps.Copy(drop, hopeless(s, problem))
 			}
@@ -87,7 +87,7 @@ func Run(ctx context.Context, s planner.Strategy, r Request) (Answer, error) {
 	return a, nil
 }
 
-// hopeless are the jobs that would be infeasible even if there were no other.
+// hopeless returns the jobs that would be infeasible as the only job.
 func hopeless(s planner.Strategy, p planner.Problem) map[int]string {
 	if planner.IsRigid(s) {
 		p = p.Rigid()
@@ -102,7 +102,7 @@ func hopeless(s planner.Strategy, p planner.Problem) map[int]string {
 	return unfit
 }
 
-// fits gives a place for the job, with the first of its profiles that has one.
+// fits returns a placement for the job, with the first of its profiles that fits.
 func fits(res *planner.Timeline, nodes int, j planner.Job, limit planner.ExpandLimit) (planner.Placement, bool) {
 	for k := range j.Choices() {
 		if placed, ok := planner.Fit(res, nodes, j.Choice(k), planner.FitOptions{NotBefore: j.Submit, Limit: limit}); ok {
@@ -114,7 +114,7 @@ func fits(res *planner.Timeline, nodes int, j planner.Job, limit planner.ExpandL
 
 const infeasible = "there is no time at which its nodes are free for long enough"
 
-// limitOf is the job's own limit, else the strategy's.
+// limitOf returns the job's own limit, or otherwise the strategy's.
 func limitOf(j planner.Job, strategy planner.ExpandLimit) planner.ExpandLimit {
 	if j.ExpandLimit != 0 {
 		return j.ExpandLimit
@@ -122,7 +122,7 @@ func limitOf(j planner.Job, strategy planner.ExpandLimit) planner.ExpandLimit {
 	return strategy
 }
 
-// Describe is the description of a strategy in this process; s is nil if it does not plan.
+// Describe returns the description of a strategy in this process; s is nil if it does not plan.
 func Describe(d Definition, s planner.Strategy) Description {
 	description := Description{Definition: d, Plans: s != nil, Resizes: d.NewPolicy != nil}
 	description.New, description.NewPolicy = nil, nil

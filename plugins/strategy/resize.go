@@ -18,9 +18,9 @@ import (
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
-// ResizeRequest is what a malleability policy is asked.
+// ResizeRequest is a request to a malleability policy.
 type ResizeRequest struct {
-	Asked   malleable.Request // grow or shrink, by how many nodes
+	Asked   malleable.Request // grow or shrink, and by how many nodes
 	Jobs    []malleable.Job   // by increasing start time
 	Nodes   int               // of the cluster, or of these jobs' part of it
 	Now     int64
@@ -28,18 +28,18 @@ type ResizeRequest struct {
 	Waiting []int // nodes that waiting jobs need to start, in the order of the queue
 }
 
-// Resizer is a malleability policy that wants to know more than what is asked: who waits,
-// what time it is, and by when it must have answered (ctx has the deadline).
+// Resizer is a malleability policy that wants more information: which jobs wait, the time, and its
+// deadline (from ctx).
 type Resizer interface {
 	malleable.Policy
-	// Resize gives every job's size, in the order of the request.
+	// Resize returns every job's size, in the order of the request.
 	Resize(ctx context.Context, r ResizeRequest) (sizes []int, err error)
 }
 
-// ErrNoResize is the answer of a plugin that is no malleability policy.
+// ErrNoResize is the answer of a plugin that is not a malleability policy.
 var ErrNoResize = errors.New("the strategy does not resize jobs")
 
-// Resize asks a policy in this process. Believe the changes after malleable.Check.
+// Resize asks a policy in this process. Run malleable.Check on the changes.
 func Resize(ctx context.Context, p malleable.Policy, r ResizeRequest) ([]malleable.Change, error) {
 	resizer, ok := p.(Resizer)
 	if !ok {
@@ -52,7 +52,7 @@ func Resize(ctx context.Context, p malleable.Policy, r ResizeRequest) ([]malleab
 	return changes(r, sizes)
 }
 
-// changes are what sizes come to.
+// changes converts sizes into changes.
 func changes(r ResizeRequest, sizes []int) (all []malleable.Change, err error) {
 	if len(sizes) != len(r.Jobs) {
 		return nil, fmt.Errorf("%d sizes for %d jobs", len(sizes), len(r.Jobs))
@@ -69,8 +69,8 @@ func changes(r ResizeRequest, sizes []int) (all []malleable.Change, err error) {
 	return all, nil
 }
 
-// Resize asks a plugin which jobs grow or shrink, and checks what it answers: see
-// malleable.Check. ErrNoResize from one that is no malleability policy.
+// Resize asks a plugin which jobs grow or shrink, and checks the answer with malleable.Check. A
+// plugin that is not a malleability policy returns ErrNoResize.
 func (c *Client) Resize(ctx context.Context, parameters map[string]string, r ResizeRequest) ([]malleable.Change, error) {
 	if c.Version() < withResize {
 		return nil, ErrNoResize
@@ -107,7 +107,7 @@ func decodeResized(r ResizeRequest, m *pb.ResizeResponse) ([]malleable.Change, e
 
 var changeKinds = map[malleable.Kind]pb.Change{malleable.Grow: pb.Change_CHANGE_GROW, malleable.Shrink: pb.Change_CHANGE_SHRINK, malleable.Balance: pb.Change_CHANGE_BALANCE}
 
-// maxPoints is of one job's speed-up.
+// maxPoints bounds the points of one job's speed-up.
 const maxPoints = 64
 
 func encodeResize(r ResizeRequest, parameters map[string]string) *pb.ResizeRequest {
@@ -130,8 +130,8 @@ func encodeResize(r ResizeRequest, parameters map[string]string) *pb.ResizeReque
 	return m
 }
 
-// sample is a job's speed-up on the size that it has and those that it takes: on all of them, or
-// where they are many on some, further and further apart.
+// sample returns a job's speed-up on its current size and on its possible sizes: on all of them or,
+// if they are many, on some at growing distances.
 func sample(j malleable.Job) (t malleable.Table) {
 	if j.Speedup == nil {
 		return nil
@@ -149,7 +149,7 @@ func sample(j malleable.Job) (t malleable.Table) {
 		t[len(t)-1] = malleable.Point{Nodes: most, Speedup: j.Speedup.At(most)}
 	}
 	i, found := slices.BinarySearchFunc(t, j.Nodes, func(p malleable.Point, n int) int { return p.Nodes - n })
-	if !found { // at its start it may have a size that it cannot use
+	if !found { // at its start, it may have an unusable size
 		t = slices.Insert(t, i, malleable.Point{Nodes: j.Nodes, Speedup: j.Speedup.At(j.Nodes)})
 	}
 	return t
@@ -209,7 +209,7 @@ func decodeResize(m *pb.ResizeRequest) (ResizeRequest, error) {
 	return r, nil
 }
 
-// Resize answers for the plugin.
+// Resize answers a request in the plugin.
 func (s *server) Resize(ctx context.Context, m *pb.ResizeRequest) (_ *pb.ResizeResponse, err error) {
 	defer rescue(&err)
 	if s.definition.NewPolicy == nil {

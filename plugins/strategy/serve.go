@@ -20,16 +20,14 @@ const (
 	withResize = 2
 )
 
-// handshake tells a plugin that it was started by Evoslurm and not by hand; it is
-// no secret.
+// handshake shows a plugin that Evoslurm started it, not a user by hand; it is no secret.
 var handshake = plugin.HandshakeConfig{ProtocolVersion: planOnly, MagicCookieKey: "EVOSLURM_STRATEGY", MagicCookieValue: "evoslurm.strategy"}
 
 const service = "strategy"
 
-// Serve makes the process a plugin that serves the strategy; it returns when the
-// process should end. Started by hand, the process tells what it is and exits
-// with status 1. What the strategy prints goes nowhere on standard output, and
-// into the sidecar's log on standard error.
+// Serve makes the process a plugin that serves the strategy; it returns when the process should
+// end. Started by hand, the process prints what it is and exits with status 1. The strategy's
+// standard output is discarded; its standard error goes to the sidecar's log.
 func Serve(d Definition) {
 	serve(d, withResize)
 }
@@ -57,7 +55,7 @@ func serve(d Definition, newest int) {
 	})
 }
 
-// grpcPlugin is both ends of the connection.
+// grpcPlugin implements both ends of the connection.
 type grpcPlugin struct {
 	plugin.NetRPCUnsupportedPlugin
 	server pb.StrategyServer
@@ -72,14 +70,14 @@ func (*grpcPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.C
 	return pb.NewStrategyClient(c), nil
 }
 
-// made keeps the strategies that were made, by their parameters.
+// made caches strategies by their parameters.
 type made[T any] struct {
 	mu  sync.Mutex
 	all map[string]T
 }
 
-// get makes a strategy if there is none with these parameters yet; old ones are
-// forgotten where there are many.
+// get makes a strategy if there is none with these parameters yet. If there are many, it drops old
+// ones.
 func (m *made[T]) get(key string, make_ func() (T, error)) (T, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

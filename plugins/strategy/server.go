@@ -28,7 +28,7 @@ type server struct {
 
 func newServer(d Definition) *server { return &server{definition: d} }
 
-// strategy is the one for these parameters.
+// strategy returns the strategy for these parameters.
 func (s *server) strategy(given map[string]string) (planner.Strategy, error) {
 	if s.definition.New == nil {
 		return nil, status.Error(codes.Unimplemented, ErrNoPlan.Error())
@@ -36,7 +36,7 @@ func (s *server) strategy(given map[string]string) (planner.Strategy, error) {
 	return get(s, &s.strategies, given, s.definition.New)
 }
 
-// get gives what new makes with these parameters.
+// get returns what new makes with these parameters.
 func get[T any](s *server, all *made[T], given map[string]string, make_ func(Values) (T, error)) (t T, err error) {
 	values, err := s.definition.Values(given)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *server) Describe(_ context.Context, m *pb.DescribeRequest) (*pb.Describ
 	return d, nil
 }
 
-// ownLimit is the strategy's expand limit, 0 if it does not tell.
+// ownLimit returns the strategy's expand limit, or 0 if it does not say.
 func ownLimit(s planner.Strategy) planner.ExpandLimit {
 	if _, ok := s.(interface{ ExpandLimit() planner.ExpandLimit }); ok {
 		return planner.ExpandLimitOf(s)
@@ -73,7 +73,7 @@ func ownLimit(s planner.Strategy) planner.ExpandLimit {
 	return 0
 }
 
-// Plan answers request by request, until the caller has no more.
+// Plan answers request by request until the caller has no more.
 func (s *server) Plan(call grpc.BidiStreamingServer[pb.PlanRequest, pb.PlanResponse]) error {
 	for {
 		m, err := call.Recv()
@@ -118,8 +118,7 @@ func (s *server) plan(ctx context.Context, m *pb.PlanRequest) (_ *pb.PlanRespons
 	return encodeAnswer(r, pinned, planner.IsRigid(st), a), nil
 }
 
-// rescue makes a strategy's panic an error, so that its author reads it in the
-// sidecar's log.
+// rescue turns a strategy's panic into an error, so that its author finds it in the sidecar's log.
 func rescue(err *error) {
 	if r := recover(); r != nil {
 		*err = status.Error(codes.Internal, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))

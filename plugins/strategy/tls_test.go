@@ -21,8 +21,8 @@ import (
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
-// TestMutualTLS: a plugin, in Go or in Python, answers the process that has started
-// it and nobody else who can reach its socket.
+// TestMutualTLS checks that a plugin, in Go or Python, answers only the process that started it,
+// whatever other processes can reach its socket.
 func TestMutualTLS(t *testing.T) {
 	klein := filepath.Join(t.TempDir(), "klein")
 	if out, err := exec.Command("go", "build", "-o", klein, "../cmd/klein").CombinedOutput(); err != nil {
@@ -64,7 +64,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// stranger is a certificate of somebody else.
+// stranger returns another party's certificate.
 func stranger(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

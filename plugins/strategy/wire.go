@@ -14,7 +14,7 @@ import (
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
-// encodeRequest writes the pinned jobs first, then the others.
+// encodeRequest encodes the pinned jobs first, then the others.
 func encodeRequest(r Request, parameters map[string]string, left time.Duration) *pb.PlanRequest {
 	jobs, steps := len(r.Pinned)+len(r.Jobs), 0
 	for _, p := range r.Pinned {
@@ -57,7 +57,7 @@ func encodeRequest(r Request, parameters map[string]string, left time.Duration) 
 	return m
 }
 
-// decodeRequest reads a request; pinned tells which rows are of pinned jobs.
+// decodeRequest reads a request; pinned marks the rows of pinned jobs.
 func decodeRequest(m *pb.PlanRequest) (r Request, pinned []bool, err error) {
 	n := len(m.JobStart)
 	switch {
@@ -135,8 +135,8 @@ func encodeAnswer(r Request, pinned []bool, rigid bool, a Answer) *pb.PlanRespon
 	return m
 }
 
-// decodeAnswer reads what a plugin answered to encodeRequest(r) and checks its
-// shape and the pinned jobs; the rest is for Check.
+// decodeAnswer reads a plugin's answer to encodeRequest(r) and checks its shape and the pinned
+// jobs. Check does the rest.
 func decodeAnswer(r Request, rigid bool, m *pb.PlanResponse) (Answer, error) {
 	jobs := len(r.Pinned) + len(r.Jobs)
 	if len(m.Start) != jobs {
@@ -228,8 +228,8 @@ func profileDurations(p planner.Profile) []int64 {
 	return all
 }
 
-// clean makes a text of a plugin fit for logs and terminals: one line, of at most
-// limit bytes, without control characters.
+// clean makes a plugin's text safe for logs and terminals: one line of at most limit bytes, without
+// control characters.
 func clean(text string, limit int) string {
 	if len(text) > limit {
 		text = text[:limit] + "…"
@@ -245,8 +245,8 @@ func clean(text string, limit int) string {
 	}, text)
 }
 
-// Clean is text that a plugin wrote, made fit for logs and terminals: one line of
-// at most limit bytes, no control characters.
+// Clean makes a plugin's text safe for logs and terminals: one line of at most limit bytes, without
+// control characters.
 func Clean(text string, limit int) string { return clean(text, limit) }
 
 func encodeDefinition(d Definition) *pb.DescribeResponse {

@@ -25,7 +25,7 @@ func encodeAlternatives(m *pb.PlanRequest, r Request) {
 	}
 }
 
-// decodeAlternatives reads them.
+// decodeAlternatives reads the columns of moldable jobs.
 func decodeAlternatives(m *pb.PlanRequest, r *Request, pinned []bool) error {
 	if len(m.JobAlternatives) == 0 {
 		return nil

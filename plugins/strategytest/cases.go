@@ -15,11 +15,11 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// Cases are all cases of the kit.
+// Cases returns all cases of the kit.
 func Cases() []Case { return slices.Concat(common, planning, resizing) }
 
-// CasesFor are those that apply: a strategy plans, a malleability policy resizes jobs, and one
-// thing may be both. They are all if the subject cannot tell.
+// CasesFor returns the cases that apply: a strategy plans, a malleability policy resizes jobs, and
+// a subject may do both. It returns all cases if the subject does not say.
 func CasesFor(ctx context.Context, s Subject) []Case {
 	i, err := s.open()
 	if err != nil {
@@ -60,7 +60,7 @@ var planning = []Case{
 	{"10,000 jobs of 5 steps", huge},
 }
 
-// variants are parameters to try: the defaults, and each value of what has few.
+// variants returns parameters to try: the defaults, and each value of parameters with few values.
 func (r *run) variants() ([]map[string]string, error) {
 	d, err := r.instance.describe(r.ctx, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *run) variants() ([]map[string]string, error) {
 		if p.Type == strategy.Bool {
 			values = []string{"true", "false"}
 		}
-		for _, v := range append(values, p.Min) { // the largest may take its time
+		for _, v := range append(values, p.Min) { // the largest may take long
 			if v != "" && v != p.Default {
 				all = append(all, map[string]string{p.Name: v})
 			}
@@ -81,8 +81,8 @@ func (r *run) variants() ([]map[string]string, error) {
 	return all, nil
 }
 
-// unhurried are parameters with which equal requests get equal answers: durations, which
-// limit how long a strategy looks for a better plan, are as long as can be.
+// unhurried returns parameters with which equal requests get equal answers: durations that limit
+// the search are as long as possible.
 func (r *run) unhurried() (map[string]string, error) {
 	d, err := r.instance.describe(r.ctx, nil)
 	if err != nil {
@@ -137,7 +137,7 @@ func refusesParameters(r *run) error {
 	if !d.Plans {
 		return nil
 	}
-	_, err = r.planned(nil, queue(rand.New(rand.NewPCG(1, 1)), 10)) // and still works
+	_, err = r.planned(nil, queue(rand.New(rand.NewPCG(1, 1)), 10)) // and it still works
 	return err
 }
 
@@ -162,7 +162,7 @@ func freeCluster(r *run) error {
 	return nil
 }
 
-// queue is a random request of so many jobs.
+// queue returns a random request with that many jobs.
 func queue(rnd *rand.Rand, jobs int) strategy.Request {
 	q := strategy.Request{Now: rnd.Int64N(1000)}
 	q.Nodes = 1 + rnd.IntN(64)
@@ -235,8 +235,8 @@ func infeasibleJobs(r *run) error {
 	return nil
 }
 
-// moldableJobs: a strategy that knows alternatives gives a job alone the one that it prefers,
-// of those that fit; queues of such jobs beside others are planned by all.
+// moldableJobs checks that a strategy that knows alternatives gives a single job the one that it
+// prefers among those that fit. All strategies plan queues of such jobs beside others.
 func moldableJobs(r *run) error {
 	d, err := r.instance.describe(r.ctx, nil)
 	if err != nil {
@@ -303,7 +303,7 @@ func deterministic(r *run) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.planned(set, queue(rand.New(rand.NewPCG(5, 5)), 30)); err != nil { // what it saw before does not matter
+	if _, err := r.planned(set, queue(rand.New(rand.NewPCG(5, 5)), 30)); err != nil { // earlier requests must not matter
 		return err
 	}
 	again, err := r.planned(set, q)
@@ -325,7 +325,7 @@ func deterministic(r *run) error {
 	return err
 }
 
-// severalRequests: what came before in a call makes no difference.
+// severalRequests checks that earlier requests in a call make no difference.
 func severalRequests(r *run) error {
 	set, err := r.unhurried()
 	if err != nil {
@@ -380,7 +380,7 @@ func concurrent(r *run) error {
 	return errors.Join(errs...)
 }
 
-// deadlines: what is late is given up, and the strategy works afterwards.
+// deadlines checks that a late answer is dropped and that the strategy works afterwards.
 func deadlines(r *run) error {
 	d, err := r.instance.describe(r.ctx, nil)
 	if err != nil {
@@ -409,7 +409,7 @@ func huge(r *run) error {
 	return err
 }
 
-// tenThousand is 10,000 jobs of 5 steps on 1,000 nodes.
+// tenThousand returns 10,000 jobs of 5 steps on 1,000 nodes.
 func tenThousand() strategy.Request {
 	rnd := rand.New(rand.NewPCG(8, 8))
 	q := strategy.Request{Problem: planner.Problem{Nodes: 1000}}
@@ -423,6 +423,6 @@ func tenThousand() strategy.Request {
 	return q
 }
 
-// TenThousand is a request of 10,000 jobs of 5 steps on 1,000 nodes, always the
+// TenThousand returns a request of 10,000 jobs of 5 steps on 1,000 nodes, always the
 // same one, for benchmarks.
 func TenThousand() strategy.Request { return tenThousand() }

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// faulty is noX with something wrong with its plans.
+// faulty is noX with faulty plans.
 type faulty struct {
 	planner.Strategy
 	spoil func(planner.Problem, planner.Schedule) planner.Schedule
@@ -29,7 +29,7 @@ func (f faulty) Plan(p planner.Problem) (planner.Schedule, error) {
 	return f.spoil(p, s), nil
 }
 
-// TestKitFindsFaults: every case fails for a strategy that is wrong in this way.
+// TestKitFindsFaults checks that some case fails for a strategy with each of these faults.
 func TestKitFindsFaults(t *testing.T) {
 	calls := 0
 	kinds := map[string]struct {
@@ -76,7 +76,7 @@ func TestKitFindsFaults(t *testing.T) {
 	}
 }
 
-// spoilt is FPSMA with something wrong with its changes.
+// spoilt is FPSMA with faulty changes.
 type spoilt struct {
 	malleable.FPSMA
 	spoil func(jobs []malleable.Job, r malleable.Request, c []malleable.Change) []malleable.Change
@@ -86,7 +86,7 @@ func (s spoilt) Apply(jobs []malleable.Job, r malleable.Request, ask malleable.A
 	return s.spoil(jobs, r, s.FPSMA.Apply(jobs, r, ask))
 }
 
-// TestKitFindsFaultyPolicies: likewise of malleability policies.
+// TestKitFindsFaultyPolicies does the same for malleability policies.
 func TestKitFindsFaultyPolicies(t *testing.T) {
 	calls := 0
 	for name, kind := range map[string]struct {
@@ -162,8 +162,8 @@ func (h hurried) Plan(p planner.Problem) (planner.Schedule, error) {
 	return h.Strategy.Plan(p)
 }
 
-// TestTimeLimit: a strategy that stops after a time may answer differently each time, if
-// it has too little of it, and passes; without such a parameter it does not.
+// TestTimeLimit checks that a strategy that stops after a time may answer differently each time if
+// it has too little time. Without a parameter for that time, it must not.
 func TestTimeLimit(t *testing.T) {
 	noX, err := planner.StrategyByName("noX")
 	if err != nil {

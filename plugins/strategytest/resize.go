@@ -16,9 +16,9 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// resizing are the cases of malleability policies. Every answer is checked, see
-// malleable.Check: sizes within the bounds and as the job can use them, no more nodes than
-// there are, grows and shrinks never mixed, mandatory shrinks met where they can be.
+// resizing holds the cases for malleability policies. malleable.Check checks every answer: sizes
+// within the bounds and usable by the job, no more nodes than there are, grows and shrinks never
+// mixed, mandatory shrinks met if possible.
 var resizing = []Case{
 	{"nobody to resize", nobody},
 	{"a job alone grows", aloneGrows},
@@ -30,7 +30,7 @@ var resizing = []Case{
 	{"1,000 malleable jobs", manyMalleables},
 }
 
-// resized asks for changes, which are checked.
+// resized asks for changes and checks them.
 func (r *run) resized(parameters map[string]string, q strategy.ResizeRequest) ([]malleable.Change, error) {
 	changes, err := r.instance.resize(r.ctx, parameters, q)
 	if err == nil {
@@ -42,7 +42,7 @@ func (r *run) resized(parameters map[string]string, q strategy.ResizeRequest) ([
 	return changes, nil
 }
 
-// Malleables is a random request about so many jobs, by the seed.
+// Malleables returns a random request about that many jobs, from the seed.
 func Malleables(seed uint64, jobs int) strategy.ResizeRequest {
 	return malleables(rand.New(rand.NewPCG(seed, 11)), jobs)
 }
@@ -102,7 +102,7 @@ func nobody(r *run) error {
 	return nil
 }
 
-// aloneGrows: what a policy is for; a policy may be slow about it.
+// aloneGrows checks what a policy is for; the policy may be slow.
 func aloneGrows(r *run) error {
 	j := malleable.Job{ID: "1", Nodes: 2, Min: 2, Max: 16, Speedup: malleable.Amdahl(1)}
 	for range 20 {
@@ -187,7 +187,7 @@ func sameSizes(r *run) error {
 		if err != nil {
 			return err
 		}
-		if _, err := r.resized(set, Malleables(seed+100, 10)); err != nil { // what it saw before does not matter
+		if _, err := r.resized(set, Malleables(seed+100, 10)); err != nil { // earlier requests must not matter
 			return err
 		}
 		again, err := r.resized(set, q)
@@ -208,7 +208,7 @@ func sameSizes(r *run) error {
 	return nil
 }
 
-// resizeDeadline: what is late is given up, and the policy works afterwards.
+// resizeDeadline checks that a late answer is dropped and that the policy works afterwards.
 func resizeDeadline(r *run) error {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Millisecond)
 	began := time.Now()

@@ -1,11 +1,11 @@
-// Package strategytest is the conformance kit for strategies and malleability policies, built
-// in or plugin processes in any language: C1, C2, sizes within their bounds, determinism,
-// deadlines, empty and huge inputs. In a Go test:
+// Package strategytest is the conformance kit for strategies and malleability policies, built in or
+// plugin processes in any language: C1, C2, sizes within bounds, determinism, deadlines, empty and
+// huge inputs. In a Go test:
 //
 //	strategytest.Run(t, strategytest.Built(definition))
 //	strategytest.Run(t, strategytest.Process("./mystrategy"))
 //
-// ../cmd/strategytest runs it where there is no Go test.
+// Without a Go test, use ../cmd/strategytest.
 package strategytest
 
 import (
@@ -22,13 +22,12 @@ import (
 	"github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// Subject is a strategy under test. Open gets an instance of it that shares
-// nothing with others.
+// Subject is a strategy under test. Open returns an instance of it that shares nothing with others.
 type Subject struct {
 	open func() (instance, error)
 }
 
-// instance is one process, or one made in this.
+// instance is a process, or a strategy in this process.
 type instance interface {
 	describe(ctx context.Context, parameters map[string]string) (strategy.Description, error)
 	// plan plans requests in one call, until one fails.
@@ -38,7 +37,7 @@ type instance interface {
 	close()
 }
 
-// Built is a Go strategy in this process.
+// Built returns a Go strategy in this process.
 func Built(d strategy.Definition) Subject {
 	return Subject{func() (instance, error) { return built{d}, d.Validate() }}
 }
@@ -99,8 +98,8 @@ func (b built) resize(ctx context.Context, parameters map[string]string, r strat
 
 func (built) close() {}
 
-// Process is a plugin: the path of its executable. What it writes on standard
-// error is this process's.
+// Process returns a plugin, given the path of its executable. It shares this process's standard
+// error.
 func Process(path string) Subject {
 	return Subject{func() (instance, error) {
 		absolute, err := filepath.Abs(path)
@@ -162,14 +161,14 @@ func Run(t *testing.T, s Subject) {
 	}
 }
 
-// Case is one thing that a strategy must get right.
+// Case is one requirement for a strategy.
 type Case struct {
 	Name string
 	run  func(*run) error
 }
 
-// caseTimeout bounds one case: a strategy in Python, on a machine that is slow and busy,
-// needs minutes for the largest.
+// caseTimeout bounds a case: a Python strategy on a slow and busy machine needs minutes for the
+// largest.
 const caseTimeout = 15 * time.Minute
 
 // Run tries the case on a fresh instance of the strategy.

@@ -57,9 +57,9 @@ func main() {
 	}
 }
 
-// runnable is why a file cannot be started, once and not with every test.
+// runnable returns why a file cannot be started, once and not with every test.
 func runnable(path string) error {
-	absolute, err := filepath.Abs(path) // as the tests take it: PATH is not asked
+	absolute, err := filepath.Abs(path) // without searching PATH, as the tests do
 	if err == nil {
 		_, err = exec.LookPath(absolute)
 	}

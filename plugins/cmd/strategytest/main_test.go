@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What cannot be started is told once, in the system's words; a path is taken from the folder that one is in, as the tests take it.
+// TestRunnable checks that a file that cannot be started is reported once, in the system's words,
+// and that a path is relative to the current folder.
 func TestRunnable(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, mode := range map[string]os.FileMode{"mine": 0o755, "text": 0o644} {

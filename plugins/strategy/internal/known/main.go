@@ -1,5 +1,5 @@
-// Command known is a plugin for the benchmark: it plans only once and answers the
-// same ever after.
+// Command known is a plugin for the benchmark: it plans only once and then always returns that
+// plan.
 package main
 
 import (
