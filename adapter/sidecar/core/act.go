@@ -46,7 +46,7 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 		c.recountSuspension(j)
 		return
 	case j.runs() && j.asked == nil && c.facts.stepManagers && j.mode.resizes:
-		j.reason = "what it asked for is being read"
+		j.reason = because(whyRequestUnread)
 		return
 	}
 	if j.runs() && c.carryOffer(s, j, now) {
@@ -119,7 +119,7 @@ func (c *Core) detach(j *job, r slurmctl.Job) {
 // site's policy is carried out after twice the grace.
 func (c *Core) watchOverrun(j *job, now time.Time) {
 	if j.lapsed() {
-		j.reason = j.lapsedWords()
+		j.reason = saying(whyLapsed, j.lapsedWords())
 	}
 	late := c.overrun(j, now)
 	if late < c.cfg.Grace {
@@ -128,8 +128,8 @@ func (c *Core) watchOverrun(j *job, now time.Time) {
 	c.lapse(j, now)
 	if !j.warned {
 		j.warned = true
-		if j.reason = "the step lasts longer than its profile says"; j.lapsed() {
-			j.reason = j.lapsedWords()
+		if j.reason = because(whyOverruns); j.lapsed() {
+			j.reason = saying(whyLapsed, j.lapsedWords())
 		}
 		c.event(j, "overrun", map[string]any{"step": j.Step, "seconds": int(late.Seconds())})
 		c.logJob(j).Warn("the step lasts longer than the profile says; its nodes may be taken back once others need them")

@@ -422,7 +422,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	}
 	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
 	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), row.Change{ID: id, Step: step})
-	j.kept, j.overdue, j.anew, j.warned, j.unheldTold, j.reason = nil, 0, false, false, 0, ""
+	j.kept, j.overdue, j.anew, j.warned, j.unheldTold, j.reason = nil, 0, false, false, 0, reason{}
 	j.extend, j.unwritten = j.runs(), true
 	c.changeProfile(j)
 	c.save(j)
@@ -432,7 +432,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	j.undo = func(why error) {
 		*j.Job = before
 		c.setMode(j)
-		j.reached, j.release, j.kept, j.overdue, j.anew, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, ""
+		j.reached, j.release, j.kept, j.overdue, j.anew, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, reason{}
 		c.changeProfile(j)
 		c.save(j)
 		c.storePlan(j, was.plan)

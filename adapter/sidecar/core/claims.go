@@ -106,7 +106,7 @@ func (c *Core) admit(s *snapshot, list []candidate, now int64) {
 		at, one := c.safeFrom(s, cand, begun)
 		if at > cand.earliest {
 			cand.earliest = at
-			j.reason = unsafe
+			j.reason = because(whyClaimsConflict)
 		}
 		begun = append(begun, claimant{one, at, at + seconds(cand.record.TimeLimit)})
 	}

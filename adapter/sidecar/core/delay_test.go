@@ -14,7 +14,7 @@ func (b *bench) begin(j *job) {
 	b.t.Helper()
 	b.plan(b.s)
 	if len(j.plan) == 0 || j.plan[0].start > b.s.taken.Unix() {
-		b.t.Fatalf("job %d does not start: %v %s", j.SlurmID, j.plan, j.reason)
+		b.t.Fatalf("job %d does not start: %v %s", j.SlurmID, j.plan, j.reason.words())
 	}
 	j.State, j.Step, j.Started, j.StepStarted = row.Running, 1, b.s.taken, b.s.taken
 	j.record.State, j.record.NodeList = slurmctl.Running, j.plan[0].nodes

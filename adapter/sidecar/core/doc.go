@@ -32,6 +32,7 @@
 //	         and what they keep from jobs that wait               price.go
 //	switch   nodes of holds on, where Slurm saves power           power.go
 //	mirror   planned starts, for squeue and for Slurm             mirror.go
+//	         why each job is where it is, in words                reason.go
 //	answer   scripts that wait, and who changes what is to come   calls.go, change.go
 //	         whether a change can be had, on a copy                attempt.go, trychange.go
 //	         how many events users cause by asking                  muted.go

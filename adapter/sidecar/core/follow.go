@@ -42,7 +42,7 @@ func (c *Core) follow(s *snapshot) {
 				}
 			}, j.id())
 		case r.State == slurmctl.Completing:
-			j.ending, j.reason = true, "completing"
+			j.ending, j.reason = true, because(whyCompleting)
 			c.observeHeld(s, j)
 		case r.State == slurmctl.Pending:
 			j.queuedAt = s.taken
@@ -144,7 +144,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 		j.BatchHost = j.script
 	}
 	start := startedAt(r, j.queuedAt, c.now)
-	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, "", false
+	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, reason{}, false
 	j.kept, j.keptTimes = nil, 0
 	j.Suspended, j.suspendedFrom, j.recount = j.stood, time.Time{}, j.inferred || r.State == slurmctl.Suspended
 	j.overdue, j.anew, j.forgone, j.unheldTold = 0, false, "", 0
@@ -282,7 +282,7 @@ func (c *Core) followChain(s *snapshot, j *job) {
 		c.linkRuns(s, j, r)
 		c.followSuspension(s, j)
 	case r.State == slurmctl.Configuring:
-		j.reason = "Slurm is switching its nodes on"
+		j.reason = because(whyConfiguring)
 	}
 }
 

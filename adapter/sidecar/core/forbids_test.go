@@ -54,11 +54,11 @@ func TestForbiddenPartition(t *testing.T) {
 			b.s.jobs[1].Partition = "a"
 			switch at := b.startsOrNever(j); {
 			case name == "no such node": // a has none either
-				if len(j.plan) > 0 || !strings.Contains(j.reason, c.want) {
-					t.Errorf("planned in %v: %s", at, j.reason)
+				if len(j.plan) > 0 || !strings.Contains(j.reason.words(), c.want) {
+					t.Errorf("planned in %v: %s", at, j.reason.words())
 				}
 			case c.want == "" && (at != 0 || b.partitionFor(b.s, j) != "b"), c.want != "" && b.partitionFor(b.s, j) != "a":
-				t.Errorf("planned in %v in partition %q: %s", at, b.partitionFor(b.s, j), j.reason)
+				t.Errorf("planned in %v in partition %q: %s", at, b.partitionFor(b.s, j), j.reason.words())
 			}
 			if c.want == "" {
 				return
@@ -93,8 +93,8 @@ func TestLimitsUnread(t *testing.T) {
 	b.startsIn(j)
 	plan := j.plan
 	b.rules = ruleBook{}
-	if b.plan(b.s); len(j.plan) != len(plan) || j.reason != "the limits of its partitions are being read" {
-		t.Errorf("plan %v: %s", j.plan, j.reason)
+	if b.plan(b.s); len(j.plan) != len(plan) || j.reason != because(whyLimitsUnread) {
+		t.Errorf("plan %v: %s", j.plan, j.reason.words())
 	}
 }
 

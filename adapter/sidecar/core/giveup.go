@@ -26,7 +26,7 @@ func outage(err error) bool {
 }
 
 // failed counts a failed action of the job, and says when it is tried again.
-func (j *job) failed(action string, err error, now time.Time, again func(time.Time) string) {
+func (j *job) failed(action string, err error, now time.Time, wall func(time.Time) time.Time) {
 	j.failures++
 	most := mostPause
 	if outage(err) {
@@ -36,10 +36,7 @@ func (j *job) failed(action string, err error, now time.Time, again func(time.Ti
 	}
 	pause := min(250*time.Millisecond<<min(j.failures, 11), most)
 	j.retryAt = now.Add(pause)
-	j.reason = fmt.Sprintf("%s failed: %v", action, err)
-	if j.failures > 1 {
-		j.reason = fmt.Sprintf("%s failed %d times, and is tried again at %s: %v", action, j.failures, again(j.retryAt), err)
-	}
+	j.reason = reason{kind: whyFailed, what: action, tries: j.failures, at: wall(j.retryAt), text: err.Error()}
 }
 
 // mayGiveUp gives a growth to so many nodes up that has failed for too long, or will
@@ -55,7 +52,7 @@ func (c *Core) mayGiveUp(j *job, to int, err error) {
 		j.expanders = nil
 	}
 	j.kept = &keptBack{text: text + "; it is tried again when the job's script calls evosctl next", givenUp: true}
-	j.failures, j.failing, j.retryAt, j.reason = 0, time.Time{}, time.Time{}, j.kept.text
+	j.failures, j.failing, j.retryAt, j.reason = 0, time.Time{}, time.Time{}, saying(whyKeptBack, j.kept.text)
 	if j.State != row.Waiting {
 		return // it had lost nodes: nobody waits
 	}

@@ -152,8 +152,8 @@ func (c *Core) giveWayTo(j *job, r *slurmctl.Job, budget time.Duration) {
 	if budget == 0 {
 		j.forgone = "Slurm puts a waiting job first that would have started later because of its holds"
 	}
-	j.reason = j.lapsedWords()
-	c.logJob(j).WithField("for", r.ID).Warn(j.reason)
+	j.reason = saying(whyLapsed, j.lapsedWords())
+	c.logJob(j).WithField("for", r.ID).Warn(j.reason.words())
 }
 
 // holdsAny reports whether nodes are held for a growth of a running job.

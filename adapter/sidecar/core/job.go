@@ -14,7 +14,7 @@ type job struct {
 	*row.Job
 	priority uint64    // by which it is planned; once it runs, Slurm's
 	mode     behaviour // what its drive mode means on its site
-	reason   string    // why it is where it is, in words
+	reason   reason    // why it is where it is
 	note     string    // and what else is to be known of it
 
 	plan      []plannedStep        // one a step, or none while there is no plan; it is never changed, but replaced
@@ -215,7 +215,7 @@ func (j *job) reach(now int64) int64 {
 
 // why returns everything that the job shows of why it is where it is.
 func (c *Core) why(j *job) string {
-	parts := []string{j.reason, j.note, ""}
+	parts := []string{j.reason.words(), j.note, ""}
 	if j.unheld != nil && j.kept == nil {
 		parts[2] = j.unheld.words(c)
 	}

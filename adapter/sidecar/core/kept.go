@@ -48,7 +48,7 @@ func (c *Core) keepBack(j *job, limit string, to int) {
 	if c.snapshot != nil {
 		k.usage = c.snapshot.usageBeside(&j.record)
 	}
-	j.kept, j.reason = k, k.text
+	j.kept, j.reason = k, saying(whyKeptBack, k.text)
 	if j.keptTimes == 1 {
 		c.event(j, "kept back", map[string]any{"limit": limit, "nodes": to})
 		c.logJob(j).WithField("limit", limit).Info(k.text)
@@ -72,7 +72,7 @@ func (j *job) stillKept(now time.Time) bool {
 func (c *Core) tryAgain(s *snapshot, j *job, now time.Time) {
 	limit := j.kept.limit
 	j.kept = nil
-	j.reason = "is planned anew: there may be room under " + limit
+	j.reason = saying(whyRoomUnder, limit)
 	c.refit(s, j, now.Unix(), "its growth was kept back by "+limit)
 }
 
@@ -137,7 +137,7 @@ func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 			return
 		}
 		c.storePlan(j, nil)
-		j.reason = "is planned anew: Slurm did not start it on idle nodes (" + limit + ")"
+		j.reason = saying(whyNotStarted, limit)
 		c.nextCycle = c.now
 	})
 }

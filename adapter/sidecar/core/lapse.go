@@ -66,8 +66,8 @@ func (c *Core) yield(j, to *job) {
 	if beganFirst(j, to) < 0 {
 		j.forgone = fmt.Sprintf("%s keeps %s: "+pinnedText, jobNumber(to.SlurmID), to.pinned(), to.pinned())
 	}
-	j.reason = j.lapsedWords()
-	c.logJob(j).Warn(j.reason)
+	j.reason = saying(whyLapsed, j.lapsedWords())
+	c.logJob(j).Warn(j.reason.words())
 }
 
 // cancelHolds has the promise of a job lapse, and answers who wants that.
@@ -109,7 +109,7 @@ func (c *Core) cancelHolds(k *call) {
 	}
 	c.forsake(j, j.plan[j.Step-1].end)
 	j.forgone, j.forgoneIn = k.Cancel.By+" has cancelled its holds", j.Step
-	j.reason = j.lapsedWords()
+	j.reason = saying(whyLapsed, j.lapsedWords())
 	c.event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
 	c.logJob(j).WithField("by", k.Cancel.By).Warn("the holds of the job's coming steps were cancelled; they are planned anew when it ends this one")
 	c.nextCycle = c.now

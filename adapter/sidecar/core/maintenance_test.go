@@ -101,7 +101,7 @@ func (b *bench) startsIn(j *job) time.Duration {
 	b.t.Helper()
 	b.plan(b.s)
 	if len(j.plan) == 0 {
-		b.t.Fatalf("job %d has no plan: %s", j.SlurmID, j.reason)
+		b.t.Fatalf("job %d has no plan: %s", j.SlurmID, j.reason.words())
 	}
 	return time.Duration(j.plan[0].start-b.s.taken.Unix()) * time.Second
 }

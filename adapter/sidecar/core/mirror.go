@@ -128,7 +128,7 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 		if o.Err != nil {
 			c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
 			if j.retryAt = c.now.Add(againAfter); !outage(o.Err) && r.State == slurmctl.Pending {
-				j.failed("to write its planned start into Slurm", o.Err, c.now, c.clockText)
+				j.failed("to write its planned start into Slurm", o.Err, c.now, c.wall)
 				c.mayLeave(j, o.Err)
 			}
 			return

@@ -139,7 +139,7 @@ func (c *Core) closeOffer(j *job, state, note string) {
 	}
 	j.offerAfter = c.now.Add(again)
 	if j.State == row.Running {
-		j.reason = ""
+		j.reason = reason{}
 	}
 	c.event(j, kind, detail)
 	c.changeOffer(j, o)
@@ -232,15 +232,15 @@ func (c *Core) lend(s *snapshot, j *job, o *offer, missing []string) {
 		return
 	}
 	if j.asked == nil {
-		j.reason = "what it asked for is being read"
+		j.reason = because(whyRequestUnread)
 		return
 	}
 	if why := c.notReady(s, j); why != "" {
-		j.reason = why
+		j.reason = saying(whyExpanderUnready, why)
 		return
 	}
 	if r, ok := c.holdFor(j, lentStep); len(j.expanders) == 0 && !j.holdRetry.After(c.now) && (!ok || len(Without(missing, r.Nodes)) > 0) {
-		j.reason = "its nodes are being held"
+		j.reason = because(whyHeldSoon)
 		return
 	}
 	c.bring(j, lentStep, missing)

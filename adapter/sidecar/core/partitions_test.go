@@ -43,8 +43,8 @@ func TestSeveralPartitions(t *testing.T) {
 		b, j := two(t, "2@5m,6@5m")
 		in(b, j, "b", 55*time.Minute)
 		j.Profile[1].Nodes = 7
-		if b.plan(b.s); len(j.plan) > 0 || !strings.Contains(j.reason, "partition b has 6 nodes") {
-			t.Errorf("it has plan %v, in words: %s", j.plan, j.reason)
+		if b.plan(b.s); len(j.plan) > 0 || !strings.Contains(j.reason.words(), "partition b has 6 nodes") {
+			t.Errorf("it has plan %v, in words: %s", j.plan, j.reason.words())
 		}
 	})
 	t.Run("limits of a partition", func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestSeveralPartitions(t *testing.T) {
 		in(b, j, "b", 0)
 		for _, other := range b.active {
 			if len(other.plan) == 0 || b.partitionFor(b.s, other) == "" {
-				t.Fatalf("job %d has no plan in one partition: %s", other.SlurmID, other.reason)
+				t.Fatalf("job %d has no plan in one partition: %s", other.SlurmID, other.reason.words())
 			}
 		}
 	})

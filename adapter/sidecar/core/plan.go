@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -51,7 +50,7 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		if j.State != row.Queued {
 			continue
 		}
-		if j.reason, j.unfit = "", ""; j.kept != nil {
+		if j.reason, j.unfit = (reason{}), ""; j.kept != nil {
 			if c.dropPlan(j, j.kept.text); j.stillKept(c.now) {
 				continue
 			}
@@ -67,12 +66,12 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 			continue
 		}
 		if j.asked == nil {
-			j.reason = "what it asked for is being read"
+			j.reason = because(whyRequestUnread)
 			continue // with the plan that it has
 		}
 		if len(j.partitions()) > 1 {
 			if _, known := c.rulesSince(time.Time{}); !known {
-				j.reason = "the limits of its partitions are being read"
+				j.reason = because(whyLimitsUnread)
 				continue // with the plan that it has
 			}
 		}
@@ -91,7 +90,7 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 			cand.profile = j.Moldable.Alternatives[cand.molds[0]]
 		}
 		if unread.record != nil && len(j.plan) == 0 && justSubmitted(s, cand.record) && moreUrgent(unread, c.unaged(cand.record)) < 0 {
-			j.reason = fmt.Sprintf("what job %d asks for is being read, which is before it", unread.record.ID)
+			j.reason = reason{kind: whyEarlierUnread, job: uint32(unread.record.ID)}
 			continue
 		}
 		if !j.Begin.IsZero() {
@@ -486,6 +485,6 @@ func (c *Core) storePlan(j *job, plan []plannedStep) {
 
 // dropPlan takes a job's plan away and says why.
 func (c *Core) dropPlan(j *job, why string) {
-	j.unfit, j.reason = why, why
+	j.unfit, j.reason = why, saying(whyNotPlanned, why)
 	c.storePlan(j, nil)
 }

@@ -180,7 +180,7 @@ func (c *Core) switchNodes(s *snapshot) {
 			}
 		}
 		if waits && h.step == 1 && h.job.State == row.Queued {
-			h.job.reason = "its nodes are being switched on"
+			h.job.reason = because(whySwitchingOn)
 		}
 	}
 	c.changePower(off, "nodes switched on", p.asked, func(nodes []string) Command { return PowerUp{nodes} })

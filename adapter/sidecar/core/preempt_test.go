@@ -30,8 +30,8 @@ func TestWaitsForLower(t *testing.T) {
 		j := b.evolving(2, 1, "2@5m,4@5m", time.Hour)
 		j.Partition, j.record.Partition = c.partition, c.partition
 		in := b.startsIn(j)
-		if says := strings.Contains(j.reason, "planned for the end of job 1: Slurm would suspend it"); says != c.says || c.says && in < time.Hour {
-			t.Errorf("%s: it starts in %v: %s", name, in, j.reason)
+		if says := strings.Contains(j.reason.words(), "planned for the end of job 1: Slurm would suspend it"); says != c.says || c.says && in < time.Hour {
+			t.Errorf("%s: it starts in %v: %s", name, in, j.reason.words())
 		}
 	}
 }

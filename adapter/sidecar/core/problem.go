@@ -400,8 +400,8 @@ func (c *Core) takePlans(in Planned) {
 				c.mold(j, p.Choice, p.Options)
 			}
 			c.storePlan(j, plan)
-			if why := c.waitsForLower(c.snapshot, j); why != "" && j.reason == "" {
-				j.reason = why
+			if why := c.waitsForLower(c.snapshot, j); why != "" && j.reason.words() == "" {
+				j.reason = saying(whyWaitsForLower, why)
 			}
 		}
 	}

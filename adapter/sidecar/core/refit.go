@@ -205,11 +205,12 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) 
 	if c.replanBefore(s, j, later, now, why, false) {
 		return ""
 	}
-	text := "its coming steps cannot be planned anew: " + unfit
+	j.reason = saying(whyNotReplanned, unfit)
 	if len(after) > len(later) {
-		text = "waits for " + jobNumber(slices.MinFunc(after, beganFirst).SlurmID) + ", which began before it: " + text
+		j.reason.job = slices.MinFunc(after, beganFirst).SlurmID
 	}
-	if j.reason, j.unplanned = text, text; text != told { // it is tried in every cycle
+	text := j.reason.words()
+	if j.unplanned = text; text != told { // it is tried in every cycle
 		c.logJob(j).WithField("why", why).Warn(text)
 	}
 	return unfit

@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 
 // endStep is called when the application has ended its step, or was made to.
 func (c *Core) endStep(j *job, now time.Time) {
-	j.State, j.StepEnded, j.reason, j.overdue = row.Waiting, now, "", 0
+	j.State, j.StepEnded, j.reason, j.overdue = row.Waiting, now, reason{}, 0
 	anew := j.kept != nil && j.kept.givenUp
 	if anew {
 		j.kept, j.failures, j.failing, j.retryAt = nil, 0, time.Time{}, time.Time{}
@@ -39,7 +38,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 	}
 	switch {
 	case j.stillKept(now):
-		j.reason = j.kept.text
+		j.reason = saying(whyKeptBack, j.kept.text)
 		return
 	case j.kept != nil:
 		c.tryAgain(s, j, now)
@@ -53,14 +52,14 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 	switch {
 	case len(missing) > 0:
 		if next.start > now.Unix() && len(j.expanders) == 0 && !c.early(s, j, missing, now.Unix()) {
-			j.reason = fmt.Sprintf("waits for %d nodes, planned for %s", len(missing), c.clockText(time.Unix(next.start, 0)))
+			j.reason = reason{kind: whyPlannedFor, nodes: len(missing), at: c.wall(time.Unix(next.start, 0))}
 			if j.anew {
-				j.reason += ", anew: " + j.whyAnew("the step before")
+				j.reason.text = j.whyAnew("the step before")
 			}
 			return
 		}
 		if !c.safeWith(s, j, now.Unix(), next.nodes) {
-			j.reason = unsafe
+			j.reason = because(whyClaimsConflict)
 			return
 		}
 		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && j.canReturn(extra) {
@@ -140,7 +139,7 @@ func (c *Core) beginStep(j *job, at time.Time) {
 	late := max(at.Sub(Later(time.Unix(planned.start, 0), j.StepEnded)), 0)
 	j.Step++
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
-	j.release, j.reason, j.warned, j.kept, j.keptTimes = nil, "", false, nil, 0
+	j.release, j.reason, j.warned, j.kept, j.keptTimes = nil, reason{}, false, nil, 0
 	j.overdue, j.anew = 0, false
 	c.save(j)
 	c.saveParts(j)
@@ -160,36 +159,36 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		if late := j.State == row.Waiting && c.now.Unix() > j.next().start+5; suspect || late || j.State == row.Running {
 			c.refit(s, j, c.now.Unix(), "nodes of the growth are not free in time")
 		}
-		j.reason = s.awaited(nodes, "waits for nodes that others have not given back yet")
+		j.reason = saying(whyNodesAwaited, s.awaited(nodes, "waits for nodes that others have not given back yet"))
 		if j.State == row.Waiting {
 			c.awaitNodes(j.next().start, true)
 		}
 		return
 	}
 	if j.asked == nil {
-		j.reason = "what it asked for is being read"
+		j.reason = because(whyRequestUnread)
 		return
 	}
 	if why := c.notReady(s, j); why != "" {
-		j.reason = why
+		j.reason = saying(whyExpanderUnready, why)
 		return
 	}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) > 0 && len(common(nodes, r.Nodes)) > 0 && len(j.expanders) == 0 && !j.holdRetry.After(c.now) {
-		j.reason = "its hold is being moved" // Slurm would give it none that the hold keeps from it
+		j.reason = because(whyHoldMoves) // Slurm would give it none that the hold keeps from it
 		return
 	}
 	if _, ok := c.holdFor(j, step); !ok && len(j.expanders) == 0 && c.covered(j, step, nodes) && j.State == row.Waiting && !j.holdRetry.After(c.now) {
-		j.reason = "its nodes are being held" // it was asked for just now
+		j.reason = because(whyHeldSoon) // it was asked for just now
 		return
 	}
 	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
 		if _, known := c.rulesSince(time.Time{}); !known {
-			j.reason = "the limits of its partition are being read"
+			j.reason = because(whyPartitionUnread)
 			return
 		}
 	}
 	if _, fits := c.expanderLimit(j, nodes); !fits && len(j.expanders) == 0 {
-		j.reason = "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit"
+		j.reason = because(whyReservedSoon)
 		return
 	}
 	c.bring(j, step, nodes)
@@ -202,16 +201,13 @@ type parksKey struct {
 	partition, qos string
 }
 
-// othersGrow is why a job waits whose user has too many tasks under way.
-const othersGrow = "waits for other jobs of its user that are being changed"
-
 // bring asks for the expander that brings a job nodes, of a step or beyond its plan.
 func (c *Core) bring(j *job, step int, nodes []string) {
 	if !c.work.roomFor(j.UID) {
-		j.reason = othersGrow
+		j.reason = because(whyUserBusy)
 		return
 	}
-	j.reason = fmt.Sprintf("gets %d nodes", len(nodes))
+	j.reason = reason{kind: whyGrows, nodes: len(nodes)}
 	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: j.mode.mergesGrowths,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
 		Held: slices.Clone(j.held), Bare: j.mode.staysInHold, StepMgr: j.mode.waitsForPrologs, Expanders: slices.Clone(j.expanders)}
@@ -249,7 +245,7 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 			c.refit(c.snapshot, j, c.now.Unix(), "Slurm does not give it the nodes that were planned")
 		}
 		if got.NotYet != "" {
-			j.reason = got.NotYet
+			j.reason = saying(whyExpanderQueued, got.NotYet)
 		}
 		if got.Parked && o.Err == nil && got.Limit == "" {
 			c.parksIn[site] = true
@@ -327,7 +323,7 @@ func (c *Core) notReady(s *snapshot, j *job) string {
 
 // shrink gives nodes back, those of companions first, newest first.
 func (c *Core) shrink(j *job, surplus []string) {
-	j.reason = fmt.Sprintf("gives %d nodes back", len(surplus))
+	j.reason = reason{kind: whyShrinks, nodes: len(surplus)}
 	do := Shrink{Held: slices.Clone(j.held), Surplus: surplus, NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig)}
 	c.do(j, "shrink", slurmctl.CompressNodes(surplus), do, func(o Outcome) {
 		if held, ok := o.Result.([]Part); ok {
@@ -349,7 +345,7 @@ func (c *Core) repair(s *snapshot, j *job) {
 		return
 	}
 	if j.stillKept(c.now) {
-		j.reason = j.kept.text
+		j.reason = saying(whyKeptBack, j.kept.text)
 		return
 	}
 	if j.kept != nil {

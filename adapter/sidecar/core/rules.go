@@ -210,7 +210,7 @@ func (c *Core) explain(j *job, now time.Time) {
 	}
 	words, room, sure := limits.Explain(k.limit, subject(&j.record, partitionOf(j)), nodes, nodes*limits.NodeCPUs(partitionOf(j)))
 	k.say(words)
-	j.reason = k.text
+	j.reason = saying(whyKeptBack, k.text)
 	switch {
 	case !sure || room:
 	case now.Add(explainAgain).After(k.again):

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
@@ -14,8 +13,8 @@ func (c *Core) start(s *snapshot, j *job) {
 	now := c.now.Unix()
 	hold, ok := c.holdFor(j, 1)
 	if !ok || hold.Start.Unix() > now || !c.confirmed(s, j, now) {
-		if j.reason = "its nodes are being held"; j.unheld != nil {
-			j.reason = ""
+		if j.reason = because(whyHeldSoon); j.unheld != nil {
+			j.reason = reason{}
 		}
 		c.awaitNodes(j.plan[0].start, false)
 		if late := now - j.plan[0].start; late > 0 && late < int64(fastFor/time.Second) {
@@ -24,17 +23,17 @@ func (c *Core) start(s *snapshot, j *job) {
 		return
 	}
 	if !c.freeFor(s, j.plan[0].nodes, &j.record) {
-		j.reason = s.awaited(j.plan[0].nodes, "waits for nodes that are about to be free")
+		j.reason = saying(whyNodesAwaited, s.awaited(j.plan[0].nodes, "waits for nodes that are about to be free"))
 		c.awaitNodes(j.plan[0].start, false)
 		return
 	}
 	if !c.safeWith(s, j, now, j.plan[0].nodes) {
-		j.reason = unsafe
+		j.reason = because(whyClaimsConflict)
 		c.nextCycle = c.now
 		return
 	}
 	if other := c.promisedSince(j); other != nil {
-		j.reason = fmt.Sprintf("is planned anew: its nodes were promised to job %d", other.SlurmID)
+		j.reason = reason{kind: whyPromisedAway, job: other.SlurmID}
 		c.nextCycle = c.now
 		return
 	}
@@ -52,10 +51,10 @@ func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
 		return true
 	}
 	if !c.work.roomFor(j.UID) {
-		j.reason = othersGrow
+		j.reason = because(whyUserBusy)
 		return false
 	}
-	j.reason = "is given the nodes of the alternative that was chosen"
+	j.reason = because(whyReshaped)
 	c.do(j, "choose", j.Profile.String(), u, func(o Outcome) {
 		c.shaped(j, r, u.Change, o)
 		c.mayLeave(j, o.Err)
@@ -120,7 +119,7 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 			c.startSeen(j, begun)
 		}
 	})
-	j.State, j.reason, j.letGo = state, "let go, about to run", id
+	j.State, j.reason, j.letGo = state, because(whyReleased), id
 	if state != before {
 		c.save(j)
 	}
@@ -153,7 +152,7 @@ func (c *Core) configures(s *snapshot, j *job) {
 		c.requeued(j)
 	}
 	c.observeHeld(s, j)
-	j.reason = "Slurm is switching its nodes on"
+	j.reason = because(whyConfiguring)
 	if j.configuring && j.State == row.Starting {
 		return
 	}

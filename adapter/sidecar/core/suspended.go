@@ -42,7 +42,7 @@ func (c *Core) followSuspension(s *snapshot, j *job) {
 	case !suspended && j.isSuspended():
 		lasted := s.taken.Sub(j.suspendedFrom)
 		c.putOff(j, s.taken.Sub(j.suspendedAt))
-		j.suspendedAt, j.suspendedFrom, j.reason, j.recount = time.Time{}, time.Time{}, "", true
+		j.suspendedAt, j.suspendedFrom, j.reason, j.recount = time.Time{}, time.Time{}, reason{}, true
 		c.event(j, "resumed", map[string]any{"step": j.Step, "seconds": int(lasted.Seconds())})
 		c.logJob(j).WithField("seconds", int(lasted.Seconds())).Info("the job goes on")
 		c.refit(s, j, s.taken.Unix(), "it was suspended")
@@ -54,7 +54,7 @@ func (c *Core) followSuspension(s *snapshot, j *job) {
 		}
 	}
 	if j.isSuspended() {
-		j.reason = "Slurm has suspended it since " + c.clockText(j.suspendedFrom)
+		j.reason = reason{kind: whySuspended, at: c.wall(j.suspendedFrom)}
 	}
 }
 

@@ -150,7 +150,7 @@ func (c *Core) do(j *job, action, detail string, do Command, then func(Outcome))
 	c.ask(j, "", Task{Intent: intent, Command: do}, func(o Outcome) {
 		if errors.Is(o.Err, ErrNotWritten) {
 			j.retryAt = c.now.Add(time.Second)
-			j.reason = "waits for the sidecar's database, which cannot be written at present"
+			j.reason = because(whyDatabaseNotWritable)
 			if j.State == row.Starting { // nobody has told Slurm
 				j.State = row.Queued
 				c.save(j)
@@ -165,7 +165,7 @@ func (c *Core) do(j *job, action, detail string, do Command, then func(Outcome))
 		}
 		c.emit(Settle{Intent: o.Task, At: c.now, Err: text})
 		if o.Err != nil {
-			j.failed(action, o.Err, c.now, c.clockText)
+			j.failed(action, o.Err, c.now, c.wall)
 			c.event(j, "failed", map[string]any{"action": action, "detail": detail, "error": text})
 			entry.WithError(o.Err).Warn("an action failed; it will be tried again")
 		} else {

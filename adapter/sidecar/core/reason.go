@@ -1,0 +1,145 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// reason says why a job is where it is: a kind, and what the kind's words name. It is a plain value; words makes the
+// sentence that evosqueue shows.
+type reason struct {
+	kind  reasonKind
+	job   uint32    // another job that comes first
+	nodes int       // how many it gets, gives back, or waits for
+	tries int       // how often an action has failed in a row
+	at    time.Time // when it goes on, by the machine's clock
+	what  string    // an action, in words
+	text  string    // what Slurm, a limit, or the planner says
+}
+
+// reasonKind names one cause for a job being where it is.
+type reasonKind uint8
+
+const (
+	whyNothing reasonKind = iota // it goes on as planned
+
+	// Something is not known yet.
+	whyRequestUnread       // what the job asks for
+	whyEarlierUnread       // what a job before it asks for
+	whyLimitsUnread        // the limits of its partitions
+	whyPartitionUnread     // the limits of the partition that it grows in
+	whyDatabaseNotWritable // nothing is done before it is written down
+
+	// The plan.
+	whyNotPlanned     // text says why it has no plan
+	whyNotReplanned   // text says why its coming steps have none; job began before it
+	whyWaitsForLower  // text names the job of lower priority whose end it waits for
+	whyClaimsConflict // all jobs with claims could come to wait for each other
+	whyPlannedFor     // it waits for nodes that are planned for a time; text says why they were planned again
+	whyPromisedAway   // its nodes were promised to job since
+	whyRoomUnder      // there may be room again under the limit in text
+	whyNotStarted     // Slurm did not start it on idle nodes, for the reason in text
+	whyLapsed         // nodes are no longer held for its coming steps; text says why
+	whyOverruns       // its step lasts longer than its profile says
+
+	// Nodes and holds.
+	whyHeldSoon        // its nodes are being held
+	whyHoldMoves       // its hold is being moved
+	whyReservedSoon    // others have reserved its nodes for too soon
+	whyNodesAwaited    // text says what its nodes wait for
+	whySwitchingOn     // the sidecar has its nodes switched on
+	whyConfiguring     // Slurm switches its nodes on
+	whyExpanderUnready // text says what the expander waits for
+	whyExpanderQueued  // text says why the expander has not begun
+
+	// Actions.
+	whyUserBusy   // too many actions of its user are under way
+	whyGrows      // it gets nodes
+	whyShrinks    // it gives nodes back
+	whyReshaped   // it is given the nodes of the chosen alternative
+	whyReleased   // it was released in Slurm and is about to run
+	whyKeptBack   // text says which limit keeps it back
+	whyFailed     // what failed, with the error in text; after several tries it is tried again at a time
+	whyCompleting // it ends
+	whySuspended  // Slurm has it suspended since a time
+)
+
+// fixedWords holds the words of the kinds that name nothing else.
+var fixedWords = map[reasonKind]string{
+	whyRequestUnread:       "what it asked for is being read",
+	whyLimitsUnread:        "the limits of its partitions are being read",
+	whyPartitionUnread:     "the limits of its partition are being read",
+	whyDatabaseNotWritable: "waits for the sidecar's database, which cannot be written at present",
+	whyClaimsConflict:      unsafe,
+	whyOverruns:            "the step lasts longer than its profile says",
+	whyHeldSoon:            "its nodes are being held",
+	whyHoldMoves:           "its hold is being moved",
+	whyReservedSoon:        "its nodes are reserved for others in less than a minute, which is Slurm's shortest time limit",
+	whySwitchingOn:         "its nodes are being switched on",
+	whyConfiguring:         "Slurm is switching its nodes on",
+	whyUserBusy:            "waits for other jobs of its user that are being changed",
+	whyReshaped:            "is given the nodes of the alternative that was chosen",
+	whyReleased:            "let go, about to run",
+	whyCompleting:          "completing",
+}
+
+// because returns the reason of a kind that names nothing else.
+func because(kind reasonKind) reason { return reason{kind: kind} }
+
+// saying returns the reason of a kind whose words somebody else has.
+func saying(kind reasonKind, text string) reason { return reason{kind: kind, text: text} }
+
+// words returns the sentence that users read; "": there is nothing to say.
+func (r reason) words() string {
+	if fixed, ok := fixedWords[r.kind]; ok {
+		return fixed
+	}
+	switch r.kind {
+	case whyEarlierUnread:
+		return fmt.Sprintf("what job %d asks for is being read, which is before it", r.job)
+	case whyNotReplanned:
+		return r.notReplanned()
+	case whyPlannedFor:
+		return r.plannedFor()
+	case whyPromisedAway:
+		return fmt.Sprintf("is planned anew: its nodes were promised to job %d", r.job)
+	case whyRoomUnder:
+		return "is planned anew: there may be room under " + r.text
+	case whyNotStarted:
+		return "is planned anew: Slurm did not start it on idle nodes (" + r.text + ")"
+	case whyGrows:
+		return fmt.Sprintf("gets %d nodes", r.nodes)
+	case whyShrinks:
+		return fmt.Sprintf("gives %d nodes back", r.nodes)
+	case whyFailed:
+		return r.failed()
+	case whySuspended:
+		return "Slurm has suspended it since " + r.clock()
+	}
+	return r.text
+}
+
+func (r reason) clock() string { return r.at.Local().Format(time.TimeOnly) }
+
+func (r reason) notReplanned() string {
+	text := "its coming steps cannot be planned anew: " + r.text
+	if r.job != 0 {
+		return "waits for " + jobNumber(r.job) + ", which began before it: " + text
+	}
+	return text
+}
+
+func (r reason) plannedFor() string {
+	text := fmt.Sprintf("waits for %d nodes, planned for %s", r.nodes, r.clock())
+	if r.text != "" {
+		return text + ", anew: " + r.text
+	}
+	return text
+}
+
+func (r reason) failed() string {
+	if r.tries > 1 {
+		return fmt.Sprintf("%s failed %d times, and is tried again at %s: %s", r.what, r.tries, r.clock(), r.text)
+	}
+	return r.what + " failed: " + r.text
+}
