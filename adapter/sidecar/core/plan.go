@@ -105,7 +105,7 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		list = append(list, c.stockCandidates(s, now, lowest)...)
 	}
 	slices.SortStableFunc(list, moreUrgent)
-	list = c.withoutHeldUp(behind(list))
+	list = c.withinShares(c.withoutHeldUp(behind(list)))
 	c.admit(s, list, now)
 	return list
 }
