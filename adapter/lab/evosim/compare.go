@@ -91,7 +91,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 	return cmd
 }
 
-// compare shows its progress where it takes long and stderr is a terminal.
+// compare shows its progress if it takes long and stderr is a terminal.
 func compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int, stderr io.Writer) (sim.Comparison, error) {
 	progress := NewProgress(stderr, len(workloads)*len(strategies), "planning")
 	defer progress.Finish()

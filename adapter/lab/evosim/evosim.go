@@ -1,6 +1,6 @@
-// Package evosim is the command evosim as far as the planner goes: it plans a workload file,
-// generates workloads and repeats the papers' evaluations. What runs the sidecar's core, too,
-// is added by its main (adapter/cmd/evosim).
+// Package evosim is the part of the command evosim that needs only the planner: it plans a workload
+// file, generates workloads, and repeats the papers' evaluations. Its main (adapter/cmd/evosim)
+// adds the commands that run the sidecar's core.
 package evosim
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/wholefile"
 )
 
-// New is the command evosim with more subcommands. Version is what the linker has set.
+// New returns the command evosim with further subcommands. The linker sets version.
 func New(version string, more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "evosim",
@@ -28,7 +28,7 @@ func New(version string, more ...*cobra.Command) *cobra.Command {
 	if root.Version = "evoslurm " + version; version == "" {
 		root.Version += "(devel)"
 	}
-	root.SetVersionTemplate("{{.Version}}\n") // as all of Evoslurm's commands
+	root.SetVersionTemplate("{{.Version}}\n") // like all commands of Evoslurm
 	root.Flags().BoolP("version", "V", false, "show the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{err} })
 	root.AddCommand(scheduleCommand(), generateCommand(), paperCommand(), compareCommand(), koalaCommand(), pecs23Command(), oarCommand())
@@ -36,8 +36,8 @@ func New(version string, more ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// Run is main with everything passed in; it gives the exit status: 0, 2 for bad usage or bad
-// input, and 1 for anything else (see [Failure]).
+// Run is main with all its inputs as arguments. It returns the exit status: 0, 2 for bad usage or
+// bad input, and 1 for anything else (see [Failure]).
 func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -49,7 +49,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	}
 	fmt.Fprintf(stderr, "evosim: %v\n", err)
 	if errors.Is(err, context.Canceled) {
-		return 130 // as a shell has it for SIGINT
+		return 130 // a shell's status for SIGINT
 	}
 	if errors.As(err, new(Failure)) {
 		return 1
@@ -57,12 +57,12 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	return 2
 }
 
-// inputError is what the caller did wrong.
+// inputError is an error in the caller's input.
 type inputError struct{ error }
 
 func (e inputError) Unwrap() error { return e.error }
 
-// Failure is what went wrong with good input.
+// Failure is an error despite good input.
 type Failure struct{ Err error }
 
 func (e Failure) Error() string { return e.Err.Error() }
@@ -81,7 +81,7 @@ func (f *format) Set(s string) error {
 	return nil
 }
 
-// output makes an error of writing a failure.
+// output turns a write error into a failure.
 func output(err error) error {
 	if err != nil {
 		return Failure{err}
@@ -89,7 +89,7 @@ func output(err error) error {
 	return nil
 }
 
-// create writes a file that is there whole or not at all, gzipped if it ends in .gz.
+// create writes a complete file or none, gzipped if its name ends in .gz.
 func create(file string, write func(io.Writer) error) error {
 	filled := false
 	err := wholefile.Write(file, 0o666, func(out io.Writer) error {
@@ -103,7 +103,7 @@ func create(file string, write func(io.Writer) error) error {
 	return err
 }
 
-// fill has write write to out, by way of a buffer.
+// fill lets write write to out through a buffer.
 func fill(out io.Writer, zipped bool, write func(io.Writer) error) error {
 	w := bufio.NewWriterSize(sink{out}, 1<<16)
 	if !zipped {
@@ -119,7 +119,7 @@ func fill(out io.Writer, zipped bool, write func(io.Writer) error) error {
 	return errors.Join(z.Close(), w.Flush())
 }
 
-// sink is what is written to; where it takes no more, that is not the input's fault.
+// sink marks write errors, so that they do not count as input errors.
 type sink struct{ io.Writer }
 
 func (s sink) Write(p []byte) (int, error) {

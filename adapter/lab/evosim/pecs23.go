@@ -69,7 +69,7 @@ Equal seeds give equal output. All cores are used; --workers=1 uses one.`,
 	return cmd
 }
 
-// pecs23Metrics are what is printed, as they are called in JSON.
+// pecs23Metrics lists the printed metrics with their names in JSON.
 var pecs23Metrics = []struct {
 	name, title, number string
 	of                  func(sim.PECS23Figures) float64
@@ -79,7 +79,7 @@ var pecs23Metrics = []struct {
 	{"utilisation", "utilisation, %", "%.1f", func(f sim.PECS23Figures) float64 { return f.Utilisation }},
 }
 
-// published are the published averages of a scheduler, if the result is to be compared with them.
+// published returns a scheduler's published averages, if the result is comparable with them.
 func published(r sim.PECS23Result, scheduler, metric string) []float64 {
 	if r.Nodes != workload.DefaultPECS23.Nodes || r.Days != workload.DefaultPECS23.Days {
 		return nil
@@ -138,7 +138,7 @@ func pecs23Tables(out io.Writer, r sim.PECS23Result) error {
 	return nil
 }
 
-// pecs23Evolving are printed for evolving applications besides.
+// pecs23Evolving lists the metrics printed in addition for evolving applications.
 var pecs23Evolving = []struct {
 	name, title, number string
 	of                  func(sim.PECS23Figures) float64

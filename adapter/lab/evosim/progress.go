@@ -10,9 +10,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
-// Progress shows on a terminal how many steps are done, and how long the rest may take. All may use it at a time.
+// Progress shows on a terminal how many steps are done and how long the rest may take. It is safe
+// for concurrent use.
 type Progress struct {
-	file  *os.File // nil: no terminal
+	file  *os.File // nil without a terminal
 	what  string
 	steps int
 	begin time.Time
@@ -22,7 +23,7 @@ type Progress struct {
 	shown time.Time
 }
 
-// NewProgress returns a display of the steps, which shows nothing where stderr is no terminal.
+// NewProgress returns a display of the steps, which shows nothing if stderr is no terminal.
 func NewProgress(stderr io.Writer, steps int, what string) *Progress {
 	p := &Progress{what: what, steps: steps, begin: time.Now()}
 	if f, ok := stderr.(*os.File); ok && steps > 0 && display.Look(f, os.Getenv).TTY {
@@ -31,14 +32,14 @@ func NewProgress(stderr io.Writer, steps int, what string) *Progress {
 	return p
 }
 
-// Step says that one more step is done.
+// Step counts one more step.
 func (p *Progress) Step() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.show(p.done + 1)
 }
 
-// Set says how many steps are done.
+// Set sets how many steps are done.
 func (p *Progress) Set(done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

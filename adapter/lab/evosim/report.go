@@ -16,10 +16,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// mostOutcomes are those of one report: more lines nobody tells apart.
+// mostOutcomes bounds the outcomes in one report: more lines cannot be told apart.
 const mostOutcomes = 12
 
-// ReportCommand is evosim report, which reads further formats besides.
+// ReportCommand returns evosim report, with further input formats.
 func ReportCommand(more ...trace.Format) *cobra.Command {
 	var file, title, batsim, perfetto string
 	cmd := &cobra.Command{
@@ -89,7 +89,7 @@ func readOutcomes(args []string, more []trace.Format) (all []outcome.Outcome, er
 		if err != nil {
 			return nil, err
 		}
-		if seen[o.Name] { // such as the same strategy with other seeds
+		if seen[o.Name] { // e.g. the same strategy with other seeds
 			o.Name += " (" + outcome.Stem(file) + ")"
 		}
 		seen[o.Name] = true
@@ -98,7 +98,7 @@ func readOutcomes(args []string, more []trace.Format) (all []outcome.Outcome, er
 	return all, nil
 }
 
-// WriteReport writes the report of outcomes to a file; "": to standard output.
+// WriteReport writes the report of outcomes to a file, or to standard output for "".
 func WriteReport(cmd *cobra.Command, file, title, command string, outcomes []outcome.Outcome) error {
 	o := report.Options{Title: title, Command: command, Version: strings.TrimPrefix(cmd.Root().Version, "evoslurm ")}
 	if file == "" {
@@ -131,12 +131,12 @@ func each(dir string, outcomes []outcome.Outcome, writers map[string]func(io.Wri
 	return nil
 }
 
-// Made is how the outcome of a command comes to be.
+// Made returns a description of how a command's outcome was made.
 func Made(cmd *cobra.Command, args []string, seed string) outcome.Made {
 	return outcome.Made{Command: commandLine(cmd, args), Version: strings.TrimPrefix(cmd.Root().Version, "evoslurm "), Seed: seed}
 }
 
-// commandLine is the command as one would type it, its flags in order of their names.
+// commandLine returns the command as typed, with its flags sorted by name.
 func commandLine(cmd *cobra.Command, args []string) string {
 	words := []string{cmd.CommandPath()}
 	word := func(text string) {

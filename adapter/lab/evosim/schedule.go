@@ -96,7 +96,7 @@ type (
 		End   int64           `json:"end"`
 		Steps planner.Profile `json:"steps"`
 
-		// Of a moldable job: which of its profiles that is, from 1, and what each would give.
+		// For a moldable job: its chosen profile, from 1, and what each would give.
 		Choice  int          `json:"choice,omitempty"`
 		Options []optionJSON `json:"options,omitempty"`
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// searchFlags are what can be set of the search strategies.
+// searchFlags holds the options of the search strategies.
 type searchFlags struct {
 	budget      time.Duration
 	evaluations int64
@@ -52,8 +52,7 @@ func (f *searchFlags) check() error {
 	return nil
 }
 
-// apply gives the strategy with the flags, if it is a search. It ends early when
-// the context does.
+// apply returns the strategy with the flags if it is a search. The search ends with the context.
 func (f *searchFlags) apply(ctx context.Context, s planner.Strategy) planner.Strategy {
 	search, ok := s.(planner.Search)
 	if !ok {
@@ -66,14 +65,14 @@ func (f *searchFlags) apply(ctx context.Context, s planner.Strategy) planner.Str
 	return timedSearch{search, ctx, f.budget}
 }
 
-// timedSearch is a search with a time budget for every plan; 0: none.
+// timedSearch is a search with a time budget per plan; 0 for none.
 type timedSearch struct {
 	planner.Search
 	ctx    context.Context
 	budget time.Duration
 }
 
-// Optimise lets time run from now on.
+// Optimise starts the time budget and searches.
 func (t timedSearch) Optimise(p planner.Problem) (planner.SearchResult, error) {
 	end := time.Now().Add(t.budget)
 	t.Stop = func() bool { return t.ctx.Err() != nil || t.budget > 0 && !time.Now().Before(end) }
@@ -89,18 +88,18 @@ func (t timedSearch) Plan(p planner.Problem) (planner.Schedule, error) {
 	return r.Schedule, err
 }
 
-// searchJSON is what a search tells beside its plan.
+// searchJSON is what a search reports beside its plan.
 type searchJSON struct {
 	Objective   string  `json:"objective"`
 	Value       float64 `json:"value"`    // seconds
-	Baseline    float64 `json:"baseline"` // seconds, of noX
-	Bound       float64 `json:"bound"`    // seconds, which no plan can beat
+	Baseline    float64 `json:"baseline"` // noX's value, in seconds
+	Bound       float64 `json:"bound"`    // in seconds; no plan can beat it
 	BoundBy     string  `json:"bound_by"`
 	Gap         float64 `json:"gap"` // percent by which value exceeds bound
 	Evaluations int64   `json:"evaluations"`
 }
 
-// planWith plans and, if it searches, tells what is known about the plan.
+// planWith plans and, if the strategy searches, also returns what is known about the plan.
 func planWith(s planner.Strategy, p planner.Problem) (planner.Schedule, *searchJSON, error) {
 	search, ok := s.(timedSearch)
 	if !ok {
@@ -111,8 +110,7 @@ func planWith(s planner.Strategy, p planner.Problem) (planner.Schedule, *searchJ
 	return r.Schedule, &searchJSON{search.Objective.String(), r.Objective, r.Baseline, r.Bound.Value, r.Bound.Reason, r.Gap(), r.Evaluations}, err
 }
 
-// planningError makes an error of planning a failure, unless the workload is at
-// fault.
+// planningError turns a planning error into a failure, unless the workload is at fault.
 func planningError(err error) error {
 	if errors.As(err, new(*planner.FitError)) || errors.As(err, new(*planner.ProblemError)) {
 		return err

@@ -21,7 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// TraceCommand is evosim trace, which reads further formats besides.
+// TraceCommand returns evosim trace, with further input formats.
 func TraceCommand(more ...trace.Format) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
@@ -45,7 +45,7 @@ parts as well (status 2 to 4) is read once.`,
 	return cmd
 }
 
-// traceFlags are how a trace is read, and how one is written.
+// traceFlags says how a trace is read and written.
 type traceFlags struct {
 	more    []trace.Format
 	options trace.Options
@@ -65,7 +65,7 @@ func (f *traceFlags) writing(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file to write, gzipped if it ends in .gz (default: standard output)")
 }
 
-// open opens a trace; done tells what was left out and closes it.
+// open opens a trace; done reports what was left out and closes it.
 func (f *traceFlags) open(cmd *cobra.Command, name string) (r *trace.Reader, done func(), err error) {
 	in, label, shut := cmd.InOrStdin(), "standard input", func() {}
 	if name != "-" {
@@ -94,7 +94,7 @@ func (f *traceFlags) open(cmd *cobra.Command, name string) (r *trace.Reader, don
 	}, nil
 }
 
-// Tell tells what was left out of a trace, and what is odd about it.
+// Tell prints what was left out of a trace and what is odd about it.
 func Tell(stderr io.Writer, label string, r trace.Report) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(stderr, "evosim: %s: "+format+"\n", append([]any{label}, args...)...)
@@ -110,7 +110,7 @@ func Tell(stderr io.Writer, label string, r trace.Report) {
 	}
 }
 
-// each calls for every job of a trace, and has its header and its format then.
+// each calls see for every job of a trace; the header and the format are known then.
 func (f *traceFlags) each(cmd *cobra.Command, name string, see func(trace.Job)) (h trace.Header, format string, err error) {
 	r, done, err := f.open(cmd, name)
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *traceFlags) all(cmd *cobra.Command, name string) (trace.Trace, string, 
 	return t, r.Format, err
 }
 
-// format is the one to write.
+// format returns the one to write.
 func (f *traceFlags) format(read string) (string, error) {
 	name := strings.TrimSuffix(f.out, ".gz")
 	switch {
@@ -163,7 +163,7 @@ func (f *traceFlags) format(read string) (string, error) {
 	return "swf", nil
 }
 
-// write writes jobs, up to an error.
+// write writes jobs until an error.
 func (f *traceFlags) write(cmd *cobra.Command, read string, h trace.Header, jobs iter.Seq2[trace.Job, error]) error {
 	format, err := f.format(read)
 	if err != nil {
@@ -207,14 +207,14 @@ func writeJobs(cmd *cobra.Command, out io.Writer, format string, h trace.Header,
 	return output(w.Close())
 }
 
-// stream has every job of a trace changed, or left out, as it is read.
+// stream changes or drops every job of a trace as it is read.
 func (f *traceFlags) stream(cmd *cobra.Command, name string, head func(*trace.Header), change func(*trace.Job) (bool, error)) error {
 	r, done, err := f.open(cmd, name)
 	if err != nil {
 		return err
 	}
 	defer done()
-	h := r.Header // the reader's own is what jobs are held to
+	h := r.Header // jobs are checked against the reader's own header
 	if head != nil {
 		head(&h)
 	}
@@ -234,7 +234,7 @@ func (f *traceFlags) stream(cmd *cobra.Command, name string, head func(*trace.He
 	})
 }
 
-// given are jobs that are all there.
+// given returns jobs that are already in memory.
 func given(jobs iter.Seq[trace.Job]) iter.Seq2[trace.Job, error] {
 	return func(yield func(trace.Job, error) bool) {
 		for j := range jobs {
@@ -279,8 +279,8 @@ evolve. Nothing is lost from SWF to JSON and back.`,
 	return cmd
 }
 
-// ExtractCommand is a command that writes what open gives as a trace; its words are the caller's. The format is asked
-// for when flags are known.
+// ExtractCommand returns a command that writes as a trace what open returns; the caller sets its
+// texts. format is called once the flags are known.
 func ExtractCommand(open func(*cobra.Command) (io.Reader, error), format func() trace.Format) *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
@@ -595,7 +595,7 @@ func statTable(out io.Writer, s trace.Stat) error {
 	return w.Flush()
 }
 
-// BaselineCommand is evosim baseline, which reads further formats besides.
+// BaselineCommand returns evosim baseline, with further input formats.
 func BaselineCommand(more ...trace.Format) *cobra.Command {
 	f := traceFlags{more: more}
 	scheduler, cpus, format, page := "easy", 1, format("table"), ""

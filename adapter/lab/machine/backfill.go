@@ -7,30 +7,30 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Backfill is what sites have: rigid jobs in order of submission, and what fits between them by
-// the times that users ask for ([Job.Limit]; without one, what a job takes). No limit may be
-// shorter than the job.
+// Backfill is a scheduler as sites have it: rigid jobs in order of submission, with backfilling by
+// the time limits that users request ([Job.Limit]; without one, the job's duration). No limit may
+// be shorter than the job.
 //
-// EASY (Lifka 1995): a job starts out of turn where it fits now and does not delay the first that
-// waits, by the limits of those that run: it ends before that one's start, or uses nodes that this
-// one leaves. Conservative (Mu'alem and Feitelson 2001): every job has its place from its
-// submission on, the earliest that delays nobody's; where a job ends before its limit, those that
-// wait are moved to the earliest place there is then, one after the other in order of submission.
+// EASY (Lifka 1995): a job starts out of turn if it fits now and does not delay the first waiting
+// job, by the limits of the running jobs. It must end before the first job's start or use nodes
+// that the first job leaves. Conservative (Mu'alem and Feitelson 2001): every job has its place
+// from its submission on, the earliest that delays no other job's. If a job ends before its limit,
+// waiting jobs move to the earliest place, one after the other in order of submission.
 type Backfill struct {
 	Conservative bool
 
-	ends     []ending // of running jobs by their limits, soonest first
+	ends     []ending // running jobs by the ends of their limits, soonest first
 	all      planner.Timeline
 	reserved map[*Run]int64 // starts of waiting jobs
 }
 
-// ending is when a running job ends at the latest.
+// ending is the latest end of a running job.
 type ending struct {
 	at  int64
 	run *Run
 }
 
-// limit is how long a job may take.
+// limit returns how long a job may take.
 func (r *Run) limit() int64 {
 	takes := r.seconds(r.Phases[0].Pref)
 	return max(r.Limit, takes)
@@ -65,7 +65,7 @@ func (s *Backfill) easy(m *Machine) {
 	if len(m.Queue) < 2 || m.Free == 0 {
 		return
 	}
-	// When the first one can start, and what is left over then.
+	// When the first job can start, and what is left then.
 	shadow, extra := int64(0), m.Free-m.Queue[0].Phases[0].Pref
 	for _, e := range s.ends {
 		if extra >= 0 && e.at > shadow {
@@ -85,7 +85,7 @@ func (s *Backfill) easy(m *Machine) {
 		if !before {
 			extra -= n
 		}
-		s.start(m, r) // and the next one has its place in the queue
+		s.start(m, r) // and the next job has its place in the queue
 	}
 }
 
@@ -139,9 +139,9 @@ func (s *Backfill) conservative(m *Machine) {
 	s.wake(m, next)
 }
 
-// sooner is the earliest place of a job that has one from second at on; at, if there is none before. Most have
-// none: so its own place is not taken away first. From at on there is room for it in any case, and
-// before that its own place is not in the way.
+// sooner returns the earliest place before second at of a job that has a place at second at; at if
+// there is none. Most jobs have none, so it does not first remove the job's own place, which only
+// matters from at on.
 func (s *Backfill) sooner(m *Machine, at int64, nodes int, limit int64) int64 {
 	for t := m.Now; ; {
 		if t = s.all.FirstAtMost(t, m.Nodes-nodes); t >= at {
@@ -155,7 +155,7 @@ func (s *Backfill) sooner(m *Machine, at int64, nodes int, limit int64) int64 {
 	}
 }
 
-// wake has it called when the next job is to start, if nothing else happens then.
+// wake requests a call when the next job should start, if nothing else happens then.
 func (s *Backfill) wake(m *Machine, at int64) {
 	if at < planner.Forever {
 		m.Wake(at)

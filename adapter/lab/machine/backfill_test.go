@@ -10,14 +10,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
 )
 
-// rigid is a job that takes so long, and whose user asks for longer.
+// rigid returns a job that takes seconds and requests limit.
 func rigid(submit, seconds, limit int64, nodes int) machine.Job {
 	j := job(machine.Rigid, submit, float64(seconds), nodes, nodes, nodes)
 	j.Limit = limit
 	return j
 }
 
-// TestBackfillRandom: both start every job when the naive ones do.
+// TestBackfillRandom checks that both start every job when the naive ones do.
 func TestBackfillRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		chance := rand.New(rand.NewPCG(seed, 1))
@@ -28,7 +28,7 @@ func TestBackfillRandom(t *testing.T) {
 			at += chance.Int64N(20)
 			seconds, limit, nodes := 1+chance.Int64N(60), int64(0), 1+chance.IntN(10)
 			if chance.IntN(3) > 0 {
-				limit = seconds - 5 + chance.Int64N(60) // some run longer than they asked for
+				limit = seconds - 5 + chance.Int64N(60) // some run longer than requested
 			}
 			limit = max(limit, 0)
 			jobs = append(jobs, rigid(at, seconds, limit, nodes))

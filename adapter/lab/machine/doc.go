@@ -1,11 +1,12 @@
-// Package machine simulates one machine of equal nodes and the jobs that run on it, event by
-// event: rigid, moldable, malleable, evolving, and evolving and malleable ones.
+// Package machine simulates, event by event, one machine of equal nodes and the jobs on it: rigid,
+// moldable, malleable, evolving, and both evolving and malleable jobs.
 //
-// A job is phases, each an amount of work and a speed-up; its size decides how fast the work is
-// done. Nodes are counts. Times are whole seconds; progress is not rounded, only the seconds at
-// which a part of the work is complete are, upwards. What starts when, and which size malleable
-// jobs have, is a [Scheduler]'s: [Queue] for a list in order of submission (FCFS, EASY, first fit),
-// [Planned] for the planner's own fit over declared profiles, either with a malleability policy.
+// A job is a sequence of phases, each with an amount of work and a speed-up; its size decides how
+// fast the work is done. Nodes are counts. Times are whole seconds. Progress is exact; only the
+// seconds at which a part of the work is complete are rounded up. A [Scheduler] decides what starts
+// when, and the sizes of malleable jobs: [Queue] for a list in order of submission (FCFS, EASY,
+// first fit), [Planned] for the planner's own fit of declared profiles, either with a malleability
+// policy.
 //
-// Equal input gives equal output: nothing is left to chance, to maps or to the clock.
+// Equal input gives equal output: nothing depends on chance, map order, or the clock.
 package machine

@@ -8,11 +8,11 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// Kind says who chooses a job's size, and when.
+// Kind says what chooses a job's size, and when.
 type Kind uint8
 
 const (
-	Rigid     Kind = iota // its user, once for all
+	Rigid     Kind = iota // the user, once
 	Moldable              // the scheduler, at its start
 	Malleable             // the scheduler, also while it runs
 	Evolving              // the application: every phase has its size
@@ -26,20 +26,20 @@ func (k Kind) String() string { return kinds[k] }
 // Resizable reports whether a scheduler may change the size of such a job that runs.
 func (k Kind) Resizable() bool { return k == Malleable || k == Both }
 
-// declares reports whether the job tells its phases.
+// declares reports whether the job declares its phases.
 func (k Kind) declares() bool { return k == Evolving || k == Both }
 
-// Job is what is submitted.
+// Job is a submitted job.
 type Job struct {
 	Submit int64 // seconds
 	Kind   Kind
 	Phases []Phase // at least one
-	Limit  int64   // seconds that its user asks for; 0: not told
+	Limit  int64   // seconds requested by the user; 0 if unknown
 
-	Sizes malleable.Sizes // that it takes, of those within its bounds
+	Sizes malleable.Sizes // usable sizes within the bounds
 
-	// How long after a scheduler's word a running job grows and shrinks, in seconds. Where a
-	// phase has Points it is the next of these instead.
+	// Delays, in seconds, after which a running job grows and shrinks when the scheduler says so.
+	// In a phase with Points, it changes at the next point instead.
 	GrowDelay, Grace int64
 }
 
@@ -48,22 +48,22 @@ type Phase struct {
 	Work  float64 // seconds on one node
 	Speed Curve
 
-	// The scheduler chooses Min … Max nodes; Pref is what the user would ask for. Of a job that
-	// does not declare its phases they are the same in all.
+	// The scheduler chooses Min … Max nodes; Pref is the user's choice. Without declared phases,
+	// they are equal in all phases.
 	Min, Pref, Max int
 
-	// Points is how many equal parts the work has, between which the size can change; 0: it can at
-	// any second.
+	// Points is the number of equal parts of the work between which the size can change; 0 if it
+	// can change at any second.
 	Points int
 }
 
 // Curve is a speed-up: Curve[n] on n nodes, Curve[0] is 0.
 type Curve []float64
 
-// At is the speed-up on n nodes.
+// At returns the speed-up on n nodes.
 func (c Curve) At(n int) float64 { return c[min(max(n, 0), len(c)-1)] }
 
-// Amdahl is the speed-up on up to so many nodes where a part of the work is parallel.
+// Amdahl returns the speed-up on up to that many nodes if a part of the work is parallel.
 func Amdahl(parallel float64, nodes int) Curve {
 	c := make(Curve, nodes+1)
 	for n := 1; n <= nodes; n++ {
@@ -72,16 +72,16 @@ func Amdahl(parallel float64, nodes int) Curve {
 	return c
 }
 
-// Linear is the speed-up of what scales perfectly.
+// Linear returns a perfect speed-up.
 func Linear(nodes int) Curve { return Amdahl(1, nodes) }
 
-// Seconds is how long a phase takes on n nodes.
+// Seconds returns how long a phase takes on n nodes.
 func (p Phase) Seconds(n int) int64 { return ceil(p.Work / p.Speed[n]) }
 
-// ceil rounds up, but for what is a fault of rounding.
+// ceil rounds up, but ignores rounding errors.
 func ceil(x float64) int64 { return int64(math.Ceil(x - 1e-6)) }
 
-// Validate says what is wrong with a job on a machine of so many nodes.
+// Validate returns what is wrong with a job on a machine with that many nodes.
 func (j Job) Validate(nodes int) error {
 	if j.Submit < 0 || j.Limit < 0 || j.GrowDelay < 0 || j.Grace < 0 {
 		return errors.New("a time is negative")
@@ -114,7 +114,7 @@ func (j Job) Validate(nodes int) error {
 	return nil
 }
 
-// bounds are the sizes that a scheduler may choose in a phase.
+// bounds returns the sizes that a scheduler may choose in a phase.
 func (j *Job) bounds(phase int) (least, most int) {
 	p := &j.Phases[phase]
 	switch {

@@ -10,20 +10,20 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Scheduler decides what starts and which size running jobs have.
+// Scheduler decides which jobs start, and the sizes of running jobs.
 type Scheduler interface {
-	// Schedule is called when something has changed: it looks at the machine and
-	// calls Start, Grow, Shrink and Kill.
+	// Schedule is called when something has changed. It inspects the machine and calls Start, Grow,
+	// Shrink, and Kill.
 	Schedule(*Machine)
 }
 
-// Options are how a machine is run.
+// Options controls how a machine runs.
 type Options struct {
-	// Every: the scheduler is called at every event by itself, not once a second; at the points
-	// of malleable jobs, too, before what was asked of them there is done.
+	// Every calls the scheduler at every single event, not once a second, also at the points of
+	// malleable jobs, before they act on earlier requests.
 	Every  bool
-	Period int64 // seconds between calls besides; 0: none
-	Until  int64 // the second at which it ends, whatever still runs; 0: with the last job
+	Period int64 // seconds between additional calls; 0 for none
+	Until  int64 // the second at which the run ends, whatever still runs; 0 for the end of the last job
 	Watch  func(*Machine)
 }
 
@@ -31,14 +31,14 @@ type Options struct {
 type Machine struct {
 	Nodes   int
 	Now     int64
-	Free    int    // nodes that are neither in use nor promised
-	Queue   []*Run // waiting, in order of submission
-	Running []*Run // in order of start
+	Free    int    // nodes neither in use nor promised
+	Queue   []*Run // waiting jobs, in order of submission
+	Running []*Run // running jobs, in order of start
 
 	runs    []*Run
 	events  events
 	order   int64
-	changed bool // since the scheduler was called
+	changed bool // since the last call of the scheduler
 	err     error
 }
 
@@ -48,29 +48,29 @@ type Run struct {
 	Number     int // in order of submission, from 0
 	Start, End int64
 	Size       int // nodes in use
-	Held       int // nodes that others have left for it, while it waits
+	Held       int // nodes kept for it while it waits
 	Phase      int
 	Failed     bool // killed
 
 	Area           int64 // node-seconds in use
-	Grown, Shrunk  int   // how often
-	GrownBy, ShrBy int   // by how many nodes in all
-	ShortFor       int64 // seconds without the nodes of a phase that has come
+	Grown, Shrunk  int   // number of changes
+	GrownBy, ShrBy int   // sum of the nodes in these changes
+	ShortFor       int64 // seconds without the nodes of the current phase
 
-	done     float64 // of the phase, at second since
+	done     float64 // work of the phase done at second since
 	since    int64
-	point    int // points of the phase that have passed
+	point    int // points of the phase passed
 	gives    []gift
-	grows    int   // nodes reserved for it, to come with its next change
-	growAt   int64 // when, if not at a point
-	epoch    int   // of its event
+	grows    int   // nodes reserved for its next growth
+	growAt   int64 // time of the growth, if not at a point
+	epoch    int   // of its current event
 	began    bool
 	finished bool
-	reached  int64             // the second of its last point, at which it can change
+	reached  int64             // second of its last point, at which it can change
 	asks     []planner.Profile // see profiles
 }
 
-// gift is nodes that a job is to leave, for another one or for anybody.
+// gift is nodes that a job must release, for a certain job or for all.
 type gift struct {
 	nodes int
 	to    *Run
@@ -131,7 +131,7 @@ func Simulate(ctx context.Context, nodes int, jobs []Job, s Scheduler, o Options
 			return m.runs, nil
 		}
 		m.Now = at
-		// One second: what was reached, who comes, and the clock.
+		// One second: events reached, jobs that arrive, and the clock.
 		for len(m.events) > 0 && m.events[0].at == at && m.err == nil {
 			e := heap.Pop(&m.events).(event)
 			if e.run == nil {
@@ -156,7 +156,7 @@ func Simulate(ctx context.Context, nodes int, jobs []Job, s Scheduler, o Options
 			tick += o.Period
 			call()
 		}
-		for again := 0; !o.Every && m.changed && again < 3; again++ { // what it has freed it may use
+		for again := 0; !o.Every && m.changed && again < 3; again++ { // the scheduler may use what it has freed
 			call()
 		}
 	}
@@ -180,17 +180,17 @@ func (m *Machine) submit(j *Job) *Run {
 	return r
 }
 
-// fail keeps the first thing that a scheduler did wrong.
+// fail records the first mistake of a scheduler.
 func (m *Machine) fail(format string, args ...any) {
 	if m.err == nil {
 		m.err = fmt.Errorf("second %d: "+format, append([]any{m.Now}, args...)...)
 	}
 }
 
-// Bounds are the sizes that it may have now.
+// Bounds returns the sizes that the job may have now.
 func (r *Run) Bounds() (least, most int) { return r.bounds(r.Phase) }
 
-// Assigned is the size that it has once all that was decided is done.
+// Assigned returns the job's size once all decisions are carried out.
 func (r *Run) Assigned() int {
 	n := r.Size + r.grows
 	for _, g := range r.gives {
@@ -199,13 +199,14 @@ func (r *Run) Assigned() int {
 	return n
 }
 
-// Reserved is how many nodes wait for its next change to be its own.
+// Reserved returns how many nodes the job gets with its next change.
 func (r *Run) Reserved() int { return r.grows }
 
-// Changing reports whether it has been told to change and has not yet.
+// Changing reports whether a decided change of the job is still to come.
 func (r *Run) Changing() bool { return r.grows > 0 || len(r.gives) > 0 }
 
-// Short is how many nodes it needs to go on; it waits for them with those that it has.
+// Short returns how many nodes the job lacks to continue; it waits for them with the nodes that it
+// has.
 func (r *Run) Short() int {
 	if least, _ := r.Bounds(); r.began && !r.finished && r.Size < least {
 		return least - r.Size
@@ -213,7 +214,7 @@ func (r *Run) Short() int {
 	return 0
 }
 
-// Start starts a waiting job, first on the nodes held for it.
+// Start starts a waiting job, first on the nodes kept for it.
 func (m *Machine) Start(r *Run, nodes int) {
 	least, most := r.Bounds()
 	i := slices.Index(m.Queue, r)
@@ -228,7 +229,7 @@ func (m *Machine) Start(r *Run, nodes int) {
 	m.plan(r)
 }
 
-// Grow gives a running job free nodes. It has them with its next change.
+// Grow gives a running job free nodes with its next change.
 func (m *Machine) Grow(r *Run, nodes int) {
 	_, most := r.Bounds()
 	if !r.began || r.finished || nodes < 1 || nodes > m.Free+r.leaving() || r.Assigned()+nodes > most ||
@@ -236,7 +237,7 @@ func (m *Machine) Grow(r *Run, nodes int) {
 		m.fail("job %d cannot grow by %d nodes", r.Number+1, nodes)
 		return
 	}
-	for nodes > 0 && len(r.gives) > 0 && r.gives[len(r.gives)-1].to == nil { // keeps what it was to leave
+	for nodes > 0 && len(r.gives) > 0 && r.gives[len(r.gives)-1].to == nil { // it keeps nodes that it should have released
 		last := &r.gives[len(r.gives)-1]
 		kept := min(nodes, last.nodes)
 		nodes -= kept
@@ -257,15 +258,14 @@ func (m *Machine) Grow(r *Run, nodes int) {
 	m.plan(r)
 }
 
-// Shrink takes nodes from a running job with its next change, for a waiting job or (nil) for
-// anybody.
+// Shrink takes nodes from a running job with its next change, for a waiting job or (nil) for all.
 func (m *Machine) Shrink(r *Run, nodes int, to *Run) {
 	least, _ := r.Bounds()
 	if !r.began || r.finished || !r.Kind.Resizable() || nodes < 1 || r.Assigned()-nodes < least || to != nil && to.began {
 		m.fail("job %d cannot shrink by %d nodes", r.Number+1, nodes)
 		return
 	}
-	if back := min(nodes, r.grows); back > 0 { // what it has not taken yet
+	if back := min(nodes, r.grows); back > 0 { // nodes that it has not got yet
 		r.grows -= back
 		nodes -= back
 		m.pass(back, to)
@@ -279,8 +279,8 @@ func (m *Machine) Shrink(r *Run, nodes int, to *Run) {
 	m.plan(r)
 }
 
-// Hold has a job whose phase comes too soon wait for it, until it grows, with the nodes that the
-// phase before needs.
+// Hold makes a job whose phase comes too early wait until it grows, with the nodes of the phase
+// before.
 func (m *Machine) Hold(r *Run) {
 	if !r.began || r.finished || r.Phase == 0 || r.done > 0 {
 		m.fail("job %d cannot be held", r.Number+1)
@@ -296,7 +296,7 @@ func (m *Machine) Hold(r *Run) {
 	m.plan(r)
 }
 
-// Kill ends a running job without success.
+// Kill ends a running job as failed.
 func (m *Machine) Kill(r *Run) {
 	if !r.began || r.finished {
 		m.fail("job %d cannot be killed", r.Number+1)
@@ -307,7 +307,7 @@ func (m *Machine) Kill(r *Run) {
 	m.finish(r)
 }
 
-// Progress is how much of its work a job has done, 0 … 1.
+// Progress returns the share of a job's work that is done, 0 … 1.
 func (m *Machine) Progress(r *Run) float64 {
 	if r.began && !r.finished {
 		r.advance(m.Now)
@@ -321,15 +321,15 @@ func (m *Machine) Progress(r *Run) float64 {
 	return done / all
 }
 
-// leftOfPhase is how many seconds the present phase still takes on n nodes.
+// leftOfPhase returns how many more seconds the current phase takes on n nodes.
 func (m *Machine) leftOfPhase(r *Run, n int) int64 {
 	r.advance(m.Now)
 	p := &r.Phases[r.Phase]
 	return max(ceil((p.Work-r.done)/p.Speed[n]), 1)
 }
 
-// Left is how many seconds a job takes to its end where it goes on with size nodes, or,
-// where it declares its phases, with the nodes that each asks for.
+// Left returns how many seconds a job takes to its end on size nodes or, if it declares its phases,
+// on the nodes of each phase.
 func (m *Machine) Left(r *Run, size int) int64 {
 	if r.began && !r.finished {
 		r.advance(m.Now)
@@ -350,10 +350,10 @@ func (m *Machine) Left(r *Run, size int) int64 {
 	return seconds
 }
 
-// atAnyTime reports whether it need not wait for a point.
+// atAnyTime reports whether the job need not wait for a point.
 func (r *Run) atAnyTime() bool { return r.Phases[r.Phase].Points == 0 }
 
-// free reports whether it can change now.
+// free reports whether the job can change now.
 func (m *Machine) free(r *Run) bool { return r.atAnyTime() || r.Phase > 0 && r.reached == m.Now }
 
 func (r *Run) leaving() (nodes int) {
@@ -365,7 +365,7 @@ func (r *Run) leaving() (nodes int) {
 	return nodes
 }
 
-// pass hands nodes on.
+// pass hands nodes over.
 func (m *Machine) pass(nodes int, to *Run) {
 	m.changed = true
 	if to != nil && !to.began {
@@ -375,7 +375,7 @@ func (m *Machine) pass(nodes int, to *Run) {
 	}
 }
 
-// change does what is due of what a job was told to do.
+// change carries out the due changes of a job.
 func (m *Machine) change(r *Run) {
 	r.advance(m.Now)
 	size, point := r.Size, !r.atAnyTime()
@@ -403,10 +403,10 @@ func (m *Machine) change(r *Run) {
 	}
 }
 
-// slack is the seconds by which rounding may have a part of the work late; ceil allows for half.
+// slack is how many seconds rounding may delay a part of the work; ceil allows for half.
 const slack = 2e-6
 
-// rate is what it computes a second.
+// rate returns the work done per second.
 func (r *Run) rate() float64 {
 	if r.Short() > 0 {
 		return 0
@@ -414,7 +414,7 @@ func (r *Run) rate() float64 {
 	return r.Phases[r.Phase].Speed[r.Size]
 }
 
-// advance brings it to second now.
+// advance brings the job to second now.
 func (r *Run) advance(now int64) {
 	seconds := now - r.since
 	if seconds <= 0 || r.finished {
@@ -429,7 +429,7 @@ func (r *Run) advance(now int64) {
 	r.done += float64(r.rate() * float64(seconds)) // no fused multiply-add: the same on every processor
 }
 
-// step is what a running job has reached: a change, a point, the end of a phase. It tells
+// step handles what a running job has reached: a change, a point, the end of a phase. It reports
 // whether the job has ended.
 func (m *Machine) step(r *Run, every bool, call func()) bool {
 	r.advance(m.Now)
@@ -461,7 +461,7 @@ func (m *Machine) step(r *Run, every bool, call func()) bool {
 	return false
 }
 
-// bound leaves the nodes that a new phase has no use for.
+// bound releases the nodes that a new phase cannot use.
 func (m *Machine) bound(r *Run) {
 	_, most := r.Bounds()
 	for r.Assigned() > most && r.grows > 0 {
@@ -476,7 +476,7 @@ func (m *Machine) bound(r *Run) {
 	}
 }
 
-// reach counts the points that were reached; it tells whether there was any.
+// reach counts the points reached; it reports whether there was any.
 func (r *Run) reach() (some bool) {
 	p := &r.Phases[r.Phase]
 	for r.point+1 < p.Points && r.done >= r.at(r.point+1)-float64(slack*r.rate()) {
@@ -486,13 +486,13 @@ func (r *Run) reach() (some bool) {
 	return some
 }
 
-// at is the work done by a point of the phase.
+// at returns the work done at a point of the phase.
 func (r *Run) at(point int) float64 {
 	p := &r.Phases[r.Phase]
 	return p.Work * float64(point) / float64(p.Points)
 }
 
-// finish gives everything back.
+// finish releases everything.
 func (m *Machine) finish(r *Run) {
 	r.finished, r.End = true, m.Now
 	r.epoch++
@@ -540,17 +540,17 @@ func (m *Machine) plan(r *Run) {
 	}
 }
 
-// Wake has the scheduler called at a second to come.
+// Wake requests a call of the scheduler at a future second.
 func (m *Machine) Wake(at int64) {
 	m.order++
 	heap.Push(&m.events, event{at, m.order, nil, 0})
 }
 
-// event is when something happens to a running job.
+// event is a future event of a running job.
 type event struct {
 	at, order int64
-	run       *Run // nil: the scheduler wants to be called
-	epoch     int  // that of the run, if it still holds
+	run       *Run // nil if the scheduler wants a call
+	epoch     int  // must equal the run's, or the event is obsolete
 }
 
 type events []event
@@ -568,7 +568,7 @@ func (e *events) Pop() any {
 	return x
 }
 
-// skip drops what no longer holds.
+// skip drops obsolete events.
 func (e *events) skip() {
 	for len(*e) > 0 && (*e)[0].run != nil && (*e)[0].epoch != (*e)[0].run.epoch {
 		heap.Pop(e)

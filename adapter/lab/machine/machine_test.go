@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// job is a job of one phase that takes so many seconds on its preferred nodes.
+// job returns a job of one phase that takes so many seconds on its preferred nodes.
 func job(kind machine.Kind, submit int64, seconds float64, least, preferred, most int) machine.Job {
 	return machine.Job{Submit: submit, Kind: kind, Phases: []machine.Phase{phase(seconds, least, preferred, most)}}
 }
@@ -32,7 +32,7 @@ func simulate(t *testing.T, nodes int, s machine.Scheduler, jobs ...machine.Job)
 	return runs
 }
 
-// watch holds a machine to what must always be so.
+// watch checks invariants of a machine.
 func watch(t interface{ Fatalf(string, ...any) }) func(*machine.Machine) {
 	return func(m *machine.Machine) {
 		used := m.Free
@@ -58,7 +58,7 @@ func watch(t interface{ Fatalf(string, ...any) }) func(*machine.Machine) {
 	}
 }
 
-// times are start-end of all jobs.
+// times returns start-end of all jobs.
 func times(runs []*machine.Run) string {
 	var b strings.Builder
 	for _, r := range runs {
@@ -67,13 +67,13 @@ func times(runs []*machine.Run) string {
 	return b.String()[1:]
 }
 
-// TestOrders: what starts before what, with rigid jobs.
+// TestOrders checks which rigid jobs start before which.
 func TestOrders(t *testing.T) {
 	jobs := []machine.Job{
 		job(machine.Rigid, 0, 100, 6, 6, 6),
 		job(machine.Rigid, 1, 100, 8, 8, 8), // waits for the first
 		job(machine.Rigid, 2, 200, 3, 3, 3), // would delay it
-		job(machine.Rigid, 3, 50, 2, 2, 2),  // would not
+		job(machine.Rigid, 3, 50, 2, 2, 2),  // would not delay it
 	}
 	for _, c := range []struct {
 		s    machine.Scheduler
@@ -91,8 +91,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestMalleable: running malleable jobs leave nodes for one that waits, at their points, and take
-// what is free; the work that they do is theirs whatever their size.
+// TestMalleable checks that running malleable jobs release nodes for a waiting job, at their
+// points, take what is free, and do the same work at every size.
 func TestMalleable(t *testing.T) {
 	long := job(machine.Malleable, 0, 100, 2, 8, 10) // 800 node-seconds
 	rigid := job(machine.Rigid, 10, 10, 6, 6, 6)
@@ -118,7 +118,7 @@ func TestMalleable(t *testing.T) {
 	}
 }
 
-// TestHeld: nodes that are left for a job are kept for it.
+// TestHeld checks that released nodes stay reserved for their job.
 func TestHeld(t *testing.T) {
 	var s scheduler = func(m *machine.Machine) {
 		switch {
@@ -141,7 +141,7 @@ type scheduler func(*machine.Machine)
 
 func (s scheduler) Schedule(m *machine.Machine) { s(m) }
 
-// TestMistakes: what a scheduler must not do ends the simulation.
+// TestMistakes checks that a scheduler's mistakes end the simulation.
 func TestMistakes(t *testing.T) {
 	for what, s := range map[string]scheduler{
 		"cannot start on 11 nodes":    func(m *machine.Machine) { m.Start(m.Queue[0], 11) },
@@ -163,7 +163,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestValidate: jobs that cannot be.
+// TestValidate rejects impossible jobs.
 func TestValidate(t *testing.T) {
 	good := job(machine.Malleable, 0, 10, 2, 5, 10)
 	for what, change := range map[string]func(*machine.Job){
@@ -217,9 +217,8 @@ func drawJobs(t *rapid.T, nodes int, kinds []machine.Kind) []machine.Job {
 
 var everyKind = []machine.Kind{machine.Rigid, machine.Moldable, machine.Malleable, machine.Evolving, machine.Both}
 
-// TestProperties: whatever the jobs, the order and the policy, no job is below its minimum or above
-// its maximum, the nodes are as many as they are, every job ends having done its work, and equal
-// input gives equal output.
+// TestProperties checks for all jobs, orders, and policies: sizes within bounds, a constant number
+// of nodes, jobs that end with their work done, and equal output for equal input.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const nodes = 12
@@ -233,7 +232,7 @@ func TestProperties(t *testing.T) {
 			ahead, lead := rapid.IntRange(0, 3).Draw(t, "ahead"), rapid.Int64Range(0, 600).Draw(t, "lead")
 			s = func() machine.Scheduler { return &machine.Planned{Policy: policy, Ahead: ahead, Lead: lead} }
 		} else {
-			kinds = kinds[:3] // growths that nobody promised may wait for each other for good
+			kinds = kinds[:3] // growths without a promise may deadlock
 			order := rapid.SampledFrom([]machine.Order{machine.FCFS, machine.EASY, machine.FirstFit}).Draw(t, "order")
 			s = func() machine.Scheduler { return machine.Queue{Order: order, Policy: policy} }
 		}
@@ -266,8 +265,8 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// TestPromises: a declared growth has its nodes when its time comes, whatever malleable jobs do in
-// between and however long the lead is: who does not leave nodes within it is lent none.
+// TestPromises checks that a declared growth has its nodes in time, whatever malleable jobs do and
+// however long the lead is. A job that does not release nodes within the lead gets no loans.
 func TestPromises(t *testing.T) {
 	lent := make(map[int64]int)
 	for seed := range uint64(200) {
@@ -303,8 +302,8 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestPlannedEvolves: an evolving job is started where all of its phases fit, and one that is
-// malleable too ends sooner where there is room.
+// TestPlannedEvolves checks that an evolving job starts where all of its phases fit, and that one
+// that is also malleable ends sooner if there is room.
 func TestPlannedEvolves(t *testing.T) {
 	evolving := machine.Job{Kind: machine.Evolving, Submit: 1, Phases: []machine.Phase{phase(50, 2, 2, 2), phase(50, 4, 8, 10)}}
 	rigid := job(machine.Rigid, 0, 80, 4, 4, 4)
@@ -324,7 +323,7 @@ func TestPlannedEvolves(t *testing.T) {
 	}
 }
 
-// TestLeft: seconds to the end as they come.
+// TestLeft checks the remaining seconds as a job progresses.
 func TestLeft(t *testing.T) {
 	var left []int64
 	var s scheduler = func(m *machine.Machine) {

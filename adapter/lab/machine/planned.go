@@ -5,32 +5,31 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// Planned plans with the planner's own fit. A job starts only where all phases that it declares
-// have their nodes when their times come: its promise. A malleable job is promised its least
-// nodes; what nobody is promised within Lead seconds the policy shares out, among jobs that give it
-// back within that time. A job that is ahead of its promise, because it got more, waits for its next phase with
-// the nodes that it has, and is given it sooner where that moves nobody else's promise.
+// Planned plans with the planner's own fit. A job starts only if all its declared phases get their
+// nodes in time: its promise. A malleable job is promised its least nodes. The policy shares out
+// nodes that are not promised within Lead seconds, among jobs that return them within that time. A
+// job that is ahead of its promise waits for its next phase with the nodes that it has, or gets it
+// sooner if that moves no other job's promise.
 //
-// Of a moldable job's sizes, the powers of two and its bounds, it takes the one that completes
-// first.
+// Of a moldable job's sizes (powers of two and its bounds), it takes the one that completes first.
 type Planned struct {
-	Policy malleable.Policy // nil: jobs keep their least
-	Ahead  int              // so many waiting jobs keep the place that they have; others only start if they can at once
+	Policy malleable.Policy // nil if jobs keep their least
+	Ahead  int              // number of waiting jobs that keep their place; others start only if they can start at once
 	Lead   int64            // seconds
 
-	// Late is by how many seconds a growth came after its promise, at most.
+	// Late is the largest delay, in seconds, of a growth after its promise.
 	Late int64
 
 	promises map[*Run][]promised
-	reserved int64 // when the first of those that keep their place starts
-	wake     int64 // when the scheduler is called next for this
+	reserved int64 // start of the first job that keeps its place
+	wake     int64 // next call of the scheduler for this job
 }
 
-// promised is nodes for a phase, from a second to the next phase's, or to the end.
+// promised is nodes for a phase, from a second until the next phase's, or to the end.
 type promised struct {
 	start, end int64
 	nodes      int
-	due        int64 // start as first promised
+	due        int64 // first promised start
 }
 
 // Schedule implements Scheduler.
@@ -38,10 +37,10 @@ func (s *Planned) Schedule(m *Machine) {
 	all := s.keep(m)
 	starts := s.place(m, all)
 	soon := all.Max(m.Now, m.Now+s.Lead+1)
-	// What is free is for promises first: those that are due, and those for which shrinks that are
-	// asked for now might come too late. (A waiting job that is planned for now counts as if it had
-	// its nodes; until it does, what its next step leaves is not there, and a growth may be late by
-	// what it takes to have that back.)
+	// Free nodes go to promises first: those that are due, and those for which shrinks requested
+	// now might come too late. (A waiting job planned for now counts as if it had its nodes. Until
+	// it does, nodes that its next step would release are missing, and a growth may be late by the
+	// time to get them back.)
 	free := m.Free - (soon - all.At(m.Now))
 	beyond := 0
 	var early []*Run
@@ -59,7 +58,7 @@ func (s *Planned) Schedule(m *Machine) {
 			}
 		}
 	}
-	// Negative: what nobody is promised soon.
+	// Negative: nodes that are not promised soon.
 	over := beyond - (m.Nodes - soon)
 	take(m, s.Policy, over)
 	for _, r := range early {
@@ -91,7 +90,7 @@ func (s *Planned) Schedule(m *Machine) {
 	}
 }
 
-// returns reports whether a job gives back what it is lent within the lead, whenever it is told to.
+// returns reports whether a job returns loans within the lead, whenever asked.
 func (s *Planned) returns(r *Run) bool {
 	p := &r.Phases[r.Phase]
 	if p.Points == 0 {
@@ -101,7 +100,8 @@ func (s *Planned) returns(r *Run) bool {
 	return ceil(p.Work/float64(p.Points)/p.Speed[least]) <= s.Lead
 }
 
-// next is the next second at which something is promised, or nodes have to be asked for it.
+// next returns the next second at which something is promised, or at which nodes must be requested
+// for it.
 func (s *Planned) next(m *Machine) int64 {
 	next := s.reserved
 	for _, r := range m.Running {
@@ -118,7 +118,7 @@ func (s *Planned) next(m *Machine) int64 {
 	return next
 }
 
-// keep brings the promises of running jobs up to date and adds them up.
+// keep updates the promises of running jobs and sums them up.
 func (s *Planned) keep(m *Machine) *planner.Timeline {
 	all := new(planner.Timeline)
 	promises := make(map[*Run][]promised, len(m.Running))
@@ -151,12 +151,12 @@ func (s *Planned) keep(m *Machine) *planner.Timeline {
 	return all
 }
 
-// begin has a job whose phase has just begun give back what it is not promised: where it is ahead
-// of its promise of more nodes, what the phase before did not need.
+// begin makes a job whose phase has just begun release what it is not promised: if it is ahead of a
+// promise of more nodes, what the phase before did not need.
 func (s *Planned) begin(m *Machine, r *Run, p promised) {
 	before, _ := r.bounds(r.Phase - 1)
 	switch {
-	case r.Kind == Malleable && s.returns(r): // it goes on
+	case r.Kind == Malleable && s.returns(r): // it continues
 	case p.start > m.Now && p.nodes > before:
 		if r.Size > before {
 			m.Hold(r)
@@ -166,13 +166,13 @@ func (s *Planned) begin(m *Machine, r *Run, p promised) {
 	}
 }
 
-// promise adds a running job's promises, and what it has until the first one's time comes.
+// promise adds a running job's promises, and its nodes until the first promise is due.
 func (r *Run) promise(m *Machine, all *planner.Timeline, p []promised, sign int) {
 	all.Add(m.Now, p[0].start, sign*r.Size)
 	addPromises(all, p, sign)
 }
 
-// sooner has a job's phase, and those after it, begin now where nobody else's promise is in the way.
+// sooner starts a job's phase and the following ones now if no other promise is in the way.
 func (s *Planned) sooner(m *Machine, all *planner.Timeline, r *Run) bool {
 	p := s.promises[r]
 	steps := s.steps(m, r)
@@ -189,7 +189,7 @@ func (s *Planned) sooner(m *Machine, all *planner.Timeline, r *Run) bool {
 	return fits
 }
 
-// steps are a running job's phases from now on, or from its next one on if it waits for that.
+// steps returns a running job's phases from now on, or from the next one if it waits for that.
 func (s *Planned) steps(m *Machine, r *Run) planner.Profile {
 	p := s.promises[r]
 	steps := make(planner.Profile, len(p))
@@ -200,7 +200,7 @@ func (s *Planned) steps(m *Machine, r *Run) planner.Profile {
 	return steps
 }
 
-// again places what is left of a job that is late. A job that waits for nodes keeps what it has.
+// again places the rest of a late job. A job that waits for nodes keeps what it has.
 func (s *Planned) again(m *Machine, all *planner.Timeline, r *Run, p []promised) {
 	steps := s.steps(m, r)
 	waits := r.Short() > 0
@@ -230,7 +230,8 @@ type candidate struct {
 	promise []promised
 }
 
-// place finds what can start now, in order of submission, and keeps room for the first that cannot.
+// place finds the jobs that can start now, in order of submission, and keeps room for the first
+// that cannot.
 func (s *Planned) place(m *Machine, all *planner.Timeline) (starts []candidate) {
 	ahead := 0
 	s.reserved = planner.Forever
@@ -270,7 +271,7 @@ func (s *Planned) place(m *Machine, all *planner.Timeline) (starts []candidate) 
 	return starts
 }
 
-// profiles are what a waiting job may be promised: one for every size that a moldable one can have.
+// profiles returns what a waiting job may be promised: one profile per size of a moldable job.
 func (r *Run) profiles() []planner.Profile {
 	if r.asks == nil {
 		least, most := r.Bounds()
@@ -296,7 +297,7 @@ func (r *Run) profiles() []planner.Profile {
 	return r.asks
 }
 
-// seconds is how long the whole job takes on n nodes.
+// seconds returns how long the whole job takes on n nodes.
 func (j *Job) seconds(n int) (seconds int64) {
 	for _, p := range j.Phases {
 		seconds += p.Seconds(n)

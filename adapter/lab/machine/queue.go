@@ -13,16 +13,16 @@ type Order uint8
 
 const (
 	FCFS     Order = iota // none
-	EASY                  // those that do not delay the first that waits
-	FirstFit              // all that fit: the first may starve
+	EASY                  // jobs that do not delay the first waiting job
+	FirstFit              // all that fit: the first job may starve
 )
 
-// Queue starts jobs in order of submission. With a policy, running malleable jobs give way to
-// them (PWA), and take what nobody waits for. Jobs that declare their phases get no promise from
-// it: a growth may have to wait; see [Planned].
+// Queue starts jobs in order of submission. With a policy, running malleable jobs make room for
+// them (PWA) and take nodes that no job waits for. Jobs that declare their phases get no promise
+// from it, so a growth may have to wait; see [Planned].
 type Queue struct {
 	Order  Order
-	Policy malleable.Policy // nil: jobs keep the size with which they start
+	Policy malleable.Policy // nil if jobs keep their initial size
 }
 
 // Schedule implements Scheduler.
@@ -39,7 +39,7 @@ func (q Queue) Schedule(m *Machine) {
 	demand, shadow, extra := 0, int64(-1), 0
 	for _, r := range m.Queue {
 		least, _ := r.Bounds()
-		if shadow >= 0 { // behind one that waits
+		if shadow >= 0 { // behind a waiting job
 			if least > extra && m.Now+m.Left(r, least) > shadow {
 				continue
 			}
@@ -72,7 +72,7 @@ func (q Queue) Schedule(m *Machine) {
 	give(m, q.Policy, free, anyRun)
 }
 
-// start starts jobs for which there is room, on the nodes that they prefer as far as free goes.
+// start starts the jobs that fit, on their preferred nodes as far as free allows.
 func start(m *Machine, jobs []*Run, free *int) {
 	for _, r := range jobs {
 		least, most := r.Bounds()
@@ -83,7 +83,7 @@ func start(m *Machine, jobs []*Run, free *int) {
 	}
 }
 
-// serveShort gives nodes to jobs whose phase has come, those that started first first.
+// serveShort gives nodes to jobs whose phase has come, in order of start.
 func serveShort(m *Machine) {
 	for _, r := range m.Running {
 		if short := r.Short() - r.grows; short > 0 && m.Free >= short {
@@ -92,7 +92,7 @@ func serveShort(m *Machine) {
 	}
 }
 
-// spare is how many nodes a running job can be told to leave.
+// spare returns how many nodes a running job can release.
 func (r *Run) spare() int {
 	if !r.Kind.Resizable() || r.Short() > 0 {
 		return 0
@@ -101,10 +101,10 @@ func (r *Run) spare() int {
 	return max(r.Assigned()-least, 0)
 }
 
-// anyRun is what a policy can change where nobody forbids it.
+// anyRun accepts every job that a policy can change.
 func anyRun(*Run) bool { return true }
 
-// malleableJobs are the running jobs that a policy can change, of those that can.
+// malleableJobs returns the running jobs that a policy can change and that can accepts.
 func malleableJobs(m *Machine, can func(*Run) bool) (runs []*Run, jobs []malleable.Job) {
 	for _, r := range m.Running {
 		if !r.Kind.Resizable() || r.Short() > 0 || !can(r) {
@@ -118,7 +118,7 @@ func malleableJobs(m *Machine, can func(*Run) bool) (runs []*Run, jobs []malleab
 	return runs, jobs
 }
 
-// take has running jobs leave nodes.
+// take makes running jobs release nodes.
 func take(m *Machine, p malleable.Policy, nodes int) {
 	if p == nil || nodes <= 0 {
 		return
@@ -130,7 +130,7 @@ func take(m *Machine, p malleable.Policy, nodes int) {
 	}
 }
 
-// give has running jobs take free nodes, those that can.
+// give lets running jobs that can accepts take free nodes.
 func give(m *Machine, p malleable.Policy, nodes int, can func(*Run) bool) {
 	if p == nil || nodes <= 0 {
 		return
@@ -145,8 +145,8 @@ func give(m *Machine, p malleable.Policy, nodes int, can func(*Run) bool) {
 	}
 }
 
-// shadow is when so many nodes are free, where have are now and jobs keep their sizes, and how
-// many are left over then.
+// shadow returns when that many nodes are free, given have now and constant sizes, and how many are
+// left over then.
 func (m *Machine) shadow(nodes, have int) (at int64, extra int) {
 	type end struct {
 		at    int64

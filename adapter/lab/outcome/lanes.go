@@ -2,14 +2,14 @@ package outcome
 
 import "container/heap"
 
-// freeLanes gives jobs, in order of their starts, a lane that nobody has, the lowest.
+// freeLanes assigns jobs, in order of their starts, the lowest free lane.
 type freeLanes struct {
 	busy ends
 	free lowest
 	n    int
 }
 
-// take gives a lane for a time. O(log n).
+// take returns a lane for a period. O(log n).
 func (l *freeLanes) take(start, end int64) int {
 	for len(l.busy) > 0 && l.busy[0].at <= start {
 		heap.Push(&l.free, heap.Pop(&l.busy).(laneEnd).lane)

@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// Range is nodes from First to Last, numbered from 0.
+// Range is the nodes from First to Last, numbered from 0.
 type Range struct{ First, Last int }
 
-// Block is nodes that a job has for a time.
+// Block is a job's nodes for a period.
 type Block struct {
 	Job        int // in the outcome
 	Start, End int64
 	Range
 }
 
-// Layout puts jobs on nodes: where as few are free in a row as they need, else on the longest rows, which they
-// keep; what a job gives back are those that it got last. The counts of
-// an outcome always suffice; which nodes it was in truth an outcome does not tell. Blocks are in order of
-// their ends. Where more are in use than the machine has the first job that has no place is told.
-// O(n log n + n · pieces that what is free is in).
+// Layout places jobs on nodes: on the shortest run of free nodes that suffices, otherwise on the
+// longest runs. Jobs keep their nodes and release the latest first. The counts of an outcome always
+// suffice; the real nodes are unknown. Blocks are in order of their ends. If more nodes are in use
+// than the machine has, the error names the first job without a place. O(n log n + n · free
+// pieces).
 func (r *Run) Layout() ([]Block, error) {
 	type change struct {
 		at   int64
@@ -35,7 +35,7 @@ func (r *Run) Layout() ([]Block, error) {
 		j := &r.Jobs[i]
 		for k, s := range j.Sizes {
 			if k+1 < len(j.Sizes) && j.Sizes[k+1].At == s.At || s.At == j.End {
-				continue // for no time
+				continue // empty period
 			}
 			if s.Nodes != last {
 				all = append(all, change{s.At, s.Nodes - last, int32(i), int32(k)})
@@ -46,7 +46,7 @@ func (r *Run) Layout() ([]Block, error) {
 			all = append(all, change{j.End, -last, int32(i), int32(len(j.Sizes))})
 		}
 	}
-	slices.SortFunc(all, func(a, b change) int { // what is given back first
+	slices.SortFunc(all, func(a, b change) int { // releases first
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(min(a.by, 0), min(b.by, 0)), cmp.Compare(a.job, b.job), cmp.Compare(a.size, b.size))
 	})
 	free := []Range{{0, r.Nodes - 1}}
@@ -93,7 +93,7 @@ func (r *Run) Layout() ([]Block, error) {
 		}
 	}
 	end := r.Makespan()
-	for _, job := range slices.Sorted(maps.Keys(has)) { // what has not ended
+	for _, job := range slices.Sorted(maps.Keys(has)) { // jobs that have not ended
 		for _, p := range has[job] {
 			if end > p.since {
 				blocks = append(blocks, Block{int(job), p.since, end, p.Range})
@@ -103,7 +103,8 @@ func (r *Run) Layout() ([]Block, error) {
 	return blocks, nil
 }
 
-// fits is the shortest row of free nodes that is enough, else the longest; the lowest of them.
+// fits returns the shortest sufficient run of free nodes, otherwise the longest; of equal ones, the
+// lowest.
 func fits(free []Range, n int) int {
 	best, length := -1, 0
 	for i, f := range free {
@@ -118,7 +119,7 @@ func fits(free []Range, n int) int {
 	return best
 }
 
-// put gives nodes back.
+// put returns nodes back.
 func put(free []Range, back Range) []Range {
 	i, _ := slices.BinarySearchFunc(free, back.First, func(f Range, first int) int { return cmp.Compare(f.First, first) })
 	before, after := i > 0 && free[i-1].Last+1 == back.First, i < len(free) && free[i].First == back.Last+1

@@ -2,22 +2,22 @@ package outcome
 
 import "github.com/evoslurm/evoslurm/adapter/lab/trace"
 
-// Noticeable is from how many seconds on a job counts as noticeably later: what a live Slurm makes of the
-// same jobs twice differs by less (two cycles of its backfill).
+// Noticeable is the delay in seconds from which a job counts as noticeably later. Two runs of the
+// same jobs on a live Slurm differ by less (two cycles of its backfill).
 const Noticeable = 60
 
-// Neighbours is how stock jobs fared in one outcome beside another: when each started.
+// Neighbours compares the starts of stock jobs in one outcome with another.
 type Neighbours struct {
 	Stock      int          `json:"stock"`      // jobs that started in both
-	Later      int          `json:"later"`      // that started later than in the other outcome
-	Noticeably int          `json:"noticeably"` // by more than Noticeable
+	Later      int          `json:"later"`      // jobs that started later than in the other outcome
+	Noticeably int          `json:"noticeably"` // later by more than Noticeable
 	Earlier    int          `json:"earlier"`
-	By         trace.Spread `json:"by"`     // seconds by which those start later
-	Change     float64      `json:"change"` // mean over all, in seconds; negative: sooner
-	Lost       int          `json:"lost"`   // that start in the other outcome alone
+	By         trace.Spread `json:"by"`     // delays of these jobs, in seconds
+	Change     float64      `json:"change"` // mean over all, in seconds; negative if sooner
+	Lost       int          `json:"lost"`   // jobs that started only in the other outcome
 }
 
-// Compare compares the stock jobs of a run with the same jobs of another. Jobs are told apart by their place in the list.
+// Compare compares the stock jobs of a run with the same jobs in another, by their positions.
 func Compare(run, other []Job) Neighbours {
 	var n Neighbours
 	var by []float64

@@ -9,29 +9,29 @@ import (
 // Job is one job.
 type Job struct {
 	ID       string `json:"id"`
-	Evolving bool   `json:"evolving,omitempty"` // or moldable, or malleable; else a stock job
+	Evolving bool   `json:"evolving,omitempty"` // evolving, moldable, or malleable; otherwise a stock job
 	User     int    `json:"user"`
 	Submit   int64  `json:"submit"`
-	Start    int64  `json:"start"`           // negative: never
-	End      int64  `json:"end"`             // negative: never
-	Limit    int64  `json:"limit,omitempty"` // seconds; 0: not told
-	Area     int64  `json:"area"`            // node-seconds that it asked for
-	State    string `json:"state"`           // Slurm's word for how it ended, or ours for why it did not
+	Start    int64  `json:"start"`           // negative if never
+	End      int64  `json:"end"`             // negative if never
+	Limit    int64  `json:"limit,omitempty"` // seconds; 0 if unknown
+	Area     int64  `json:"area"`            // node-seconds requested
+	State    string `json:"state"`           // Slurm's state at its end, or our reason why it did not run
 	Reason   string `json:"reason,omitempty"`
 	Sizes    []Size `json:"sizes"`
-	Planned  []Size `json:"planned,omitempty"` // of an evolving job: as its plan was when it started
+	Planned  []Size `json:"planned,omitempty"` // of an evolving job: its plan at its start
 }
 
-// Completed is the state of a job that ended well.
+// Completed is the state of a job that ended successfully.
 const Completed = "COMPLETED"
 
-// Ran reports whether it has run and ended.
+// Ran reports whether the job has run and ended.
 func (j *Job) Ran() bool { return j.Start >= 0 && j.End >= j.Start && len(j.Sizes) > 0 }
 
-// Wait is for how long it waited before it started.
+// Wait returns how long the job waited before it started.
 func (j *Job) Wait() int64 { return j.Start - j.Submit }
 
-// Peak is the most nodes that it had.
+// Peak returns the largest number of nodes that the job had.
 func (j *Job) Peak() (nodes int) {
 	for _, s := range j.Sizes {
 		nodes = max(nodes, s.Nodes)
@@ -39,7 +39,7 @@ func (j *Job) Peak() (nodes int) {
 	return nodes
 }
 
-// spans calls for each stretch of the job on one size, up to the end.
+// spans calls see for each period of constant size.
 func (j *Job) spans(see func(start, end int64, nodes int)) {
 	for i, s := range j.Sizes {
 		end := j.End
@@ -52,47 +52,47 @@ func (j *Job) spans(see func(start, end int64, nodes int)) {
 	}
 }
 
-// Size is that a job has so many nodes from then on; 0: it has ended.
+// Size is a job's size from a second on; 0 after its end.
 type Size struct {
 	At    int64 `json:"at"`
 	Nodes int   `json:"nodes"`
 }
 
-// Run is what became of jobs on a cluster.
+// Run is the outcome of jobs on a cluster.
 type Run struct {
 	Nodes     int
 	Jobs      []Job
-	Allocated float64 // node-seconds; 0: those of the jobs' sizes
+	Allocated float64 // node-seconds; 0 for the sum of the jobs' sizes
 	HeldIdle  float64 // node-seconds
-	Left      int64   // the second at which it was left, where jobs had not ended; 0: it was not
+	Left      int64   // the second at which the run was stopped before all jobs had ended; 0 if it was not
 }
 
-// Figures are what is measured of a run.
+// Figures holds the measurements of a run.
 type Figures struct {
 	Jobs       int          `json:"jobs"`
 	Started    int          `json:"started"`
 	Ended      int          `json:"ended"`
-	Makespan   int64        `json:"makespan"` // until the last job's end, or until it was left
+	Makespan   int64        `json:"makespan"` // until the last job's end, or until the run was stopped
 	Wait       trace.Spread `json:"wait"`
 	Turnaround trace.Spread `json:"turnaround"`
 	Slowdown   trace.Spread `json:"bounded_slowdown"`
 
 	Utilisation          float64 `json:"utilisation"`           // percent of nodes × makespan
 	EffectiveUtilisation float64 `json:"effective_utilisation"` // percent
-	Waste                float64 `json:"waste"`                 // percent of what jobs asked for that was allocated beyond it
+	Waste                float64 `json:"waste"`                 // allocated beyond the request, in percent of the request
 
 	Allocated float64 `json:"allocated"` // node-seconds
-	Used      float64 `json:"used"`      // that jobs which ended asked for, and that running ones have had
+	Used      float64 `json:"used"`      // requested by ended jobs, plus what running jobs have had
 	Idle      float64 `json:"idle"`
 	HeldIdle  float64 `json:"held_idle"`
 	Changes   int     `json:"changes"`
 	Fairness  float64 `json:"fairness"` // 0 … 1
 }
 
-// shortest is the run time up to which slowdown is bounded.
+// shortest is the run time below which slowdown is bounded.
 const shortest = 10
 
-// Makespan is when the last job ended.
+// Makespan returns when the last job ended.
 func (r *Run) Makespan() (last int64) {
 	for i := range r.Jobs {
 		last = max(last, r.Jobs[i].End)
@@ -100,7 +100,7 @@ func (r *Run) Makespan() (last int64) {
 	return last
 }
 
-// Of are those of its jobs that keep says, without what is known of all together.
+// Of returns a run with only the jobs that keep accepts, without figures for all jobs together.
 func (r *Run) Of(keep func(*Job) bool) Run {
 	some := Run{Nodes: r.Nodes}
 	for i := range r.Jobs {
@@ -111,7 +111,7 @@ func (r *Run) Of(keep func(*Job) bool) Run {
 	return some
 }
 
-// Unfinished is how many jobs did not complete.
+// Unfinished returns how many jobs did not complete.
 func (r *Run) Unfinished() (n int) {
 	for i := range r.Jobs {
 		if r.Jobs[i].State != Completed {
@@ -166,12 +166,12 @@ func (r Run) Measure() Figures {
 	return f
 }
 
-// slowdown is its bounded slowdown.
+// slowdown returns the job's bounded slowdown.
 func (j *Job) slowdown() float64 {
 	return max(1, float64(j.End-j.Submit)/max(float64(j.End-j.Start), shortest))
 }
 
-// changes is how often it grew or shrank while it ran.
+// changes returns how often the job grew or shrank while it ran.
 func (j *Job) changes() (n int) {
 	for i, s := range j.Sizes {
 		if i > 0 && s.Nodes > 0 {
@@ -181,13 +181,13 @@ func (j *Job) changes() (n int) {
 	return n
 }
 
-// had is the node-seconds that it had.
+// had returns the node-seconds that the job had.
 func (j *Job) had() (area float64) {
 	j.spans(func(start, end int64, nodes int) { area += float64(nodes) * float64(end-start) })
 	return area
 }
 
-// jain is Jain's index over the means of users; 1 without any.
+// jain returns Jain's index over the means of users; 1 without users.
 func jain(users map[int][]float64) float64 {
 	var means []float64
 	for _, all := range users {

@@ -27,7 +27,7 @@ func TestMeasure(t *testing.T) {
 	if diff := cmp.Diff(want, r.Measure(), cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })); diff != "" {
 		t.Error(diff)
 	}
-	r.Allocated = 200 // with what brought nodes
+	r.Allocated = 200 // including the jobs that brought nodes
 	if f := r.Measure(); f.Waste != 25 || f.Utilisation != 50 || f.EffectiveUtilisation != 40 {
 		t.Errorf("%+v", f)
 	}

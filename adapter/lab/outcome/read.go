@@ -16,8 +16,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 
-// Read reads an outcome: what evosim run --format=json prints, or a trace that tells when jobs started,
-// gzipped or not. It is called as the file says, else name.
+// Read reads an outcome: what evosim run --format=json prints, or a trace with jobs' starts,
+// gzipped or not. Its name comes from the file, or otherwise is name.
 func Read(in io.Reader, name string, more ...trace.Format) (Outcome, error) {
 	text := bufio.NewReaderSize(in, 1<<16)
 	if magic, _ := text.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -42,7 +42,7 @@ func Read(in io.Reader, name string, more ...trace.Format) (Outcome, error) {
 	return FromTrace(t, name)
 }
 
-// mostResult are the bytes of a result in JSON that are read.
+// mostResult bounds the bytes read of a JSON result.
 var mostResult int64 = 1 << 30
 
 func readResult(in io.Reader, name string) (Outcome, error) {
@@ -55,7 +55,7 @@ func readResult(in io.Reader, name string) (Outcome, error) {
 		Made     Made   `json:"made"`
 		Jobs     []struct {
 			Job
-			Steps []Size `json:"steps"` // as its application saw them begin
+			Steps []Size `json:"steps"` // as its application saw them start
 		} `json:"jobs"`
 		Metrics struct {
 			Allocated float64 `json:"allocated"`
@@ -95,8 +95,8 @@ func readResult(in io.Reader, name string) (Outcome, error) {
 	return o, nil
 }
 
-// together is a job's sizes where further Slurm jobs bring nodes: its own, or those that its application has by
-// its steps, whichever is more.
+// together returns a job's sizes if further Slurm jobs bring nodes: the larger of its own size and
+// its application's, step by step.
 func together(own, steps []Size) []Size {
 	var all []Size
 	for i, k, n, m := 0, 0, 0, 0; i < len(own); {
@@ -112,7 +112,7 @@ func together(own, steps []Size) []Size {
 		}
 		most := max(n, m)
 		if n == 0 {
-			most = 0 // not yet, or no more
+			most = 0 // not yet, or no longer
 		}
 		if last := len(all) - 1; last < 0 || all[last].Nodes != most {
 			all = append(all, Size{at, most})
@@ -121,7 +121,7 @@ func together(own, steps []Size) []Size {
 	return all
 }
 
-// ReadFile reads one, called as the file is.
+// ReadFile reads an outcome named like the file.
 func ReadFile(file string, more ...trace.Format) (Outcome, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -135,13 +135,13 @@ func ReadFile(file string, more ...trace.Format) (Outcome, error) {
 	return o, err
 }
 
-// Stem is the name of a file without its folder and what it ends in.
+// Stem returns a file's name without folder and extensions.
 func Stem(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), ".gz")
 	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
-// Files are the outcomes that there may be in a folder, by their names, in order.
+// Files returns possible outcomes in a folder, sorted by name.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// TestLayout: every job has as many nodes as its outcome says at every second, and nobody else has them.
+// TestLayout checks that every job has as many nodes as its outcome says at every second, and
+// shares them with no other.
 func TestLayout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := outcome.Run{Nodes: rapid.IntRange(1, 9).Draw(t, "nodes")}
@@ -79,7 +80,7 @@ func TestLayout(t *testing.T) {
 				}
 			}
 		}
-		// What is in use over time is what the jobs have.
+		// The nodes in use over time are the jobs'.
 		series, _, _ := o.Series(last, last)
 		for at, want := range used {
 			if d := series[at] - float64(want); d > 1e-6 || d < -1e-6 {
@@ -95,7 +96,8 @@ const result = `{"strategy":"2X+c","nodes":4,"sidecar":true,"made":{"command":"e
  "steps":[{"step":1,"nodes":1,"at":0},{"step":2,"nodes":3,"at":10},{"step":3,"nodes":1,"at":20}],"planned":[{"at":0,"nodes":1},{"at":9,"nodes":3},{"at":30,"nodes":0}]},
 {"id":"c","submit":7,"start":-1,"end":-1,"state":"REFUSED","reason":"too large","sizes":[]}],"metrics":{"allocated":77}}`
 
-// TestRead: a result of evosim run, with nodes that further Slurm jobs bring; Batsim's files and Perfetto's of it.
+// TestRead reads a result of evosim run with nodes from further Slurm jobs, and writes Batsim's
+// files and Perfetto's.
 func TestRead(t *testing.T) {
 	o, err := outcome.Read(strings.NewReader(result), "x")
 	if err != nil {
@@ -160,7 +162,7 @@ b,evoslurm,,5,1,60,1,COMPLETED_SUCCESSFULLY,10,20,30,5,25,1.250000,3,-1,
 	}
 }
 
-// TestBad: what is no outcome is refused, and why is said.
+// TestBad checks that a file that is not an outcome is rejected with a reason.
 func TestBad(t *testing.T) {
 	for text, want := range map[string]string{
 		result[:len(result)/2]:                 "the file is cut short",
@@ -181,7 +183,7 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// TestFromTrace: an outcome in SWF, with what its header says of how it was made.
+// TestFromTrace reads an outcome in SWF, with its header's notes on how it was made.
 func TestFromTrace(t *testing.T) {
 	tr, err := trace.Read(strings.NewReader("; MaxProcs: 4\n; Scheduler: easy\n; Command: evosim baseline x.swf\n; MadeBy: v9\n1 100 5 20 2 -1 -1 2 100 -1 1 1 -1 -1 0 -1 -1 -1\n2 110 -1 0 2 -1 -1 2 100 -1 5 1 -1 -1 0 -1 -1 -1\n"))
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// isResult reports whether a file begins as what evosim run --format=json prints.
+// isResult reports whether a file begins like output of evosim run --format=json.
 func isResult(begin []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(begin, " \t\r\n"), []byte("{")) && bytes.Contains(begin, []byte(`"strategy"`))
 }
 
-// Results is what evosim run --format=json prints, as a format of traces: what became of each job, by its number.
+// Results is output of evosim run --format=json as a trace format: the outcome of each job, by its
+// number.
 var Results = trace.Format{Name: "result", Is: isResult, Open: func(in io.Reader) func() (trace.Job, string, error) {
 	var (
 		o   Outcome
@@ -36,7 +37,7 @@ var Results = trace.Format{Name: "result", Is: isResult, Open: func(in io.Reader
 	}
 }}
 
-// traced is the job as a trace has it: rigid, on as many nodes as it had at most.
+// traced returns the job in a trace's form: rigid, on its largest size.
 func (j *Job) traced(at string) (trace.Job, string, error) {
 	t := trace.Unknown
 	var err error

@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// TestResults: what evosim run prints is a trace of what became of each job.
+// TestResults checks that output of evosim run is a trace of the jobs' outcomes.
 func TestResults(t *testing.T) {
 	const text = `{"strategy":"noX","nodes":4,"jobs":[
 {"id":"7","submit":5,"start":8,"end":20,"state":"COMPLETED","user":3,"area":20,"sizes":[{"at":8,"nodes":1},{"at":12,"nodes":2},{"at":20,"nodes":0}]},

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Series is something over time: means over equal stretches.
+// Series is a time series: means over equal periods.
 type Series []float64
 
-// Series are the nodes in use, the jobs that wait and the nodes that these ask for at least, over n stretches up
-// to second end.
+// Series returns the nodes in use, the number of waiting jobs, and the nodes that these need at
+// least, over n periods up to second end.
 func (r *Run) Series(end int64, n int) (used, waiting, wanted Series) {
 	u, w, a := newMeans(end, n), newMeans(end, n), newMeans(end, n)
 	for i := range r.Jobs {
@@ -23,8 +23,8 @@ func (r *Run) Series(end int64, n int) (used, waiting, wanted Series) {
 	return u.series(), w.series(), a.series()
 }
 
-// means adds up steps over time: in each stretch what begins and ends there, and by differences what covers it
-// whole. O(1) a step.
+// means adds up steps over time: in each period what begins and ends there, and by differences what
+// covers it whole. O(1) per step.
 type means struct {
 	width       float64
 	parts, full []float64
@@ -64,10 +64,10 @@ func (m *means) series() Series {
 	return s
 }
 
-// Quantiles is how many there are of a distribution: the least, percents, the greatest.
+// Quantiles is the number of quantiles in a distribution: minimum, percentiles, maximum.
 const Quantiles = 101
 
-// Distributions are the quantiles of waits and bounded slowdowns, the least first.
+// Distributions returns the quantiles of waits and bounded slowdowns, the least first.
 func (r *Run) Distributions() (waits, slowdowns []float64) {
 	for i := range r.Jobs {
 		if j := &r.Jobs[i]; j.Ran() {
@@ -89,7 +89,7 @@ func quantiles(x []float64) []float64 {
 	return q
 }
 
-// Longest are the n jobs that waited longest, that first.
+// Longest returns the n jobs with the longest waits, longest first.
 func (r *Run) Longest(n int) []*Job {
 	var all []*Job
 	for i := range r.Jobs {

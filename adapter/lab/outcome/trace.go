@@ -14,19 +14,19 @@ import (
 
 // Outcome is one run of a workload. Times are seconds from its first submission.
 type Outcome struct {
-	Name string // the strategy or scheduler, or what the user calls it
+	Name string // the strategy or scheduler, or the user's name for it
 	Made Made
-	Run  // its nodes are processors where a trace counts by these, its jobs in order of submission
+	Run  // with processors as nodes if a trace counts them, and jobs in order of submission
 }
 
-// Made is how an outcome came to be.
+// Made says how an outcome was made.
 type Made struct {
 	Command string `json:"command,omitempty"`
 	Version string `json:"version,omitempty"` // of Evoslurm
 	Seed    string `json:"seed,omitempty"`
 }
 
-// FromTrace is the outcome that a trace tells of. Of jobs that ran without saying when, nothing is known.
+// FromTrace returns the outcome in a trace. Jobs that ran without a known start are unknown.
 func FromTrace(t trace.Trace, name string) (Outcome, error) {
 	o := Outcome{Name: name, Run: Run{Nodes: t.Header.Machine()}}
 	o.Made = Made{Command: t.Header.Value("Command"), Version: t.Header.Value("MadeBy"), Seed: t.Header.Value("Seed")}
@@ -88,7 +88,7 @@ func (o *Outcome) sort() {
 	slices.SortStableFunc(o.Jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
 }
 
-// Check says what is wrong with an outcome, which may come from a file.
+// Check returns what is wrong with an outcome, which may come from a file.
 func (o *Outcome) Check() error {
 	if o.Nodes < 1 || o.Nodes > planner.MaxNodes {
 		return fmt.Errorf("%d nodes: must be within 1 … %d", o.Nodes, planner.MaxNodes)

@@ -12,12 +12,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// columns are those of Batsim's jobs.csv.
+// columns lists the columns of Batsim's jobs.csv.
 var columns = []string{"job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time", "success", "final_state",
 	"starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time", "stretch", "allocated_resources", "consumed_energy", "metadata"}
 
-// WriteJobs writes the jobs that ran as Batsim's jobs.csv. A job that changes its size has all nodes that it
-// ever had there; its sizes are in the column metadata, as a profile.
+// WriteJobs writes the jobs that ran as Batsim's jobs.csv. A job that changes its size is shown
+// with all nodes that it ever had; its sizes are in the column metadata, as a profile.
 func WriteJobs(out io.Writer, o *Outcome) error {
 	blocks, err := o.Layout()
 	if err != nil {
@@ -69,7 +69,7 @@ func WriteJobs(out io.Writer, o *Outcome) error {
 	return w.Error()
 }
 
-// intervals are nodes as Batsim has them: "0-3 7".
+// intervals returns nodes in Batsim's form: "0-3 7".
 func intervals(all []Range) string {
 	slices.SortFunc(all, func(a, b Range) int { return a.First - b.First })
 	var text []string
@@ -87,7 +87,8 @@ func intervals(all []Range) string {
 	return strings.Join(text, " ")
 }
 
-// WriteSchedule writes the figures of an outcome as Batsim's schedule.json. Energy is not known: zero joules.
+// WriteSchedule writes the figures of an outcome as Batsim's schedule.json. Energy is unknown: zero
+// joules.
 func WriteSchedule(out io.Writer, o *Outcome, version string) error {
 	f := o.Measure()
 	killed, stretch, ended := 0, make([]float64, 0, len(o.Jobs)), 0
@@ -115,8 +116,8 @@ func WriteSchedule(out io.Writer, o *Outcome, version string) error {
 	})
 }
 
-// WritePerfetto writes an outcome as a trace of events in JSON: jobs that wait, and on every lane as many jobs as
-// there are room for, each with its sizes, and the counts of nodes in use and jobs that wait. Microseconds.
+// WritePerfetto writes an outcome as a JSON trace of events: waiting jobs, running jobs on lanes
+// with their sizes, and the counts of used nodes and waiting jobs. Times are microseconds.
 func WritePerfetto(out io.Writer, o *Outcome) error {
 	w := bufio.NewWriterSize(out, 1<<16)
 	first := true

@@ -27,8 +27,9 @@ var (
 	from  = flag.String("outcomes", "", "folder of outcomes to look at instead of the test's own")
 )
 
-// TestReportBrowser looks at a report in headless Chromium: it draws, zooms, is light and dark, says nothing on the
-// console, violates no policy, asks for nothing, and its tables are there without JavaScript.
+// TestReportBrowser opens a report in headless Chromium. It must draw, zoom, be light and dark,
+// print nothing on the console, violate no policy, fetch nothing, and show its tables without
+// JavaScript.
 func TestReportBrowser(t *testing.T) {
 	outcomes := sample()
 	if *from != "" {
@@ -103,7 +104,7 @@ func TestReportBrowser(t *testing.T) {
 	if canvases != 5 || requests != 0 {
 		t.Errorf("%d charts, %d requests", canvases, requests)
 	}
-	// Something is painted in each: more than two colours in the middle of the chart.
+	// Each chart is painted: more than two colours in its middle.
 	const colours = `[...document.querySelectorAll("canvas")].map(c => { const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data, s = new Set();
 		for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })`
 	var painted []int

@@ -9,23 +9,23 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 )
 
-// What a report draws at most.
+// Limits on what a report draws.
 const (
-	mostRects   = 24_000 // of all Gantt charts together: what a browser draws at once, in a megabyte
-	stretches   = 600    // of time
-	shadeAcross = 480    // cells of what is in use, where not all jobs are drawn
+	mostRects   = 24_000 // for all Gantt charts together: what a browser draws at once, about a megabyte
+	stretches   = 600    // number of periods
+	shadeAcross = 480    // cells of the utilisation picture, if not all jobs are drawn
 	shadeDown   = 120
 )
 
-// charts are what the script draws; its names are short, for there is much of it.
+// charts is the data for the script; its names are short, because there is much of it.
 type charts struct {
-	X         []float64 `json:"x"` // seconds: the middles of stretches
+	X         []float64 `json:"x"` // seconds: the middles of periods
 	End       int64     `json:"end"`
 	Runs      []run     `json:"runs"`
 	Quantiles []float64 `json:"q"` // percent
 }
 
-// run is an outcome's charts.
+// run holds an outcome's charts.
 type run struct {
 	Name    string    `json:"name"`
 	Nodes   int       `json:"nodes"`
@@ -35,28 +35,29 @@ type run struct {
 	Slow    []float64 `json:"slow"`
 
 	Of     int      `json:"of"`   // jobs that ran
-	Part   float64  `json:"part"` // percent of the node-seconds that the jobs drawn have
-	IDs    []string `json:"ids"`  // of those drawn, in order of submission
-	Rank   []int    `json:"rank"` // which one of all it is
+	Part   float64  `json:"part"` // drawn jobs' share of the node-seconds, in percent
+	IDs    []string `json:"ids"`  // of drawn jobs, in order of submission
+	Rank   []int    `json:"rank"` // its position among all
 	Submit []int64  `json:"submit"`
 	Start  []int64  `json:"start"`
 	End    []int64  `json:"ends"`
-	Kind   []int    `json:"kind"` // 1: evolving
-	// Rectangles: of which job, from when, for how long, from which node, how many.
+	Kind   []int    `json:"kind"` // 1 for evolving
+	// Rectangles: job, start, duration, first node, number of nodes.
 	Job   []int   `json:"rj"`
 	From  []int64 `json:"rt"`
 	Long  []int64 `json:"rd"`
 	Node  []int   `json:"rn"`
 	Count []int   `json:"rc"`
-	// Stretches of plans: of which job, from when, for how long, on how many nodes.
+	// Periods of plans: job, start, duration, number of nodes.
 	PlanJob   []int   `json:"pj"`
 	PlanFrom  []int64 `json:"pt"`
 	PlanLong  []int64 `json:"pd"`
 	PlanNodes []int   `json:"pn"`
-	// Where not all are drawn, how full the machine is: a digit for each cell, rows of nodes from below.
+	// If not all are drawn, how full the machine is: a digit per cell, rows of nodes from the
+	// bottom.
 	Shade  string `json:"shade,omitempty"`
 	Across int    `json:"across,omitempty"`
-	Span   int64  `json:"span"` // its seconds
+	Span   int64  `json:"span"` // seconds per cell
 }
 
 func newCharts(all []outcome.Outcome) (charts, error) {
@@ -95,7 +96,7 @@ func rounded(x []float64) []float64 {
 	return x
 }
 
-// gantt draws the jobs with the most node-seconds, so many that their rectangles are no more than most.
+// gantt draws the jobs with the most node-seconds, with at most `most` rectangles.
 func (r *run) gantt(o *outcome.Outcome, most int) error {
 	blocks, err := o.Layout()
 	if err != nil {
@@ -166,7 +167,7 @@ func (r *run) gantt(o *outcome.Outcome, most int) error {
 	return nil
 }
 
-// shade is how full the machine is, in tenths.
+// shade draws how full the machine is, in tenths.
 func (r *run) shade(o *outcome.Outcome, blocks []outcome.Block) {
 	wide, high := max(float64(o.Makespan())/shadeAcross, 1e-9), float64(o.Nodes)/shadeDown
 	cells := make([]float64, shadeAcross*shadeDown)

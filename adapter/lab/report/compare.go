@@ -26,9 +26,9 @@ const (
 // Formats returns what Compare can write, named as files end.
 func Formats() []string { return []string{"svg", "html"} }
 
-// Compare draws a comparison: box plots of the effective utilisation, the makespan, the mean completion,
-// and the waste over all workloads, if there are several, and the plans of one workload (from 0), a Gantt
-// chart for every strategy. format is one of Formats.
+// Compare draws a comparison. It draws box plots of the effective utilisation, the makespan, the
+// mean completion, and the waste over all workloads, if there are several, and the plans of one
+// workload (from 0), a Gantt chart for every strategy. format is one of Formats.
 func Compare(out io.Writer, c sim.Comparison, workload int, format string) error {
 	if workload < 0 || workload >= len(c.Workloads) {
 		return fmt.Errorf("there is no workload %d", workload+1)
@@ -74,7 +74,7 @@ func (s *svg) text(x, y float64, anchor, words, more string) {
 	fmt.Fprintf(s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"%s\"%s>%s</text>\n", x, y, anchor, more, html.EscapeString(words))
 }
 
-// chartArea is where a chart lies, with its title and axes, and how its values are scaled.
+// chartArea is the position of a chart, with its title and axes, and the scale of its values.
 type chartArea struct {
 	x, y, width, height  float64
 	minX, maxX, low, top float64

@@ -37,7 +37,7 @@ func comparison(t *testing.T, tests int, names ...string) sim.Comparison {
 	return c
 }
 
-// TestCompare: every format is well-formed and shows every strategy.
+// TestCompare checks that every format is well-formed and shows every strategy.
 func TestCompare(t *testing.T) {
 	for _, tests := range []int{1, 3} {
 		c := comparison(t, tests, "rigid", "noX", "infX")
@@ -86,8 +86,8 @@ func TestCompareErrors(t *testing.T) {
 	}
 }
 
-// TestPlan: an expanded step is used at first and then held; jobs lie on each
-// other and on what is busy.
+// TestPlan checks that an expanded step is first used and then held, and that jobs are stacked on
+// each other and on busy nodes.
 func TestPlan(t *testing.T) {
 	p := planner.Problem{Nodes: 10, Busy: []planner.Busy{{Start: 0, Duration: 10, Nodes: 1}, {Start: 900, Duration: 1, Nodes: 1}}, Jobs: []planner.Job{
 		{Profile: planner.Profile{{Duration: 5, Nodes: 2}, {Duration: 5, Nodes: 3}}},

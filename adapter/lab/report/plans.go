@@ -8,18 +8,18 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// plan is a plan over time: jobs lie on each other in list order, each as high as
-// the nodes it holds. What a job holds but does not use is pale.
+// plan is a plan over time: jobs are stacked in list order, each as high as its nodes. Nodes held
+// but not used are pale.
 type plan struct {
 	nodes int
 	busy  []planner.Span
 	bars  []bar
 }
 
-// bar is a job's nodes during a stretch in which nobody's count changes.
+// bar is a job's nodes during a period without any change.
 type bar struct {
 	start, end  int64
-	below, used int // nodes under it, and used by it
+	below, used int // nodes below it, and nodes used by it
 	held        int
 	job         int
 }
@@ -71,8 +71,8 @@ func index(times []int64, t int64) int {
 	return k
 }
 
-// used is when a placed job computes: every step from its start on; for a rigid
-// placement, the steps one after the other.
+// used returns when a placed job computes: every step from its start on or, in a rigid placement,
+// the steps one after the other.
 func used(p planner.Profile, placed planner.Placement) []planner.Span {
 	spans := make([]planner.Span, len(p))
 	at := placed.Start
@@ -106,7 +106,7 @@ func (g plan) draw(s *svg, a chartArea) {
 
 func hours(seconds int64) float64 { return float64(seconds) / 3600 }
 
-// jobColour returns colours that are far apart for neighbours in the list.
+// jobColour returns colours that differ strongly between neighbours in the list.
 func jobColour(job int, strength float64) string {
 	const golden = 0.61803398875
 	_, hue := math.Modf(float64(job) * golden)

@@ -1,5 +1,6 @@
-// Package report makes one HTML file of outcomes of a workload: in words, in tables that need no JavaScript,
-// and in charts that do (uPlot, package uplot). It fetches nothing, and says so in its content security policy.
+// Package report writes one HTML file about outcomes of a workload: in words, in tables that need
+// no JavaScript, and in charts that do (uPlot, package uplot). It fetches nothing, as its content
+// security policy says.
 package report
 
 import (
@@ -25,10 +26,10 @@ var script string
 var parsed = template.Must(template.New("report").Funcs(template.FuncMap{"seconds": seconds, "number": number, "sizes": sizes,
 	"span": func(s int64) string { return seconds(float64(s)) }, "hours": func(s float64) string { return number(s / 3600) }}).Parse(page))
 
-// Options are what a report has beside the outcomes.
+// Options holds what a report shows beside the outcomes.
 type Options struct {
 	Title   string
-	Command string // that makes the report
+	Command string // command that makes the report
 	Version string // of Evoslurm
 }
 
@@ -50,13 +51,13 @@ func Write(out io.Writer, outcomes []outcome.Outcome, o Options) error {
 	return parsed.Execute(out, p)
 }
 
-// source is a script or style by its hash, as a policy names it.
+// source returns a script's or style's hash, in the form of a policy.
 func source(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// content is what the template shows.
+// content is the data of the template.
 type content struct {
 	Options
 	Policy          string

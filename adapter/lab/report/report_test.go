@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/report"
 )
 
-// sample is two outcomes of the same jobs: under a strategy, and rigid at their peaks.
+// sample returns two outcomes of the same jobs: under a strategy, and rigid at their peaks.
 func sample() []outcome.Outcome {
 	evolving := outcome.Outcome{Name: "2X+c", Run: outcome.Run{Nodes: 16}, Made: outcome.Made{Command: "evosim run w.json", Version: "v1", Seed: "7"}}
 	rigid := outcome.Outcome{Name: "easy", Run: outcome.Run{Nodes: 16}}
@@ -50,8 +50,8 @@ func write(t *testing.T, all []outcome.Outcome) string {
 	return b.String()
 }
 
-// TestReport: it is the same every time, fetches nothing, runs no script but those that its policy names, and
-// says what was made how.
+// TestReport checks that a report is the same every time, fetches nothing, runs only the scripts of
+// its policy, and says how it was made.
 func TestReport(t *testing.T) {
 	text := write(t, sample())
 	if again := write(t, sample()); again != text {
@@ -107,7 +107,8 @@ func withoutScripts(text string) string {
 	return regexp.MustCompile(`(?s)<script.*?</script>`).ReplaceAllString(text, "")
 }
 
-// TestReportMany: of more jobs than are drawn those with the most node-seconds are, and the file stays small.
+// TestReportMany checks that of too many jobs those with the most node-seconds are drawn, and that
+// the file stays small.
 func TestReportMany(t *testing.T) {
 	o := outcome.Outcome{Name: "easy", Run: outcome.Run{Nodes: 1000}}
 	for i := range int64(100_000) {
@@ -124,7 +125,7 @@ func TestReportMany(t *testing.T) {
 	}
 }
 
-// TestReportNone: what cannot be is said.
+// TestReportNone checks that impossible reports fail with a reason.
 func TestReportNone(t *testing.T) {
 	o := sample()[0]
 	o.Nodes = 2

@@ -13,7 +13,7 @@ import (
 type row struct {
 	Name       string
 	Of         string // which jobs
-	Whole      bool   // all of them
+	Whole      bool   // whole outcome
 	Unfinished int
 	outcome.Figures
 }
@@ -31,7 +31,7 @@ func rows(all []outcome.Outcome) (rows []row) {
 	return rows
 }
 
-// neighbour is the stock jobs of an outcome beside those of another in which all are rigid.
+// neighbour compares the stock jobs of an outcome with another in which all jobs are rigid.
 type neighbour struct {
 	Name, Rigid string
 	outcome.Neighbours
@@ -61,7 +61,7 @@ type listed struct {
 	*outcome.Job
 }
 
-// most rows of a list of jobs.
+// most bounds the rows of a list of jobs.
 const most = 20
 
 func unfinished(all []outcome.Outcome) (some []listed) {
@@ -99,7 +99,7 @@ func evolving(all []outcome.Outcome) (some []listed) {
 	return some
 }
 
-// words are the report in a few sentences.
+// words returns the report in a few sentences.
 func words(all []outcome.Outcome) (text []string) {
 	if len(all) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func words(all []outcome.Outcome) (text []string) {
 	return text
 }
 
-// count is a number of things with its commas.
+// count returns a count with its noun and with thousands separators.
 func count(n int, of string) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -163,7 +163,7 @@ func count(n int, of string) string {
 	return text + " " + of
 }
 
-// seconds are a length of time for people.
+// seconds returns a duration for people.
 func seconds(s float64) string {
 	switch {
 	case s < 0:
@@ -178,7 +178,7 @@ func seconds(s float64) string {
 	return number(s/86400) + " d"
 }
 
-// number has one place behind the point, if that says anything.
+// number shows one decimal place if it is significant.
 func number(x float64) string {
 	if x == math.Trunc(x) || math.Abs(x) >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
@@ -186,7 +186,7 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'f', 1, 64)
 }
 
-// sizes are the sizes of a job up to its end.
+// sizes returns the sizes of a job up to its end.
 func sizes(s []outcome.Size) string {
 	var all []string
 	for i := range max(len(s)-1, 0) {

@@ -18,8 +18,8 @@ import (
 
 var traces = flag.String("traces", "", "folder of real traces (make archives)")
 
-// TestBaselineArchives: on lublin-256 and NASA's trace every start is the naive one's (on random
-// workloads: TestBackfillRandom of adapter/lab/machine).
+// TestBaselineArchives checks that on lublin-256 and NASA's trace every start equals the naive one
+// (random workloads: TestBackfillRandom of adapter/lab/machine).
 func TestBaselineArchives(t *testing.T) {
 	for _, name := range []string{"lublin-256.swf", "nasa-ipsc-1993.swf.gz"} {
 		tr := archive(t, name)
@@ -80,8 +80,9 @@ func BenchmarkBaseline(b *testing.B) {
 	}
 }
 
-// BenchmarkEveryEvent plans all that waits and runs of lublin-256 anew at every event, by the planner's own
-// fit (noX): the jobs as they are, and one in ten with three steps of half, all and half of its nodes.
+// BenchmarkEveryEvent replans all waiting and running jobs of lublin-256 at every event, by the
+// planner's own fit (noX): the jobs as they are, and one in ten with three steps of half, all, and
+// half of its nodes.
 func BenchmarkEveryEvent(b *testing.B) {
 	tr := archive(b, "lublin-256.swf")
 	jobs, _ := tr.Runnable()
@@ -110,7 +111,7 @@ func BenchmarkEveryEvent(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has used, in seconds.
+// processorTime returns the processor time of the process, in seconds.
 func processorTime() float64 {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)

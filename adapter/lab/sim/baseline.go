@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// Baselines are schedulers that sites have, for rigid jobs.
+// Baselines lists schedulers that sites use, for rigid jobs.
 var Baselines = []string{"fcfs", "easy", "conservative"}
 
 func baseline(name string) (machine.Scheduler, error) {
@@ -28,12 +28,12 @@ func baseline(name string) (machine.Scheduler, error) {
 
 // RigidJob is a job of one size.
 type RigidJob struct {
-	Submit, Seconds, Limit int64 // Limit 0: what it takes
+	Submit, Seconds, Limit int64 // Limit 0 means the job's duration
 	Nodes                  int
-	Start                  int64 // as it came out
+	Start                  int64 // the result
 }
 
-// Rigid runs jobs, in any order, by one of [Baselines] on so many nodes, and sets their starts.
+// Rigid runs jobs, in any order, by one of [Baselines] on that many nodes, and sets their starts.
 func Rigid(ctx context.Context, name string, nodes int, jobs []RigidJob) error {
 	s, err := baseline(name)
 	if err != nil {
@@ -44,7 +44,7 @@ func Rigid(ctx context.Context, name string, nodes int, jobs []RigidJob) error {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[a].Submit, jobs[b].Submit) })
-	flat := make(machine.Curve, nodes+1) // how long they take is told
+	flat := make(machine.Curve, nodes+1) // durations are given
 	for n := 1; n <= nodes; n++ {
 		flat[n] = 1
 	}
@@ -65,13 +65,13 @@ func Rigid(ctx context.Context, name string, nodes int, jobs []RigidJob) error {
 	return nil
 }
 
-// mostBaseline are the nodes of a machine that is run; there is memory for each.
+// mostBaseline bounds the nodes of a machine; each needs memory.
 const mostBaseline = 10_000_000
 
-// Baseline runs the jobs of a trace that ran again, by one of [Baselines] on so many nodes of so many
-// processors each, and gives them as a trace with the waits that they have now. All are rigid: what
-// evolves, or is malleable, has its largest size all the time; and jobs have nodes for themselves. A job
-// that ran longer than its user asked for is taken to have asked for that.
+// Baseline runs again the jobs of a trace, by one of [Baselines] on that many nodes with that many
+// processors each. It returns a trace with their new waits. All jobs are rigid: evolving and
+// malleable jobs have their largest size all the time. Jobs have their nodes exclusively. If a job
+// ran longer than requested, its run time counts as its request.
 func Baseline(ctx context.Context, t trace.Trace, name string, nodes, cpus int) (trace.Trace, error) {
 	if nodes > mostBaseline {
 		return trace.Trace{}, fmt.Errorf("a machine of %d nodes; at most %d can be run: give --nodes or --cpus-per-node", nodes, mostBaseline)

@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// TestBaseline: a few jobs, by hand, and what an outcome has.
+// TestBaseline checks a few jobs by hand, and the contents of an outcome.
 func TestBaseline(t *testing.T) {
 	const text = `; MaxProcs: 20
 1 100 -1 100 12 -1 -1 12 100 -1 1 1 -1 -1 0 -1 -1 -1

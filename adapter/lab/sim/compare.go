@@ -9,24 +9,23 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Comparison is what the strategies make of the same workloads.
+// Comparison holds the strategies' plans for the same workloads.
 type Comparison struct {
 	Workloads  []planner.Problem
 	Strategies []planner.Strategy
-	Outcomes   [][]Outcome // of workload w and strategy s: Outcomes[w][s]
+	Outcomes   [][]Outcome // by workload w and strategy s: Outcomes[w][s]
 }
 
 // Outcome is one plan.
 type Outcome struct {
 	Schedule planner.Schedule
 	Metrics  planner.Metrics
-	Took     time.Duration // planning alone
-	Bound    float64       // seconds that no makespan can beat, as far as proven
+	Took     time.Duration // planning time only
+	Bound    float64       // proven lower bound of the makespan, in seconds
 }
 
-// Compare plans every workload with every strategy, on so many workers, and
-// checks every plan. progress, if not nil, is called after every plan, by one
-// worker at a time.
+// Compare plans every workload with every strategy, on that many workers, and checks every plan.
+// progress, if not nil, is called after every plan, by one worker at a time.
 func Compare(ctx context.Context, workloads []planner.Problem, strategies []planner.Strategy, workers int, progress func()) (Comparison, error) {
 	c := Comparison{Workloads: workloads, Strategies: strategies,
 		Outcomes: make([][]Outcome, len(workloads))}
@@ -67,13 +66,13 @@ func outcomeOf(p planner.Problem, s planner.Strategy) (Outcome, error) {
 
 // Figure is one metric of a comparison.
 type Figure struct {
-	Name string // as in JSON
+	Name string // name in JSON
 	Unit string
 	Of   func(Outcome) float64
 }
 
-// Figures are what Compare's results are reported by, each as planned: not
-// relative to another strategy. The gap is by how much the makespan exceeds Bound.
+// Figures lists the metrics for reports, each as planned, not relative to another strategy. The gap
+// is how much the makespan exceeds Bound.
 var Figures = []Figure{
 	{"makespan", "s", func(o Outcome) float64 { return float64(o.Metrics.Makespan) }},
 	{"gap", "%", func(o Outcome) float64 { return 100 * (float64(o.Metrics.Makespan) - o.Bound) / max(o.Bound, 1) }},
@@ -86,7 +85,7 @@ var Figures = []Figure{
 	{"schedule_ms", "ms", func(o Outcome) float64 { return float64(o.Took) / float64(time.Millisecond) }},
 }
 
-// Values are a figure of strategy s, one for every workload.
+// Values returns a figure of strategy s, one for every workload.
 func (c Comparison) Values(f Figure, s int) []float64 {
 	values := make([]float64, len(c.Workloads))
 	for w := range values {
@@ -95,7 +94,7 @@ func (c Comparison) Values(f Figure, s int) []float64 {
 	return values
 }
 
-// Summary is the minimum, average and maximum of a figure of strategy s.
+// Summary returns the minimum, average and maximum of a figure of strategy s.
 func (c Comparison) Summary(f Figure, s int) Range {
 	var g gather
 	for _, v := range c.Values(f, s) {

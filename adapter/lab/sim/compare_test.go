@@ -29,7 +29,7 @@ func compared(t *testing.T, tests int) ([]planner.Problem, []planner.Strategy) {
 	return workloads, append(strategies, planner.Search{MaxEvaluations: 3000})
 }
 
-// TestCompare: any number of workers gives every plan its place.
+// TestCompare checks that results are in their places with any number of workers.
 func TestCompare(t *testing.T) {
 	workloads, strategies := compared(t, 5)
 	for _, workers := range []int{0, 1, 7} {
@@ -67,7 +67,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareErrors: a job that fits nowhere, and an end that the caller wants.
+// TestCompareErrors covers a job that fits nowhere, and a caller that stops.
 func TestCompareErrors(t *testing.T) {
 	workloads, strategies := compared(t, 3)
 	workloads = append(workloads, planner.Problem{Nodes: 1, Busy: []planner.Busy{{Start: 0, Duration: planner.Forever, Nodes: 1}},

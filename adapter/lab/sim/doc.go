@@ -2,12 +2,11 @@
 //
 // # The paper's tables
 //
-// Paper repeats the evaluation of "Towards Scheduling Evolving Applications"
-// (section 5): many random tests, every strategy on each, and the minimum,
-// average and maximum of the paper's ten metrics (Tables 1 and 2). Where the text
-// leaves a choice, the figures decide:
+// Paper repeats the evaluation of "Towards Scheduling Evolving Applications" (section 5): many
+// random tests, every strategy on each, and the minimum, average and maximum of the paper's ten
+// metrics (Tables 1 and 2). Where the text is ambiguous, the figures decide:
 //
-//   - The cluster's size is not told; 100 nodes gives the printed averages.
+//   - The cluster's size is not given; 100 nodes gives the printed averages.
 //   - "Waste" is relative to the area used, not to that of the cluster: rigid's
 //     maximum of 116 % could not be otherwise. So is the waste per application
 //     (rigid's maximum: 681 %).
@@ -35,9 +34,9 @@
 //
 // # On one machine
 //
-// OAR and PECS23 repeat published experiments with malleable jobs on package machine:
-// table 5.3 of Georgiou's thesis (2010), and that of Posner, Hupfeld and Finnerty (PECS
-// 2023), whose workloads come out number for number (package workload) and whose schedulers
-// are run as they work (agreement). PECS23 goes on with applications that evolve.
-// MALLEABLE.md has the figures, and what is not reached.
+// OAR and PECS23 repeat published experiments with malleable jobs on package machine: table 5.3 of
+// Georgiou's thesis (2010), and Posner, Hupfeld and Finnerty (PECS 2023). The latter's workloads
+// come out number for number (package workload), and its schedulers run as they really work
+// (agreement). PECS23 also covers evolving applications. MALLEABLE.md has the figures, and what is
+// not reached.
 package sim

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// each does n things on so many workers; the first error ends it. progress, if not nil, is called
-// after each of them, by one worker at a time.
+// each does n things on that many workers; the first error ends it. progress, if not nil, is called
+// after each, by one worker at a time.
 func each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error, progress func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

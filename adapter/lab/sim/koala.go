@@ -11,23 +11,23 @@ import (
 // das3 is the nodes of the DAS-3's clusters (Buisson et al. 2007, table I).
 var das3 = []int{85, 41, 68, 46, 32}
 
-// Koala is the experiment of Buisson et al. 2007: what its text tells (sections VI and VII)
-// is fixed, what it does not is a field; see doc.go.
+// Koala is the experiment of Buisson et al. 2007: what its text says (sections VI and VII) is
+// fixed, what it leaves open is a field; see doc.go.
 type Koala struct {
 	Jobs       int `json:"jobs"`
-	Background int `json:"background"`  // percent of every cluster that other users have
-	Threshold  int `json:"threshold"`   // percent of every cluster over which KOALA's jobs are not grown (V-B)
-	Poll       int `json:"poll"`        // seconds between two looks of the scheduler
-	Claim      int `json:"claim"`       // seconds until a further processor is had, one after the other (V-A)
-	Adapt      int `json:"adapt"`       // seconds for which an application stands still at a change
+	Background int `json:"background"`  // percent of every cluster in use by other users
+	Threshold  int `json:"threshold"`   // percent of every cluster above which KOALA's jobs do not grow (V-B)
+	Poll       int `json:"poll"`        // seconds between two polls of the scheduler
+	Claim      int `json:"claim"`       // seconds to get a further processor, one after the other (V-A)
+	Adapt      int `json:"adapt"`       // seconds during which an application pauses at a change
 	BestGadget int `json:"best_gadget"` // processors on which GADGET 2 is fastest (4 min); no slower on more
-	BestFT     int `json:"best_ft"`     // and FT (1 min)
+	BestFT     int `json:"best_ft"`     // the same for FT (1 min)
 }
 
-// DefaultKoala is what comes closest to the figures that the text tells.
+// DefaultKoala comes closest to the figures in the text.
 var DefaultKoala = Koala{Jobs: 300, Threshold: 15, Poll: 10, Claim: 5, Adapt: 10, BestGadget: 32, BestFT: 16}
 
-// Validate says what cannot be played.
+// Validate returns what cannot be simulated.
 func (k Koala) Validate() error {
 	for _, v := range []struct {
 		name             string
@@ -43,32 +43,32 @@ func (k Koala) Validate() error {
 	return nil
 }
 
-// KoalaRun is one row: a workload under a policy, the mean of all runs. Times are seconds,
-// sizes processors.
+// KoalaRun is a row: a workload under a policy, the mean of all runs. Times are seconds, sizes
+// processors.
 type KoalaRun struct {
 	Workload string `json:"workload"` // Wm, Wmr, W'm, W'mr
 	Approach string `json:"approach"`
 	Policy   string `json:"policy"`
 
-	MeanSize    float64 `json:"mean_size"` // of malleable jobs, over their execution
-	MaxSize     float64 `json:"max_size"`  // reached, likewise
+	MeanSize    float64 `json:"mean_size"` // of malleable jobs, averaged over their execution
+	MaxSize     float64 `json:"max_size"`  // largest size of malleable jobs
 	Stuck       float64 `json:"stuck"`     // percent of malleable jobs that never had more than 2
 	StuckFT     float64 `json:"stuck_ft"`
 	Execution   float64 `json:"execution"`
-	FT          float64 `json:"execution_ft"` // of malleable ones, as GADGET 2's
+	FT          float64 `json:"execution_ft"` // of malleable jobs, like GADGET 2's
 	Gadget      float64 `json:"execution_gadget"`
 	Wait        float64 `json:"wait"`
 	Response    float64 `json:"response"`
-	Utilisation float64 `json:"utilisation"` // percent of what other users leave, while jobs are submitted
+	Utilisation float64 `json:"utilisation"` // percent of what other users leave, during submissions
 	Grows       float64 `json:"grows"`
 	Shrinks     float64 `json:"shrinks"`
-	Late        float64 `json:"late_changes"` // percent of the changes that come after half of the submissions
+	Late        float64 `json:"late_changes"` // percent of the changes after half of the submissions
 
 	Short float64 `json:"ft_below_200"`     // percent of all FT jobs
 	Long  float64 `json:"gadget_above_400"` // percent of all GADGET 2 jobs
 }
 
-// KoalaResult is the experiment's.
+// KoalaResult is the result of the experiment.
 type KoalaResult struct {
 	Koala    Koala          `json:"parameters"`
 	Runs     int            `json:"runs"`
@@ -77,8 +77,8 @@ type KoalaResult struct {
 	Findings []KoalaFinding `json:"findings"`
 }
 
-// Play plays every workload under each policy, so many times with seeds from seed on.
-// progress, if not nil, is called before each; an error that it returns ends the experiment.
+// Play plays every workload under each policy, that many times with seeds from seed on. progress,
+// if not nil, is called before each; an error from it ends the experiment.
 func (k Koala) Play(runs int, seed uint64, policies []malleable.Policy, progress func() error) (KoalaResult, error) {
 	if err := k.Validate(); err != nil {
 		return KoalaResult{}, err
@@ -112,8 +112,8 @@ func (k Koala) Play(runs int, seed uint64, policies []malleable.Policy, progress
 	return result, nil
 }
 
-// times are the seconds that an application takes on 1, 2, … processors: a serial part and
-// one in parallel, through the two end points that the text tells, and no faster beyond.
+// times returns an application's seconds on 1, 2, … processors: a serial and a parallel part
+// through the two end points in the text, and no faster beyond.
 func times(two, best float64, at, most int) []float64 {
 	parallel := (two - best) / (1.0/2 - 1/float64(at))
 	serial := two - parallel/2
@@ -124,21 +124,21 @@ func times(two, best float64, at, most int) []float64 {
 	return all
 }
 
-// koalaJob is a job with what becomes of it.
+// koalaJob is a job with its simulation state.
 type koalaJob struct {
-	malleable.Job // Nodes is what it is allocated
+	malleable.Job // Nodes is its allocation
 	ft, rigid     bool
 	times         []float64
 	submitted     int
 	started       int
-	ended         int // 0: not yet
+	ended         int // 0 until it ends
 	cluster       int
 
 	used    int     // processors that it computes on
-	done    float64 // of its work, 1 is all
-	next    int     // processors after the change that is under way
-	changes int     // second at which that is done; 0: none is
-	still   int     // it stands still until then
+	done    float64 // share of its work, up to 1
+	next    int     // processors after the current change
+	changes int     // second at which that change is done; 0 for none
+	still   int     // it pauses until then
 	area    float64 // processor-seconds
 	most    int
 }
@@ -178,7 +178,7 @@ func (s *koalaSim) submit(rigid bool, interval int, random *rand.Rand) {
 		if j.ft {
 			j.Max, j.times, j.Sizes = 32, ft, malleable.Pow2
 		}
-		if even := random.IntN(2) == 0; rigid && even { // drawn in any case: the same applications in Wm and Wmr
+		if even := random.IntN(2) == 0; rigid && even { // drawn in any case, so that Wm and Wmr have the same applications
 			j.rigid = true
 		}
 		speedup := make(malleable.Table, 0, j.Max)
@@ -202,7 +202,7 @@ func (s *koalaSim) play() error {
 	}
 }
 
-// second is all that happens in one; it reports whether all jobs have ended.
+// second simulates one second and reports whether all jobs have ended.
 func (s *koalaSim) second(now int) (end bool) {
 	for s.submitted < len(s.jobs) && s.jobs[s.submitted].submitted <= now {
 		s.queue = append(s.queue, s.jobs[s.submitted])
@@ -216,7 +216,7 @@ func (s *koalaSim) second(now int) (end bool) {
 	return len(s.running)+len(s.queue) == 0 && s.submitted == len(s.jobs)
 }
 
-// settle ends changes whose time has come.
+// settle completes changes whose time has come.
 func (s *koalaSim) settle(now int) {
 	for _, j := range s.running {
 		if j.changes == 0 || j.changes > now {
@@ -230,7 +230,7 @@ func (s *koalaSim) settle(now int) {
 	}
 }
 
-// compute has all applications go on for a second.
+// compute advances all applications by a second.
 func (s *koalaSim) compute(now int, counts bool) {
 	for _, j := range s.running {
 		if counts {
@@ -247,13 +247,13 @@ func (s *koalaSim) compute(now int, counts bool) {
 	s.running = slices.DeleteFunc(s.running, func(j *koalaJob) bool { return j.ended > 0 })
 }
 
-// manage is KOALA's: jobs are assigned to clusters by worst fit, the cluster with the most
-// idle processors; for one that no cluster has room for, the one that can have the most. Then
-// each cluster is managed for itself.
+// manage is KOALA's manager. It assigns jobs to clusters by worst fit: the cluster with the most
+// idle processors or, if no cluster has room, the one that can free the most. Then it manages each
+// cluster separately.
 func (s *koalaSim) manage(now int) {
 	states := make([]malleable.State, len(s.nodes))
-	idle := slices.Clone(s.nodes) // not yet assigned
-	can := slices.Clone(s.nodes)  // the same, once running jobs have given all that they can
+	idle := slices.Clone(s.nodes) // not assigned yet
+	can := slices.Clone(s.nodes)  // the same after running jobs have given all they can
 	on := make([][]*koalaJob, len(s.nodes))
 	for _, j := range s.running {
 		idle[j.cluster] -= j.Nodes
@@ -315,8 +315,8 @@ func (s *koalaSim) start(j *koalaJob, cluster, now int) {
 	s.running = append(s.running, j)
 }
 
-// change begins one: processors are claimed while the application goes on with what it has;
-// what it gives back is free once it has adapted.
+// change starts a change. Processors are claimed while the application continues with what it has;
+// processors that it returns are free once it has adapted.
 func (s *koalaSim) change(j *koalaJob, c malleable.Change, now int) {
 	j.next, j.Held = c.Size(j.Job), true
 	if c.Kind == malleable.Grow {
@@ -334,7 +334,7 @@ func (s *koalaSim) change(j *koalaJob, c malleable.Change, now int) {
 	}
 }
 
-// add adds what came of a run to a row, as one of so many.
+// add adds a run's results to a row, as one of that many runs.
 func (s *koalaSim) add(row *KoalaRun, runs float64) {
 	mean := func(value func(j *koalaJob) float64, which func(j *koalaJob) bool) float64 {
 		sum, n := 0.0, 0

@@ -2,15 +2,14 @@ package sim
 
 import "fmt"
 
-// KoalaFinding is one of the findings of section VII, and whether it holds here.
+// KoalaFinding is a finding of section VII, and whether it holds here.
 type KoalaFinding struct {
 	Says    string `json:"says"`
 	Holds   bool   `json:"holds"`
 	Figures string `json:"figures"`
 }
 
-// findings goes through section VII. It needs rows of fpsma and of egs; without them there
-// are none.
+// findings checks section VII. It needs rows of fpsma and of egs; otherwise it returns nothing.
 func findings(rows []KoalaRun) (all []KoalaFinding) {
 	row := map[string]KoalaRun{}
 	for _, r := range rows {

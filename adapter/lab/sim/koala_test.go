@@ -14,9 +14,8 @@ import (
 
 func both() []malleable.Policy { return []malleable.Policy{malleable.FPSMA{}, malleable.EGS{}} }
 
-// TestKoala: what the text has told of the experiment comes out so, and equal seeds give
-// equal output. Which findings hold is for people to read (KOALA.md); those named here
-// hold with whatever seed.
+// TestKoala checks that the experiment matches the text, and that equal seeds give equal output.
+// People read which findings hold (KOALA.md); the ones named here hold with any seed.
 func TestKoala(t *testing.T) {
 	got, err := DefaultKoala.Play(4, 1, both(), nil)
 	if err != nil {
@@ -42,9 +41,9 @@ func TestKoala(t *testing.T) {
 	}
 }
 
-// TestKoalaKeepsTo: whatever is played, under every policy, no cluster has more processors in
-// use than it has, nobody is below the minimum or above the maximum, FT computes on powers of
-// two, growth ends at the threshold, and under PRA nobody shrinks.
+// TestKoalaKeepsTo checks for every policy that no cluster uses more processors than it has, sizes
+// stay within their bounds, FT computes on powers of two, growth ends at the threshold, and no job
+// shrinks under PRA.
 func TestKoalaKeepsTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := DefaultKoala
@@ -95,7 +94,7 @@ func TestKoalaKeepsTo(t *testing.T) {
 	})
 }
 
-// TestKoalaTimes: the end points that the text tells.
+// TestKoalaTimes checks the end points in the text.
 func TestKoalaTimes(t *testing.T) {
 	gadget, ft := times(600, 240, 32, 46), times(120, 60, 16, 32)
 	got := fmt.Sprintf("%.0f %.0f %.0f %.0f %.0f %.0f", gadget[2], gadget[32], gadget[46], ft[2], ft[16], ft[32])

@@ -9,31 +9,33 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// NeighbourJob is a job of [Neighbour]. One of a single step is a stock job, of which nothing is known but that it
-// ends by its limit; one of several keeps to its profile.
+// NeighbourJob is a job for [Neighbour]. A job with a single step is a stock job: only its limit is
+// known. A job with several steps keeps to its profile.
 type NeighbourJob struct {
 	Submit  int64
 	Profile planner.Profile
 	Limit   int64 // seconds; at least as long as the job
-	Rigid   int64 // its start where all jobs are rigid at peak
-	Start   int64 // as it came out
+	Rigid   int64 // its start in the world where all jobs are rigid at peak
+	Start   int64 // the result
 }
 
-// Neighbour is a rule under which nobody starts later than where evolving jobs were rigid at peak: it
-// schedules both worlds. In the rigid one, by one of [Baselines], every evolving job has its largest size for all of its time;
-// the real one starts every job at the latest when that does. Until then a job may start in what the
-// rigid world has allocated and the real one does not use: what evolving jobs have not grown into or have left, and what
-// jobs that began early no longer need. It must fit there until its limit.
+// Neighbour schedules by a rule under which no job starts later than if evolving jobs were rigid at
+// peak. It schedules both worlds. In the rigid one, by one of [Baselines], every evolving job
+// always has its largest size. The real one starts every job at the latest when the rigid one does.
+// Until then, a job may start on nodes that the rigid world has allocated and the real one does not
+// use: nodes that evolving jobs have not grown into or have left, and nodes that jobs which started
+// early no longer need. It must fit there until its limit.
 //
-// No job starts later, whatever ends early or comes: a job that runs in both worlds ends in the real one first, so
-// that the rigid one is known up to the present. Let the gap be, for every second to come, the nodes
-// that the rigid world is certain to have allocated less those that the real one may use. It is never negative: starts
-// in it keep it so by choice, and whatever else happens only widens it (a start in the rigid world of a
-// job that runs already, or starts in both; an end in the real one). So what is due to start fits. An
-// evolving job that ends before its profile does is the exception: the gap that it leaves ends with it.
+// No job starts later, whatever ends early or arrives: a job that runs in both worlds ends in the
+// real one first, so that the rigid one is known up to the present. Let the gap be, for every
+// future second, the nodes that the rigid world certainly has allocated minus the nodes that the
+// real one may use. It is never negative. Starts in the gap keep it so by choice. Everything else
+// only widens it: a start in the rigid world of a job that already runs, a start in both, an end in
+// the real one. So jobs that are due fit. The exception is an evolving job that ends before its
+// profile does: the gap that it leaves ends with it.
 //
-// It needs a scheduler that places stock jobs, too: TestLendingDelays has why there is no such rule for one that
-// leaves them to Slurm. Complexity: O(n·w·a) for n jobs, of which w wait and a run at a time.
+// It needs a scheduler that also places stock jobs. TestLendingDelays shows why no such rule exists
+// if Slurm places them. Complexity: O(n·w·a) for n jobs, of which w wait and a run at a time.
 func Neighbour(ctx context.Context, name string, nodes int, jobs []NeighbourJob) error {
 	rigid := make([]RigidJob, len(jobs))
 	for i, j := range jobs {
@@ -76,23 +78,23 @@ func Neighbour(ctx context.Context, name string, nodes int, jobs []NeighbourJob)
 	}
 }
 
-// shadow is both worlds at a time.
+// shadow holds both worlds at a time.
 type shadow struct {
-	times   []int64 // at which something happens, of what is known from the start
-	more    []int64 // ends of what has started, soonest first
+	times   []int64 // times of known events
+	more    []int64 // ends of started jobs, soonest first
 	waiting []*NeighbourJob
-	active  []*NeighbourJob // started, and not ended in both worlds
+	active  []*NeighbourJob // jobs that have started, and not ended in both worlds
 	gap     []change
 	err     error
 }
 
-// change is that a gap becomes wider from a second on.
+// change widens a gap from a second on.
 type change struct {
 	at int64
 	by int
 }
 
-// next is the next second at which something happens.
+// next returns the next second at which something happens.
 func (s *shadow) next() (now int64, some bool) {
 	now = planner.Forever
 	if len(s.times) > 0 {
@@ -110,12 +112,12 @@ func (s *shadow) next() (now int64, some bool) {
 	return now, some
 }
 
-// drop forgets what has ended in both worlds.
+// drop forgets jobs that have ended in both worlds.
 func (s *shadow) drop(now int64) {
 	s.active = slices.DeleteFunc(s.active, func(j *NeighbourJob) bool { return j.Rigid+j.Profile.Duration() <= now })
 }
 
-// at starts what is due, and what fits into the gap.
+// at starts the jobs that are due, and those that fit into the gap.
 func (s *shadow) at(now int64, nodes int) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(j *NeighbourJob) bool {
 		if j.Rigid <= now {
@@ -159,7 +161,7 @@ func (s *shadow) start(j *NeighbourJob, now int64) {
 	}
 }
 
-// uses takes what a job may use from the gap.
+// uses subtracts what a job may use from the gap.
 func (s *shadow) uses(j *NeighbourJob, now int64) {
 	if len(j.Profile) == 1 {
 		n := j.Profile[0].Nodes
@@ -176,14 +178,14 @@ func (s *shadow) uses(j *NeighbourJob, now int64) {
 	}
 }
 
-// widen finds the gap from now on.
+// widen computes the gap from now on.
 func (s *shadow) widen(now int64) {
 	s.gap = s.gap[:0]
 	for _, j := range s.active {
 		lasts, peak := j.Profile.Duration(), j.Profile.Peak()
 		running, began := now < j.Start+lasts, j.Rigid <= now
 		switch {
-		case began && running && len(j.Profile) == 1: // for how long is not known, but in the rigid world no less
+		case began && running && len(j.Profile) == 1: // its end is unknown, but in the rigid world it is no earlier
 		case began:
 			s.gap = append(s.gap, change{now, peak}, change{j.Rigid + lasts, -peak})
 			if running {

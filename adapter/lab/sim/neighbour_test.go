@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// TestNeighbourDelaysNobody: in random workloads nobody starts later than where evolving jobs are rigid at peak, the
-// machine is never too small, and many start sooner.
+// TestNeighbourDelaysNobody checks in random workloads that no job starts later than if evolving
+// jobs are rigid at peak, that the machine always suffices, and that many jobs start sooner.
 func TestNeighbourDelaysNobody(t *testing.T) {
 	sooner, all := 0, 0
 	for seed := range uint64(200) {
@@ -63,8 +63,8 @@ func TestNeighbourDelaysNobody(t *testing.T) {
 	t.Logf("%d of %d start sooner", sooner, all)
 }
 
-// TestNeighbour: a stock job runs in what an evolving one has not grown into; one that would last too long does not,
-// nor one that needs more than that, though there is more that is free.
+// TestNeighbour checks that a stock job runs on nodes that an evolving job has not grown into,
+// unless it would last too long or needs more than these, even if more are free.
 func TestNeighbour(t *testing.T) {
 	evolving := planner.Profile{{Duration: 100, Nodes: 1}, {Duration: 100, Nodes: 3}}
 	stock := func(submit, seconds, limit int64, nodes int) sim.NeighbourJob {

@@ -8,24 +8,23 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 
-// OAR is Georgiou's experiment with malleability beside OAR (thesis 2010, section 5.5, table
-// 5.3): on what a rigid background leaves free runs one malleable job after the other, or one
-// moldable best-effort job after the other, which is killed when a rigid one needs its cores.
+// OAR is Georgiou's experiment with malleability beside OAR (thesis 2010, section 5.5, table 5.3).
+// On what a rigid background leaves free, it runs malleable jobs one after the other, or moldable
+// best-effort jobs, which are killed when a rigid job needs their cores.
 type OAR struct {
 	Background workload.OAR
-	Work       int64 // core-seconds of a malleable or moldable job; they scale perfectly
-	Reaction   int64 // seconds that OAR takes to start a job that nothing is in the way of
-	Grace      int64 // seconds that a Dynamic MPI application has to leave nodes
+	Work       int64 // core-seconds of a malleable or moldable job, which scales perfectly
+	Reaction   int64 // seconds that OAR takes to start an unobstructed job
+	Grace      int64 // seconds in which a Dynamic MPI application must release nodes
 	Tests      int
 	Seed       uint64
 }
 
-// DefaultOAR is as published. The work is what 8 jobs are if they use 57 % of the cores for 5
-// hours, as told; the reaction is the rigid jobs' wait where they only have to have something
-// killed.
+// DefaultOAR is as published. The work is that of 8 jobs that use 57 % of the cores for 5 hours, as
+// given. The reaction is the rigid jobs' wait if something only has to be killed.
 var DefaultOAR = OAR{Background: workload.DefaultOAR, Work: 82_000, Reaction: 8, Grace: 40, Tests: 1000, Seed: 1}
 
-// Validate says what cannot be run.
+// Validate returns what cannot be simulated.
 func (e OAR) Validate() error {
 	if err := e.Background.Validate(); err != nil {
 		return err
@@ -43,12 +42,11 @@ func (e OAR) Validate() error {
 	return nil
 }
 
-// OARColumns are the columns of table 5.3, and what they leave open, as they are called in JSON.
+// OARColumns lists the columns of table 5.3, and what they leave open, with their names in JSON.
 var OARColumns = []string{"utilisation", "terminated", "errors", "wait", "lost"}
 
-// OARRow is one strategy's figures, by column: percent of all cores in use, jobs that ended and
-// that were killed, mean seconds that rigid jobs waited, and percent of all cores used by jobs
-// that were killed.
+// OARRow holds one strategy's figures, by column: percent of all cores in use, numbers of ended and
+// of killed jobs, mean wait of rigid jobs in seconds, and percent of all cores used by killed jobs.
 type OARRow struct {
 	Strategy string           `json:"strategy"`
 	Columns  map[string]Range `json:"columns"`
@@ -61,8 +59,8 @@ var OARPublished = map[string]map[string]float64{
 	"moldable-besteffort": {"utilisation": 72, "terminated": 5, "errors": 4, "wait": 8},
 }
 
-// oarStrategies: a malleable job's rigid part is one core of every node with Dynamic CPUSETs
-// mapping, and one node with Dynamic MPI.
+// strategies returns the strategies: a malleable job's rigid part is one core of every node with
+// Dynamic CPUSETs mapping, and one node with Dynamic MPI.
 func (e OAR) strategies() []oar {
 	b := e.Background
 	return []oar{
@@ -72,10 +70,11 @@ func (e OAR) strategies() []oar {
 	}
 }
 
-// Runs is how many simulations it is.
+// Runs returns the number of simulations.
 func (e OAR) Runs() int { return e.Tests * len(e.strategies()) }
 
-// Run runs it, on so many workers. progress, if not nil, is called after every simulation.
+// Run runs the experiment on that many workers. progress, if not nil, is called after every
+// simulation.
 func (e OAR) Run(ctx context.Context, workers int, progress func()) ([]OARRow, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
@@ -147,18 +146,18 @@ func (e OAR) simulate(ctx context.Context, s oar, test int) (map[string]float64,
 // oar is OAR with the module that submits the malleable jobs, or with best-effort jobs.
 type oar struct {
 	name     string
-	least    int   // cores that a malleable job never leaves, and that any needs to start
+	least    int   // cores that a malleable job needs to start and never releases
 	grace    int64 // seconds
-	killed   bool  // best effort: killed, not shrunk
+	killed   bool  // best effort: killed instead of shrunk
 	reaction int64
 	job      machine.Job
 
 	guest *machine.Run         // the malleable or moldable job
-	asked map[*machine.Run]int // cores that the guest is to leave for a rigid job
+	asked map[*machine.Run]int // cores that the guest must release for a rigid job
 }
 
-// Schedule implements machine.Scheduler. Rigid jobs start in order of submission, and whatever
-// fits beside those that wait; the guest gives way to them, and takes what is left.
+// Schedule implements machine.Scheduler. Rigid jobs start in order of submission, or earlier if
+// they fit beside the waiting ones; the guest makes room for them and takes the rest.
 func (s *oar) Schedule(m *machine.Machine) {
 	if s.guest == nil || s.guest.End > 0 {
 		s.guest = m.Submit(s.job)
@@ -185,7 +184,7 @@ func (s *oar) Schedule(m *machine.Machine) {
 	}
 }
 
-// start starts a rigid job, or has the guest make room for it.
+// start starts a rigid job, or makes the guest release nodes for it.
 func (s *oar) start(m *machine.Machine, r *machine.Run) {
 	need := r.Phases[0].Pref
 	guest := s.guest
@@ -200,7 +199,7 @@ func (s *oar) start(m *machine.Machine, r *machine.Run) {
 		case !s.killed && missing > coming && missing-coming <= guest.Assigned()-s.least:
 			m.Shrink(guest, missing-coming, r)
 			s.asked[r] += missing - coming
-			missing = need - m.Free - r.Held // it may be there at once
+			missing = need - m.Free - r.Held // it may have them at once
 		}
 	}
 	if missing <= 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 )
 
-// TestOAR: table 5.3 as far as it comes out: malleable jobs use what is left, all eight of them
-// end, and rigid jobs wait for them; best-effort jobs leave a fifth unused, four of them end, as
-// the thesis's text has it, and some are killed.
+// TestOAR checks table 5.3 as far as it is reproduced: malleable jobs use what is left, all eight
+// of them end, and rigid jobs wait for them. Best-effort jobs leave a fifth unused, four of them
+// end, as in the thesis's text, and some are killed.
 func TestOAR(t *testing.T) {
 	e := sim.DefaultOAR
 	e.Tests = 200

@@ -11,14 +11,13 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Columns are the metrics of the paper's Tables 1 and 2, in their order, as they
-// are called in JSON.
+// Columns lists the metrics of the paper's Tables 1 and 2, in order, with their names in JSON.
 var Columns = []string{
 	"waste", "utilisation", "effective_utilisation", "makespan", "schedule_ms", // Table 1
 	"avg_completion", "avg_wait", "expanded_apps", "app_expansion", "app_waste", // Table 2
 }
 
-// Relative tells whether a column is relative to rigid; the others are percent,
+// Relative reports whether a column is relative to rigid; the others are percent,
 // and schedule_ms milliseconds.
 func Relative(column string) bool {
 	switch column {
@@ -35,13 +34,13 @@ type Range struct {
 	Max float64 `json:"max"`
 }
 
-// Row is one strategy's figures, by column.
+// Row holds one strategy's figures, by column.
 type Row struct {
 	Strategy string
 	Columns  map[string]Range
 }
 
-// PaperResult is what Paper measured.
+// PaperResult holds the measurements of Paper.
 type PaperResult struct {
 	Tests int
 	Seed  uint64
@@ -79,7 +78,7 @@ func (r PaperResult) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// gather is a Range in the making.
+// gather accumulates a Range.
 type gather struct {
 	Range
 	sum   float64
@@ -96,10 +95,9 @@ func (g *gather) add(v float64) {
 	g.Avg = g.sum / float64(g.count)
 }
 
-// Paper plans tests workloads of a model with every strategy and measures the
-// paper's metrics (section 5.1). The relative ones need "rigid", which is planned
-// whether it is among the strategies or not. progress, if not nil, is called after
-// every test; an error that it returns ends the experiment.
+// Paper plans tests workloads of a model with every strategy and measures the paper's metrics
+// (section 5.1). The relative metrics need "rigid", which is always planned. progress, if not nil,
+// is called after every test; an error from it ends the experiment.
 func Paper(model workload.Paper, tests int, seed uint64, strategies []planner.Strategy, progress func(done int) error) (PaperResult, error) {
 	rigid, err := planner.StrategyByName("rigid")
 	if err != nil {

@@ -26,9 +26,9 @@ func paper(t *testing.T, tests int) sim.PaperResult {
 	return got
 }
 
-// TestPaperTables: 1,000 tests on 100 nodes give the published averages, within
-// 1.5 points (percent) or .02 (relative to rigid). Sub-tests are named after the
-// table, the column and the strategy.
+// TestPaperTables: 1,000 tests on 100 nodes give the published averages, within 1.5 points
+// (percent) or .02 (relative to rigid). Subtests are named after the table, the column, and the
+// strategy.
 func TestPaperTables(t *testing.T) {
 	got := paper(t, 1000)
 	for i, column := range sim.Columns {

@@ -12,19 +12,19 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// PECS23 is the experiment of Posner, Hupfeld and Finnerty (PECS 2023) and what it leaves out:
-// other schedulers and policies, and applications that evolve.
+// PECS23 is the experiment of Posner, Hupfeld and Finnerty (PECS 2023), with additions: other
+// schedulers and policies, and evolving applications.
 type PECS23 struct {
 	Model      workload.PECS23
 	Seeds      int      // S0, S1, …
 	Shares     []int    // percent of the jobs that are not rigid
 	Schedulers []string // of the publication, or ORDER[+POLICY]
-	Phases     int      // of evolving applications, at most; 0: without these
-	Policy     string   // that shares nodes among malleable jobs of evolving applications
-	Ahead      int      // of evolving applications that wait so many keep their place; the others start if they can at once
+	Phases     int      // largest number of phases of evolving applications; 0 for none of these
+	Policy     string   // policy for the malleable jobs of evolving applications
+	Ahead      int      // number of waiting evolving applications that keep their place; the others start only if they can start at once
 }
 
-// PECS23Schedulers are the names of the experiment's own choice: the publication's, and ours.
+// PECS23Schedulers returns the names of the default schedulers: the publication's, and ours.
 func PECS23Schedulers() []string {
 	names := []string{"rigid_easy_backfill", "rigid_backfill", "pref_agreement", "easy", "first-fit"}
 	for _, policy := range malleable.Policies() {
@@ -33,36 +33,36 @@ func PECS23Schedulers() []string {
 	return append(names, "easy+gain")
 }
 
-// DefaultPECS23 is as published, with applications of up to five phases besides.
+// DefaultPECS23 is as published, plus applications of up to five phases.
 var DefaultPECS23 = PECS23{Model: workload.DefaultPECS23, Seeds: 10, Shares: []int{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100},
 	Schedulers: PECS23Schedulers(), Phases: 5, Policy: "gain", Ahead: 1}
 
-// PECS23Kinds are the kinds of jobs that evolving applications are submitted as.
+// PECS23Kinds lists the kinds of jobs for evolving applications.
 var PECS23Kinds = []machine.Kind{machine.Rigid, machine.Moldable, machine.Malleable, machine.Evolving, machine.Both}
 
-// pecsLead is the longest time for which a job of the model computes between two points: two
-// parts of a minute, which a quarter of the nodes need four times as long for.
+// pecsLead is the longest time that a job of the model computes between two points: two parts of a
+// minute, which take four times as long on a quarter of the nodes.
 const pecsLead = 600
 
 // PECS23Figures are averages over the seeds.
 type PECS23Figures struct {
 	Wait        float64 `json:"wait"`        // seconds from submission to start
-	Turnaround  float64 `json:"turnaround"`  // to the end
+	Turnaround  float64 `json:"turnaround"`  // from submission to the end
 	Runtime     float64 `json:"runtime"`     // from start to end
 	Makespan    float64 `json:"makespan"`    // the last end
-	Utilisation float64 `json:"utilisation"` // percent of all node-seconds up to that, allocated
-	Efficiency  float64 `json:"efficiency"`  // speed-up for a node, percent of one node's speed: work done by node-seconds allocated
-	Changes     float64 `json:"changes"`     // of sizes of running jobs, by the scheduler or the application
-	Late        float64 `json:"late"`        // seconds by which a declared growth came after its promise, at most
+	Utilisation float64 `json:"utilisation"` // percent of all node-seconds until then, allocated
+	Efficiency  float64 `json:"efficiency"`  // speed-up per node, in percent: work done per allocated node-second
+	Changes     float64 `json:"changes"`     // size changes of running jobs, by the scheduler or the application
+	Late        float64 `json:"late"`        // largest delay of a declared growth after its promise, in seconds
 }
 
-// PECS23Row is a scheduler's figures, for every share.
+// PECS23Row holds a scheduler's figures, for every share.
 type PECS23Row struct {
 	Name    string          `json:"name"`
 	Figures []PECS23Figures `json:"figures"`
 }
 
-// PECS23Result is what was measured.
+// PECS23Result holds the measurements.
 type PECS23Result struct {
 	Nodes    int         `json:"nodes"`
 	Days     int         `json:"days"`
@@ -75,7 +75,7 @@ type PECS23Result struct {
 	Evolving []PECS23Row `json:"evolving,omitempty"`
 }
 
-// Validate says what cannot be run.
+// Validate returns what cannot be simulated.
 func (e PECS23) Validate() error {
 	if err := e.Model.Validate(); err != nil {
 		return err
@@ -116,9 +116,9 @@ func (e PECS23) Validate() error {
 	return err
 }
 
-// pecsRun is how one workload is run.
+// pecsRun says how one workload is run.
 type pecsRun struct {
-	kind  machine.Kind // of those that are not rigid
+	kind  machine.Kind // kind of the jobs that are not rigid
 	rigid bool         // the share changes nothing
 	start func() (machine.Scheduler, machine.Options)
 }
@@ -154,7 +154,7 @@ func pecsScheduler(name string) (pecsRun, error) {
 	return pecsRun{machine.Malleable, !shared, func() (machine.Scheduler, machine.Options) { return q, machine.Options{} }}, nil
 }
 
-// Runs is how many simulations it is.
+// Runs returns the number of simulations.
 func (e PECS23) Runs() int { return len(e.plan()) }
 
 // cell is one simulation.
@@ -163,7 +163,7 @@ type cell struct {
 	row, share, seed int
 }
 
-// plan lists the simulations. Those without any job that is not rigid are done once.
+// plan lists the simulations. Those with only rigid jobs run once.
 func (e PECS23) plan() (cells []cell) {
 	rows := func(evolving bool, n int, rigid func(i int) bool) {
 		for row := range n {
@@ -184,7 +184,8 @@ func (e PECS23) plan() (cells []cell) {
 	return cells
 }
 
-// Run runs it, on so many workers. progress, if not nil, is called after every simulation.
+// Run runs the experiment on that many workers. progress, if not nil, is called after every
+// simulation.
 func (e PECS23) Run(ctx context.Context, workers int, progress func()) (PECS23Result, error) {
 	if err := e.Validate(); err != nil {
 		return PECS23Result{}, err
@@ -224,7 +225,7 @@ func (e PECS23) Run(ctx context.Context, workers int, progress func()) (PECS23Re
 	return result, nil
 }
 
-// add adds one of so many seeds.
+// add adds the figures of one seed out of seeds.
 func (f *PECS23Figures) add(g PECS23Figures, seeds int) {
 	n := float64(seeds)
 	f.Wait += g.Wait / n

@@ -1,6 +1,6 @@
 package sim
 
-// PublishedPECS23 are the averages published with Posner, Hupfeld and Finnerty (PECS 2023), by
+// PublishedPECS23 holds the averages published with Posner, Hupfeld and Finnerty (PECS 2023), by
 // scheduler, for 0, 10, … 100 % malleable jobs.
 var PublishedPECS23 = map[string]map[string][]float64{
 	"rigid_easy_backfill": {

@@ -7,11 +7,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/machine"
 )
 
-// agreement is the rule pref_agreement of Posner, Hupfeld and Finnerty (PECS 2023), as it works,
-// and with backfill or rigid alone their baselines. It is called at every event and once a minute.
+// agreement is the rule pref_agreement of Posner, Hupfeld and Finnerty (PECS 2023), as it really
+// works. With only backfill, or only rigid jobs, it is their baselines. It is called at every event
+// and once a minute.
 //
 //  1. The first waiting job starts on the nodes that it prefers, or on what is free if it can do
-//     with that. The test that is to let later ones start, too, compares seconds with operations
+//     with that. The test for starting later jobs as well compares seconds with operations
 //     and never does, so rigid_easy_backfill is first come, first served. rigid_backfill starts
 //     whatever fits. A job that starts hides the one behind it for that call.
 //  2. For every waiting job running malleable jobs are to leave nodes, all that it needs, with
@@ -62,7 +63,7 @@ func (a *agreement) Schedule(m *machine.Machine) {
 	}
 }
 
-// waiting are the jobs without an agreement.
+// waiting returns the jobs without an agreement.
 func (a *agreement) waiting(m *machine.Machine) []*machine.Run {
 	if len(a.agreed) == 0 {
 		return slices.Clone(m.Queue)
@@ -72,10 +73,10 @@ func (a *agreement) waiting(m *machine.Machine) []*machine.Run {
 
 func byNumber(a, b *machine.Run) int { return cmp.Compare(a.Number, b.Number) }
 
-// above is by how much a job is above its preferred size.
+// above returns how far a job is above its preferred size.
 func above(r *machine.Run) int { return r.Assigned() - r.Phases[0].Pref }
 
-// shrink makes room for a waiting job, if that is possible.
+// shrink makes room for a waiting job, if possible.
 func (a *agreement) shrink(m *machine.Machine, running []*machine.Run, r *machine.Run) {
 	abovePref, aboveMin := 0, 0
 	for _, x := range running {
@@ -112,7 +113,7 @@ func (a *agreement) shrink(m *machine.Machine, running []*machine.Run, r *machin
 	}
 }
 
-// expand gives what is free, up to the preferred or the maximal size.
+// expand gives out free nodes, up to the preferred or the maximal size.
 func expand(m *machine.Machine, running []*machine.Run, most bool) {
 	takers := slices.Clone(running)
 	slices.SortStableFunc(takers, func(x, y *machine.Run) int { return cmp.Compare(above(x), above(y)) })

@@ -9,8 +9,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/sim"
 )
 
-// TestPECS23Published: on the publication's workloads its schedulers give its averages, of none and
-// of all jobs malleable, within 2 %; and first-fit+gain is better than pref_agreement.
+// TestPECS23Published checks that on the publication's workloads its schedulers give its averages
+// within 2 %, with no job and with all jobs malleable. It also checks that first-fit+gain beats
+// pref_agreement.
 func TestPECS23Published(t *testing.T) {
 	e := sim.DefaultPECS23
 	e.Phases, e.Shares = 0, []int{0, 100}
@@ -43,8 +44,8 @@ func TestPECS23Published(t *testing.T) {
 	}
 }
 
-// TestPECS23Evolving: declared profiles gain over rigid requests, bounds for every phase over bounds
-// for all; and no declared growth is late.
+// TestPECS23Evolving checks that declared profiles beat rigid requests, that bounds per phase beat
+// bounds for all phases, and that no declared growth is late.
 func TestPECS23Evolving(t *testing.T) {
 	e := sim.DefaultPECS23
 	e.Seeds, e.Shares, e.Schedulers = 2, []int{0, 100}, nil
@@ -67,7 +68,7 @@ func TestPECS23Evolving(t *testing.T) {
 	}
 }
 
-// TestPECS23Workers: any number of them gives the same.
+// TestPECS23Workers checks that any number of workers gives the same result.
 func TestPECS23Workers(t *testing.T) {
 	e := sim.DefaultPECS23
 	e.Model.Days, e.Model.Nodes, e.Seeds, e.Shares = 1, 32, 3, []int{30, 0}

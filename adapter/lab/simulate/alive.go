@@ -8,36 +8,36 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Once a storm is over nobody waits for longer than what is before him can last: as long as anybody has
-// something left to do somebody gets on, that is a job begins, or begins its next step, or ends, by the
-// time by which all that ran when somebody last got on, and administrators' reservations, must have ended. Time limits are what
-// they were then: two jobs that wait for each other, and whose limits are raised by turns, would last
-// for ever, as would a job that is planned anew behind nobody.
+// The calm after a storm must show progress: as long as any job has something left to do, some job
+// must begin, begin its next step, or end in time. The deadline is when everything that ran at the
+// last progress, and administrators' reservations, must have ended. Time limits count as they were
+// then. Otherwise two jobs that wait for each other while their limits are raised by turns would
+// last forever, as would a job that is replanned behind nothing.
 
-// patience is what it may take beside that: what failed is tried again after up to five minutes, and a
-// look is taken every five minutes (320 s at most in 120 storms).
+// patience is the extra time allowed: failed actions are retried after up to five minutes, and
+// Slurm is polled every five minutes (at most 320 s in 120 storms).
 const patience = 15 * time.Minute
 
-// progress is how far everybody has come.
+// progress is how far all jobs have come.
 type progress struct {
-	left, queued int // jobs that have not ended, and have not begun
-	steps        int // that applications saw begin
+	left, queued int // jobs that have not ended, and jobs that have not begun
+	steps        int // steps that applications saw begin
 }
 
-// alive is what is known of that.
+// alive records the last progress.
 type alive struct {
 	progress
-	since time.Duration // nobody got on
-	until time.Duration // somebody is to; 0: not known
+	since time.Duration // time without progress
+	until time.Duration // deadline for progress; 0 if unknown
 	told  bool
 }
 
-// checkAlive sees in the calm after a storm that somebody gets on.
+// checkAlive checks in the calm after a storm that some job makes progress.
 func (h *history) checkAlive() {
 	now := h.s.Cluster.Elapsed()
 	var at progress
 	var who []string
-	longest := max(h.reserved.Sub(h.s.Cluster.Now()), 0) // what could last longest
+	longest := max(h.reserved.Sub(h.s.Cluster.Now()), 0) // the longest possible cause of waiting
 	for _, r := range h.s.Cluster.Queue() {
 		switch {
 		case r.State == slurmctl.Suspended || r.State == slurmctl.Pending && r.Priority == 0:

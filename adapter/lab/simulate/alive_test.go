@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAlive: a job that waits while nobody gets on is found, and named: here one that nobody starts,
-// since the sidecar was gone when it came.
+// TestAlive checks that a job that waits while nothing progresses is found and named: here a job
+// that never starts, because the sidecar was down when it came.
 func TestAlive(t *testing.T) {
 	const script = "cluster nodes=4\n0s kill\n1s stock runs 3 10m 9m\n2s submit waits 2@10m\n1h end clean"
 	err := Play(script, io.Discard)

@@ -11,29 +11,29 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Besides are what a site would use instead, for [Experiment.Beside].
+// Besides lists alternatives that a site could use, for [Experiment.Beside].
 var Besides = append(append([]string{Slurm}, sim.Baselines...), Neighbour)
 
-// Slurm is stock Slurm alone, as modelled.
+// Slurm is only stock Slurm, as modelled.
 const Slurm = "slurm"
 
-// Neighbour is what a scheduler could do that places stock jobs, too: jobs evolve, and nobody starts later
-// than by EASY beside rigid ones ([sim.Neighbour]).
+// Neighbour is what a scheduler could do that also places stock jobs: jobs evolve, and no job
+// starts later than with EASY and rigid jobs ([sim.Neighbour]).
 const Neighbour = "neighbour"
 
-// AtPeak is the job as a stock job: on its largest size for all of its time. Of a moldable job it is
-// the first alternative, of a malleable one its profile: what it would be as a rigid job.
+// AtPeak returns the job as a stock job: always on its largest size. For a moldable job, it uses
+// the first alternative; for a malleable one, its profile as a rigid job.
 func (s Submission) AtPeak() Submission {
 	if s.Evolves() {
 		s.Profile, s.Alternatives, s.Least, s.Most = s.Profile.Rigid(), nil, 0, 0
-		s.Limit = s.Profile[0].Duration + 120 // what evosbatch asks for
+		s.Limit = s.Profile[0].Duration + 120 // what evosbatch requests
 	}
 	return s
 }
 
-// Beside is what becomes of the same work where evolving jobs are submitted rigid at peak: to stock
-// Slurm as modelled, or to one of [sim.Baselines], on one machine of all nodes, which knows of no partitions. Jobs
-// keep their place in the list, and whether they evolve, and what they asked for is what they do need.
+// Beside returns the outcome of the same work if evolving jobs are submitted rigid at peak: to
+// stock Slurm as modelled, or to one of [sim.Baselines], on one machine of all nodes without
+// partitions. Jobs keep their positions, whether they evolve, and their requests.
 func (e Experiment) Beside(ctx context.Context, name string) (*Result, error) {
 	if !slices.Contains(Besides, name) {
 		return nil, fmt.Errorf("unknown scheduler %q: must be %s", name, strings.Join(Besides, ", "))
@@ -133,7 +133,7 @@ func (e Experiment) neighbour(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// cut is what it runs: Slurm ends a stock job at its limit.
+// cut returns what really runs: Slurm ends a stock job at its limit.
 func (s Submission) cut() planner.Profile {
 	if s.Limit == 0 || s.Evolves() || s.Limit >= s.Profile[0].Duration {
 		return s.Profile

@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// TestBeside: the same jobs, at their largest size for all of their time, and stock jobs as they are.
+// TestBeside runs the same jobs, always at their largest size, and stock jobs unchanged.
 func TestBeside(t *testing.T) {
 	for seed := range uint64(2) {
 		e := experiment(t, seed)
@@ -63,10 +63,10 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestLendingDelays is why there is no rule for a sidecar that leaves stock jobs to Slurm under which none starts later
-// than beside rigid jobs, but to keep nodes idle that an evolving job has not grown into: job b is started in
-// these and one more that is free, and c, of which nobody could know, would have had that one. By how much it is
-// later is bounded by the growth, for which the nodes are held: b ends before.
+// TestLendingDelays shows why a sidecar that leaves stock jobs to Slurm has no rule by which none
+// starts later than beside rigid jobs, except keeping nodes idle that an evolving job has not grown
+// into. Job b starts on such nodes and on one more free node; c, which could not be foreseen, would
+// have had that one. The delay is bounded by the growth that the nodes are held for: b ends before.
 func TestLendingDelays(t *testing.T) {
 	e := experiment(t, 0)
 	e.Config.HoldShares = config.Default().HoldShares

@@ -17,8 +17,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// Change is evosctl update, grow or shrink, in the process that calls it. While the sidecar
-// is down it asks again, for the same change, unless the job's number has become another's.
+// Change is evosctl update, grow, or shrink, in the calling process. While the sidecar is down, it
+// repeats the same request, unless the job's number now belongs to another job.
 func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.ChangeRequest) (api.Change, error) {
 	s.changes++
 	req.ID = fmt.Sprintf("%x", s.changes)
@@ -32,7 +32,7 @@ func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.Change
 		case answered && r.Err == nil && r.Change != nil && r.Change.Ready:
 			return *r.Change, nil
 		case answered && r.Err != nil && !unavailable(r.Err):
-			if r.Change != nil { // it was made all the same: the job was requeued, say, before it had the nodes
+			if r.Change != nil { // it was made anyway: e.g. the job was requeued before it had the nodes
 				return *r.Change, r.Err
 			}
 			return api.Change{}, r.Err
@@ -42,15 +42,14 @@ func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.Change
 	}
 }
 
-// Act is what an application does after a while in a step that it ends by that.
+// Act is an application's action some time into a step, which ends the step.
 type Act struct {
 	After  time.Duration
-	Change *api.ChangeRequest // nil: evosctl next
+	Change *api.ChangeRequest // nil for evosctl next
 }
 
-// parseActs reads what an application does: AFTER:WHAT,… with WHAT one of next, +N
-// (grow), -N (shrink) and =PROFILE with dots for commas (update); to a growth /FOR, ?WAIT
-// and !MIN may be added.
+// parseActs reads an application's actions: AFTER:WHAT,… where WHAT is next, +N (grow), -N
+// (shrink), or =PROFILE with dots for commas (update). A growth may add /FOR, ?WAIT, and !MIN.
 func parseActs(text string) (acts []Act, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		after, what, _ := strings.Cut(one, ":")
@@ -115,7 +114,7 @@ func parseChange(what string) (*api.ChangeRequest, error) {
 	return nil, fmt.Errorf("nobody knows how to %q", what)
 }
 
-// runActs is the script of an application that decides as it goes.
+// runActs is the script of an application that decides as it runs.
 func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 	step, nodes := 1, len(p.Job().NodeList)
 	a.startsOver()
@@ -133,7 +132,7 @@ func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 			var c api.Change
 			if c, err = s.Change(p, p.Job().ID, req); err == nil {
 				a.answered(c)
-				if c.Has == nil { // refused, or an update: the step goes on
+				if c.Has == nil { // refused, or an update: the step continues
 					continue
 				}
 				got = *c.Has
@@ -156,7 +155,7 @@ func (s *Sidecar) runActs(p *slurmsim.Process, a *App) {
 	}
 }
 
-// answered takes over what came of a change.
+// answered applies the answer to a change.
 func (a *App) answered(c api.Change) {
 	if !c.Accepted {
 		a.Refusals++
@@ -164,13 +163,13 @@ func (a *App) answered(c api.Change) {
 	}
 	if p, err := planner.ParseProfile(c.Profile); err == nil && !c.DryRun {
 		a.before = append(a.before, request.Request{Profile: a.Profile, Malleable: a.Malleable})
-		if c.Step < max(a.step(), 1) { // requeued: what it had is over, be it that it has not heard of that
+		if c.Step < max(a.step(), 1) { // requeued: its old nodes are gone, even if it has not heard of that
 			a.startsOver()
 		}
 		if c.Step == 0 {
 			a.over = 0
 		}
-		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that has lost its database knows no steps that are over
+		for i := range min(a.step(), len(a.Profile), len(p)) { // a sidecar that lost its database knows no past steps
 			if !a.beganAnew(i + 1) {
 				p[i].Nodes = a.Profile[i].Nodes
 			}
@@ -180,13 +179,14 @@ func (a *App) answered(c api.Change) {
 	}
 }
 
-// beganAnew reports whether a step has begun as it is not in the profile so far: by a change whose answer
-// comes after that of next.
+// beganAnew reports whether a step has begun that the known profile does not have: by a change
+// whose answer comes after that of next.
 func (a *App) beganAnew(step int) bool {
 	return slices.ContainsFunc(a.Steps[a.first:], func(b Begun) bool { return b.Step == step && !a.within(step, b.Nodes) })
 }
 
-// rebound gives a malleable application the bounds that go with another profile; none: it is malleable no more.
+// rebound gives a malleable application the bounds for another profile; without bounds, it is no
+// longer malleable.
 func (a *App) rebound(bounds string) {
 	if a.Malleable == nil {
 		return
@@ -196,16 +196,16 @@ func (a *App) rebound(bounds string) {
 	if err := r.Set("profile", bounds); bounds != "" && err == nil && r.Malleable != nil {
 		m.Max = r.Malleable.Max
 	} else {
-		m.Max, m.Sizes = request.Sizes(a.Profile), malleable.Any // what cannot be lent anything any more may have any size
+		m.Max, m.Sizes = request.Sizes(a.Profile), malleable.Any // past steps may have any size, because they cannot be lent anything
 	}
 	m.Max = slices.Clone(m.Max)
-	for i := range min(a.step(), len(m.Max), len(a.Malleable.Max)) { // what it has had stays as it was
+	for i := range min(a.step(), len(m.Max), len(a.Malleable.Max)) { // past steps stay as they were
 		m.Max[i] = max(m.Max[i], a.Malleable.Max[i])
 	}
 	a.Malleable = &m
 }
 
-// change NAME WHAT [wait=] [current=] [dry]: a change from outside of the job.
+// change NAME WHAT [wait=] [current=] [dry]: a change from outside the job.
 func (h *history) change(words []string) error {
 	if len(words) < 2 {
 		return errors.New("change NAME WHAT")

@@ -17,8 +17,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// checkStep sees after a step of the core that its state keeps its invariants, and that the
-// database is what the state is.
+// checkStep checks after a step of the core that its state keeps its invariants and that the
+// database matches the state.
 func (h *history) checkStep() {
 	h.blame(h.s.core.Check())
 	for _, c := range h.s.core.Clashes() {
@@ -47,11 +47,11 @@ func (h *history) checkStep() {
 	}
 }
 
-// givesUpWithin is how long holds beyond a user's share may take to be given up: the sidecar may be
+// givesUpWithin is how long the sidecar may take to give up holds beyond a user's share: it may be
 // killed meanwhile, and Slurm may be away.
 const givesUpWithin = 10 * time.Minute
 
-// checkShares sees that no user has more holds than the shares allow, but for a while.
+// checkShares checks that no user exceeds the shares of holds, except briefly.
 func (h *history) checkShares() {
 	user, holds := h.s.core.BeyondShare()
 	now := h.s.Cluster.Elapsed()
@@ -63,8 +63,8 @@ func (h *history) checkShares() {
 	}
 }
 
-// text is slurmctl.CompressNodes, which remembers: a plan is checked after every step and
-// seldom changes.
+// text is slurmctl.CompressNodes with a cache: a plan is checked after every step but seldom
+// changes.
 func (h *history) text(nodes []string) string {
 	if len(nodes) == 0 {
 		return ""
@@ -77,16 +77,16 @@ func (h *history) text(nodes []string) string {
 	return known.text
 }
 
-// nodesText is a list of so many nodes as text.
+// nodesText is the text of a list of nodes.
 type nodesText struct {
 	of   int
 	text string
 }
 
-// excuses are the events that tell why a job is not as it was planned.
+// excuses lists the events that explain why a job is not as planned.
 var excuses = []string{"delayed", "overrun", "lapsed", "suspended", "resumed", "requeued", "step corrected", "nodes changed", "kept back", "given up", "failed", "changed"}
 
-// excused reports whether the event log tells why a job is not as it was planned.
+// excused reports whether the event log explains why a job is not as planned.
 func (h *history) excused(id slurmctl.JobID) bool {
 	for _, e := range h.s.Database.Events {
 		if h.s.Database.jobs[e.Job].Job.SlurmID == uint32(id) && slices.Contains(excuses, e.Kind) {
@@ -96,8 +96,8 @@ func (h *history) excused(id slurmctl.JobID) bool {
 	return h.told[id]
 }
 
-// sameBooked compares what is written with what should be. How a job is found again that
-// the core has shown a new time limit or begin is no matter of its row.
+// sameBooked compares what is written with what should be. It ignores how the core finds a job
+// again whose time limit or begin it has changed.
 func sameBooked(got, want core.BookedJob) bool {
 	for _, b := range []*core.BookedJob{&got, &want} {
 		b.Job.Begin, b.Job.Submitted = time.Time{}, time.Time{}
@@ -120,7 +120,7 @@ func sameJob(a, b row.Job) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// blame notes what is wrong, once in the same words.
+// blame records an error, once per wording.
 func (h *history) blame(err error) {
 	if err == nil || h.blamed[err.Error()] {
 		return
@@ -130,8 +130,8 @@ func (h *history) blame(err error) {
 	h.errs = append(h.errs, fmt.Errorf("%s: %w", stamp(h.s.Cluster.Elapsed()), err))
 }
 
-// mayChange sees that the sidecar changes nobody's jobs but evolving ones, its own, and
-// those that are in its holds.
+// mayChange checks that the sidecar changes only evolving jobs, its own jobs, and jobs in its
+// holds.
 func (h *history) mayChange(q slurmsim.Command) {
 	if q.User.Name != slurmsim.Root.Name || !q.Changes() {
 		return
@@ -145,8 +145,8 @@ func (h *history) mayChange(q slurmsim.Command) {
 	}
 }
 
-// jobOf is the job of that name; there is none where slurmctld has forgotten it, and its number
-// is another's. Companions are found by theirs, too.
+// jobOf returns the job of that name, unless slurmctld has forgotten it and its number is another
+// job's. It also finds companions by name.
 func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
 	if strings.HasPrefix(name, "evo_") {
 		for _, r := range h.s.Cluster.Queue() {
@@ -155,7 +155,7 @@ func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
 			}
 		}
 	}
-	if first, link, isLink := strings.Cut(name, "/"); isLink { // Slurm numbers them one after the other
+	if first, link, isLink := strings.Cut(name, "/"); isLink { // Slurm numbers them consecutively
 		n, err := strconv.Atoi(link)
 		id := h.jobs[first] + slurmctl.JobID(n-1)
 		r, known := h.s.Cluster.Record(id)
@@ -169,8 +169,8 @@ func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
 	return id, ok
 }
 
-// tricks reports whether a job is a forged one. Slurmctld may have forgotten one, and its number is
-// another's.
+// tricks reports whether a job is a forged one. slurmctld may have forgotten it, and its number may
+// be another job's.
 func (h *history) tricks(r slurmctl.Job) bool {
 	return h.forged[r.ID] && strings.HasPrefix(r.Name, "evo_")
 }
@@ -184,7 +184,7 @@ func (h *history) record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	return slurmctl.Job{}, false
 }
 
-// over reports whether nobody has anything to do any more.
+// over reports whether no job has anything left to do.
 func (h *history) over() bool {
 	for _, r := range h.s.Cluster.Queue() {
 		if !r.Ended() && !h.tricks(r) {
@@ -194,8 +194,7 @@ func (h *history) over() bool {
 	return true
 }
 
-// checkEnd sees, long after the last thing has happened, that everybody has come to his
-// end and that nothing is left behind.
+// checkEnd checks, long after the last event, that all jobs have ended and nothing is left behind.
 func (h *history) checkEnd() {
 	for _, r := range h.s.Cluster.Queue() {
 		if r.State == slurmctl.Suspended || r.State == slurmctl.Pending && r.Priority == 0 {
@@ -214,7 +213,7 @@ func (h *history) checkEnd() {
 			h.blame(fmt.Errorf("stock job %d (%s) has not come to its end: %s %s", r.ID, r.Name, r.State, r.Reason))
 		}
 	}
-	h.s.Sleep(time.Minute) // for what is left to go
+	h.s.Sleep(time.Minute) // time for the rest to go away
 	reservations, err := h.s.Cluster.Client(admin).Reservations(context.Background())
 	h.blame(err)
 	for _, r := range reservations {
@@ -227,7 +226,7 @@ func (h *history) checkEnd() {
 	}
 }
 
-// why is what evosqueue says of a job.
+// why returns evosqueue's explanation of a job.
 func (h *history) why(id slurmctl.JobID) string {
 	if v := h.s.View(); v != nil {
 		for _, j := range v.Jobs {
@@ -239,12 +238,12 @@ func (h *history) why(id slurmctl.JobID) string {
 	return "unknown to the sidecar"
 }
 
-// refused reports whether the sidecar has refused the job in words: it stays parked.
+// refused reports whether the sidecar has refused the job in words: the job stays parked.
 func (h *history) refused(id slurmctl.JobID) bool {
 	return strings.Contains(h.why(id), "refused: ") || strings.Contains(h.why(id), "can never begin")
 }
 
-// checkApps sees that applications got in every step what their profiles say.
+// checkApps checks that applications got in every step what their profiles say.
 func (h *history) checkApps() {
 	for _, name := range h.order {
 		a := h.apps[name]
@@ -254,5 +253,5 @@ func (h *history) checkApps() {
 	}
 }
 
-// wrong is all that was found wrong.
+// wrong returns all errors found.
 func (h *history) wrong() error { return errors.Join(h.errs...) }

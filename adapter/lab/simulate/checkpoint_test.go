@@ -12,8 +12,9 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// TestCheckpoint: an experiment that was left, at a second or by its context, and resumed is one that was not; it may go on
-// with another strategy; and a checkpoint of another experiment is refused.
+// TestCheckpoint checks that an experiment that was stopped, at a second or by its context, and
+// resumed equals an uninterrupted one. It may continue with another strategy, and a checkpoint of
+// another experiment is rejected.
 func TestCheckpoint(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -32,7 +33,7 @@ func TestCheckpoint(t *testing.T) {
 			if diff := gocmp.Diff(whole, outcome(t, again)); diff != "" {
 				t.Errorf("resumed at %+v: %s", at, diff)
 			}
-			second := again // left once more
+			second := again // stopped again
 			second.Until, second.Left = 600, leave
 			before := at
 			second.Resume = &before
@@ -62,7 +63,7 @@ func TestCheckpoint(t *testing.T) {
 			if want := fmt.Sprintf("%s, from second %d on infX+c", whole.Strategy, before.Second); r.Strategy != want || r.Metrics.Unfinished != whole.Metrics.Unfinished {
 				t.Errorf("%q, want %q; %+v", r.Strategy, want, r.Metrics)
 			}
-			for i, j := range r.Jobs { // what was before is as it was
+			for i, j := range r.Jobs { // the past is unchanged
 				if was := whole.Jobs[i]; was.Start >= 0 && was.Start < before.Second && j.Start != was.Start {
 					t.Errorf("job %s starts at %d, and did at %d", j.ID, j.Start, was.Start)
 				}

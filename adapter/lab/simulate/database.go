@@ -12,9 +12,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// Database is what the sidecar has written down, in memory.
+// Database is the sidecar's database, in memory.
 type Database struct {
-	Aside []core.Aside // jobs whose handling ended the sidecar
+	Aside []core.Aside // jobs whose handling crashed the sidecar
 
 	jobs    map[int64]core.BookedJob
 	intents map[int64]row.Intent
@@ -24,18 +24,18 @@ type Database struct {
 
 // Event is a row of the event log.
 type Event struct {
-	Job    int64 // row; 0: of none
+	Job    int64 // row; 0 for none
 	At     time.Time
 	Kind   string
 	Detail string // JSON
 }
 
-// NewDatabase is an empty one.
+// NewDatabase returns an empty one.
 func NewDatabase() *Database {
 	return &Database{jobs: map[int64]core.BookedJob{}, intents: map[int64]row.Intent{}}
 }
 
-// write writes the rows and intents of a step. It reports whether it could.
+// write writes the rows and intents of a step and reports whether it could.
 func (d *Database) write(effects []core.Effect) (ok bool) {
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -44,7 +44,7 @@ func (d *Database) write(effects []core.Effect) (ok bool) {
 			b.Job, b.Parts, b.Bound = e.Job, e.Parts, e.Bound
 			d.jobs[e.Job.ID] = b
 		case core.SaveJob:
-			d.change(e.Job.ID, func(b *core.BookedJob) { p := b.Job.Profile; b.Job, b.Job.Profile = e.Job, p }) // as the table has it
+			d.change(e.Job.ID, func(b *core.BookedJob) { p := b.Job.Profile; b.Job, b.Job.Profile = e.Job, p }) // as in the table
 		case core.SaveProfile:
 			d.change(e.Job, func(b *core.BookedJob) { b.Job.Profile = e.Profile })
 		case core.SaveParts:
@@ -88,7 +88,7 @@ func (d *Database) change(id int64, f func(*core.BookedJob)) {
 	d.jobs[id] = b
 }
 
-// books are what a sidecar starts from.
+// books returns what a sidecar starts from.
 func (d *Database) books() core.Books {
 	b := core.Books{LastIntent: d.last, Aside: d.Aside}
 	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {

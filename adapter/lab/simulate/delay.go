@@ -7,19 +7,20 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// holdSlack is how much longer than its budget a stock job may be held back: for a poll, a hold that is
-// given up at the second attempt, and Slurm's next look at its queue.
+// holdSlack is how much longer than its budget a stock job may be held back: time for a poll, a
+// hold given up at the second attempt, and Slurm's next scheduling pass.
 const holdSlack = 2 * time.Minute
 
-// heldBack is how long holds have kept stock jobs from starting, each the first in Slurm's order then.
+// heldBack tracks how long holds have kept stock jobs from starting, each while first in Slurm's
+// order.
 type heldBack struct {
 	total map[slurmctl.JobID]time.Duration
-	job   slurmctl.JobID // at present; 0: none
+	job   slurmctl.JobID // currently; 0 for none
 	since time.Duration
 }
 
-// checkDelay sees that no stock job that is the first in Slurm's order, and for which nodes are idle, is
-// held back for longer than its budget.
+// checkDelay checks that no stock job that is first in Slurm's order, with enough idle nodes, is
+// held back longer than its budget.
 func (h *history) checkDelay() {
 	b, now := &h.heldBack, h.s.Cluster.Elapsed()
 	if b.job != 0 {
@@ -34,8 +35,8 @@ func (h *history) checkDelay() {
 	b.job, b.since = h.firstHeldBack(), now
 }
 
-// firstHeldBack returns the first job in Slurm's order if it is a stock job that only holds keep from
-// starting; 0: it is none.
+// firstHeldBack returns the first job in Slurm's order if it is a stock job that only holds keep
+// from starting, otherwise 0.
 func (h *history) firstHeldBack() slurmctl.JobID {
 	if h.s.Cluster.Elapsed() < h.calmFrom || h.had != nil || !h.s.Running() || len(h.stocks) == 0 {
 		return 0
@@ -53,7 +54,7 @@ func (h *history) firstHeldBack() slurmctl.JobID {
 	}
 	for _, j := range h.s.View().Jobs {
 		if j.State == "waiting" || j.State == "starting" {
-			return 0 // its growth comes first
+			return 0 // the growth comes first
 		}
 	}
 	if without, with := h.s.Cluster.Idle(first.TimeLimit, "evo_"); without >= first.NumNodes && with < first.NumNodes {

@@ -7,9 +7,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// Demand is that a job of one step asks for more nodes as it goes on (evosctl grow): at these seconds in turn, until it
-// has got them or is refused for the last time. Left is for how many seconds it goes on when it got them at such a
-// second, in place of the rest of its step.
+// Demand makes a job with one step ask for more nodes as it runs (evosctl grow), at these seconds
+// in turn, until it gets them or is refused for the last time. Left returns how many seconds it
+// continues if it gets them at such a second, instead of the rest of its step.
 type Demand struct {
 	Nodes int
 	At    []int64

@@ -11,30 +11,31 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// ESP is the Effective System Performance benchmark, version 2 (Wong and others 2000; Kramer 2008), as Georgiou's
-// thesis (2010, section 2.3.2) runs it: 230 jobs of 14 types, whose sizes are parts of the system, in random order.
-// Jobs without a full configuration, 228, come first; the two of type Z ask for all cores, come 2,400 and
-// 7,200 s after the beginning, and have a higher priority.
+// ESP is the Effective System Performance benchmark, version 2 (Wong and others 2000; Kramer 2008),
+// as Georgiou's thesis (2010, section 2.3.2) runs it: 230 jobs of 14 types, whose sizes are shares
+// of the system, in random order. The 228 jobs without a full configuration come first. The two of
+// type Z ask for all cores, come 2,400 and 7,200 s after the start, and have a higher priority.
 //
-// What the text leaves open: the "gaussian model of submission" is normal here, all within the 2,400 s before the
-// first Z, a sixth of that being the standard deviation; users ask for a minute more than jobs take.
+// The text leaves open: the "gaussian model of submission" is normal here, all within the 2,400 s
+// before the first Z, with a sixth of that as the standard deviation. Users request a minute more
+// than jobs take.
 //
-// Dynamic ESP (Prabhakaran and others 2014): the 69 jobs of types F to J want four cores more once 16 % of their
-// time is over, and are as much faster then, perfectly so. They declare it, or ask for it as the paper's do: at 16 %
-// and, if they were refused, at 25 %; without these cores they take as long as they would have.
+// Dynamic ESP (Prabhakaran and others 2014): the 69 jobs of types F to J want four more cores after
+// 16 % of their time, and are then perfectly faster. They declare it, or ask as the paper's jobs
+// do: at 16 % and, if refused, again at 25 %. Without these cores, they take as long as before.
 type ESP struct {
-	Cores   int  // each is a node of the model
+	Cores   int  // number of cores; each is a node of the model
 	Full    bool // with the jobs of type Z
 	Dynamic bool
-	Ask     bool // dynamic jobs do not declare it
-	Whole   bool // those that ask are as much shorter as if they had had the cores from their beginning
+	Ask     bool // dynamic jobs ask instead of declaring
+	Whole   bool // jobs that ask are as much shorter as if they had always had the cores
 	Seed    uint64
 	Burst   bool // 50 jobs at once, then one every 30 s, as the benchmark's own scripts do
 
-	Time float64 // all times are divided by this, but for the minute more that users ask for; below 1: 1
+	Time float64 // divisor of all times except the extra minute that users request; 1 if below
 }
 
-// espTypes are those of table 2.2 of the thesis.
+// espTypes lists the job types of the thesis's table 2.2.
 var espTypes = []struct {
 	name    string
 	part    float64
@@ -45,7 +46,7 @@ var espTypes = []struct {
 	{"H", .1582, 6, 1067}, {"I", .03125, 24, 1432}, {"J", .0625, 24, 725}, {"K", .0957, 15, 487}, {"L", .125, 36, 366}, {"M", .25, 15, 187}, {"Z", 1, 2, 100},
 }
 
-// The least time that the jobs take, as printed with table 2.2, and as it adds up, in seconds.
+// The least time of the jobs, as printed with table 2.2, and as it really sums up, in seconds.
 const (
 	ESPPrinted = 10773
 	ESPBest    = 11003
@@ -54,21 +55,22 @@ const (
 const (
 	espFirstZ, espNextZ = 2400, 7200
 	espMore             = 4   // cores that dynamic jobs need
-	espAfter            = .16 // of their time
-	espAgain            = .25 // of their time: when they ask once more
+	espAfter            = .16 // share of their time
+	espAgain            = .25 // share of their time after which they ask again
 )
 
-// scaled is a time of the benchmark's as it is run, a second at least.
+// scaled returns a scaled time of the benchmark, at least a second.
 func (b ESP) scaled(seconds float64) int64 {
 	return max(int64(math.Round(seconds/max(b.Time, 1))), 1)
 }
 
-// faster is for how long a job goes on with the cores that it wanted, if it would have for so many seconds on n.
+// faster returns how long a job takes with the cores that it wanted, if it would take that many
+// seconds on n.
 func faster(seconds int64, n int) int64 {
 	return int64(math.Round(float64(seconds*int64(n)) / float64(n+espMore)))
 }
 
-// demand is what a dynamic job asks for that takes so many seconds on n cores.
+// demand returns the demand of a dynamic job that takes that many seconds on n cores.
 func (b ESP) demand(seconds int64, n int) *Demand {
 	at := func(part float64) int64 { return b.scaled(part * float64(seconds)) }
 	all := b.scaled(float64(seconds))
@@ -80,7 +82,7 @@ func (b ESP) demand(seconds int64, n int) *Demand {
 	}}
 }
 
-// Jobs are its jobs in order of submission.
+// Jobs returns the benchmark's jobs in order of submission.
 func (b ESP) Jobs() []Submission {
 	chance := rand.New(rand.NewPCG(b.Seed, 230))
 	var all []Submission
@@ -120,16 +122,16 @@ func (b ESP) Jobs() []Submission {
 	return all
 }
 
-// ESPResult is what came of a run.
+// ESPResult is the result of a run.
 type ESPResult struct {
 	Elapsed    int64   `json:"elapsed"`    // seconds from the first submission to the last end
-	Printed    float64 `json:"printed"`    // efficiency in percent, by the least time that is printed
-	Efficiency float64 `json:"efficiency"` // by what the jobs' work adds up to
+	Printed    float64 `json:"printed"`    // efficiency in percent, by the printed least time
+	Efficiency float64 `json:"efficiency"` // by the sum of the jobs' work
 	Throughput float64 `json:"throughput"` // jobs a minute
 }
 
-// Run runs the benchmark on the experiment's Slurm, with its strategy and configuration; atPeak has what evolves
-// rigid at its largest size.
+// Run runs the benchmark on the experiment's Slurm, with its strategy and configuration. With
+// atPeak, evolving jobs are rigid at their largest size.
 func (b ESP) Run(ctx context.Context, e Experiment, atPeak bool) (ESPResult, error) {
 	e.Jobs = b.Jobs()
 	if len(e.Cluster.NodeList) != b.Cores {
@@ -149,15 +151,15 @@ func (b ESP) Run(ctx context.Context, e Experiment, atPeak bool) (ESPResult, err
 	return b.Result(r.Metrics.Makespan-e.Jobs[0].Submit, len(e.Jobs)), nil
 }
 
-// Result is what came of so many jobs in so many seconds.
+// Result returns the result for that many jobs in that many seconds.
 func (b ESP) Result(elapsed int64, jobs int) ESPResult {
 	best := b.Best()
 	printed := best - (ESPBest-ESPPrinted)/max(b.Time, 1)
 	return ESPResult{elapsed, 100 * printed / float64(elapsed), 100 * best / float64(elapsed), 60 * float64(jobs) / float64(elapsed)}
 }
 
-// Best is what the jobs' work takes in seconds, could it be packed without a gap: by the parts of the
-// system that they ask for, whatever these are in whole cores.
+// Best returns the seconds that the jobs' work would take packed without gaps, by the exact shares
+// of the system, not by whole cores.
 func (b ESP) Best() (seconds float64) {
 	for _, t := range espTypes {
 		if t.name != "Z" || b.Full {

@@ -14,51 +14,53 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// Experiment is a workload on a cluster with a sidecar beside it.
+// Experiment is a workload on a cluster with a sidecar.
 type Experiment struct {
-	Cluster  slurmsim.Options // Events are the experiment's own
+	Cluster  slurmsim.Options // Cluster.Events belongs to the experiment
 	Jobs     []Submission
 	Config   config.Config
 	Strategy planner.Strategy
 
-	// EveryPoll has the sidecar poll Slurm as often as it would, also where nothing can
-	// have changed: the result is the same, and it takes a hundred times as long.
+	// EveryPoll makes the sidecar poll Slurm at every interval, even if nothing can have changed.
+	// The result is the same, but takes a hundred times as long.
 	EveryPoll bool
 
-	// Until is the second at which it is left; 0: when all have ended. Left, if it is there, is told where that was, or where
-	// the context ended. Resume is where it was left before: it goes there, sees that jobs fare as they did, and goes
-	// on, from there on with the strategy Then, if there is one.
+	// Until is the second at which to stop; 0 for the end of all jobs. Left, if set, receives the
+	// point at which the run stopped, also if the context ended. Resume is an earlier stopping
+	// point: the run goes there, checks that the jobs' outcome is the same, and continues, with the
+	// strategy Then if set.
 	Until  int64
 	Left   func(Checkpoint)
 	Resume *Checkpoint
 	Then   planner.Strategy
 
-	// Progress, if it is there, is told every now and then how many jobs have ended.
+	// Progress, if set, is called now and then with the number of ended jobs.
 	Progress func(ended int)
 }
 
-// Submission is a job that is submitted. One with several steps, or that asks for more nodes, evolves; one with a single
-// step that is neither moldable nor malleable is a stock job.
+// Submission is a job to submit. It is evolving if it has several steps or asks for more nodes, and
+// a stock job if it has a single step and is neither moldable nor malleable.
 type Submission struct {
 	ID          string
 	Submit      int64 // seconds from the start
 	Profile     planner.Profile
-	ExpandLimit planner.ExpandLimit // 0: the site's
+	ExpandLimit planner.ExpandLimit // 0 for the site's
 
 	Alternatives []planner.Profile // of a moldable job; Profile is the first
 	By           planner.Preference
 
-	// Least and Most are the bounds of a malleable job, 0: it is none. Its Profile is one step, the size that it would have as a
-	// rigid job and how long it takes there; Speedup is how fast it is on others, nil: n times as fast on n nodes.
+	// Least and Most are the bounds of a malleable job; 0 for other jobs. Its Profile is one step:
+	// its size as a rigid job, and its duration there. Speedup is its speed on other sizes; nil for
+	// n times as fast on n nodes.
 	Least, Most int
 	Speedup     malleable.Speedup
 
 	Demand *Demand // of a job with one step that asks for more nodes
 
-	Limit     int64  // time limit in seconds; 0: a minute more than it needs
-	User      int    // 0, 1, …: whose it is
-	Partition string // "": the default one
-	First     bool   // a stock job that has a higher priority than others
+	Limit     int64  // time limit in seconds; 0 for a minute more than it needs
+	User      int    // owner: 0, 1, …
+	Partition string // "" for the default one
+	First     bool   // stock job with a higher priority than others
 }
 
 // Evolves reports whether it is an evolving job.
@@ -75,12 +77,12 @@ const (
 	mostUsers = 10000
 	accounts  = 10 // among which users are spread
 
-	// idleFor is for how long nothing may run and nothing start, once all is submitted,
-	// before what waits is taken to wait for ever.
+	// idleFor is how long nothing may run or start, once all jobs are submitted, before waiting
+	// jobs count as waiting forever.
 	idleFor = 24 * time.Hour
 )
 
-// longest is for how long an experiment may go on: beyond twice that no clock counts nanoseconds.
+// longest bounds the duration of an experiment: clocks cannot count nanoseconds beyond twice that.
 var longest = 2 * planner.MaxDuration * time.Second
 
 func experimenter(n int) slurmsim.User {
@@ -88,15 +90,15 @@ func experimenter(n int) slurmsim.User {
 	return slurmsim.User{Name: fmt.Sprintf("u%d", n+1), UID: uint32(firstUser + n), Account: fmt.Sprintf("a%d", n%accounts+1)}
 }
 
-// trial is an experiment that runs.
+// trial is a running experiment.
 type trial struct {
 	*Experiment
 	cluster *slurmsim.Cluster
 	began   time.Time
-	sidecar *Sidecar // nil: no job evolves
+	sidecar *Sidecar // nil if no job evolves
 
 	jobs      []*subject
-	of        map[slurmctl.JobID]*subject // Slurm's jobs, but for expanders
+	of        map[slurmctl.JobID]*subject // Slurm's jobs, except expanders
 	nodes     map[slurmctl.JobID]int      // that Slurm's jobs have
 	submitted int
 	running   int // Slurm's jobs
@@ -117,7 +119,7 @@ type subject struct {
 	*Submission
 	app    *App
 	id     slurmctl.JobID
-	links  int // Slurm's jobs of it that have not ended
+	links  int // its Slurm jobs that have not ended
 	result JobResult
 }
 
@@ -187,7 +189,7 @@ func (e Experiment) Run(ctx context.Context) (*Result, error) {
 	return t.result(), nil
 }
 
-// never says why a job cannot run, as evosbatch or sbatch would say; "" if it can.
+// never returns why a job cannot run, as evosbatch or sbatch would say; "" if it can.
 func (t *trial) never(s *Submission, size int) string {
 	if s.Malleable() {
 		return t.neverMalleable(s, size)
@@ -213,7 +215,7 @@ func (t *trial) never(s *Submission, size int) string {
 	return why
 }
 
-// advance does the next thing.
+// advance runs the next event.
 func (t *trial) advance() bool {
 	if t.sidecar != nil {
 		return t.sidecar.Advance()
@@ -266,7 +268,7 @@ func (t *trial) submit(j *subject) {
 	}
 }
 
-// event is told of every Slurm job that starts, changes size or ends.
+// event handles every start, size change, and end of a Slurm job.
 func (t *trial) event(e slurmsim.Event) {
 	t.meter()
 	at := int64(e.At.Sub(t.began) / time.Second)
@@ -313,7 +315,7 @@ func (t *trial) event(e slurmsim.Event) {
 	}
 }
 
-// planned is what a job is planned to have now.
+// planned returns the planned sizes of a job.
 func (t *trial) planned(id slurmctl.JobID) (sizes []Size) {
 	j, _ := t.sidecar.Job(id)
 	second := func(at time.Time) int64 { return max(int64(at.Sub(t.began)/time.Second), 0) }
@@ -326,7 +328,7 @@ func (t *trial) planned(id slurmctl.JobID) (sizes []Size) {
 	return sizes
 }
 
-// meter counts node-seconds up to the present.
+// meter counts node-seconds until now.
 func (t *trial) meter() {
 	if now := t.cluster.Elapsed(); now > t.metered {
 		d := now.Microseconds() - t.metered.Microseconds()
@@ -339,7 +341,7 @@ func (t *trial) meter() {
 	}
 }
 
-// profile is the one that the job had; a malleable job's is its work.
+// profile returns the profile that the job got; for a malleable job, its work.
 func (j *subject) profile() planner.Profile {
 	if j.app != nil && !j.Malleable() {
 		return j.app.Profile
@@ -347,7 +349,7 @@ func (j *subject) profile() planner.Profile {
 	return j.Profile
 }
 
-// result is what became of it.
+// result returns the outcome.
 func (t *trial) result() *Result {
 	r := &Result{Nodes: t.cluster.Size(), Strategy: t.Strategy.Name(), Jobs: make([]JobResult, len(t.jobs))}
 	if t.Then != nil {
@@ -402,5 +404,5 @@ func (t *trial) result() *Result {
 	return r
 }
 
-// perPoll is how many commands a poll is.
+// perPoll is the number of commands in a poll.
 const perPoll = 3

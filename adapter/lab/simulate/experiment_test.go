@@ -22,7 +22,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// experiment is a small one by a seed: an hour or so.
+// experiment returns a small one by a seed: an hour or so.
 func experiment(t testing.TB, seed uint64) simulate.Experiment {
 	chance := rand.New(rand.NewPCG(seed, 1))
 	cfg := config.Default()
@@ -59,7 +59,7 @@ func outcome(t testing.TB, e simulate.Experiment) *simulate.Result {
 	return r
 }
 
-// TestSkippedPolls holds runs in which polls are left out to runs with all of them.
+// TestSkippedPolls compares runs that skip polls with runs that make all.
 func TestSkippedPolls(t *testing.T) {
 	n := uint64(10)
 	if testing.Short() {

@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
-// mostFuzzed bounds what a model of an hour allocates, whatever users write. It is a few
-// times what it allocates if nobody writes anything.
+// mostFuzzed bounds the allocations of a model of an hour, whatever users write: a few times those
+// without attackers.
 const mostFuzzed = 256 << 20
 
 // FuzzUsers has users write what they like into comments, scripts and calls, beside another
@@ -36,7 +36,7 @@ func FuzzUsers(f *testing.F) {
 		f.Add(seed.comment, seed.script, seed.change)
 	}
 	f.Fuzz(func(t *testing.T, comment, script, change string) {
-		if len(comment) > 1024 || len(script) > 4096 || len(change) > 256 { // what Slurm and the API take is no longer
+		if len(comment) > 1024 || len(script) > 4096 || len(change) > 256 { // longer than Slurm and the API accept
 			return
 		}
 		attacked(t, comment, script, change)
@@ -56,10 +56,10 @@ func TestUsersByChance(t *testing.T) {
 	}
 }
 
-// attacked plays a cluster on which bob writes a comment with jobs that wait and that run already
-// when the sidecar sees them first, and a script, and has a job of his changed. Alice's job gets
-// all its steps. (That it gets them on time is for histories: bob's jobs may be in its way as any
-// other user's.)
+// attacked plays a cluster on which bob writes a comment, on jobs that wait and jobs that already
+// run when the sidecar first sees them, writes a script, and changes a job of his. Alice's job must
+// get all its steps. (Histories check that it gets them on time: bob's jobs may be in its way like
+// any other user's.)
 func attacked(t *testing.T, comment, script, change string) {
 	t.Helper()
 	h := fmt.Sprintf("cluster nodes=8 accounting merge\nrest\n0s submit amr 2@2m,4@2m\n4s kill\n"+
@@ -86,7 +86,7 @@ func attacked(t *testing.T, comment, script, change string) {
 	}
 }
 
-// word is a text as one word of a history that can have no other meaning there.
+// word returns a text as one word of a history that can have no other meaning there.
 func word(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r <= ' ' || r == '#' || r > '~' {
@@ -105,7 +105,7 @@ type scribe struct{ *rand.Rand }
 
 func (g *scribe) of(texts ...string) string { return texts[g.IntN(len(texts))] }
 
-// number is one at a bound, or small, or any.
+// number returns one at a bound, or small, or any.
 func (g *scribe) number() string {
 	switch g.IntN(4) {
 	case 0:

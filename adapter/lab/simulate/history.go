@@ -30,15 +30,15 @@ import (
 //	partition main n[1-4] default
 //	power suspend=1m boot=30s resume=1m off=n[3-4]
 //	config grace=30s
-//	rest                      (polls of which nothing would follow are left out)
+//	rest                      (polls without effect are skipped)
 //	0s    submit amr 2@10m,4@10m
 //	5m    down n3
 //	30m   end
 //	----
 //	0:00.072  event "adopted" …
 //
-// Below the line is what came of it: changes of Slurm, events, warnings, replies. What can
-// be said of the site is in site.go, what can happen in happens.
+// The result is below the line: changes of Slurm, events, warnings, replies. site.go has the words
+// for the site, happens the words for events.
 type history struct {
 	s     *Sidecar
 	out   io.Writer
@@ -47,23 +47,23 @@ type history struct {
 	order []string
 	fault map[string][]slurmsim.Fault // coming ones, by command; "": any change
 	slow  sluggish                    // slurmctld
-	twin  *Sidecar                    // a second one, by mistake
+	twin  *Sidecar                    // a second sidecar, started by mistake
 
 	evolving map[slurmctl.JobID]bool // with all links of chains
 	forged   map[slurmctl.JobID]bool
 	stocks   map[slurmctl.JobID]bool // that may have any nodes
 	heldBack heldBack
 	blamed   map[string]bool
-	beyond   time.Duration            // when no user had more holds than the shares allow, last
+	beyond   time.Duration            // when a user last exceeded the shares of holds
 	lossy    bool                     // jobs may have lost nodes
-	crashed  bool                     // slurmctld has, and may have forgotten what was done to jobs
+	crashed  bool                     // slurmctld has crashed and may have forgotten changes of jobs
 	stopped  map[string]bool          // users who stop every salloc that runs in their name
 	calmFrom time.Duration            // until then stock jobs may be late: something failed, or the clock was set
-	began    map[string]time.Duration // of stock jobs; nil: nobody wants to know
+	began    map[string]time.Duration // of stock jobs; nil if not needed
 	had      map[string]int           // nodes of applications as slurmctld crashed; nil: it is up
-	told     map[slurmctl.JobID]bool  // jobs that the event log of a database that is lost excused
+	told     map[slurmctl.JobID]bool  // jobs excused by the event log of a lost database
 	plugin   plugin                   // of the site
-	asked    string                   // of a malleability policy, last
+	asked    string                   // last question to a malleability policy
 	bounds   []slurmsim.Bound
 	alive    alive
 	reserved time.Time // until then administrators keep nodes
@@ -72,22 +72,22 @@ type history struct {
 	texts map[*string]nodesText // of lists of nodes, by where they are
 }
 
-// Play plays a script and writes what comes of it. The error tells what is wrong with that,
-// or with the script (ErrScript).
+// Play plays a script and writes the result. The error says what is wrong with the result, or with
+// the script (ErrScript).
 func Play(script string, out io.Writer) error {
 	_, err := play(script, out, playing{})
 	return err
 }
 
-// playing is how a script is played.
+// playing says how to play a script.
 type playing struct {
-	record func(recorder.Start) *recorder.Recorder // the flight recorder of each life of the sidecar, if there is to be one
-	began  map[string]time.Duration                // is told when stock jobs begin
-	rough  bool                                    // what must hold after every step is not checked: that takes time by the square of steps
-	skip   bool                                    // leave out polls of which nothing would follow, as the script's word rest does
+	record func(recorder.Start) *recorder.Recorder // returns the flight recorder for each life of the sidecar, if set
+	began  map[string]time.Duration                // receives the starts of stock jobs
+	rough  bool                                    // skip the checks after every step, which take time quadratic in the steps
+	skip   bool                                    // skip polls without effect, like the script's word rest
 }
 
-// play is Play in some way. It tells how much virtual time has passed.
+// play plays a script in that way. It returns how much virtual time has passed.
 func play(script string, out io.Writer, how playing) (lasted time.Duration, err error) {
 	h := &history{out: out, jobs: map[string]slurmctl.JobID{}, apps: map[string]*App{}, fault: map[string][]slurmsim.Fault{},
 		evolving: map[slurmctl.JobID]bool{}, forged: map[slurmctl.JobID]bool{}, stopped: map[string]bool{}, stocks: map[slurmctl.JobID]bool{}, told: map[slurmctl.JobID]bool{}, blamed: map[string]bool{}, texts: map[*string]nodesText{}, began: how.began}
@@ -181,7 +181,7 @@ func play(script string, out io.Writer, how playing) (lasted time.Duration, err 
 	return 0, h.wrong()
 }
 
-// ErrScript says that a script is not understood.
+// ErrScript means that a script is invalid.
 var ErrScript = errors.New("not a history")
 
 type line struct {
@@ -233,7 +233,7 @@ func (h *history) watch(_ time.Time, _ []core.Input, effects []core.Effect) {
 	}
 }
 
-// faults is what befalls commands.
+// faults returns what befalls commands.
 func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 	h.mayChange(q)
 	if q.User.Name != slurmsim.Root.Name {
@@ -251,7 +251,7 @@ func (h *history) faults(q slurmsim.Command) slurmsim.Fault {
 	return h.slows(q)
 }
 
-// growsFor is the user for whose job an allocation is.
+// growsFor returns the user for whose job an allocation is.
 func (h *history) growsFor(q slurmsim.Command) string {
 	var base slurmctl.JobID
 	if _, err := fmt.Sscanf(q.About, "evo_%d_", &base); err != nil {
@@ -503,7 +503,8 @@ func (h *history) submit(words []string) error {
 	return nil
 }
 
-// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=] [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
+// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=]
+// [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
 func (h *history) stock(words []string) error {
 	if len(words) < 4 {
 		return fmt.Errorf("stock NAME NODES LIMIT LASTS")

@@ -34,8 +34,7 @@ func histories(t *testing.T, test func(t *testing.T, file, script, want string))
 	}
 }
 
-// TestHistoriesAtRest: what the sidecar does is the same where polls are left out of which
-// nothing would follow.
+// TestHistoriesAtRest checks that the sidecar does the same if polls without effect are skipped.
 func TestHistoriesAtRest(t *testing.T) {
 	histories(t, func(t *testing.T, _, script, want string) {
 		var got strings.Builder
@@ -48,8 +47,8 @@ func TestHistoriesAtRest(t *testing.T) {
 	})
 }
 
-// TestHistories plays testdata/histories: what the sidecar does is what is written there, and replaying its
-// recording is to come out equal.
+// TestHistories plays testdata/histories. The sidecar must do what is written there, and replaying
+// its recording must give the same.
 func TestHistories(t *testing.T) {
 	histories(t, func(t *testing.T, file, script, want string) {
 		var got strings.Builder

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// numbers are those that a hostile user writes where a number of nodes or seconds stands.
+// numbers lists what a hostile user writes as a number of nodes or seconds.
 var numbers = []int64{0, 1, 2, 3, 9, 1000, 10_000_000, math.MaxInt32, math.MaxInt64}
 
 // hostile has mallory attack: running jobs whose comments are markers, an evolving job that

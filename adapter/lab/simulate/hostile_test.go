@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// attacks are what a user writes into a comment, or asks for, to cost the sidecar memory and
-// time. While they last, another user's job gets its steps on time.
+// attacks lists what a user writes into a comment, or requests, to cost the sidecar memory and
+// time. Meanwhile, another user's job must get its steps on time.
 var attacks = []struct {
 	name  string
 	lines []string

@@ -13,17 +13,19 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Three things are excused where an application does not have what it asked for, since nobody could do better:
-// what a lost database has taken with it of steps that were over (over); a change that slurmctld has forgotten in
-// a crash, with its marker, and the database, too, or as the job begins (before); and nodes that failed, or that slurmctld has
-// forgotten in a crash, after a step had begun and before the application was told of it (failed; regained are
-// those of which it has forgotten that they were given back).
+// An application may lack what it asked for in three cases, which no sidecar can avoid. First, a
+// lost database has taken the record of past steps with it (over). Second, slurmctld has forgotten
+// a change with its marker in a crash, and the database is also lost, or the job is just starting
+// (before). Third, nodes failed, or slurmctld forgot them in a crash, after a step had begun and
+// before the application knew (failed); regained counts nodes that slurmctld forgot were given
+// back.
 
-// follow takes over from what the core does how far the sidecar knows applications' steps, and when they begin.
+// follow learns from the core's effects how far the sidecar knows applications' steps, and when
+// they begin.
 func (h *history) follow(effects []core.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case core.AddJob: // anew, where it was changed: by its marker, which says of some steps no more than that they are over
+		case core.AddJob: // adopted again if it was changed: from its marker, which says of some steps only that they are over
 			if a := h.appOf(e.Job.SlurmID); a != nil {
 				a.adopted(e.Job.Profile, e.Job.Changes, h.crashed)
 			}
@@ -35,7 +37,7 @@ func (h *history) follow(effects []core.Effect) {
 	}
 }
 
-// appOf is the application of a job; nil: it has none.
+// appOf returns the application of a job, or nil.
 func (h *history) appOf(id uint32) *App {
 	for name, a := range h.apps {
 		if own, known := h.jobOf(name); known && uint32(own) == id {
@@ -45,8 +47,8 @@ func (h *history) appOf(id uint32) *App {
 	return nil
 }
 
-// fails counts the nodes that applications lose with one that fails: a companion on it ends as a whole. Of a base
-// job on it nothing is left to be told.
+// fails counts the nodes that applications lose with a failed node: a companion on it ends as a
+// whole, and a base job on it ends without any message.
 func (h *history) fails(node string) {
 	for _, r := range h.s.Cluster.Queue() {
 		if r.State != slurmctl.Running || !slices.Contains(r.NodeList, node) || h.tricks(r) {
@@ -60,7 +62,7 @@ func (h *history) fails(node string) {
 	}
 }
 
-// adopted takes over from a job that is adopted anew what is known of it.
+// adopted learns what is known about a job that was adopted again.
 func (a *App) adopted(p planner.Profile, changes []row.Change, crashed bool) {
 	if len(changes) > 0 {
 		a.over = max(a.over, changes[0].Step-1)
@@ -79,7 +81,7 @@ func (a *App) adopted(p planner.Profile, changes []row.Change, crashed bool) {
 	}
 }
 
-// has is how many nodes an application has in Slurm.
+// has returns how many nodes an application has in Slurm.
 func (h *history) has(name string) (nodes int) {
 	own := fmt.Sprintf("evo_%d_", h.jobs[name])
 	for _, r := range h.s.Cluster.Queue() {
@@ -99,7 +101,7 @@ func (h *history) crash() {
 	h.s.Cluster.StopController(true)
 }
 
-// boot starts slurmctld: it may have forgotten which nodes jobs were given, or have given back.
+// boot starts slurmctld: it may have forgotten which nodes jobs were given or have given back.
 func (h *history) boot() {
 	h.s.Cluster.StartController()
 	for name, had := range h.had {
@@ -111,7 +113,7 @@ func (h *history) boot() {
 	h.calmFrom = max(h.calmFrom, h.s.Cluster.Elapsed()+10*time.Minute)
 }
 
-// lose is the loss of the sidecar's database, save that what its event log excuses stays excused.
+// lose deletes the sidecar's database. What its event log excuses stays excused.
 func (h *history) lose() {
 	h.s.Stop()
 	for _, a := range h.order {
@@ -122,22 +124,24 @@ func (h *history) lose() {
 	h.s.Database = NewDatabase()
 }
 
-// beganAsBefore reports whether a job has begun on as many nodes as it asked for before a change: slurmctld has
-// forgotten that in a crash, and has begun it as it was back, before the sidecar could write it anew.
+// beganAsBefore reports whether a job has begun on the nodes requested before a change. slurmctld
+// forgot the change in a crash and started the job when it was back, before the sidecar could write
+// the change again.
 func (a *App) beganAsBefore(b Begun) bool {
 	return b.Step == 1 && a.booted > 0 && b.At >= a.booted && b.At-a.booted < time.Minute &&
 		slices.ContainsFunc(a.before, func(r request.Request) bool { return r.Profile[0].Nodes == b.Nodes })
 }
 
-// standsIn reports whether a step has more nodes than asked for since nobody can know what it was: it was over
-// as a change was written into the marker, from which the job was adopted anew, and was begun once more, after it
-// was requeued. It never has fewer, nor more than any of those that were over.
+// standsIn reports whether a step has more nodes than requested because the original request is
+// unknown. The step was over when a change was written into the marker; the job was adopted again
+// from the marker, requeued, and began the step again. It never has fewer nodes, nor more than any
+// of the past steps.
 func (a *App) standsIn(b Begun) bool {
 	return a.first > 0 && b.Step <= a.over && b.Nodes >= a.Profile[b.Step-1].Nodes && b.Nodes <= a.Profile[:min(a.over, len(a.Profile))].Peak()
 }
 
-// withFailed reports whether an application had what it may have in a step, but for nodes that have failed since,
-// or that it has regained.
+// withFailed reports whether an application had what it may have in a step, apart from nodes that
+// have failed since or that it has regained.
 func (a *App) withFailed(b Begun) bool {
 	for n := b.Nodes - b.Regained; n <= b.Nodes+b.Failed; n++ {
 		if a.within(b.Step, n) {

@@ -15,15 +15,15 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// Says is what a malleable application says to an offer.
+// Says is a malleable application's answer to an offer.
 type Says struct {
-	After time.Duration // which it takes to answer
-	Mute  bool          // it says nothing
-	Nodes int           // that it accepts at most; below 0: all
+	After time.Duration // time that it takes to answer
+	Mute  bool          // it does not answer
+	Nodes int           // largest number of nodes that it accepts; below 0 for all
 }
 
-// parseSays reads answers in their order, the last of which stays: all, none (it declines), mute, or a
-// number of nodes, each with +DURATION that it takes.
+// parseSays reads answers in order; the last one repeats: all, none (it declines), mute, or a
+// number of nodes, each with an optional +DURATION that it takes.
 func parseSays(text string) (all []Says, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		what, after, slow := strings.Cut(one, "+")
@@ -164,7 +164,7 @@ func (h *history) progress(words []string) error {
 		return nil
 	}
 	h.s.Cluster.Go(func(p *slurmsim.Process) {
-		_, _ = h.s.Progress(p, id, fraction, func() bool { return true }) // the reply is told
+		_, _ = h.s.Progress(p, id, fraction, func() bool { return true }) // the reply is part of the history
 	})
 	return nil
 }
@@ -180,7 +180,7 @@ func (h *history) cancelHolds(words []string) error {
 		return nil
 	}
 	h.s.Cluster.Go(func(p *slurmsim.Process) {
-		h.s.call(p, core.Call{Job: uint32(id), Cancel: &api.CancelHolds{By: "root"}}) // the reply is told
+		h.s.call(p, core.Call{Job: uint32(id), Cancel: &api.CancelHolds{By: "root"}}) // the reply is part of the history
 	})
 	return nil
 }
@@ -201,8 +201,8 @@ func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool,
 	return core.Reply{}, errOver
 }
 
-// checkBounds sees that no malleable application ever has more nodes than it may have in its present
-// step and the next, nor fewer than in the one of these that has the fewest, unless they are lost.
+// checkBounds checks that no malleable application has more nodes than its current and next step
+// allow, nor fewer than the smaller minimum of these, unless nodes are lost.
 func (h *history) checkBounds() {
 	var queue []slurmctl.Job
 	for _, name := range h.order {
@@ -235,15 +235,14 @@ func (h *history) checkBounds() {
 	}
 }
 
-// unseen reports whether the sidecar is yet to see that slurmctld has forgotten in a crash that a job gave nodes
-// back: it has more than the sidecar knows.
+// unseen reports whether slurmctld has forgotten in a crash that a job gave nodes back, and the
+// sidecar has not seen it yet: the job has more than the sidecar knows.
 func (h *history) unseen(id slurmctl.JobID, nodes int) bool {
 	j, known := h.s.Job(id)
 	return h.crashed && known && j.Nodes < nodes
 }
 
-// checkThreshold sees that nothing is offered by which malleable jobs together would exceed the site's
-// threshold.
+// checkThreshold checks that no offer would let malleable jobs exceed the site's threshold.
 func (h *history) checkThreshold(effects []core.Effect) {
 	threshold := h.s.Config.Malleable.Threshold
 	if threshold == 0 || !slices.ContainsFunc(effects, func(e core.Effect) bool { a, ok := e.(core.AddEvent); return ok && a.Kind == "offered" }) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// grace is that of the jobs beside, and beside it what it takes until a stock job is
-// seen to wait, nodes are given back and Slurm looks at its queue (bf_interval).
+// grace is the grace period of the jobs, plus the time until a stock job is seen waiting, nodes are
+// given back, and Slurm schedules again (bf_interval).
 const (
 	grace  = 20 * time.Second
 	beside = 30 * time.Second
@@ -23,8 +23,8 @@ var (
 	stockSeeds = flag.Uint64("stock.seeds", 6, "how many of them there are")
 )
 
-// besides are malleable jobs and stock jobs, in a history's words. All stock jobs want as many nodes, so that
-// none overtakes another.
+// besides holds malleable jobs and stock jobs, in a history's words. All stock jobs want the same
+// number of nodes, so that none overtakes another.
 type besides struct{ apps, stock []string }
 
 func newBesides(chance *rand.Rand) (b besides) {
@@ -41,7 +41,7 @@ func newBesides(chance *rand.Rand) (b besides) {
 	return b
 }
 
-// rigid are the malleable jobs at their smallest sizes.
+// rigid returns the malleable jobs at their smallest sizes.
 func (b besides) rigid() besides {
 	rigid := make([]string, len(b.apps))
 	for i, a := range b.apps {
@@ -52,7 +52,7 @@ func (b besides) rigid() besides {
 	return besides{rigid, b.stock}
 }
 
-// begin plays them with whatever else happens and tells when each stock job began.
+// begin plays them with other events and returns when each stock job began.
 func (b besides) begin(t *testing.T, config string, beside ...string) map[string]time.Duration {
 	t.Helper()
 	began := map[string]time.Duration{}
@@ -68,14 +68,14 @@ func (b besides) begin(t *testing.T, config string, beside ...string) map[string
 	return began
 }
 
-// atOf is when a line of a history happens.
+// atOf returns when a line of a history happens.
 func atOf(line string) time.Duration {
 	text, _, _ := strings.Cut(line, " ")
 	at, _ := time.ParseDuration(text)
 	return at
 }
 
-// later is by how much each stock job begins later with malleable jobs than without.
+// later returns how much later each stock job begins with malleable jobs than without.
 func later(with, without map[string]time.Duration) map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for name, at := range without {
@@ -84,7 +84,7 @@ func later(with, without map[string]time.Duration) map[string]time.Duration {
 	return all
 }
 
-// workloads runs a subtest for each of some workloads by chance.
+// workloads runs a subtest for each of some random workloads.
 func workloads(t *testing.T, test func(t *testing.T, seed uint64)) {
 	first := *stockSeed
 	if first == 0 {
@@ -98,8 +98,9 @@ func workloads(t *testing.T, test func(t *testing.T, seed uint64)) {
 	}
 }
 
-// TestStockJobsLoseNothing: with malleable jobs beside them no stock job starts later than if these kept to
-// their smallest sizes, but for the grace of those that give way; whatever they say to offers.
+// TestStockJobsLoseNothing checks that no stock job starts later beside malleable jobs than if
+// these kept to their smallest sizes, except for the grace period of jobs that give way, whatever
+// they answer to offers.
 func TestStockJobsLoseNothing(t *testing.T) {
 	workloads(t, func(t *testing.T, seed uint64) {
 		b := newBesides(rand.New(rand.NewPCG(seed, 3)))
@@ -114,8 +115,8 @@ func TestStockJobsLoseNothing(t *testing.T) {
 	})
 }
 
-// trouble is something that befalls the sidecar, or one of its commands, and for how long that may keep it
-// from having malleable jobs give way.
+// trouble is a fault of the sidecar or of one of its commands, and how long it may keep the sidecar
+// from making malleable jobs give way.
 type trouble struct {
 	lines []string
 	costs time.Duration
@@ -135,14 +136,14 @@ func newTrouble(chance *rand.Rand) trouble {
 	return trouble{[]string{line(at, "fault "+what)}, 40*time.Second + recovers}
 }
 
-// recovers is what it takes the sidecar to see the cluster again, or to try a command once more.
+// recovers is how long the sidecar takes to see the cluster again, or to retry a command.
 const recovers = 15 * time.Second
 
-// TestStockJobsInStorms: the same while the sidecar is killed, loses its database, and has commands that fail or
-// are late. These do nothing to stock jobs: the same befalls it beside rigid jobs, and what
-// a stock job may be later by is the grace and the time for which the sidecar could do nothing about it. Storms
-// that take nodes and change jobs are not compared: from the first difference on they
-// are two different storms.
+// TestStockJobsInStorms checks the same while the sidecar is killed, loses its database, and has
+// commands that fail or are late. These faults do not concern stock jobs: the same happens beside
+// rigid jobs. A stock job may be later by the grace period and the time for which the sidecar could
+// do nothing. Storms that take nodes and change jobs are not compared: after the first difference,
+// they are two different storms.
 func TestStockJobsInStorms(t *testing.T) {
 	workloads(t, func(t *testing.T, seed uint64) {
 		chance := rand.New(rand.NewPCG(seed, 4))
@@ -172,7 +173,8 @@ func TestStockJobsInStorms(t *testing.T) {
 	})
 }
 
-// TestStockJobsWait: what both look for is there where malleable jobs keep what they have (PRA).
+// TestStockJobsWait checks that malleable jobs that keep what they have (PRA) do delay stock jobs,
+// so that the tests above can fail.
 func TestStockJobsWait(t *testing.T) {
 	b := besides{[]string{"0s submit app 1-8@50m user=bob grace=20s says=all"}, []string{"2m stock stock0 4 5m 4m"}}
 	late := later(b.begin(t, "config approach=pra"), b.rigid().begin(t, ""))["stock0"]

@@ -20,8 +20,8 @@ var (
 	mutantsAnew = flag.Bool("mutants.anew", false, "do not go by what found them last")
 )
 
-// foundFile tells of every mutant which history or storm has found it last: that is played
-// first, and all others only if it does not any more. TestMutants writes it.
+// foundFile names for every mutant the history or storm that found it last. That one is played
+// first, and all others only if it no longer finds the mutant. TestMutants writes the file.
 const foundFile = "testdata/mutants_found.txt"
 
 // mutant is a line of the core that is replaced, and what would be wrong then.
@@ -43,8 +43,8 @@ func mutants(t *testing.T) (all []mutant) {
 	return all
 }
 
-// TestMutants: small faults in the core are found by the histories or, where these do not
-// show them, by storms. Without -mutants it sees only that each can still be put in.
+// TestMutants checks that histories, or otherwise storms, find small faults in the core. Without
+// -mutants, it only checks that each fault can still be applied.
 func TestMutants(t *testing.T) {
 	began := time.Now()
 	found := foundLast(t)
@@ -95,10 +95,10 @@ func foundLast(t *testing.T) map[string]string {
 	return found
 }
 
-// finds is how a history, or a storm by its seed, that has found something fails.
+// finds matches the failure of a history, or of a storm with its seed.
 var finds = regexp.MustCompile(`--- FAIL: (TestHistories\w*/\S+)|seed (\d+): `)
 
-// playedBy are the arguments of the test binary that play what has found a mutant.
+// playedBy returns the arguments of the test binary that play what has found a mutant.
 func playedBy(found string) []string {
 	if seed, storm := strings.CutPrefix(found, "storm "); storm {
 		return []string{"-test.run=^TestStorms$", "-storm.seeds=1", "-storm.shrink=0", "-storm.seed=" + seed}
@@ -107,8 +107,8 @@ func playedBy(found string) []string {
 	return []string{"-test.run=^" + test + "$/^" + history + "$"}
 }
 
-// try builds the tests with the fault in and expects them to fail. It tells what did; "": it
-// did not come to an end.
+// try builds the tests with the fault and expects them to fail. It returns what failed, or "" if
+// the run did not finish.
 func (m mutant) try(t *testing.T, text, foundBy string) string {
 	dir := t.TempDir()
 	changed, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")

@@ -9,10 +9,11 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// Policy is a malleability policy as a plugin has it: it answers what another one would, but for the faults.
+// Policy is a malleability policy as a plugin: it answers like another policy, apart from the
+// faults.
 type Policy struct {
 	malleable.Policy
-	Faults int // every so many answers one is late, or a lie, in turn; 0: none
+	Faults int // one in this many answers is late or a lie, in turn; 0 for none
 	asked  int
 }
 
@@ -30,7 +31,7 @@ func parsePolicy(text string) (*Policy, error) {
 	return p, err
 }
 
-// answer is what it answers to a question.
+// answer returns what it answers to a question.
 func (p *Policy) answer(q core.Question) core.Resized {
 	p.asked++
 	if p.Faults > 0 && p.asked%p.Faults == 0 {

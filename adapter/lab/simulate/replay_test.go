@@ -8,12 +8,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 )
 
-// TestReplayStorms: what was recorded of every life of the sidecar in a storm the core does again, as
-// TestHistories sees it of every history.
+// TestReplayStorms checks that the core repeats what was recorded in every life of the sidecar in a
+// storm, as TestHistories does for every history.
 func TestReplayStorms(t *testing.T) {
 	for seed := range uint64(4) {
 		r := recording{dir: t.TempDir()}
-		play(Storm(2*seed), io.Discard, playing{record: r.life(t)}) // one without rest, of which the recorder knows nothing
+		play(Storm(2*seed), io.Discard, playing{record: r.life(t)}) // a storm without rest, which the recorder does not know
 		r.replays(t)
 	}
 }
@@ -34,7 +34,7 @@ func (rec *recording) life(t *testing.T) func(recorder.Start) *recorder.Recorder
 	}
 }
 
-// replays sees that the core does again what was recorded.
+// replays checks that the core repeats what was recorded.
 func (rec *recording) replays(t *testing.T) {
 	t.Helper()
 	for _, r := range rec.lives {

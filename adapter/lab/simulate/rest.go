@@ -7,17 +7,16 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// rest is a time in which the sidecar's polls are left out: each would show what the last
-// one has shown, and nothing would follow from it (see core.Core.Still). They are taken to
-// have been made, at the times at which they would have begun. Where something changes
-// while one of them would be under way that one is made.
+// rest is a time in which the sidecar's polls are skipped: each would show what the last one
+// showed, without effect (see core.Core.Still). They count as made, at the times at which they
+// would have begun. If something changes while a poll would be under way, that poll is made.
 type rest struct {
 	on    bool
-	until time.Duration // when the next poll is made, as far as is known
-	polls               // until then, which are left out
+	until time.Duration // when the next poll is made, as far as known
+	polls               // the polls skipped until then
 }
 
-// polls are those that the sidecar would make where nothing happens. Times are those of
+// polls are the polls that the sidecar would make if nothing happened. Times are those of
 // slurmsim.Cluster.Elapsed.
 type polls struct {
 	every time.Duration
@@ -25,7 +24,7 @@ type polls struct {
 	last  time.Duration // the last one that is
 
 	config time.Duration // until then they do not read Slurm's configuration
-	read   time.Duration // by which one that does lasts longer
+	read   time.Duration // how much longer a poll with the configuration takes
 	lasts  time.Duration // what others last
 
 	count, configs uint64
@@ -51,20 +50,20 @@ func (p *polls) pass(to time.Duration) {
 	}
 }
 
-// from is the first poll from a time on.
+// from returns the first poll from a time on.
 func (p polls) from(t time.Duration) time.Duration {
 	p.pass(t)
 	return p.next
 }
 
-// before is the last poll until a time, if there is one.
+// before returns the last poll until a time, if there is one.
 func (p polls) before(t time.Duration) (time.Duration, bool) {
 	p.last = -1
 	p.pass(t + 1)
 	return p.last, p.last >= 0
 }
 
-// mostWake is after how long the core wants to be called though it knows of nothing to do.
+// mostWake is after how long the core wants a call even if it knows nothing to do.
 const mostWake = time.Minute
 
 // schedule has the core called.
@@ -81,7 +80,7 @@ func (s *Sidecar) schedule(in time.Duration, tick func()) {
 	})
 }
 
-// searches reports whether equal plans are not certain where nothing has changed but the time.
+// searches reports whether plans may differ although only time has passed.
 func (s *Sidecar) searches() bool {
 	_, search := s.Strategy.(planner.Search)
 	return search
@@ -99,7 +98,7 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 		return false
 	}
 	p := polls{every: s.Config.PollInterval, next: at.Sub(s.base), config: s.core.ConfigRead().Add(core.ConfigFor).Sub(s.base), read: s.Cluster.Looking(), lasts: s.lasts}
-	// the last poll before that is made: what comes then is to find the core as it would
+	// the last poll before that is made, so that the next event finds the core in its usual state
 	last, some := p.before(s.minded(until.Sub(s.base)))
 	if !some || last == p.next {
 		return false
@@ -110,9 +109,8 @@ func (s *Sidecar) tryRest(at time.Time) bool {
 	return true
 }
 
-// repeats reports whether the sidecar does nothing but poll and the poll shows what the last
-// one has shown, with nothing else to happen while it would be under way. Then it is not
-// made, but taken to have been.
+// repeats reports whether the sidecar only polls, the poll shows what the last one showed, and
+// nothing else would happen during it. Then the poll is skipped and counts as made.
 func (s *Sidecar) repeats(effects []core.Effect) bool {
 	if s.still == 0 || len(effects) != 2 || s.seen != s.Cluster.Version() {
 		return false
@@ -138,7 +136,7 @@ func (s *Sidecar) repeats(effects []core.Effect) bool {
 	return true
 }
 
-// resume has the next poll made at a time at which one would be.
+// resume schedules the next poll at a time at which one would be made.
 func (s *Sidecar) resume(then time.Duration) {
 	s.schedule(then-s.Cluster.Elapsed(), func() {
 		s.rested()
@@ -146,7 +144,7 @@ func (s *Sidecar) resume(then time.Duration) {
 	})
 }
 
-// rested ends the rest: its polls up to the present are taken to have been made.
+// rested ends the rest: its polls until now count as made.
 func (s *Sidecar) rested() {
 	p := s.rest.polls
 	if p.every == 0 {
@@ -160,8 +158,8 @@ func (s *Sidecar) rested() {
 	s.rest = rest{}
 }
 
-// Advance does the next thing on the cluster's agenda and reports whether there was one.
-// Where the sidecar may skip polls it is this that moves the clock.
+// Advance runs the next event on the cluster's agenda and reports whether there was one. If the
+// sidecar may skip polls, only Advance moves the clock.
 func (s *Sidecar) Advance() bool {
 	if !s.Cluster.Step() {
 		return false
@@ -170,7 +168,7 @@ func (s *Sidecar) Advance() bool {
 	return true
 }
 
-// goOn ends the rest if the next thing is to find the sidecar at work.
+// goOn ends the rest if the next event must find the sidecar at work.
 func (s *Sidecar) goOn() {
 	r := &s.rest
 	if !r.on {
@@ -219,7 +217,7 @@ func (s *Sidecar) appoint(in time.Duration) {
 	}
 }
 
-// minded is a time, or that of the next call.
+// minded returns the earlier of a time and the next call.
 func (s *Sidecar) minded(until time.Duration) time.Duration {
 	now, left := s.Cluster.Elapsed(), s.calls[:0]
 	for _, at := range s.calls {

@@ -10,12 +10,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/outcome"
 )
 
-// Result is what became of an experiment. Times are seconds from its start.
+// Result is the outcome of an experiment. Times are seconds from its start.
 type Result struct {
 	Strategy string       `json:"strategy"`
 	Nodes    int          `json:"nodes"`
-	Sidecar  bool         `json:"sidecar"`        // false: no job evolves, and it had nothing to do
-	Left     int64        `json:"left,omitempty"` // the second at which it was left, where jobs had not ended
+	Sidecar  bool         `json:"sidecar"`        // false if no job evolves, so that it had nothing to do
+	Left     int64        `json:"left,omitempty"` // the second at which the run was stopped before all jobs had ended
 	Made     outcome.Made `json:"made,omitzero"`
 	Jobs     []JobResult  `json:"jobs"`
 	Metrics  Metrics      `json:"metrics"`
@@ -41,11 +41,11 @@ type JobResult struct {
 // States of a job that Slurm does not have.
 const (
 	Refused = "REFUSED" // at submission
-	Waiting = "WAITING" // for ever, or where the run was left
-	ToCome  = "TO COME" // where it was left
+	Waiting = "WAITING" // forever, or until the run was stopped
+	ToCome  = "TO COME" // not submitted when the run was stopped
 )
 
-// Size is that a job has so many nodes from then on.
+// Size is a job's size from a second on.
 type Size = outcome.Size
 
 // StepResult is a step that an application has begun.
@@ -55,16 +55,16 @@ type StepResult struct {
 	At    int64 `json:"at"`
 }
 
-// Metrics are the figures of an experiment. Of what they allocate expanders are a part.
+// Metrics holds the figures of an experiment. What they allocate includes expanders.
 type Metrics struct {
 	outcome.Figures
 	Unfinished int    `json:"unfinished"` // jobs that did not complete
 	Commands   uint64 `json:"commands"`   // that the sidecar ran
 	Polls      uint64 `json:"polls"`      // of Slurm, of three commands each
-	LeftOut    uint64 `json:"left_out"`   // of these, since nothing had changed
+	LeftOut    uint64 `json:"left_out"`   // polls skipped because nothing had changed
 }
 
-// Outcome are its jobs as package outcome has them.
+// Outcome returns its jobs in the form of package outcome.
 func (r *Result) Outcome() []outcome.Job {
 	jobs := make([]outcome.Job, len(r.Jobs))
 	for i, j := range r.Jobs {
@@ -73,7 +73,7 @@ func (r *Result) Outcome() []outcome.Job {
 	return jobs
 }
 
-// measure sets what is measured of its jobs; allocated and held idle are node-seconds.
+// measure computes the jobs' figures; allocated and held idle are node-seconds.
 func (r *Result) measure(allocated, heldIdle float64) {
 	r.Metrics.Figures = outcome.Run{Nodes: r.Nodes, Jobs: r.Outcome(), Allocated: allocated, HeldIdle: heldIdle, Left: r.Left}.Measure()
 	r.Metrics.Unfinished = 0
@@ -84,7 +84,7 @@ func (r *Result) measure(allocated, heldIdle float64) {
 	}
 }
 
-// Table writes the result for people; jobs that completed only if all is asked for.
+// Table writes the result for people, with completed jobs only if all is set.
 func (r *Result) Table(out io.Writer, all bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := "JOB\tSUBMIT\tWAIT\tSTART\tEND\tSTATE\tSIZES\n"
@@ -142,7 +142,7 @@ func or(second int64) string {
 	return fmt.Sprint(second)
 }
 
-// sizes are the job's sizes as a profile.
+// sizes returns the job's sizes as a profile.
 func (j *JobResult) sizes() string {
 	var all []string
 	for i, s := range j.Sizes[:max(len(j.Sizes)-1, 0)] {

@@ -18,8 +18,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// Sidecar is evoslurmd beside a model of Slurm. It is not safe for concurrent use: like all
-// else in virtual time it runs on the cluster's goroutine.
+// Sidecar is evoslurmd with a model of Slurm. It is not safe for concurrent use: like everything in
+// virtual time, it runs on the cluster's goroutine.
 type Sidecar struct {
 	Cluster  *slurmsim.Cluster
 	Database *Database
@@ -27,8 +27,7 @@ type Sidecar struct {
 	Strategy planner.Strategy
 	Policy   *Policy // that resizes malleable jobs as a plugin; nil: the configuration's
 
-	// Skip leaves out polls of which nothing would follow; the clock is then moved on by
-	// Advance.
+	// Skip skips polls without effect; Advance then moves the clock.
 	Skip  bool
 	Polls uint64 // that were made
 
@@ -45,24 +44,24 @@ type Sidecar struct {
 	recorder *recorder.Recorder
 	driver   *drive.Driver
 	client   *slurmsim.Client
-	base     time.Time     // when the cluster's clock began, by what it said when the sidecar was started
-	skew     time.Duration // of the cluster's clock, as far as the core was told
-	life     int           // counts the starts: what began in another life has no say
+	base     time.Time     // when the cluster's clock began, by its reading when the sidecar was started
+	skew     time.Duration // skew of the cluster's clock, as far as the core knows
+	life     int           // number of starts: results from another life are ignored
 	wakes    int
 	tasks    []*slurmsim.Process
 	last     uint64
 	changes  uint64        // that were asked for, ever
 	seen     uint64        // the cluster's version as the last poll began
-	lasts    time.Duration // what that took, but for reading the configuration
+	lasts    time.Duration // its duration without reading the configuration
 	rest     rest
-	still    time.Duration                // until then a poll that shows what the last one has shown decides nothing
+	still    time.Duration                // until then, a poll that shows what the last one showed decides nothing
 	skipped  uint64                       // polls that were left out, before the present rest
 	configs  uint64                       // of these, those that would have read Slurm's configuration
 	calls    []time.Duration              // coming ones of jobs, as far as they are known
-	waiting  map[uint64]func(*core.Reply) // nil: nobody answers any more
+	waiting  map[uint64]func(*core.Reply) // nil once no caller waits
 }
 
-// strategy is a strategy of the planner's at work.
+// strategy adapts a planner's strategy.
 type strategy struct{ planner.Strategy }
 
 func (strategy) Pin([]planner.Placement) {}
@@ -71,12 +70,12 @@ func (s strategy) Steady() bool          { return planner.IsSteady(s.Strategy) }
 
 type processKey struct{}
 
-// model is a client of the model that knows its users.
+// model is a client of the model that can look up its users.
 type model struct{ *slurmsim.Client }
 
 func (model) LookupUser(uid uint32) (*slurmctl.User, error) { return userOf(uid) }
 
-// Start starts the sidecar from what its database has.
+// Start starts the sidecar from its database.
 func (s *Sidecar) Start() {
 	s.Stop()
 	s.client = s.Cluster.Client(slurmsim.Root)
@@ -100,8 +99,7 @@ func (s *Sidecar) Start() {
 	s.give(s.Database.books())
 }
 
-// Stop kills the sidecar: commands that it has begun take effect, and nobody sees what
-// came of them.
+// Stop kills the sidecar: commands that it has begun take effect, but their results are lost.
 func (s *Sidecar) Stop() {
 	s.life++
 	s.core, s.rest = nil, rest{}
@@ -110,7 +108,7 @@ func (s *Sidecar) Stop() {
 	}
 	s.tasks = nil
 	for _, id := range slices.Sorted(maps.Keys(s.waiting)) {
-		s.waiting[id](nil) // nobody answers
+		s.waiting[id](nil) // no answer
 	}
 	s.waiting = nil
 }
@@ -118,13 +116,13 @@ func (s *Sidecar) Stop() {
 // Running reports whether the sidecar has been started.
 func (s *Sidecar) Running() bool { return s.core != nil }
 
-// now is the core's clock: it is never set, and was right when the sidecar was started.
+// now returns the core's clock: it is never set, and was right when the sidecar was started.
 func (s *Sidecar) now() time.Time { return s.base.Add(s.Cluster.Elapsed()) }
 
-// Commands is how many commands of Slurm it has run since it was started.
+// Commands returns how many commands of Slurm it has run since it was started.
 func (s *Sidecar) Commands() uint64 { return s.client.Calls() }
 
-// View is what the sidecar shows; nil while it is down.
+// View returns what the sidecar shows; nil while it is down.
 func (s *Sidecar) View() *core.View {
 	if s.core == nil {
 		return nil
@@ -132,7 +130,7 @@ func (s *Sidecar) View() *core.View {
 	return s.core.View()
 }
 
-// Job is what it shows of an active job; false if there is none, or while it is down.
+// Job returns what it shows of an active job; false if there is none, or while it is down.
 func (s *Sidecar) Job(id slurmctl.JobID) (api.Job, bool) {
 	if s.core == nil {
 		return api.Job{}, false
@@ -140,7 +138,7 @@ func (s *Sidecar) Job(id slurmctl.JobID) (api.Job, bool) {
 	return s.core.Job(id)
 }
 
-// give gives inputs to the core and does what follows.
+// give passes inputs to the core and carries out its effects.
 func (s *Sidecar) give(inputs ...core.Input) {
 	life := s.life
 	for len(inputs) > 0 && s.core != nil && s.life == life {
@@ -162,7 +160,7 @@ func (s *Sidecar) give(inputs ...core.Input) {
 	}
 }
 
-// step is a step of the core. Its panics keep their stack, which a coroutine would lose.
+// step returns a step of the core. Its panics keep their stack, which a coroutine would lose.
 func (s *Sidecar) step(inputs []core.Input) []core.Effect {
 	defer func() {
 		if r := recover(); r != nil {
@@ -175,7 +173,7 @@ func (s *Sidecar) step(inputs []core.Input) []core.Effect {
 	return effects
 }
 
-// do does what follows from a step, and gives what is known of it at once.
+// do carries out the effects of a step, and returns what is known at once.
 func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 	written := s.Database.write(effects)
 	if s.repeats(effects) {
@@ -222,7 +220,7 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 	return inputs
 }
 
-// beside runs something as a process, and gives what came of it to the core.
+// beside runs something as a process and passes its result to the core.
 func (s *Sidecar) beside(run func(context.Context) core.Input) {
 	life := s.life
 	p := s.Cluster.Go(func(p *slurmsim.Process) {
@@ -240,7 +238,7 @@ func (s *Sidecar) beside(run func(context.Context) core.Input) {
 	s.tasks = append(s.tasks, p)
 }
 
-// together runs commands of a task as processes of their own and waits for all.
+// together runs a task's commands as processes and waits for all.
 func (s *Sidecar) together(ctx context.Context, run ...func(context.Context)) {
 	left := len(run)
 	ctx.Value(processKey{}).(*slurmsim.Process).Await(func(wake func()) {
@@ -255,7 +253,7 @@ func (s *Sidecar) together(ctx context.Context, run ...func(context.Context)) {
 	})
 }
 
-// unanswered is after how long a call to a sidecar that is not there fails.
+// unanswered is after how long a call to an absent sidecar fails.
 const unanswered = 100 * time.Millisecond
 
 // Next is evosctl next: it ends a step of a job and waits for the nodes of the next, in the
@@ -275,7 +273,7 @@ func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.A
 	}
 }
 
-// call asks the core something; it reports false where nobody answers within a minute.
+// call sends the core a call; it returns false if no answer comes within a minute.
 func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, answered bool) {
 	if s.core == nil {
 		p.Sleep(unanswered)
@@ -311,7 +309,7 @@ func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, ans
 	return reply, answered
 }
 
-// poke has the core called, as a poll or a call would: it finds out what time it is.
+// poke calls the core, as a poll or a call would, so that it learns the time.
 func (s *Sidecar) poke() {
 	life := s.life
 	s.Cluster.After(0, func() {

@@ -185,8 +185,8 @@ func partition(o *slurmsim.Options, words []string) (err error) {
 	return nil
 }
 
-// powerSaving is power [suspend=] [down=] [boot=] [resume=] [on=NODES] [off=NODES]: idle for
-// so long nodes are switched off, which takes them so long, and so long to come up.
+// powerSaving reads power [suspend=] [down=] [boot=] [resume=] [on=NODES] [off=NODES]: after how
+// long idle nodes are powered down, and how long they take to go down and come up.
 func powerSaving(o *slurmsim.Options, words []string) (err error) {
 	p := &o.PowerSaving
 	for _, w := range words {
@@ -214,7 +214,7 @@ func powerSaving(o *slurmsim.Options, words []string) (err error) {
 	return nil
 }
 
-// plugin is what the site's job_submit plugin does.
+// plugin is the behaviour of the site's job_submit plugin.
 type plugin struct {
 	overwrites bool // comments, at submission and at every update
 	strict     bool // refuses submissions that name nodes or a reservation
@@ -224,7 +224,7 @@ type plugin struct {
 	words      string
 }
 
-// set is plugin [overwrites] [strict] [account] [batch] [frozen] [explains].
+// set reads plugin [overwrites] [strict] [account] [batch] [frozen] [explains].
 func (p *plugin) set(words []string) error {
 	*p = plugin{words: "Unspecified error"}
 	for _, w := range words {
@@ -248,7 +248,7 @@ func (p *plugin) set(words []string) error {
 	return nil
 }
 
-// asks is the plugin as the model has it.
+// asks returns the plugin as the model has it.
 func (p *plugin) asks() slurmsim.Plugin {
 	return slurmsim.Plugin{
 		Submit: func(j *slurmsim.Job) error {
@@ -273,7 +273,7 @@ func (p *plugin) asks() slurmsim.Plugin {
 	}
 }
 
-// bound ACCOUNT[/USER] [jobs=] [nodes=]: at most so many jobs of a user, nodes of all.
+// bound ACCOUNT[/USER] [jobs=] [nodes=]: limits the jobs per user, and the nodes of all.
 func (h *history) bound(words []string) (err error) {
 	if len(words) == 0 {
 		return errors.New("bound ACCOUNT[/USER]")

@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// sluggish is a slurmctld that does what it is asked, late.
+// sluggish makes slurmctld do what it is asked, but late.
 type sluggish struct {
 	least, most time.Duration // what each command of the sidecar takes; 0: no longer than usual
 	commands    int           // so far
@@ -19,8 +19,8 @@ type sluggish struct {
 	peak        int           // how many changes were under way at once
 }
 
-// mostLooks bounds the commands that change nothing and are under way at once: one for each of
-// the core's sixteen tasks, and two for polls. Beyond that they pile up.
+// mostLooks bounds the concurrent commands that change nothing: one for each of the core's sixteen
+// tasks, and two for polls. Beyond that, they pile up.
 const mostLooks = 18
 
 // answers FROM TO; answers promptly

@@ -16,9 +16,8 @@ const (
 	calm  = 5 * time.Hour
 )
 
-// Storm makes a history by chance: a cluster, a workload, and all that may go wrong with
-// it for a while; then calm, in which everybody is to come to his end. Equal seeds make
-// equal histories.
+// Storm makes a random history: a cluster, a workload, and everything that may go wrong with it for
+// a while; then calm, in which all jobs must end. Equal seeds make equal histories.
 func Storm(seed uint64) string {
 	g := &storming{Rand: rand.New(rand.NewPCG(seed, 0))}
 	nodes := 4 + g.IntN(9)
@@ -89,7 +88,7 @@ func Storm(seed uint64) string {
 		}
 		g.lines = append(g.lines, l.lines...)
 	}
-	if seed%6 == 1 { // by chances of their own, and not where what runs can be changed by nobody
+	if seed%6 == 1 { // by chances of their own, and not if running jobs cannot be changed
 		o := &storming{Rand: rand.New(rand.NewPCG(seed, 17))}
 		least := 5 + o.IntN(20)
 		began := o.when(storm / 2)
@@ -116,7 +115,7 @@ func Storm(seed uint64) string {
 		head[3] += fmt.Sprintf(" max_holds=%d shares=user:%d:%d:%d", 2+r.IntN(30), 1+r.IntN(100), 1+r.IntN(100), 1+r.IntN(100))
 		g.lines = append(g.lines, r.lines...)
 	}
-	if seed%7 == 0 { // what runs can be changed by nobody
+	if seed%7 == 0 { // running jobs cannot be changed
 		g.at(0, "plugin account")
 	}
 	if seed%11 == 0 { // jobs have step managers
@@ -134,7 +133,7 @@ func Storm(seed uint64) string {
 	return strings.Join(head, "\n") + "\n"
 }
 
-// wayOf is what went wrong first, without its numbers.
+// wayOf returns the first error without its numbers.
 func wayOf(err error) string {
 	if err == nil || errors.Is(err, ErrScript) {
 		return ""
@@ -158,7 +157,7 @@ type storming struct {
 	nodes int
 	lines []timed
 	down  []int
-	deaf  time.Duration // for which jobs run in all that tell nobody when a step is over: they end by their limits
+	deaf  time.Duration // how long jobs run that never call next: they end by their limits
 }
 
 func (g *storming) pick(of ...string) string { return of[g.IntN(len(of))] }
@@ -265,8 +264,8 @@ func (g *storming) malleable(i int) {
 		60+g.IntN(60), g.pick("auto", "companion"), sizes, 5+g.IntN(60), strings.Join(says, ","))
 }
 
-// hasty submits a job of short steps, some of which are over at once, while the sidecar may be killed
-// and started again within a second.
+// hasty submits a job with short steps, some of which end at once, while the sidecar may be killed
+// and restarted within a second.
 func (g *storming) hasty(i int) {
 	var profile, lasts []string
 	for k := range 4 + g.IntN(9) {
@@ -307,7 +306,7 @@ func (g *storming) greedy(i int) {
 	g.at(g.when(storm/2), "submit greedy%d %s user=%s limit=180m drive=%s", i, profile, g.pick("alice", "alice", "bob"), g.pick("auto", "companion"))
 }
 
-// change is a change of what is to come.
+// change returns a change of future steps.
 func (g *storming) change() string {
 	switch g.IntN(4) {
 	case 0:
@@ -332,7 +331,7 @@ func (g *storming) change() string {
 	return text
 }
 
-// mishap is one thing that goes wrong.
+// mishap causes one fault.
 func (g *storming) mishap(apps []string) {
 	t := g.when(storm)
 	for g.IntN(3) == 0 && t < storm {
@@ -372,8 +371,8 @@ func (g *storming) mishap(apps []string) {
 	}
 }
 
-// Shrink leaves lines of a history out as long as it goes wrong in the same way with what is
-// left. It plays it at most so many times.
+// Shrink removes lines from a history as long as the rest fails in the same way. It plays it at
+// most that many times.
 func Shrink(script string, most int) string {
 	lines := strings.Split(strings.TrimRight(script, "\n"), "\n")
 	way := wayOf(Play(script, io.Discard))

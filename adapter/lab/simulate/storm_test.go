@@ -18,7 +18,7 @@ var (
 	stormSeed   = flag.Uint64("storm.seed", 0, "the first of them; 0: by chance")
 )
 
-// TestStorms plays histories by chance. One in which something is wrong is shrunk and told.
+// TestStorms plays random histories. It shrinks and reports a failing one.
 func TestStorms(t *testing.T) {
 	first := *stormSeed
 	if first == 0 {
@@ -54,7 +54,7 @@ func TestStorms(t *testing.T) {
 		used.Round(time.Second), hours/used.Minutes())
 }
 
-// processorTime is what the process, or those that it has waited for, have used so far.
+// processorTime returns what the process, or those that it has waited for, have used so far.
 func processorTime(t *testing.T, who int) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(who, &u); err != nil {

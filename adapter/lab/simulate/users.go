@@ -47,37 +47,38 @@ type App struct {
 	Claim       int
 	Partition   string       // "": the default one
 	Asks        slurmsim.Job // what else it asks for: memory, GRES, a QOS
-	Stored      bool         // its script has the request, too, for sites whose plugins overwrite comments
+	Stored      bool         // its script also has the request, for sites whose plugins overwrite comments
 
-	// Alternatives are those of a moldable job; Profile is the one that it got.
+	// Alternatives holds the profiles of a moldable job; Profile is the one that it got.
 	Alternatives []planner.Profile
 	By           planner.Preference
 
-	// Lasts is for how long a step (from 1) really goes on; nil: as the profile says.
+	// Lasts returns how long a step (from 1) really takes; nil if as the profile says.
 	Lasts func(step int) time.Duration
-	// Deaf says that it never calls next, and Abrupt after which step it ends without it.
+	// Deaf means that it never calls next; Abrupt is the step after which it ends without calling
+	// next.
 	Deaf   bool
 	Abrupt int
 
-	// Malleable is what it takes beyond its profile, and Says what it says to offers, in turn.
+	// Malleable holds its bounds beyond the profile; Says holds its answers to offers, in turn.
 	Malleable *request.Malleable
 	Says      []Says
 	work      *work // what its step has to do; nil: it lasts as long on any size
 
-	// Acts are what it does of its own accord, in place of what its profile says.
+	// Acts holds what it does on its own, instead of following its profile.
 	Acts     []Act
 	Demand   *Demand // or this
 	Refusals int     // of its changes
 
 	Steps []Begun  // what became of it
-	first int      // of these, in the present run: requeued, it starts over, and others may have changed its profile, or another alternative is chosen
+	first int      // the current run's first entry: a requeued job starts over, with a profile that others may have changed, or another alternative
 	wrong []string // what was wrong in the runs before
 	Err   error    // of next, if any
 
 	before   []request.Request // what it asked for before each of its changes
-	over     int               // of how many steps of its profile, from the first on, the sidecar knows no more than their peak
+	over     int               // number of past steps, from the first on, of which the sidecar knows only the peak
 	failed   int               // nodes that it has lost since its step began
-	regained int               // and those that it has again, since slurmctld has forgotten that they were given back
+	regained int               // nodes that it has again, because slurmctld forgot that they were given back
 	booted   time.Duration     // when slurmctld was back after a crash, last; 0: it has not crashed
 }
 
@@ -85,12 +86,12 @@ type App struct {
 type Begun struct {
 	Step, Nodes int
 	At          time.Duration // of the cluster, see slurmsim.Cluster.Elapsed
-	Bound       bool          // besides its script's node slurmctld does not let another go
+	Bound       bool          // slurmctld releases no node except its script's
 	Failed      int           // nodes that it had lost by then, since the step began
 	Regained    int           // and those that it had again
 }
 
-// begun is a step that begins now.
+// begun returns a step that begins now.
 func (s *Sidecar) begun(script *slurmsim.Process, a *App, step, nodes int) Begun {
 	if nodes := s.Cluster.Revoked(script.Job().ID); len(nodes) > 0 {
 		a.wrong = append(a.wrong, fmt.Sprintf("%s began step %d, and Slurm starts nothing of it on %v, which it had given back in the same second", a.Name, step, nodes))
@@ -123,7 +124,7 @@ func (s *Sidecar) Submit(a *App) (slurmctl.JobID, error) {
 	return s.Cluster.Submit(q)
 }
 
-// limitFor is the time limit of a job that asks for none.
+// limitFor returns the time limit of a job that asks for none.
 func limitFor(p planner.Profile) time.Duration {
 	return time.Duration(p.Duration()/60+2) * time.Minute
 }
@@ -170,7 +171,7 @@ func (a *App) startsOver() {
 	a.wrong, a.first = append(a.wrong, a.judged()...), len(a.Steps)
 }
 
-// judged is in which steps of the present run it did not get what its profile says.
+// judged returns the steps of the current run in which it did not get what its profile says.
 func (a *App) judged() (wrong []string) {
 	for _, b := range a.Steps[a.first:] {
 		if b.Step > len(a.Profile) {
@@ -182,7 +183,7 @@ func (a *App) judged() (wrong []string) {
 	return wrong
 }
 
-// step is that in which it is, 0 before the first.
+// step returns the current step, 0 before the first.
 func (a *App) step() int {
 	if len(a.Steps) == a.first {
 		return 0
@@ -220,7 +221,7 @@ func (s *Sidecar) submitChain(a *App, sp request.Request) (first slurmctl.JobID,
 	return first, nil
 }
 
-// job is a Slurm job of the application.
+// job returns a Slurm job of the application.
 func (a *App) job(sp request.Request, marker string, nodes int, limit time.Duration) slurmsim.Job {
 	q := a.Asks
 	q.User, q.Name, q.Comment, q.Partition, q.Nodes, q.TimeLimit = a.User, a.Name, marker, a.Partition, nodes, limit
@@ -238,8 +239,8 @@ func (a *App) lasts(step int) time.Duration {
 	return a.says(step)
 }
 
-// says is for how long a step goes on by the profile. Of one that has come of a change whose answer
-// is yet to come it does not know that: it takes it to be as long as the last one.
+// says returns how long a step takes by the profile. A step from a change whose answer is still to
+// come has no known duration yet: it counts as long as the last one.
 func (a *App) says(step int) time.Duration {
 	return time.Duration(a.Profile[min(step, len(a.Profile))-1].Duration) * time.Second
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// work is that of a malleable application: the more nodes it has, the sooner it is done.
+// work is the work of a malleable application: the more nodes it has, the sooner it ends.
 type work struct {
 	total   float64 // seconds that it takes at the speed of one node
 	speedup malleable.Speedup
@@ -20,7 +20,7 @@ type work struct {
 	changed func() // wakes it when it has other nodes
 }
 
-// on says that it works on so many nodes from now on.
+// on sets the number of nodes that it works on from now on.
 func (w *work) on(nodes int) {
 	if w == nil || w.nodes == nodes {
 		return
@@ -50,7 +50,7 @@ func (s *Sidecar) work(p *slurmsim.Process, w *work, nodes int) {
 // ideal is n times as fast on n nodes.
 const ideal = malleable.Amdahl(1)
 
-// speedup is how fast a malleable job is.
+// speedup returns how fast a malleable job is.
 func (s *Submission) speedup() malleable.Speedup {
 	if s.Speedup == nil {
 		return ideal
@@ -58,7 +58,8 @@ func (s *Submission) speedup() malleable.Speedup {
 	return s.Speedup
 }
 
-// least is a malleable job as it is promised: on its fewest nodes, for as long as its work takes there.
+// least returns a malleable job as promised: on its fewest nodes, for as long as its work takes
+// there.
 func (s *Submission) least() planner.Profile {
 	up, rigid := s.speedup(), s.Profile[0]
 	seconds := math.Ceil(float64(rigid.Duration)*up.At(rigid.Nodes)/up.At(s.Least) - 1e-6)
@@ -76,7 +77,7 @@ func (a *App) bend(s *Submission, size int) {
 	a.work = &work{total: float64(rigid.Duration) * up.At(rigid.Nodes), speedup: up}
 }
 
-// neverMalleable says why a malleable job cannot run; "" if it can.
+// neverMalleable returns why a malleable job cannot run; "" if it can.
 func (t *trial) neverMalleable(s *Submission, size int) string {
 	if s.Least > size {
 		return fmt.Sprintf("it asks for at least %d nodes, the cluster has %d", s.Least, size)

@@ -19,7 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
-// malleables are jobs on eight nodes of which half are malleable.
+// malleables returns jobs on eight nodes, half of them malleable.
 func malleables(t testing.TB, seed uint64) simulate.Experiment {
 	e := experiment(t, 3*(seed%2)+seed%2) // merge or companion
 	chance := rand.New(rand.NewPCG(seed, 7))
@@ -36,7 +36,7 @@ func malleables(t testing.TB, seed uint64) simulate.Experiment {
 	return e
 }
 
-// nodeSeconds are those that a job had.
+// nodeSeconds returns those that a job had.
 func nodeSeconds(j simulate.JobResult) (sum int64) {
 	for k := range len(j.Sizes) - 1 {
 		sum += int64(j.Sizes[k].Nodes) * (j.Sizes[k+1].At - j.Sizes[k].At)
@@ -44,8 +44,9 @@ func nodeSeconds(j simulate.JobResult) (sum int64) {
 	return sum
 }
 
-// TestMalleableWork: a malleable job ends when its work is done, the same node-seconds on whatever it had, but for what changes take;
-// it keeps within its bounds; and polls that are left out change nothing.
+// TestMalleableWork checks that a malleable job ends when its work is done, the same node-seconds
+// at all sizes, apart from the cost of changes. It must stay within its bounds, and skipped polls
+// must change nothing.
 func TestMalleableWork(t *testing.T) {
 	first, changes := rand.Uint64N(1<<32), 0
 	for seed := first; seed < first+6; seed++ {
@@ -83,7 +84,8 @@ func TestMalleableWork(t *testing.T) {
 	}
 }
 
-// TestMalleableSpeedup: alone on the machine it grows to its most, and is as fast there as its speed-up says.
+// TestMalleableSpeedup checks that a job that has the machine to itself grows to its maximum and is
+// then as fast as its speed-up says.
 func TestMalleableSpeedup(t *testing.T) {
 	for _, test := range []struct {
 		speedup malleable.Speedup

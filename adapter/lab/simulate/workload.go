@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// MostNodes are those of a cluster that can be run.
+// MostNodes bounds the nodes of a simulated cluster.
 const MostNodes = 100_000
 
 // FromProblem makes submissions of a workload file; what it has in use at the start is a
@@ -36,9 +36,9 @@ func FromProblem(p planner.Problem) ([]Submission, error) {
 	return all, nil
 }
 
-// FromTrace makes submissions of the jobs of a trace that ran, on nodes of so many CPUs, which
-// jobs have for themselves. A part of them, from 0 to 1, is given an evolving profile of the same
-// area by the seed; the others are stock jobs, but for those that the trace itself has evolving, moldable or malleable.
+// FromTrace makes submissions from the jobs of a trace that ran, on exclusive nodes with that many
+// CPUs. A share of them, 0 to 1, gets an evolving profile with the same area, from the seed. The
+// others are stock jobs, unless the trace itself has them evolving, moldable, or malleable.
 func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []Submission {
 	jobs, _ := t.Runnable()
 	all := make([]Submission, len(jobs))
@@ -77,8 +77,9 @@ func FromTrace(t trace.Trace, cpus, nodes int, evolving float64, seed uint64) []
 	return all
 }
 
-// LeaveFar leaves the jobs out of a trace that are submitted so long after second 0 that the model's clock would not reach them,
-// and says which. Second 0 is that of the first submission, but in a workload file.
+// LeaveFar removes from a trace the jobs submitted so long after second 0 that the model's clock
+// would not reach them, and returns which. Second 0 is that of the first submission, except in a
+// workload file.
 func LeaveFar(t *trace.Trace, workload bool) (faults []error) {
 	first := math.Inf(1)
 	if workload {
@@ -100,7 +101,7 @@ func LeaveFar(t *trace.Trace, workload bool) (faults []error) {
 	return faults
 }
 
-// perNode is a profile of processors on nodes of so many.
+// perNode returns a profile of processors on nodes of so many.
 func perNode(p planner.Profile, cpus int) planner.Profile {
 	p = slices.Clone(p)
 	for i := range p {
@@ -117,7 +118,7 @@ func (s *Submission) bounds(shape *trace.Shape, cpus int) {
 	}
 }
 
-// submitter is the user of job i: the trace's, else one of twenty.
+// submitter returns the user of job i: the trace's, else one of twenty.
 func submitter(j trace.Job, i int) int {
 	if j.User < 0 {
 		return i % 20

@@ -37,7 +37,7 @@ type Sweep struct {
 
 // Trace is a trace, or a part of it.
 type Trace struct {
-	File        string `yaml:"file"` // beside the declaration, if it is no absolute path
+	File        string `yaml:"file"` // relative to the declaration, unless absolute
 	Name        string `yaml:"name"` // default: the file's, up to the first dot
 	Skip        int    `yaml:"skip"` // jobs that ran, before the first that is taken
 	Jobs        int    `yaml:"jobs"` // so many from there on; 0: all
@@ -185,7 +185,7 @@ type Cell struct {
 	trace int
 }
 
-// Cells are all experiments; that with which others are compared comes before them.
+// Cells returns all experiments; that with which others are compared comes before them.
 func (s *Sweep) Cells() (all []Cell) {
 	strategies := s.Strategies
 	if s.Beside != "" {
@@ -205,7 +205,7 @@ func (s *Sweep) Cells() (all []Cell) {
 	return all
 }
 
-// file is the name of a cell's outcome.
+// file returns the name of a cell's outcome.
 func (s *Sweep) file(c Cell) string {
 	t := s.Traces[c.trace]
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s %s %d %d %d %d", s.digest, t.digest, t.Skip, t.Jobs, t.Nodes, t.CPUsPerNode))

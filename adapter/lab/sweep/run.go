@@ -32,7 +32,7 @@ type Done struct {
 	Jobs    []job            `json:"jobs"`
 }
 
-// job is what is kept of a job.
+// job is the part of a job's outcome that is kept.
 type job struct {
 	ID       string `json:"id"`
 	Evolving bool   `json:"evolving,omitempty"`
@@ -55,7 +55,7 @@ type Folder struct {
 	traces sync.Map // of the sweep, by number: func() (trace.Trace, error)
 }
 
-// Left are the numbers of the cells that have no outcome yet.
+// Left returns the numbers of the cells that have no outcome yet.
 func (f *Folder) Left(s *Sweep) (left []int) {
 	for i, c := range s.Cells() {
 		if info, err := os.Stat(filepath.Join(f.Path, s.file(c))); err != nil || !info.Mode().IsRegular() {
@@ -65,7 +65,8 @@ func (f *Folder) Left(s *Sweep) (left []int) {
 	return left
 }
 
-// Run runs cells, so many at a time, and writes what comes of each; progress is told of each.
+// Run runs cells, that many at a time, and writes the result of each; progress is called after
+// each.
 func (f *Folder) Run(ctx context.Context, s *Sweep, cells []int, workers int, progress func()) error {
 	if err := os.MkdirAll(f.Path, 0o777); err != nil { //nolint:gosec // as umask has it
 		return err
@@ -117,7 +118,7 @@ func (f *Folder) one(ctx context.Context, s *Sweep, c Cell) error {
 	return wholefile.Write(filepath.Join(f.Path, s.file(c)), 0o666, func(w io.Writer) error { return json.NewEncoder(w).Encode(d) })
 }
 
-// experiment is that of a cell.
+// experiment returns a cell's experiment.
 func (f *Folder) experiment(s *Sweep, c Cell) (e simulate.Experiment, left int, err error) {
 	e.Config = config.Default()
 	if s.Config != "" {

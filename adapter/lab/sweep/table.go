@@ -21,8 +21,8 @@ type Figure struct {
 	of   func(d, beside *Done, n *outcome.Neighbours) float64 // NaN: there is none
 }
 
-// Figures are the columns. Ratios are to the strategy with which others are compared, seed by seed; stock_… tell of stock jobs that
-// start later than there, in percent of them and in seconds.
+// Figures lists the columns. Ratios are to the strategy that the others are compared with, seed by
+// seed; stock_… describe the stock jobs that start later than there, in percent and in seconds.
 var Figures = []Figure{
 	plain("makespan", func(d *Done) float64 { return float64(d.Metrics.Makespan) }),
 	plain("wait", func(d *Done) float64 { return d.Metrics.Wait.Mean }),
@@ -72,9 +72,10 @@ func stock(name string, of func(*outcome.Neighbours) float64) Figure {
 	}}
 }
 
-// Table writes what there is as CSV: a row for every trace, shape, share and strategy, of as many seeds as have
-// an outcome; of every figure the mean, and half of its confidence interval of 95 % (Student's t; empty with one seed).
-// It tells how many cells have no outcome.
+// Table writes the existing outcomes as CSV: a row for every trace, shape, share, and strategy,
+// over all seeds with an outcome. For each figure, it writes the mean and half of its 95 %
+// confidence interval (Student's t; empty with one seed). It returns how many cells have no
+// outcome.
 func (f *Folder) Table(s *Sweep, to io.Writer) (missing int, err error) {
 	out := csv.NewWriter(to)
 	head := []string{"trace", "nodes", "jobs", "left_out", "shape", "share", "strategy", "seeds"}
@@ -128,7 +129,7 @@ func (f *Folder) Table(s *Sweep, to io.Writer) (missing int, err error) {
 	return missing, out.Error()
 }
 
-// load is the outcome of a cell, or nil.
+// load returns the outcome of a cell, or nil.
 func (f *Folder) load(s *Sweep, c Cell) (*Done, error) {
 	name := filepath.Join(f.Path, s.file(c))
 	text, err := os.ReadFile(name)
@@ -144,7 +145,7 @@ func (f *Folder) load(s *Sweep, c Cell) (*Done, error) {
 	return d, nil
 }
 
-// interval is the mean of what there is, and half of its confidence interval of 95 %; NaN: there is none.
+// interval returns the mean of what there is, and half of its confidence interval of 95 %; NaN: there is none.
 func interval(x []float64) (mean, half float64) {
 	var all []float64
 	for _, v := range x {

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// ErrNeverRan is what a writer says of a job that its format cannot have, because it never ran.
+// ErrNeverRan is a writer's error for a job that its format cannot represent, because it never ran.
 var ErrNeverRan = errors.New("it never ran")
 
 type (
@@ -39,7 +39,7 @@ type rawJobs struct {
 	n   int // of the present one, from 1
 }
 
-// take gives the next job's text, and where that stands; false at the end.
+// take returns the next job's text, and where that stands; false at the end.
 func (r *rawJobs) take() (text json.RawMessage, at string, ok bool) {
 	if r.n == len(r.all) {
 		return nil, "", false
@@ -118,7 +118,7 @@ func (s *batsimSource) next(*Header) (Job, string, error) {
 	return j, at, nil
 }
 
-// batsimID is a job's name, or its number.
+// batsimID returns a job's name, or its number.
 func batsimID(text json.RawMessage) (string, error) {
 	var id string
 	if len(text) == 0 || json.Unmarshal(text, &id) == nil && string(text) != "null" {
@@ -134,7 +134,7 @@ func batsimID(text json.RawMessage) (string, error) {
 // mostNested are the sequences of profiles that are one within the other.
 const mostNested = 1000
 
-// seconds is how long a profile takes; so many are around it.
+// seconds returns how long a profile takes; so many are around it.
 func (s *batsimSource) seconds(name string, around int) (float64, error) {
 	if t, ok := s.known[name]; ok {
 		if t < 0 {

@@ -74,9 +74,10 @@ type Window struct {
 	Share    float64 // percent of the machine
 }
 
-// FindWindow finds the period of so many seconds whose utilisation, or load, is nearest to what is
-// wanted, in percent; the first of several. Utilisation is what runs in it, also what started before
-// (which takes that starts are told); load is the work that is submitted in it. Jobs are gone through twice.
+// FindWindow finds the period of that length whose utilisation, or load, is nearest to the wanted
+// percentage; the first of several. Utilisation counts what runs in the period, including jobs that
+// started before it (starts must be known). Load counts the work submitted in it. It visits jobs
+// twice.
 func FindWindow(jobs iter.Seq[Job], machine int, length float64, want float64, byLoad bool) (Window, error) {
 	step := math.Max(length/24, 1)
 	if machine < 1 {

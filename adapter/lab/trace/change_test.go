@@ -85,7 +85,7 @@ func TestFindWindow(t *testing.T) {
 	}
 }
 
-// TestDiff: earlier, later, and jobs that are in one alone.
+// TestDiff covers earlier and later jobs, and jobs in only one outcome.
 func TestDiff(t *testing.T) {
 	outcome := func(waits ...float64) *trace.Starts {
 		var all trace.Starts
@@ -151,7 +151,7 @@ func TestEvolve(t *testing.T) {
 			}
 		}
 	})
-	// By a speed-up: 1000 s on 8 nodes, half of which is done in parallel, are 1111 s on 4 and 944 on 16.
+	// By a speed-up: 1000 s on 8 nodes, half of it parallel, are 1111 s on 4 and 944 on 16.
 	for _, shape := range []string{"moldable", "malleable"} {
 		e := trace.Evolve{Share: 1, Shape: shape, Speedup: malleable.Amdahl(.5)}
 		j := trace.Unknown

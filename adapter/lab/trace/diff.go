@@ -31,7 +31,7 @@ type JobDifference struct {
 	EndB   float64 `json:"end_b"`
 }
 
-// Starts are when the jobs of a trace started and ended, which is what [Diff] compares.
+// Starts holds when the jobs of a trace started and ended, for [Diff].
 type Starts struct {
 	jobs  []started
 	ran   bool

@@ -8,11 +8,11 @@
 // for a longer trace: a bit for each job, by which it knows a number that is there twice. What needs all jobs
 // at once, such as an order, has them in a [Packed]; for two outcomes' difference when each started and ended is enough.
 //
-// Where a log has what became of a job that was swapped out, or checkpointed, SWF gives it as a whole (status 0 or 1) and
-// in parts (2, 3, 4) of the same number. A job is read once: parts are passed over where the whole stands before them, or
-// right behind. Parts alone, in lines one after the other, are added up: the job is submitted and waits as the first one
-// says, runs for as long as all do, and ends as the last one does; what is to be continued beyond the trace has no
-// status.
+// For a job that was swapped out or checkpointed, SWF may list the whole (status 0 or 1) and its
+// parts (2, 3, 4) under the same number. A job is read once: parts are skipped if the whole stands
+// before them or directly after. Consecutive parts alone are joined: the job is submitted and waits
+// like the first part, runs as long as all parts together, and ends like the last one. A job that
+// continues beyond the trace has no status.
 //
 // What is wrong with a trace is a [Fault], which names place and field. Such a job is refused, or,
 // by a lenient reader, left out and counted in a [Report].

@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// elastiSpeed is what a node of ElastiSim's computes, where that is not told.
+// elastiSpeed is the default speed of an ElastiSim node.
 const elastiSpeed = 1e12
 
 // elastiSource reads ElastiSim's jobs. How long they take is the matter of an application model

@@ -102,7 +102,7 @@ func (e *Evolve) Job(j *Job, machine int) error {
 	return nil
 }
 
-// shaped is a profile of steps so long and so high, in proportion (all as long, where that is not
+// shaped returns a profile of steps so long and so high, in proportion (all as long, where that is not
 // told), with an area and, as far as the machine allows, as long as n nodes need for it. There
 // is none if so little work cannot be shared out so.
 func shaped(lasts, heights []float64, n int, area int64, machine int) planner.Profile {

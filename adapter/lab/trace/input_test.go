@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// readErr is what a reader says of a text.
+// readErr returns what a reader says of a text.
 func readErr(text string, o trace.Options) error {
 	r, err := trace.NewReader(strings.NewReader(text), o)
 	if err == nil {
@@ -20,7 +20,7 @@ func readErr(text string, o trace.Options) error {
 	return err
 }
 
-// TestMark: a byte order mark is no part of a trace.
+// TestMark checks that a byte order mark is ignored.
 func TestMark(t *testing.T) {
 	const mark = "\ufeff"
 	for _, text := range []string{small, "1 5" + line, `{"nodes": 8, "jobs": [{"id": "a", "profile": [{"duration": 1, "nodes": 1}]}]}`} {
@@ -38,7 +38,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestEmpty: a file with nothing in it is no trace without jobs.
+// TestEmpty checks that an empty file is not read as a trace without jobs.
 func TestEmpty(t *testing.T) {
 	for _, text := range []string{"", "\n \r\n\t", "\ufeff", "\ufeff\n"} {
 		if err := readErr(text, trace.Options{Lenient: true}); err == nil || err.Error() != "the file is empty" {
@@ -47,7 +47,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestNoneLeft: a trace of which nothing is right is bad input for a lenient reader, too.
+// TestNoneLeft checks that a trace without any valid job is bad input, even for a lenient reader.
 func TestNoneLeft(t *testing.T) {
 	for text, want := range map[string]string{
 		"1 x" + line + "2 y" + line:         `no job is left of 2; the first fault is: line 1: field 2 (submit): "x"; want a number`,
@@ -111,13 +111,13 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	// What is wrong with a line behind parts is told of that line.
+	// An error on a line after parts names that line.
 	if err := readErr(part(1, "10 5 20", 2)+"2 x"+line, trace.Options{}); err == nil || !strings.HasPrefix(err.Error(), "line 2: field 2 ") {
 		t.Error(err)
 	}
 }
 
-// TestTwice: a number, or a name, is that of one job.
+// TestTwice checks that a number or name belongs to one job only.
 func TestTwice(t *testing.T) {
 	job := `{"id": "%s", "profile": [{"duration": 1, "nodes": 1}]}`
 	for text, want := range map[string]string{
@@ -133,13 +133,13 @@ func TestTwice(t *testing.T) {
 			t.Errorf("%s, lenient: %+v", text, tr.Report)
 		}
 	}
-	// Numbers that are made for names are nobody's.
+	// Numbers made for names clash with no job's.
 	if tr := read(t, fmt.Sprintf(`{"nodes": 4, "jobs": [`+job+","+job+`]}`, "2", "a"), trace.Options{}); len(tr.Jobs) != 2 {
 		t.Errorf("%+v", tr.Jobs)
 	}
 }
 
-// TestOldText: a header of before UTF-8 is kept, in JSON, too.
+// TestOldText checks that a header from before UTF-8 is kept, also in JSON.
 func TestOldText(t *testing.T) {
 	tr := read(t, "; Acknowledge: Andr\xe9\n; MaxProcs: 9\n; Note: é\n1 5"+strings.TrimSuffix(line, "\n")+" \xfc\n", trace.Options{})
 	for range 2 {

@@ -126,7 +126,7 @@ func ours(h *Header, nodes int, unknown string) error {
 	return nil
 }
 
-// readBusy reads what is in use from the start; what is missing there is no 0.
+// readBusy reads what is in use from the start; a missing value is not read as 0.
 func readBusy(d *json.Decoder) ([]planner.Busy, error) {
 	var given []struct {
 		Start, Duration *int64
@@ -161,7 +161,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken is a fault of the JSON itself.
+// broken returns a fault of the JSON itself.
 func broken(err error) *Fault {
 	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
 		return &Fault{Err: fmt.Errorf("broken JSON at byte %d: %w", syntax.Offset, err)}
@@ -172,7 +172,7 @@ func broken(err error) *Fault {
 	return &Fault{Err: cut(err)}
 }
 
-// lineBreaks are what a line of SWF cannot have in it.
+// lineBreaks are the characters that a line of SWF cannot contain.
 const lineBreaks = "\r\n"
 
 // wrongType has an error about the type of a value say what it is.
@@ -254,7 +254,7 @@ func (s *jsonSource) end(h *Header) error {
 	return io.EOF
 }
 
-// fromPlanner is a job of a workload file, number i from 0.
+// fromPlanner returns a job of a workload file, number i from 0.
 func fromPlanner(p planner.Job, logged workload.Logged, i int) (Job, *Fault) {
 	j := Unknown
 	j.Number = int64(i) + 1
@@ -325,7 +325,7 @@ func fromPlanner(p planner.Job, logged workload.Logged, i int) (Job, *Fault) {
 	return j, nil
 }
 
-// orNothing is a profile for people.
+// orNothing returns a profile for people.
 func orNothing(p planner.Profile) string {
 	if len(p) == 0 {
 		return "that it never ran"
@@ -333,7 +333,7 @@ func orNothing(p planner.Profile) string {
 	return p.String()
 }
 
-// planned is a job as a workload file has it; it is submitted so many seconds later than first.
+// planned returns a job as a workload file has it; it is submitted so many seconds later than first.
 func (j *Job) planned(first float64) planner.Job {
 	p := planner.Job{ID: strconv.FormatInt(j.Number, 10), Submit: max(int64(math.Floor(j.Submit-first)), 0)}
 	if s := j.Shape; s != nil {

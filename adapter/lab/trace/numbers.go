@@ -1,6 +1,7 @@
 package trace
 
-// numbers are those of jobs, or their names, that were seen. Numbers are mostly in order: 64 of them are a word.
+// numbers is the set of job numbers, or names, already seen. Numbers are mostly in order: 64 of
+// them share a word.
 type numbers struct {
 	words map[int64]uint64
 	names map[string]bool

@@ -12,8 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// Packed is jobs in a third of the memory that they take as they are: of a job stands there what is known of it, and
-// there are no pointers to it.
+// Packed holds jobs in a third of their usual memory: only known values, without pointers.
 type Packed struct {
 	blocks   [][]byte // full ones are left as they are, not copied to make room
 	places   []place
@@ -91,7 +90,7 @@ func (p *Packed) shape(s *Shape) {
 	p.speedups = append(p.speedups, s.Speedup)
 }
 
-// Sort puts jobs in order of submission; those of the same second stay as they are.
+// Sort sorts jobs by submission; jobs of the same second keep their order.
 func (p *Packed) Sort() {
 	slices.SortFunc(p.places, func(a, b place) int {
 		if c := cmp.Compare(a.submit, b.submit); c != 0 {
@@ -101,10 +100,10 @@ func (p *Packed) Sort() {
 	})
 }
 
-// All are the jobs, one after the other.
+// All returns the jobs, one after the other.
 func (p *Packed) All() iter.Seq[Job] { return p.submitted(func(float64) bool { return true }) }
 
-// Between are those that are submitted from a second on, until before another.
+// Between returns those that are submitted from a second on, until before another.
 func (p *Packed) Between(from, until float64) iter.Seq[Job] {
 	return p.submitted(func(at float64) bool { return from <= at && at < until })
 }
@@ -151,7 +150,7 @@ func (p *Packed) unpack(text unpacking) Job {
 	return j
 }
 
-// packing is what is packed of a job, unpacking what is left of that.
+// packing is a packed job, unpacking the rest of one.
 type packing []byte
 type unpacking []byte
 
@@ -163,7 +162,7 @@ func (u *unpacking) whole() int64 {
 	return n
 }
 
-// number packs the last bits of a number first: those of most are 0.
+// number packs the low bits of a number first: most have 0 there.
 func (p *packing) number(x float64) {
 	*p = binary.AppendUvarint(*p, bits.ReverseBytes64(math.Float64bits(x)))
 }

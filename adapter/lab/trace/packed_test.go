@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// anyJob is a job of which anything is known.
+// anyJob returns a job with arbitrary known values.
 func anyJob() *rapid.Generator[trace.Job] {
 	whole := rapid.OneOf(rapid.Just[int64](-1), rapid.Int64Range(0, 100), rapid.Int64Range(-1, 1<<53))
 	value := rapid.OneOf(rapid.Just(-1.), rapid.Float64Range(-1, 100), rapid.Float64(), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1 << 53, math.Inf(1)}))
@@ -90,7 +90,7 @@ func TestPacked(t *testing.T) {
 	})
 }
 
-// TestPackedBlocks: jobs of many blocks, of which some are larger than one.
+// TestPackedBlocks covers jobs in many blocks, some of them larger than a block.
 func TestPackedBlocks(t *testing.T) {
 	var p trace.Packed
 	of := func(i int) trace.Job {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stat is what a trace looks like. Shares are percent; nil is what the trace does not tell.
+// Stat holds statistics of a trace. Shares are percent; nil if the trace does not say.
 type Stat struct {
 	Jobs     int            `json:"jobs"`
 	NeverRan int            `json:"never_ran"` // no run time or no size; not in what follows
@@ -57,7 +57,7 @@ type Group struct {
 	key    int64
 }
 
-// Groupings are what jobs can be grouped by.
+// Groupings lists what jobs can be grouped by.
 var Groupings = []string{"hour", "weekday", "day", "user", "size"}
 
 // shortest is the run time up to which slowdown is bounded, in seconds (Feitelson and Rudolph 1998).
@@ -166,7 +166,7 @@ func (c *Counter) group(j *Job, area float64) {
 	}
 }
 
-// Stat is what was counted.
+// Stat returns what was counted.
 func (c *Counter) Stat() Stat {
 	s := c.stat
 	s.Unit = c.header.unit()
@@ -206,7 +206,7 @@ func (c *Counter) Stat() Stat {
 	return s
 }
 
-// SpreadOf is how numbers are distributed; it puts them in order.
+// SpreadOf returns how numbers are distributed; it puts them in order.
 func SpreadOf(x []float64) Spread {
 	if len(x) == 0 {
 		return Spread{}

@@ -26,7 +26,7 @@ var fields = [...]struct {
 
 func fieldName(i int) string { return fmt.Sprintf("field %d (%s)", i+1, fields[i].name) }
 
-// values are a job's fields, as SWF has them.
+// values returns a job's fields, as SWF has them.
 func (j *Job) values() [len(fields)]float64 {
 	return [...]float64{float64(j.Number), j.Submit, j.Wait, j.Run, float64(j.Processors), j.CPU, j.Memory, float64(j.Wanted), j.Limit,
 		j.WantedMemory, float64(j.Status), float64(j.User), float64(j.Group), float64(j.Application), float64(j.Queue),
@@ -46,7 +46,7 @@ func fromValues(v [len(fields)]float64) (Job, *Fault) {
 	return ofValues(v), nil
 }
 
-// ofValues is the job of these fields.
+// ofValues returns the job of these fields.
 func ofValues(v [len(fields)]float64) Job {
 	whole := func(i int) int64 { return int64(v[i]) }
 	return Job{Number: whole(0), Submit: v[1], Wait: v[2], Run: v[3], Processors: whole(4), CPU: v[5], Memory: v[6], Wanted: whole(7), Limit: v[8],
@@ -54,7 +54,7 @@ func ofValues(v [len(fields)]float64) Job {
 		Preceding: whole(16), Think: v[17]}
 }
 
-// number is a number as SWF has it.
+// number returns a number as SWF has it.
 func number(x float64) string {
 	if math.Abs(x) > 1e21 {
 		return strconv.FormatFloat(x, 'g', -1, 64)
@@ -76,7 +76,7 @@ type swf struct {
 	joined int      // jobs that are not
 }
 
-// taken is what a line gave.
+// taken is the content of a line.
 type taken struct {
 	job Job
 	at  string
@@ -97,7 +97,7 @@ func (s *swf) next(h *Header) (Job, string, error) {
 	}
 }
 
-// parts gives the job that a line is the first part of: the line of the whole, if that stands behind its parts, else what these
+// parts returns the job that a line is the first part of: the line of the whole, if that stands behind its parts, else what these
 // add up to.
 func (s *swf) parts(h *Header, j Job, at string) (Job, string, error) {
 	for n := 1; ; n++ {
@@ -117,8 +117,8 @@ func (s *swf) parts(h *Header, j Job, at string) (Job, string, error) {
 	}
 }
 
-// part reports whether it is a part of a job, from when it was swapped in, or a checkpoint, to the next: 2 is
-// to be continued, 3 the last one of a job that completed, 4 of one that failed.
+// part reports whether a line is a part of a job, from one swap-in or checkpoint to the next: 2 is
+// continued, 3 is the last part of a completed job, 4 of a failed one.
 func (j *Job) part() bool { return j.Status >= 2 && j.Status <= 4 }
 
 // join adds the next part.
@@ -130,7 +130,7 @@ func (j *Job) join(next *Job) {
 	j.Memory, j.Limit = max(j.Memory, next.Memory), max(j.Limit, next.Limit)
 }
 
-// take gives what the next line with a job tells.
+// take returns what the next line with a job tells.
 func (s *swf) take(h *Header) (Job, string, error) {
 	if l := s.ahead; l != nil {
 		s.ahead = nil
@@ -175,7 +175,7 @@ func (s *swf) take(h *Header) (Job, string, error) {
 	}
 }
 
-// read gives a line; one that is too long is read over.
+// read returns a line; one that is too long is read over.
 func (s *swf) read() ([]byte, error) {
 	s.line++
 	line, err := s.text.ReadSlice('\n')
@@ -247,7 +247,8 @@ func parse(word []byte) (float64, bool) {
 	return x, err == nil && !math.IsInf(x, 0) && x == x
 }
 
-// utf is a text of a log; those of old logs that are not UTF-8 are taken as ISO 8859-1, so that JSON can have them.
+// utf returns text from a log. Text that is not UTF-8, as in old logs, is read as ISO 8859-1, so
+// that JSON can hold it.
 func utf(text []byte) string {
 	if utf8.Valid(text) {
 		return string(text)
@@ -307,7 +308,7 @@ func (h *Header) add(line string) {
 	}
 }
 
-// odd are the lines that are to tell a size, and tell none.
+// odd returns the lines that are to tell a size, and tell none.
 func (h *Header) odd() (all []string) {
 	for _, l := range h.Lines {
 		key, value, _ := strings.Cut(l, ":")
@@ -323,7 +324,7 @@ func (h *Header) odd() (all []string) {
 	return all
 }
 
-// Value is what the header's first line of a key has; "": there is none.
+// Value returns what the header's first line of a key has; "": there is none.
 func (h *Header) Value(key string) string {
 	for _, l := range h.Lines {
 		if k, v, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(k) == key {

@@ -40,10 +40,10 @@ type Job struct {
 	Shape *Shape // nil: rigid
 }
 
-// Unknown is a job of which nothing is known.
+// Unknown is a job without any known value.
 var Unknown = Job{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, "", nil}
 
-// Shape is what SWF has no words for. Its nodes are what the trace counts by.
+// Shape holds what SWF cannot express. Its nodes are the unit of the trace.
 type Shape struct {
 	ID   string // of formats that name jobs
 	Kind Kind
@@ -73,7 +73,7 @@ var kinds = [...]string{"rigid", "moldable", "malleable", "evolving"}
 
 func (k Kind) String() string { return kinds[k] }
 
-// Kind is that of its shape.
+// Kind returns the kind of the job's shape.
 func (j *Job) Kind() Kind {
 	if j.Shape == nil {
 		return Rigid
@@ -81,7 +81,7 @@ func (j *Job) Kind() Kind {
 	return j.Shape.Kind
 }
 
-// Size is the processors that it had, or, where that is not told, asked for; 0: neither is.
+// Size returns the processors that it had, or, where that is not told, asked for; 0: neither is.
 func (j *Job) Size() int {
 	switch {
 	case j.Processors > 0:
@@ -92,7 +92,7 @@ func (j *Job) Size() int {
 	return 0
 }
 
-// Seconds are those that it ran, a part of one counted as one.
+// Seconds returns those that it ran, a part of one counted as one.
 func (j *Job) Seconds() int64 {
 	if j.Run <= 0 {
 		return 0
@@ -100,7 +100,7 @@ func (j *Job) Seconds() int64 {
 	return int64(math.Ceil(j.Run))
 }
 
-// LimitSeconds are the whole seconds that it asked for, as far as a job can run at all; 0: that is not told.
+// LimitSeconds returns the whole seconds that it asked for, as far as a job can run at all; 0: that is not told.
 func (j *Job) LimitSeconds() int64 {
 	if j.Limit <= 0 {
 		return 0
@@ -112,7 +112,7 @@ func (j *Job) LimitSeconds() int64 {
 // simulations.
 func (j *Job) Ran() bool { return j.Run > 0 && j.Size() > 0 && j.Submit >= 0 }
 
-// Start is when it started; negative: that is not told.
+// Start returns when it started; negative: that is not told.
 func (j *Job) Start() float64 {
 	if j.Wait < 0 || j.Submit < 0 {
 		return -1
@@ -120,7 +120,7 @@ func (j *Job) Start() float64 {
 	return j.Submit + j.Wait
 }
 
-// Header is what a trace tells of itself.
+// Header holds what a trace says about itself.
 type Header struct {
 	Lines      []string // of SWF, as they stand, without ";"
 	Nodes      int      // 0: not told
@@ -132,7 +132,7 @@ type Header struct {
 	InNodes    bool           // sizes are nodes, else processors
 }
 
-// Machine is the size of the machine in what the trace counts by: processors, else nodes; 0: it
+// Machine returns the size of the machine in what the trace counts by: processors, else nodes; 0: it
 // does not tell.
 func (h *Header) Machine() int {
 	if h.Processors > 0 {
@@ -141,7 +141,7 @@ func (h *Header) Machine() int {
 	return h.Nodes
 }
 
-// unit is what sizes count.
+// unit returns what sizes count.
 func (h *Header) unit() string {
 	if h.InNodes {
 		return "node"
@@ -156,7 +156,7 @@ type Trace struct {
 	Report Report
 }
 
-// Runnable are the jobs that ran or are to run, which can be run again, the first one submitted at
+// Runnable returns the jobs that ran or are to run, which can be run again, the first one submitted at
 // second 0, and how many others there are.
 func (t *Trace) Runnable() (jobs []Job, left int) {
 	first := math.Inf(1)
@@ -172,7 +172,7 @@ func (t *Trace) Runnable() (jobs []Job, left int) {
 	return jobs, len(t.Jobs) - len(jobs)
 }
 
-// Problem is the trace as a workload file has it: what is planned of it. Jobs that never ran are left out.
+// Problem returns the trace as a workload file has it: what is planned of it. Jobs that never ran are left out.
 func (t *Trace) Problem() planner.Problem {
 	p := planner.Problem{Nodes: t.Header.Machine(), Busy: t.Header.Busy}
 	for i := range t.Jobs {
@@ -183,7 +183,7 @@ func (t *Trace) Problem() planner.Problem {
 	return p
 }
 
-// Fault is what is wrong with a job, or with the file.
+// Fault says what is wrong with a job, or with the file.
 type Fault struct {
 	At    string // "line 7", "job 3"; "": the file as a whole
 	Field string // "" : none
@@ -203,7 +203,7 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Report is what a reader has seen.
+// Report says what a reader has seen.
 type Report struct {
 	Jobs  int      `json:"jobs"`
 	Left  int      `json:"left_out"`         // by a lenient reader
@@ -211,7 +211,7 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`  // what is odd, and no reason to refuse anything
 }
 
-// mostFaults are told of in full.
+// mostFaults bounds the faults that are printed in full.
 const mostFaults = 10
 
 // Options say how a trace is read.
@@ -237,7 +237,8 @@ var mostFile int64 = 1 << 28
 
 // source is a format being read.
 type source interface {
-	// next gives the next job and its place. A *Fault concerns this job alone; any other error ends it.
+	// next returns the next job and its position. A *Fault concerns only this job; any other error
+	// ends the trace.
 	next(*Header) (j Job, at string, err error)
 }
 
@@ -329,7 +330,7 @@ func cut(err error) error {
 	return err
 }
 
-// Next gives the next job; io.EOF: there is none.
+// Next returns the next job; io.EOF: there is none.
 func (r *Reader) Next() (Job, error) {
 	if r.ahead != nil {
 		j := *r.ahead
@@ -344,7 +345,7 @@ func (r *Reader) Next() (Job, error) {
 	return j, err
 }
 
-// Report is what has been seen so far.
+// Report returns what has been seen so far.
 func (r *Reader) Report() Report { return r.report }
 
 func (r *Reader) read() (Job, error) {
@@ -402,7 +403,7 @@ func (r *Reader) note(format string, args ...any) {
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// check says what is wrong with a job as a whole.
+// check returns what is wrong with a job as a whole.
 func (r *Reader) check(j *Job, at string) *Fault {
 	bad := func(field int, format string, args ...any) *Fault {
 		return &Fault{at, fieldName(field), fmt.Errorf(format, args...)}
@@ -481,7 +482,7 @@ type Writer interface {
 	Close() error // of the format, not of what it writes to
 }
 
-// Formats are those that can be written.
+// Formats lists the formats that can be written.
 var Formats = []string{"swf", "json", "batsim"}
 
 // NewWriter writes in a format. Writers of JSON keep nothing but Batsim's profiles.

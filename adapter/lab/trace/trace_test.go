@@ -82,7 +82,7 @@ func TestSWF(t *testing.T) {
 	}
 }
 
-// TestGzip: it need not be told of, and one that is cut short is.
+// TestGzip checks that gzipped files are recognised, and that truncated ones are an error.
 func TestGzip(t *testing.T) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -121,7 +121,7 @@ func TestEndlessJob(t *testing.T) {
 	}
 }
 
-// TestHeaderLies: a size that is none is told.
+// TestHeaderLies checks that an invalid size in the header is reported.
 func TestHeaderLies(t *testing.T) {
 	for text, want := range map[string]string{"MaxNodes: -3": "the header's MaxNodes: -3 is no size; it is passed over", "MaxProcs: 99999999999999999999 (all)": "the header's MaxProcs: 99999999999999999999 is no size; it is passed over",
 		"MaxJobs: many": "the header's MaxJobs: many is no size; it is passed over", "MaxNodes: -1": "", "MaxProcs:": "", "Note: -3": ""} {
@@ -169,7 +169,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%.40q, lenient: %d jobs, %+v", text, len(tr.Jobs), tr.Report)
 		}
 	}
-	// Larger than the machine, of which the header tells in processors or in nodes.
+	// Larger than the machine, whose size the header gives in processors or in nodes.
 	for head, field := range map[string]string{"; MaxProcs: 3\n": "3", "; MaxNodes: 3\n": "3", "; MaxNodes: 100\n; MaxProcs: 2 (as told)\n": "2"} {
 		want := fmt.Sprintf("field 5 (processors): 4, and the machine has %s (by the header)", field)
 		if _, err := trace.Read(strings.NewReader(head + good)); err == nil || !strings.HasSuffix(err.Error(), want) {
@@ -256,7 +256,7 @@ func TestRoundTrip(t *testing.T) {
 			if back.Header.Machine() != 1000 || format != "batsim" && !reflect.DeepEqual(back.Header.Lines, tr.Header.Lines) {
 				rt.Fatalf("%s: header %+v", format, back.Header)
 			}
-			if format == "json" { // it is a workload file, too
+			if format == "json" { // it is also a workload file
 				if _, err := workload.Read(strings.NewReader(text)); err != nil {
 					rt.Fatalf("%v\n%s", err, text)
 				}

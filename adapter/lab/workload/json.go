@@ -42,7 +42,7 @@ type (
 	}
 )
 
-// Logged is what a file keeps of a trace beside a job. Planning does not read it.
+// Logged holds a trace's further data about a job. Planning does not read it.
 type Logged struct {
 	SWF       Fields  `json:"swf,omitempty"`  // of its line
 	More      string  `json:"more,omitempty"` // what is behind these
@@ -150,7 +150,7 @@ func (d *decoder) file() error {
 			err = d.array(key, d.busy)
 		case "jobs":
 			err = d.array(key, d.job)
-		case "header": // a trace's, of which nothing is planned
+		case "header": // belongs to a trace; plans ignore it
 			var lines []string
 			if err := d.json.Decode(&lines); err != nil {
 				return d.wrap(-1, "", key, err)
@@ -314,7 +314,7 @@ func (d *decoder) one(i int) (planner.Job, Logged, error) {
 func (d *decoder) wrap(job int, id, field string, err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		field = strings.Trim(field+"."+strings.TrimPrefix(kind.Field, "Logged."), ".") // which is of Go, not of the file
+		field = strings.Trim(field+"."+strings.TrimPrefix(kind.Field, "Logged."), ".") // the prefix comes from Go, not from the file
 		err = fmt.Errorf("is a %s, not %s", kind.Value, jsonKind(kind.Type.String()))
 		if field == "" {
 			return fmt.Errorf("job %d: %w", job+1, err)
@@ -340,7 +340,7 @@ func isSyntax(err error) bool {
 	return errors.As(err, new(*json.SyntaxError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// jsonKind is what a Go type is called in the file.
+// jsonKind returns what a Go type is called in the file.
 func jsonKind(goType string) string {
 	switch {
 	case strings.HasPrefix(goType, "int"):
@@ -355,7 +355,7 @@ func jsonKind(goType string) string {
 	return "an object"
 }
 
-// broken is the error for what is not JSON.
+// broken returns the error for what is not JSON.
 func (d *decoder) broken(err error) error {
 	if errors.Is(err, io.EOF) && d.json.InputOffset() == 0 {
 		return ErrEmpty
@@ -374,7 +374,7 @@ func fileError(field string, err error) error {
 	return &planner.ProblemError{Job: -1, Field: field, Err: err}
 }
 
-// once sees that an id is no other job's.
+// once checks that an ID belongs to no other job.
 func once(ids map[string]int, i int, id string) error {
 	if first, twice := ids[id]; twice {
 		return &planner.ProblemError{Job: i, ID: id, Field: "id", Err: fmt.Errorf("is that of job %d, too", first+1)}
@@ -416,7 +416,7 @@ func Check(p planner.Problem) error {
 	return nil
 }
 
-// EncodeJob is a job as it stands in a workload file.
+// EncodeJob returns a job as it stands in a workload file.
 func EncodeJob(j planner.Job, l Logged) ([]byte, error) {
 	out := struct {
 		ID          string              `json:"id"`

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// mersenne is MT19937 (Matsumoto and Nishimura 1998), drawn from as CPython's module random
-// does. With it workloads come out as those of generators in Python, number for number.
+// mersenne is MT19937 (Matsumoto and Nishimura 1998), used as in CPython's module random. So
+// workloads match those of generators in Python, number for number.
 type mersenne struct {
 	state [624]uint32
 	next  int
@@ -56,7 +56,7 @@ func (r *mersenne) seedKey(key []uint32) {
 	r.next = 624
 }
 
-// word is 32 bits.
+// word returns 32 bits.
 func (r *mersenne) word() uint32 {
 	s := &r.state
 	if r.next == 624 {
@@ -83,7 +83,7 @@ func (r *mersenne) float() float64 {
 	return (float64(a)*(1<<26) + float64(b)) / (1 << 53)
 }
 
-// below is what choice picks of n things, 0 < n < 2^32.
+// below returns what choice picks of n things, 0 < n < 2^32.
 func (r *mersenne) below(n uint32) uint32 {
 	k := bits.Len32(n)
 	for {
@@ -93,7 +93,7 @@ func (r *mersenne) below(n uint32) uint32 {
 	}
 }
 
-// gauss is the first normal number after seeding.
+// gauss returns the first normal number after seeding.
 func (r *mersenne) gauss(mean, deviation float64) float64 {
 	angle := r.float() * 2 * math.Pi
 	radius := math.Sqrt(-2 * math.Log(1-r.float()))

@@ -10,14 +10,14 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// OAR is the rigid background of Georgiou's experiment (thesis 2010, section 5.5): five hours of
-// a DAS2 log on 64 cores, which use 40 % of them. Which hours is not told, and the log is not at
-// hand. So it is drawn after what the text and table 5.3 tell: up to second 5500 it is in
-// nobody's way, so it begins then; five best-effort jobs are killed, so jobs come in five bursts,
-// all of a burst at once; best-effort jobs use little after that, so a burst leaves little free;
-// without malleable jobs they wait for OAR alone, so they fit beside each other. Jobs take whole
-// nodes, a power of two of them up to a quarter of the cluster, and last a half to one and a half
-// of the mean, which the load gives.
+// OAR is the rigid background of Georgiou's experiment (thesis 2010, section 5.5): five hours of a
+// DAS2 log on 64 cores, which use 40 % of them. The hours are unknown, and the log is not
+// available. So it is drawn to match the text and table 5.3. Until second 5500 it delays no job, so
+// it begins then. Five best-effort jobs are killed, so jobs come in five bursts, all of a burst at
+// once. Best-effort jobs use little after that, so a burst leaves little free. Without malleable
+// jobs they wait only for OAR, so they fit beside each other. Jobs take whole nodes, a power of two
+// up to a quarter of the cluster, and last half to one and a half times the mean, which follows
+// from the load.
 type OAR struct {
 	Cores, Node int   // of the cluster, of a node
 	Seconds     int64 // of the experiment
@@ -30,7 +30,7 @@ type OAR struct {
 // DefaultOAR is as published.
 var DefaultOAR = OAR{Cores: 64, Node: 4, Seconds: 5 * 3600, Quiet: 5500, Load: 40, Jobs: 35, Bursts: 5}
 
-// Validate says what cannot be generated.
+// Validate returns what cannot be generated.
 func (o OAR) Validate() error {
 	switch {
 	case o.Node < 1 || o.Cores < 2*o.Node || o.Cores > 1<<20 || o.Cores%o.Node != 0:
@@ -62,7 +62,7 @@ func (o OAR) Generate(seed uint64, test int) ([]machine.Job, error) {
 	return nil, errors.New("such jobs do not fit beside each other: fewer, or less load")
 }
 
-// draw is one attempt; nil where jobs do not fit beside each other.
+// draw returns one attempt; nil where jobs do not fit beside each other.
 func (o OAR) draw(random *rand.Rand) []machine.Job {
 	starts := make([]int64, o.Bursts)
 	apart := float64(o.Seconds-o.Quiet) / float64(o.Bursts)

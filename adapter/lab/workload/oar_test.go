@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 
-// TestOAR: the background uses what it is to, begins when it is to, and is in nobody's way by itself.
+// TestOAR checks that the background has its load and its start time, and does not delay itself.
 func TestOAR(t *testing.T) {
 	o := workload.DefaultOAR
 	for test := range 20 {

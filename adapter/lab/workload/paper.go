@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Range is what is drawn from, both ends included.
+// Range is an inclusive range to draw from.
 type Range struct{ Min, Max int64 }
 
 // ParseRange reads MIN-MAX, or one number for both.
@@ -49,7 +49,7 @@ type Paper struct {
 // tables come out as printed.
 var DefaultPaper = Paper{Range{15, 20}, Range{1, 10}, Range{500, 3600}, Range{1, 75}, 100}
 
-// Validate says which range cannot be drawn from.
+// Validate returns which range cannot be drawn from.
 func (p Paper) Validate() error {
 	for _, r := range []struct {
 		name string

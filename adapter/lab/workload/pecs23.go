@@ -12,13 +12,13 @@ import (
 )
 
 // PECS23 is the workload model of Posner, Hupfeld and Finnerty, "Enhancing Supercomputer
-// Performance with Malleable Job Scheduling Strategies" (PECS 2023): as many jobs as keep all
-// nodes computing for Days days, were there no gaps, submitted at any second of these. Sizes are
-// 1 … Nodes, rounded down to a power of two; the work grows with the size, and is normal around
-// that; it speeds up as Amdahl says, with the parallel part, of eleven, that has the job's size
-// least above 80 % efficient. A malleable job can shrink to the last power of two that is more
-// than 95 % efficient, and grow to the last above 50 %; its work has parts of about a minute
-// between which it can.
+// Performance with Malleable Job Scheduling Strategies" (PECS 2023). It has as many jobs as would
+// keep all nodes computing for Days days without gaps, submitted at any second of these. Sizes are
+// 1 … Nodes, rounded down to a power of two. The work grows with the size and is normally
+// distributed around that. It speeds up as Amdahl says, with that one of eleven parallel parts for
+// which the job's size is just above 80 % efficient. A malleable job can shrink to the last power
+// of two that is more than 95 % efficient, and grow to the last above 50 %. Its work has parts of
+// about a minute, between which it can change.
 //
 // What the paper leaves open is from its generator, whose numbers come out as they were: the
 // seeds are the texts S0 … S9 (the mean run time of rigid jobs, 3353.6868 s, tells).
@@ -37,14 +37,14 @@ type PECS23 struct {
 // DefaultPECS23 is as published.
 var DefaultPECS23 = PECS23{Nodes: 128, Days: 30, Phases: 1}
 
-// PECSJob is a job of the model, whoever may change its size.
+// PECSJob is a job of the model, before its kind is chosen.
 type PECSJob struct {
 	Submit int64
 	Draw   float64         // 0 … 1: of a share s of jobs that are not rigid it is one from 1-s on
 	Phases []machine.Phase // each with its own bounds
 }
 
-// As is the job as one of a kind. What does not declare its phases has to ask for what the largest
+// As returns the job as one of a kind. What does not declare its phases has to ask for what the largest
 // one needs, and is not told apart from it.
 func (j PECSJob) As(kind machine.Kind) machine.Job {
 	job := machine.Job{Submit: j.Submit, Kind: kind, Phases: slices.Clone(j.Phases)}
@@ -77,7 +77,7 @@ const (
 // pecsParallel are the parallel parts of the applications.
 var pecsParallel = []float64{.999, .995, .99, .985, .98, .975, .97, .965, .96, .955, .95}
 
-// Validate says what cannot be generated.
+// Validate returns what cannot be generated.
 func (p PECS23) Validate() error {
 	switch {
 	case p.Nodes < 2 || p.Nodes > 4096:
@@ -90,7 +90,7 @@ func (p PECS23) Validate() error {
 	return nil
 }
 
-// phase is a phase of a size: all but its work.
+// phase returns a phase of a size: all but its work.
 func (p PECS23) phase(size int) machine.Phase {
 	parallel, gap := slices.Max(pecsParallel), 1.
 	for _, f := range pecsParallel {

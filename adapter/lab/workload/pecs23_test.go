@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/workload"
 )
 
-// TestPECS23Published: ten workloads are those of the publication, by the mean run time that it
-// tells of rigid jobs: 3353.6868 s, at least 3340.2 and at most 3363.6 s.
+// TestPECS23Published checks that ten workloads match the publication's, by its mean run time of
+// rigid jobs: 3353.6868 s, at least 3340.2 and at most 3363.6 s.
 func TestPECS23Published(t *testing.T) {
 	sum, least, most := 0., math.Inf(1), 0.
 	for seed := range 10 {

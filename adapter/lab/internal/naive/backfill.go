@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// Rigid is a job for [EASY] and [Conservative]: no limit is shorter than its run.
+// Rigid is a job for [EASY] and [Conservative]: no limit is shorter than the run time.
 type Rigid struct {
 	Submit, Run, Limit int64
 	Nodes              int
@@ -15,17 +15,18 @@ type Rigid struct {
 type backfill struct {
 	nodes  int
 	jobs   []Rigid
-	starts []int64 // -1: it waits, or is to come
+	starts []int64 // -1 for a job that waits or has not come
 	now    int64
-	live   []int // jobs that run or wait
-	seen   int   // jobs that have come
+	live   []int // running or waiting jobs
+	seen   int   // number of jobs that have come
 }
 
 func newBackfill(nodes int, jobs []Rigid) *backfill {
 	return &backfill{nodes: nodes, jobs: jobs, starts: slices.Repeat([]int64{-1}, len(jobs)), now: -1}
 }
 
-// next goes on to the next second at which a job comes, ends or is to start; it tells whether there is one.
+// next advances to the next second at which a job comes, ends, or should start; it reports whether
+// there is one.
 func (b *backfill) next(more ...int64) bool {
 	if b.seen < len(b.jobs) {
 		more = append(more, b.jobs[b.seen].Submit)
@@ -52,7 +53,7 @@ func (b *backfill) next(more ...int64) bool {
 func (b *backfill) runs(i int) bool  { return b.starts[i] >= 0 && b.starts[i]+b.jobs[i].Run > b.now }
 func (b *backfill) waits(i int) bool { return b.starts[i] < 0 && b.jobs[i].Submit <= b.now }
 
-// free are the nodes that are free now, or at a later second if all run to their limits.
+// free returns the nodes that are free now, or at a later second if all jobs run to their limits.
 func (b *backfill) free(at int64) int {
 	free := b.nodes
 	for _, i := range b.live {
@@ -64,7 +65,7 @@ func (b *backfill) free(at int64) int {
 	return free
 }
 
-// EASY gives the start of every job, which are in order of submission.
+// EASY returns the start of every job; jobs are sorted by submission.
 func EASY(nodes int, jobs []Rigid) []int64 {
 	b := newBackfill(nodes, jobs)
 	for b.next() {
@@ -81,7 +82,7 @@ func EASY(nodes int, jobs []Rigid) []int64 {
 			case first < 0:
 				first = i
 			case j.Nodes <= free:
-				// Does the first one start as soon as without?
+				// Does the first job start as early as without this one?
 				without := b.earliest(jobs[first].Nodes)
 				b.starts[i] = b.now
 				if b.earliest(jobs[first].Nodes) > without {
@@ -94,7 +95,7 @@ func EASY(nodes int, jobs []Rigid) []int64 {
 	return b.starts
 }
 
-// earliest is when so many nodes are free, if all run to their limits.
+// earliest returns when that many nodes are free if all jobs run to their limits.
 func (b *backfill) earliest(nodes int) int64 {
 	best := int64(1) << 60
 	for _, i := range b.live {
@@ -106,7 +107,7 @@ func (b *backfill) earliest(nodes int) int64 {
 	return best
 }
 
-// Conservative gives the start of every job, which are in order of submission.
+// Conservative returns the start of every job; jobs are sorted by submission.
 func Conservative(nodes int, jobs []Rigid) []int64 {
 	b := newBackfill(nodes, jobs)
 	place := slices.Repeat([]int64{-1}, len(jobs))
@@ -142,8 +143,8 @@ func Conservative(nodes int, jobs []Rigid) []int64 {
 	return b.starts
 }
 
-// place is the earliest second at which a job has room beside those that run, and those that have
-// a place.
+// place returns the earliest second at which a job has room beside the running jobs and the jobs
+// with a place.
 func (b *backfill) place(place []int64, j Rigid) int64 {
 	change := map[int64]int{b.now: 0} // of nodes in use
 	for _, i := range b.live {

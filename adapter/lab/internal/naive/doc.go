@@ -1,2 +1,2 @@
-// Package naive holds plain reference implementations, against which tests compare.
+// Package naive holds simple reference implementations for tests.
 package naive
