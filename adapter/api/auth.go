@@ -15,7 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// caller is who sent a request.
+// caller is the sender of a request.
 type caller struct {
 	known bool // false: on TCP without a credential
 	uid   uint32
@@ -23,7 +23,7 @@ type caller struct {
 
 type peerKey struct{}
 
-// peer is what the kernel says about the other end of a Unix connection.
+// peer is what the kernel reports about the other end of a Unix connection.
 type peer struct {
 	uid uint32
 	err error
@@ -38,7 +38,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerOf asks the kernel who the other end is: of a server it says who listens.
+// peerOf asks the kernel for the user at the other end; for a server's socket, that is the
+// listening user.
 func peerOf(u *net.UnixConn) (p peer) {
 	raw, err := u.SyscallConn()
 	if err == nil {
@@ -54,8 +55,8 @@ func peerOf(u *net.UnixConn) (p peer) {
 	return p
 }
 
-// authenticate finds out who calls. A credential is checked wherever there is
-// one; without one only a Unix peer is known.
+// authenticate identifies the caller. It checks a credential if there is one; without one, it knows
+// only Unix peers.
 func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 	if p, ok := r.Context().Value(peerKey{}).(peer); ok {
 		if p.err != nil {
@@ -104,10 +105,10 @@ func (s *Server) decode(ctx context.Context, who holder, credential string) (Cre
 	return s.Munge.Decode(ctx, credential)
 }
 
-// trusted users act on everybody's jobs.
+// trusted reports whether a caller may act on all users' jobs.
 func (s *Server) trusted(c caller) bool { return c.known && s.acts(c.uid) }
 
-// acts reports whether a user acts on everybody's jobs.
+// acts reports whether a user may act on all users' jobs.
 func (s *Server) acts(uid uint32) bool {
 	return uid == 0 || int(uid) == os.Geteuid() || s.Operator != nil && s.Operator(uid)
 }
@@ -133,9 +134,9 @@ func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
 	return Errorf(ErrForbidden, "%s", foreign)
 }
 
-// replayCache remembers recent credentials. munged refuses replays by
-// itself; this holds even where two munged share one key. Its size is bounded by
-// dropping the oldest generation, at most every maxAge.
+// replayCache remembers recent credentials. munged refuses replays itself, but not if two munged
+// share a key; the cache does. It is bounded by dropping the oldest generation, at most every
+// maxAge.
 type replayCache struct {
 	mu       sync.Mutex
 	now, old map[[sha256.Size]byte]struct{}

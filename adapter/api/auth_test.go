@@ -33,7 +33,7 @@ func (r *running) payload(method, uri string, body []byte) string {
 
 func (r *running) good() string { return r.payload("POST", "/v1/jobs/12/next", []byte(nextBody)) }
 
-// ready is a backend whose next step's nodes are there at once.
+// ready returns a backend whose next step's nodes are there at once.
 func ready(owner uint32) *fakeBackend {
 	b := newBackend(owner)
 	close(b.ready)
@@ -133,8 +133,8 @@ func TestMungedAway(t *testing.T) {
 	}
 }
 
-// TestMungedRestarted: while the sidecar's munged is away callers are asked to come again, and
-// with a new one they are served, by the sidecar that runs.
+// TestMungedRestarted checks that callers are asked to try again while the sidecar's munged is
+// away, and that the running sidecar serves them with a new one.
 func TestMungedRestarted(t *testing.T) {
 	const other = "other" // the sidecar's, with the key of the callers'
 	dir := filepath.Dir(munged.Socket)
@@ -162,8 +162,8 @@ func TestMungedRestarted(t *testing.T) {
 	}
 }
 
-// Who may do what, on both transports. As root the callers are real: the
-// kernel and munged see other users. Otherwise the one user there is.
+// The callers' rights, on both transports. As root, the callers are real: the kernel and munged see
+// other users. Otherwise only one user exists.
 func TestRights(t *testing.T) {
 	me := uint32(os.Geteuid())
 	other := uint32(nobody)
@@ -235,8 +235,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// The same rule without any transport, so that it is checked for strangers
-// whoever runs the tests.
+// TestStrangersMayNot checks the same rule without a transport, so that it covers strangers
+// whichever user runs the tests.
 func TestStrangersMayNot(t *testing.T) {
 	me := uint32(os.Geteuid())
 	l := logrus.New()
@@ -261,7 +261,7 @@ func TestStrangersMayNot(t *testing.T) {
 	}
 }
 
-// TestReading: who reads what by which rule, over TCP. Operators read everything by any.
+// TestReading checks who reads what under each rule, over TCP. Operators always read everything.
 func TestReading(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this needs root, to be other users")
@@ -322,7 +322,8 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// TestReadingEvents: as jobs are read, and the sidecar's own by operators alone.
+// TestReadingEvents checks that events are read as jobs are, and the sidecar's own events only by
+// operators.
 func TestReadingEvents(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this needs root, to be other users")

@@ -6,23 +6,22 @@ import (
 	"fmt"
 )
 
-// Backend is what the server asks; the controller implements it. Ids are those
-// of base jobs, or of any other Slurm job that belongs to an evolving job (a
-// companion, a link of a chain). Errors wrap ErrNotFound, ErrConflict,
-// ErrForbidden or ErrUnavailable (see Errorf); anything else is a failure of the
-// sidecar. Methods are called from many goroutines at once.
+// Backend answers the server's requests; the controller implements it. IDs are those of base jobs,
+// or of any other Slurm job of an evolving job (a companion, a link of a chain). Errors wrap
+// ErrNotFound, ErrConflict, ErrForbidden, or ErrUnavailable (see Errorf); any other error is a
+// failure of the sidecar. Many goroutines may call its methods at once.
 type Backend interface {
 	Status(ctx context.Context) (Status, error)
 	// Jobs lists the evolving jobs, the ended ones too if all is set.
 	Jobs(ctx context.Context, all bool) ([]Job, error)
 	Job(ctx context.Context, id uint32) (Job, error)
-	// Allocation is what the job has now; it does not wait.
+	// Allocation returns what the job has now, without waiting.
 	Allocation(ctx context.Context, id uint32) (Allocation, error)
-	// Next ends step req.From, unless it has ended already, and waits for the
-	// next one's nodes. When ctx is done first it answers what there is with
-	// Ready false and no error; the step stays ended.
+	// Next ends step req.From, unless it has ended already, and waits for the next step's nodes. If
+	// ctx ends first, it returns the current state with Ready false and no error; the step stays
+	// ended.
 	Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error)
-	// Owner is the uid of the job's user.
+	// Owner returns the UID of the job's user.
 	Owner(ctx context.Context, id uint32) (uint32, error)
 }
 
@@ -54,23 +53,23 @@ type PolicyChooser interface {
 	UsePolicy(ctx context.Context, name string, r StrategyRequest, caller string) (Strategy, error)
 }
 
-// The kinds of error that cross the wire: a Backend's error that is one of
-// them (errors.Is) is the same kind again in the Client.
+// The kinds of error that cross the wire. If a Backend's error is one of them (errors.Is), the
+// Client's error is of the same kind.
 var (
 	ErrNotFound    = errors.New("not found")    // 404: no such evolving job
 	ErrConflict    = errors.New("conflict")     // 409: not in the job's present state
 	ErrForbidden   = errors.New("forbidden")    // 403: not this user's to do
 	ErrInvalid     = errors.New("invalid")      // 400: the request makes no sense
 	ErrUnavailable = errors.New("unavailable")  // 503: not now, the client asks again
-	ErrDenied      = errors.New("unauthorised") // 401: the caller did not prove who it is
+	ErrDenied      = errors.New("unauthorised") // 401: the caller did not prove its identity
 )
 
-// Unknown is the error for a job that does not exist, or that the caller may not know of.
+// Unknown returns the error for a job that does not exist, or that the caller may not know of.
 func Unknown(id uint32) error {
 	return Errorf(ErrNotFound, "job %d is not an evolving job, or not known yet", id)
 }
 
-// Errorf is an error of one of the kinds above whose text is the sentence alone.
+// Errorf returns an error of one of the kinds above whose text is only the sentence.
 func Errorf(kind error, format string, args ...any) error {
 	return &kindError{kind: kind, text: fmt.Sprintf(format, args...)}
 }

@@ -1,16 +1,16 @@
 package api
 
-// A list of jobs is asked for every few seconds by everybody, so it has of each job what
-// evosqueue shows in a line. Plans are in a list only if they are asked for, and of each user
-// only as many as any one may make all others wait for.
+// Many clients request the list of jobs every few seconds, so it holds only what evosqueue shows in
+// a line. It includes plans only on request, and per user only so many that others need not wait
+// for them.
 
 const (
-	// mostText is the most bytes of a profile in a list without plans.
+	// mostText bounds the bytes of a profile in a list without plans.
 	mostText = 512
-	// userShare is the most bytes of plans of one user in a list with plans, about 25,000 steps.
-	// Jobs beyond it come without; the answer for a single job has all of it.
+	// userShare bounds the bytes of one user's plans in a list with plans, about 25,000 steps. Jobs
+	// beyond it come without plans; the answer for a single job has them.
 	userShare = 4 << 20
-	// spanBytes is what a step of a plan takes in a list, without its nodes.
+	// spanBytes is the size of a plan's step in a list, without its nodes.
 	spanBytes = 150
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stuffed is a job with so many steps, as long as they may be.
+// stuffed returns a job with that many steps, each as long as possible.
 func stuffed(id, uid uint32, steps int) Job {
 	j := Job{ID: id, UID: uid, State: "running", Step: 1, Steps: steps, Nodes: 1, NodeList: "n1", Profile: strings.Repeat("1@1m,", steps), Bounds: strings.Repeat("1-2@1m,", steps),
 		Moldable: &Moldable{Alternatives: []Alternative{{Profile: strings.Repeat("1@1m,", steps)}}}, Past: []Span{{Step: 1, NodeList: "n1"}}}
@@ -17,8 +17,8 @@ func stuffed(id, uid uint32, steps int) Job {
 	return j
 }
 
-// TestListsStaySmall has the jobs of one user, however many steps they have, neither make a
-// list long nor take the plans of others out of it.
+// TestListsStaySmall checks that the jobs of one user, however many steps they have, neither make a
+// list long nor push out the plans of others.
 func TestListsStaySmall(t *testing.T) {
 	var jobs []Job
 	for i := range 25 {

@@ -5,16 +5,16 @@ import (
 	"net/http"
 )
 
-// CancelHolds takes the nodes that are held for the coming steps of a running job from it: what is to come is planned
-// anew when the job ends its present step. It is for operators.
+// CancelHolds cancels the nodes held for the coming steps of a running job. The sidecar replans
+// these steps when the current step ends. For operators.
 type CancelHolds struct {
-	By string `json:"by,omitempty"` // the operator, for the event log and the job; the server says who
+	By string `json:"by,omitempty"` // the operator, for the event log and the job; set by the server
 }
 
-// Cancelled is what was cancelled.
+// Cancelled describes the holds that were cancelled.
 type Cancelled struct {
 	Job   uint32 `json:"job"`   // base job
-	Step  int    `json:"step"`  // that goes on
+	Step  int    `json:"step"`  // the current step, which continues
 	Holds []Span `json:"holds"` // of its coming steps
 }
 

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// ChangeRequest changes what is still to come of a job: by one of Update, Grow and Shrink.
-// A caller that repeats it with the same ID (the answer was lost, or the wait was cut into
-// pieces) does not change the job twice.
+// ChangeRequest changes the coming steps of a job, by one of Update, Grow, and Shrink. A caller may
+// repeat it with the same ID (if the answer was lost, or the wait was cut short) without changing
+// the job twice.
 type ChangeRequest struct {
 	ID     string `json:"id"`                // of the request: up to 16 hexadecimal digits
 	From   int    `json:"from,omitempty"`    // the step that the caller is in, 1-based; 0: whichever the job is in
-	DryRun bool   `json:"dry_run,omitempty"` // only tell
+	DryRun bool   `json:"dry_run,omitempty"` // only report the outcome
 
 	Update *Update `json:"update,omitempty"`
 	Grow   *Grow   `json:"grow,omitempty"`
 	Shrink *Shrink `json:"shrink,omitempty"`
 }
 
-// Update replaces the steps after the running one, or says for how long that one goes on.
+// Update replaces the steps after the running one, or sets how long the running one lasts.
 type Update struct {
 	Profile string `json:"profile,omitempty"` // in the grammar of --profile; "": as it was
 	Current int64  `json:"current,omitempty"` // seconds from now on; 0: as it was
@@ -40,8 +40,8 @@ type Shrink struct {
 	For   int64    `json:"for,omitempty"`   // seconds; 0: the rest of the present step
 }
 
-// Change is the answer to a ChangeRequest. Nothing has changed unless Accepted is set and
-// DryRun is not.
+// Change is the answer to a ChangeRequest. It changed nothing unless Accepted is set and DryRun is
+// not.
 type Change struct {
 	Ready    bool        `json:"ready"` // false: the wait was cut short, ask again
 	Accepted bool        `json:"accepted"`
@@ -50,19 +50,19 @@ type Change struct {
 	Earliest time.Time   `json:"earliest,omitzero"`    // refused: when the next step could begin
 	Job      uint32      `json:"job"`                  // base job
 	Step     int         `json:"step"`                 // the present one; 0 before the start
-	Profile  string      `json:"profile"`              // as it is, or would be, with all steps
+	Profile  string      `json:"profile"`              // current or future profile, with all steps
 	Bounds   string      `json:"bounds,omitempty"`     // of a malleable job
 	Leaving  []string    `json:"leaving,omitempty"`    // nodes that go, or would go, by a shrink
-	Plan     []Span      `json:"plan"`                 // from the present step on; of what was refused, as it could be had
+	Plan     []Span      `json:"plan"`                 // from the current step on; for a refused change, a plan that would be possible
 	Note     string      `json:"note,omitempty"`       //
-	Has      *Allocation `json:"allocation,omitempty"` // what it has now, after a growth or shrink
+	Has      *Allocation `json:"allocation,omitempty"` // what the job has now, after a growth or shrink
 }
 
-// Changer is a Backend that changes what is still to come of jobs.
+// Changer is a Backend that can change the coming steps of jobs.
 type Changer interface {
-	// Change answers at once what is refused, and what is accepted once Slurm has it and,
-	// of a growth or shrink, the nodes are there. When ctx is done first it answers with
-	// Ready false and no error.
+	// Change answers a refused change at once. It answers an accepted change once Slurm has it and,
+	// for a growth or shrink, the nodes are there. If ctx ends first, it returns Ready false and no
+	// error.
 	Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error)
 }
 
@@ -74,8 +74,8 @@ func (s *Server) change(server, ctx context.Context, r request) (any, error) {
 	return waiting(s, server, ctx, r, func(id uint32) Change { return Change{Job: id} }, b.Change)
 }
 
-// Change changes what is still to come of a job, and waits until it is refused, or done.
-// Called again with the same ID it goes on waiting.
+// Change changes the coming steps of a job and waits until the change is refused or done. A
+// repeated call with the same ID continues to wait.
 func (c *Client) Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error) {
 	return untilReady(ctx, c, jobPath(id)+"/change", req, func(a Change) bool { return a.Ready })
 }

@@ -34,8 +34,8 @@ const (
 	patience       = 2 * time.Second // with a server that says "not yet", as it does of a job that has just started
 )
 
-// Client asks a Server. While the server is away (not started yet, restarting,
-// its machine down) a call tries again until its context is done.
+// Client sends requests to a Server. While the server is away (not started, restarting, machine
+// down), a call retries until its context ends.
 type Client struct {
 	// Waiting is called once in each call that finds the server away, or for two
 	// seconds not ready to answer; nil: nothing is called.
@@ -87,17 +87,17 @@ func NewClient(address string, munge Munge) (*Client, error) {
 	return c, nil
 }
 
-// Address is the server's, as NewClient was given it.
+// Address returns the server's, as NewClient was given it.
 func (c *Client) Address() string { return c.address }
 
-// Status is the sidecar's.
+// Status returns the sidecar's.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
 }
 
-// Jobs lists the evolving jobs with their plans, the ended ones too if all is set. Of a user with
-// very many steps some come without: [Client.Job] has them.
+// Jobs lists the evolving jobs with their plans, including ended ones if all is set. If a user has
+// very many steps, some jobs come without plans: [Client.Job] has them.
 func (c *Client) Jobs(ctx context.Context, all bool) ([]Job, error) {
 	var js []Job
 	return js, c.call(ctx, http.MethodGet, jobsPath(all, true), nil, &js)
@@ -113,28 +113,27 @@ func jobsPath(all, plans bool) string {
 	return "/v1/jobs?all=" + strconv.FormatBool(all) + "&plan=" + strconv.FormatBool(plans)
 }
 
-// Job is one evolving job.
+// Job returns one evolving job.
 func (c *Client) Job(ctx context.Context, id uint32) (Job, error) {
 	var j Job
 	return j, c.call(ctx, http.MethodGet, jobPath(id), nil, &j)
 }
 
-// Allocation is what the job has now.
+// Allocation returns what the job has now.
 func (c *Client) Allocation(ctx context.Context, id uint32) (Allocation, error) {
 	var a Allocation
 	return a, c.call(ctx, http.MethodGet, jobPath(id)+"/allocation", nil, &a)
 }
 
-// Next ends step req.From and waits until the next one's nodes are there (Ready),
-// there is no next one (Done), or ctx is done. Called again with the same From
-// it goes on waiting.
+// Next ends step req.From and waits until the next step's nodes are there (Ready), there is no next
+// step (Done), or ctx ends. A repeated call with the same From continues to wait.
 func (c *Client) Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
 	return untilReady(ctx, c, jobPath(id)+"/next", req, func(a Allocation) bool { return a.Ready || a.Done })
 }
 
 func jobPath(id uint32) string { return "/v1/jobs/" + strconv.FormatUint(uint64(id), 10) }
 
-// call sends a request until it is answered.
+// call retries a request until it is answered.
 func (c *Client) call(ctx context.Context, method, uri string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -178,7 +177,8 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 	}
 }
 
-// silence is that nobody answered until a context was done: the last failure before that, and the context's.
+// silence means that no server answered until a context ended; it holds the last failure and the
+// context's error.
 type silence struct {
 	address string
 	last    error
@@ -205,7 +205,7 @@ func away(err error) bool {
 	return errors.As(err, &a)
 }
 
-// attempt is one try.
+// attempt returns one try.
 func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, out any) error {
 	limit := attemptTimeout
 	if method == http.MethodPost {
@@ -230,7 +230,7 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		var u *url.Error // the address is told with it, and which path was asked for helps nobody
+		var u *url.Error // the caller adds the address, and the path helps no user
 		if errors.As(err, &u) {
 			err = u.Err
 		}
@@ -262,7 +262,7 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 	return c.failure(res.StatusCode, data)
 }
 
-// dialUnix connects to a Unix socket, where the kernel says who listens.
+// dialUnix connects to a Unix socket, for which the kernel reports the listening user.
 func (c *Client) dialUnix(ctx context.Context, dialer *net.Dialer, path string) (net.Conn, error) {
 	conn, err := dialer.DialContext(ctx, "unix", path)
 	if err != nil {
@@ -308,7 +308,7 @@ func (c *Client) mungeFailure(err, otherwise error) error {
 	return otherwise
 }
 
-// failure is the error that an answer reports.
+// failure returns the error that an answer reports.
 func (c *Client) failure(status int, data []byte) error {
 	var e Error
 	if json.Unmarshal(data, &e) != nil || e.Error == "" {
@@ -331,8 +331,8 @@ func (c *Client) failure(status int, data []byte) error {
 	return err
 }
 
-// pause grows from one try to the next, with some chance in it so that the jobs
-// of a whole cluster do not return in step.
+// pause grows with every retry and has a random part, so that the jobs of a whole cluster do not
+// return in step.
 type pause struct{ length time.Duration }
 
 func newPause() *pause { return &pause{firstPause} }

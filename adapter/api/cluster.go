@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Cluster is what there is beside evolving jobs, as the last poll of Slurm has it.
+// Cluster holds what exists besides evolving jobs, as of the last poll of Slurm.
 type Cluster struct {
 	Taken        time.Time     `json:"taken"` // when Slurm was polled
 	Nodes        []Node        `json:"nodes"` // in Slurm's order of names
@@ -23,7 +23,8 @@ type Node struct {
 	Partitions []string `json:"partitions"`
 }
 
-// OtherJob is a stock job that has nodes. To who may not read of it it is nobody's, from the poll on to no known end.
+// OtherJob is a stock job that has nodes. For a caller who may not read it, it has no owner, starts
+// at the poll, and has no known end.
 type OtherJob struct {
 	ID        uint32    `json:"id,omitempty"`
 	Name      string    `json:"name,omitempty"`
@@ -52,11 +53,11 @@ type Reservation struct {
 
 // Surveyor is a Backend that knows the cluster.
 type Surveyor interface {
-	Cluster(ctx context.Context) (*Cluster, error) // what it gives is never changed
+	Cluster(ctx context.Context) (*Cluster, error) // callers never change the result
 }
 
-// cluster answers with what the caller may read: of other users' jobs and holds as of jobs, of
-// nodes and reservations what Slurm shows him.
+// cluster returns what the caller may read: of other users' jobs and holds by the rules for jobs,
+// of nodes and reservations what Slurm shows the caller.
 func (s *Server) cluster(ctx context.Context, r request) (any, error) {
 	if err := s.mayAsk(r.caller); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (s *Server) cluster(ctx context.Context, r request) (any, error) {
 	return own, nil
 }
 
-// Cluster is what there is beside evolving jobs.
+// Cluster returns what exists besides evolving jobs.
 func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
 	var a Cluster
 	return a, c.call(ctx, http.MethodGet, "/v1/cluster", nil, &a)

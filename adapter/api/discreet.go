@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Texts for people name jobs by their numbers: "waits for job 7", "stock job 9 of ann", "JobId=7",
-// the hold evo_7_2_1. Who may not read of other users' jobs must not learn these here.
+// Texts for people name jobs by number: "waits for job 7", "stock job 9 of ann", "JobId=7", the
+// hold evo_7_2_1. A caller who may not read other users' jobs must not learn these numbers.
 
 // jobText matches a job, or a hold, as texts name it.
 var jobText = regexp.MustCompile(`\b(?:stock )?job (\d+)(?: of [^\s:;,)]+)?|\bJobId=(\d+)|\bevo_(\d+)_\d+_\d+\b`)
@@ -116,8 +116,8 @@ func discreetError(err error, with func(string) string) error {
 	return &kindError{kind: k.kind, text: with(k.text)}
 }
 
-// notThere is the answer about a job that the caller may not know of. It is the same as for a
-// job that does not exist: before the first look at Slurm, no job is known not to.
+// notThere returns the answer about a job that the caller may not know. It equals the answer for a
+// job that does not exist: before the first poll of Slurm, no job is known not to exist.
 func (s *Server) notThere(ctx context.Context, id uint32) error {
 	if is, err := s.Backend.Status(ctx); err == nil && is.LastCycle.IsZero() {
 		return NotSeen(id)
@@ -125,7 +125,7 @@ func (s *Server) notThere(ctx context.Context, id uint32) error {
 	return Unknown(id)
 }
 
-// NotSeen is the error for a job that the sidecar has not seen yet.
+// NotSeen returns the error for a job that the sidecar has not seen yet.
 func NotSeen(id uint32) error {
 	return Errorf(ErrUnavailable, "the sidecar has just started and has not seen job %d yet", id)
 }

@@ -66,8 +66,8 @@ func (b gossiping) Events(context.Context, EventQuery) ([]Event, error) {
 	return []Event{{ID: 1, Job: 12, Text: gossip, Detail: detail}}, err
 }
 
-// TestOthersJobsAreNotNamed: where jobs are private, no answer to an ordinary user has the
-// number of another user's job, in whatever text; operators read it all.
+// TestOthersJobsAreNotNamed checks that with private jobs no answer to an ordinary user contains
+// the number of another user's job, in any text. Operators read everything.
 func TestOthersJobsAreNotNamed(t *testing.T) {
 	b := gossiping{newBackend(4000), time.Unix(1_800_000_000, 0)}
 	owner, operator := b.owner, uint32(4009)
@@ -113,8 +113,8 @@ func TestOthersJobsAreNotNamed(t *testing.T) {
 	}
 }
 
-// TestNotThereAndNotYours: where jobs are private, another user's job is answered as one that
-// does not exist, also before Slurm was looked at.
+// TestNotThereAndNotYours checks that with private jobs another user's job is answered like one
+// that does not exist, even before the first poll of Slurm.
 func TestNotThereAndNotYours(t *testing.T) {
 	for kind, seen := range map[error]time.Time{ErrNotFound: time.Unix(1_800_000_000, 0), ErrUnavailable: {}} {
 		b := gossiping{newBackend(4000), seen}

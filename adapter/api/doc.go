@@ -1,6 +1,5 @@
-// Package api is the sidecar's HTTP interface and its client. It listens on a
-// Unix socket, where the kernel tells who calls, and on TCP, where a MUNGE
-// credential bound to the request does.
+// Package api is the sidecar's HTTP interface and its client. It listens on a Unix socket, where
+// the kernel identifies the caller, and on TCP, where a MUNGE credential bound to the request does.
 //
 //	GET  /v1/status                what the sidecar is and drives         Status
 //	GET  /v1/cluster               nodes, other jobs, reservations        Cluster
@@ -25,29 +24,29 @@
 //	GET  /web/                     the page; here on the Unix socket alone HTML
 //	GET  /metrics                  for Prometheus, to who may read        text
 //
-// Bodies are JSON; an answer that is not 2xx is an Error. A next that is not
-// answered within 30 s is answered Ready false: ask again, with the same From.
+// Bodies are JSON; an answer that is not 2xx is an Error. If a next is not answered within 30 s,
+// the answer has Ready false: ask again with the same From.
 //
 // # Who calls
 //
-// On TCP a request carries "Authorization: MUNGE <credential>". The credential's
-// payload is six lines, each ended by a newline: "evoslurm-api-2", the cluster's name in
-// lower case, the server's IP:port as the connection leads to it, the method, the
-// path with its query as in the request line, and the SHA-256 of the body in lower
-// case hexadecimal. It is valid once, for this request to this server, for a minute
-// (munge.max_age), and only if it was made after the server began to listen there. So a
-// false server cannot use what it was given.
+// On TCP, a request carries "Authorization: MUNGE <credential>". The credential's payload is six
+// lines, each ended by a newline: "evoslurm-api-2", the cluster's name in lower case, the server's
+// IP:port as the connection reaches it, the method, the path with its query as in the request line,
+// and the SHA-256 of the body in lower-case hexadecimal. It is valid once, for this request to this
+// server, for a minute (munge.max_age), and only if it was made after the server began to listen
+// there. So a false server cannot reuse it.
 //
-// Users act on their own jobs; root, the sidecar's own user and operators on all.
-// Reading is open to everybody, without a credential too, unless it was closed by
-// configuration; then users see their own jobs only.
+// Users act on their own jobs; root, the sidecar's own user, and operators act on all jobs.
+// Everyone may read, even without a credential, unless the configuration restricts it; then users
+// read only their own jobs.
 //
 // # Who answers
 //
 // The answer to a request with a credential that MUNGE accepts carries "Evoslurm-Answer:
-// <credential>", whose payload is four lines: "evoslurm-answer-1"; the SHA-256 of the request's
-// payload, as the server sees the request, followed by the request's credential; the status; the
-// SHA-256 of the body. A Client believes answers of root, SlurmUser, and the configured account
-// alone. Any other answer is none: it waits for the sidecar, and names who answered. On the Unix
-// socket it asks the kernel who listens. All texts of answers are made printable (text.go).
+// <credential>". Its payload is four lines: "evoslurm-answer-1"; the SHA-256 of the request's
+// payload as the server sees the request, followed by the request's credential; the status; the
+// SHA-256 of the body. A Client believes only answers of root, SlurmUser, and the configured
+// account. After any other answer it continues to wait for the sidecar, and names the sender. On
+// the Unix socket, it asks the kernel for the listening user. All texts in answers are made
+// printable (text.go).
 package api

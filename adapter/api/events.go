@@ -11,8 +11,8 @@ import (
 // MaxEvents is how many events one answer has at most.
 const MaxEvents = 1000
 
-// events answers with those that the caller may read: of jobs as jobs are read, and the
-// sidecar's own to operators.
+// events returns the events that the caller may read: about jobs by the rules for jobs, the
+// sidecar's own only to operators.
 func (s *Server) events(ctx context.Context, r request) (any, error) {
 	if err := s.mayAsk(r.caller); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func parseQuery(v url.Values) (EventQuery, error) {
 	return q, nil
 }
 
-// values are the query as it travels.
+// values returns the query as it travels.
 func (q EventQuery) values() url.Values {
 	v := url.Values{}
 	for name, n := range map[string]int64{"job": int64(q.Job), "after": q.After, "limit": int64(q.Limit)} {

@@ -16,9 +16,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// FuzzRequest: whatever comes in as path, header and body, the answer is JSON with a
-// status that says what is wrong, nothing reaches the backend that is not a step of
-// the job, and every line of the log stays one line.
+// FuzzRequest checks that for any path, header, and body the answer is JSON with a fitting status,
+// that only steps of the job reach the backend, and that every log entry stays one line.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, path, authorization, body string }{
 		{"GET", "/v1/status", "", ""},
@@ -47,7 +46,7 @@ func FuzzRequest(f *testing.F) {
 		var log bytes.Buffer
 		logger := logrus.New()
 		logger.SetOutput(&log)
-		// there is no unmunge: no credential is good, and the fuzzer starts no process
+		// without unmunge no credential is valid, and the fuzzer starts no process
 		s := &Server{Backend: backend, Log: logger, Munge: Munge{Dir: "/nonexistent"}, Reading: anybody}
 		r := &http.Request{Method: method, URL: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
 			Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Host: "x", RequestURI: path, RemoteAddr: "@"}
@@ -81,7 +80,7 @@ type deadlines struct{ *httptest.ResponseRecorder }
 
 func (deadlines) SetReadDeadline(time.Time) error { return nil }
 
-// FuzzParseCredential: what unmunge prints holds what the caller wrote.
+// FuzzParseCredential covers what the caller writes into unmunge's output.
 func FuzzParseCredential(f *testing.F) {
 	const head = "ENCODE_TIME: 10\nDECODE_TIME: 12\nUID: 7\nGID: 8\n"
 	for _, seed := range []string{"", "\n\n", head + "LENGTH: 6\n\na\n\nb: c", head + "LENGTH: 9\n\nx", head + "UID: 0\nLENGTH: 1\n\nx"} {

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Health adds what supervisors ask: GET /healthz answers as long as the process serves,
-// GET /readyz with 503 and the reason where there is one.
+// Health adds endpoints for supervisors: GET /healthz answers while the process serves; GET /readyz
+// answers 503 with the reason if the sidecar is not ready.
 func Health(mux *http.ServeMux, ready func() error) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

@@ -20,7 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The uid of "nobody", everywhere where Slurm runs.
+// The UID of the user nobody on all systems with Slurm.
 const nobody = 65534
 
 // munged is a real MUNGE daemon with a key and a socket of its own.
@@ -95,7 +95,7 @@ func runMunged(dir, socket string) (stop func(), err error) {
 	return nil, fmt.Errorf("%w: %s", err, text)
 }
 
-// anybody is the reading that most tests have.
+// anybody returns the reading that most tests have.
 func anybody() Reading { return Anybody }
 
 // fakeBackend has job 12 of owner, at step 1 of 3.
@@ -266,7 +266,7 @@ func client(t testing.TB, address string) *Client {
 	return c
 }
 
-// encodeAs makes a credential as another user: munged sees who runs munge.
+// encodeAs makes a credential as another user: munged sees the user of munge.
 func encodeAs(t *testing.T, uid uint32, payload string, ttl int) string {
 	t.Helper()
 	cmd := exec.Command("munge", "--socket="+munged.Socket, fmt.Sprintf("--ttl=%d", ttl))
@@ -281,8 +281,8 @@ func encodeAs(t *testing.T, uid uint32, payload string, ttl int) string {
 	return strings.TrimSpace(string(out))
 }
 
-// dialAs connects to a Unix socket as another user: the kernel notes the
-// effective uid of the thread, which then is used for nothing else.
+// dialAs connects to a Unix socket as another user. The kernel records the effective UID of the
+// thread, which is then not reused.
 func dialAs(t *testing.T, uid int, path string) net.Conn {
 	t.Helper()
 	type result struct {
@@ -306,7 +306,7 @@ func dialAs(t *testing.T, uid int, path string) net.Conn {
 	return r.conn
 }
 
-// unixAs is an HTTP client of the socket that the kernel reports as uid.
+// unixAs returns an HTTP client of the socket that the kernel reports as uid.
 func unixAs(t *testing.T, uid int, address string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return dialAs(t, uid, strings.TrimPrefix(address, unixPrefix)), nil

@@ -12,15 +12,15 @@ import (
 // Connections are bounded: a sidecar without files left cannot run commands, and plans
 // nothing.
 const (
-	maxConnections = 4096 // of each listener, where the process may have so many files
+	maxConnections = 4096 // per listener, if the process may have that many files
 	keptFiles      = 256  // that are no connections
 
-	reservePart = 8 // one connection of so many is for root and operators
-	sharePart   = 2 // a user, or an address, has at most one of so many
-	calmPart    = 2 // beyond one of so many, kept connections give way to new ones
+	reservePart = 8 // one connection in this many is reserved for root and operators
+	sharePart   = 2 // a user, or an address, gets at most one in this many
+	calmPart    = 2 // beyond one in this many, kept connections give way to new ones
 )
 
-// connections is how many connections a listener of so many may have at once.
+// connections returns how many connections each of that many listeners may have at once.
 func connections(listeners int) int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -41,7 +41,7 @@ type holder struct {
 }
 
 // gate is a listener that shares a bounded number of connections among their holders. A new
-// connection beyond a bound takes the place of an older one, or is closed:
+// connection beyond a bound replaces an older one, or is closed:
 //
 //	its holder has its share      of one of its holder on which nothing is being asked
 //	the listener has no more      of one of the holder with the most, if the new one's has fewer
@@ -189,7 +189,7 @@ func (g *gate) remove(s *slotted) {
 	g.open--
 }
 
-// stateOf notes how far a connection has come; it is http.Server.ConnState.
+// stateOf records how far a connection has come; it is http.Server.ConnState.
 func stateOf(c net.Conn, state http.ConnState) {
 	s, ok := c.(*slotted)
 	if !ok {
@@ -212,7 +212,7 @@ func (s *slotted) move(state int) {
 	s.gate.put(s, state)
 }
 
-// slotted is a connection that gives its slot back when it is closed.
+// slotted is a connection that returns its slot when it is closed.
 type slotted struct {
 	net.Conn
 	gate *gate
@@ -238,8 +238,8 @@ func (s *slotted) CloseWrite() error {
 	return nil
 }
 
-// claim makes the connection of an address that of the user who has proved to call by it. It
-// reports false if the user has its share.
+// claim assigns an address's connection to the user who has proved to call through it. It returns
+// false if the user has used up its share.
 func (s *slotted) claim(uid uint32) bool {
 	g := s.gate
 	g.mu.Lock()
@@ -268,7 +268,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(withPeer(ctx, s.Conn), connKey{}, s)
 }
 
-// claimed makes the connection of a request that of the user who calls.
+// claimed assigns a request's connection to the calling user.
 func claimed(ctx context.Context, uid uint32) error {
 	if s, ok := ctx.Value(connKey{}).(*slotted); ok && !s.claim(uid) {
 		return Errorf(ErrUnavailable, "uid %d has too many connections: close some, or try again", uid)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// strangers returns two users without rights; where the tests do not run as root, both are
-// the one user there is.
+// strangers returns two users without rights; if the tests do not run as root, both are the only
+// user.
 func strangers() (int, int) {
 	if me := os.Geteuid(); me != 0 {
 		return me, me
@@ -37,8 +37,9 @@ func ask(t *testing.T, c net.Conn) int {
 	return res.StatusCode
 }
 
-// TestIdleConnectionsDenyNobody: a user, or an address, opens more connections than there may
-// be and asks nothing, or asks once and keeps them. Root, an operator, and another user are served.
+// TestIdleConnectionsDenyNobody checks that a user, or an address, may open too many connections
+// and send nothing, or send once and keep them. Root, an operator, and another user are still
+// served.
 func TestIdleConnectionsDenyNobody(t *testing.T) {
 	attacker, other := strangers()
 	for _, spoke := range []bool{false, true} {
@@ -83,7 +84,7 @@ func TestIdleConnectionsDenyNobody(t *testing.T) {
 	}
 }
 
-// waitingConn is a connection of a gate that nobody reads.
+// waitingConn is a connection of a gate that is never read.
 type waitingConn struct {
 	net.Conn
 	closed bool
@@ -152,7 +153,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestClaim: a connection by TCP counts for the user who has proved to call by it.
+// TestClaim checks that a TCP connection counts for the user who has proved to call through it.
 func TestClaim(t *testing.T) {
 	g := limit(nil, 8, nil)
 	user := holder{known: true, uid: 1}

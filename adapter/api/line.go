@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// line is a client's way to a TCP server. It connects before there is a request, since the
-// request's credential names the address to which the connection leads.
+// line is a client's connection to a TCP server. It connects before there is a request, because the
+// request's credential names the address of the connection.
 type line struct {
 	dialer  *net.Dialer
 	address string // host:port

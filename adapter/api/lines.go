@@ -9,9 +9,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Whoever is refused again and again writes the log with it. A caller has lineBurst lines at
-// once and one each lineEvery in the long run, all together allLines times as many; the number
-// of those left out is written after lineEvery.
+// Refused callers write to the log. So a caller may write lineBurst lines at once and one per
+// lineEvery in the long run; all callers together, allLines times as many. The number of suppressed
+// lines is written after lineEvery.
 const (
 	lineBurst = 5
 	lineEvery = 30 * time.Second
@@ -57,7 +57,7 @@ func (l *lines) write(who holder, now time.Time, entry *logrus.Entry, level logr
 	})
 }
 
-// logRefusal logs what an administrator would look for: who was refused, and why, and the
+// logRefusal logs what an administrator looks for: refused callers with the reason, and the
 // sidecar's own failures.
 func (s *Server) logRefusal(r *http.Request, status int, err error) {
 	who := callerOf(r)

@@ -46,7 +46,7 @@ type mungeError struct {
 
 func (e *mungeError) Error() string { return e.text }
 
-// away tells that munged did not answer: a matter of waiting, not of rights.
+// away reports that munged did not answer: a matter of waiting, not of rights.
 func (e *mungeError) away() bool { return e.status == mungeErrSocket || e.status == mungeErrTimeout }
 
 // Encode makes a credential of the payload, valid for ttl (whole seconds).
@@ -166,10 +166,10 @@ func (m Munge) run(ctx context.Context, input, name string, args ...string) (str
 
 const mungeScheme = "MUNGE"
 
-// authorization is the value of the header that carries a credential.
+// authorization returns the value of the header that carries a credential.
 func authorization(credential string) string { return mungeScheme + " " + credential }
 
-// credentialOf is the credential in a request's Authorization header, "" if there is no such header.
+// credentialOf returns the credential in a request's Authorization header, or "" without one.
 func credentialOf(h http.Header) (string, error) {
 	v := h.Get("Authorization")
 	if v == "" {

@@ -10,8 +10,8 @@ type OfferQuery struct {
 	After int64 `json:"after,omitempty"` // the id of one that is known: later ones count
 }
 
-// Offer is nodes that a malleable job may have for a while, or that it is to give back: asked for, or,
-// where it is mandatory, demanded.
+// Offer is a number of nodes that a malleable job may have for a while, or that it should give
+// back. If mandatory, giving back is a demand.
 type Offer struct {
 	Ready     bool      `json:"ready,omitempty"` // false: the wait was cut short, ask again
 	Job       uint32    `json:"job,omitempty"`   // base job
@@ -20,7 +20,7 @@ type Offer struct {
 	Mandatory bool      `json:"mandatory"`
 	Nodes     int       `json:"nodes"`             // offered at most; wanted at least
 	NodeList  string    `json:"node_list"`         // these
-	Order     []string  `json:"order,omitempty"`   // of these, where fewer may be given back
+	Order     []string  `json:"order,omitempty"`   // order in which to give them back if not all go
 	Further   []string  `json:"further,omitempty"` // nodes that would go after these, if more are given back
 	Has       int       `json:"has"`               // the job's nodes when it was made
 	Why       string    `json:"why,omitempty"`
@@ -36,14 +36,14 @@ type Offer struct {
 	Note     string    `json:"note,omitempty"`
 }
 
-// AnswerRequest answers an offer. A caller that repeats it (the answer was lost, or the wait was cut into
-// pieces) does not change the job twice.
+// AnswerRequest answers an offer. A caller may repeat it (if the answer was lost, or the wait was
+// cut short) without changing the job twice.
 type AnswerRequest struct {
 	Offer  int64 `json:"offer"`
-	Accept int   `json:"accept"` // so many nodes; 0: it declines
+	Accept int   `json:"accept"` // number of nodes; 0 to decline
 }
 
-// Answer is what has come of an answer.
+// Answer is the result of an answer.
 type Answer struct {
 	Ready    bool        `json:"ready"` // false: the wait was cut short, ask again
 	Job      uint32      `json:"job"`
@@ -51,18 +51,18 @@ type Answer struct {
 	Kind     string      `json:"kind"`
 	Accepted int         `json:"accepted"` // nodes that have come, or gone
 	Note     string      `json:"note,omitempty"`
-	Has      *Allocation `json:"allocation,omitempty"` // what it has now, where something was accepted
+	Has      *Allocation `json:"allocation,omitempty"` // what the job has now, if something was accepted
 }
 
 // Offerer is a Backend that offers nodes to malleable jobs.
 type Offerer interface {
-	// Offer waits for an offer, Answer for what was accepted to be done. When ctx is done first they
-	// answer with Ready false and no error.
+	// Offer waits for an offer; Answer waits until what was accepted is done. If ctx ends first,
+	// they return Ready false and no error.
 	Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error)
 	Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error)
 }
 
-// offerer is the backend as one that offers nodes.
+// offerer returns the backend as one that offers nodes.
 func (s *Server) offerer() (Offerer, error) {
 	b, ok := s.Backend.(Offerer)
 	if !ok {
@@ -101,8 +101,8 @@ func (c *Client) Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, err
 	return untilReady(ctx, c, jobPath(id)+"/offer", q, func(a Offer) bool { return a.Ready })
 }
 
-// Answer answers an offer, and waits until what was accepted is done. Called again with the same offer it
-// goes on waiting.
+// Answer answers an offer and waits until what was accepted is done. A repeated call with the same
+// offer continues to wait.
 func (c *Client) Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
 	return untilReady(ctx, c, jobPath(id)+"/answer", req, func(a Answer) bool { return a.Ready })
 }

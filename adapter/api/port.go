@@ -73,8 +73,8 @@ func (p Port) await(ctx context.Context) net.Listener {
 	}
 }
 
-// taken reports whether an address may be free later: another process has it, or the interface
-// that it belongs to is not up.
+// taken reports whether an address may become free: another process has it, or its interface is not
+// up.
 func taken(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
@@ -101,7 +101,7 @@ func listeners(address string) string {
 	return strings.Join(users, ", ")
 }
 
-// listening returns who listens at a port by one of the kernel's tables of sockets.
+// listening returns the listeners at a port, from one of the kernel's socket tables.
 func listening(table []byte, port uint16) []string {
 	const listen = "0A"
 	end := fmt.Sprintf(":%04X", port)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestAddressTaken: a server whose TCP address another process has serves its socket, says who has the
-// address, and takes it when it is free.
+// TestAddressTaken checks that a server whose TCP address is taken serves its socket, says who has
+// the address, and takes it once it is free.
 func TestAddressTaken(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestAddressTaken(t *testing.T) {
 	}
 }
 
-// TestStopsWhileTaken: a server that waits for its address ends when it is to.
+// TestStopsWhileTaken checks that a server that waits for its address stops when asked.
 func TestStopsWhileTaken(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestStopsWhileTaken(t *testing.T) {
 	}
 }
 
-// TestOpenedBySystemd: a listener that was passed on is served, and nothing else is opened.
+// TestOpenedBySystemd checks that an inherited listener is served, and no other is opened.
 func TestOpenedBySystemd(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

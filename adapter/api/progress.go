@@ -10,7 +10,7 @@ type ProgressReport struct {
 	Fraction float64 `json:"fraction"`
 }
 
-// Progress is what an application has reported, and what was measured by that.
+// Progress holds an application's reports and the measurements from them.
 type Progress struct {
 	Ready    bool       `json:"ready,omitempty"`    // false: the sidecar was about to stop, ask again
 	Job      uint32     `json:"job,omitempty"`      // base job
@@ -20,7 +20,7 @@ type Progress struct {
 	Measured []Measured `json:"measured,omitempty"` // in ascending order of their nodes
 }
 
-// Measured is how far an application came on so many nodes.
+// Measured is how far an application came on a number of nodes.
 type Measured struct {
 	Nodes    int     `json:"nodes"`
 	Seconds  int64   `json:"seconds"`

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Over TCP both sides prove who they are. The caller's credential is made for one request to one
-// server: it names the cluster and the address at which the caller has reached the server, so that
-// nobody who receives it can use it elsewhere. The server's credential is made for one answer to
-// that request: it names the request with the caller's credential, the status and the body.
+// Over TCP, both sides prove their identity. The caller's credential is for one request to one
+// server: it names the cluster and the address at which the caller has reached the server, so no
+// other server can use it. The server's credential is for one answer to that request: it names the
+// request with the caller's credential, the status, and the body.
 
 const (
 	requestUse = "evoslurm-api-2"    // first line of a request's credential
@@ -27,10 +27,10 @@ const (
 	answerHeader = "Evoslurm-Answer"
 )
 
-// target identifies a request and the server that it goes to.
+// target identifies a request and its server.
 type target struct {
 	cluster, server string // server is IP:port
-	method, uri     string // uri is as in the request line
+	method, uri     string // uri is the URI of the request line
 	body            string // its SHA-256
 }
 
@@ -43,8 +43,8 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// request returns the payload of the request's credential. Its first line keeps credentials made
-// for anything else from being used here.
+// request returns the payload of the request's credential. Its first line prevents reuse of
+// credentials made for other purposes.
 func (t target) request() string {
 	return strings.Join([]string{requestUse, t.cluster, t.server, t.method, t.uri, t.body, ""}, "\n")
 }
@@ -92,7 +92,8 @@ func sealed(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), sealKey{}, new(seal)))
 }
 
-// targets returns what a request's credential may be made for: this server, at one of its addresses.
+// targets returns the targets that a request's credential may name: this server, at one of its
+// addresses.
 func (s *Server) targets(r *http.Request, body []byte) ([]target, error) {
 	cluster := ""
 	if s.Cluster != nil {
@@ -139,7 +140,7 @@ func (s *Server) bind(r *http.Request, credential string, c Credential, body []b
 	return nil
 }
 
-// prove adds the server's credential to the head of an answer. Without munged the answer goes
+// prove adds the server's credential to an answer's header. Without munged, the answer goes out
 // without it, and the client asks again.
 func (s *Server) prove(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	sl, ok := r.Context().Value(sealKey{}).(*seal)
@@ -164,7 +165,7 @@ type impostor struct{ why string }
 
 func (e impostor) Error() string { return e.why }
 
-// verify reports whether an answer over TCP is the sidecar's own to this very request.
+// verify reports whether an answer over TCP is the sidecar's own answer to this very request.
 func (c *Client) verify(ctx context.Context, t target, credential string, res *http.Response, body []byte) error {
 	proof := res.Header.Get(answerHeader)
 	if proof == "" {
@@ -183,7 +184,7 @@ func (c *Client) verify(ctx context.Context, t target, credential string, res *h
 	return nil
 }
 
-// said quotes what a server says that did not prove to be the sidecar: for people only.
+// said quotes a server that did not prove to be the sidecar, for people only.
 func (c *Client) said(res *http.Response, body []byte) string {
 	text := fmt.Sprint(res.StatusCode, " ", http.StatusText(res.StatusCode))
 	if err := c.failure(res.StatusCode, body); res.StatusCode != http.StatusOK && err != nil {
@@ -193,7 +194,7 @@ func (c *Client) said(res *http.Response, body []byte) string {
 	return fmt.Sprintf("; it said %q", fmt.Sprintf("%.*s", most, Printable(text)))
 }
 
-// trust reports whether a user's answers are the sidecar's: root, this process's own user, and the
+// trust returns nil for users whose answers are the sidecar's: root, this process's user, and the
 // users that Trusts accepts.
 func (c *Client) trust(ctx context.Context, uid uint32) error {
 	if uid == 0 || int(uid) == os.Geteuid() {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// proving is a server that proves its answers as a Server does.
+// proving returns a server that proves its answers as a Server does.
 func proving(answer func(*http.Request) (int, any)) http.Handler {
 	s := &Server{Munge: munged, decoders: make(chan struct{}, 1)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +70,8 @@ func impostorAt(t *testing.T, prove func(r *http.Request, credential, body strin
 
 func addressOf(srv *httptest.Server) string { return srv.Listener.Addr().String() }
 
-// TestImpostor: who has the sidecar's port is not believed, whatever it sends as a proof.
+// TestImpostor checks that another process on the sidecar's port is not believed, whatever proof it
+// sends.
 func TestImpostor(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this needs root, to be other users")
@@ -116,7 +117,8 @@ func TestImpostor(t *testing.T) {
 	}
 }
 
-// TestConfiguredAccount: a sidecar that runs as another user than root is believed where the client knows that user.
+// TestConfiguredAccount checks that a sidecar that runs as a user other than root is believed if
+// the client knows that user.
 func TestConfiguredAccount(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this needs root, to be other users")
@@ -186,7 +188,8 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestClusterNotKnown: before Slurm was asked nobody is refused for the cluster's name.
+// TestClusterNotKnown checks that before the first poll of Slurm no caller is refused for the
+// cluster's name.
 func TestClusterNotKnown(t *testing.T) {
 	name := ""
 	r := serve(t, ready(uint32(os.Geteuid())), func(s *Server) { s.Cluster = func() string { return name } })
@@ -226,7 +229,7 @@ func TestForwarder(t *testing.T) {
 	}
 }
 
-// TestSocketOfAnotherUser: the kernel says who listens on a Unix socket.
+// TestSocketOfAnotherUser checks that the kernel reports the listening user of a Unix socket.
 func TestSocketOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this needs root, to be other users")

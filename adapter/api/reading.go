@@ -2,14 +2,14 @@ package api
 
 import "context"
 
-// Reading is who may read status, jobs and the event log.
+// Reading says who may read status, jobs, and the event log.
 type Reading int
 
-// Operators read everything, and users what is about their own jobs.
+// Operators read everything; users read what concerns their own jobs.
 const (
-	OwnJobs Reading = iota // others nothing more; of other jobs they are told as of unknown ones
-	AllJobs                // who proves to be a user, all jobs
-	Anybody                // on TCP without a credential, too
+	OwnJobs Reading = iota // others read nothing more: other jobs look like unknown ones
+	AllJobs                // authenticated users read all jobs
+	Anybody                // everyone, even on TCP without a credential
 )
 
 func (s *Server) reading() Reading {
@@ -27,7 +27,7 @@ func (s *Server) mayAsk(c caller) error {
 	return Errorf(ErrDenied, "this needs a MUNGE credential")
 }
 
-// seesAll reports whether the caller reads everybody's jobs.
+// seesAll reports whether the caller reads all users' jobs.
 func (s *Server) seesAll(ctx context.Context, c caller) bool {
 	switch s.reading() {
 	case Anybody:
@@ -38,8 +38,8 @@ func (s *Server) seesAll(ctx context.Context, c caller) bool {
 	return s.trusted(c) || s.seer(ctx, c)("")
 }
 
-// seer reports whether the caller reads the jobs of an account for being a coordinator, or all
-// of them ("") for what he is in Slurm.
+// seer returns whether the caller reads the jobs of an account as its coordinator, or all jobs ("")
+// because of a role in Slurm.
 func (s *Server) seer(ctx context.Context, c caller) func(account string) bool {
 	if s.Sees == nil || !c.known {
 		return func(string) bool { return false }

@@ -21,10 +21,10 @@ type request struct {
 	leave  func() // it does not count as one of its user's any more; nil: it never did
 }
 
-// noRoute begins the answer to what this API has not, as that of a later version may.
+// noRoute begins the answer for a path that this API does not have, perhaps one of a later version.
 const noRoute = "there is no /v1/"
 
-// routes is the whole API. Done ctx ends the waits of next.
+// routes returns the whole API. Done ctx ends the waits of next.
 func (s *Server) routes(ctx context.Context) http.Handler {
 	s.decoders = make(chan struct{}, maxDecoders)
 	mux := http.NewServeMux()
@@ -103,7 +103,7 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, f func(context.Context, request) (any, error)) (any, error) {
 	body, free, err := s.readBody(w, r)
 	if err != nil {
-		w.Header().Set("Connection", "close") // what was sent is not read
+		w.Header().Set("Connection", "close") // the body is not read
 		return nil, err
 	}
 	defer free()
@@ -131,7 +131,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, f func(context.C
 	return v, nil
 }
 
-// refusal keeps who was refused, for the log.
+// refusal records the refused caller, for the log.
 type refusal struct {
 	caller caller
 	err    error
@@ -185,7 +185,7 @@ func (s *Server) jobs(ctx context.Context, r request) (any, error) {
 	return shorten(visible, plans), nil
 }
 
-// flag returns a flag of the query: 1 or 0, which is also the default.
+// flag returns a flag of the query: 1 or 0; the default is 0.
 func (r request) flag(name string) (bool, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -239,7 +239,7 @@ func (s *Server) next(server, ctx context.Context, r request) (any, error) {
 	})
 }
 
-// views guards the pages beside the API; they are read, never acted on.
+// views guards the read-only pages beside the API.
 func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -265,7 +265,7 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	s.Views.ServeHTTP(w, r)
 }
 
-// id is the job in the request's path.
+// id returns the job in the request's path.
 func (r request) id() (uint32, error) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 32)
 	if err != nil || id == 0 {
@@ -274,7 +274,7 @@ func (r request) id() (uint32, error) {
 	return uint32(id), nil
 }
 
-// kinds are the statuses of the kinds of error.
+// kinds maps the kinds of error to statuses.
 var kinds = []struct {
 	kind   error
 	status int
@@ -309,7 +309,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.reply(w, r, status, Error{Error: err.Error()})
 }
 
-// reply answers, and proves by MUNGE whose answer it is where the caller has proved who asks.
+// reply answers and, if the caller has proved its identity, proves the server's by MUNGE.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -321,7 +321,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, v any
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error here is the caller's hanging up
+	_, _ = w.Write(body) // an error means that the caller hung up
 }
 
 // quietLog passes net/http's own messages (broken handshakes and such) on at debug level.

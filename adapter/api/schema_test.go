@@ -16,9 +16,9 @@ import (
 
 var rewriteSchema = flag.Bool("schema", false, "write docs/schema/v1.json anew")
 
-// TestSchema holds docs/schema/v1.json to the types of version 1 of the API, which the
-// commands print as JSON, too: what it promises is so. There may be more in an answer, which
-// -schema adds to the file; nothing is ever taken out of it or changed.
+// TestSchema checks docs/schema/v1.json against the types of version 1 of the API, which the
+// commands also print as JSON. An answer may hold more, which -schema adds to the file; nothing is
+// ever removed or changed.
 func TestSchema(t *testing.T) {
 	defs := map[string]any{}
 	for _, v := range []any{Job{}, Status{}, Allocation{}, Event{}, Strategy{}, Trial{}, Change{}, Cancelled{}, Cluster{}, Progress{}, Offer{}, Error{}} {
@@ -78,7 +78,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// doctor is what evosctl doctor prints; a test of evosctl holds its type to it.
+// doctor is the output of evosctl doctor; a test of evosctl compares its type.
 var doctor = map[string]any{"type": "object", "required": []string{"checks"}, "properties": map[string]any{
 	"checks": map[string]any{"type": "array", "items": map[string]any{"type": "object", "required": []string{"check", "result", "detail"}, "properties": map[string]any{
 		"check": map[string]any{"type": "string"}, "result": map[string]any{"enum": []string{"ok", "warn", "fail"}}, "detail": map[string]any{"type": "string"}, "remedy": map[string]any{"type": "string"}}}},
@@ -86,7 +86,7 @@ var doctor = map[string]any{"type": "object", "required": []string{"checks"}, "p
 	"reasons": map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 }}
 
-// schemaOf is the schema of a type; structures are put into defs.
+// schemaOf returns the schema of a type; structures are put into defs.
 func schemaOf(t reflect.Type, defs map[string]any) map[string]any {
 	switch {
 	case t == reflect.TypeFor[time.Time]():

@@ -48,39 +48,40 @@ type Server struct {
 	MaxAge time.Duration // of a credential; 0: DefaultMaxAge
 	Wait   time.Duration // longest wait of one next request; 0: DefaultWait
 
-	// Operator reports whether a user may act on everybody's jobs (uid 0 and the
-	// server's own user always may). nil: nobody else.
+	// Operator reports whether a user may act on all users' jobs (UID 0 and the server's own user
+	// always may). nil for no other user.
 	Operator func(uid uint32) bool
-	// Reading says who may read status and jobs; it is asked at every request. nil:
+	// Reading returns who may read status and jobs; it is called for every request. nil for
 	// OwnJobs.
 	Reading func() Reading
-	// Sees gives what reports whether a user reads the jobs of an account, or of all ("")
-	// though Reading is OwnJobs. nil: no user does.
+	// Sees returns a function that reports whether a user reads the jobs of an account, or with ""
+	// all jobs, although Reading is OwnJobs. nil if no user does.
 	Sees func(ctx context.Context, uid uint32) func(account string) bool
-	// Shows is what Slurm shows a user who is no operator of nodes, partitions and
-	// reservations, unless Reading is Anybody; it gives nil for everything. nil: everything.
+	// Shows returns what Slurm shows a user who is not an operator of nodes, partitions, and
+	// reservations, unless Reading is Anybody. A nil result, or a nil function, means everything.
 	Shows func(ctx context.Context, uid uint32) *Sight
-	// Cluster names the cluster that the server's owner drives; "": not known yet. A credential over
-	// TCP must have been made for it. nil: for none.
+	// Cluster returns the name of the server's cluster, or "" until it is known. A credential over
+	// TCP must name it. nil if credentials need not name one.
 	Cluster func() string
 	// Opened are TCP listeners from systemd, in place of TCP.
 	Opened []net.Listener
-	// Forwarded are the addresses, IP:port, under which clients reach TCP through a forwarder.
+	// Forwarded lists the addresses, IP:port, at which clients reach TCP through a forwarder.
 	Forwarded []string
-	// HidesNodes reports whether Slurm shows nodes to operators alone; unlike Shows it never asks Slurm. nil: it does not.
+	// HidesNodes reports whether Slurm shows nodes only to operators; unlike Shows, it never asks
+	// Slurm. nil if it does not.
 	HidesNodes func() bool
-	// Ready says why the server's owner is of no use at present, for everybody's eyes: GET
-	// /readyz, beside /healthz, without a credential. nil: there is no such path.
+	// Ready returns why the sidecar is currently not usable, for all callers: GET /readyz, beside
+	// /healthz, without a credential. nil if there is no such path.
 	Ready func() error
-	// Views serves the read-only pages beside /v1 (dashboard, metrics), to whom
-	// Reading lets see everybody's jobs. nil: none.
+	// Views serves the read-only pages beside /v1 (dashboard, metrics), to callers who may read all
+	// users' jobs. nil for none.
 	Views http.Handler
-	// Page serves the page below PagePath, on the Unix socket; VisitorOf tells it who
-	// reads. nil: none.
+	// Page serves the page below PagePath, on the Unix socket; VisitorOf returns its reader. nil
+	// for none.
 	Page http.Handler
 
 	awaited     bool                      // another process has TCP's address
-	since       atomic.Pointer[time.Time] // when it began to listen at TCP, by a clock that is never set; nil: nobody else could have had the address before
+	since       atomic.Pointer[time.Time] // when it began to listen on TCP, by a clock that is never set; nil if no other process could have had the address before
 	seen        replayCache
 	sharing     sync.Once
 	shares      *shares       // by share
@@ -90,8 +91,8 @@ type Server struct {
 	most        int           // connections of a listener; 0: as many as there may be
 }
 
-// Listen opens the listeners, so that a wrong address or a second sidecar is
-// known before anything else is done. A TCP address that another process has is left to Serve.
+// Listen opens the listeners first of all, so that a wrong address or a second sidecar is noticed
+// at once. It leaves a TCP address that another process has to Serve.
 func (s *Server) Listen() error {
 	if s.Socket == "" && s.TCP == "" && len(s.Opened) == 0 {
 		return errors.New("api: neither a Unix socket nor a TCP address to listen on")
@@ -118,7 +119,7 @@ func (s *Server) Listen() error {
 
 func (s *Server) port() Port { return Port{Address: s.TCP, Opened: s.Opened, Log: s.Log} }
 
-// Addresses are what clients may be given to reach the server, once Listen
+// Addresses returns what clients may be given to reach the server, once Listen
 // has returned; a port 0 has become the real one.
 func (s *Server) Addresses() []string {
 	var as []string
@@ -210,9 +211,8 @@ func (s *Server) maxAge() time.Duration {
 	return DefaultMaxAge
 }
 
-// listenUnix opens the socket for everybody (who calls is the kernel's word) in
-// a folder that only root and the server's user can write or replace, and takes over
-// the file that a dead server left.
+// listenUnix opens the socket for all users (the kernel identifies callers) in a folder that only
+// root and the server's user can write or replace. It takes over the file that a dead server left.
 func listenUnix(path string) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

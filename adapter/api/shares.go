@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// What callers share beside connections: room for what they send, requests at a time and by
-// the second, and lines of the log. Each has its share by user or, where that is not known
-// yet, by address; whoever is beyond it is asked to try again, and others are served.
+// What callers share besides connections: memory for their bodies, concurrent requests, requests
+// per second, and log lines. Each user, or address if the user is unknown, has a share. A caller
+// beyond its share is asked to try again, and others are served.
 const (
 	maxBody    = 16 << 10 // bytes of a request
-	leastBody  = 4 << 10  // bytes that each counts for, since it has a connection, too
+	leastBody  = 4 << 10  // bytes that each caller counts at least, because it has a connection
 	allBodies  = 8 << 20  // bytes of all requests at a time
-	itsBodies  = 1 << 20  // of these, bytes of a user or an address
-	keptBodies = 1 << 20  // of these, bytes that only root and operators get
+	itsBodies  = 1 << 20  // largest share of a user or an address, in bytes
+	keptBodies = 1 << 20  // reserved for root and operators, in bytes
 
-	itsRequests = 16 // requests of a user, or without a credential of an address, that are being answered, without those that wait for their job
+	itsRequests = 16 // concurrent requests of a user, or of an address without a credential, not counting those that wait for their job
 	itsWaiting  = 64 // requests that wait for a job
 	itsDecoding = 64 // credentials of an address that are being decoded, or wait for that
 
@@ -38,8 +38,8 @@ type amounts[K comparable] struct {
 	of  map[K]int64
 }
 
-// take gives a holder so much more, unless it or all would have too much. Trusted holders may
-// have what is kept for them, too. The caller gives it back with free, which works once.
+// take gives a holder that much more, unless the holder or all would have too much. Trusted holders
+// may also use the reserve. The caller returns it with free, which works once.
 func (a *amounts[K]) take(who K, n int64, trusted bool) (free func(), ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,7 +74,7 @@ type rates[K comparable] struct {
 	of map[K]rate
 }
 
-// rate is what was left at a time.
+// rate is the amount left at a time.
 type rate struct {
 	left float64
 	at   time.Time
@@ -110,7 +110,7 @@ func (r *rates[K]) refilled(is rate, now time.Time) rate {
 	return rate{min(is.left+gone*r.perSecond, r.burst), now}
 }
 
-// forget drops those who did nothing for a while.
+// forget drops callers that were idle for a while.
 func (r *rates[K]) forget(now time.Time) {
 	for who, is := range r.of {
 		if r.refilled(is, now).left >= r.burst {
@@ -119,7 +119,7 @@ func (r *rates[K]) forget(now time.Time) {
 	}
 }
 
-// shares are what a server's callers have of it.
+// shares holds the callers' shares of a server.
 type shares struct {
 	bodies   amounts[holder]
 	requests amounts[holder]
@@ -146,8 +146,8 @@ func (s *Server) share() *shares {
 	return s.shares
 }
 
-// callerOf returns who has the connection of a request, as far as that is known before the
-// request is authenticated.
+// callerOf returns the holder of a request's connection, as far as it is known before
+// authentication.
 func callerOf(r *http.Request) holder {
 	if p, ok := r.Context().Value(peerKey{}).(peer); ok && p.err == nil {
 		return holder{known: true, uid: p.uid}
@@ -159,9 +159,9 @@ func callerOf(r *http.Request) holder {
 	return holder{address: host}
 }
 
-// readBody reads the body of a request: no more than maxBody, nothing from a caller without a
-// credential of the right form, and nothing beyond the shares. The caller calls free once the
-// body is not needed any more.
+// readBody reads a request's body: at most maxBody, nothing from a caller without a well-formed
+// credential, and nothing beyond the shares. The caller calls free once it no longer needs the
+// body.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, free func(), err error) {
 	free = func() {}
 	if r.ContentLength == 0 || r.Body == nil {

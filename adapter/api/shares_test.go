@@ -51,16 +51,16 @@ func posted(t *testing.T, h http.Handler, from holder, authorization string, len
 	return w.Code
 }
 
-// quiet is a server without a network and without munge.
+// quiet returns a server without a network and without munge.
 func quiet() *Server {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return &Server{Backend: newBackend(0), Log: log, Munge: Munge{Dir: "/nonexistent"}, Reading: anybody}
 }
 
-// TestAnonymousBodies: 600 callers without a credential, or with something else in its place,
-// send 1 MiB each, with or without saying so before. Nothing is read. With something that looks
-// like a credential, no more than a request can have.
+// TestAnonymousBodies checks 600 callers with no credential, or with junk, that send 1 MiB each,
+// announced or not. Nothing may be read. With a well-formed credential, at most one request's
+// maximum is read.
 func TestAnonymousBodies(t *testing.T) {
 	h := quiet().routes(t.Context())
 	for _, c := range []struct {
@@ -90,8 +90,8 @@ func TestAnonymousBodies(t *testing.T) {
 	}
 }
 
-// TestBodiesShareABudget: 600 callers send what a request may have at the same time, all from
-// one address and from as many. What is read at a time stays below the bounds, and root is served.
+// TestBodiesShareABudget checks 600 callers that send maximal requests at the same time, all from
+// one address and from as many. The memory in use stays below the bounds, and root is served.
 func TestBodiesShareABudget(t *testing.T) {
 	for _, addresses := range []int{1, 600} {
 		s := quiet()
@@ -134,7 +134,7 @@ func TestBodiesShareABudget(t *testing.T) {
 	}
 }
 
-// slow is a backend whose status takes as long as somebody wants.
+// slow is a backend whose status takes as long as a test wants.
 type slow struct {
 	*fakeBackend
 	asked  chan struct{}
@@ -147,8 +147,8 @@ func (b slow) Status(context.Context) (Status, error) {
 	return Status{}, nil
 }
 
-// TestRequestsByUser: a user has a bounded number of requests answered at a time, and what waits
-// for a job counts for the job alone. Another user is served.
+// TestRequestsByUser checks that a user has a bounded number of concurrent requests, and that
+// requests waiting for a job count only for the job. Another user is served.
 func TestRequestsByUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("without root there is one user: it counts for both")
@@ -186,7 +186,7 @@ func TestRequestsByUser(t *testing.T) {
 	}
 }
 
-// TestRates: so much at once, then as fast as it comes back; who did nothing for a while is forgotten.
+// TestRates checks a burst, then requests at the refill rate, and that idle callers are forgotten.
 func TestRates(t *testing.T) {
 	r := rates[int]{perSecond: 2, burst: 3}
 	now := time.Unix(1e9, 0)

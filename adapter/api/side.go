@@ -12,14 +12,15 @@ import (
 // sideConnections is how many connections a side server has at once, shared by address.
 const sideConnections = 128
 
-// Side is a server beside the API, on an address of its own.
+// Side is a server besides the API, on its own address.
 type Side struct {
 	port      Port
 	listeners []net.Listener
 	server    http.Server
 }
 
-// ListenSide opens the port, or leaves it to Serve if another process has it. An answer takes as long as answer at the most.
+// ListenSide opens the port, or leaves it to Serve if another process has it. An answer takes at
+// most answer.
 func ListenSide(port Port, h http.Handler, answer time.Duration) (*Side, error) {
 	s := &Side{port: port, server: http.Server{Handler: h, ReadHeaderTimeout: headTimeout, ReadTimeout: 5 * time.Second, WriteTimeout: answer,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnState: stateOf}}
@@ -28,7 +29,7 @@ func ListenSide(port Port, h http.Handler, answer time.Duration) (*Side, error) 
 	return s, err
 }
 
-// Addr is where it listens; nil: nowhere, or not yet.
+// Addr returns the address; nil if it does not listen, or not yet.
 func (s *Side) Addr() net.Addr {
 	if len(s.listeners) == 0 {
 		return nil

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Sight is what Slurm shows a user of nodes, partitions and reservations, where that is not
-// everything: PrivateData, Hidden=YES and AllowGroups keep some from who is no operator.
+// Sight is what Slurm shows a user of nodes, partitions, and reservations, if not everything:
+// PrivateData, Hidden=YES, and AllowGroups hide some from users who are not operators.
 type Sight struct {
 	Nodes       bool                     // any at all
-	Partition   func(name string) bool   // it is shown
-	Reservation func(r Reservation) bool // likewise
+	Partition   func(name string) bool   // whether it is shown
+	Reservation func(r Reservation) bool // whether it is shown
 }
 
-// sight is the caller's; nil: everything is shown.
+// sight returns the caller's; nil: everything is shown.
 func (s *Server) sight(ctx context.Context, c caller) *Sight {
 	if s.Shows == nil || s.reading() == Anybody || s.trusted(c) || s.seer(ctx, c)("") {
 		return nil
@@ -22,8 +22,8 @@ func (s *Server) sight(ctx context.Context, c caller) *Sight {
 	return s.Shows(ctx, c.uid)
 }
 
-// nodes are those that are shown, with those of their partitions that are. As in Slurm a node
-// is not if all partitions that it is in are hidden.
+// nodes returns the shown nodes, with their shown partitions. As in Slurm, a node is hidden if all
+// its partitions are.
 func (s *Sight) nodes(all []Node) []Node {
 	if s == nil {
 		return all
@@ -42,7 +42,7 @@ func (s *Sight) nodes(all []Node) []Node {
 // shows reports whether a reservation is shown.
 func (s *Sight) shows(r Reservation) bool { return s == nil || s.Reservation(r) }
 
-// nodesShown is how many nodes are.
+// nodesShown returns how many nodes are.
 func (s *Server) nodesShown(ctx context.Context, sight *Sight) (int, error) {
 	b, ok := s.Backend.(Surveyor)
 	if !ok || !sight.Nodes {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// strategyTimeout bounds what is done about a strategy: a plugin may have to start.
+// strategyTimeout bounds an action on a strategy: a plugin may have to start.
 const strategyTimeout = 40 * time.Second
 
 // strategies lists all, or the one named in the path.
@@ -83,7 +83,7 @@ func readOne(r request, into any) error {
 	return nil
 }
 
-// userName is the caller in the event log.
+// userName returns the caller in the event log.
 func userName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {
@@ -98,7 +98,7 @@ func (c *Client) Strategies(ctx context.Context) ([]Strategy, error) {
 	return all, c.call(ctx, http.MethodGet, "/v1/strategies", nil, &all)
 }
 
-// Strategy is one of them.
+// Strategy returns one of them.
 func (c *Client) Strategy(ctx context.Context, name string) (Strategy, error) {
 	var one Strategy
 	return one, c.call(ctx, http.MethodGet, "/v1/strategies/"+url.PathEscape(name), nil, &one)
@@ -110,7 +110,7 @@ func (c *Client) UseStrategy(ctx context.Context, name string, r StrategyRequest
 	return one, c.call(ctx, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/use", r, &one)
 }
 
-// ReloadStrategies looks for plugins again and starts the one in use anew. For operators.
+// ReloadStrategies searches for plugins again and restarts the one in use. For operators.
 func (c *Client) ReloadStrategies(ctx context.Context) ([]Strategy, error) {
 	var all []Strategy
 	return all, c.call(ctx, http.MethodPost, "/v1/strategies", StrategyRequest{}, &all)
@@ -137,9 +137,8 @@ func (s *Server) policies(ctx context.Context, r request) (any, error) {
 	return s.strategiesFor(r.caller, all), err
 }
 
-// strategiesFor returns strategies as the caller may read them. Parameters may be secret (a
-// token of a licence server, say), as may what a plugin's faults repeat of them: both are for
-// operators.
+// strategiesFor returns strategies as the caller may read them. Parameters may be secret (e.g. a
+// licence server's token), and a plugin's faults may repeat them: both are only for operators.
 func (s *Server) strategiesFor(c caller, all []Strategy) []Strategy {
 	if s.trusted(c) {
 		return all
@@ -154,8 +153,8 @@ func (s *Server) strategiesFor(c caller, all []Strategy) []Strategy {
 	return all
 }
 
-// noteFor returns a note of a strategy or policy as the caller may read it: what follows the
-// colon is the plugin's fault.
+// noteFor returns a strategy's or policy's note as the caller may read it: the text after the colon
+// is the plugin's fault.
 func (s *Server) noteFor(c caller, note string) string {
 	if !s.trusted(c) {
 		note, _, _ = strings.Cut(note, ": ")

@@ -13,7 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// strategist has the strategies noX and klein, and notes what it is told to do.
+// strategist has the strategies noX and klein, and records its calls.
 type strategist struct {
 	*fakeBackend
 	did []string
@@ -143,8 +143,8 @@ func TestBadStrategyRequests(t *testing.T) {
 	}
 }
 
-// TestStrategyRights: everybody reads where reading is open; operators change; and
-// nobody does who does not say who it is.
+// TestStrategyRights checks that all read where reading is open, that operators change strategies,
+// and that unauthenticated callers do not.
 func TestStrategyRights(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this needs root, to be other users")
@@ -190,7 +190,7 @@ func TestStrategyRights(t *testing.T) {
 	}
 }
 
-// secretive has a plugin whose parameter nobody but operators may read, wherever it appears.
+// secretive has a plugin whose parameter only operators may read, wherever it appears.
 type secretive struct{ *fakeBackend }
 
 const secret = "hunter2"
@@ -218,7 +218,7 @@ func (s secretive) UsePolicy(context.Context, string, StrategyRequest, string) (
 	return Strategy{}, nil
 }
 
-// TestParametersAreForOperators: what a strategy was given, operators alone read.
+// TestParametersAreForOperators checks that only operators read a strategy's parameters.
 func TestParametersAreForOperators(t *testing.T) {
 	operator, user := uint32(4001), uint32(4002)
 	for _, reading := range []Reading{OwnJobs, AllJobs, Anybody} {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes the text of others safe for one line of a terminal: newlines and tabs become
-// spaces; other control characters, characters that change the direction of writing, and what is no
-// UTF-8 become '?'.
+// Printable makes foreign text safe for one line of a terminal: newlines and tabs become spaces;
+// other control characters, characters that change the writing direction, and invalid UTF-8 become
+// '?'.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -14,7 +14,7 @@ type Job struct {
 	Account     string    `json:"account,omitempty"`
 	Partition   string    `json:"partition"`
 	State       string    `json:"state"`               // queued, starting, running, waiting (step ended, next one's nodes to come), suspended (by Slurm), ended
-	Reason      string    `json:"reason"`              // why it is where it is, in words
+	Reason      string    `json:"reason"`              // why it is in this state, in words
 	EndState    string    `json:"end_state,omitempty"` // Slurm's state at the end
 	Drive       string    `json:"drive"`
 	ExpandLimit string    `json:"expand_limit"`
@@ -25,23 +25,23 @@ type Job struct {
 	Nodes       int       `json:"nodes"` // allocated now
 	NodeList    string    `json:"node_list"`
 	Priority    uint64    `json:"priority"`
-	SlurmJobs   []uint32  `json:"slurm_jobs,omitempty"` // its companions, or links, beside ID
+	SlurmJobs   []uint32  `json:"slurm_jobs,omitempty"` // its companions or links, besides ID
 	Submit      time.Time `json:"submit"`
 	NextChange  time.Time `json:"next_change,omitzero"` // next planned start, grow, shrink or end
 	NextNodes   int       `json:"next_nodes"`           // nodes after it
-	Start       time.Time `json:"start,omitzero"`       // actual, else planned
-	End         time.Time `json:"end,omitzero"`         // actual, else planned
+	Start       time.Time `json:"start,omitzero"`       // actual, otherwise planned
+	End         time.Time `json:"end,omitzero"`         // actual, otherwise planned
 	Moldable    *Moldable `json:"moldable,omitempty"`   // its alternatives
 	Bounds      string    `json:"bounds,omitempty"`     // of a malleable job: the profile with MIN-MAX nodes
 	Lent        string    `json:"lent,omitempty"`       // nodes that a malleable job has beyond its profile
 	Offers      []Offer   `json:"offers,omitempty"`     // to a malleable job, the last ones, oldest first
 	Progress    *Progress `json:"progress,omitempty"`   // as its application has reported it
 	HeldIdle    int64     `json:"held_idle,omitempty"`  // node-seconds that its holds kept idle from jobs that waited
-	Plan        []Span    `json:"plan"`                 // planned steps (those in the past as they were planned)
-	Past        []Span    `json:"past"`                 // what was really allocated
+	Plan        []Span    `json:"plan"`                 // planned steps (past ones as they were planned)
+	Past        []Span    `json:"past"`                 // real allocations
 }
 
-// Moldable is the alternatives of a moldable job.
+// Moldable holds the alternatives of a moldable job.
 type Moldable struct {
 	By           string        `json:"by"`     // completion, waste or node-hours
 	Choice       int           `json:"choice"` // from 1: Profile is this one
@@ -49,22 +49,21 @@ type Moldable struct {
 	Alternatives []Alternative `json:"alternatives"`
 }
 
-// Alternative is a profile that a moldable job may get, and what it would give by the last
-// plan before its start, the jobs before it in the queue being as they were planned.
+// Alternative is a profile that a moldable job may get, with its outcome by the last plan before
+// the job's start, given the earlier jobs in the queue as planned.
 type Alternative struct {
 	Profile   string    `json:"profile"`
 	Start     time.Time `json:"start,omitzero"` // zero: not known, or nowhere
 	End       time.Time `json:"end,omitzero"`
 	Waste     float64   `json:"waste"`            // node-hours allocated and not asked for
 	NodeHours float64   `json:"node_hours"`       // allocated
-	Reason    string    `json:"reason,omitempty"` // why it is none at present
+	Reason    string    `json:"reason,omitempty"` // why it is infeasible now
 }
 
-// Suspended is the state of a job that Slurm has suspended: it runs or waits when it is
-// resumed.
+// Suspended is the state of a job that Slurm has suspended; it runs or waits once it is resumed.
 const Suspended = "suspended"
 
-// Waiting is the state of a job that has ended a step and does not have the next one's nodes yet.
+// Waiting is the state of a job that has ended a step and still lacks the next step's nodes.
 const Waiting = "waiting"
 
 // Span is a stretch of time with a constant node count.
@@ -76,7 +75,7 @@ type Span struct {
 	NodeList string    `json:"node_list,omitempty"`
 }
 
-// Status is the sidecar and the cluster that it drives.
+// Status describes the sidecar and its cluster.
 type Status struct {
 	Version      string    `json:"version"`
 	Cluster      string    `json:"cluster"`
@@ -125,7 +124,7 @@ type Strategy struct {
 type StrategyParameter struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"`
-	Value   string   `json:"value"` // in use, else the default
+	Value   string   `json:"value"` // in use, otherwise the default
 	Default string   `json:"default"`
 	Help    string   `json:"help"`
 	Min     string   `json:"min,omitempty"`
@@ -133,8 +132,7 @@ type StrategyParameter struct {
 	Choices []string `json:"choices,omitempty"`
 }
 
-// Configured stands for the configuration's strategy, with its parameters, where
-// one is put in use.
+// Configured stands for the configuration's strategy, with its parameters, when putting one in use.
 const Configured = "@configured"
 
 // StrategyRequest puts a strategy in use, or tries it.
@@ -142,8 +140,7 @@ type StrategyRequest struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// Trial is what a strategy would make of the present state, beside what the one in
-// use makes of it.
+// Trial compares a strategy's plan for the current state with that of the strategy in use.
 type Trial struct {
 	Present StrategyPlan `json:"present"` // by the strategy in use
 	Tried   StrategyPlan `json:"tried"`
@@ -158,7 +155,7 @@ type StrategyPlan struct {
 	Makespan   float64           `json:"makespan"`   // seconds from now to the end of the last
 	Completion float64           `json:"completion"` // seconds from now to the end, on average
 	Wait       float64           `json:"wait"`       // seconds from now to the start, on average
-	Waste      float64           `json:"waste"`      // node-seconds allocated but not asked for, in percent of those asked for
+	Waste      float64           `json:"waste"`      // node-seconds allocated but not requested, in percent of those requested
 	Seconds    float64           `json:"seconds"`    // that the planning took
 }
 
@@ -174,17 +171,17 @@ type TrialJob struct {
 	TriedUnfit string    `json:"tried_unfit,omitempty"` // why there would be no plan
 }
 
-// NextRequest ends the present step. A caller that repeats it (the answer was
-// lost, or the wait was cut into pieces) does not end another one.
+// NextRequest ends the current step. A caller may repeat it (if the answer was lost, or the wait
+// was cut short) without ending another step.
 type NextRequest struct {
-	From    int      `json:"from"`              // the step that ends, as the last Allocation told, 1-based
+	From    int      `json:"from"`              // the step that ends, as in the last Allocation, from 1
 	Release []string `json:"release,omitempty"` // nodes that the application would free at a shrink
 }
 
-// Allocation is what a job has now: the answer to next, env, hostfile and run.
+// Allocation is what a job has now: the answer to next, env, hostfile, and run.
 type Allocation struct {
 	Ready bool   `json:"ready"` // false: the wait was cut short, ask again
-	Done  bool   `json:"done"`  // the last step has ended: there is no next one
+	Done  bool   `json:"done"`  // the last step has ended; there is no next step
 	Note  string `json:"note,omitempty"`
 	Job   uint32 `json:"job"`
 	Step  int    `json:"step"` // 1-based
@@ -193,30 +190,30 @@ type Allocation struct {
 	Nodes int    `json:"nodes"`
 	Parts []Part `json:"parts"` // base job first, then companions in order of age
 
-	Coming *Coming `json:"coming,omitempty"` // nil: there is no further step
+	Coming *Coming `json:"coming,omitempty"` // nil if there is no further step
 	Demand *Demand `json:"demand,omitempty"` // nil: nothing is demanded at present
 }
 
-// Demand is what a malleable job is to give back while its step goes on.
+// Demand is what a malleable job must give back during its step.
 type Demand struct {
 	Offer    int64     `json:"offer"`
 	Nodes    int       `json:"nodes"`
-	Leaving  []string  `json:"leaving"`  // these, unless the answer gives more
+	Leaving  []string  `json:"leaving"`  // these nodes, unless the answer gives more
 	Deadline time.Time `json:"deadline"` // at which they are taken, if it was not answered
 	Why      string    `json:"why,omitempty"`
 }
 
-// Coming is the step after the present one as it is planned at the moment. Should the
-// present one end at another time, other nodes may come.
+// Coming is the next step as currently planned. If the current step ends at another time, other
+// nodes may come.
 type Coming struct {
 	Step     int       `json:"step"` // 1-based
 	Nodes    int       `json:"nodes"`
-	At       time.Time `json:"at,omitzero"` // zero: it is planned once the present step ends
+	At       time.Time `json:"at,omitzero"` // zero if it is planned only once the current step ends
 	Arriving []string  `json:"arriving,omitempty"`
 	Leaving  []string  `json:"leaving,omitempty"` // unless next names others
 }
 
-// Part is the share of one Slurm job in an allocation.
+// Part is one Slurm job's share of an allocation.
 type Part struct {
 	Job      uint32   `json:"job"`
 	NodeList []string `json:"node_list"` // expanded, in Slurm's order
@@ -234,16 +231,16 @@ type Event struct {
 	Text   string          `json:"text"` // both in words
 }
 
-// EventQuery picks events. Those after one are the next, all others the last.
+// EventQuery selects events. With After, they are the next ones, otherwise the last.
 type EventQuery struct {
 	Job   uint32    // Slurm id of a job; 0: of all
 	After int64     // id of an event
 	Since time.Time // zero: ever
-	Limit int       // at most so many; 0: as many as the server gives at once
+	Limit int       // largest number; 0 for as many as the server sends at once
 
-	// Set by the server, of who asks:
-	Owner   *uint32 // of this user's jobs alone; nil: of everybody's
-	Sidecar bool    // the sidecar's own, too
+	// Set by the server for the caller:
+	Owner   *uint32 // only this user's jobs; nil for all
+	Sidecar bool    // including the sidecar's own events
 }
 
 // Error is the body of every answer that is not 2xx.

@@ -10,15 +10,14 @@ import (
 	"strconv"
 )
 
-// Visitor asks the server in its own process, as one caller, with that one's rights: what
-// it has not read over HTTP it is not told here either. It is to the page what a Client
-// is to commands.
+// Visitor asks the server within its process, with one caller's rights: it learns nothing that the
+// caller could not read over HTTP. The page uses it as commands use a Client.
 type Visitor struct {
 	server *Server
 	caller caller
 }
 
-// Visitor is one for a user; uid nil: for somebody who has not proved to be anybody.
+// Visitor returns a visitor for a user; uid is nil for an unauthenticated caller.
 func (s *Server) Visitor(uid *uint32) Visitor {
 	v := Visitor{server: s}
 	if uid != nil {
@@ -54,22 +53,22 @@ func visit[T any](ctx context.Context, v Visitor, answer func(context.Context, r
 
 func idText(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
-// Status is the sidecar's.
+// Status returns the sidecar's.
 func (v Visitor) Status(ctx context.Context) (Status, error) {
 	return visit[Status](ctx, v, v.server.status, "/v1/status", nil)
 }
 
-// Jobs are the evolving jobs that the caller may see, the ended ones too if all is set.
+// Jobs returns the evolving jobs that the caller may see, the ended ones too if all is set.
 func (v Visitor) Jobs(ctx context.Context, all bool) ([]Job, error) {
 	return visit[[]Job](ctx, v, v.server.jobs, jobsPath(all, true), nil)
 }
 
-// Job is one evolving job.
+// Job returns one evolving job.
 func (v Visitor) Job(ctx context.Context, id uint32) (Job, error) {
 	return visit[Job](ctx, v, v.server.job, jobPath(id), nil, "id", idText(id))
 }
 
-// Cluster is what there is beside evolving jobs.
+// Cluster returns what exists besides evolving jobs.
 func (v Visitor) Cluster(ctx context.Context) (Cluster, error) {
 	return visit[Cluster](ctx, v, v.server.cluster, "/v1/cluster", nil)
 }
@@ -94,12 +93,12 @@ func (v Visitor) UseStrategy(ctx context.Context, name string, q StrategyRequest
 	return visit[Strategy](ctx, v, v.server.changeStrategy, "/v1/strategies/"+url.PathEscape(name)+"/use", q, "name", name)
 }
 
-// PagePath is where the page is on the Unix socket.
+// PagePath is the path of the page on the Unix socket.
 const PagePath = "/web/"
 
 type visitorKey struct{}
 
-// VisitorOf is the one who reads the page.
+// VisitorOf returns the reader of the page.
 func VisitorOf(r *http.Request) (Visitor, error) {
 	v, ok := r.Context().Value(visitorKey{}).(Visitor)
 	if !ok {
@@ -108,8 +107,8 @@ func VisitorOf(r *http.Request) (Visitor, error) {
 	return v, nil
 }
 
-// page serves the page to who has come by the Unix socket. A browser has no MUNGE: "evosctl
-// web" reads the API for it.
+// page serves the page to callers on the Unix socket. A browser has no MUNGE: "evosctl web" reads
+// the API for it.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	p, ok := r.Context().Value(peerKey{}).(peer)
 	if !ok {
@@ -130,10 +129,10 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	s.Page.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
 }
 
-// Who tells visitors apart.
+// Who returns a key that distinguishes visitors.
 func (v Visitor) Who() string { return fmt.Sprint(v.caller.known, v.caller.uid) }
 
-// Sees tells apart what visitors are told: who may read everything is told the same as all others who may.
+// Sees returns a key for what a visitor may read: equal for all who may read everything.
 func (v Visitor) Sees(ctx context.Context) string {
 	if v.server.seesAll(ctx, v.caller) && v.server.sight(ctx, v.caller) == nil {
 		return "everything"

@@ -15,8 +15,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// surveyed is a fakeBackend that knows a cluster: job 20 is the owner's, 21 another user's of account proj, 22
-// another's yet; a hold for each of 12 and 13, and a reservation of the site's.
+// surveyed is a fakeBackend with a cluster: job 20 is the owner's, 21 belongs to another user in
+// account proj, 22 to a third; there is a hold for each of 12 and 13, and a reservation of the
+// site.
 type surveyed struct{ *fakeBackend }
 
 func (b surveyed) Cluster(context.Context) (*Cluster, error) {
@@ -27,7 +28,7 @@ func (b surveyed) Cluster(context.Context) (*Cluster, error) {
 		Reservations: []Reservation{{Name: "evo_12_2_1", Hold: true, Job: 12, UID: b.owner}, {Name: "evo_13_2_1", Hold: true, Job: 13, UID: b.owner + 1}, {Name: "maint"}}}, b.find(12)
 }
 
-// TestVisitorReads: each is told what he may read of, as over HTTP.
+// TestVisitorReads checks that each visitor reads only what it may, as over HTTP.
 func TestVisitorReads(t *testing.T) {
 	const owner = 4000
 	coordinator, other, owns := uint32(owner+5), uint32(owner+9), uint32(owner)
@@ -101,7 +102,8 @@ func TestVisitorReads(t *testing.T) {
 	}
 }
 
-// TestSight: of nodes and reservations each is told what Slurm shows him, and counts agree.
+// TestSight checks that each caller sees the nodes and reservations that Slurm shows it, and that
+// counts agree.
 func TestSight(t *testing.T) {
 	const owner = 4000
 	uid, root := uint32(owner), uint32(0)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Some requests about a job are answered only once something has happened in Slurm. No
-// connection lasts that long: the server cuts the wait short, and the client asks again.
+// Some requests about a job are answered only after an event in Slurm. No connection lasts that
+// long: the server cuts the wait short, and the client asks again.
 
-// waiting answers a request Q about the job in the path by ask, within s.wait(), less if the server
-// stops: the answer is cut(job) then, which says that the client is to ask again.
+// waiting answers a request Q about the job in the path by ask, within s.wait(), or less if the
+// server stops. The answer is then cut(job), which tells the client to ask again.
 func waiting[Q, A any](s *Server, server, ctx context.Context, r request, cut func(id uint32) A, ask func(ctx context.Context, id uint32, q Q) (A, error)) (any, error) {
 	id, err := r.id()
 	if err != nil {

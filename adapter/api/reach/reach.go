@@ -1,5 +1,5 @@
-// Package reach makes clients of the sidecar that the configuration names. It gives them what they
-// must know without asking the sidecar: the cluster, and the users that the sidecar may run as.
+// Package reach makes clients of the configured sidecar. It gives them what they must know without
+// asking the sidecar: the cluster, and the users that the sidecar may run as.
 package reach
 
 import (
@@ -25,7 +25,7 @@ func Client(site config.Config) (*api.Client, error) {
 	return client, nil
 }
 
-// knowledge is looked up when it is needed first, and then kept.
+// knowledge is looked up on first use and then kept.
 type knowledge struct {
 	account string // of the sidecar, as configured
 	slurm   *slurmctl.Client
