@@ -7,14 +7,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// answerOffers answers what a malleable job is offered and asked for, until the follower ends. Of one that
-// is not malleable it is told so at once.
+// answerOffers answers what a malleable job is offered or asked for, until the follower ends. If
+// the job is not malleable, it returns at once.
 func (f *follower) answerOffers() {
 	for known := int64(0); ; {
 		o, err := f.sidecar.Offer(f.ctx, f.Allocation.Job, api.OfferQuery{After: known})
 		switch {
 		case f.ctx.Err() != nil, errors.Is(err, api.ErrConflict), errors.Is(err, api.ErrNotFound):
-			return // it is offered nothing, has ended, or the sidecar knows nothing of offers
+			return // no offers: the job has ended, or the sidecar has none
 		case err == nil:
 			known = o.ID
 			f.answer(o)
@@ -28,11 +28,11 @@ func (f *follower) answerOffers() {
 	}
 }
 
-// answer answers one: nodes that go are drained before, those that come are used at once.
+// answer answers an offer: it drains nodes that leave first, and uses nodes that arrive at once.
 func (f *follower) answer(o api.Offer) {
 	grows := o.Kind == "grow"
 	if grows && f.accept != acceptAll {
-		_, _ = f.sidecar.Answer(f.ctx, f.Allocation.Job, api.AnswerRequest{Offer: o.ID}) // else it is withdrawn
+		_, _ = f.sidecar.Answer(f.ctx, f.Allocation.Job, api.AnswerRequest{Offer: o.ID}) // otherwise the offer is withdrawn
 		return
 	}
 	leaving := GivenBack(o, o.Nodes)
@@ -86,7 +86,7 @@ func (f *follower) answer(o api.Offer) {
 		case err != nil && !grows && f.ctx.Err() == nil:
 			f.say("%v", err)
 		}
-		f.poke() // what was drained is started again where the job keeps its node
+		f.poke() // what was drained starts again if the job keeps its node
 	})
 	if err == nil && a.Has != nil {
 		f.hook(hooks.Arrived(f.ctx, *a.Has, NodesOf(before)))

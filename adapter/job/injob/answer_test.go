@@ -12,10 +12,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// trapped is worker, whose trap is set when it tells of its start.
+// trapped is worker with its trap set when it reports its start.
 const trapped = `trap 'echo "end $EVO_NODE"; exit 0' TERM; echo "start $EVO_NODE"; while :; do sleep 0.05; done`
 
-// A follower answers what a malleable job is offered: what comes is used, what goes is drained before.
+// TestFollowOffers checks that a follower answers offers: it uses arriving nodes and drains leaving
+// nodes first.
 func TestFollowOffers(t *testing.T) {
 	f := &fake{has: allocation(1, nil, "n1")}
 	f.by = func(req api.AnswerRequest) api.Allocation {
@@ -36,7 +37,7 @@ func TestFollowOffers(t *testing.T) {
 	offer(api.Offer{ID: 1, Kind: "grow", Nodes: 3, NodeList: "n[2-4]"}, "n1 n2 n3 n4")
 	f.eventually("their traps are set", func() bool { return strings.Count(f.out.String(), "start ") == 4 })
 	offer(api.Offer{ID: 2, Kind: "shrink", Nodes: 2, NodeList: "n[3-4]", Further: []string{"n2"}, Mandatory: true, Seconds: 100}, "n1 n2")
-	// One that is asked for, and does not want to go: it is killed before the deadline.
+	// An instance that must leave but does not: it is killed before the deadline.
 	offer(api.Offer{ID: 3, Kind: "shrink", Nodes: 1, NodeList: "n2", Mandatory: true, Seconds: 0}, "n1")
 	f.eventually("all answered", func() bool {
 		f.mu.Lock()
@@ -56,7 +57,8 @@ func TestFollowOffers(t *testing.T) {
 	}
 }
 
-// It answers as it was told, and where the sidecar takes the answer no more all goes on.
+// TestFollowAccept checks that a follower answers as configured, and continues if the sidecar no
+// longer takes the answer.
 func TestFollowAccept(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string

@@ -14,8 +14,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 )
 
-// Connect makes a client of the configured sidecar. program is the caller's name
-// in the line on stderr that tells once that the sidecar is waited for.
+// Connect makes a client of the configured sidecar. program is the caller's name in the line on
+// stderr that reports once that the command waits for the sidecar.
 func Connect(flags *pflag.FlagSet, program string, stderr io.Writer) (*api.Client, error) {
 	c, _, err := config.Load(flags)
 	if err != nil {
@@ -38,8 +38,8 @@ func Connect(flags *pflag.FlagSet, program string, stderr io.Writer) (*api.Clien
 // How often the sidecar is asked whether it has seen the job start.
 const startPause = 250 * time.Millisecond
 
-// Present is what the job has now. A script may run before the sidecar's next
-// poll of Slurm has told it that the job has started: that is waited for.
+// Present returns what the job has now. A script may run before the sidecar's next poll of Slurm
+// has seen the job start; Present waits for that.
 func Present(ctx context.Context, client *api.Client, job uint32) (api.Allocation, error) {
 	for {
 		a, err := client.Allocation(ctx, job)

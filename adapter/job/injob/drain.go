@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	lastWords   = 2 * time.Second // for instances after their signal, where the drain command took all the time
+	lastWords   = 2 * time.Second // for instances after their signal, if the drain command used all the time
 	signalPause = 500 * time.Millisecond
 	killTime    = time.Second // that killing what did not end takes
 
-	// Slurm may lose the signal of a step whose program it is just starting. An instance that was
-	// younger than young when it was signalled is signalled once more, signalAgain later.
+	// Slurm may lose the signal of a step whose program is just starting. An instance younger than
+	// young when signalled gets a second signal after signalAgain.
 	young       = 10 * time.Second
 	signalAgain = 5 * time.Second
 )
 
-// drainNodes ends the instances on nodes, within limit, and keeps them from being started there; done is
-// called in the loop when nothing of them runs any more.
+// drainNodes ends the instances on nodes, within limit, and prevents new ones there; it calls done
+// in the loop when none of them runs any more.
 func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) {
 	var running []*instance
 	var procs []*draining
@@ -36,7 +36,7 @@ func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) 
 		case i.proc == nil:
 			delete(f.instances, node)
 		default:
-			if i.phase != drained { // else another has begun with it
+			if i.phase != drained { // otherwise another drain has begun
 				procs = append(procs, &draining{instance: i, proc: i.proc, exited: i.exited, started: i.started})
 			}
 			i.phase = drained
@@ -66,7 +66,7 @@ func (f *follower) drainNodes(nodes []string, limit time.Duration, done func()) 
 	}()
 }
 
-// limit is how long draining may take before a deadline: the nodes are to be given back by then.
+// limit returns how long draining may take before a deadline, when the nodes must be given back.
 func (f *follower) limit(deadline time.Time) time.Duration {
 	return min(f.drainTime, max(time.Until(deadline)-lastWords-killTime, 0))
 }

@@ -14,24 +14,23 @@ import (
 // Var is one environment variable.
 type Var struct{ Name, Value string }
 
-// Exports are the changes to a job script's environment that make srun and MPI
-// launchers see the nodes that the job has now.
+// Exports holds the changes to a job script's environment that make srun and MPI launchers see the
+// job's current nodes.
 type Exports struct {
 	Unset []string
 	Set   []Var
 }
 
-// stale are the variables that sbatch set for the first step and that srun
-// believes ever after.
+// stale lists the variables that sbatch set for the first step and that srun would keep using.
 var stale = []string{"SLURM_NTASKS", "SLURM_NPROCS"}
 
-// ExportsOf are the exports for an allocation. getenv reads the present
-// environment: the options that the script was submitted with (tasks per node,
-// CPUs per task) apply to every node, also to new ones.
+// ExportsOf returns the exports for an allocation. getenv reads the current environment: the
+// options that the script was submitted with (tasks per node, CPUs per task) apply to every node,
+// including new ones.
 //
-// The SLURM_ variables describe the base job: in drive mode companion srun
-// cannot reach further than that, and EVO_NODELIST has all nodes. EVO_GAVE_BACK, if set, has nodes that the
-// base job had: a plain srun must exclude them.
+// The SLURM_ variables describe the base job: in drive mode companion, srun reaches no further, and
+// EVO_NODELIST has all nodes. EVO_GAVE_BACK, if set, lists nodes that the base job gave back: a
+// plain srun must exclude them.
 func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 	if err := check(a); err != nil {
 		return Exports{}, err
@@ -74,9 +73,9 @@ func ExportsOf(a api.Allocation, getenv func(string) string) (Exports, error) {
 	return e, nil
 }
 
-// ExportsOfComing are variables that tell of the step after the present one, all empty
-// after the last: when it is planned (in Unix seconds), how many nodes it has, and which
-// arrive and leave; and of what is demanded of a malleable job, empty where nothing is.
+// ExportsOfComing returns variables about the next step, all empty after the last step: when it is
+// planned (in Unix seconds), its number of nodes, and which nodes arrive and leave. It also returns
+// what is demanded of a malleable job, or empty values.
 func ExportsOfComing(a api.Allocation) (Exports, error) {
 	var step, nodes, at, arriving, leaving string
 	if n := a.Coming; n != nil {
@@ -112,7 +111,7 @@ func noNode(job uint32, name string) error {
 	return fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", job, name)
 }
 
-// NodesOfOffer are the names of the nodes that a malleable job is offered, or asked for.
+// NodesOfOffer returns the names of the nodes that a malleable job is offered, or asked for.
 func NodesOfOffer(o api.Offer) ([]string, error) {
 	nodes, err := slurmctl.ExpandNodes(o.NodeList)
 	if err != nil {
@@ -126,8 +125,8 @@ func NodesOfOffer(o api.Offer) ([]string, error) {
 	return nodes, nil
 }
 
-// GivenBack are the first nodes of those that a malleable job is asked for, as they would go; nil: they
-// are not known.
+// GivenBack returns the first nodes that a malleable job should give back, in their order, or nil
+// if they are unknown.
 func GivenBack(o api.Offer, nodes int) []string {
 	names, err := NodesOfOffer(o)
 	switch {
@@ -142,7 +141,7 @@ func GivenBack(o api.Offer, nodes int) []string {
 	return names[:min(nodes, len(names))]
 }
 
-// ExportsOfOffer are variables that tell what a malleable job is offered, or asked for.
+// ExportsOfOffer returns variables about what a malleable job is offered or asked for.
 func ExportsOfOffer(o api.Offer) (Exports, error) {
 	nodes, err := NodesOfOffer(o)
 	if err != nil {
@@ -163,9 +162,9 @@ func ExportsOfOffer(o api.Offer) (Exports, error) {
 	}}, nil
 }
 
-// WithoutSlurm are the exports for starting an MPI launcher over several Slurm
-// jobs: no trace of the base job is left in the environment, which launchers
-// would take for the whole, or copy to every rank.
+// WithoutSlurm returns the exports for starting an MPI launcher over several Slurm jobs. It removes
+// every trace of the base job from the environment, which launchers would mistake for the whole
+// job, or copy to every rank.
 func (e Exports) WithoutSlurm(environ []string) Exports {
 	w := Exports{Unset: []string{VarError}}
 	for _, entry := range environ {
@@ -255,8 +254,8 @@ func validNode(text string) bool {
 	return text != "" && len(text) <= 255
 }
 
-// sorted has the part's nodes in the order of CompressNodes, so that counts per
-// node belong to the node list that is written beside them.
+// sorted returns the part with its nodes in the order of CompressNodes, so that counts per node
+// match the node list beside them.
 func sorted(p api.Part) api.Part {
 	cpus := make(map[string]int)
 	for i, node := range p.NodeList {
@@ -270,7 +269,7 @@ func sorted(p api.Part) api.Part {
 	return s
 }
 
-// NodesOf are all nodes of an allocation, part by part.
+// NodesOf returns all nodes of an allocation, part by part.
 func NodesOf(a api.Allocation) []string {
 	var nodes []string
 	for _, p := range a.Parts {
@@ -279,8 +278,8 @@ func NodesOf(a api.Allocation) []string {
 	return nodes
 }
 
-// slotsOf is how many tasks Slurm would place on a node: --ntasks-per-node, else
-// the CPUs divided by --cpus-per-task.
+// slotsOf returns how many tasks Slurm would place on a node: --ntasks-per-node, or otherwise the
+// CPUs divided by --cpus-per-task.
 func slotsOf(cpus int, getenv func(string) string) int {
 	if n := positive(getenv("SLURM_NTASKS_PER_NODE")); n > 0 {
 		return n
@@ -291,7 +290,7 @@ func slotsOf(cpus int, getenv func(string) string) int {
 	return cpus
 }
 
-// positive is the number in text, 0 if there is none.
+// positive returns the number in text, 0 if there is none.
 func positive(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

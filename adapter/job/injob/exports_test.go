@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// env is a getenv of NAME=value strings.
+// env returns a getenv of NAME=value strings.
 func env(entries ...string) func(string) string {
 	return func(name string) string { return lookup(entries, name) }
 }
@@ -32,7 +32,7 @@ func companions() api.Allocation {
 	}}
 }
 
-// values are the variables that exports set.
+// values returns the variables that exports set.
 func values(t *testing.T, a api.Allocation, getenv func(string) string) map[string]string {
 	t.Helper()
 	e, err := ExportsOf(a, getenv)
@@ -51,7 +51,7 @@ func TestExportsOfMerged(t *testing.T) {
 		"EVO_JOB_ID": "12", "EVO_STEP": "2", "EVO_STEPS": "3", "EVO_NODES": "5", "EVO_NODELIST": "n[1-3,9-10]",
 		"EVO_DRIVE": "merge", "EVO_DONE": "",
 		"SLURM_JOB_NODELIST": "n[1-3,9-10]", "SLURM_NODELIST": "n[1-3,9-10]", "SLURM_JOB_NUM_NODES": "5", "SLURM_NNODES": "5",
-		// in the order of the list, not of the allocation: n10 is the last
+		// in the order of the list, not of the allocation: n10 is last
 		"SLURM_TASKS_PER_NODE": "4(x4),8", "SLURM_JOB_CPUS_PER_NODE": "4(x4),8",
 	}
 	if d := cmp.Diff(want, values(t, merged(), env())); d != "" {

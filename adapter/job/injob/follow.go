@@ -21,7 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Sidecar is what a follower asks.
+// Sidecar is the interface of the sidecar that a follower uses.
 type Sidecar interface {
 	Allocation(ctx context.Context, job uint32) (api.Allocation, error)
 	Next(ctx context.Context, job uint32, req api.NextRequest) (api.Allocation, error)
@@ -37,11 +37,11 @@ type Signaller interface {
 }
 
 const (
-	followPause = 5 * time.Second // between looks at what the job has
+	followPause = 5 * time.Second // interval for polling what the job has
 	nextPause   = 10 * time.Second
-	settled     = time.Minute // an instance that ran for so long has started well
+	settled     = time.Minute // an instance that ran this long has started well
 	longestStay = 30 * time.Second
-	judgeWithin = 10 * time.Second // for the sidecar to tell whether an instance's node has left
+	judgeWithin = 10 * time.Second // for the sidecar to say whether an instance's node has left
 	soon        = 500 * time.Millisecond
 )
 
@@ -51,8 +51,8 @@ const followScript = `export EVO_RANK=$(($1 + SLURM_PROCID)) EVO_JOB_ID=$2 EVO_P
 shift 2
 exec "$@"`
 
-// follower keeps a command running on every node of a job. All of its state belongs to the
-// loop; others send it what is to be done there.
+// follower keeps a command running on every node of a job. Only the loop touches its state; other
+// goroutines send functions to the loop.
 type follower struct {
 	Command
 	followOptions
@@ -63,7 +63,7 @@ type follower struct {
 	id      string // among all followers on the machine
 	name    string // of the srun steps
 	address string // of the sidecar
-	socket  string // where others meet it
+	socket  string // where other processes meet it
 	mail    chan func()
 	pokes   chan struct{}
 
@@ -73,14 +73,14 @@ type follower struct {
 	began     time.Time // of its step, as far as is known here
 	end       time.Time
 	instances map[string]*instance
-	leaving   map[string]int // nodes that are given back, by how many have asked
-	unsure    bool           // nodes were drained by who then said nothing
+	leaving   map[string]int // nodes being given back, with the number of requests
+	unsure    bool           // a process that drained nodes then fell silent
 	ending    bool           // the step
 	boundary  *time.Timer
 	told      error
 	answered  int64 // the last offer that another follower has answered
 
-	status    int // the highest of those that ended by themselves
+	status    int // highest status of the instances that ended on their own
 	ended     int // instances that have
 	finishing bool
 	over      bool
@@ -106,14 +106,14 @@ type phase int
 const (
 	runs    phase = iota
 	judged        // it failed, or its node has left
-	pausing       // it is started again soon
+	pausing       // it restarts soon
 	drained       // it is being ended
 	ended         // for good
 )
 
-// Follow keeps the command running on every node that the job has: starts it on nodes that
-// arrive, and has it drained on those that leave before they are given back. It returns when
-// all instances have ended for good, the job's last step has, or by a signal.
+// Follow keeps the command running on every node of the job: it starts the command on arriving
+// nodes and drains it from leaving nodes before they are given back. It returns when all instances
+// have ended for good, when the job's last step has ended, or by a signal.
 func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, slurm Signaller, signals <-chan os.Signal) (int, error) {
 	f := &follower{Command: c, sidecar: sidecar, slurm: slurm, address: address, id: followerID(), mail: make(chan func()), pokes: make(chan struct{}, 1),
 		instances: map[string]*instance{}, leaving: map[string]int{}, hooks: make(chan []string, 1)}
@@ -147,7 +147,7 @@ func (c Command) Follow(ctx context.Context, sidecar Sidecar, address string, sl
 	return f.status, nil
 }
 
-// prepare checks what was asked for.
+// prepare checks the options.
 func (f *follower) prepare() (err error) {
 	if f.args, err = parseSrun(f.Args); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (f *follower) post(do func()) {
 	}
 }
 
-// learn takes in what the job has.
+// learn applies a new allocation.
 func (f *follower) learn(a api.Allocation) {
 	if err := check(a); err != nil {
 		f.say("%v", err)
@@ -221,7 +221,7 @@ func (f *follower) learn(a api.Allocation) {
 			if i != nil && i.part == p.Job || f.leaving[node] > 0 || f.finishing || slices.Contains(excluded, node) {
 				continue
 			}
-			if i != nil && i.proc != nil { // in a Slurm job that has it no longer
+			if i != nil && i.proc != nil { // in a Slurm job that no longer has the node
 				i.proc.stop()
 			}
 			f.start(&instance{node: node, part: p.Job, number: f.number()})
@@ -244,12 +244,12 @@ func (f *follower) learn(a api.Allocation) {
 	f.checkEnd()
 }
 
-// difference are the names of a that b has not.
+// difference returns the names of a that b has not.
 func difference(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return slices.Contains(b, name) })
 }
 
-// number is the lowest that no instance has.
+// number returns the lowest that no instance has.
 func (f *follower) number() int {
 	used := map[int]bool{}
 	for _, i := range f.instances {
@@ -262,7 +262,7 @@ func (f *follower) number() int {
 	return n
 }
 
-// srun is the srun that runs a command on an instance's node.
+// srun returns the srun that runs a command on an instance's node.
 func (f *follower) srun(i *instance, tasks int, command []string) run {
 	args := f.args.without(append([]string{"jobid", "job-name", "exclude", "ntasks-per-node", "kill-on-bad-exit"}, followOwn...)...)
 	args = append(args, "--jobid="+strconv.FormatUint(uint64(i.part), 10), "--nodes=1", "--ntasks="+strconv.Itoa(tasks), "--nodelist="+i.node,
@@ -400,7 +400,7 @@ func (f *follower) nodes() []string {
 	return nodes
 }
 
-// signalled takes a signal: those that end a job's script end the follower, all others go to
+// signalled handles a signal: signals that end a job's script end the follower; all others go to
 // the instances.
 func (f *follower) signalled(s os.Signal) {
 	sig, _ := s.(syscall.Signal)
@@ -430,8 +430,8 @@ func (f *follower) poke() {
 	}
 }
 
-// look asks the sidecar what the job has, now and then. While it is away that takes long,
-// and all goes on as it was.
+// look polls what the job has. If the sidecar is away, this takes long, and everything continues
+// unchanged.
 func (f *follower) look() {
 	for {
 		select {
@@ -472,7 +472,7 @@ func (f *follower) look() {
 	}
 }
 
-// arm sets the timer for the end of the present step, where that is the follower's to end.
+// arm sets the timer for the end of the current step, if the follower should end it.
 func (f *follower) arm() {
 	if f.boundary != nil {
 		f.boundary.Stop()
@@ -483,9 +483,8 @@ func (f *follower) arm() {
 	}
 }
 
-// due is when the follower has to begin to end the step: where nodes leave, as much before
-// the planned time as draining may take, so that they are there for those they are planned
-// for.
+// due returns when the follower must begin to end the step. If nodes leave, it starts draining
+// before the planned time, so that they are available on time.
 func (f *follower) due() (time.Time, bool) {
 	switch next := f.has.Coming; {
 	case f.script:
@@ -502,13 +501,13 @@ func (f *follower) due() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// lead is how long before its end a step is begun to end: half of a short one at most.
+// lead returns how long before its end a step is begun to end: half of a short one at most.
 func (f *follower) lead(end time.Time) time.Duration {
 	return min(f.drainTime, max(end.Sub(f.began)/2, 0))
 }
 
-// endStep ends the step if that is still due by what the sidecar says now; if it is away, it
-// is when it is back.
+// endStep ends the step if it is still due according to the sidecar; if the sidecar is away, once
+// it is back.
 func (f *follower) endStep() {
 	if f.ending || f.finishing {
 		return
@@ -556,7 +555,7 @@ func (f *follower) next(a api.Allocation, leaving []string, others *Meeting, unl
 		}
 		unlock()
 		if err == nil {
-			defer func() { f.hook(hooks.Begun(f.ctx, b, NodesOf(a))) }() // beside what is started there
+			defer func() { f.hook(hooks.Begun(f.ctx, b, NodesOf(a))) }() // in parallel to the instances
 		}
 		f.post(func() {
 			f.ending = false
@@ -570,26 +569,28 @@ func (f *follower) next(a api.Allocation, leaving []string, others *Meeting, unl
 	}()
 }
 
-// hooksFor are those that the job was submitted with, for the end of the step in which it has a, or an offer.
+// hooksFor returns the hooks that the job was submitted with, for the end of the step with
+// allocation a, or for an offer.
 func (f *follower) hooksFor(a api.Allocation, offer int64) Hooks {
 	h := Hooks{Hooks: request.HooksOf(f.getenv), Environ: f.Environ, Output: f.Stderr}
 	return h.For(f.ctx, f.sidecar, f.address, a, offer)
 }
 
-// hook tells of a hook that failed. One that somebody else runs when the follower ends has not: he tells what comes of it.
+// hook reports a failed hook. A hook that another process runs when the follower ends has not
+// failed: that process reports its result.
 func (f *follower) hook(err error) {
 	if err != nil && (f.ctx.Err() == nil || !errors.Is(err, errBusy)) {
 		f.say("%v", err)
 	}
 }
 
-// later tries to end the step again after a pause; what keeps it from that is told once.
+// later retries to end the step after a pause; it reports the obstacle once.
 func (f *follower) later(err error) {
 	if f.told == nil || f.told.Error() != err.Error() {
 		f.say("the step could not be ended: %v", err)
 		f.told = err
 	}
-	f.learn(f.has) // what was drained is started again
+	f.learn(f.has) // what was drained starts again
 	if f.boundary != nil {
 		f.boundary.Stop()
 	}
@@ -642,7 +643,8 @@ func (f *follower) say(format string, args ...any) {
 	fmt.Fprintf(f.Stderr, "evosrun: "+format+"\n", args...)
 }
 
-// beMet has others find the follower until leave is called. It goes on where they cannot.
+// beMet makes the follower reachable by others until leave is called. If that is impossible, it
+// continues anyway.
 func (f *follower) beMet() (leave func()) {
 	listener, taken, err := listenForSteps(f.address, f.Allocation.Job, f.id)
 	if taken != "" {
@@ -657,7 +659,7 @@ func (f *follower) beMet() (leave func()) {
 	return func() { f.leave(listener) }
 }
 
-// meetAll answers those who end steps.
+// meetAll answers the processes that end steps.
 func (f *follower) meetAll(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -668,7 +670,7 @@ func (f *follower) meetAll(l net.Listener) {
 	}
 }
 
-// meet drains what leaves by one who ends a step, and learns what the job has then.
+// meet drains leaving nodes for a process that ends a step, and learns what the job has afterwards.
 func (f *follower) meet(conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(f.ctx, func() { conn.Close() })()
@@ -698,7 +700,7 @@ func (f *follower) meet(conn net.Conn) {
 			f.learn(*res.Allocation)
 			return
 		}
-		// It was ended, or has failed: whether the nodes leave the sidecar will tell.
+		// It was ended or has failed: the sidecar will say whether the nodes leave.
 		f.unsure = f.unsure || len(req.Leaving) > 0
 		f.poke()
 	})

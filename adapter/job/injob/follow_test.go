@@ -18,8 +18,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// fakeSrun runs its command here, as on the node that it is given, and notes the process as
-// a step. A SIGTERM to it kills the task, as with srun.
+// fakeSrun runs its command here as if on the given node, and records the process as a step. As
+// with srun, a SIGTERM kills the task.
 const fakeSrun = `#!/bin/sh
 for a; do case $a in --nodelist=*) node=${a#*=};; --jobid=*) job=${a#*=};; --job-name=*) name=${a#*=};; esac; done
 while [ "$1" != /bin/sh ]; do shift; done
@@ -235,13 +235,13 @@ func (f *fake) eventually(what string, ok func() bool) {
 	}
 }
 
-// launched is how often something was started, the drain command apart.
+// launched returns how often something was started, the drain command apart.
 func (f *fake) launched() int {
 	text, _ := os.ReadFile(f.dir + "/launched")
 	return strings.Count(string(text), "\n")
 }
 
-// on are the nodes with a step now.
+// on returns the nodes with a step now.
 func (f *fake) on() string {
 	steps, _ := f.Steps(f.t.Context())
 	var nodes []string
@@ -293,7 +293,7 @@ func TestFollowScript(t *testing.T) {
 	f.eventually("a number is used again", func() bool { return strings.Contains(f.out.String(), "start 1 n5") })
 	f.eventually("three run", func() bool { return f.on() == "n1 n4 n5" })
 
-	// Who drained and then died: what was drained is started again.
+	// A process that drained and then died: what was drained starts again.
 	f.mu.Lock()
 	f.away, f.has = false, allocation(4, nil, "n1", "n4", "n5")
 	f.mu.Unlock()
@@ -351,7 +351,8 @@ func TestFollowSteps(t *testing.T) {
 	}
 }
 
-// A hook that another process runs as the follower ends has not failed; who runs it tells what comes of it.
+// TestFollowEndsBesideHooks checks that a hook that another process runs as the follower ends has
+// not failed; that process reports its result.
 func TestFollowEndsBesideHooks(t *testing.T) {
 	one, two := allocation(1, &api.Coming{Nodes: 2}, "n1"), allocation(2, nil, "n1", "n2")
 	var out safeBuffer

@@ -23,14 +23,14 @@ const (
 	defaultRestartLimit = 5
 )
 
-// The values of --accept: what is answered of what a malleable job is offered and asked for.
+// The values of --accept: how to answer what a malleable job is offered or asked for.
 const (
 	acceptAll    = "all"
 	acceptShrink = "shrink" // offers of nodes are declined
 	acceptNone   = "none"   // the script answers
 )
 
-// followOptions are those of evosrun --follow that are not srun's.
+// followOptions holds the options of evosrun --follow that srun does not have.
 type followOptions struct {
 	script       bool // the script ends the steps, not the follower
 	drain        string
@@ -44,10 +44,10 @@ type followOptions struct {
 	exclude      string
 }
 
-// followOwn are the options' names.
+// followOwn lists the names of these options.
 var followOwn = []string{"follow", "accept", "drain", "drain-time", "drain-signal", "on-nodes", "restart", "restart-limit"}
 
-// notFollowed are srun's options that mean nothing where the nodes change.
+// notFollowed lists srun's options that make no sense if the nodes change.
 var notFollowed = []struct{ name, why string }{
 	{"nodes", "it runs on every node that the job has; leave some out with --exclude"},
 	{"nodelist", "it runs on every node that the job has; leave some out with --exclude"},

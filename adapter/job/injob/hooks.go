@@ -18,7 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// HookTime bounds a hook. What a shrink gives back others wait for.
+// HookTime bounds a hook: other jobs wait for the nodes of a shrink.
 const HookTime = 5 * time.Minute
 
 // VarHookError says, after the eval, which hook failed, and why.
@@ -30,10 +30,10 @@ type Hooks struct {
 	Environ []string
 	Output  io.Writer     // of all that they print
 	Time    time.Duration // 0: HookTime
-	change  *change       // for which each is run once; nil: as often as it is asked for
+	change  *change       // change for which each hook runs once; nil to run it every time
 }
 
-// By are the hooks with no more time than there is until a deadline, a moment at least; zero: there is none.
+// By returns the hooks with no more time than there is until a deadline, a moment at least; zero: there is none.
 func (h Hooks) By(deadline time.Time) Hooks {
 	if !deadline.IsZero() {
 		h.Time = min(HookTime, max(time.Until(deadline), time.Second))
@@ -59,8 +59,8 @@ func (h Hooks) Leaving(ctx context.Context, a api.Allocation, leaving []string) 
 	}))
 }
 
-// Begun runs --on-grow, if nodes have come, and --on-step, for a step that has begun with the
-// nodes of a; before are those of the step before.
+// Begun runs --on-grow, if nodes have arrived, and --on-step, for a step that has begun with the
+// nodes of a; before holds the nodes of the previous step.
 func (h Hooks) Begun(ctx context.Context, a api.Allocation, before []string) error {
 	if a.Done {
 		if h.change != nil {
@@ -88,7 +88,7 @@ func (h Hooks) Begun(ctx context.Context, a api.Allocation, before []string) err
 	})
 }
 
-// Arrived runs --on-grow for nodes of a that are not among those before.
+// Arrived runs --on-grow for nodes of a that are not in before.
 func (h Hooks) Arrived(ctx context.Context, a api.Allocation, before []string) error {
 	return h.once(ctx, func(r *record) error {
 		if r.before != nil {
@@ -111,8 +111,8 @@ func (h Hooks) grown(ctx context.Context, r *record, a api.Allocation, before []
 	return h.run(ctx, r, "--on-grow", h.Grow, a, "grow", arrived, nil)
 }
 
-// once has something done with the record of the change, which nobody else has then. Without one, for want of space say,
-// it is done by all.
+// once calls do with exclusive access to the record of the change. Without a record, e.g. for lack
+// of space, every process calls it.
 func (h Hooks) once(ctx context.Context, do func(*record) error) error {
 	if len(h.Variables()) == 0 {
 		return nil

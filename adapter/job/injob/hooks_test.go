@@ -51,7 +51,8 @@ func (b beginning) Job(context.Context, uint32) (api.Job, error) {
 	return api.Job{ID: 12, Start: time.Unix(int64(b), 0)}, nil
 }
 
-// Hooks are run once for each change, whoever asks, also at the same time, and however often.
+// TestHooksOnce checks that hooks run once per change, whichever processes ask, at the same time or
+// repeatedly.
 func TestHooksOnce(t *testing.T) {
 	var out safeBuffer
 	address := "test:" + t.TempDir()
@@ -100,7 +101,8 @@ func TestHooksOnce(t *testing.T) {
 	ok(hooks(three, 0).Undone().Begun(t.Context(), three, nil))
 	printed("")
 
-	// By an offer; then the step ends, with a node told of that goes, and another which goes in its place.
+	// By an offer; then the step ends, with one leaving node already announced to the hook, and
+	// another in its place.
 	two := allocation(2, nil, "n1", "n2")
 	ok(hooks(three, 7).Leaving(t.Context(), three, []string{"n3"}))
 	ok(hooks(three, 7).Leaving(t.Context(), three, []string{"n3"}))
@@ -109,7 +111,8 @@ func TestHooksOnce(t *testing.T) {
 	ok(hooks(three, 0).Leaving(t.Context(), three, []string{"n2", "n3"}))
 	printed("shrink n3\nshrink n2\nshrink n3\n")
 
-	// Who was killed as the step had ended has run nothing of what begins with the next, and nobody does so twice.
+	// A process killed as the step ended has not run the hooks of the next step, and no hook runs
+	// twice.
 	fails(hooks(last, 0).Leaving(t.Context(), last, nil))
 	printed("step 3 /n[2-3]\n")
 	ok(hooks(three, 0).Begun(t.Context(), three, []string{"n1"}))
@@ -124,7 +127,8 @@ func TestHooksOnce(t *testing.T) {
 	}
 }
 
-// A hook goes on when who began it is gone, and who asks again waits for it.
+// TestHookGoesOn checks that a hook continues when its starter is gone, and that a repeated caller
+// waits for it.
 func TestHookGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	address := "test:" + dir

@@ -7,9 +7,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Hostfile writes all nodes of an allocation, one on a line: "plain" the name
-// alone, "mpich" name:slots, "openmpi" name slots=slots. Slots are the tasks that
-// Slurm would place there, unless given (> 0).
+// Hostfile writes all nodes of an allocation, one per line: "plain" only the name, "mpich"
+// name:slots, "openmpi" name slots=slots. Slots are the tasks that Slurm would place there, unless
+// given (> 0).
 func Hostfile(a api.Allocation, format string, slots int, getenv func(string) string) (string, error) {
 	if err := check(a); err != nil {
 		return "", err

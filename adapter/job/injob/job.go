@@ -14,16 +14,15 @@ const (
 	VarNodes    = "EVO_NODES"    // number of nodes allocated
 	VarNodeList = "EVO_NODELIST" // all nodes allocated, as Slurm writes lists
 	VarDrive    = "EVO_DRIVE"    //
-	VarDone     = "EVO_DONE"     // 1 after the last step, else empty
+	VarDone     = "EVO_DONE"     // 1 after the last step, otherwise empty
 	VarError    = "EVO_ERROR"    // why evosctl failed; unset when it did not
-	VarOffer    = "EVO_OFFER"    // that evosctl wait-event told last
+	VarOffer    = "EVO_OFFER"    // the last offer from evosctl wait-event
 	VarPart     = "EVO_PART_ID"  // in tasks: the Slurm job that the task runs in
 )
 
-// JobID is the job that a command is about: the one given, else that of the
-// environment. SLURM_JOB_ID says where a script runs; EVO_JOB_ID wins over it
-// only where it was set for this very place (in a task on a companion), not
-// where it was inherited from the shell that submitted the job.
+// JobID returns the job that a command concerns: the given one, or otherwise the environment's.
+// SLURM_JOB_ID says where a script runs. EVO_JOB_ID overrides it only if it was set for this very
+// place (in a task on a companion), not if it was inherited from the shell that submitted the job.
 func JobID(given string, getenv func(string) string) (uint32, error) {
 	text, from := given, "--job"
 	if text == "" {
@@ -43,8 +42,8 @@ func JobID(given string, getenv func(string) string) (uint32, error) {
 	return uint32(id), nil
 }
 
-// PresentStep is the step that the calling shell believes it is in: EVO_STEP if
-// it was set for this job, else 0.
+// PresentStep returns the step that the calling shell believes to be in: EVO_STEP if it was set for
+// this job, otherwise 0.
 func PresentStep(job uint32, getenv func(string) string) int {
 	step, err := strconv.Atoi(getenv(VarStep))
 	if err != nil || step < 1 || getenv(VarJob) != strconv.FormatUint(uint64(job), 10) {
@@ -53,7 +52,8 @@ func PresentStep(job uint32, getenv func(string) string) int {
 	return step
 }
 
-// PresentOffer is the offer that the calling shell was told of last, if that was for this job, else 0.
+// PresentOffer returns the last offer that the calling shell received, if it was for this job,
+// otherwise 0.
 func PresentOffer(job uint32, getenv func(string) string) int64 {
 	id, err := strconv.ParseInt(getenv(VarOffer), 10, 64)
 	if err != nil || id < 1 || getenv(VarOffer+"_JOB") != strconv.FormatUint(uint64(job), 10) {

@@ -18,8 +18,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// killed is a sidecar that is killed once, at a point, and is back a little later: what it has done
-// by then it has done, and nobody hears of it.
+// killed is a sidecar that is killed once, at some point, and returns a little later: what it did
+// until then takes effect, but its answers are lost.
 type killed struct {
 	*fake
 	at      string
@@ -66,7 +66,7 @@ func (k *killed) listen() error {
 	return nil
 }
 
-// point is a point at which it may be killed; it reports whether it is, now.
+// point is a point at which it may be killed; it reports whether it is killed now.
 func (k *killed) point(name string) (now bool) {
 	if name != k.at {
 		return false
@@ -130,8 +130,8 @@ func (k *killed) Answer(ctx context.Context, id uint32, req api.AnswerRequest) (
 	return a, err
 }
 
-// TestFollowKilled: a sidecar that is killed in any phase of a follower is waited for; nothing is started,
-// ended or given back twice, and nothing is given back with something on it.
+// TestFollowKilled checks that a follower waits for a sidecar that is killed in any phase. Nothing
+// is started, ended, or given back twice, and no node is given back with a process on it.
 func TestFollowKilled(t *testing.T) {
 	for _, at := range []string{
 		"the start", "looking in step 1", "before the end of step 1", "after the end of step 1", "the drain",
@@ -193,7 +193,7 @@ func TestFollowKilled(t *testing.T) {
 	}
 }
 
-// killable is a sidecar that is killed at a point, and a client of it.
+// killable returns a sidecar that is killed at a point, and a client of it.
 func killable(t *testing.T, f *fake, at string) (*killed, *api.Client) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "evo") // a socket's path is short

@@ -10,10 +10,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Launch is the srun, and its environment, that starts an MPI launcher's proxy
-// on a host of the job, as ssh would: args are [options] HOST COMMAND…, as Hydra
-// (-launcher ssh -launcher-exec) and Open MPI (plm_rsh_agent) call it. They expect
-// COMMAND to be read by a shell on the host, and so it is, with the user's rights.
+// Launch returns the srun, with its environment, that starts an MPI launcher's proxy on a host of
+// the job, as ssh would. args are [options] HOST COMMAND…, as Hydra (-launcher ssh -launcher-exec)
+// and Open MPI (plm_rsh_agent) call it. They expect COMMAND to be read by a shell on the host, and
+// so it is, with the user's rights.
 //
 // The environment has no trace of Slurm or of the launcher that calls: each
 // would be believed by the processes started.

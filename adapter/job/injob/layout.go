@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// share is what one part of an allocation runs of a command.
+// share is the part of a command that one part of an allocation runs.
 type share struct {
 	job   uint32
 	nodes []string
@@ -16,9 +16,8 @@ type share struct {
 	first int // rank of its first task
 }
 
-// layOut spreads a command's tasks over the parts as srun would over nodes: the
-// nodes that -N, -w and -x leave, each one task, and what -n asks beyond that in
-// proportion to the CPUs. O(nodes).
+// layOut spreads a command's tasks over the parts as srun would over nodes: one task on each node
+// that -N, -w, and -x leave; further tasks for -n in proportion to the CPUs. O(nodes).
 func layOut(a api.Allocation, s srunArgs, getenv func(string) string) ([]share, error) {
 	parts, err := chooseNodes(a, s)
 	if err != nil {
@@ -65,8 +64,8 @@ func layOut(a api.Allocation, s srunArgs, getenv func(string) string) ([]share, 
 	return shares, nil
 }
 
-// spread adds n tasks to the shares in proportion to the weights, so that the
-// sum of those before any share is the exact proportion, rounded down.
+// spread adds n tasks to the shares in proportion to the weights: the sum before any share is the
+// exact proportion, rounded down.
 func spread(shares []share, weights []int, n int) {
 	total := 0
 	for _, w := range weights {
@@ -81,7 +80,7 @@ func spread(shares []share, weights []int, n int) {
 	}
 }
 
-// chooseNodes are the parts with the nodes that -w, -x and -N leave of them.
+// chooseNodes returns the parts with the nodes that -w, -x and -N leave of them.
 func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 	set := func(name string) (map[string]bool, error) {
 		value, given := s.last(name)
@@ -135,7 +134,7 @@ func chooseNodes(a api.Allocation, s srunArgs) ([]api.Part, error) {
 	return parts, nil
 }
 
-// firstNodes are the parts cut to n nodes.
+// firstNodes returns the parts cut to n nodes.
 func firstNodes(parts []api.Part, n int) []api.Part {
 	var cut []api.Part
 	for _, p := range parts {
@@ -149,7 +148,7 @@ func firstNodes(parts []api.Part, n int) []api.Part {
 	return cut
 }
 
-// number is the value of an option that is a positive number.
+// number returns the value of an option that is a positive number.
 func (s srunArgs) number(name string) (int, bool, error) {
 	value, given := s.last(name)
 	if !given {

@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// LeaveSignals are those that srun steps may get before their nodes go.
+// LeaveSignals lists the signals that srun steps may get before their nodes leave.
 var LeaveSignals = []string{"HUP", "INT", "QUIT", "TERM", "USR1", "USR2"}
 
 // LeaveSignal reads the name of a signal, with or without SIG.
@@ -26,9 +26,9 @@ func LeaveSignal(text string) (string, error) {
 // leavePause is how often Leave looks.
 const leavePause = 500 * time.Millisecond
 
-// Leave signals the srun steps that have tasks on nodes which are about to go (of a step that is elsewhere, too, all tasks), but for
-// the caller's own (JOB.STEP), and waits until they have ended, no longer than until the deadline. All others are left alone. It gives
-// those that are still there.
+// Leave signals the srun steps that have tasks on leaving nodes, including the tasks of these steps
+// on other nodes, except the caller's own (JOB.STEP). It waits until they have ended, at most until
+// the deadline. It leaves all other steps alone, and returns the steps that remain.
 func Leave(ctx context.Context, slurm Signaller, has api.Allocation, leaving []string, signal, own string, deadline time.Time) ([]string, error) {
 	var jobs []slurmctl.JobID
 	for _, p := range has.Parts {

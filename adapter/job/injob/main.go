@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// RunHelp is the help of evosrun and of evosctl run.
+// RunHelp is the help text of evosrun and of evosctl run.
 const RunHelp = `Run a command over all nodes that the evolving job has now.
 
   evosrun [srun options] command [arguments]
@@ -64,7 +64,7 @@ was free), EVO_NODE, EVO_JOB_ID and EVO_PART_ID.
 The configuration is $EVOSLURM_CONFIG's, else /etc/evoslurm/evoslurm.yaml.
 `
 
-// runUsage is the same in brief.
+// runUsage returns the same in brief.
 func runUsage(program string) string {
 	return "Usage: " + program + ` [srun options] command [arguments]
        ` + program + ` --follow[=steps|script] [--drain=CMD] [--drain-signal=SIGNAL] [--drain-time=TIME]
@@ -74,8 +74,8 @@ func runUsage(program string) string {
 `
 }
 
-// Main is evosrun under the name of program, which tells its version where it is asked
-// to; it returns the exit status.
+// Main is evosrun under the name program; version is what --version prints. It returns the exit
+// status.
 func Main(program, version string, args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)

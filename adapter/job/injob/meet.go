@@ -19,10 +19,10 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Who ends a step (evosctl next) and who has processes on the nodes that go (evosrun
-// --follow) meet at a Unix socket of each follower, on the node where the job's script runs.
-// The sidecar has no part in it, and may be away. On a connection lines of JSON are sent: a
-// meetRequest and in the end a meetResult by who ends the step, meetAnswers by the follower.
+// A process that ends a step (evosctl next) meets the processes on the leaving nodes (evosrun
+// --follow) at a Unix socket per follower, on the node of the job's script. The sidecar is not
+// involved and may be away. A connection carries lines of JSON: the process that ends a step sends
+// a meetRequest and finally a meetResult; the follower sends meetAnswers.
 type (
 	meetRequest struct {
 		Leaving []string `json:"leaving"`       // nodes to be drained; none: nothing leaves
@@ -34,13 +34,13 @@ type (
 		Drained bool    `json:"drained,omitempty"` // nothing runs on the nodes any more
 	}
 	meetResult struct {
-		Allocation *api.Allocation `json:"allocation"`      // what the job has then
+		Allocation *api.Allocation `json:"allocation"`      // what the job has afterwards
 		Offer      int64           `json:"offer,omitempty"` // which was answered, and is not to be once more
 	}
 )
 
 const (
-	meetPatience = 10 * time.Second // with a follower's first answer, and beyond what it said
+	meetPatience = 10 * time.Second // for a follower's first answer, and beyond the time that it announced
 	maxMeetLine  = 16 << 20
 )
 
@@ -84,14 +84,15 @@ func followerPaths(address string, job uint32) (all []string) {
 	return all
 }
 
-// MeetFollowers tells the followers of a job on this machine which nodes leave (at the deadline, where there
-// is one, in any case), or that all is over, and waits until nothing of theirs runs there. A follower that does not answer in the time that it named is
-// not waited for any longer, and told of by say. It ends early with ctx.
+// MeetFollowers tells a job's followers on this machine which nodes leave (by the deadline, if
+// there is one), or that the job's steps are over. It waits until none of their processes runs
+// there. If a follower does not answer within the time that it announced, MeetFollowers stops
+// waiting for it and reports it through say. It ends early with ctx.
 func MeetFollowers(ctx context.Context, address string, job uint32, leaving []string, all bool, deadline time.Time, say func(string, ...any)) *Meeting {
 	return meetThem(ctx, followerPaths(address, job), meetRequest{Leaving: leaving, All: all, By: secondsUntil(deadline)}, say)
 }
 
-// secondsUntil is what a meetRequest says of a deadline.
+// secondsUntil returns a deadline in the form of a meetRequest.
 func secondsUntil(deadline time.Time) float64 {
 	if deadline.IsZero() {
 		return 0
@@ -109,7 +110,7 @@ func meetThem(ctx context.Context, paths []string, req meetRequest, say func(str
 			one, err := meet(ctx, path, req)
 			switch {
 			case errors.Is(err, unix.ECONNREFUSED):
-				_ = os.Remove(path) // it was killed; who comes next does the same
+				_ = os.Remove(path) // it was killed; the next process does the same
 				return
 			case err != nil && ctx.Err() == nil:
 				say("the evosrun --follow at %s: %v; going on without it", path, err)
@@ -175,24 +176,24 @@ func readLine(r *bufio.Reader, into any) error {
 // Any reports whether there are followers.
 func (m *Meeting) Any() bool { return len(m.with) > 0 }
 
-// End tells the followers what the job has now; nil: the step has not ended, or it is not known.
+// End tells the followers what the job has now; nil if the step has not ended or this is unknown.
 func (m *Meeting) End(a *api.Allocation) { m.end(a, 0) }
 
-// end tells them besides which offer was answered.
+// end also says which offer was answered.
 func (m *Meeting) end(a *api.Allocation, offer int64) {
 	for _, one := range m.with {
 		if a != nil {
 			_ = one.conn.SetDeadline(time.Now().Add(meetPatience))
-			_ = json.NewEncoder(one.conn).Encode(meetResult{Allocation: a, Offer: offer}) // else it asks the sidecar
+			_ = json.NewEncoder(one.conn).Encode(meetResult{Allocation: a, Offer: offer}) // otherwise it asks the sidecar
 		}
 		one.conn.Close()
 	}
 	m.with = nil
 }
 
-// Leaving are the nodes that the job will not have in its next step: those that the caller
-// names, those that the plan does, and as far as these are not known the newest, never host,
-// which runs the script.
+// Leaving returns the nodes that the job will not have in its next step: those that the caller
+// names, those in the plan, and, if these are too few, the newest ones, but never host, which runs
+// the script.
 func Leaving(a api.Allocation, release []string, host string) []string {
 	if a.Coming == nil || a.Coming.Nodes >= len(NodesOf(a)) {
 		return nil

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The folder in which a user's processes meet is /tmp/evoslurm-UID. Anybody may have made
-// that name first, so the folder counts only if it belongs to the user alone. Otherwise the
-// user gets /tmp/evoslurm-UID.RANDOM, which nobody can guess, take or (the sticky bit of
-// /tmp) remove, and which other processes find by looking for folders that are the user's.
-// /run/user/UID is no such place: it vanishes when the user's last session ends, while jobs
-// go on. TMPDIR is none either, since a script may change it.
+// A user's processes meet in the folder /tmp/evoslurm-UID. Another user may have created that name
+// first, so the folder counts only if it belongs exclusively to this user. Otherwise the user gets
+// /tmp/evoslurm-UID.RANDOM, which others cannot guess, take, or (sticky bit of /tmp) remove, and
+// which other processes find by searching for the user's folders. /run/user/UID does not suit: it
+// vanishes when the user's last session ends, while jobs continue. TMPDIR does not suit either,
+// because a script may change it.
 
-// meetBase is the folder of all users' folders; tests replace it.
+// meetBase is the parent of all users' folders; tests replace it.
 var meetBase = "/tmp"
 
 // meetDirs returns the folders of this user, the one to use first.
@@ -35,14 +35,14 @@ func meetDir() string {
 	return ""
 }
 
-// ownDir reports whether dir is a folder that belongs to this user alone.
+// ownDir reports whether dir is a folder that belongs exclusively to this user.
 func ownDir(dir string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Getuid() && st.Mode&0o022 == 0
 }
 
-// makeMeetDir returns meetDir, which it makes if it is missing. taken is the usual name
-// where another user has it.
+// makeMeetDir returns meetDir and creates it if missing. taken is the usual name if another user
+// has it.
 func makeMeetDir() (dir, taken string, err error) {
 	name := filepath.Join(meetBase, fmt.Sprint("evoslurm-", os.Getuid()))
 	if dir = meetDir(); dir == "" {
@@ -53,7 +53,7 @@ func makeMeetDir() (dir, taken string, err error) {
 		if err != nil && !errors.Is(err, os.ErrExist) {
 			return "", "", err
 		}
-		dir = meetDir() // another process may have made one, too
+		dir = meetDir() // another process may have created one as well
 	}
 	if dir == "" {
 		return "", "", fmt.Errorf("no folder for this user in %s", meetBase)

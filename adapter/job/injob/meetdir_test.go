@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// taken lists what another user may have put where a user's folder would be.
+// taken lists what another user may have put in place of a user's folder.
 var taken = map[string]func(name string) error{
 	"another user's folder":  func(name string) error { return os.Mkdir(name, 0o700) },
 	"a folder open to all":   func(name string) error { return os.Mkdir(name, 0o777) },
@@ -21,7 +21,7 @@ var taken = map[string]func(name string) error{
 	"a link that leads away": func(name string) error { return os.Symlink("/nowhere/at/all", name) },
 }
 
-// takeMeetDir replaces the base of the users' folders by one where another user was first.
+// takeMeetDir replaces the parent of the users' folders by one that another user used first.
 func takeMeetDir(t *testing.T, what string) (name string) {
 	t.Helper()
 	before := meetBase
@@ -49,8 +49,8 @@ func takeMeetDir(t *testing.T, what string) (name string) {
 	return name
 }
 
-// TestMeetDirTaken: whatever another user has made first, all processes of the user find
-// one and the same folder, of the user alone.
+// TestMeetDirTaken checks that all processes of a user find the same folder, exclusive to the user,
+// whatever another user has created first.
 func TestMeetDirTaken(t *testing.T) {
 	for what := range taken {
 		t.Run(what, func(t *testing.T) {
@@ -76,7 +76,8 @@ func TestMeetDirTaken(t *testing.T) {
 	}
 }
 
-// TestFollowWhereTaken: a follower goes on with a warning, and those who end steps find it.
+// TestFollowWhereTaken checks that a follower continues with a warning, and that processes that end
+// steps find it.
 func TestFollowWhereTaken(t *testing.T) {
 	takeMeetDir(t, "another user's folder")
 	t.Setenv("EVO_ON_GROW", "echo hook $EVO_EVENT $EVO_ARRIVED")
@@ -96,7 +97,7 @@ func TestFollowWhereTaken(t *testing.T) {
 	}
 }
 
-// TestFollowWithoutMeeting: where no folder can be made at all a follower goes on, too.
+// TestFollowWithoutMeeting checks that a follower continues even if no folder can be created.
 func TestFollowWithoutMeeting(t *testing.T) {
 	before := meetBase
 	t.Cleanup(func() { meetBase = before })

@@ -16,22 +16,23 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// The hooks of a change are run once, by whoever comes first: evosctl next, evosrun --follow, or who asks
-// again since the first was killed. What was begun is written down beside the followers' sockets, by the
-// hook's own shell, which keeps the file locked for as long as it runs. So a hook that has begun goes on
-// without who began it, and others wait for its end.
+// The hooks of a change run once, started by the first process that comes: evosctl next, evosrun
+// --follow, or one that repeats the request of a killed one. The hook's own shell records the start
+// beside the followers' sockets and keeps the file locked while it runs. So a started hook
+// continues without its starter, and other processes wait for its end.
 
-// change is a change of a job, of which its hooks are told.
+// change is a change of a job, as its hooks see it.
 type change struct {
 	address string   // of the sidecar
 	job     uint32   //
-	run     int64    // when the job began, since one that is requeued begins anew; 0: not known
+	run     int64    // when the job began, because a requeued job begins again; 0 if unknown
 	offer   int64    // by which it changes; 0: by the end of a step
 	step    int      // that ends
-	before  []string // the nodes that the job has before; nil: only what others have left undone is to be done
+	before  []string // the job's nodes before; nil to do only what others have left undone
 }
 
-// For are the hooks of a job, which has a, for the end of its step, or for an offer if that is not 0.
+// For returns the hooks of a job, with allocation a, for the end of its step, or for an offer if
+// that is not 0.
 func (h Hooks) For(ctx context.Context, sidecar interface {
 	Job(ctx context.Context, job uint32) (api.Job, error)
 }, address string, a api.Allocation, offer int64) Hooks {
@@ -45,7 +46,8 @@ func (h Hooks) For(ctx context.Context, sidecar interface {
 	return h
 }
 
-// Undone are the hooks for what those who were killed have not run: of the offer, or of the end of the step before.
+// Undone returns the hooks that killed processes did not run: for the offer, or for the end of the
+// previous step.
 func (h Hooks) Undone() Hooks {
 	if h.change != nil {
 		c := *h.change
@@ -84,7 +86,7 @@ func forgetHooks(address string, job uint32) {
 	}
 }
 
-// record is what was run for the last change of a kind. It is locked.
+// record says what was run for the last change of a kind. It is locked.
 type record struct {
 	file   *os.File
 	before []string
@@ -101,7 +103,7 @@ type (
 	}
 	hookLine struct {
 		Hook   string `json:"hook,omitempty"`
-		Nodes  string `json:"nodes,omitempty"` // that it is told of
+		Nodes  string `json:"nodes,omitempty"` // nodes that the hook gets
 		Status *int   `json:"status,omitempty"`
 		Done   bool   `json:"done,omitempty"` // all of them
 	}
@@ -114,7 +116,8 @@ var (
 	errGoesOn = errors.New("it goes on")
 )
 
-// open waits until nobody has the record, for the limit at most. Its error is errPast where there is nothing left to do.
+// open waits for exclusive access to the record, at most for the limit. Its error is errPast if
+// nothing is left to do.
 func (c change) open(ctx context.Context, limit time.Duration) (*record, error) {
 	dir, _, err := makeMeetDir()
 	if err != nil {
@@ -158,7 +161,7 @@ func (c change) open(ctx context.Context, limit time.Duration) (*record, error) 
 	return r, nil
 }
 
-// read reads what there is, and begins anew with a further change.
+// read reads the record, and starts a new one for a later change.
 func (r *record) read(c change) error {
 	var first recordLine
 	lines := bufio.NewScanner(r.file)
@@ -171,7 +174,7 @@ func (r *record) read(c change) error {
 		r.before = first.Before
 		for lines.Scan() {
 			var l hookLine
-			if json.Unmarshal(lines.Bytes(), &l) == nil { // else of a full file system
+			if json.Unmarshal(lines.Bytes(), &l) == nil { // otherwise from a full file system
 				r.hooks, r.done = append(r.hooks, l), r.done || l.Done
 			}
 		}
@@ -194,14 +197,15 @@ func (r *record) write(line any) error {
 	return err
 }
 
-// finish writes down that all hooks have been begun, where they have.
+// finish records that all hooks have been started, if so.
 func (r *record) finish(ctx context.Context) {
 	if r.file != nil && ctx.Err() == nil {
-		_ = r.write(hookLine{Done: true}) // else they are looked at once more
+		_ = r.write(hookLine{Done: true}) // otherwise the hooks are checked once more
 	}
 }
 
-// told are the nodes that a hook was told of; once reports whether it was begun, and failed how it came out.
+// told returns the nodes that a hook was given; once reports whether it was started, and failed how
+// it ended.
 func (r *record) told(hook string) (nodes []string, once bool, failed error) {
 	for i, l := range r.hooks {
 		if l.Hook != hook {

@@ -6,8 +6,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
 )
 
-// srunOptions are srun's, of 20.11 to 26.05, and those of --follow. What srun has and this table has not (a
-// SPANK plugin's options) is passed on; it takes its value with "=".
+// srunOptions holds srun's options, of 20.11 to 26.05, and those of --follow. Unknown options of
+// srun (from a SPANK plugin) are passed on; they take their value with "=".
 var srunOptions = func() *getopt.Table {
 	t := getopt.NewTable(map[getopt.Arity]string{
 		getopt.Required: `accel-bind account/AU acctg-freq attach/a bb bbf bcast-exclude begin/b cluster-constraint
@@ -50,7 +50,7 @@ func (s srunArgs) has(names ...string) bool {
 	return slices.ContainsFunc(s.options, func(o getopt.Option) bool { return slices.Contains(names, o.Name) })
 }
 
-// last is an option's value, the last one given.
+// last returns an option's value, the last one given.
 func (s srunArgs) last(name string) (string, bool) {
 	for _, o := range slices.Backward(s.options) {
 		if o.Name == name {
@@ -60,7 +60,7 @@ func (s srunArgs) last(name string) (string, bool) {
 	return "", false
 }
 
-// without are the options, as given, but those named.
+// without returns the options as given, except the named ones.
 func (s srunArgs) without(names ...string) []string {
 	var args []string
 	for _, o := range s.options {

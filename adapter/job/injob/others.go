@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A job may have several followers. Who of them ends a step, or answers an offer, meets the
-// others as evosctl next does: nodes are given back once all have drained them. That is done by
-// one at a time, who holds a lock; to those who had it in mind, too, there is nothing left to do.
+// A job may have several followers. The one that ends a step, or answers an offer, meets the others
+// as evosctl next does: nodes are given back once all have drained them. Only one does so at a
+// time, under a lock; for the others that intended to, nothing is left to do.
 
 // lockPause is between looks at a lock that another holds.
 const lockPause = 100 * time.Millisecond
 
 var followers atomic.Int32
 
-// followerID is the number of this process, with another where it has several followers.
+// followerID returns the number of this process, with a suffix if it has several followers.
 func followerID() string {
 	id := strconv.Itoa(os.Getpid())
 	if n := followers.Add(1); n > 1 {
@@ -34,7 +34,7 @@ func followerID() string {
 	return id
 }
 
-// others are the sockets of the job's other followers on this machine.
+// others returns the sockets of the job's other followers on this machine.
 func (f *follower) others() []string {
 	return slices.DeleteFunc(followerPaths(f.address, f.Allocation.Job), func(path string) bool { return path == f.socket })
 }
@@ -54,8 +54,8 @@ func (f *follower) lockPath(what string) string {
 	return filepath.Join(meetDir(), fmt.Sprint(what, "-", meetName(f.address, f.Allocation.Job), "lock"))
 }
 
-// alone waits until no other follower of the job does the same, and keeps them from it until unlock is
-// called or this process ends. Without a lock, for want of space say, it is done by all.
+// alone waits until no other follower of the job does the same, and excludes them until unlock is
+// called or this process ends. Without a lock, e.g. for lack of space, all do it.
 func (f *follower) alone(what string) (unlock func()) {
 	if meetDir() == "" {
 		return func() {}

@@ -13,8 +13,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// shared is a sidecar that several followers of a job ask: to end a step that has ended does nothing, and
-// nothing may run on what is given back.
+// shared is a sidecar for several followers of a job: ending a step twice does nothing, and no
+// process may run on nodes that are given back.
 type shared struct{ *fake }
 
 func (s shared) Next(ctx context.Context, id uint32, req api.NextRequest) (api.Allocation, error) {
@@ -63,7 +63,8 @@ func (f *fake) beside(t *testing.T, address string, args ...string) (end chan in
 // slowWorker takes its time to end.
 const slowWorker = `trap 'sleep 0.5; echo "end slow $EVO_NODE"; exit 0' TERM; echo "start slow $EVO_NODE"; while :; do sleep 0.05; done`
 
-// Two followers: nodes are given back once both have drained them, by one who ends the step; hooks are run once.
+// TestFollowTogether runs two followers: nodes are given back once both have drained them, by the
+// one that ends the step, and hooks run once.
 func TestFollowTogether(t *testing.T) {
 	t.Setenv("EVO_ON_GROW", "echo hook $EVO_EVENT $EVO_ARRIVED")
 	t.Setenv("EVO_ON_SHRINK", "echo hook $EVO_EVENT $EVO_LEAVING")
@@ -84,7 +85,7 @@ func TestFollowTogether(t *testing.T) {
 		return len(f.asked) == 3
 	})
 	f.mu.Lock()
-	f.has = api.Allocation{Ready: true, Done: true, Job: 12, Step: 9, Steps: 9} // the last has, too
+	f.has = api.Allocation{Ready: true, Done: true, Job: 12, Step: 9, Steps: 9} // the last has as well
 	f.mu.Unlock()
 	if status := <-slow; status != 0 {
 		t.Errorf("status %d", status)

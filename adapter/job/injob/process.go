@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// What srun says when a node has not yet heard that the job has grown (seen on
-	// 24.11 right after a merge); a second attempt succeeds.
+	// srun's error when a node has not yet learned that the job has grown (seen on 24.11 right
+	// after a merge); a second try succeeds.
 	credentialError = "Invalid job credential"
 	retryPause      = time.Second
 
@@ -27,7 +27,7 @@ const (
 	maxLine   = 64 << 10         // bytes of a line that are kept until its end
 )
 
-// process is one srun and what it writes.
+// process is an srun with its output.
 type process struct {
 	make func(ctx context.Context) *exec.Cmd
 	say  io.Writer   // for messages of our own
@@ -54,8 +54,8 @@ func (c Command) process(srun string, r run, o together) *process {
 		if r.stdin != nil {
 			cmd.Stdin = r.stdin
 		}
-		// At a terminal srun stays in our group, to read it and to be reached by ^C;
-		// elsewhere it has one of its own, so that a signal arrives once: from us.
+		// At a terminal, srun stays in our process group, to read the terminal and to get ^C.
+		// Otherwise it has its own group, so that a signal arrives only once: from us.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !atTerminal, Pdeathsig: syscall.SIGTERM}
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = killDelay
@@ -133,7 +133,7 @@ func (p *process) stop() {
 	p.signal(syscall.SIGTERM)
 }
 
-// tail passes on what is written and keeps the end of it.
+// tail passes on output and keeps its end.
 type tail struct {
 	to  io.Writer
 	mu  sync.Mutex
@@ -196,7 +196,7 @@ func (l *labeller) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.line) > 0 {
-		_ = l.put(true) // there is nobody left to tell
+		_ = l.put(true) // no reader is left
 	}
 }
 

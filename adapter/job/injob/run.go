@@ -29,9 +29,9 @@ type Command struct {
 	Stdout, Stderr io.Writer // files: srun writes to them itself
 }
 
-// rankScript runs a task of a part. It is given the rank of the part's first
-// task, the number of all tasks (empty: the step's) and the base job; the command
-// follows as arguments and is run as it stands, no shell reads it.
+// rankScript runs a task of a part. Its arguments are the rank of the part's first task, the number
+// of all tasks (empty for the step's), the base job, and the command, which it runs unchanged,
+// without a shell.
 const rankScript = `export EVO_RANK=$(($1 + SLURM_PROCID)) EVO_NTASKS=${2:-$SLURM_STEP_NUM_TASKS} EVO_JOB_ID=$3 EVO_PART_ID=$SLURM_JOB_ID
 shift 3
 exec "$@"`
@@ -54,10 +54,10 @@ type run struct {
 	stdin *os.File // nil: empty
 }
 
-// Run runs the command with srun, one for each part, and returns the highest
-// exit status. Signals that arrive are passed on to srun; ctx's end kills it.
-// Where a part is a job of its own the tasks are numbered through (EVO_RANK) and
-// so are the labels of --label; MPI does not span parts this way (see Launch).
+// Run runs the command with srun, one per part, and returns the highest exit status. It passes
+// arriving signals on to srun; the end of ctx kills it. If each part is its own Slurm job, tasks
+// (EVO_RANK) and the labels of --label are numbered consecutively; MPI does not span parts this way
+// (see Launch).
 func (c Command) Run(ctx context.Context, signals <-chan os.Signal) (int, error) {
 	if err := check(c.Allocation); err != nil {
 		return 1, err
@@ -87,7 +87,7 @@ func (c Command) Run(ctx context.Context, signals <-chan os.Signal) (int, error)
 	return c.start(ctx, runs, o, signals)
 }
 
-// single is the srun of a job that is one Slurm job: the options as given, the
+// single returns the srun of a job that is one Slurm job: the options as given, the
 // environment of its present size.
 func (c Command) single(args srunArgs) (run, error) {
 	e, err := ExportsOf(c.Allocation, c.getenv)
@@ -103,7 +103,7 @@ func (c Command) single(args srunArgs) (run, error) {
 	return run{args: append(options, c.wrap(args, 0, "")...), env: e.Apply(c.Environ)}, nil
 }
 
-// several are the sruns of a job that is several Slurm jobs.
+// several returns the sruns of a job that is several Slurm jobs.
 func (c Command) several(args srunArgs) ([]run, together, error) {
 	for _, o := range overParts {
 		if args.has(o.name) {
@@ -144,14 +144,14 @@ func (c Command) several(args srunArgs) ([]run, together, error) {
 	}, nil
 }
 
-// wrap is the command behind srun's options, started so that it knows its rank.
-// Where srun itself must see the command's file it is left as it is.
+// wrap returns the command for srun, started so that it knows its rank. If srun itself must see the
+// command's file, wrap leaves it as it is.
 func (c Command) wrap(args srunArgs, first int, tasks string) []string {
 	if args.has("multi-prog", "bcast", "launch-cmd") {
 		return args.command
 	}
 	var w []string
-	if !args.has("job-name") { // else the step would be called sh
+	if !args.has("job-name") { // otherwise the step would be called sh
 		if name := filepath.Base(args.command[0]); !strings.HasPrefix(name, "-") {
 			w = append(w, "--job-name="+name)
 		}
@@ -162,7 +162,7 @@ func (c Command) wrap(args srunArgs, first int, tasks string) []string {
 
 func (c Command) getenv(name string) string { return lookup(c.Environ, name) }
 
-// lookup is the value of a variable in an environment.
+// lookup returns the value of a variable in an environment.
 func lookup(environ []string, name string) string {
 	for _, entry := range slices.Backward(environ) {
 		if v, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -172,8 +172,8 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// keptSlurm are the SLURM_ variables that a srun --jobid of another Slurm job
-// may see: options that users set for themselves.
+// keptSlurm lists the SLURM_ variables that an srun --jobid of another Slurm job may see: options
+// that users set themselves.
 var keptSlurm = []string{
 	"SLURM_MPI_TYPE", "SLURM_KILL_BAD_EXIT", "SLURM_LABELIO", "SLURM_UNBUFFEREDIO",
 	"SLURM_OVERLAP", "SLURM_EXACT", "SLURM_OVERCOMMIT", "SLURM_WAIT",
@@ -203,7 +203,7 @@ func killOnBadExit(args srunArgs, getenv func(string) string) bool {
 
 func isOn(text string) bool { return text != "" && text != "0" && text != "no" }
 
-// redirections are what becomes of --input, --output and --error over parts.
+// redirections holds --input, --output, and --error for several parts.
 type redirections struct {
 	input  [][]string // options of each share
 	reads  []bool     // the share reads evosrun's own input
@@ -294,7 +294,7 @@ func (c Command) start(ctx context.Context, runs []run, o together, signals <-ch
 			select {
 			case s := <-signals:
 				if atTerminal && (s == os.Interrupt || s == syscall.SIGQUIT) {
-					continue // typed there: srun, in the same group, has it already, and twice is an abort
+					continue // typed there: srun, in the same group, already has it, and a second one aborts it
 				}
 				for _, p := range procs {
 					p.signal(s)
@@ -320,7 +320,7 @@ func (c Command) start(ctx context.Context, runs []run, o together, signals <-ch
 	return slices.Max(statuses), nil
 }
 
-// copyInput gives every run that reads a pipe with a copy of what stdin has, and
+// copyInput returns every run that reads a pipe with a copy of what stdin has, and
 // returns what to call in the end.
 func copyInput(stdin *os.File, runs []run, reads []bool) (func(), error) {
 	var writers, files []*os.File

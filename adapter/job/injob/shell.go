@@ -18,7 +18,7 @@ var shells = []Shell{
 	{Name: "sh", set: "export %s=%s", unset: "unset %s", quote: quotePOSIX, separator: "\n"},
 	// One line: csh's `…` makes words of lines.
 	{Name: "csh", set: "setenv %s %s", unset: "unsetenv %s", quote: quoteCsh, separator: "; "},
-	// To erase what is not set fails, and to set keeps the status.
+	// Erasing an unset variable fails, and set keeps the status.
 	{Name: "fish", set: "set -gx %s %s", unset: "set -e %s; or true", quote: quoteFish, separator: "\n"},
 }
 
@@ -48,9 +48,8 @@ func (s Shell) Exports(e Exports) string {
 	return strings.Join(lines, s.separator) + "\n"
 }
 
-// Failure writes what makes the eval of a failed command fail: EVO_ERROR has the
-// reason, and if there is no sense in asking again EVO_DONE is set, so that no
-// loop over steps runs forever.
+// Failure writes what makes the eval of a failed command fail: EVO_ERROR holds the reason. If
+// asking again is pointless, EVO_DONE is set, so that no loop over steps runs forever.
 func (s Shell) Failure(reason string, final bool) string {
 	e := Exports{Set: []Var{{VarError, printable(reason)}}}
 	if final {

@@ -11,15 +11,15 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// With a step manager in the job (stepmgr, Slurm 24.05 and later), srun starts steps on nodes that a
-// shrink took from the job, while another user's job has them (24.11, 26.05: measured). So srun gets
-// the nodes that it may use, or those that it may not. The step manager knows no other nodes than
-// those with which its job began: srun -x may name these alone.
+// If the job has a step manager (stepmgr, Slurm 24.05 and later), srun starts steps on nodes that a
+// shrink took from the job, while another user's job has them (24.11, 26.05: measured). So srun
+// gets either the nodes that it may use or those that it must exclude. The step manager knows only
+// the nodes with which its job began, so srun -x may name only these.
 
 // VarGaveBack has the nodes that the base job gave back since it began, as Slurm writes lists.
 const VarGaveBack = "EVO_GAVE_BACK"
 
-// within reports whether an environment is that of the base job.
+// within reports whether an environment is the base job's.
 func within(a api.Allocation, getenv func(string) string) bool {
 	return len(a.Parts) > 0 && getenv("SLURM_JOB_ID") == formatJob(a.Parts[0].Job)
 }
@@ -38,7 +38,7 @@ func gaveBack(a api.Allocation, getenv func(string) string) []string {
 	return lacking(a.Parts[0].NodeList, known...)
 }
 
-// lacking returns the nodes of some lists that are not among those given, sorted.
+// lacking returns the nodes of has that are in none of the lists, sorted.
 func lacking(has []string, lists ...string) (all []string) {
 	had := make(map[string]bool, len(has))
 	for _, name := range has {
@@ -60,7 +60,7 @@ func lacking(has []string, lists ...string) (all []string) {
 	return all
 }
 
-// Stale says which nodes an environment still names that the job gave back; "": none.
+// Stale returns which nodes an environment still names that the job gave back; "": none.
 func Stale(a api.Allocation, getenv func(string) string) string {
 	if a.Done {
 		return ""
@@ -79,8 +79,9 @@ func Stale(a api.Allocation, getenv func(string) string) string {
 	return fmt.Sprintf("the environment still names %s, which the job gave back: nothing is started there (evaluate what evosctl next or evosctl env prints)", slurmctl.CompressNodes(gone))
 }
 
-// unsetStepMgr unsets SLURM_STEPMGR where the environment is to reach other Slurm jobs than the one that
-// it belongs to: with it, srun asks that job's step manager about all of them, which knows its own alone.
+// unsetStepMgr unsets SLURM_STEPMGR if commands must reach other Slurm jobs than the one of this
+// environment. Otherwise srun would ask that job's step manager about all of them, but it knows
+// only its own.
 func unsetStepMgr(a api.Allocation, getenv func(string) string) []string {
 	if getenv("SLURM_STEPMGR") == "" || len(a.Parts) == 1 && within(a, getenv) {
 		return nil
@@ -88,8 +89,8 @@ func unsetStepMgr(a api.Allocation, getenv func(string) string) []string {
 	return []string{"SLURM_STEPMGR"}
 }
 
-// placed returns srun's options for the one Slurm job that a job consists of, with which it starts
-// nothing on nodes that the job does not have.
+// placed returns srun's options for a job that is one Slurm job, so that srun starts nothing on
+// nodes that the job no longer has.
 func (c Command) placed(args srunArgs) ([]string, error) {
 	if !within(c.Allocation, c.getenv) {
 		return c.placedFromOutside(args)
@@ -115,8 +116,8 @@ func (c Command) placed(args srunArgs) ([]string, error) {
 	return append(args.without("jobid", "exclude"), "--exclude="+exclude), nil
 }
 
-// placedFromOutside does what placed does where the environment does not know the nodes that the job
-// had: it names those that are used.
+// placedFromOutside does what placed does if the environment does not know the job's earlier nodes:
+// it names the nodes to use.
 func (c Command) placedFromOutside(args srunArgs) ([]string, error) {
 	shares, err := layOut(c.Allocation, args, c.getenv)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// shrunk is a job of one Slurm job that began on n[1-4] and has n[1-2].
+// shrunk returns a job of one Slurm job that began on n[1-4] and has n[1-2].
 func shrunk() api.Allocation {
 	return api.Allocation{Ready: true, Job: 12, Step: 2, Steps: 3, Drive: "merge", Nodes: 2, Parts: []api.Part{
 		{Job: 12, NodeList: []string{"n1", "n2"}, CPUs: []int{4, 4}},
@@ -44,8 +44,8 @@ func optionsOf(t *testing.T, a api.Allocation, environ []string, args string) ([
 	return all, nil
 }
 
-// evosrun passes srun the nodes that a job gave back, or those that it has: a step manager takes all others for the
-// job's own (measured on 24.11.5 and 26.05.5).
+// TestNothingRunsOnNodesGivenBack checks that evosrun gives srun the nodes to exclude or to use: a
+// step manager treats all others as the job's own (measured on 24.11.5 and 26.05.5).
 func TestNothingRunsOnNodesGivenBack(t *testing.T) {
 	evaluated := append(slices.Clone(inside[:1]), "SLURM_JOB_NODELIST=n[1-2]", "EVO_JOB_ID=12", "EVO_GAVE_BACK=n[3-4]")
 	for _, c := range []struct {

@@ -6,16 +6,16 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// MaxSteps is the most steps that a job may have in its life, those that come of changes
-// included. Slurm keeps the request of a job in 1,024 bytes of comment, or in a script of
-// megabytes, so without a bound a few bytes cost the sidecar megabytes.
+// MaxSteps bounds the steps of a job over its life, including changes. Slurm keeps a job's request
+// in 1,024 bytes of comment, or in a script of megabytes, so without a bound a few bytes would cost
+// the sidecar megabytes.
 const MaxSteps = 2000
 
-// maxLength is the longest time, in seconds, that all steps of a job may take together:
-// some 68 years, which every time limit of Slurm and every sum of times can hold.
+// maxLength is the longest time, in seconds, of all steps of a job together: about 68 years, which
+// fits every time limit of Slurm and every sum of times.
 const maxLength = planner.MaxDuration
 
-// CheckSteps returns why a job cannot have so many steps or last so long, or nil.
+// CheckSteps returns why a job cannot have that many steps or last that long, or nil.
 func CheckSteps(p planner.Profile) error {
 	if len(p) > MaxSteps {
 		return fmt.Errorf("the profile has %d steps, and a job may have %d at most: join short steps, or submit the rest as a further job with --dependency=afterok", len(p), MaxSteps)
@@ -26,8 +26,8 @@ func CheckSteps(p planner.Profile) error {
 	return nil
 }
 
-// Beyond returns why a cluster with so many nodes can never serve the request, whatever the
-// job's state; "" if it may. Nothing is allocated or looped by a number of nodes before.
+// Beyond returns why a cluster with that many nodes can never serve the request, whatever the job's
+// state, or "". Call it before anything allocates or loops by a number of nodes.
 func (r Request) Beyond(nodes int) string {
 	most, what := r.Profile.Peak(), "the profile goes up to"
 	if r.MaxNodes > most {

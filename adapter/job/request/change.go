@@ -8,17 +8,17 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Reached is where a job was when its request was changed while it ran. What is over by
-// then is left out of the marker, so that no number of changes makes it too long.
+// Reached is where a job was when its request was changed during its run. The marker omits past
+// steps, so that no number of changes makes it too long.
 type Reached struct {
 	Step  int   // 1-based, with which the profile begins
 	After int64 // seconds from the job's start to that step's
 	First int   // nodes of the first step
-	Peak  int   // and of the largest of those that are over; 0: not known
+	Peak  int   // and of the largest past step; 0 if unknown
 	Began int64 // Unix second at which the job had begun: requeued, it has begun at another; 0: not known
 }
 
-// text is as it stands in the marker.
+// text returns its form in the marker.
 func (r Reached) text() string {
 	text := fmt.Sprintf("%d@%d@%d", r.Step, r.After, r.First)
 	if r.Peak > 0 {
@@ -51,9 +51,9 @@ func parseReached(value string) (*Reached, error) {
 	return &r, nil
 }
 
-// Whole is the profile with a stand-in for the steps that are over and left out: the others have as
-// many nodes as the largest of them, so that a job that is requeued has enough in each, and they last
-// as long as they did in all.
+// Whole returns the profile with a stand-in for the omitted past steps. The stand-in has as many
+// nodes as the largest of them, so that a requeued job has enough in each, and lasts as long as all
+// of them.
 func (r Request) Whole() planner.Profile {
 	if r.Reached == nil || r.Reached.Step < 2 {
 		return r.Profile
@@ -67,9 +67,9 @@ func (r Request) Whole() planner.Profile {
 	return append(over, r.Profile...)
 }
 
-// Rewrite puts another request into a job's comment in the place of the first intact
-// marker: change makes it of the one that is there. What others have written around it
-// stays. It fails where there is no marker, or where the comment becomes too long.
+// Rewrite replaces the first intact marker in a job's comment; change makes the new request from
+// the old one. Surrounding text stays. It fails if there is no marker or the comment becomes too
+// long.
 func Rewrite(comment string, change func(Request) Request) (string, error) {
 	for at := 0; ; {
 		i := strings.Index(comment[at:], prefixAny)

@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// TestChangedMarker: a marker says what was changed, and where the job was then.
+// TestChangedMarker checks that a marker records a change and where the job was then.
 func TestChangedMarker(t *testing.T) {
 	want := "evo:v2;p=2@10m,5@30m;g=8;u=9f3c;s=3@1260@2;c=x;;"
 	s := Request{Profile: profile, MaxNodes: 8, Updated: "9f3c", Reached: &Reached{Step: 3, After: 1260, First: 2}, Comment: "x"}

@@ -26,8 +26,8 @@ func (r Request) CheckClaim() error {
 	return nil
 }
 
-// Claimed is the profile with its largest step as large as the claim: where that can never
-// be, the claim cannot.
+// Claimed returns the profile with its largest step raised to the claim: if that is infeasible, so
+// is the claim.
 func (r Request) Claimed() planner.Profile {
 	peak := r.Profile.Peak()
 	if r.MaxNodes <= peak {

@@ -10,12 +10,12 @@ import (
 type Resize struct {
 	Step, Nodes int  // the step, from 1 on, and its nodes
 	Of          int  // nodes that the Slurm job has until then
-	Base        bool // it is the base job, no companion
+	Base        bool // the base job, not a companion
 	Again       bool // it was made smaller before
 }
 
-// Resizes are those of a profile whose growths are companions that are given back newest
-// first, whole if they can be. O(steps).
+// Resizes returns the resizes of a profile whose growths are companions, given back newest first,
+// whole if possible. O(steps).
 func Resizes(p planner.Profile) []Resize {
 	type part struct {
 		nodes   int
@@ -55,8 +55,8 @@ func Resized(p planner.Profile) string {
 	return fmt.Sprintf("step %d, of %d nodes, would have to give back a part of the nodes of a growth", all[0].Step, all[0].Nodes)
 }
 
-// ResizedTwice says at which step of a profile a Slurm job would be made smaller a second
-// time; "": at none. Some Slurms resize a job only once (slurmctl.ResizesOnce).
+// ResizedTwice returns the step of a profile at which a Slurm job would shrink a second time, or
+// "". Some Slurms resize a job only once (slurmctl.ResizesOnce).
 func ResizedTwice(p planner.Profile) string {
 	for _, r := range Resizes(p) {
 		if r.Again {
@@ -73,5 +73,5 @@ const (
 	StepMgrRemedy = "begin with the fewest nodes and give back as many as a growth has brought, or use --drive=chain"
 )
 
-// OnceRemedy is what may be done about it.
+// OnceRemedy is the remedy for that.
 const OnceRemedy = "give back in one step, or as many as a growth has brought, use --drive=chain, or have the administrator run slurmdbd"

@@ -29,15 +29,13 @@ func (e *DirectiveError) Error() string { return fmt.Sprintf("line %d: %v", e.Li
 // Unwrap returns the reason, a *planner.ParseError for a bad profile.
 func (e *DirectiveError) Unwrap() error { return e.Err }
 
-// Options are the names of evosbatch's own options, which are those of #EVO
-// lines too, each with a value.
+// Options lists evosbatch's own options, which are also those of #EVO lines, each with a value.
 var Options = []string{"profile", "moldable", "moldable-by", "malleable", "size", "grace", "speedup", "expand-limit", "drive", "max-nodes", "on-grow", "on-shrink", "on-step"}
 
-// ParseDirectives returns the options of a batch script's #EVO lines, in order.
-// They are read as sbatch reads #SBATCH: at the start of a line, before the
-// first line that is neither blank nor a comment, split at white space, with
-// quotes, backslashes and trailing # comments as there. Where sbatch would
-// silently ignore a line after the first command, an #EVO line is an error.
+// ParseDirectives returns the options of a batch script's #EVO lines, in order. They are read as
+// sbatch reads #SBATCH: at the start of a line, before the first line that is neither blank nor a
+// comment, split at white space, with quotes, backslashes and trailing # comments as there. After
+// the first command, where sbatch would silently ignore a line, an #EVO line is an error.
 func ParseDirectives(script []byte) ([]Directive, error) {
 	var found []Directive
 	begun := false // the first command has been seen
@@ -100,10 +98,9 @@ func isCommand(line string) bool {
 	return trimmed != "" && trimmed[0] != '#'
 }
 
-// SplitDirective splits the text after #EVO or #SBATCH into words the way sbatch
-// does: quotes group, a backslash takes the next character as it is (but a tab outside
-// of quotes still ends the word; to old versions, 22.05 among them, so does a space), an
-// unquoted # or an empty word ends the line.
+// SplitDirective splits the text after #EVO or #SBATCH into words as sbatch does. Quotes group. A
+// backslash escapes the next character (but outside of quotes a tab still ends the word; so does a
+// space in old versions, including 22.05). An unquoted # or an empty word ends the line.
 func SplitDirective(text string) ([]string, error) {
 	var words []string
 	for {
@@ -148,7 +145,7 @@ scan:
 
 func isSpace(c byte) bool { return c < 0x80 && unicode.IsSpace(rune(c)) }
 
-// Set gives r the option name (one of Options) with the value as written. The
+// Set returns r the option name (one of Options) with the value as written. The
 // error of a bad profile is a *planner.ParseError.
 func (r *Request) Set(name, value string) (err error) {
 	switch name {
@@ -182,8 +179,8 @@ func (r *Request) Set(name, value string) (err error) {
 	return err
 }
 
-// FromScript returns what a batch script's #EVO lines ask for; of an option that
-// stands there twice the last one counts, as with #SBATCH.
+// FromScript returns the request in a batch script's #EVO lines. The last value of an option
+// counts, as with #SBATCH.
 func FromScript(script []byte) (Request, error) {
 	var s Request
 	found, err := ParseDirectives(script)
@@ -203,10 +200,10 @@ func FromScript(script []byte) (Request, error) {
 	return s, nil
 }
 
-// ErrBoth is a profile beside alternatives.
+// ErrBoth means that a request has both a profile and alternatives.
 var ErrBoth = errors.New("--profile and --moldable exclude each other: a profile among others is one more alternative of --moldable")
 
-// Contradiction says which options exclude each other of those that are given.
+// Contradiction returns an error for given options that exclude each other.
 func Contradiction(given func(name string) bool) error {
 	switch {
 	case given("profile") && given("moldable"):
@@ -219,8 +216,8 @@ func Contradiction(given func(name string) bool) error {
 	return nil
 }
 
-// Join fills what r, of a marker, does not say from what the job's script was given: the
-// profile where the marker had no room for it, and the options on #EVO lines only.
+// Join fills gaps in r, which comes from a marker, from the request in the job's script: the
+// profile if the marker had no room for it, and options that are only on #EVO lines.
 func (r Request) Join(given Request) (Request, error) {
 	if r.Profile == nil {
 		r.Profile = given.Profile

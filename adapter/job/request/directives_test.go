@@ -80,7 +80,7 @@ func TestFromScript(t *testing.T) {
 	}
 }
 
-// complete is the request of a job with such a marker and script.
+// complete returns the request of a job with such a marker and script.
 func complete(s Request, script string) (Request, error) {
 	given, _, err := FromStored([]byte(script))
 	if err != nil {

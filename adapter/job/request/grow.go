@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// MostAtOnce is the most nodes by which a profile grows at once; 0: it never grows.
+// MostAtOnce returns the most nodes by which a profile grows at once; 0: it never grows.
 func MostAtOnce(p planner.Profile) int {
 	if len(p) == 0 {
 		return 0
@@ -21,8 +21,8 @@ func MostAtOnce(p planner.Profile) int {
 	return slices.Max(growths)
 }
 
-// MayGrow sees whether the site's plugins would let a job that asked for this, and for gres on
-// each node, have so many further ones in its user's name (nil: this process's).
+// MayGrow checks whether the site's plugins would let a job with this request, and gres on each
+// node, have that many further nodes as its user (nil for this process's).
 func MayGrow(ctx context.Context, slurm interface {
 	MayAllocate(context.Context, slurmctl.AllocateRequest) error
 }, asked slurmctl.JobRequest, by int, gres []slurmctl.GRES, as *slurmctl.User) error {

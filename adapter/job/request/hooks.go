@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Hooks are commands that are run in the job when it changes. The sidecar has no part in
-// them: they travel in the job's environment.
+// Hooks holds commands that run in the job when it changes. The sidecar is not involved: they
+// travel in the job's environment.
 type Hooks struct {
 	Grow   string // once the nodes are there
 	Shrink string // before the nodes leave
@@ -20,12 +20,12 @@ const (
 	VarOnStep   = "EVO_ON_STEP"
 )
 
-// HooksOf are the hooks in an environment.
+// HooksOf returns the hooks in an environment.
 func HooksOf(getenv func(string) string) Hooks {
 	return Hooks{Grow: getenv(VarOnGrow), Shrink: getenv(VarOnShrink), Step: getenv(VarOnStep)}
 }
 
-// Variables are the names and values of those that there are.
+// Variables returns the names and values of the hooks that are set.
 func (h Hooks) Variables() [][2]string {
 	var found [][2]string
 	for _, v := range [][2]string{{VarOnGrow, h.Grow}, {VarOnShrink, h.Shrink}, {VarOnStep, h.Step}} {
@@ -36,7 +36,7 @@ func (h Hooks) Variables() [][2]string {
 	return found
 }
 
-// set gives h the hook of an option's name.
+// set returns h the hook of an option's name.
 func (h *Hooks) set(name, command string) error {
 	if strings.TrimSpace(command) == "" || strings.ContainsRune(command, 0) {
 		return errors.New("--" + name + ": no command")
@@ -52,7 +52,7 @@ func (h *Hooks) set(name, command string) error {
 	return nil
 }
 
-// Over are the hooks of h, and where it has none those of other.
+// Over returns the hooks of h, and other's for those that h lacks.
 func (h Hooks) Over(other Hooks) Hooks {
 	for _, p := range []struct {
 		to   *string

@@ -12,23 +12,23 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// Malleable is what a malleable job takes beyond its profile, which holds the smallest number
-// of nodes of every step: that is planned and promised.
+// Malleable holds what a malleable job accepts beyond its profile. The profile holds the smallest
+// size of every step, which is planned and promised.
 type Malleable struct {
-	Max     []int           // most nodes of each step; as many as the profile says: it is not malleable there
+	Max     []int           // largest size of each step; equal to the profile's if the step is not malleable
 	Sizes   malleable.Sizes // that the application can use; all that is in the profile and in Max is one of them
-	Grace   int             // seconds that it takes to give nodes back; 0: not given, the site's default
+	Grace   int             // seconds that it needs to give nodes back; 0 for the site's default
 	Speedup string          // as declared, for malleable.ParseDeclared; "": not
 }
 
-// MaxSpeedup is the longest text of a declared speed-up, in bytes: it has to fit into a
-// marker beside the rest.
+// MaxSpeedup bounds the text of a declared speed-up, in bytes: it must fit into a marker with the
+// rest.
 const MaxSpeedup = 512
 
-// speedupFile begins a speed-up that is in a file which is still to be read.
+// speedupFile begins a speed-up in a file that is still to be read.
 const speedupFile = "file:"
 
-// SpeedupFile is the file that has the speed-up, as long as nobody has read it; "": none.
+// SpeedupFile returns the file with the speed-up until it is read, otherwise "".
 func (m *Malleable) SpeedupFile() string {
 	file, _ := strings.CutPrefix(m.Speedup, speedupFile)
 	if file == m.Speedup {
@@ -37,7 +37,7 @@ func (m *Malleable) SpeedupFile() string {
 	return file
 }
 
-// Declared is the speed-up that was declared, nil if none was.
+// Declared returns the speed-up that was declared, nil if none was.
 func (m *Malleable) Declared() malleable.Speedup {
 	s, err := malleable.ParseDeclared(m.Speedup)
 	if err != nil {
@@ -46,10 +46,10 @@ func (m *Malleable) Declared() malleable.Speedup {
 	return s
 }
 
-// Bounds are the profile's with those of a malleable job: MIN-MAX@DURATION.
+// Bounds returns the profile with the bounds of a malleable job: MIN-MAX@DURATION.
 func (r Request) Bounds() malleable.Profile { return BoundsOf(r.Profile, r.most()) }
 
-// BoundsOf are the steps of a profile with most nodes of each; nil: none is malleable.
+// BoundsOf returns the steps of a profile with most nodes of each; nil: none is malleable.
 func BoundsOf(p planner.Profile, most []int) malleable.Profile {
 	all := make(malleable.Profile, len(p))
 	for i, step := range p {
@@ -134,12 +134,12 @@ func (r *Request) setMalleable(text string) error {
 	return nil
 }
 
-// Endless reports whether the request says --malleable, and not yet for how long.
+// Endless reports whether the request has --malleable but no duration yet.
 func (r Request) Endless() bool {
 	return len(r.Profile) == 1 && r.Profile[0].Duration == 0
 }
 
-// Lasts says for how long a job of which only --malleable is known runs, in seconds.
+// Lasts sets how long a job that has only --malleable runs, in seconds.
 func (r *Request) Lasts(seconds int64) {
 	r.Profile = planner.Profile{{Duration: seconds, Nodes: r.Profile[0].Nodes}}
 }
@@ -214,10 +214,10 @@ func (m *Malleable) setField(key, value string) (err error) {
 	return err
 }
 
-// Settle sees that the parts of a request for a malleable job agree, and makes its bounds
-// sizes that it can use. A job whose steps all have one size is not malleable.
+// Settle checks that the parts of a malleable job's request agree, and rounds its bounds to sizes
+// that it can use. A job whose steps all have one size is not malleable.
 func (r *Request) Settle() error {
-	if r.Malleable == nil || r.Profile == nil { // the script has it
+	if r.Malleable == nil || r.Profile == nil { // the script holds it
 		return nil
 	}
 	m := *r.Malleable
@@ -255,8 +255,8 @@ func (r *Request) Settle() error {
 	return nil
 }
 
-// CutMax has the job never take more nodes than so many, which are as many as its profile says
-// or more; it reports whether that changes anything.
+// CutMax limits the job to at most that many nodes, which must be at least its profile's; it
+// reports whether that changes anything.
 func (r *Request) CutMax(most int) bool {
 	if r.Malleable == nil || len(r.Malleable.Max) == 0 || slices.Max(r.Malleable.Max) <= most {
 		return false
@@ -272,7 +272,7 @@ func (r *Request) CutMax(most int) bool {
 	return true
 }
 
-// MostNodes is the largest number of nodes that the job may come to have by its profile and
+// MostNodes returns the largest number of nodes that the job may come to have by its profile and
 // its bounds.
 func (r Request) MostNodes() int {
 	if r.Malleable == nil {
@@ -281,7 +281,7 @@ func (r Request) MostNodes() int {
 	return slices.Max(r.Malleable.Max)
 }
 
-// CheckMalleable sees that what is malleable agrees with the rest.
+// CheckMalleable checks that the malleable parts agree with the rest.
 func (r Request) CheckMalleable() error {
 	switch {
 	case r.Endless():
@@ -296,8 +296,8 @@ func (r Request) CheckMalleable() error {
 	return nil
 }
 
-// joinMalleable takes over what the script has of a malleable job, whose profile the marker
-// had no room for. A file that the script names has been read when the job was submitted.
+// joinMalleable adopts the script's data about a malleable job whose profile did not fit into the
+// marker. A file named in the script was read at submission.
 func (r *Request) joinMalleable(given Request) error {
 	if given.Malleable != nil {
 		m := r.malleability()

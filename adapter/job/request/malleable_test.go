@@ -41,7 +41,7 @@ func TestMalleableMarker(t *testing.T) {
 	if err != nil || got.Bounds().String() != "4-8@10m,8-16@1h" || got.Profile.String() != "4@10m,8@1h" {
 		t.Errorf("powers of two: %v, %v", got.Bounds(), err)
 	}
-	// a size that is one is no bound
+	// a single size is no bound
 	if got, _, err = ParseMarker("evo:v2;p=4-4@10m;;"); err != nil || got.Malleable != nil {
 		t.Errorf("4-4: %+v, %v", got, err)
 	}
@@ -72,7 +72,7 @@ func TestMalleableMarker(t *testing.T) {
 	}
 }
 
-// points is a table of so many speed-ups.
+// points returns a table of so many speed-ups.
 func points(n int) malleable.Table {
 	var all malleable.Table
 	for i := range n {
@@ -124,8 +124,8 @@ func TestMalleableDirectives(t *testing.T) {
 	}
 }
 
-// TestMalleableInScript: a profile for which the marker has no room is in the script, what the
-// script cannot have is in the marker.
+// TestMalleableInScript checks that a profile that does not fit into the marker is read from the
+// script, and what the script cannot hold is in the marker.
 func TestMalleableInScript(t *testing.T) {
 	given, _, err := FromStored([]byte("#EVO --profile=2-4@10m,3-5@1h --size=pow2 --speedup=file\n"))
 	if err != nil {

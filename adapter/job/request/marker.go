@@ -16,7 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// MaxComment is the longest comment, in bytes, that Slurm takes with a job.
+// MaxComment is the longest comment, in bytes, that Slurm accepts.
 const MaxComment = 1024
 
 // The marker stands in the comment of a Slurm job that evosbatch submitted:
@@ -31,26 +31,25 @@ const MaxComment = 1024
 //
 //	evo:v2;p=2-4@10m,4-16@30m;z=pow2;t=30;e=amdahl:0.95;d=merge;;
 //
-// Fields stand in this order; all but p may be missing, none is empty, and an empty
-// one (;;) ends the marker. p is the profile, or alternatives; m which of these is preferred, l
-// the time limits of each in minutes (0: left out), k the one that the job was given,
-// z the sizes that a malleable job can use, t the seconds that it takes to give nodes back, e its
-// speed-up, x the expand limit, d the drive mode, b
-// the user's --begin in Unix seconds, n the user's --nodelist, i and f the step and
-// the first job of a chain, g the claim, u the last change of the request, s where the job was then
-// (its step, with which p begins; after how many seconds that began; the first step's
-// nodes, the most of any that was over, and when the job had begun), c the user's own --comment, escaped. Where p does not fit,
-// the word "script" stands in its place and the profile is in the job script's #EVO
-// lines.
+// Fields are in this order. All except p may be missing, none is empty, and an empty field (;;)
+// ends the marker. p is the profile or the alternatives; m which of these is preferred; l the time
+// limits of each in minutes (0 if left out); k the one that the job was given; z the sizes that a
+// malleable job can use; t the seconds that it needs to give nodes back; e its speed-up; x the
+// expand limit; d the drive mode; b the user's --begin in Unix seconds; n the user's --nodelist; i
+// and f the step and the first job of a chain; g the claim; u the last change of the request; s
+// where the job was then (its step, with which p begins; how many seconds after the job's start
+// that step began; the first step's nodes; the most nodes of any past step; and when the job
+// began); c the user's own --comment, escaped. If p does not fit, it is the word "script", and the
+// profile is in the job script's #EVO lines.
 //
-// A site's plugins may write before and after the marker: it is found inside of other
-// text. Where they leave nothing of it, the job's script has the request: #EVO lines,
-// or the marker itself (ScriptLine), which evosbatch puts there where a cluster has
-// such plugins. That a job without a marker is one of ours shows in its begin time,
-// which no stock job has (submit.ParkedUntil): the script of such a one is read, once.
+// A site's plugins may write before and after the marker: it is found within other text. If they
+// remove it, the job's script holds the request: #EVO lines, or the marker itself (ScriptLine),
+// which evosbatch writes there on clusters with such plugins. A job of ours without a marker is
+// recognised by its begin time, which no stock job has (submit.ParkedUntil). Its script is read,
+// once.
 //
-// Version 1 had no end and filled the comment, with the user's own text as it was up
-// to the end; jobs that were queued with it are read.
+// Version 1 had no end mark and filled the comment, with the user's own text unescaped up to the
+// end; jobs queued with it are still read.
 const (
 	prefixAny    = "evo:v"
 	markerPrefix = "evo:v2;"
@@ -59,15 +58,15 @@ const (
 	fieldOrder   = "pmlkztexdbnifgusc"
 )
 
-// Marker returns the text that carries r in a Slurm comment, and whether it fits
-// in one. Where it does not, ScriptMarker is the way.
+// Marker returns the text that carries r in a Slurm comment, and whether it fits. If not, use
+// ScriptMarker.
 func (r Request) Marker() (string, bool) {
 	text := r.marker(false)
 	return text, len(text) <= MaxComment
 }
 
-// ScriptMarker is Marker for a profile that is read from the job script's #EVO
-// lines. It fails to fit only where the user's own comment is too long.
+// ScriptMarker is Marker for a profile in the job script's #EVO lines. It fails to fit only if the
+// user's own comment is too long.
 func (r Request) ScriptMarker() (string, bool) {
 	text := r.marker(true)
 	return text, len(text) <= MaxComment
@@ -124,11 +123,10 @@ func (r Request) marker(script bool) string {
 // MayBeMarked reports whether a comment may have a marker: ParseMarker finds none in any other.
 func MayBeMarked(comment string) bool { return strings.Contains(comment, prefixAny) }
 
-// ParseMarker reads the marker in a job's comment, whatever other text is there. It
-// reports false where there is none, and an error for one that cannot be understood: a
-// later version, or damaged. Of several the first that is intact counts. A Request without
-// a profile means that the job's script has it: see Join. The text may be anything
-// at all. O(len(comment) × markers in it).
+// ParseMarker reads the marker in a job's comment, whatever other text is there. It returns false
+// if there is none, and an error for a marker that it cannot read: of a later version, or damaged.
+// The first intact marker counts. A Request without a profile means that the job's script holds it:
+// see Join. The text may be arbitrary. O(len(comment) × markers in it).
 func ParseMarker(comment string) (Request, bool, error) {
 	var first error
 	for rest := comment; ; {
@@ -251,7 +249,7 @@ func (r *Request) setField(key, value string) (err error) {
 		}
 	case "m", "l", "k":
 		if r.Moldable == nil {
-			if r.Moldable = new(Moldable); r.Profile != nil { // one alternative alone
+			if r.Moldable = new(Moldable); r.Profile != nil { // a single alternative
 				r.Moldable.Alternatives = []planner.Profile{r.Profile}
 			}
 		}

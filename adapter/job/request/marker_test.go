@@ -219,8 +219,8 @@ func TestOldMarker(t *testing.T) {
 	}
 }
 
-// TestScriptLine: a request travels in a script as it does in a comment, however long
-// it is; the first counts.
+// TestScriptLine checks that a request travels in a script as in a comment, however long it is; the
+// first counts.
 func TestScriptLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, old := anyRequest(t), anyRequest(t)

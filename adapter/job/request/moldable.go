@@ -9,17 +9,17 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Moldable is a job's alternatives: profiles of which it gets one, at its start.
+// Moldable holds a job's alternatives: profiles of which it gets one at its start.
 type Moldable struct {
 	Alternatives []planner.Profile // in the user's order
 	By           planner.Preference
 
-	// Minutes are the time limits of the Slurm job with each alternative, of a chain one for
-	// each step; Unlimited: none. None at all: the alternative was infeasible as the job was
-	// submitted, and is left out. They are evosbatch's: nil before it has reckoned.
+	// Minutes holds the Slurm job's time limits with each alternative, for a chain one per step;
+	// Unlimited for none. An empty list means that the alternative was infeasible at submission and
+	// is left out. evosbatch sets it; nil before that.
 	Minutes [][]int64
 
-	// Choice is the alternative that the job was given, from 1; 0: it is as submitted.
+	// Choice is the alternative that the job was given, from 1; 0 if as submitted.
 	Choice int
 }
 
@@ -29,10 +29,9 @@ const Unlimited = 1<<31 - 1
 // LeftOut reports whether an alternative, from 0, was infeasible at submission.
 func (m *Moldable) LeftOut(k int) bool { return len(m.Minutes) > 0 && len(m.Minutes[k]) == 0 }
 
-// Submitted is the alternative, from 0, as which the job is submitted: of those that are
-// not left out the one that begins with the fewest nodes, so that any other has more CPUs
-// and tasks than Slurm is asked for; of several the longest, then the first. -1: all are
-// left out.
+// Submitted returns the alternative, from 0, as which the job is submitted: of the remaining ones,
+// the one that begins with the fewest nodes, so that Slurm is never asked for more CPUs and tasks
+// than any other has; of several, the longest, then the first. -1 if all are left out.
 func (m *Moldable) Submitted() int {
 	found := -1
 	for k, p := range m.Alternatives {
@@ -50,7 +49,7 @@ func (m *Moldable) Submitted() int {
 	return found
 }
 
-// Chosen is the alternative, from 0, that the job was given, or else Submitted.
+// Chosen returns the alternative, from 0, that the job was given, otherwise Submitted.
 func (m *Moldable) Chosen() int {
 	if m.Choice > 0 {
 		return m.Choice - 1
@@ -114,10 +113,11 @@ func (r *Request) setAlternatives(all []planner.Profile) {
 	r.Profile = all[r.Moldable.Submitted()]
 }
 
-// Alternatives are those of a moldable job in the grammar of ParseAlternatives, or the profile.
+// Alternatives returns a moldable job's alternatives in the grammar of ParseAlternatives, or the
+// profile.
 func (r Request) Alternatives() string { return r.profileText() }
 
-// profileText is the profile, with bounds where it has any, or all alternatives.
+// profileText returns the profile, with its bounds if any, or all alternatives.
 func (r Request) profileText() string {
 	switch {
 	case r.Malleable != nil:
@@ -132,8 +132,8 @@ func (r Request) profileText() string {
 	return strings.Join(texts, "|")
 }
 
-// marker writes the fields m, l and k: the preference, the time limits as 121|71|0 (steps of
-// chains with commas), and what was chosen.
+// marker writes the fields m, l, and k: the preference, the time limits as 121|71|0 (steps of
+// chains with commas), and the choice.
 func (m *Moldable) marker(b *strings.Builder) {
 	b.WriteString(";m=" + m.By.String())
 	if len(m.Minutes) > 0 {
@@ -184,8 +184,7 @@ func (m *Moldable) setField(key, value string) (err error) {
 	return err
 }
 
-// settle sees that the parts of a moldable request agree, and gives it the profile that
-// was chosen.
+// settle checks that the parts of a moldable request agree, and sets the chosen profile.
 func (r *Request) settle() error {
 	m := r.Moldable
 	if m == nil || len(m.Alternatives) == 0 {
@@ -211,8 +210,8 @@ func (r *Request) settle() error {
 	return nil
 }
 
-// Choose writes into a comment with a marker which alternative, from 1, the job was given;
-// false where there is none, or where it does not fit.
+// Choose writes into a comment with a marker which alternative, from 1, the job was given. It
+// returns false if there is no marker or it does not fit.
 func Choose(comment string, choice int) (string, bool) {
 	for at := strings.Index(comment, markerPrefix); at >= 0; {
 		rest := comment[at:]

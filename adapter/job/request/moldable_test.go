@@ -95,8 +95,8 @@ func TestMoldableMarker(t *testing.T) {
 	}
 }
 
-// TestMoldableInScript: the alternatives are read from the script where the marker has no
-// room for them; which of them are left out is in the marker.
+// TestMoldableInScript checks that the alternatives are read from the script if they do not fit
+// into the marker; the marker says which are left out.
 func TestMoldableInScript(t *testing.T) {
 	const script = "#!/bin/sh\n#EVO --moldable=\"2@10m,5@30m | 9@10m\" --moldable-by=waste\ntrue\n"
 	marker := Request{Moldable: &Moldable{By: planner.ByWaste, Minutes: [][]int64{{41}, nil}}}

@@ -1,6 +1,5 @@
-// Package request is what a user asks of Evoslurm for one job, and the forms in
-// which that request travels: the marker in the Slurm comment, the #EVO lines of
-// a batch script and evosbatch's options.
+// Package request is a user's request for one job, and the forms in which it travels: the marker in
+// the Slurm comment, the #EVO lines of a batch script, and evosbatch's options.
 package request
 
 import (
@@ -10,11 +9,11 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Request is that of one evolving job.
+// Request is the request for one evolving job.
 type Request struct {
 	Profile     planner.Profile     // of a moldable job: of the alternative that it has at present
 	Moldable    *Moldable           // nil: it has one profile
-	Malleable   *Malleable          // nil: its size is the profile's
+	Malleable   *Malleable          // nil if its size is the profile's
 	ExpandLimit planner.ExpandLimit // 1: never expanded; planner.Infinite: no bound; 0: not given, the site's default
 	Drive       drivemode.Mode      // "": not given, the site's default
 	Begin       time.Time           // the user's own --begin; zero: none
@@ -25,7 +24,7 @@ type Request struct {
 	Hooks       Hooks  // of #EVO lines and the command line; a marker has none
 
 	Updated string   // the last change of the request (evosctl update, grow, shrink); "": none
-	Reached *Reached // where the job was then; nil: it had not begun, and Profile is all of it
+	Reached *Reached // where the job was then; nil if it had not begun, and Profile is complete
 }
 
 // ChainLink says which step of a chain a Slurm job is (drive mode chain).

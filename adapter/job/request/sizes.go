@@ -2,7 +2,7 @@ package request
 
 import "github.com/evoslurm/evoslurm/planner"
 
-// Sizes are the nodes of a profile's steps.
+// Sizes returns the nodes of a profile's steps.
 func Sizes(p planner.Profile) []int {
 	sizes := make([]int, len(p))
 	for i, step := range p {

@@ -4,17 +4,15 @@ import (
 	"strings"
 )
 
-// linePrefix begins the line of a script that has the whole request of its job. To
-// sbatch and to shells it is a comment.
+// linePrefix begins the script line that holds the job's whole request. For sbatch and shells, it
+// is a comment.
 const linePrefix = "#EVO: "
 
-// ScriptLine is the line that carries r in a job's script, with the profile however
-// long it is.
+// ScriptLine returns the line that carries r in a job's script, including a profile of any length.
 func (r Request) ScriptLine() string { return linePrefix + r.marker(false) + "\n" }
 
-// FromStored returns what the script of a Slurm job asks for, and whether it asks for
-// anything at all. The first ScriptLine has the whole of it; without one the #EVO lines
-// have.
+// FromStored returns the request in a Slurm job's script, and whether there is one. The first
+// ScriptLine holds all of it; without one, the #EVO lines do.
 func FromStored(script []byte) (Request, bool, error) {
 	for line := range strings.SplitSeq(string(script), "\n") {
 		if text, ok := strings.CutPrefix(line, linePrefix); ok {
@@ -26,10 +24,10 @@ func FromStored(script []byte) (Request, bool, error) {
 	}
 	s, err := FromScript(script)
 	if m := s.Moldable; m != nil && len(m.Alternatives) == 0 {
-		s.Moldable = nil // a preference alone
+		s.Moldable = nil // only a preference
 	}
 	if m := s.Malleable; m != nil && m.SpeedupFile() != "" {
-		s.malleability().Speedup = "" // read when the job was submitted, or by nobody
+		s.malleability().Speedup = "" // read at submission, or not at all
 	}
 	if err == nil && s.Profile != nil {
 		err = s.Settle()

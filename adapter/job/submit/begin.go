@@ -9,14 +9,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-// ParkedUntil is the begin time that keeps a job waiting until the sidecar
-// starts it: no time that anybody waits for, and within what Slurm can store.
+// ParkedUntil is the begin time that keeps a job waiting until the sidecar starts it: later than
+// any real begin time, and within Slurm's range.
 const ParkedUntil = "2100-01-01T00:00:00"
 
-// clockWords are the times of day that --begin knows by name, in hours.
+// clockWords lists the named times of day of --begin, in hours.
 var clockWords = map[string]int{"midnight": 0, "elevenses": 11, "noon": 12, "fika": 15, "teatime": 16}
 
-// deltaUnits are the units of now+count; a count without one is in seconds.
+// deltaUnits lists the units of now+count; a count without a unit is seconds.
 var deltaUnits = []struct {
 	name    string
 	seconds int64
@@ -25,8 +25,8 @@ var deltaUnits = []struct {
 	{"days", 86400}, {"day", 86400}, {"weeks", 7 * 86400}, {"week", 7 * 86400},
 }
 
-// parseBegin resolves a value of sbatch's --begin as Slurm 22.05 to 26.05 do, at
-// the time now and in its time zone. The grammar is loose: any number of
+// parseBegin resolves a value of sbatch's --begin as Slurm 22.05 to 26.05 do, at time now and in
+// its time zone. The grammar is loose: any number of
 //
 //	today tomorrow midnight noon elevenses fika teatime now[{+|-}count[unit]]
 //	HH:MM[:SS][AM|PM]  MMDD[YY] MM/DD[/YY] MM.DD[.YY] YYYY-MM-DD[THH:MM[:SS]]
@@ -62,7 +62,7 @@ func parseBegin(text string, now time.Time) (time.Time, error) {
 	return b.resolve()
 }
 
-// beginTime gathers what the words of a begin time say.
+// beginTime collects the words of a begin time.
 type beginTime struct {
 	now                  time.Time
 	year, month, day     int // year 0: not said
@@ -210,7 +210,7 @@ func (b *beginTime) takeDay(text string) (string, bool) {
 	return rest, true
 }
 
-// resolve fills in what was not said: the next time that fits.
+// resolve fills in missing parts: the next time that fits.
 func (b *beginTime) resolve() (time.Time, error) {
 	local := b.now.Location()
 	nowClock := b.now.Hour()*60 + b.now.Minute()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// beginForms are values of --begin and what Slurm makes of them on Friday the
-// 20th of November 2026 at 14:30:15 by the clock of the place.
+// beginForms lists values of --begin with Slurm's result on Friday, 20 November 2026, 14:30:15
+// local time.
 var beginForms = map[string]string{
 	"16:00":                 "2026-11-20 16:00:00",
 	"14:30":                 "2026-11-21 14:30:00",

@@ -12,12 +12,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
-// A site's job_submit and cli_filter plugins may do to a job's comment what they like.
-// Where a cluster has any, the request stands in the script, too: as it is, where the
-// script's own #EVO lines say all of it, else as one line (request.Request.ScriptLine), which
-// sbatch itself puts below the first one by its option --bbf. All else of the job stays
-// as it would be: its name, Command, arguments, the other lines. Where there are no
-// plugins nothing is added and nothing is looked at.
+// A site's job_submit and cli_filter plugins may change a job's comment. If a cluster has any, the
+// script also carries the request: unchanged if its own #EVO lines say everything, otherwise as an
+// extra line (request.Request.ScriptLine), which sbatch itself inserts below the first line through
+// its option --bbf. Everything else stays the same: the job's name, Command, arguments, and other
+// lines. Without plugins, nothing is added or checked.
 
 // plugins reports whether the cluster has plugins that see submissions. A Slurm that does
 // not answer is left to sbatch.
@@ -31,13 +30,13 @@ func (c *Command) plugins(ctx context.Context) bool {
 	return err == nil && cfg.Values["JobSubmitPlugins"]+cfg.Values["CliFilterPlugins"] != ""
 }
 
-// carried reports whether the script as it is carries a request whole.
+// carried reports whether the unchanged script carries the whole request.
 func (r *submission) carried(want request.Request) bool {
 	given, asked, err := request.FromStored(r.text)
 	return asked && err == nil && given.Same(want)
 }
 
-// cannotCarry says why no line can be added to the script, "" where it can.
+// cannotCarry returns why no line can be added to the script, or "".
 func (r *submission) cannotCarry() string {
 	for _, name := range []string{"bb", "bbf"} {
 		if o, given := r.options.last(name); given {
@@ -53,8 +52,8 @@ func (r *submission) cannotCarry() string {
 // hashLanguages are interpreters to which a line that begins with # is a comment.
 var hashLanguages = regexp.MustCompile(`^([a-z]*sh|python|perl|ruby|Rscript|R|julia|tclsh|awk|gawk)[0-9.]*$`)
 
-// takesComments reports whether a line that begins with # may follow a script's first
-// line: one does already, or its interpreter is known to take it.
+// takesComments reports whether a line that begins with # may follow a script's first line: one
+// already does, or its interpreter is known to accept it.
 func takesComments(script string) bool {
 	first, rest, _ := strings.Cut(script, "\n")
 	if strings.HasPrefix(rest, "#") {
@@ -67,8 +66,8 @@ func takesComments(script string) bool {
 	return len(words) > 0 && hashLanguages.MatchString(filepath.Base(words[0]))
 }
 
-// carry adds to s what puts the request into the script, where it is not there yet, and
-// returns what removes it again once sbatch has read it.
+// carry adds to s what puts the request into the script, unless it is there already, and returns
+// what removes it again once sbatch has read it.
 func (r *submission) carry(s *step) (done func(), err error) {
 	done = func() {}
 	if r.carried(s.request) {

@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// checkChain sees that the job can be a chain, where every step is a job of its own.
+// checkChain checks that the job can be a chain, where every step is a separate job.
 func (r *submission) checkChain() error {
 	for i := range r.request.Profile {
 		if err := r.options.refuseTasks(r.request.Profile[i].Nodes); err != nil {
@@ -23,7 +23,7 @@ func (r *submission) checkChain() error {
 	return nil
 }
 
-// chainStep is the submission of step i, 0-based, after the job previous in the
+// chainStep returns the submission of step i, 0-based, after the job previous in the
 // chain that the job first began.
 func (r *submission) chainStep(i int, first, previous uint32) (step, error) {
 	link := &request.ChainLink{Step: i + 1}
@@ -51,14 +51,13 @@ func (r *submission) chainStep(i int, first, previous uint32) (step, error) {
 	return s, nil
 }
 
-// stepVariables tell the script which step of the chain it is.
+// stepVariables returns the variables that tell the script its step of the chain.
 func stepVariables(i int, profile planner.Profile) []string {
 	return []string{"EVO_STEP=" + strconv.Itoa(i+1), "EVO_STEPS=" + strconv.Itoa(len(profile))}
 }
 
-// exportOption adds the step's variables to a list of variables that the user
-// exports. With the default, ALL, they are exported with everything, and with
-// NONE or NIL the user wants none.
+// exportOption adds the step's variables to the user's list of exported variables. The default ALL
+// includes them, and with NONE or NIL the user wants none.
 func (r *submission) exportOption(i int) []string {
 	o, given := r.options.last("export")
 	if !given || !o.HasValue {

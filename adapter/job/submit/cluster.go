@@ -11,7 +11,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Cluster is what a submission asks Slurm about; *slurmctl.Client is one.
+// Cluster is the part of Slurm that a submission queries; *slurmctl.Client implements it.
 type Cluster interface {
 	Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
 	Config(ctx context.Context) (slurmctl.Config, error)
@@ -25,21 +25,19 @@ type lookError struct{ error }
 
 func (e lookError) Unwrap() error { return e.error }
 
-// lookTime bounds the look at the cluster before a submission. Where there is no
-// answer, sbatch will say so itself.
+// lookTime bounds the queries before a submission. If Slurm does not answer, sbatch reports it.
 const lookTime = 10 * time.Second
 
 // place is a partition that a job may run in.
 type place struct {
 	partition slurmctl.Partition
 	nodes     []slurmctl.Node // of it that the job may have
-	usable    int             // of these at once
+	usable    int             // largest number at once
 	with      string          // what they have to have
 }
 
-// places are the partitions that the options name, or the default one, with the
-// nodes that --exclude, --constraint and the resources wanted leave. Unknown names are
-// left to sbatch.
+// places returns the partitions that the options name, or the default one, with the nodes that
+// --exclude, --constraint, and the resources wanted leave. It leaves unknown names to sbatch.
 func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]place, error) {
 	nodes, partitions, err := cluster.Nodes(ctx)
 	if err != nil {
@@ -87,7 +85,7 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 	return found, nil
 }
 
-// nodeNames are the nodes that an option lists; none where it names a file.
+// nodeNames returns the nodes in an option; none if it names a file.
 func (l layers) nodeNames(name string) ([]string, error) {
 	o, given := l.last(name)
 	if !given || strings.Contains(o.Value, "/") {
@@ -101,15 +99,14 @@ func (l layers) nodeNames(name string) ([]string, error) {
 	return slices.Compact(nodes), nil
 }
 
-// constraint is that of --constraint. What the sidecar does not plan is refused.
+// constraint returns the value of --constraint, or an error if the sidecar cannot plan it.
 func (l layers) constraint() (slurmctl.Constraint, error) {
 	o, _ := l.last("constraint")
 	return slurmctl.ParseConstraint(o.Value)
 }
 
-// nodeList is the --nodelist, all nodes that the job may have, "" where none is
-// given. To sbatch it would name nodes that the job must have from its start, so it
-// travels in the marker.
+// nodeList returns the --nodelist, all nodes that the job may have, or "". To sbatch, it would mean
+// nodes that the job must have from its start, so it travels in the marker.
 func (l layers) nodeList(profile planner.Profile) (string, error) {
 	o, given := l.last("nodelist")
 	if given && strings.Contains(o.Value, "/") {
@@ -125,9 +122,9 @@ func (l layers) nodeList(profile planner.Profile) (string, error) {
 	return slurmctl.CompressNodes(names), nil
 }
 
-// checkFit refuses a profile that is infeasible everywhere, and returns the time limit that
-// all of those allow that can, in minutes: the job may get into any of them. Without
-// places it has nothing to say.
+// checkFit rejects a profile that is infeasible everywhere. It returns the time limit, in minutes,
+// that all feasible places allow: the job may get into any of them. Without places, it checks
+// nothing.
 func checkFit(profile planner.Profile, places []place) (allowed int64, err error) {
 	if len(places) == 0 {
 		return unlimited, nil
@@ -165,9 +162,9 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// driven are the places in partitions that the site's Evoslurm drives, none for all: it
-// plans a job of several partitions in these alone. A job in none of them is refused:
-// nobody would ever start it.
+// driven returns the places in partitions that the site's Evoslurm drives; without partitions, all.
+// A job in several partitions is planned only in these. A job in none of them is rejected: it would
+// never start.
 func driven(places []place, partitions []string) (in []place, out []string, err error) {
 	if len(partitions) == 0 || len(places) == 0 {
 		return places, nil, nil

@@ -13,14 +13,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// gres is what every node of every step has of generic resources.
+// gres is the generic resources of every node in every step.
 type gres struct {
 	perNode []slurmctl.GRES
 	total   []slurmctl.GRES // of --gpus, on each node; nil: that is not given
 }
 
-// gres reads --gres, --gpus-per-node, --gpus-per-task and --gpus. What is given for the
-// job as a whole is the first step's, and has to come to the same on each of its nodes.
+// gres reads --gres, --gpus-per-node, --gpus-per-task, and --gpus. A total for the job counts for
+// the first step and must be equal on each of its nodes.
 func (l layers) gres(first int) (g gres, err error) {
 	if o, given := l.last("gres"); given {
 		if g.perNode, err = slurmctl.ParseGRES(o.Value); err != nil {
@@ -96,8 +96,8 @@ func gpusOf(all []slurmctl.GRES) []slurmctl.GRES {
 	return found
 }
 
-// options are those that sbatch is given beside the user's, for a job of so many nodes:
-// the number for all of the job is that of its nodes.
+// options returns the options to add for sbatch, for a job with that many nodes: the total for the
+// job follows from its nodes.
 func (g gres) options(nodes int) []string {
 	if g.total == nil {
 		return nil
@@ -125,8 +125,8 @@ func (g gres) onNode(n slurmctl.Node) bool {
 	return err == nil && slurmctl.HasGRES(has, g.perNode)
 }
 
-// checkResizes refuses a profile by which a Slurm job is resized twice, where Slurm does so
-// only once, or at all, where the job has a step manager. A chain's jobs are not resized.
+// checkResizes rejects a profile that resizes a Slurm job twice if Slurm can do so only once, or at
+// all if the job has a step manager. A chain's jobs are not resized.
 func checkResizes(r *submission, cfg slurmctl.Config) error {
 	once, stepMgr := slurmctl.ResizesOnce(cfg), r.options.hasStepMgr(cfg)
 	if r.request.Drive == drivemode.Chain || !once && !stepMgr {

@@ -28,7 +28,7 @@ func (r *submission) checkHooks() error {
 	return nil
 }
 
-// hookExport adds the hooks' variables to a list of those that the user exports.
+// hookExport adds the hooks' variables to the user's list of exported variables.
 func (r *submission) hookExport() []string {
 	o, given := r.options.last("export")
 	hooks := r.request.Hooks.Variables()
@@ -42,8 +42,7 @@ func (r *submission) hookExport() []string {
 	return []string{"--export=" + words}
 }
 
-// withHooks is an environment with these hooks and no others, such as those of the job that
-// submits this one.
+// withHooks returns an environment with only these hooks, without those of the submitting job.
 func withHooks(environ []string, hooks request.Hooks) []string {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(assignment string) bool {
 		name, _, _ := strings.Cut(assignment, "=")

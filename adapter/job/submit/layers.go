@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
-// environmentOptions are the variables that sbatch reads as options, 22.05 to
-// 26.05, as far as the request must know of them.
+// environmentOptions lists the variables that sbatch reads as options, 22.05 to 26.05, if they
+// affect the request.
 var environmentOptions = [][2]string{
 	{"SBATCH_ARRAY_INX", "array"},
 	{"SLURM_CLUSTERS", "clusters"},
@@ -39,16 +39,15 @@ var environmentOptions = [][2]string{
 	{"SBATCH_WAIT", "wait"},
 }
 
-// layers are the options of one submission from all the places where sbatch
-// looks for them, the weakest first.
+// layers holds the options of one submission from all places where sbatch looks, weakest first.
 type layers struct {
 	script, environment, command []getopt.Option
 	own                          []getopt.Option // evosbatch's, of its variables
-	become                       []getopt.Option // what the site's plugins have made of a job
-	cluster                      string          // this one's name, where an option names some; "": not known
+	become                       []getopt.Option // what the site's plugins have changed
+	cluster                      string          // this cluster's name, if an option names clusters; "" if unknown
 }
 
-// all are the options in the order in which sbatch applies them.
+// all returns the options in the order in which sbatch applies them.
 func (l layers) all() []getopt.Option {
 	var all []getopt.Option
 	for _, layer := range [][]getopt.Option{l.script, l.environment, l.command, l.become} {
@@ -57,7 +56,7 @@ func (l layers) all() []getopt.Option {
 	return all
 }
 
-// last returns the option that applies among those given, if there is one.
+// last returns the option that applies, if any is given.
 func (l layers) last(name string) (getopt.Option, bool) {
 	all := l.all()
 	for i := len(all) - 1; i >= 0; i-- {
@@ -78,7 +77,7 @@ func (l layers) has(name string) bool {
 	return false
 }
 
-// fromEnvironment are the options that the environment gives to sbatch.
+// fromEnvironment returns the options that the environment gives sbatch.
 func (t optionTable) fromEnvironment(environ []string) []getopt.Option {
 	values := map[string]string{}
 	for _, assignment := range environ {
@@ -111,11 +110,11 @@ func ownFrom(environ []string) []getopt.Option {
 	return found
 }
 
-// errHeterogeneous is what every way to ask for a heterogeneous job gets.
+// errHeterogeneous is the error for every way to request a heterogeneous job.
 var errHeterogeneous = errors.New("heterogeneous jobs (\":\", hetjob) cannot be planned: submit them with sbatch")
 
-// fromScript are the options of a script's #SBATCH lines. sbatch joins the words
-// of all lines before it reads them as options, and so does this.
+// fromScript returns the options of a script's #SBATCH lines. Like sbatch, it joins the words of
+// all lines before it reads options.
 func (t optionTable) fromScript(script []byte, name string) ([]getopt.Option, error) {
 	var words []string
 	var lines []int // the line of each word

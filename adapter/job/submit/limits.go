@@ -12,14 +12,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// rules is a cluster that tells what limits its users; *slurmctl.Client is one.
+// rules is a cluster that reports its users' limits; *slurmctl.Client implements it.
 type rules interface {
 	Limits(ctx context.Context, cfg slurmctl.Config, users ...string) (*slurmctl.Limits, error)
 	Defaults(ctx context.Context, user, account string) (defaultAccount, defaultQOS string, err error)
 }
 
-// limits are those that count for the user who submits, and whose they are; false where
-// he may not see them: the sidecar sees all.
+// limits returns the limits that apply to the submitting user, and whose they are; false if the
+// user may not see them: the sidecar sees all.
 func (c *Command) limits(ctx context.Context, r *submission) (*slurmctl.Limits, slurmctl.Subject, bool) {
 	none := func() (*slurmctl.Limits, slurmctl.Subject, bool) { return nil, slurmctl.Subject{}, false }
 	cluster, ok := c.Cluster.(rules)
@@ -51,8 +51,8 @@ func (c *Command) limits(ctx context.Context, r *submission) (*slurmctl.Limits, 
 	return limits, s, true
 }
 
-// checkLimits refuses a profile that limits of the user's account, QOS and partition
-// make infeasible, and keeps the computed time limit below the longest that they allow.
+// checkLimits rejects a profile that limits of the user's account, QOS, and partition make
+// infeasible, and keeps the computed time limit within the longest that they allow.
 func (c *Command) checkLimits(ctx context.Context, r *submission, places []place) error {
 	limits, s, known := c.limits(ctx, r)
 	if !known {
@@ -99,7 +99,7 @@ func (c *Command) checkLimits(ctx context.Context, r *submission, places []place
 	return nil
 }
 
-// partitionNames are those of the places, or where these are not known of the options.
+// partitionNames returns the partitions of the places or, if these are unknown, of the options.
 func (c *Command) partitionNames(r *submission, places []place, limits *slurmctl.Limits) (names []string) {
 	for _, p := range places {
 		names = append(names, p.partition.Name)
@@ -112,7 +112,7 @@ func (c *Command) partitionNames(r *submission, places []place, limits *slurmctl
 	return names
 }
 
-// value is what an option has on the command line, in the environment or in the script.
+// value returns what an option has on the command line, in the environment or in the script.
 func (l layers) value(name string) string {
 	o, _ := l.last(name)
 	return o.Value

@@ -17,9 +17,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// runWatched runs sbatch and looks at what became of the job, which must still say what
-// it asks for. What sbatch prints and returns is passed on; the job's id once it was
-// looked at, since a job that is lost counts as not submitted.
+// runWatched runs sbatch and then checks that the job still carries its request. It passes on
+// sbatch's output and status, but prints the job's ID only after the check, because a lost job
+// counts as not submitted.
 func (c *Command) runWatched(ctx context.Context, r *submission, s step) (int, error) {
 	done, err := r.carry(&s)
 	defer done()
@@ -65,15 +65,15 @@ func (c *Command) runWatched(ctx context.Context, r *submission, s step) (int, e
 	return 0, nil
 }
 
-// explain says what speaks against a job as it was requested, where sbatch does not take it.
+// explain prints what speaks against a job as requested, if sbatch rejects it.
 func (c *Command) explain(r *submission) {
 	if r.doubt != nil {
 		fmt.Fprintf(c.Stderr, "evosbatch: as requested: %v\n", r.doubt)
 	}
 }
 
-// runWith runs a command whose standard output goes to w. One that waits for the job
-// has a terminal for it: into a pipe sbatch would write the id at its end only.
+// runWith runs a command with standard output to w. If it waits for the job, it gets a terminal:
+// into a pipe, sbatch would write the ID only at its end.
 func (c *Command) runWith(cmd *exec.Cmd, w io.Writer, waits bool) error {
 	if !waits {
 		cmd.Stdout = w
@@ -91,7 +91,7 @@ func (c *Command) runWith(cmd *exec.Cmd, w io.Writer, waits bool) error {
 	if err != nil {
 		return err
 	}
-	_, _ = io.Copy(w, master) // ends with EIO once nobody has the other side open
+	_, _ = io.Copy(w, master) // ends with EIO once the other side is closed
 	return cmd.Wait()
 }
 
@@ -125,8 +125,8 @@ func (w *idWatcher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// submitted is the id in what sbatch prints without --parsable, as "Submitted batch job 7", with " on cluster c"
-// where clusters are named.
+// submitted returns the ID in sbatch's output without --parsable: "Submitted batch job 7", with "
+// on cluster c" if clusters are named.
 func submitted(line string) string {
 	rest, ok := strings.CutPrefix(line, "Submitted batch job ")
 	if !ok {
@@ -136,7 +136,7 @@ func submitted(line string) string {
 	return id
 }
 
-// finish passes on what is left, and tells what the look has found.
+// finish passes on the rest and reports the result of the check.
 func (w *idWatcher) finish() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +153,7 @@ func lastLine(text string) string {
 	return line
 }
 
-// errorLines passes on what sbatch prints when it is to be quiet: errors.
+// errorLines passes on what sbatch prints with --quiet: errors.
 type errorLines struct {
 	out  io.Writer
 	held bytes.Buffer
@@ -176,8 +176,8 @@ func (e *errorLines) pass(line string) {
 	}
 }
 
-// lookBack sees that a job that was just submitted still says what it asks for, in its
-// comment or in its script. One that does not would wait forever: it is cancelled.
+// lookBack checks that a new job still carries its request in its comment or script. If not, the
+// job would wait forever, so it is cancelled.
 func (c *Command) lookBack(ctx context.Context, r *submission, want request.Request, id slurmctl.JobID) error {
 	if ctx.Err() != nil {
 		return nil
@@ -242,7 +242,7 @@ func (c *Command) mayGrow(ctx context.Context, want request.Request, id slurmctl
 	if err == nil {
 		asked, err = slurm.Request(ctx, id, cfg)
 	}
-	if gres, bad := asked.GRESPerNode(grows[0].Nodes); err == nil && bad == nil { // else the sidecar asks again
+	if gres, bad := asked.GRESPerNode(grows[0].Nodes); err == nil && bad == nil { // otherwise the sidecar asks again
 		if why := request.MayGrow(ctx, slurm, asked, request.MostAtOnce(grows), gres, nil); why != nil {
 			return c.takeBack(ctx, id, why)
 		}

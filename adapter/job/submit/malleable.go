@@ -16,12 +16,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A malleable job is submitted with its smallest size, which is what has to be feasible. What it
-// takes beyond is cut to what the partition, the user's nodes and limits ever let it have,
-// and that is told.
+// A malleable job is submitted with its smallest size, which must be feasible. Its larger sizes are
+// cut to what the partition, the user's nodes, and limits can ever allow, with a message.
 
-// joinMalleable joins what the command line and the script ask for. A plain profile, or
-// alternatives, on the command line make nothing of bounds in the script.
+// joinMalleable joins the requests of the command line and the script. A plain profile, or
+// alternatives, on the command line override bounds in the script.
 func (r *submission) joinMalleable(given, fromScript request.Request) error {
 	commanded := map[string]bool{}
 	for _, o := range r.options.command {
@@ -31,7 +30,7 @@ func (r *submission) joinMalleable(given, fromScript request.Request) error {
 		return err
 	}
 	for _, o := range r.options.own {
-		commanded[o.Name] = true // the environment wins over the script, too
+		commanded[o.Name] = true // the environment also overrides the script
 	}
 	m, of := given.Malleable, fromScript.Malleable
 	if given.Profile == nil && given.Moldable == nil && of != nil || m != nil && m.Max != nil && of != nil {
@@ -61,7 +60,7 @@ func (r *submission) joinMalleable(given, fromScript request.Request) error {
 	if !r.request.Endless() {
 		return r.request.CheckMalleable()
 	}
-	r.inScript = false // for how long is not in the script
+	r.inScript = false // the script does not say how long
 	known := r.request
 	known.Lasts(1)
 	if err := known.CheckMalleable(); err != nil {
@@ -84,8 +83,8 @@ func (r *submission) joinMalleable(given, fromScript request.Request) error {
 
 var errNoEnd = errors.New("a malleable job is planned for as long as it may run: give a --time that ends")
 
-// lasts gives a job with --malleable and without --time the time limit that sbatch gives: the
-// partition's default, else the most that it allows; of several partitions the shortest.
+// lasts gives a job with --malleable but without --time sbatch's time limit: the partition's
+// default, otherwise its maximum; of several partitions, the shortest.
 func (c *Command) lasts(ctx context.Context, r *submission) error {
 	if !r.request.Endless() {
 		return nil
@@ -155,7 +154,7 @@ func (r *submission) readSpeedup() error {
 	return fmt.Errorf("--speedup=%s: %w", m.SpeedupFile(), err)
 }
 
-// cutMost bounds what a malleable job takes beyond its profile by what may ever be.
+// cutMost limits a malleable job's larger sizes to what can ever be.
 func (c *Command) cutMost(r *submission, most int, why string) {
 	before := r.request.MostNodes()
 	if most >= before || !r.request.CutMax(most) {
@@ -187,7 +186,7 @@ func (c *Command) cutToPlaces(r *submission, places []place) {
 	}
 }
 
-// checkGrace refuses a malleable job that asks for more time to give nodes back than the site
+// checkGrace rejects a malleable job that requests more time to give nodes back than the site
 // allows.
 func (c *Command) checkGrace(m *request.Malleable) error {
 	if m != nil && c.MaxGrace > 0 && time.Duration(m.Grace)*time.Second > c.MaxGrace {

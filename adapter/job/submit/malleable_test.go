@@ -45,7 +45,7 @@ func (still) Glance(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error) 
 }
 func (still) BatchScript(context.Context, slurmctl.JobID) (string, error) { return "", nil }
 
-// TestMalleable: what is submitted for a malleable job, and what is said of it.
+// TestMalleable checks what is submitted for a malleable job, and the messages.
 func TestMalleable(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -13,13 +13,12 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// A moldable job is submitted as one of its alternatives: the one that begins with the
-// fewest nodes, with that one's time limit. So Slurm's limits see a job that may run, and
-// the sidecar has to raise nothing but nodes and time, which it does in the user's name.
-// Whatever a job is asked to be, each alternative is checked as if it were the only one;
-// those that are infeasible are told and left out.
+// A moldable job is submitted as the alternative that begins with the fewest nodes, with that one's
+// time limit. So Slurm's limits see a job that may run, and the sidecar only has to raise nodes and
+// time, which it does as the user. Each alternative is checked as if it were the only one;
+// infeasible ones are reported and left out.
 
-// joinMoldable joins what the command line and the script ask for.
+// joinMoldable joins the requests of the command line and the script.
 func (r *submission) joinMoldable(given, fromScript request.Request) error {
 	if given.Profile != nil && given.Moldable != nil && len(given.Moldable.Alternatives) > 0 {
 		for _, o := range r.options.command {
@@ -83,8 +82,8 @@ func (r *submission) checkMoldable() error {
 	return nil
 }
 
-// eachAlternative leaves out those for which the check fails, with the reason on stderr, and
-// fails only where it does for all.
+// eachAlternative leaves out the alternatives that fail the check, with the reason on stderr. It
+// fails only if all do.
 func (c *Command) eachAlternative(r *submission, check func(r *submission) error) error {
 	m := *r.request.Moldable
 	m.Minutes = slices.Clone(m.Minutes)
@@ -146,7 +145,7 @@ func (r *submission) reckonLimits() {
 	r.request.Moldable = &m
 }
 
-// wholeLimit is the time limit of a job with this profile: its user's, or what it needs.
+// wholeLimit returns the time limit of a job with this profile: the user's, or what it needs.
 func (r *submission) wholeLimit(p planner.Profile) int64 {
 	if r.userTime > 0 {
 		return r.userTime
@@ -154,7 +153,7 @@ func (r *submission) wholeLimit(p planner.Profile) int64 {
 	return min(timeLimit(p, r.limit), r.maxTime)
 }
 
-// linkLimit is that of a chain's step i, 0-based.
+// linkLimit returns the time limit of a chain's step i, from 0.
 func (r *submission) linkLimit(p planner.Profile, i int) int64 {
 	limit := min(timeLimit(p[i:i+1], r.limit), r.maxTime)
 	if r.userTime > 0 {
@@ -163,7 +162,7 @@ func (r *submission) linkLimit(p planner.Profile, i int) int64 {
 	return limit
 }
 
-// brief is a profile that may be long.
+// brief returns a profile that may be long.
 func brief(p planner.Profile) string {
 	if text := p.String(); len(text) <= 60 {
 		return text
@@ -171,8 +170,8 @@ func brief(p planner.Profile) string {
 	return p[:1].String() + ",…"
 }
 
-// checkAlternatives is all that is checked of a moldable job: what holds of its options, then
-// what the cluster and its limits allow. What is said of the cluster as a whole is said once.
+// checkAlternatives runs all checks of a moldable job: its options, then what the cluster and its
+// limits allow. It reports problems of the cluster as a whole once.
 func (c *Command) checkAlternatives(ctx context.Context, r *submission) error {
 	stderr, warned := c.Stderr, map[string]bool{}
 	defer func() { c.Stderr = stderr }()

@@ -10,16 +10,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A site's job_submit plugin may move a job into another partition, account or QOS, so that the
-// limits of those in the request say nothing about it. Where there are plugins, what the request
-// is against is therefore a doubt: the job is submitted, and checked again as what it has become.
+// A site's job_submit plugin may move a job into another partition, account, or QOS, whose limits
+// then apply. So with plugins, a violated limit is only a doubt: the job is submitted, and checked
+// again as what it has become.
 
 // mayMove reports whether plugins may move the job elsewhere than it asks for.
 func (c *Command) mayMove(ctx context.Context, r *submission) bool {
 	return !r.settled && c.submitPlugins(ctx)
 }
 
-// submitPlugins reports whether slurmctld has plugins that see what is submitted.
+// submitPlugins reports whether slurmctld has plugins that see submissions.
 func (c *Command) submitPlugins(ctx context.Context) bool {
 	if c.Cluster == nil {
 		return false
@@ -28,7 +28,7 @@ func (c *Command) submitPlugins(ctx context.Context) bool {
 	return err == nil && cfg.Values["JobSubmitPlugins"] != ""
 }
 
-// checkMoved checks a job that was just submitted as what it has become.
+// checkMoved checks a new job as what plugins have made of it.
 func (c *Command) checkMoved(ctx context.Context, r *submission, want request.Request, j slurmctl.Job) error {
 	was := map[string]string{"partition": j.Partition, "account": j.Account, "qos": j.QOS}
 	moved := r.doubt != nil

@@ -15,11 +15,12 @@ import (
 // maxProfile bounds a file with a profile, in bytes.
 const maxProfile = 1 << 20
 
-// profileOf is the value of --profile, read from a file where it is @NAME: a path, if it has
-// a slash, else a file of the user's, then of the site's. Steps in it stand one on a line or
-// with commas between them; what follows a # is a comment.
+// profileOf returns the value of --profile. @NAME reads a file: a path if it has a slash, otherwise
+// a file of the user, then of the site. Its steps are separated by newlines or commas; # begins a
+// comment.
 //
-// auto:NAME is what would have fitted the last runs of the job with the name, and is told.
+// auto:NAME is the profile that would have fitted the last runs of the job with that name, and is
+// printed.
 func (c *Command) profileOf(ctx context.Context, value string) (string, error) {
 	if name, auto := strings.CutPrefix(value, "auto:"); auto {
 		if name == "" || c.LastRuns == nil {

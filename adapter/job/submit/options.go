@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
 )
 
-// sbatch's options of releases 22.05 to 26.05, as long/short. An option that is
-// in some of them only is harmless in the others: sbatch itself refuses it.
+// sbatch's options of releases 22.05 to 26.05, as long/short. An option that only some of them have
+// is harmless in the others: sbatch itself rejects it.
 const (
 	requiredOptions = `account/A acctg-freq array/a autocomplete batch bb bbf begin/b chdir/D cluster
 		cluster-constraint clusters/M comment constraint/C container container-id container-type context
@@ -44,8 +44,8 @@ func newOptionTable() optionTable {
 
 var helpLine = regexp.MustCompile(`(?m)^\s+(?:-(\w),\s+)?--([A-Za-z0-9][\w-]*)(\[=|=)?`)
 
-// learn adds the options of sbatch's own help text that the table does not know:
-// those of a site's plugins, and of releases to come.
+// learn adds unknown options from sbatch's own help text: those of a site's plugins and of later
+// releases.
 func (t optionTable) learn(help string) {
 	for _, m := range helpLine.FindAllStringSubmatch(help, -1) {
 		if _, known := t.Long[m[2]]; known {
@@ -66,8 +66,8 @@ func (t optionTable) learn(help string) {
 	}
 }
 
-// OptionNames are all options for shell completion, evosbatch's own first; those
-// that need a value end in '='.
+// OptionNames returns all options for shell completion, evosbatch's own first; options that need a
+// value end in '='.
 func OptionNames() []string {
 	t := newOptionTable()
 	names := []string{"--profile=", "--moldable=", "--moldable-by=", "--malleable=", "--size=", "--grace=", "--speedup=", "--expand-limit=", "--drive=", "--max-nodes=", "--on-grow=", "--on-shrink=", "--on-step=", "--dry-run", "--require-profile"}
@@ -83,8 +83,8 @@ func OptionNames() []string {
 	return names
 }
 
-// ScriptGiven reports whether the words go beyond the options: what follows are
-// the script's arguments.
+// ScriptGiven reports whether the words go beyond the options, so that the rest are the script's
+// arguments.
 func ScriptGiven(words []string) bool {
 	line, err := newOptionTable().Parse(words, "")
 	return err == nil && len(line.Operands) > 0

@@ -9,15 +9,15 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
-// profilers are the values of sbatch's own --profile, which chooses what its
-// accounting samples. No evolution profile looks like one of them.
+// profilers lists the values of sbatch's own --profile, which selects what accounting samples. No
+// evolution profile looks like them.
 var profilers = []string{"all", "none", "energy", "task", "lustre", "filesystem", "network"}
 
-// isEvolution reports whether an option named profile is an evolution profile,
-// and not a value that is meant for sbatch's own option of that name.
+// isEvolution reports whether an option named profile is an evolution profile, not a value for
+// sbatch's own option of that name.
 func isEvolution(o getopt.Option) bool {
 	if o.Name != "profile" || o.Source != "" {
-		return false // in #SBATCH lines and SBATCH_PROFILE it is always sbatch's
+		return false // on #SBATCH lines and in SBATCH_PROFILE it is always sbatch's
 	}
 	for name := range strings.SplitSeq(o.Value, ",") {
 		if !slices.Contains(profilers, strings.ToLower(name)) {
@@ -41,8 +41,7 @@ type variableError struct{ error }
 
 func (e *variableError) Unwrap() error { return e.error }
 
-// requested is the request that the command line makes, and where it says nothing the
-// environment.
+// requested returns the request of the command line, completed from the environment.
 func requested(l layers) (request.Request, error) {
 	var s request.Request
 	shape := slices.ContainsFunc(l.command, func(o getopt.Option) bool { return isOwn(o) && slices.Contains(shapes, o.Name) })

@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// refusals are the options that an evolving job cannot have, and what to do.
+// refusals lists the options that an evolving job cannot have, with the remedy.
 var refusals = map[string]string{
 	"array":                "job arrays cannot be planned yet: submit each task with evosbatch",
 	"gpus-per-socket":      "GPUs per socket cannot be planned yet: give --gpus-per-node",
@@ -74,7 +74,7 @@ func (l layers) refuseTasks(first int) error {
 	if err == nil && n < first {
 		return fmt.Errorf("%s: fewer tasks than the %d nodes of the first step; --ntasks-per-node goes with any number of nodes", o, first)
 	}
-	return nil // what is no number sbatch refuses itself
+	return nil // sbatch itself rejects what is not a number
 }
 
 // sameNodes reports whether a value of sbatch's --nodes asks for just n nodes.
@@ -87,5 +87,5 @@ func sameNodes(value string, n int) bool {
 	return strings.TrimSpace(low) == want && strings.TrimSpace(high) == want
 }
 
-// Refused are the names of the options that an evolving job cannot have.
+// Refused returns the names of the options that an evolving job cannot have.
 func Refused() []string { return slices.Sorted(maps.Keys(refusals)) }

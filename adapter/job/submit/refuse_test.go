@@ -8,8 +8,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// TestOwnClusterNamed: this cluster's own name is no reason to refuse a job, in whatever case; what applies is
-// what was said last.
+// TestOwnClusterNamed checks that naming this cluster is no reason to reject a job, in any case;
+// the last value counts.
 func TestOwnClusterNamed(t *testing.T) {
 	for values, want := range map[string]bool{"lab": true, "LAB": true, "lab,Lab": true, "lab,other": false, "all": false, "other": false, "other lab": true, "lab other": false} {
 		l := layers{cluster: "lab"}

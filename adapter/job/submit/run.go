@@ -36,11 +36,11 @@ type Command struct {
 	Stderr     io.Writer
 	Sbatch     string          // the program to run: a path, or a name to look for in PATH
 	Cluster    Cluster         // nil: sizes are not checked
-	Defaults   request.Request // the site's, where the job says nothing
-	Partitions []string        // those that the site's Evoslurm drives; none: all
+	Defaults   request.Request // the site's, for jobs that set none
+	Partitions []string        // partitions that the site's Evoslurm drives; empty for all
 	MaxGrace   time.Duration   // for which a malleable job may ask; 0: any
-	// LastRuns is the profile that would have fitted the user's last runs of the job with the
-	// name, and which those were.
+	// LastRuns returns the profile that would have fitted the user's last runs of the job with that
+	// name, and which runs those were.
 	LastRuns func(ctx context.Context, name string) (profile, what string, err error)
 
 	Help    func() // shows evosbatch's own help
@@ -54,9 +54,9 @@ type Command struct {
 	read  []byte // of standard input, already; nil: nothing
 }
 
-// Run submits the job and returns the exit status: sbatch's, or where nothing
-// was submitted sbatch's for errors, 1 or $SLURM_EXIT_ERROR. Without plugins on the
-// cluster a submission that succeeds does not return if Exec does its work.
+// Run submits the job and returns the exit status: sbatch's, or if nothing was submitted, sbatch's
+// for errors, 1 or $SLURM_EXIT_ERROR. On a cluster without plugins, a successful submission does
+// not return if Exec works.
 func (c *Command) Run(ctx context.Context) int {
 	c.table = newOptionTable()
 	status, err := c.run(ctx)
@@ -147,8 +147,8 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	return 0, c.submit(r.words(s), r.script)
 }
 
-// parse reads the command line. Options that the table lacks may be those of a
-// site's plugins or of a newer Slurm: sbatch's help tells.
+// parse reads the command line. Unknown options may come from a site's plugins or a newer Slurm:
+// sbatch's help says.
 func (c *Command) parse(ctx context.Context) (getopt.Line, error) {
 	line, err := c.table.Parse(c.Args, "")
 	var unknown *getopt.UnknownError
@@ -232,7 +232,7 @@ func (c *Command) submission(ctx context.Context, line getopt.Line) (*submission
 	return r, err
 }
 
-// ownCluster is the name of the cluster that is asked where none is named; "" if it does not answer.
+// ownCluster returns the cluster that is used if none is named, or "" if it does not answer.
 func (c *Command) ownCluster(ctx context.Context) string {
 	if c.Cluster == nil {
 		return ""
@@ -246,8 +246,8 @@ func (c *Command) ownCluster(ctx context.Context) string {
 	return cfg.ClusterName
 }
 
-// find looks for a script where sbatch does: a name without a leading dot or
-// slash in the working directory, then in PATH.
+// find searches for a script where sbatch does: a name without a leading dot or slash in the
+// working directory, then in PATH.
 func (c *Command) find(name string) string {
 	if strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".") {
 		return name
@@ -281,8 +281,8 @@ func readAll(r io.Reader) ([]byte, error) {
 	return script, nil
 }
 
-// checkCluster refuses what is infeasible in all partitions. A Slurm that does not
-// answer is left to sbatch, which says it in its own words.
+// checkCluster rejects what is infeasible in all partitions. If Slurm does not answer, sbatch
+// reports it.
 func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 	if c.Cluster == nil {
 		return nil
@@ -316,8 +316,8 @@ func (c *Command) checkCluster(ctx context.Context, r *submission) error {
 	return err
 }
 
-// checkPlaces refuses what is infeasible in all of the partitions that the job asks for, or by
-// the limits of its account and QOS.
+// checkPlaces rejects what is infeasible in all requested partitions, or by the limits of the
+// account and QOS.
 func (c *Command) checkPlaces(ctx context.Context, r *submission, places []place, size *sizing) error {
 	places, out, err := driven(places, c.Partitions)
 	if err != nil {
@@ -357,7 +357,7 @@ func (c *Command) unshown(ctx context.Context, places []place, shown []slurmctl.
 	return refusal
 }
 
-// sizing is a cluster that tells its nodes once it was looked at.
+// sizing is a cluster that knows its nodes once it was queried.
 type sizing struct {
 	Cluster
 	nodes int
@@ -392,7 +392,7 @@ func (c *Command) exec(words []string, stdin *os.File) error {
 	return c.Exec(path, append([]string{"sbatch"}, words...), c.Environ, stdin)
 }
 
-// fileOf is an unnamed file with this content, open at its beginning.
+// fileOf returns an unnamed file with this content, open at its beginning.
 func fileOf(content []byte) (*os.File, error) {
 	f, err := os.CreateTemp("", "evosbatch-")
 	if err != nil {
@@ -409,8 +409,8 @@ func fileOf(content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// submitChain runs sbatch once for each step. If one fails, those before it are
-// cancelled: half a chain would run and never finish.
+// submitChain runs sbatch once per step. If one fails, it cancels the earlier ones: half a chain
+// would run and never finish.
 func (c *Command) submitChain(ctx context.Context, r *submission) (int, error) {
 	var ids []slurmctl.JobID
 	var first, previous uint32
@@ -485,7 +485,7 @@ func (c *Command) submitStep(ctx context.Context, r *submission, i int, s step) 
 	return id, 0, err
 }
 
-// statusOf is the exit status of a sbatch that has ended.
+// statusOf returns the exit status of a sbatch that has ended.
 func statusOf(err error) (int, error) {
 	var failed *exec.ExitError
 	switch {

@@ -42,8 +42,8 @@ func TestAgainstSlurm(t *testing.T) {
 				t.Errorf("-%c is --%s, in the table --%s", letter, name, table.Short[letter])
 			}
 		}
-		// What the help does not tell: a flag refuses a value, and an option that
-		// needs one takes the next word. --usage ends before anything is submitted.
+		// What the help does not say: a flag rejects a value, and an option that needs one takes
+		// the next word. --usage ends before anything is submitted.
 		for name, has := range table.Long {
 			switch name {
 			case "expand-limit", "drive", "dry-run":
@@ -158,8 +158,8 @@ func TestAgainstSlurm(t *testing.T) {
 	})
 }
 
-// sameStart compares a start time as scontrol shows it with ours; what is not in
-// the future is no start time at all.
+// sameStart compares a start time from scontrol with ours; a time that is not in the future is no
+// start time.
 func sameStart(shown string, own, now time.Time) bool {
 	if shown == "" {
 		return !own.After(now.Add(time.Second))

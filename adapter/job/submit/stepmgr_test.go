@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A job that will have a step manager is refused where it would give nodes back in part.
+// TestStepManagers checks that a job that will have a step manager is rejected if it would give
+// nodes back in part.
 func TestStepManagers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"job.sh": "#!/bin/sh\ntrue\n", "asks.sh": "#!/bin/sh\n#SBATCH --stepmgr\ntrue\n"} {

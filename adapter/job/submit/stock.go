@@ -13,13 +13,13 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 )
 
-// ownVariable is the variable that gives evosbatch one of its own options. These rank between
-// the command line and the script, as sbatch's do.
+// ownVariable returns the variable for one of evosbatch's own options. These rank between the
+// command line and the script, like sbatch's.
 func ownVariable(option string) string {
 	return "EVOSBATCH_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
 
-// shapes are the options that say how a job evolves; one alone of the strongest place counts.
+// shapes lists the options that say how a job evolves; only one from the strongest place counts.
 var shapes = []string{"profile", "moldable", "malleable"}
 
 // asksToEvolve reports whether an option is a wish for an evolving job, whatever its value.
@@ -27,15 +27,15 @@ func asksToEvolve(o getopt.Option) bool {
 	return isOwn(o) && o.Name != "dry-run" && o.Name != "require-profile"
 }
 
-// hasDirectives reports whether a script has #EVO lines, if only bad ones, which are told where
-// they are read.
+// hasDirectives reports whether a script has #EVO lines, valid or not; errors in them are reported
+// where they are read.
 func hasDirectives(script []byte) bool {
 	found, err := request.ParseDirectives(script)
 	return err != nil || len(found) > 0
 }
 
-// passOn submits what asks for nothing of Evoslurm with sbatch, unchanged, and reports
-// whether it has. What it cannot read it leaves to sbatch, too, to say so.
+// passOn passes a submission that requests nothing of Evoslurm on to sbatch, unchanged, and reports
+// whether it did. sbatch also reports unreadable files.
 func (c *Command) passOn(ctx context.Context) (bool, error) {
 	line, err := c.table.Parse(c.Args, "")
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Command) passOn(ctx context.Context) (bool, error) {
 	if wrapped := slices.ContainsFunc(line.Options, func(o getopt.Option) bool { return o.Name == "wrap" }); !wrapped {
 		var script []byte
 		if len(line.Operands) > 0 {
-			script, _ = readScript(c.find(line.Operands[0])) // sbatch tells what is wrong with it
+			script, _ = readScript(c.find(line.Operands[0])) // sbatch reports what is wrong with it
 		} else if script, err = readAll(c.Stdin); err != nil {
 			return true, err
 		} else {
@@ -90,7 +90,7 @@ type link struct {
 	ended chan error
 }
 
-// submitWaiting runs sbatch --wait up to the point where it has submitted its job.
+// submitWaiting runs sbatch --wait until it has submitted its job.
 func (c *Command) submitWaiting(r *submission, cmd *exec.Cmd) (string, error) {
 	l := link{make(chan error, 1)}
 	ids := make(chan uint32, 1)

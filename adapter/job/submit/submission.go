@@ -19,37 +19,37 @@ import (
 type submission struct {
 	request  request.Request
 	inScript bool                // the script's #EVO lines hold the profile that applies
-	limit    planner.ExpandLimit // the one to reckon with: the job's, else the site's
+	limit    planner.ExpandLimit // the effective one: the job's, otherwise the site's
 
 	options  layers
 	dashes   bool
 	operands []string
 	gres     gres
 	script   []byte // read from standard input; nil: sbatch finds it itself
-	text     []byte // the script, wherever it is; nil with --wrap
-	links    []link // of a chain, where --wait was given
+	text     []byte // the script; nil with --wrap
+	links    []link // of a chain with --wait
 	watched  bool   // plugins may change it on its way
-	quiet    bool   // sbatch must print the job's id, which is then not passed on
+	quiet    bool   // sbatch must print the job's ID, which is then not passed on
 
 	userTime int64 // the user's own time limit in minutes; 0: none
-	implied  bool  // it is what the partition gives
-	maxTime  int64 // what the partition allows, in minutes
+	implied  bool  // from the partition
+	maxTime  int64 // allowed by the partition, in minutes
 	testOnly bool
-	doubt    error    // why it is infeasible as requested, where plugins may move it elsewhere
+	doubt    error    // why it is infeasible as requested, if plugins may move it elsewhere
 	settled  bool     // its options are what Slurm has made of them
 	leftOut  []string // variables that do not go with the rest
 }
 
-// newSubmission joins what the command line and the script ask for. Defaults are
-// the site's. Variables that do not go with the rest are left out: one that is set for all jobs
-// must not make a good command fail.
+// newSubmission joins the requests of the command line and the script; defaults are the site's. It
+// ignores variables that do not apply to the rest: a variable set for all jobs must not make a good
+// command fail.
 func newSubmission(line getopt.Line, fromScript request.Request, options layers, defaults request.Request, now time.Time) (*submission, error) {
 	r, err := joined(line, fromScript, options, defaults, now)
 	var malformed *variableError
 	if err == nil || errors.As(err, &malformed) {
 		return r, err
 	}
-	var left []getopt.Option // first those that say how the job evolves, then what goes with them
+	var left []getopt.Option // first the options that say how the job evolves, then those that go with them
 	fewer := options
 	for _, shape := range []bool{true, false} {
 		for _, o := range options.own {
@@ -74,7 +74,7 @@ func newSubmission(line getopt.Line, fromScript request.Request, options layers,
 	return r, nil
 }
 
-// joined is a submission by all of its options.
+// joined returns a submission by all of its options.
 func joined(line getopt.Line, fromScript request.Request, options layers, defaults request.Request, now time.Time) (*submission, error) {
 	given, err := requested(options)
 	if err != nil {
@@ -154,7 +154,7 @@ func joined(line getopt.Line, fromScript request.Request, options layers, defaul
 	}
 	r.testOnly = options.has("test-only")
 	if r.request.Moldable != nil {
-		return r, nil // once it is known which alternatives are feasible
+		return r, nil // once the feasible alternatives are known
 	}
 	return r, r.complete()
 }
@@ -168,7 +168,7 @@ func (r *submission) complete() error {
 	return err
 }
 
-// marker is the comment of the job, or of one of a chain.
+// marker returns the comment of the job, or of one of a chain.
 func (r *submission) marker(link *request.ChainLink) (string, error) {
 	s := r.request
 	s.Chain = link
@@ -192,11 +192,11 @@ type step struct {
 	nodes   int
 	time    int64 // the time limit in minutes; 0: the user's own applies
 	marker  string
-	request request.Request // what the marker says
+	request request.Request // contents of the marker
 	extra   []string        // further options
 }
 
-// whole is the job as one Slurm job: the first step's nodes, everything's time.
+// whole returns the job as one Slurm job: the first step's nodes, everything's time.
 func (r *submission) whole() (step, error) {
 	marker, err := r.marker(nil)
 	s := step{nodes: r.request.Profile[0].Nodes, marker: marker, request: r.request}
@@ -208,8 +208,8 @@ func (r *submission) whole() (step, error) {
 	return s, err
 }
 
-// words are the arguments of sbatch for one step: the user's options as they
-// were written, then what is added, which wins over them, then the script.
+// words returns sbatch's arguments for one step: the user's options as written, then added ones,
+// which override them, then the script.
 func (r *submission) words(s step) []string {
 	var words []string
 	for _, o := range r.options.command {
@@ -219,7 +219,7 @@ func (r *submission) words(s step) []string {
 	}
 	words = append(words, "--nodes="+strconv.Itoa(s.nodes), "--exclusive", "--comment="+s.marker)
 	if r.request.Nodes != "" {
-		words = append(words, "--nodelist=") // none: it is in the marker
+		words = append(words, "--nodelist=") // none: the marker holds it
 	}
 	if s.time > 0 {
 		words = append(words, "--time="+formatMinutes(s.time))

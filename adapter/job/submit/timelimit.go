@@ -16,8 +16,8 @@ const unlimited = math.MaxInt64
 // margin is added to computed time limits for what happens between steps.
 const margin = 60 // seconds
 
-// limitWithoutBound is the multiple of the durations that becomes the time limit
-// where the expand limit has no bound, or where only the site knows it.
+// limitWithoutBound is the multiple of the durations that becomes the time limit if the expand
+// limit has no bound, or only the site knows it.
 const limitWithoutBound = 2
 
 // parseTimeLimit reads a value of sbatch's --time, in minutes rounded up.
@@ -38,7 +38,7 @@ func parseTimeLimit(text string) (int64, error) {
 
 func minutes(seconds int64) int64 { return (seconds + 59) / 60 }
 
-// timeLimit is how long a job with these steps may need, in minutes: every step
+// timeLimit returns how long a job with these steps may need, in minutes: every step
 // expanded to its limit, and a minute.
 func timeLimit(steps planner.Profile, limit planner.ExpandLimit) int64 {
 	if limit == 0 || limit == planner.Infinite {
@@ -52,8 +52,8 @@ func timeLimit(steps planner.Profile, limit planner.ExpandLimit) int64 {
 	return minutes(seconds)
 }
 
-// checkTime sees that the user's own time limit, if there is one, is not shorter
-// than the profile. It returns it in minutes, 0 where there is none.
+// checkTime checks that the user's own time limit, if any, is not shorter than the profile. It
+// returns the limit in minutes, or 0.
 func (l layers) checkTime(profile planner.Profile) (int64, error) {
 	o, given := l.last("time")
 	if !given || !o.HasValue {
@@ -70,8 +70,8 @@ func (l layers) checkTime(profile planner.Profile) (int64, error) {
 	return limit, nil
 }
 
-// formatMinutes writes a time limit as sbatch reads it: minutes while that is
-// easy to read, else D-HH:MM.
+// formatMinutes writes a time limit for sbatch: as minutes while that is easy to read, otherwise as
+// D-HH:MM.
 func formatMinutes(m int64) string {
 	if m < 24*60 {
 		return strconv.FormatInt(m, 10)
