@@ -20,7 +20,7 @@ type Options struct {
 	Nodes  int        // size of the cluster, for the stack of all jobs; 0: no stack
 	Others []api.Span // nodes allocated to others than evolving jobs, drawn at the stack's bottom; no end: until now
 
-	From, To time.Time // the stretch of time that is shown; zero: what the jobs need
+	From, To time.Time // the period shown; zero for what the jobs need
 }
 
 const (
@@ -30,9 +30,8 @@ const (
 	maxStack     = 8    // rows of the stack, unless it has fewer nodes
 )
 
-// Render draws the jobs as they are at the time now, whose location is that of
-// the clock times. Every line ends in a newline and has at most opts.Width
-// columns. It takes O(columns × spans).
+// Render draws the jobs at the time now, whose location sets the time zone. Every line ends in a
+// newline and has at most opts.Width columns. O(columns × spans).
 func Render(jobs []api.Job, now time.Time, opts Options) string {
 	if len(jobs) == 0 {
 		return "No evolving jobs.\n"
@@ -70,9 +69,9 @@ type canvas struct {
 
 	from time.Time
 	cell time.Duration // of one column
-	left int           // columns of the text beside the bars
+	left int           // columns of text beside the bars
 	cols int           // columns of the bars
-	at   int           // the column of now, where nothing else is drawn; -1: outside
+	at   int           // the column of now, where nothing else is drawn; -1 if out of view
 }
 
 func newCanvas(jobs []api.Job, now time.Time, opts Options) *canvas {
@@ -98,7 +97,7 @@ func newCanvas(jobs []api.Job, now time.Time, opts Options) *canvas {
 	return c
 }
 
-// spansOf is what Spans has, as lanes draw it.
+// spansOf returns what Spans has, as lanes draw it.
 func spansOf(j api.Job, now time.Time) []span {
 	all := Spans(j, now)
 	spans := make([]span, len(all))
@@ -108,7 +107,7 @@ func spansOf(j api.Job, now time.Time) []span {
 	return spans
 }
 
-// colorLanes gives every job a colour that stays its own while others come and go.
+// colorLanes gives every job a colour that stays while other jobs come and go.
 func colorLanes(lanes []lane) {
 	order := make([]int, len(lanes))
 	for i := range order {
@@ -129,9 +128,9 @@ func colorLanes(lanes []lane) {
 	}
 }
 
-// setTime fits the time shown into the columns. What lies ahead is shown whole; of
-// the past five minutes or three times as much, so that a long one cannot crush
-// the plan. The present falls between two columns and has one of its own.
+// setTime fits the period into the columns. The future is shown completely; of the past, five
+// minutes or three times the future, so that a long past cannot crush the plan. The present is
+// between two columns and has its own.
 func (c *canvas) setTime() {
 	first, last := c.now, c.now
 	for _, l := range c.lanes {
@@ -171,8 +170,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// start is when the time begins that a column stands for; it ends where the next
-// one's begins, save that the column of now stands for none.
+// start returns when a column's period begins; it ends where the next one begins. The column of now
+// has no period.
 func (c *canvas) start(col int) time.Time {
 	if c.at >= 0 && col > c.at {
 		col--
@@ -180,7 +179,7 @@ func (c *canvas) start(col int) time.Time {
 	return c.from.Add(time.Duration(col) * c.cell)
 }
 
-// column is where a time is drawn.
+// column returns the column of a time.
 func (c *canvas) column(t time.Time) int {
 	col := int(t.Sub(c.from) / c.cell)
 	if t.Before(c.from) {
@@ -192,7 +191,7 @@ func (c *canvas) column(t time.Time) int {
 	return col
 }
 
-// spanAt is the span that fills most of a column; none leaves nodes at 0.
+// spanAt returns the span that fills most of a column; none leaves nodes at 0.
 func (c *canvas) spanAt(l lane, col int) (best span, index int) {
 	if col == c.at {
 		return span{}, -1

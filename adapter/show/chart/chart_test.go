@@ -31,7 +31,7 @@ func steps(from int, pairs ...int) []api.Span {
 	return spans
 }
 
-// open leaves the last span without an end: it is still going on.
+// open leaves the last span without an end: it continues.
 func open(spans []api.Span) []api.Span {
 	spans[len(spans)-1].End = time.Time{}
 	return spans
@@ -51,7 +51,7 @@ func demo() []api.Job {
 	}
 }
 
-// lent is the demo with offers to its job that runs: one in each way.
+// lent returns the demo with offers to its job that runs: one in each way.
 func lent() []api.Job {
 	jobs := demo()
 	o := func(kind string, nodes, made, closed int, state string, enforced bool) api.Offer {
@@ -111,7 +111,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestWidest: however wide somebody calls a terminal, there is an end to it.
+// TestWidest checks that the claimed width of a terminal is bounded.
 func TestWidest(t *testing.T) {
 	for line := range strings.Lines(Render(demo(), at(90), Options{Width: 1 << 40, Nodes: 8})) {
 		if n := legible.Columns(strings.TrimSuffix(line, "\n")); n > maxWidth {

@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-// glyphs are the characters that a chart is made of.
+// glyphs holds the characters of a chart.
 type glyphs struct {
 	allocated, planned    []string // bars of growing height
 	now, rule, tick, mark string
@@ -28,7 +28,7 @@ var asciiGlyphs = glyphs{
 	other: "%", cut: ">",
 }
 
-// bar is a column of a lane with this many nodes.
+// bar returns a column of a lane with this many nodes.
 func (c *canvas) bar(l lane, nodes, peak int, planned bool) string {
 	levels, color := c.glyphs.allocated, l.hue.allocated
 	if planned && c.opts.Color {
@@ -40,8 +40,7 @@ func (c *canvas) bar(l lane, nodes, peak int, planned bool) string {
 	return c.paint(levels[min(max(level, 1), len(levels))-1], color)
 }
 
-// hue is a colour of the 256 for what is allocated, and a darker one of the same kind
-// for what is planned.
+// hue is one of the 256 colours for allocated nodes, and a darker one for planned nodes.
 type hue struct{ allocated, planned int }
 
 // palette are hues that differ well and read on black and white.
@@ -64,8 +63,7 @@ func (c *canvas) paint(text string, color int) string {
 	return fmt.Sprintf("\x1b[38;5;%dm%s\x1b[0m", color, text)
 }
 
-// fit makes a text printable, cuts it to a width with a mark where something is missing,
-// and fills it up.
+// fit makes a text printable, cuts it to a width with a mark for the missing part, and pads it.
 func (c *canvas) fit(text string, columns int) string {
 	text = legible.Cut(legible.Printable(text, c.opts.ASCII), columns, c.glyphs.cut)
 	return text + strings.Repeat(" ", max(0, columns-legible.Columns(text)))

@@ -8,15 +8,15 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// What a malleable job was offered, or asked for, and what came of it, has a row of its own: by how many
-// nodes, where that was, and a mark where it was over.
+// A malleable job's offers and demands, with their outcome, have their own row: the number of nodes
+// at that time, and a mark at the end.
 const (
 	markDone  = "="
 	markNone  = "x" // declined, not answered, withdrawn, or it could not be
 	markTaken = "!"
 )
 
-// by is how many nodes an offer is about: +3, or -2.
+// by returns how many nodes an offer is about: +3, or -2.
 func by(o api.Offer) string {
 	if o.Kind == "shrink" {
 		return fmt.Sprintf("-%d", o.Nodes)
@@ -24,7 +24,7 @@ func by(o api.Offer) string {
 	return fmt.Sprintf("+%d", o.Nodes)
 }
 
-// mark is what came of an offer, and when; "": it is open.
+// mark returns the outcome of an offer, and when; "" if it is open.
 func mark(o api.Offer) (string, time.Time) {
 	switch {
 	case o.State == "open", o.State == "accepted":
@@ -37,7 +37,7 @@ func mark(o api.Offer) (string, time.Time) {
 	return markNone, o.Closed
 }
 
-// lastOffer is the job's last offer with its times, as far as there is room.
+// lastOffer returns the job's last offer with its times, as far as there is room.
 func (c *canvas) lastOffer(j api.Job) string {
 	o := j.Offers[len(j.Offers)-1]
 	text := o.Made.In(c.now.Location()).Format(time.TimeOnly) + " " + by(o)
@@ -56,7 +56,7 @@ func (c *canvas) lastOffer(j api.Job) string {
 	return text + " " + o.State
 }
 
-// offers is the row of a job's offers.
+// offers returns the row of a job's offers.
 func (c *canvas) offers(l lane) string {
 	row := c.blank()
 	if c.at >= 0 {

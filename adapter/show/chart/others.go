@@ -8,12 +8,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// forever is when a job ends that has no time limit.
+// forever is the length of a job without a time limit.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Others is how many nodes stock jobs have over time, a node that several share once: from one change to the
-// next, as Options.Others wants them. A job that has run out of its time, or of which nobody may know when it
-// ends, has its nodes until now.
+// Others returns how many nodes stock jobs have over time, for Options.Others; a shared node counts
+// once. A job that is past its limit, or whose end is hidden, has its nodes until now.
 func Others(jobs []api.OtherJob, now time.Time) []api.Span {
 	type change struct {
 		at    time.Time
@@ -24,7 +23,7 @@ func Others(jobs []api.OtherJob, now time.Time) []api.Span {
 	for _, j := range jobs {
 		names, err := slurmctl.ExpandNodes(j.NodeList)
 		if err != nil {
-			continue // the list of jobs shows it as it is
+			continue // the list of jobs shows the raw text
 		}
 		end := later(j.End, now)
 		if j.End.IsZero() && j.ID != 0 {

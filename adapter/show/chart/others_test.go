@@ -10,14 +10,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// TestOthers: nodes of stock jobs are counted once, from one change to the next, and those of jobs whose end
-// nobody may know, or has come, until now.
+// TestOthers checks that nodes of stock jobs are counted once, from one change to the next, and
+// until now if the job's end is hidden or past.
 func TestOthers(t *testing.T) {
 	jobs := []api.OtherJob{
 		{ID: 1, Start: at(0), End: at(200), NodeList: "n[1-3]"},
 		{ID: 2, Start: at(50), End: at(150), NodeList: "n[3-4]"}, // shares n3
 		{ID: 3, Start: at(20), End: at(60), NodeList: "n5"},      // over its time
-		{Start: at(95), NodeList: "n6"},                          // somebody's, seen after now
+		{Start: at(95), NodeList: "n6"},                          // hidden owner, seen after now
 		{ID: 4, Start: at(0), End: at(100), NodeList: "n[1-"},
 	}
 	type part struct{ from, to, nodes int }

@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-// lines are the rows of the chart, as tall as Options.Height leaves room for:
-// jobs shrink to one row before the stack goes, and the last jobs go last.
+// lines returns the rows of the chart, at most Options.Height: jobs first shrink to one row, then
+// the stack is dropped, then the last jobs.
 func (c *canvas) lines() []string {
 	const around = 3 // two rows of axis, one of legend
 	rows, stack := 2, 0
@@ -73,7 +73,7 @@ func heading(j api.Job) string {
 	return text
 }
 
-// condition is the second line beside a bar: whose job it is and how it stands.
+// condition returns the second line beside a bar: the job's owner and state.
 func (c *canvas) condition(j api.Job) string {
 	text := j.User + " " + j.State
 	switch {
@@ -85,7 +85,7 @@ func (c *canvas) condition(j api.Job) string {
 	return text
 }
 
-// labelWidth is how wide the text beside the bars must be, within bounds.
+// labelWidth returns how wide the text beside the bars must be, within bounds.
 func (c *canvas) labelWidth() int {
 	width := len(dateFormat)
 	for _, l := range c.lanes {
@@ -97,7 +97,7 @@ func (c *canvas) labelWidth() int {
 	return min(width, c.opts.Width/3, 30) + 2
 }
 
-// label is the text beside a bar, cut or filled to its width.
+// label returns the text beside a bar, cut or filled to its width.
 func (c *canvas) label(text string, color int) string {
 	return c.paint(c.fit(text, c.left-2), color) + "  "
 }
@@ -206,8 +206,8 @@ func (c *canvas) stack(height int, letters bool) []string {
 	return lines
 }
 
-// others is how many nodes others have in each column: in its middle, beside the column of now at present, so
-// that what they have is seen though it may end at once.
+// others returns how many nodes others have in each column: in its middle, and at present beside
+// the column of now, so that nodes released at once are still seen.
 func (c *canvas) others() []int {
 	nodes := make([]int, c.cols)
 	for col := range nodes {
@@ -224,8 +224,8 @@ func (c *canvas) others() []int {
 	return nodes
 }
 
-// occupant is the cell of the job that has the node, counted from the bottom of
-// the stack, where others have the lowest.
+// occupant returns the cell of the job that has the node, counted from the bottom of the stack,
+// where others are lowest.
 func (c *canvas) occupant(below, node, col int, letters bool) string {
 	if node < below {
 		return c.paint(c.glyphs.other, gray)
@@ -251,7 +251,7 @@ func (c *canvas) occupant(below, node, col int, letters bool) string {
 // letterOf names a job in a stack without colours.
 func letterOf(i int) string { return string(rune('A' + i%26)) }
 
-// blank is a row of empty cells.
+// blank returns a row of empty cells.
 func (c *canvas) blank() []string {
 	row := make([]string, c.cols)
 	for i := range row {
@@ -260,7 +260,7 @@ func (c *canvas) blank() []string {
 	return row
 }
 
-// nowCell is the cell of the present.
+// nowCell returns the cell of the present.
 func (c *canvas) nowCell() string { return c.paint(c.glyphs.now, white) }
 
 // legend explains the glyphs, as far as there is room.
@@ -292,7 +292,7 @@ func (c *canvas) legend(stack, letters, offers bool) string {
 	return line
 }
 
-// ticks are the distances of the marks on the axis from which one is chosen.
+// ticks lists the possible distances of marks on the axis.
 var ticks = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
@@ -302,7 +302,7 @@ var ticks = []time.Duration{
 
 const dateFormat = "Mon _2 Jan 15:04:05"
 
-// axis are two rows: the times, and a rule with a mark at each.
+// axis returns two rows: the times, and a rule with a mark at each.
 func (c *canvas) axis() []string {
 	tick := c.tick()
 	times := c.blank()
@@ -336,7 +336,7 @@ func (c *canvas) axis() []string {
 	}
 }
 
-// tick is the smallest distance of marks that leaves room for their times.
+// tick returns the smallest distance of marks that leaves room for their times.
 func (c *canvas) tick() time.Duration {
 	const apart = 12 // columns
 	for _, t := range ticks {
@@ -351,7 +351,7 @@ func (c *canvas) tick() time.Duration {
 	return t
 }
 
-// firstTick is the first round time at or after the left end, by the clock of
+// firstTick returns the first round time at or after the left end, by the clock of
 // the place.
 func (c *canvas) firstTick(tick time.Duration) time.Time {
 	return firstMark(c.from.In(c.now.Location()), tick)
@@ -368,7 +368,7 @@ func clock(t time.Time, tick time.Duration) string {
 	return t.Format("2 Jan")
 }
 
-// rule is the line between the parts of the chart.
+// rule returns the line between the parts of the chart.
 func (c *canvas) rule() string { return strings.Join(c.ruleCells(), "") }
 
 func (c *canvas) ruleCells() []string {

@@ -6,14 +6,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Span is a stretch of a job as it is drawn: allocated until now, or planned from then on.
+// Span is a stretch of a job as drawn: allocated until now, or planned from then on.
 type Span struct {
 	api.Span
 	Planned bool
 }
 
-// Spans is what was allocated to a job until now and what is planned from then on. All have
-// an end and nodes.
+// Spans returns a job's allocations until now and its plan from then on. All spans have an end and
+// nodes.
 func Spans(j api.Job, now time.Time) []Span {
 	var spans []Span
 	for _, p := range j.Past {
@@ -42,8 +42,8 @@ type Mark struct {
 	Text string
 }
 
-// Marks are at most so many round times from one time to another, by the clock of the place
-// of the first, as finely written as they are apart.
+// Marks returns at most that many round times between two times, in the first one's time zone,
+// written as finely as their distance.
 func Marks(from, to time.Time, most int) []Mark {
 	width := to.Sub(from)
 	if width <= 0 || most < 1 {
@@ -66,7 +66,7 @@ func Marks(from, to time.Time, most int) []Mark {
 	return marks
 }
 
-// firstMark is the first round time at or after another, by the clock of its place.
+// firstMark returns the first round time at or after another, by the clock of its place.
 func firstMark(from time.Time, tick time.Duration) time.Time {
 	_, offset := from.Zone()
 	shift := time.Duration(offset) * time.Second

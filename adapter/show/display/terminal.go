@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is what is known of the place where output goes.
+// Terminal describes the output device.
 type Terminal struct {
 	TTY           bool
 	Width, Height int // 0: not known

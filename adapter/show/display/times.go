@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// SlurmTime writes a time as Slurm's commands do, by the value of SLURM_TIME_FORMAT: standard
-// (or none), relative, or a format of strftime(3). One that they would not take, and a zero time, as they have it.
+// SlurmTime writes a time as Slurm's commands do, by the value of SLURM_TIME_FORMAT: standard (or
+// none), relative, or a format of strftime(3). It treats formats that they reject, and a zero time,
+// as they do.
 func SlurmTime(t, now time.Time, format string) string {
 	if t.IsZero() {
 		return "Unknown"
@@ -22,7 +23,7 @@ func SlurmTime(t, now time.Time, format string) string {
 	return t.Format("2006-01-02T15:04:05")
 }
 
-// relative is the format in which Slurm shows a time when it is now.
+// relative returns the format in which Slurm shows a time, relative to now.
 func relative(t, now time.Time) string {
 	day := func(t time.Time) int { return 1000*t.Year() + t.YearDay() }
 	switch d := day(t) - day(now); {
@@ -47,7 +48,7 @@ var conversions = map[byte]string{
 	'S': "05", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'y': "06", 'Y': "2006", 'z': "-0700", 'Z': "MST",
 }
 
-// strftime is strftime(3) in the locale C; a conversion that it does not know stays as it is.
+// strftime is strftime(3) in the locale C; it leaves unknown conversions as they are.
 func strftime(t time.Time, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {

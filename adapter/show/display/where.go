@@ -7,8 +7,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Where tells where a job is and why, a line each: what it has, because of what, what is planned for it and what it
-// had. So it is told by the recorder and on the page.
+// Where explains where a job is and why, one line each: what it has and why, what is planned, and
+// what it had. The recorder and the page show it.
 func Where(j api.Job) []string {
 	text := "it is " + j.State
 	if j.Step > 0 {
@@ -38,7 +38,7 @@ func Nodes(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
-// Hold tells of a hold as Slurm has it.
+// Hold describes a hold as Slurm has it.
 func Hold(name, nodes string, start, end time.Time) string {
 	return fmt.Sprintf("hold %s: %s from %s to %s", name, nodes, start.Format(time.DateTime), end.Format(time.TimeOnly))
 }

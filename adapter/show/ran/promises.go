@@ -19,24 +19,25 @@ const Broken = 10 * time.Second
 type Promise struct {
 	Step     int
 	From, To int       // nodes
-	At       time.Time // promised for; zero: nobody has planned it, or nobody knows
-	Planned  time.Time // of one that is to come, as it is planned now; zero: it is not
+	At       time.Time // promised time; zero if not planned or unknown
+	Planned  time.Time // for a future growth, its currently planned time; zero if not planned
 	Ended    time.Time // when the application ended the step before
 	Came     time.Time // when the nodes were there; zero: they are not
-	Got      int       // how many came, with those that it had
+	Got      int       // nodes after the growth, including those that it had
 	Lapsed   bool      // the step before lasted so long that nothing was held any more
 	Causes   []string  // why it came later than promised, as it was recorded
 
 	over bool // the job has ended
 }
 
-// hinders are the kinds of events that keep a growth from its nodes.
+// hinders lists the kinds of events that keep a growth from its nodes.
 var hinders = []string{"delayed", "lapsed", "kept back", "nodes did not come up", "failed", "given up", "resumed", "drive changed", "nodes left alone"}
 
-// mostCauses bounds those of a promise: a growth that waits for long may have very many.
+// mostCauses bounds the causes of a promise: a long-waiting growth may have very many.
 const mostCauses = 3
 
-// Promises are the planned growths of a job, by its events from oldest to newest. What these do not tell any more is not known.
+// Promises returns the planned growths of a job, from its events, oldest first. What the events no
+// longer hold is unknown.
 func Promises(j api.Job, events []api.Event) []Promise {
 	profile, err := planner.ParseProfile(j.Profile)
 	if err != nil {
@@ -90,7 +91,7 @@ func Promises(j api.Job, events []api.Event) []Promise {
 	return all
 }
 
-// Planned is when each step of a job that has begun was to begin, as it was planned then.
+// Planned returns when each step of a job that has begun was to begin, as it was planned then.
 func Planned(events []api.Event) map[int]time.Time {
 	due := map[int]time.Time{}
 	for _, e := range events {
@@ -106,7 +107,7 @@ func Planned(events []api.Event) map[int]time.Time {
 	return due
 }
 
-// detail is of an event what promises are told by.
+// detail holds the parts of an event that promises are built from.
 type detail struct {
 	Step         int
 	Planned, Was time.Time
@@ -142,7 +143,7 @@ func (p *Promise) came(at time.Time, d detail) {
 	}
 }
 
-// hindered notes what has kept it from its nodes. What was promised before a delay is the promise.
+// hindered records what has delayed the growth. What was promised before a delay is the promise.
 func (p *Promise) hindered(e api.Event, d detail) {
 	why := e.Text
 	switch e.Kind {
@@ -162,7 +163,8 @@ func (p *Promise) hindered(e api.Event, d detail) {
 	}
 }
 
-// Late is how much later than promised, and asked for, the nodes came, or are to come as far as it is known.
+// Late returns how much later than promised and requested the nodes came, or will come as far as
+// known.
 func (p Promise) Late(now time.Time) time.Duration {
 	due := p.At
 	if p.Ended.After(due) {
@@ -182,7 +184,7 @@ func (p Promise) Late(now time.Time) time.Duration {
 	return max(came.Sub(due), 0)
 }
 
-// Outcome is what has become of it, in a word or two.
+// Outcome returns the outcome in a word or two.
 func (p Promise) Outcome(now time.Time) string {
 	late := p.Late(now) >= Broken
 	switch {
@@ -202,11 +204,11 @@ func (p Promise) Outcome(now time.Time) string {
 	return "to come"
 }
 
-// Moved reports whether one that is to come is planned for another time than it was promised for.
+// Moved reports whether a future growth is planned for another time than promised.
 func (p Promise) Moved() bool { return !p.Planned.IsZero() && !p.Planned.Equal(p.At) }
 
 // Kept reports whether the nodes have come as promised.
 func (p Promise) Kept() bool { return p.Outcome(p.Came) == "kept" }
 
-// Cause is why it came later than promised; "": it did not, or nobody has recorded why.
+// Cause returns why it came later than promised; "" if it did not, or the cause is not recorded.
 func (p Promise) Cause() string { return strings.Join(p.Causes, "; ") }

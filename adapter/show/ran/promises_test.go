@@ -14,8 +14,8 @@ import (
 // wallSecond is a second in a detail.
 var wallSecond = regexp.MustCompile(`@\d+`)
 
-// TestPromises: of each planned growth it is told when it was promised, when the nodes came, how late that was and why: by what the
-// sidecar records, in the order in which it does.
+// TestPromises checks for each planned growth when it was promised, when the nodes came, how late
+// that was, and why, from the sidecar's events in their order.
 func TestPromises(t *testing.T) {
 	const zero = 1795368500
 	at := func(s float64) time.Time { return time.UnixMicro(zero*1e6 + int64(s*1e6)) }

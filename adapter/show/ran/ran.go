@@ -1,4 +1,5 @@
-// Package ran tells which profile would have fitted jobs that ran, by what the sidecar recorded of their steps.
+// Package ran finds the profile that would have fitted past jobs, from the sidecar's record of
+// their steps.
 package ran
 
 import (
@@ -16,21 +17,21 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Margin is what is added to each step, in percent, unless somebody says otherwise.
+// Margin is the default addition to each step, in percent.
 const Margin = 5
 
 // lastRuns is how many runs Last looks at.
 const lastRuns = 5
 
-// Source is a sidecar, as far as it tells of jobs.
+// Source is the part of a sidecar that reports on jobs.
 type Source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
 	Events(ctx context.Context, q api.EventQuery) ([]api.Event, error)
 }
 
-// Last is the profile that would have fitted a user's last runs (five at most) of the job with the name that
-// went through all of their steps, and tells which runs those were. Runs that had other steps than the last one
-// do not count.
+// Last returns the profile that would have fitted a user's last runs (at most five) of the job with
+// that name that went through all of their steps, and which runs those were. Runs with other steps
+// than the last one do not count.
 func Last(ctx context.Context, from Source, uid uint32, name string) (planner.Profile, string, error) {
 	jobs, err := from.Jobs(ctx, true)
 	if err != nil {
@@ -81,10 +82,10 @@ type Step struct {
 	Nodes         int
 	Asked         int64
 	Lasted, Idled int64 // until the application ended it; from then on until the next had its nodes
-	ByApplication bool  // it said when the step ended; else the job's end did
+	ByApplication bool  // the application ended the step; otherwise the job's end did
 }
 
-// Steps are the steps of a job that have ended.
+// Steps returns the steps of a job that have ended.
 func Steps(j api.Job, events []api.Event) ([]Step, error) {
 	p, err := planner.ParseProfile(j.Profile)
 	if err != nil {
@@ -111,7 +112,7 @@ func Steps(j api.Job, events []api.Event) ([]Step, error) {
 			}
 		}
 		if begin.IsZero() || end.IsZero() {
-			break // it has not begun, or goes on
+			break // it has not begun, or is still running
 		}
 		s := Step{Nodes: p[i].Nodes, Asked: p[i].Duration}
 		ended, told := ends[i+1]
@@ -128,7 +129,7 @@ func Steps(j api.Job, events []api.Event) ([]Step, error) {
 	return steps, nil
 }
 
-// Fitting is the profile that all of these runs would have fitted into.
+// Fitting returns the profile that all of these runs would have fitted into.
 func Fitting(runs [][]Step, margin int) (planner.Profile, error) {
 	fits := make(planner.Profile, len(runs[0]))
 	for _, run := range runs {

@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// run is a job of two steps whose first the application ended after first seconds, and got the
-// next one's nodes wait seconds later; its second lasted until the job's end.
+// run returns a job of two steps: the application ended the first after first seconds and got the
+// next one's nodes wait seconds later; the second lasted until the job's end.
 func run(first, wait, second int) (api.Job, []api.Event) {
 	at := func(s int) time.Time { return time.Unix(1795368509+int64(s), 0) }
 	end := first + wait + second
@@ -69,7 +69,8 @@ func (r recorded) Events(_ context.Context, q api.EventQuery) ([]api.Event, erro
 	return r.events[q.Job], nil
 }
 
-// The last runs of a name are those of the user that completed with the steps of the last one.
+// TestLastRuns checks that only the user's completed runs of that name with the steps of the last
+// one count.
 func TestLastRuns(t *testing.T) {
 	r := recorded{events: map[uint32][]api.Event{}}
 	add := func(id uint32, name string, uid uint32, state string, first, second int, change func(*api.Job)) {

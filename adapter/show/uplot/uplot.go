@@ -1,10 +1,10 @@
-// Package uplot is uPlot 1.6.32 by Leon Sorokin, a library of charts for browsers, as it is
-// published on npm (package uplot, dist/). Its licence (MIT) is in LICENSE beside it.
+// Package uplot is uPlot 1.6.32 by Leon Sorokin, a chart library for browsers, as published on npm
+// (package uplot, dist/). Its licence (MIT) is in LICENSE beside it.
 package uplot
 
 import _ "embed"
 
-// Version is that of the files.
+// Version is the version of the files.
 const Version = "1.6.32"
 
 // Script defines uPlot for scripts after it.

@@ -1,15 +1,14 @@
-// Package web is the page: the cluster's Gantt chart by node and by job, what is known of each
-// job, and the strategies. Everything is made on the server, as HTML and SVG that is read
-// without JavaScript; with it (htmx, embedded) the page follows what happens.
+// Package web is the web page: the cluster's Gantt chart by node and by job, the details of each
+// job, and the strategies. The server renders everything as HTML and SVG, which need no JavaScript;
+// with JavaScript (htmx, embedded), the page updates itself.
 //
 //	handler.go   routes, headers, errors        window.go     what the address asks for
 //	gantt.go     the chart by node and by job   job.go        a job's page
 //	shape.go     paths of SVG                   strategies.go strategies, and what try tells
 //	series.go    nodes over time, by uPlot
 //
-// It reads through a Reader, which tells each caller what he may read: an api.Visitor in the
-// sidecar, an api.Client in "evosctl web". It asks neither Slurm nor a database but for
-// events, and what one answer draws is bounded. All links are relative, so that it works
-// below any path of a proxy. Times are those of the sidecar's machine; the browser's clock is
-// not asked.
+// It reads through a Reader, which tells each caller only what it may read: an api.Visitor in the
+// sidecar, an api.Client in "evosctl web". It queries neither Slurm nor, except for events, a
+// database, and it bounds what one answer draws. All links are relative, so it works below any path
+// of a proxy. Times are those of the sidecar's machine, not of the browser.
 package web

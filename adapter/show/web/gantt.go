@@ -32,7 +32,7 @@ type gantt struct {
 	Taken    time.Time // when Slurm was polled
 	From, To time.Time
 	Marks    []mark
-	NowAt    string // where the present is; "": not in view
+	NowAt    string // position of the present; "" if out of view
 	Width    time.Duration
 
 	Zooms                          []choice
@@ -72,7 +72,7 @@ type label struct {
 	Text string
 }
 
-// shape is what is drawn of one job, or of many.
+// shape is what is drawn for one or many jobs.
 type shape struct{ Class, Link, Title, Path string }
 
 // word is a text on the chart.
@@ -88,14 +88,14 @@ type row struct {
 	Color    int
 	Bars     []shape
 	Said     string // the drawing in words
-	Now      int    // where the present is; 0: not in view
+	Now      int    // position of the present; 0 if out of view
 	Seconds  int64  // node-seconds allocated so far
 	PlanEnds time.Time
 }
 
 const barHeight = 24
 
-// gantt makes the first page, or gives it as it was made a moment ago for one who is told the same.
+// gantt makes the first page, or returns one made a moment ago for a reader with the same rights.
 func (p *Page) gantt(ctx context.Context, v visit) (any, error) {
 	reader, ok := v.Reader.(interface{ Sees(context.Context) string })
 	if !ok {
@@ -186,13 +186,13 @@ func (g *gantt) offer(jobs []api.Job, c api.Cluster) {
 		}
 	}
 	for set, into := range map[*map[string]bool]*[]string{&users: &g.Users, &accounts: &g.Accounts, &parts: &g.Parts} {
-		maps.DeleteFunc(*set, func(name string, _ bool) bool { return name == "" || text(name) != name }) // those are not offered
+		maps.DeleteFunc(*set, func(name string, _ bool) bool { return name == "" || text(name) != name }) // these are not offered
 		*into = slices.Sorted(maps.Keys(*set))
 		*into = (*into)[:min(len(*into), mostChoices)]
 	}
 }
 
-// links are the ways on from here.
+// links adds the links of the page.
 func (g *gantt) links() {
 	at := g.Window
 	at.Page, at.Rows = 0, 0
@@ -237,10 +237,10 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
 }
 
-// color is one of the ten hues, the same for a job wherever it is drawn.
+// color returns one of the ten hues, always the same for a job.
 func color(id uint32) int { return int(id % 10) }
 
-// list is the jobs, a row each, those that have ended last if they are wanted.
+// list adds the jobs, one row each, ended ones last if requested.
 func (g *gantt) list(all []*api.Job, s scale) {
 	var running, queued, ended []*api.Job
 	for _, j := range all {
@@ -378,7 +378,7 @@ func byNode(w window, s scale, now time.Time, jobs []*api.Job, c api.Cluster) *c
 	return a
 }
 
-// drawing is what all shapes of a chart by node share.
+// drawing is the state shared by all shapes of a chart by node.
 type drawing struct {
 	scale
 	height int
@@ -386,11 +386,11 @@ type drawing struct {
 	drawn  int            // bytes
 }
 
-// rows are the visible rows of a list of nodes.
+// rows returns the visible rows of a list of nodes.
 func (d *drawing) rows(list string) [][2]int {
 	names, err := slurmctl.ExpandNodes(list)
 	if err != nil {
-		return nil // it is not drawn; the list of jobs shows it as it is
+		return nil // it is not drawn; the list of jobs shows it
 	}
 	rows := make([]int, 0, len(names))
 	for _, name := range names {
@@ -401,13 +401,13 @@ func (d *drawing) rows(list string) [][2]int {
 	return runs(rows)
 }
 
-// add draws a stretch of time on nodes, and gives the tallest of its rectangles.
+// add draws a period on nodes and returns the tallest of its rectangles.
 func (d *drawing) add(p *pathOf, start, end time.Time, list string) (x, wd int, tallest [2]int) {
 	x, wd, seen := d.across(start, end)
 	if !seen {
 		return 0, 0, tallest
 	}
-	if d.drawn >= mostDrawn { // it is seen, and will not be drawn
+	if d.drawn >= mostDrawn { // in view, but beyond what can be drawn
 		p.rect(x, 0, wd, 0)
 		return x, wd, tallest
 	}
@@ -468,11 +468,11 @@ func jobLink(id uint32) string { return "job?id=" + strconv.FormatUint(uint64(id
 
 // others draws stock jobs, holds and the site's reservations.
 func (d *drawing) others(a *chartByNode, w window, now time.Time, c api.Cluster) {
-	var rest pathOf // those that were not asked for, and those without a known end
+	var rest pathOf // jobs that were filtered out, and those without a known end
 	for _, j := range c.Others {
 		var p pathOf
 		end := j.End
-		if end.IsZero() { // nobody knows; it goes on
+		if end.IsZero() { // unknown end: it continues
 			end = d.to
 		} else if end.Before(now) {
 			end = now

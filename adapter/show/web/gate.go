@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Gate lets in who knows a secret: an address on this machine is open to all of its users. The
-// secret comes with the first address that is opened, ?token=…, and begins a session. The page must
-// be below a path drawn by chance (NewPath), as those of other sessions are.
+// Gate admits only callers who know a secret, because an address on this machine is open to all of
+// its users. The secret comes with the first address that is opened, ?token=…, and begins a
+// session. Like other sessions' pages, the page must be below a random path (NewPath).
 type Gate struct {
 	Secret string
 
 	sessions sessions
 }
 
-// NewSecret is one that nobody guesses.
+// NewSecret returns an unguessable secret.
 func NewSecret() string { return rand.Text() }
 
 // NewPath draws a folder below base for the page behind a gate.
@@ -39,7 +39,7 @@ func (g *Gate) Handler(h http.Handler) http.Handler {
 			return
 		}
 		setCookie(w, r, g.sessions.begin("", "", [sha256.Size]byte{}))
-		q.Del("token") // it is to be in no history and in no Referer
+		q.Del("token") // keep it out of history and Referer
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Location", "?"+q.Encode())

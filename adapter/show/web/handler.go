@@ -21,7 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/show/uplot"
 )
 
-// Reader is what one caller may read.
+// Reader provides what one caller may read.
 type Reader interface {
 	Status(ctx context.Context) (api.Status, error)
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
@@ -32,14 +32,14 @@ type Reader interface {
 
 // Page serves the page.
 type Page struct {
-	// Reader gives what the sender of a request may read. An error is shown: ErrDenied to
-	// who has not told who he is.
+	// Reader returns what the sender of a request may read. Errors are shown: ErrDenied for a
+	// caller who has not signed in.
 	Reader func(*http.Request) (Reader, error)
-	// Base is the path below which the page is, as requests have it: "/" or "/web/".
+	// Base is the path of the page in requests: "/" or "/web/".
 	Base string
-	// Tokens are what readers sign in with; nil: they do not.
+	// Tokens are what readers sign in with; nil if they do not sign in.
 	Tokens *Tokens
-	// Told is called with who has signed in, and who could not; nil: nobody is told.
+	// Told, if not nil, is called with successful and failed sign-ins.
 	Told func(r *http.Request, what string)
 
 	forms   *forms
@@ -58,7 +58,7 @@ type visit struct {
 	now time.Time // by the sidecar's clock
 }
 
-// readTimeout bounds what a page asks for.
+// readTimeout bounds the queries of a page.
 const readTimeout = 10 * time.Second
 
 // policy forbids all that the page does not need: scripts, styles and requests but its own.
@@ -90,7 +90,7 @@ func readAssets() map[string]asset {
 	if err != nil {
 		panic(err) // it is in the executable
 	}
-	// The one copy, which evosim's reports embed, too.
+	// The only copy, which evosim's reports also embed.
 	all["uplot.js"] = assetOf("uplot.js", []byte("/*\n"+uplot.Licence+"*/\n"+uplot.Script))
 	all["uplot.css"] = assetOf("uplot.css", []byte(uplot.Style))
 	return all
@@ -101,7 +101,7 @@ func assetOf(name string, data []byte) asset {
 	return asset{data, hex.EncodeToString(sum[:6]), mime.TypeByExtension(path.Ext(name))}
 }
 
-// Handler is the page below Base.
+// Handler returns the page below Base.
 func (p *Page) Handler() http.Handler {
 	base := "/" + strings.Trim(p.Base, "/")
 	if base != "/" {
@@ -155,7 +155,7 @@ func guard(h http.Handler) http.Handler {
 	})
 }
 
-// looked lets nobody act who only looks.
+// looked allows only reading methods.
 func looked(h http.HandlerFunc) http.HandlerFunc { return only(h, http.MethodGet, http.MethodHead) }
 
 // acted is for forms.
@@ -177,7 +177,7 @@ func only(h http.HandlerFunc, methods ...string) http.HandlerFunc {
 	}
 }
 
-// static serves a file, for good where the address has its sum.
+// static serves a file, cacheable forever if the address has its hash.
 func static(w http.ResponseWriter, r *http.Request) {
 	a := assets[path.Base(r.URL.Path)]
 	w.Header().Set("Content-Type", a.kind)
@@ -192,19 +192,19 @@ func static(w http.ResponseWriter, r *http.Request) {
 	send(w, r, http.StatusOK, a.data)
 }
 
-// frame is what every page shows.
+// frame is the data of every page.
 type frame struct {
 	Status api.Status
 	Now    time.Time
 	Error  string
-	User   string // who has signed in; "": nobody does, or has
-	SignIn string // it asks for a token, which goes there; "": it does not
-	To     string // where who signs in wanted to go
-	Live   bool   // it is fetched anew while it is looked at
+	User   string // the signed-in user; "" if none
+	SignIn string // where the sign-in form leads; "" for no form
+	To     string // where the user wanted to go
+	Live   bool   // the page refetches itself while it is open
 	Body   any
 }
 
-// show makes a page of what a function finds.
+// show makes a page from what a function finds.
 func (p *Page) show(name string, limit time.Duration, find func(context.Context, visit) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
@@ -224,7 +224,7 @@ func (p *Page) show(name string, limit time.Duration, find func(context.Context,
 	}
 }
 
-// find asks for what a page shows, when its turn has come.
+// find runs the page's query when its turn has come.
 func (p *Page) find(ctx context.Context, r *http.Request, f *frame, find func(context.Context, visit) (any, error)) error {
 	var err error
 	if p.Tokens != nil {
@@ -247,7 +247,7 @@ func (p *Page) find(ctx context.Context, r *http.Request, f *frame, find func(co
 	if f.Status, err = reader.Status(ctx); err != nil {
 		return err
 	}
-	if f.Now = f.Status.Now; f.Now.IsZero() { // of a sidecar that does not tell
+	if f.Now = f.Status.Now; f.Now.IsZero() { // of a sidecar that does not report it
 		f.Now = time.Now()
 	}
 	f.Body, err = find(ctx, visit{reader, r, f.Now})
@@ -299,13 +299,13 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// send answers, compressed where the browser takes that.
+// send answers, compressed if the browser accepts that.
 func send(w http.ResponseWriter, r *http.Request, status int, data []byte) {
 	w.Header().Set("Vary", "Accept-Encoding")
 	if len(data) < 1400 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)
 		if r.Method != http.MethodHead {
-			_, _ = w.Write(data) // an error here is the browser's hanging up
+			_, _ = w.Write(data) // an error means that the browser hung up
 		}
 		return
 	}
@@ -318,7 +318,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, data []byte) {
 	}
 }
 
-// pages are the templates by name, each with the frame around it.
+// pages holds the templates by name, each within the frame.
 var pages = readPages()
 
 func readPages() map[string]*template.Template {

@@ -17,7 +17,7 @@ import (
 // mostEvents bounds the events of one page, the last ones.
 const mostEvents = 200
 
-// jobPage is what is known of a job.
+// jobPage is the data of a job's page.
 type jobPage struct {
 	Job    api.Job
 	Now    time.Time
@@ -29,13 +29,13 @@ type jobPage struct {
 	Events []api.Event
 	Notes  string // why there are no events
 	Sums   []sum
-	Words  []string // where it is and why, as the recorder tells it
+	Words  []string // where it is and why, as the recorder explains it
 	Series *series
 	scale  scale
-	Cancel string // what the form carries that cancels its holds; "": there is nothing to cancel
+	Cancel string // the form value for cancelling its holds; "" if there is nothing to cancel
 }
 
-// Canceller is a Reader that, for operators, cancels what is held for the coming steps of a job.
+// Canceller is a Reader that, for operators, cancels the holds for the coming steps of a job.
 type Canceller interface {
 	CancelHolds(ctx context.Context, id uint32) (api.Cancelled, error)
 }
@@ -110,7 +110,7 @@ func (p *Page) job(ctx context.Context, v visit) (any, error) {
 	return page, nil
 }
 
-// steps brings together what was asked for, planned and had, step by step.
+// steps combines what was requested, planned, and allocated, step by step.
 func (p *jobPage) steps(c api.Cluster) {
 	j := p.Job
 	profile, err := planner.ParseProfile(j.Profile)
@@ -167,7 +167,7 @@ func (p *jobPage) steps(c api.Cluster) {
 	p.Sums = []sum{{"requested", requested}, {"planned", planned}, {"allocated so far", had}}
 }
 
-// words tell where the job is as "evosim replay --why" does.
+// words explains where the job is, as "evosim replay --why" does.
 func (p *jobPage) words(c api.Cluster) {
 	p.Words = display.Where(p.Job)
 	for _, v := range c.Reservations {
@@ -177,7 +177,7 @@ func (p *jobPage) words(c api.Cluster) {
 	}
 }
 
-// begun is when the job began, or is to begin; of one that nobody has planned when it was submitted.
+// begun returns when the job began or will begin; without a plan, when it was submitted.
 func (p *jobPage) begun() time.Time {
 	if p.Job.Start.IsZero() {
 		return p.Job.Submit

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// What was made is shown again for so long, less than a page waits before it asks anew; so many are kept.
+// Rendered data is reused for this long, less than the interval at which a page refetches; at most
+// this many are kept.
 const (
 	keptFor  = 2 * time.Second
 	mostKept = 16
 )
 
-// kept is what was made for visitors a moment ago. Of several who ask for the same at once one
-// makes it, and the others wait.
+// kept caches data rendered a moment ago. If several readers ask for the same at once, one renders
+// it and the others wait.
 type kept struct {
 	mu    sync.Mutex
 	all   map[string]*keptPage
@@ -21,19 +22,19 @@ type kept struct {
 
 type keptPage struct {
 	mu   sync.Mutex
-	at   time.Time // zero: it is not made, or could not be
+	at   time.Time // zero if it is not rendered, or could not be
 	body any
 }
 
 func newKept() *kept { return &kept{all: map[string]*keptPage{}, clock: time.Now} }
 
-// get gives what is kept by that name, or makes it.
+// get returns the cached data of that name, or makes it.
 func (k *kept) get(name string, makeIt func() (any, error)) (any, error) {
 	k.mu.Lock()
 	page := k.all[name]
 	if page == nil {
 		for name, p := range k.all {
-			if p.mu.TryLock() { // nobody makes it at present
+			if p.mu.TryLock() { // not being made at present
 				if k.clock().Sub(p.at) >= keptFor {
 					delete(k.all, name)
 				}

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// visitor is a Reader that is told apart by what it sees, and counts how often jobs are asked for.
+// visitor is a Reader that is identified by what it sees, and counts queries of jobs.
 type visitor struct {
 	*cluster
 
@@ -27,8 +27,9 @@ func (v visitor) Jobs(ctx context.Context, all bool) ([]api.Job, error) {
 	return v.cluster.Jobs(ctx, all)
 }
 
-// TestKept: a hundred readers of the same page at once have it made once, for all who see the same, for each window its own, anew after a
-// moment, and what could not be made is not kept. However many ask for different ones, no more are kept.
+// TestKept checks that a hundred concurrent readers of the same page have it rendered once for all
+// with the same rights, separately for each window, and again after a moment. Failures are not
+// kept, and the cache stays bounded.
 func TestKept(t *testing.T) {
 	var asked atomic.Int32
 	c := small()
@@ -79,7 +80,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestSeries: what a job asked for, is planned to have, has and is held for it, at each time; what waits is waited for.
+// TestSeries checks at each time what a job requested, is planned to have, has, and is held for it,
+// and that waiting requests wait.
 func TestSeries(t *testing.T) {
 	c := small()
 	at := func(s *series, line, minute int) int { // in the middle of a minute
@@ -106,7 +108,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestStepNodes: a step is said to be on the nodes that it had for long, not on those that came at its end for the next one.
+// TestStepNodes checks that a step is shown on the nodes that it had for long, not on those that
+// came at its end for the next one.
 func TestStepNodes(t *testing.T) {
 	c := small()
 	c.jobs[0].Step = 2

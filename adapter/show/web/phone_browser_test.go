@@ -19,7 +19,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// lengthy is a cluster whose names and texts are as long as they may be, without a place to break them.
+// lengthy returns a cluster whose names and texts are as long as they may be, without a place to break them.
 func lengthy() *cluster {
 	c := small()
 	long := strings.Repeat("abcdefghij", 12)
@@ -43,7 +43,8 @@ func lengthy() *cluster {
 	return c
 }
 
-// wider are the elements that reach beyond the screen, but for what scrolls or is cut in a box of its own.
+// wider lists the elements that extend beyond the screen, except what scrolls or is clipped in its
+// own box.
 const wider = `[...document.querySelectorAll("body *")].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.right > %d && !e.closest(".scroll, svg, .uplot, .unseen, .skip"); })
 	.map(e => e.outerHTML.slice(0, 100) + " " + Math.round(e.getBoundingClientRect().right)).slice(0, 5)`
 

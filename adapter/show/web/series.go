@@ -15,10 +15,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// points is how many times a series has, however long it is and however many jobs there are.
+// points is the number of times in a series, however long it is and however many jobs there are.
 const points = 240
 
-// series is numbers of nodes over time. uPlot draws it where there is JavaScript; Table says the same.
+// series holds numbers of nodes over time. uPlot draws it if there is JavaScript; Table shows the
+// same.
 type series struct {
 	From  int64         `json:"from"` // seconds since 1970
 	To    int64         `json:"to"`
@@ -51,7 +52,7 @@ func newSeries(s scale, now time.Time, names ...string) *series {
 	return a
 }
 
-// at is the first point that is not before a time.
+// at returns the first point that is not before a time.
 func (a *series) at(t time.Time) int {
 	width := a.scale.to.Sub(a.scale.from)
 	return int(min(max((float64(t.Sub(a.scale.from))/float64(width))*points+0.5, 0), points))
@@ -75,13 +76,13 @@ func (a *series) done() *series {
 	return a
 }
 
-// JSON is what the script reads.
+// JSON returns the script's data.
 func (a *series) JSON() (string, error) {
 	text, err := json.Marshal(a)
 	return string(text), err
 }
 
-// Table is a dozen of the times.
+// Table returns a dozen of the times.
 func (a *series) Table() []seriesRow {
 	var rows []seriesRow
 	for i := points / 24; i < points; i += points / 12 {
@@ -94,7 +95,7 @@ func (a *series) Table() []seriesRow {
 	return rows
 }
 
-// Said is the series in words.
+// Said returns the series in words.
 func (a *series) Said() string {
 	var words []string
 	for _, l := range a.Lines {
@@ -107,8 +108,8 @@ func (a *series) Said() string {
 	return strings.Join(words, "; ")
 }
 
-// clusterSeries is what evolving jobs had and are planned to have, what is held for them and what those ask
-// for, to begin with, that wait. It takes time in proportion to the jobs.
+// clusterSeries returns what evolving jobs had and are planned to have, what is held for them, and
+// what waiting jobs request for their start. Its time is proportional to the jobs.
 func clusterSeries(s scale, now time.Time, jobs []*api.Job, c api.Cluster) *series {
 	a := newSeries(s, now, "allocated, then planned", "held", "waited for")
 	seen := map[uint32]bool{}
@@ -135,7 +136,7 @@ func clusterSeries(s scale, now time.Time, jobs []*api.Job, c api.Cluster) *seri
 		if j.Submit.IsZero() || j.State == "ended" && len(j.Past) == 0 {
 			continue
 		}
-		if len(j.Past) == 0 && begun.Before(now) { // nobody knows when it begins
+		if len(j.Past) == 0 && begun.Before(now) { // its start is unknown
 			begun = s.to
 		}
 		first, _, _ := strings.Cut(j.Profile, "@")
@@ -147,7 +148,7 @@ func clusterSeries(s scale, now time.Time, jobs []*api.Job, c api.Cluster) *seri
 	return a.done()
 }
 
-// jobSeries is what a job asked for, is planned to have, had, and what is held for it.
+// jobSeries returns what a job requested, is planned to have, had, and what is held for it.
 func jobSeries(p *jobPage, c api.Cluster) *series {
 	if len(p.Marks) == 0 {
 		return nil
@@ -171,8 +172,8 @@ func jobSeries(p *jobPage, c api.Cluster) *series {
 	return a.done()
 }
 
-// held notes the nodes that are held for some of the jobs. Holds overlap: a node that several
-// have at a time is one node. Those of a list that nobody can read are not counted.
+// held adds the nodes held for some of the jobs. Holds overlap: a node in several at a time counts
+// once. Unparsable node lists are not counted.
 func (a *series) held(line int, all []api.Reservation, wanted func(job uint32) bool) {
 	stretches := map[string][][2]int{}
 	for _, v := range all {

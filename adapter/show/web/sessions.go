@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// A browser sends its cookies to every port of a host, so whoever serves a page on another port could
-// be sent the cookie of this one. Therefore the cookie alone opens nothing: each session has a path
-// of its own, drawn by chance, below which its cookie is sent and good. Another port does not know
-// that path, so it cannot have the browser send the cookie; who sees an address lacks the cookie.
+// A browser sends its cookies to every port of a host, so a page on another port could receive this
+// one's cookie. Therefore the cookie alone opens nothing: each session has its own random path,
+// below which its cookie is sent and valid. Another port does not know that path, so it cannot make
+// the browser send the cookie; a person who sees an address lacks the cookie.
 //
-// The cookie is no token: it ends with its session, after some hours, by signing out, and with the sidecar.
+// The cookie is not the token: it ends with its session, after some hours, at sign-out, and with
+// the sidecar.
 const (
 	sessionTime  = 8 * time.Hour
 	mostSessions = 8 // of a user; a further one ends the oldest
@@ -27,11 +28,11 @@ const (
 type session struct {
 	handle string            // its path is sessionRoot + handle
 	name   string            // of the user
-	token  [sha256.Size]byte // sum of what the user signed in with
+	token  [sha256.Size]byte // hash of the user's token
 	ends   time.Time
 }
 
-// sessions holds those of a page, by the sum of the secret in the cookie.
+// sessions holds a page's sessions, by the hash of the secret in the cookie.
 type sessions struct {
 	mu    sync.Mutex
 	all   map[[sha256.Size]byte]session
@@ -96,8 +97,8 @@ func (s *sessions) end(handle string) {
 	}
 }
 
-// The cookie's names. With the second one browsers insist on Secure. __Host- would demand the path /,
-// and with it that the cookie goes to all pages of the host.
+// The cookie's names. With the second, browsers insist on Secure. __Host- would demand the path /,
+// so that the cookie would go to all pages of the host.
 const (
 	plainCookie  = "evoslurm"
 	secureCookie = "__Secure-evoslurm"
@@ -105,8 +106,8 @@ const (
 
 func isSessionCookie(name string) bool { return name == plainCookie || name == secureCookie }
 
-// setCookie gives the browser a session's cookie, or takes it away (""). It names no path: that is the
-// folder of the request, as the browser sees it, whatever a proxy has put before it.
+// setCookie gives the browser a session's cookie, or removes it (""). It sets no path: the default
+// is the folder of the request as the browser sees it, whatever a proxy has put in front.
 func setCookie(w http.ResponseWriter, r *http.Request, secret string) {
 	c := &http.Cookie{Name: plainCookie, Value: secret, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		MaxAge: int(sessionTime.Seconds())}
@@ -129,7 +130,7 @@ func handleOf(r *http.Request) string {
 
 var sessionPath = regexp.MustCompile(`^` + sessionRoot + `([A-Z2-7]{26})/`)
 
-// inSession serves the page below the paths of sessions, too.
+// inSession also serves the page below the paths of sessions.
 func inSession(base string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, ok := strings.CutPrefix(r.URL.Path, base)
@@ -141,8 +142,8 @@ func inSession(base string, h http.Handler) http.Handler {
 	})
 }
 
-// signInAt is where the form of a page leads: below the path of a session that is yet to begin. It is
-// always a new one: who has sent somebody an address must not know the path.
+// signInAt returns where a page's form leads: below the path of a new session. The path is always
+// new, because a person who sent the address to the user must not know it.
 func signInAt(r *http.Request) string {
 	up := sessionRoot
 	if handleOf(r) != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// wide is the width of a drawing in its own units, whatever it is on the screen.
+// wide is the width of a drawing in its own units, independent of the screen.
 const wide = 2000
 
 // pathOf collects rectangles as the data of one SVG path.
@@ -35,8 +35,8 @@ func (p *pathOf) String() string { return string(p.data) }
 // scale maps times to the width of a drawing.
 type scale struct{ from, to time.Time }
 
-// across is where a stretch of time lies, and false where it is not in view. What is in view is seen:
-// it is one unit wide at least.
+// across returns the position of a period, and false if it is out of view. In view, it is at least
+// one unit wide.
 func (s scale) across(start, end time.Time) (x, w int, seen bool) {
 	if !end.After(start) || !end.After(s.from) || !start.Before(s.to) {
 		return 0, 0, false
@@ -51,13 +51,13 @@ func (s scale) sees(j *api.Job) bool {
 	return slices.ContainsFunc(j.Past, in) || j.State != "ended" && slices.ContainsFunc(j.Plan, in)
 }
 
-// x is where a time lies, within the drawing.
+// x returns the position of a time within the drawing.
 func (s scale) x(t time.Time) int {
 	at := float64(t.Sub(s.from)) / float64(s.to.Sub(s.from)) * wide
 	return int(min(max(at, 0), wide))
 }
 
-// present is where now lies, 0 where that is not in view.
+// present returns the position of now, or 0 if out of view.
 func (s scale) present(now time.Time) int {
 	if !now.After(s.from) || !now.Before(s.to) {
 		return 0

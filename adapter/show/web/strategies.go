@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// actTimeout bounds what is done about a strategy: a plugin may have to start.
+// actTimeout bounds an action on a strategy: a plugin may have to start.
 const actTimeout = 45 * time.Second
 
 const (
@@ -27,7 +27,7 @@ type Chooser interface {
 	UseStrategy(ctx context.Context, name string, q api.StrategyRequest) (api.Strategy, error)
 }
 
-// strategiesPage is the strategies, and what one that was tried would change.
+// strategiesPage holds the strategies, and what a tried one would change.
 type strategiesPage struct {
 	Strategies []api.Strategy
 	Now        time.Time
@@ -54,7 +54,7 @@ func (p *Page) strategies(ctx context.Context, v visit) (any, error) {
 	return &strategiesPage{Strategies: all, Now: v.now, Form: p.forms.sign(v.Reader)}, err
 }
 
-// try shows what a strategy would change, beside what is planned.
+// try shows what a strategy would change, beside the current plan.
 func (p *Page) try(ctx context.Context, v visit) (any, error) {
 	name, q, err := p.form(v)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *Page) use(ctx context.Context, v visit) (any, error) {
 	return redirect("strategies"), nil
 }
 
-// redirect is where to go after an act: to read the page again is not to act again.
+// redirect is where to go after an action, so that reloading does not repeat it.
 type redirect string
 
 // form reads a form of this page: its strategy with its parameters, name=value.
@@ -140,8 +140,8 @@ func (p *Page) signed(v visit) error {
 	return nil
 }
 
-// forms signs forms, each reader's of their own: another site can send one in a reader's name, but
-// cannot know what it must carry.
+// forms signs each reader's forms: another site can send one in a reader's name, but cannot know
+// the signature.
 type forms struct{ key [32]byte }
 
 func newForms() *forms {

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// choosing is a Reader with strategies; who is not root is no operator.
+// choosing is a Reader with strategies; only root is an operator.
 type choosing struct {
 	*cluster
 	who   string
@@ -81,7 +81,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestActs: an operator's own forms act; nobody else's, and none that another site has sent.
+// TestActs checks that only an operator's own forms act, not other users' or those from another
+// site.
 func TestActs(t *testing.T) {
 	root, user := &choosing{cluster: small(), who: "root"}, &choosing{cluster: small(), who: "user"}
 	p := Page{Reader: func(r *http.Request) (Reader, error) {

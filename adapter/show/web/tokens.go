@@ -20,15 +20,15 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Tokens are what users prove by who they are, where neither a Unix socket nor MUNGE tells: a
-// file of lines "USER TOKEN", which nobody but the sidecar's user reads. Who has signed in with
-// his token has a session. The file counts as it is at each request: a token whose line
-// is taken out opens nothing any more, nor do the sessions that began with it.
+// Tokens authenticates users if neither a Unix socket nor MUNGE does: a file of lines "USER TOKEN",
+// readable only by the sidecar's user. A user who has signed in with a token has a session. The
+// file is reread at each request: removing a token's line also ends the sessions that began with
+// it.
 type Tokens struct {
 	File string // "": there are none
 
 	mu    sync.Mutex
-	read  fs.FileInfo // of what was read last
+	read  fs.FileInfo // of the file as last read
 	users map[[sha256.Size]byte]string
 
 	sessions sessions
@@ -39,7 +39,7 @@ const (
 	mostTokens    = 1 << 20 // bytes of the file
 )
 
-// Check says what is wrong with the file.
+// Check returns what is wrong with the file.
 func (t *Tokens) Check() error {
 	if t.File == "" {
 		return nil
@@ -57,7 +57,7 @@ func (t *Tokens) Check() error {
 	return nil
 }
 
-// refresh reads the file if it is another one than was read.
+// refresh rereads the file if it has changed.
 func (t *Tokens) refresh() error {
 	f, err := os.Open(t.File)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *Tokens) refresh() error {
 	return nil
 }
 
-// ours reports whether a file with secrets is read by nobody else.
+// ours reports whether only this user can read a file with secrets.
 func ours(st fs.FileInfo) error {
 	if !st.Mode().IsRegular() {
 		return fmt.Errorf("it is no file")
@@ -135,7 +135,7 @@ func uidOf(name string) (uint32, error) {
 	return uint32(uid), err
 }
 
-// of is whom a token stands for.
+// of returns the user of a token.
 func (t *Tokens) of(token string) (name string, uid uint32, err error) {
 	if t.File == "" {
 		return "", 0, api.Errorf(api.ErrDenied, "nobody signs in here: the configuration has no web.tokens")
@@ -148,7 +148,8 @@ func (t *Tokens) of(token string) (name string, uid uint32, err error) {
 	return t.standsFor(sha256.Sum256([]byte(token)))
 }
 
-// standsFor returns whom the token with this sum stands for. The caller has the lock and has read the file.
+// standsFor returns the user of the token with this hash. The caller holds the lock and has read
+// the file.
 func (t *Tokens) standsFor(sum [sha256.Size]byte) (name string, uid uint32, err error) {
 	name, ok := t.users[sum]
 	if !ok {
@@ -160,7 +161,7 @@ func (t *Tokens) standsFor(sum [sha256.Size]byte) (name string, uid uint32, err 
 	return name, uid, nil
 }
 
-// User is who sends a request: nil is somebody who has not signed in.
+// User returns the sender of a request; uid is nil for one who has not signed in.
 func (t *Tokens) User(r *http.Request) (name string, uid *uint32, err error) {
 	handle := handleOf(r)
 	if handle == "" {
@@ -179,7 +180,7 @@ func (t *Tokens) User(r *http.Request) (name string, uid *uint32, err error) {
 	return name, &id, err
 }
 
-// signIn and signOut answer the forms of these names.
+// signIn and signOut handle the forms of these names.
 func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		p.refuse(w, r, frame{}, api.Errorf(api.ErrInvalid, "the form: %v", err))
@@ -209,7 +210,7 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
 	to := "./"
 	if handle := handleOf(r); handle != "" {
-		if _, ok := p.Tokens.sessions.of(r, handle); ok { // who only knows the address ends nobody's session
+		if _, ok := p.Tokens.sessions.of(r, handle); ok { // a caller who only knows the address cannot end a session
 			p.Tokens.sessions.end(handle)
 		}
 		setCookie(w, r, "")
@@ -219,7 +220,7 @@ func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// wayBack is the page that somebody wanted to see, if it is one of ours.
+// wayBack returns the page that the user wanted, if it is one of ours.
 func wayBack(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !slices.Contains([]string{"./", "job", "strategies"}, u.Path) {

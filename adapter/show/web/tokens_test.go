@@ -21,7 +21,7 @@ import (
 
 const secret = "0123456789abcdef0123"
 
-// tokenFile is a file of tokens with this text.
+// tokenFile returns a file of tokens with this text.
 func tokenFile(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "web.tokens")
@@ -40,7 +40,7 @@ func me(t *testing.T) string {
 	return u.Username
 }
 
-// guarded is a page for who has signed in, who is the only one to read.
+// guarded returns a page for signed-in users, who are its only readers.
 func guarded(tokens *Tokens, base string, told *[]string) http.Handler {
 	p := Page{Base: base, Tokens: tokens, Told: func(_ *http.Request, what string) { *told = append(*told, what) },
 		Reader: func(r *http.Request) (Reader, error) {
@@ -84,8 +84,8 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
-// TestSignIn: nobody reads before he has signed in, and nobody whose token was taken out. The cookie is no token,
-// is good below the path of its session alone, and ends with it.
+// TestSignIn checks that no caller reads before signing in, or once the token is removed. The
+// cookie is not the token, is valid only below the path of its session, and ends with it.
 func TestSignIn(t *testing.T) {
 	tokens := &Tokens{File: tokenFile(t, me(t)+" "+secret+"\n")}
 	var told []string
@@ -188,7 +188,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// TestSessionsEnd: after their hours, and the oldest of a user who has too many; others' stay.
+// TestSessionsEnd checks that sessions end after their hours, and a user's oldest when there are
+// too many; others' stay.
 func TestSessionsEnd(t *testing.T) {
 	now := noon
 	s := sessions{clock: func() time.Time { return now }}

@@ -56,7 +56,7 @@ func (c *cluster) Job(_ context.Context, id uint32) (api.Job, error) {
 	return api.Job{}, api.Unknown(id)
 }
 
-// small is a cluster of eight nodes with a bit of everything.
+// small returns a cluster of eight nodes with a bit of everything.
 func small() *cluster {
 	c := &cluster{status: api.Status{Version: "v1", Cluster: "lab", SlurmVersion: "22.05.8", Strategy: "noX", Nodes: 8, Now: noon}}
 	c.is = api.Cluster{Taken: noon, Others: []api.OtherJob{
@@ -77,7 +77,7 @@ func small() *cluster {
 	return c
 }
 
-// hostile is the same with what users and sites could write.
+// hostile returns the same with what users and sites could write.
 func hostile() *cluster {
 	c := small()
 	const evil = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>` + "\u202e\x1b[31m\n"
@@ -137,8 +137,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestGrowths: a job's page tells of each planned growth when it was promised, when the nodes came, how late that was and why. Once the
-// nodes are there the plan is as it came, so it is what was recorded that tells.
+// TestGrowths checks that a job's page shows for each planned growth when it was promised, when the
+// nodes came, how late that was, and why. Once the nodes are there, the plan equals the outcome, so
+// this comes from the events.
 func TestGrowths(t *testing.T) {
 	c := small()
 	j := &c.jobs[0]
@@ -200,7 +201,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestBase: below any path, all that a page refers to is there.
+// TestBase checks that below any path everything that a page refers to exists.
 func TestBase(t *testing.T) {
 	for _, base := range []string{"/", "/web/", "/node/login1/8080/", "web"} {
 		h, seen := pageOf(small(), base), map[string]bool{}
@@ -253,7 +254,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// many is a cluster with so many nodes and evolving jobs, a third of them running.
+// many returns a cluster with that many nodes and evolving jobs, a third of them running.
 func many(nodes, jobs, others int) *cluster {
 	c := small()
 	c.is.Nodes, c.is.Others, c.jobs = nil, nil, nil
@@ -280,7 +281,7 @@ func many(nodes, jobs, others int) *cluster {
 	return c
 }
 
-// weigh is how many bytes a page has, as it travels and as it is.
+// weigh returns a page's size in bytes, as sent and uncompressed.
 func weigh(tb testing.TB, h http.Handler, address string) (travels, is int) {
 	tb.Helper()
 	r := httptest.NewRequest(http.MethodGet, address, nil)
@@ -302,8 +303,9 @@ func weigh(tb testing.TB, h http.Handler, address string) (travels, is int) {
 	return travels, int(n)
 }
 
-// TestBounded: the first page of 1,000 jobs on 1,000 nodes, with all that it needs, is 150 kB at most; that of
-// a hundred times as many is bounded, too, in bytes and in elements, wherever one looks, and says what it leaves out.
+// TestBounded checks that the first page of 1,000 jobs on 1,000 nodes, with everything it needs, is
+// at most 150 kB. With a hundred times as many, pages stay bounded in bytes and elements, and say
+// what they leave out.
 func TestBounded(t *testing.T) {
 	h := pageOf(many(1000, 1000, 200), "/")
 	page, raw := weigh(t, h, "/")
@@ -372,7 +374,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestConfig: what htmx is told is JSON, or it would fall back to what the policy forbids.
+// TestConfig checks that htmx's configuration is JSON; otherwise it would fall back to what the
+// policy forbids.
 func TestConfig(t *testing.T) {
 	body := get(t, pageOf(small(), "/"), "/").Body.String()
 	found := regexp.MustCompile(`name="htmx-config" content='([^']*)'`).FindStringSubmatch(body)
@@ -382,7 +385,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestSidecarsClock: now is what the sidecar's clock says, in its zone, wherever the page is made.
+// TestSidecarsClock checks that now is the sidecar's clock, in its zone, wherever the page is made.
 func TestSidecarsClock(t *testing.T) {
 	c := small()
 	for at, want := range map[time.Time]string{
@@ -396,7 +399,8 @@ func TestSidecarsClock(t *testing.T) {
 	}
 }
 
-// TestWindow: filters by user, account and partition, zoom, and whether the present is followed, are in the address alone.
+// TestWindow checks that only the address holds the filters by user, account, and partition, the
+// zoom, and whether the page follows the present.
 func TestWindow(t *testing.T) {
 	c := small()
 	other := c.jobs[0]

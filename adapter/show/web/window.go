@@ -9,24 +9,24 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// window is what the address asks for: which stretch of time, of which jobs.
+// window is the part of the data that an address requests: a period, and a selection of jobs.
 type window struct {
-	Span      time.Duration // 0: what the plans need
+	Span      time.Duration // 0 for what the plans need
 	At        time.Time     // the middle; zero: it follows the present
 	By        string        // node or job; "": both
 	User      string
 	Account   string
 	Partition string
-	Ended     bool // the list has ended jobs, too
+	Ended     bool // whether the list includes ended jobs
 	Page      int  // of the list of jobs, from 0
 	Rows      int  // the first node that is drawn, from 0
 }
 
-// spans are the widths that are offered.
+// spans lists the offered widths.
 var spans = []time.Duration{10 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 	24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour}
 
-// parseWindow reads an address; what it does not know it leaves alone.
+// parseWindow reads an address and ignores what it does not know.
 func parseWindow(q url.Values, place *time.Location) (window, error) {
 	w := window{User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"), By: q.Get("by")}
 	bad := func(key, want string) (window, error) {
@@ -68,7 +68,7 @@ func parseWindow(q url.Values, place *time.Location) (window, error) {
 	return w, nil
 }
 
-// link is the address of a window, relative to the page.
+// link returns the address of a window, relative to the page.
 func (w window) link() string {
 	q := url.Values{}
 	set := func(key, value string, wanted bool) {

@@ -20,8 +20,8 @@ var functions = template.FuncMap{
 // longest is how much of a text is shown.
 const longest = 300
 
-// text is what users have written, as it may be shown: html/template escapes it, and what
-// would not be seen, or would turn the line around, is a question mark.
+// text returns users' text in a safe form: html/template escapes it, and invisible or
+// direction-changing characters become question marks.
 func text(s string) string {
 	if s = legible.Printable(strings.Join(strings.Fields(s), " "), false); len(s) <= longest {
 		return s
@@ -29,7 +29,7 @@ func text(s string) string {
 	return legible.Cut(s, longest, "…")
 }
 
-// clock is a time as briefly as it is clear beside now.
+// clock returns a time as short as it can be while clear relative to now.
 func clock(t, now time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -44,7 +44,7 @@ func clock(t, now time.Time) string {
 	return t.Format("2 Jan 2006 15:04")
 }
 
-// span is a length of time in two units.
+// span returns a length of time in two units.
 func span(d time.Duration) string {
 	sign := ""
 	if d < 0 {
@@ -62,7 +62,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%s%dd%02dh", sign, s/86400, s/3600%24)
 }
 
-// tenths is a short length of time with tenths of a second; none is not told.
+// tenths returns a short duration with tenths of a second, or "" for none.
 func tenths(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -73,7 +73,7 @@ func tenths(d time.Duration) string {
 	return span(d)
 }
 
-// state is how a job stands, in a word or two.
+// state returns how a job stands, in a word or two.
 func state(j api.Job) string {
 	switch {
 	case j.State == "ended" && j.EndState != "":
