@@ -102,16 +102,21 @@ func (c *Core) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
 func (c *Core) detach(j *job, r slurmctl.Job) {
 	hold := r.Reservation
 	own, _ := parseHoldName(hold)
-	c.do(j, "detach", hold, Detach{r.ID, hold, own.job == j.id()}, func(o Outcome) {
-		if o.Err == nil {
-			if j.record.ID == r.ID {
-				j.record.Reservation = ""
-			}
-			if own.job == j.id() {
-				c.forgetHold(hold)
-			}
-		}
-	})
+	c.do(j, "detach", hold, KindDetach, Detach{r.ID, hold, own.job == j.id()}, Args{})
+}
+
+// settleDetach is called when a job was taken out of its hold.
+func (c *Core) settleDetach(j *job, p *Pending, o Outcome) {
+	if o.Err != nil {
+		return
+	}
+	do := commandOf[Detach](p)
+	if j.record.ID == do.Job {
+		j.record.Reservation = ""
+	}
+	if do.GiveUp {
+		c.forgetHold(do.Hold)
+	}
 }
 
 // watchOverrun sees to a job that keeps a step for longer than it said. It is
@@ -152,22 +157,26 @@ func (c *Core) watchOverrun(j *job, now time.Time) {
 	case c.cfg.Overrun == "cancel" || j.last():
 		c.event(j, "enforced", detail)
 		c.logJob(j).Warn("the job is cancelled: its nodes were promised to another job")
-		c.do(j, "cancel", "overrun", Cancel{[]slurmctl.JobID{j.record.ID}}, func(o Outcome) { j.ending = o.Err == nil })
+		c.do(j, "cancel", "overrun", KindEnforce, Cancel{[]slurmctl.JobID{j.record.ID}}, Args{})
 	}
 }
 
+// settleEnforce is called when a job was cancelled for another one.
+func (c *Core) settleEnforce(j *job, _ *Pending, o Outcome) { j.ending = o.Err == nil }
+
 // warn sends the site's signal to all of a job that keeps a step for too long: its
 // script, its children and its steps, on companions too.
-func (c *Core) warn(j *job) {
-	c.signal(j, func(err error) {
-		if err != nil {
-			j.warned = false // again, when it is tried again
-		}
-	})
+func (c *Core) warn(j *job) { c.signal(j, KindWarn) }
+
+// settleWarn is called when a job was warned.
+func (c *Core) settleWarn(j *job, _ *Pending, o Outcome) {
+	if o.Err != nil {
+		j.warned = false // again, when it is tried again
+	}
 }
 
 // signal sends the site's signal to all of a job.
-func (c *Core) signal(j *job, then func(error)) {
+func (c *Core) signal(j *job, kind Kind) {
 	ids := []slurmctl.JobID{j.record.ID}
 	for _, p := range j.held {
 		if p.ID != j.record.ID {
@@ -175,9 +184,7 @@ func (c *Core) signal(j *job, then func(error)) {
 		}
 	}
 	name := c.cfg.OverrunSignal
-	c.do(j, "warn", name, Signal{ids, name}, func(o Outcome) {
-		then(o.Err)
-	})
+	c.do(j, "warn", name, kind, Signal{ids, name}, Args{})
 }
 
 // rival is a job that waits for a promised growth on nodes that j still has.

@@ -98,17 +98,20 @@ func (c *Core) readAccrual() {
 	if !unknown {
 		return
 	}
-	if c.ask(nil, "accrual", c.gently(ReadAccrual{}), func(o Outcome) {
-		since, ok := o.Result.(map[slurmctl.JobID]time.Time)
-		if o.Err != nil || !ok {
-			return // at the next time
-		}
-		for _, j := range c.active {
-			if at, ok := since[j.record.ID]; ok && j.State == row.Queued {
-				j.accrued, j.accrualKnown = at, !at.IsZero() || c.ageing.Limits
-			}
-		}
-	}) {
+	if c.ask(nil, "accrual", KindAccrual, c.gently(ReadAccrual{}), Args{}) {
 		c.accrualRead = c.now
+	}
+}
+
+// settleAccrual takes over since when Slurm counts jobs' age.
+func (c *Core) settleAccrual(_ *job, _ *Pending, o Outcome) {
+	since, ok := o.Result.(map[slurmctl.JobID]time.Time)
+	if o.Err != nil || !ok {
+		return // at the next time
+	}
+	for _, j := range c.active {
+		if at, ok := since[j.record.ID]; ok && j.State == row.Queued {
+			j.accrued, j.accrualKnown = at, !at.IsZero() || c.ageing.Limits
+		}
 	}
 }

@@ -53,25 +53,33 @@ func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
 	if read.known || c.now.Before(read.again) || !c.work.room() || !c.work.roomFor(r.UID) {
 		return *read, read.known
 	}
-	if c.ask(nil, fmt.Sprint("request ", id), Task{Command: c.readRequest(r, p)}, func(o Outcome) {
-		if transient(o.Err) {
-			return // again, a little later
-		}
-		answer, _ := o.Result.(Asked)
-		read.request, read.user, read.userErr, read.err = answer.Request, answer.User, answer.UserErr, o.Err
-		read.script, read.stood = answer.Script, c.stood(r, answer.Used)
-		if read.why() == nil || read.tries+1 >= askTries || errors.Is(o.Err, ErrSiteRefuses) {
-			read.known = true
-			c.nextCycle = c.now
-			return
-		}
-		read.again = c.now.Add(askPauseAfter(read.tries))
-		read.tries++
-		c.log.WithField("job", id).WithError(read.why()).Warn("what a job asked for is not understood; it is asked for again")
-	}) {
+	if c.ask(nil, fmt.Sprint("request ", id), KindRequest, Task{Command: c.readRequest(r, p)}, Args{Started: r.StartTime}) {
 		c.asked[id] = read
 	}
 	return asked{}, false
+}
+
+// settleRequest takes over what a job asked for.
+func (c *Core) settleRequest(_ *job, p *Pending, o Outcome) {
+	if transient(o.Err) {
+		return // again, a little later
+	}
+	id := commandOf[ReadRequest](p).Job
+	read := c.asked[id]
+	if read == nil {
+		read = &asked{} // the job is gone
+	}
+	answer, _ := o.Result.(Asked)
+	read.request, read.user, read.userErr, read.err = answer.Request, answer.User, answer.UserErr, o.Err
+	read.script, read.stood = answer.Script, c.stood(p.Args.Started, answer.Used)
+	if read.why() == nil || read.tries+1 >= askTries || errors.Is(o.Err, ErrSiteRefuses) {
+		read.known = true
+		c.nextCycle = c.now
+		return
+	}
+	read.again = c.now.Add(askPauseAfter(read.tries))
+	read.tries++
+	c.log.WithField("job", id).WithError(read.why()).Warn("what a job asked for is not understood; it is asked for again")
 }
 
 // why says why the request is not understood, or whose it is not known.

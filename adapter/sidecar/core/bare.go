@@ -66,17 +66,21 @@ func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 	if j == nil || j.busy || j.holdRetry.After(c.now) || r.TimeLimit == 0 || !hold.End.Before(until.Add(-90*time.Second)) {
 		return
 	}
-	c.ask(j, "", Task{Command: ChangeHold{hold.Name, slurmctl.ReservationUpdate{End: until}}}, func(o Outcome) {
-		if o.Err != nil {
-			j.holdRetry = c.now.Add(againAfter)
-			c.logJob(j).WithError(o.Err).Warn("the reservation that it runs in, and cannot be taken out of, ends before its time limit")
-			return
-		}
-		if r, ok := c.lived[hold.Name]; ok {
-			r.End = until
-			c.lived[hold.Name] = r
-		}
-	})
+	c.ask(j, "", KindLengthen, Task{Command: ChangeHold{hold.Name, slurmctl.ReservationUpdate{End: until}}}, Args{})
+}
+
+// settleLengthen is called when a hold that a job lives in was given a later end, or was not.
+func (c *Core) settleLengthen(j *job, p *Pending, o Outcome) {
+	if o.Err != nil {
+		j.holdRetry = c.now.Add(againAfter)
+		c.logJob(j).WithError(o.Err).Warn("the reservation that it runs in, and cannot be taken out of, ends before its time limit")
+		return
+	}
+	do := commandOf[ChangeHold](p)
+	if r, ok := c.lived[do.Name]; ok {
+		r.End = do.Change.End
+		c.lived[do.Name] = r
+	}
 }
 
 // whole reports whether nodes to be given back are those of companions, each with all of

@@ -409,7 +409,7 @@ func (c *Core) toShrink(t *target, sh api.Shrink) error {
 
 // makeChange makes a job what it was planned to become.
 func (c *Core) makeChange(j *job, t *target, id string) {
-	before, was := *j.Job, *j
+	was := restorable{Job: *j.Job, reached: j.reached, release: j.release, kept: j.kept, overdue: j.overdue, anew: j.anew, plan: j.plan, id: id, words: t.words}
 	from := j.Profile.String()
 	step := 0
 	if j.reached = j.Step; t.ends {
@@ -429,18 +429,36 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	c.storePlan(j, t.plan)
 	c.event(j, "changed", map[string]any{"asked": t.words, "from": from, "to": j.Profile.String()})
 	c.logJob(j).WithField("profile", j.Profile.String()).Info("its request was changed: " + t.words)
-	j.undo = func(why error) {
-		*j.Job = before
-		c.setMode(j)
-		j.reached, j.release, j.kept, j.overdue, j.anew, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, reason{}
-		c.changeProfile(j)
-		c.save(j)
-		c.storePlan(j, was.plan)
-		c.event(j, "change refused", map[string]any{"asked": t.words, "why": why.Error()})
-		for _, k := range c.calling {
-			if k.job == j && k.Change != nil && k.Change.ID == id {
-				k.refused = api.Errorf(api.ErrConflict, "Slurm refused it, and nothing has changed: %v", why)
-			}
+	j.undo = &was
+}
+
+// restorable is what a job was before a change, should Slurm refuse that.
+type restorable struct {
+	Job     row.Job
+	reached int
+	release []string
+	kept    *keptBack
+	overdue int64
+	anew    bool
+	plan    []plannedStep
+
+	id, words string // of the change
+}
+
+// undoChange takes a change back that Slurm refused.
+func (c *Core) undoChange(j *job, why error) {
+	was := j.undo
+	j.undo = nil
+	*j.Job = was.Job
+	c.setMode(j)
+	j.reached, j.release, j.kept, j.overdue, j.anew, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, reason{}
+	c.changeProfile(j)
+	c.save(j)
+	c.storePlan(j, was.plan)
+	c.event(j, "change refused", map[string]any{"asked": was.words, "why": why.Error()})
+	for _, k := range c.calling {
+		if k.job == j && k.Change != nil && k.Change.ID == was.id {
+			k.refused = api.Errorf(api.ErrConflict, "Slurm refused it, and nothing has changed: %v", why)
 		}
 	}
 }
@@ -479,21 +497,24 @@ func (c *Core) writeRequest(j *job) {
 	if u.NumNodes > 0 || u.TimeLimit > 0 { // what root sets, limits of accounts and QOS count no more for
 		do.As = j.UID
 	}
-	c.do(j, "change", j.Profile.String(), do, func(o Outcome) {
-		switch {
-		case o.Err == nil:
-			j.unwritten, j.undo, j.record.Comment = false, nil, text
-			if u.NumNodes > 0 {
-				j.record.NumNodes = u.NumNodes
-			}
-			if u.TimeLimit > 0 {
-				j.record.TimeLimit = u.TimeLimit
-			}
-		case outage(o.Err):
-		default:
-			c.notKept(j, o.Err)
+	c.do(j, "change", j.Profile.String(), KindRewrite, do, Args{})
+}
+
+// settleRewrite is called when a changed request was written, or was not.
+func (c *Core) settleRewrite(j *job, p *Pending, o Outcome) {
+	switch u := commandOf[Update](p).Change; {
+	case o.Err == nil && u.Comment != nil:
+		j.unwritten, j.undo, j.record.Comment = false, nil, *u.Comment
+		if u.NumNodes > 0 {
+			j.record.NumNodes = u.NumNodes
 		}
-	})
+		if u.TimeLimit > 0 {
+			j.record.TimeLimit = u.TimeLimit
+		}
+	case o.Err == nil, outage(o.Err):
+	default:
+		c.notKept(j, o.Err)
+	}
 }
 
 // rewritten is the comment of a job with its present request.
@@ -522,9 +543,8 @@ func (c *Core) rewritten(j *job) (string, error) {
 // notKept is called when Slurm does not take a job's changed request.
 func (c *Core) notKept(j *job, why error) {
 	j.unwritten = false
-	if undo := j.undo; undo != nil {
-		j.undo = nil
-		undo(why)
+	if j.undo != nil {
+		c.undoChange(j, why)
 		return
 	}
 	j.note = "Slurm does not keep its changed request: " + why.Error()

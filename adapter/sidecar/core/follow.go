@@ -36,11 +36,7 @@ func (c *Core) follow(s *snapshot) {
 		}
 		switch {
 		case r == nil || r.Ended():
-			c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
-				if last, known := seen[j.id()]; !known || last.Ended() { // one poll alone is not believed
-					c.end(j, last)
-				}
-			}, j.id())
+			c.askEnd(j, KindEnd, j.id())
 		case r.State == slurmctl.Completing:
 			j.ending, j.reason = true, because(whyCompleting)
 			c.observeHeld(s, j)
@@ -201,27 +197,38 @@ func (c *Core) requeued(j *job) {
 }
 
 // askEnd asks how Slurm jobs of j ended.
-func (c *Core) askEnd(j *job, answer func(map[slurmctl.JobID]slurmctl.Job), ids ...slurmctl.JobID) {
-	if !c.work.room() {
-		return // at the next poll
+func (c *Core) askEnd(j *job, kind Kind, ids ...slurmctl.JobID) {
+	if c.work.room() { // else at the next poll
+		c.ask(j, "", kind, c.gently(Ask{ids}), Args{})
 	}
-	c.ask(j, "", c.gently(Ask{ids}), func(o Outcome) {
-		if errors.Is(o.Err, ErrBackfilling) {
-			return // at the next poll
+}
+
+// endsOf returns how Slurm jobs of j ended, and whether that is known.
+func (c *Core) endsOf(j *job, o Outcome) (map[slurmctl.JobID]slurmctl.Job, bool) {
+	if errors.Is(o.Err, ErrBackfilling) {
+		return nil, false // at the next poll
+	}
+	if o.Err != nil {
+		c.logJob(j).WithError(o.Err).Warn("how it ended is not known yet")
+		return nil, false
+	}
+	seen := map[slurmctl.JobID]slurmctl.Job{}
+	jobs, _ := o.Result.([]slurmctl.Job)
+	for _, r := range jobs {
+		if r.UID == j.UID { // see replaced
+			seen[r.ID] = r
 		}
-		if o.Err != nil {
-			c.logJob(j).WithError(o.Err).Warn("how it ended is not known yet")
-			return
+	}
+	return seen, true
+}
+
+// settleEnd ends a job that Slurm does not know any more or shows as ended: one poll alone is not believed.
+func (c *Core) settleEnd(j *job, _ *Pending, o Outcome) {
+	if seen, ok := c.endsOf(j, o); ok {
+		if last, known := seen[j.id()]; !known || last.Ended() {
+			c.end(j, last)
 		}
-		seen := map[slurmctl.JobID]slurmctl.Job{}
-		jobs, _ := o.Result.([]slurmctl.Job)
-		for _, r := range jobs {
-			if r.UID == j.UID { // see replaced
-				seen[r.ID] = r
-			}
-		}
-		answer(seen)
-	})
+	}
 }
 
 // end closes a job's books; last is what Slurm says of it at last, if anything. What
@@ -270,9 +277,7 @@ func (c *Core) followChain(s *snapshot, j *job) {
 	switch {
 	case r == nil || r.Ended():
 		before := j.chain[max(j.Step, 1)-1]
-		c.askEnd(j, func(seen map[slurmctl.JobID]slurmctl.Job) {
-			c.linkEnded(j, current, seen[j.chain[current]], seen[before])
-		}, j.chain[current], before)
+		c.askEnd(j, KindLinkEnd, j.chain[current], before)
 	case r.State == slurmctl.Pending:
 		j.queuedAt = s.taken
 		if j.State == row.Running {
@@ -300,6 +305,16 @@ func (c *Core) presentJob(j *job) slurmctl.JobID {
 		return j.chain[c.currentLink(j)]
 	}
 	return j.id()
+}
+
+// settleLinkEnd is called with how a chain's present job ended.
+func (c *Core) settleLinkEnd(j *job, p *Pending, o Outcome) {
+	ids := commandOf[Ask](p).Jobs // the present one, and the one before
+	if seen, ok := c.endsOf(j, o); ok && len(ids) == 2 {
+		if current := slices.Index(j.chain, ids[0]); current >= 0 {
+			c.linkEnded(j, current, seen[ids[0]], seen[ids[1]])
+		}
+	}
 }
 
 // linkEnded is called with what Slurm says of a chain's present job, which has ended,
@@ -392,11 +407,14 @@ func (c *Core) cancelCompanions(j *job) {
 
 // cancelBeside cancels Slurm jobs that are nobody's any more.
 func (c *Core) cancelBeside(what string, ids ...slurmctl.JobID) bool {
-	return c.ask(nil, fmt.Sprint("cancel ", ids), Task{Command: Cancel{ids}}, func(o Outcome) {
-		if o.Err != nil {
-			c.log.WithError(o.Err).WithField("ids", ids).Warn(what + " could not be cancelled")
-		}
-	})
+	return c.ask(nil, fmt.Sprint("cancel ", ids), KindCancelBeside, Task{Command: Cancel{ids}}, Args{What: what})
+}
+
+// settleCancelBeside is called when such jobs were cancelled, or were not.
+func (c *Core) settleCancelBeside(_ *job, p *Pending, o Outcome) {
+	if o.Err != nil {
+		c.log.WithError(o.Err).WithField("ids", commandOf[Cancel](p).Jobs).Warn(p.Args.What + " could not be cancelled")
+	}
 }
 
 // mayBring reports whether a Slurm job that is named as an expander of j may be one:

@@ -140,23 +140,27 @@ func (c *Core) syncHolds(s *snapshot) {
 	}
 }
 
-// changeHold asks for a change of a hold, if there is room and, for what is far away,
+// changeHold asks for a change of a hold, which is r then, if there is room and, for what is far away,
 // allowance: else it reports false.
-func (c *Core) changeHold(h hold, now int64, do Command, then func(error)) bool {
+func (c *Core) changeHold(h hold, now int64, kind Kind, do Command, r slurmctl.Reservation) bool {
+	args := Args{Hold: &r}
 	if h.far(now) && !c.keepsFreed(do) {
-		return c.chore(&c.pace.farHolds, h.job, do, func(o Outcome) { then(o.Err) })
+		return c.chore(&c.pace.farHolds, h.job, kind, do, args)
 	}
 	task := Task{Command: do}
 	if h.start > now+int64(soon/time.Second) {
 		task = c.gently(do)
 	}
-	return c.work.roomForHolds() && c.ask(h.job, "", task, func(o Outcome) {
-		if errors.Is(o.Err, ErrBackfilling) {
-			h.job.holdRetry = c.now.Add(time.Second)
-			return
-		}
-		then(o.Err)
-	})
+	return c.work.roomForHolds() && c.ask(h.job, "", kind, task, args)
+}
+
+// holdWaits reports whether a hold was not changed since slurmctld would have let that wait.
+func (c *Core) holdWaits(j *job, err error) bool {
+	if !errors.Is(err, ErrBackfilling) {
+		return false
+	}
+	j.holdRetry = c.now.Add(time.Second)
+	return true
 }
 
 // keepsFreed reports whether a change takes a hold off nodes for which promises gave way: until then
@@ -219,23 +223,27 @@ func adjusted(r slurmctl.Reservation, h hold, now int64, exact bool) (slurmctl.R
 	return r, u, moved || closed || u.StartNow || !u.Start.IsZero() || !u.End.IsZero()
 }
 
-// adjustHold changes a reservation to be r. One that Slurm refuses to change is made
-// anew.
+// adjustHold changes a reservation to be r.
 func (c *Core) adjustHold(r slurmctl.Reservation, u slurmctl.ReservationUpdate, h hold, now int64) {
-	c.changeHold(h, now, ChangeHold{r.Name, u}, func(err error) {
-		if err != nil && u.Users != nil && c.cannotClose(err) {
-			return
-		}
-		if err != nil {
-			c.logJob(h.job).WithError(err).Warn("a hold could not be changed; it is made anew")
-			c.unwilling[r.Name] = true
-			return
-		}
-		if u.Nodes != nil {
-			c.heldSince[r.Name] = c.now
-		}
-		c.setHold(r)
-	})
+	c.changeHold(h, now, KindAdjustHold, ChangeHold{r.Name, u}, r)
+}
+
+// settleAdjustHold is called when a hold was changed. If Slurm refused, another one takes its place.
+func (c *Core) settleAdjustHold(j *job, p *Pending, o Outcome) {
+	u := commandOf[ChangeHold](p).Change
+	if p.Args.Hold == nil || c.holdWaits(j, o.Err) || o.Err != nil && u.Users != nil && c.cannotClose(o.Err) {
+		return
+	}
+	r := *p.Args.Hold
+	if o.Err != nil {
+		c.logJob(j).WithError(o.Err).Warn("a hold could not be changed; it is made anew")
+		c.unwilling[r.Name] = true
+		return
+	}
+	if u.Nodes != nil {
+		c.heldSince[r.Name] = c.now
+	}
+	c.setHold(r)
 }
 
 func (c *Core) createHold(h hold) {
@@ -246,21 +254,30 @@ func (c *Core) createHold(h hold) {
 		request.Start = time.Time{} // now: Slurm's own clock decides
 	}
 	request.Name = ownName{h.job.id(), h.step, h.job.attempt + 1}.String()
-	if c.changeHold(h, now, Reserve{request}, func(err error) {
-		if err != nil {
-			if !h.toStartIn() && c.cannotClose(err) {
-				return // the next one is open
-			}
-			h.job.holdRetry = c.now.Add(againAfter)
-			c.logJob(h.job).WithError(err).Warn("nodes of a coming step could not be held")
-			return
-		}
-		c.heldSince[request.Name] = c.now
-		c.setHold(slurmctl.Reservation{Name: request.Name, Start: start, End: request.End, Nodes: h.nodes, Users: h.users, Flags: h.flags()})
-		c.logJob(h.job).WithField("hold", request.Name).WithField("nodes", slurmctl.CompressNodes(h.nodes)).Debug("nodes held")
-	}) {
+	r := slurmctl.Reservation{Name: request.Name, Start: start, End: request.End, Nodes: h.nodes, Users: h.users, Flags: request.Flags}
+	if c.changeHold(h, now, KindCreateHold, Reserve{request}, r) {
 		h.job.attempt++
 	}
+}
+
+// settleCreateHold is called when a hold was made, or was not.
+func (c *Core) settleCreateHold(j *job, p *Pending, o Outcome) {
+	if p.Args.Hold == nil || c.holdWaits(j, o.Err) {
+		return
+	}
+	r := *p.Args.Hold
+	if o.Err != nil {
+		own, _ := parseHoldName(r.Name)
+		if h := (hold{job: j, step: own.step}); !h.toStartIn() && c.cannotClose(o.Err) {
+			return // the next one is open
+		}
+		j.holdRetry = c.now.Add(againAfter)
+		c.logJob(j).WithError(o.Err).Warn("nodes of a coming step could not be held")
+		return
+	}
+	c.heldSince[r.Name] = c.now
+	c.setHold(r)
+	c.logJob(j).WithField("hold", r.Name).WithField("nodes", slurmctl.CompressNodes(r.Nodes)).Debug("nodes held")
 }
 
 // cannotClose reports whether a hold was refused since Slurm takes nobody for its user. That is
@@ -283,7 +300,6 @@ func (c *Core) deleteHold(s *snapshot, name string) {
 	if !c.work.roomForHolds() || owner != nil && (owner.busy || owner.holdRetry.After(c.now)) {
 		return
 	}
-	var inside []*slurmctl.Job
 	var out []TakenOut
 	for i := range s.jobs {
 		r := &s.jobs[i]
@@ -296,20 +312,27 @@ func (c *Core) deleteHold(s *snapshot, name string) {
 		if r.State != slurmctl.Pending || c.isExpander(r) {
 			return
 		}
-		inside = append(inside, r)
 		out = append(out, TakenOut{r.ID, otherReservations(r, name)})
 	}
-	c.ask(owner, name, Task{Command: GiveUpHold{name, out}}, func(o Outcome) {
-		if o.Err != nil {
-			if owner != nil {
-				owner.holdRetry = c.now.Add(againAfter)
-			}
-			c.log.WithError(o.Err).WithField("hold", name).Warn("a hold could not be given up")
-			return
+	c.ask(owner, name, KindDeleteHold, Task{Command: GiveUpHold{name, out}}, Args{Seen: s.taken})
+}
+
+// settleDeleteHold is called when a hold was given up, or was not.
+func (c *Core) settleDeleteHold(j *job, p *Pending, o Outcome) {
+	do := commandOf[GiveUpHold](p)
+	if o.Err != nil {
+		if j != nil {
+			j.holdRetry = c.now.Add(againAfter)
 		}
-		for i, r := range inside {
-			r.Reservation = out[i].Rest
+		c.log.WithError(o.Err).WithField("hold", do.Name).Warn("a hold could not be given up")
+		return
+	}
+	for _, out := range do.TakeOut {
+		if other := c.owner(out.Job); other != nil && other.record.ID == out.Job {
+			other.record.Reservation = out.Rest
+		} else {
+			c.recordOf(j, p, out.Job).Reservation = out.Rest
 		}
-		c.forgetHold(name)
-	})
+	}
+	c.forgetHold(do.Name)
 }

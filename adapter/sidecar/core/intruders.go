@@ -118,15 +118,25 @@ func (c *Core) sendAway(s *snapshot, r *slurmctl.Job, name string, own ownName) 
 	if !c.work.room() {
 		return // in the next cycle
 	}
-	c.ask(nil, fmt.Sprint("send away ", r.ID), Task{Command: Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, func(o Outcome) {
-		if o.Err != nil {
-			c.log.WithError(o.Err).WithField("intruder", r.ID).Warn("a job could not be taken out of a hold that is for another one")
-			return
-		}
-		r.Reservation = rest
-	})
+	c.ask(nil, fmt.Sprint("send away ", r.ID), KindSendAway, Task{Command: Update{Job: r.ID, Change: slurmctl.JobUpdate{Reservation: &rest}}}, Args{Seen: s.taken})
 	if runs && j != nil && own.step == 1 && j.State == row.Starting && !j.busy && !j.touched.After(s.taken) {
-		text := c.intruders[r.ID].text
-		c.takeBack(j, j.record.ID, row.Queued, text, func() { j.kept = &keptBack{text: text} }) // planned anew at once
+		c.takeBack(j, j.record.ID, c.intruders[r.ID].text, KindEvict, Args{State: row.Queued})
+	}
+}
+
+// settleSendAway is called when an intruder was taken out of a hold, or was not.
+func (c *Core) settleSendAway(j *job, p *Pending, o Outcome) {
+	do := commandOf[Update](p)
+	if o.Err != nil {
+		c.log.WithError(o.Err).WithField("intruder", do.Job).Warn("a job could not be taken out of a hold that is for another one")
+	} else if do.Change.Reservation != nil {
+		c.recordOf(j, p, do.Job).Reservation = *do.Change.Reservation
+	}
+}
+
+// settleEvict is called when a job was parked whose nodes an intruder has: it is planned again at once.
+func (c *Core) settleEvict(j *job, p *Pending, o Outcome) {
+	if c.tookBack(j, p, o) {
+		j.kept = &keptBack{text: p.Task.Intent.Detail}
 	}
 }

@@ -89,7 +89,7 @@ type job struct {
 	unplanned   string    // why its coming steps could not be planned anew when that was last tried, in words
 
 	unwritten   bool        // its request was changed, and Slurm is still to be told
-	undo        func(error) // takes the change back, should Slurm refuse it; nil: nobody waits for it
+	undo        *restorable // what it was before, should Slurm refuse the change; nil: no call waits for it
 	forgoneIn   int
 	reached     int    // the step in which it was when that was changed, as its marker says; 0: not known
 	rewrites    int    // how often it was written again

@@ -131,28 +131,39 @@ func keptStart(s *snapshot, r *slurmctl.Job, letGo time.Time) bool {
 // (a limit of the account, say), so that its nodes are not held in vain.
 func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 	limit := cmp.Or(r.Reason, "no reason given")
-	c.takeBack(j, r.ID, state, "Slurm did not start it: "+limit, func() {
-		if slurmctl.KindOf(limit) != slurmctl.NodesReason || j.mode.stepsAreJobs || len(j.plan) == 0 || !c.shun(j, j.plan[0].nodes, limit) {
-			c.keepBack(j, limit, 0)
-			return
-		}
-		c.storePlan(j, nil)
-		j.reason = saying(whyNotStarted, limit)
-		c.nextCycle = c.now
-	})
+	c.takeBack(j, r.ID, "Slurm did not start it: "+limit, KindPark, Args{State: state, Limit: limit})
+}
+
+// settlePark is called when a job that Slurm did not start was parked.
+func (c *Core) settlePark(j *job, p *Pending, o Outcome) {
+	if !c.tookBack(j, p, o) {
+		return
+	}
+	limit := p.Args.Limit
+	if slurmctl.KindOf(limit) != slurmctl.NodesReason || j.mode.stepsAreJobs || len(j.plan) == 0 || !c.shun(j, j.plan[0].nodes, limit) {
+		c.keepBack(j, limit, 0)
+		return
+	}
+	c.storePlan(j, nil)
+	j.reason = saying(whyNotStarted, limit)
+	c.nextCycle = c.now
 }
 
 // takeBack parks a Slurm job of j that was let go and does not run.
-func (c *Core) takeBack(j *job, id slurmctl.JobID, state row.State, why string, done func()) {
+func (c *Core) takeBack(j *job, id slurmctl.JobID, why string, kind Kind, args Args) {
 	none := ""
-	c.do(j, "park", why, Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.now.Add(parked), Reservation: &none}}, func(o Outcome) {
-		if o.Err == nil {
-			j.State, j.letGo = state, 0
-			c.save(j)
-			c.event(j, "parked again", map[string]any{"reason": why})
-			done()
-		}
-	})
+	c.do(j, "park", why, kind, Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.now.Add(parked), Reservation: &none}}, args)
+}
+
+// tookBack writes that a job was parked, and reports whether it was.
+func (c *Core) tookBack(j *job, p *Pending, o Outcome) bool {
+	if o.Err != nil {
+		return false
+	}
+	j.State, j.letGo = p.Args.State, 0
+	c.save(j)
+	c.event(j, "parked again", map[string]any{"reason": p.Task.Intent.Detail})
+	return true
 }
 
 // promised are the present step of a job and those to come, with the nodes that are its

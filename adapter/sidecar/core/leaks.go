@@ -53,12 +53,15 @@ func (c *Core) watchLeaks(s *snapshot) {
 		return
 	}
 	c.healed = s.taken
-	c.ask(nil, "reconfigure", Task{Command: Reconfigure{}}, func(o Outcome) {
-		if o.Err != nil {
-			c.log.WithError(o.Err).Warn("leaked nodes could not be freed")
-			return
-		}
-		c.log.WithField("nodes", nodes).Info("leaked nodes freed: slurmctld has read its configuration again")
-		c.event(nil, "leak healed", map[string]any{"nodes": nodes})
-	})
+	c.ask(nil, "reconfigure", KindReconfigure, Task{Command: Reconfigure{}}, Args{What: nodes})
+}
+
+// settleReconfigure is called when leaked nodes were freed, or were not.
+func (c *Core) settleReconfigure(_ *job, p *Pending, o Outcome) {
+	if o.Err != nil {
+		c.log.WithError(o.Err).Warn("leaked nodes could not be freed")
+		return
+	}
+	c.log.WithField("nodes", p.Args.What).Info("leaked nodes freed: slurmctld has read its configuration again")
+	c.event(nil, "leak healed", map[string]any{"nodes": p.Args.What})
 }

@@ -82,14 +82,21 @@ func (c *Core) readyLink(s *snapshot, j *job, r *slurmctl.Job) bool {
 	if p := c.partitionFor(s, j); p != r.Partition {
 		u.Partition = p
 	}
-	return c.chore(&c.pace.mirror, j, Update{Job: r.ID, Change: u}, func(o Outcome) {
-		if o.Err != nil {
-			j.retryAt = c.now.Add(againAfter)
-			c.logJob(j).WithError(o.Err).Warn("the chain's next job could not be let go ahead; it is once its time has come")
-			return
-		}
-		j.touched, j.readied, r.Reservation = c.now, r.ID, hold.Name
-	})
+	return c.chore(&c.pace.mirror, j, KindReadyLink, Update{Job: r.ID, Change: u}, Args{Seen: c.seenIn(j, r)})
+}
+
+// settleReadyLink is called when a chain's next link was let go ahead, or was not.
+func (c *Core) settleReadyLink(j *job, p *Pending, o Outcome) {
+	do := commandOf[Update](p)
+	if o.Err != nil {
+		j.retryAt = c.now.Add(againAfter)
+		c.logJob(j).WithError(o.Err).Warn("the chain's next job could not be let go ahead; it is once its time has come")
+		return
+	}
+	j.touched, j.readied = c.now, do.Job
+	if do.Change.Reservation != nil {
+		c.recordOf(j, p, do.Job).Reservation = *do.Change.Reservation
+	}
 }
 
 // mirrorStep writes one planned start into a pending Slurm job (of a moldable one first its
@@ -124,26 +131,31 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 	if u.StartTime.IsZero() && u.Reservation == nil {
 		return true
 	}
-	return c.chore(&c.pace.mirror, j, Update{Job: r.ID, Change: u}, func(o Outcome) {
-		if o.Err != nil {
-			c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
-			if j.retryAt = c.now.Add(againAfter); !outage(o.Err) && r.State == slurmctl.Pending {
-				j.failed("to write its planned start into Slurm", o.Err, c.now, c.wall)
-				c.mayLeave(j, o.Err)
-			}
-			return
+	return c.chore(&c.pace.mirror, j, KindMirror, Update{Job: r.ID, Change: u}, Args{Seen: c.seenIn(j, r)})
+}
+
+// settleMirror is called when a planned start was written into Slurm, or was not.
+func (c *Core) settleMirror(j *job, p *Pending, o Outcome) {
+	do := commandOf[Update](p)
+	r := c.recordOf(j, p, do.Job)
+	if o.Err != nil {
+		c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
+		if j.retryAt = c.now.Add(againAfter); !outage(o.Err) && r.State == slurmctl.Pending {
+			j.failed("to write its planned start into Slurm", o.Err, c.now, c.wall)
+			c.mayLeave(j, o.Err)
 		}
-		j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
-		j.touched = c.now
-		if !u.StartTime.IsZero() {
-			if r.StartTime = want; r.ID == j.readied {
-				j.readied = 0
-			}
+		return
+	}
+	j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
+	j.touched = c.now
+	if !do.Change.StartTime.IsZero() {
+		if r.StartTime = do.Change.StartTime; r.ID == j.readied {
+			j.readied = 0
 		}
-		if u.Reservation != nil {
-			r.Reservation = hold
-		}
-	})
+	}
+	if do.Change.Reservation != nil {
+		r.Reservation = *do.Change.Reservation
+	}
 }
 
 // shapeAhead has a Slurm job that waits given what the chosen alternative needs; lacks: it
@@ -153,12 +165,15 @@ func (c *Core) shapeAhead(j *job, r *slurmctl.Job, step int) (done, lacks bool) 
 	if !lacks || len(j.plan) < step {
 		return true, false
 	}
-	return c.chore(&c.pace.mirror, j, u, func(o Outcome) {
-		if o.Err != nil {
-			j.retryAt = c.now.Add(againAfter)
-			c.logJob(j).WithError(o.Err).Warn("the alternative that was chosen could not be written into Slurm")
-		}
-		j.touched = c.now
-		c.shaped(j, r, u.Change, o)
-	}), true
+	return c.chore(&c.pace.mirror, j, KindShapeAhead, u, Args{Seen: c.seenIn(j, r)}), true
+}
+
+// settleShapeAhead is called when a Slurm job that waits was given its alternative's shape, or was not.
+func (c *Core) settleShapeAhead(j *job, p *Pending, o Outcome) {
+	if o.Err != nil {
+		j.retryAt = c.now.Add(againAfter)
+		c.logJob(j).WithError(o.Err).Warn("the alternative that was chosen could not be written into Slurm")
+	}
+	j.touched = c.now
+	c.shaped(j, p, o)
 }

@@ -193,8 +193,9 @@ func (c *Core) shape(j *job, r *slurmctl.Job, step int) (Update, bool) {
 }
 
 // shaped is called when a job was given the shape, or was not.
-func (c *Core) shaped(j *job, r *slurmctl.Job, u slurmctl.JobUpdate, o Outcome) {
-	choice := j.Moldable.Choice
+func (c *Core) shaped(j *job, p *Pending, o Outcome) {
+	do, choice := commandOf[Update](p), j.Moldable.Choice
+	r, u := c.recordOf(j, p, do.Job), do.Change
 	switch {
 	case o.Err == nil:
 		if u.NumNodes != 0 {

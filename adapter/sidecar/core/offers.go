@@ -203,7 +203,7 @@ func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 		if c.cfg.OverrunSignal == "" {
 			return false
 		}
-		c.signal(j, func(error) {}) // once: at the deadline they go anyway
+		c.signal(j, KindDemand)
 		return true
 	}
 	return false

@@ -183,38 +183,52 @@ func (c *Core) switchNodes(s *snapshot) {
 			h.job.reason = because(whySwitchingOn)
 		}
 	}
-	c.changePower(off, "nodes switched on", p.asked, func(nodes []string) Command { return PowerUp{nodes} })
-	c.changePower(on, "nodes kept on", p.kept, func(nodes []string) Command { return KeepUp{nodes} })
+	off, on = sortedSet(off), sortedSet(on)
+	c.changePower(KindPowerUp, PowerUp{off}, off, "nodes switched on", p.asked)
+	c.changePower(KindKeepUp, KeepUp{on}, on, "nodes kept on", p.kept)
 }
 
-// changePower asks Slurm for something of nodes, and notes when.
-func (c *Core) changePower(nodes []string, what string, asked map[string]time.Time, do func([]string) Command) {
-	if len(nodes) == 0 || !c.work.room() {
-		return
-	}
-	slices.Sort(nodes)
-	nodes = slices.Compact(nodes)
-	entry := c.log.WithField("nodes", slurmctl.CompressNodes(nodes))
-	if !c.ask(nil, what, Task{Command: do(nodes)}, func(o Outcome) {
-		err := o.Err
-		if err == nil {
-			entry.Debug(what)
-			return
-		}
-		for _, n := range nodes {
-			delete(asked, n)
-		}
-		if errors.Is(err, slurmctl.ErrAccessDenied) {
-			c.power.denied = c.now.Add(powerDenied)
-			c.event(nil, "power left to Slurm", map[string]any{"error": err.Error()})
-		}
-		entry.WithError(err).Warn("Slurm was to switch nodes on or keep them on, and refuses; growths onto nodes that are off are late")
-	}) {
+// sortedSet returns names in order, each once. It changes the list that it is given.
+func sortedSet(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// changePower asks Slurm to switch nodes on or to keep them on, and notes when.
+func (c *Core) changePower(kind Kind, do Command, nodes []string, what string, asked map[string]time.Time) {
+	if len(nodes) == 0 || !c.work.room() || !c.ask(nil, what, kind, Task{Command: do}, Args{What: what}) {
 		return
 	}
 	for _, n := range nodes {
 		asked[n] = c.now
 	}
+}
+
+// settlePowerUp is called when nodes were switched on, or were not.
+func (c *Core) settlePowerUp(_ *job, p *Pending, o Outcome) {
+	c.powerChanged(p, o, commandOf[PowerUp](p).Nodes, c.power.asked)
+}
+
+// settleKeepUp is called when nodes were kept on, or were not.
+func (c *Core) settleKeepUp(_ *job, p *Pending, o Outcome) {
+	c.powerChanged(p, o, commandOf[KeepUp](p).Nodes, c.power.kept)
+}
+
+// powerChanged forgets that nodes were asked for if Slurm refused.
+func (c *Core) powerChanged(p *Pending, o Outcome, nodes []string, asked map[string]time.Time) {
+	entry := c.log.WithField("nodes", slurmctl.CompressNodes(nodes))
+	if o.Err == nil {
+		entry.Debug(p.Args.What)
+		return
+	}
+	for _, n := range nodes {
+		delete(asked, n)
+	}
+	if errors.Is(o.Err, slurmctl.ErrAccessDenied) {
+		c.power.denied = c.now.Add(powerDenied)
+		c.event(nil, "power left to Slurm", map[string]any{"error": o.Err.Error()})
+	}
+	entry.WithError(o.Err).Warn("Slurm was to switch nodes on or keep them on, and refuses; growths onto nodes that are off are late")
 }
 
 // awaited says in words why nodes cannot be had, if that is by their own state; otherwise it is as given.

@@ -123,23 +123,30 @@ func (c *Core) readScript(id slurmctl.JobID) script {
 	if read.known || c.now.Before(read.again) || !c.work.room() {
 		return *read
 	}
-	if c.ask(nil, fmt.Sprint("script ", id), Task{Command: ReadScript{id}}, func(o Outcome) {
-		switch answer, ok := o.Result.(Scripted); {
-		case transient(o.Err):
-			return // again, a little later
-		case ok && o.Err == nil:
-			read.given, read.asked, read.err = answer.Request, answer.Asked, answer.Err
-		case read.tries+1 < askTries:
-			read.again = c.now.Add(askPauseAfter(read.tries))
-			read.tries++
-			return
-		}
-		read.known = true
-		c.nextCycle = c.now
-	}) {
+	if c.ask(nil, fmt.Sprint("script ", id), KindScript, Task{Command: ReadScript{id}}, Args{}) {
 		c.scripts[id] = read
 	}
 	return script{}
+}
+
+// settleScript takes over what a job's script asks for.
+func (c *Core) settleScript(_ *job, p *Pending, o Outcome) {
+	read := c.scripts[commandOf[ReadScript](p).Job]
+	if read == nil {
+		read = &script{} // the job is gone
+	}
+	switch answer, ok := o.Result.(Scripted); {
+	case transient(o.Err):
+		return // again, a little later
+	case ok && o.Err == nil:
+		read.given, read.asked, read.err = answer.Request, answer.Asked, answer.Err
+	case read.tries+1 < askTries:
+		read.again = c.now.Add(askPauseAfter(read.tries))
+		read.tries++
+		return
+	}
+	read.known = true
+	c.nextCycle = c.now
 }
 
 // see takes over what Slurm says of the job's base job. The nodes to which an evolving

@@ -220,50 +220,53 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	if g.Merge && len(common(nodes, j.gave)) > 0 {
 		g.GaveBack = j.gaveAt
 	}
-	site := parksKey{j.UID, partitionOf(j), j.QOS}
-	c.askMore(j, &g, c.parksIn[site])
+	partition := partitionOf(j)
+	c.askMore(j, &g, c.parksIn[parksKey{j.UID, partition, j.QOS}])
 	g.StaysUntil = c.staysUntil(c.now, g.Request.TimeLimit)
 	c.goThrough(j, &g)
-	to := len(j.nodes()) + len(nodes)
-	c.do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), g, func(o Outcome) {
-		got, _ := o.Result.(Grown)
-		if got.Limit != "" && step != lentStep {
-			c.keepBack(j, got.Limit, to)
-		}
-		if r, ok := c.reservations[g.Hold]; ok && got.Opened && !got.HoldGone {
-			r.Users = g.LetIn
-			c.setHold(r) // and closed again
-		}
-		if g.Hold != "" && got.HoldGone {
-			c.forgetHold(g.Hold)
-		}
-		if got.Stays {
-			c.stay(g.Hold)
-		}
-		c.suspectNodes(j, g.Nodes, o.Err)
-		if errors.Is(o.Err, slurmctl.ErrNodeConfig) && c.shun(j, g.Nodes, "they have not what the job asks for") && c.snapshot != nil {
-			c.refit(c.snapshot, j, c.now.Unix(), "Slurm does not give it the nodes that were planned")
-		}
-		if got.NotYet != "" {
-			j.reason = saying(whyExpanderQueued, got.NotYet)
-		}
-		if got.Parked && o.Err == nil && got.Limit == "" {
-			c.parksIn[site] = true
-		}
-		if got.Never != nil {
-			c.turn(j, got.Never)
-		}
-		j.expanders = got.Expanders
-		if step != lentStep {
-			c.mayGiveUp(j, to, o.Err)
-		}
-		if len(got.After) > 0 {
-			c.setHeld(j, got.After)
-		}
-		if step == lentStep {
-			c.mayNotLend(j, got, o.Err)
-		}
-	})
+	c.do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), KindGrow, g, Args{Nodes: len(j.nodes()) + len(nodes), Partition: partition})
+}
+
+// settleGrow is called with what became of an expander.
+func (c *Core) settleGrow(j *job, p *Pending, o Outcome) {
+	got, _ := o.Result.(Grown)
+	g, to := commandOf[Grow](p), p.Args.Nodes
+	if got.Limit != "" && g.Step != lentStep {
+		c.keepBack(j, got.Limit, to)
+	}
+	if r, ok := c.reservations[g.Hold]; ok && got.Opened && !got.HoldGone {
+		r.Users = g.LetIn
+		c.setHold(r) // and closed again
+	}
+	if g.Hold != "" && got.HoldGone {
+		c.forgetHold(g.Hold)
+	}
+	if got.Stays {
+		c.stay(g.Hold)
+	}
+	c.suspectNodes(j, g.Nodes, o.Err)
+	if errors.Is(o.Err, slurmctl.ErrNodeConfig) && c.shun(j, g.Nodes, "they have not what the job asks for") && c.snapshot != nil {
+		c.refit(c.snapshot, j, c.now.Unix(), "Slurm does not give it the nodes that were planned")
+	}
+	if got.NotYet != "" {
+		j.reason = saying(whyExpanderQueued, got.NotYet)
+	}
+	if got.Parked && o.Err == nil && got.Limit == "" {
+		c.parksIn[parksKey{j.UID, p.Args.Partition, j.QOS}] = true
+	}
+	if got.Never != nil {
+		c.turn(j, got.Never)
+	}
+	j.expanders = got.Expanders
+	if g.Step != lentStep {
+		c.mayGiveUp(j, to, o.Err)
+	}
+	if len(got.After) > 0 {
+		c.setHeld(j, got.After)
+	}
+	if g.Step == lentStep {
+		c.mayNotLend(j, got, o.Err)
+	}
 }
 
 // covered reports whether some of the nodes are reserved for anything but that step of the job, be it
@@ -325,17 +328,21 @@ func (c *Core) notReady(s *snapshot, j *job) string {
 func (c *Core) shrink(j *job, surplus []string) {
 	j.reason = reason{kind: whyShrinks, nodes: len(surplus)}
 	do := Shrink{Held: slices.Clone(j.held), Surplus: surplus, NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig)}
-	c.do(j, "shrink", slurmctl.CompressNodes(surplus), do, func(o Outcome) {
-		if held, ok := o.Result.([]Part); ok {
-			c.setHeld(j, held)
+	c.do(j, "shrink", slurmctl.CompressNodes(surplus), KindShrink, do, Args{})
+}
+
+// settleShrink is called when a job gave nodes back, or did not.
+func (c *Core) settleShrink(j *job, p *Pending, o Outcome) {
+	if held, ok := o.Result.([]Part); ok {
+		c.setHeld(j, held)
+	}
+	surplus := commandOf[Shrink](p).Surplus
+	j.gave, j.gaveAt = surplus, c.now
+	if o.Err == nil && c.snapshot != nil {
+		for _, name := range surplus { // others may have them at once
+			delete(c.snapshot.inUse, name)
 		}
-		j.gave, j.gaveAt = surplus, c.now
-		if o.Err == nil && c.snapshot != nil {
-			for _, name := range surplus { // others may have them at once
-				delete(c.snapshot.inUse, name)
-			}
-		}
-	})
+	}
 }
 
 // repair gives a running job back what its present step should have: after a crash

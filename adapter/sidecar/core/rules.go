@@ -36,19 +36,21 @@ func (c *Core) rulesSince(t time.Time) (limits *slurmctl.Limits, known bool) {
 	if !c.work.room() {
 		return nil, false
 	}
-	begun := c.now
-	c.ask(nil, "limits", Task{Command: ReadLimits{c.slurmConfig}}, func(o Outcome) {
-		if transient(o.Err) {
-			return // again, a little later
-		}
-		read, _ := o.Result.(*slurmctl.Limits)
-		if o.Err != nil {
-			c.log.WithError(o.Err).Warn("limits of accounts, QOS and partitions cannot be read")
-		}
-		c.rules = ruleBook{limits: read, read: begun, took: c.now.Sub(begun)}
-		c.nextCycle = c.now
-	})
+	c.ask(nil, "limits", KindLimits, Task{Command: ReadLimits{c.slurmConfig}}, Args{Begun: c.now})
 	return nil, false
+}
+
+// settleLimits takes over what limits the users.
+func (c *Core) settleLimits(_ *job, p *Pending, o Outcome) {
+	if transient(o.Err) {
+		return // again, a little later
+	}
+	read, _ := o.Result.(*slurmctl.Limits)
+	if o.Err != nil {
+		c.log.WithError(o.Err).Warn("limits of accounts, QOS and partitions cannot be read")
+	}
+	c.rules = ruleBook{limits: read, read: p.Args.Begun, took: c.now.Sub(p.Args.Begun)}
+	c.nextCycle = c.now
 }
 
 // subject is whose limits count for a Slurm job in a partition.

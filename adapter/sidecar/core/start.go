@@ -55,11 +55,14 @@ func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
 		return false
 	}
 	j.reason = because(whyReshaped)
-	c.do(j, "choose", j.Profile.String(), u, func(o Outcome) {
-		c.shaped(j, r, u.Change, o)
-		c.mayLeave(j, o.Err)
-	})
+	c.do(j, "choose", j.Profile.String(), KindShape, u, Args{Seen: c.seenIn(j, r)})
 	return false
+}
+
+// settleShape is called when a job that is due was given its nodes, or was not.
+func (c *Core) settleShape(j *job, p *Pending, o Outcome) {
+	c.shaped(j, p, o)
+	c.mayLeave(j, o.Err)
 }
 
 // promisedSince is a job that was promised nodes of a queued one after that was planned: a
@@ -102,26 +105,29 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 		partition = ""
 	}
 	before := j.State
-	c.do(j, "start", hold, Start{Job: id, Hold: hold, Partition: partition, Gently: c.pace.gated}, func(o Outcome) {
-		if o.Err != nil && partition != "" && !transient(o.Err) { // the next one, then
-			if j.refusedIn == nil {
-				j.refusedIn = map[string]refusal{}
-			}
-			j.refusedIn[partition] = refusal{o.Err.Error(), c.now.Add(refusedFor)}
-		}
-		begun, _ := o.Result.(*slurmctl.Job)
-		switch {
-		case o.Err != nil && state == row.Starting:
-			j.State = row.Queued
-			c.save(j)
-			c.mayLeave(j, o.Err)
-		case begun != nil:
-			c.startSeen(j, begun)
-		}
-	})
+	c.do(j, "start", hold, KindStart, Start{Job: id, Hold: hold, Partition: partition, Gently: c.pace.gated}, Args{State: state})
 	j.State, j.reason, j.letGo = state, because(whyReleased), id
 	if state != before {
 		c.save(j)
+	}
+}
+
+// settleStart is called when a job was let go, or was not.
+func (c *Core) settleStart(j *job, p *Pending, o Outcome) {
+	if partition := commandOf[Start](p).Partition; o.Err != nil && partition != "" && !transient(o.Err) { // the next one, then
+		if j.refusedIn == nil {
+			j.refusedIn = map[string]refusal{}
+		}
+		j.refusedIn[partition] = refusal{o.Err.Error(), c.now.Add(refusedFor)}
+	}
+	begun, _ := o.Result.(*slurmctl.Job)
+	switch {
+	case o.Err != nil && p.Args.State == row.Starting:
+		j.State = row.Queued
+		c.save(j)
+		c.mayLeave(j, o.Err)
+	case begun != nil:
+		c.startSeen(j, begun)
 	}
 }
 

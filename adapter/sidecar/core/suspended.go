@@ -67,10 +67,10 @@ func (c *Core) putOff(j *job, by time.Duration) {
 	c.shift(j, by)
 }
 
-// stood is for how long a job was suspended that has begun, and has run for a time; 0: that is not known.
-func (c *Core) stood(r *slurmctl.Job, used time.Duration) time.Duration {
-	stood := c.now.Sub(r.StartTime) - used
-	if used <= 0 || r.StartTime.IsZero() || stood < clockSlack {
+// stood returns how long a job that began at a time and has run for a time was suspended; 0: that is not known.
+func (c *Core) stood(started time.Time, used time.Duration) time.Duration {
+	stood := c.now.Sub(started) - used
+	if used <= 0 || started.IsZero() || stood < clockSlack {
 		return 0
 	}
 	return stood.Round(time.Second)
@@ -80,36 +80,45 @@ func (c *Core) stood(r *slurmctl.Job, used time.Duration) time.Duration {
 // puts its steps off by what the sidecar has not seen: while it was away, or between two polls.
 func (c *Core) recountSuspension(j *job) {
 	j.recount = false
-	parts := []slurmctl.Job{j.record}
+	parts := []StartedPart{{j.record.ID, j.record.StartTime}}
 	for _, p := range j.companions() {
 		if r := j.in(c.snapshot, p.ID); r != nil {
-			parts = append(parts, *r)
+			parts = append(parts, StartedPart{r.ID, r.StartTime})
 		}
 	}
 	c.recountParts(j, parts, 0)
 }
 
-// recountParts asks for each of the job's parts in turn; longest is what was the most so far.
-func (c *Core) recountParts(j *job, parts []slurmctl.Job, longest time.Duration) {
-	r := parts[0]
-	c.ask(j, "", Task{Command: ReadTimeUsed{r.ID}}, func(o Outcome) {
-		used, known := o.Result.(time.Duration)
-		switch {
-		case transient(o.Err):
-			j.recount, j.retryAt = true, c.now.Add(againAfter)
-			return
-		case o.Err == nil && known && !r.StartTime.IsZero():
-			longest = max(longest, c.now.Sub(r.StartTime)-used)
+// StartedPart is one of a job's Slurm jobs and when it started.
+type StartedPart struct {
+	Job     slurmctl.JobID
+	Started time.Time
+}
+
+// recountParts asks for each of the job's parts in turn; longest is the longest suspension so far.
+func (c *Core) recountParts(j *job, parts []StartedPart, longest time.Duration) {
+	c.ask(j, "", KindTimeUsed, Task{Command: ReadTimeUsed{parts[0].Job}}, Args{Started: parts[0].Started, Parts: parts[1:], Longest: longest})
+}
+
+// settleTimeUsed takes over for how long one of the job's parts has run.
+func (c *Core) settleTimeUsed(j *job, p *Pending, o Outcome) {
+	used, known := o.Result.(time.Duration)
+	longest := p.Args.Longest
+	switch {
+	case transient(o.Err):
+		j.recount, j.retryAt = true, c.now.Add(againAfter)
+		return
+	case o.Err == nil && known && !p.Args.Started.IsZero():
+		longest = max(longest, c.now.Sub(p.Args.Started)-used)
+	}
+	if len(p.Args.Parts) > 0 {
+		c.recountParts(j, p.Args.Parts, longest)
+		return
+	}
+	if missed := longest - j.Suspended; missed >= clockSlack && j.runs() {
+		c.putOff(j, missed)
+		if c.snapshot != nil {
+			c.refit(c.snapshot, j, c.now.Unix(), "it was suspended")
 		}
-		if len(parts) > 1 {
-			c.recountParts(j, parts[1:], longest)
-			return
-		}
-		if missed := longest - j.Suspended; missed >= clockSlack && j.runs() {
-			c.putOff(j, missed)
-			if c.snapshot != nil {
-				c.refit(c.snapshot, j, c.now.Unix(), "it was suspended")
-			}
-		}
-	})
+	}
 }

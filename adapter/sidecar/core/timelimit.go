@@ -30,16 +30,20 @@ func (c *Core) extendLimits(s *snapshot, j *job) {
 		j.extend = false
 		return
 	}
-	minutes := int(list[0].Limit.Minutes())
-	c.do(j, "extend", fmt.Sprint(list), ExtendLimits{list}, func(o Outcome) {
-		if o.Err == nil {
-			j.extend = false
-			if r, base := &j.record, list[0]; base.Job == r.ID && !r.EndTime.IsZero() {
-				r.TimeLimit, r.EndTime = base.Limit, r.EndTime.Add(base.Limit-r.TimeLimit)
-			}
-			c.event(j, "limit raised", map[string]any{"minutes": minutes, "parts": len(list)})
-		}
-	})
+	c.do(j, "extend", fmt.Sprint(list), KindExtend, ExtendLimits{list}, Args{})
+}
+
+// settleExtend is called when time limits were raised, or were not.
+func (c *Core) settleExtend(j *job, p *Pending, o Outcome) {
+	list := commandOf[ExtendLimits](p).Parts
+	if o.Err != nil || len(list) == 0 {
+		return
+	}
+	j.extend = false
+	if r, base := &j.record, list[0]; base.Job == r.ID && !r.EndTime.IsZero() {
+		r.TimeLimit, r.EndTime = base.Limit, r.EndTime.Add(base.Limit-r.TimeLimit)
+	}
+	c.event(j, "limit raised", map[string]any{"minutes": int(list[0].Limit.Minutes()), "parts": len(list)})
 }
 
 // shortParts lists the parts that are to get a longer time limit, base job first, and

@@ -74,21 +74,25 @@ func (c *Core) leave(r *slurmctl.Job) {
 	if c.cfg.Undriven == config.UndrivenCancel {
 		what, do = "cancelled", Cancel{[]slurmctl.JobID{r.ID}}
 	}
-	c.ask(nil, fmt.Sprint("leave ", r.ID), Task{Command: do}, func(o Outcome) {
-		in, known := c.refused[r.ID]
-		if !known {
-			return
-		}
-		entry := c.log.WithField("job", r.ID).WithField("user", r.User)
-		if o.Err != nil {
-			why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // of the last try
-			in.Reason = fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)
-			entry.WithError(o.Err).Warn("a job that cannot be driven stays parked")
-		} else {
-			entry.Warn("a job that cannot be driven is " + what)
-			c.event(nil, "left", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "what": what, "why": in.Reason})
-			in.Reason += "; it is " + what
-		}
-		c.refused[r.ID] = in
-	})
+	c.ask(nil, fmt.Sprint("leave ", r.ID), KindLeave, Task{Command: do}, Args{What: what, Of: r.ID})
+}
+
+// settleLeave is called when a refused job was let go or cancelled, or was not.
+func (c *Core) settleLeave(_ *job, p *Pending, o Outcome) {
+	id, what := p.Args.Of, p.Args.What
+	in, known := c.refused[id]
+	if !known {
+		return
+	}
+	entry := c.log.WithField("job", id).WithField("user", in.User)
+	if o.Err != nil {
+		why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // of the last try
+		in.Reason = fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)
+		entry.WithError(o.Err).Warn("a job that cannot be driven stays parked")
+	} else {
+		entry.Warn("a job that cannot be driven is " + what)
+		c.event(nil, "left", map[string]any{"slurm_id": id, "uid": in.UID, "user": in.User, "what": what, "why": in.Reason})
+		in.Reason += "; it is " + what
+	}
+	c.refused[id] = in
 }

@@ -32,18 +32,18 @@ const (
 
 // work is what was asked for and has not come out yet.
 type work struct {
-	last    int64                   // ID of a task
-	pending map[int64]func(Outcome) // what follows from the outcome, by task
-	lent    map[int64]uint32        // users in whose hands tasks are
-	hands   map[uint32]int          // the number of these, by user
-	chore   bool                    // one of what can wait is under way
-	chored  time.Time               // when the last one ended
-	keys    map[string]bool         // of what is under way and is of no job
-	retry   map[string]time.Time    // and is not tried before
+	last    int64                // ID of a task
+	pending map[int64]*Pending   // tasks under way, by ID
+	lent    map[int64]uint32     // users in whose hands tasks are
+	hands   map[uint32]int       // the number of these, by user
+	chore   bool                 // one of what can wait is under way
+	chored  time.Time            // when the last one ended
+	keys    map[string]bool      // of what is under way and is of no job
+	retry   map[string]time.Time // and is not tried before
 }
 
 func newWork() work {
-	return work{keys: map[string]bool{}, retry: map[string]time.Time{}, pending: map[int64]func(Outcome){}, lent: map[int64]uint32{}, hands: map[uint32]int{}}
+	return work{keys: map[string]bool{}, retry: map[string]time.Time{}, pending: map[int64]*Pending{}, lent: map[int64]uint32{}, hands: map[uint32]int{}}
 }
 
 // room reports whether one more change may begin.
@@ -92,9 +92,45 @@ func handsOf(do Command) (uid uint32, lent bool) {
 	return 0, false
 }
 
+// settleBy is what follows from the outcome of a task, by its kind. The job is nil if the task belongs to none.
+var settleBy = [numberOfKinds]func(c *Core, j *job, p *Pending, o Outcome){
+	KindDetach:       (*Core).settleDetach,
+	KindEnforce:      (*Core).settleEnforce,
+	KindWarn:         (*Core).settleWarn,
+	KindShape:        (*Core).settleShape,
+	KindStart:        (*Core).settleStart,
+	KindPark:         (*Core).settlePark,
+	KindEvict:        (*Core).settleEvict,
+	KindGrow:         (*Core).settleGrow,
+	KindShrink:       (*Core).settleShrink,
+	KindExtend:       (*Core).settleExtend,
+	KindRewrite:      (*Core).settleRewrite,
+	KindAccrual:      (*Core).settleAccrual,
+	KindRequest:      (*Core).settleRequest,
+	KindScript:       (*Core).settleScript,
+	KindLimits:       (*Core).settleLimits,
+	KindTimeUsed:     (*Core).settleTimeUsed,
+	KindLengthen:     (*Core).settleLengthen,
+	KindEnd:          (*Core).settleEnd,
+	KindLinkEnd:      (*Core).settleLinkEnd,
+	KindCancelBeside: (*Core).settleCancelBeside,
+	KindSendAway:     (*Core).settleSendAway,
+	KindReconfigure:  (*Core).settleReconfigure,
+	KindLeave:        (*Core).settleLeave,
+	KindPowerUp:      (*Core).settlePowerUp,
+	KindKeepUp:       (*Core).settleKeepUp,
+	KindReadyLink:    (*Core).settleReadyLink,
+	KindMirror:       (*Core).settleMirror,
+	KindShapeAhead:   (*Core).settleShapeAhead,
+	KindAdjustHold:   (*Core).settleAdjustHold,
+	KindCreateHold:   (*Core).settleCreateHold,
+	KindDeleteHold:   (*Core).settleDeleteHold,
+	KindDemand:       func(*Core, *job, *Pending, Outcome) {}, // once: at the deadline the nodes go anyway
+}
+
 // settled takes over what became of a task.
 func (c *Core) settled(o Outcome) {
-	then, known := c.work.pending[o.Task]
+	p, known := c.work.pending[o.Task]
 	if !known {
 		return
 	}
@@ -102,98 +138,146 @@ func (c *Core) settled(o Outcome) {
 	o.Result = c.resultIn(o.Result)
 	delete(c.work.pending, o.Task)
 	c.work.takeBack(o.Task)
-	then(o)
+	j := c.jobOf(p)
+	c.finish(j, p, o.Err)
+	intent := p.Task.Intent
+	if intent != nil && !c.settleIntent(j, intent, o) {
+		return
+	}
+	if p.Chore && errors.Is(o.Err, ErrBackfilling) {
+		return
+	}
+	if j != nil || p.Job == 0 {
+		settleBy[p.Kind](c, j, p, o)
+	}
+	if intent != nil {
+		c.nextCycle = c.now // see what came of it
+	}
 }
 
-// ask asks for a task. Until its outcome is there the job, if there is one, is busy; what is
-// of no job has a key by which it is asked for once at a time, and after a failure not at
-// once again: then it reports false.
-func (c *Core) ask(j *job, key string, t Task, then func(Outcome)) bool {
+// jobOf returns the job that is busy with a task; nil: none, or it ended long ago.
+func (c *Core) jobOf(p *Pending) *job {
+	if p.Job == 0 {
+		return nil
+	}
+	for _, jobs := range [][]*job{c.active, c.ended} {
+		for _, j := range jobs {
+			if j.ID == p.Job {
+				return j
+			}
+		}
+	}
+	return nil
+}
+
+// finish takes note that a task has come out.
+func (c *Core) finish(j *job, p *Pending, err error) {
+	w := &c.work
+	switch {
+	case j != nil:
+		j.busy = false
+	case p.Job != 0: // its job ended long ago
+	case err != nil:
+		w.retry[p.Key] = c.now.Add(againAfter)
+		delete(w.keys, p.Key)
+	default:
+		delete(w.retry, p.Key)
+		delete(w.keys, p.Key)
+	}
+	if p.Chore {
+		if w.chore, w.chored = false, c.now; errors.Is(err, ErrBackfilling) {
+			w.chored = w.chored.Add(againAfter)
+		}
+	}
+}
+
+// settleIntent writes what became of an action on a job, and returns false if nothing was done. The job is nil
+// if it ended long ago.
+func (c *Core) settleIntent(j *job, intent *row.Intent, o Outcome) bool {
+	if errors.Is(o.Err, ErrNotWritten) {
+		if j != nil {
+			c.notWritten(j)
+		}
+		return false
+	}
+	text := ""
+	if o.Err != nil {
+		text = o.Err.Error()
+	}
+	c.emit(Settle{Intent: o.Task, At: c.now, Err: text})
+	if j == nil {
+		return true
+	}
+	j.touched = c.now
+	entry := c.logJob(j).WithField("action", intent.Action).WithField("seconds", c.now.Sub(intent.At).Seconds())
+	if o.Err != nil {
+		j.failed(intent.Action, o.Err, c.now, c.wall)
+		c.event(j, "failed", map[string]any{"action": intent.Action, "detail": intent.Detail, "error": text})
+		entry.WithError(o.Err).Warn("an action failed; it will be tried again")
+	} else {
+		j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
+		entry.Debug(intent.Detail)
+	}
+	return true
+}
+
+// notWritten is called when the intent of an action on a job could not be written.
+func (c *Core) notWritten(j *job) {
+	j.retryAt = c.now.Add(time.Second)
+	j.reason = because(whyDatabaseNotWritable)
+	if j.State == row.Starting { // Slurm has not been asked
+		j.State = row.Queued
+		c.save(j)
+	}
+}
+
+// beginTask asks for a task. Until its outcome is there the job, if there is one, is busy. A task that belongs
+// to no job has a key: beginTask returns false while a task with that key is under way, and shortly after one
+// failed.
+func (c *Core) beginTask(j *job, p Pending) bool {
 	w := &c.work
 	if j != nil {
-		j.busy = true
-	} else if w.keys[key] || c.now.Before(w.retry[key]) {
+		j.busy, p.Job = true, j.ID
+	} else if w.keys[p.Key] || c.now.Before(w.retry[p.Key]) {
 		return false
 	} else {
-		w.keys[key] = true
+		w.keys[p.Key] = true
 	}
 	w.last++
-	t.ID = w.last
-	if t.Intent != nil {
-		t.Intent.ID = t.ID
+	p.Task.ID = w.last
+	if p.Task.Intent != nil {
+		p.Task.Intent.ID = w.last
 	}
-	if uid, lent := handsOf(t.Command); lent {
-		w.lend(t.ID, uid)
+	if uid, lent := handsOf(p.Task.Command); lent {
+		w.lend(w.last, uid)
 	}
-	w.pending[t.ID] = func(o Outcome) {
-		switch {
-		case j != nil:
-			j.busy = false
-		case o.Err != nil:
-			w.retry[key] = c.now.Add(againAfter)
-			delete(w.keys, key)
-		default:
-			delete(w.retry, key)
-			delete(w.keys, key)
-		}
-		then(o)
-	}
-	c.emit(t)
+	w.pending[w.last] = &p
+	c.emit(p.Task)
 	return true
+}
+
+// ask asks for a task: see beginTask.
+func (c *Core) ask(j *job, key string, kind Kind, t Task, args Args) bool {
+	return c.beginTask(j, Pending{Task: t, Kind: kind, Key: key, Args: args})
 }
 
 // do asks for an action on a job. The intent is written before, and settled with the
 // outcome after. A failed action is tried again later, less and less often.
-func (c *Core) do(j *job, action, detail string, do Command, then func(Outcome)) {
-	begun := c.now
+func (c *Core) do(j *job, action, detail string, kind Kind, do Command, args Args) {
 	intent := &row.Intent{Job: j.ID, Action: action, Detail: detail, At: c.now}
-	c.ask(j, "", Task{Intent: intent, Command: do}, func(o Outcome) {
-		if errors.Is(o.Err, ErrNotWritten) {
-			j.retryAt = c.now.Add(time.Second)
-			j.reason = because(whyDatabaseNotWritable)
-			if j.State == row.Starting { // nobody has told Slurm
-				j.State = row.Queued
-				c.save(j)
-			}
-			return
-		}
-		j.touched = c.now
-		entry := c.logJob(j).WithField("action", action).WithField("seconds", c.now.Sub(begun).Seconds())
-		text := ""
-		if o.Err != nil {
-			text = o.Err.Error()
-		}
-		c.emit(Settle{Intent: o.Task, At: c.now, Err: text})
-		if o.Err != nil {
-			j.failed(action, o.Err, c.now, c.wall)
-			c.event(j, "failed", map[string]any{"action": action, "detail": detail, "error": text})
-			entry.WithError(o.Err).Warn("an action failed; it will be tried again")
-		} else {
-			j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
-			entry.Debug(detail)
-		}
-		then(o)
-		c.nextCycle = c.now // see what came of it
-	})
+	c.beginTask(j, Pending{Task: Task{Intent: intent, Command: do}, Kind: kind, Args: args})
 }
 
 // chore asks for what can wait: one at a time, and not while slurmctld would let it
 // wait (ErrBackfilling). It reports false where it cannot begin yet.
-func (c *Core) chore(kind *allowance, j *job, do Command, then func(Outcome)) bool {
+func (c *Core) chore(from *allowance, j *job, kind Kind, do Command, args Args) bool {
 	w := &c.work
-	if w.chore || !w.roomForHolds() || c.now.Before(w.nextChore(c.pace.gated)) || !kind.take(c.now, c.cfg.Slurm.Share) {
+	if w.chore || !w.roomForHolds() || c.now.Before(w.nextChore(c.pace.gated)) || !from.take(c.now, c.cfg.Slurm.Share) {
 		c.quiet.putOff = true
 		return false
 	}
 	w.chore = true
-	return c.ask(j, "", c.gently(do), func(o Outcome) {
-		w.chore, w.chored = false, c.now
-		if errors.Is(o.Err, ErrBackfilling) {
-			w.chored = w.chored.Add(againAfter)
-			return
-		}
-		then(o)
-	})
+	return c.beginTask(j, Pending{Task: c.gently(do), Kind: kind, Chore: true, Args: args})
 }
 
 // gently is a task that does not wait for slurmctld's backfill scheduler, where commands

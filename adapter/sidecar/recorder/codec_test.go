@@ -125,6 +125,21 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestPendingRoundTrip: tasks under way are data, which can be written and read again.
+func TestPendingRoundTrip(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		var p, got core.Pending
+		fill(reflect.ValueOf(&p).Elem(), random, 6)
+		e := encoder{}
+		e.value(reflect.ValueOf(&p).Elem())
+		d := decoder{b: e.b}
+		if d.value(reflect.ValueOf(&got).Elem()); d.err != nil || len(d.b) > 0 || !reflect.DeepEqual(p, got) {
+			t.Fatalf("wrote\n%+v, read\n%+v: %v, %d bytes left", p, got, d.err, len(d.b))
+		}
+	}
+}
+
 // TestEveryTypeIsKnown: what package core takes for an input, an effect or a command can be
 // written, and every error that it exports, and slurmctl does, keeps what it is.
 func TestEveryTypeIsKnown(t *testing.T) {

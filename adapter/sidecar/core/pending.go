@@ -1,0 +1,103 @@
+package core
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// Kind says why a task was asked for, and so what follows from its outcome. Each kind has one settle
+// function, in the file that asks; the table is settleBy in work.go.
+type Kind uint8
+
+// The kinds, by the file that asks.
+const (
+	_                Kind = iota
+	KindDetach            // act.go: take a running job out of its hold
+	KindEnforce           // act.go: cancel a job whose nodes were promised to another one
+	KindWarn              // act.go: signal a job that outlasts its step
+	KindShape             // start.go: give a job that is due the nodes of its alternative
+	KindStart             // start.go: let a parked job go
+	KindPark              // kept.go: park a job that Slurm does not start
+	KindEvict             // intruders.go: park a job whose nodes another user's job has taken
+	KindGrow              // resize.go: bring nodes
+	KindShrink            // resize.go: give nodes back
+	KindExtend            // timelimit.go: raise time limits
+	KindRewrite           // change.go: write a changed request into the job's comment
+	KindDemand            // offers.go: signal a job that must give nodes back
+	KindAccrual           // age.go: read since when jobs age
+	KindRequest           // asked.go: read what a job asked for
+	KindScript            // request.go: read what a job's script asks for
+	KindLimits            // rules.go: read limits
+	KindTimeUsed          // suspended.go: read for how long a job has run
+	KindLengthen          // bare.go: have a hold end later, in which a job runs
+	KindEnd               // follow.go: ask how a job ended
+	KindLinkEnd           // follow.go: ask how a chain's present job ended
+	KindCancelBeside      // follow.go: cancel Slurm jobs that belong to no evolving job any more
+	KindSendAway          // intruders.go: take another user's job out of a hold
+	KindReconfigure       // leaks.go: free nodes that are allocated to no job
+	KindLeave             // undriven.go: let a refused job go, or cancel it
+	KindPowerUp           // power.go: switch nodes on
+	KindKeepUp            // power.go: keep nodes on
+	KindReadyLink         // mirror.go: let a chain's next job go before the present one has ended
+	KindMirror            // mirror.go: write a planned start
+	KindShapeAhead        // mirror.go: give a waiting job the nodes of its alternative
+	KindAdjustHold        // holdsync.go: change a hold
+	KindCreateHold        // holdsync.go: make a hold
+	KindDeleteHold        // holdsync.go: give a hold up
+	numberOfKinds
+)
+
+// Pending is a task whose outcome has not come yet. It is data: what the outcome changes follows from it and
+// from the state at that time.
+type Pending struct {
+	Task  Task
+	Kind  Kind
+	Job   int64  // row of the evolving job that is busy with it; 0: none
+	Key   string // of a task that belongs to no job
+	Chore bool   // it can wait: see chore
+	Args  Args
+}
+
+// Args holds what a settle function needs beside the command. Each kind uses a few of them.
+type Args struct {
+	Seen      time.Time             // of the snapshot with the Slurm job's record; zero: the job's own record counts
+	Begun     time.Time             // when the task was asked for
+	Started   time.Time             // when the Slurm job started
+	Of        slurmctl.JobID        // the Slurm job that the task is about
+	State     row.State             // that the job gets
+	Limit     string                // why Slurm did not start the job
+	Nodes     int                   // of the job after a growth
+	Partition string                // in which the job runs
+	Hold      *slurmctl.Reservation // as it is after the change
+	Parts     []StartedPart         // to ask about next
+	Longest   time.Duration         // suspension of the parts so far
+	What      string                // words for the log
+}
+
+// commandOf returns the command of a pending task.
+func commandOf[C Command](p *Pending) C {
+	do, _ := p.Task.Command.(C)
+	return do
+}
+
+// recordOf returns the record that a pending task changes: the job's own, or that of the snapshot in which it
+// was seen. If another poll has come since, the record is one that nobody reads.
+func (c *Core) recordOf(j *job, p *Pending, id slurmctl.JobID) *slurmctl.Job {
+	if j != nil && p.Args.Seen.IsZero() {
+		return &j.record
+	}
+	if s := c.snapshot; s != nil && s.taken.Equal(p.Args.Seen) && s.byID[id] != nil {
+		return s.byID[id]
+	}
+	return &slurmctl.Job{ID: id, State: slurmctl.Pending}
+}
+
+// seenIn returns for Args.Seen where the record of a Slurm job is.
+func (c *Core) seenIn(j *job, r *slurmctl.Job) time.Time {
+	if r == &j.record {
+		return time.Time{}
+	}
+	return c.snapshot.taken
+}
