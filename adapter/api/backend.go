@@ -12,18 +12,49 @@ import (
 // failure of the sidecar. Many goroutines may call its methods at once.
 type Backend interface {
 	Status(ctx context.Context) (Status, error)
+	// Cluster returns what exists beside evolving jobs. Nobody changes the result.
+	Cluster(ctx context.Context) (*Cluster, error)
 	// Jobs lists the evolving jobs, the ended ones too if all is set.
 	Jobs(ctx context.Context, all bool) ([]Job, error)
 	Job(ctx context.Context, id uint32) (Job, error)
+	// Owner returns the UID of the job's user.
+	Owner(ctx context.Context, id uint32) (uint32, error)
+	// Events reads the event log, oldest first.
+	Events(ctx context.Context, q EventQuery) ([]Event, error)
+
 	// Allocation returns what the job has now, without waiting.
 	Allocation(ctx context.Context, id uint32) (Allocation, error)
 	// Next ends step req.From, unless it has ended already, and waits for the next step's nodes. If
 	// ctx ends first, it returns the current state with Ready false and no error; the step stays
 	// ended.
 	Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error)
-	// Owner returns the UID of the job's user.
-	Owner(ctx context.Context, id uint32) (uint32, error)
+	// Change changes the coming steps. It answers a refused change at once, and an accepted one once
+	// Slurm has it and, for a growth or shrink, the nodes are there. If ctx ends first, it returns
+	// Ready false and no error.
+	Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error)
+	// Offer waits for an offer to a malleable job; Answer waits until what was accepted is done. If
+	// ctx ends first, they return Ready false and no error.
+	Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error)
+	Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error)
+	// Progress takes a report of progress.
+	Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error)
+	CancelHolds(ctx context.Context, id uint32, r CancelHolds) (Cancelled, error)
+
+	// Strategies lists the strategies of a kind. The caller's name is for the event log.
+	Strategies(ctx context.Context, kind StrategyKind) ([]Strategy, error)
+	UseStrategy(ctx context.Context, kind StrategyKind, name string, r StrategyRequest, caller string) (Strategy, error)
+	ReloadStrategies(ctx context.Context, caller string) ([]Strategy, error) // of both kinds; lists those that plan
+	TryStrategy(ctx context.Context, name string, r StrategyRequest) (Trial, error)
 }
+
+// StrategyKind says what a strategy is used for.
+type StrategyKind int
+
+// The kinds: strategies that plan, and malleability policies.
+const (
+	Planning StrategyKind = iota
+	Resizing
+)
 
 type callerKey struct{}
 
@@ -31,26 +62,6 @@ type callerKey struct{}
 func Caller(ctx context.Context) uint32 {
 	uid, _ := ctx.Value(callerKey{}).(uint32)
 	return uid
-}
-
-// Chronicler is a Backend that has an event log.
-type Chronicler interface {
-	Events(ctx context.Context, q EventQuery) ([]Event, error) // oldest first
-}
-
-// Strategist is a Backend that can list and change strategies. The caller's name
-// is for the event log.
-type Strategist interface {
-	Strategies(ctx context.Context) ([]Strategy, error)
-	UseStrategy(ctx context.Context, name string, r StrategyRequest, caller string) (Strategy, error)
-	ReloadStrategies(ctx context.Context, caller string) ([]Strategy, error)
-	TryStrategy(ctx context.Context, name string, r StrategyRequest) (Trial, error)
-}
-
-// PolicyChooser is a Backend that can list and change malleability policies.
-type PolicyChooser interface {
-	Policies(ctx context.Context) ([]Strategy, error)
-	UsePolicy(ctx context.Context, name string, r StrategyRequest, caller string) (Strategy, error)
 }
 
 // The kinds of error that cross the wire. If a Backend's error is one of them (errors.Is), the

@@ -18,11 +18,6 @@ type Cancelled struct {
 	Holds []Span `json:"holds"` // of its coming steps
 }
 
-// HoldCanceller is a Backend that cancels holds.
-type HoldCanceller interface {
-	CancelHolds(ctx context.Context, id uint32, r CancelHolds) (Cancelled, error)
-}
-
 func (s *Server) cancelHolds(ctx context.Context, r request) (any, error) {
 	id, err := r.id()
 	if err != nil {
@@ -34,10 +29,6 @@ func (s *Server) cancelHolds(ctx context.Context, r request) (any, error) {
 	if !s.trusted(r.caller) {
 		return nil, Errorf(ErrForbidden, "holds are cancelled by operators (see operators in the configuration)")
 	}
-	b, ok := s.Backend.(HoldCanceller)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar cancels no holds")
-	}
 	var req CancelHolds
 	if err := readOne(r, &req); err != nil {
 		return nil, err
@@ -45,7 +36,7 @@ func (s *Server) cancelHolds(ctx context.Context, r request) (any, error) {
 	req.By = userName(r.caller.uid)
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
-	return b.CancelHolds(ctx, id, req)
+	return s.Backend.CancelHolds(ctx, id, req)
 }
 
 // CancelHolds cancels what is held for the coming steps of a running job. For operators.

@@ -58,20 +58,8 @@ type Change struct {
 	Has      *Allocation `json:"allocation,omitempty"` // what the job has now, after a growth or shrink
 }
 
-// Changer is a Backend that can change the coming steps of jobs.
-type Changer interface {
-	// Change answers a refused change at once. It answers an accepted change once Slurm has it and,
-	// for a growth or shrink, the nodes are there. If ctx ends first, it returns Ready false and no
-	// error.
-	Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error)
-}
-
 func (s *Server) change(server, ctx context.Context, r request) (any, error) {
-	b, ok := s.Backend.(Changer)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar changes no jobs")
-	}
-	return waiting(s, server, ctx, r, func(id uint32) Change { return Change{Job: id} }, b.Change)
+	return waiting(s, server, ctx, r, func(id uint32) Change { return Change{Job: id} }, s.Backend.Change)
 }
 
 // Change changes the coming steps of a job and waits until the change is refused or done. A

@@ -51,24 +51,15 @@ type Reservation struct {
 	Accounts []string  `json:"-"`             // whose users may
 }
 
-// Surveyor is a Backend that knows the cluster.
-type Surveyor interface {
-	Cluster(ctx context.Context) (*Cluster, error) // callers never change the result
-}
-
 // cluster returns what the caller may read: of other users' jobs and holds by the rules for jobs,
 // of nodes and reservations what Slurm shows the caller.
 func (s *Server) cluster(ctx context.Context, r request) (any, error) {
 	if err := s.mayAsk(r.caller); err != nil {
 		return nil, err
 	}
-	b, ok := s.Backend.(Surveyor)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar tells nothing of the cluster")
-	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
-	whole, err := b.Cluster(ctx)
+	whole, err := s.Backend.Cluster(ctx)
 	if err != nil {
 		return nil, err
 	}

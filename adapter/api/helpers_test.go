@@ -100,7 +100,8 @@ func anybody() Reading { return Anybody }
 
 // fakeBackend has job 12 of owner, at step 1 of 3.
 type fakeBackend struct {
-	owner uint32
+	Backend // whose other methods are those of further fakes
+	owner   uint32
 
 	mu     sync.Mutex
 	step   int
@@ -153,6 +154,10 @@ func (b *fakeBackend) Events(_ context.Context, q EventQuery) ([]Event, error) {
 		}
 	}
 	return es, b.find(12)
+}
+
+func (b *fakeBackend) Cluster(context.Context) (*Cluster, error) {
+	return nil, Errorf(ErrUnavailable, "no cluster was seen")
 }
 
 func (b *fakeBackend) Owner(_ context.Context, id uint32) (uint32, error) { return b.owner, b.find(id) }

@@ -54,45 +54,20 @@ type Answer struct {
 	Has      *Allocation `json:"allocation,omitempty"` // what the job has now, if something was accepted
 }
 
-// Offerer is a Backend that offers nodes to malleable jobs.
-type Offerer interface {
-	// Offer waits for an offer; Answer waits until what was accepted is done. If ctx ends first,
-	// they return Ready false and no error.
-	Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error)
-	Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error)
-}
-
-// offerer returns the backend as one that offers nodes.
-func (s *Server) offerer() (Offerer, error) {
-	b, ok := s.Backend.(Offerer)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar offers nothing")
-	}
-	return b, nil
-}
-
 func (s *Server) offer(server, ctx context.Context, r request) (any, error) {
-	b, err := s.offerer()
-	if err != nil {
-		return nil, err
-	}
 	return waiting(s, server, ctx, r, func(uint32) Offer { return Offer{} }, func(ctx context.Context, id uint32, q OfferQuery) (Offer, error) {
-		o, err := b.Offer(ctx, id, q)
+		o, err := s.Backend.Offer(ctx, id, q)
 		o.Seconds = int(max(time.Until(o.Deadline)/time.Second, 0))
 		return o, err
 	})
 }
 
 func (s *Server) answerOffer(server, ctx context.Context, r request) (any, error) {
-	b, err := s.offerer()
-	if err != nil {
-		return nil, err
-	}
 	return waiting(s, server, ctx, r, func(uint32) Answer { return Answer{} }, func(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
 		if req.Accept < 0 {
 			return Answer{}, Errorf(ErrInvalid, "to accept %d nodes: want at least 1, or 0 to decline", req.Accept)
 		}
-		return b.Answer(ctx, id, req)
+		return s.Backend.Answer(ctx, id, req)
 	})
 }
 

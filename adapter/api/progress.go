@@ -27,17 +27,8 @@ type Measured struct {
 	Fraction float64 `json:"fraction"`
 }
 
-// Progresser is a Backend that takes reports of progress.
-type Progresser interface {
-	Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error)
-}
-
 func (s *Server) progress(server, ctx context.Context, r request) (any, error) {
-	b, ok := s.Backend.(Progresser)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar takes no reports of progress")
-	}
-	return waiting(s, server, ctx, r, func(id uint32) Progress { return Progress{Job: id} }, b.Progress)
+	return waiting(s, server, ctx, r, func(id uint32) Progress { return Progress{Job: id} }, s.Backend.Progress)
 }
 
 // Progress reports how far the application of a job is.

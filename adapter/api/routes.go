@@ -66,8 +66,8 @@ func (s *Server) routes(ctx context.Context) http.Handler {
 	handle("POST /v1/strategies", s.changeStrategy)
 	handle("POST /v1/strategies/{name}/use", s.changeStrategy)
 	handle("POST /v1/strategies/{name}/try", s.changeStrategy)
-	handle("GET /v1/policies", s.policies)
-	handle("POST /v1/policies/{name}/use", s.usePolicy)
+	handle("GET /v1/policies", s.strategies)
+	handle("POST /v1/policies/{name}/use", s.changeStrategy)
 	for path, allow := range map[string]string{
 		"/v1/status": "GET", "/v1/cluster": "GET", "/v1/jobs": "GET", "/v1/jobs/{id}": "GET", "/v1/jobs/{id}/allocation": "GET", "/v1/jobs/{id}/next": "POST", "/v1/jobs/{id}/change": "POST",
 		"/v1/jobs/{id}/offer": "POST", "/v1/jobs/{id}/answer": "POST", "/v1/jobs/{id}/progress": "POST", "/v1/jobs/{id}/cancel-holds": "POST",

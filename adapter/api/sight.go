@@ -44,11 +44,10 @@ func (s *Sight) shows(r Reservation) bool { return s == nil || s.Reservation(r) 
 
 // nodesShown returns how many nodes are.
 func (s *Server) nodesShown(ctx context.Context, sight *Sight) (int, error) {
-	b, ok := s.Backend.(Surveyor)
-	if !ok || !sight.Nodes {
+	if !sight.Nodes {
 		return 0, nil
 	}
-	whole, err := b.Cluster(ctx)
+	whole, err := s.Backend.Cluster(ctx)
 	if errors.Is(err, ErrUnavailable) { // none is known yet
 		return 0, nil
 	}

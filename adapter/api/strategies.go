@@ -15,18 +15,22 @@ import (
 // strategyTimeout bounds an action on a strategy: a plugin may have to start.
 const strategyTimeout = 40 * time.Second
 
-// strategies lists all, or the one named in the path.
+// strategyKind returns what the request is about: policies have paths of their own.
+func strategyKind(r request) StrategyKind {
+	if strings.HasPrefix(r.URL.Path, "/v1/policies") {
+		return Resizing
+	}
+	return Planning
+}
+
+// strategies lists all of a kind, or the one named in the path.
 func (s *Server) strategies(ctx context.Context, r request) (any, error) {
 	if err := s.mayAsk(r.caller); err != nil {
 		return nil, err
 	}
-	b, ok := s.Backend.(Strategist)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar has no strategies to choose from")
-	}
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
-	all, err := b.Strategies(ctx)
+	all, err := s.Backend.Strategies(ctx, strategyKind(r))
 	all = s.strategiesFor(r.caller, all)
 	name := r.PathValue("name")
 	if err != nil || name == "" {
@@ -45,12 +49,10 @@ func (s *Server) changeStrategy(ctx context.Context, r request) (any, error) {
 	if !r.caller.known {
 		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
 	}
+	kind := strategyKind(r)
 	if !s.trusted(r.caller) {
-		return nil, Errorf(ErrForbidden, "strategies are for operators (see operators in the configuration)")
-	}
-	b, ok := s.Backend.(Strategist)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar has no strategies to choose from")
+		what := map[StrategyKind]string{Planning: "strategies", Resizing: "malleability policies"}[kind]
+		return nil, Errorf(ErrForbidden, "%s are for operators (see operators in the configuration)", what)
 	}
 	var req StrategyRequest
 	if err := readOne(r, &req); err != nil {
@@ -63,11 +65,11 @@ func (s *Server) changeStrategy(ctx context.Context, r request) (any, error) {
 	case name == "" && len(req.Parameters) > 0:
 		return nil, Errorf(ErrInvalid, "the request's body: a reload takes no parameters")
 	case name == "":
-		return b.ReloadStrategies(ctx, userName(r.caller.uid))
+		return s.Backend.ReloadStrategies(ctx, userName(r.caller.uid))
 	case strings.HasSuffix(r.URL.Path, "/try"):
-		return b.TryStrategy(ctx, name, req)
+		return s.Backend.TryStrategy(ctx, name, req)
 	}
-	return b.UseStrategy(ctx, name, req, userName(r.caller.uid))
+	return s.Backend.UseStrategy(ctx, kind, name, req, userName(r.caller.uid))
 }
 
 // readOne reads the one request that is a body.
@@ -122,21 +124,6 @@ func (c *Client) TryStrategy(ctx context.Context, name string, r StrategyRequest
 	return t, c.call(ctx, http.MethodPost, "/v1/strategies/"+url.PathEscape(name)+"/try", r, &t)
 }
 
-// policies lists all malleability policies.
-func (s *Server) policies(ctx context.Context, r request) (any, error) {
-	if err := s.mayAsk(r.caller); err != nil {
-		return nil, err
-	}
-	b, ok := s.Backend.(PolicyChooser)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar has no malleability policies to choose from")
-	}
-	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
-	defer cancel()
-	all, err := b.Policies(ctx)
-	return s.strategiesFor(r.caller, all), err
-}
-
 // strategiesFor returns strategies as the caller may read them. Parameters may be secret (e.g. a
 // licence server's token), and a plugin's faults may repeat them: both are only for operators.
 func (s *Server) strategiesFor(c caller, all []Strategy) []Strategy {
@@ -160,27 +147,6 @@ func (s *Server) noteFor(c caller, note string) string {
 		note, _, _ = strings.Cut(note, ": ")
 	}
 	return note
-}
-
-// usePolicy puts the policy named in the path in use.
-func (s *Server) usePolicy(ctx context.Context, r request) (any, error) {
-	if !r.caller.known {
-		return nil, Errorf(ErrDenied, "this needs a MUNGE credential")
-	}
-	if !s.trusted(r.caller) {
-		return nil, Errorf(ErrForbidden, "malleability policies are for operators (see operators in the configuration)")
-	}
-	b, ok := s.Backend.(PolicyChooser)
-	if !ok {
-		return nil, Errorf(ErrNotFound, "this sidecar has no malleability policies to choose from")
-	}
-	var req StrategyRequest
-	if err := readOne(r, &req); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, strategyTimeout)
-	defer cancel()
-	return b.UsePolicy(ctx, r.PathValue("name"), req, userName(r.caller.uid))
 }
 
 // Policies lists all malleability policies.

@@ -24,12 +24,12 @@ func newStrategist() *strategist {
 	return &strategist{fakeBackend: newBackend(uint32(os.Geteuid()))}
 }
 
-func (s *strategist) Strategies(context.Context) ([]Strategy, error) {
+func (s *strategist) Strategies(context.Context, StrategyKind) ([]Strategy, error) {
 	return []Strategy{{Name: "noX", InUse: true}, {Name: "klein"}}, s.err
 }
 
-func (s *strategist) UseStrategy(_ context.Context, name string, r StrategyRequest, caller string) (Strategy, error) {
-	s.did = append(s.did, fmt.Sprint("use ", name, r.Parameters, " by ", caller))
+func (s *strategist) UseStrategy(_ context.Context, kind StrategyKind, name string, r StrategyRequest, caller string) (Strategy, error) {
+	s.did = append(s.did, fmt.Sprint([]string{"use ", "use policy "}[kind], name, r.Parameters, " by ", caller))
 	return Strategy{Name: name, By: caller}, s.err
 }
 
@@ -73,7 +73,10 @@ func TestStrategyRoundTrip(t *testing.T) {
 		if all, err := c.ReloadStrategies(t.Context()); err != nil || len(all) != 1 {
 			t.Errorf("%s: reload: %+v, %v", address, all, err)
 		}
-		want := []string{"use kleinmap[expand_limit:1.5] by " + me, "use @configuredmap[] by " + me, "try kleinmap[expand_limit:1.5]", "reload by " + me}
+		if one, err := c.UsePolicy(t.Context(), "egs", StrategyRequest{}); err != nil || one.Name != "egs" {
+			t.Errorf("%s: use a policy: %+v, %v", address, one, err)
+		}
+		want := []string{"use kleinmap[expand_limit:1.5] by " + me, "use @configuredmap[] by " + me, "try kleinmap[expand_limit:1.5]", "reload by " + me, "use policy egsmap[] by " + me}
 		if strings.Join(b.did, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s: the backend did %q, want %q", address, b.did, want)
 		}
@@ -134,13 +137,6 @@ func TestBadStrategyRequests(t *testing.T) {
 	if len(b.did) > 0 {
 		t.Errorf("the backend did %q", b.did)
 	}
-	// a backend without strategies
-	without := serve(t, newBackend(uint32(os.Geteuid())), nil)
-	for method, path := range map[string]string{"GET": "/v1/strategies", "POST": "/v1/strategies/klein/use"} {
-		if status, body := send(t, unixClient(without.unix), method, "http://x"+path, "", "{}"); status != 404 || !strings.Contains(body, "no strategies") {
-			t.Errorf("%s %s without strategies: %d %s", method, path, status, body)
-		}
-	}
 }
 
 // TestStrategyRights checks that all read where reading is open, that operators change strategies,
@@ -152,7 +148,7 @@ func TestStrategyRights(t *testing.T) {
 	operator := uint32(4242)
 	isOperator := func(s *Server) { s.Operator = func(uid uint32) bool { return uid == operator } }
 	closed := func(s *Server) { isOperator(s); s.Reading = nil }
-	changes := []string{"/v1/strategies", "/v1/strategies/klein/use", "/v1/strategies/klein/try", "/v1/jobs/12/cancel-holds"}
+	changes := []string{"/v1/strategies", "/v1/strategies/klein/use", "/v1/strategies/klein/try", "/v1/policies/egs/use", "/v1/jobs/12/cancel-holds"}
 	reads := []string{"/v1/strategies", "/v1/strategies/klein"}
 	b := newStrategist()
 	for name, r := range map[string]*running{"open": serve(t, b, isOperator), "closed": serve(t, b, closed)} {
@@ -201,21 +197,19 @@ func (secretive) list() []Strategy {
 		{Name: "gone", State: "refused", Reason: "no such token: " + secret},
 	}
 }
-func (s secretive) Strategies(context.Context) ([]Strategy, error) { return s.list(), nil }
-func (s secretive) Policies(context.Context) ([]Strategy, error)   { return s.list(), nil }
+func (s secretive) Strategies(context.Context, StrategyKind) ([]Strategy, error) {
+	return s.list(), nil
+}
 func (s secretive) Status(context.Context) (Status, error) {
 	note := "noX plans until it has started: " + secret
 	return Status{StrategyNote: note, PolicyNote: note}, nil
 }
-func (s secretive) UseStrategy(context.Context, string, StrategyRequest, string) (Strategy, error) {
+func (s secretive) UseStrategy(context.Context, StrategyKind, string, StrategyRequest, string) (Strategy, error) {
 	return Strategy{}, nil
 }
 func (s secretive) ReloadStrategies(context.Context, string) ([]Strategy, error) { return nil, nil }
 func (s secretive) TryStrategy(context.Context, string, StrategyRequest) (Trial, error) {
 	return Trial{}, nil
-}
-func (s secretive) UsePolicy(context.Context, string, StrategyRequest, string) (Strategy, error) {
-	return Strategy{}, nil
 }
 
 // TestParametersAreForOperators checks that only operators read a strategy's parameters.
@@ -243,7 +237,7 @@ func TestParametersAreForOperators(t *testing.T) {
 			for path, text := range map[string]string{
 				"list":     ask(uid, "/v1/strategies", s.strategies),
 				"show":     ask(uid, "/v1/strategies/plug", s.strategies, "name", "plug"),
-				"policies": ask(uid, "/v1/policies", s.policies),
+				"policies": ask(uid, "/v1/policies", s.strategies),
 				"status":   ask(uid, "/v1/status", s.status),
 			} {
 				if got := strings.Count(text, secret); min(got, 1) != want {

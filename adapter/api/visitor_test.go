@@ -28,6 +28,10 @@ func (b surveyed) Cluster(context.Context) (*Cluster, error) {
 		Reservations: []Reservation{{Name: "evo_12_2_1", Hold: true, Job: 12, UID: b.owner}, {Name: "evo_13_2_1", Hold: true, Job: 13, UID: b.owner + 1}, {Name: "maint"}}}, b.find(12)
 }
 
+func (b surveyed) UseStrategy(context.Context, StrategyKind, string, StrategyRequest, string) (Strategy, error) {
+	return Strategy{}, Errorf(ErrNotFound, "there is none")
+}
+
 // TestVisitorReads checks that each visitor reads only what it may, as over HTTP.
 func TestVisitorReads(t *testing.T) {
 	const owner = 4000

@@ -22,9 +22,10 @@ import (
 // scripted is a backend of jobs with three steps. Job 12 grows and shrinks by
 // merges, job 14 by companions, at once; job 13 never gets its second step's nodes.
 type scripted struct {
-	mu    sync.Mutex
-	step  map[uint32]int
-	posts []string
+	api.Backend // whose other methods nobody calls
+	mu          sync.Mutex
+	step        map[uint32]int
+	posts       []string
 }
 
 func (b *scripted) known(id uint32) error {

@@ -71,9 +71,10 @@ func commands(t *testing.T, dir string) {
 // byHand is a backend whose jobs grow by hand: the test says which Slurm jobs an
 // evolving job is, and Slurm which nodes they have.
 type byHand struct {
-	slurm *slurmctl.Client
-	owner uint32
-	drive string
+	api.Backend // whose other methods nobody calls
+	slurm       *slurmctl.Client
+	owner       uint32
+	drive       string
 
 	mu    sync.Mutex
 	parts map[uint32][]slurmctl.JobID // companions of base jobs

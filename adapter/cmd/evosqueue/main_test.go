@@ -192,12 +192,16 @@ func TestIterate(t *testing.T) {
 
 // backend serves the example.
 type backend struct {
-	fixed
+	fixed fixed
 	api.Backend
 }
 
 func (b backend) Jobs(ctx context.Context, all bool) ([]api.Job, error) {
 	return b.fixed.Jobs(ctx, all)
+}
+func (b backend) Cluster(ctx context.Context) (*api.Cluster, error) {
+	c, err := b.fixed.Cluster(ctx)
+	return &c, err
 }
 func (b backend) Status(ctx context.Context) (api.Status, error) { return b.fixed.Status(ctx) }
 

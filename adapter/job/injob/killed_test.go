@@ -18,10 +18,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
+// rest has the methods that fake lacks and nobody calls.
+type rest struct{ api.Backend }
+
 // killed is a sidecar that is killed once, at some point, and returns a little later: what it did
 // until then takes effect, but its answers are lost.
 type killed struct {
 	*fake
+	rest
 	at      string
 	once    sync.Once
 	address string // on which it is not to be had while it is dead

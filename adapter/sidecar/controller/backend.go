@@ -28,7 +28,7 @@ func (c *Controller) Jobs(_ context.Context, all bool) ([]api.Job, error) {
 	return slices.Clone(v.Jobs), nil
 }
 
-// Cluster implements api.Surveyor.
+// Cluster implements api.Backend.
 func (c *Controller) Cluster(context.Context) (*api.Cluster, error) {
 	v := c.view.Load()
 	if v.cluster == nil {
@@ -127,7 +127,7 @@ func (c *Controller) Next(ctx context.Context, id uint32, req api.NextRequest) (
 	return r.Allocation, err
 }
 
-// Change implements api.Changer.
+// Change implements api.Backend.
 func (c *Controller) Change(ctx context.Context, id uint32, req api.ChangeRequest) (api.Change, error) {
 	r, err := c.ask(ctx, core.Call{Job: id, Change: &req})
 	if r.Change == nil {
@@ -136,7 +136,7 @@ func (c *Controller) Change(ctx context.Context, id uint32, req api.ChangeReques
 	return *r.Change, err
 }
 
-// Offer implements api.Offerer.
+// Offer implements api.Backend.
 func (c *Controller) Offer(ctx context.Context, id uint32, q api.OfferQuery) (api.Offer, error) {
 	r, err := c.ask(ctx, core.Call{Job: id, Offer: &q})
 	if r.Offer == nil {
@@ -145,7 +145,7 @@ func (c *Controller) Offer(ctx context.Context, id uint32, q api.OfferQuery) (ap
 	return *r.Offer, err
 }
 
-// Answer implements api.Offerer.
+// Answer implements api.Backend.
 func (c *Controller) Answer(ctx context.Context, id uint32, req api.AnswerRequest) (api.Answer, error) {
 	r, err := c.ask(ctx, core.Call{Job: id, Answer: &req})
 	if r.Answer == nil {
@@ -154,7 +154,7 @@ func (c *Controller) Answer(ctx context.Context, id uint32, req api.AnswerReques
 	return *r.Answer, err
 }
 
-// Progress implements api.Progresser.
+// Progress implements api.Backend.
 func (c *Controller) Progress(ctx context.Context, id uint32, req api.ProgressReport) (api.Progress, error) {
 	r, err := c.ask(ctx, core.Call{Job: id, Progress: &req})
 	if r.Progress == nil {
@@ -163,7 +163,7 @@ func (c *Controller) Progress(ctx context.Context, id uint32, req api.ProgressRe
 	return *r.Progress, err
 }
 
-// CancelHolds implements api.HoldCanceller.
+// CancelHolds implements api.Backend.
 func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelHolds) (api.Cancelled, error) {
 	r, err := c.ask(ctx, core.Call{Job: id, Cancel: &req})
 	if r.Cancelled == nil {

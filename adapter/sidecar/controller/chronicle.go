@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 )
 
-// Events implements api.Chronicler.
+// Events implements api.Backend.
 func (c *Controller) Events(ctx context.Context, q api.EventQuery) ([]api.Event, error) {
 	id := q.Job
 	if base, known := c.view.Load().Base[id]; known {

@@ -65,15 +65,15 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	c.meter()
 	c.driver = drive.New(slurm, c.clock.now)
 	c.calls.waiting = map[uint64]chan core.Reply{}
-	chosen, err := kept(st, cfg, log)
+	chosen, err := kept(st, cfg, "strategy", log)
 	if err != nil {
 		return nil, err
 	}
 	if c.strategies, err = pluginhost.New(cfg.Strategies, cfg.Strategy, chosen, log); err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
 	}
-	if chosen, err = keptPolicy(st, cfg, log); err == nil {
-		err = c.strategies.BeginPolicy(cfg.Malleable.Policy, chosen)
+	if chosen, err = kept(st, cfg, "malleability policy", log); err == nil {
+		err = c.strategies.Resizing.Take(cfg.Malleable.Policy, nil, chosen)
 	}
 	if err != nil {
 		c.strategies.Close()
@@ -104,7 +104,7 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 
 // strategy is what the core goes by of the strategy in use.
 func (c *Controller) strategy() core.Strategy {
-	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Policy(), Plugin: c.strategies.PolicyPlugin()}
+	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Resizing.Name(), Plugin: c.strategies.Resizing.Plugin()}
 }
 
 // Run runs the loop until ctx is done. Actions that are under way are then let
@@ -357,8 +357,8 @@ type view struct {
 func (c *Controller) publish() {
 	v := c.core.View()
 	status := v.Status
-	status.Strategy, status.StrategyNote, status.Policy = c.strategies.Name(), c.strategies.Note(), c.strategies.Policy()
-	status.PolicyNote = c.strategies.PolicyNote()
+	planning, resizing := c.strategies.Planning, c.strategies.Resizing
+	status.Strategy, status.StrategyNote, status.Policy, status.PolicyNote = planning.Name(), planning.Note(), resizing.Name(), resizing.Note()
 	if status.LastError == "" && c.books.refusing {
 		status.LastError = "the database cannot be written; nothing is asked of Slurm that must be written down before"
 	}

@@ -103,7 +103,7 @@ func TestMalleable(t *testing.T) {
 			l.sizes(map[uint32]int{first: 5, second: 3})
 
 			if drive == drivemode.Merge { // another policy, a plugin, while they run: both lose least by equal sizes
-				s, err := l.UsePolicy(l.ctx(), "gain", api.StrategyRequest{}, "tester")
+				s, err := l.UseStrategy(l.ctx(), api.Resizing, "gain", api.StrategyRequest{}, "tester")
 				if err != nil || s.Kind != "plugin" || !s.InUse {
 					t.Fatalf("gain: %+v, %v", s, err)
 				}
@@ -111,7 +111,7 @@ func TestMalleable(t *testing.T) {
 				l.sizes(map[uint32]int{first: 3, second: 3})
 				l.cancelStock(1, one)
 				l.sizes(map[uint32]int{first: 5, second: 3})
-				all, err := l.Policies(l.ctx())
+				all, err := l.Strategies(l.ctx(), api.Resizing)
 				if i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.Name == "gain" }); err != nil || i < 0 || all[i].Plans == 0 || all[i].Fallen > 0 {
 					t.Errorf("%+v, %v", all, err)
 				}

@@ -30,7 +30,7 @@ func (c *Controller) meterCycle() {
 // sight is what is published, for a scrape.
 func (c *Controller) sight() metrics.Sight {
 	v := c.view.Load()
-	return metrics.Sight{Status: v.Status, Jobs: v.Jobs, Strategies: c.strategies.List(), Holds: v.Holds, HeldNodes: v.HeldNodes, IdleNodes: v.IdleNodes,
+	return metrics.Sight{Status: v.Status, Jobs: v.Jobs, Strategies: c.strategies.Planning.List(), Holds: v.Holds, HeldNodes: v.HeldNodes, IdleNodes: v.IdleNodes,
 		Writable: v.writable}
 }
 

@@ -218,7 +218,7 @@ func TestStrategyKeptOverRestarts(t *testing.T) {
 	l.must(err)
 	defer other.Close()
 	l.must(other.Together(context.Background(), func(*store.Store) error { // nobody else can write now
-		if _, err := l.UseStrategy(l.ctx(), "klein", api.StrategyRequest{}, "tester"); err == nil {
+		if _, err := l.UseStrategy(l.ctx(), api.Planning, "klein", api.StrategyRequest{}, "tester"); err == nil {
 			t.Error("a change was made that the database knows nothing of")
 		}
 		return nil

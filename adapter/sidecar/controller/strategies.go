@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -36,43 +35,43 @@ func (c *Controller) strategyEvents() {
 // Configure takes another configuration between two cycles. What is bound to the
 // process (database, addresses, the folder of Slurm's commands) stays as it was.
 func (c *Controller) Configure(ctx context.Context, cfg config.Config) error {
-	change, err := c.strategies.Configure(ctx, cfg.Strategies, cfg.Strategy)
+	changes, err := c.strategies.Configure(ctx, cfg.Strategies, cfg.Strategy, cfg.Malleable.Policy)
 	if err != nil {
-		return fmt.Errorf("strategy: %w", err)
-	}
-	policy, err := c.strategies.ConfigurePolicy(cfg.Malleable.Policy)
-	if err != nil {
-		change.Discard()
-		return fmt.Errorf("malleable.policy: %w", err)
-	}
-	if err := c.swap(ctx, change, cfg, true); err != nil || policy == nil {
 		return err
 	}
-	return c.swapPolicy(ctx, policy, &cfg)
+	return c.swap(ctx, changes, &cfg)
 }
 
 var errMeanwhile = api.Errorf(api.ErrConflict, "another strategy has been put in use meanwhile")
 
 var errNotRunning = api.Errorf(api.ErrUnavailable, "the sidecar is busy or stopping")
 
-// swap changes the strategy between two cycles: first in the database, so that it
-// outlives the sidecar, then in fact. cfg is the configuration from then on, another one
-// perhaps. It is carried out even if ctx ends before; what was prepared must not be left
-// running.
-func (c *Controller) swap(ctx context.Context, change *pluginhost.Change, cfg config.Config, another bool) error {
+// swap changes what is in use between two cycles: first in the database, so that it
+// outlives the sidecar, then in fact. cfg is another configuration from then on, or nil.
+// It is carried out even if ctx ends before; what was prepared must not be left running.
+func (c *Controller) swap(ctx context.Context, changes []*pluginhost.Change, cfg *config.Config) error {
+	discard := func() {
+		for _, change := range changes {
+			change.Discard()
+		}
+	}
 	var err error
 	var once sync.Once
 	if c.onLoop(ctx, func() {
 		once.Do(func() {
-			if err = c.keep(change, cfg); err != nil {
-				change.Discard()
+			now := c.cfg
+			if cfg != nil {
+				now = *cfg
+			}
+			if err = c.keep(changes, now); err != nil {
+				discard()
 				return
 			}
-			change.Swap()
-			in := core.Configuration{Strategy: c.strategy()}
-			if another {
-				c.cfg, in.Config = cfg, &cfg
+			for _, change := range changes {
+				change.Swap()
 			}
+			in := core.Configuration{Strategy: c.strategy(), Config: cfg}
+			c.cfg = now
 			c.step(in)
 		})
 		c.strategyEvents()
@@ -81,110 +80,133 @@ func (c *Controller) swap(ctx context.Context, change *pluginhost.Change, cfg co
 	}
 	select {
 	case <-c.gone:
-		once.Do(change.Discard)
+		once.Do(discard)
 	default:
 	}
 	return errNotRunning
 }
 
-// keep writes a change of strategy into the database.
-func (c *Controller) keep(change *pluginhost.Change, cfg config.Config) error {
-	if change.Stale() {
-		return errMeanwhile
+// keep writes changes of what is in use into the database.
+func (c *Controller) keep(changes []*pluginhost.Change, cfg config.Config) error {
+	for _, change := range changes {
+		if change.Stale() {
+			return errMeanwhile
+		}
 	}
-	e := change.Event()
-	if e == nil {
+	if !slices.ContainsFunc(changes, func(change *pluginhost.Change) bool { return change.Event() != nil }) {
 		return nil
 	}
-	var choice *store.Choice
-	if kept := change.Kept(); kept != nil {
-		choice = &store.Choice{Strategy: kept.Name, Parameters: kept.Parameters, By: kept.By, At: kept.Since, Instead: configured(cfg)}
-	}
 	return c.store.Together(c.ctx, func(tx *store.Store) error {
-		return errors.Join(tx.SetChoice(c.ctx, choice), tx.AddEvent(c.ctx, 0, time.Now(), e.Kind, e.Detail))
+		var errs []error
+		for _, change := range changes {
+			e := change.Event()
+			if e == nil {
+				continue
+			}
+			u := uses[change.Kind()]
+			var choice *store.Choice
+			if kept := change.Kept(); kept != nil {
+				choice = &store.Choice{Strategy: kept.Name, Parameters: kept.Parameters, By: kept.By, At: kept.Since, Instead: u.configured(cfg)}
+			}
+			errs = append(errs, u.write(tx, c.ctx, choice), tx.AddEvent(c.ctx, 0, time.Now(), e.Kind, e.Detail))
+		}
+		return errors.Join(errs...)
 	})
 }
 
-// configured is the configuration's strategy with its parameters, in order.
-func configured(cfg config.Config) string {
-	return strings.Join(append([]string{cfg.Strategy}, slices.Sorted(slices.Values(cfg.Strategies.Parameters))...), " ")
+// use is what strategies are in use for: to plan, or to resize malleable jobs.
+type use struct {
+	named      func(config.Config) string // by the configuration
+	configured func(config.Config) string // the same with its parameters, in order
+	read       func(*store.Store, context.Context) (*store.Choice, error)
+	write      func(*store.Store, context.Context, *store.Choice) error
 }
 
-// kept is the strategy that was put in use before this process; nil: what the
-// configuration has. Where that is another one since, it is its turn.
-func kept(st *store.Store, cfg config.Config, log *logrus.Logger) (*pluginhost.Chosen, error) {
+// uses has them by their kind in the event log.
+var uses = map[string]use{
+	"strategy": {named: func(cfg config.Config) string { return cfg.Strategy }, configured: func(cfg config.Config) string {
+		return strings.Join(append([]string{cfg.Strategy}, slices.Sorted(slices.Values(cfg.Strategies.Parameters))...), " ")
+	}, read: (*store.Store).Choice, write: (*store.Store).SetChoice},
+	"malleability policy": {named: policyOf, configured: policyOf, read: (*store.Store).Policy, write: (*store.Store).SetPolicy},
+}
+
+func policyOf(cfg config.Config) string { return cfg.Malleable.Policy }
+
+// kept is what was put in use before this process; nil: what the configuration has.
+// Where that is another one since, it is its turn.
+func kept(st *store.Store, cfg config.Config, kind string, log *logrus.Logger) (*pluginhost.Chosen, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), keptTimeout)
 	defer cancel()
-	choice, err := st.Choice(ctx)
+	u := uses[kind]
+	choice, err := u.read(st, ctx)
 	if err != nil || choice == nil {
 		return nil, err
 	}
-	if choice.Instead == configured(cfg) {
+	if choice.Instead == u.configured(cfg) {
 		return &pluginhost.Chosen{Name: choice.Strategy, Parameters: choice.Parameters, By: choice.By, Since: choice.At}, nil
 	}
-	log.WithFields(logrus.Fields{"from": choice.Strategy, "to": cfg.Strategy}).Info("the configuration names another strategy than before: it is used")
+	log.WithFields(logrus.Fields{"from": choice.Strategy, "to": u.named(cfg)}).Info("the configuration names another " + kind + " than before: it is used")
 	return nil, st.Together(ctx, func(tx *store.Store) error {
-		return errors.Join(tx.SetChoice(ctx, nil), tx.AddEvent(ctx, 0, time.Now(), "strategy", map[string]any{
-			"from": choice.Strategy, "from_parameters": choice.Parameters, "to": cfg.Strategy, "by": "configuration"}))
+		return errors.Join(u.write(tx, ctx, nil), tx.AddEvent(ctx, 0, time.Now(), kind, map[string]any{
+			"from": choice.Strategy, "from_parameters": choice.Parameters, "to": u.named(cfg), "by": "configuration"}))
 	})
 }
 
 // keptTimeout bounds reading the database at the start.
 const keptTimeout = 10 * time.Second
 
-// Strategies implements api.Strategist.
-func (c *Controller) Strategies(context.Context) ([]api.Strategy, error) {
-	return c.strategies.List(), nil
+// slot has what strategies are asked about.
+func (c *Controller) slot(kind api.StrategyKind) *pluginhost.Slot {
+	if kind == api.Resizing {
+		return c.strategies.Resizing
+	}
+	return c.strategies.Planning
 }
 
-// UseStrategy implements api.Strategist.
-func (c *Controller) UseStrategy(ctx context.Context, name string, r api.StrategyRequest, caller string) (api.Strategy, error) {
-	change, err := c.strategies.Use(ctx, name, r.Parameters, caller)
+// Strategies implements api.Backend.
+func (c *Controller) Strategies(_ context.Context, kind api.StrategyKind) ([]api.Strategy, error) {
+	return c.slot(kind).List(), nil
+}
+
+// UseStrategy implements api.Backend.
+func (c *Controller) UseStrategy(ctx context.Context, kind api.StrategyKind, name string, r api.StrategyRequest, caller string) (api.Strategy, error) {
+	change, err := c.slot(kind).Use(ctx, name, r.Parameters, caller)
 	if err != nil {
 		return api.Strategy{}, api.Errorf(api.ErrInvalid, "%v", err)
 	}
-	if err := c.change(ctx, change); err != nil {
+	if err := c.swap(ctx, []*pluginhost.Change{change}, nil); err != nil {
 		return api.Strategy{}, err
 	}
-	all := c.strategies.List()
+	all := c.slot(kind).List()
 	if i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.InUse && (s.Name == name || name == api.Configured) }); i >= 0 {
 		return all[i], nil
 	}
 	return api.Strategy{}, errMeanwhile
 }
 
-// ReloadStrategies implements api.Strategist.
+// ReloadStrategies implements api.Backend.
 func (c *Controller) ReloadStrategies(ctx context.Context, caller string) ([]api.Strategy, error) {
-	change, err := c.strategies.Reload(ctx, caller)
+	changes, err := c.strategies.Reload(ctx, caller)
 	if err != nil {
-		return nil, api.Errorf(api.ErrInvalid, "%v; the strategy in use goes on as before", err)
+		return nil, api.Errorf(api.ErrInvalid, "%v", err)
 	}
-	if err := c.change(ctx, change); err != nil {
+	if err := c.swap(ctx, changes, nil); err != nil {
 		return nil, err
 	}
-	policy, err := c.strategies.ReloadPolicy(ctx)
+	return c.strategies.Planning.List(), nil
+}
+
+// resize has the policy in use, a plugin, say who grows or shrinks.
+func (c *Controller) resize(q core.Question) core.Resized {
+	changes, err := c.strategies.Resize(q)
+	c.strategyEvents()
 	if err != nil {
-		return nil, api.Errorf(api.ErrInvalid, "%v; the malleability policy in use goes on as before", err)
+		return core.Resized{Fault: err.Error()}
 	}
-	if policy != nil {
-		if err := c.swapPolicy(ctx, policy, nil); err != nil {
-			return nil, err
-		}
-	}
-	return c.strategies.List(), nil
+	return core.Resized{Changes: changes}
 }
 
-// change is swap under the present configuration.
-func (c *Controller) change(ctx context.Context, change *pluginhost.Change) error {
-	var cfg config.Config
-	if !c.onLoop(ctx, func() { cfg = c.cfg }) {
-		change.Discard()
-		return errNotRunning
-	}
-	return c.swap(ctx, change, cfg, false)
-}
-
-// TryStrategy implements api.Strategist: the strategy in use and the one to try
+// TryStrategy implements api.Backend: the strategy in use and the one to try
 // plan the same state, beside the loop.
 func (c *Controller) TryStrategy(ctx context.Context, name string, r api.StrategyRequest) (api.Trial, error) {
 	var p *core.Problem
@@ -194,7 +216,7 @@ func (c *Controller) TryStrategy(ctx context.Context, name string, r api.Strateg
 	if p == nil {
 		return api.Trial{}, api.Errorf(api.ErrUnavailable, "Slurm has not been observed yet")
 	}
-	presentName, presentParameters := c.strategies.InUse()
+	presentName, presentParameters := c.strategies.Planning.InUse()
 	present, before, err := c.try(ctx, p, presentName, presentParameters)
 	if err != nil {
 		return api.Trial{}, api.Errorf(api.ErrConflict, "the strategy in use: %v", err)

@@ -53,13 +53,13 @@ func keepers(t *testing.T) []string {
 
 func (l *lab) use(name string, parameters map[string]string) {
 	l.t.Helper()
-	_, err := l.UseStrategy(l.ctx(), name, api.StrategyRequest{Parameters: parameters}, "tester")
+	_, err := l.UseStrategy(l.ctx(), api.Planning, name, api.StrategyRequest{Parameters: parameters}, "tester")
 	l.must(err)
 }
 
 func (l *lab) strategy(name string) api.Strategy {
 	l.t.Helper()
-	all, err := l.Strategies(l.ctx())
+	all, err := l.Strategies(l.ctx(), api.Planning)
 	l.must(err)
 	i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.Name == name })
 	if i < 0 {
@@ -121,7 +121,7 @@ func TestStrategiesSwappedWhileJobsGrow(t *testing.T) {
 				return
 			case <-tick.C:
 				name := names[swaps%len(names)]
-				if _, err := l.UseStrategy(context.Background(), name, api.StrategyRequest{}, "tester"); err != nil {
+				if _, err := l.UseStrategy(context.Background(), api.Planning, name, api.StrategyRequest{}, "tester"); err != nil {
 					t.Errorf("use %s: %v", name, err)
 				}
 				swaps++

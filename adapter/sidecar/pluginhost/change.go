@@ -2,6 +2,7 @@ package pluginhost
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -30,163 +31,208 @@ func (c Chosen) is(name string, parameters map[string]string) bool {
 // Change is another strategy, ready to be put in use: a plugin runs and has proved
 // itself. Either Swap or Discard must be called, between two cycles.
 type Change struct {
-	manager    *Manager
-	kind       string     // of the event
+	*Slot
+	event      string     // its kind
 	next       *selection // nil: the one in use stays
 	configured *Chosen    // by the configuration from now on; nil: as before
 	of         *selection // that it is a change of; nil: of any
 	forgive    bool
 }
 
+// Kind says what for: "strategy" or "malleability policy".
+func (c *Change) Kind() string { return c.kind }
+
 // Stale tells that what it is a change of is not in use any more.
 func (c *Change) Stale() bool {
-	c.manager.mu.Lock()
-	defer c.manager.mu.Unlock()
-	return c.of != nil && c.of != c.manager.current
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	return c.of != nil && c.of != c.current
 }
 
 // Kept is what is in use after the change beside the configuration; nil: what the
 // configuration has.
 func (c *Change) Kept() *Chosen {
-	m := c.manager
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s, configured := c.next, m.configured
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	s, configured := c.next, c.Slot.configured
 	if s == nil {
-		s = m.current
+		s = c.current
 	}
 	if c.configured != nil {
 		configured = *c.configured
 	}
-	if s == nil || configured.is(s.name, s.given) {
+	if configured.is(s.Name, s.Parameters) {
 		return nil
 	}
-	return &Chosen{Name: s.name, Parameters: s.given, By: s.by, Since: s.since}
+	kept := s.Chosen
+	return &kept
 }
 
 // Event is what the event log is to say; nil: nothing.
 func (c *Change) Event() *Event {
-	m := c.manager
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c.next == nil || m.current == nil {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	if c.next == nil || c.m.ctx.Err() != nil {
 		return nil
 	}
-	old, s := m.current, c.next
-	return &Event{c.kind, map[string]any{"from": old.name, "from_parameters": old.given, "from_version": old.version,
-		"to": s.name, "to_parameters": s.given, "to_version": s.version, "by": s.by}}
+	old, s := c.current, c.next
+	return &Event{c.event, map[string]any{"from": old.Name, "from_parameters": old.Parameters, "from_version": old.version,
+		"to": s.Name, "to_parameters": s.Parameters, "to_version": s.version, "by": s.By}}
 }
 
 // Swap puts it in use and ends the process of the one before.
 func (c *Change) Swap() {
-	m, s := c.manager, c.next
+	m, s := c.m, c.next
 	m.mu.Lock()
-	old := m.current
-	if old == nil { // closed meanwhile
+	if m.ctx.Err() != nil { // closed meanwhile
 		m.mu.Unlock()
 		c.Discard()
 		return
 	}
+	defer m.mu.Unlock()
 	if c.configured != nil {
-		m.configured = *c.configured
+		c.Slot.configured = *c.configured
 	}
 	if s == nil {
-		m.mu.Unlock()
 		return
 	}
 	if c.forgive {
-		m.record(s.name).forgive()
+		c.record(s.Name).forgive()
 	}
-	old.ended = true
-	p := old.process
-	old.process = nil
-	m.current = s
-	m.mu.Unlock()
-	m.log.WithFields(logrus.Fields{"from": old.name, "to": s.name, "parameters": s.given, "by": s.by}).Info(c.kind)
-	if p != nil {
+	old := c.current
+	c.current = s
+	m.log.WithFields(logrus.Fields{"from": old.Name, "to": s.Name, "parameters": s.Parameters, "by": s.By}).Info(c.event)
+	if p := old.retire(); p != nil {
 		m.work.Go(p.end)
 	}
 }
 
+// retire takes a selection out of use; what it returns is to be ended. The mutex is held.
+func (s *selection) retire() *process {
+	p := s.process
+	s.process, s.ended = nil, true
+	return p
+}
+
 // Discard gives it up.
 func (c *Change) Discard() {
-	if c.next != nil && c.next.process != nil {
-		c.next.process.end()
+	if c.next == nil {
+		return
+	}
+	c.m.mu.Lock()
+	p := c.next.retire()
+	c.m.mu.Unlock()
+	if p != nil {
+		p.end()
 	}
 }
 
 // Configure takes another configuration: the limits from the next start of a
-// plugin on, and the strategy that it names, if that or its parameters are others
-// than in the configuration before.
-func (m *Manager) Configure(ctx context.Context, cfg config.Strategies, name string) (*Change, error) {
+// plugin on, and what it names to be in use, if that or its parameters are others
+// than in the configuration before. It prepares a change for each purpose, or none.
+func (m *Manager) Configure(ctx context.Context, cfg config.Strategies, strategy, policy string) (changes []*Change, err error) {
 	values, err := cfg.Values()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", m.Planning.option, err)
 	}
 	m.mu.Lock()
-	old, before := m.cfg, m.configured
+	old := m.cfg
 	m.cfg = cfg
 	m.mu.Unlock()
 	if err := m.rescan(); err != nil {
 		m.log.WithError(err).Error("strategies.dir is not used")
 	}
-	if before.is(name, values) {
-		return &Change{manager: m}, nil
+	named := []Chosen{{Name: strategy, Parameters: values}, {Name: policy}}
+	for i, u := range m.slots() {
+		change, err := u.configure(ctx, named[i])
+		if err != nil {
+			discard(changes)
+			m.mu.Lock()
+			m.cfg = old
+			m.mu.Unlock()
+			return nil, fmt.Errorf("%s: %w", u.option, err)
+		}
+		changes = append(changes, change)
 	}
-	configured := Chosen{Name: name, Parameters: values, By: byConfiguration}
-	s, err := m.sure(ctx, configured)
+	return changes, nil
+}
+
+func discard(changes []*Change) {
+	for _, c := range changes {
+		c.Discard()
+	}
+}
+
+func (u *Slot) configure(ctx context.Context, c Chosen) (*Change, error) {
+	u.m.mu.Lock()
+	same := u.configured.is(c.Name, c.Parameters)
+	u.m.mu.Unlock()
+	if same {
+		return &Change{Slot: u}, nil
+	}
+	c.By = byConfiguration
+	s, err := u.sure(ctx, c)
 	if err != nil {
-		m.mu.Lock()
-		m.cfg = old
-		m.mu.Unlock()
 		return nil, err
 	}
-	return &Change{manager: m, kind: "strategy", next: s, configured: &configured}, nil
+	return &Change{Slot: u, event: u.kind, next: s, configured: &c}, nil
 }
 
 // Use prepares a strategy for use: a plugin is started and tried. Nothing has
 // changed if it fails. The name api.Configured stands for what the configuration
 // has.
-func (m *Manager) Use(ctx context.Context, name string, parameters map[string]string, by string) (*Change, error) {
-	if err := m.rescan(); err != nil {
+func (u *Slot) Use(ctx context.Context, name string, parameters map[string]string, by string) (*Change, error) {
+	if err := u.m.rescan(); err != nil {
 		return nil, err
 	}
 	if name == api.Configured {
-		m.mu.Lock()
-		name, parameters = m.configured.Name, m.configured.Parameters
-		m.mu.Unlock()
+		u.m.mu.Lock()
+		name, parameters = u.configured.Name, u.configured.Parameters
+		u.m.mu.Unlock()
 	}
-	s, err := m.prepare(ctx, name, parameters)
+	s, err := u.prepare(ctx, Chosen{Name: name, Parameters: parameters, By: by})
 	if err != nil {
 		return nil, err
 	}
-	s.by = by
-	return &Change{manager: m, kind: "strategy", next: s, forgive: true}, nil
+	return &Change{Slot: u, event: u.kind, next: s, forgive: true}, nil
 }
 
-// Reload looks for plugins again, forgives all faults and starts the plugin in use
-// anew, so that an upgraded executable takes over: the old process plans until the
-// new one has proved itself. On an error the old one goes on.
-func (m *Manager) Reload(ctx context.Context, by string) (*Change, error) {
+// Reload looks for plugins again, forgives all faults and starts the plugins in use
+// anew, so that an upgraded executable takes over: the old processes answer until the
+// new ones have proved themselves. On an error the old ones go on.
+func (m *Manager) Reload(ctx context.Context, by string) (changes []*Change, err error) {
 	if err := m.rescan(); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
-	for _, r := range m.records {
-		r.forgive()
-	}
-	old := m.current
-	m.mu.Unlock()
-	m.work.Go(m.look)
-	if old.builtin != nil {
-		if _, ok := m.file(old.name); !ok {
-			return &Change{manager: m}, nil
+	for _, u := range m.slots() {
+		for _, r := range u.records {
+			r.forgive()
 		}
 	}
-	s, err := m.prepare(ctx, old.name, old.given)
+	m.mu.Unlock()
+	m.work.Go(m.look)
+	for _, u := range m.slots() {
+		c, err := u.reload(ctx, by)
+		if err != nil {
+			discard(changes)
+			return nil, fmt.Errorf("%w; the %s in use goes on as before", err, u.kind)
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+func (u *Slot) reload(ctx context.Context, by string) (*Change, error) {
+	u.m.mu.Lock()
+	old := u.current
+	u.m.mu.Unlock()
+	if _, ok := u.m.file(old.Name); !ok && !old.plugin() {
+		return &Change{Slot: u}, nil
+	}
+	s, err := u.prepare(ctx, Chosen{Name: old.Name, Parameters: old.Parameters, By: by})
 	if err != nil {
 		return nil, err
 	}
-	s.by = by
-	return &Change{manager: m, kind: "strategy reloaded", next: s, of: old}, nil
+	return &Change{Slot: u, event: u.kind + " reloaded", next: s, of: old}, nil
 }

@@ -37,25 +37,11 @@ type Cycle struct {
 func (m *Manager) Begin(size sdk.Size) *Cycle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.current
+	s := m.Planning.current
 	c := &Cycle{manager: m, chosen: s, size: size, left: m.cfg.Timeout}
-	if s.builtin != nil {
-		return c
-	}
-	r := m.record(s.name)
-	if r.aside && time.Now().After(r.until) {
-		r.aside = false // one more fault, and it rests for longer
-		m.restart(s)
-	}
-	if s.process != nil && s.process.exited() {
-		c.fault = m.fault(s, s.process.explain(fmt.Errorf("%w between two plans", sdk.ErrBroken)))
-	}
-	switch c.process = s.process; {
-	case c.process != nil:
-	case r.aside:
-		c.fallen = fmt.Errorf("it is put aside until %s", r.until.Format(time.TimeOnly))
-	default:
-		c.fallen = fmt.Errorf("it is being started")
+	if s.plugin() {
+		c.fault, c.fallen = s.ready("plans")
+		c.process = s.process
 	}
 	return c
 }
@@ -66,7 +52,7 @@ func (m *Manager) Try(ctx context.Context, name string, parameters map[string]st
 	if err := m.rescan(); err != nil {
 		return nil, nil, err
 	}
-	s, err := m.prepare(ctx, name, parameters)
+	s, err := m.Planning.prepare(ctx, Chosen{Name: name, Parameters: parameters})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,13 +68,6 @@ func (m *Manager) Try(ctx context.Context, name string, parameters map[string]st
 	}, nil
 }
 
-// InUse is the name and the parameters of the strategy in use.
-func (m *Manager) InUse() (name string, parameters map[string]string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.current.name, maps.Clone(m.current.given)
-}
-
 // End ends the cycle and counts it.
 func (c *Cycle) End() {
 	c.hangUp()
@@ -98,7 +77,7 @@ func (c *Cycle) End() {
 	if c.fault != nil {
 		c.fault["jobs_planned"] = c.Jobs
 	}
-	r := m.record(c.chosen.name)
+	r := c.chosen.slot.record(c.chosen.Name)
 	switch {
 	case !c.asked:
 	case c.fallen != nil:
@@ -116,7 +95,7 @@ func (c *Cycle) End() {
 func (c *Cycle) Fallen() error { return c.fallen }
 
 // Name implements planner.Strategy.
-func (c *Cycle) Name() string { return c.chosen.name }
+func (c *Cycle) Name() string { return c.chosen.Name }
 
 // strategy is what plans in this process; nil: the plugin plans.
 func (c *Cycle) strategy() planner.Strategy {
@@ -192,7 +171,7 @@ func (c *Cycle) PlanPartly(p planner.Problem) (planner.Schedule, map[int]string,
 		c.fallen = err
 		c.manager.mu.Lock()
 		if c.chosen.process == c.process { // else it was swapped or has failed meanwhile
-			c.fault = c.manager.fault(c.chosen, err)
+			c.fault = c.chosen.fault(err)
 		}
 		c.manager.mu.Unlock()
 	}

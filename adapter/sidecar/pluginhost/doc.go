@@ -9,11 +9,11 @@
 //	tree.go      a process's descendants
 //	runner.go    the keeper as go-plugin sees it
 //	process.go   a running plugin
-//	manager.go   which strategy is in use
+//	manager.go   all plugins
+//	slot.go      which strategy and which malleability policy are in use
 //	change.go    changing it
 //	faults.go    what is done about a plugin that fails
 //	cycle.go     one planning cycle
-//	policy.go    which malleability policy is in use
 //	report.go    what administrators see
 //
 // A plugin's keeper is this executable once more: it starts the plugin, watches

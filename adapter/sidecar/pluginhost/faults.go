@@ -33,27 +33,28 @@ func (r *record) forgive() {
 	r.inARow, r.rest, r.aside, r.until = 0, 0, false, time.Time{}
 }
 
-// record is the one of that name; mu is held.
-func (m *Manager) record(name string) *record {
-	r := m.records[name]
+// record returns the one of that name; the mutex is held.
+func (u *Slot) record(name string) *record {
+	r := u.records[name]
 	if r == nil {
 		r = &record{}
-		m.records[name] = r
+		u.records[name] = r
 	}
 	return r
 }
 
 // fault notes that the plugin in use has failed, ends its process and sees to
-// another one; mu is held. What it writes into the event log may be added to until
-// the cycle ends.
-func (m *Manager) fault(s *selection, err error) (detail map[string]any) {
-	r := m.record(s.name)
+// another one; the mutex is held. What it writes into the event log may be added to
+// until the cycle ends.
+func (s *selection) fault(err error) (detail map[string]any) {
+	u, m := s.slot, s.slot.m
+	r := u.record(s.Name)
 	r.faults++
 	r.inARow++
 	r.last, r.lastAt = err.Error(), time.Now()
-	detail = map[string]any{"strategy": s.name, "version": s.version, "fault": r.last, "faults": r.faults, "planned_by": fallback.Name()}
-	m.log.WithFields(logrus.Fields{"strategy": s.name, "faults": r.faults}).Warn("a strategy failed, " + fallback.Name() + " plans in its place: " + r.last)
-	m.event("strategy fault", detail)
+	detail = map[string]any{u.field: s.Name, "version": s.version, "fault": r.last, "faults": r.faults, u.instead: u.fallback}
+	m.log.WithFields(logrus.Fields{u.field: s.Name, "faults": r.faults}).Warnf("a %s failed, %s %s in its place: %s", u.kind, u.fallback, u.does, r.last)
+	m.event(u.kind+" fault", detail)
 	if p := s.process; p != nil {
 		s.process = nil
 		m.work.Go(p.end)
@@ -61,22 +62,23 @@ func (m *Manager) fault(s *selection, err error) (detail map[string]any) {
 	if r.inARow >= faultsInARow {
 		r.rest = min(max(2*r.rest, firstRest), longestRest)
 		r.aside, r.until = true, r.lastAt.Add(r.rest)
-		m.event("strategy put aside", map[string]any{"strategy": s.name, "faults_in_a_row": r.inARow, "seconds": int(r.rest.Seconds()), "planned_by": fallback.Name()})
-		m.log.WithField("strategy", s.name).Warnf("put aside for %v after %d faults in a row; evosctl strategy reload brings it back at once", r.rest, r.inARow)
+		m.event(u.kind+" put aside", map[string]any{u.field: s.Name, "faults_in_a_row": r.inARow, "seconds": int(r.rest.Seconds()), u.instead: u.fallback})
+		m.log.WithField(u.field, s.Name).Warnf("put aside for %v after %d faults in a row; evosctl strategy reload brings it back at once", r.rest, r.inARow)
 		return detail
 	}
 	m.restart(s)
 	return detail
 }
 
-// restart starts a process for the selection in the background; mu is held.
+// restart starts a process for the selection in the background; the mutex is held.
 func (m *Manager) restart(s *selection) {
-	if s.ours || m.ctx.Err() != nil {
+	if s.ours || s.ended || m.ctx.Err() != nil {
 		return
 	}
 	s.ours = true
 	m.work.Go(func() {
-		p, err := m.startPlanner(m.ctx, s.file, s.given)
+		u := s.slot
+		p, err := u.start(m.ctx, s.file, s.Parameters)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		s.ours = false
@@ -86,10 +88,10 @@ func (m *Manager) restart(s *selection) {
 		case s.ended || m.ctx.Err() != nil:
 		case err == nil:
 			s.process, s.values, s.version = p, p.values, p.description.Version
-			m.event("strategy back", map[string]any{"strategy": s.name, "version": s.version})
-			m.log.WithField("strategy", s.name).Info("the strategy is back")
+			m.event(u.kind+" back", map[string]any{u.field: s.Name, "version": s.version})
+			m.log.WithField(u.field, s.Name).Infof("the %s is back", u.kind)
 		default:
-			m.fault(s, err)
+			s.fault(err)
 		}
 	})
 }

@@ -104,19 +104,21 @@ func (r *rig) use(name string, parameters ...string) {
 	r.t.Helper()
 	given, err := config.Strategies{Parameters: parameters}.Values()
 	r.must(err)
-	change, err := r.Use(context.Background(), name, given, "tester")
+	change, err := r.Planning.Use(context.Background(), name, given, "tester")
 	r.must(err)
 	r.swap(change)
 }
 
-// swap carries a change out as the controller does, with its event.
-func (r *rig) swap(c *Change) {
-	if e := c.Event(); e != nil {
-		r.mu.Lock()
-		r.event(e.Kind, e.Detail)
-		r.mu.Unlock()
+// swap carries changes out as the controller does, with their events.
+func (r *rig) swap(changes ...*Change) {
+	for _, c := range changes {
+		if e := c.Event(); e != nil {
+			r.mu.Lock()
+			r.event(e.Kind, e.Detail)
+			r.mu.Unlock()
+		}
+		c.Swap()
 	}
-	c.Swap()
 }
 
 // large is more than the problems here.
@@ -157,7 +159,7 @@ func (r *rig) cycle() error {
 
 func (r *rig) strategy(name string) api.Strategy {
 	r.t.Helper()
-	for _, s := range r.List() {
+	for _, s := range r.Planning.List() {
 		if s.Name == name {
 			return s
 		}
@@ -175,7 +177,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	r.t.Fatalf("waited in vain: %s; %+v", what, r.List())
+	r.t.Fatalf("waited in vain: %s; %+v", what, r.Planning.List())
 }
 
 // happened reports whether an event of that kind has a detail with that text.
@@ -205,7 +207,7 @@ func TestEveryFaultIsSurvived(t *testing.T) {
 			default:
 				r.cfg.Memory, r.cfg.Timeout = 1024, 500*time.Millisecond
 			}
-			_, err := r.Configure(context.Background(), r.cfg, "noX")
+			_, err := r.Configure(context.Background(), r.cfg, "noX", "egs")
 			r.must(err)
 			before := r.strategy("evil").Faults
 			r.use("evil", "mode="+mode)
@@ -262,12 +264,12 @@ func TestAsideAndBack(t *testing.T) {
 	if err := r.cycle(); err == nil || !strings.Contains(err.Error(), "put aside") || happened(r.Events(), "strategy fault", "") {
 		t.Errorf("put aside, it was asked again: %v", err)
 	}
-	if r.Note() == "" {
+	if r.Planning.Note() == "" {
 		t.Error("there is no note that noX plans")
 	}
-	change, err := r.Reload(context.Background(), "tester")
+	changes, err := r.Reload(context.Background(), "tester")
 	r.must(err)
-	r.swap(change)
+	r.swap(changes...)
 	if s := r.strategy("evil"); s.State != "in use" || !happened(r.Events(), "strategy reloaded", "by:tester") {
 		t.Errorf("after a reload it is %s", s.State)
 	}
@@ -277,7 +279,7 @@ func TestAsideAndBack(t *testing.T) {
 	}
 	// when the time is over it gets a chance, and a longer rest if it fails again
 	r.mu.Lock()
-	r.record("evil").until = time.Now().Add(-time.Second)
+	r.Planning.record("evil").until = time.Now().Add(-time.Second)
 	r.mu.Unlock()
 	r.cycle()
 	r.eventually("it is tried again", func() bool { return r.strategy("evil").State == "in use" })
@@ -299,20 +301,19 @@ func TestReloadTakesAnUpgrade(t *testing.T) {
 	}
 	old := r.strategy("evil")
 	r.install("evil-2", "evil")
-	done := make(chan *Change)
+	done := make(chan []*Change)
 	go func() {
-		change, err := r.Reload(context.Background(), "tester")
+		changes, err := r.Reload(context.Background(), "tester")
 		if err != nil {
 			t.Error(err)
-			change = &Change{manager: r.Manager}
 		}
-		done <- change
+		done <- changes
 	}()
 	cycles := 0
 	for waiting := true; waiting; {
 		select {
-		case change := <-done:
-			r.swap(change)
+		case changes := <-done:
+			r.swap(changes...)
 			waiting = false
 		default:
 		}
@@ -349,7 +350,7 @@ func TestKilledBetweenPlans(t *testing.T) {
 		t.Errorf("killed between two plans: %v", err)
 	}
 	r.eventually("it is back", func() bool { return r.strategy("klein").State == "in use" })
-	change, err := r.Use(context.Background(), "klein", map[string]string{"expand_limit": "1", "compact": "false"}, "tester")
+	change, err := r.Planning.Use(context.Background(), "klein", map[string]string{"expand_limit": "1", "compact": "false"}, "tester")
 	r.must(err)
 	r.swap(change)
 	if err := r.cycle(); err != nil {
@@ -424,7 +425,7 @@ func TestPluginAccount(t *testing.T) {
 func TestRefused(t *testing.T) {
 	r := newRig(t, "noX", "klein", "evil")
 	use := func(name string, parameters map[string]string) string {
-		change, err := r.Use(context.Background(), name, parameters, "tester")
+		change, err := r.Planning.Use(context.Background(), name, parameters, "tester")
 		if err == nil {
 			r.swap(change)
 			return ""
@@ -469,7 +470,7 @@ func TestRefused(t *testing.T) {
 	r.must(err)
 	for sum, want := range map[string]string{strings.Repeat("0", 64): "the configuration wants", good: ""} {
 		r.cfg.SHA256 = []string{sum + "  evil"}
-		_, err := r.Configure(context.Background(), r.cfg, "noX")
+		_, err := r.Configure(context.Background(), r.cfg, "noX", "egs")
 		r.must(err)
 		if got := use("evil", nil); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("SHA-256: %q, want %q", got, want)
@@ -479,8 +480,8 @@ func TestRefused(t *testing.T) {
 	if got := use("klein", nil); !strings.Contains(got, "written by others") {
 		t.Errorf("a folder that anybody may write: %q", got)
 	}
-	if r.Name() != "evil" {
-		t.Errorf("in use is %s, want evil as before the refusals", r.Name())
+	if r.Planning.Name() != "evil" {
+		t.Errorf("in use is %s, want evil as before the refusals", r.Planning.Name())
 	}
 }
 
@@ -507,11 +508,11 @@ func TestStartsWithoutItsPlugin(t *testing.T) {
 func TestPolicyPlugin(t *testing.T) {
 	r := newRig(t, "noX", "gain")
 	r.eventually("it is known", func() bool { return r.strategy("gain").State == "policy" })
-	if _, err := r.Use(context.Background(), "gain", nil, "tester"); err == nil || err.Error() != "strategy gain: it is a malleability policy and does not plan" {
+	if _, err := r.Planning.Use(context.Background(), "gain", nil, "tester"); err == nil || err.Error() != "strategy gain: it is a malleability policy and does not plan" {
 		t.Errorf("used for planning: %v", err)
 	}
-	if r.Name() != "noX" {
-		t.Errorf("%s is in use", r.Name())
+	if r.Planning.Name() != "noX" {
+		t.Errorf("%s is in use", r.Planning.Name())
 	}
 }
 
@@ -541,8 +542,8 @@ func TestSwap(t *testing.T) {
 	_, err = problem().Plan(c)
 	r.must(err)
 	done()
-	if r.Name() != "rigid" {
-		t.Errorf("after a trial %s is in use", r.Name())
+	if r.Planning.Name() != "rigid" {
+		t.Errorf("after a trial %s is in use", r.Planning.Name())
 	}
 }
 
@@ -649,7 +650,7 @@ func (c countedNoX) Plan(p planner.Problem) (planner.Schedule, error) {
 func TestFaultsWithinACall(t *testing.T) {
 	r := newRig(t, "noX", "evil")
 	r.cfg.Timeout = 500 * time.Millisecond
-	_, err := r.Configure(context.Background(), r.cfg, "noX")
+	_, err := r.Configure(context.Background(), r.cfg, "noX", "egs")
 	r.must(err)
 	for mode, want := range map[string]string{"ends": "without an answer", "second": "no answer in time", "twice": "jobs answered of|broken"} {
 		r.use("evil", "mode="+mode)
@@ -699,7 +700,7 @@ func TestKept(t *testing.T) {
 		t.Cleanup(m.Close)
 		return &rig{t: t, cfg: r.cfg, Manager: m}
 	}
-	change, err := r.Use(context.Background(), "klein", limit, "tester")
+	change, err := r.Planning.Use(context.Background(), "klein", limit, "tester")
 	r.must(err)
 	if kept := change.Kept(); kept == nil || kept.Name != "klein" || kept.Parameters["expand_limit"] != "1.5" || kept.By != "tester" || kept.Since.IsZero() {
 		t.Errorf("to be kept: %+v", kept)
@@ -717,7 +718,7 @@ func TestKept(t *testing.T) {
 	}
 	// back to the configuration's, by its name or without
 	for _, name := range []string{"noX", api.Configured} {
-		change, err := again.Use(context.Background(), name, nil, "tester")
+		change, err := again.Planning.Use(context.Background(), name, nil, "tester")
 		r.must(err)
 		if kept := change.Kept(); kept != nil || change.Event().Detail["to"] != "noX" {
 			t.Errorf("use %s: %+v is to be kept; event %v", name, kept, change.Event())
@@ -727,19 +728,20 @@ func TestKept(t *testing.T) {
 	// what is no longer available is reported, and does not stop the start
 	r.must(os.Remove(filepath.Join(r.dir, "klein")))
 	lost := restart("rigid", &Chosen{Name: "klein", Parameters: map[string]string{"gone": "1"}, By: "tester", Since: since})
-	if lost.Name() != "rigid" || !happened(lost.Events(), "strategy not kept", "gone") {
-		t.Errorf("%s is in use, want rigid of the configuration", lost.Name())
+	if lost.Planning.Name() != "rigid" || !happened(lost.Events(), "strategy not kept", "gone") {
+		t.Errorf("%s is in use, want rigid of the configuration", lost.Planning.Name())
 	}
 	// a plugin that does not start for now is waited for
 	r.must(os.WriteFile(filepath.Join(r.dir, "broken"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
-	if waits := restart("noX", &Chosen{Name: "broken", By: "tester", Since: since}); waits.Name() != "broken" || waits.cycle() == nil {
-		t.Errorf("%s is in use, want broken, with noX in its place", waits.Name())
+	if waits := restart("noX", &Chosen{Name: "broken", By: "tester", Since: since}); waits.Planning.Name() != "broken" || waits.cycle() == nil {
+		t.Errorf("%s is in use, want broken, with noX in its place", waits.Planning.Name())
 	}
 	// a reload that was overtaken does not bring the old one back
-	reload, err := again.Reload(context.Background(), "tester")
+	reloads, err := again.Reload(context.Background(), "tester")
 	r.must(err)
+	reload := reloads[0]
 	t.Cleanup(reload.Discard)
-	change, err = again.Use(context.Background(), "noX", nil, "tester")
+	change, err = again.Planning.Use(context.Background(), "noX", nil, "tester")
 	r.must(err)
 	again.swap(change)
 	if !reload.Stale() {

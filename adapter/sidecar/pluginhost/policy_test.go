@@ -29,17 +29,17 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if err := m.BeginPolicy("round-robin", nil); err == nil || !strings.Contains(err.Error(), `no malleability policy "round-robin"`) {
+	if err := m.Resizing.Take("round-robin", nil, nil); err == nil || !strings.Contains(err.Error(), `no malleability policy "round-robin"`) {
 		t.Fatalf("%v", err)
 	}
-	if err := m.BeginPolicy("egs", &Chosen{Name: "gone"}); err != nil || m.Policy() != "egs" {
-		t.Fatalf("a policy that is gone: %v, %s", err, m.Policy())
+	if err := m.Resizing.Take("egs", nil, &Chosen{Name: "gone"}); err != nil || m.Resizing.Name() != "egs" {
+		t.Fatalf("a policy that is gone: %v, %s", err, m.Resizing.Name())
 	}
-	if err := m.BeginPolicy("egs", &Chosen{Name: "gain", By: "alice"}); err != nil || m.Policy() != "gain" {
-		t.Fatalf("a policy that was kept: %v, %s", err, m.Policy())
+	if err := m.Resizing.Take("egs", nil, &Chosen{Name: "gain", By: "alice"}); err != nil || m.Resizing.Name() != "gain" {
+		t.Fatalf("a policy that was kept: %v, %s", err, m.Resizing.Name())
 	}
 	inUse := func() api.Strategy {
-		all := m.Policies()
+		all := m.Resizing.List()
 		i := slices.IndexFunc(all, func(s api.Strategy) bool { return s.InUse })
 		if i < 0 || len(all) != 5 {
 			t.Fatalf("%+v", all)
@@ -54,12 +54,12 @@ func TestPolicies(t *testing.T) {
 		parameters map[string]string
 		want       string
 	}{{"none", nil, "no malleability policy"}, {"", nil, "no malleability policy"}, {"fpsma", map[string]string{"a": "b"}, "has no parameters"}} {
-		if _, err := m.UsePolicy(context.Background(), c.name, c.parameters, "bob"); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := m.Resizing.Use(context.Background(), c.name, c.parameters, "bob"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.name, err)
 		}
 	}
 	for _, c := range []struct{ name, now, kept string }{{"fpsma", "fpsma", "fpsma"}, {api.Configured, "egs", ""}, {"egs", "egs", ""}, {"folding", "folding", "folding"}} {
-		change, err := m.UsePolicy(context.Background(), c.name, nil, "bob")
+		change, err := m.Resizing.Use(context.Background(), c.name, nil, "bob")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,12 +72,19 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%s: %+v, kept %q", c.name, s, kept)
 		}
 	}
-	if change, err := m.ConfigurePolicy("egs"); change != nil || err != nil || m.Policy() != "folding" {
-		t.Errorf("the same configuration: %v, %v", change, err)
+	configure := func(policy string) *Change {
+		changes, err := m.Configure(context.Background(), cfg, "noX", policy)
+		if err != nil || len(changes) != 2 || changes[0].Event() != nil {
+			t.Fatal(changes, err)
+		}
+		return changes[1]
 	}
-	change, err := m.ConfigurePolicy("equipartition")
-	if err != nil || change.Kept() != nil {
-		t.Fatal(change, err)
+	change := configure("egs")
+	if change.Swap(); change.Event() != nil || m.Resizing.Name() != "folding" {
+		t.Errorf("the same configuration: %+v", change)
+	}
+	if change = configure("equipartition"); change.Kept() != nil {
+		t.Fatal(change)
 	}
 	if change.Swap(); inUse().Name != "equipartition" || inUse().Instead != "" {
 		t.Errorf("another configuration: %+v", inUse())
@@ -87,18 +94,14 @@ func TestPolicies(t *testing.T) {
 // usePolicy puts a policy in use as the controller does, with its event.
 func (r *rig) usePolicy(name string, parameters map[string]string) {
 	r.t.Helper()
-	change, err := r.UsePolicy(context.Background(), name, parameters, "tester")
+	change, err := r.Resizing.Use(context.Background(), name, parameters, "tester")
 	r.must(err)
-	e := change.Event()
-	r.mu.Lock()
-	r.event(e.Kind, e.Detail)
-	r.mu.Unlock()
-	change.Swap()
+	r.swap(change)
 }
 
 func (r *rig) listed(name string) api.Strategy {
 	r.t.Helper()
-	for _, s := range r.Policies() {
+	for _, s := range r.Resizing.List() {
 		if s.Name == name {
 			return s
 		}
@@ -118,21 +121,21 @@ func three(asked malleable.Request) core.Question {
 func TestPolicyPlugins(t *testing.T) {
 	r := newRig(t, "noX", "mean", "gain", "klein")
 	r.cfg.Timeout = 2 * time.Second
-	_, err := r.Configure(context.Background(), r.cfg, "noX")
+	_, err := r.Configure(context.Background(), r.cfg, "noX", "egs")
 	r.must(err)
-	r.must(r.BeginPolicy("egs", nil))
+	r.must(r.Resizing.Take("egs", nil, nil))
 	r.eventually("the policies are known", func() bool {
-		return slices.ContainsFunc(r.Policies(), func(s api.Strategy) bool { return s.Name == "mean" }) && r.listed("gain").Kind == "plugin"
+		return slices.ContainsFunc(r.Resizing.List(), func(s api.Strategy) bool { return s.Name == "mean" }) && r.listed("gain").Kind == "plugin"
 	})
-	if _, err := r.UsePolicy(context.Background(), "klein", nil, "tester"); err == nil || !strings.Contains(err.Error(), sdk.ErrNoResize.Error()) {
+	if _, err := r.Resizing.Use(context.Background(), "klein", nil, "tester"); err == nil || !strings.Contains(err.Error(), sdk.ErrNoResize.Error()) {
 		t.Errorf("a strategy as a policy: %v", err)
 	}
-	if _, err := r.UsePolicy(context.Background(), "mean", map[string]string{"mood": "bad"}, "tester"); err == nil || r.Policy() != "egs" {
-		t.Errorf("a parameter that there is not: %v; %s is in use", err, r.Policy())
+	if _, err := r.Resizing.Use(context.Background(), "mean", map[string]string{"mood": "bad"}, "tester"); err == nil || r.Resizing.Name() != "egs" {
+		t.Errorf("a parameter that there is not: %v; %s is in use", err, r.Resizing.Name())
 	}
 
 	r.usePolicy("mean", nil)
-	if !r.PolicyPlugin() || !happened(r.Events(), "malleability policy", "to:mean") {
+	if !r.Resizing.Plugin() || !happened(r.Events(), "malleability policy", "to:mean") {
 		t.Error("it is not in use")
 	}
 	grow, shrink := malleable.Request{Kind: malleable.Grow, Nodes: 2}, malleable.Request{Kind: malleable.Shrink, Nodes: 3, Mandatory: true}
@@ -149,8 +152,8 @@ func TestPolicyPlugins(t *testing.T) {
 			t.Errorf("%v: %v, %v; want %v", c.asked, got, err, c.sizes)
 		}
 	}
-	if s := r.listed("mean"); !s.InUse || s.State != "in use" || s.Plans != 2 || s.Instead != "egs" || r.PolicyNote() != "" {
-		t.Errorf("listed as %+v; %q", s, r.PolicyNote())
+	if s := r.listed("mean"); !s.InUse || s.State != "in use" || s.Plans != 2 || s.Instead != "egs" || r.Resizing.Note() != "" {
+		t.Errorf("listed as %+v; %q", s, r.Resizing.Note())
 	}
 
 	for mode, want := range map[string]string{"exit": "status 3|connection broke", "late": "no answer in time", "fails": "no idea", "few": "2 sizes for 3 jobs", "above": "not within 1-8",
@@ -168,11 +171,12 @@ func TestPolicyPlugins(t *testing.T) {
 	}
 	r.eventually("it is put aside, or back", func() bool {
 		_, _ = r.Resize(three(grow))
-		return r.listed("mean").State == "put aside" && strings.HasPrefix(r.PolicyNote(), "egs decides in its place until ")
+		return r.listed("mean").State == "put aside" && strings.HasPrefix(r.Resizing.Note(), "egs decides in its place until ")
 	})
 
-	change, err := r.ReloadPolicy(context.Background()) // it is forgiven
+	changes, err := r.Reload(context.Background(), "tester") // it is forgiven
 	r.must(err)
+	change := changes[1]
 	if e := change.Event(); e.Kind != "malleability policy reloaded" || change.Stale() {
 		t.Errorf("%+v", e)
 	}
@@ -185,8 +189,8 @@ func TestPolicyPlugins(t *testing.T) {
 		t.Errorf("gain: %v", err)
 	}
 	r.usePolicy(api.Configured, nil)
-	if r.PolicyPlugin() || r.Policy() != "egs" {
-		t.Errorf("%s is in use", r.Policy())
+	if r.Resizing.Plugin() || r.Resizing.Name() != "egs" {
+		t.Errorf("%s is in use", r.Resizing.Name())
 	}
 	r.eventually("all plugins are gone", func() bool { return len(descendants(os.Getpid())) == 0 })
 }
