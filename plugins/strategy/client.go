@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
@@ -22,11 +21,14 @@ import (
 // Launch says how to start a plugin's process: Command, or what Runner makes.
 type Launch struct {
 	Command *exec.Cmd
-	Runner  func(log hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error)
+	Runner  Runner
 
 	Group   string        // group that may use the socket's folder, with Runner; "" for the process's own
 	Timeout time.Duration // for the start; 0 for 10 s
 }
+
+// Runner returns what runs a plugin. The plugin's sockets must be in the folder.
+type Runner func(cmd *exec.Cmd, socketDir string) (runner.Runner, error)
 
 // Client is a client of one plugin process.
 type Client struct {
@@ -71,16 +73,16 @@ func Start(l Launch) (*Client, error) {
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
 		StartTimeout:     l.Timeout,
-		Logger:           hclog.NewNullLogger(),
+		Logger:           hostLog(),
 		UnixSocketConfig: &plugin.UnixSocketConfig{Group: l.Group},
 		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxDescription))},
 	}
 	c := &Client{}
 	if l.Runner != nil {
-		config.RunnerFunc = func(log hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
+		config.RunnerFunc = runnerFunc(func(cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 			c.sockets = socketDir
-			return l.Runner(log, cmd, socketDir)
-		}
+			return l.Runner(cmd, socketDir)
+		})
 	} else {
 		var err error
 		if c.sockets, err = os.MkdirTemp("", "strategy-"); err != nil {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin/runner"
 	"github.com/sirupsen/logrus"
 
@@ -74,7 +73,7 @@ func start(ctx context.Context, cfg config.Strategies, f file, given map[string]
 	}
 	giveUp := func() bool { return true }
 	defer func() { giveUp() }()
-	launch := sdk.Launch{Timeout: startTimeout, Runner: func(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
+	launch := sdk.Launch{Timeout: startTimeout, Runner: func(cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 		o := order{Path: f.path, Memory: int64(cfg.Memory) << 20, User: id, SocketDir: socketDir}
 		var err error
 		if p.runner, err = newKeeperRunner(o, cmd, log.WithField("strategy", f.name)); err != nil {
