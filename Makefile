@@ -52,7 +52,7 @@ build: build-deps ## build all commands into bin/, strategies into bin/strategie
 	$(MAKE) -s -C contrib/c OUT=$(CURDIR)/bin/c
 
 .PHONY: proto
-proto: ## write the code of the contract of strategies anew (needs protoc)
+proto: ## regenerate the code of the contract of strategies (needs protoc)
 	go generate ./plugins/strategypb
 
 .PHONY: demo
@@ -87,7 +87,7 @@ commits: ## check the messages of new commits (.ci/commits; as a hook: git confi
 .PHONY: lint
 lint: build-deps $(GOLANGCI_LINT) ## gofmt, go vet and golangci-lint
 	@files=$$(gofmt -l $(SOURCES)); \
-	if [ -n "$$files" ]; then echo "gofmt is to be run on:" >&2; echo "$$files" >&2; exit 1; fi
+	if [ -n "$$files" ]; then echo "run gofmt on:" >&2; echo "$$files" >&2; exit 1; fi
 	go vet $(RACE) -composites=false ./...
 	GOFLAGS="$(GOFLAGS) $(RACE)" $(GOLANGCI_LINT) run ./...
 
@@ -108,11 +108,11 @@ simtest: build-deps ## play storms in virtual time: chance against the sidecar (
 	GOGC=400 go test -run '^TestStorms$$' -v -count=1 -timeout 180m ./adapter/lab/simulate -args -storm.seeds $(SEEDS) -storm.seed $(SEED)
 
 .PHONY: mutants
-mutants: build-deps ## put small faults into the core, one after another: histories and storms must find each
+mutants: build-deps ## put small faults into the core: histories and storms must find each
 	GOGC=400 go test -run '^TestMutants$$' -v -count=1 -timeout 60m ./adapter/lab/simulate -args -mutants
 
 .PHONY: fidelity
-fidelity: deps ## record anew what a real Slurm makes of random workloads, for the model to be held to (two hours)
+fidelity: deps ## record again what a real Slurm makes of random workloads, for the model to match (two hours)
 	go test -tags fidelity -run '^TestFidelityRecord$$' -v -count=1 -p 1 -timeout 180m ./slurmctl/slurmsim ./adapter/trials/fidelity
 
 .PHONY: live
