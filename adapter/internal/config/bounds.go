@@ -12,7 +12,7 @@ type HoldShares struct {
 	Job       Shares `mapstructure:"job"`
 	User      Shares `mapstructure:"user"`
 	Account   Shares `mapstructure:"account"`
-	Partition Shares `mapstructure:"partition"` // of everybody
+	Partition Shares `mapstructure:"partition"` // of all users together
 }
 
 // HoldScopes lists the owners of holds that have shares, the narrowest first.

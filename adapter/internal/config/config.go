@@ -17,7 +17,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// DefaultFile is read where no other file is named, if it exists.
+// DefaultFile is read if no other file is named and it exists.
 const DefaultFile = "/etc/evoslurm/evoslurm.yaml"
 
 // Config is everything that a site may set.
@@ -28,8 +28,8 @@ type Config struct {
 	API      string `mapstructure:"api"` // address that commands use: unix:///path or host:port
 	Munge    Munge  `mapstructure:"munge"`
 
-	// SidecarUser is the account that the sidecar runs as where that is neither root nor SlurmUser:
-	// commands believe answers of these three alone.
+	// SidecarUser is the account that the sidecar runs as, if it is neither root nor SlurmUser:
+	// commands believe only answers of these three.
 	SidecarUser string `mapstructure:"sidecar_user"`
 
 	Slurm Slurm `mapstructure:"slurm"`
@@ -40,40 +40,40 @@ type Config struct {
 
 	Strategy    string              `mapstructure:"strategy"`
 	Strategies  Strategies          `mapstructure:"strategies"`   // plugins
-	ExpandLimit planner.ExpandLimit `mapstructure:"expand_limit"` // of jobs that give none
-	Drive       drivemode.Mode      `mapstructure:"drive"`        // of jobs that give none
+	ExpandLimit planner.ExpandLimit `mapstructure:"expand_limit"` // for jobs that set none
+	Drive       drivemode.Mode      `mapstructure:"drive"`        // for jobs that set none
 	Margin      time.Duration       `mapstructure:"margin"`       // how much longer released nodes count as busy
 	HoldAhead   time.Duration       `mapstructure:"hold_ahead"`   // how far ahead of planned starts nodes are held
 	MaxHolds    int                 `mapstructure:"max_holds"`    // reservations at a time, at most
-	HoldShares  HoldShares          `mapstructure:"hold_shares"`  // of what is held ahead of time
+	HoldShares  HoldShares          `mapstructure:"hold_shares"`  // of reservations held ahead of time
 
 	MaxDelay  time.Duration `mapstructure:"max_delay"`  // how much later holds may make a stock job start
 	MaxDelays []string      `mapstructure:"max_delays"` // the same for single partitions and QOS
 
 	GiveUp   time.Duration `mapstructure:"give_up"`  // how long a growth that fails is tried
 	Undriven Undriven      `mapstructure:"undriven"` // what becomes of a parked job that cannot be driven, after GiveUp
-	Grace    time.Duration `mapstructure:"grace"`    // overrun of a step before it is warned, and again before it is acted on
+	Grace    time.Duration `mapstructure:"grace"`    // overrun of a step before a warning, and again before action
 	Overrun  Overrun       `mapstructure:"overrun"`
 	// OverrunSignal is sent to a job with the warning; "": none.
 	OverrunSignal string `mapstructure:"overrun_signal"`
 
 	Malleable Malleable `mapstructure:"malleable"`
 
-	HealLeaks bool `mapstructure:"heal_leaks"` // scontrol reconfigure where nodes are allocated to no job
+	HealLeaks bool `mapstructure:"heal_leaks"` // run scontrol reconfigure if nodes are allocated to no job
 
 	Operators Operators `mapstructure:"operators"`
-	Read      Read      `mapstructure:"read"` // who may read jobs, status and events
+	Read      Read      `mapstructure:"read"` // who may read jobs, status, and events
 	Recorder  Recorder  `mapstructure:"recorder"`
 	Log       Log       `mapstructure:"log"`
 }
 
-// Recorder is where the sidecar writes down what it sees and decides.
+// Recorder configures where the sidecar records what it sees and decides.
 type Recorder struct {
-	Dir string `mapstructure:"dir"` // folder; "": recorder beside the database
+	Dir string `mapstructure:"dir"` // folder; "" for recorder beside the database
 	MiB int    `mapstructure:"mib"` // of all files, at most; 0: nothing is recorded
 }
 
-// RecorderDir is the folder of the flight recorder.
+// RecorderDir returns the folder of the flight recorder.
 func (c Config) RecorderDir() string {
 	if c.Recorder.Dir != "" {
 		return c.Recorder.Dir
@@ -81,21 +81,22 @@ func (c Config) RecorderDir() string {
 	return filepath.Join(filepath.Dir(c.Database), "recorder")
 }
 
-// Listen is where the sidecar serves its API; "" is nowhere.
+// Listen configures where the sidecar serves its API; "" for nowhere.
 type Listen struct {
 	Socket string `mapstructure:"socket"` // path of a Unix socket
 	TCP    string `mapstructure:"tcp"`    // host:port, or :port for every interface
-	// Forwarded are the addresses, IP:port, under which clients reach TCP through a forwarder.
+	// Forwarded lists the addresses, IP:port, at which clients reach TCP through a forwarder.
 	Forwarded []string `mapstructure:"forwarded"`
-	// Metrics is host:port, or :port, of /metrics, /healthz and /readyz alone, open to all.
+	// Metrics is the host:port, or :port, that serves only /metrics, /healthz, and /readyz, open to
+	// all.
 	Metrics string `mapstructure:"metrics"`
 }
 
-// Web is the page on an address of its own.
+// Web configures the page on its own address.
 type Web struct {
 	Listen string `mapstructure:"listen"` // host:port, or :port; "": nowhere
 	Base   string `mapstructure:"base"`   // path of the page, as requests have it
-	Tokens string `mapstructure:"tokens"` // file of what users sign in with; "": nobody does
+	Tokens string `mapstructure:"tokens"` // file of the users' sign-in tokens; "" for no sign-in
 
 	Certificate string `mapstructure:"certificate"` // of TLS, PEM; "": plain HTTP
 	Key         string `mapstructure:"key"`         // its private key
@@ -114,7 +115,7 @@ type Slurm struct {
 	Share   float64       `mapstructure:"share"`   // of slurmctld's time that what can wait may take
 }
 
-// Log is the sidecar's own log.
+// Log configures the sidecar's own log.
 type Log struct {
 	Level  string `mapstructure:"level"`  // error, warn, info, debug, trace
 	Format string `mapstructure:"format"` // text or json
@@ -130,7 +131,7 @@ type Strategies struct {
 	User       string        `mapstructure:"user"`       // that plugins run as, if the sidecar is root; "": root
 }
 
-// Sums are the SHA-256 sums by plugin name, in lower-case hexadecimal.
+// Sums returns the SHA-256 sums by plugin name, in lower-case hexadecimal.
 func (s Strategies) Sums() (map[string]string, error) {
 	sums := map[string]string{}
 	for _, line := range s.SHA256 {
@@ -143,7 +144,7 @@ func (s Strategies) Sums() (map[string]string, error) {
 	return sums, nil
 }
 
-// Values are the parameters by name.
+// Values returns the parameters by name.
 func (s Strategies) Values() (map[string]string, error) {
 	values := map[string]string{}
 	for _, text := range s.Parameters {
@@ -156,23 +157,23 @@ func (s Strategies) Values() (map[string]string, error) {
 	return values, nil
 }
 
-// Operators may act on everybody's jobs, as root and SlurmUser always may.
+// Operators lists who may act on all users' jobs; root and SlurmUser always may.
 type Operators struct {
 	Users  []string `mapstructure:"users"`
 	Groups []string `mapstructure:"groups"`
 }
 
-// Read is who may read; operators and the owners of jobs always may.
+// Read says who may read; operators and the owners of jobs always may.
 type Read string
 
 // The rules of reading.
 const (
 	ReadSlurm     Read = "slurm"     // users all jobs, unless Slurm's PrivateData has "jobs"
-	ReadEverybody Read = "everybody" // over TCP without a credential, too
+	ReadEverybody Read = "everybody" // even over TCP without a credential
 	ReadOwn       Read = "own"       // users their own jobs
 )
 
-// Undriven is what becomes of a parked job that cannot be driven.
+// Undriven says what happens to a parked job that cannot be driven.
 type Undriven string
 
 // The policies for jobs that cannot be driven.
@@ -182,7 +183,7 @@ const (
 	UndrivenCancel  Undriven = "cancel"
 )
 
-// Overrun is what happens to a job that keeps nodes beyond its step and the grace.
+// Overrun says what happens to a job that keeps nodes beyond its step and the grace.
 type Overrun string
 
 // The overrun actions.
@@ -191,10 +192,10 @@ const (
 	OverrunCancel Overrun = "cancel" // cancel the job
 )
 
-// PluginUser is the account that the packages make for strategy plugins.
+// PluginUser is the account that the packages create for strategy plugins.
 const PluginUser = "evoslurm-plugin"
 
-// Default is the configuration without any file.
+// Default returns the configuration without any file.
 func Default() Config {
 	return Config{
 		Database:     "/var/lib/evoslurm/evoslurm.db",
@@ -233,7 +234,7 @@ func Default() Config {
 	}
 }
 
-// Validate tells everything that is wrong, each with its key.
+// Validate returns everything that is wrong, each with its key.
 func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, key, format string, args ...any) {
@@ -318,7 +319,7 @@ var (
 
 var signalName = regexp.MustCompile(`^[A-Z]*[0-9]?$`)
 
-// loopback reports whether an address to listen at is reached from this machine alone.
+// loopback reports whether a listening address can be reached only from this machine.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip, _ := netip.ParseAddr(host)

@@ -29,8 +29,8 @@ func (c *Config) Delays() (Delays, error) {
 	return d, nil
 }
 
-// Of returns the budget of a job in some partitions (a list with commas) and a QOS: the
-// smallest that applies by name, else max_delay.
+// Of returns the budget of a job in some partitions (a comma list) and a QOS: the smallest that
+// applies by name, otherwise max_delay.
 func (d Delays) Of(partitions, qos string) time.Duration {
 	least, named := d.of, false
 	take := func(budget time.Duration, ok bool) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestDelays: the smallest budget with the name of one of a job's partitions or its QOS counts,
-// else the site's.
+// TestDelays checks that the smallest budget for one of a job's partitions or its QOS counts,
+// otherwise the site's.
 func TestDelays(t *testing.T) {
 	c := Default()
 	c.MaxDelay, c.MaxDelays = time.Hour, []string{"partition:debug=5m", "partition:long=10h", "qos:urgent=0s"}

@@ -25,9 +25,8 @@ func AddFlag(flags *pflag.FlagSet) {
 	flags.String("config", "", "configuration file (default $EVOSLURM_CONFIG, else "+DefaultFile+")")
 }
 
-// Load reads the configuration: defaults, file, variables, and of the flags
-// those that were given and bear a key's name (nil: no flags). It also tells
-// which file was read, "" if none.
+// Load reads the configuration: defaults, file, variables, and the given flags that have a key's
+// name (nil for no flags). It also returns the file that was read, or "".
 func Load(flags *pflag.FlagSet) (Config, string, error) {
 	v := viper.New()
 	v.SetEnvPrefix(envPrefix)
@@ -123,7 +122,7 @@ var replaced = map[string]string{
 	"held_time":  "hold_shares.job.node_hours and so on: percent of the partition's nodes times hold_ahead",
 }
 
-// isSection reports whether the key holds others; "log:" with nothing below it is empty, not wrong.
+// isSection reports whether the key holds others; "log:" with nothing below it is empty and valid.
 func isSection(key string, known map[string]any) bool {
 	for k := range known {
 		if strings.HasPrefix(k, key+".") {
@@ -133,7 +132,7 @@ func isSection(key string, known map[string]any) bool {
 	return false
 }
 
-// fileName is the file to read, and whether the user named it.
+// fileName returns the file to read, and whether the user named it.
 func fileName(flags *pflag.FlagSet) (string, bool) {
 	if flags != nil {
 		if name, err := flags.GetString("config"); err == nil && name != "" {

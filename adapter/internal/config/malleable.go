@@ -11,18 +11,18 @@ type Malleable struct {
 	Policy    string        `mapstructure:"policy"`    // which jobs grow or shrink
 	Approach  string        `mapstructure:"approach"`  // pwa or pra
 	Threshold int           `mapstructure:"threshold"` // nodes that they never exceed together; 0: no bound
-	Grace     time.Duration `mapstructure:"grace"`     // of jobs that give none
-	MaxGrace  time.Duration `mapstructure:"max_grace"` // that a job may give, at most
+	Grace     time.Duration `mapstructure:"grace"`     // for jobs that set none
+	MaxGrace  time.Duration `mapstructure:"max_grace"` // largest grace that a job may set
 }
 
-// Precedence is the approach.
+// Precedence returns the approach.
 func (m Malleable) Precedence() malleable.Approach {
 	a, _ := malleable.ParseApproach(m.Approach) // valid
 	return a
 }
 
-// GraceOf is how long a job has to give nodes back: as many seconds as it has asked for, or
-// the default where that is 0, within what the site allows.
+// GraceOf returns how long a job has to give nodes back: the seconds that it requested, or the
+// default for 0, within the site's maximum.
 func (m Malleable) GraceOf(asked int) time.Duration {
 	if asked == 0 {
 		return m.Grace

@@ -10,7 +10,7 @@ import (
 // Mode says how a job grows. The zero value means that the user has not chosen one.
 type Mode string
 
-// The drive modes. Auto lets the sidecar choose: merge where it works, else companion.
+// The drive modes. With Auto the sidecar chooses: merge where it works, otherwise companion.
 const (
 	Auto      Mode = "auto"
 	Merge     Mode = "merge"

@@ -1,6 +1,6 @@
-// Package getopt reads the options of sbatch and srun as these do (getopt_long): up to
-// "--" or the first word that is none; letters may be joined, long names cut short as long
-// as it is clear which one is meant.
+// Package getopt reads the options of sbatch and srun as they do (getopt_long): up to "--" or the
+// first word that is not an option. Letters may be joined, and long names abbreviated while
+// unambiguous.
 package getopt
 
 import (
@@ -26,8 +26,8 @@ const (
 type Table struct {
 	Long  map[string]Arity
 	Short map[byte]string // letter to long name
-	// Foreign options pass: one that the table does not have, or whose name is not clear,
-	// is taken as it stands for a flag, with a value where one is joined on.
+	// Foreign accepts unknown options: an option that is not in the table, or whose name is
+	// ambiguous, counts as a flag, with a value if one is joined on.
 	Foreign bool
 }
 
@@ -58,7 +58,7 @@ type Option struct {
 	HasValue bool
 	Words    []string // as written, a bundle of letters taken apart
 	At       int      // index of the word it begins in
-	Source   string   // for messages: "" the command line, else where it stands
+	Source   string   // for messages: "" for the command line, otherwise the source
 }
 
 // String names the option and its place for a message.
@@ -78,7 +78,7 @@ type Line struct {
 	Options  []Option
 	Dashes   bool     // "--" ended the options
 	Operands []string // what follows them
-	Failed   int      // index of the word that could not be read, beside an error
+	Failed   int      // index of the unreadable word, with an error
 }
 
 // UnknownError is an option that the table does not have.
@@ -86,7 +86,7 @@ type UnknownError struct{ Word string }
 
 func (e *UnknownError) Error() string { return "unrecognized option '" + e.Word + "'" }
 
-// Parse takes words apart. The error is an *UnknownError where the table lacks an option.
+// Parse parses words. If the table lacks an option, the error is an *UnknownError.
 func (t *Table) Parse(words []string, source string) (Line, error) {
 	var line Line
 	for i := 0; i < len(words); {
@@ -136,7 +136,7 @@ func (t *Table) long(words []string) ([]Option, int, error) {
 	return []Option{o}, 2, nil
 }
 
-// complete is the full name; the name itself, beside an error, where there is none.
+// complete returns the full name or, with an error, the name itself.
 func (t *Table) complete(name string) (string, error) {
 	if _, exact := t.Long[name]; exact {
 		return name, nil

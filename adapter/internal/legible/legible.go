@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Printable makes a user's text safe for a terminal: what is not printable
-// becomes '?', without UTF-8 all but ASCII too.
+// Printable makes a user's text safe for a terminal: unprintable characters become '?', and without
+// UTF-8 all non-ASCII characters.
 func Printable(text string, ascii bool) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) || ascii && r > unicode.MaxASCII {
@@ -21,7 +21,7 @@ func Printable(text string, ascii bool) string {
 	}, text)
 }
 
-// Columns is how many columns of a terminal a text takes once it is printable.
+// Columns returns how many columns of a terminal a text takes once it is printable.
 func Columns(text string) int {
 	n := 0
 	for _, r := range Printable(text, false) {
@@ -30,7 +30,7 @@ func Columns(text string) int {
 	return n
 }
 
-// columns is the number of columns that a terminal gives a character.
+// columns returns the number of columns that a terminal gives a character.
 func columns(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
@@ -45,10 +45,10 @@ func columns(r rune) int {
 	return 1
 }
 
-// Cut is the text, or as much of its beginning as has room in so many columns with the
-// mark behind it.
+// Cut returns the text or, if it is too wide, the part of its beginning that fits into the columns
+// with the mark.
 func Cut(text string, room int, mark string) string {
-	most := 4 * room // characters: those without a width may be any number
+	most := 4 * room // characters: there may be any number without a width
 	kept, used := 0, 0
 	for i := 0; i < len(text); most-- {
 		r, size := utf8.DecodeRuneInString(text[i:])

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Broken is what of a promise is not so, each with its place. There may be more than is promised.
+// Broken returns what of a promise is not so, each with its place. There may be more than is promised.
 func Broken(promised, is any) []string { return broken("", promised, is) }
 
 func broken(at string, promised, is any) (all []string) {

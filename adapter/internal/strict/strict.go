@@ -1,5 +1,4 @@
-// Package strict checks who can put another file in the place of one, as sshd does with
-// StrictModes.
+// Package strict checks who could replace a file, as sshd does with StrictModes.
 package strict
 
 import (
@@ -10,10 +9,9 @@ import (
 	"syscall"
 )
 
-// Path reports an error unless only root and this process's user can write a file or folder,
-// or put another one in its place: they own it, every folder above it and every link that
-// leads to it, and nobody else may write there. Folders above may be open to all with the
-// sticky bit, as /tmp is.
+// Path returns an error unless only root and this process's user can write or replace a file or
+// folder: they own it, every folder above it, and every link that leads to it, and no other user
+// may write there. Folders above may be open to all with the sticky bit, like /tmp.
 func Path(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

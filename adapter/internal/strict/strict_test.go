@@ -9,7 +9,7 @@ import (
 
 const stranger = 65534
 
-// TestPath: a path is refused as soon as somebody else could replace a part of it.
+// TestPath checks that a path is rejected as soon as another user could replace a part of it.
 func TestPath(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(base string) error

@@ -1,4 +1,4 @@
-// Package version has every command say the same where it is asked for its version.
+// Package version gives all commands the same answer to --version.
 package version
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Of is the version that the linker has set in the command's main package; where it
-// has set nothing, what Go has noted.
+// Of returns the version that the linker set in the command's main package, or otherwise the one
+// that Go recorded.
 func Of(linked string) string {
 	if info, ok := debug.ReadBuildInfo(); ok && linked == "" {
 		return info.Main.Version
@@ -21,10 +21,10 @@ func Of(linked string) string {
 	return linked
 }
 
-// Line is the answer: "evoslurm v1.2.3".
+// Line returns the answer: "evoslurm v1.2.3".
 func Line(linked string) string { return "evoslurm " + Of(linked) }
 
-// Flag gives a command -V and --version, and what UsageFlag does.
+// Flag gives a command -V and --version, and does what UsageFlag does.
 func Flag(cmd *cobra.Command, linked string) {
 	cmd.Version = Line(linked)
 	cmd.SetVersionTemplate("{{.Version}}\n")
@@ -32,11 +32,11 @@ func Flag(cmd *cobra.Command, linked string) {
 	UsageFlag(cmd)
 }
 
-// wants are the values that flags take, by their types in Go.
+// wants maps the Go types of flags to descriptions of their values.
 var wants = map[string]string{"int": "a whole number", "int64": "a whole number", "uint": "a whole number from 0 on", "uint32": "a whole number from 0 on",
 	"uint64": "a whole number from 0 on", "float64": "a number", "duration": "a length of time such as 90s, 30m or 2h", "bool": "true or false"}
 
-// inWords says of a flag's bad value what it wants, where Go's own words would be told.
+// inWords describes what a flag wants if its value is bad, instead of Go's own words.
 func inWords(err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) || wants[bad.GetFlag().Value.Type()] == "" {
@@ -45,8 +45,8 @@ func inWords(err error) error {
 	return fmt.Errorf("--%s=%s: want %s", bad.GetFlag().Name, bad.GetValue(), wants[bad.GetFlag().Value.Type()])
 }
 
-// UsageFlag gives a command --usage as Slurm's commands have it, unless it has that already, and has it tell of bad
-// values in plain words.
+// UsageFlag gives a command --usage as Slurm's commands have it, unless it has that flag, and makes
+// it describe bad values in plain words.
 func UsageFlag(cmd *cobra.Command) {
 	tell := cmd.FlagErrorFunc()
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return tell(c, inWords(err)) })
@@ -66,7 +66,8 @@ func UsageFlag(cmd *cobra.Command) {
 	}
 }
 
-// Arguments has a command and all below it say how they are called where there are other arguments, in place of how many cobra counts.
+// Arguments makes a command and its subcommands print their usage for wrong arguments, instead of
+// cobra's count.
 func Arguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil && !cmd.HasSubCommands() {
 		cmd.Args = func(c *cobra.Command, args []string) error {
@@ -84,7 +85,7 @@ func Arguments(cmd *cobra.Command) {
 	}
 }
 
-// Usage is a command's options, and commands, in brief.
+// Usage returns a command's options, and commands, in brief.
 func Usage(cmd *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("Usage: " + cmd.CommandPath())

@@ -24,7 +24,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A bad value is told in the words of people, not in those of Go; what a command says of its own kinds of values stays.
+// TestBadValues checks that bad values are described in plain words, not Go's; a command's own
+// words for its values stay.
 func TestBadValues(t *testing.T) {
 	for args, want := range map[string]string{
 		"--lines=x":   "--lines=x: want a whole number",
@@ -42,7 +43,7 @@ func TestBadValues(t *testing.T) {
 		}
 		root.AddCommand(sub)
 		lines := [][]string{{args}}
-		if args != "--usage=yes" { // which is the root's alone
+		if args != "--usage=yes" { // only the root has it
 			lines = append(lines, []string{"sub", args})
 		}
 		for _, words := range lines {

@@ -11,10 +11,11 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write has write fill a file. Until that is done, and wherever it fails, the file is what it was, or not there; so it may
-// be read meanwhile. One that was there keeps its permissions as far as perm has them, a new one gets perm as umask
-// has it. A symbolic link stays one. What is no regular file, or standard output or standard error under another
-// name, cannot be replaced: it is written to.
+// Write lets write fill a file. Until that is done, and if it fails, the file stays as it was, or
+// absent; so it may be read meanwhile. An existing file keeps its permissions within perm; a new
+// one gets perm within the umask. A symbolic link stays one. If the name is not a regular file, or
+// is standard output or standard error under another name, it cannot be replaced, and Write writes
+// to it directly.
 func Write(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	there, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +43,7 @@ func Write(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	return replace(path, renameio.WithStaticPermissions(info.Mode().Perm()&perm), write)
 }
 
-// target is the file that a name means, also where that does not exist yet.
+// target returns the file that a name means, even if it does not exist yet.
 func target(name string) string {
 	for {
 		to, err := os.Readlink(name)
@@ -50,7 +51,7 @@ func target(name string) string {
 			return name
 		}
 		if !filepath.IsAbs(to) {
-			to = filepath.Dir(name) + "/" + to // not cleaned: what is before .. may be a link
+			to = filepath.Dir(name) + "/" + to // not cleaned: the part before .. may be a link
 		}
 		name = to
 	}
@@ -60,7 +61,7 @@ func replace(path string, mode renameio.Option, write func(io.Writer) error) err
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), mode)
 	if err != nil {
 		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
-			failed.Op, failed.Path = "create", path // not that of the file beside it
+			failed.Op, failed.Path = "create", path // not the temporary file's
 		}
 		return err
 	}

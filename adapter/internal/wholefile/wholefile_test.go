@@ -19,7 +19,7 @@ func text(s string) func(io.Writer) error {
 	}
 }
 
-// holds fails the test unless a file has this text and is alone in its folder but for others.
+// holds fails the test unless the file has this text and its folder has only `others` other files.
 func holds(t *testing.T, name, want string, others int) {
 	t.Helper()
 	if got, err := os.ReadFile(name); err != nil || string(got) != want {
@@ -30,7 +30,7 @@ func holds(t *testing.T, name, want string, others int) {
 	}
 }
 
-// TestWhole: a file is what it was until it is whole, and stays so where writing fails.
+// TestWhole checks that a file stays as it was until the new one is complete, and if writing fails.
 func TestWhole(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	late := errors.New("late")
@@ -58,7 +58,8 @@ func TestWhole(t *testing.T) {
 	holds(t, name, "one and two", 0)
 }
 
-// TestPermissions: of a new file as umask has it, of one that is there as they were, and no more than is asked for.
+// TestPermissions checks that a new file follows the umask, and that an existing one keeps its
+// permissions within the requested ones.
 func TestPermissions(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	name := filepath.Join(t.TempDir(), "a")
@@ -77,7 +78,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestLinks: the file behind a symbolic link is written, also where it is not there yet.
+// TestLinks checks that the file behind a symbolic link is written, even if it does not exist yet.
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	for name, to := range map[string]string{"link": "to", "to": "file"} {
@@ -96,7 +97,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPipe: what is no regular file is written to.
+// TestPipe checks that a file that is not regular is written to directly.
 func TestPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
@@ -121,7 +122,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestRefused: the name that was given is told, not that of the file beside it.
+// TestRefused checks that errors name the given file, not the temporary one.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]string{dir: "open " + dir + ": is a directory", dir + "/none/a": "create " + dir + "/none/a: no such file or directory"} {
