@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// options are the command line.
+// options holds the command line's options.
 type options struct {
 	users, accounts, partitions, names, states, jobs []string
 	all, noHeader, parsable, parsable2, jobsOnly     bool
@@ -186,7 +186,7 @@ func (o *options) exist() error {
 	return nil
 }
 
-// prepare reads what was given.
+// prepare checks and completes the options.
 func (o *options) prepare(now time.Time, me func() (string, error)) (err error) {
 	for _, word := range o.jobs {
 		if id, err := strconv.ParseUint(word, 10, 32); err != nil || id == 0 {
@@ -233,7 +233,7 @@ func (o *options) prepare(now time.Time, me func() (string, error)) (err error) 
 	return err
 }
 
-// shows reports whether the job is among those asked for.
+// shows reports whether the job was requested.
 func (o *options) shows(j api.Job) bool {
 	in := func(list []string, values ...string) bool {
 		return len(list) == 0 || slices.ContainsFunc(values, func(v string) bool {
@@ -283,7 +283,7 @@ func (o *options) line(b *strings.Builder, mark string, cell func(c column) stri
 	}
 }
 
-// write writes the jobs and their steps, or totals; events are asked for if a column is told by them.
+// write writes the jobs and their steps, or totals; it queries events if a column needs them.
 func (o *options) write(w io.Writer, jobs []api.Job, now time.Time, events func(id uint32) ([]api.Event, error)) error {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool { return !o.shows(j) })
 	slices.SortStableFunc(jobs, func(a, b api.Job) int { return int(int64(a.ID) - int64(b.ID)) })

@@ -44,7 +44,7 @@ func acct(t *testing.T, args ...string) (string, error) {
 	return b.String(), err
 }
 
-// recorded is what the sidecar has recorded of job 7: its growth came two minutes late.
+// recorded returns the sidecar's events about job 7, whose growth came two minutes late.
 func recorded(id uint32) ([]api.Event, error) {
 	if id == 9 {
 		return nil, errors.New("the log is gone")
@@ -104,8 +104,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestNextStepsNodes: nodes that come for the next step while a step waits are not that step's, nor are those
-// that remain of it once some have left; what was lent to a malleable job is. No node-second is lost.
+// TestNextStepsNodes checks that nodes that come for the next step while a step waits do not count
+// as that step's, nor do those that remain after some have left. Loans of a malleable job do. No
+// node-second is lost.
 func TestNextStepsNodes(t *testing.T) {
 	grows := []api.Span{{Step: 1, Start: ago(60), End: ago(50), Nodes: 2, NodeList: "n[1-2]"}, {Step: 1, Start: ago(50), End: ago(49), Nodes: 3, NodeList: "n[1-3]"},
 		{Step: 1, Start: ago(49), End: ago(48), Nodes: 4, NodeList: "n[1-4]"}, {Step: 2, Start: ago(48), End: ago(40), Nodes: 4, NodeList: "n[1-4]"},
@@ -176,7 +177,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// Values of options are completed: those that are known here, the others by Slurm (package complete).
+// TestComplete checks that values of options are completed: known values here, others by Slurm
+// (package complete).
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ words, want string }{{"-s RUN", "RUNNING"}, {"--state=COMPLETED,CANC", "COMPLETED,CANCELLED"}, {"-o JobID,NNod", "JobID,NNodes"}} {
 		var out bytes.Buffer

@@ -33,7 +33,7 @@ type row struct {
 var short = map[string]string{"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETED": "CD", "CANCELLED": "CA", "FAILED": "F", "TIMEOUT": "TO",
 	"NODE_FAIL": "NF", "OUT_OF_MEMORY": "OOM", "BOOT_FAIL": "BF", "DEADLINE": "DL", "PREEMPTED": "PR"}
 
-// state is a job's state in Slurm's words.
+// state returns a job's state in Slurm's words.
 func state(j api.Job) string {
 	switch j.State {
 	case "ended":
@@ -46,7 +46,7 @@ func state(j api.Job) string {
 	return "RUNNING"
 }
 
-// most is how many nodes each step may have; none: nobody knows.
+// most returns the largest size of each step, or nil if unknown.
 func most(j api.Job) []int {
 	var nodes []int
 	if bounds, err := malleable.ParseProfile(j.Bounds); err == nil {
@@ -61,9 +61,9 @@ func most(j api.Job) []int {
 	return nodes
 }
 
-// steps are what the job really had, step by step. A step whose nodes changed within it is
-// one row, with the most nodes that it had: but for those beyond what it may have, which are the
-// next step's and come before that begins. Their node-seconds until then count here, where they were.
+// steps returns what the job really had, step by step. A step whose nodes changed during it is one
+// row, with its largest size, not counting nodes beyond the step's size, which come early for the
+// next step. The node-seconds of these until then count here, where they were used.
 func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 	var rows []row
 	may := most(j)
@@ -97,7 +97,7 @@ func steps(j api.Job, grown []ran.Promise, now time.Time) []row {
 	return rows
 }
 
-// whole is the job as one row.
+// whole returns the job as one row.
 func whole(j api.Job, steps []row, grown []ran.Promise, now time.Time) row {
 	r := row{job: j, state: state(j), grown: grown}
 	if j.State == "queued" {
@@ -127,7 +127,7 @@ type column struct {
 	text  func(r row) string
 }
 
-// all are the columns by sacct's names where it has them, and Evoslurm's own.
+// all lists the columns, by sacct's names if it has them, and Evoslurm's own.
 var all = []column{
 	{"JobID", -12, func(r row) string {
 		id := strconv.FormatUint(uint64(r.job.ID), 10)
@@ -196,10 +196,11 @@ var all = []column{
 	{"Reason", -30, func(r row) string { return r.job.Reason }},
 }
 
-// told are the columns that events tell.
+// told lists the columns that need events.
 var told = []string{"Promised", "Late", "Promise", "Cause"}
 
-// promise is what became of a planned growth, of a job how many of those whose time has come were kept.
+// promise returns the outcome of a planned growth; for a job, how many of its due growths were on
+// time.
 func promise(r row) string {
 	switch {
 	case len(r.grown) == 0:
@@ -253,7 +254,7 @@ func parseColumns(text string) ([]column, error) {
 
 func (c column) columns() int { return max(c.width, -c.width) }
 
-// fit is a cell as wide as the column; one that was cut ends in the mark.
+// fit returns a cell as wide as the column; one that was cut ends in the mark.
 func (c column) fit(text, mark string) string {
 	text = legible.Cut(text, c.columns(), mark)
 	gap := strings.Repeat(" ", max(c.columns()-legible.Columns(text), 0))
@@ -263,10 +264,10 @@ func (c column) fit(text, mark string) string {
 	return gap + text
 }
 
-// at is a time as sacct has it.
+// at returns a time in sacct's form.
 func at(t time.Time) string { return display.SlurmTime(t, time.Now(), os.Getenv("SLURM_TIME_FORMAT")) }
 
-// clock is a length of time as sacct has it.
+// clock returns a duration in sacct's form.
 func clock(d time.Duration) string {
 	s := int64(d / time.Second)
 	if s >= 86400 {
@@ -275,11 +276,11 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// layouts are those of dates and times in sacct; those without a year are of this one, those
-// without a day of today.
+// layouts lists sacct's forms of dates and times; without a year it is this year, without a day it
+// is today.
 var layouts = []struct {
 	layout    string
-	year, day bool // the layout has it
+	year, day bool // whether the layout has it
 }{
 	{"2006-01-02T15:04:05", true, true}, {"2006-01-02T15:04", true, true}, {"2006-01-02-15:04:05", true, true}, {"2006-01-02-15:04", true, true}, {"2006-01-02", true, true},
 	{"01/02/06-15:04:05", true, true}, {"01/02/06-15:04", true, true}, {"01/02/06", true, true}, {"01/02", false, true}, {"010206", true, true}, {"0102", false, true},

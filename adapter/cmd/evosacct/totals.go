@@ -18,8 +18,8 @@ var owners = map[string]func(j api.Job) string{
 	"partition": func(j api.Job) string { return j.Partition },
 }
 
-// totals sums up the jobs of each owner in a row that has the number of jobs as its step. Those
-// whose holds cost the most come first.
+// totals sums up each owner's jobs in a row with the number of jobs as its step. Rows with the most
+// expensive holds come first.
 func totals(by string, jobs []api.Job, now time.Time) []row {
 	sums := map[string]row{}
 	for _, j := range jobs {

@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// namesFor tells where the word is, or contains, partitions or accounts: what stands before them
-// in it, and how they are had.
+// namesFor reports whether the word is, or contains, partitions or accounts: the prefix in the
+// word, and the function that lists the names.
 func namesFor(args []string, word string) (string, func(context.Context) []string) {
 	before := ""
 	if len(args) > 0 {
@@ -35,7 +35,7 @@ func namesFor(args []string, word string) (string, func(context.Context) []strin
 	return "", nil
 }
 
-// propose proposes options, evosbatch's own first, and files for everything else.
+// propose completes options, evosbatch's own first, and otherwise files.
 func propose(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if !submit.ScriptGiven(args) {
 		if prefix, names := namesFor(args, word); names != nil {

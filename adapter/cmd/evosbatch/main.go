@@ -85,10 +85,10 @@ func submitJob(ctx context.Context, args []string) int {
 	return c.Run(ctx)
 }
 
-// sidecarPatience is how long the sidecar is waited for where a submission needs it.
+// sidecarPatience is how long a submission that needs the sidecar waits for it.
 const sidecarPatience = 15 * time.Second
 
-// lastRuns is the profile that would have fitted this user's last runs, as the sidecar recorded them.
+// lastRuns returns the profile that would have fitted this user's last runs, as the sidecar recorded them.
 func lastRuns(ctx context.Context, site config.Config, name string) (string, string, error) {
 	client, err := reach.Client(site)
 	if err != nil {
@@ -103,8 +103,8 @@ func lastRuns(ctx context.Context, site config.Config, name string) (string, str
 	return p.String(), what, err
 }
 
-// replaceProcess makes this process the program, so that what it prints, waits
-// for and returns is its own.
+// replaceProcess replaces this process by the program, so that its output, waiting, and status are
+// its own.
 func replaceProcess(path string, argv, environ []string, stdin *os.File) error {
 	if stdin != os.Stdin {
 		if err := unix.Dup3(int(stdin.Fd()), 0, 0); err != nil {
@@ -114,7 +114,7 @@ func replaceProcess(path string, argv, environ []string, stdin *os.File) error {
 	return fmt.Errorf("%s: %w", path, syscall.Exec(path, argv, environ))
 }
 
-// versions are this program's and, in a line of its own, that of the sbatch it runs.
+// versions returns this program's version and, on its own line, that of the sbatch that it runs.
 func versions(ctx context.Context, sbatch string) string {
 	text := version.Line(linked) + "\n"
 	if out, err := exec.CommandContext(ctx, sbatch, "--version").Output(); err == nil {

@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"evosbatch": main})
 }
 
-// TestScripts runs testdata/script on a real Slurm of 8 nodes, of which n[1-3]
-// have the feature big and n[1-2] the partition small with a limit of one hour.
+// TestScripts runs testdata/script on a real Slurm of 8 nodes; n[1-3] have the feature big, and
+// n[1-2] are in the partition small with a limit of one hour.
 func TestScripts(t *testing.T) {
 	cluster := slurmtest.Start(t, slurmtest.Options{
 		Nodes:     8,
@@ -48,9 +48,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// jobID sets variables to the job ids that the last command printed: the one on
-// standard output, then those of a chain's further steps. (Other scripts submit to the
-// same cluster: ids need not follow upon each other.)
+// jobID sets variables to the job IDs that the last command printed: the one on standard output,
+// then those of a chain's further steps. (Other scripts submit to the same cluster, so IDs need not
+// be consecutive.)
 func jobID(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: jobid VARIABLE…")
@@ -73,8 +73,7 @@ func jobID(ts *testscript.TestScript, neg bool, args []string) {
 
 var stepID = regexp.MustCompile(`(?m)^evosbatch: step \d+ of \d+ is job (\d+)$`)
 
-// fields sees that the last command's output, one scontrol show job -o, has all
-// of these fields.
+// fields checks that the last command's output, from scontrol show job -o, has all of these fields.
 func fields(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {
 		ts.Fatalf("usage: [!] fields NAME=VALUE…")

@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// sitePlugin is a job_submit.lua that does what sites' do; which of it, the file "site"
-// beside it says.
+// sitePlugin is a job_submit.lua that behaves like those of sites; the file "site" beside it
+// selects the behaviour.
 const sitePlugin = `
 local dir = debug.getinfo(1, "S").source:match("^@(.*/)")
 local function site(what)

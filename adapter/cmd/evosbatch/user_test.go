@@ -56,7 +56,7 @@ func TestAsUsers(t *testing.T) {
 		if err != nil || got != body {
 			t.Errorf("script %q, %v", got, err)
 		}
-		// Started, it runs what was submitted, with its arguments as they were.
+		// Once started, it runs what was submitted, with the arguments unchanged.
 		if _, err := cluster.Run(t.Context(), u, "scontrol", "update", fmt.Sprintf("JobId=%d", id), "StartTime=now"); err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +85,8 @@ func waitEnd(t *testing.T, client *slurmctl.Client, id slurmctl.JobID) {
 	}
 }
 
-// TestLimits: what limits never let be is refused, also where users see no nodes, and
-// the computed time limit keeps below them.
+// TestLimits checks that requests that limits never allow are rejected, even if users see no nodes,
+// and that the computed time limit stays within them.
 func TestLimits(t *testing.T) {
 	// what is left of malleable jobs below the limits
 	cut := map[string]string{"--malleable=2-8": "p=2-5@10m;", "--malleable=2-4 --qos=single": "p=2@10m;", "--malleable=3-9 -p big -t 20": "p=3-5@20m;"}

@@ -71,11 +71,11 @@ func newBundle() *cobra.Command {
 	return cmd
 }
 
-// bundle is what is packed.
+// bundle is the archive being packed.
 type bundle struct {
 	cfg   config.Config
 	now   time.Time
-	mask  *recorder.Mask // nil: as it is
+	mask  *recorder.Mask // nil to leave names as they are
 	files []bundled
 }
 
@@ -118,8 +118,8 @@ func (b *bundle) masked(text []byte) []byte {
 	return []byte(b.mask.Text(string(text)))
 }
 
-// recordings adds them. Those of another version, and what is damaged, cannot be masked and
-// are left out.
+// recordings adds recordings. Those of another version, and damaged ones, cannot be masked and are
+// left out.
 func (b *bundle) recordings(files []string) error {
 	var left []string
 	texts := map[string][]byte{}

@@ -22,7 +22,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// refusedStatus is the exit status where a change was refused, and nothing has changed.
+// refusedStatus is the exit status if a change was refused and nothing has changed.
 const refusedStatus = 2
 
 const updateHelp = `Replace what is still to come of an evolving job: the steps after the running one, or
@@ -237,7 +237,7 @@ func (c *changing) named(cmd *cobra.Command, args []string) error {
 	return cmd.Flags().Set("job", args[0])
 }
 
-// ask asks for the change until it is answered.
+// ask sends the request until it is answered.
 func (c *changing) ask(ctx context.Context, client *api.Client, job uint32) (api.Change, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
@@ -257,12 +257,12 @@ func (c *changing) ask(ctx context.Context, client *api.Client, job uint32) (api
 	return a, err
 }
 
-// leaveTime is for how long srun steps may go on after the signal of evosctl shrink --signal.
+// leaveTime is how long srun steps may continue after the signal of evosctl shrink --signal.
 const leaveTime = 30 * time.Second
 
-// askFollowed asks for a growth or shrink, with the job's hooks. Before a shrink that will be
-// accepted, all that evosrun --follow has started is drained from the nodes that go, which are
-// named then.
+// askFollowed requests a growth or shrink, with the job's hooks. Before a shrink that will be
+// accepted, it drains everything that evosrun --follow has started on the leaving nodes, and names
+// these nodes.
 func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint32) (api.Change, error) {
 	hooks := hooksHere()
 	if c.dryRun || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 && c.signal == "" {
@@ -308,7 +308,7 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 	return a, err
 }
 
-// resize asks for a growth or shrink and prints what the job has then.
+// resize requests a growth or shrink and prints what the job then has.
 func (c *changing) resize(cmd *cobra.Command, out *output) error {
 	client, job, err := c.job.connect(cmd)
 	if err != nil {
@@ -333,7 +333,7 @@ func (c *changing) resize(cmd *cobra.Command, out *output) error {
 	return nil
 }
 
-// refusalText tells why a change was refused, and when it could be had.
+// refusalText returns why a change was refused, and when it would be possible.
 func refusalText(a api.Change) string {
 	text := "refused: " + a.Why
 	if !a.Earliest.IsZero() {

@@ -24,21 +24,20 @@ const (
 
 	// Slurm's clock is read to the second, so that a difference below two is none.
 	clockNoticed = 2 * time.Second
-	staleCycle   = time.Minute // a sidecar that has not polled Slurm for so long is stuck
+	staleCycle   = time.Minute // a sidecar that has not polled Slurm for this long is stuck
 )
 
 // The commands that the sidecar and the jobs run.
 var slurmCommands = []string{"squeue", "sinfo", "scontrol", "sbatch", "salloc", "scancel", "srun"}
 
-// doctor holds what the checks find out for each other.
+// doctor holds what the checks share.
 type doctor struct {
 	report
 	cfg   config.Config
 	slurm *slurmctl.Client
 }
 
-// examine runs all checks; what cannot be checked because of what failed before
-// it is left out.
+// examine runs all checks, except those that depend on a failed one.
 func examine(ctx context.Context, flags *pflag.FlagSet) *report {
 	d := &doctor{}
 	if !d.configuration(flags) {
@@ -218,7 +217,8 @@ func (d *doctor) rights(ctx context.Context, sc slurmctl.Config) {
 	}
 }
 
-// stepManagers tells whether jobs have a step manager, with which their nodes go by whole companions.
+// stepManagers checks whether jobs have a step manager, with which nodes are given back by whole
+// companions.
 func (d *doctor) stepManagers(sc slurmctl.Config) {
 	const name = "stepmgr"
 	const bound = "a profile may give back what a growth has brought, as a whole: Slurm would still run steps of the job on nodes that it gave back in part"
@@ -277,7 +277,7 @@ func (d *doctor) accounting(sc slurmctl.Config) {
 	}
 }
 
-// nodes checks that compute nodes can reach the sidecar as it is configured.
+// nodes checks that compute nodes can reach the sidecar as configured.
 func (d *doctor) nodes(ctx context.Context) {
 	nodes, _, err := d.slurm.Nodes(ctx)
 	switch {
@@ -309,7 +309,7 @@ func (d *doctor) munge(ctx context.Context) {
 	d.add("MUNGE", ok, "a credential made here is accepted here", "")
 }
 
-// sidecar asks the sidecar how it is.
+// sidecar checks the sidecar's state.
 func (d *doctor) sidecar(ctx context.Context) {
 	client, err := reach.Client(d.cfg)
 	if err != nil {
@@ -344,7 +344,7 @@ func (d *doctor) sidecar(ctx context.Context) {
 	}
 }
 
-// priorities tells by which priority evolving jobs are planned.
+// priorities reports by which priority evolving jobs are planned.
 func (d *doctor) priorities(sc slurmctl.Config) {
 	detail := "Slurm's own (" + sc.Values["PriorityType"] + ")"
 	switch a := sc.Ageing(); {

@@ -106,7 +106,7 @@ func (r *report) failed() bool {
 	return false
 }
 
-// print writes a table: check, result, what was found; below it the remedy.
+// print writes a table: check, result, finding; with the remedy below.
 func (r *report) print(w io.Writer, colour bool) {
 	width := 0
 	for _, c := range r.Checks {

@@ -35,7 +35,7 @@ func (s *site) diagnose(u slurmtest.User, env ...string) (report, int) {
 	return r, cmd.ProcessState.ExitCode()
 }
 
-// results are the results by check.
+// results returns the results by check.
 func (r report) results() map[string]result {
 	m := make(map[string]result)
 	for _, c := range r.Checks {
@@ -103,8 +103,8 @@ func TestDoctor(t *testing.T) {
 			r, status := s.diagnose(s.user, env)
 			failures := slices.Collect(maps.Keys(r.results()))
 			failures = slices.DeleteFunc(failures, func(name string) bool { return r.results()[name] != fail })
-			// Without MUNGE nobody reaches the sidecar, nor slurmctld where it is the same socket; without
-			// slurm.conf a request cannot name the cluster.
+			// Without MUNGE, neither the sidecar can be reached nor slurmctld on the same socket;
+			// without slurm.conf, a request cannot name the cluster.
 			if status != 1 || !slices.Contains(failures, check) || check != "MUNGE" && check != "slurmctld" && len(failures) != 1 {
 				t.Errorf("%s: exit status %d, failures %q, want %s", env, status, failures, check)
 			}

@@ -21,7 +21,7 @@ const eventsHelp = `What happened to evolving jobs, or to one of them, a line fo
 adopted, started, grew and shrank, how far from its plan that was, and what failed.
 Users see events of the jobs that they may see; operators those of the sidecar, too.`
 
-// followPause is the time between two requests of --follow.
+// followPause is the interval between two requests of --follow.
 const followPause = time.Second
 
 func newEvents() *cobra.Command {
@@ -67,7 +67,7 @@ func newEvents() *cobra.Command {
 			defer stop()
 			there := false
 			ask := func(ctx context.Context, q api.EventQuery) ([]api.Event, error) {
-				if there { // one that goes away while it is followed is waited for
+				if there { // if it goes away while followed, wait for it
 					return client.Events(ctx, q)
 				}
 				events, err := atOnce(ctx, client, func(ctx context.Context) ([]api.Event, error) { return client.Events(ctx, q) })
@@ -92,7 +92,7 @@ func newEvents() *cobra.Command {
 	return cmd
 }
 
-// showEvents writes events, and where follow is set those that come until ctx is done.
+// showEvents writes events and, with follow, new ones until ctx ends.
 func showEvents(ctx context.Context, out io.Writer, ask func(context.Context, api.EventQuery) ([]api.Event, error), q api.EventQuery, follow, asJSON bool) error {
 	enc := json.NewEncoder(out)
 	for {
@@ -125,7 +125,7 @@ func showEvents(ctx context.Context, out io.Writer, ask func(context.Context, ap
 	}
 }
 
-// eventLine is an event for people; whatever users have put into it stays on its line.
+// eventLine returns an event for people; whatever users have put into it stays on its line.
 func eventLine(e api.Event) string {
 	whose := "sidecar"
 	if e.Job != 0 {

@@ -30,7 +30,7 @@ func TestParseSince(t *testing.T) {
 	}
 }
 
-// A job of which nothing is known is told; one to come may be followed.
+// TestNoEvents checks that an unknown job is reported, and that a future one may be followed.
 func TestNoEvents(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	none := func(context.Context, api.EventQuery) ([]api.Event, error) { cancel(); return nil, nil }
@@ -47,7 +47,7 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
-// TestFollow: what was there, then what comes, each once; one line each.
+// TestFollow checks that existing events, then new ones, are printed once, one per line.
 func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var asked []api.EventQuery

@@ -14,8 +14,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// evosrun over a base job of two nodes and companions of three and one: what the
-// user sees is one command over six nodes.
+// TestRunOverCompanions runs evosrun over a base job of two nodes and companions of three and one:
+// to the user, it is one command over six nodes.
 func TestRunOverCompanions(t *testing.T) {
 	s := newSite(t, slurmtest.Options{Nodes: 8}, "companion")
 	base := s.base(2)
@@ -204,8 +204,8 @@ func TestRunOverCompanions(t *testing.T) {
 	})
 }
 
-// In a batch script, with the environment of the first step all around: the
-// job grows by a merge, and after the eval plain srun sees all nodes.
+// TestScriptSeesMergedNodes runs in a batch script, with the first step's environment: the job
+// grows by a merge, and after the eval plain srun sees all nodes.
 func TestScriptSeesMergedNodes(t *testing.T) {
 	s := newSite(t, slurmtest.Options{Nodes: 8, PermitJobExpansion: true}, "merge")
 	s.backend.grow = func(base uint32) {

@@ -18,7 +18,7 @@ func (f *jobFlag) add(cmd *cobra.Command) {
 	cmd.Flags().Uint32Var(&f.id, "job", 0, "the evolving job (inside it: not needed)")
 }
 
-// connect gives a client and the job that the command is about.
+// connect returns a client and the job that the command is about.
 func (f *jobFlag) connect(cmd *cobra.Command) (*api.Client, uint32, error) {
 	given := ""
 	if cmd.Flags().Changed("job") {
@@ -32,7 +32,7 @@ func (f *jobFlag) connect(cmd *cobra.Command) (*api.Client, uint32, error) {
 	return client, job, err
 }
 
-// present is what the job has now.
+// present returns what the job has now.
 func (f *jobFlag) present(cmd *cobra.Command) (api.Allocation, error) {
 	client, job, err := f.connect(cmd)
 	if err != nil {
@@ -43,5 +43,5 @@ func (f *jobFlag) present(cmd *cobra.Command) (api.Allocation, error) {
 	return injob.Present(ctx, client, job)
 }
 
-// say tells the user something without touching the shell's input.
+// say prints a message for the user that the shell does not evaluate.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "evosctl: "+format+"\n", args...) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// evolaunch, which is evosctl launch, says how it is called outside of jobs, too.
+// evolaunch, which is evosctl launch, also prints its usage outside of jobs.
 func TestLaunchUsage(t *testing.T) {
 	var out bytes.Buffer
 	root := newRoot()

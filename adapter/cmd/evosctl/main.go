@@ -1,5 +1,5 @@
-// Command evosctl is what an evolving job's script calls to pass from one step
-// to the next, and what an administrator asks whether all is well.
+// Command evosctl lets an evolving job's script go from one step to the next, and lets an
+// administrator check the installation.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	args := os.Args[1:]
-	if filepath.Base(os.Args[0]) == "evolaunch" && !slices.Equal(args, []string{"-V"}) && !slices.Equal(args, []string{"--version"}) { // a link of this name serves where launchers take no arguments
+	if filepath.Base(os.Args[0]) == "evolaunch" && !slices.Equal(args, []string{"-V"}) && !slices.Equal(args, []string{"--version"}) { // a link with this name helps where launchers accept no arguments
 		args = append([]string{"launch"}, args...)
 	}
 	root := newRoot()
@@ -69,12 +69,12 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// interrupted is the cause of a context that a signal has ended.
+// interrupted is the cause of a context that a signal ended.
 type interrupted struct{ signal syscall.Signal }
 
 func (e interrupted) Error() string { return e.signal.String() }
 
-// untilSignal is a context that SIGINT, SIGTERM or SIGHUP ends; the cause tells which.
+// untilSignal returns a context that SIGINT, SIGTERM, or SIGHUP ends; the cause names the signal.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -92,11 +92,11 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// sidecarRemedy is what to do about a sidecar that does not answer.
+// sidecarRemedy is the remedy if a sidecar does not answer.
 const sidecarRemedy = "start evoslurmd; check api in the configuration, and listen.tcp in the sidecar's"
 
-// atOnce asks a sidecar for those who look on: where none is there that is told at once. One that is there, and not
-// ready to answer yet, is waited for.
+// atOnce queries a sidecar for a user who only looks: if there is none, it fails at once; if it
+// exists but cannot answer yet, it waits.
 func atOnce[T any](ctx context.Context, client *api.Client, question func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, strategyPatience)
 	defer cancel()

@@ -132,11 +132,12 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 	})
 }
 
-// errDraining is an end that came before that of the step.
+// errDraining means that the step's end came before draining was done.
 var errDraining = errors.New("evosrun --follow was still draining nodes: the step has not ended")
 
-// followed ends a step by end once all that evosrun --follow has started is off the nodes that
-// go: off all of them, after the last one. Where there are such the job gives up just those.
+// followed ends a step by calling end once everything that evosrun --follow has started is off the
+// leaving nodes; after the last step, off all nodes. If there are followers, the job gives up
+// exactly those nodes.
 func followed(ctx context.Context, client *api.Client, a api.Allocation, release []string, end func(release []string) (api.Allocation, error)) (api.Allocation, error) {
 	leaving := injob.Leaving(a, release, os.Getenv("SLURMD_NODENAME"))
 	hooks := hooksFor(ctx, client, a, 0)
@@ -160,8 +161,8 @@ func followed(ctx context.Context, client *api.Client, a api.Allocation, release
 	return b, err
 }
 
-// hooksHere are those that the job was submitted with; what they print must not come
-// between what the shell evaluates.
+// hooksHere returns the hooks that the job was submitted with; their output must not mix with what
+// the shell evaluates.
 func hooksHere() injob.Hooks {
 	return injob.Hooks{Hooks: request.HooksOf(os.Getenv), Environ: os.Environ(), Output: os.Stderr}
 }
@@ -171,8 +172,8 @@ func hooksFor(ctx context.Context, client *api.Client, a api.Allocation, offer i
 	return hooksHere().For(ctx, client, client.Address(), a, offer)
 }
 
-// hookFailed tells of a hook that failed. The job goes on: others wait for the nodes that
-// leave, and those that have come are there.
+// hookFailed reports a failed hook. The job continues: others wait for the leaving nodes, and
+// arriving nodes are there.
 func hookFailed(err error) {
 	if err != nil {
 		say("%v", err)
@@ -182,11 +183,12 @@ func hookFailed(err error) {
 
 var hookErrors []error
 
-// unknownEnd states what is known without an answer: the request may not have reached the sidecar.
+// unknownEnd describes the situation without an answer: the request may not have reached the
+// sidecar.
 const unknownEnd = "whether the step has ended is not known, call again to wait for the next one"
 
-// failed tells why there is no next step: what may pass (a signal, the time
-// limit of --timeout) apart from what will not.
+// failed says why there is no next step, and separates what may pass (a signal, the limit of
+// --timeout) from what will not.
 func (n *next) failed(ctx context.Context, err error) error {
 	var sig interrupted
 	switch {

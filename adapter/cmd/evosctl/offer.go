@@ -185,7 +185,7 @@ func newDecline() *cobra.Command {
 	return cmd
 }
 
-// run answers the offer with so many nodes.
+// run answers the offer with that many nodes.
 func (a *answering) run(cmd *cobra.Command, nodes int) error {
 	client, job, err := a.job.connect(cmd)
 	if err != nil {
@@ -236,7 +236,7 @@ func (a *answering) leave(ctx context.Context, client *api.Client, job uint32, i
 		return err
 	}
 	i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.ID == id })
-	if i < 0 || j.Offers[i].State != "open" { // the answer tells
+	if i < 0 || j.Offers[i].State != "open" { // the answer says so
 		return nil
 	}
 	o := j.Offers[i]
@@ -254,7 +254,7 @@ func (a *answering) leave(ctx context.Context, client *api.Client, job uint32, i
 	return leaveNodes(ctx, client, job, names[:nodes], a.signal, o.Deadline.Add(-leaveBefore))
 }
 
-// leaveBefore is how long before the deadline an answer is given, whatever is there still.
+// leaveBefore is how long before the deadline to answer, whatever still runs on the nodes.
 const leaveBefore = 3 * time.Second
 
 // leaveNodes signals the srun steps on nodes that go, and waits until they have ended.
@@ -282,8 +282,8 @@ func addSignal(cmd *cobra.Command, to *string) {
 // errAnswering is an end that came before the answer.
 var errAnswering = errors.New("evosrun --follow was still draining nodes: nothing was answered")
 
-// answer accepts or declines. What evosrun --follow has started is drained before, from nodes that are given
-// back, and the job's hooks are run for what changes.
+// answer accepts or declines. Before that, it drains what evosrun --follow has started on nodes
+// given back, and it runs the job's hooks for the change.
 func (a *answering) answer(ctx context.Context, client *api.Client, job uint32, req api.AnswerRequest) (api.Answer, error) {
 	hooks := hooksHere()
 	if req.Accept == 0 || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 {
@@ -324,7 +324,7 @@ func (a *answering) answer(ctx context.Context, client *api.Client, job uint32, 
 	return got, err
 }
 
-// mandatoryBy is when nodes are taken whatever the answer; zero: they are not.
+// mandatoryBy returns when nodes are taken whatever the answer; zero: they are not.
 func mandatoryBy(o api.Offer) time.Time {
 	if !o.Mandatory {
 		return time.Time{}
@@ -332,7 +332,7 @@ func mandatoryBy(o api.Offer) time.Time {
 	return o.Deadline
 }
 
-// which is the offer that is to be answered.
+// which returns the offer to answer.
 func (a *answering) which(ctx context.Context, client *api.Client, job uint32) (int64, error) {
 	if a.offer != 0 {
 		return a.offer, nil

@@ -17,7 +17,7 @@ import (
 type output struct {
 	shell   string
 	json    bool
-	noSlurm bool // env alone
+	noSlurm bool // only env
 }
 
 func (o *output) add(cmd *cobra.Command) {
@@ -56,7 +56,7 @@ func (o *output) print(a api.Allocation) error {
 	return enc.Encode(answer)
 }
 
-// export prints what the shell evaluates.
+// export prints the commands for the shell to evaluate.
 func (o *output) export(e injob.Exports) error {
 	sh, err := injob.ParseShell(o.shell)
 	if err != nil {
@@ -66,8 +66,8 @@ func (o *output) export(e injob.Exports) error {
 	return err
 }
 
-// fail tells what went wrong, on stderr for people and on stdout for the shell,
-// whose eval of it fails. final: asking again will not help.
+// fail reports an error, on stderr for people and on stdout for the shell, whose eval of it fails.
+// With final, asking again will not help.
 func (o *output) fail(err error, status int, final bool) error {
 	say("%v", err)
 	if o.json {

@@ -30,7 +30,7 @@ Of a malleable job that is to give nodes back (evosctl wait-event) EVO_DEMAND is
 that demand, EVO_DEMAND_LEAVING the nodes that go, and EVO_DEMAND_AT when they are taken at the
 latest, in Unix seconds; all are empty where nothing is demanded.`
 
-// encodeComing writes the next step with what is demanded; null where there is neither.
+// encodeComing writes the next step with any demand, or null if there is neither.
 func encodeComing(out io.Writer, a api.Allocation) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")

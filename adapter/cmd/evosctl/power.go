@@ -7,8 +7,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// power tells what it means for evolving jobs that nodes are switched off, or jobs
-// suspended, by Slurm itself.
+// power reports what it means for evolving jobs that Slurm itself powers nodes down or suspends
+// jobs.
 func (d *doctor) power(sc slurmctl.Config) {
 	saving, on := sc.PowerSaving()
 	switch {

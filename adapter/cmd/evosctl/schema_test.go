@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestSchemas: whatever has --json has a schema in docs/schema, which is held to the API's types beside these (TestSchema of package api);
-// doctor's own type is held to it here.
+// TestSchemas checks that every command with --json has a schema in docs/schema, which TestSchema
+// of package api compares with the API's types; doctor's own type is compared here.
 func TestSchemas(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/schema/v1.json")
 	if err != nil {

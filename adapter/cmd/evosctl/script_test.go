@@ -19,8 +19,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// scripted is a backend of jobs with three steps. Job 12 grows and shrinks by
-// merges, job 14 by companions, at once; job 13 never gets its second step's nodes.
+// scripted is a backend of jobs with three steps. Job 12 grows and shrinks by merges, job 14 by
+// companions, at once; job 13 never gets its second step's nodes.
 type scripted struct {
 	api.Backend // whose other methods nobody calls
 	mu          sync.Mutex
@@ -229,7 +229,7 @@ func (s *sidecar) start() error {
 	return nil
 }
 
-// old starts a sidecar that knows nothing of what is asked: the answers of one that is older.
+// old starts a sidecar that does not know the requests, like an older release.
 func (s *sidecar) old() error {
 	l, err := net.Listen("unix", s.socket)
 	if err != nil {
@@ -335,7 +335,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// Doctor's table is the same with and without colour, but for the colour.
+// TestReport checks that doctor's table is the same with and without colour, apart from the colour.
 func TestReport(t *testing.T) {
 	r := report{Drive: "merge", Reasons: []string{"a", "b"}}
 	r.add("one", ok, "fine", "")

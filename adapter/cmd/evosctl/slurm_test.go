@@ -25,7 +25,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// The test binary is evosctl and evosrun too, under those names.
+// The test binary is also evosctl and evosrun, under those names.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "evosctl", "evolaunch":
@@ -68,8 +68,8 @@ func commands(t *testing.T, dir string) {
 	}
 }
 
-// byHand is a backend whose jobs grow by hand: the test says which Slurm jobs an
-// evolving job is, and Slurm which nodes they have.
+// byHand is a backend whose jobs grow by hand: the test says which Slurm jobs an evolving job has,
+// and Slurm which nodes they have.
 type byHand struct {
 	api.Backend // whose other methods nobody calls
 	slurm       *slurmctl.Client
@@ -193,11 +193,11 @@ func (s *site) must(name string, args ...string) string {
 	return out
 }
 
-// srunWaits matches what srun tells while the nodes of the step before are not free
-// yet: on a busy machine they may take a moment.
+// srunWaits matches what srun prints while the previous step's nodes are not free yet, which may
+// take a moment on a busy machine.
 var srunWaits = regexp.MustCompile(`(?m)^srun: (Job \d+ step creation temporarily disabled|Step created for).*\n`)
 
-// combined runs a command and gives both of its outputs, without srun's waits.
+// combined runs a command and returns both of its outputs, without srun's waiting messages.
 func combined(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.CombinedOutput()
 	return string(srunWaits.ReplaceAll(out, nil)), err
@@ -258,7 +258,7 @@ func (s *site) steps() int {
 	return n
 }
 
-// lines are the sorted lines of an output.
+// lines returns the sorted lines of an output.
 func lines(out string) []string {
 	l := strings.Split(strings.TrimSpace(out), "\n")
 	slices.Sort(l)

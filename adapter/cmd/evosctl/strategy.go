@@ -273,7 +273,7 @@ func amount(v float64, unit string) string {
 	return fmt.Sprintf("%.1f %s", v, unit)
 }
 
-// clock is a time as people read it, with the day if that is another one.
+// clock returns a time as people read it, with the day if that is another one.
 func clock(t time.Time) string {
 	switch {
 	case t.IsZero():

@@ -26,7 +26,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// trial is a short evolving job that is really run, to see what a site does to it.
+// trial is a short evolving job that really runs, to see what a site does to it.
 type trial struct {
 	doctor
 	on        bool
@@ -50,7 +50,7 @@ func (t *trial) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&t.patience, "timeout", 3*time.Minute, "of the trial: wait no longer than this")
 }
 
-// check refuses what is for a trial only.
+// check rejects flags that need --trial.
 func (t *trial) check(f *pflag.FlagSet) error {
 	for _, name := range []string{"partition", "account", "qos", "timeout"} {
 		if f.Changed(name) && !t.on {
@@ -97,7 +97,7 @@ func (t *trial) run(ctx context.Context, flags *pflag.FlagSet) *report {
 	return &t.report
 }
 
-// submit submits the job as evosbatch does, and tells what became of its comment.
+// submit submits the job as evosbatch does, and reports what became of its comment.
 func (t *trial) submit(ctx context.Context) (marker string, submitted bool) {
 	t.nodes = t.least(ctx)
 	profile := fmt.Sprintf("%d@3s,%d@3s,%d@2s", t.nodes, t.nodes+1, t.nodes)
@@ -138,12 +138,12 @@ func (t *trial) submit(ctx context.Context) (marker string, submitted bool) {
 	return marker, t.comment(ctx, "comment after submission", marker) && t.updates(ctx)
 }
 
-// updates tells whether the site lets jobs be changed, by writing the comment into the job
+// updates reports whether the site lets jobs be changed, by writing the comment into the job
 // that it has.
 func (t *trial) updates(ctx context.Context) bool {
 	jobs, err := t.slurm.Glance(ctx, t.id)
 	if err != nil || len(jobs) == 0 {
-		return ctx.Err() == nil // it was told with the comment
+		return ctx.Err() == nil // reported with the comment
 	}
 	err = t.slurm.UpdateJob(ctx, t.id, slurmctl.JobUpdate{Comment: &jobs[0].Comment})
 	switch {
@@ -158,7 +158,7 @@ func (t *trial) updates(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// least is how many nodes a job of the partition has at least.
+// least returns how many nodes a job of the partition has at least.
 func (t *trial) least(ctx context.Context) int {
 	_, partitions, err := t.slurm.Nodes(ctx)
 	if err != nil {
@@ -172,7 +172,7 @@ func (t *trial) least(ctx context.Context) int {
 	return 1
 }
 
-// comment tells what the site has made of the job's comment.
+// comment reports what the site has made of the job's comment.
 func (t *trial) comment(ctx context.Context, name, marker string) bool {
 	jobs, err := t.slurm.Glance(ctx, t.id)
 	if err != nil || len(jobs) == 0 {
@@ -228,7 +228,7 @@ func (t *trial) step(ctx context.Context, from int, name string, want int) bool 
 	began := time.Now()
 	over := make(chan struct{})
 	defer close(over)
-	go func() { // what it waits for
+	go func() { // the reason for waiting
 		for told := ""; ; {
 			select {
 			case <-over:
@@ -265,7 +265,7 @@ func (t *trial) step(ctx context.Context, from int, name string, want int) bool 
 	return true
 }
 
-// gaveUp tells why the trial ended before its time.
+// gaveUp reports why the trial ended early.
 func (t *trial) gaveUp(ctx context.Context, name, reason string) {
 	var by interrupted
 	if errors.As(context.Cause(ctx), &by) {
@@ -276,7 +276,7 @@ func (t *trial) gaveUp(ctx context.Context, name, reason string) {
 		"what it waits for is the reason in evosqueue; on a busy cluster give more time with --timeout")
 }
 
-// shares tells what the job has on its nodes, those that came by the growth too.
+// shares reports what the job has on its nodes, including those from the growth.
 func (t *trial) shares(ctx context.Context) {
 	a, err := t.client.Allocation(ctx, uint32(t.id))
 	if err != nil {
@@ -311,7 +311,7 @@ func (t *trial) shares(ctx context.Context) {
 	t.add("grown nodes", ok, strings.Join(unique, "; "), "")
 }
 
-// cleanUp cancels the job and sees that nothing of it is left.
+// cleanUp cancels the job and checks that nothing of it remains.
 func (t *trial) cleanUp() {
 	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
 	defer stop()
@@ -353,7 +353,7 @@ func (t *trial) left(ctx context.Context, prefix string) ([]string, error) {
 	return left, err
 }
 
-// mine reports whether a job is the caller's own.
+// mine reports whether a job belongs to the caller.
 func (t *trial) mine(j slurmctl.Job) bool {
 	me, err := user.Current()
 	return err == nil && j.User == me.Username

@@ -67,7 +67,7 @@ func newWeb() *cobra.Command {
 	return cmd
 }
 
-// serveWeb serves the page until ctx is done, and tells its address.
+// serveWeb serves the page until ctx ends, and reports its address.
 func serveWeb(ctx context.Context, l net.Listener, page web.Page, tell func(address string)) error {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

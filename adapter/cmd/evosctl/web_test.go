@@ -14,7 +14,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/show/web"
 )
 
-// TestWeb: the printed address opens the page, nothing else does, and another port of the machine gets no cookie.
+// TestWeb checks that only the printed address opens the page, and that another port of the machine
+// gets no cookie.
 func TestWeb(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/simulate"
 )
 
-// other is what else would become of the same work.
+// other is an alternative outcome of the same work.
 type other struct {
 	Scheduler string             `json:"scheduler"`
 	Metrics   simulate.Metrics   `json:"metrics"`
-	Stock     outcome.Neighbours `json:"stock"` // how stock jobs fared in the experiment, beside this
+	Stock     outcome.Neighbours `json:"stock"` // stock jobs in the experiment, compared with this
 
 	result *simulate.Result
 }
 
-// others runs what is asked for beside the experiment.
+// others runs the requested alternatives to the experiment.
 func (f *runFlags) others(ctx context.Context, e simulate.Experiment, r *simulate.Result) (all []other, err error) {
 	for _, name := range f.beside {
 		o, err := e.Beside(ctx, name)
@@ -33,7 +33,7 @@ func (f *runFlags) others(ctx context.Context, e simulate.Experiment, r *simulat
 	return all, nil
 }
 
-// outcomes are the experiment and what was run beside it, as evosim report reads them.
+// outcomes returns the experiment and its alternatives in the form of evosim report.
 func outcomes(r *simulate.Result, others []other) (all []outcome.Outcome, err error) {
 	results := []*simulate.Result{r}
 	for _, o := range others {
@@ -48,7 +48,7 @@ func outcomes(r *simulate.Result, others []other) (all []outcome.Outcome, err er
 		if err != nil {
 			return nil, err
 		}
-		if r != results[0] { // by its scheduler, not Slurm alone
+		if r != results[0] { // not by Slurm only, but by its scheduler
 			o.Name = r.Strategy
 		}
 		all = append(all, o)

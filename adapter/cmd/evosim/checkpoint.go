@@ -42,7 +42,7 @@ func (f *runFlags) leave(e *simulate.Experiment) error {
 	return nil
 }
 
-// save writes where the experiment was left, if it was.
+// save writes the point at which the experiment was stopped, if it was.
 func (f *runFlags) save() error {
 	if f.left == nil {
 		return nil

@@ -28,7 +28,7 @@ type espRow struct {
 	atPeak bool
 }
 
-// espRows are what evosim esp runs. Published are tables 3.5 and 3.6 of the thesis.
+// espRows returns what evosim esp runs. Published are tables 3.5 and 3.6 of the thesis.
 func espRows() []espRow {
 	full := func(cores int) simulate.ESP { return simulate.ESP{Cores: cores, Full: true, Burst: true} }
 	dynamic := simulate.ESP{Cores: 120, Dynamic: true, Burst: true}
@@ -116,7 +116,7 @@ types take longer on fewer cores.`,
 	return cmd
 }
 
-// run runs it with so many seeds.
+// run runs it with that many seeds.
 func (r *espRow) run(ctx context.Context, e simulate.Experiment, seeds int, progress func()) error {
 	elapsed := 0.
 	for seed := range uint64(seeds) {

@@ -22,10 +22,10 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// injected is what the names of jobs begin with that are submitted for those of a trace; their numbers follow.
+// injected is the prefix of injected jobs' names; the number in the trace follows.
 const injected = "evotrace-"
 
-// slurm is a client of the user's own Slurm.
+// slurm returns a client of the user's own Slurm.
 func slurm() *slurmctl.Client { return &slurmctl.Client{Env: os.Environ()} }
 
 // extractCommand is evosim trace extract.
@@ -140,7 +140,7 @@ type sleeper struct {
 	script  string
 }
 
-// submissions are the jobs in order of submission.
+// submissions returns the jobs in order of submission.
 func (in *injection) submissions(jobs []trace.Job) ([]sleeper, error) {
 	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return int(math.Copysign(1, a.Submit-b.Submit)) })
 	all := make([]sleeper, len(jobs))
@@ -164,10 +164,10 @@ func (in *injection) submissions(jobs []trace.Job) ([]sleeper, error) {
 	return all, nil
 }
 
-// nodes are those of so many of the trace's processors.
+// nodes returns the nodes for that many of the trace's processors.
 func (in *injection) nodes(processors int) int { return (processors + in.cpus - 1) / in.cpus }
 
-// stock is a job of one size.
+// stock returns a job of one size.
 func (in *injection) stock(j *trace.Job) sleeper {
 	size := j.Size()
 	if s := j.Shape; s != nil {
@@ -187,7 +187,7 @@ func (in *injection) stock(j *trace.Job) sleeper {
 	}
 }
 
-// evolving is a job that the sidecar runs.
+// evolving returns a job that the sidecar runs.
 func (in *injection) evolving(j *trace.Job) sleeper {
 	profile := slices.Clone(j.Shape.Profile)
 	script := "#!/bin/bash\n"

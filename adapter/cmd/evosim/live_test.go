@@ -23,8 +23,8 @@ const live = `; MaxNodes: 4
 15 40 -1 100 4 -1 -1 4 900 -1 1 1 -1 -1 0 -1 -1 -1
 `
 
-// TestInjectExtract: jobs are injected into a real Slurm at 20 times their speed, extracted, and compared job by job
-// with what was simulated.
+// TestInjectExtract injects jobs into a real Slurm at 20 times their speed, extracts them, and
+// compares them job by job with a simulation.
 func TestInjectExtract(t *testing.T) {
 	cluster := slurmtest.Start(t, slurmtest.Options{Nodes: 4, Accounting: true})
 	for _, kv := range cluster.Env() {
@@ -80,7 +80,7 @@ func TestInjectExtract(t *testing.T) {
 			t.Errorf("%+v, want %+v", j, want)
 		}
 	}
-	// All come before the first has ended: the same order as by EASY, which is what Slurm does.
+	// All arrive before the first has ended: the same order as with EASY, which is what Slurm does.
 	run("trace", "scale", "--time=20", "-o", fast, file)
 	run("baseline", "-o", simulated, fast)
 	if text := run("trace", "diff", "--list=-1", simulated, real); !strings.HasPrefix(text, "4 jobs in both, 0 in the first alone, 0 in the second alone\n") {

@@ -1,6 +1,6 @@
-// Command evosim plans and runs offline: it plans a workload file, runs it on a model of
-// Slurm, generates workloads and repeats the paper's evaluation. It also steps the sidecar's
-// core through a recording again.
+// Command evosim plans and simulates offline: it plans a workload file, runs it on a model of
+// Slurm, generates workloads, and repeats the paper's evaluation. It also replays recordings of the
+// sidecar's core.
 //
 // It exits with 0, with 2 for bad usage or bad input, and with 1 for anything else.
 package main

@@ -26,9 +26,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command as a user does. Below $WORK/whole is a recording of a sidecar
-// that has seen a job grow, in $WORK/cut.evorec its file cut short, in $WORK/changed.evorec
-// one that was changed, in $WORK/other.evorec one of another version. $WORK/experiments is docs/experiments.
+// TestScripts runs the command as a user does. $WORK/whole holds a recording of a sidecar that saw
+// a job grow, $WORK/cut.evorec its truncated file, $WORK/changed.evorec a modified one,
+// $WORK/other.evorec one of another version. $WORK/experiments is docs/experiments.
 func TestScripts(t *testing.T) {
 	whole := t.TempDir()
 	record(t, whole, version.Of(linked))

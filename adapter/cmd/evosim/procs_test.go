@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/evosim"
 )
 
-// TestProcessors: output is the same to the byte on one processor and on many.
+// TestProcessors checks that output is equal to the byte on one processor and on many.
 func TestProcessors(t *testing.T) {
 	trace := "; MaxNodes: 8\n"
 	for i := range 40 {

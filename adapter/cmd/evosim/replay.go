@@ -114,7 +114,7 @@ func replay(cmd *cobra.Command, path, until, job, why string) error {
 	return nil
 }
 
-// head is what a file begins with.
+// head returns the head of a file.
 func head(name string) (recorder.Start, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -128,7 +128,7 @@ func head(name string) (recorder.Start, error) {
 	return r.Start, nil
 }
 
-// moment is a time that a user gives.
+// moment returns a time that a user enters.
 func moment(text string, begun time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return begun.Add(d), nil

@@ -88,7 +88,7 @@ percent of nodes × makespan.`,
 			if err != nil {
 				return err
 			}
-			// Its garbage is many times what it keeps: collect that less often.
+			// The run's garbage is many times what it keeps: collect it less often.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			result, err := withProgress(cmd.Context(), e, cmd.ErrOrStderr())
 			if saved := f.save(); saved != nil {
@@ -154,7 +154,7 @@ percent of nodes × makespan.`,
 	return cmd
 }
 
-// experiment makes the experiment of the flags and a workload, or says what is wrong with
+// experiment makes the experiment from the flags and a workload, or returns what is wrong with
 // them.
 func (f *runFlags) experiment(name string, stdin io.Reader, stderr io.Writer) (e simulate.Experiment, err error) {
 	switch {
@@ -258,7 +258,7 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 	wrong := func(err error) error { return fmt.Errorf("%s: %w", label, err) }
 	o := trace.Options{Lenient: f.lenient, AnyOrder: true}
 	if f.nodes > 0 {
-		o.Machine = planner.MaxNodes // the cluster is not the header's, and itself refuses what is too large for it
+		o.Machine = planner.MaxNodes // the cluster is not the header's, and rejects what is too large itself
 	}
 	r, err := trace.NewReader(in, o, sacct)
 	if err != nil {
@@ -315,7 +315,7 @@ func (f *runFlags) readJobs(e *simulate.Experiment, name string, stdin io.Reader
 	return nil
 }
 
-// withProgress runs an experiment and shows how far it is where stderr is a terminal.
+// withProgress runs an experiment and shows its progress if stderr is a terminal.
 func withProgress(ctx context.Context, e simulate.Experiment, stderr io.Writer) (*simulate.Result, error) {
 	progress := evosim.NewProgress(stderr, len(e.Jobs), "running")
 	defer progress.Finish()

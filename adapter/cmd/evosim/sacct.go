@@ -11,11 +11,12 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// sacct is what `sacct -P` prints, as a format of traces. Sizes are nodes where these are printed, else CPUs.
-// Users, groups and partitions are numbered as they come.
+// sacct is the output of `sacct -P` as a trace format. Sizes are nodes if printed, otherwise CPUs.
+// Users, groups, and partitions are numbered in order of appearance.
 var sacct = accounting(false)
 
-// accounting is this format, of injected jobs alone, with the numbers that they have in their trace, or of all.
+// accounting returns this format, for all jobs, or only for injected jobs with their numbers in the
+// trace.
 func accounting(own bool) trace.Format {
 	return trace.Format{Name: "sacct", Is: slurmctl.IsAccounting, InNodes: slurmctl.AccountsNodes, Open: func(in io.Reader) func() (trace.Job, string, error) { return readAccounting(in, own) }}
 }
@@ -69,7 +70,7 @@ func readAccounting(in io.Reader, own bool) func() (trace.Job, string, error) {
 		if a.Nodes < 0 {
 			j.Processors, j.Wanted = a.CPUs, a.WantedCPUs
 		}
-		if j.Processors == 0 || j.Run <= 0 { // it never ran: what NNodes has is what it asked for
+		if j.Processors == 0 || j.Run <= 0 { // it never ran: NNodes holds its request
 			j.Wanted = max(j.Wanted, j.Processors)
 			j.Processors = -1
 		}

@@ -20,7 +20,8 @@ import (
 
 var rewriteSchema = flag.Bool("schema", false, "add what is new to docs/schema/evosim-v1.json")
 
-// samples are calls that print JSON, small ones, by the commands that print it; what they print is the same each time but for times of the machine.
+// samples are small calls that print JSON, by command; their output is the same each time except
+// for times of the machine.
 var samples = []struct{ command, args string }{
 	{"generate", "--tests=2"},
 	{"schedule", "workload.json"},
@@ -37,8 +38,8 @@ var samples = []struct{ command, args string }{
 	{"trace diff", "--format=json easy.swf fcfs.swf"},
 }
 
-// TestSchemas holds docs/schema/evosim-v1.json to what the commands print as JSON: what it promises is there. There may be more, which -schema
-// adds to the file; nothing is ever taken out of it.
+// TestSchemas checks docs/schema/evosim-v1.json against the JSON that the commands print. Output
+// may hold more, which -schema adds to the file; nothing is ever removed.
 func TestSchemas(t *testing.T) {
 	const file = "../../../docs/schema/evosim-v1.json"
 	have, err := os.ReadFile(file)
@@ -121,7 +122,7 @@ func everyJSON(c *cobra.Command, call func(command string)) {
 	}
 }
 
-// shape is the schema of a value, and of what has been seen in its place before.
+// shape returns the schema of a value, merged with what was seen in its place before.
 func shape(v any, before any) map[string]any {
 	is := map[string]any{}
 	if was, ok := before.(map[string]any); ok {
@@ -154,7 +155,7 @@ func shape(v any, before any) map[string]any {
 	return is
 }
 
-// either is a type, beside those before: a name, or a list of them.
+// either adds a type to those seen before: a name, or a list of names.
 func either(before any, name string) any {
 	switch before := before.(type) {
 	case string:

@@ -109,7 +109,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, name string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "%d: %s, %s, share %g, seed %d, %s: %s\n", i+1, c.Trace, c.Shape, c.Share, c.Seed, c.Strategy, state)
 		}
 		return nil
-	case f.slurm && len(left) > 0: // else there is the table to make, for which no job is needed
+	case f.slurm && len(left) > 0: // otherwise only the table remains, which needs no job
 		return f.submit(cmd, name, left)
 	case f.table:
 		left = nil
@@ -118,7 +118,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // its garbage is many times what it keeps
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the run's garbage is many times what it keeps
 	if err := withBar(cmd, len(left), func(progress func()) error {
 		return folder.Run(cmd.Context(), s, left, f.workers, progress)
 	}); errors.Is(err, context.Canceled) {
@@ -140,7 +140,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-// chosen are those of --cell that are left.
+// chosen returns the experiments of --cell that are left.
 func (f *sweepFlags) chosen(left []int, cells int) ([]int, error) {
 	from, to, several := strings.Cut(f.cell, "-")
 	if !several {
@@ -154,7 +154,7 @@ func (f *sweepFlags) chosen(left []int, cells int) ([]int, error) {
 	return slices.DeleteFunc(left, func(i int) bool { return i+1 < first || i+1 > last }), nil
 }
 
-// withBar shows how far something is where stderr is a terminal.
+// withBar shows progress if stderr is a terminal.
 func withBar(cmd *cobra.Command, steps int, do func(progress func()) error) error {
 	progress := evosim.NewProgress(cmd.ErrOrStderr(), steps, "experiments")
 	defer progress.Finish()

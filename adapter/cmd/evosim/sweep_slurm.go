@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// checkSlurm checks what goes with --slurm.
+// checkSlurm checks the flags that go with --slurm.
 func (f *sweepFlags) checkSlurm(cmd *cobra.Command) error {
 	perTask := cmd.Flags().Changed("per-task")
 	switch {
@@ -34,7 +34,8 @@ func (f *sweepFlags) checkSlurm(cmd *cobra.Command) error {
 	return nil
 }
 
-// submit submits what is left as a job array, and a job behind it for the table: both, or nothing.
+// submit submits the remaining experiments as a job array, and a job after it for the table: both
+// or none.
 func (f *sweepFlags) submit(cmd *cobra.Command, name string, left []int) (err error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -93,7 +94,7 @@ func (f *sweepFlags) submit(cmd *cobra.Command, name string, left []int) (err er
 	return nil
 }
 
-// cellsPerTask says how many experiments a task runs, so that the cluster takes the array.
+// cellsPerTask returns how many experiments a task runs, so that the cluster takes the array.
 func (f *sweepFlags) cellsPerTask(ctx context.Context, client *slurmctl.Client, name string, left int) (int, error) {
 	config, err := client.Config(ctx)
 	if err != nil {
@@ -114,7 +115,7 @@ func (f *sweepFlags) cellsPerTask(ctx context.Context, client *slurmctl.Client, 
 	return max(f.perTask, least), nil
 }
 
-// cellsOf tells a task its experiments, in the shell's words.
+// cellsOf returns a task's experiments, in the shell's syntax.
 func cellsOf(left []int, perTask int) string {
 	var b strings.Builder
 	for task := 0; task*perTask < len(left); task++ {

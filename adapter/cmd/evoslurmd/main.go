@@ -1,5 +1,5 @@
-// Evoslurmd is the sidecar: it plans evolving jobs and drives Slurm to give and
-// take their nodes.
+// Command evoslurmd is the sidecar: it plans evolving jobs and drives Slurm to give and take their
+// nodes.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 
 var linked string // the version, set by the linker (Makefile)
 
-// exitUnfit is the status with which systemd does not start the sidecar again: EX_CONFIG.
+// exitUnfit is the status after which systemd does not restart the sidecar: EX_CONFIG.
 const exitUnfit = 78
 
 func main() {
@@ -94,7 +94,7 @@ func run(cmd *cobra.Command, _ []string) error {
 	defer stop()
 	lease, cfg, err := acquire(ctx, cmd, cfg, hup, log)
 	if errors.Is(err, context.Canceled) {
-		return nil // told to stop while it waited
+		return nil // stopped while it waited
 	}
 	if err != nil {
 		return err
@@ -211,8 +211,8 @@ func listenWeb(cfg config.Web, sockets []net.Listener, server *api.Server, log *
 	return side, nil
 }
 
-// acquire waits for the lease on the database; meanwhile it reads the configuration
-// again at every SIGHUP, of which all counts but another database.
+// acquire waits for the lease on the database. Meanwhile it rereads the configuration at every
+// SIGHUP; only another database is ignored.
 func acquire(ctx context.Context, cmd *cobra.Command, cfg config.Config, hup <-chan os.Signal, log *logrus.Logger) (*store.Lease, config.Config, error) {
 	database := cfg.Database
 	type outcome struct {

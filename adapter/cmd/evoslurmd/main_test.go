@@ -36,7 +36,8 @@ func (two) Jobs(context.Context, bool) ([]api.Job, error) {
 }
 func (two) Cluster(context.Context) (*api.Cluster, error) { return &api.Cluster{}, nil }
 
-// TestPageOnTCP: who signs in on the page's own address reads what he may read, as with PrivateData here.
+// TestPageOnTCP checks that a user who signs in on the page's own address reads what it may, here
+// with PrivateData.
 func TestPageOnTCP(t *testing.T) {
 	const tokens = "# of tests\nroot 00000000000000000000\ndaemon 11111111111111111111\n"
 	file := filepath.Join(t.TempDir(), "web.tokens")
@@ -155,8 +156,8 @@ func certify(t *testing.T, cfg config.Web, serial int64) {
 	}
 }
 
-// TestPageByTLS: the page has a certificate of its own, also after that was renewed, and no address that others
-// reach is without one where users sign in.
+// TestPageByTLS checks that the page has its own certificate, also after a renewal, and that no
+// address that others reach works without one if users sign in.
 func TestPageByTLS(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Web{Listen: "127.0.0.1:0", Base: "/", Tokens: dir + "/tokens", Certificate: dir + "/cert", Key: dir + "/key"}

@@ -1,3 +1,3 @@
-// Command evosqueue shows the evolving jobs: a table in the manner of squeue, or
-// a chart of what was allocated to them and of what is planned (package chart).
+// Command evosqueue shows the evolving jobs: a table like squeue's, or a chart of past allocations
+// and plans (package chart).
 package main

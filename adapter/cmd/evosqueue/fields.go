@@ -20,7 +20,7 @@ type field struct {
 	text  func(j api.Job, now time.Time) string
 }
 
-// fieldPrefix is before their names in long formats, which have names of squeue's, too.
+// fieldPrefix precedes their names in long formats, which also have squeue's names.
 const fieldPrefix = "evo"
 
 var fields = map[string]field{
@@ -44,7 +44,7 @@ var fields = map[string]field{
 	"reason":    {"EVO_REASON", "why the job is where it is", func(j api.Job, _ time.Time) string { return j.Reason }},
 }
 
-// fieldNamed is a field by its name, with or without the prefix.
+// fieldNamed returns a field by its name, with or without the prefix.
 func fieldNamed(name string) field {
 	name = strings.ToLower(name)
 	if f, known := fields[name]; known {
@@ -55,7 +55,7 @@ func fieldNamed(name string) field {
 
 func fieldNames() []string { return slices.Sorted(maps.Keys(fields)) }
 
-// slurmTime is a time as squeue shows it to the user; none is N/A.
+// slurmTime returns a time as squeue shows it to the user; none is N/A.
 func slurmTime(t, now time.Time) string {
 	if t.IsZero() {
 		return "N/A"

@@ -10,8 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// state is one of the states of the API with the names that users know it by,
-// the first of which is the code of the table.
+// state is a state of the API with the names that users know it by, first the code in the table.
 type state struct {
 	api   string
 	names []string
@@ -32,14 +31,14 @@ var ends = []state{
 	{"BOOT_FAIL", []string{"BF"}}, {"DEADLINE", []string{"DL"}}, {"PREEMPTED", []string{"PR"}},
 }
 
-// others are states that squeue knows besides: no evolving job is told to be in one.
+// others lists squeue's further states, which no evolving job is shown in.
 var others = []state{
 	{"COMPLETING", []string{"CG"}}, {"RESIZING", []string{"RS"}}, {"RESV_DEL_HOLD", []string{"RD"}}, {"REQUEUED", []string{"RQ"}}, {"REQUEUE_FED", []string{"RF"}},
 	{"REQUEUE_HOLD", []string{"RH"}}, {"REVOKED", []string{"RV"}}, {"SIGNALING", []string{"SI"}}, {"SPECIAL_EXIT", []string{"SE"}}, {"STAGE_OUT", []string{"SO"}},
 	{"STOPPED", []string{"ST"}},
 }
 
-// stateName is a job's state in one word.
+// stateName returns a job's state in one word.
 func stateName(j api.Job) string {
 	if j.State == "ended" && j.EndState != "" {
 		return j.EndState
@@ -47,7 +46,7 @@ func stateName(j api.Job) string {
 	return strings.ToUpper(j.State)
 }
 
-// stateCode is a job's state in two letters or so, as in squeue's ST.
+// stateCode returns a job's state in two letters or so, as in squeue's ST.
 func stateCode(j api.Job) string {
 	for _, s := range states {
 		if s.api == j.State {
@@ -66,13 +65,13 @@ func stateCode(j api.Job) string {
 type filter struct {
 	users, partitions, names []string
 	accounts, nodes          []string // nodes by their single names
-	states                   []string // as stateSet gives them
+	states                   []string // in stateSet's form
 	ids                      []uint32
 	all                      bool // ended ones too
 }
 
-// stateSet turns what the user calls states into the API's names, or Slurm's for
-// ends, and reports whether ended jobs are among them.
+// stateSet converts the user's names of states to the API's, or Slurm's for ends, and reports
+// whether ended jobs are among them.
 func stateSet(words []string) (set []string, ended bool, err error) {
 	for _, word := range words {
 		upper := strings.ToUpper(word)
@@ -105,7 +104,7 @@ func stateSet(words []string) (set []string, ended bool, err error) {
 	return set, ended, nil
 }
 
-// stateCodes are the codes that --states takes.
+// stateCodes returns the codes that --states takes.
 func stateCodes() (codes []string) {
 	for _, s := range slices.Concat(states, ends, others) {
 		codes = append(codes, s.names[0])
@@ -129,8 +128,8 @@ func jobIDs(words []string) ([]uint32, error) {
 	return ids, nil
 }
 
-// known is an error where no job has one of the ids that were asked for. As with squeue,
-// those that are unknown beside known ones are passed over.
+// known returns an error if no job has one of the requested IDs. Like squeue, it ignores unknown
+// IDs beside known ones.
 func (f filter) known(jobs []api.Job) error {
 	if len(f.ids) == 0 || slices.ContainsFunc(jobs, func(j api.Job) bool { return slices.Contains(f.ids, j.ID) }) {
 		return nil
@@ -154,7 +153,7 @@ func (f filter) shows(j api.Job) bool {
 		(len(f.ids) == 0 || slices.Contains(f.ids, j.ID))
 }
 
-// apply picks the jobs to show, in the order of their starts, those without last.
+// apply selects the jobs to show, in the order of their starts, those without one last.
 func (f filter) apply(jobs []api.Job) []api.Job {
 	shown := []api.Job{}
 	for _, j := range jobs {

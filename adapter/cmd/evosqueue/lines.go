@@ -28,8 +28,8 @@ type queue interface {
 	QueueJSON(ctx context.Context, options []string, value string) (map[string]json.RawMessage, []slurmctl.QueueJob, error)
 }
 
-// newQueue is squeue in the user's environment but for the formats, and for the cluster: it is this one,
-// and squeue would say so above its lines.
+// newQueue returns squeue in the user's environment, without the formats and the cluster: it is
+// this one, and squeue would print it above its lines.
 func newQueue() *slurmctl.Client {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "SQUEUE_") || strings.HasPrefix(kv, "SLURM_CLUSTERS=")
@@ -37,8 +37,8 @@ func newQueue() *slurmctl.Client {
 	return &slurmctl.Client{Env: env}
 }
 
-// owners are evolving jobs by the Slurm jobs that are lines of theirs: base jobs and the
-// links of chains, and where all is asked for companions too.
+// owners maps Slurm jobs to evolving jobs: base jobs and the links of chains and, with all,
+// companions.
 func owners(jobs []api.Job, all bool) map[slurmctl.JobID]*api.Job {
 	by := map[slurmctl.JobID]*api.Job{}
 	for i, j := range jobs {
@@ -52,7 +52,7 @@ func owners(jobs []api.Job, all bool) map[slurmctl.JobID]*api.Job {
 	return by
 }
 
-// keep are the jobs that pass what squeue is not asked about.
+// keep returns the jobs that pass what squeue is not asked about.
 func (o *options) keep(jobs []api.Job) []api.Job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j api.Job) bool {
 		f := filter{states: o.filter.states, nodes: o.filter.nodes}
@@ -63,7 +63,7 @@ func (o *options) keep(jobs []api.Job) []api.Job {
 	})
 }
 
-// tell passes on what squeue said, and with --verbose how it was called.
+// tell passes on squeue's messages and, with --verbose, how it was called.
 func (o *options) tell(words []string, said string) {
 	if o.verbose {
 		fmt.Fprintf(o.stderr(), "evosqueue: squeue %s\n", strings.Join(words, " "))
@@ -78,7 +78,7 @@ func (o *options) stderr() io.Writer {
 	return os.Stderr
 }
 
-// inWords is an error of squeue's as it has told it.
+// inWords returns squeue's error in squeue's words.
 func inWords(err error) error {
 	var failed *slurmctl.CommandError
 	if errors.As(err, &failed) && failed.ExitCode > 0 && failed.Message() != "" {
@@ -87,8 +87,9 @@ func inWords(err error) error {
 	return err
 }
 
-// lines are squeue's, of evolving jobs alone and with Evoslurm's fields in them. On a terminal squeue's
-// own fields are made printable, too: it writes the names of others' jobs as they are.
+// lines returns squeue's lines of only evolving jobs, with Evoslurm's fields in them. On a
+// terminal, it also makes squeue's own fields printable, because squeue prints the names of others'
+// jobs unchanged.
 func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now time.Time, ascii, tty bool) (string, error) {
 	own := func(part string) string {
 		if tty {
@@ -124,7 +125,7 @@ func (o *options) lines(ctx context.Context, from queue, jobs []api.Job, now tim
 	return b.String(), nil
 }
 
-// ids are the Slurm jobs that squeue's options pick, in squeue's order.
+// ids returns the Slurm jobs that squeue's options pick, in squeue's order.
 func (o *options) ids(ctx context.Context, from queue) ([]slurmctl.JobID, error) {
 	format, err := slurmctl.ParseQueueFormat("", false)
 	if err != nil {
@@ -143,7 +144,7 @@ func (o *options) ids(ctx context.Context, from queue) ([]slurmctl.JobID, error)
 	return ids, nil
 }
 
-// pick leaves the jobs that squeue's options pick, and where an order is asked for in it.
+// pick keeps the jobs that squeue's options select, in the requested order if any.
 func (o *options) pick(ctx context.Context, from queue, jobs []api.Job) ([]api.Job, error) {
 	ids, err := o.ids(ctx, from)
 	if err != nil {
@@ -164,9 +165,8 @@ func (o *options) pick(ctx context.Context, from queue, jobs []api.Job) ([]api.J
 	return jobs, nil
 }
 
-// document is what squeue --json writes, of evolving jobs alone, each with the sidecar's
-// view of it under the key evoslurm. Before 23.02 squeue's filters do not narrow its JSON;
-// here they do.
+// document returns the output of squeue --json for only evolving jobs, each with the sidecar's view
+// under the key evoslurm. Before 23.02, squeue's filters do not narrow its JSON; here they do.
 func (o *options) document(ctx context.Context, from queue, jobs []api.Job) (string, error) {
 	ids, err := o.ids(ctx, from)
 	if err != nil {
@@ -202,10 +202,10 @@ func (o *options) document(ctx context.Context, from queue, jobs []api.Job) (str
 	return toYAML(text)
 }
 
-// escapes matches those of JSON; the solidus has none in YAML 1.1.
+// escapes matches JSON's escapes; YAML 1.1 has none for the solidus.
 var escapes = regexp.MustCompile(`\\.`)
 
-// toYAML writes JSON, which is YAML otherwise, in the block style, the keys in their order.
+// toYAML writes JSON in YAML's block style, with the keys in their order.
 func toYAML(text []byte) (string, error) {
 	text = escapes.ReplaceAllFunc(text, func(e []byte) []byte {
 		if e[1] == '/' {

@@ -31,7 +31,7 @@ import (
 
 var linked string // the version, set by the linker
 
-// longestIterate is the longest time between two tables, in seconds: a year.
+// longestIterate is the longest interval between two tables, in seconds: a year.
 const longestIterate = 366 * 24 * 3600
 
 // patience is how long the sidecar may be away.
@@ -59,7 +59,7 @@ func execute(ctx context.Context, words []string) error {
 	return cmd.ExecuteContext(ctx)
 }
 
-// options are the command line.
+// options holds the command line's options.
 type options struct {
 	users, partitions, names, states, jobs   []string
 	me, noHeader, long, gantt, ascii, hidden bool
@@ -72,10 +72,10 @@ type options struct {
 	from    queue           // nil: squeue
 }
 
-// ownJSON is the value of --json for the sidecar's own list, slurmJSON that without a value.
+// ownJSON is the value of --json for the sidecar's own list; slurmJSON is the default value.
 const ownJSON, slurmJSON = "evoslurm", "slurm"
 
-// jsonValue is the value of squeue's --json: which of Slurm's data parsers, empty for its default.
+// jsonValue returns the value of squeue's --json: which of Slurm's data parsers, empty for its default.
 func (o *options) jsonValue() string {
 	if o.jsonAs == slurmJSON {
 		return ""
@@ -175,7 +175,7 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
-// operands are the ids of jobs where --jobs, or else --steps, has none joined on.
+// operands returns the IDs of jobs if --jobs, or otherwise --steps, has no joined value.
 func (o *options) operands(words []string) error {
 	list := &o.jobs
 	if len(o.jobs) == 0 {
@@ -233,8 +233,8 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// tellUsers names the users that do not exist, as squeue does, which then goes on. Where squeue is asked it
-// says so itself.
+// tellUsers names users that do not exist, as squeue does, and continues. If squeue is run, it does
+// so itself.
 func (o *options) tellUsers(exists func(name string) bool) {
 	if o.squeue() || o.asksSqueue() {
 		return
@@ -246,7 +246,7 @@ func (o *options) tellUsers(exists func(name string) bool) {
 	}
 }
 
-// source is where jobs come from; *api.Client is one.
+// source is a source of jobs; *api.Client implements it.
 type source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)  // with their plans
 	Queue(ctx context.Context, all bool) ([]api.Job, error) // without
@@ -254,12 +254,12 @@ type source interface {
 	Cluster(ctx context.Context) (api.Cluster, error)
 }
 
-// squeue reports whether what is shown is squeue's, with ours in it.
+// squeue reports whether the output is squeue's, with our fields in it.
 func (o *options) squeue() bool {
 	return o.query != nil || o.yaml_ || o.jsonAs != "" && o.jsonAs != ownJSON
 }
 
-// needsPlans reports whether what is shown has more of a job than a line of the table has.
+// needsPlans reports whether the output needs more than a line of the table.
 func (o *options) needsPlans() bool {
 	return o.gantt || o.squeue() || o.jsonAs == ownJSON || len(o.filter.nodes) > 0
 }
@@ -367,8 +367,8 @@ func (o *options) view(ctx context.Context, from source, now time.Time, t displa
 	return text, nil
 }
 
-// nodesKnown refuses names of --nodelist that there are not, as squeue does: neither the cluster has such a node nor
-// one of the jobs. Where the nodes are not told all names are taken.
+// nodesKnown rejects names in --nodelist that neither the cluster nor a job has, as squeue does. If
+// the nodes are unknown, it accepts all names.
 func (o *options) nodesKnown(ctx context.Context, from source, jobs []api.Job) error {
 	if len(o.filter.nodes) == 0 {
 		return nil
@@ -384,7 +384,7 @@ func (o *options) nodesKnown(ctx context.Context, from source, jobs []api.Job) e
 	return nil
 }
 
-// slurm is where squeue's lines come from.
+// slurm returns the source of squeue's lines.
 func (o *options) slurm() queue {
 	if o.from != nil {
 		return o.from

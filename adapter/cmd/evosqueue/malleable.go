@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-// agreements are what malleable jobs may have, how far they are, and their last offers with what was said
-// to them. "" where no job is malleable or has told its progress.
+// agreements returns what malleable jobs may have, their progress, and their last offers with the
+// answers; "" if no job is malleable or has reported progress.
 func agreements(jobs []api.Job, now time.Time, ascii bool) string {
 	var b strings.Builder
 	for _, j := range jobs {
@@ -35,7 +35,7 @@ func agreements(jobs []api.Job, now time.Time, ascii bool) string {
 	return b.String()
 }
 
-// progressText is the field {progress}.
+// progressText returns the field {progress}.
 func progressText(j api.Job) string {
 	if j.Progress == nil {
 		return ""
@@ -61,7 +61,7 @@ func progressWords(p *api.Progress, now time.Time) string {
 	return text
 }
 
-// offerWords is an offer and what became of it.
+// offerWords returns an offer and what became of it.
 func offerWords(o api.Offer, now time.Time) string {
 	kind := "offered"
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-// alternatives are those of the moldable jobs, a line each, with what they would give; the
-// one that a job gets has an arrow. "" where no job is moldable.
+// alternatives returns the alternatives of the moldable jobs, one per line, with their outcomes and
+// an arrow at the one that a job gets; "" if no job is moldable.
 func alternatives(jobs []api.Job, now time.Time, ascii bool) string {
 	var b strings.Builder
 	for _, j := range jobs {

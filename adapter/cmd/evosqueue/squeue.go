@@ -14,8 +14,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// asSqueue are the options that are squeue's alone: squeue itself carries them out, run by
-// the user and with the user's rights, and says what they mean.
+// asSqueue holds options that only squeue has: squeue itself carries them out, run by the user with
+// the user's rights, and defines their meaning.
 type asSqueue struct {
 	accounts, qos, licenses, clusters, nodes          []string
 	format, longFormat, sort, reservation, jsonAs     string
@@ -24,7 +24,7 @@ type asSqueue struct {
 	local, federation, sibling, verbose, usage, yaml_ bool
 }
 
-// everything is what --jobs and --steps have where no list is given.
+// everything is the value of --jobs and --steps without a list.
 const everything = "all"
 
 func (s *asSqueue) addFlags(f *pflag.FlagSet) {
@@ -57,9 +57,8 @@ func (s *asSqueue) addFlags(f *pflag.FlagSet) {
 var spellings = map[string]string{"accounts": "account", "users": "user", "partitions": "partition", "nodes": "nodelist", "node": "nodelist",
 	"cluster": "clusters", "sib": "sibling"}
 
-// canonical writes a command line out as pflag takes it, where squeue takes more: other
-// spellings, long names cut short as long as it is clear which is meant, and options whose
-// value may be left out but is joined on where it is not.
+// canonical rewrites a command line for pflag, where squeue accepts more: other spellings,
+// unambiguous abbreviations, and options whose optional value is joined on.
 func canonical(f *pflag.FlagSet, words []string) ([]string, error) {
 	table := getopt.NewTable(nil)
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -102,8 +101,8 @@ func canonical(f *pflag.FlagSet, words []string) ([]string, error) {
 	}
 }
 
-// environment fills in what the user's environment says, as squeue does: an option on the
-// command line goes before it.
+// environment fills in options from the user's environment, as squeue does; the command line
+// overrides them.
 func (o *options) environment(changed func(name string) bool, getenv func(string) string, is func(string) bool) {
 	for name, flag := range map[string]*bool{"SQUEUE_ALL": &o.hidden, "SQUEUE_ARRAY": &o.array, "SQUEUE_ARRAY_UNIQUE": &o.unique, "SQUEUE_PRIORITY": &o.priority,
 		"SQUEUE_LOCAL": &o.local, "SQUEUE_FEDERATION": &o.federation, "SQUEUE_SIB": &o.sibling, "SQUEUE_SIBLING": &o.sibling} {
@@ -133,7 +132,7 @@ func (o *options) environment(changed func(name string) bool, getenv func(string
 	}
 }
 
-// some is how many are true.
+// some returns how many are true.
 func some(are ...bool) (n int) {
 	for _, is := range are {
 		if is {
@@ -192,8 +191,8 @@ func (o *options) check() error {
 	return nil
 }
 
-// inSqueue are the options as squeue is given them. Nodes are not among them: those of
-// companions are the job's, too; nor are states that are Evoslurm's.
+// inSqueue returns the options for squeue. It omits nodes, because those of companions also belong
+// to the job, and Evoslurm's own states.
 func (o *options) inSqueue() []string {
 	var words []string
 	list := func(name string, values []string) {
@@ -229,12 +228,11 @@ func (o *options) inSqueue() []string {
 			words = append(words, "--"+name)
 		}
 	}
-	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(b, a) }) // --hide after --array, before --all: what is asked for
+	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(b, a) }) // --hide after --array, before --all: as requested
 	return words
 }
 
-// slurmStates are states as squeue knows them; those that only Evoslurm has by what they
-// are in Slurm.
+// slurmStates converts states to squeue's; Evoslurm's own become what they are in Slurm.
 func slurmStates(words []string) []string {
 	var list []string
 	for _, word := range words {
@@ -251,7 +249,7 @@ func slurmStates(words []string) []string {
 	return list
 }
 
-// ownStates reports whether there are states among them that squeue cannot tell.
+// ownStates reports whether some of the states are unknown to squeue.
 func ownStates(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.Contains([]string{"WT", "WAITING", "QUEUED", "STARTING"}, strings.ToUpper(word))
@@ -263,8 +261,8 @@ func (o *options) asksSqueue() bool {
 	return len(o.qos) > 0 || len(o.licenses) > 0 || o.reservation != "" || o.sort != "" || o.hide
 }
 
-// shares reports whether one of the job's nodes is among those asked for. An ended job had
-// its nodes in the past.
+// shares reports whether the job has one of the requested nodes. An ended job had its nodes in the
+// past.
 func shares(j api.Job, nodes []string) bool {
 	lists := []string{j.NodeList}
 	if j.State == "ended" {

@@ -38,8 +38,8 @@ func (f fake) QueueJSON(context.Context, []string, string) (map[string]json.RawM
 	return map[string]json.RawMessage{"meta": json.RawMessage(`{}`)}, jobs, nil
 }
 
-// TestSqueue sees what squeue is asked, and what becomes of its answer: of jobs 12 and 7 of
-// the example, and of 99, which is no evolving one.
+// TestSqueue checks how squeue is called and what becomes of its answer: for jobs 12 and 7 of the
+// example, and for 99, which is not an evolving job.
 func TestSqueue(t *testing.T) {
 	for _, c := range []struct {
 		env, args string
@@ -146,7 +146,7 @@ func (refuses) QueueLines(context.Context, slurmctl.Queue) ([]slurmctl.QueueLine
 	return nil, "", &slurmctl.CommandError{Args: []string{"squeue", "--sort=q"}, ExitCode: 1, Stderr: "squeue: error: Invalid sort specification: q\n"}
 }
 
-// TestRefused: what squeue refuses is told in squeue's words.
+// TestRefused checks that squeue's refusals are passed on in its words.
 func TestRefused(t *testing.T) {
 	for _, args := range [][]string{{"-S", "q"}, {"-S", "q", "-o", "%i"}, {"-S", "q", "--json"}} {
 		var o options
@@ -164,7 +164,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// forged is a squeue that prints the name of somebody's job as it is.
+// forged is a squeue that prints the name of another user's job unchanged.
 type forged struct{ fake }
 
 func (forged) QueueLines(_ context.Context, q slurmctl.Queue) ([]slurmctl.QueueLine, string, error) {
@@ -175,7 +175,8 @@ func (forged) QueueLines(_ context.Context, q slurmctl.Queue) ([]slurmctl.QueueL
 	return []slurmctl.QueueLine{line}, "", nil
 }
 
-// TestNamesOnATerminal: what others call their jobs does not control one's terminal; elsewhere it is squeue's, to the byte.
+// TestNamesOnATerminal checks that others' job names cannot control the terminal; elsewhere, output
+// is squeue's, to the byte.
 func TestNamesOnATerminal(t *testing.T) {
 	for tty, want := range map[bool]string{true: "amr?[2J?|RUNNINGamr?[2J?|\n", false: "amr\x1b[2J\u202e|RUNNINGamr\x1b[2J\u202e|\n"} {
 		format, err := slurmctl.ParseQueueFormat("%j|%{state}%j|", false)

@@ -97,7 +97,7 @@ func table(jobs []api.Job, now time.Time, columns []column, header, ascii bool) 
 	return b.String()
 }
 
-// next says what changes next and when: "+3 in 4:10", "-4 in 0:20", "end in 2:00".
+// next returns what changes next and when: "+3 in 4:10", "-4 in 0:20", "end in 2:00".
 func next(j api.Job, now time.Time) string {
 	if j.State == "ended" || j.NextChange.IsZero() {
 		return ""
@@ -128,7 +128,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// near writes a time as shortly as it can be told from now.
+// near writes a time as short as it can be while clear relative to now.
 func near(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

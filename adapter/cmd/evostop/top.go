@@ -34,7 +34,7 @@ const keysHelp = `Keys, as in top and turm:
   space        look at once
   h, ?         these keys`
 
-// options are the command line.
+// options holds the command line's options.
 type options struct {
 	delay      time.Duration
 	user       string
@@ -42,7 +42,7 @@ type options struct {
 	ascii      bool
 }
 
-// source is where jobs come from: the sidecar.
+// source is the source of jobs: the sidecar.
 type source interface {
 	Jobs(ctx context.Context, all bool) ([]api.Job, error)
 	Job(ctx context.Context, id uint32) (api.Job, error)
@@ -56,7 +56,7 @@ type canceller interface {
 	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
 }
 
-// orders are those of the queue.
+// orders lists the orders of the queue.
 var orders = []struct {
 	name string
 	less func(a, b api.Job) int
@@ -68,7 +68,7 @@ var orders = []struct {
 	}},
 }
 
-// compareTimes has what is not known last.
+// compareTimes sorts unknown times last.
 func compareTimes(a, b time.Time) int {
 	if a.IsZero() != b.IsZero() {
 		return map[bool]int{true: 1, false: -1}[a.IsZero()]
@@ -76,7 +76,7 @@ func compareTimes(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// top is the screen and what it shows. All of it is the event loop's, but for look.
+// top is the screen and its contents. Only the event loop uses it, except look.
 type top struct {
 	options
 	from  source
@@ -174,7 +174,7 @@ func (t *top) watch(ctx context.Context) {
 }
 
 const (
-	patience    = 3 * time.Second  // how long the sidecar may be away until that is told
+	patience    = 3 * time.Second  // how long the sidecar may be away before this is shown
 	scancelTime = 30 * time.Second // how long Slurm may take to cancel a job
 )
 
@@ -204,7 +204,7 @@ func (t *top) look(ctx context.Context, all, gantt bool, job uint32) view {
 	return v
 }
 
-// take shows a look. One that failed leaves what was seen before, and says so.
+// take shows a new view. If a query failed, it keeps the last view and says so.
 func (t *top) take(v view) {
 	if v.err != nil {
 		t.seen.err = v.err
@@ -227,7 +227,7 @@ func (t *top) lookNow() {
 	}
 }
 
-// draw writes what was seen last onto the page that is in front.
+// draw writes the last view onto the front page.
 func (t *top) draw() {
 	v, now := t.seen, t.now()
 	counts := map[string]int{}
@@ -322,7 +322,7 @@ func cells(j api.Job, now time.Time) []string {
 		strconv.Itoa(j.Nodes), next, clock(j.NextChange), clock(j.End), j.Reason}
 }
 
-// printable has of users' texts what a terminal may get.
+// printable returns what a terminal may get of users' texts.
 func (t *top) printable(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -331,7 +331,7 @@ func (t *top) printable(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// details is all about the job that was chosen.
+// details returns all about the job that was chosen.
 func (t *top) details(v view) string {
 	i := slices.IndexFunc(v.jobs, func(j api.Job) bool { return j.ID == t.job })
 	if i < 0 {
@@ -371,9 +371,9 @@ func (t *top) details(v view) string {
 	return b.String()
 }
 
-// key does what a key stands for; nil: nobody else is to see it.
+// key handles a key; it returns nil if the event needs no further handling.
 func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
-	if t.ask != nil { // what is typed is an answer
+	if t.ask != nil { // typed characters are an answer
 		return e
 	}
 	page, _ := t.pages.GetFrontPage()
@@ -435,7 +435,7 @@ func (t *top) key(e *tcell.EventKey) *tcell.EventKey {
 	return nil
 }
 
-// cancel asks whether the job that is chosen is to be cancelled, and has Slurm do it.
+// cancel asks whether to cancel the selected job, and lets Slurm do it.
 func (t *top) cancel(page string) {
 	id := t.job
 	if row, _ := t.queue.GetSelection(); page == "queue" && row > 0 && row <= len(t.jobs) {
@@ -479,7 +479,7 @@ func (t *top) other(page string) {
 	}
 }
 
-// question asks in the last line; answered is told what was typed, and says what is wrong.
+// question asks in the last line; answered receives the input and returns what is wrong with it.
 func (t *top) question(label string, answered func(string) string) {
 	t.ask = tview.NewInputField().SetLabel(label)
 	t.ask.SetDoneFunc(func(key tcell.Key) {

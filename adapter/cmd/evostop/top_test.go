@@ -78,7 +78,7 @@ func (s *sidecar) Events(_ context.Context, q api.EventQuery) ([]api.Event, erro
 	return []api.Event{{Job: q.Job, Text: "adopted, profile 2@10m"}}, nil
 }
 
-// slurm takes what is to be cancelled; with an error it refuses.
+// slurm accepts cancellations; with an error it refuses.
 type slurm struct {
 	sync.Mutex
 	cancelled []slurmctl.JobID
@@ -228,8 +228,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestTerminal: evostop on a real (pseudo) terminal shows that there is no sidecar, and leaves
-// the terminal as it was; without a terminal it says what to use instead.
+// TestTerminal checks that evostop on a real (pseudo) terminal reports a missing sidecar and
+// restores the terminal. Without a terminal, it names an alternative.
 func TestTerminal(t *testing.T) {
 	program := t.TempDir() + "/evostop"
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
@@ -270,7 +270,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestDelay: what is no length of time is refused, before anything is asked.
+// TestDelay checks that an invalid delay is rejected before any query.
 func TestDelay(t *testing.T) {
 	for _, bad := range []string{"nan", "inf", "-1", "0", "1e9"} {
 		cmd := newCommand()

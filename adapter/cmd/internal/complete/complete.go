@@ -1,4 +1,4 @@
-// Package complete proposes what only Slurm knows to who presses a key: partitions and accounts.
+// Package complete completes what only Slurm knows: partitions and accounts.
 package complete
 
 import (
@@ -25,13 +25,13 @@ func client() *slurmctl.Client {
 	return &slurmctl.Client{Dir: site.Slurm.Bin, Timeout: patience}
 }
 
-// Partitions are the names of the partitions that the caller sees.
+// Partitions returns the names of the partitions that the caller sees.
 func Partitions(ctx context.Context) []string {
 	names, _ := client().PartitionNames(ctx)
 	return names
 }
 
-// Accounts are those that the caller may charge.
+// Accounts returns the accounts that the caller may charge.
 func Accounts(ctx context.Context) []string {
 	u, err := user.Current()
 	if err != nil {
@@ -41,8 +41,8 @@ func Accounts(ctx context.Context) []string {
 	return names
 }
 
-// List proposes the names that go on with a word, after a prefix of it; of several, with commas between
-// them, the last is meant.
+// List returns the names that complete a word, after a prefix; in a comma list, the last name is
+// completed.
 func List(prefix string, names []string, word string) []cobra.Completion {
 	given := strings.TrimPrefix(word, prefix)
 	at := strings.LastIndex(given, ",") + 1
@@ -71,7 +71,7 @@ func Flags(cmd *cobra.Command, flags map[string]func(context.Context) []string) 
 	}
 }
 
-// Fixed are names that need nobody to be asked.
+// Fixed returns names that need no query.
 func Fixed(names ...string) func(context.Context) []string {
 	return func(context.Context) []string { return names }
 }

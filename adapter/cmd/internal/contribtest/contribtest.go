@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// Rewrite has tests write anew the files that they compare with.
+// Rewrite makes tests rewrite the files that they compare with.
 var Rewrite = flag.Bool("rewrite", false, "write anew what is compared with")
 
 // contrib as the tests of a command, in its folder, see it.
 const contrib = "../../../contrib/"
 
-// Manual is the text of a manual page, its hyphens plain.
+// Manual returns the text of a manual page, its hyphens plain.
 func Manual(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(contrib + "man/" + page)
