@@ -18,19 +18,19 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Beside the database there are two files. One, mapped into memory, says which job is handled
-// right now: the kernel keeps it when the process panics, is killed, or is out of memory, and
-// writing there costs as much as to any memory. The other lists the jobs that are set aside,
-// one a line, for this version of the sidecar: another may have the fault repaired.
+// Besides the database there are two files. One, mapped into memory, says which job is being
+// handled: the kernel keeps it when the process panics, is killed, or runs out of memory, and
+// writing to it costs as much as writing to any memory. The other lists the jobs that are set
+// aside, one per line, for this version of the sidecar: another version may have the fault fixed.
 //
-// A panic proves what was at fault. So does a kill while a job was handled for the first time.
-// Of a job that was handled before, one kill proves nothing (an administrator's, or the kernel's
-// on behalf of another process, may come at any time): it is set aside the second time.
+// A panic proves which job was at fault. So does a kill while a job was handled for the first time.
+// For a job that was handled before, one kill proves nothing (an administrator's, or the kernel's
+// for another process, may come at any time): it is set aside the second time.
 
 const (
 	handlingSize = 128
 	panickedAt   = 16 // behind core.Handling: 1 once the core has panicked
-	bootAt       = 32 // which boot of the machine wrote it: what is older was lost with the memory
+	bootAt       = 32 // which boot of the machine wrote it: older contents were lost with the memory
 )
 
 // handling is the mapped file.
@@ -39,7 +39,7 @@ type handling struct {
 	aside  string // the file of jobs that are set aside
 }
 
-// openHandling maps the file and leaves in it what the life before has written.
+// openHandling maps the file and leaves in it what the last life has written.
 func openHandling(database string) (*handling, error) {
 	f, err := os.OpenFile(database+".handling", os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the administrator names the database
 	if err == nil {
@@ -69,7 +69,7 @@ func lengthen(f *os.File) error {
 	return err
 }
 
-// note is where the core writes which job it is at.
+// note returns where the core writes which job it is handling.
 func (h *handling) note() *core.Handling { return (*core.Handling)(h.memory) }
 
 // panicked notes that the core has panicked.
@@ -100,11 +100,11 @@ type asideLine struct {
 	Version   string         `json:"version"`
 	At        time.Time      `json:"at"`
 	Why       string         `json:"why"`
-	Doubt     bool           `json:"doubt,omitempty"` // it is handled until that happens again
+	Doubt     bool           `json:"doubt,omitempty"` // handled until it happens again
 }
 
-// ended finds out whose handling ended the life before, if any, and adds it to the list. It
-// returns the jobs that are set aside, and the one that is in doubt; 0: none is.
+// ended finds out whose handling ended the last life, if any, and adds that job to the list. It
+// returns the jobs that are set aside, and the doubtful one, or 0.
 func (h *handling) ended(version string, now time.Time, log *logrus.Logger) (all []core.Aside, doubt slurmctl.JobID, err error) {
 	lines, err := h.lines(version)
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *handling) last(version string, now time.Time) (asideLine, bool) {
 	return l, true
 }
 
-// lines reads the list, as far as it is this version's.
+// lines reads the lines of this version.
 func (h *handling) lines(version string) (all []asideLine, err error) {
 	f, err := os.Open(h.aside)
 	if errors.Is(err, fs.ErrNotExist) {

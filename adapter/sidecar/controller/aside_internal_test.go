@@ -38,8 +38,8 @@ func init() {
 	select {}
 }
 
-// TestHandlingOutlivesKills has the next life know whose handling ended the one before, and set
-// that job aside: at once where that proves something, else the second time.
+// TestHandlingOutlivesKills checks that the next life knows whose handling ended the last one, and
+// sets that job aside: at once if that proves something, otherwise the second time.
 func TestHandlingOutlivesKills(t *testing.T) {
 	for _, c := range []struct {
 		name, stage string
@@ -96,7 +96,7 @@ func nextLife(t *testing.T, database, version string) ([]core.Aside, slurmctl.Jo
 	return aside, doubt
 }
 
-// TestHandlingOfAnotherBoot has a machine that crashed blame no job: what is written may be old.
+// TestHandlingOfAnotherBoot checks that a machine crash blames no job: the file may be old.
 func TestHandlingOfAnotherBoot(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "db")
 	h, err := openHandling(database)

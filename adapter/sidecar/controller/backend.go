@@ -51,9 +51,8 @@ func (c *Controller) Job(_ context.Context, id uint32) (api.Job, error) {
 	return api.Job{}, v.unknown(id)
 }
 
-// unknown is the error for a job that the sidecar knows nothing of. Before it has
-// looked at Slurm for the first time it knows of none, and says so; a job that it has
-// seen it is about to know.
+// unknown returns the error for an unknown job. Before the first poll of Slurm, the sidecar knows
+// no job, and says so; a job that it has seen will soon be known.
 func (v *view) unknown(id uint32) error {
 	if v.Status.LastCycle.IsZero() || v.Coming[id] {
 		return api.NotSeen(id)
@@ -71,8 +70,8 @@ func (c *Controller) Owner(_ context.Context, id uint32) (uint32, error) {
 	return uid, nil
 }
 
-// Operator reports whether a user may act on everybody's jobs: root, SlurmUser and
-// those whom the site names.
+// Operator reports whether a user may act on all users' jobs: root, SlurmUser, and the site's
+// operators.
 func (c *Controller) Operator(uid uint32) bool {
 	v := c.view.Load()
 	return uid == 0 || uid == v.SlurmUser || v.Operators.Allows(uid)
@@ -81,10 +80,10 @@ func (c *Controller) Operator(uid uint32) bool {
 // ClusterName names the cluster that is driven; "": Slurm has not said yet.
 func (c *Controller) ClusterName() string { return c.view.Load().Status.Cluster }
 
-// Reading says who may read at present.
+// Reading returns who may read now.
 func (c *Controller) Reading() api.Reading { return c.view.Load().Reading }
 
-// calls are those of scripts that wait for a reply.
+// calls holds scripts' calls that wait for a reply.
 type calls struct {
 	mu      sync.Mutex
 	last    uint64
@@ -172,8 +171,7 @@ func (c *Controller) CancelHolds(ctx context.Context, id uint32, req api.CancelH
 	return *r.Cancelled, err
 }
 
-// ask has the core answer a call; who does not want to wait any longer is answered with
-// what there is.
+// ask passes a call to the core. A caller that stops waiting gets the current state.
 func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) {
 	id, reply := c.calls.begin()
 	defer c.calls.end(id)
@@ -193,7 +191,7 @@ func (c *Controller) ask(ctx context.Context, in core.Call) (core.Reply, error) 
 	}
 }
 
-// give gives an input to the loop, and reports whether it could.
+// give passes an input to the loop and reports whether it could.
 func (c *Controller) give(ctx context.Context, in core.Input) bool {
 	select {
 	case c.mail <- in:

@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 )
 
-// TestComing: a job that is about to be adopted is told to ask again, not that there is no
-// such job: its script would end.
+// TestComing checks that a caller asking about a job that is about to be adopted is asked to try
+// again, and not told that there is no such job: its script would end.
 func TestComing(t *testing.T) {
 	v := &view{View: core.View{Coming: map[uint32]bool{1: true}}, Status: api.Status{LastCycle: time.Now()}}
 	if err := v.unknown(1); !errors.Is(err, api.ErrUnavailable) {

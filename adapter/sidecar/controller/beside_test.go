@@ -18,9 +18,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// slowCommands puts shims before Slurm's commands that log when each ran, and sleep for
-// so many seconds where the shell pattern matches scontrol's arguments: as slurmctld
-// does while its backfill scheduler holds the locks.
+// slowCommands puts shims before Slurm's commands. They log when each ran, and sleep if the shell
+// pattern matches scontrol's arguments, as slurmctld does while its backfill scheduler holds the
+// locks.
 func (l *lab) slowCommands() (dir string, slow func(pattern string, seconds int)) {
 	l.t.Helper()
 	dir = l.t.TempDir()
@@ -69,8 +69,8 @@ func (l *lab) commands(dir string) (all []command) {
 	return all
 }
 
-// TestNothingDueWaits: where slurmctld lets changes wait that are far from urgent, a
-// growth has its nodes in time all the same, and the sidecar goes on to poll.
+// TestNothingDueWaits checks that a growth has its nodes in time even if slurmctld delays changes
+// that are not urgent, and that the sidecar continues to poll.
 func TestNothingDueWaits(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.HoldAhead = 24 * time.Hour })
@@ -135,7 +135,7 @@ func TestNothingDueWaits(t *testing.T) {
 	l.clean()
 }
 
-// What an ended job leaves is nobody's: it is deleted all at once.
+// An ended job's leftovers belong to no job: they are deleted together.
 var changedJob = regexp.MustCompile(`^(?:update|create).*(?:ReservationName=evo_|JobId=)([0-9]+)`)
 
 // TestOneChangeAJob: however slow Slurm is, a job's changes come one after the other.

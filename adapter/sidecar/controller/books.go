@@ -12,17 +12,17 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// The database may refuse for a while: the disk is full, or the file system was made
-// read-only. Slurm has the nodes, so the loop goes on and jobs do. What could not be
-// written is kept, in order, and written once it can be; until then no change is asked
-// of Slurm, since none could be written down before.
+// The database may refuse for a while: the disk is full, or the file system became read-only. Slurm
+// has the nodes, so the loop and the jobs continue. What could not be written is kept, in order,
+// and written later. Until then, no change is requested from Slurm, because none could be recorded
+// first.
 
-// books are the database as the core has it written.
+// books writes the core's rows to the database.
 type books struct {
 	store    *store.Store
 	log      *logrus.Logger
 	ctx      context.Context
-	kept     [][]core.Effect // what the database has not taken yet
+	kept     [][]core.Effect // effects not yet written
 	refusing bool
 	broken   error // the database is malformed
 }
@@ -30,8 +30,8 @@ type books struct {
 // mostKept bounds the steps whose rows wait for the database.
 const mostKept = 100_000
 
-// write writes the rows and intents of a step, after all that was kept, in one
-// transaction. It reports whether the intents could not be written.
+// write writes the rows and intents of a step, after everything that was kept, in one transaction.
+// It reports whether intents could not be written.
 func (b *books) write(effects []core.Effect) (unwritten bool) {
 	var rows, intents []core.Effect
 	for _, e := range effects {
@@ -193,7 +193,7 @@ func (b *books) read() (all core.Books, err error) {
 	return all, err
 }
 
-// readJobs reads what is written down of jobs.
+// readJobs reads the database's jobs.
 func (b *books) readJobs(rows []*store.Job) ([]core.BookedJob, error) {
 	all := make([]core.BookedJob, len(rows))
 	for i, r := range rows {

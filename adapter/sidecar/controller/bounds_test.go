@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestHoldShares: one user's jobs want nearly all reservations, and get their share. Another user's
-// job starts beside them, with its growth held, and so does a stock job.
+// TestHoldShares checks that a user whose jobs want nearly all reservations gets only its share.
+// Another user's job starts beside them, with its growth held, and so does a stock job.
 func TestHoldShares(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {

@@ -9,8 +9,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestDelayBudget: nodes that are held for a growth of seven hours keep neither a job from starting that
-// Slurm puts first, of a partition with a higher tier, nor one of the same partition whose budget is shorter.
+// TestDelayBudget checks that nodes held for a growth in seven hours keep no job from starting that
+// Slurm puts first, from a partition with a higher tier, nor one of the same partition with a
+// shorter budget.
 func TestDelayBudget(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, Nodes: 8,

@@ -36,7 +36,7 @@ func (l *lab) changes(id uint32, req api.ChangeRequest) api.Change {
 	}
 }
 
-// accepted is changes of what is to be accepted.
+// accepted makes a change that must be accepted.
 func (l *lab) accepted(id uint32, req api.ChangeRequest) api.Change {
 	l.t.Helper()
 	a := l.changes(id, req)
@@ -46,7 +46,7 @@ func (l *lab) accepted(id uint32, req api.ChangeRequest) api.Change {
 	return a
 }
 
-// record is what Slurm says of a job.
+// record returns what Slurm says of a job.
 func (l *lab) record(id uint32) (slurmctl.Job, error) {
 	l.t.Helper()
 	jobs, err := l.slurm.JobsByID(l.ctx(), slurmctl.JobID(id))
@@ -59,8 +59,8 @@ func (l *lab) record(id uint32) (slurmctl.Job, error) {
 	return jobs[0], nil
 }
 
-// TestChange: what is to come of jobs is updated, grown and shrunk on demand, on a real
-// Slurm, in both ways to grow, with the database lost in between.
+// TestChange updates, grows, and shrinks the coming steps of jobs on demand, on a real Slurm, with
+// both ways to grow, and with the database lost in between.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})

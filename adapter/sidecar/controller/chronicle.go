@@ -35,10 +35,10 @@ func (c *Controller) Events(ctx context.Context, q api.EventQuery) ([]api.Event,
 	return events, nil
 }
 
-// others are the keys of details that may name other users and their jobs.
+// others lists the keys of details that may name other users and their jobs.
 var others = []string{"rival", "user", "slurm_id"}
 
-// discreet is a detail for who may not read of other users' jobs.
+// discreet returns a detail for a reader who may not read other users' jobs.
 func discreet(detail json.RawMessage, own func(job uint32) bool) json.RawMessage {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(detail, &values) != nil || values == nil {
@@ -58,9 +58,8 @@ func discreet(detail json.RawMessage, own func(job uint32) bool) json.RawMessage
 	return text
 }
 
-// eventTexts are templates for kinds of events: {key} is a value of the detail. A part
-// in brackets is left out where it has no value. Kinds that are not here are written
-// with all that they have.
+// eventTexts holds templates for kinds of events: {key} is a value of the detail. A part in
+// brackets is omitted if its value is missing. Other kinds are written with all their values.
 var eventTexts = map[string]string{
 	"sidecar started":      "the sidecar {version} started with {jobs} evolving jobs",
 	"database replaced":    "the database was malformed ({why}): a new one was begun, the old one is {kept}",
@@ -117,7 +116,7 @@ var eventTexts = map[string]string{
 	"malleability policy back":      "malleability policy {policy} is back",
 }
 
-// eventText is an event in words.
+// eventText returns an event in words.
 func eventText(e store.ReadEvent) string {
 	values := map[string]any{}
 	dec := json.NewDecoder(strings.NewReader(string(e.Detail)))
@@ -141,7 +140,7 @@ func eventText(e store.ReadEvent) string {
 	return text
 }
 
-// lateness tells how far from its planned second something happened.
+// lateness returns how far from its planned second something happened.
 func lateness(key string, values map[string]any, at time.Time) string {
 	n, ok := values[key].(json.Number)
 	if !ok {
@@ -160,7 +159,7 @@ func lateness(key string, values map[string]any, at time.Time) string {
 	return ", as " + key
 }
 
-// fill puts values into a template; false where one outside of brackets is missing.
+// fill inserts values into a template; false if one outside of brackets is missing.
 func fill(template string, values map[string]any) (string, bool) {
 	var b strings.Builder
 	for rest := template; rest != ""; {
@@ -188,7 +187,7 @@ func fill(template string, values map[string]any) (string, bool) {
 	return b.String(), true
 }
 
-// plainValue is a value of a detail without quotes.
+// plainValue returns a value of a detail without quotes.
 func plainValue(v any) string {
 	switch v := v.(type) {
 	case string:

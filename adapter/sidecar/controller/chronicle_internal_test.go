@@ -40,8 +40,8 @@ func TestEventText(t *testing.T) {
 	}
 }
 
-// TestEventsForWhom: events are found by job, user, time and place, and nothing is told
-// of others where that is nobody's business.
+// TestEventsForWhom checks that events are found by job, user, time, and position, and that they
+// reveal nothing about others to readers without the right.
 func TestEventsForWhom(t *testing.T) {
 	b := newIdle(t)
 	ctx, at := context.Background(), time.Unix(1_700_000_000, 0)

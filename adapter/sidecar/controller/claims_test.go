@@ -9,9 +9,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestClaims is the paper's section 2 on a real Slurm, on demand: two applications have half
-// of the cluster each and will want more than half. The second one does not begin before
-// the first one has ended, and each gets what it asks for.
+// TestClaims is the paper's section 2 on a real Slurm, on demand: two applications have half of the
+// cluster each and will want more than half. The second does not begin before the first has ended,
+// and each gets what it asks for.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})

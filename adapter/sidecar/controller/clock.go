@@ -2,11 +2,11 @@ package controller
 
 import "time"
 
-// clock is the core's: it begins with the machine's and then goes on evenly, whatever is
-// done to that.
+// clock is the core's clock: it begins with the machine's clock and then runs evenly, whatever is
+// done to the machine's.
 type clock struct {
 	begun time.Time     // with its monotonic reading
-	skew  time.Duration // of the machine's clock from this one, as far as was told
+	skew  time.Duration // lead of the machine's clock, as last reported
 }
 
 // clockSlack is how far both may drift apart: less is being slewed, not set.
@@ -14,10 +14,10 @@ const clockSlack = 2 * time.Second
 
 func startClock() *clock { return &clock{begun: time.Now()} }
 
-// now is the time. It is safe for concurrent use.
+// now returns the time. It is safe for concurrent use.
 func (c *clock) now() time.Time { return c.begun.Add(time.Since(c.begun)).Round(0) }
 
-// set is by how much the machine's clock was set since it was last asked; 0: it was not.
+// set returns by how much the machine's clock was set since the last call, or 0.
 func (c *clock) set() time.Duration {
 	by := time.Now().Round(0).Sub(c.now()) - c.skew
 	if by.Abs() < clockSlack {

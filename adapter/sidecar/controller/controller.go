@@ -24,8 +24,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Controller is the shell around the decision core. Its exported methods are safe for
-// concurrent use; the core belongs to the goroutine of Run.
+// Controller is the shell around the decision core. Its exported methods are safe for concurrent
+// use; the core belongs to Run's goroutine.
 type Controller struct {
 	core       *core.Core
 	recorder   *recorder.Recorder // nil: nothing is recorded
@@ -41,12 +41,12 @@ type Controller struct {
 	cfg        config.Config // as the core has it
 	timeout    time.Duration // of a command of Slurm
 
-	ctx       context.Context // of changes: goes on for a while when Run is to end
+	ctx       context.Context // for changes: lasts a little after Run should end
 	pollCtx   context.Context // of polls: ends at once then
 	stopPolls context.CancelFunc
-	all       sync.WaitGroup // what runs beside the loop
+	all       sync.WaitGroup // goroutines besides the loop
 
-	mail  chan any      // core.Input, or func(): what is to be done on the loop's goroutine
+	mail  chan any      // core.Input, or func() to run on the loop's goroutine
 	gone  chan struct{} // closed when Run has returned
 	books books
 	at    *handling // which job the core is at
@@ -102,13 +102,13 @@ func New(cfg config.Config, slurm *slurmctl.Client, st *store.Store, log *logrus
 	return c, nil
 }
 
-// strategy is what the core goes by of the strategy in use.
+// strategy returns what the core needs to know about the strategy in use.
 func (c *Controller) strategy() core.Strategy {
 	return core.Strategy{ExpandLimit: c.strategies.ExpandLimit(), Policy: c.strategies.Resizing.Name(), Plugin: c.strategies.Resizing.Plugin()}
 }
 
-// Run runs the loop until ctx is done. Actions that are under way are then let
-// finish, for at most the deadline of a Slurm command. Jobs go on without it.
+// Run runs the loop until ctx ends. Running actions may then finish, for at most the deadline of a
+// Slurm command. Jobs continue without it.
 func (c *Controller) Run(ctx context.Context) error {
 	defer close(c.gone)
 	defer c.strategies.Close()
@@ -134,7 +134,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer func() {
 		if r := recover(); r != nil {
 			c.at.panicked()
-			panic(r) // the state may be anything: the next life starts from what is written down
+			panic(r) // the state may be corrupt: the next life starts from the database
 		}
 		c.core.NoteIn(&core.Handling{})
 		c.at.close()
@@ -160,7 +160,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// open takes what has come, and all that has come since: functions are run, inputs given.
+// open takes a message and all that have come since: it runs functions and returns inputs.
 func (c *Controller) open(m any) (inputs []core.Input) {
 	for {
 		switch m := m.(type) {
@@ -177,7 +177,7 @@ func (c *Controller) open(m any) (inputs []core.Input) {
 	}
 }
 
-// step gives inputs to the core and does what follows, plans included. It says when to
+// step returns inputs to the core and does what follows, plans included. It says when to
 // call it again.
 func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 	for len(inputs) > 0 {
@@ -242,7 +242,7 @@ func (c *Controller) think(inputs ...core.Input) []core.Effect {
 	return effects
 }
 
-// beside runs something beside the loop, and gives what came of it to the core.
+// beside runs something beside the loop and passes the result to the core.
 func (c *Controller) beside(run func() core.Input) {
 	c.all.Add(1)
 	go func() {
@@ -284,7 +284,7 @@ func (c *Controller) write(l core.Log) {
 	entry.Log(level, l.Text)
 }
 
-// finish lets running actions come to their outcome, then ends who still waits.
+// finish lets running actions finish, then ends waiting calls.
 func (c *Controller) finish(stop context.CancelFunc) error {
 	c.stopPolls()
 	c.books.write(c.think(core.Stop{}))
@@ -340,7 +340,7 @@ func call[T any](ctx context.Context, c *Controller, f func() T) (answer T) {
 	return answer
 }
 
-// onLoop runs f on the loop's goroutine and tells whether it has.
+// onLoop runs f on the loop's goroutine and reports whether it has.
 func (c *Controller) onLoop(ctx context.Context, f func()) bool {
 	return call(ctx, c, func() bool { f(); return true })
 }

@@ -19,8 +19,7 @@ import (
 
 func TestMerge(t *testing.T) {
 	t.Parallel()
-	// a job that is cancelled between the last poll of it and the merge loses nodes to
-	// nobody (TestLeak)
+	// a job cancelled between its last poll and the merge leaks nodes (TestLeak)
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.HealLeaks = true })
 	l.run("grows and shrinks again and again", func(l *lab) {
 		id := l.submit("2@5s,5@5s,1@5s,3@5s")

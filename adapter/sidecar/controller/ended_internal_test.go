@@ -70,7 +70,7 @@ func TestEndedAfterRestart(t *testing.T) {
 	}
 }
 
-// newIdle is a controller that does not run.
+// newIdle returns a controller that does not run.
 func newIdle(t *testing.T) *Controller {
 	t.Helper()
 	cfg := config.Default()

@@ -13,8 +13,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestForgery: whatever another user writes into comments and names, of the
-// sidecar's own or copied from somebody's job, has no effect on that job.
+// TestForgery checks that another user's comments and names, whether made up or copied from a job,
+// have no effect on that job.
 func TestForgery(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})
@@ -70,7 +70,7 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// squeue is a field of a job.
+// squeue returns a field of a job.
 func (l *lab) squeue(id uint32, format string) string {
 	l.t.Helper()
 	out, err := l.cluster.Run(l.ctx(), slurmtest.Root, "squeue", "--noheader", "--jobs="+fmt.Sprint(id), "--format="+format)

@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// stubborn is a site's plugin that lets nobody have an expander.
+// stubborn is a site's plugin that rejects every expander.
 const stubborn = `
 function slurm_job_submit(job, parts, uid)
 	if job.name ~= nil and job.name:find("^evo_") then slurm.log_user("No expanders here.") return slurm.ERROR end
@@ -24,8 +24,8 @@ function slurm_job_modify(job, old, parts, uid) return slurm.SUCCESS end
 return slurm.SUCCESS
 `
 
-// TestGiveUp: a growth that fails again and again is given up; the script is told, the
-// job keeps what it has, nothing is held for it, and the next next tries it anew.
+// TestGiveUp checks that a growth that fails repeatedly is given up: the script learns of it, the
+// job keeps what it has, nothing is held for it, and the next call of next tries again.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{ExtraConf: "JobSubmitPlugins=lua", Files: map[string]string{"job_submit.lua": stubborn}},

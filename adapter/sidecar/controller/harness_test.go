@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lab is a private Slurm with a sidecar beside it. Its jobs sleep; the test calls
-// next in their place, as evosctl does through the API.
+// lab is a private Slurm with a sidecar. Its jobs sleep; the test calls next for them, as evosctl
+// does through the API.
 type lab struct {
 	t       *testing.T
 	cluster *slurmtest.Cluster
@@ -128,7 +128,7 @@ func (l *lab) start() {
 	}
 }
 
-// replay sees that the core does again what was recorded of the sidecar's last run.
+// replay checks that the core repeats what was recorded in the sidecar's last run.
 func (l *lab) replay() {
 	files, err := recorder.Find(l.cfg.RecorderDir())
 	if err == nil {
@@ -176,7 +176,7 @@ func (l *lab) submitBy(user int, profile string, args ...string) uint32 {
 	return l.sbatch(user, l.parked(sp, p, marker, args)...)
 }
 
-// parked are the arguments of sbatch for an evolving job.
+// parked returns the arguments of sbatch for an evolving job.
 func (l *lab) parked(sp request.Request, p planner.Profile, marker string, args []string) []string {
 	step := 0
 	if sp.Chain != nil {
@@ -266,7 +266,7 @@ func (l *lab) next(id uint32, from int) api.Allocation {
 	return a
 }
 
-// slurmNodes is how many nodes Slurm itself says that these jobs have.
+// slurmNodes returns how many nodes Slurm itself says that these jobs have.
 func (l *lab) slurmNodes(ids ...uint32) int {
 	l.t.Helper()
 	var list []slurmctl.JobID
@@ -284,7 +284,7 @@ func (l *lab) slurmNodes(ids ...uint32) int {
 	return n
 }
 
-// has checks what the job holds, by the sidecar's word and by Slurm's.
+// has checks what the job has, according to the sidecar and to Slurm.
 func (l *lab) has(a api.Allocation, nodes int) {
 	l.t.Helper()
 	var ids []uint32

@@ -30,7 +30,7 @@ func (l *lab) hold(id uint32, step int) (found slurmctl.Reservation) {
 	return found
 }
 
-// TestIntruders: nothing but the growth or start that it is for may run in a hold.
+// TestIntruders checks that only the growth or start that a hold is for may run in it.
 func TestIntruders(t *testing.T) {
 	t.Parallel()
 	// with associations enforced Slurm reads a reservation's users in another way
@@ -159,7 +159,7 @@ func (l *lab) cancelAll(id string) {
 	l.cancel(number(id))
 }
 
-// number is a job's id as sbatch --parsable prints it.
+// number returns a job's id as sbatch --parsable prints it.
 func number(id string) (n uint32) {
 	fmt.Sscan(strings.TrimSpace(id), &n)
 	return n

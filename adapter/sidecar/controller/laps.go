@@ -8,8 +8,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 )
 
-// laps tells where the time of a cycle goes: from the beginning of a poll to when all that
-// follows from it was begun.
+// laps measures where a cycle spends its time: from the start of a poll to the start of everything
+// that follows from it.
 type laps struct {
 	polled  time.Time     // when the last poll began
 	begun   time.Time     // this one; zero: no cycle is under way

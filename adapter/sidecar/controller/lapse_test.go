@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestLapse: nodes are held for those who keep to their profile, not for a step that
+// TestLapse checks that nodes are held for jobs that keep to their profile, not for a step that
 // never ends.
 func TestLapse(t *testing.T) {
 	t.Parallel()

@@ -114,8 +114,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestPools: partitions that share nodes, features and lists of nodes narrow where
-// a job may run, and no node is promised twice.
+// TestPools checks that partitions with shared nodes, features, and node lists narrow where a job
+// may run, and that no node is promised twice.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{
@@ -304,9 +304,9 @@ func TestCallsPerCycle(t *testing.T) {
 	l.clean()
 }
 
-// TestSlowHost: on a host where every command needs some 20 ms more, Slurm is polled as
-// often as elsewhere. Ten polls are enough for the sidecar to space them if it took the
-// host's time for slurmctld's.
+// TestSlowHost checks that on a host where every command needs about 20 ms more, Slurm is polled as
+// often as elsewhere. After ten polls, the sidecar would have spaced them if it mistook the host's
+// time for slurmctld's.
 func TestSlowHost(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{})
@@ -385,8 +385,7 @@ func TestPlansAsThePaper(t *testing.T) {
 	l.clean()
 }
 
-// TestWithoutSidecar: what is planned is in Slurm, which keeps it when the sidecar
-// is gone.
+// TestWithoutSidecar checks that plans are in Slurm, which keeps them when the sidecar is gone.
 func TestWithoutSidecar(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{})

@@ -45,7 +45,7 @@ func TestLimits(t *testing.T) {
 			}
 			return err
 		})
-		whole := l.submitBy(1, "13@30s") // nothing is held in vain
+		whole := l.submitBy(1, "13@30s") // no hold is wasted
 		l.running(whole, 1)
 		l.cancelStock(1, whole)
 		l.cancel(stock)

@@ -17,8 +17,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// listen accepts all that a job is offered or asked for, as its application would, until it is told to
-// stop.
+// listen accepts everything that a job is offered or asked for, as its application would, until
+// stop is called.
 func (l *lab) listen(id uint32) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -39,7 +39,7 @@ func (l *lab) listen(id uint32) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// sizes waits until jobs have so many nodes, by the sidecar's word and by Slurm's.
+// sizes waits until jobs have that many nodes, according to the sidecar and to Slurm.
 func (l *lab) sizes(want map[uint32]int) {
 	l.t.Helper()
 	for id, nodes := range want {
@@ -60,8 +60,9 @@ func (l *lab) sizes(want map[uint32]int) {
 	}
 }
 
-// TestMalleable: two malleable jobs grow over what is free and give way to stock jobs as the policy says, in
-// both ways to grow; one that does not answer is shrunk; a sidecar that starts anew knows what is lent.
+// TestMalleable lets two malleable jobs grow over free nodes and give way to stock jobs as the
+// policy says, with both ways to grow. A job that does not answer is shrunk, and a restarted
+// sidecar knows what is lent.
 func TestMalleable(t *testing.T) {
 	t.Parallel()
 	dir := plugins(t)
@@ -119,7 +120,7 @@ func TestMalleable(t *testing.T) {
 			if p, err := l.Progress(l.ctx(), first, api.ProgressReport{Fraction: .4}); err != nil || p.Fraction != .4 {
 				t.Errorf("progress: %+v, %v", p, err)
 			}
-			for _, stop := range stops { // nobody answers any more
+			for _, stop := range stops { // no application answers any more
 				stop()
 			}
 			l.stop()

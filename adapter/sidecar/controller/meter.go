@@ -27,12 +27,12 @@ func (c *Controller) meterCycle() {
 	c.Metrics.Holding(c.view.Load().IdleNodes, time.Now())
 }
 
-// sight is what is published, for a scrape.
+// sight returns the published state, for a scrape.
 func (c *Controller) sight() metrics.Sight {
 	v := c.view.Load()
 	return metrics.Sight{Status: v.Status, Jobs: v.Jobs, Strategies: c.strategies.Planning.List(), Holds: v.Holds, HeldNodes: v.HeldNodes, IdleNodes: v.IdleNodes,
 		Writable: v.writable}
 }
 
-// Ready is why nothing can be decided at present; nil: all is well.
+// Ready returns why nothing can be decided at present; nil: all is well.
 func (c *Controller) Ready() error { return c.Metrics.Ready(time.Now()) }

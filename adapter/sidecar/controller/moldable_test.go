@@ -42,8 +42,8 @@ func (l *lab) chosen(id uint32, choice int) (job api.Job) {
 	return job
 }
 
-// TestMoldable: beside a stock job a moldable one takes few nodes at once, or waits for
-// many, whichever completes first; its Slurm job has the nodes and the time limit of that.
+// TestMoldable checks that beside a stock job a moldable one takes few nodes at once, or waits for
+// many, whichever completes first; its Slurm job has that alternative's nodes and time limit.
 func TestMoldable(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true})

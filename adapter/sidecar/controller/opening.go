@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store"
 )
 
-// OpenStore opens the database and reads what a Controller starts from. A malformed one is
-// moved aside and kept: the new one begins empty, and the core adopts all jobs from Slurm.
+// OpenStore opens the database and reads what a Controller starts from. It moves a malformed
+// database aside and keeps it; the new one begins empty, and the core adopts all jobs from Slurm.
 func OpenStore(ctx context.Context, path string, log *logrus.Logger) (*store.Store, error) {
 	st, err := openSound(ctx, path, log)
 	if !store.Malformed(err) {

@@ -20,7 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// quiet is a log that a test reads.
+// quiet returns a log that a test reads.
 func quiet() (*logrus.Logger, *bytes.Buffer) {
 	log, text := logrus.New(), &bytes.Buffer{}
 	log.SetOutput(text)

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestOrder: who is planned when and where, beside what a site does to its queue.
+// TestOrder checks which jobs are planned when and where, given what a site does to its queue.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{
@@ -26,8 +26,8 @@ func TestOrder(t *testing.T) {
 	l.run("in the partition that is soonest free", testSeveralPartitions)
 }
 
-// testSeveralPartitions: the job is moved to the partition in which it completes first,
-// also where Slurm refuses it another one, and grows there.
+// testSeveralPartitions checks that the job moves to the partition in which it completes first,
+// even if Slurm refuses another one, and grows there.
 func testSeveralPartitions(l *lab) {
 	busy := l.sbatch(1, "--partition=a", "--nodes=2", "--nodelist=n[1-2]", "--exclusive", "--time=30")
 	l.eventually("a busy partition a", func() error {
@@ -52,8 +52,8 @@ func testSeveralPartitions(l *lab) {
 	l.ended(refused)
 }
 
-// testAge: a parked job, which Slurm itself leaves at priority 1, is older than a stock
-// job that was submitted after it, also once Slurm has reckoned that one's age.
+// testAge checks that a parked job, which Slurm itself leaves at priority 1, counts as older than a
+// stock job submitted after it, also once Slurm has computed that job's age.
 func testAge(l *lab) {
 	busy := l.sbatch(1, "--nodes=8", "--exclusive", "--time=30")
 	older := l.submit("8@5m")
@@ -66,7 +66,7 @@ func testAge(l *lab) {
 		if shown = jobs[0].Priority; shown > 1 {
 			return nil
 		}
-		nice := jobs[0].Nice + 1 // Slurm reckons anew, and not in a minute
+		nice := jobs[0].Nice + 1 // Slurm recomputes at once, not in a minute
 		return errors.Join(l.slurm.UpdateJob(l.ctx(), slurmctl.JobID(younger), slurmctl.JobUpdate{Nice: &nice}), errors.New("none yet"))
 	})
 	l.eventually("the older job before the younger one", func() error {
@@ -83,9 +83,8 @@ func testAge(l *lab) {
 	l.ended(older)
 }
 
-// testMaintenance: with a maintenance in two hours and a pending stock job of unlimited
-// time, which Slurm itself starts after it, a job whose own limit ends before starts
-// now, and grows.
+// testMaintenance has a maintenance in two hours and a pending stock job of unlimited time, which
+// Slurm starts after it. A job whose own limit ends before must start now, and grow.
 func testMaintenance(l *lab) {
 	begins := time.Now().Add(2 * time.Hour).Truncate(time.Second)
 	var all []string
@@ -116,8 +115,8 @@ func testMaintenance(l *lab) {
 	l.must(l.slurm.DeleteReservation(l.ctx(), "maint"))
 }
 
-// testRightBeforeMaintenance: a maintenance of all nodes begins a second after the job's limit
-// ends. The job that brings nodes must not reach into it, in whole minutes: Slurm would not start it.
+// testRightBeforeMaintenance has a maintenance of all nodes a second after the job's limit ends.
+// The job that brings nodes must not reach into it, in whole minutes: Slurm would not start it.
 func testRightBeforeMaintenance(l *lab) {
 	var all []string
 	for _, n := range l.nodes() {
@@ -147,7 +146,7 @@ func testRightBeforeMaintenance(l *lab) {
 	l.must(l.slurm.DeleteReservation(l.ctx(), "maint"))
 }
 
-// nodes are the cluster's nodes.
+// nodes returns the cluster's nodes.
 func (l *lab) nodes() []slurmctl.Node {
 	l.t.Helper()
 	nodes, _, err := l.slurm.Nodes(l.ctx())

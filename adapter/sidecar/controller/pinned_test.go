@@ -9,9 +9,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestBatchHost: a slurmctld that reads its configuration anew takes the first node of a job for
-// the one that runs the batch script, though that was merged later. The job gives back others, and
-// its script lives.
+// TestBatchHost checks a slurmctld that rereads its configuration and then takes a job's first node
+// for its batch host, although that node was merged later. The job gives back other nodes, and its
+// script survives.
 func TestBatchHost(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Nodes: 4, Accounting: true, PermitJobExpansion: true})

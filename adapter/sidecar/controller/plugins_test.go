@@ -17,8 +17,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// sitePlugin is a job_submit.lua that does what sites' do; which of it, the file "site"
-// beside it says.
+// sitePlugin is a job_submit.lua that behaves like those of sites; the file "site" beside it
+// selects the behaviour.
 const sitePlugin = `
 local dir = debug.getinfo(1, "S").source:match("^@(.*/)")
 local function site(what)
@@ -191,8 +191,8 @@ func TestSubmitPlugins(t *testing.T) {
 	})
 }
 
-// stored submits a job whose script has the request, as evosbatch submits them where a
-// site has such plugins.
+// stored submits a job whose script holds the request, as evosbatch does on sites with such
+// plugins.
 func (l *lab) stored(sp request.Request, args ...string) uint32 {
 	l.t.Helper()
 	file := filepath.Join(l.user(0).Home, fmt.Sprintf("request-%d", len(args)))

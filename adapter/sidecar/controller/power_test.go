@@ -20,7 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// powerPrograms is what Slurm runs to switch nodes off and on: it leaves their names for
+// powerPrograms is what Slurm runs to power nodes down and up: it records their names for
 // powerHouse, which is root.
 const powerPrograms = `#!/bin/sh
 export SLURM_CONF=@DIR@/slurm.conf
@@ -65,7 +65,7 @@ func (p *powerHouse) run(ctx context.Context) {
 	}
 }
 
-// powerLab is a cluster whose nodes n3 to n8 are switched off when they are idle.
+// powerLab returns a cluster whose nodes n3 to n8 are switched off when they are idle.
 func powerLab(t *testing.T, change ...func(*config.Config)) (*lab, *powerHouse) {
 	t.Helper()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true,
@@ -184,8 +184,8 @@ func TestPowerSaving(t *testing.T) {
 	})
 }
 
-// TestPowerLeftToSlurm: a sidecar that may not switch nodes on has Slurm do so: jobs and
-// expanders are CONFIGURING for a while, which is no failure.
+// TestPowerLeftToSlurm checks a sidecar that may not power up nodes, so that Slurm does so: jobs
+// and expanders are CONFIGURING for a while, which is no failure.
 func TestPowerLeftToSlurm(t *testing.T) {
 	t.Parallel()
 	l, _ := powerLab(t)
@@ -215,8 +215,8 @@ func TestPowerLeftToSlurm(t *testing.T) {
 	}
 }
 
-// refusing is a folder of Slurm's commands in which scontrol refuses what has a word
-// among its arguments, as it does for those who are no administrators.
+// refusing returns a folder of Slurm's commands in which scontrol refuses arguments with that word,
+// as it does to users who are not administrators.
 func refusing(t *testing.T, word string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -239,7 +239,7 @@ func refusing(t *testing.T, word string) string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for d := dir; d != "/"; d = filepath.Dir(d) { // commands of users, too
+	for d := dir; d != "/"; d = filepath.Dir(d) { // users' commands need it as well
 		_ = os.Chmod(d, 0o755)
 		if d == os.TempDir() || filepath.Dir(d) == os.TempDir() {
 			break

@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestPreemption: nodes of jobs that Slurm would end for the job count as free, as for a
-// stock job beside it, but not before those that nobody has.
+// TestPreemption checks that nodes of jobs that Slurm would preempt for the job count as free, as
+// for a stock job, but only after nodes that are really free.
 func TestPreemption(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true, Nodes: 6,
@@ -49,7 +49,7 @@ func TestPreemption(t *testing.T) {
 	if j := l.running(id, 1); slices.Contains(taken, j.NodeList) || slices.Contains(kept, j.NodeList) {
 		t.Errorf("it took %s though a node was free: %v and %v have jobs", j.NodeList, taken, kept)
 	}
-	if a := l.next(id, 1); a.Nodes != 4 { // where nobody was ended there would be 1
+	if a := l.next(id, 1); a.Nodes != 4 { // without preemption there would be 1
 		t.Errorf("it grew to %d nodes", a.Nodes)
 	}
 	ended := 0

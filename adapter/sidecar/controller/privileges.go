@@ -13,19 +13,18 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// remembered is what Slurm has said of users' rights, as it was last read: only when somebody
-// asks for whom it matters.
+// remembered caches what Slurm said about users' rights; it is read only when a request needs it.
 type remembered[T any] struct {
 	mu    sync.Mutex
 	known T
 	read  time.Time
 }
 
-// rememberedFor is for how long that is believed, and for how long Slurm is not asked again
-// where it has not answered.
+// rememberedFor is how long that is believed, and how long Slurm is not asked again after a
+// failure.
 const rememberedFor = 2 * time.Minute
 
-// of is what holds now.
+// of returns what holds now.
 func (p *remembered[T]) of(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,8 +36,8 @@ func (p *remembered[T]) of(ctx context.Context, read func(context.Context) (T, e
 	return known, err
 }
 
-// Sees gives what reports whether a user reads the jobs of an account, or of all (""), for being
-// more than a user in Slurm: where the rule who may read is Slurm's own.
+// Sees returns a function that reports whether a user reads the jobs of an account, or with "" all
+// jobs, because of a role in Slurm, if the rule for reading is Slurm's own.
 func (c *Controller) Sees(ctx context.Context, uid uint32) func(account string) bool {
 	nothing := func(string) bool { return false }
 	if !c.view.Load().AsSlurm {
@@ -55,8 +54,8 @@ func (c *Controller) Sees(ctx context.Context, uid uint32) func(account string) 
 	return func(account string) bool { return known.See(who.Username, account) }
 }
 
-// Shows is what Slurm shows a user who is no operator of nodes, partitions and reservations; nil:
-// everything.
+// Shows returns what Slurm shows a user who is not an operator of nodes, partitions, and
+// reservations, or nil for everything.
 func (c *Controller) Shows(ctx context.Context, uid uint32) *api.Sight {
 	private := c.view.Load().Private
 	visible, err := c.visible.of(ctx, c.slurm.Visible)
@@ -73,10 +72,10 @@ func (c *Controller) Shows(ctx context.Context, uid uint32) *api.Sight {
 	}}
 }
 
-// HidesNodes reports whether Slurm shows nodes to operators alone, as it was last observed.
+// HidesNodes reports whether Slurm shows nodes only to operators, as last observed.
 func (c *Controller) HidesNodes() bool { return c.view.Load().Private.Nodes }
 
-// namesOf are the names of a user and of the groups that he is in, as far as they are known.
+// namesOf returns the names of a user and of the groups that he is in, as far as they are known.
 func namesOf(uid uint32) (name string, groups []string) {
 	who, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if err != nil {
@@ -94,8 +93,8 @@ func namesOf(uid uint32) (name string, groups []string) {
 	return who.Username, groups
 }
 
-// mayUse reports whether a reservation is for a user by name, or for all but some. Who is in which account
-// is not asked: one for accounts is shown to operators alone.
+// mayUse reports whether a reservation is for a user by name, or for all but some. It ignores
+// accounts: a reservation for accounts is shown only to operators.
 func mayUse(r api.Reservation, name string) bool {
 	if name == "" || len(r.Users) == 0 || len(r.Accounts) > 0 {
 		return false

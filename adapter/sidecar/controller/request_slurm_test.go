@@ -12,8 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// perNode runs a command by srun on all nodes of every part of a job, as evosrun does,
-// and gives what it prints, a line a task.
+// perNode runs a command by srun on all nodes of every part of a job, as evosrun does, and returns
+// its output, one line per task.
 func (l *lab) perNode(a api.Allocation, options []string, script string) []string {
 	l.t.Helper()
 	var lines []string
@@ -27,7 +27,7 @@ func (l *lab) perNode(a api.Allocation, options []string, script string) []strin
 	return lines
 }
 
-// tres is what Slurm says that these parts have, one line each.
+// tres returns what Slurm says that these parts have, one line each.
 func (l *lab) tres(a api.Allocation) []string {
 	l.t.Helper()
 	var lines []string
@@ -39,7 +39,7 @@ func (l *lab) tres(a api.Allocation) []string {
 	return lines
 }
 
-// expanders is how many the sidecar has asked for.
+// expanders returns how many the sidecar has asked for.
 func (l *lab) expanders() int {
 	l.t.Helper()
 	out, err := l.cluster.Run(l.ctx(), slurmtest.Root, "squeue", "--noheader", "--states=all", "--format=%j")
@@ -47,8 +47,8 @@ func (l *lab) expanders() int {
 	return strings.Count(out, "evo_")
 }
 
-// TestGRES: on nodes with generic resources, of which a job with whole nodes is given
-// all, jobs grow by companions from the first.
+// TestGRES checks that on nodes with generic resources, all of which go to a job with whole nodes,
+// jobs grow by companions from the start.
 func TestGRES(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true,
@@ -170,8 +170,8 @@ func TestInherited(t *testing.T) {
 	}
 }
 
-// whole is a site's rules for partitions of whole nodes: nobody names nodes, memory or a
-// reservation, and everybody a walltime.
+// whole is a site's rules for partitions of whole nodes: users must not name nodes, memory, or a
+// reservation, and must give a walltime.
 const whole = `
 function slurm_job_submit(job, parts, uid)
 	if job.req_nodes ~= nil or job.exc_nodes ~= nil then slurm.log_user("Please do not request specific nodes.") return slurm.ERROR end

@@ -31,8 +31,8 @@ func TestShippedStrategies(t *testing.T) {
 			}
 			grows := l.submit("2@90s,6@20s,1@20s")
 			l.running(grows, 1)
-			// Step by step there is room for this one beside the other; beside the
-			// other's peak there is not.
+			// Step by step, there is room for this job beside the other; beside the other's peak,
+			// there is not.
 			waits := l.submit("3@20s,2@20s")
 			var plan []api.Span
 			l.eventually("the second job has a plan", func() error {
@@ -54,7 +54,7 @@ func TestShippedStrategies(t *testing.T) {
 			}
 			l.has(l.next(grows, 1), 6)
 			l.has(l.next(grows, 2), 1)
-			time.Sleep(time.Second) // its last step is to be seen
+			time.Sleep(time.Second) // so that its last step is seen
 			if name == "rigid" {
 				l.cancel(grows)
 				second()
@@ -82,7 +82,7 @@ func TestOneCallOfThePluginACycle(t *testing.T) {
 		Partitions: []slurmtest.Partition{{Name: "all", Default: true}, {Name: "left", Nodes: "n[1-5]"}, {Name: "right", Nodes: "n[4-8]"}},
 		NodeExtra:  map[string]string{"n[1-3]": "Feature=big"},
 	}, func(c *config.Config) { c.Strategies.Dir = dir })
-	if err := os.Chmod(dir, 0o777); err != nil { // for the notes; nobody else is here
+	if err := os.Chmod(dir, 0o777); err != nil { // for the notes; only this test uses the folder
 		t.Fatal(err)
 	}
 	notes := filepath.Join(dir, "notes")

@@ -18,7 +18,7 @@ import (
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// size is the most that a strategy is asked at a time.
+// size returns the most that a strategy is asked at a time.
 func size(p *core.Problem) sdk.Size { return sdk.Size{Jobs: p.Jobs, Steps: p.Steps} }
 
 // strategyEvents writes what happened to strategies into the event log.

@@ -40,7 +40,7 @@ func plugins(t *testing.T) string {
 	return dir
 }
 
-// keepers are the processes around plugins that this process has started.
+// keepers returns the processes around plugins that this process has started.
 func keepers(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("pgrep", "--parent", fmt.Sprint(os.Getpid()), "--full", "evoslurm-strategy-keeper").Output()
@@ -68,7 +68,7 @@ func (l *lab) strategy(name string) api.Strategy {
 	return all[i]
 }
 
-// events are the event log's of one kind after the given one.
+// events returns the event log's of one kind after the given one.
 func (l *lab) events(kind string, after int64) []store.Event {
 	l.t.Helper()
 	all, err := l.store.Events(context.Background(), 0, after, 100000)
@@ -155,7 +155,7 @@ func TestStrategiesSwappedWhileJobsGrow(t *testing.T) {
 		l.has(<-a, []int{1, 3, 2, 4}[step])
 		l.has(<-b, []int{2, 1, 4, 1}[step])
 	}
-	time.Sleep(2 * time.Second) // their last steps are to be seen
+	time.Sleep(2 * time.Second) // so that their last steps are seen
 	l.cancel(first)
 	l.cancel(second)
 	l.running(third, 1)

@@ -35,8 +35,8 @@ func (l *lab) inState(id uint32, state string) api.Job {
 	return job
 }
 
-// TestSuspended: a job that Slurm has suspended is neither late nor grown nor warned, and
-// its steps and its end are put off by as much.
+// TestSuspended checks that a suspended job is neither late nor grown nor warned, and that its
+// steps and end move by the duration of the suspension.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) {
@@ -119,8 +119,8 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
-// TestLimitsOfAllParts: whoever gives the base job a longer time limit, sidecar or
-// administrator, its companions get it, too, within what the partition allows.
+// TestLimitsOfAllParts checks that if the sidecar or an administrator gives the base job a longer
+// time limit, its companions get it too, within the partition's limit.
 func TestLimitsOfAllParts(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, Partitions: []slurmtest.Partition{{Name: "main", Default: true, MaxTime: "20"}}},

@@ -8,12 +8,11 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 )
 
-// slurmctld's backfill scheduler holds the locks that most commands wait for, for two
-// seconds at a time, and then rests for its interval. What can wait keeps away from it,
-// and from the moment at which it is about to begin: a command that came just before
-// would wait all the same.
+// slurmctld's backfill scheduler holds the locks that most commands wait for, for two seconds at a
+// time, and then rests for its interval. Commands that can wait avoid it, and also the moment when
+// it is about to begin: a command just before that would wait all the same.
 
-// backfill is what is known of the scheduler. It is safe for concurrent use.
+// backfill tracks the scheduler. It is safe for concurrent use.
 type backfill struct {
 	mu       sync.Mutex
 	interval time.Duration // for which it rests
@@ -21,7 +20,7 @@ type backfill struct {
 	next     time.Time     // it does not begin again before
 }
 
-// askAgain is how long it is taken to be at work once it was seen to be.
+// askAgain is how long the scheduler counts as busy once it was seen busy.
 const askAgain = 500 * time.Millisecond
 
 // rests reports whether the scheduler rests, as far as that is known without asking.
@@ -39,8 +38,7 @@ func (b *backfill) rests(now time.Time) (rests, known bool) {
 	return true, false
 }
 
-// learn takes over what slurmctld tells of it; ended is before when its last cycle
-// cannot have ended.
+// learn updates the state; ended is the earliest time at which its last cycle can have ended.
 func (b *backfill) learn(now time.Time, busy bool, ended time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,8 +58,7 @@ func (b *backfill) setInterval(interval time.Duration) {
 	b.interval = interval
 }
 
-// resting is nil where slurmctld's backfill scheduler is not at work, or that cannot be
-// told.
+// resting returns nil if slurmctld's backfill scheduler is not busy, or this is unknown.
 func (d *Driver) resting(ctx context.Context) error {
 	rests, known := d.backfill.rests(d.Clock())
 	if !known {

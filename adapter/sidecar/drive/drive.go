@@ -12,7 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Slurm is what the sidecar asks of Slurm; [slurmctl.Client] has it of a live one.
+// Slurm is the part of Slurm that the sidecar needs; [slurmctl.Client] implements it for a live
+// one.
 type Slurm interface {
 	Config(context.Context) (slurmctl.Config, error)
 	Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
@@ -64,7 +65,7 @@ type Driver struct {
 	marks    marks
 }
 
-// New is a driver of a live Slurm; now is the core's clock.
+// New returns a driver of a live Slurm; now is the core's clock.
 func New(slurm Slurm, now func() time.Time) *Driver {
 	return &Driver{Slurm: slurm, Now: now, Clock: time.Now, WithTimeout: context.WithTimeout, Pause: func(ctx context.Context, d time.Duration) {
 		select {
@@ -80,9 +81,8 @@ func New(slurm Slurm, now func() time.Time) *Driver {
 	}}
 }
 
-// Run carries out a task. Where the context polls is done, it no longer waits for what only a poll
-// would find out later. The result is what the comment of the command says; it is there
-// also with an error.
+// Run carries out a task. If the context polls ends, it stops waiting for what only a poll would
+// find out. The comment of the command describes the result, which is also returned with an error.
 func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err error) {
 	if t.Gently {
 		if err := d.resting(ctx); err != nil {
@@ -160,7 +160,7 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 		}
 		if err == nil && c.Running {
 			asked.Script, err = d.Slurm.ScriptNode(ctx, c.Job)
-			if used, usedErr := d.Slurm.TimeUsed(ctx, c.Job); usedErr == nil { // else it is asked for once it is adopted
+			if used, usedErr := d.Slurm.TimeUsed(ctx, c.Job); usedErr == nil { // otherwise it is queried once the job is adopted
 				asked.Used = used
 			}
 		}
@@ -188,7 +188,7 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 	return nil, fmt.Errorf("nobody knows how to carry out %T", t.Command)
 }
 
-// resultOf is an answer as a result, which there is none of with an error.
+// resultOf returns an answer as a result, which there is none of with an error.
 func resultOf[T any](answer T, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func ignoreUnknown(err error) error {
 	return err
 }
 
-// shrink gives nodes back, those of companions first, newest first.
+// shrink gives nodes back, first those of companions, newest first.
 func (d *Driver) shrink(ctx context.Context, c core.Shrink) ([]core.Part, error) {
 	held := c.Held
 	for i := len(held) - 1; i >= 0; i-- {

@@ -22,9 +22,8 @@ type growth struct {
 	dbd      error // that it does not
 }
 
-// grow brings the nodes. Where Slurm still switches them on, or has suspended a job, or a
-// limit does not let it happen at present, that is no failure: nothing has failed, and the
-// growth goes on once it can.
+// grow brings the nodes. If Slurm is still powering them up, has suspended a job, or a limit
+// currently prevents it, that is no failure: the growth continues once it can.
 func (d *Driver) grow(ctx context.Context, c core.Grow) (core.Grown, error) {
 	g := &growth{Grow: c, Driver: d}
 	g.Grown.Expanders = slices.Clone(c.Expanders)
@@ -46,8 +45,8 @@ func (d *Driver) grow(ctx context.Context, c core.Grow) (core.Grown, error) {
 	return g.Grown, err
 }
 
-// allocateWait bounds how long an expander may be pending: its nodes are free and
-// its hold has begun, so it is started at once or something is wrong.
+// allocateWait bounds how long an expander may be pending: its nodes are free and its hold has
+// begun, so either it starts at once or something is wrong.
 const allocateWait = 4 * time.Second
 
 func (g *growth) bring(ctx context.Context) error {
@@ -107,9 +106,9 @@ func (g *growth) allocate(ctx context.Context) (slurmctl.Job, error) {
 // askDBD asks whether slurmdbd answers.
 func (g *growth) askDBD(ctx context.Context) { g.dbd, g.askedDBD = g.Slurm.Slurmdbd(ctx), true }
 
-// open begins the hold, for a growth before its time, and lets the expander's user in, by
-// one command: from now on, until the hold is given up or closed again, he could run other
-// jobs there. One that the expander stays in is to last as long.
+// open starts the hold, early for a growth before its time, and admits the expander's user, by one
+// command. From now on, until the hold is given up or closed, that user could run other jobs there.
+// If the expander stays in the hold, the hold must last as long.
 func (g *growth) open(ctx context.Context) error {
 	u := slurmctl.ReservationUpdate{StartNow: g.HoldBegins}
 	if len(g.Grown.Expanders) == 0 {
@@ -129,7 +128,7 @@ func (g *growth) open(ctx context.Context) error {
 	return err
 }
 
-// begun asks for the expanders until they are running; brought is what is known of them.
+// begun polls the expanders until they are running; brought is what is known about them.
 func (g *growth) begun(ctx context.Context, brought []slurmctl.Job) (_ []slurmctl.Job, err error) {
 	waits := func(k slurmctl.Job) bool {
 		return k.State == slurmctl.Configuring || k.State == slurmctl.Pending || g.StepMgr && k.InProlog()
@@ -171,12 +170,11 @@ func (g *growth) baseRuns(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("job %d is %s, not RUNNING", g.Base, state), err)
 }
 
-// errNotYet is what a growth has to wait for; its text is what follows.
+// errNotYet means that a growth has to wait; the reason follows.
 var errNotYet = errors.New("")
 
-// merge gives the expanders' nodes to the base job, one at a time, and reads the
-// result back. The base job is seen running right before: merging into one that has
-// ended leaks nodes.
+// merge gives the expanders' nodes to the base job, one expander at a time, and reads the result
+// back. It checks right before that the base job is running: merging into an ended job leaks nodes.
 func (g *growth) merge(ctx context.Context) error {
 	slurm := g.Slurm
 	for len(g.Grown.Expanders) > 0 {
@@ -213,11 +211,11 @@ func (g *growth) merge(ctx context.Context) error {
 		g.Pause(ctx, left)
 	}
 	g.After = []core.Part{{ID: g.Base, Step: 1, Nodes: base[0].NodeList}}
-	return nil // the hold goes once the job has its answer
+	return nil // give up the hold after answering the job
 }
 
-// keep leaves the expander beside the base job as a companion, out of the hold, save where the
-// site lets nobody take it out.
+// keep leaves the expander beside the base job as a companion, outside the hold, unless the site
+// forbids taking it out.
 func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 	if err := g.baseRuns(ctx); err != nil {
 		return err
@@ -250,8 +248,7 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 	return nil
 }
 
-// release gives up the hold: its nodes are the job's own. Should it fail, the next
-// cycle does it.
+// release gives up the hold: its nodes are the job's own. If it fails, the next cycle does it.
 func (g *growth) release(ctx context.Context) {
 	if g.Hold == "" || g.HoldGone {
 		return
@@ -265,7 +262,7 @@ func (g *growth) release(ctx context.Context) {
 // its next poll of the queue.
 const parkedWait = 15 * time.Second
 
-// patience is how long the expander may be pending.
+// patience returns how long the expander may be pending.
 func (g *growth) patience() time.Duration {
 	if g.Request.Parked {
 		return parkedWait
@@ -273,8 +270,8 @@ func (g *growth) patience() time.Duration {
 	return allocateWait
 }
 
-// refusedAtSubmission reports whether salloc was refused for what it asked, by a plugin of
-// the site for instance, and not for a reason that has a name.
+// refusedAtSubmission reports whether salloc was refused because of its request, e.g. by a site's
+// plugin, and not for a known reason.
 func refusedAtSubmission(err error) bool {
 	var ce *slurmctl.CommandError
 	if !errors.As(err, &ce) || ce.ExitCode <= 0 {
@@ -291,8 +288,8 @@ func refusedAtSubmission(err error) bool {
 	return true
 }
 
-// parked submits the expander without its reservation and has it put there afterwards,
-// which a site's plugin may allow to root where it forbids the other to users.
+// parked submits the expander without its reservation and moves it there afterwards, which a site's
+// plugin may allow root to do although it forbids users the reservation.
 func (g *growth) parked(ctx context.Context, refusal error) (slurmctl.Job, error) {
 	if !g.MayPark {
 		return slurmctl.Job{}, refusal
@@ -304,8 +301,8 @@ func (g *growth) parked(ctx context.Context, refusal error) (slurmctl.Job, error
 	return k, err
 }
 
-// dropPending cancels expanders of an earlier attempt that still wait: one that was
-// submitted parked and never let go would do so for ever.
+// dropPending cancels pending expanders of an earlier attempt: one that was parked and never
+// released would stay forever.
 func (g *growth) dropPending(ctx context.Context, brought []slurmctl.Job) error {
 	var pending []slurmctl.JobID
 	for _, k := range brought {
@@ -333,9 +330,9 @@ func linkLost(err error) bool {
 	return false
 }
 
-// instead asks for a companion in place of the expander that Slurm does not merge, in the
-// same hold: the next expander would fare no better. The expander itself cannot stay:
-// Slurm lets none give back some of its nodes (job_mgr.c: expanding_jobid).
+// instead requests a companion instead of the expander that Slurm does not merge, in the same hold:
+// the next expander would also fail. The expander itself cannot stay: Slurm lets no expander give
+// back some of its nodes (job_mgr.c: expanding_jobid).
 func (g *growth) instead(ctx context.Context, never error) error {
 	err := g.Slurm.CancelAs(ctx, g.user, g.Grown.Expanders...)
 	g.Grown.Expanders = nil

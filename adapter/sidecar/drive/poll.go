@@ -42,9 +42,8 @@ func (d *Driver) Poll(ctx context.Context, l core.Poll) core.Observation {
 	return o
 }
 
-// bareCPU returns the processor time of sdiag: it is started, authenticated and answered like
-// every command, but slurmctld answers it at once and in a few lines. Its exit status does
-// not matter.
+// bareCPU returns the processor time of sdiag: it is started, authenticated, and answered like
+// every command, but slurmctld answers it at once in a few lines. It ignores the exit status.
 func (d *Driver) bareCPU(ctx context.Context) time.Duration {
 	meter := &slurmctl.Meter{}
 	_, _, _ = d.Slurm.Backfill(slurmctl.WithMeter(ctx, meter))
@@ -55,7 +54,7 @@ func (d *Driver) observe(ctx context.Context, o *core.Observation) {
 	if o.Nodes, o.Partitions, o.Err = d.Slurm.Nodes(ctx); o.Err != nil {
 		return
 	}
-	// reservations before jobs: whoever is seen outside a hold entered before it stood
+	// reservations before jobs: a job seen outside a hold entered before the hold stood
 	if o.Reservations, o.Err = d.Slurm.Reservations(ctx); o.Err != nil {
 		return
 	}
@@ -64,7 +63,7 @@ func (d *Driver) observe(ctx context.Context, o *core.Observation) {
 	}
 }
 
-// marks holds what the last poll has read in comments.
+// marks caches what the last poll has read in comments.
 type marks struct {
 	mu   sync.Mutex
 	last []core.Mark

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// startSoon is how long a job that was let go is looked at alone, until it runs: what a
-	// poll of all jobs would find out later.
+	// startSoon is how long a released job is polled by itself until it runs; a poll of all jobs
+	// would notice later.
 	startSoon = 3 * time.Second
-	// firstGlance is after how long it is first looked at. Slurm mostly takes 0.3 to 2 s.
+	// firstGlance is the delay of the first poll. Slurm mostly takes 0.3 to 2 s.
 	firstGlance = 250 * time.Millisecond
 )
 

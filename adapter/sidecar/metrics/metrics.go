@@ -1,7 +1,7 @@
-// Package metrics tells machines how the sidecar does: what Prometheus scrapes, and whether
-// the sidecar is healthy and ready. A scrape reads what the sidecar has published and
-// counted; it runs no command of Slurm and asks no database. No label names a job or a user,
-// and there are never more than MostSeries series.
+// Package metrics reports the sidecar's state to machines: Prometheus metrics, health, and
+// readiness. A scrape reads what the sidecar has published and counted; it runs no command of Slurm
+// and queries no database. No label names a job or a user, and there are never more than MostSeries
+// series.
 package metrics
 
 import (
@@ -22,31 +22,31 @@ import (
 // MostSeries bounds the series of one sidecar.
 const MostSeries = 200
 
-// Sight is what is published of the sidecar's state.
+// Sight is the published part of the sidecar's state.
 type Sight struct {
 	Status     api.Status
 	Jobs       []api.Job // not ended
 	Strategies []api.Strategy
 	Holds      int // reservations of ours
 	HeldNodes  int // in these
-	IdleNodes  int // of these, idle and kept from jobs that wait
+	IdleNodes  int // of these, idle and withheld from waiting jobs
 	Writable   bool
 }
 
-// states are those of jobs, as the API has them; there is a series of each.
+// states lists the states of jobs in the API; there is a series for each.
 var states = []string{"queued", "starting", "running", "waiting", api.Suspended}
 
-// commands are those of Slurm that are counted apart.
+// commands lists the Slurm commands that are counted separately.
 var commands = []string{"squeue", "sinfo", "scontrol", "salloc", "sbatch", "scancel", "sacctmgr", "sdiag", "sacct", "srun"}
 
-// kinds are the events that are counted apart; see the core's.
+// kinds lists the events that are counted separately; see the core's.
 var kinds = []string{"overrun", "enforced", "given up", "lapsed", "refused", "requeued", "intruder", "leak", "failed", "delayed", "kept back",
 	"nodes did not come up", "not held", "clock stepped", "stood still", "change refused", "changed"}
 
 // ends are Slurm's states of ended jobs that are counted apart.
 var ends = []string{"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED"}
 
-// other is for what is none of a list.
+// other counts everything that is not in a list.
 const other = "other"
 
 func among(list []string, word string) string {
@@ -74,17 +74,17 @@ type Metrics struct {
 	mu    sync.Mutex
 	steps map[int64]step // of jobs that run, by their rows
 	idle  int
-	since time.Time // when so many nodes were held idle first
+	since time.Time // since when this many nodes were held idle
 }
 
-// step is what is remembered of a job between two events.
+// step is what is remembered about a job between two events.
 type step struct {
 	nodes    int
-	ended    time.Time // zero: it goes on
+	ended    time.Time // zero while it continues
 	promised int64     // when the next growth was planned before it was delayed; 0: it was not
 }
 
-// New makes metrics of what source publishes, which is asked at each scrape.
+// New makes metrics of what source publishes; each scrape calls it.
 func New(source func() Sight) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "evoslurm", Name: name, Help: help}, labels)
@@ -152,7 +152,7 @@ func (m *Metrics) Holding(idle int, now time.Time) {
 	m.idle, m.since = idle, now
 }
 
-// Event counts an event of a job (by its row; 0: of none) as the event log has it.
+// Event counts an event of a job (by its row; 0 for none) from the event log.
 func (m *Metrics) Event(job int64, at time.Time, kind string, detail any) {
 	if slices.Contains(kinds, kind) {
 		m.events.WithLabelValues(kind).Inc()
@@ -183,7 +183,7 @@ func (m *Metrics) Event(job int64, at time.Time, kind string, detail any) {
 			before.promised = was
 			m.steps[job] = before
 		}
-	case "lapsed": // what is planned from then on is no promise that was delayed
+	case "lapsed": // later plans are not promises that were delayed
 		if _, budget := d["budget"]; budget {
 			m.gaveWay.Inc()
 		}
@@ -312,8 +312,8 @@ func timestamp(t time.Time) float64 {
 // stale is how old the last look at Slurm may be of a sidecar that is ready.
 const stale = 2 * time.Minute
 
-// Ready is why the sidecar can take no decisions at present; nil: it can. The reason is for
-// everybody's eyes.
+// Ready returns why the sidecar currently cannot make decisions, or nil. All callers see the
+// reason.
 func (m *Metrics) Ready(now time.Time) error {
 	switch s := m.source(); {
 	case s.Status.LastCycle.IsZero():

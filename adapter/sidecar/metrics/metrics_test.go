@@ -24,7 +24,7 @@ import (
 
 var now = time.Unix(1_795_000_000, 0)
 
-// busy is the metrics of a sidecar that has seen all there is to see, with many jobs.
+// busy returns the metrics of a sidecar that has seen all there is to see, with many jobs.
 func busy(jobs int) *Metrics {
 	s := Sight{Status: api.Status{Version: "1", LastCycle: now, Started: now, Nodes: 8, SlurmCalls: 3}, Holds: 2, HeldNodes: 3, IdleNodes: 2, Writable: true,
 		Strategies: []api.Strategy{{Plans: 3, Faults: 1}, {Plans: 4, Fallen: 2, InUse: true, Seconds: 0.5}}}
@@ -57,7 +57,7 @@ func scrape(t *testing.T, m *Metrics) string {
 	return w.Body.String()
 }
 
-// TestSeries sees that there are not too many, whatever happens, and that they name nobody.
+// TestSeries checks that there are never too many series, and that they name no job or user.
 func TestSeries(t *testing.T) {
 	text := scrape(t, busy(10_000))
 	n := 0
@@ -211,7 +211,7 @@ func TestContrib(t *testing.T) {
 			t.Errorf("%s is in neither file", name)
 		}
 	}
-	// promtool is of Debian's package prometheus, which `make test` installs (.ci/deps).
+	// promtool comes from Debian's package prometheus, which `make test` installs (.ci/deps).
 	if out, err := exec.Command("promtool", "check", "rules", "../../../contrib/prometheus/alerts.yaml").CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-// Listen opens a port, to all who reach it, for metrics and health.
+// Listen opens a port for metrics and health, to all who can reach it.
 func Listen(port api.Port, metrics http.Handler, ready func() error) (*api.Side, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", metrics)

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 )
 
-// Chosen is a strategy with its parameters, and who put it in use since when.
+// Chosen is a strategy with its parameters, and who put it in use when.
 type Chosen struct {
 	Name       string
 	Parameters map[string]string
@@ -20,7 +20,7 @@ type Chosen struct {
 	Since      time.Time
 }
 
-// byConfiguration is who put the configuration's strategy in use.
+// byConfiguration names the configuration as the one who put a strategy in use.
 const byConfiguration = "configuration"
 
 // is reports whether it is the same strategy with the same parameters.
@@ -28,14 +28,14 @@ func (c Chosen) is(name string, parameters map[string]string) bool {
 	return c.Name == name && maps.Equal(c.Parameters, parameters)
 }
 
-// Change is another strategy, ready to be put in use: a plugin runs and has proved
-// itself. Either Swap or Discard must be called, between two cycles.
+// Change is another strategy, ready for use: a plugin is running and has proved itself. Call either
+// Swap or Discard, between two cycles.
 type Change struct {
 	*Slot
 	event      string     // its kind
 	next       *selection // nil: the one in use stays
 	configured *Chosen    // by the configuration from now on; nil: as before
-	of         *selection // that it is a change of; nil: of any
+	of         *selection // the selection that it changes; nil for any
 	forgive    bool
 }
 
@@ -49,8 +49,8 @@ func (c *Change) Stale() bool {
 	return c.of != nil && c.of != c.current
 }
 
-// Kept is what is in use after the change beside the configuration; nil: what the
-// configuration has.
+// Kept returns what is in use after the change apart from the configuration, or nil for the
+// configuration's.
 func (c *Change) Kept() *Chosen {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Change) Kept() *Chosen {
 	return &kept
 }
 
-// Event is what the event log is to say; nil: nothing.
+// Event returns the entry for the event log, or nil.
 func (c *Change) Event() *Event {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()

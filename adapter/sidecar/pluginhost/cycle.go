@@ -11,10 +11,10 @@ import (
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// Cycle plans one cycle with the strategy in use. It implements planner.Strategy,
-// for one goroutine; a plugin is called once, and asked once for each pool. Where it
-// fails, the fallback plans the same problem at once, and the rest of the cycle:
-// the time that a plugin may take is that of the whole cycle.
+// Cycle plans one cycle with the strategy in use. It implements planner.Strategy, for one
+// goroutine. A plugin is called once per cycle, with one request per pool. If it fails, the
+// fallback at once plans the same problem and the rest of the cycle: a plugin's time is that of the
+// whole cycle.
 type Cycle struct {
 	// Jobs is how many evolving jobs the cycle has given a plan, for the event log.
 	Jobs int
@@ -32,8 +32,8 @@ type Cycle struct {
 	asked   bool
 }
 
-// Begin begins a cycle, in which no pool has more jobs and steps than size, those
-// of running jobs included.
+// Begin begins a cycle, in which no pool has more jobs and steps than size, including those of
+// running jobs.
 func (m *Manager) Begin(size sdk.Size) *Cycle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,8 +46,8 @@ func (m *Manager) Begin(size sdk.Size) *Cycle {
 	return c
 }
 
-// Try prepares a strategy for one plan that is not acted on; done ends it. Its
-// faults are errors of Plan, and count for nothing else. size is as for Begin.
+// Try prepares a strategy for one plan without effect; done ends it. Its faults are errors of Plan
+// and do not count otherwise. size is as for Begin.
 func (m *Manager) Try(ctx context.Context, name string, parameters map[string]string, size sdk.Size) (c *Cycle, done func(), err error) {
 	if err := m.rescan(); err != nil {
 		return nil, nil, err
@@ -91,13 +91,13 @@ func (c *Cycle) End() {
 	}
 }
 
-// Fallen says why the fallback planned; nil: it did not.
+// Fallen returns why the fallback planned; nil: it did not.
 func (c *Cycle) Fallen() error { return c.fallen }
 
 // Name implements planner.Strategy.
 func (c *Cycle) Name() string { return c.chosen.Name }
 
-// strategy is what plans in this process; nil: the plugin plans.
+// strategy returns what plans in this process; nil: the plugin plans.
 func (c *Cycle) strategy() planner.Strategy {
 	switch {
 	case c.chosen.builtin != nil:
@@ -108,7 +108,7 @@ func (c *Cycle) strategy() planner.Strategy {
 	return nil
 }
 
-// ExpandLimit is that of jobs that have none of their own.
+// ExpandLimit returns the limit of jobs without their own.
 func (c *Cycle) ExpandLimit() planner.ExpandLimit {
 	if s := c.strategy(); s != nil {
 		return planner.ExpandLimitOf(s)
@@ -127,7 +127,7 @@ func (c *Cycle) Rigid() bool {
 	return c.process.description.Rigid
 }
 
-// Moldable tells whether alternatives of moldable jobs are for the strategy; else it is
+// Moldable reports whether the strategy handles alternatives of moldable jobs; otherwise it is
 // asked about one profile of each.
 func (c *Cycle) Moldable() bool {
 	if s := c.strategy(); s != nil {
@@ -136,14 +136,14 @@ func (c *Cycle) Moldable() bool {
 	return c.process.description.Moldable
 }
 
-// AsksOnce tells that a plugin is asked once for a pool; planner.Keep does the rest.
+// AsksOnce reports that a plugin is asked once for a pool; planner.Keep does the rest.
 func (c *Cycle) AsksOnce() bool {
 	s, ok := c.strategy().(interface{ AsksOnce() bool })
 	return c.strategy() == nil || ok && s.AsksOnce()
 }
 
-// Steady tells that a plan stays as it is while nothing but time goes by. A plugin may have
-// its own mind about time.
+// Steady reports that a plan stays valid while only time passes. A plugin may treat time
+// differently.
 func (c *Cycle) Steady() bool {
 	s := c.strategy()
 	return s != nil && planner.IsSteady(s)
@@ -179,7 +179,7 @@ func (c *Cycle) PlanPartly(p planner.Problem) (planner.Schedule, map[int]string,
 	return a.Schedule, a.Unfit, err
 }
 
-// ask asks the plugin within what is left of the cycle's time.
+// ask asks the plugin within the rest of the cycle's time.
 func (c *Cycle) ask(r sdk.Request) (sdk.Answer, error) {
 	if c.left <= 0 {
 		return sdk.Answer{}, fmt.Errorf("it took all of the cycle's time: %w", context.DeadlineExceeded)

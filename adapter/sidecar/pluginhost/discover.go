@@ -27,7 +27,7 @@ import (
 type file struct {
 	name    string // of the strategy: the file's, without an extension
 	path    string
-	refused string // why it is not used; "": it is
+	refused string // why it is not used; "" if it is
 }
 
 // scan lists the executables in the folder. A folder that does not exist is empty.
@@ -70,7 +70,7 @@ func scan(dir string) ([]file, error) {
 	return files, nil
 }
 
-// sum is a file's SHA-256 in hexadecimal.
+// sum returns a file's SHA-256 in hexadecimal.
 func sum(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -84,13 +84,13 @@ func sum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sharedAccount stands in for config.PluginUser where nobody has made that account.
+// sharedAccount replaces config.PluginUser if that account does not exist.
 const sharedAccount = "nobody"
 
 // lookupUser is replaced by tests.
 var lookupUser = user.Lookup
 
-// runAs is the identity of plugins; nil is the sidecar's own.
+// runAs returns the identity of plugins; nil for the sidecar's own.
 func runAs(name string, log *logrus.Logger) (*identity, error) {
 	if os.Geteuid() != 0 || name == "" {
 		return nil, nil
@@ -116,8 +116,8 @@ func runAs(name string, log *logrus.Logger) (*identity, error) {
 
 var joining sync.Mutex
 
-// join makes this process a member of the group of plugins, whose sockets it is to
-// reach: root may not do everything, see CapabilityBoundingSet in the unit.
+// join adds this process to the group of plugins, whose sockets it must reach: root's capabilities
+// may be limited, see CapabilityBoundingSet in the unit.
 func join(gid int) error {
 	joining.Lock()
 	defer joining.Unlock()

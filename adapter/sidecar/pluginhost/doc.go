@@ -1,8 +1,7 @@
-// Package pluginhost runs strategies for the sidecar: those built in, and those
-// that are plugin processes. It finds plugins in a folder, starts them on demand
-// as an unprivileged user with limits on memory and time, verifies whatever they
-// answer, and plans with the built-in default in the same cycle where a plugin
-// fails.
+// Package pluginhost runs strategies for the sidecar: built-in ones, and plugin processes. It finds
+// plugins in a folder, starts them on demand as an unprivileged user with limits on memory and
+// time, and verifies their answers. If a plugin fails, the built-in default plans in the same
+// cycle.
 //
 //	discover.go  what is in the folder
 //	keeper.go    the process around each plugin: limits, and no process left behind
@@ -12,11 +11,11 @@
 //	manager.go   all plugins
 //	slot.go      which strategy and which malleability policy are in use
 //	change.go    changing it
-//	faults.go    what is done about a plugin that fails
+//	faults.go    handling of a plugin that fails
 //	cycle.go     one planning cycle
 //	report.go    what administrators see
 //
-// A plugin's keeper is this executable once more: it starts the plugin, watches
-// what memory all its processes use, and kills every one of them when the plugin
-// ends, is to end, or the sidecar is gone, however that ended.
+// A plugin's keeper is another process of this executable. It starts the plugin, watches the memory
+// of all its processes, and kills every one of them when the plugin ends, when it should end, or
+// when the sidecar is gone for any reason.
 package pluginhost

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first arguments that make this executable a keeper, and what a keeper starts:
-// it becomes the plugin.
+// The first arguments that make this executable a keeper, and the process that a keeper starts,
+// which becomes the plugin.
 const (
 	keeperName = "evoslurm-strategy-keeper"
 	becomeName = "evoslurm-strategy-start"
 )
 
-// order is what a keeper is to do.
+// order holds a keeper's instructions.
 type order struct {
 	Path      string
 	Memory    int64     // bytes, of all processes together
@@ -35,13 +35,12 @@ type identity struct{ UID, GID uint32 }
 // Bounds of one plugin.
 const (
 	maxProcesses  = 64
-	maxTasks      = 256 // threads and processes, beyond those that its user has already
+	maxTasks      = 256 // threads and processes, beyond those that its user already has
 	maxFiles      = 1024
 	maxFileSize   = 64 << 20 // bytes
 	watchInterval = 100 * time.Millisecond
-	// Beyond what a plugin uses it maps memory that it never touches: Go about
-	// 1.8 GB, Python with gRPC 0.7 GB (measured). RLIMIT_DATA counts what can be
-	// written; this is for what it does not count.
+	// A plugin maps memory that it never touches: Go about 1.8 GB, Python with gRPC 0.7 GB
+	// (measured). RLIMIT_DATA counts writable memory; this bounds the rest.
 	mappedBeyond = 8 << 30
 )
 
@@ -58,9 +57,9 @@ func init() {
 	}
 }
 
-// keep runs a plugin as its only child and does not return before all processes
-// that come of it are gone. Standard input is the sidecar's end of a pipe: when
-// it closes, on purpose or because the sidecar was killed, all is over.
+// keep runs a plugin as its only child and returns only when all its descendants are gone. Standard
+// input is the sidecar's end of a pipe: when it closes, on purpose or because the sidecar was
+// killed, keep ends everything.
 func keep(text string) int {
 	runtime.LockOSThread() // the plugin dies with the thread that started it
 	fail := func(err error) int {
@@ -115,8 +114,8 @@ func keep(text string) int {
 	}
 }
 
-// begin starts the plugin. What it may not have for good is lowered for good here,
-// but for memory, which the keeper needs as well: see become.
+// begin starts the plugin. It lowers limits for good here, except memory, which the keeper needs as
+// well: see become.
 func begin(o order, text string) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -142,9 +141,9 @@ func begin(o order, text string) (int, error) {
 	return pid, nil
 }
 
-// become makes this process, which a keeper has started, the plugin. It limits
-// itself while it is still who the keeper is: nobody but the process itself can
-// lower limits for good without CAP_SYS_RESOURCE, which the sidecar need not have.
+// become turns this process, started by a keeper, into the plugin. It lowers its limits while it
+// still has the keeper's identity: without CAP_SYS_RESOURCE, which the sidecar may lack, only the
+// process itself can lower limits for good.
 func become(text string) error {
 	runtime.LockOSThread()
 	var o order
@@ -162,7 +161,7 @@ func become(text string) error {
 		if err := syscall.Setresuid(int(u.UID), int(u.UID), int(u.UID)); err != nil {
 			return fmt.Errorf("become user %d: %w", u.UID, err)
 		}
-		// the kernel forgets it where the user changes
+		// the kernel drops it when the user changes
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 			return err
 		}
@@ -173,9 +172,9 @@ func become(text string) error {
 	return fmt.Errorf("start %s: %w", o.Path, execWithin(o))
 }
 
-// execWithin runs the plugin's executable with limits on its memory. Go's runtime has
-// mapped more than a small limit allows, so that from the first limit on it may get no
-// more: all that exec needs is made before, and nothing is allocated in between.
+// execWithin runs the plugin's executable with memory limits. Go's runtime has mapped more than a
+// small limit allows, so after the first limit it may get no more: everything that exec needs is
+// made before, and nothing is allocated in between.
 func execWithin(o order) error {
 	path, err := syscall.BytePtrFromString(o.Path)
 	if err != nil {
@@ -212,7 +211,7 @@ func lower(resource int, limit uint64) error {
 	return nil
 }
 
-// reap collects what has ended, until there is no child left.
+// reap collects ended children until none is left.
 func reap(plugin int, ended chan<- syscall.WaitStatus, gone chan<- struct{}) {
 	defer close(gone)
 	for {

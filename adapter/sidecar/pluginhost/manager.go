@@ -14,11 +14,11 @@ import (
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// fallback plans where a plugin cannot.
+// fallback plans if a plugin cannot.
 var fallback, _ = planner.StrategyByName("noX")
 
-// Manager knows all strategies and which one is in use. It is safe for concurrent
-// use; its plans are made through Begin, one cycle at a time.
+// Manager knows all strategies and the one in use. It is safe for concurrent use; plans are made
+// through Begin, one cycle at a time.
 type Manager struct {
 	log *logrus.Logger
 
@@ -119,7 +119,7 @@ func (m *Manager) rescan() error {
 	return nil
 }
 
-// file is the plugin of that name.
+// file returns the plugin of that name.
 func (m *Manager) file(name string) (file, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +130,7 @@ func (m *Manager) file(name string) (file, bool) {
 	return m.files[i], true
 }
 
-// look starts every plugin once, to tell what it is.
+// look starts every plugin once, to learn what it is.
 func (m *Manager) look() {
 	m.looking.Lock()
 	defer m.looking.Unlock()
@@ -154,13 +154,13 @@ func (m *Manager) look() {
 
 // event notes something for the event log; mu is held.
 func (m *Manager) event(kind string, detail map[string]any) {
-	const most = 1000 // should nobody fetch them
+	const most = 1000 // in case they are not fetched
 	if len(m.events) < most {
 		m.events = append(m.events, Event{kind, detail})
 	}
 }
 
-// Events are the events since the last call.
+// Events returns the events since the last call.
 func (m *Manager) Events() []Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -124,7 +124,7 @@ func (r *rig) swap(changes ...*Change) {
 // large is more than the problems here.
 var large = sdk.Size{Jobs: 100, Steps: 1000}
 
-// problem is a small queue in which any two jobs are too much at a time.
+// problem returns a small queue in which any two jobs are too much at a time.
 func problem() planner.Pool {
 	pool := planner.Pool{Nodes: 8, Busy: []planner.NodeBusy{{Node: 0, Start: 0, End: 100}}}
 	for i := range 4 {
@@ -134,8 +134,8 @@ func problem() planner.Pool {
 	return pool
 }
 
-// cycle plans one cycle and tells why the fallback planned, if it did. The plan
-// must be that of noX in any case.
+// cycle plans one cycle and returns why the fallback planned, if it did. The plan must always be
+// noX's.
 func (r *rig) cycle() error {
 	r.t.Helper()
 	c := r.Begin(large)
@@ -358,7 +358,7 @@ func TestKilledBetweenPlans(t *testing.T) {
 	}
 }
 
-// currentProcess is the plugin in use.
+// currentProcess returns the plugin in use.
 func (r *rig) currentProcess() *os.Process {
 	tree := descendants(os.Getpid())
 	p, err := os.FindProcess(tree[len(tree)-1])
@@ -396,7 +396,8 @@ func TestRunsAsAnotherUser(t *testing.T) {
 	}
 }
 
-// TestPluginAccount: plugins run as their own account, and as nobody only where it is missing.
+// TestPluginAccount checks that plugins run as their own account, and as the user nobody only if
+// that is missing.
 func TestPluginAccount(t *testing.T) {
 	t.Cleanup(func() { lookupUser = user.Lookup })
 	accounts := map[string]*user.User{"nobody": {Uid: "65534", Gid: "65534"}}
@@ -503,7 +504,7 @@ func TestStartsWithoutItsPlugin(t *testing.T) {
 	other.eventually("it is put aside", func() bool { return other.strategy("broken").State == "put aside" })
 }
 
-// TestPolicyPlugin: a plugin that is a malleability policy alone is listed as one, and is not
+// TestPolicyPlugin checks that a plugin that is only a malleability policy is listed as one and not
 // used for planning.
 func TestPolicyPlugin(t *testing.T) {
 	r := newRig(t, "noX", "gain")
@@ -575,8 +576,8 @@ func TestUnfitInOneCall(t *testing.T) {
 	}())
 }
 
-// TestOneCallACycle: several pools, with node windows in the way and jobs that fit
-// nowhere, are one call of the plugin, and each job is asked about once.
+// TestOneCallACycle checks that several pools, with node windows and infeasible jobs, are one call
+// of the plugin, with one request per job.
 func TestOneCallACycle(t *testing.T) {
 	r := newRig(t, "noX", "evil")
 	notes, err := os.MkdirTemp("", "evoslurm-notes-")
@@ -685,8 +686,8 @@ func TestFaultsWithinACall(t *testing.T) {
 	}
 }
 
-// TestKept: what was put in use before goes on at the next start, and the
-// configuration's strategy is never far away.
+// TestKept checks that the strategy put in use before continues at the next start, and that the
+// configuration's can always be restored.
 func TestKept(t *testing.T) {
 	r := newRig(t, "noX", "klein")
 	limit := map[string]string{"expand_limit": "1.5"}

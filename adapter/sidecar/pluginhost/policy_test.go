@@ -18,7 +18,7 @@ import (
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// TestPolicies: which malleability policy is in use, and what is kept of that.
+// TestPolicies checks which malleability policy is in use, and what is kept of it.
 func TestPolicies(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -110,14 +110,14 @@ func (r *rig) listed(name string) api.Strategy {
 	return api.Strategy{}
 }
 
-// three malleable jobs, the last of which is not to be asked.
+// three returns three malleable jobs, the last of which must not be asked.
 func three(asked malleable.Request) core.Question {
 	return core.Question{Asked: asked, Nodes: 12, Free: 2, Jobs: []malleable.Job{
 		{ID: "1", Start: 1, Nodes: 3, Min: 1, Max: 8, Speedup: malleable.Amdahl(.9)}, {ID: "2", Start: 2, Nodes: 4, Min: 2, Max: 8}, {ID: "3", Start: 3, Nodes: 3, Min: 1, Max: 8, Held: true}}}
 }
 
-// TestPolicyPlugins: a plugin decides on the sizes of malleable jobs while it answers in time what can be;
-// else nothing of it is believed, that is told, and it is started again.
+// TestPolicyPlugins checks that a plugin decides on the sizes of malleable jobs while it answers in
+// time with valid sizes. Otherwise its answer is ignored and reported, and it is restarted.
 func TestPolicyPlugins(t *testing.T) {
 	r := newRig(t, "noX", "mean", "gain", "klein")
 	r.cfg.Timeout = 2 * time.Second

@@ -38,8 +38,8 @@ const (
 	describeTimeout = 5 * time.Second
 )
 
-// start starts a plugin, asks what it is with these parameters, and lets it plan
-// a small problem, so that what cannot work at all is known before it is relied on.
+// start starts a plugin, asks what it is with these parameters, and lets it plan a small problem,
+// so that a useless plugin is found before it is relied on.
 func start(ctx context.Context, cfg config.Strategies, f file, given map[string]string, log *logrus.Logger) (_ *process, err error) {
 	defer func() {
 		if err != nil {
@@ -99,7 +99,7 @@ func start(ctx context.Context, cfg config.Strategies, f file, given map[string]
 	return p, nil
 }
 
-// examine is the first calls.
+// examine returns the first calls.
 func (p *process) examine(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -141,7 +141,7 @@ func (p *process) examine(ctx context.Context) (err error) {
 	return err
 }
 
-// examineSizes has a malleability policy resize two small jobs, which is checked.
+// examineSizes lets a malleability policy resize two small jobs, and checks the answer.
 func (p *process) examineSizes(ctx context.Context) error {
 	for _, asked := range []malleable.Request{{Kind: malleable.Grow, Nodes: 3}, {Kind: malleable.Shrink, Nodes: 2, Mandatory: true}, {Kind: malleable.Balance}} {
 		small := sdk.ResizeRequest{Asked: asked, Nodes: 16, Jobs: []malleable.Job{
@@ -167,7 +167,7 @@ func (p *process) plan(ctx context.Context, call *sdk.Call, r sdk.Request) (sdk.
 	return a, nil
 }
 
-// limit is the expand limit of jobs that have none of their own.
+// limit returns the expand limit of jobs that have none of their own.
 func (p *process) limit() planner.ExpandLimit {
 	if p.description.ExpandLimit == 0 {
 		return planner.Infinite
@@ -175,8 +175,8 @@ func (p *process) limit() planner.ExpandLimit {
 	return p.description.ExpandLimit
 }
 
-// explain adds the plugin's last words to an error. Where the process has ended
-// these are what matters, and they come a little later than the error.
+// explain adds the plugin's last output to an error. If the process has ended, that output explains
+// it, and comes a little later than the error.
 func (p *process) explain(err error) error {
 	if p.runner == nil || p.runner.cmd.Process == nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// paperHelp is the members of the paper's family that have names of their own.
+// paperHelp describes the members of the paper's family with their own names.
 var paperHelp = map[string]string{
 	"noX":    "The paper's strategy without expanding.",
 	"2X":     "The paper's: a step is held for up to twice its duration.",

@@ -43,7 +43,7 @@ type keeperRunner struct {
 	words []string // the last lines on standard error
 }
 
-// Bounds of what a plugin may print.
+// Bounds on a plugin's output.
 const (
 	maxHandshake  = 64 << 10 // bytes
 	maxLine       = 1000     // bytes of a line on standard error
@@ -104,18 +104,19 @@ func (r *keeperRunner) Start(context.Context) error {
 	return nil
 }
 
-// readOut passes the handshake on, and nothing else.
+// readOut passes on only the handshake.
 func (r *keeperRunner) readOut() {
 	in := bufio.NewReaderSize(r.outRaw, maxHandshake)
 	if line, err := in.ReadSlice('\n'); err == nil {
 		_, _ = r.outEnd.Write(line)
 	} else {
-		r.outEnd.Close() // that is no handshake
+		r.outEnd.Close() // not a handshake
 	}
 	_, _ = io.Copy(io.Discard, in)
 }
 
-// readErrs logs what the plugin says, so many lines a second, and keeps the last.
+// readErrs logs the plugin's standard error, a limited number of lines per second, and keeps the
+// last.
 func (r *keeperRunner) readErrs() {
 	in := bufio.NewReaderSize(r.errRaw, maxLine)
 	second, logged, whole := time.Now(), 0, true
@@ -147,7 +148,7 @@ func (r *keeperRunner) readErrs() {
 	}
 }
 
-// said is what the plugin last wrote on standard error.
+// said returns the plugin's last output on standard error.
 func (r *keeperRunner) said() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +210,7 @@ func (r *keeperRunner) ID() string {
 
 func (r *keeperRunner) Diagnose(context.Context) string { return r.said() }
 
-// PluginToHost takes a socket in the folder made for it, and nothing else.
+// PluginToHost accepts only a socket in the folder made for it.
 func (r *keeperRunner) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" || filepath.Dir(address) != r.socketDir {
 		return "", "", fmt.Errorf("it listens on %s %s, not on a Unix socket in PLUGIN_UNIX_SOCKET_DIR", sdk.Clean(network, 10), sdk.Clean(address, 200))

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// descendants are the processes that a process has started, directly or not.
+// descendants returns the processes that a process has started, directly or not.
 func descendants(pid int) []int {
 	var all []int
 	for next := []int{pid}; len(next) > 0; {
@@ -24,7 +24,7 @@ func descendants(pid int) []int {
 	return all
 }
 
-// children are a process's own.
+// children returns a process's own.
 func children(pid int) []int {
 	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*")
 	if err != nil {
@@ -73,7 +73,7 @@ func childrenByParent(pid int) []int {
 	return all
 }
 
-// memory is what a process has in memory that it shares with no file, in bytes.
+// memory returns how much memory of a process is not shared with a file, in bytes.
 func memory(pid int) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
@@ -88,7 +88,7 @@ func memory(pid int) int64 {
 	return max(resident-shared, 0) * int64(os.Getpagesize())
 }
 
-// tasksOf counts a user's threads, which is what RLIMIT_NPROC limits.
+// tasksOf counts a user's threads, which RLIMIT_NPROC limits.
 func tasksOf(uid uint32) int {
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

@@ -22,7 +22,7 @@ type noX struct{ planner.Strategy }
 func (noX) Pin([]planner.Placement) {}
 func (noX) Rigid() bool             { return false }
 
-// crowd is a poll of 1,000 nodes with 200 stock jobs that run, 10,000 that wait, and 1,000
+// crowd returns a poll of 1,000 nodes with 200 stock jobs that run, 10,000 that wait, and 1,000
 // evolving jobs that wait.
 func crowd(now time.Time) core.Observation {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -65,7 +65,7 @@ func crowd(now time.Time) core.Observation {
 	return o
 }
 
-// polled is that poll as a sidecar reads it: all text is new, and to be compared.
+// polled returns that poll as a sidecar reads it: all text is new and must be compared.
 func polled(o core.Observation, now time.Time) core.Observation {
 	o.Jobs, o.Begun = slices.Clone(o.Jobs), now
 	for i := range o.Jobs {
@@ -76,7 +76,7 @@ func polled(o core.Observation, now time.Time) core.Observation {
 	return o
 }
 
-// stepped is a core that is given what the shell would give it, with a recorder or none.
+// stepped is a core with the shell's inputs, with or without a recorder.
 type stepped struct {
 	core     *core.Core
 	recorder *Recorder
@@ -112,7 +112,7 @@ func (s *stepped) give(b *testing.B, now time.Time, inputs ...core.Input) {
 	s.used += processorTime(b) - before
 }
 
-// processorTime is what the process has used so far.
+// processorTime returns what the process has used so far.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -121,10 +121,10 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCycle is a cycle of the core at that load, in which 1 % of the jobs have changed:
-// of two cores with the same inputs in turns, one with a recorder and one without. Times are
-// of the processor; what the recorder takes is the difference, the collecting of its garbage
-// with it. Polls and commands come to that in a sidecar.
+// BenchmarkCycle measures a cycle of the core at that load, in which 1 % of the jobs have changed:
+// two cores get the same inputs in turns, one with a recorder. Times are processor times; the
+// recorder's cost is the difference, including garbage collection. In a sidecar, polls and commands
+// add to that.
 func BenchmarkCycle(b *testing.B) {
 	now := time.Unix(1.7e9, 0)
 	none, err := planner.StrategyByName("noX")

@@ -35,7 +35,7 @@ type encoder struct {
 	seen *seen // what polls and plans are differences to
 }
 
-// value encodes v, which must be addressable where it has fields that are not exported.
+// value encodes v, which must be addressable if it has unexported fields.
 func (e *encoder) value(v reflect.Value) {
 	switch v.Type() {
 	case timeType:
@@ -105,7 +105,7 @@ func (e *encoder) value(v reflect.Value) {
 	}
 }
 
-// field is a field of a struct, one that is not exported, too.
+// field returns a field of a struct, even an unexported one.
 func field(v reflect.Value, i int) reflect.Value {
 	f := v.Field(i)
 	if f.CanInterface() || !f.CanAddr() {
@@ -114,7 +114,7 @@ func field(v reflect.Value, i int) reflect.Value {
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem() //nolint:gosec // the limits of slurmctl are its own
 }
 
-// addressable is v where its fields can be taken.
+// addressable returns v in a form whose fields can be accessed.
 func addressable(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v
@@ -225,7 +225,7 @@ func (d *decoder) byte() byte {
 	return c
 }
 
-// count is a number of things that each take a byte at least.
+// count returns a number of things that each take a byte at least.
 func (d *decoder) count() int {
 	n := d.uint()
 	if n > uint64(len(d.b)) {
@@ -255,7 +255,7 @@ func (d *decoder) time() time.Time {
 	return t
 }
 
-// value decodes into v, which is settable.
+// value decodes into v, which must be settable.
 func (d *decoder) value(v reflect.Value) {
 	if d.err != nil {
 		return
@@ -377,7 +377,7 @@ func (d *decoder) dynamic(v reflect.Value) {
 	v.Set(inner)
 }
 
-// schema tells all types that are written, with their fields: another one is another format.
+// schema returns all recorded types with their fields: a different schema is a different format.
 func schema() string {
 	var b strings.Builder
 	known := map[reflect.Type]bool{}

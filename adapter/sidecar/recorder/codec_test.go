@@ -75,7 +75,7 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type() == reflect.TypeFor[core.PlannedStep]() && v.Type().Field(i).Name == "at" {
-				continue // where the nodes are is the core's own, and not written of what has changed
+				continue // the core works out where the nodes are; it is not recorded with changes
 			}
 			if v.Type() == reflect.TypeFor[core.Planned]() && v.Type().Field(i).Name == "made" {
 				continue // nor what planning keeps for itself
@@ -97,7 +97,8 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 	}
 }
 
-// TestRoundTrip: what is written is read again, of every type, also after others of the type.
+// TestRoundTrip checks that values of every type are read as written, also after others of the
+// type.
 func TestRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range types {
@@ -232,7 +233,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSameSeesEveryField: whoever adds a field to what is compared adds it to the comparison.
+// TestSameSeesEveryField checks that the comparison covers every field.
 func TestSameSeesEveryField(t *testing.T) {
 	sees(t, sameJob)
 	sees(t, sameNode)

@@ -1,9 +1,8 @@
-// Package recorder is the flight recorder: it writes down every input of the decision core
-// with its time, and the effects of each step, so that the core can be stepped through them
-// again and does the same.
+// Package recorder is the flight recorder. It records every input of the decision core with its
+// time, and the effects of each step, so that the core can be replayed and does the same.
 //
 //	codec.go     plain values as bytes, by reflection
-//	values.go    what may stand where the core has an interface, and errors
+//	values.go    values behind the core's interfaces, and errors
 //	poll.go      polls of Slurm as differences to the one before
 //	segment.go   files: a heading and compressed, chained blocks of records
 //	recorder.go  the ring of files that the shell writes

@@ -11,14 +11,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Mask replaces users' names and paths, each by the same word wherever it is: user1,
-// user2 …, /path1, /path2 …. It is to see everything (Learn) before it replaces anything.
+// Mask replaces users' names and paths, each with the same word everywhere: user1, user2 …, /path1,
+// /path2 …. It must see everything (Learn) before it replaces anything.
 type Mask struct {
 	users, paths map[string]string
 	words        *regexp.Regexp // the users that are known
 }
 
-// NewMask is a mask that knows of some users.
+// NewMask returns a mask that knows of some users.
 func NewMask(users ...string) *Mask {
 	m := &Mask{users: map[string]string{}, paths: map[string]string{}}
 	for _, u := range users {
@@ -36,7 +36,7 @@ func (m *Mask) user(name string) {
 
 var pathWord = regexp.MustCompile(`/[\w.+@%~-]+(/[\w.+@%~-]*)+`)
 
-// Text is a text without names.
+// Text returns a text without names.
 func (m *Mask) Text(s string) string {
 	if m.words == nil {
 		var names []string
@@ -88,7 +88,7 @@ func (m *Mask) learn(v reflect.Value) {
 	}
 }
 
-// masked is a copy of a value without names.
+// masked returns a copy of a value without names.
 func (m *Mask) masked(v reflect.Value) reflect.Value {
 	to := reflect.New(v.Type()).Elem()
 	to.Set(v)
@@ -172,7 +172,7 @@ func (m *Mask) Learn(r io.Reader, version string) error {
 	})
 }
 
-// Rewrite writes a file anew, without names. Of one that is cut short it writes what is whole.
+// Rewrite writes a file again without names. From a truncated file, it writes the complete part.
 func (m *Mask) Rewrite(w io.Writer, r io.Reader, version string) error {
 	var seg segment
 	err := each(r, version, func(start Start) error {
@@ -190,7 +190,7 @@ func (m *Mask) Rewrite(w io.Writer, r io.Reader, version string) error {
 	return errors.Join(err, seg.flush())
 }
 
-// each gives all that is whole of a file.
+// each returns all that is whole of a file.
 func each(r io.Reader, version string, begin func(Start) error, see func(*Step) error) error {
 	f, err := NewReader(r, version)
 	if err != nil {

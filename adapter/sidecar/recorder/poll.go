@@ -9,10 +9,10 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A poll shows thousands of jobs, of which few have changed: lists are written as
-// differences to those before.
+// A poll shows thousands of jobs, few of which have changed, so lists are recorded as differences
+// from the previous ones.
 
-// seen is what the last poll and plan of a file were.
+// seen holds the last poll and plan of a file.
 type seen struct {
 	jobs         []slurmctl.Job
 	nodes        []slurmctl.Node
@@ -39,8 +39,8 @@ func (d *decoder) poll(o *core.Observation) {
 	o.Reservations = readList(d, &d.seen.reservations)
 }
 
-// lists of an observation are written apart from the rest. Marks are not written: whoever
-// replays a record reads them in the jobs again.
+// isList reports whether a part of an observation is recorded separately. Marks are not recorded: a
+// replay reads them from the jobs again.
 func isList(t reflect.Type) bool { return t.Kind() == reflect.Slice }
 
 func (e *encoder) differences(o *core.Observation) {
@@ -71,17 +71,17 @@ func (d *decoder) planned(p *core.Planned) {
 	d.value(reflect.ValueOf(&p.Drifts).Elem())
 }
 
-// What a list is made of: n > 0 as they were, or one of these.
+// A list consists of runs: n > 0 unchanged entries, or one of these.
 const (
 	atEnd   = 0
 	goTo    = 1 // another place in the list before
 	changed = 2 // the next one, with other fields
 	fresh   = 3 // one that was not there
-	copied  = 4 // and more: so many as they were, and 4
+	copied  = 4 // and above: number of unchanged entries, plus 4
 )
 
-// writeList writes a list as differences to the one before, and keeps it for the next. The
-// core may change what it is given: what is kept is our own.
+// writeList records a list as differences from the previous one, and keeps a copy for the next: the
+// core may change its own.
 func writeList[T any, K comparable](e *encoder, before *[]T, list []T, same func(a, b *T) bool, key func(*T) K) {
 	old := *before
 	if list == nil {
@@ -154,7 +154,7 @@ func change[T any](e *encoder, old, x *T) {
 	e.fields(reflect.ValueOf(old).Elem(), reflect.ValueOf(x).Elem())
 }
 
-// steps writes a plan of which mostly the times are others.
+// steps records a plan in which mostly only the times differ.
 func (e *encoder) steps(old, p *core.PlannedJob) {
 	e.text(p.Unfit)
 	e.value(reflect.ValueOf(p.Choice))

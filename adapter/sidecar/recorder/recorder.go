@@ -16,18 +16,18 @@ import (
 
 const (
 	suffix = ".evorec"
-	// parts are the files that a folder's bound is cut into, and kept how many of them the
-	// beginning of the present run may have for good.
+	// parts is the number of files that share a folder's bound; kept is how many of them are
+	// reserved for the beginning of the current run.
 	parts = 16
 	kept  = 4
-	// flushAfter is for how long steps may be in memory alone.
+	// flushAfter is how long steps may be only in memory.
 	flushAfter = time.Second
-	// againAfter is when a folder that could not be written is tried again.
+	// againAfter is how long to wait before writing to a failed folder again.
 	againAfter = time.Minute
 )
 
-// Recorder writes the steps of a core into a ring of files. It is not safe for concurrent
-// use: the shell's loop owns it. What goes wrong is told once to Warn, and stops nobody.
+// Recorder records the steps of a core in a ring of files. It is not safe for concurrent use: the
+// shell's loop owns it. It reports a failure once to Warn and does not disturb the sidecar.
 type Recorder struct {
 	Warn func(error)
 
@@ -42,7 +42,7 @@ type Recorder struct {
 	step    bool      // inputs without their effects are there
 }
 
-// New begins a recording in a folder of at most so many MiB.
+// New begins a recording in a folder of at most that many MiB.
 func New(dir string, mib int, version string, start Start) *Recorder {
 	start.Run = runAt(start.Begun)
 	start.Config = Discreet(start.Config)
@@ -51,7 +51,7 @@ func New(dir string, mib int, version string, start Start) *Recorder {
 
 func runAt(t time.Time) string { return t.UTC().Format("20060102T150405.000Z") }
 
-// Discreet is a configuration without what may be secret: what a site gives a plugin.
+// Discreet returns a configuration without possible secrets: a plugin's parameters.
 func Discreet(cfg config.Config) config.Config {
 	cfg.Strategies.Parameters = slices.Clone(cfg.Strategies.Parameters)
 	for i, v := range cfg.Strategies.Parameters {
@@ -61,7 +61,7 @@ func Discreet(cfg config.Config) config.Config {
 	return cfg
 }
 
-// Inputs writes what the core is about to be given: it may change that.
+// Inputs records inputs before the core gets them, because the core may change them.
 func (r *Recorder) Inputs(now time.Time, inputs []core.Input) {
 	if r == nil || !r.ready(now) {
 		return
@@ -95,7 +95,7 @@ func (r *Recorder) Effects(now time.Time, effects []core.Effect) {
 	r.flush(now)
 }
 
-// survive gives up what cannot be written for a mistake of ours: the sidecar goes on.
+// survive turns a panic of the recorder into a gap: the sidecar continues.
 func (r *Recorder) survive(now time.Time) {
 	if p := recover(); p != nil {
 		r.fail(now, fmt.Errorf("%v", p))
@@ -115,7 +115,7 @@ func (r *Recorder) flush(now time.Time) {
 	}
 }
 
-// Close writes what is left.
+// Close writes the rest.
 func (r *Recorder) Close() error {
 	if r == nil || r.file == nil {
 		return nil
@@ -131,7 +131,7 @@ func (r *Recorder) close() error {
 	return f.Close()
 }
 
-// fail gives up the present file; the next one is numbered so that a reader sees the gap.
+// fail gives up the current file; the next one's number shows a reader the gap.
 func (r *Recorder) fail(now time.Time, err error) {
 	if r.failed.IsZero() {
 		r.Warn(fmt.Errorf("the recorder cannot write: %w", err))
@@ -210,7 +210,7 @@ func (r *Recorder) prune() error {
 	return nil
 }
 
-// Files are the files of a folder, oldest first.
+// Files returns the files of a folder, oldest first.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -225,7 +225,7 @@ func Files(dir string) ([]string, error) {
 	return files, nil
 }
 
-// parse tells which file of which run a name is of; "": of none.
+// parse returns the run and number in a file name, or "".
 func parse(name string) (run string, number int) {
 	base, ours := strings.CutSuffix(filepath.Base(name), suffix)
 	run, text, ok := strings.Cut(base, "-")

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 )
 
-// Find gives the files of a recording: of a file those of its run from it on, of a folder
+// Find returns the files of a recording: for a file, those of its run from it on; for a folder,
 // those of the newest run.
 func Find(path string) ([]string, error) {
 	info, err := os.Stat(path)
@@ -46,7 +46,7 @@ func Find(path string) ([]string, error) {
 	return all, nil
 }
 
-// Difference is where a core did something else than is recorded.
+// Difference is where a core did something other than recorded.
 type Difference struct {
 	At            time.Time
 	Inputs        []core.Input
@@ -68,9 +68,9 @@ func (d *Difference) Error() string {
 // Player steps a core through a recording.
 type Player struct {
 	Version string
-	// Until is the time after which nothing is done any more; zero: none.
+	// Until is the time at which to stop; zero for the end.
 	Until time.Time
-	// See, if it is there, sees every step.
+	// See, if set, sees every step.
 	See func(Step)
 
 	Core  *core.Core // nil: it cannot be replayed
@@ -80,9 +80,8 @@ type Player struct {
 	Gap   string    // why steps could be read only from some time on; "": they were replayed
 }
 
-// Play steps a new core through all files, in order. It gives a *[Difference] where the
-// core does something else, and ErrCut where the last file is cut short, after all that is
-// whole.
+// Play steps a new core through all files, in order. It returns a *[Difference] if the core does
+// something else, and ErrCut, after all complete records, if the last file is truncated.
 func (p *Player) Play(files []string) error {
 	run, next := "", 0
 	for i, name := range files {
@@ -104,7 +103,7 @@ func (p *Player) Play(files []string) error {
 
 var errUntil = errors.New("that was the time")
 
-// lose says that the core is not what it was any more.
+// lose records that the core's state is no longer known.
 func (p *Player) lose(why string) {
 	if p.Core, p.Gap = nil, why; p.Steps > 0 {
 		p.Gap = fmt.Sprintf("%s, after %s", why, p.To.Format(time.RFC3339))

@@ -17,12 +17,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 )
 
-// Start is what every file begins with.
+// Start is the head of every file.
 type Start struct {
 	Run      string // when the sidecar was started: the files of one run have it in common
 	Number   int    // of the file in its run, from 0
 	Begun    time.Time
-	Zone     int // seconds east of UTC, in which times are told
+	Zone     int // seconds east of UTC, for printed times
 	Site     core.Site
 	Config   config.Config // without secrets
 	Strategy core.Strategy
@@ -55,7 +55,7 @@ const (
 	mostBlock = 64 << 20  // that a reader takes
 )
 
-// format is what this program writes and reads.
+// format identifies what this program writes and reads.
 var format = func() string {
 	sum := sha256.Sum256([]byte(schema()))
 	return hex.EncodeToString(sum[:6])
@@ -73,8 +73,8 @@ func heading(version string) string {
 	}, version), format)
 }
 
-// A block is the length of what follows, the length of the records in it, a sum over the
-// block before and this one, and the compressed records.
+// A block is the length of the rest, the length of its records, a checksum over the previous block
+// and this one, and the compressed records.
 type blockHead struct {
 	Packed, Plain uint32
 	Sum           [16]byte
@@ -117,7 +117,7 @@ func (s *segment) begin(w io.Writer, version string, start Start) error {
 	return err
 }
 
-// flush writes what is there as a block.
+// flush writes the buffered records as a block.
 func (s *segment) flush() error {
 	if len(s.enc.b) == 0 {
 		return nil

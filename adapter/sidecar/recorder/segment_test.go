@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// sample is a small recording, in three blocks.
+// sample returns a small recording, in three blocks.
 func sample(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -53,7 +53,8 @@ func readAll(b []byte, version string) (steps int, err error) {
 	}
 }
 
-// TestBadRecordings: what is no whole recording of this version is told from it.
+// TestBadRecordings checks that files that are not complete recordings of this version are
+// recognised.
 func TestBadRecordings(t *testing.T) {
 	whole := sample(t)
 	if n, err := readAll(whole, "v1"); n != 3 || err != nil {
@@ -88,7 +89,7 @@ func TestBadRecordings(t *testing.T) {
 	}
 }
 
-// TestMask: no name or path is left, and the same one is the same word.
+// TestMask checks that no name or path is left, and that the same one becomes the same word.
 func TestMask(t *testing.T) {
 	m := NewMask()
 	whole := sample(t)
@@ -185,13 +186,13 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("evoslurm recording, version v1, format x\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = readAll(b, "v1")
-		d := decoder{b: b, seen: &seen{}} // behind the checksum, too
+		d := decoder{b: b, seen: &seen{}} // even with a valid checksum
 		var s Step
 		decodeStep(&d, &s)
 	})
 }
 
-// TestDifference: where the core does something else, that is told, with both.
+// TestDifference checks that a difference is reported, with both sides.
 func TestDifference(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.evorec")
 	if err := os.WriteFile(name, sample(t), 0o600); err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// name is a type without its package.
+// name returns a type without its package.
 func name(v any) string {
 	text := fmt.Sprintf("%T", v)
 	return text[strings.LastIndexByte(text, '.')+1:]
 }
 
-// tell is an effect in words.
+// tell returns an effect in words.
 func tell(e core.Effect) string {
 	switch e := e.(type) {
 	case nil:
@@ -33,7 +33,7 @@ func tell(e core.Effect) string {
 	return fmt.Sprintf("%s %+v", name(e), e)
 }
 
-// TellInput is an input in words.
+// TellInput returns an input in words.
 func TellInput(in core.Input) string {
 	switch in := in.(type) {
 	case core.Books:
@@ -88,8 +88,8 @@ func TellInput(in core.Input) string {
 	return strings.ToLower(name(in))
 }
 
-// concerns reports whether a value has to do with a job: its Slurm id, that of its row, or
-// one of its holds or expanders is in it. Polls, plans and books have to do with everybody.
+// concerns reports whether a value concerns a job: it contains the job's Slurm ID, its row's, or
+// one of its holds or expanders. Polls, plans, and books concern all jobs.
 func concerns(v reflect.Value, id slurmctl.JobID, row int64, tasks []int64) bool {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:

@@ -21,8 +21,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// types are those of values that stand where the core has an interface. The order is the
-// format's.
+// types lists the types of values behind the core's interfaces. The order is part of the format.
 var types = typesOf(
 	// inputs
 	core.Tick{}, core.Books{}, core.Observation{}, core.Planned{}, core.NodesSeen{}, core.Outcome{}, core.Call{}, core.Withdrawal{},
@@ -42,7 +41,7 @@ var types = typesOf(
 	config.Overrun(""), drivemode.Mode(""),
 	// speed-ups
 	malleable.Amdahl(0), malleable.Table(nil),
-	// changes that are planned beside
+	// changes that are planned in parallel
 	core.Try{}, core.Tried{},
 )
 
@@ -61,7 +60,7 @@ func typesOf(values ...any) (all []reflect.Type) {
 	return all
 }
 
-// sentinels are what errors are asked whether they are. The order is the format's.
+// sentinels lists the errors that other errors are compared with. The order is part of the format.
 var sentinels = []error{
 	context.Canceled, context.DeadlineExceeded,
 	core.ErrBackfilling, core.ErrNotWritten, core.ErrNeverMerged,
@@ -74,8 +73,8 @@ var sentinels = []error{
 	request.ErrVersion, core.ErrSiteRefuses, slurmctl.ErrNodeConfig, slurmctl.ErrNoName,
 }
 
-// recorded is an error as it was written: its text, and whatever it was or had in it that
-// somebody goes by.
+// recorded is an error as recorded: its text, and the sentinels and types in it that decisions
+// depend on.
 type recorded struct {
 	text  string
 	kinds []error
@@ -170,8 +169,8 @@ func (d *decoder) error() error {
 	return r
 }
 
-// savePlan writes a plan that is saved. There are many, and which nodes they are on was
-// planned just before: of these a sum is enough.
+// savePlan records a saved plan. There are many, and their nodes were just planned: a checksum of
+// the nodes suffices.
 func (e *encoder) savePlan(p *core.SavePlan) {
 	e.b = binary.AppendVarint(e.b, p.Job)
 	e.uint(uint64(len(p.Plan)))

@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Story is what a recording tells of one job. It is to see every step.
+// Story collects what a recording says about one job. It must see every step.
 type Story struct {
 	Job slurmctl.JobID
 
@@ -25,7 +25,7 @@ type Story struct {
 	holds   []slurmctl.Reservation // of it, as Slurm showed them last
 	pending map[int64]started
 	did     []entry // events and commands
-	reason  []entry // what the core went by: failed commands, answers
+	reason  []entry // what the core decided by: failed commands, answers
 	lost    []entry // polls that failed
 	ended   bool
 }
@@ -40,7 +40,7 @@ type entry struct {
 	text string
 }
 
-// See takes a step in, and gives what of it concerns the job, a line each.
+// See takes a step and returns the lines that concern the job.
 func (s *Story) See(step Step) (lines []string) {
 	if s.pending == nil {
 		s.pending = map[int64]started{}
@@ -124,8 +124,8 @@ func (s *Story) poll(at time.Time, in core.Observation, say func(string)) {
 // mostTold bounds the lists of a story.
 const mostTold = 20
 
-// Why tells where the job is at the end of what was seen, and why. View is the core's state
-// there; nil: it is not known. It reports whether anything is known of the job.
+// Why explains where the job is at the end of what was seen, and why. View is the core's state
+// there, or nil if unknown. It reports whether the job is known.
 func (s *Story) Why(w io.Writer, at time.Time, view *core.View) bool {
 	var job *api.Job
 	if view != nil {

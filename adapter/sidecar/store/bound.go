@@ -15,7 +15,7 @@ func (s *Store) SetBound(ctx context.Context, job int64, nodes string) error {
 	return nil
 }
 
-// Bound is what SetBound wrote, else "".
+// Bound returns what SetBound wrote, otherwise "".
 func (s *Store) Bound(ctx context.Context, job int64) (nodes string, err error) {
 	err = s.on().QueryRowContext(ctx, `SELECT nodes FROM bound WHERE job = ?`, job).Scan(&nodes)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

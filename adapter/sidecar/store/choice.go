@@ -13,7 +13,7 @@ type Choice struct {
 	Parameters map[string]string
 	By         string
 	At         time.Time // whole seconds
-	Instead    string    // what the configuration had at that time
+	Instead    string    // the configuration's at that time
 }
 
 // SetChoice writes down which strategy is in use; nil: the configuration's.
@@ -40,7 +40,7 @@ func (s *Store) choose(ctx context.Context, table string, c *Choice) error {
 	return nil
 }
 
-// Choice is the strategy that was put in use; nil: the configuration's.
+// Choice returns the strategy that was put in use; nil: the configuration's.
 func (s *Store) Choice(ctx context.Context) (*Choice, error) { return s.chosen(ctx, "choice") }
 
 // Policy is Choice for the malleability policy.

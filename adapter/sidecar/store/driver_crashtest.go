@@ -11,8 +11,8 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// driver is the database driver's name: sqlite, with every commit told to the test
-// before it is made (package crash).
+// driver is the database driver's name: sqlite, with a hook for the test before every commit
+// (package crash).
 const driver = "sqlite3-crashtest"
 
 func init() {

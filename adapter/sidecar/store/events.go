@@ -33,8 +33,8 @@ func (s *Store) AddEvent(ctx context.Context, job int64, at time.Time, kind stri
 	return nil
 }
 
-// Events reads a job's events (0: everybody's) after the one with that id,
-// oldest first, at most limit.
+// Events reads a job's events (0 for all jobs) after the one with that ID, oldest first, at most
+// limit.
 func (s *Store) Events(ctx context.Context, job, after int64, limit int) ([]Event, error) {
 	rows, err := s.on().QueryContext(ctx, `SELECT id, at, coalesce(job, 0), kind, detail FROM events
 		WHERE id > ? AND (? = 0 OR job = ?) ORDER BY id LIMIT ?`, after, job, job, limit)
@@ -59,22 +59,22 @@ func (s *Store) Events(ctx context.Context, job, after int64, limit int) ([]Even
 // EventFilter picks events for people.
 type EventFilter struct {
 	SlurmID uint32    // of a base job; 0: any
-	Owner   *uint32   // of this user's jobs alone; nil: of everybody's
-	Sidecar bool      // those of no job, too
-	After   int64     // id; those that follow it, else the last ones
+	Owner   *uint32   // only this user's jobs; nil for all
+	Sidecar bool      // including events of no job
+	After   int64     // ID; the events after it, otherwise the last ones
 	Since   time.Time // zero: ever
 	Limit   int
 }
 
-// ReadEvent is an event with the job that it is of.
+// ReadEvent is an event with its job.
 type ReadEvent struct {
 	Event
 	SlurmID uint32 // 0: of none
 	User    string
 }
 
-// ReadEvents reads events, oldest first. An event about a job that was never adopted (its
-// detail has slurm_id and uid) counts as that job's, where it is asked for by name.
+// ReadEvents reads events, oldest first. An event about a job that was never adopted (its detail
+// has slurm_id and uid) counts as that job's if it is asked for by name.
 func (s *Store) ReadEvents(ctx context.Context, f EventFilter) ([]ReadEvent, error) {
 	where, args := []string{"e.id > ?", "e.at >= ?"}, []any{f.After, int64(0)}
 	if !f.Since.IsZero() {
@@ -124,8 +124,8 @@ func (s *Store) ReadEvents(ctx context.Context, f EventFilter) ([]ReadEvent, err
 // Intent is a row, see package row.
 type Intent = row.Intent
 
-// Intend writes down a change before Slurm is asked for it, and gives its ID: that which
-// it has, or else a new one.
+// Intend records a change before it is requested from Slurm, and returns its ID: the given one, or
+// a new one.
 func (s *Store) Intend(ctx context.Context, i Intent) (int64, error) {
 	result, err := s.on().ExecContext(ctx, `INSERT INTO intents (id, job, action, detail, at) VALUES (nullif(?, 0), nullif(?, 0), ?, ?, ?)`,
 		i.ID, i.Job, i.Action, i.Detail, i.At.UnixMicro())
@@ -135,7 +135,7 @@ func (s *Store) Intend(ctx context.Context, i Intent) (int64, error) {
 	return result.LastInsertId()
 }
 
-// LastIntent is the highest ID of an intent, settled ones too; 0: there is none.
+// LastIntent returns the highest ID of an intent, settled ones too; 0: there is none.
 func (s *Store) LastIntent(ctx context.Context) (last int64, err error) {
 	err = s.on().QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM intents`).Scan(&last)
 	return last, err

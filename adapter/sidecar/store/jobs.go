@@ -69,7 +69,7 @@ func (s *Store) SetProfile(ctx context.Context, job int64, p planner.Profile) er
 	})
 }
 
-// changesText is the changes of a request as a row has them.
+// changesText returns the changes of a request as a row has them.
 func changesText(changes []row.Change) string {
 	words := make([]string, len(changes))
 	for i, c := range changes {
@@ -127,8 +127,8 @@ func (s *Store) JobBySlurmID(ctx context.Context, id uint32) (*Job, error) {
 	return found[0], nil
 }
 
-// Known lists every job that there is, the one with the latest submission of those that
-// had the same base job, and the highest ID of any.
+// Known lists all jobs (of those with the same base job, the one submitted last), and the highest
+// ID.
 func (s *Store) Known(ctx context.Context) (all []row.Known, last int64, err error) {
 	rows, err := s.on().QueryContext(ctx, `SELECT id, slurm_id, uid, max(submitted), (SELECT count(*) FROM profiles WHERE job = jobs.id) FROM jobs GROUP BY slurm_id ORDER BY id`)
 	if err != nil {

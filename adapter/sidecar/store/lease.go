@@ -13,15 +13,14 @@ import (
 // leasePoll is how often a sidecar in waiting tries to get the lease.
 const leasePoll = 250 * time.Millisecond
 
-// Lease is the right to work on a database, which one process of the machine has
-// at a time. The kernel gives it back when its holder dies, however it dies.
+// Lease is the right to work on a database, which only one process of the machine has at a time.
+// The kernel releases it when its holder dies for any reason.
 type Lease struct{ file *os.File }
 
-// Acquire takes the lease on a database, and waits for it as long as another
-// process has it; waiting is then called once. It is a lock (flock) on a file of
-// its own beside the database, so that it holds even where that is deleted. The
-// lease must be taken before the database is opened. Where no lease would keep other
-// machines out, the error is ErrUnfit.
+// Acquire takes the lease on a database and waits while another process has it; waiting is then
+// called once. It is a lock (flock) on its own file beside the database, so it holds even if the
+// database is deleted. Take the lease before opening the database. If no lease would exclude other
+// machines, the error is ErrUnfit.
 func Acquire(ctx context.Context, database string, waiting func()) (*Lease, error) {
 	if err := os.MkdirAll(filepath.Dir(database), 0o700); err != nil {
 		return nil, fmt.Errorf("database folder: %w", err)
@@ -54,7 +53,7 @@ func lock(path string) (*Lease, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
-		// a lock on a file that was deleted meanwhile keeps nobody out
+		// a lock on a deleted file excludes no process
 		var mine, there os.FileInfo
 		if mine, err = f.Stat(); err == nil {
 			there, err = os.Stat(path)
@@ -70,5 +69,5 @@ func lock(path string) (*Lease, error) {
 	return nil, fmt.Errorf("lease on %s: %w", path, err)
 }
 
-// Release gives the lease to the next that waits.
+// Release returns the lease to the next that waits.
 func (l *Lease) Release() error { return l.file.Close() }

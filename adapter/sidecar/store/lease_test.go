@@ -37,8 +37,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestLeaseOfADeletedFile: whoever waits gets the lease on the file that is there,
-// not on one that was deleted.
+// TestLeaseOfADeletedFile checks that a waiting process gets the lease on the existing file, not on
+// a deleted one.
 func TestLeaseOfADeletedFile(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "db")
 	first, err := Acquire(ctx, path, nil)
@@ -66,8 +66,7 @@ func TestLeaseOfADeletedFile(t *testing.T) {
 	}
 }
 
-// TestLost: a database whose file was deleted or replaced is told from one that is
-// there.
+// TestLost checks that a deleted or replaced database file is noticed.
 func TestLost(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	s, err := Open(t.Context(), path)

@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// setMalleable writes what a job takes beyond its profile, if it is malleable.
+// setMalleable writes the malleable part of a job, if it is malleable.
 func setMalleable(ctx context.Context, tx *sql.Tx, j *Job) error {
 	var err error
 	if m := j.Malleable; m == nil {

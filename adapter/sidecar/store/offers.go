@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// offersText is a job's offers as its row has them.
+// offersText returns a job's offers as its row has them.
 func offersText(offers []row.Offer) string {
 	if len(offers) == 0 {
 		return ""

@@ -47,8 +47,8 @@ func (s *Store) Plan(ctx context.Context, job int64) ([]Span, error) {
 	return s.spans(ctx, `SELECT step, starts, ends, nodes, node_list FROM plans WHERE job = ? ORDER BY step`, job)
 }
 
-// SetAllocation records that the job has these nodes from now on: the span
-// before ends, never earlier than it began. No nodes ends it only.
+// SetAllocation records that the job has these nodes from now on: the previous span ends, never
+// before it began. Without nodes, it only ends that span.
 func (s *Store) SetAllocation(ctx context.Context, job int64, step int, at time.Time, nodes int, nodeList string) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE allocations SET ends = max(starts, ?) WHERE job = ? AND ends = 0`, unix(at), job); err != nil {
@@ -65,7 +65,7 @@ func (s *Store) SetAllocation(ctx context.Context, job int64, step int, at time.
 	})
 }
 
-// Allocations reads what was really allocated to a job, in order of time.
+// Allocations reads a job's real allocations, in order of time.
 func (s *Store) Allocations(ctx context.Context, job int64) ([]Span, error) {
 	return s.spans(ctx, `SELECT step, starts, ends, nodes, node_list FROM allocations WHERE job = ? ORDER BY id`, job)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// progressText is a job's progress as its row has it.
+// progressText returns a job's progress in the form of its row.
 func progressText(p *malleable.Progress) string {
 	if p == nil {
 		return ""

@@ -6,9 +6,9 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// Refuses reports whether an error means that the database cannot be written (or not even
-// be read) at present, so that the same may work later: a full or read-only disk, an
-// input/output error, a lock that somebody keeps.
+// Refuses reports whether an error means that the database cannot be written (or even read) now but
+// may work later: a full or read-only disk, an input/output error, a lock that another process
+// holds.
 func Refuses(err error) bool {
 	var e sqlite3.Error
 	if !errors.As(err, &e) {
@@ -21,8 +21,8 @@ func Refuses(err error) bool {
 	return false
 }
 
-// Malformed reports whether an error means that the file is no sound database: pages of it
-// were overwritten, or all of it.
+// Malformed reports whether an error means that the file is not a sound database: some or all of
+// its pages were overwritten.
 func Malformed(err error) bool {
 	var e sqlite3.Error
 	return errors.Is(err, ErrMalformed) || errors.As(err, &e) && (e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)

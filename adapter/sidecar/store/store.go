@@ -22,12 +22,12 @@ var migrations embed.FS
 // Store is the sidecar's database. It is safe for concurrent use.
 type Store struct {
 	db   *sql.DB
-	tx   *sql.Tx // of Together; nil: every call stands alone
+	tx   *sql.Tx // of Together; nil if every call is its own transaction
 	path string
 	file os.FileInfo // as it was opened
 }
 
-// on is what statements run on.
+// on returns what statements run on.
 func (s *Store) on() interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
@@ -39,16 +39,16 @@ func (s *Store) on() interface {
 	return s.db
 }
 
-// Together makes all that f writes through the store that it is given one
-// transaction: after a crash all of it is there, or nothing. Where f fails,
-// nothing is written. Nobody else can write meanwhile, so f is to be quick.
+// Together makes all writes of f through the given store one transaction: after a crash, either all
+// or none are there. If f fails, nothing is written. No other process can write meanwhile, so f
+// must be quick.
 func (s *Store) Together(ctx context.Context, f func(*Store) error) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error { return f(&Store{db: s.db, tx: tx}) })
 }
 
-// Open opens the database file, makes it where it does not exist (mode 0600),
-// brings its schema up to date and checks it. Its error is ErrUnfit if a later release
-// wrote the file, and ErrMalformed if the file can never be read.
+// Open opens the database file, creates it if missing (mode 0600), updates its schema, and checks
+// it. Its error is ErrUnfit if a later release wrote the file, and ErrMalformed if the file can
+// never be read.
 func Open(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("database folder: %w", err)
@@ -86,8 +86,8 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// Lost reports whether the database's file was deleted or replaced since it was opened:
-// what is written from then on is lost, or lands in two places.
+// Lost returns an error if the database's file was deleted or replaced since it was opened: further
+// writes are lost or go to two places.
 func (s *Store) Lost() error {
 	now, err := os.Stat(s.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// inTx runs f in one transaction, that of Together if there is one.
+// inTx runs f in one transaction, in Together's if there is one.
 func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	if s.tx != nil {
 		return f(s.tx)

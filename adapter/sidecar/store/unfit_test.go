@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestNewerSchema: a database of a later release is refused by name, and left as it is.
+// TestNewerSchema checks that a database of a later release is refused by name and left unchanged.
 func TestNewerSchema(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "db")
 	s := open(t, path)
@@ -32,8 +32,8 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// TestMalformed: whatever was done to the file, it is malformed, and moved aside it makes
-// room for a new one.
+// TestMalformed checks that a damaged file is recognised as malformed, and that moving it aside
+// makes room for a new one.
 func TestMalformed(t *testing.T) {
 	ctx := context.Background()
 	for name, spoil := range map[string]func(path string, text []byte) error{
@@ -108,7 +108,7 @@ func TestNotMalformed(t *testing.T) {
 	}
 }
 
-// TestSharedFileSystem: no lease is given where other machines could take it too.
+// TestSharedFileSystem checks that no lease is given if other machines could also take it.
 func TestSharedFileSystem(t *testing.T) {
 	t.Cleanup(func() { statfs = syscall.Statfs })
 	for magic, name := range sharedFileSystems {

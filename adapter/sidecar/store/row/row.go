@@ -1,6 +1,6 @@
-// Package row has the rows of the sidecar's database as plain values: what the decision
-// core keeps of its jobs and has written down. It knows nothing of the database itself
-// (package store), which names them, too.
+// Package row holds the rows of the sidecar's database as plain values: what the decision core
+// keeps about its jobs. It does not know the database itself (package store), which also uses these
+// names.
 package row
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// State is where an evolving job is in its life.
+// State is the phase of an evolving job's life.
 type State string
 
 // The states of a job.
@@ -18,13 +18,13 @@ const (
 	Queued   State = "queued"   // parked in Slurm
 	Starting State = "starting" // let go, not running yet
 	Running  State = "running"  // in a step
-	Waiting  State = "waiting"  // a step has ended, the next one's nodes are to come
+	Waiting  State = "waiting"  // a step has ended, and the next one's nodes are still to come
 	Ended    State = "ended"
 )
 
 // Job is an evolving job. The zero time is "not yet" or "none".
 type Job struct {
-	ID          int64 // ours; 0 before it is added
+	ID          int64 // our ID; 0 before it is added
 	SlurmID     uint32
 	Submitted   time.Time
 	Name        string
@@ -35,7 +35,7 @@ type Job struct {
 	Partition   string
 	Profile     planner.Profile
 	Moldable    *Moldable  // nil: it has one profile
-	Malleable   *Malleable // nil: its size is the profile's
+	Malleable   *Malleable // nil if its size is the profile's
 	ExpandLimit planner.ExpandLimit
 	Drive       string
 	Begin       time.Time
@@ -49,26 +49,26 @@ type Job struct {
 	Ended       time.Time
 	EndState    string // Slurm's state at the end
 	BatchHost   string
-	Suspended   time.Duration // for how long Slurm has had it suspended, which StepStarted accounts for
+	Suspended   time.Duration // how long Slurm has suspended it, already included in StepStarted
 
 	HeldIdle int64 // node-seconds that its holds kept idle from jobs that waited
 
-	Behind  time.Time // its request has grown then: it comes behind what was submitted before
+	Behind  time.Time // when its request grew: it then queues behind what was submitted before
 	Changes []Change  // the last ones of the request, oldest first
 	Offers  []Offer   // to a malleable job, the last ones, oldest first
 
 	Progress *malleable.Progress // as the application has reported it; nil: never. It is never changed: another one takes its place
 }
 
-// Offer is nodes that a malleable job was offered, or asked for, and what it said. Times are Unix
-// seconds; 0: not yet.
+// Offer is nodes that a malleable job was offered or asked for, and its answer. Times are Unix
+// seconds; 0 for not yet.
 type Offer struct {
 	ID        int64    `json:"id"`   // ascending
 	Kind      string   `json:"kind"` // grow or shrink
 	Mandatory bool     `json:"mandatory,omitempty"`
 	Nodes     int      `json:"nodes"`
 	Had       int      `json:"had"`  // the job's nodes at that time
-	List      []string `json:"list"` // the nodes offered; to shrink, those that can go, the first Nodes of which are wanted
+	List      []string `json:"list"` // the offered nodes; for a shrink, those that can go, of which the first Nodes are wanted
 	Why       string   `json:"why,omitempty"`
 	Made      int64    `json:"made"`
 	Deadline  int64    `json:"deadline"`
@@ -89,7 +89,7 @@ type Change struct {
 	Step int // that it ended; 0: none
 }
 
-// Moldable is the alternatives of a job. It is never changed: another one takes its place.
+// Moldable holds the alternatives of a job. It is never changed, only replaced.
 type Moldable struct {
 	Alternatives []planner.Profile
 	By           planner.Preference
@@ -98,8 +98,8 @@ type Moldable struct {
 	Fixed        bool      // it has started
 }
 
-// Malleable is what a malleable job takes beyond its profile, as request.Malleable. It is
-// never changed: another one takes its place.
+// Malleable holds a malleable job's bounds, as in request.Malleable. It is never changed, only
+// replaced.
 type Malleable struct {
 	Max     []int // most nodes of each step of the profile
 	Sizes   malleable.Sizes
@@ -116,8 +116,8 @@ type Span struct {
 	NodeList string // compressed
 }
 
-// Part is a Slurm job that belongs to an evolving job beside its base job: a
-// companion, or the job of a chain's step.
+// Part is a Slurm job of an evolving job besides its base job: a companion, or the job of a chain's
+// step.
 type Part struct {
 	SlurmID  uint32
 	Step     int // 1-based: that it came with, or that it runs
@@ -133,7 +133,7 @@ type Intent struct {
 	At     time.Time
 }
 
-// Known is what is kept in mind of every job that the database has, ended ones too.
+// Known is what is remembered about every job in the database, including ended ones.
 type Known struct {
 	ID        int64
 	SlurmID   uint32

@@ -26,10 +26,10 @@ import (
 	pb "github.com/evoslurm/evoslurm/plugins/strategypb"
 )
 
-// stdout is the real one: go-plugin puts a pipe in its place.
+// stdout is the real one: go-plugin replaces it by a pipe.
 var stdout = os.Stdout
 
-// version is set by the linker, to tell two executables apart.
+// version is set by the linker, to distinguish two executables.
 var version = "1"
 
 type evil struct{ pb.UnimplementedStrategyServer }
