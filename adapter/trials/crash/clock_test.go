@@ -267,7 +267,7 @@ func (s *site) stepClock(by time.Duration) error {
 // which the clock is stepped fails or hangs, that is Slurm's own doing.
 type gate string
 
-// gate is a new one, which is closed.
+// gate returns a new one, which is closed.
 func (s *site) gate() gate { return gate(filepath.Join(s.Dir, "out", s.name("gate"))) }
 
 func (g gate) open() error { return os.WriteFile(string(g), nil, 0o644) }

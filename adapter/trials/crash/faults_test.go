@@ -23,7 +23,7 @@ func newFaults(seed uint64, most int) *faults {
 	return &faults{seed: seed, left: most, seen: map[string]int{}}
 }
 
-// draw gives the random numbers for the coming event of a kind.
+// draw returns the random numbers for the coming event of a kind.
 func (f *faults) draw(kind string) *rand.Rand {
 	f.seen[kind]++
 	h := fnv.New64a()
@@ -36,7 +36,7 @@ var (
 	lookFaults   = []crash.Action{crash.Refuse, crash.TimedOut, crash.Late, crash.Hang, crash.Truncate, crash.Truncate, crash.Garble, crash.Garble}
 )
 
-// next says what becomes of a command.
+// next returns what becomes of a command.
 func (f *faults) next(args []string) crash.Answer {
 	kind, actions, chance := args[0], lookFaults, 0.04
 	if changes(args) {

@@ -36,7 +36,7 @@ done
 echo done >> $name
 `
 
-// shaken is a cluster that notices dead nodes soon.
+// shaken returns a cluster that notices dead nodes soon.
 func shaken(t *testing.T) *site {
 	options := merging
 	options.ExtraConf = "SlurmdTimeout=5"

@@ -54,7 +54,7 @@ done
 echo done >> $1
 `
 
-// steps is what such a job writes if all goes well.
+// steps returns what such a job writes if all goes well.
 func steps(nodes ...int) []string {
 	var lines []string
 	for i, n := range nodes {
@@ -86,7 +86,7 @@ func (s *site) evolve(drive, profile string, nodes ...int) error {
 	return s.wrote(name, steps(nodes...))
 }
 
-// name is a new name for a job.
+// name returns a new name for a job.
 func (s *site) name(prefix string) string {
 	entries, _ := os.ReadDir(s.Dir + "/out")
 	return prefix + "-" + strconv.Itoa(len(entries))

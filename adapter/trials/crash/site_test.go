@@ -201,7 +201,7 @@ func (s *site) submit(name, script string, args ...string) (slurmctl.JobID, erro
 	return slurmctl.JobID(id), err
 }
 
-// trace is what a job wrote into its trace so far.
+// trace returns what a job wrote into its trace so far.
 func (s *site) trace(name string) []string {
 	text, _ := os.ReadFile(filepath.Join(s.Dir, "out", name))
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
@@ -245,7 +245,7 @@ func within(limit time.Duration, check func() error) error {
 	}
 }
 
-// clean says what is left in Slurm beside the bystander, and whether that was
+// clean returns what is left in Slurm beside the bystander, and whether that was
 // touched.
 func (s *site) clean() error {
 	left, err := s.Cluster.Leftovers(context.Background())
@@ -281,7 +281,7 @@ func (s *site) clean() error {
 	return nil
 }
 
-// status is what the sidecar says of itself.
+// status returns what the sidecar says of itself.
 func (s *site) status() (api.Status, error) {
 	client, err := api.NewClient("unix://"+s.Dir+"/run/api.sock", api.Munge{})
 	if err != nil {
@@ -292,7 +292,7 @@ func (s *site) status() (api.Status, error) {
 	return client.Status(ctx)
 }
 
-// job is one of the evolving jobs, as the sidecar tells them.
+// job returns one of the evolving jobs, as the sidecar tells them.
 func (s *site) job(id slurmctl.JobID) (api.Job, error) {
 	all, err := s.Jobs(1)
 	for _, j := range all {

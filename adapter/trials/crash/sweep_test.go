@@ -97,7 +97,7 @@ func (s *site) settled() error {
 	return err
 }
 
-// story is what the sidecar did and said in the present run.
+// story returns what the sidecar did and said in the present run.
 func (s *site) story() string {
 	text, _ := os.ReadFile(s.log.Name())
 	s.control.mu.Lock()

@@ -85,7 +85,7 @@ func (r *result) faults(evolving bool) []string {
 	return faults
 }
 
-// held is how long step i lasted; 0 where it did not end.
+// held returns how long step i lasted; 0 where it did not end.
 func (r *result) held(i int) time.Duration {
 	end := r.trace.stepEnd(i)
 	if end.IsZero() {
@@ -94,7 +94,7 @@ func (r *result) held(i int) time.Duration {
 	return end.Sub(r.trace.steps[i].began)
 }
 
-// longest is how long step i may last: its duration, or a multiple of it where the
+// longest returns how long step i may last: its duration, or a multiple of it where the
 // job lets it be expanded, and the tolerance.
 func (r *result) longest(i int) time.Duration {
 	stretch := r.expandLimit().Stretch(r.Profile[i].Duration)
@@ -104,7 +104,7 @@ func (r *result) longest(i int) time.Duration {
 	return seconds(stretch) + tolerance
 }
 
-// latency is how long after the boundary before step i (counted from 0), which is
+// latency returns how long after the boundary before step i (counted from 0), which is
 // the call of evosctl next, the application had used the step's nodes: a srun over
 // all of them had come back.
 func (r *result) latency(i int) time.Duration {

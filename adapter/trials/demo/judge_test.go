@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// good is a phase of one evolving job that had what it had asked for.
+// good returns a phase of one evolving job that had what it had asked for.
 func good(t *testing.T) outcome {
 	t.Helper()
 	tr, err := parseTrace(goodTrace)

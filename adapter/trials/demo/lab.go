@@ -109,7 +109,7 @@ func (l *lab) fill(bin string, names []string) error {
 	return os.WriteFile(l.path("job.sh"), jobScript, 0o755)
 }
 
-// commandIn is where a command is: in the folder, as it is built, or about it, as packages install it.
+// commandIn returns where a command is: in the folder, as it is built, or about it, as packages install it.
 func commandIn(bin, name string) string {
 	for _, about := range []string{"", "../sbin", "../libexec/evoslurm"} {
 		file := filepath.Join(bin, about, name)
@@ -203,7 +203,7 @@ func (l *lab) alive() error {
 	}
 }
 
-// user is the user of a job's number, by turns.
+// user returns the user of a job's number, by turns.
 func (l *lab) user(number int) slurmtest.User {
 	users := l.cluster.Users()
 	return users[number%len(users)]

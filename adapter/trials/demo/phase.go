@@ -41,10 +41,10 @@ type outcome struct {
 	leftovers slurmtest.Leftovers
 }
 
-// begin is when the first job was submitted.
+// begin returns when the first job was submitted.
 func (o outcome) begin() time.Time { return o.jobs[0].submitted }
 
-// makespan is the time from the first submission until the last job's end.
+// makespan returns the time from the first submission until the last job's end.
 func (o outcome) makespan() time.Duration {
 	var last time.Time
 	for _, r := range o.jobs {

@@ -18,7 +18,7 @@ type Job struct {
 	Limit planner.ExpandLimit
 }
 
-// expandLimit is the job's own, else the site's.
+// expandLimit returns the job's own, else the site's.
 func (j Job) expandLimit() planner.ExpandLimit {
 	if j.Limit == 0 {
 		return 1
@@ -26,7 +26,7 @@ func (j Job) expandLimit() planner.ExpandLimit {
 	return j.Limit
 }
 
-// rigid is the job at its peak size for the whole of its duration.
+// rigid returns the job at its peak size for the whole of its duration.
 func (j Job) rigid() planner.Profile {
 	return planner.Profile{{Nodes: j.Profile.Peak(), Duration: j.Profile.Duration()}}
 }
@@ -34,7 +34,7 @@ func (j Job) rigid() planner.Profile {
 // scenarioNodes is the cluster that the standard scenario is made for.
 const scenarioNodes = 8
 
-// Standard is the demo's scenario: jobs that grow, shrink, and do both, each of
+// Standard returns the demo's scenario: jobs that grow, shrink, and do both, each of
 // which would keep the others waiting at its peak size, and stock jobs of the
 // other user that compete for the same nodes.
 func Standard() []Job {

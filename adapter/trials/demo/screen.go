@@ -65,7 +65,7 @@ func (l *live) draw(f frame) {
 	io.WriteString(l.out, text)
 }
 
-// compose is the frame as the terminal takes it: every line cut to its width and
+// compose returns the frame as the terminal takes it: every line cut to its width and
 // cleared behind.
 func (l *live) compose(f frame) string {
 	width, height := l.size()
@@ -113,7 +113,7 @@ func look(f *os.File) terminal {
 	return t
 }
 
-// size is the terminal's, asked anew each time: it may have been resized.
+// size returns the terminal's, asked anew each time: it may have been resized.
 func (t terminal) size() (width, height int) {
 	if t.file != nil {
 		if seen := display.Look(t.file, os.Getenv); seen.Width > 0 && seen.Height > 0 {

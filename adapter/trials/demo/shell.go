@@ -211,7 +211,7 @@ func withStrategies(bin string, names []string) ([]string, error) {
 	return names, nil
 }
 
-// findSite is the site of that name, or the only one with it as a part of its name.
+// findSite returns the site of that name, or the only one with it as a part of its name.
 func findSite(name string) (sites.Site, error) {
 	var found []sites.Site
 	for _, s := range sites.All() {
@@ -228,7 +228,7 @@ func findSite(name string) (sites.Site, error) {
 	return sites.Site{}, fmt.Errorf("--site=%s: want (a part of) one of: %s", name, strings.Join(SiteNames(), "; "))
 }
 
-// SiteNames are the names of the sites that there are.
+// SiteNames returns the names of the sites that there are.
 func SiteNames() []string {
 	var names []string
 	for _, s := range sites.All() {

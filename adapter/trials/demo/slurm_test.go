@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	}, "-buildvcs=false", "github.com/evoslurm/evoslurm/plugins/cmd/strategytest", "./evosdemo")
 }
 
-// text is what has been written to a file so far.
+// text returns what has been written to a file so far.
 func text(t *testing.T, f *os.File) string {
 	t.Helper()
 	b, err := os.ReadFile(f.Name())
@@ -139,7 +139,7 @@ func TestCommandsNotBuilt(t *testing.T) {
 	empty(t, temp)
 }
 
-// shortTemp is a temporary folder for the demo with a path short enough for Unix
+// shortTemp returns a temporary folder for the demo with a path short enough for Unix
 // sockets, which the test's own may not be.
 func shortTemp(t *testing.T) string {
 	t.Helper()

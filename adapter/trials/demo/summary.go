@@ -107,7 +107,7 @@ func (r *result) delay() time.Duration {
 	return r.trace.begin.Sub(r.submitted)
 }
 
-// times are the wait of a job and its end since the phase began.
+// times returns the wait of a job and its end since the phase began.
 func (r *result) times(o outcome) string {
 	if r.trace.end.IsZero() {
 		return fmt.Sprintf("%7s %7s", "-", "-")

@@ -39,7 +39,7 @@ func (t trace) stepEnd(i int) time.Time {
 	return t.end
 }
 
-// nodeSeconds is what the job held.
+// nodeSeconds returns what the job held.
 func (t trace) nodeSeconds() float64 {
 	var sum float64
 	for i, s := range t.steps {

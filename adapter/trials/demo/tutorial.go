@@ -48,7 +48,7 @@ var Lessons = []Lesson{
 	},
 }
 
-// Tutorial is the text of the lessons.
+// Tutorial returns the text of the lessons.
 func Tutorial() string {
 	var b strings.Builder
 	b.WriteString("Five commands, to be typed in `evosdemo shell` (make play), whose cluster has 8 nodes.\n")

@@ -166,7 +166,7 @@ func (w *watch) followStock(s *seen, record *slurmctl.Job, now time.Time) {
 	s.view = v
 }
 
-// frame is what is to be seen now.
+// frame returns what is to be seen now.
 func (w *watch) frame(now time.Time) frame {
 	f := frame{title: w.title, begin: w.begin, now: now, events: w.events, nodes: w.lab.cluster.Options().Nodes}
 	for _, s := range w.jobs {
@@ -180,7 +180,7 @@ func (w *watch) frame(now time.Time) frame {
 	return f
 }
 
-// count is a number of nodes in words.
+// count returns a number of nodes in words.
 func count(n int) string {
 	if n == 1 {
 		return "1 node"
@@ -188,5 +188,5 @@ func count(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
-// list is a number of nodes and their names.
+// list returns a number of nodes and their names.
 func list(nodes []string) string { return count(len(nodes)) + ": " + slurmctl.CompressNodes(nodes) }

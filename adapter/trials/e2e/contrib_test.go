@@ -21,7 +21,7 @@ var elsewhere = map[string]string{"evosdemo": "../demo/evosdemo", "strategytest"
 
 var helpOption = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z][a-z0-9-]+)`)
 
-// helpOf is a command's help; without a configuration, and without Slurm.
+// helpOf returns a command's help; without a configuration, and without Slurm.
 func helpOf(t *testing.T, args ...string) string {
 	t.Helper()
 	path := filepath.Join(bin, args[0])

@@ -18,7 +18,7 @@ var (
 	shellWord  = regexp.MustCompile(`^-{1,2}[a-zA-Z][a-zA-Z0-9-]*`)
 )
 
-// pages are all that are read: of the repository's top, docs, plugins and examples.
+// pages returns all that are read: of the repository's top, docs, plugins and examples.
 func pages(t *testing.T) (paths []string) {
 	t.Helper()
 	for _, root := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "plugins", "contrib", "planner/README.md"} {
@@ -35,7 +35,7 @@ func pages(t *testing.T) (paths []string) {
 	return paths
 }
 
-// commandsIn are the command lines of a page: of its fences, indented lines and inline code.
+// commandsIn returns the command lines of a page: of its fences, indented lines and inline code.
 func commandsIn(text string) (lines []string) {
 	var blocks []string
 	for _, m := range anyFence.FindAllStringSubmatch(text, -1) {
@@ -59,7 +59,7 @@ func commandsIn(text string) (lines []string) {
 // asked remembers what commands complete.
 type asked map[string][]string
 
-// completions are the first words of what a command offers at its end.
+// completions returns the first words of what a command offers at its end.
 func (a asked) completions(t *testing.T, args ...string) []string {
 	t.Helper()
 	key := strings.Join(args, " ")
@@ -223,7 +223,7 @@ var (
 	dropped = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// sections are the names of a page's headings, as in links.
+// sections returns the names of a page's headings, as in links.
 func sections(text string) (names []string) {
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
 		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))

@@ -147,7 +147,7 @@ func (s *site) submit(args ...string) string {
 // patience is for what takes seconds where the machine is not slow and busy.
 const patience = 5 * time.Minute
 
-// output is what the job printed, once it has ended and Slurm is clean.
+// output returns what the job printed, once it has ended and Slurm is clean.
 func (s *site) output(id string) []string {
 	s.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -301,7 +301,7 @@ func (s *site) eventually(what string, ok func() bool) {
 	}
 }
 
-// job is the job as evosqueue --json tells it to another user.
+// job returns the job as evosqueue --json tells it to another user.
 func (s *site) job(id string) (found api.Job) {
 	s.t.Helper()
 	all, err := s.Jobs(1)
@@ -344,7 +344,7 @@ func (s *site) chain() {
 	}
 }
 
-// account is an account of the machine for the sidecar to run as.
+// account returns an account of the machine for the sidecar to run as.
 func account(t *testing.T, name string) *slurmctl.User {
 	t.Helper()
 	found, err := user.Lookup(name)

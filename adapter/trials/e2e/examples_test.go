@@ -51,7 +51,7 @@ func TestExamples(t *testing.T) {
 	s.stop(syscall.SIGTERM)
 }
 
-// newExamples is a site with the examples in folders of its out/, whose Python is that of
+// newExamples returns a site with the examples in folders of its out/, whose Python is that of
 // Debian's packages.
 func newExamples(t *testing.T, nodes int) *site {
 	t.Helper()
@@ -123,12 +123,12 @@ func (s *site) examples(examples []example) {
 	}
 }
 
-// variables are those of jobs' environment by which libraries find evoslurm.py, and stay on loopback.
+// variables returns those of jobs' environment by which libraries find evoslurm.py, and stay on loopback.
 func (s *site) variables() string {
 	return "PYTHONPATH=" + s.Dir + "/python,PYTHONDONTWRITEBYTECODE=1,INTERFACE=lo,GLOO_SOCKET_IFNAME=lo,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_oob_tcp_if_include=lo"
 }
 
-// last is what a job printed last.
+// last returns what a job printed last.
 func last(out []string) string {
 	out = messages(out)
 	return out[len(out)-1]

@@ -248,7 +248,7 @@ python3 `+program+` 2>&1
 	}
 }
 
-// inC is a job whose steps a program in C goes through, killed as python's is; it grows on demand.
+// inC returns a job whose steps a program in C goes through, killed as python's is; it grows on demand.
 func (s *site) inC() string {
 	s.t.Helper()
 	library, err := filepath.Abs("../../../contrib/c")

@@ -122,7 +122,7 @@ func TestPrivateNodes(t *testing.T) {
 	}
 }
 
-// read is what a user gets by the Unix socket; what curl says while nobody listens.
+// read returns what a user gets by the Unix socket; what curl says while nobody listens.
 func (s *site) read(user slurmtest.User, path string) string {
 	s.t.Helper()
 	text, err := s.Cluster.Run(s.t.Context(), user, "curl", "-s", "--unix-socket", s.Dir+"/run/api.sock", "http://sidecar"+path)

@@ -60,7 +60,7 @@ var (
 	named  = regexp.MustCompile("`([a-z_.]+)`")
 )
 
-// asWritten is a shell script of a section of plugins/README.md: every command, and
+// asWritten returns a shell script of a section of plugins/README.md: every command, and
 // every file with the name that stands before it.
 func asWritten(t *testing.T, heading string) string {
 	t.Helper()

@@ -112,7 +112,7 @@ func TestStrategyCommands(t *testing.T) {
 	}
 }
 
-// below are the processes that come of pid.
+// below returns the processes that come of pid.
 func below(pid int) []int {
 	out, _ := exec.Command("pgrep", "--parent", strconv.Itoa(pid)).Output() // status 1: there is none
 	var all []int

@@ -90,7 +90,7 @@ func (s *sweepSite) released(jobs ...string) {
 	}
 }
 
-// outcomes are the files of outcomes in a folder, with the times at which they were written.
+// outcomes returns the files of outcomes in a folder, with the times at which they were written.
 func (s *sweepSite) outcomes(folder string) map[string]time.Time {
 	s.Helper()
 	names, err := filepath.Glob(s.file(folder + "/*.json"))

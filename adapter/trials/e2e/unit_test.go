@@ -28,10 +28,10 @@ var capabilities = map[string]uint{
 	"CAP_SYS_NICE": unix.CAP_SYS_NICE, "CAP_SYS_PTRACE": unix.CAP_SYS_PTRACE, "CAP_SYS_RESOURCE": unix.CAP_SYS_RESOURCE,
 }
 
-// unit is the unit's [Service] section.
+// unit returns the unit's [Service] section.
 func unit() (map[string]string, error) { return section(unitFile, "[Service]") }
 
-// section is a section of a unit; several lines of one directive are joined.
+// section returns a section of a unit; several lines of one directive are joined.
 func section(file, wanted string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -142,7 +142,7 @@ func (c compared) add(o compared) compared {
 		append(c.makespan, o.makespan...), append(c.late, o.late...)}
 }
 
-// fits is how many starts and step changes are the same.
+// fits returns how many starts and step changes are the same.
 func (c compared) fits() int { return c.starts + c.changes }
 
 func (c compared) String() string {
@@ -244,7 +244,7 @@ type moment struct{ loop, backfill, poll time.Duration }
 // take: in the recordings the median of step changes that change no nodes.
 const calling = 70 * time.Millisecond
 
-// recorded are the latencies of the machine on which the recordings were made, as their step
+// recorded returns the latencies of the machine on which the recordings were made, as their step
 // changes have them (adapter/BENCHMARKS.md).
 func recorded() slurmsim.Latency {
 	l := slurmsim.Measured()

@@ -240,7 +240,7 @@ func (f *field) state(id uint32) string {
 	return field1(f.slurm("scontrol", "-o", "show", "job", fmt.Sprint(id)), "JobState")
 }
 
-// field1 is a field of a line of scontrol's.
+// field1 returns a field of a line of scontrol's.
 func field1(line, name string) string {
 	for word := range strings.FieldsSeq(line) {
 		if v, ok := strings.CutPrefix(word, name+"="); ok {

@@ -213,7 +213,7 @@ func (l *latency) job(ctx context.Context, mode, name string) error {
 	}
 }
 
-// notes are the files of a drive mode.
+// notes returns the files of a drive mode.
 func (l *latency) notes(mode string) ([]string, error) {
 	return filepath.Glob(l.Dir + "/out/" + strings.ReplaceAll(mode, " ", "-") + "-*")
 }

@@ -138,7 +138,7 @@ func covered(all []command, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// commands are those in the sidecar's log.
+// commands returns those in the sidecar's log.
 func (l *latency) commands() (all []command, err error) {
 	file, err := os.Open(l.Dir + "/evoslurmd.log")
 	if err != nil {
@@ -161,7 +161,7 @@ func (l *latency) commands() (all []command, err error) {
 	return all, lines.Err()
 }
 
-// expanders are the names of the sidecar's jobs.
+// expanders returns the names of the sidecar's jobs.
 func (l *latency) expanders() (map[string]string, error) {
 	text, err := l.Cluster.Run(context.Background(), slurmtest.Root, "squeue", "--noheader", "--states=all", "--format=%i %j")
 	if err != nil {

@@ -105,7 +105,7 @@ func (l *latency) allLent(ctx context.Context) error {
 	})
 }
 
-// gave is when nodes were first demanded between two times, and when it was last accepted to give them back.
+// gave returns when nodes were first demanded between two times, and when it was last accepted to give them back.
 func (l *latency) gave(from, to time.Time) (demanded, accepted time.Time, err error) {
 	out, err := l.Cluster.Run(context.Background(), slurmtest.Root, "env", append(l.Env(), l.Bin+"/evosctl", "events", "--json")...)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestHour(t *testing.T) {
 		d.Both, near[1], near[2], near[8], d.Makespan[1], d.Makespan[0], 100*(d.Makespan[0]/d.Makespan[1]-1))
 }
 
-// load is the machine's.
+// load returns the machine's.
 func load() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(text), " ")

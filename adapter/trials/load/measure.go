@@ -192,7 +192,7 @@ func (t times) String() string {
 	return fmt.Sprintf("median %d ms, 95 of 100 within %d ms, longest %d ms", t.at(0.5).Milliseconds(), t.at(0.95).Milliseconds(), t.at(1).Milliseconds())
 }
 
-// byHand is how long the largest of the sidecar's requests takes anybody who makes it.
+// byHand returns how long the largest of the sidecar's requests takes anybody who makes it.
 func (l *load) byHand(ctx context.Context) (all times, err error) {
 	for range 15 {
 		begun := time.Now()
@@ -221,7 +221,7 @@ var (
 	updatePattern = regexp.MustCompile(`_slurm_rpc_update_job: complete JobId=(\d+) uid=\d+ usec=(\d+)`)
 )
 
-// resizes is what slurmctld took, by its own log, for each merge and shrink: it waits
+// resizes returns what slurmctld took, by its own log, for each merge and shrink: it waits
 // for slurmdbd at each, whoever asks for it (up to 23.11).
 func (l *load) resizes(since time.Time) (all times, err error) {
 	text, err := os.ReadFile(filepath.Join(l.cluster.Dir(), "log", "slurmctld.log"))
@@ -294,7 +294,7 @@ func (l *load) readLog(since time.Time) (seen, error) {
 	return s, lines.Err()
 }
 
-// memory is what the sidecar has resident, in bytes.
+// memory returns what the sidecar has resident, in bytes.
 func (l *load) memory() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.daemon.Process.Pid))
 	if err != nil {
@@ -308,7 +308,7 @@ func (l *load) memory() (int64, error) {
 	return kib << 10, err
 }
 
-// cpu is the processor time of the sidecar alone, and with the commands that it has run.
+// cpu returns the processor time of the sidecar alone, and with the commands that it has run.
 func (l *load) cpu() (alone, all time.Duration) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.daemon.Process.Pid))
 	if err != nil {

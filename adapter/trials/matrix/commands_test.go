@@ -35,7 +35,7 @@ func (m *manual) submit(ctx context.Context, args ...string) (slurmctl.JobID, er
 	return slurmctl.JobID(id), err
 }
 
-// job is the job as Slurm has it.
+// job returns the job as Slurm has it.
 func (m *manual) job(ctx context.Context, id slurmctl.JobID) (slurmctl.Job, error) {
 	jobs, err := m.on.JobsByID(ctx, id)
 	if err == nil && len(jobs) != 1 {
@@ -77,7 +77,7 @@ func (b *bench) clean(ctx context.Context) error {
 	return b.on.until(ctx, func() error { return b.on.leftovers(ctx) })
 }
 
-// byCommands are the operations on Slurm that the sidecar is made of.
+// byCommands returns the operations on Slurm that the sidecar is made of.
 func (m *manual) byCommands() []operation {
 	return []operation{
 		{name: "look at jobs, nodes, reservations, configuration", try: m.look},
@@ -147,7 +147,7 @@ func (m *manual) reservation(ctx context.Context, name string) (slurmctl.Reserva
 	return slurmctl.Reservation{}, fmt.Errorf("no reservation %s", name)
 }
 
-// holds is a hold on nodes for the first user.
+// holds returns a hold on nodes for the first user.
 func (m *manual) holds(ctx context.Context, name string, start time.Time, nodes ...string) error {
 	return m.on.CreateReservation(ctx, slurmctl.ReservationRequest{Name: name, Start: start,
 		End: m.on.now().Add(10 * time.Minute), Nodes: nodes, Users: []string{m.on.user().Name}, Flags: holdFlags})

@@ -12,7 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// expanding are the operations that show what the guard is for, and that it works:
+// expanding returns the operations that show what the guard is for, and that it works:
 // on a cluster without it, and on one whose users are kept from expanding other
 // people's jobs by contrib/job_submit.lua.
 func (m *manual) expanding(guarded bool) []operation {

@@ -97,7 +97,7 @@ func (b *bench) sweep(t *testing.T) {
 
 func (b *bench) root() slurmtest.User { return slurmtest.Root }
 
-// lastLine is the end of a command's error: what Slurm said.
+// lastLine returns the end of a command's error: what Slurm said.
 func lastLine(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	return lines[len(lines)-1]

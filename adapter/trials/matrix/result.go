@@ -112,7 +112,7 @@ func WriteTable(w io.Writer, results []Result) error {
 	return err
 }
 
-// firstOf is where a drive mode first occurs.
+// firstOf returns where a drive mode first occurs.
 func firstOf(results []Result, drive string) int {
 	return slices.IndexFunc(results, func(r Result) bool { return r.Drive == drive })
 }

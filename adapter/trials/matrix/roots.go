@@ -29,7 +29,7 @@ var BuildPackages = []string{"gcc", "libc6-dev", "python3-grpcio", "python3-prot
 // ErrUnavailable is a root that cannot be had here, for no fault of the project's.
 var ErrUnavailable = errors.New("cannot be had")
 
-// Mirror is where this machine's apt gets Debian's main archive.
+// Mirror returns where this machine's apt gets Debian's main archive.
 func Mirror(ctx context.Context) (string, error) {
 	out, err := output(exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(LABEL)\t$(REPO_URI)"))
 	if err != nil {
@@ -51,7 +51,7 @@ func Mirror(ctx context.Context) (string, error) {
 	return fallback, nil
 }
 
-// Root is the folder of a release's root, made in the user's cache where it is not
+// Root returns the folder of a release's root, made in the user's cache where it is not
 // there yet: about a minute and 0.6 GB. It fails with [ErrUnavailable] where the mirror does
 // not have the release, or this process may not make it.
 func Root(ctx context.Context, release Release, more []string, log *bytes.Buffer) (string, error) {
@@ -133,7 +133,7 @@ func bootstrap(ctx context.Context, release Release, root string, log *bytes.Buf
 	return os.Rename(fresh, root)
 }
 
-// lastOf is the last line of a text.
+// lastOf returns the last line of a text.
 func lastOf(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]

@@ -82,7 +82,7 @@ func (d *driven) park(ctx context.Context, drive drivemode.Mode, profile, wrap s
 // 23.11, it refuses the job's updates for ever: "the DB index is being set".
 const recorded = 6 * time.Second
 
-// byMerging are the operations of a sidecar that grows a job by merge or companion.
+// byMerging returns the operations of a sidecar that grows a job by merge or companion.
 func (d *driven) byMerging(drive drivemode.Mode) []operation {
 	next := func(step, nodes int) func(context.Context) error {
 		return func(ctx context.Context) error { return d.next(ctx, step, nodes) }
@@ -128,7 +128,7 @@ func (d *driven) byMerging(drive drivemode.Mode) []operation {
 	}
 }
 
-// byChaining are the operations of a sidecar with a job of several Slurm jobs.
+// byChaining returns the operations of a sidecar with a job of several Slurm jobs.
 func (d *driven) byChaining() []operation {
 	submit := func(ctx context.Context, wraps ...string) error {
 		d.chain = nil

@@ -46,7 +46,7 @@ func New(cluster *slurmtest.Cluster, bin, more string) (*Rig, error) {
 	return r, nil
 }
 
-// FreeAddress is an address on loopback that nobody uses at present. Its port is below those that Linux gives to clients: while a
+// FreeAddress returns an address on loopback that nobody uses at present. Its port is below those that Linux gives to clients: while a
 // sidecar is away one of these, its own job's for instance, could get the port and keep it.
 func FreeAddress() (string, error) {
 	var err error
@@ -59,7 +59,7 @@ func FreeAddress() (string, error) {
 	return "", err
 }
 
-// Configuration is the sidecar's and the commands', who reach it over TCP with MUNGE, as
+// Configuration returns the sidecar's and the commands', who reach it over TCP with MUNGE, as
 // from another machine.
 func (r *Rig) Configuration(more string) string {
 	return fmt.Sprintf(`
@@ -75,7 +75,7 @@ log:
 %[4]s`, r.Dir, r.Address, r.Cluster.MungeSocket(), more)
 }
 
-// Env is what a command needs in its environment beside the usual.
+// Env returns what a command needs in its environment beside the usual.
 func (r *Rig) Env() []string {
 	return append(r.Cluster.Env(), "EVOSLURM_CONFIG="+r.Dir+"/evoslurm.yaml", "PATH="+r.Bin+":"+os.Getenv("PATH"))
 }
@@ -102,7 +102,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Jobs are the evolving jobs, ended ones too, as evosqueue tells them to one of the
+// Jobs returns the evolving jobs, ended ones too, as evosqueue tells them to one of the
 // cluster's users.
 func (r *Rig) Jobs(user int) (jobs []api.Job, err error) {
 	out, errs, err := r.As(user, "evosqueue", "--json=evoslurm", "-t", "all")

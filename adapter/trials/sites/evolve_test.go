@@ -33,7 +33,7 @@ type demand struct {
 	over  string                  // a partition that growths may be in; "": its own alone
 }
 
-// everywhere is the same share of every node.
+// everywhere returns the same share of every node.
 func everywhere(memory, gres string) func(string) share {
 	return func(string) share { return share{Memory: memory, GRES: gres} }
 }
@@ -99,10 +99,10 @@ func (r *trial) submit(d demand) (job, string) {
 	return j, ""
 }
 
-// oneLine is a text for people in one line.
+// oneLine returns a text for people in one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// known are the ids of the jobs that are pending or run.
+// known returns the ids of the jobs that are pending or run.
 func (r *trial) known() (ids []int) {
 	for _, j := range look(r.Cluster) {
 		if j.State == "PENDING" || j.State == "RUNNING" {
@@ -186,7 +186,7 @@ func (r *trial) beside(do func()) {
 	r.cancel(id)
 }
 
-// read gives what the job has printed so far.
+// read returns what the job has printed so far.
 func (r *trial) read(j job) told {
 	text, _ := os.ReadFile(fmt.Sprintf("%s/out/out-%d", r.Dir, j.id))
 	said := told{text: string(text)}
@@ -384,7 +384,7 @@ func (r *trial) check(j job, said told) {
 	}
 }
 
-// compare says what is wrong with what the job has in Slurm, where its commands run on
+// compare returns what is wrong with what the job has in Slurm, where its commands run on
 // these nodes.
 func (j job) compare(nodes []string, base seen, parts []seen, want func(string) share) string {
 	var names []string

@@ -245,7 +245,7 @@ func more() []Site {
 	return sites
 }
 
-// moved is a site whose plugin moves every job into a QOS and a partition of its choice.
+// moved returns a site whose plugin moves every job into a QOS and a partition of its choice.
 func moved(name, qos, bound string) Site {
 	return Site{
 		Name: name, Trap: "job_submit.lua moves every job into another QOS and partition, whose limits count in place of those in the request",

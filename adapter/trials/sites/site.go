@@ -34,19 +34,19 @@ type Probe struct {
 	Says    string // a part of what is printed; of a refusal: of the error
 }
 
-// Sites are the sites of which everything has been tried.
+// Sites returns the sites of which everything has been tried.
 func Sites() []Site {
 	return []Site{archer2(), stackhpc(), deepops(), ulhpc(), ugent(), gcp(), seawulf()}
 }
 
-// Boot gives the options to boot it with.
+// Boot returns the options to boot it with.
 func (s Site) Boot() slurmtest.Options {
 	o := s.Options
 	o.Accounting, o.PermitJobExpansion = true, true
 	return o
 }
 
-// stock gives what a stock job of one node must give.
+// stock returns what a stock job of one node must give.
 func (s Site) stock() []string {
 	if s.Stock != nil {
 		return s.Stock

@@ -238,7 +238,7 @@ func (r *trial) stock(user int, d time.Duration, args ...string) int {
 	return id
 }
 
-// inSlurm is the job as Slurm has it.
+// inSlurm returns the job as Slurm has it.
 func (r *trial) inSlurm(id int) (found seen) {
 	for _, j := range look(r.Cluster) {
 		if j.ID == id {
@@ -283,7 +283,7 @@ func (r *trial) eventually(what string, within time.Duration, check func() error
 	}
 }
 
-// queued is the job as evosqueue --json tells it to one of the users.
+// queued returns the job as evosqueue --json tells it to one of the users.
 func (r *trial) queued(user, id int) (found api.Job) {
 	r.t.Helper()
 	jobs, err := r.Jobs(user)

@@ -81,7 +81,7 @@ func parseNode(line string) (name string, has share) {
 	return name, has
 }
 
-// look gives all jobs that slurmctld knows, ended ones too.
+// look returns all jobs that slurmctld knows, ended ones too.
 func look(c *slurmtest.Cluster) []seen {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -158,7 +158,7 @@ func (w *watch) forget() {
 	w.shots = nil
 }
 
-// between gives the shots that were taken wholly in that time.
+// between returns the shots that were taken wholly in that time.
 func (w *watch) between(from, to time.Time) []shot {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -148,7 +148,7 @@ func newTutorial() *cobra.Command {
 	}
 }
 
-// drivable is the drive mode that a demo may have.
+// drivable returns the drive mode that a demo may have.
 func drivable(name string) (drivemode.Mode, error) {
 	mode, err := drivemode.Parse(name)
 	if err != nil || mode != drivemode.Merge && mode != drivemode.Companion {
@@ -157,7 +157,7 @@ func drivable(name string) (drivemode.Mode, error) {
 	return mode, nil
 }
 
-// commandsOf is the folder of the built commands: that of this one unless it is given.
+// commandsOf returns the folder of the built commands: that of this one unless it is given.
 func commandsOf(folder string) (string, error) {
 	if folder != "" {
 		return folder, nil
