@@ -183,12 +183,12 @@ func (s *Sidecar) do(effects []core.Effect) (inputs []core.Input) {
 		switch e := e.(type) {
 		case core.Task:
 			if !written && e.Intent != nil {
-				inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, Bare: s.client.WantsAccount()})
+				inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, UpdatesNeedAccount: s.client.WantsAccount()})
 				continue
 			}
 			s.beside(func(ctx context.Context) core.Input {
 				result, err := s.driver.Run(ctx, ctx, e)
-				return core.Outcome{Task: e.ID, Err: err, Result: result, Bare: s.client.WantsAccount()}
+				return core.Outcome{Task: e.ID, Err: err, Result: result, UpdatesNeedAccount: s.client.WantsAccount()}
 			})
 		case core.Poll:
 			s.seen = s.Cluster.Version()

@@ -196,12 +196,12 @@ func (c *Controller) step(inputs ...core.Input) (wake time.Time) {
 			switch e := e.(type) {
 			case core.Task:
 				if unwritten && e.Intent != nil {
-					inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, Bare: c.slurm.WantsAccount()})
+					inputs = append(inputs, core.Outcome{Task: e.ID, Err: core.ErrNotWritten, UpdatesNeedAccount: c.slurm.WantsAccount()})
 					continue
 				}
 				c.beside(func() core.Input {
 					result, err := c.driver.Run(c.ctx, c.pollCtx, e)
-					return core.Outcome{Task: e.ID, Err: err, Result: result, Bare: c.slurm.WantsAccount()}
+					return core.Outcome{Task: e.ID, Err: err, Result: result, UpdatesNeedAccount: c.slurm.WantsAccount()}
 				})
 			case core.Poll:
 				c.beside(func() core.Input { return c.driver.Poll(c.pollCtx, e) })

@@ -28,7 +28,7 @@ func (c *Core) restore(books Books) {
 			continue // adopt says so, if Slurm still has it
 		}
 		j.recount, j.settled = true, j.id() != books.Doubt
-		j.anew = j.lapsed()
+		j.needsReplan = j.lapsed()
 		if j.State == row.Starting {
 			// Whether Slurm was told to start it is not known; to say so twice does no harm.
 			j.State = row.Queued
@@ -62,7 +62,7 @@ func (c *Core) restore(books Books) {
 
 // restored is a job of the database with what was planned for it and what it had.
 func (c *Core) restored(b BookedJob) *job {
-	j := &job{Job: &b.Job, past: b.Past, told: true}
+	j := &job{Job: &b.Job, past: b.Past, choiceLogged: true}
 	for _, p := range b.Plan {
 		j.plan = append(j.plan, plannedStep{start: p.Start.Unix(), end: p.End.Unix(), nodes: expanded(p.NodeList)})
 	}
@@ -221,7 +221,7 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp), Malleable: malleableOf(sp),
 		Drive: string(drivemode.Chain), Begin: sp.Begin, Claim: sp.MaxNodes, State: row.Queued}
-	j := &job{Job: values, chain: chain, inferred: running(r), script: a.script, stood: a.stood}
+	j := &job{Job: values, chain: chain, inferred: running(r), script: a.script, suspendedBefore: a.suspendedBefore}
 	if sp.Updated != "" {
 		values.Changes = []row.Change{{ID: sp.Updated}}
 	}

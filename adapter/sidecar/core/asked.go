@@ -12,13 +12,13 @@ import (
 
 // asked is what a Slurm job asked for, or why that is not known.
 type asked struct {
-	request slurmctl.JobRequest
-	user    *slurmctl.User
-	userErr error // that it is not known
-	err     error
-	script  string        // the node of its batch script, of a job that was found running; "": not known
-	stood   time.Duration // for how long Slurm had such a job suspended by then
-	known   bool
+	request         slurmctl.JobRequest
+	user            *slurmctl.User
+	userErr         error // that it is not known
+	err             error
+	script          string        // the node of its batch script, of a job that was found running; "": not known
+	suspendedBefore time.Duration // for how long Slurm had such a job suspended by then
+	known           bool
 
 	tries int       // that were not understood
 	again time.Time // when it is asked for again
@@ -71,7 +71,7 @@ func (c *Core) settleRequest(_ *job, p *Pending, o Outcome) {
 	}
 	answer, _ := o.Result.(Asked)
 	read.request, read.user, read.userErr, read.err = answer.Request, answer.User, answer.UserErr, o.Err
-	read.script, read.stood = answer.Script, c.stood(p.Args.Started, answer.Used)
+	read.script, read.suspendedBefore = answer.Script, c.suspendedFor(p.Args.Started, answer.Used)
 	if read.why() == nil || read.tries+1 >= askTries || errors.Is(o.Err, ErrSiteRefuses) {
 		read.known = true
 		c.nextCycle = c.now

@@ -204,7 +204,7 @@ func (c *Core) copied() *Core {
 	for id, j := range c.byID {
 		n.byID[id] = cmp.Or(copies[j], j)
 	}
-	n.holds = holds{reservations: maps.Clone(c.reservations), lived: maps.Clone(c.lived), heldSince: maps.Clone(c.heldSince), ours: slices.Clone(c.ours),
+	n.holds = holds{reservations: maps.Clone(c.reservations), stuckHolds: maps.Clone(c.stuckHolds), heldSince: maps.Clone(c.heldSince), ours: slices.Clone(c.ours),
 		holdNames: maps.Clone(c.holdNames), holdChanged: maps.Clone(c.holdChanged), unwilling: maps.Clone(c.unwilling), holdsOpen: c.holdsOpen, intruders: maps.Clone(c.intruders), delays: c.delays.copied()}
 	n.pressing = c.pressing
 	n.work = newWork()

@@ -409,7 +409,7 @@ func (c *Core) toShrink(t *target, sh api.Shrink) error {
 
 // makeChange makes a job what it was planned to become.
 func (c *Core) makeChange(j *job, t *target, id string) {
-	was := restorable{Job: *j.Job, reached: j.reached, release: j.release, kept: j.kept, overdue: j.overdue, anew: j.anew, plan: j.plan, id: id, words: t.words}
+	was := restorable{Job: *j.Job, reached: j.reached, release: j.release, kept: j.kept, overdue: j.overdue, needsReplan: j.needsReplan, plan: j.plan, id: id, words: t.words}
 	from := j.Profile.String()
 	step := 0
 	if j.reached = j.Step; t.ends {
@@ -422,7 +422,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	}
 	j.Profile, j.Moldable, j.Malleable = t.Profile, nil, t.Malleable
 	j.Changes = append(slices.Clone(j.Changes[max(len(j.Changes)-mostChanges+1, 0):]), row.Change{ID: id, Step: step})
-	j.kept, j.overdue, j.anew, j.warned, j.unheldTold, j.reason = nil, 0, false, false, 0, reason{}
+	j.kept, j.overdue, j.needsReplan, j.warned, j.unheldTold, j.reason = nil, 0, false, false, 0, reason{}
 	j.extend, j.unwritten = j.runs(), true
 	c.changeProfile(j)
 	c.save(j)
@@ -434,13 +434,13 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 
 // restorable is what a job was before a change, should Slurm refuse that.
 type restorable struct {
-	Job     row.Job
-	reached int
-	release []string
-	kept    *keptBack
-	overdue int64
-	anew    bool
-	plan    []plannedStep
+	Job         row.Job
+	reached     int
+	release     []string
+	kept        *keptBack
+	overdue     int64
+	needsReplan bool
+	plan        []plannedStep
 
 	id, words string // of the change
 }
@@ -451,7 +451,7 @@ func (c *Core) undoChange(j *job, why error) {
 	j.undo = nil
 	*j.Job = was.Job
 	c.setMode(j)
-	j.reached, j.release, j.kept, j.overdue, j.anew, j.reason = was.reached, was.release, was.kept, was.overdue, was.anew, reason{}
+	j.reached, j.release, j.kept, j.overdue, j.needsReplan, j.reason = was.reached, was.release, was.kept, was.overdue, was.needsReplan, reason{}
 	c.changeProfile(j)
 	c.save(j)
 	c.storePlan(j, was.plan)

@@ -74,7 +74,7 @@ func (c *Core) clockSet(by time.Duration) {
 			s.reservations[name] = r
 		}
 	}
-	for _, all := range []map[string]slurmctl.Reservation{c.reservations, c.lived} {
+	for _, all := range []map[string]slurmctl.Reservation{c.reservations, c.stuckHolds} {
 		for name, r := range all {
 			back(&r.Start, &r.End)
 			all[name] = r

@@ -41,7 +41,7 @@ func (c *Core) Cluster() *api.Cluster {
 		r := s.reservations[name]
 		shown := api.Reservation{Name: r.Name, Start: c.wall(r.Start), End: c.wall(r.End), NodeList: slurmctl.CompressNodes(r.Nodes), Users: r.Users, Accounts: r.Accounts}
 		own, ours := parseHold(r)
-		if _, lived := c.lived[name]; lived {
+		if _, stuck := c.stuckHolds[name]; stuck {
 			continue // the job's own time
 		}
 		if ours {

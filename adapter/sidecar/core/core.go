@@ -104,7 +104,7 @@ type jobs struct {
 // holds are our reservations, and those of others.
 type holds struct {
 	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
-	lived        map[string]slurmctl.Reservation // holds that a job runs in and cannot be taken out of: none of reservations
+	stuckHolds   map[string]slurmctl.Reservation // holds that a job runs in and cannot be taken out of: none of reservations
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
 	ours         []ownHold                       // of them our holds, by name
 	holdNames    map[holdKey]string              // of reservations
@@ -164,7 +164,7 @@ func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 		cluster: cluster{suspect: map[string]time.Time{}, doubts: map[uint32]int{}, leaks: map[string]time.Time{}, parksIn: map[parksKey]bool{}},
 		jobs: jobs{byID: map[slurmctl.JobID]*job{}, coming: map[slurmctl.JobID]uint32{}, refused: map[slurmctl.JobID]refused{},
 			known: map[slurmctl.JobID]row.Known{}, scripts: map[slurmctl.JobID]*script{}, asked: map[slurmctl.JobID]*asked{}, unsaved: map[*job]bool{}, aside: map[slurmctl.JobID]Aside{}},
-		holds: holds{reservations: map[string]slurmctl.Reservation{}, lived: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{}, holdNames: map[holdKey]string{},
+		holds: holds{reservations: map[string]slurmctl.Reservation{}, stuckHolds: map[string]slurmctl.Reservation{}, heldSince: map[string]time.Time{}, holdNames: map[holdKey]string{},
 			holdChanged: map[string]time.Time{}, unwilling: map[string]bool{}, intruders: map[slurmctl.JobID]intrusion{},
 			delays: delays{jobs: map[slurmctl.JobID]*heldUp{}, distrusted: map[uint32]time.Time{}}},
 	}

@@ -94,25 +94,25 @@ type (
 	}
 	// Grow brings a job nodes by an expander; the result is [Grown].
 	Grow struct {
-		Base       slurmctl.JobID
-		As         uint32 // uid in whose name expanders are submitted
-		Own        bool   // that is the sidecar's own
-		Merge      bool   // into the base job; else the expander stays, as a companion
-		NeedsDBD   bool   // at a merge
-		Name       string // of the expander
-		Step       int    // 1-based, whose nodes these are
-		Nodes      []string
-		Held       []Part    // what the job has
-		Hold       string    // on the nodes; "": none
-		HoldBegins bool      // it is to begin now, before its time
-		LetIn      []string  // users, to the hold that nobody may use before
-		Bare       bool      // what runs in a hold cannot be taken out of it
-		StepMgr    bool      // what it brings has a step manager, and is of use once its prologs have ended
-		StaysUntil time.Time // when that has ended at the latest
-		Request    slurmctl.AllocateRequest
-		MayPark    bool             // the expander, where a site's plugin refuses it otherwise
-		Expanders  []slurmctl.JobID // that there are and that are not merged yet
-		GaveBack   time.Time        // when the job gave some of the nodes back, last; zero: it had none of them
+		Base        slurmctl.JobID
+		As          uint32 // uid in whose name expanders are submitted
+		Own         bool   // that is the sidecar's own
+		Merge       bool   // into the base job; else the expander stays, as a companion
+		NeedsDBD    bool   // at a merge
+		Name        string // of the expander
+		Step        int    // 1-based, whose nodes these are
+		Nodes       []string
+		Held        []Part    // what the job has
+		Hold        string    // on the nodes; "": none
+		HoldBegins  bool      // it is to begin now, before its time
+		LetIn       []string  // users, to the hold that nobody may use before
+		StaysInHold bool      // what runs in a hold cannot be taken out of it
+		StepMgr     bool      // what it brings has a step manager, and is of use once its prologs have ended
+		StaysUntil  time.Time // when that has ended at the latest
+		Request     slurmctl.AllocateRequest
+		MayPark     bool             // the expander, where a site's plugin refuses it otherwise
+		Expanders   []slurmctl.JobID // that there are and that are not merged yet
+		GaveBack    time.Time        // when the job gave some of the nodes back, last; zero: it had none of them
 	}
 	// Shrink gives nodes of a job back, those of companions first, newest first. The
 	// result is the []Part that it has then.

@@ -142,8 +142,8 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	start := startedAt(r, j.queuedAt, c.now)
 	j.Started, j.StepStarted, j.StepEnded, j.reason, j.warned = start, start, time.Time{}, reason{}, false
 	j.kept, j.keptTimes = nil, 0
-	j.Suspended, j.suspendedFrom, j.recount = j.stood, time.Time{}, j.inferred || r.State == slurmctl.Suspended
-	j.overdue, j.anew, j.forgone, j.unheldTold = 0, false, "", 0
+	j.Suspended, j.suspendedFrom, j.recount = j.suspendedBefore, time.Time{}, j.inferred || r.State == slurmctl.Suspended
+	j.overdue, j.needsReplan, j.forgone, j.unheldTold = 0, false, "", 0
 	if j.inferred && j.mode.scriptSpansSteps {
 		c.recovered(j, c.recoverStep(s, j))
 	}
@@ -181,9 +181,9 @@ func (c *Core) requeued(j *job) {
 	j.State, j.Step, j.held, j.ending, j.retryAt = row.Queued, 0, nil, false, c.now.Add(slurmctl.RegrowAfter)
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
-	j.inferred, j.reached, j.script, j.stood = false, 0, "", 0 // of the run before
-	j.seenComment = ""                                         // its marker may say no more of steps than that they are over
-	if j.Progress != nil {                                     // what was measured is so still
+	j.inferred, j.reached, j.script, j.suspendedBefore = false, 0, "", 0 // of the run before
+	j.seenComment = ""                                                   // its marker may say no more of steps than that they are over
+	if j.Progress != nil {                                               // what was measured is so still
 		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
 	}
 	if m := j.Moldable; m != nil {

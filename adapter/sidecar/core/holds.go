@@ -37,8 +37,8 @@ var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
 // nothing is held for long in vain while the sidecar is down.
 var startFlags = append(slices.Clip(holdFlags), "PURGE_COMP=5")
 
-// FlagsOfLived are added to those of a hold that a companion stays in, so that it does not outlive that.
-var FlagsOfLived = startFlags[len(holdFlags):]
+// FlagsOfStuckHolds are added to those of a hold that a companion stays in, so that it does not outlive that.
+var FlagsOfStuckHolds = startFlags[len(holdFlags):]
 
 // toStartIn reports whether a Slurm job begins in the hold; in others running ones grow.
 func (h hold) toStartIn() bool { return h.step == 1 || h.job.mode.stepsAreJobs }

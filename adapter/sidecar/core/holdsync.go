@@ -25,7 +25,7 @@ func (c *Core) takeReservations(s *snapshot) {
 			delete(seen, name)
 		}
 	}
-	c.takeLived(s, seen)
+	c.takeStuckHolds(s, seen)
 	c.reservations = seen
 	for name := range c.unwilling {
 		if _, ok := seen[name]; !ok {

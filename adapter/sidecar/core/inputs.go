@@ -26,11 +26,11 @@ type Observation struct {
 	Marks        []Mark // of the jobs' comments, by [ReadMarks]; nil: the core reads them
 	Err          error
 
-	Calls    uint64        // of Slurm's commands, ever
-	Commands int           // of this poll
-	CPU      time.Duration // processor time that they took
-	BareCPU  time.Duration // processor time of a command that asks for next to nothing; 0: not measured
-	Bare     bool          // see cluster
+	Calls              uint64        // of Slurm's commands, ever
+	Commands           int           // of this poll
+	CPU                time.Duration // processor time that they took
+	BareCPU            time.Duration // processor time of a command that asks for next to nothing; 0: not measured
+	UpdatesNeedAccount bool          // see siteFacts
 }
 
 // Resized is what a malleability policy has answered ([Resize]), by the jobs of the question. With a fault
@@ -50,10 +50,10 @@ type NodesSeen struct {
 // Outcome is what became of a [Task]. The result is of the type that the command's
 // comment says; where Err is not nil it may still be there, for what was done before.
 type Outcome struct {
-	Task   int64
-	Err    error
-	Result any
-	Bare   bool // see cluster
+	Task               int64
+	Err                error
+	Result             any
+	UpdatesNeedAccount bool // see siteFacts
 }
 
 // Call is a job's script (or an administrator) that wants to know what the job has, and

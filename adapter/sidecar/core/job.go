@@ -17,35 +17,35 @@ type job struct {
 	reason   reason    // why it is where it is
 	note     string    // and what else is to be known of it
 
-	plan      []plannedStep        // one a step, or none while there is no plan; it is never changed, but replaced
-	gains     gains                // what it brings
-	placedIn  placedIn             // where its nodes are
-	unfit     string               // why there is none
-	kept      *keptBack            // its start or growth is, by a limit; nil: it is not
-	shunned   map[string]time.Time // nodes on which Slurm did not start it, and until when they are left alone
-	keptTimes int                  // in a row
-	held      []Part               // what it holds now, the base job first; likewise
-	chain     []slurmctl.JobID
-	expanders []slurmctl.JobID     // that bring it nodes and are not merged yet
-	asked     *slurmctl.JobRequest // nil: not known yet
-	gres      []slurmctl.GRES      // that it has on every node
-	letGo     slurmctl.JobID       // the chain's job that was last told to start
-	readied   slurmctl.JobID       // the chain's job that Slurm starts once the one before has ended: see readyLink
-	ending    bool                 // completing in Slurm
-	inferred  bool                 // it was found running: its step is a guess
-	gave      []string             // nodes that it gave back last, by gaveAt
-	gaveAt    time.Time            //
-	release   []string             // nodes that the application would free at the next shrink
-	script    string               // where its batch script runs, if it was found running and that is known
-	stood     time.Duration        // for how long it was suspended by then, likewise
-	bound     string               // the nodes that it may have, as the user listed them; "": any
-	may       []string             // and by name
-	settled   bool                 // it has come through a whole cycle, in this life of the sidecar or before
-	display   display              // of its profile and plan
-	extend    bool                 // the plan is new and may end after the time limit
-	past      []row.Span
-	events    quota // that its user has caused by asking
-	muted     muted
+	plan            []plannedStep        // one a step, or none while there is no plan; it is never changed, but replaced
+	gains           gains                // what it brings
+	placedIn        placedIn             // where its nodes are
+	unfit           string               // why there is none
+	kept            *keptBack            // its start or growth is, by a limit; nil: it is not
+	shunned         map[string]time.Time // nodes on which Slurm did not start it, and until when they are left alone
+	keptTimes       int                  // in a row
+	held            []Part               // what it holds now, the base job first; likewise
+	chain           []slurmctl.JobID
+	expanders       []slurmctl.JobID     // that bring it nodes and are not merged yet
+	asked           *slurmctl.JobRequest // nil: not known yet
+	gres            []slurmctl.GRES      // that it has on every node
+	letGo           slurmctl.JobID       // the chain's job that was last told to start
+	readied         slurmctl.JobID       // the chain's job that Slurm starts once the one before has ended: see readyLink
+	ending          bool                 // completing in Slurm
+	inferred        bool                 // it was found running: its step is a guess
+	gave            []string             // nodes that it gave back last, by gaveAt
+	gaveAt          time.Time            //
+	release         []string             // nodes that the application would free at the next shrink
+	script          string               // where its batch script runs, if it was found running and that is known
+	suspendedBefore time.Duration        // for how long it was suspended by then, likewise
+	bound           string               // the nodes that it may have, as the user listed them; "": any
+	may             []string             // and by name
+	settled         bool                 // it has come through a whole cycle, in this life of the sidecar or before
+	display         display              // of its profile and plan
+	extend          bool                 // the plan is new and may end after the time limit
+	past            []row.Span
+	events          quota // that its user has caused by asking
+	muted           muted
 
 	heldIdleRest int64     // to be added to HeldIdle, node-milliseconds
 	pricedAt     time.Time // when it was last written with that
@@ -53,7 +53,7 @@ type job struct {
 	refusedIn    map[string]refusal     // partitions
 	refusedAs    map[int]refusal        // alternatives
 	options      []PlannedOption        // what its alternatives would give, by the last plan
-	told         bool                   // the event log has what was chosen
+	choiceLogged bool                   // the event log has what was chosen
 	marked       map[slurmctl.JobID]int // the alternative, from 1, that the comment of each of its Slurm jobs was last given
 	forbidden    map[string]forbidden
 	accrued      time.Time // since when Slurm counts its age; zero: it does not
@@ -80,7 +80,7 @@ type job struct {
 	attempt     int       // of the last expander or hold
 	warned      bool      // of the present step's overrun
 	overdue     int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
-	anew        bool      // its promise had lapsed: what comes next is planned anew
+	needsReplan bool      // its promise had lapsed: what comes next is planned anew
 	forgone     string    // why nothing is promised to it for its coming steps, in words, in step forgoneIn; "": it overran, or is not known
 	deferred    []int     // steps that are near, and for which the shares allow no hold yet
 	unheld      *heldBack // why not, of the first of them; it is never changed, but replaced

@@ -55,7 +55,7 @@ func (c *Core) forsake(j *job, end int64) {
 	plan := slices.Clone(j.plan[:j.Step])
 	plan[j.Step-1].end = end
 	c.storePlan(j, plan)
-	j.extend, j.anew = false, true
+	j.extend, j.needsReplan = false, true
 }
 
 // yield gives up what is promised to a running job, since another one's plan comes first.

@@ -80,10 +80,10 @@ func (j *job) limitOnceStarted(r *slurmctl.Job, k, step int) time.Duration {
 func (c *Core) mold(j *job, choice int, options []PlannedOption) {
 	m := j.Moldable
 	j.options = options
-	if m.Choice == choice && j.told {
+	if m.Choice == choice && j.choiceLogged {
 		return
 	}
-	j.told = true
+	j.choiceLogged = true
 	c.setChoice(j, choice, m.Fixed)
 	c.event(j, "chosen", c.choiceWords(j))
 	if known, ok := c.known[j.id()]; ok {

@@ -49,7 +49,7 @@ func (c *Core) observed(in Observation) {
 		c.unobserved(err)
 		return
 	}
-	c.mayUpdate(!in.Bare)
+	c.mayUpdate(!in.UpdatesNeedAccount)
 	c.calls, c.cycleCalls = in.Calls, int(in.Calls-c.calls)
 	p.spare(&in, c.cfg.Slurm.Share, c.cfg.PollInterval)
 	if c.skew != 0 {

@@ -31,7 +31,7 @@ const (
 	KindScript            // request.go: read what a job's script asks for
 	KindLimits            // rules.go: read limits
 	KindTimeUsed          // suspended.go: read for how long a job has run
-	KindLengthen          // bare.go: have a hold end later, in which a job runs
+	KindLengthen          // stuck.go: have a hold end later, in which a job runs
 	KindEnd               // follow.go: ask how a job ended
 	KindLinkEnd           // follow.go: ask how a chain's present job ended
 	KindCancelBeside      // follow.go: cancel Slurm jobs that belong to no evolving job any more

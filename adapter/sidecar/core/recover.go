@@ -26,7 +26,7 @@ func (c *Core) recoverStep(s *snapshot, j *job) int {
 		}
 	}
 	slices.Sort(held)
-	elapsed := s.taken.Add(-j.stood).Unix() - j.record.StartTime.Unix()
+	elapsed := s.taken.Add(-j.suspendedBefore).Unix() - j.record.StartTime.Unix()
 	first := 0
 	for i, coming := range append(held, 0) {
 		step, fits := inferStep(j.Profile, j.mostOf, j.reached, len(j.nodes()), coming, elapsed)
@@ -81,7 +81,7 @@ func (c *Core) requeuedSince(r *slurmctl.Job, at *request.Reached) bool {
 
 // recovered puts a job that was found running into the step that it is in.
 func (c *Core) recovered(j *job, step int) {
-	began := j.Started.Add(j.stood)
+	began := j.Started.Add(j.suspendedBefore)
 	for _, earlier := range j.Profile[:step-1] {
 		began = began.Add(time.Duration(earlier.Duration) * time.Second)
 	}

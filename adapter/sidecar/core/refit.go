@@ -192,7 +192,7 @@ type fitting struct {
 // always the same, so that plans are not made to and fro; only who was promised a node that
 // slurmctld does not let go comes after the job that has it in any case. It says why there is no plan.
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) {
-	told := j.unplanned
+	before := j.unplanned
 	j.unplanned = ""
 	if unfit = c.replan(s, j, now, why); unfit == "" {
 		return ""
@@ -210,7 +210,7 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) 
 		j.reason.job = slices.MinFunc(after, beganFirst).SlurmID
 	}
 	text := j.reason.words()
-	if j.unplanned = text; text != told { // it is tried in every cycle
+	if j.unplanned = text; text != before { // it is tried in every cycle
 		c.logJob(j).WithField("why", why).Warn(text)
 	}
 	return unfit

@@ -12,8 +12,8 @@ import (
 // endStep is called when the application has ended its step, or was made to.
 func (c *Core) endStep(j *job, now time.Time) {
 	j.State, j.StepEnded, j.reason, j.overdue = row.Waiting, now, reason{}, 0
-	anew := j.kept != nil && j.kept.givenUp
-	if anew {
+	gaveUp := j.kept != nil && j.kept.givenUp
+	if gaveUp {
 		j.kept, j.failures, j.failing, j.retryAt = nil, 0, time.Time{}, time.Time{}
 	}
 	c.save(j)
@@ -23,7 +23,7 @@ func (c *Core) endStep(j *job, now time.Time) {
 	}
 	if next := j.next(); next == nil {
 		c.refit(c.snapshot, j, now.Unix(), j.whyAnew("the step"))
-	} else if anew || next.start > now.Unix() && len(next.nodes) > len(j.own()) || len(j.release) > 0 || len(j.lent()) > 0 && len(Without(next.nodes, j.nodes())) > 0 {
+	} else if gaveUp || next.start > now.Unix() && len(next.nodes) > len(j.own()) || len(j.release) > 0 || len(j.lent()) > 0 && len(Without(next.nodes, j.nodes())) > 0 {
 		c.refit(c.snapshot, j, now.Unix(), "the step ended early")
 	}
 }
@@ -53,7 +53,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 	case len(missing) > 0:
 		if next.start > now.Unix() && len(j.expanders) == 0 && !c.early(s, j, missing, now.Unix()) {
 			j.reason = reason{kind: whyPlannedFor, nodes: len(missing), at: c.wall(time.Unix(next.start, 0))}
-			if j.anew {
+			if j.needsReplan {
 				j.reason.text = j.whyAnew("the step before")
 			}
 			return
@@ -140,7 +140,7 @@ func (c *Core) beginStep(j *job, at time.Time) {
 	j.Step++
 	j.State, j.StepStarted, j.StepEnded = row.Running, at, time.Time{}
 	j.release, j.reason, j.warned, j.kept, j.keptTimes = nil, reason{}, false, nil, 0
-	j.overdue, j.anew = 0, false
+	j.overdue, j.needsReplan = 0, false
 	c.save(j)
 	c.saveParts(j)
 	c.recordAllocation(j, at)
@@ -210,7 +210,7 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	j.reason = reason{kind: whyGrows, nodes: len(nodes)}
 	g := Grow{Base: j.id(), As: j.UID, Own: !c.site.Root && j.User != c.site.User, Merge: j.mode.mergesGrowths,
 		NeedsDBD: slurmctl.ResizeNeedsSlurmdbd(c.slurmConfig), Name: c.nextName(j, step).String(), Step: step, Nodes: nodes,
-		Held: slices.Clone(j.held), Bare: j.mode.staysInHold, StepMgr: j.mode.waitsForPrologs, Expanders: slices.Clone(j.expanders)}
+		Held: slices.Clone(j.held), StaysInHold: j.mode.staysInHold, StepMgr: j.mode.waitsForPrologs, Expanders: slices.Clone(j.expanders)}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) == 0 {
 		g.Hold, g.HoldBegins = r.Name, r.Start.After(c.now)
 		if user := c.submitter(j); !slices.Contains(r.Users, user) {
@@ -279,7 +279,7 @@ func (c *Core) covered(j *job, step int, nodes []string) bool {
 			return true
 		}
 	}
-	for _, r := range c.lived { // until it is given up
+	for _, r := range c.stuckHolds { // until it is given up
 		if len(common(nodes, r.Nodes)) > 0 {
 			return true
 		}

@@ -67,13 +67,13 @@ func (c *Core) putOff(j *job, by time.Duration) {
 	c.shift(j, by)
 }
 
-// stood returns how long a job that began at a time and has run for a time was suspended; 0: that is not known.
-func (c *Core) stood(started time.Time, used time.Duration) time.Duration {
-	stood := c.now.Sub(started) - used
-	if used <= 0 || started.IsZero() || stood < clockSlack {
+// suspendedFor returns how long a job was suspended that began at a time and has run for a time; 0 if that is not known.
+func (c *Core) suspendedFor(started time.Time, used time.Duration) time.Duration {
+	suspended := c.now.Sub(started) - used
+	if used <= 0 || started.IsZero() || suspended < clockSlack {
 		return 0
 	}
-	return stood.Round(time.Second)
+	return suspended.Round(time.Second)
 }
 
 // recountSuspension asks Slurm for how long the job has been suspended in all, or one of its companions, and

@@ -88,7 +88,7 @@ func (c *Core) View() *View {
 	if s := c.snapshot; s != nil {
 		seen := map[string]bool{}
 		for _, r := range s.reservations {
-			if _, lived := c.lived[r.Name]; lived {
+			if _, stuck := c.stuckHolds[r.Name]; stuck {
 				continue
 			}
 			if _, ours := parseHold(r); !ours {

@@ -134,7 +134,7 @@ func (c *Core) settled(o Outcome) {
 	if !known {
 		return
 	}
-	c.mayUpdate(!o.Bare)
+	c.mayUpdate(!o.UpdatesNeedAccount)
 	o.Result = c.resultIn(o.Result)
 	delete(c.work.pending, o.Task)
 	c.work.takeBack(o.Task)

@@ -113,8 +113,8 @@ func (g *growth) open(ctx context.Context) error {
 	u := slurmctl.ReservationUpdate{StartNow: g.HoldBegins}
 	if len(g.Grown.Expanders) == 0 {
 		u.Users = g.LetIn
-		if g.Bare {
-			u.End, u.Flags = g.StaysUntil, core.FlagsOfLived
+		if g.StaysInHold {
+			u.End, u.Flags = g.StaysUntil, core.FlagsOfStuckHolds
 		}
 	}
 	if g.Hold == "" || !u.StartNow && len(u.Users) == 0 && u.End.IsZero() {
@@ -229,11 +229,11 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 		if k.State != slurmctl.Running {
 			return fmt.Errorf("expander %d is %s, not RUNNING", k.ID, k.State)
 		}
-		if g.Hold != "" && !g.HoldGone && !g.Bare {
+		if g.Hold != "" && !g.HoldGone && !g.StaysInHold {
 			err := g.Slurm.UpdateJob(ctx, k.ID, slurmctl.JobUpdate{Reservation: &none})
 			if errors.Is(err, slurmctl.ErrWantsAccount) { // it turns out that it stays there
-				g.Bare = true
-				err = g.Slurm.UpdateReservation(ctx, g.Hold, slurmctl.ReservationUpdate{End: g.StaysUntil, Flags: core.FlagsOfLived})
+				g.StaysInHold = true
+				err = g.Slurm.UpdateReservation(ctx, g.Hold, slurmctl.ReservationUpdate{End: g.StaysUntil, Flags: core.FlagsOfStuckHolds})
 			}
 			if err != nil {
 				return err
@@ -242,7 +242,7 @@ func (g *growth) keep(ctx context.Context, brought []slurmctl.Job) error {
 		held = append(held, core.Part{ID: k.ID, Step: g.Step, Nodes: k.NodeList})
 	}
 	g.Grown.Expanders, g.After = nil, held
-	if g.Stays = g.Bare && g.Hold != ""; !g.Stays {
+	if g.Stays = g.StaysInHold && g.Hold != ""; !g.Stays {
 		g.release(ctx)
 	}
 	return nil

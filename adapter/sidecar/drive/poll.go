@@ -38,7 +38,7 @@ func (d *Driver) Poll(ctx context.Context, l core.Poll) core.Observation {
 		d.observe(slurmctl.WithMeter(ctx, meter), &o)
 		o.Commands, o.CPU = meter.Commands(), meter.CPU()
 	}
-	o.Calls, o.Bare = d.Slurm.Calls(), d.Slurm.WantsAccount()
+	o.Calls, o.UpdatesNeedAccount = d.Slurm.Calls(), d.Slurm.WantsAccount()
 	return o
 }
 

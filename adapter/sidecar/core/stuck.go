@@ -6,32 +6,31 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Some jobs can be made smaller by whole companions only: those of a site where nobody may change what
-// runs, and those with a step manager of their own.
+// Some jobs become smaller by whole companions only: jobs on a site that lets nobody change a running job, and jobs with
+// a step manager of their own.
 //
-// There are sites whose job_submit plugin refuses every update of a job that lacks Account=
-// (slurmctl.ErrWantsAccount). Slurm takes an account for pending jobs alone: so a job that
-// runs can be given companions, and these can be ended, but it can neither be merged into, nor
-// be made smaller, nor be given a longer time limit, nor be taken out of the hold in which it
-// began: it stays there, and the hold lasts until its end. Whether a site is such a one is found out
-// by an update that changes nothing, of each parked job where there are plugins (mayTry).
+// The job_submit plugin of some sites rejects every update of a job without Account= (slurmctl.ErrWantsAccount). Slurm
+// takes an account for pending jobs only. So a running job can get companions, and these can be ended. But the job
+// cannot be merged into, cannot become smaller, and cannot get a longer time limit. It also cannot be taken out of the
+// hold in which it began: it stays there, and the hold lasts until the job ends. Where a site has plugins, the sidecar
+// finds out by an update of each parked job that changes nothing (mayTry).
 
-// stay is called when something began to run in a hold, and stays there.
+// stay records that a job began to run in a hold and stays there.
 func (c *Core) stay(name string) {
 	if r, ok := c.reservations[name]; ok {
 		c.forgetHold(name)
-		c.lived[name] = r
+		c.stuckHolds[name] = r
 	}
 }
 
-// takeLived tells the holds that something lives in, which are no promise of nodes any more,
-// from the others that a poll has shown. What was done since it began is kept.
-func (c *Core) takeLived(s *snapshot, seen map[string]slurmctl.Reservation) {
-	before := c.lived
-	c.lived = map[string]slurmctl.Reservation{}
+// takeStuckHolds removes the holds that a job is stuck in from those that a poll has shown: they no longer promise
+// nodes. It keeps what was done since the poll began.
+func (c *Core) takeStuckHolds(s *snapshot, seen map[string]slurmctl.Reservation) {
+	before := c.stuckHolds
+	c.stuckHolds = map[string]slurmctl.Reservation{}
 	for name := range c.holdChanged {
 		if r, ok := before[name]; ok {
-			c.lived[name] = r
+			c.stuckHolds[name] = r
 		}
 	}
 	for i := range s.jobs {
@@ -40,14 +39,14 @@ func (c *Core) takeLived(s *snapshot, seen map[string]slurmctl.Reservation) {
 			continue
 		}
 		if own, ours := parseHold(r); ours && (c.owner(s.jobs[i].ID) != nil || s.jobs[i].ID == own.job || c.isExpander(&s.jobs[i])) {
-			c.lived[r.Name] = r
+			c.stuckHolds[r.Name] = r
 			delete(seen, r.Name)
 			c.lengthen(r, &s.jobs[i])
 		}
 	}
 }
 
-// staysUntil is when what runs in a hold since then has ended at the latest, and some.
+// staysUntil returns when a job that has run in a hold since then has ended at the latest, and two minutes more.
 func (c *Core) staysUntil(since time.Time, limit time.Duration) time.Time {
 	if limit == slurmctl.Unlimited {
 		limit = longestHold * time.Second
@@ -55,8 +54,7 @@ func (c *Core) staysUntil(since time.Time, limit time.Duration) time.Time {
 	return since.Add(limit + 2*time.Minute)
 }
 
-// lengthen sees that a hold does not end before the job that lives in it: Slurm would end
-// that with it.
+// lengthen makes a hold last as long as the job that is stuck in it: Slurm would end the job with the hold.
 func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 	j := c.owner(r.ID)
 	until := c.staysUntil(r.StartTime, r.TimeLimit)
@@ -77,14 +75,13 @@ func (c *Core) settleLengthen(j *job, p *Pending, o Outcome) {
 		return
 	}
 	do := commandOf[ChangeHold](p)
-	if r, ok := c.lived[do.Name]; ok {
+	if r, ok := c.stuckHolds[do.Name]; ok {
 		r.End = do.Change.End
-		c.lived[do.Name] = r
+		c.stuckHolds[do.Name] = r
 	}
 }
 
-// whole reports whether nodes to be given back are those of companions, each with all of
-// its own.
+// whole reports whether the surplus consists of all nodes of some companions.
 func whole(held []Part, surplus []string) bool {
 	for i, p := range held {
 		if rest := Without(p.Nodes, surplus); len(rest) < len(p.Nodes) && (i == 0 || len(rest) > 0) {
@@ -97,8 +94,8 @@ func whole(held []Part, surplus []string) bool {
 // canReturn reports whether the job can give just these nodes back.
 func (j *job) canReturn(nodes []string) bool { return j.mode.resizesInPart || whole(j.held, nodes) }
 
-// canGive returns the nodes of some that a job can give back: those of whole companions, where its Slurm jobs
-// cannot be made smaller.
+// canGive returns the nodes out of a list that a job can give back. Where its Slurm jobs cannot be made smaller, these
+// are the nodes of whole companions.
 func (c *Core) canGive(j *job, nodes []string) []string {
 	if j.mode.shrinksInPart || len(j.held) == 0 || whole(j.held, nodes) {
 		return nodes
@@ -112,7 +109,7 @@ func (c *Core) canGive(j *job, nodes []string) []string {
 	return all
 }
 
-// touched are the nodes of all companions that have some of those to be given back.
+// touched returns the nodes of all companions that have a node of the surplus.
 func touched(held []Part, surplus []string) (all []string) {
 	for _, p := range held[1:] {
 		if len(common(p.Nodes, surplus)) > 0 {
