@@ -17,9 +17,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// TestClock: the clock of the machine, that of slurmctld, slurmd, munged, jobs and
-// sidecar, is set forward and back by an hour. Jobs whose limit leaves room for it do
-// all that they should, and nobody is taken for late.
+// TestClock sets the clock of the machine, including slurmctld, slurmd, munged, jobs, and the
+// sidecar, forward and back by an hour. Jobs whose limit leaves room must do everything they
+// should, and no job may count as late.
 func TestClock(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprintf("%+.0f h", by.Hours()), func(t *testing.T) {
@@ -43,8 +43,8 @@ func clockStepped(t *testing.T, by time.Duration) {
 		}
 		return errors.Join(err, g.open())
 	}
-	// The step during which it happens is short if it is up to the job, and long by its
-	// profile: on a busy machine, too, the job does not overrun.
+	// The step during the clock change is short if the job decides, and long by its profile, so
+	// that the job does not overrun even on a busy machine.
 	for _, c := range []struct {
 		name string
 		run  func(g gate) error
@@ -163,7 +163,7 @@ func clockStepped(t *testing.T, by time.Duration) {
 	} {
 		s.tried(t, c.name, func() {}, func() error {
 			err := c.run(s.gate())
-			if by < 0 { // whoever comes next is not to meet slurmctld in the past, nor its old counts of CPUs
+			if by < 0 { // the next job must not meet slurmctld in the past, nor its old counts of CPUs
 				err = errors.Join(err, s.jobsEnded(), s.restartController())
 			}
 			return err
@@ -214,7 +214,7 @@ func TestSidecarAway(t *testing.T) {
 		if err == nil {
 			err = s.jobsEnded()
 		}
-		time.Sleep(2 * limitsLooked) // finds that nobody is bound to the hold
+		time.Sleep(2 * limitsLooked) // finds that no job is bound to the hold
 		if err == nil {
 			err = s.stepClock(10 * time.Minute)
 		}
@@ -263,8 +263,8 @@ func (s *site) stepClock(by time.Duration) error {
 	return s.Cluster.StepClock(by)
 }
 
-// gate keeps jobs in a step until it is opened: what they ask of Slurm in the moment in
-// which the clock is stepped fails or hangs, that is Slurm's own doing.
+// gate keeps jobs in a step until it is opened: requests to Slurm at the moment of a clock change
+// fail or hang because of Slurm itself.
 type gate string
 
 // gate returns a new one, which is closed.
@@ -274,8 +274,8 @@ func (g gate) open() error { return os.WriteFile(string(g), nil, 0o644) }
 
 func (g gate) wait() string { return fmt.Sprintf("until [ -e %s ]; do sleep 0.2; done", g) }
 
-// holds makes a script whose steps last so many seconds, and one, which has told of its
-// nodes by then, until the gate is open.
+// holds makes a script whose steps last that many seconds; in one step, after it has printed its
+// nodes, it waits for the gate.
 func (g gate) holds(script string, step, seconds int) string {
 	return strings.Replace(lasting(script, seconds), "sleep "+strconv.Itoa(seconds)+"\n",
 		fmt.Sprintf("sleep %d\nif [ ${EVO_STEP:-1} = %d ]; then %s; fi\n", seconds, step, g.wait()), 1)
@@ -322,7 +322,7 @@ func (s *site) jobsEnded() error {
 	})
 }
 
-// lasting makes a script of which every step lasts so many seconds.
+// lasting makes a script with steps of that many seconds.
 func lasting(script string, seconds int) string {
 	return strings.Replace(script, "${2:-1}", strconv.Itoa(seconds), 1)
 }
@@ -339,7 +339,7 @@ func (s *site) begun(names ...string) error {
 	})
 }
 
-// never sees that the sidecar's events of the last run tell of none of these.
+// never checks that the sidecar's events of the last run include none of these.
 func (s *site) never(kinds ...string) error {
 	st, err := store.Open(context.Background(), s.Dir+"/db/evoslurm.db")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/trials/crash"
 )
 
-// control is the test's end of the socket: it numbers the points, says what
-// becomes of each and remembers what was done.
+// control is the test's end of the socket: it numbers the points, decides what happens at each, and
+// records what was done.
 type control struct {
 	kill func()   // kills the sidecar and waits for its end
 	env  []string // of the real commands, beside what the sidecar gives them

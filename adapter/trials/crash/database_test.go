@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestDatabase: the database is full, gone, or somebody else's.
+// TestDatabase covers a database that is full, gone, or used by another process.
 func TestDatabase(t *testing.T) {
 	t.Parallel()
 	s := shaken(t)

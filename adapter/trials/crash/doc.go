@@ -2,12 +2,11 @@
 // die, and against a Slurm that answers badly. Nothing of it is in production
 // builds.
 //
-// The commands that the sidecar runs are replaced by slurmshim, which asks the
-// test before it runs the real one and again after; a sidecar built with the tag
-// crashtest asks before every commit of its database too. All ask over one Unix
-// socket, so what a scenario does is one numbered sequence of points, at each of
-// which the test may kill the sidecar with SIGKILL, or have the command fail in
-// one of the ways of Action.
+// The sidecar's commands are replaced by slurmshim, which asks the test before and after it runs
+// the real one. A sidecar built with the tag crashtest also asks before every commit of its
+// database. All ask over one Unix socket, so a scenario is one numbered sequence of points. At each
+// point, the test may kill the sidecar with SIGKILL, or make the command fail in one of the ways of
+// Action.
 //
 //	evoslurmd ── slurmshim ── scontrol, salloc, …     the real ones, a real Slurm
 //	    │ commit     │ before, after

@@ -45,9 +45,9 @@ func shaken(t *testing.T) *site {
 	return s
 }
 
-// at does something once, while the first command that matches waits for it. That
-// it was done is seen to by tried. (There is no moment after salloc: the sidecar kills
-// it as soon as it has told of the allocation.)
+// at does something once, while the first matching command waits for it; tried checks that it
+// happened. (There is no moment after salloc: the sidecar kills it as soon as it has printed the
+// allocation.)
 func (s *site) at(moment crash.Moment, match func(args []string) bool, do func()) {
 	done := false
 	s.control.mu.Lock()

@@ -53,9 +53,9 @@ func TestServices(t *testing.T) {
 	} {
 		s.tried(t, c.name, c.set, job)
 	}
-	// The window between the look at slurmdbd and the merge: Slurm 22.05 then blocks and refuses
-	// every change of the job until it ends (its index in slurmdbd is never known).
-	// That is told, and nothing stays behind.
+	// The window between the check of slurmdbd and the merge: Slurm 22.05 then blocks and refuses
+	// every change of the job until it ends, because its index in slurmdbd stays unknown. This must
+	// be reported, and nothing may remain.
 	s.tried(t, "slurmdbd goes at the very merge", func() {
 		s.at(crash.Before, hasArg("NumNodes=0"), func() { s.stopSlurmdbd(5 * time.Second) })
 	}, func() error {

@@ -79,7 +79,7 @@ func TestSleep(t *testing.T) {
 		s.tried(t, name, func() {
 			moments := []func([]string) bool{isCommand("salloc"), hasArg("NumNodes=0"), hasArg("NodeList=")}
 			s.at(crash.Before, moments[seed], func() {
-				go func() { // what asks is to sleep, too
+				go func() { // the caller must sleep as well
 					defer close(woken)
 					sleep(15*time.Second, seed)
 				}()

@@ -12,7 +12,7 @@ const SocketName = "control.sock"
 // SocketVariable names the socket for the sidecar itself, whose store knows both.
 const SocketVariable = "EVOSLURM_CRASHTEST"
 
-// Moment is when the test is asked.
+// Moment identifies a hook point.
 type Moment string
 
 // The moments.
@@ -22,17 +22,17 @@ const (
 	Commit Moment = "commit" // before it
 )
 
-// Question is what a shim or the sidecar tells the test before it goes on.
+// Question describes a shim's or the sidecar's current point to the test.
 type Question struct {
 	Moment Moment
 	Args   []string `json:",omitempty"` // the command, by its base name
 	Exit   int      `json:",omitempty"` // how it ended
 }
 
-// Action is what a command does instead of what it should.
+// Action is what a command does instead of its work.
 type Action string
 
-// The actions. Those that run the real command change what it says alone.
+// The actions. Those that run the real command change only its output.
 const (
 	Run      Action = ""          // all as it should be
 	Refuse   Action = "refuse"    // is not run; exit status 1
@@ -44,7 +44,7 @@ const (
 	Garble   Action = "garble"    // is run; bytes of the output are others
 )
 
-// Answer is what the test wants done.
+// Answer is the test's decision.
 type Answer struct {
 	Action Action
 	Delay  time.Duration `json:",omitempty"`

@@ -8,8 +8,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// tolerance is how long after a step boundary its nodes must be usable by the
-// application, and so by how much a step may last longer than its limit.
+// tolerance is how long after a step boundary the application must be able to use its nodes, and so
+// how much longer than its limit a step may last.
 const tolerance = 2 * time.Second
 
 // judge tells all that is not as it must be; nothing, if all is well.

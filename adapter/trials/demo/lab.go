@@ -22,7 +22,7 @@ import (
 //go:embed job.sh
 var jobScript []byte
 
-// commands are what the lab needs of bin/.
+// commands lists the programs of bin/ that the lab needs.
 var commands = []string{"evoslurmd", "evosbatch", "evosctl", "evosrun"}
 
 // lab is a private Slurm with the sidecar beside it, all in one folder.
@@ -41,7 +41,7 @@ func openLab(ctx context.Context, o Options) (*lab, error) {
 	}})
 }
 
-// setting is what a lab is made of.
+// setting holds a lab's settings.
 type setting struct {
 	bin      string
 	commands []string // of bin that its users have

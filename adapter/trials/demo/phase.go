@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// result is what became of one job in a phase.
+// result is one job's result in a phase.
 type result struct {
 	Job
 	id        uint32
@@ -33,7 +33,7 @@ type planned struct {
 	nodes      int
 }
 
-// outcome is what became of all jobs in a phase.
+// outcome is the outcome of all jobs in a phase.
 type outcome struct {
 	title     string
 	nodes     int // of the cluster
@@ -146,7 +146,7 @@ func (p *phase) submit(ctx context.Context, j Job) (*result, error) {
 	return r, nil
 }
 
-// cleanTime is what Slurm and the sidecar have to tidy up behind the last job.
+// cleanTime is how long Slurm and the sidecar may take to clean up after the last job.
 const cleanTime = 15 * time.Second
 
 // clean waits until nothing is left in Slurm; what is left all the same is noted.

@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
-// frame is all there is to be seen at one moment.
+// frame is everything visible at one moment.
 type frame struct {
 	title      string
 	begin, now time.Time
@@ -97,7 +97,7 @@ func (l *live) leave(last frame) {
 	}
 }
 
-// terminal is what is known of the place where output goes.
+// terminal describes the output device.
 type terminal struct {
 	file         *os.File // nil: no terminal
 	color, ascii bool
@@ -113,7 +113,7 @@ func look(f *os.File) terminal {
 	return t
 }
 
-// size returns the terminal's, asked anew each time: it may have been resized.
+// size queries the terminal's size each time, because it may have been resized.
 func (t terminal) size() (width, height int) {
 	if t.file != nil {
 		if seen := display.Look(t.file, os.Getenv); seen.Width > 0 && seen.Height > 0 {

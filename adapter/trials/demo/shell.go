@@ -32,7 +32,7 @@ type ShellOptions struct {
 	Out     *os.File       // what is said before and after
 }
 
-// shellCommands are what the shell's user has.
+// shellCommands lists the commands of the shell's user.
 var shellCommands = []string{"evoslurmd", "evosbatch", "evosqueue", "evosacct", "evostop", "evosctl", "evosrun", "evosim", "strategytest"}
 
 // Shell boots a private Slurm with the sidecar and runs a shell, or a command, as an
@@ -124,7 +124,7 @@ func (l *lab) page(ctx context.Context, u slurmtest.User) (address string, stop 
 	}
 	stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // it was told to
+		_ = cmd.Wait() // stopped on purpose
 	}
 	if address, err = bufio.NewReader(out).ReadString('\n'); err != nil {
 		stop()
@@ -192,7 +192,7 @@ func (l *lab) giveLibrary(bin string) error {
 		return err
 	}
 	err := os.CopyFS(l.path("python"), os.DirFS(filepath.Join(bin, "..", "contrib", "python")))
-	if errors.Is(err, fs.ErrNotExist) { // where the commands are installed it is, too, or its package is left out
+	if errors.Is(err, fs.ErrNotExist) { // installed commands have it as well, unless its package is left out
 		return nil
 	}
 	return err

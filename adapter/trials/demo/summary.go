@@ -122,7 +122,7 @@ func peakTimes(rigid outcome, i int) string {
 	return rigid.jobs[i].times(rigid)
 }
 
-// account is what a phase cost.
+// account is the cost of a phase.
 type account struct {
 	makespan, wait          float64 // seconds
 	allocated, wasted, idle float64 // node-seconds

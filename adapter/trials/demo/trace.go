@@ -31,7 +31,7 @@ type answer struct {
 	nodes  []string // sorted, each once
 }
 
-// end is when the step ended: the next one began, or the script ended.
+// stepEnd returns when the step ended: when the next one began, or the script ended.
 func (t trace) stepEnd(i int) time.Time {
 	if i+1 < len(t.steps) {
 		return t.steps[i+1].began

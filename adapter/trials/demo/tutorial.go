@@ -9,7 +9,7 @@ import (
 type Lesson struct {
 	Before  string // what is said before it
 	Command string // as it is typed
-	After   string // what is to be seen
+	After   string // what the user should see
 	Shows   string // a regular expression that its output matches
 }
 

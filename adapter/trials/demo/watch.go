@@ -145,7 +145,7 @@ func (w *watch) followPlan(s *seen, v api.Job, now time.Time) {
 	}
 }
 
-// followStock takes in what Slurm says of a job that is nobody's but its own.
+// followStock records what Slurm says about a stock job.
 func (w *watch) followStock(s *seen, record *slurmctl.Job, now time.Time) {
 	switch {
 	case record == nil && s.state != "ended":
@@ -166,7 +166,7 @@ func (w *watch) followStock(s *seen, record *slurmctl.Job, now time.Time) {
 	s.view = v
 }
 
-// frame returns what is to be seen now.
+// frame returns what is visible now.
 func (w *watch) frame(now time.Time) frame {
 	f := frame{title: w.title, begin: w.begin, now: now, events: w.events, nodes: w.lab.cluster.Options().Nodes}
 	for _, s := range w.jobs {

@@ -40,7 +40,7 @@ func helpOf(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// completions returns a folder of all completions: the generated ones beside those of contrib.
+// completions returns a folder with all completions: the generated ones and those of contrib.
 func completions(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -122,7 +122,7 @@ func (s *site) stop(sig syscall.Signal) {
 	s.daemon = nil
 }
 
-// script writes a batch script that everybody may read.
+// script writes a batch script that all users may read.
 func (s *site) script(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.Dir, name)

@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// resizes is the profile that the examples go through, but for what follows the "@".
+// resizes is the profile that the examples go through, up to the duration of the last step.
 const resizes = "1@5s,3@5s,2@6s,4@5s,1@"
 
 // lending are the same resizes of a malleable job, which is lent what is free besides.
@@ -39,8 +39,8 @@ type exampleRun struct {
 
 func (r exampleRun) String() string { return r.folder + "/" + r.script + ", " + r.drive }
 
-// TestExamples: what contrib/examples shows works as it is there, through four resizes, by
-// merges and by companions: what needs small packages. With the tag examples the others do, too.
+// TestExamples checks that contrib/examples work unchanged through four resizes, by merges and by
+// companions: those that need small packages. With the tag examples, the others run as well.
 func TestExamples(t *testing.T) {
 	s := newExamples(t, 8)
 	s.examples([]example{
@@ -51,8 +51,8 @@ func TestExamples(t *testing.T) {
 	s.stop(syscall.SIGTERM)
 }
 
-// newExamples returns a site with the examples in folders of its out/, whose Python is that of
-// Debian's packages.
+// newExamples returns a site with the examples in folders of its out/, with the Python of Debian's
+// packages.
 func newExamples(t *testing.T, nodes int) *site {
 	t.Helper()
 	t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
@@ -123,7 +123,8 @@ func (s *site) examples(examples []example) {
 	}
 }
 
-// variables returns those of jobs' environment by which libraries find evoslurm.py, and stay on loopback.
+// variables returns the environment by which libraries in jobs find evoslurm.py and stay on
+// loopback.
 func (s *site) variables() string {
 	return "PYTHONPATH=" + s.Dir + "/python,PYTHONDONTWRITEBYTECODE=1,INTERFACE=lo,GLOO_SOCKET_IFNAME=lo,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_oob_tcp_if_include=lo"
 }

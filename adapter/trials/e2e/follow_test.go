@@ -20,8 +20,7 @@ import (
 
 var followRounds = flag.Int("follow.rounds", 1, "how often TestFollow's jobs change their size, by four")
 
-// instance is what runs on every node: it tells of its start and of its end, and takes a
-// moment for that.
+// instance runs on every node: it prints its start and its end, and takes a moment for the latter.
 const instance = `sh -c '
 echo "start $EVO_NODE $(date +%s%N) $$" >> $TRACE
 trap "sleep 0.3; echo drained $EVO_NODE >> $TRACE; exit 0" TERM
@@ -52,9 +51,9 @@ wait $!
 echo "follower $?"
 `
 
-// bySteps leaves the steps to the follower; what a second one keeps running beside takes longer to end, and steps
-// are ended by next, too, of which the first is killed while it waits. That goes on until it hears that the last step has
-// ended, and the job until then: of a job that has ended next fails.
+// bySteps leaves the steps to the follower; a second follower's instances take longer to end. Steps
+// are also ended by next, whose first call is killed while it waits. This continues until next
+// reports that the last step has ended, and the job lasts until then: next fails for an ended job.
 const bySteps = `#!/bin/bash
 export TRACE=$PWD/trace-$SLURM_JOB_ID
 while [ -z "$EVO_DONE" ]; do
@@ -74,9 +73,9 @@ echo "beside $?"
 wait $ending
 `
 
-// What evosrun --follow keeps running is on every node of the job and on no other, through
-// growths and shrinks, by merges and by companions, whoever ends the steps, and while the
-// sidecar is killed; it is drained before its node is given back.
+// TestFollow checks that what evosrun --follow runs is on every node of the job and on no other,
+// through growths and shrinks, by merges and by companions, whichever process ends the steps, and
+// while the sidecar is killed. It is drained before its node is given back.
 func TestFollow(t *testing.T) {
 	s := newSite(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, nil)
 	for name, text := range map[string]string{"script": byScript, "steps": bySteps} {
@@ -124,8 +123,9 @@ func TestFollow(t *testing.T) {
 	s.stop(syscall.SIGTERM)
 }
 
-// followedOffers: malleable jobs grow over what is free and give way to a stock job, with evosrun --follow
-// answering, or the script; the sidecar is killed when the first has been told to go.
+// followedOffers lets malleable jobs grow over free nodes and give way to a stock job, with evosrun
+// --follow or the script answering; the sidecar is killed when the first job has been asked to
+// leave.
 func (s *site) followedOffers() {
 	s.t.Helper()
 	follow := func(before, ends string) string {

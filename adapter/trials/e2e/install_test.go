@@ -30,7 +30,7 @@ func TestInstall(t *testing.T) {
 	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	installed := map[string]bool{} // paths, and names alone
+	installed := map[string]bool{} // paths, and names without folders
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			installed[strings.TrimPrefix(path, root)], installed[d.Name()] = true, true
@@ -75,8 +75,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestInstallWithoutCompiler: the library is left out, which is told with the command that builds it later,
-// from what was installed.
+// TestInstallWithoutCompiler checks that the library is left out, with a message that names the
+// command to build it later from the installed files.
 func TestInstallWithoutCompiler(t *testing.T) {
 	root, prefix := t.TempDir(), "/opt/evo"
 	install := func(folder string, args ...string) string {

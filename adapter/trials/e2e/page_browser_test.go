@@ -98,7 +98,7 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// open is whether everybody can use what is shown: axe-core finds nothing serious.
+// open checks the accessibility of the page: axe-core must find nothing serious.
 func (b *browser) open(name string) {
 	b.t.Helper()
 	text, err := os.ReadFile(*axe)
@@ -129,9 +129,9 @@ func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// TestPageBrowser looks at the page of a live cluster: who signs in sees what runs and what is planned, in light and dark, on
-// a phone, without JavaScript; it follows, without flicker, outlives a sleep and a sidecar that is away, asks nobody else
-// for anything, and keeps nobody out.
+// TestPageBrowser checks the page of a live cluster. A signed-in user sees what runs and what is
+// planned, in light and dark, on a phone, and without JavaScript. The page updates without flicker,
+// survives a sleep and an absent sidecar, fetches nothing from elsewhere, and is accessible.
 func TestPageBrowser(t *testing.T) {
 	s := newSite(t, slurmtest.Options{Nodes: 8, Accounting: true, PermitJobExpansion: true}, nil)
 	if _, errs, err := s.As(0, "evosqueue"); err != nil { // it is there
@@ -225,14 +225,14 @@ func TestPageBrowser(t *testing.T) {
 	if blank > 0 || moved != 0 {
 		t.Errorf("an update: %d times blank, scrolled by %v", blank, moved)
 	}
-	// What somebody is typing is left alone.
+	// A field in use is left alone.
 	var typed string
 	b.do(chromedp.SendKeys(`input[name="user"]`, "no"), chromedp.Sleep(7*time.Second), chromedp.Value(`input[name="user"]`, &typed))
 	if typed != "no" {
 		t.Errorf("while somebody types it becomes %q", typed)
 	}
 	b.do(chromedp.Evaluate(`document.activeElement.blur(), swaps = 0`, nil))
-	// Nobody looks, and nothing is fetched; it is looked at again, and is anew.
+	// An invisible page fetches nothing; once it is visible again, it is updated.
 	var meanwhile int
 	const seen = `Object.defineProperty(document, "hidden", {configurable: true, value: %t}), swaps = 0, document.dispatchEvent(new Event("visibilitychange")), 0`
 	b.do(chromedp.Evaluate(fmt.Sprintf(seen, true), nil), chromedp.Sleep(time.Second), chromedp.Evaluate(`swaps = 0`, nil), chromedp.Sleep(7*time.Second), chromedp.Evaluate(`swaps`, &meanwhile),
@@ -257,7 +257,7 @@ func TestPageBrowser(t *testing.T) {
 			b.open(name + " " + color)
 			b.picture(name + "-" + color)
 		}
-		// The chart is drawn anew once the page hears of its new size; nothing has to be scrolled sideways then.
+		// The chart is redrawn once the page knows its new size; then nothing scrolls sideways.
 		b.do(chromedp.EmulateViewport(390, 844), chromedp.Poll(`document.documentElement.scrollWidth <= innerWidth`, nil, chromedp.WithPollingTimeout(patience)))
 		b.picture(name + "-phone")
 	}

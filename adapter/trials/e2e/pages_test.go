@@ -53,7 +53,7 @@ func TestAdministratorsCommands(t *testing.T) {
 	s.must(err)
 	z := gzip.NewWriter(trace)
 	fmt.Fprint(z, "; MaxNodes: 4\n; MaxProcs: 4\n")
-	for i := range 12 { // submitted, waited, ran, on so many processors, asked for so many and so much time
+	for i := range 12 { // submit time, wait, run time, processors, requested processors and time
 		fmt.Fprintf(z, "%d %d 0 %d %d -1 -1 %d %d -1 1 1 1 1 1 1 -1 -1\n", i+1, 60*i, 300+60*i, 1+i%3, 1+i%3, 1200)
 	}
 	s.must(z.Close())
@@ -105,8 +105,10 @@ func TestAdministratorsCommands(t *testing.T) {
 // takenBack submits what a page has of a request, and takes it back.
 const takenBack = `id=$(evosbatch --parsable --output=/dev/null %s --wrap true) && scancel $id`
 
-// users are the commands of docs/using.md and docs/applications.md, but for the fences (TestEvolvePages, TestExamples), and how they are typed here, in the
-// order of the page: as a user on 16 nodes, of which job $JOB has two, beside the Python library; "": as they stand. What they say goes to file said.
+// users holds the commands of docs/using.md and docs/applications.md, except the fences
+// (TestEvolvePages, TestExamples), and how to type them here, in the order of the page: as a user
+// on 16 nodes, of which job $JOB has two, beside the Python library; "" for unchanged. Their output
+// goes to the file said.
 var users = map[string]string{
 	"evosdemo tutorial": "", "evosctl strategy policies": "evosctl strategy policies && grep -q folding said", "evosctl help launch": "",
 	"pydoc3 evoslurm":                                  "python3 -m pydoc evoslurm && grep -q 'steps(' said",

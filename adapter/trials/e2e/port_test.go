@@ -17,8 +17,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestSocketUnit: the port stays open while the sidecar is away, nobody else gets it, and what is
-// asked meanwhile is answered by the sidecar that comes back.
+// TestSocketUnit checks that the port stays open while the sidecar is away, that no other process
+// gets it, and that the returning sidecar answers requests made meanwhile.
 func TestSocketUnit(t *testing.T) {
 	const file = "../../../contrib/systemd/evoslurmd.socket"
 	unit, err := section(file, "[Socket]")

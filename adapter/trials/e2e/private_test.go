@@ -11,9 +11,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// TestPrivateJobs: with PrivateData=jobs users see nothing of each other's jobs, by no
-// command, and no more than of a job that there is not; their own they see as ever, also
-// from inside. Without a credential nobody sees anything.
+// TestPrivateJobs checks that with PrivateData=jobs no command shows a user anything about other
+// users' jobs, which look like jobs that do not exist. Users see their own jobs as usual, also from
+// inside. Without a credential, nothing is visible.
 func TestPrivateJobs(t *testing.T) {
 	s := newSite(t, slurmtest.Options{ExtraConf: "PrivateData=jobs,usage"}, nil)
 	id := s.submit("--job-name=secret", "--profile=1@2s,2@60s", "--wrap", `eval "$(evosctl next)"; evosctl events $SLURM_JOB_ID | grep -c "step 2 begun"; sleep 60`)
@@ -122,7 +122,7 @@ func TestPrivateNodes(t *testing.T) {
 	}
 }
 
-// read returns what a user gets by the Unix socket; what curl says while nobody listens.
+// read returns what a user gets from the Unix socket, or curl's message if no process listens.
 func (s *site) read(user slurmtest.User, path string) string {
 	s.t.Helper()
 	text, err := s.Cluster.Run(s.t.Context(), user, "curl", "-s", "--unix-socket", s.Dir+"/run/api.sock", "http://sidecar"+path)

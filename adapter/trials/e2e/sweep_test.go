@@ -119,8 +119,9 @@ func (s *sweepSite) read(name string) []byte {
 	return text
 }
 
-// TestSweep: a user's grid as a job array. One task is cancelled, in another an outcome cannot be written; called again the command
-// runs what is missing and no more, and the table is that of the same grid without Slurm.
+// TestSweep runs a user's grid as a job array. One task is cancelled, and another cannot write an
+// outcome. A second call runs only what is missing, and the table equals that of the same grid
+// without Slurm.
 func TestSweep(t *testing.T) {
 	s := &sweepSite{T: t, cluster: slurmtest.Start(t, slurmtest.Options{Nodes: 2, ExtraConf: "MaxArraySize=4"})}
 	s.user = s.cluster.Users()[0]

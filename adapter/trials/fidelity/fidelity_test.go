@@ -37,7 +37,7 @@ type arrival struct {
 
 func (a arrival) evolves() bool { return len(a.Profile) > 1 }
 
-// drives are those that jobs of a workload ask for.
+// drives lists the drive modes that jobs of a workload request.
 var drives = []drivemode.Mode{drivemode.Merge, drivemode.Companion, drivemode.Chain}
 
 // workload is random jobs that keep a cluster busy for a minute or two, two of five of them
@@ -64,7 +64,7 @@ func workload(seed uint64, nodes int) []arrival {
 	return all
 }
 
-// played is what became of a workload.
+// played is the outcome of a workload.
 type played struct {
 	Seed  uint64
 	Nodes int
@@ -89,7 +89,7 @@ type compared struct {
 	changes, steps int // the same of steps that are not the first
 	swaps, pairs   int // jobs that start clearly in another order
 	makespan       []float64
-	late           []float64 // by how much changes differ that ended a step that began alike
+	late           []float64 // differences of the durations of changes after steps that began alike
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1.0005 }
@@ -237,7 +237,7 @@ func read(t *testing.T, file string) (p played) {
 	return p
 }
 
-// moment is when in a second slurmctld's loops and the sidecar look.
+// moment is when in a second slurmctld's loops and the sidecar poll.
 type moment struct{ loop, backfill, poll time.Duration }
 
 // calling is how long a script is busy with evosctl next beyond what the sidecar and Slurm

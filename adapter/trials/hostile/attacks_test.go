@@ -112,7 +112,8 @@ true`
 	requeues = ownJob + `
 while :; do scontrol requeue $own; sleep 0.5; scontrol update JobId=$own StartTime=now; sleep 0.5; done 2>/dev/null`
 
-	// borrowed expands the victim's job, which Slurm lets everybody do, and runs a job in its holds.
+	// borrowed expands the victim's job, which Slurm allows every user, and runs a job in its
+	// holds.
 	borrowed = `
 for i in 1 2 3 4 5; do
   timeout 5 salloc --no-shell -N1 --time=1 --dependency=expand:$1 --job-name=evo_${1}_2_1 --comment=evox:v1
@@ -224,7 +225,7 @@ end = time.time() + 30
 ts = [threading.Thread(target=send, args=(to,), daemon=True) for to in (tcp, unix) for i in range(150)]
 [t.start() for t in ts]; [t.join() for t in ts]
 `
-	// garbage sends what is no request, or no good one.
+	// garbage sends invalid requests.
 	garbage = dial + `
 lines = [b"\x16\x03\x01" + os.urandom(300), b"GET /../../../etc/shadow HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 900000 + b"\r\n\r\n",
   b"GET /v1/jobs/99999999999999999999 HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /v1/jobs/1/next HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", b"GET /v1/events?limit=9223372036854775807&after=-1 HTTP/1.1\r\nHost: x\r\n\r\n",

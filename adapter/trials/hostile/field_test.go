@@ -41,8 +41,8 @@ const (
 )
 
 const (
-	// mostLate is how long a job may wait for nodes whose time has come, beyond what it
-	// waits on the same machine when nobody attacks.
+	// mostLate is how long a job may wait for due nodes, beyond its wait on the same machine
+	// without an attack.
 	mostLate = 2 * time.Second
 	// rounds is how often an attack is repeated in which the victim's job was late.
 	rounds = 3
@@ -161,7 +161,7 @@ func (f *field) as(ctx context.Context, user int, script string, args ...string)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		err = nil // it was to go on until then
+		err = nil // it was meant to run until then
 	}
 	return string(out), err
 }

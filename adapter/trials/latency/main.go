@@ -129,7 +129,7 @@ func (l *latency) startSidecar() (stop func(), err error) {
 	}, nil
 }
 
-// profile is that of the jobs: one node and three in turns.
+// profile returns the jobs' profile: alternately one node and three.
 func (l *latency) profile() (text string) {
 	for range l.growths {
 		text += fmt.Sprintf("1@%[1]ds,3@%[1]ds,", seconds)

@@ -29,8 +29,8 @@ func (c command) about(jobs []string, name string) bool {
 	})
 }
 
-// own reports whether the command is what brings nodes: without it there is no growth,
-// whoever asks for that.
+// own reports whether the command brings nodes: no growth is possible without it, whichever program
+// runs it.
 func (c command) own() bool {
 	return c.args[0] == "salloc" || c.args[0] == "scontrol" && slices.Contains(c.args, "NumNodes=0")
 }
@@ -120,7 +120,7 @@ func measure(ran []command, jobs []string, name string, from, to time.Time) (g g
 	return g
 }
 
-// covered is for how long between two times one of the commands ran.
+// covered returns how long between two times some command was running.
 func covered(all []command, from, to time.Time) (sum time.Duration) {
 	slices.SortFunc(all, func(a, b command) int { return a.began.Compare(b.began) })
 	for _, c := range all {
@@ -176,7 +176,7 @@ func (l *latency) expanders() (map[string]string, error) {
 	return all, nil
 }
 
-// noted is what a script noted.
+// noted holds a script's notes.
 type noted struct {
 	job string
 	at  time.Time

@@ -16,7 +16,7 @@ import (
 
 var workloadFile = flag.String("live.workload", "testdata/hour.json", "workload file that TestHour plays, on as many nodes as it says")
 
-// TestHour plays an hour of a trace, eight times as fast, and tells by how much the model is off.
+// TestHour plays an hour of a trace, eight times as fast, and reports how far off the model is.
 func TestHour(t *testing.T) {
 	text, err := os.ReadFile(*workloadFile)
 	if err != nil {

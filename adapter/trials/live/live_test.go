@@ -79,7 +79,7 @@ func (s *site) evosim(args ...string) string {
 	return out.String()
 }
 
-// write writes a file that everybody may read.
+// write writes a file that all users may read.
 func (s *site) write(name, text string) (path string) {
 	s.Helper()
 	path = filepath.Join(s.Dir, "out", name)

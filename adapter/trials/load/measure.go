@@ -149,7 +149,7 @@ func (l *load) measure(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// sidecarRequests are those that here nobody but the sidecar makes.
+// sidecarRequests lists the requests that only the sidecar makes here.
 var sidecarRequests = map[string]bool{"REQUEST_JOB_INFO": true, "REQUEST_JOB_INFO_SINGLE": true, "REQUEST_JOB_USER_INFO": true,
 	"REQUEST_NODE_INFO": true, "REQUEST_PARTITION_INFO": true, "REQUEST_RESERVATION_INFO": true, "REQUEST_BUILD_INFO": true,
 	"REQUEST_UPDATE_JOB": true, "REQUEST_CREATE_RESERVATION": true, "REQUEST_UPDATE_RESERVATION": true,
@@ -221,8 +221,8 @@ var (
 	updatePattern = regexp.MustCompile(`_slurm_rpc_update_job: complete JobId=(\d+) uid=\d+ usec=(\d+)`)
 )
 
-// resizes returns what slurmctld took, by its own log, for each merge and shrink: it waits
-// for slurmdbd at each, whoever asks for it (up to 23.11).
+// resizes returns how long slurmctld took, by its own log, for each merge and shrink: for each, it
+// waits for slurmdbd, whatever program requests it (up to 23.11).
 func (l *load) resizes(since time.Time) (all times, err error) {
 	text, err := os.ReadFile(filepath.Join(l.cluster.Dir(), "log", "slurmctld.log"))
 	if err != nil {
@@ -245,7 +245,7 @@ func (l *load) resizes(since time.Time) (all times, err error) {
 	return all, nil
 }
 
-// seen is what the sidecar's log tells.
+// seen holds what the sidecar's log says.
 type seen struct {
 	cycles, intervals, late times
 	parts                   map[string]times
@@ -308,7 +308,7 @@ func (l *load) memory() (int64, error) {
 	return kib << 10, err
 }
 
-// cpu returns the processor time of the sidecar alone, and with the commands that it has run.
+// cpu returns the processor time of the sidecar, without and with the commands that it has run.
 func (l *load) cpu() (alone, all time.Duration) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.daemon.Process.Pid))
 	if err != nil {

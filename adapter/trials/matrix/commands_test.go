@@ -12,14 +12,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// manual drives a Slurm by its commands alone, as the sidecar does.
+// manual drives a Slurm only by its commands, as the sidecar does.
 type manual struct {
 	*bench
 	base, expander slurmctl.JobID
 	allocations    int // so far
 }
 
-// holdFlags are those of the sidecar's reservations to start in.
+// holdFlags lists the flags of the sidecar's reservations for starts.
 var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END", "PURGE_COMP=5"}
 
 func (m *manual) submit(ctx context.Context, args ...string) (slurmctl.JobID, error) {

@@ -32,7 +32,7 @@ func TestMatrix(t *testing.T) {
 				d.bench = on(t, "")
 				d.startSidecar()
 				for _, drive := range []drivemode.Mode{drivemode.Merge, drivemode.Companion, drivemode.Chain} {
-					// each on its own: what one leaves undone is no reason against another
+					// each separately: what one mode leaves undone must not affect another
 					d.drive, d.broken, d.chain = string(drive), false, nil
 					if drive == drivemode.Chain {
 						d.run(d.byChaining()...)
@@ -51,7 +51,7 @@ func TestMatrix(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if os.Getenv(rootVariable) != "" { // 20.11 looks for it there alone
+			if os.Getenv(rootVariable) != "" { // 20.11 searches only there
 				if err := errors.Join(os.MkdirAll("/etc/slurm", 0o755), os.WriteFile("/etc/slurm/job_submit.lua", guard, 0o644)); err != nil {
 					t.Fatal(err)
 				}

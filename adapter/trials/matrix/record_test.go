@@ -90,7 +90,7 @@ func judge(err error) (Outcome, string) {
 	return Failed, plain(err.Error())
 }
 
-// jobNumber is what makes equal answers differ.
+// jobNumber matches what makes equal answers differ.
 var jobNumber = regexp.MustCompile(`(?i) for job \d+|\bJobId=\d+ `)
 
 // plain makes a text fit for a line of a list.

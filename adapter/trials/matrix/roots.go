@@ -17,13 +17,13 @@ type Release struct {
 	Suite string // of Debian, e.g. "trixie"
 }
 
-// Releases are what the table covers, oldest first.
+// Releases lists the table's releases, oldest first.
 var Releases = []Release{{"20.11", "bullseye"}, {"22.05", "bookworm"}, {"24.11", "trixie"}, {"26.05", "sid"}}
 
 // Packages make a root fit to boot a private Slurm.
 var Packages = []string{"slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "slurmdbd", "mariadb-server"}
 
-// BuildPackages are what it takes besides to run the whole test suite in a root.
+// BuildPackages lists the packages needed in addition to run the whole test suite in a root.
 var BuildPackages = []string{"gcc", "libc6-dev", "python3-grpcio", "python3-protobuf", "python3-cryptography"}
 
 // ErrUnavailable is a root that cannot be had here, for no fault of the project's.

@@ -77,9 +77,9 @@ func (d *driven) park(ctx context.Context, drive drivemode.Mode, profile, wrap s
 		"--wrap=" + wrap}, more...)...)
 }
 
-// recorded is how long slurmctld may take to have slurmdbd record a job (every five
-// seconds it sees to those that are not). Where it is stopped in the midst of that, up to
-// 23.11, it refuses the job's updates for ever: "the DB index is being set".
+// recorded is how long slurmctld may take until slurmdbd has recorded a job (it looks for
+// unrecorded jobs every five seconds). If it is stopped in the middle of that, up to 23.11, it
+// refuses the job's updates forever: "the DB index is being set".
 const recorded = 6 * time.Second
 
 // byMerging returns the operations of a sidecar that grows a job by merge or companion.
@@ -216,8 +216,8 @@ func (d *driven) mirrored(ctx context.Context, id slurmctl.JobID) error {
 	})
 }
 
-// told makes an error of what the sidecar says of the job: where one of its
-// actions failed, that is what Slurm refused.
+// told turns the sidecar's words about the job into an error: if one of its actions failed, that is
+// what Slurm refused.
 func (d *driven) told(id slurmctl.JobID, err error) error {
 	j, _ := d.sidecar.Job(context.Background(), uint32(id))
 	if strings.Contains(j.Reason, " failed: ") {

@@ -106,7 +106,8 @@ func (d *managed) stepOn(ctx context.Context, id slurmctl.JobID, node string) er
 	return err
 }
 
-// tries is a batch script that tries for ever to run a step on every node, with the environment that it began with.
+// tries is a batch script that endlessly tries to run a step on every node, with its original
+// environment.
 const tries = `#!/bin/sh
 while :; do
 	for n in 1 2 3 4 5 6 7 8; do

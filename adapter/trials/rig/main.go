@@ -8,9 +8,9 @@ import (
 	"os/exec"
 )
 
-// Main is what TestMain of a package of trials does: it builds Evoslurm's commands into a
-// folder that all users reach, where jobs run them, and ends with run's exit status. How
-// are further arguments of go build: flags first, then packages.
+// Main does the work of TestMain for a package of trials: it builds Evoslurm's commands into a
+// folder that all users can reach, where jobs run them, and exits with run's status. how holds
+// further arguments of go build: flags first, then packages.
 func Main(run func(bin string) int, how ...string) {
 	code, err := built(run, how)
 	if err != nil {

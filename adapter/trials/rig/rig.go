@@ -22,7 +22,7 @@ import (
 type Rig struct {
 	Cluster *slurmtest.Cluster
 	Bin     string // folder of the commands
-	Dir     string // everybody may read it, and write below out/; to be removed at the end
+	Dir     string // readable by all users, and writable below out/; remove it at the end
 	Address string // of the API, on loopback
 }
 
@@ -46,8 +46,9 @@ func New(cluster *slurmtest.Cluster, bin, more string) (*Rig, error) {
 	return r, nil
 }
 
-// FreeAddress returns an address on loopback that nobody uses at present. Its port is below those that Linux gives to clients: while a
-// sidecar is away one of these, its own job's for instance, could get the port and keep it.
+// FreeAddress returns a currently unused address on loopback. Its port is below those that Linux
+// gives to clients: while a sidecar is away, a client, such as one of its own job, could otherwise
+// get the port and keep it.
 func FreeAddress() (string, error) {
 	var err error
 	for range 100 {

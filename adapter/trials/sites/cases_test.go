@@ -68,8 +68,8 @@ func onStackHPC(r *trial) {
 		})
 	})
 	r.run("1→3→1, a hpc job comes before its growth", func(r *trial) {
-		// A srun that is called in the very moment in which Slurm suspends the job waits for
-		// SlurmctldTimeout after it goes on; so does that of a stock job.
+		// An srun called at the very moment at which Slurm suspends the job waits for
+		// SlurmctldTimeout after the job resumes, also in a stock job.
 		j := r.accepted(demand{profile: "1@20s,3@10s,1@5s", pause: 2})
 		r.inStep(j, 1)
 		r.becomes(r.stock(1, 10*time.Second, "--partition=hpc", "--nodes=8", "--time=2"), "COMPLETED")
@@ -200,7 +200,7 @@ func onGCP(r *trial) {
 func onSeaWulf(r *trial) {
 	all := everywhere("1920", "")
 	in := func(partition string) []string { return []string{"--partition=" + partition} }
-	// a growth by one node is no job of medium-40core (MinNodes), but one of short-40core,
+	// a growth by one node is too small for medium-40core (MinNodes), but not for short-40core,
 	// which has the same nodes on the same terms
 	const over = "short-40core"
 	r.run("3→4→3", func(r *trial) { r.evolve(demand{has: all, over: over}) })

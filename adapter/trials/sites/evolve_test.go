@@ -30,7 +30,7 @@ type demand struct {
 	gpus  string                  // that a task sees of a node, "": not looked at
 	never []string                // nodes that it must not have
 	drive string                  // that it must get; "": any
-	over  string                  // a partition that growths may be in; "": its own alone
+	over  string                  // partition that growths may be in; "" for only its own
 }
 
 // everywhere returns the same share of every node.
@@ -148,7 +148,7 @@ func (r *trial) refusal(said string, words ...string) {
 	}
 }
 
-// evolve runs a job that must be taken, beside somebody else's, to its end.
+// evolve runs a job that must be accepted, beside another user's job, to its end.
 func (r *trial) evolve(d demand) {
 	r.t.Helper()
 	r.beside(func() { r.finish(r.accepted(d)) })
@@ -167,7 +167,7 @@ func (r *trial) evolveOr(d demand, words ...string) {
 	})
 }
 
-// beside does something while a job of somebody else runs, which nothing may happen to.
+// beside does something while another user's job runs, which must not be affected.
 func (r *trial) beside(do func()) {
 	r.t.Helper()
 	id := r.stock(1, time.Hour, append([]string{"--nodes=1", "--time=30"}, r.site.stock()...)...)

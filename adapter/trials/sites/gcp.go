@@ -11,8 +11,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// powerScript is both programs of power saving: it leaves the names of the nodes that
-// are to be switched on or off for power, which is root.
+// powerScript is both programs of power saving: it records the names of the nodes to power up or
+// down for power, which is root.
 const powerScript = `#!/bin/sh
 export SLURM_CONF=@DIR@/slurm.conf
 mkdir -p @DIR@/state/power
@@ -109,7 +109,7 @@ func power(ctx context.Context, c *slurmtest.Cluster) error {
 					return
 				}
 				_ = c.StopNode(ctx, node)
-				_ = c.StartNode(ctx, node, "-b") // where it fails Slurm waits for the node in vain
+				_ = c.StartNode(ctx, node, "-b") // if it fails, Slurm waits for the node without effect
 			})
 		}
 	}

@@ -261,7 +261,7 @@ func moved(name, qos, bound string) Site {
 	}
 }
 
-// cloud is gcp with nodes of State=CLOUD that nobody is shown while they are off.
+// cloud is gcp with State=CLOUD nodes that are hidden while they are off.
 func cloud() Site {
 	s := gcp()
 	s.Name, s.Trap = "cloud", "nodes of State=CLOUD: nobody is shown those that are off (no PrivateData=cloud)"

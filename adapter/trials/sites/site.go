@@ -26,7 +26,7 @@ type Site struct {
 	Probes  []Probe
 }
 
-// Probe is what stock Slurm says on that site.
+// Probe is stock Slurm's answer on that site.
 type Probe struct {
 	User    int    // 1 and 2: unprivileged users; 0: root
 	Command string // words between blanks; the last may be quoted: --wrap='sleep 5'
@@ -34,7 +34,7 @@ type Probe struct {
 	Says    string // a part of what is printed; of a refusal: of the error
 }
 
-// Sites returns the sites of which everything has been tried.
+// Sites returns the sites on which everything was tried.
 func Sites() []Site {
 	return []Site{archer2(), stackhpc(), deepops(), ulhpc(), ugent(), gcp(), seawulf()}
 }
@@ -106,5 +106,5 @@ func words(command string) []string {
 	return all
 }
 
-// All are Sites and those of which the plain job alone was tried.
+// All returns Sites and those on which only the plain job was tried.
 func All() []Site { return append(Sites(), more()...) }

@@ -4,10 +4,10 @@ import (
 	"testing"
 )
 
-// cases are what is tried on a site beside its probes.
+// cases are what is tried on a site besides its probes.
 type cases struct {
 	site  Site
-	quick bool // its first case is in make test, too
+	quick bool // its first case is also in make test
 	try   func(*trial)
 
 	config string // further lines of evoslurm.yaml

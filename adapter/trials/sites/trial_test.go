@@ -119,8 +119,8 @@ func (r *trial) install() {
 	})
 }
 
-// run runs one case, which leaves the site as it was, and records what came of it. In
-// make test it is the first case alone.
+// run runs one case, which leaves the site as it was, and records its result. In make test, it runs
+// only the first case.
 func (r *trial) run(name string, try func(*trial)) {
 	r.t.Helper()
 	if *r.tried++; *r.tried > 1 && !*all {
@@ -146,7 +146,7 @@ func (r *trial) run(name string, try func(*trial)) {
 	})
 }
 
-// errorf notes the first thing that is wrong for the table, too.
+// errorf also records the first error for the table.
 func (r *trial) errorf(format string, args ...any) {
 	r.t.Helper()
 	text := fmt.Sprintf(format, args...)
@@ -218,14 +218,13 @@ func (r *trial) left(within time.Duration) string {
 	}
 }
 
-// powered reports whether power saving alone makes the node's state, "n3 idle~", another
-// than idle.
+// powered reports whether only power saving makes the node's state, "n3 idle~", differ from idle.
 func powered(node string) bool {
 	_, state, _ := strings.Cut(node, " ")
 	return strings.HasPrefix(state, "idle") || state == "powering_down" || state == "powered_down"
 }
 
-// stock submits a stock job that sleeps for so long.
+// stock submits a stock job that sleeps for that long.
 func (r *trial) stock(user int, d time.Duration, args ...string) int {
 	r.t.Helper()
 	text, errs, err := r.As(user, "sbatch", append(args, "--parsable", "--output=/dev/null", fmt.Sprintf("--wrap=exec sleep %d", int(d.Seconds())))...)

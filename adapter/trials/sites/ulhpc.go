@@ -6,8 +6,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// ulhpc: at the site the two partitions have no node in common; here they share n[2-3],
-// so that preemption can be seen. Its LinkSpeed=100Mb/s is no number, which 22.05 refuses.
+// ulhpc is scaled: at the site the two partitions share no node; here they share n[2-3], so that
+// preemption is visible. Its LinkSpeed=100Mb/s is not a number, so 22.05 rejects it.
 func ulhpc() Site {
 	return Site{
 		Name: "ULHPC iris",

@@ -42,7 +42,7 @@ func run() int {
 	cmd := exec.Command(real, os.Args[1:]...)
 	cmd.Env = append(os.Environ(), answer.Env...)
 	var out bytes.Buffer
-	// salloc is told apart by what it prints while it runs
+	// salloc is recognised by its output while it runs
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &out, os.Stderr
 	err = cmd.Run()
 	exit := 0

@@ -35,7 +35,7 @@ func main() {
 	case interrupted:
 		fmt.Fprintln(os.Stderr, "evosdemo: interrupted; all is stopped")
 		os.Exit(130)
-	case errors.Is(err, demo.ErrNotAsRequested): // it has been told
+	case errors.Is(err, demo.ErrNotAsRequested): // already reported
 		os.Exit(1)
 	default:
 		fmt.Fprintln(os.Stderr, "evosdemo: error:", err)
@@ -133,7 +133,7 @@ Exit status: the command's; of a shell 0; 2 if it could not be had.`,
 	return cmd
 }
 
-// mostNodes is what a machine may be asked for.
+// mostNodes bounds the nodes per machine.
 const mostNodes = 1000
 
 func newTutorial() *cobra.Command {
@@ -157,7 +157,7 @@ func drivable(name string) (drivemode.Mode, error) {
 	return mode, nil
 }
 
-// commandsOf returns the folder of the built commands: that of this one unless it is given.
+// commandsOf returns the folder of the built commands: the given one, otherwise this program's.
 func commandsOf(folder string) (string, error) {
 	if folder != "" {
 		return folder, nil

@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// suite is what -full runs: the packages whose tests speak to a real Slurm, but for two
-// tests of what is installed, which mount an overlay: a root is one already.
+// suite lists what -full runs: the packages whose tests use a real Slurm, except two tests of the
+// installation, which mount an overlay: a root is already one.
 var suite = []string{"./slurmctl/...", "./adapter/sidecar/controller/...", "./adapter/job/submit/...", "./adapter/cmd/...", "./adapter/trials/e2e",
 	"-skip=^(TestReadmeAsWritten|TestUnderTheUnit)$"}
 
@@ -188,7 +188,7 @@ func native(ctx context.Context, release matrix.Release) bool {
 	return err == nil && strings.Contains(string(text), " "+release.Slurm+".")
 }
 
-// writeDocument writes the dated table, and leaves that of real sites where it is.
+// writeDocument writes the dated table and keeps the table of real sites.
 func writeDocument(path, table string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
