@@ -66,7 +66,7 @@ func newBundle() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write (default evoslurm-DATE-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write (default evoslurm-DATE-TIME.tar.gz)")
 	cmd.Flags().BoolVar(&mask, "mask", false, "replace users' names and paths")
 	return cmd
 }

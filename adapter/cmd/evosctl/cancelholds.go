@@ -57,7 +57,7 @@ func newCancelHolds() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "wait no longer than this for the sidecar")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write what was cancelled as JSON")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "longest time to wait for the sidecar")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write the cancelled holds as JSON")
 	return cmd
 }

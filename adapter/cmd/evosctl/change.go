@@ -99,10 +99,10 @@ func newUpdate() *cobra.Command {
 	c.job.add(cmd)
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&u.Profile, "profile", "", "the steps to come, NODES@DURATION[,…]; of a malleable job MIN-MAX@DURATION")
-	f.StringVar(&current, "current", "", "the present step goes on for so long from now")
-	f.StringVar(&wait, "wait", "", "the next step may begin later than that by so much")
-	f.BoolVar(&c.dryRun, "dry-run", false, "only tell; change nothing")
+	f.StringVar(&u.Profile, "profile", "", "coming steps, NODES@DURATION[,…]; for a malleable job MIN-MAX@DURATION")
+	f.StringVar(&current, "current", "", "how much longer the current step lasts, from now")
+	f.StringVar(&wait, "wait", "", "how late the next step may start (default: not at all)")
+	f.BoolVar(&c.dryRun, "dry-run", false, "report the outcome without changing anything")
 	f.BoolVar(&c.asJSON, "json", false, "write the answer as JSON")
 	return cmd
 }
@@ -155,10 +155,10 @@ func newGrow() *cobra.Command {
 	}
 	c.job.add(cmd)
 	out.add(cmd)
-	cmd.Flags().StringVar(&lasts, "for", "", "for so long (else for the rest of the present step)")
-	cmd.Flags().IntVar(&g.Min, "min", 0, "at least so many more, if not N")
-	cmd.Flags().StringVar(&wait, "wait", "", "wait for them for so long at most (else not at all)")
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "only tell whether and when")
+	cmd.Flags().StringVar(&lasts, "for", "", "how long to keep the new size (default: the rest of the current step)")
+	cmd.Flags().IntVar(&g.Min, "min", 0, "smallest acceptable growth (default: N)")
+	cmd.Flags().StringVar(&wait, "wait", "", "how long to wait for the nodes (default: not at all)")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "report whether and when, without changing anything")
 	return cmd
 }
 
@@ -211,9 +211,9 @@ func newShrink() *cobra.Command {
 	}
 	c.job.add(cmd)
 	out.add(cmd)
-	cmd.Flags().StringVar(&list, "nodes", "", "these nodes, e.g. n3,n4")
-	cmd.Flags().StringVar(&lasts, "for", "", "for so long (else for the rest of the present step)")
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "only tell")
+	cmd.Flags().StringVar(&list, "nodes", "", "nodes to give back, e.g. n3,n4")
+	cmd.Flags().StringVar(&lasts, "for", "", "how long to keep the new size (default: the rest of the current step)")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "report the outcome without changing anything")
 	addSignal(cmd, &c.signal)
 	return cmd
 }

@@ -28,6 +28,6 @@ that start processes by themselves; see evosctl launch --help.`,
 	}
 	job.add(cmd)
 	out.add(cmd)
-	cmd.Flags().BoolVar(&out.noSlurm, "no-slurm", false, "unset all that Slurm has set")
+	cmd.Flags().BoolVar(&out.noSlurm, "no-slurm", false, "unset all of Slurm's variables")
 	return cmd
 }

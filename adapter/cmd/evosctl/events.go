@@ -80,10 +80,10 @@ func newEvents() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&since, "since", "", "events from then on: 30m, 2h, 1d; 15:04, 2006-01-02, 2006-01-02T15:04:05")
-	f.IntVarP(&lines, "lines", "n", 100, "the last so many (of a job, or since some time: 1000)")
-	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes, until interrupted")
-	f.BoolVar(&asJSON, "json", false, "a JSON object a line, as the API has it")
+	f.StringVar(&since, "since", "", "start of the events: 30m, 2h, 1d ago; 15:04, 2006-01-02, 2006-01-02T15:04:05")
+	f.IntVarP(&lines, "lines", "n", 100, "number of latest events to print (1000 with a job or --since)")
+	f.BoolVarP(&follow, "follow", "f", false, "print new events until interrupted")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object per line, in the API's form")
 	for _, name := range []string{"since", "lines"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err) // the flag is named wrongly

@@ -47,8 +47,8 @@ launch --help.`,
 		},
 	}
 	job.add(cmd)
-	cmd.Flags().StringVar(&format, "format", "plain", "plain, mpich or openmpi")
+	cmd.Flags().StringVar(&format, "format", "plain", "format: plain, mpich, or openmpi")
 	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write (default standard output)")
-	cmd.Flags().IntVar(&slots, "slots", 0, "slots of every node")
+	cmd.Flags().IntVar(&slots, "slots", 0, "slots per node (default: the tasks that Slurm would place there)")
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 type jobFlag struct{ id uint32 }
 
 func (f *jobFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Uint32Var(&f.id, "job", 0, "the evolving job (inside it: not needed)")
+	cmd.Flags().Uint32Var(&f.id, "job", 0, "ID of the evolving job (not needed inside the job)")
 }
 
 // connect returns a client and the job that the command is about.

@@ -64,9 +64,9 @@ func newNext() *cobra.Command {
 	}
 	n.job.add(cmd)
 	n.out.add(cmd)
-	cmd.Flags().IntVar(&n.from, "from", 0, "the step that ends")
+	cmd.Flags().IntVar(&n.from, "from", 0, "step to end (default: the current one)")
 	cmd.Flags().StringVar(&n.release, "release", "", "nodes to give up at a shrink, e.g. n3,n4")
-	cmd.Flags().DurationVar(&n.timeout, "timeout", 0, "wait no longer than this, e.g. 5m (0: as long as it takes)")
+	cmd.Flags().DurationVar(&n.timeout, "timeout", 0, "longest time to wait, e.g. 5m (0: no limit)")
 	return cmd
 }
 

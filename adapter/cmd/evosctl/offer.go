@@ -59,8 +59,8 @@ func newWaitEvent() *cobra.Command {
 	}
 	w.job.add(cmd)
 	cmd.Flags().StringVar(&w.out.shell, "shell", "", "write for sh (also bash, dash, ksh, zsh), csh (tcsh) or fish, not JSON")
-	cmd.Flags().Int64Var(&w.after, "after", 0, "not this offer, but a later one")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "wait no longer than this, e.g. 5m (0: as long as it takes)")
+	cmd.Flags().Int64Var(&w.after, "after", 0, "wait for an offer later than this one")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "longest time to wait, e.g. 5m (0: no limit)")
 	return cmd
 }
 
@@ -165,7 +165,7 @@ func newAccept() *cobra.Command {
 	}
 	a.job.add(cmd)
 	a.out.add(cmd)
-	cmd.Flags().Int64Var(&a.offer, "offer", 0, "which offer")
+	cmd.Flags().Int64Var(&a.offer, "offer", 0, "number of the offer to answer")
 	addSignal(cmd, &a.signal)
 	return cmd
 }
@@ -181,7 +181,7 @@ func newDecline() *cobra.Command {
 	}
 	a.out.json = true
 	a.job.add(cmd)
-	cmd.Flags().Int64Var(&a.offer, "offer", 0, "which offer")
+	cmd.Flags().Int64Var(&a.offer, "offer", 0, "number of the offer to answer")
 	return cmd
 }
 
@@ -276,7 +276,7 @@ func leaveNodes(ctx context.Context, client *api.Client, job uint32, leaving []s
 
 // addSignal adds --signal.
 func addSignal(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "signal", "", "for srun steps on the nodes that go, before they do: "+strings.Join(injob.LeaveSignals, ", "))
+	cmd.Flags().StringVar(to, "signal", "", "signal for srun steps on nodes that leave, before they leave: "+strings.Join(injob.LeaveSignals, ", "))
 }
 
 // errAnswering is an end that came before the answer.

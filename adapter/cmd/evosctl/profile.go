@@ -77,8 +77,8 @@ func newProfile() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print the profile alone")
-	cmd.Flags().IntVar(&margin, "margin", margin, "percent that each step is to be longer than it was")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only the profile")
+	cmd.Flags().IntVar(&margin, "margin", margin, "percent to add to each step's length")
 	return cmd
 }
 

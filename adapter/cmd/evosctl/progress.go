@@ -68,8 +68,8 @@ func newProgress() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	job.add(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "wait no longer than this for the sidecar")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write what was measured so far as JSON")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest time to wait for the sidecar")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write the measurements so far as JSON")
 	return cmd
 }
 

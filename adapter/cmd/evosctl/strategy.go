@@ -72,7 +72,7 @@ func newStrategy() *cobra.Command {
 				return c.UseStrategy(ctx, args[0], r)
 			}, showStrategy)
 		}}
-	use.Flags().BoolVar(&configured, "configured", false, "what the configuration names, with its parameters")
+	use.Flags().BoolVar(&configured, "configured", false, "use the configuration's strategy, with its parameters")
 	usePolicy := &cobra.Command{Use: "use-policy {NAME [--set NAME=VALUE]... | --configured}", Short: "Resize malleable jobs by a policy from now on", Args: cobra.MaximumNArgs(1),
 		Example: "  evosctl strategy use-policy fpsma",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ func newStrategy() *cobra.Command {
 				return c.UsePolicy(ctx, args[0], r)
 			}, showStrategy)
 		}}
-	usePolicy.Flags().BoolVar(&configured, "configured", false, "what the configuration names (malleable.policy)")
+	usePolicy.Flags().BoolVar(&configured, "configured", false, "use the configuration's policy (malleable.policy)")
 	try := &cobra.Command{Use: "try NAME [--set NAME=VALUE]...", Short: "Plan the present queue with a strategy, act on nothing", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Trial, error) {
@@ -96,7 +96,7 @@ func newStrategy() *cobra.Command {
 			}, showTrial)
 		}}
 	for _, c := range []*cobra.Command{use, usePolicy, try} {
-		c.Flags().StringArrayVar(&set, "set", nil, "a parameter's value, NAME=VALUE; may be repeated")
+		c.Flags().StringArrayVar(&set, "set", nil, "value of a parameter, NAME=VALUE; may be repeated")
 	}
 	reload := &cobra.Command{Use: "reload", Short: "Look for plugins again; an upgraded one takes over", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

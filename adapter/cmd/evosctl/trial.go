@@ -44,10 +44,10 @@ type trial struct {
 func (t *trial) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&t.on, "trial", false, "run a ten-second evolving job through a growth and a shrink")
-	f.StringVarP(&t.partition, "partition", "p", "", "of the trial: the partition")
-	f.StringVarP(&t.account, "account", "A", "", "of the trial: the account")
-	f.StringVarP(&t.qos, "qos", "q", "", "of the trial: the QOS")
-	f.DurationVar(&t.patience, "timeout", 3*time.Minute, "of the trial: wait no longer than this")
+	f.StringVarP(&t.partition, "partition", "p", "", "partition for the trial job")
+	f.StringVarP(&t.account, "account", "A", "", "account for the trial job")
+	f.StringVarP(&t.qos, "qos", "q", "", "QOS for the trial job")
+	f.DurationVar(&t.patience, "timeout", 3*time.Minute, "longest time for the trial")
 }
 
 // check rejects flags that need --trial.

@@ -57,8 +57,8 @@ func newWeb() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.IntVar(&port, "port", 0, "port; 0: any that is free")
-	f.StringVar(&base, "base", "/", "path below which a proxy has the page")
+	f.IntVar(&port, "port", 0, "port to listen on (0: any free port)")
+	f.StringVar(&base, "base", "/", "path at which a proxy serves the page")
 	for _, name := range []string{"port", "base"} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err) // the flag is named wrongly

@@ -110,7 +110,7 @@ types take longer on fewer cores.`,
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&seeds, "seeds", seeds, "runs of each, with jobs in another order, of which the mean is shown")
+	cmd.Flags().IntVar(&seeds, "seeds", seeds, "number of runs with different job orders to average")
 	cmd.Flags().StringVar(&strategy, "strategy", strategy, "planning strategy")
 	cmd.Flags().StringVar(&format, "format", format, "output format, json or table")
 	return cmd

@@ -48,7 +48,7 @@ the trace, so that evosim trace diff compares them with what was simulated, job 
 	flags := cmd.Flags()
 	flags.StringVar(&q.From, "from", "", "jobs from this time on")
 	flags.StringVar(&q.Until, "until", "", "jobs up to this time")
-	flags.StringSliceVar(&q.Users, "users", nil, "jobs of these users only (default: of all that you may see)")
+	flags.StringSliceVar(&q.Users, "users", nil, "only these users' jobs (default: all that you may see)")
 	flags.BoolVar(&own, "injected", false, "only jobs that were injected, numbered as in their trace")
 	return cmd
 }
@@ -116,11 +116,11 @@ that are moldable or malleable are refused without.`,
 	}
 	flags := cmd.Flags()
 	flags.Float64Var(&in.factor, "time", in.factor, "divide all times by this")
-	flags.IntVar(&in.cpus, "cpus-per-node", in.cpus, "how many of the trace's processors are a node")
-	flags.BoolVar(&in.rigid, "rigid", false, "submit jobs that change their size at their largest")
+	flags.IntVar(&in.cpus, "cpus-per-node", in.cpus, "processors of the trace per node")
+	flags.BoolVar(&in.rigid, "rigid", false, "submit jobs that change size rigid, at their largest size")
 	flags.StringVar(&in.partition, "partition", "", "partition to submit to (default: Slurm's)")
-	flags.BoolVar(&in.dry, "dry-run", false, "print what would be submitted when, and submit nothing")
-	flags.BoolVar(&lenient, "lenient", false, "leave out jobs that something is wrong with")
+	flags.BoolVar(&in.dry, "dry-run", false, "print what would be submitted and when, without submitting")
+	flags.BoolVar(&lenient, "lenient", false, "skip invalid jobs")
 	return cmd
 }
 

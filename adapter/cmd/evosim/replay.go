@@ -37,9 +37,9 @@ is none is refused.`,
 			return replay(cmd, args[0], until, job, why)
 		},
 	}
-	cmd.Flags().StringVar(&until, "until", "", "where to end: a time, or for how long from the beginning")
+	cmd.Flags().StringVar(&until, "until", "", "where to stop: a time, or a duration from the beginning")
 	cmd.Flags().StringVar(&job, "job", "", "show what concerns this job")
-	cmd.Flags().StringVar(&why, "why", "", "tell why this job is where it is")
+	cmd.Flags().StringVar(&why, "why", "", "explain where this job is and why")
 	cmd.MarkFlagsMutuallyExclusive("job", "why")
 	return cmd
 }

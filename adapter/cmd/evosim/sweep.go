@@ -70,10 +70,10 @@ same command submits what failed or was cancelled.`,
 	flags.StringVarP(&f.folder, "output", "o", "", "folder of the outcomes (default: FILE's name, ending in .sweep)")
 	flags.IntVar(&f.workers, "workers", f.workers, "experiments at a time; with --slurm: tasks at a time (default: as many as Slurm runs)")
 	flags.IntVar(&f.perTask, "per-task", 0, "with --slurm: experiments of a task (default: as few as the cluster's MaxArraySize allows)")
-	flags.StringVar(&f.cell, "cell", "", "run this experiment alone, 1 …, or these, FIRST-LAST, as far as they have no outcome, and make no table")
-	flags.BoolVar(&f.table, "table", false, "run nothing, make the table of what there is")
+	flags.StringVar(&f.cell, "cell", "", "run only this experiment, or FIRST-LAST, unless it has an outcome, and make no table")
+	flags.BoolVar(&f.table, "table", false, "only make the table from the existing outcomes")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list the experiments, and which have an outcome")
-	flags.BoolVar(&f.slurm, "slurm", false, "submit it to Slurm, as a job array")
+	flags.BoolVar(&f.slurm, "slurm", false, "submit the experiments to Slurm as a job array")
 	flags.StringArrayVar(&f.options, "sbatch-option", nil, "an option for sbatch, such as --partition=short")
 	cmd.MarkFlagsMutuallyExclusive("cell", "table", "dry-run", "slurm")
 	return cmd

@@ -66,9 +66,9 @@ again. SIGHUP makes it read its configuration again, also while it waits.`,
 	config.AddFlag(flags)
 	version.Flag(cmd, linked)
 	version.Arguments(cmd)
-	flags.String("log-level", "", "error, warn, info, debug or trace")
-	flags.String("log-format", "", "text or json")
-	flags.String("database", "", "sqlite file")
+	flags.String("log-level", "", "log level: error, warn, info, debug, or trace")
+	flags.String("log-format", "", "log format: text or json")
+	flags.String("database", "", "path of the sqlite database")
 	return cmd
 }
 

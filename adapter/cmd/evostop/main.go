@@ -71,10 +71,10 @@ top: the queue, a chart of past and plan, a job's details with its events.
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.Float64VarP(&delay, "delay", "d", 2, "seconds between two looks")
-	f.StringVarP(&o.user, "user", "u", "", "jobs of this user alone")
-	f.BoolVarP(&o.all, "all", "a", false, "ended jobs, too")
-	f.BoolVarP(&o.gantt, "gantt", "g", false, "begin with the chart")
+	f.Float64VarP(&delay, "delay", "d", 2, "seconds between two updates")
+	f.StringVarP(&o.user, "user", "u", "", "show only this user's jobs")
+	f.BoolVarP(&o.all, "all", "a", false, "include ended jobs")
+	f.BoolVarP(&o.gantt, "gantt", "g", false, "start with the chart")
 	config.AddFlag(f)
 	version.Flag(cmd, linked)
 	version.Arguments(cmd)

@@ -85,7 +85,7 @@ All cores are used; for planning times that others do not disturb, --workers=1.`
 	cmd.Flags().StringSliceVar(&names, "strategies", names, "strategies to compare")
 	cmd.Flags().Var(&format, "format", "output format")
 	cmd.Flags().StringVar(&drawing, "picture", drawing, "file for a picture: .svg or .html")
-	cmd.Flags().IntVar(&chart, "chart", chart, "number of the workload of which the picture shows the plans")
+	cmd.Flags().IntVar(&chart, "chart", chart, "number of the workload whose plans the picture shows")
 	cmd.Flags().IntVar(&workers, "workers", workers, "plans computed at a time")
 	search.add(cmd, "seed")
 	return cmd

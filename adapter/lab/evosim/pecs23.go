@@ -61,9 +61,9 @@ Equal seeds give equal output. All cores are used; --workers=1 uses one.`,
 	flags.IntVar(&e.Model.Nodes, "nodes", e.Model.Nodes, "nodes of the cluster")
 	flags.IntSliceVar(&e.Shares, "shares", e.Shares, "percentages of jobs that are malleable, or submitted as what they are")
 	flags.StringSliceVar(&e.Schedulers, "schedulers", e.Schedulers, "schedulers to compare")
-	flags.IntVar(&e.Phases, "phases", e.Phases, "phases of an evolving application, at most; 0: without these")
+	flags.IntVar(&e.Phases, "phases", e.Phases, "largest number of phases of an evolving application (0: none)")
 	flags.StringVar(&e.Policy, "policy", e.Policy, "malleability policy for evolving applications")
-	flags.IntVar(&e.Ahead, "ahead", e.Ahead, "so many waiting evolving applications keep their place; the others start if they can at once")
+	flags.IntVar(&e.Ahead, "ahead", e.Ahead, "waiting evolving applications that keep their place; others start only if they can at once")
 	flags.IntVar(&workers, "workers", workers, "simulations at a time")
 	flags.Var(&format, "format", "output format")
 	return cmd

@@ -58,7 +58,7 @@ only if --output asks for it.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&file, "output", "o", "", "file to write (default: standard output)")
 	flags.StringVar(&title, "title", "", "heading of the report")
-	flags.StringVar(&batsim, "batsim", "", "folder to write jobs.csv and schedule.json to, as Batsim has them")
+	flags.StringVar(&batsim, "batsim", "", "folder to write Batsim's jobs.csv and schedule.json to")
 	flags.StringVar(&perfetto, "perfetto", "", "folder to write traces for Perfetto to")
 	return cmd
 }

@@ -36,9 +36,9 @@ func (o *objective) Set(s string) error {
 
 func (f *searchFlags) add(cmd *cobra.Command, seed string) {
 	flags := cmd.Flags()
-	flags.DurationVar(&f.budget, "budget", 0, "time for every plan of a search, e.g. 25ms (default: by evaluations)")
-	flags.Int64Var(&f.evaluations, "evaluations", 0, "placements that every search may try (default: by the length of the list)")
-	flags.Uint64Var(&f.seed, seed, 0, "of the search's random choices")
+	flags.DurationVar(&f.budget, "budget", 0, "time per plan of a search, e.g. 25ms (default: by evaluations)")
+	flags.Int64Var(&f.evaluations, "evaluations", 0, "placements to try per search (default: by the length of the list)")
+	flags.Uint64Var(&f.seed, seed, 0, "random seed of the search")
 	flags.Var(&f.objective, "objective", "what a search minimises")
 }
 

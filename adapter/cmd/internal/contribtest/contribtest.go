@@ -9,7 +9,7 @@ import (
 )
 
 // Rewrite makes tests rewrite the files that they compare with.
-var Rewrite = flag.Bool("rewrite", false, "write anew what is compared with")
+var Rewrite = flag.Bool("rewrite", false, "rewrite the files compared with")
 
 // contrib as the tests of a command, in its folder, see it.
 const contrib = "../../../contrib/"
