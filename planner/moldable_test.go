@@ -185,7 +185,7 @@ func TestMoldableUnknown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("(-knows +is told):\n%s", diff)
+			t.Fatalf("(-knows +settled):\n%s", diff)
 		}
 	})
 }

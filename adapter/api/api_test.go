@@ -253,7 +253,7 @@ func TestClientGivesUpWithItsContext(t *testing.T) {
 		t.Errorf("got %v, want the cancellation and its cause", err)
 	}
 	if text := err.Error(); !strings.HasSuffix(text, "/none does not answer: "+text[strings.LastIndex(text, "dial unix"):]) || strings.Contains(text, "http") || strings.Contains(text, "cancel") {
-		t.Errorf("it is told as %q", text)
+		t.Errorf("it is reported as %q", text)
 	}
 }
 

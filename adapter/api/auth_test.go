@@ -303,7 +303,7 @@ func TestReading(t *testing.T) {
 					t.Errorf("%s: uid %d, %s: %d %s; want %d", c.name, uid, path, status, body, want)
 				}
 				if _, unknown := get(uid, strings.Replace(path, "12", "77", 1)); status == 404 && strings.Replace(unknown, "77", "12", 1) != body {
-					t.Errorf("%s: uid %d is told apart that there is a job, %q, and that there is none, %q", c.name, uid, body, unknown)
+					t.Errorf("%s: uid %d can distinguish a job, %q, from none, %q", c.name, uid, body, unknown)
 				}
 			}
 			status, body := get(uid, "/v1/jobs?all=1")

@@ -245,7 +245,7 @@ func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, o
 		return awayError{err}
 	}
 	if len(data) > maxAnswer {
-		return fmt.Errorf("the sidecar at %s answered more than %d MiB: there are too many jobs to be told all at once", c.address, maxAnswer>>20)
+		return fmt.Errorf("the sidecar at %s answered more than %d MiB: too many jobs for one answer", c.address, maxAnswer>>20)
 	}
 	if !c.unix {
 		if err := c.verify(ctx, t, credential, res, data); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/schematest"
 )
 
-var rewriteSchema = flag.Bool("schema", false, "write docs/schema/v1.json anew")
+var rewriteSchema = flag.Bool("schema", false, "rewrite docs/schema/v1.json")
 
 // TestSchema checks docs/schema/v1.json against the types of version 1 of the API, which the
 // commands also print as JSON. An answer may hold more, which -schema adds to the file; nothing is

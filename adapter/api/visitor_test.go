@@ -85,7 +85,7 @@ func TestVisitorReads(t *testing.T) {
 		for _, o := range a.Others {
 			names = append(names, o.Name)
 			if o.Name == "" && (o != OtherJob{Start: a.Taken, NodeList: o.NodeList} || o.NodeList == "") {
-				t.Errorf("%s is told %+v", name, o)
+				t.Errorf("%s reads %+v", name, o)
 			}
 		}
 		if got := strings.Join(names, " "); got != c.others {
@@ -160,7 +160,7 @@ func TestSight(t *testing.T) {
 		}
 	}
 	if n := whole.Nodes[0].Partitions; len(n) != 2 || n[1] != "secret" {
-		t.Errorf("what all are told was changed: %q", n)
+		t.Errorf("the shared view was changed: %q", n)
 	}
 }
 

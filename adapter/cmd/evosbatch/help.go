@@ -21,7 +21,7 @@ Options of evosbatch:
                               @PATH: as a file says (evosctl profile writes one);
                               auto:NAME: what would have fitted your last five runs of
                               the job of that name (it says which, and what it took)
-      --moldable=ALTERNATIVES alternatives, of which the job gets one when it starts:
+      --moldable=ALTERNATIVES alternatives; the job gets one of them when it starts:
                               4@2h,8@70m,16@40m, or whole profiles with bars between:
                               '2@10m,5@30m | 4@15m,8@20m'
       --moldable-by=preference  the one that completes first (completion, the default),
@@ -53,13 +53,13 @@ Options of evosbatch:
 The same options in the script, before its first command (the command line wins):
       #EVO --profile=2@10m,5@30m,1@5m
 
-Or in the environment, which wins over the script: EVOSBATCH_PROFILE, _MOLDABLE,
+Or in the environment, which overrides the script: EVOSBATCH_PROFILE, _MOLDABLE,
 _MOLDABLE_BY, _EXPAND_LIMIT, _DRIVE, _MAX_NODES, _ON_GROW, _ON_SHRINK, _ON_STEP, …
-One that does not go with the job (_MOLDABLE_BY where there is nothing to choose) is
-left out, and that is told.
+Variables that do not apply to the job (_MOLDABLE_BY without a choice) are ignored
+with a warning.
 
 All of sbatch's options work, on the command line, in SBATCH_ variables and on
-#SBATCH lines, but for those that contradict the profile or cannot be planned:
+#SBATCH lines, except those that contradict the profile or cannot be planned:
 --nodes, --array, --reservation, heterogeneous jobs, resources per socket or per GPU.
 --gres, --gpus-per-node, --gpus-per-task (with --ntasks-per-node) and --gpus (where
 it divides by the first step's nodes) apply to every node of every step.

@@ -13,12 +13,12 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
-const cancelHoldsHelp = `Take the nodes that are held for coming growths of a running job from it: others may have them at
-once. The job keeps what it has, and its promise has lapsed: when it ends its present step what is still
-to come is planned anew, and held again. The event log tells who has done it. It is for operators.
+const cancelHoldsHelp = `Cancel the holds for the coming growths of a running job: other jobs may have these nodes at once. The job
+keeps what it has, but its promise lapses. When it ends its current step, the coming steps are replanned, and
+nodes are held again. The event log names the operator. Only operators may do this.
 
-To delete the reservations with scontrol does not do it: the sidecar makes them anew. A job that has not begun is
-kept from starting with scontrol hold.`
+Do not delete the reservations with scontrol: the sidecar creates them again. To keep a job that has not begun
+from starting, use scontrol hold.`
 
 func newCancelHolds() *cobra.Command {
 	var timeout time.Duration

@@ -25,16 +25,15 @@ import (
 // refusedStatus is the exit status if a change was refused and nothing has changed.
 const refusedStatus = 2
 
-const updateHelp = `Replace what is still to come of an evolving job: the steps after the running one, or
-all of a job that waits. The job is planned anew as the only one that may move, and the
-answer is definite: accepted, with the new planned times, or refused, with what stands in
-the way and the earliest time at which it could be had; then nothing has changed. Its
-time limit is raised as needed, within what the site allows. A running step is not cut
-short: --current says for how much longer it goes on from now, if that is not what the
-profile says.
+const updateHelp = `Replace the coming steps of an evolving job: the steps after the running one, or all
+steps of a waiting job. Only this job is replanned, and the answer is definite: accepted,
+with the new planned times, or refused, with the obstacle and the earliest possible time.
+A refused change changes nothing. The time limit is raised as needed, within what the
+site allows. A running step is not cut short: --current sets how much longer it lasts
+from now, if not as long as the profile says.
 
-A job that waits keeps its place in the queue where nobody's planned start is later by
-the new profile, else it comes behind all that were submitted before.
+A waiting job keeps its place in the queue if the new profile delays no other job's
+planned start. Otherwise it goes behind all jobs that were submitted before.
 
 Exit status: 0 accepted, 2 refused, 1 failed.`
 

@@ -39,10 +39,10 @@ submitted with as --on-grow, --on-shrink and --on-step is run, for five minutes 
 most; where that failed EVO_HOOK_ERROR says why, and the job goes on.
 
 Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
-EVO_ERROR has the reason and EVO_DONE is 1), also where a growth was given up: the job
-keeps what it has, and to call this again tries it anew; 124 after --timeout, 128 + N after
-signal N: there was no answer, and whether the step has ended is not known. Call again to go
-on waiting; no step is ended twice. While the sidecar is away this waits. Which step ends: --from, else EVO_STEP (set by the
+EVO_ERROR has the reason and EVO_DONE is 1), also if a growth was given up: the job
+keeps what it has, and another call tries again; 124 after --timeout, 128 + N after
+signal N: there was no answer, and whether the step has ended is not known. Call again to
+continue waiting; no step is ended twice. While the sidecar is away, this waits. Which step ends: --from, else EVO_STEP (set by the
 last eval), else the present one; to end a step twice does nothing.`
 
 type next struct {

@@ -28,14 +28,14 @@ JSON:
 or, with --shell=sh (csh, fish), what the job's shell evaluates: EVO_OFFER, EVO_OFFER_KIND,
 EVO_OFFER_MANDATORY (1, or empty), EVO_OFFER_NODES, EVO_OFFER_NODELIST, EVO_OFFER_SECONDS (and EVO_OFFER_JOB).
 
-kind grow: up to "nodes" nodes may be had, until the deadline. Answer with evosctl accept K (as many as
-the application can use) or evosctl decline; with no answer the offer is withdrawn.
-kind shrink: "nodes" nodes are to be given back, those of "node_list". Leave them, then call evosctl
-accept K; more than "nodes" may be given, those of "further" in their order. Where it is mandatory the
-nodes are taken at the deadline whatever the answer, with what still runs there (the job's processes get the
-site's overrun_signal before); else evosctl decline, or no answer, leaves all as it is.
+kind grow: the job may have up to "nodes" nodes, until the deadline. Answer with evosctl accept K (as many
+as the application can use) or evosctl decline; without an answer the offer is withdrawn.
+kind shrink: the job should give back "nodes" nodes, those of "node_list". Leave them, then call evosctl
+accept K. You may give back more than "nodes": those of "further", in their order. If the offer is mandatory,
+Slurm takes the nodes at the deadline whatever the answer, with all processes there (the job's processes first
+get the site's overrun_signal). Otherwise evosctl decline, or no answer, changes nothing.
 
-An offer that was not answered yet is told again, unless --after names it.
+An offer that was not answered yet is printed again, unless --after names it.
 
   eval "$(evosctl wait-event --shell=sh)" && ./prepare && eval "$(evosctl accept $EVO_OFFER_NODES)"
 

@@ -66,11 +66,12 @@ The cluster has the workload's nodes, --nodes, or those of a site's slurm.conf. 
 the model does not know of that is named, and refused: --leave-out=NAME,… (or "all")
 runs without it.
 
---beside=slurm,easy (or "all") runs the same work by what a site would use instead, jobs that evolve rigid
-at their largest size (moldable ones as their first alternative, malleable ones as their profile): stock Slurm as modelled, FCFS, EASY or conservative backfilling (these on one machine of
-all nodes, which knows of no partitions). "neighbour" is what a scheduler could do that places stock jobs, too: jobs
-evolve, and nobody starts later than by EASY beside rigid ones. All figures are shown beside each other, and what it is to be a stock
-job's neighbour: how many of these start later than beside rigid jobs, and by how much.
+--beside=slurm,easy (or "all") runs the same work with a scheduler that a site would use instead. Evolving jobs
+are then rigid at their largest size (moldable ones as their first alternative, malleable ones as their profile).
+The schedulers are stock Slurm as modelled, FCFS, EASY, and conservative backfilling (the last three on one machine
+of all nodes, without partitions). "neighbour" is a scheduler that also places stock jobs: jobs evolve, and no job
+starts later than with EASY and rigid jobs. All figures are shown side by side, also how many stock jobs start
+later than beside rigid jobs, and how much later.
 
 --checkpoint=FILE: where it is interrupted, or at --until=SECOND, FILE is written, and --resume=FILE with the same options
 and workload goes on from there: the result is that of a run that was not interrupted. With another --strategy it is a

@@ -192,7 +192,7 @@ func TestScreen(t *testing.T) {
 	await("asked again", has("cancel job 7"))
 	key('y')
 	enter()
-	await("it is told", has("Job 7 is cancelled."))
+	await("the cancellation is shown", has("Job 7 is cancelled."))
 	scancel.Lock()
 	if !slices.Equal(scancel.cancelled, []slurmctl.JobID{7}) {
 		t.Errorf("cancelled %v, want 7 alone, once", scancel.cancelled)
@@ -203,7 +203,7 @@ func TestScreen(t *testing.T) {
 	await("asked a third time", has("cancel job 7"))
 	key('y')
 	enter()
-	await("what Slurm says is told", has("Job 7 is not cancelled: scancel: Access/permission denied"))
+	await("Slurm's refusal is shown", has("Job 7 is not cancelled: scancel: Access/permission denied"))
 	key('g')
 	await("the chart, with stock jobs", has("7 amr", "8 nodes", "now", "▒ other jobs"))
 	screen.InjectKey(tcell.KeyTab, 0, tcell.ModNone)
@@ -221,7 +221,7 @@ func TestScreen(t *testing.T) {
 	from.Lock()
 	from.err = errors.New("connection refused")
 	from.Unlock()
-	await("a silent sidecar is told, and what was seen stays", has("No news: connection refused", "amr"))
+	await("a silent sidecar is shown, and the last view stays", has("No news: connection refused", "amr"))
 	key('q')
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -230,7 +230,7 @@ func (f *fake) eventually(what string, ok func() bool) {
 	f.t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			f.t.Fatalf("waited in vain: %s; it printed\n%s", what, f.out.String())
+			f.t.Fatalf("timed out waiting: %s; it printed\n%s", what, f.out.String())
 		}
 	}
 }

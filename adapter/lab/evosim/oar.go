@@ -20,7 +20,7 @@ func oarCommand() *cobra.Command {
 cores that a rigid background leaves free, for five hours on 64 cores, and print table 5.3 of
 Georgiou's thesis (minimum, average and maximum) beside the published figures: the percentage of
 cores in use, jobs that ended and jobs that were killed, the mean wait of the rigid jobs in seconds,
-and the percentage of cores used in vain by jobs that were killed, which the thesis does not tell.
+and the percentage of cores wasted on jobs that were killed, which the thesis does not give.
 
 A malleable job keeps one core of every node (dynamic-cpuset) or one node (dynamic-mpi, which has
 --grace to leave the others); a best-effort job takes all that is free when it starts, and is killed

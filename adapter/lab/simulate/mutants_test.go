@@ -17,7 +17,7 @@ import (
 
 var (
 	mutate      = flag.Bool("mutants", false, "build and try the mutants, not only see that they can be")
-	mutantsAnew = flag.Bool("mutants.anew", false, "do not go by what found them last")
+	mutantsAnew = flag.Bool("mutants.anew", false, "ignore what found them last")
 )
 
 // foundFile names for every mutant the history or storm that found it last. That one is played

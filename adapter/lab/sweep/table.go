@@ -140,7 +140,7 @@ func (f *Folder) load(s *Sweep, c Cell) (*Done, error) {
 	}
 	d := new(Done)
 	if err := json.Unmarshal(text, d); err != nil {
-		return nil, fmt.Errorf("%s: %w (remove it to have it made anew)", name, err)
+		return nil, fmt.Errorf("%s: %w (remove it to recreate it)", name, err)
 	}
 	return d, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the charts in testdata anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite the charts in testdata")
 
 var start = time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 

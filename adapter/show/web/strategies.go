@@ -135,7 +135,7 @@ func (p *Page) signed(v visit) error {
 		return api.Errorf(api.ErrInvalid, "the form: %v", err)
 	}
 	if !hmac.Equal([]byte(v.PostForm.Get("form")), []byte(p.forms.sign(v.Reader))) {
-		return api.Errorf(api.ErrForbidden, "this form is not of this page, or of before the sidecar was started: open the page anew and try again")
+		return api.Errorf(api.ErrForbidden, "this form is from another page, or from before the sidecar was started: reload the page and try again")
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("with a file that others read: %d %s", w.Code, w.Body)
 	}
 	if all := fmt.Sprint(told); !strings.Contains(all, "signed in as "+me(t)) || !strings.Contains(all, "not known here") || strings.Contains(all, secret) {
-		t.Errorf("the log is told %s", all)
+		t.Errorf("the log has %s", all)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write testdata anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite testdata")
 
 // noon is the time of all tests.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -381,7 +381,7 @@ func TestConfig(t *testing.T) {
 	found := regexp.MustCompile(`name="htmx-config" content='([^']*)'`).FindStringSubmatch(body)
 	var config map[string]any
 	if found == nil || json.Unmarshal([]byte(found[1]), &config) != nil || config["allowEval"] != false || config["includeIndicatorStyles"] != false {
-		t.Errorf("htmx is told %q", found)
+		t.Errorf("htmx gets %q", found)
 	}
 }
 

@@ -177,7 +177,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	r.t.Fatalf("waited in vain: %s; %+v", what, r.Planning.List())
+	r.t.Fatalf("timed out waiting: %s; %+v", what, r.Planning.List())
 }
 
 // happened reports whether an event of that kind has a detail with that text.

@@ -170,7 +170,7 @@ func TestRing(t *testing.T) {
 		}
 		gap := Player{Version: "v1"}
 		if err := gap.Play(all); err == nil && !strings.Contains(gap.Gap, "files are missing") {
-			t.Errorf("run %d: no gap is told: %q", run, gap.Gap)
+			t.Errorf("run %d: no gap is reported: %q", run, gap.Gap)
 		}
 	}
 	if _, err := Find(filepath.Join(dir, "nothing")); err == nil {

@@ -295,7 +295,7 @@ func (s *site) eventually(what string, ok func() bool) {
 	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("waited in vain: %s", what)
+			s.t.Fatalf("timed out waiting: %s", what)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

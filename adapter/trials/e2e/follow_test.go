@@ -197,7 +197,7 @@ echo "has $(scontrol show hostnames "$EVO_NODELIST" | tr '\n' ' ')"
 		}
 	}
 	if len(told) != 1 || len(has) != 2 || slices.Contains(has, told[0]) {
-		s.t.Errorf("%v were told, and it has %v:\n%s", told, has, strings.Join(s.output(id), "\n"))
+		s.t.Errorf("%v were announced, and it has %v:\n%s", told, has, strings.Join(s.output(id), "\n"))
 	}
 }
 

@@ -176,7 +176,7 @@ func onGCP(r *trial) {
 		for _, shot := range r.watch.between(said.steps[0].leave, said.steps[1].begin) {
 			for _, s := range shot.Jobs {
 				if s.State == "CONFIGURING" && !strings.Contains(said.text, "evosctl: ") {
-					r.fatalf("the growth's nodes were switched on only when its time had come, and nothing was told")
+					r.fatalf("the growth's nodes were switched on only when its time had come, without a message")
 				}
 			}
 		}
