@@ -201,7 +201,7 @@ func (c *Client) JobsByID(ctx context.Context, ids ...JobID) ([]Job, error) {
 	return found, nil
 }
 
-// Glance returns what Jobs returns, but for a few jobs, ended ones included, by one squeue per job,
+// Glance returns what Jobs returns, for only a few jobs, including ended ones, by one squeue per job,
 // in the order of ids. Each such query costs slurmctld the same, however many jobs there are; one
 // query for several jobs would not. Later jobs are queried later. It omits unknown IDs.
 func (c *Client) Glance(ctx context.Context, ids ...JobID) ([]Job, error) {

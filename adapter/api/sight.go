@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Sight is what Slurm shows a user of nodes, partitions, and reservations, if not everything:
+// Sight describes what Slurm shows a user of nodes, partitions, and reservations, if not everything:
 // PrivateData, Hidden=YES, and AllowGroups hide some from users who are not operators.
 type Sight struct {
 	Nodes       bool                     // any at all

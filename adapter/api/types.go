@@ -178,7 +178,7 @@ type NextRequest struct {
 	Release []string `json:"release,omitempty"` // nodes that the application would free at a shrink
 }
 
-// Allocation is what a job has now: the answer to next, env, hostfile, and run.
+// Allocation holds what a job has now: the answer to next, env, hostfile, and run.
 type Allocation struct {
 	Ready bool   `json:"ready"` // false: the wait was cut short, ask again
 	Done  bool   `json:"done"`  // the last step has ended; there is no next step
@@ -194,7 +194,7 @@ type Allocation struct {
 	Demand *Demand `json:"demand,omitempty"` // nil: nothing is demanded at present
 }
 
-// Demand is what a malleable job must give back during its step.
+// Demand holds what a malleable job must give back during its step.
 type Demand struct {
 	Offer    int64     `json:"offer"`
 	Nodes    int       `json:"nodes"`

@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner/profile"
 )
 
-// Pattern is what the grid must have around a job's pivot, the second at which one of its steps
+// Pattern describes what the grid must have around a job's pivot, the second at which one of its steps
 // begins.
 type Pattern struct {
 	Pivot     int      // index of the step
@@ -25,7 +25,7 @@ type Pattern struct {
 	low, high int      // from word low to before high, no probe or sample reads unknown cells
 }
 
-// sides is what must be free just before and just after a pivot.
+// sides describes what must be free just before and just after a pivot.
 type sides struct {
 	left, right probe
 	class       int // equal for equal sides

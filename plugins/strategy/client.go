@@ -37,7 +37,7 @@ type Client struct {
 	sockets string // the folder of its sockets
 }
 
-// Description is what a plugin says about itself with the given parameters.
+// Description holds what a plugin says about itself with the given parameters.
 type Description struct {
 	Definition                      // New is nil
 	ExpandLimit planner.ExpandLimit // of jobs without their own; 0 if it does not say

@@ -1,6 +1,6 @@
 package slurmsim
 
-// usage is what jobs use of the nodes, now or once some jobs have ended.
+// usage records what jobs use of the nodes, now or once some jobs have ended.
 type usage struct {
 	jobs []int32 // on every node
 	cpus []int32

@@ -187,7 +187,7 @@ func (r *submission) marker(link *request.ChainLink) (string, error) {
 		len(text), request.MaxComment, legible.Brief(s.Profile.String()))
 }
 
-// step is what one call of sbatch submits: some steps of the profile.
+// step holds what one call of sbatch submits: some steps of the profile.
 type step struct {
 	nodes   int
 	time    int64 // the time limit in minutes; 0: the user's own applies

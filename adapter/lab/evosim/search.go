@@ -88,7 +88,7 @@ func (t timedSearch) Plan(p planner.Problem) (planner.Schedule, error) {
 	return r.Schedule, err
 }
 
-// searchJSON is what a search reports beside its plan.
+// searchJSON holds what a search reports beside its plan.
 type searchJSON struct {
 	Objective   string  `json:"objective"`
 	Value       float64 `json:"value"`    // seconds

@@ -72,7 +72,7 @@ type label struct {
 	Text string
 }
 
-// shape is what is drawn for one or many jobs.
+// shape holds what is drawn for one or many jobs.
 type shape struct{ Class, Link, Title, Path string }
 
 // word is a text on the chart.

@@ -77,7 +77,7 @@ type Metrics struct {
 	since time.Time // since when this many nodes were held idle
 }
 
-// step is what is remembered about a job between two events.
+// step holds what is remembered about a job between two events.
 type step struct {
 	nodes    int
 	ended    time.Time // zero while it continues

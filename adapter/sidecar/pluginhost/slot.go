@@ -18,7 +18,7 @@ import (
 	sdk "github.com/evoslurm/evoslurm/plugins/strategy"
 )
 
-// purpose is what strategies are used for: planning, or resizing malleable jobs.
+// purpose is a use of strategies: planning, or resizing malleable jobs.
 type purpose struct {
 	kind     string // in events and messages
 	option   string // of the configuration
@@ -33,7 +33,7 @@ type purpose struct {
 	all      bool // the list has plugins that are not fit for it as well
 }
 
-// planning is what makes plans: the strategies in the narrow sense.
+// planning makes plans, by strategies in the narrow sense.
 var planning = purpose{kind: "strategy", option: "strategy", fallback: fallback.Name(), does: "plans", field: "strategy", instead: "planned_by", all: true,
 	can: func(d sdk.Description) error {
 		if !d.Plans {
@@ -70,7 +70,7 @@ var planning = purpose{kind: "strategy", option: "strategy", fallback: fallback.
 	},
 }
 
-// resizing is what decides which malleable jobs change their size: malleability policies.
+// resizing decides which malleable jobs change size, by malleability policies.
 var resizing = purpose{kind: "malleability policy", option: "malleable.policy", fallback: core.FallbackPolicy.Name(), does: "decides", field: "policy", instead: "instead",
 	can: func(d sdk.Description) error {
 		if !d.Resizes {
@@ -95,7 +95,7 @@ var resizing = purpose{kind: "malleability policy", option: "malleable.policy", 
 	},
 }
 
-// Slot is what is in use for one purpose, and how strategies have done there.
+// Slot holds the strategy in use for one purpose, and the record of strategies there.
 type Slot struct {
 	*purpose
 	m *Manager

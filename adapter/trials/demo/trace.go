@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// trace is what a job wrote about itself.
+// trace holds what a job wrote about itself.
 type trace struct {
 	begin time.Time
 	end   time.Time // zero: it did not come to its end

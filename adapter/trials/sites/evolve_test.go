@@ -46,7 +46,7 @@ type job struct {
 	submitted time.Time
 }
 
-// told is what the job printed.
+// told holds what the job printed.
 type told struct {
 	steps []toldStep
 	wrong []string

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// cases are what is tried on a site besides its probes.
+// cases lists what is tried on a site besides its probes.
 type cases struct {
 	site  Site
 	quick bool // its first case is also in make test

@@ -14,7 +14,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// share is what a Slurm job has on one node.
+// share holds what a Slurm job has on one node.
 type share struct {
 	Memory string // MB
 	GRES   string

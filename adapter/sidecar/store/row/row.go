@@ -133,7 +133,7 @@ type Intent struct {
 	At     time.Time
 }
 
-// Known is what is remembered about every job in the database, including ended ones.
+// Known holds what is remembered about every job in the database, including ended ones.
 type Known struct {
 	ID        int64
 	SlurmID   uint32
