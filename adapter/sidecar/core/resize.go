@@ -227,13 +227,8 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	c.do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), KindGrow, g, Args{Nodes: len(j.nodes()) + len(nodes), Partition: partition})
 }
 
-// settleGrow is called with what became of an expander.
-func (c *Core) settleGrow(j *job, p *Pending, o Outcome) {
-	got, _ := o.Result.(Grown)
-	g, to := commandOf[Grow](p), p.Args.Nodes
-	if got.Limit != "" && g.Step != lentStep {
-		c.keepBack(j, got.Limit, to)
-	}
+// usedHold takes over what became of the hold in which an expander was started.
+func (c *Core) usedHold(g Grow, got Grown) {
 	if r, ok := c.reservations[g.Hold]; ok && got.Opened && !got.HoldGone {
 		r.Users = g.LetIn
 		c.setHold(r) // and closed again
@@ -244,6 +239,16 @@ func (c *Core) settleGrow(j *job, p *Pending, o Outcome) {
 	if got.Stays {
 		c.stay(g.Hold)
 	}
+}
+
+// settleGrow is called with what became of an expander.
+func (c *Core) settleGrow(j *job, p *Pending, o Outcome) {
+	got, _ := o.Result.(Grown)
+	g, to := commandOf[Grow](p), p.Args.Nodes
+	if got.Limit != "" && g.Step != lentStep {
+		c.keepBack(j, got.Limit, to)
+	}
+	c.usedHold(g, got)
 	c.suspectNodes(j, g.Nodes, o.Err)
 	if errors.Is(o.Err, slurmctl.ErrNodeConfig) && c.shun(j, g.Nodes, "they have not what the job asks for") && c.snapshot != nil {
 		c.refit(c.snapshot, j, c.now.Unix(), "Slurm does not give it the nodes that were planned")
