@@ -111,56 +111,8 @@ func (c *Core) adopt(s *snapshot) {
 		if own, ours := parseHoldName(r.Name); ours && c.byID[own.job] != nil && c.mayBring(r, c.byID[own.job]) {
 			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
 		}
-		if r.State != slurmctl.Pending && r.State != slurmctl.Configuring && r.State != slurmctl.Running && r.State != slurmctl.Suspended || c.owner(r.ID) != nil || c.refused[r.ID].ID != 0 || r.ArrayTasks > 1 {
-			continue
-		}
-		if !c.driven(r.Partition) || c.refuseAside(r) {
-			continue
-		}
-		c.handling.Note(r.ID, r.SubmitTime, First)
-		sp, asked, err := c.request(s, r)
-		if err != nil {
-			c.refuse(r, err)
-			continue
-		}
-		if !asked {
-			continue
-		}
-		c.coming[r.ID] = r.UID
-		if sp.Chain != nil && sp.Chain.First != 0 && (s.byID[slurmctl.JobID(sp.Chain.First)] != nil || c.byID[slurmctl.JobID(sp.Chain.First)] != nil) {
-			continue // comes with the chain's first job
-		}
-		var chain []slurmctl.JobID
-		if sp.Chain != nil {
-			whole := false
-			if sp.Chain.First == 0 {
-				chain = c.chainOf(s, r, len(sp.Profile))
-				whole = chain != nil // else evosbatch is still submitting the rest of it
-			} else {
-				sp, chain, whole = c.restOfChain(s, r, sp)
-			}
-			if !whole {
-				continue
-			}
-		}
-		grows := sp.Whole()
-		if chain != nil {
-			grows = nil // every job is one with a script
-		}
-		a, known := c.readAsked(r, grows)
-		if !known {
-			continue
-		}
-		sp, why, known := c.mayEver(r, sp, chain != nil, a.understood())
-		if !known {
-			continue
-		}
-		if why != nil {
-			c.refuse(r, why)
-			continue
-		}
-		if err := c.adoptJob(r, sp, chain, a); err != nil {
-			c.refuse(r, err)
+		if c.isStranger(r) && c.driven(r.Partition) && !c.refuseAside(r) {
+			c.adoptIfAsked(s, r)
 		}
 	}
 	c.handling.Done()
@@ -169,6 +121,69 @@ func (c *Core) adopt(s *snapshot) {
 			c.byID[own.job].attempt = max(c.byID[own.job].attempt, own.attempt)
 		}
 	}
+	c.forgetRead(s)
+}
+
+// isStranger reports whether a Slurm job is neither adopted nor refused, and could be adopted.
+func (c *Core) isStranger(r *slurmctl.Job) bool {
+	switch r.State {
+	case slurmctl.Pending, slurmctl.Configuring, slurmctl.Running, slurmctl.Suspended:
+		return c.owner(r.ID) == nil && c.refused[r.ID].ID == 0 && r.ArrayTasks <= 1
+	}
+	return false
+}
+
+// adoptIfAsked adopts a Slurm job that asks for it once all that it asks for is known, or refuses it.
+func (c *Core) adoptIfAsked(s *snapshot, r *slurmctl.Job) {
+	c.handling.Note(r.ID, r.SubmitTime, First)
+	sp, asked, err := c.request(s, r)
+	if err != nil {
+		c.refuse(r, err)
+		return
+	}
+	if !asked {
+		return
+	}
+	c.coming[r.ID] = r.UID
+	sp, chain, whole := c.wholeChain(s, r, sp)
+	if !whole {
+		return
+	}
+	grows := sp.Whole()
+	if chain != nil {
+		grows = nil // every job is one with a script
+	}
+	a, known := c.readAsked(r, grows)
+	if !known {
+		return
+	}
+	sp, why, known := c.mayEver(r, sp, chain != nil, a.understood())
+	if !known {
+		return
+	}
+	if why == nil {
+		why = c.adoptJob(r, sp, chain, a)
+	}
+	if why != nil {
+		c.refuse(r, why)
+	}
+}
+
+// wholeChain returns the Slurm jobs of a chain, and its request; nil: the job is no chain. It returns false while
+// evosbatch is still submitting the rest of the chain, and for a link that comes with the chain's first job.
+func (c *Core) wholeChain(s *snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {
+	if sp.Chain == nil {
+		return sp, nil, true
+	}
+	if sp.Chain.First == 0 {
+		chain := c.chainOf(s, r, len(sp.Profile))
+		return sp, chain, chain != nil
+	}
+	return c.restOfChain(s, r, sp)
+}
+
+// forgetRead forgets what was read of Slurm jobs that are gone or adopted.
+func (c *Core) forgetRead(s *snapshot) {
 	for id := range c.refused {
 		if s.byID[id] == nil {
 			delete(c.refused, id)
