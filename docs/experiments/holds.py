@@ -1,9 +1,9 @@
 """Writes the tables of docs/experiments.md about delay budgets and shares of holds, as Markdown:
 
-    python3 holds.py FOLDER
+    python3 holds.py FOLDER [CONFIGURATION…]
 
-In FOLDER are the traces that run.sh makes; evosim is in PATH. Excerpts of 100 jobs are run with several values of max_delay and of
-hold_shares, first with 10 and 30 % of their jobs evolving (seed 1), then beside a hostile user, who submits a job of 1@25m,N@7h every
+In FOLDER are the traces that run.sh makes; evosim is in PATH. The excerpts of budget.yaml are run with several values of max_delay and of
+hold_shares (CONFIGURATION: only those of that name), first with 10 and 30 % of their jobs evolving (seed 1), then beside a hostile user, who submits a job of 1@25m,N@7h every
 three hours at most, N being 90 % of the nodes.
 """
 
@@ -12,17 +12,13 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
-TRACES = {  # file, jobs to skip
-    "lublin-256": ("lublin-256.swf", 7090),
-    "hpc2n": ("hpc2n-excerpt.swf", 2850),
-    "nasa": ("nasa2.swf.gz", 8068),
-    "theta": ("theta256.swf.gz", 10750),
-    "curie": ("curie5.swf.gz", 45000),
-}
-JOBS = 100
+HERE = pathlib.Path(__file__).parent
+TRACE = re.compile(r"- \{file: (?P<file>[^,}]+)(?:, name: (?P<name>\w+))?, skip: (?P<skip>\d+), jobs: (?P<jobs>\d+)\}")
+TRACES = {m["name"] or m["file"].split(".")[0]: m for m in TRACE.finditer((HERE / "budget.yaml").read_text())}
 SHARE = "{{reservations: {0}, nodes: {1}, node_hours: {2}}}"
 
 
@@ -48,7 +44,7 @@ CONFIGS = {
 
 def excerpt(folder, name):
     """Writes the excerpt of a trace: the jobs that ran, after those to skip."""
-    file, skip = TRACES[name]
+    file, skip, most = TRACES[name]["file"], int(TRACES[name]["skip"]), int(TRACES[name]["jobs"])
     out = folder / f"excerpt-{name}.swf"
     header, jobs, ran = [], [], 0
     with (gzip.open if file.endswith(".gz") else open)(folder / file, "rt", errors="replace") as lines:
@@ -60,7 +56,7 @@ def excerpt(folder, name):
             if len(fields) < 18 or float(fields[3]) <= 0 or max(float(fields[4]), float(fields[7])) <= 0:
                 continue
             ran += 1
-            if ran > skip and len(jobs) < JOBS:
+            if ran > skip and len(jobs) < most:
                 jobs.append(line)
     first = float(jobs[0].split()[1])  # nothing happens before it
     moved = [" ".join([f[0], f"{float(f[1]) - first:.0f}", *f[2:]]) + "\n" for f in map(str.split, jobs)]
@@ -128,6 +124,7 @@ def figures(job):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
+    configs = sys.argv[2:] or list(CONFIGS)
     excerpts = {name: excerpt(folder, name) for name in TRACES}
     attacks = {name: hostile(folder, name, path) for name, path in excerpts.items()}
     tables = {f"{share} % evolving": [(p, f"--evolving={share / 100}", "--seed=1") for p in excerpts.values()] for share in (10, 30)}
@@ -137,7 +134,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for title, runs in tables.items():
             print(f"\n{title}\n\n| | growths on time | node-hours held idle | wait of stock jobs, min |\n|---|---|---|---|")
-            jobs = {config: [(folder, config, *options) for options in runs] for config in CONFIGS}
+            jobs = {config: [(folder, config, *options) for options in runs] for config in configs}
             missing = [job for some in jobs.values() for job in some if job not in done]
             done |= zip(missing, pool.map(figures, missing))
             for config, some in jobs.items():
