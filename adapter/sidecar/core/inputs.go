@@ -9,46 +9,46 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Input is something that has happened.
+// Input is something that happened.
 type Input interface{ input() }
 
-// Tick says that the time of [Wake] has come.
+// Tick reports that the time of [Wake] has come.
 type Tick struct{}
 
-// Observation is a poll of Slurm, asked for by [Poll], or why there is none.
+// Observation holds the result of a poll of Slurm that [Poll] asked for, or why the poll failed.
 type Observation struct {
 	Begun        time.Time        // before the first command: nothing in it is older
-	Config       *slurmctl.Config // if it was asked for, too
+	Config       *slurmctl.Config // if the poll asked for it as well
 	Nodes        []slurmctl.Node  // in any order
 	Partitions   []slurmctl.Partition
-	Reservations []slurmctl.Reservation // seen before the jobs: whoever is outside of one entered before it stood
+	Reservations []slurmctl.Reservation // read before the jobs: a job outside of a reservation entered it before the reservation existed
 	Jobs         []slurmctl.Job
-	Marks        []Mark // of the jobs' comments, by [ReadMarks]; nil: the core reads them
+	Marks        []Mark // markers in the jobs' comments, from [ReadMarks]; nil: the core reads them
 	Err          error
 
-	Calls              uint64        // of Slurm's commands, ever
-	Commands           int           // of this poll
-	CPU                time.Duration // processor time that they took
+	Calls              uint64        // number of Slurm commands so far
+	Commands           int           // number of commands in this poll
+	CPU                time.Duration // processor time of these commands
 	BareCPU            time.Duration // processor time of a command that asks for next to nothing; 0: not measured
 	UpdatesNeedAccount bool          // see siteFacts
 }
 
-// Resized is what a malleability policy has answered ([Resize]), by the jobs of the question. With a fault
-// the default answers in its place.
+// Resized holds the answer of a malleability policy ([Resize]), by the jobs of the question. If it has a
+// fault, the built-in policy answers instead.
 type Resized struct {
 	Changes []malleable.Change
 	Fault   string
 }
 
-// NodesSeen is a poll of the nodes alone, asked for by [PollNodes].
+// NodesSeen holds a poll of the nodes only, which [PollNodes] asked for.
 type NodesSeen struct {
 	Begun time.Time
 	Nodes []slurmctl.Node
 	Err   error
 }
 
-// Outcome is what became of a [Task]. The result is of the type that the command's
-// comment says; where Err is not nil it may still be there, for what was done before.
+// Outcome holds the outcome of a [Task]. The command's comment names the type of the result. If Err is not
+// nil, there may still be a result, for what the command did before it failed.
 type Outcome struct {
 	Task               int64
 	Err                error
@@ -56,9 +56,10 @@ type Outcome struct {
 	UpdatesNeedAccount bool // see siteFacts
 }
 
-// Call is a job's script (or an administrator) that wants to know what the job has, and
-// that ends a step if Next is there, changes what is still to come if Change is, waits for an offer
-// if Offer is, answers one if Answer is, reports progress if Progress is, or cancels its holds if Cancel is. It is answered by a [Reply] with its ID.
+// Call is a request from a job's script or an administrator. It asks what the job has. It also ends a step if
+// Next is set, changes the coming steps if Change is set, waits for an offer if Offer is set, answers an offer
+// if Answer is set, reports progress if Progress is set, or cancels the job's holds if Cancel is set. A
+// [Reply] with the same ID answers it.
 type Call struct {
 	ID     uint64
 	UID    uint32 // of the caller
@@ -72,18 +73,17 @@ type Call struct {
 	Cancel   *api.CancelHolds
 }
 
-// Withdrawal says that whoever called waits no longer: he is answered with what there is.
+// Withdrawal reports that a caller stopped waiting: the core answers with what it has.
 type Withdrawal struct{ ID uint64 }
 
-// ClockSet says that the machine's clock was set, forward or back, while the one by which
-// steps are timed went on.
+// ClockSet reports that the machine's clock was set, forward or back, while the clock that times the steps
+// went on.
 type ClockSet struct{ By time.Duration }
 
-// Stop says that the sidecar is about to end: outcomes are taken over still, but nothing
-// more is begun.
+// Stop reports that the sidecar is about to end: the core still accepts outcomes, but begins nothing more.
 type Stop struct{}
 
-// Configuration is another configuration (nil: as before) or strategy.
+// Configuration holds a new configuration (nil: unchanged) or strategy.
 type Configuration struct {
 	Config   *config.Config
 	Strategy Strategy

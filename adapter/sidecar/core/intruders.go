@@ -10,16 +10,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A hold is a reservation, and whoever may use a reservation may run any job in it. Holds
-// to grow in are therefore closed until their expander is asked for. Those to start in
-// cannot be: the user of the job that starts there may send others there, past the queue.
-// They are seen in the next cycle. A pending one is sent back to the queue. One that runs
-// is taken out of the hold, so that Slurm does not end it when the hold ends, and keeps
-// its nodes until its own end: what was planned there is planned elsewhere.
+// A hold is a reservation, and a user who may use a reservation may run any job in it. So a hold to grow in
+// stays closed until the sidecar submits its expander. A hold to start in cannot be closed: the user of the
+// job that starts there may send other jobs there, past the queue. The sidecar sees such jobs in the next
+// cycle. It sends a pending job back to the queue. It takes a running job out of the hold, so that Slurm does
+// not end the job when the hold ends. That job keeps its nodes until its own end, and the sidecar plans other
+// nodes for the owner of the hold.
 
-// intrusion is a job that got into a hold that is for another one.
+// intrusion describes a job in a hold of another job.
 type intrusion struct {
-	job  *job // whose hold it was, nil where that is not known any more
+	job  *job // owner of the hold, nil if it is not known any more
 	step int  // of the hold
 	text string
 }
@@ -34,7 +34,7 @@ func refersTo(r *slurmctl.Job, name string) bool {
 	return false
 }
 
-// otherReservations are those besides one that a Slurm job asks for.
+// otherReservations returns the reservations that a Slurm job asks for, except one.
 func otherReservations(r *slurmctl.Job, name string) string {
 	var rest []string
 	for other := range strings.SplitSeq(r.Reservation, ",") {
@@ -45,7 +45,7 @@ func otherReservations(r *slurmctl.Job, name string) string {
 	return strings.Join(rest, ",")
 }
 
-// holdNamed is parseHold for what a job refers to.
+// holdNamed does what parseHold does, for a name that a job refers to.
 func (c *Core) holdNamed(name string) (ownName, bool) {
 	if r, known := c.reservations[name]; known {
 		return parseHold(r)
@@ -53,7 +53,7 @@ func (c *Core) holdNamed(name string) (ownName, bool) {
 	return parseHoldName(name)
 }
 
-// watchIntruders sends those away who are in holds that are for others.
+// watchIntruders removes jobs from holds of other jobs.
 func (c *Core) watchIntruders(s *snapshot) {
 	for _, id := range slices.Sorted(maps.Keys(c.intruders)) {
 		r, in := s.byID[id], c.intruders[id]
@@ -72,7 +72,7 @@ func (c *Core) watchIntruders(s *snapshot) {
 		for name := range strings.SplitSeq(r.Reservation, ",") {
 			if own, ours := c.holdNamed(name); ours && !c.isFor(own, r) {
 				c.sendAway(s, r, name, own)
-				break // of the others in the next cycle
+				break // the other reservations follow in the next cycle
 			}
 		}
 	}
@@ -83,8 +83,8 @@ func (c *Core) watchIntruders(s *snapshot) {
 	}
 }
 
-// isFor reports whether a hold is there for a Slurm job, as far as can be told. What refers to
-// the wrong one of several is put right by mirror and act.
+// isFor reports whether a hold is for a Slurm job, as far as the core knows. If a job refers to the wrong one
+// of several holds, mirror and act correct that.
 func (c *Core) isFor(own ownName, r *slurmctl.Job) bool {
 	if c.owner(r.ID) != nil && !c.isExpander(r) {
 		return true
@@ -124,7 +124,7 @@ func (c *Core) sendAway(s *snapshot, r *slurmctl.Job, name string, own ownName) 
 	}
 }
 
-// settleSendAway is called when an intruder was taken out of a hold, or was not.
+// settleSendAway is called when an intruder was taken out of a hold, or when that failed.
 func (c *Core) settleSendAway(j *job, p *Pending, o Outcome) {
 	do := commandOf[Update](p)
 	if o.Err != nil {
@@ -134,7 +134,8 @@ func (c *Core) settleSendAway(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// settleEvict is called when a job was parked whose nodes an intruder has: it is planned again at once.
+// settleEvict is called when a job was parked because an intruder has its nodes. The job is planned again at
+// once.
 func (c *Core) settleEvict(j *job, p *Pending, o Outcome) {
 	if c.tookBack(j, p, o) {
 		j.kept = &keptBack{text: p.Task.Intent.Detail}

@@ -9,117 +9,116 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// job is an evolving job with what is known of it at present.
+// job is an evolving job with what the core knows about it.
 type job struct {
 	*row.Job
-	priority uint64    // by which it is planned; once it runs, Slurm's
-	mode     behaviour // what its drive mode means on its site
-	reason   reason    // why it is where it is
-	note     string    // and what else is to be known of it
+	priority uint64    // planning priority; once the job runs, its priority in Slurm
+	mode     behaviour // what its drive mode means on this site
+	reason   reason    // why it is in its current state
+	note     string    // anything else to show about it
 
-	plan            []plannedStep        // one a step, or none while there is no plan; it is never changed, but replaced
-	gains           gains                // what it brings
-	placedIn        placedIn             // where its nodes are
-	unfit           string               // why there is none
-	kept            *keptBack            // its start or growth is, by a limit; nil: it is not
-	shunned         map[string]time.Time // nodes on which Slurm did not start it, and until when they are left alone
-	keptTimes       int                  // in a row
-	held            []Part               // what it holds now, the base job first; likewise
+	plan            []plannedStep        // one per step, or none without a plan; replaced, never modified
+	gains           gains                // what its plan gains
+	placedIn        placedIn             // location of its nodes
+	unfit           string               // why there is no plan
+	kept            *keptBack            // its start or growth that a limit keeps back; nil: nothing is kept back
+	shunned         map[string]time.Time // nodes on which Slurm did not start it, and until when it avoids them
+	keptTimes       int                  // how often in a row it was kept back
+	held            []Part               // what it holds now, the base job first; replaced, never modified
 	chain           []slurmctl.JobID
-	expanders       []slurmctl.JobID     // that bring it nodes and are not merged yet
+	expanders       []slurmctl.JobID     // jobs that bring it nodes and are not merged yet
 	asked           *slurmctl.JobRequest // nil: not known yet
-	gres            []slurmctl.GRES      // that it has on every node
-	letGo           slurmctl.JobID       // the chain's job that was last told to start
-	readied         slurmctl.JobID       // the chain's job that Slurm starts once the one before has ended: see readyLink
+	gres            []slurmctl.GRES      // generic resources that it has on every node
+	letGo           slurmctl.JobID       // the chain's job that was last released to start
+	readied         slurmctl.JobID       // the chain's job that Slurm starts once the job before it has ended: see readyLink
 	ending          bool                 // completing in Slurm
-	inferred        bool                 // it was found running: its step is a guess
+	inferred        bool                 // found running: its step is a guess
 	gave            []string             // nodes that it gave back last, by gaveAt
 	gaveAt          time.Time            //
 	release         []string             // nodes that the application would free at the next shrink
-	script          string               // where its batch script runs, if it was found running and that is known
-	suspendedBefore time.Duration        // for how long it was suspended by then, likewise
-	bound           string               // the nodes that it may have, as the user listed them; "": any
-	may             []string             // and by name
-	settled         bool                 // it has come through a whole cycle, in this life of the sidecar or before
-	display         display              // of its profile and plan
+	script          string               // host of its batch script, if it was found running and the host is known
+	suspendedBefore time.Duration        // how long it was suspended before it was found running
+	bound           string               // nodes that the user's request allows; "": any
+	may             []string             // the same nodes by name
+	settled         bool                 // it has passed a whole cycle, in this or an earlier run of the sidecar
+	display         display              // its profile and plan for display
 	extend          bool                 // the plan is new and may end after the time limit
 	past            []row.Span
-	events          quota // that its user has caused by asking
+	events          quota // events that its user caused by requests
 	muted           muted
 
-	heldIdleRest int64     // to be added to HeldIdle, node-milliseconds
-	pricedAt     time.Time // when it was last written with that
+	heldIdleRest int64     // node-milliseconds not yet added to HeldIdle
+	pricedAt     time.Time // when HeldIdle was last saved
 
-	refusedIn    map[string]refusal     // partitions
-	refusedAs    map[int]refusal        // alternatives
-	options      []PlannedOption        // what its alternatives would give, by the last plan
-	choiceLogged bool                   // the event log has what was chosen
-	marked       map[slurmctl.JobID]int // the alternative, from 1, that the comment of each of its Slurm jobs was last given
+	refusedIn    map[string]refusal     // by partition
+	refusedAs    map[int]refusal        // by alternative
+	options      []PlannedOption        // what its alternatives would give, in the last plan
+	choiceLogged bool                   // the event log has the chosen alternative
+	marked       map[slurmctl.JobID]int // the alternative, from 1, last written into the comment of each of its Slurm jobs
 	forbidden    map[string]forbidden
-	accrued      time.Time // since when Slurm counts its age; zero: it does not
+	accrued      time.Time // since when its age counts in Slurm; zero: it does not count
 	accrualKnown bool
-	considered   bool // it was eligible once
-	ineligible   bool // until lately
+	considered   bool // it was eligible at least once
+	ineligible   bool // it was not eligible until recently
 
-	configuring   bool      // Slurm has given it nodes that are not up yet
-	suspendedFrom time.Time // since when Slurm has it suspended; zero: it has not
-	suspendedAt   time.Time // up to when its steps were put off for that
-	short         string    // that its time limit cannot be as long as its plan, in words
-	lastEnd       int64     // Unix second at which it ends at the latest then; 0: its limit is long enough
-	recount       bool      // Slurm is to be asked for how long it was suspended in all
+	configuring   bool      // its nodes in Slurm are not up yet
+	suspendedFrom time.Time // since when it is suspended in Slurm; zero: it is not
+	suspendedAt   time.Time // time until which its steps were delayed because of that
+	short         string    // why its time limit cannot be as long as its plan, in words
+	lastEnd       int64     // then the latest Unix second at which it ends; 0: its limit is long enough
+	recount       bool      // must read the total suspended time from Slurm
 
 	busy        bool      // an action is under way
-	touched     time.Time // when the last one ended, or was seen to be under way: older observations do not count
+	touched     time.Time // when the last action ended, or was seen under way: older observations do not count
 	retryAt     time.Time // after a failed action
 	holdRetry   time.Time
 	failures    int       // in a row
-	failing     time.Time // since when actions fail, those apart for which Slurm was away
-	denials     int       // growths that were given up
-	denial      string    // why the last one was
-	denied      string    // the same, as long as the script was not told
-	attempt     int       // of the last expander or hold
-	warned      bool      // of the present step's overrun
-	overdue     int64     // Unix second of the planned end that the present step has outlasted; 0: it has not
-	needsReplan bool      // its promise had lapsed: what comes next is planned anew
-	forgone     string    // why nothing is promised to it for its coming steps, in words, in step forgoneIn; "": it overran, or is not known
-	deferred    []int     // steps that are near, and for which the shares allow no hold yet
-	unheld      *heldBack // why not, of the first of them; it is never changed, but replaced
-	unheldTold  int       // the last step that was not held
-	unheldSince bool      // some step has not been held since the last event of that
-	unplanned   string    // why its coming steps could not be planned anew when that was last tried, in words
+	failing     time.Time // since when actions fail, except those that failed because Slurm was away
+	denials     int       // growths that the sidecar gave up
+	denial      string    // why it gave up the last one
+	denied      string    // the same, until the script has received it
+	attempt     int       // number of the last expander or hold
+	warned      bool      // the current step's overrun was logged
+	overdue     int64     // Unix second of the planned end that the current step exceeded; 0: it did not
+	needsReplan bool      // replan the next step: the promise lapsed
+	forgone     string    // why its coming steps have no promise, in words, in step forgoneIn; "": it overran, or the reason is not known
+	deferred    []int     // near steps for which the shares do not allow a hold yet
+	unheld      *heldBack // why the first of these steps has no hold; replaced, never modified
+	unheldTold  int       // the last step whose missing hold was logged
+	unheldSince bool      // some step was without a hold since the last such event
+	unplanned   string    // why the last attempt to replan its coming steps failed, in words
 
-	unwritten   bool        // its request was changed, and Slurm is still to be told
-	undo        *restorable // what it was before, should Slurm refuse the change; nil: no call waits for it
+	unwritten   bool        // its request was changed and not written into Slurm yet
+	undo        *restorable // the request before the change, in case Slurm refuses it; nil: no call waits for it
 	forgoneIn   int
-	reached     int    // the step in which it was when that was changed, as its marker says; 0: not known
-	rewrites    int    // how often it was written again
-	seenComment string // the last one that was looked through for it
+	reached     int    // the step in which the request was changed, by its marker; 0: not known
+	rewrites    int    // how often the request was written again
+	seenComment string // the last comment that was searched for a marker
 
-	stiff      string    // why its size cannot be changed any more beside its plan
-	offerAfter time.Time // when it may be offered something again
+	stiff      string    // why its size cannot change any more beyond its plan
+	offerAfter time.Time // when the next offer may be made
 	silences   int       // offers in a row that it did not answer, or declined
-	toldOffer  int64     // the last one that it was told
+	toldOffer  int64     // the last offer that it received
 
-	record   slurmctl.Job // the last squeue record of the base job (a chain's present one)
-	queuedAt time.Time    // when that was last seen queued; zero: never
+	record   slurmctl.Job // the last squeue record of the base job (in a chain, of the current job)
+	queuedAt time.Time    // when the base job was last seen queued; zero: never
 }
 
 // plannedStep is a step of a scheduled profile in absolute time.
 type plannedStep struct {
 	start, end int64 // Unix seconds
 	nodes      []string
-	at         []int // where the nodes were in the snapshot that it was planned for; nil: not known
+	at         []int // positions of the nodes in the snapshot for which they were planned; nil: not known
 }
 
 func (j *job) id() slurmctl.JobID { return slurmctl.JobID(j.SlurmID) }
 
-// runs reports whether the job has begun and not ended: its future is promised.
+// runs reports whether the job has begun and not ended: its coming steps are promised.
 func (j *job) runs() bool { return j.State == row.Running || j.State == row.Waiting }
 
 func (j *job) last() bool { return j.Step == len(j.Profile) }
 
-// next is the planned step after the present one, nil after the last or without
-// a plan.
+// next returns the planned step after the current one, or nil after the last step or without a plan.
 func (j *job) next() *plannedStep {
 	if j.Step >= len(j.plan) {
 		return nil
@@ -139,7 +138,7 @@ func (j *job) nodes() []string {
 	return all
 }
 
-// planned lists all nodes of the present and coming steps.
+// planned lists all nodes of the current and coming steps.
 func (j *job) planned() []string {
 	seen := set{}
 	var all []string
@@ -154,9 +153,9 @@ func (j *job) planned() []string {
 	return all
 }
 
-// preferred lists the nodes on which its coming steps are to be, where they can: those that it has
-// beyond its plan, and those of its plan so far. Where it has enough for its next step with them, it
-// needs no others for that: else it would have more than it may until it has given as many back.
+// preferred lists the nodes on which its coming steps should run: first the nodes that it has beyond its plan,
+// then the nodes of its plan so far. If these nodes are enough for its next step, that step needs no other
+// ones. With others, the job would have more than it may until it has given as many back.
 func (j *job) preferred() []string {
 	lent, planned := j.lent(), j.planned()
 	if next := j.next(); next != nil && len(lent) > 0 && j.State == row.Waiting {
@@ -175,7 +174,7 @@ func (j *job) companions() []Part {
 	return j.held[1:]
 }
 
-// coming is the plan from the present step on.
+// coming returns the plan from the current step on.
 func (j *job) coming() []plannedStep { return j.plan[min(max(j.Step-1, 0), len(j.plan)):] }
 
 // newestFirst lists the nodes that came later than the base job's, newest first:
@@ -188,13 +187,12 @@ func (j *job) newestFirst() []string {
 	return all
 }
 
-// expected is the second at which the present step ends if the application keeps
-// to its profile.
+// expected returns the second at which the current step ends if the application keeps to its profile.
 func (j *job) expected() int64 {
 	return j.StepStarted.Unix() + j.Profile[j.Step-1].Duration
 }
 
-// due is when the job's coming start or growth is to be done; zero if none is.
+// due returns the time of the job's coming start or growth, or zero if there is none.
 func (j *job) due() time.Time {
 	switch {
 	case j.State == row.Queued && len(j.plan) > 0:
@@ -205,7 +203,7 @@ func (j *job) due() time.Time {
 	return time.Time{}
 }
 
-// reach is how many seconds away the job's time limit in Slurm is.
+// reach returns how many seconds away the job's time limit in Slurm is.
 func (j *job) reach(now int64) int64 {
 	if j.record.EndTime.IsZero() || j.record.TimeLimit == slurmctl.Unlimited {
 		return seconds(j.record.TimeLimit)
@@ -213,7 +211,7 @@ func (j *job) reach(now int64) int64 {
 	return max(j.record.EndTime.Unix()-now, 0)
 }
 
-// why returns everything that the job shows of why it is where it is.
+// why returns every reason that the job shows for its current state.
 func (c *Core) why(j *job) string {
 	parts := []string{j.reason.words(), j.note, ""}
 	if j.unheld != nil && j.kept == nil {

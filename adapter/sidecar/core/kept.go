@@ -9,37 +9,36 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// What a limit keeps back is no matter of nodes: whoever's account, QOS or partition
-// allows no more at present waits, with what he has, and holds nothing that others
-// could use. It is tried again when the limit may have room, and planned anew then.
+// More nodes do not help against a limit. If an account, QOS, or partition allows no more at present, the job
+// waits with the nodes that it has, and holds no nodes that other jobs could use. The sidecar tries again when
+// the limit may have room, and replans the job then.
 
-// keptBack is a start or growth that Slurm does not let happen at present.
+// keptBack describes a start or growth that Slurm does not allow at present.
 type keptBack struct {
 	limit  string // squeue's reason, or the words of a refusal
 	text   string // what evosqueue says
-	to     int    // the nodes that it is to grow to; 0: it is to start
+	to     int    // number of nodes to grow to; 0: it is a start
 	again  time.Time
-	look   bool      // the limit's figures are to be looked at before it is tried again
-	fresh  time.Time // as they were then or later
-	looked time.Time // when they last were
-	// givenUp says that it is no limit, and tried again only when the script asks.
+	look   bool      // read the limit's figures before the next attempt
+	fresh  time.Time // the figures must be read at this time or later
+	looked time.Time // when they were last read
+	// givenUp marks a reason that is no limit: only a request of the script starts another attempt.
 	givenUp bool
-	usage   usage // of those whom the limit may count, at most since
+	usage   usage // highest usage since then of the jobs that the limit may count
 }
 
 const (
-	// firstAgain is when what was kept back is tried again at the latest, mostAgain
-	// when after it was kept back again and again.
+	// firstAgain is the longest wait before the first further attempt; mostAgain is the longest one after many
+	// attempts.
 	firstAgain = 30 * time.Second
 	mostAgain  = 5 * time.Minute
-	// soonestAgain is when it is tried again at the earliest.
+	// soonestAgain is the shortest wait before a further attempt.
 	soonestAgain = 3 * time.Second
-	// limitPatience is for how long a job that was let go may show a limit as its reason.
+	// limitPatience is how long a released job may show a limit as its reason.
 	limitPatience = 2 * time.Second
 )
 
-// keepBack is called when Slurm did not let a job start (to is 0) or grow to so many
-// nodes.
+// keepBack is called when Slurm did not let a job start (to is 0) or grow to `to` nodes.
 func (c *Core) keepBack(j *job, limit string, to int) {
 	j.keptTimes++
 	k := &keptBack{limit: limit, to: to, again: c.now.Add(min(firstAgain<<min(j.keptTimes-1, 4), mostAgain))}
@@ -63,12 +62,12 @@ func (k *keptBack) say(limit string) {
 	}
 }
 
-// stillKept reports whether what was kept back is not yet to be tried again.
+// stillKept reports whether it is too early to try again.
 func (j *job) stillKept(now time.Time) bool {
 	return j.kept != nil && (j.kept.givenUp || j.kept.look || now.Before(j.kept.again))
 }
 
-// tryAgain plans a running job anew whose growth was kept back.
+// tryAgain replans a running job whose growth was kept back.
 func (c *Core) tryAgain(s *snapshot, j *job, now time.Time) {
 	limit := j.kept.limit
 	j.kept = nil
@@ -76,8 +75,7 @@ func (c *Core) tryAgain(s *snapshot, j *job, now time.Time) {
 	c.refit(s, j, now.Unix(), "its growth was kept back by "+limit)
 }
 
-// followKept has what was kept back tried again once less is in use by those whom the
-// limit may count.
+// followKept starts another attempt once the jobs that the limit may count use less.
 func (c *Core) followKept(s *snapshot) {
 	for j := range c.each(c.active) {
 		if j.kept == nil || j.kept.givenUp || j.touched.After(s.taken) {
@@ -95,7 +93,7 @@ func (c *Core) followKept(s *snapshot) {
 	}
 }
 
-// usage is what some jobs have in Slurm.
+// usage holds what some jobs use in Slurm.
 type usage struct{ jobs, nodes, cpus int }
 
 func (u usage) less(than usage) bool {
@@ -106,8 +104,8 @@ func (u usage) most(other usage) usage {
 	return usage{max(u.jobs, other.jobs), max(u.nodes, other.nodes), max(u.cpus, other.cpus)}
 }
 
-// usageBeside is what the jobs have that share user, account, QOS or partition with
-// one. O(jobs).
+// usageBeside returns the usage of all jobs that share the user, account, QOS, or partition with a job.
+// O(jobs).
 func (s *snapshot) usageBeside(with *slurmctl.Job) (u usage) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
@@ -121,14 +119,13 @@ func (s *snapshot) usageBeside(with *slurmctl.Job) (u usage) {
 	return u
 }
 
-// keptStart reports whether Slurm shows a limit as the reason for which it does not start
-// a job that was let go.
+// keptStart reports whether Slurm shows a limit as the reason why it does not start a released job.
 func keptStart(s *snapshot, r *slurmctl.Job, letGo time.Time) bool {
 	return r.State == slurmctl.Pending && s.taken.Sub(letGo) > limitPatience && slurmctl.KindOf(r.Reason) == slurmctl.LimitReason
 }
 
-// park takes back a Slurm job of j that Slurm does not start, for a reason of its own
-// (a limit of the account, say), so that its nodes are not held in vain.
+// park takes back a Slurm job of j that Slurm does not start for a reason of its own, such as a limit of the
+// account. So no nodes are held for nothing.
 func (c *Core) park(j *job, r *slurmctl.Job, state row.State) {
 	limit := cmp.Or(r.Reason, "no reason given")
 	c.takeBack(j, r.ID, "Slurm did not start it: "+limit, KindPark, Args{State: state, Limit: limit})
@@ -149,13 +146,13 @@ func (c *Core) settlePark(j *job, p *Pending, o Outcome) {
 	c.nextCycle = c.now
 }
 
-// takeBack parks a Slurm job of j that was let go and does not run.
+// takeBack parks a Slurm job of j that was released and does not run.
 func (c *Core) takeBack(j *job, id slurmctl.JobID, why string, kind Kind, args Args) {
 	none := ""
 	c.do(j, "park", why, kind, Update{Job: id, Change: slurmctl.JobUpdate{StartTime: c.now.Add(parked), Reservation: &none}}, args)
 }
 
-// tookBack writes that a job was parked, and reports whether it was.
+// tookBack records that a job was parked, and reports whether it was.
 func (c *Core) tookBack(j *job, p *Pending, o Outcome) bool {
 	if o.Err != nil {
 		return false
@@ -166,8 +163,8 @@ func (c *Core) tookBack(j *job, p *Pending, o Outcome) bool {
 	return true
 }
 
-// promised are the present step of a job and those to come, with the nodes that are its
-// own. One that is kept back has what it has, for as long as if it were planned now.
+// promised returns the current and coming steps of a job, with its own nodes. A job that is kept back keeps
+// the nodes that it has, for as long as if it were planned now.
 func (j *job) promised(now int64) []plannedStep {
 	steps := j.plan[min(max(j.Step-1, 0), len(j.plan)):]
 	if j.kept == nil || !j.runs() {

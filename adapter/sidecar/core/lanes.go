@@ -7,22 +7,22 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// lanes tells when each node of the cluster is in use, in ascending order. Rigid jobs are placed there
-// one after the other, each as early as it fits: as a backfill scheduler does that delays no job
-// before another one. That is O(nodes) for a job.
+// lanes holds the times at which each node of the cluster is in use, in ascending order. Rigid jobs are placed
+// one after the other, each as early as it fits, like a backfill scheduler that delays no job for a later one.
+// That takes O(nodes) per job.
 type lanes struct {
 	origin int64
 	busy   [][]planner.NodeBusy
 	room   []window // scratch
 }
 
-// window is when a job may start on a node: from first to last.
+// window is the time in which a job may start on a node: from first to last.
 type window struct {
 	node        int
 	first, last int64
 }
 
-// lanesOf makes lanes of all that is in use, whoever it would yield to.
+// lanesOf returns lanes with everything in use, including what would yield to another job.
 func lanesOf(o *occupancy) *lanes {
 	l := &lanes{origin: o.origin, busy: make([][]planner.NodeBusy, len(o.busy))}
 	for n := range o.busy {
@@ -38,8 +38,8 @@ func lanesOf(o *occupancy) *lanes {
 	return l
 }
 
-// place gives each job of a list its place. Of nodes that are as early a job has first those that
-// are held only after it would end.
+// place assigns a start and nodes to each job of a list. Among nodes that are free equally early, a job first
+// gets those whose hold begins only after its end.
 func (l *lanes) place(list []placed, held []int64) {
 	for i := range list {
 		p := &list[i]
@@ -64,7 +64,7 @@ func (l *lanes) place(list []placed, held []int64) {
 	}
 }
 
-// windows finds when a job of some length may start on each of some nodes.
+// windows finds when a job of length `lasts` may start on each node of a list.
 func (l *lanes) windows(nodes []int, from, lasts int64) {
 	l.room = l.room[:0]
 	for _, n := range nodes {
@@ -81,7 +81,7 @@ func (l *lanes) windows(nodes []int, from, lasts int64) {
 	}
 }
 
-// first finds the first second at which a job may start on so many nodes.
+// first returns the first second at which a job may start on `count` nodes.
 func (l *lanes) first(count int) (int64, bool) {
 	starts, ends := make([]int64, len(l.room)), make([]int64, len(l.room))
 	for i, w := range l.room {
@@ -107,7 +107,7 @@ func (l *lanes) take(b planner.NodeBusy) {
 	l.busy[b.Node] = slices.Insert(l.busy[b.Node], i, b)
 }
 
-// free reports whether nobody uses a node for some time from now on.
+// free reports whether a node is unused for `lasts` seconds from now on.
 func (l *lanes) free(n int, lasts int64) bool {
 	return !slices.ContainsFunc(l.busy[n], func(b planner.NodeBusy) bool { return b.Start < lasts && b.End > 0 })
 }

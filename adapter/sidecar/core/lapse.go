@@ -10,25 +10,24 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// The nodes of a growth are promised to a job that keeps to its profile. Once a step
-// overruns by more than grace the promise lapses: nothing is held for the coming steps,
-// others may have the nodes, and the plan ends with the step that goes on, which is also
-// how the database knows of it. When the job ends its step the rest is planned anew.
+// The nodes of a growth are promised to a job that keeps to its profile. Once a step overruns by more than
+// grace, the promise lapses: the sidecar holds nothing for the coming steps, and other jobs may have the
+// nodes. The plan then ends with the current step, which is also how the database records it. When the job
+// ends its step, the sidecar replans the rest.
 //
-// A step may be planned to last longer than its profile says (expand limits): an
-// application that goes on until then is not late, since nobody waits for it. What counts
-// is the later of the two, the profile's end and the plan's, as it was before the step
-// outlasted it.
+// A planned step may last longer than its profile says (expand limits). An application that goes on until then
+// is not late, since no other job waits for it. The later of two times counts: the profile's end, and the
+// plan's end before the step exceeded it.
 //
-// It lapses, too, when an operator cancels the holds: he wants the nodes for something else;
-// and when it cannot be kept beside the plan of a job that began before (refit).
+// A promise also lapses when an operator cancels the holds to use the nodes for something else, and when it
+// cannot be kept beside the plan of a job that began before (refit).
 
-// lapsed reports whether nothing is promised to a job any more save what it has.
+// lapsed reports whether a job is promised nothing except the nodes that it has.
 func (j *job) lapsed() bool {
 	return j.State == row.Running && !j.last() && j.Step > 0 && len(j.plan) == j.Step
 }
 
-// overrun is for how long the job's present step has outlasted its time.
+// overrun returns how long the current step has exceeded its time.
 func (c *Core) overrun(j *job, now time.Time) time.Duration {
 	due := j.expected()
 	if j.overdue != 0 {
@@ -36,11 +35,10 @@ func (c *Core) overrun(j *job, now time.Time) time.Duration {
 	} else if len(j.plan) >= j.Step {
 		due = max(due, j.plan[j.Step-1].end)
 	}
-	return min(now.Sub(time.Unix(due, 0)), now.Sub(c.awake)) // the application may have slept, too
+	return min(now.Sub(time.Unix(due, 0)), now.Sub(c.awake)) // the application may have slept as well
 }
 
-// lapse gives up what is promised to a job beyond its present step, if there are nodes to
-// be held for that.
+// lapse gives up the promise for the coming steps of a job, if there are nodes to hold for them.
 func (c *Core) lapse(j *job, now time.Time) {
 	if j.last() || len(j.plan) != len(j.Profile) || len(c.holdsOf(j, now.Unix())) == 0 {
 		return
@@ -50,7 +48,7 @@ func (c *Core) lapse(j *job, now time.Time) {
 	c.logJob(j).Warn("nodes are no longer held for the job's coming steps; they are planned anew when it ends this one")
 }
 
-// forsake ends a job's plan with its present step.
+// forsake ends a job's plan with its current step.
 func (c *Core) forsake(j *job, end int64) {
 	plan := slices.Clone(j.plan[:j.Step])
 	plan[j.Step-1].end = end
@@ -58,7 +56,7 @@ func (c *Core) forsake(j *job, end int64) {
 	j.extend, j.needsReplan = false, true
 }
 
-// yield gives up what is promised to a running job, since another one's plan comes first.
+// yield gives up the promise for the coming steps of a running job, since another job's plan comes first.
 func (c *Core) yield(j, to *job) {
 	c.event(j, "lapsed", map[string]any{"in": j.Step, "for": to.SlurmID})
 	c.forsake(j, j.plan[j.Step-1].end)
@@ -70,7 +68,7 @@ func (c *Core) yield(j, to *job) {
 	c.logJob(j).Warn(j.reason.words())
 }
 
-// cancelHolds has the promise of a job lapse, and answers who wants that.
+// cancelHolds makes the promise of a job lapse, and answers the caller.
 func (c *Core) cancelHolds(k *call) {
 	refuse := func(kind error, format string, args ...any) {
 		c.emit(Reply{ID: k.ID, Cancelled: &api.Cancelled{Job: k.Job, Holds: []api.Span{}}, Err: api.Errorf(kind, format, args...)})
@@ -116,7 +114,7 @@ func (c *Core) cancelHolds(k *call) {
 	c.emit(Reply{ID: k.ID, Cancelled: &a})
 }
 
-// lapsedWords tell of it. After a restart it is not known why, until a step overruns.
+// lapsedWords describes a lapsed promise. After a restart the reason is not known until a step overruns.
 func (j *job) lapsedWords() string {
 	text := "nodes are no longer held for its coming steps; it is planned anew when it calls next"
 	if j.mode.stepsAreJobs {
@@ -131,7 +129,7 @@ func (j *job) lapsedWords() string {
 	return text
 }
 
-// whyAnew is why the promise of a job that has ended its step, called so, had lapsed.
+// whyAnew returns why the promise of a job lapsed that has ended its step; `step` names the step.
 func (j *job) whyAnew(step string) string {
 	if j.forgone != "" && j.forgoneIn == j.Step {
 		return j.forgone
@@ -139,8 +137,8 @@ func (j *job) whyAnew(step string) string {
 	return step + " lasted longer than its profile says"
 }
 
-// supposed is until when a running job that has no plan yet keeps each of its nodes, if it
-// gives the last ones back first.
+// supposed returns until when a running job without a plan keeps each of its nodes, if it gives back the last
+// nodes first.
 func (j *job) supposed() map[string]int64 {
 	until := map[string]int64{}
 	if j.Step == 0 {
@@ -157,14 +155,13 @@ func (j *job) supposed() map[string]int64 {
 	return until
 }
 
-// keeps lists the nodes of a job whose promise has lapsed that it will not give back at
-// the end of its step: as many as the next one has. The others are taken back once
-// somebody needs them (watchOverrun).
+// keeps lists the nodes that a job with a lapsed promise will not give back at the end of its step: as many as
+// the next step has. The others are taken back once another job needs them (watchOverrun).
 func (j *job) keeps() []string {
 	nodes := j.own()
 	j.boundFirst(nodes)
 	if !j.mode.carriesNodes || j.State == row.Waiting {
-		return nodes // until the link's time limit, or it is planned
+		return nodes // until the link's time limit, or until it is planned
 	}
 	return nodes[:min(len(nodes), j.Profile[j.Step].Nodes)]
 }

@@ -7,21 +7,20 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A merge into a job that ends at that very moment makes Slurm lose the nodes: they
-// stay allocated though no job has them. The window is as small as it can be (the
-// base job is seen running right before), but it is there. Nobody is planned on such nodes.
+// If Slurm merges nodes into a job that ends at that moment, it loses the nodes: they stay allocated though no
+// job has them. The sidecar keeps the window as small as it can (it checks right before that the base job
+// runs), but the window remains. No job is planned on such nodes.
 
 const (
-	// leakAge is for how long a node must have been allocated to nobody: jobs end
-	// and begin between the commands of one observation.
+	// leakAge is how long a node must have been allocated to no job: jobs end and begin between the commands of
+	// one observation.
 	leakAge = 10 * time.Second
 	// healPause is the time between two attempts to heal.
 	healPause = 5 * time.Minute
 )
 
-// watchLeaks finds nodes that Slurm has allocated to no job, tells of them, and
-// where the site wants it has slurmctld read its configuration again, which puts
-// the counts right.
+// watchLeaks finds nodes that Slurm has allocated to no job, and logs them. If the site allows it, slurmctld
+// then reads its configuration again, which corrects the counts.
 func (c *Core) watchLeaks(s *snapshot) {
 	if c.countsStand() {
 		return
@@ -56,7 +55,7 @@ func (c *Core) watchLeaks(s *snapshot) {
 	c.ask(nil, "reconfigure", KindReconfigure, Task{Command: Reconfigure{}}, Args{What: nodes})
 }
 
-// settleReconfigure is called when leaked nodes were freed, or were not.
+// settleReconfigure is called when leaked nodes were freed, or when that failed.
 func (c *Core) settleReconfigure(_ *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		c.log.WithError(o.Err).Warn("leaked nodes could not be freed")

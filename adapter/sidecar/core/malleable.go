@@ -10,22 +10,22 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A malleable job's profile has the smallest number of nodes of every step. These are planned
-// and promised as any evolving job's: the job's own nodes. What it has beyond them is lent, for as
-// long as nobody else needs it. Which nodes are lent follows from what the job has and is planned
-// to have, so it is known again after a restart, whatever was under way.
+// The profile of a malleable job holds the smallest number of nodes of every step. These nodes, the job's own
+// nodes, are planned and promised like those of any evolving job. Nodes beyond them are lent until another job
+// needs them. Which nodes are lent follows from what the job has and what is planned for it. So it is known
+// after a restart as well, whatever was under way.
 //
-// Others are planned as if lent nodes were free once the job can be made to give them back
-// (recall). So a planned start or growth may count on them, and the manager demands them
-// in time (manage.go). How the application is asked is in offers.go.
+// Other jobs are planned as if lent nodes were free after the time in which the job can be made to give them
+// back (recall). So a planned start or growth may count on them, and the manager demands them in time
+// (manage.go). offers.go describes how the application is asked.
 
 // isMalleable reports whether the job may have more nodes than its profile says.
 func (j *job) isMalleable() bool { return j.Malleable != nil && j.mode.resizes }
 
-// most is how many nodes the job may have in its present step.
+// most returns how many nodes the job may have in its current step.
 func (j *job) most() int { return j.mostOf(j.Step) }
 
-// mostOf is the same of a step, from 1.
+// mostOf returns how many nodes the job may have in a step, from 1.
 func (j *job) mostOf(step int) int {
 	if step < 1 || step > len(j.Profile) {
 		return 0
@@ -36,8 +36,8 @@ func (j *job) mostOf(step int) int {
 	return j.Profile[step-1].Nodes
 }
 
-// own are the nodes that its plan counts on: as many as its step has, first those that are
-// planned for it. It has more while some are lent, or since slurmctld has forgotten a shrink.
+// own returns the nodes that its plan counts on: as many as its step has, first those planned for it. The job
+// has more if some are lent, or if slurmctld lost a shrink.
 func (j *job) own() []string {
 	nodes := j.nodes()
 	if may := j.isMalleable() || j.State == row.Running && j.mode.resizes; !may || j.Step < 1 || len(nodes) <= j.needs() {
@@ -47,7 +47,7 @@ func (j *job) own() []string {
 	if len(j.plan) >= j.Step {
 		planned = setOf(j.plan[j.Step-1].nodes)
 	}
-	late := set{} // that came by growths beyond the plan
+	late := set{} // nodes that came by growths beyond the plan
 	for _, p := range j.held {
 		if p.Step == lentStep {
 			late.add(p.Nodes)
@@ -69,7 +69,7 @@ func (j *job) own() []string {
 	return nodes[:j.needs()]
 }
 
-// lent are the nodes that it has beyond these.
+// lent returns the nodes that the job has beyond its own.
 func (j *job) lent() []string {
 	if !j.isMalleable() || j.Step < 1 {
 		return nil
@@ -80,7 +80,7 @@ func (j *job) lent() []string {
 // lentStep is the step of holds and expanders that bring nodes beyond the plan.
 const lentStep = 0
 
-// graceOf is how long a job has to give nodes back.
+// graceOf returns how long a job has to give nodes back.
 func (c *Core) graceOf(j *job) time.Duration {
 	if j.Malleable == nil {
 		return c.cfg.Malleable.Grace
@@ -88,30 +88,30 @@ func (c *Core) graceOf(j *job) time.Duration {
 	return c.cfg.Malleable.GraceOf(j.Malleable.Grace)
 }
 
-// returning is what it takes, beside the grace, until demanded nodes are free: a cycle until the
-// demand is made, the shrink itself, and a cycle until that is seen.
+// returning returns how long it takes, beside the grace, until demanded nodes are free: a cycle until the
+// demand is made, the shrink itself, and a cycle until the sidecar sees it.
 func (c *Core) returning() time.Duration { return 3*c.cfg.PollInterval + 5*time.Second }
 
-// recall is how long it takes to get nodes back from a job.
+// recall returns how long it takes to get nodes back from a job.
 func (c *Core) recall(j *job) time.Duration { return c.graceOf(j) + c.returning() }
 
-// lentUntil is the Unix second until which others have to do without a lent node.
+// lentUntil returns the Unix second until which a lent node is not available to other jobs.
 func (c *Core) lentUntil(j *job, name string, now int64) int64 {
 	recall := int64(c.recall(j) / time.Second)
-	if c.approach() == malleable.PRA && len(j.plan) > 0 { // it is never asked for others' sake
+	if c.approach() == malleable.PRA && len(j.plan) > 0 { // it gets no demands in favor of other jobs
 		return max(j.plan[len(j.plan)-1].end, now+recall)
 	}
 	o := j.offer()
 	switch {
 	case o == nil || !o.demands():
 		return now + recall
-	case slices.Contains(o.wanted(), name): // it is coming
+	case slices.Contains(o.wanted(), name): // on its way back
 		return max(o.Deadline, now) + int64(c.returning()/time.Second)
 	}
-	return max(o.Deadline, now) + recall // asked for after the others
+	return max(o.Deadline, now) + recall // demanded after the others
 }
 
-// addLent adds what a job has, or is about to get, beyond its plan.
+// addLent adds the nodes that a job has, or is about to get, beyond its plan.
 func (c *Core) addLent(o *occupancy, s *snapshot, j *job, now int64) {
 	if !j.isMalleable() || !j.runs() {
 		return
@@ -127,13 +127,13 @@ func (c *Core) addLent(o *occupancy, s *snapshot, j *job, now int64) {
 	}
 }
 
-// want is a node that a job is planned to get.
+// want describes a planned start or growth on a node.
 type want struct {
 	by *job
 	at int64 // Unix second
 }
 
-// wants are the planned starts and growths on every node, those of jobs to which it is lent, too.
+// wants returns the planned starts and growths on every node, including those of jobs that borrow the node.
 func (c *Core) wants() map[string][]want {
 	all := map[string][]want{}
 	for _, j := range c.active {
@@ -152,7 +152,7 @@ func (c *Core) wants() map[string][]want {
 	return all
 }
 
-// wantedAt is when the first other job gets a node; Forever: none does.
+// wantedAt returns when the first other job gets the node, or never.
 func wantedAt(all []want, but *job) int64 {
 	first := never
 	for _, w := range all {
@@ -165,8 +165,7 @@ func wantedAt(all []want, but *job) int64 {
 
 const never = int64(1) << 60
 
-// checkLent sees that malleable jobs are within their bounds, and that no more than one offer
-// of each is open.
+// checkLent checks that malleable jobs are within their bounds, and that each has at most one open offer.
 func (c *Core) checkLent(bad func(j *job, format string, args ...any)) {
 	for _, j := range c.active {
 		if !j.isMalleable() {
@@ -191,8 +190,7 @@ func (c *Core) checkLent(bad func(j *job, format string, args ...any)) {
 	}
 }
 
-// overMost are nodes that a job has beyond the most that it may have, those first that others
-// need.
+// overMost returns the nodes that a job has beyond its maximum, first those that other jobs need.
 func (c *Core) overMost(j *job) []string {
 	if over := len(j.nodes()) - j.most(); over > 0 && j.Step > 0 {
 		first := c.goFirst(j, c.wants())
@@ -201,8 +199,8 @@ func (c *Core) overMost(j *job) []string {
 	return nil
 }
 
-// goFirst are the nodes that a job has beyond its own in the order in which it would give them back: first those
-// that others get soonest, then those of companions, newest first.
+// goFirst returns the nodes that a job has beyond its own, in the order in which it would give them back:
+// first those that other jobs get soonest, then those of companions, newest first.
 func (c *Core) goFirst(j *job, wants map[string][]want) []string {
 	order := map[string]int{}
 	for i, name := range slices.Concat(j.newestFirst(), reversed(j.record.NodeList)) {
@@ -223,8 +221,8 @@ func reversed(names []string) []string {
 	return all
 }
 
-// keepsLent are nodes that a job whose step has ended keeps beyond those of the next, as far as that
-// step's bounds and sizes allow, and nobody needs them.
+// keepsLent returns the nodes beyond those of the next step that a job keeps at the end of a step, as far as
+// the next step's bounds and sizes allow, and if no other job needs them.
 func (c *Core) keepsLent(j *job, next *plannedStep, surplus []string) []string {
 	if !j.isMalleable() || j.stiff != "" {
 		return nil
@@ -241,7 +239,7 @@ func (c *Core) keepsLent(j *job, next *plannedStep, surplus []string) []string {
 	if !j.mode.resizesInPart { // companions that came beyond the plan
 		var parts []string
 		for _, p := range slices.Backward(j.held) {
-			more := Without(p.Nodes, next.nodes) // of which the step may have a part
+			more := Without(p.Nodes, next.nodes) // the next step may have some of these nodes
 			if p.Step == lentStep && len(common(more, surplus)) == len(more) && len(more)+len(parts)+least <= j.mostOf(j.Step+1) {
 				parts = append(parts, more...)
 			}
@@ -261,7 +259,7 @@ func (c *Core) keepsLent(j *job, next *plannedStep, surplus []string) []string {
 	return surplus[:most-least]
 }
 
-// stillResizable says why the size of a job cannot be changed beside its plan; "": it can.
+// stillResizable returns why the size of a job cannot change beyond its plan, or "" if it can.
 func (c *Core) stillResizable(j *job) string {
 	switch {
 	case j.stiff != "":
@@ -274,5 +272,5 @@ func (c *Core) stillResizable(j *job) string {
 	return ""
 }
 
-// lentText is what a job has beyond its plan, for evosqueue.
+// lentText returns the nodes that a job has beyond its plan, for evosqueue.
 func (j *job) lentText() string { return slurmctl.CompressNodes(j.lent()) }

@@ -25,10 +25,10 @@ import (
 //
 // Evolving jobs that wait are in the plan, and so in 1.
 
-// approach is who has precedence.
+// approach returns which jobs have precedence.
 func (c *Core) approach() malleable.Approach { return c.cfg.Malleable.Precedence() }
 
-// policy is the one that distributes, of those built in.
+// policy returns the built-in policy that distributes nodes.
 func (c *Core) policy() malleable.Policy {
 	if p, err := malleable.PolicyByName(cmp.Or(c.strategy.Policy, c.cfg.Malleable.Policy)); err == nil {
 		return p
@@ -36,20 +36,20 @@ func (c *Core) policy() malleable.Policy {
 	return FallbackPolicy
 }
 
-// managing is one look.
+// managing is one run of the manager.
 type managing struct {
 	*Core
 	s       *snapshot
 	second  int64
-	jobs    []*job // malleable ones that run
+	jobs    []*job // running malleable jobs
 	wants   map[string][]want
 	waiting []int // nodes that pending stock jobs need
 
-	phase    int      // that is next: who waits, withdrawals, then each partition
+	phase    int      // next phase: pending stock jobs, withdrawals, then each partition
 	parts    []string // partitions
 	answers  [][]malleable.Change
-	question *Question // that is open
-	place    []int     // of its jobs in what was asked about
+	question *Question // open question
+	place    []int     // places of its jobs in the full list
 }
 
 // manage decides on the sizes of malleable jobs.
@@ -71,7 +71,7 @@ func (c *Core) manage(s *snapshot) {
 	m.goOn()
 }
 
-// goOn does what is left of a look, up to a question to a plugin.
+// goOn does the rest of a run, up to a question to a plugin.
 func (m *managing) goOn() {
 	for ; m.phase < 2+len(m.parts); m.phase++ {
 		done := true
@@ -92,15 +92,15 @@ func (m *managing) goOn() {
 	}
 }
 
-// ahead is by how much earlier than it must a demand is made.
+// ahead returns how many seconds before its latest time a demand is made.
 func (m *managing) ahead() int64 { return int64((2*m.cfg.PollInterval + time.Second) / time.Second) }
 
-// demandDue demands lent nodes that others are about to get: all that would be due before the
-// demand is over, since no other is made until then.
+// demandDue demands lent nodes that other jobs are about to get. It demands all that would be due before the
+// demand is over, since there is no other demand until then.
 func (m *managing) demandDue(j *job) {
 	recall := int64(m.recall(j) / time.Second)
 	ends := never
-	if m.approach() == malleable.PRA && len(j.plan) > 0 { // it keeps them to its end, which others are planned to wait for
+	if m.approach() == malleable.PRA && len(j.plan) > 0 { // the job keeps them to its end, and other jobs are planned after that
 		ends = j.plan[len(j.plan)-1].end
 	}
 	due := func(until int64) (nodes int) {
@@ -117,7 +117,8 @@ func (m *managing) demandDue(j *job) {
 	m.demand(j, due(m.second+2*recall+m.ahead()), m.goFirst(j, m.wants), "they are planned for others")
 }
 
-// demand demands so many nodes of a job, or some more (rounded), the first ones of a list. It reports false where the job has to be left alone now.
+// demand demands `nodes` nodes of a job, or a few more (see rounded), the first ones of a list. It reports
+// false if it must leave the job alone now.
 func (m *managing) demand(j *job, nodes int, list []string, why string) bool {
 	if list, nodes = m.rounded(j, list, nodes); nodes == 0 || j.ending {
 		return false
@@ -132,8 +133,9 @@ func (m *managing) demand(j *job, nodes int, list []string, why string) bool {
 	return true
 }
 
-// rounded is how many nodes of a list a job gives back that is asked for some, so that it has one of its
-// sizes, or, where jobs cannot be resized, that whole companions go; the list begins with these.
+// rounded returns how many nodes of a list a job gives back if it is asked for some. Then the job has one of
+// its sizes, or, if jobs cannot be resized in part, whole companions go. The list that it returns begins with
+// these nodes.
 func (m *managing) rounded(j *job, list []string, nodes int) ([]string, int) {
 	has := len(j.nodes())
 	if j.mode.resizesInPart {
@@ -167,8 +169,7 @@ func (m *managing) rounded(j *job, list []string, nodes int) ([]string, int) {
 	return all, enough
 }
 
-// makeWay demands what pending stock jobs could use. It reports false as long as the policy has not said of
-// whom.
+// makeWay demands what pending stock jobs could use. It reports false while the policy's answer is missing.
 func (m *managing) makeWay() bool {
 	m.pressing, m.waiting = set{}, nil
 	at := map[string]*job{} // lent nodes
@@ -212,7 +213,7 @@ func (m *managing) makeWay() bool {
 			}
 		}
 		if need > usable {
-			continue // it cannot start at present, whoever gives way
+			continue // it cannot start at present, even if all jobs give way
 		}
 		m.waiting = append(m.waiting, need)
 		have = have[:min(len(have), need)]
@@ -271,8 +272,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// comingFree are nodes that malleable jobs have just given back, and that are not seen to be free yet: companions that complete,
-// or a poll that is older than that.
+// comingFree returns nodes that malleable jobs have just given back and that do not look free yet: a companion
+// completes, or the poll is older.
 func (m *managing) comingFree() set {
 	all := set{}
 	for _, j := range m.jobs {
@@ -292,7 +293,7 @@ func (m *managing) comingFree() set {
 			continue
 		}
 		for _, name := range r.NodeList {
-			if all[name] && (gave == nil || slices.Contains(gave.nodes(), name)) { // somebody has it already
+			if all[name] && (gave == nil || slices.Contains(gave.nodes(), name)) { // another job has it already
 				delete(all, name)
 			}
 		}
@@ -300,11 +301,11 @@ func (m *managing) comingFree() set {
 	return all
 }
 
-// comesFree is for how many seconds nodes may take to become free.
+// comesFree is how many seconds nodes may take to become free.
 const comesFree = 30
 
-// bookedFrom is from when on nodes are reserved, or planned for evolving jobs that begin soon: no stock
-// job starts there that would last until then. A node that is not in it is so never.
+// bookedFrom returns when each node is reserved, or planned for an evolving job that begins soon: no stock job
+// starts there that would last until then. The time of all other nodes is never.
 func (m *managing) bookedFrom() map[string]int64 {
 	booked := map[string]int64{}
 	for _, n := range m.s.nodes {
@@ -331,20 +332,20 @@ func (m *managing) bookedFrom() map[string]int64 {
 	return booked
 }
 
-// mayGive reports whether nodes may be demanded of a job now.
+// mayGive reports whether a job may get a demand for nodes now.
 func (m *managing) mayGive(j *job) bool {
 	o := j.offer()
 	return !j.busy && !j.ending && !j.isSuspended() && m.stillResizable(j) == "" && (o == nil || o.State == offerOpen && !o.demands())
 }
 
-// mayAsk reports whether a job may be asked whether it wants a change.
+// mayAsk reports whether a job may get an offer now.
 func (m *managing) mayAsk(j *job) bool {
 	return j.State == row.Running && m.mayGive(j) && j.offer() == nil && !j.configuring && j.kept == nil && !j.unwritten && !j.lapsed() && len(j.expanders) == 0 &&
 		!j.touched.After(m.s.taken) && !m.now.Before(j.offerAfter) && !m.now.Before(j.retryAt) && j.asked != nil && len(j.plan) == len(j.Profile) &&
 		len(j.nodes()) >= j.Profile[j.Step-1].Nodes && len(j.nodes()) <= j.most() && j.expected() > m.second+int64(m.recall(j)/time.Second)
 }
 
-// asJob is a job as policies see it, with what it is offered.
+// asJob returns a job as policies see it, with the nodes that it is offered.
 func (m *managing) asJob(j *job) malleable.Job {
 	nodes := len(j.nodes())
 	if o := j.offer(); o != nil && o.grows() {
@@ -352,13 +353,13 @@ func (m *managing) asJob(j *job) malleable.Job {
 	}
 	one := malleable.Job{ID: strconv.FormatUint(uint64(j.SlurmID), 10), Start: j.Started.Unix(), Nodes: nodes, Min: j.Profile[j.Step-1].Nodes, Max: j.most(), Sizes: j.Malleable.Sizes}
 	one.Speedup = j.speedup()
-	if nodes < one.Min || nodes > one.Max { // it has lost some, or is in between
+	if nodes < one.Min || nodes > one.Max { // it has lost some, or is between two sizes
 		one.Held = true
 	}
 	return one
 }
 
-// withdraw takes offers back whose nodes others need by now.
+// withdraw withdraws offers whose nodes other jobs need by now.
 func (m *managing) withdraw() {
 	for _, j := range m.jobs {
 		o := j.offer()
@@ -374,7 +375,7 @@ func (m *managing) withdraw() {
 	}
 }
 
-// partitions are those in which malleable jobs run, in order.
+// partitions returns the partitions of the running malleable jobs, in order.
 func (m *managing) partitions() []string {
 	names := map[string]bool{}
 	for _, j := range m.jobs {
@@ -383,8 +384,8 @@ func (m *managing) partitions() []string {
 	return sortedKeys(names)
 }
 
-// distribute offers what is free in a partition to the malleable jobs there. It reports false as long as the
-// policy has not said to whom.
+// distribute offers the free nodes of a partition to the malleable jobs there. It reports false while the
+// policy's answer is missing.
 func (m *managing) distribute(partition string) bool {
 	st := malleable.State{Threshold: m.cfg.Malleable.Threshold}
 	var jobs []*job
@@ -418,7 +419,7 @@ func (m *managing) distribute(partition string) bool {
 		if d = malleable.Manage(m.approach(), p, withoutFull(st), malleable.Declared); len(d.Changes) > 0 {
 			return
 		}
-		full := st // who is as large as can be may have something for others
+		full := st // a job of maximum size may have nodes for other jobs
 		full.Free = 0
 		d = malleable.Manage(m.approach(), p, full, malleable.Declared)
 	}) {
@@ -445,8 +446,7 @@ func (m *managing) distribute(partition string) bool {
 	return true
 }
 
-// withoutFull holds jobs that are as large as they may be: EGS would share out nodes to them again and
-// again.
+// withoutFull marks jobs of maximum size as held: EGS would share out nodes to them again and again.
 func withoutFull(st malleable.State) malleable.State {
 	st.Jobs = slices.Clone(st.Jobs)
 	for i, j := range st.Jobs {
@@ -455,7 +455,7 @@ func withoutFull(st malleable.State) malleable.State {
 	return st
 }
 
-// lendable are nodes that may be lent to a job, those first that nobody gets for longest.
+// lendable returns the nodes that may be lent to a job, first those that stay unused longest.
 func (m *managing) lendable(j *job) []string {
 	s := m.s
 	eligible, err := s.eligible(m.recordFor(s, j), j.gres)
@@ -463,7 +463,7 @@ func (m *managing) lendable(j *job) []string {
 		return nil
 	}
 	until := m.second + int64(m.recall(j)/time.Second) + m.ahead() + lendFor
-	if m.approach() == malleable.PRA { // it keeps them
+	if m.approach() == malleable.PRA { // the job keeps them
 		until = max(until, j.plan[len(j.plan)-1].end)
 	}
 	barred := set{}
@@ -493,5 +493,5 @@ func (m *managing) lendable(j *job) []string {
 	return names
 }
 
-// lendFor is for how many seconds nodes are not worth to be lent.
+// lendFor is how many seconds nodes must stay free to be worth lending.
 const lendFor = 60

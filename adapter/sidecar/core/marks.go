@@ -14,8 +14,8 @@ type Mark struct {
 	Err     error
 }
 
-// ReadMarks reads the comments of all jobs. Those that stood with the same job before are not
-// read again. The shell calls it beside the loop, with each poll. O(bytes of new comments).
+// ReadMarks reads the comments of all jobs. It reuses the result for a job whose comment has not changed. The
+// shell calls it outside of the loop, with each poll. O(bytes of new comments).
 func ReadMarks(jobs []slurmctl.Job, before []Mark) []Mark {
 	known := make(map[slurmctl.JobID]*Mark, len(before))
 	for i := range before {
@@ -38,8 +38,8 @@ func ReadMarks(jobs []slurmctl.Job, before []Mark) []Mark {
 	return marks
 }
 
-// mark returns what the marker of a job says, as the poll has read it. The core reads only
-// comments that no poll has shown: those that it has written itself since.
+// mark returns what the marker of a job says, as the poll read it. The core itself reads only comments that no
+// poll has shown: those that it has written since.
 func (c *Core) mark(r *slurmctl.Job) (request.Request, bool, error) {
 	if s := c.snapshot; s != nil {
 		if m := s.marks[r.ID]; m != nil && m.Comment == r.Comment {

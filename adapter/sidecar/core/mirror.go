@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// mirrorAge spares jobs that start at once.
+	// mirrorAge excludes jobs that start at once.
 	mirrorAge = 5 * time.Second
 	// mirrorDelay is how much later than planned Slurm itself would start a job.
 	mirrorDelay = 10 * time.Second
 )
 
-// mirror writes the plan into Slurm, so that users see planned starts in squeue and
-// that Slurm keeps them should the sidecar die: StartTime, a little late since the
-// sidecar lets the job go at the second itself, and the hold to start in. Of a
-// chain that has begun, all coming steps. It begins what there is allowance for, and
-// goes on where it had to stop.
+// mirror writes the plan into Slurm. So users see planned starts in squeue, and Slurm keeps them if the
+// sidecar dies. It writes StartTime, a little late since the sidecar releases the job at the second itself,
+// and the hold to start in. For a chain that has begun, it writes all coming steps. It does what the allowance
+// permits, and continues later where it stopped.
 func (c *Core) mirror(s *snapshot) {
 	now := c.now
 	for range c.active {
@@ -57,7 +56,7 @@ func (c *Core) mirror(s *snapshot) {
 // linkAhead is how long before its planned start a chain's next link is readied.
 const linkAhead = 30 * time.Second
 
-// linkIsNear reports whether a chain's next link is soon to begin, and its nodes are held.
+// linkIsNear reports whether a chain's next link will begin soon and has a hold.
 func (c *Core) linkIsNear(j *job, now time.Time) bool {
 	if j.State != row.Running || !j.mode.readiesLinks || j.isSuspended() || j.next() == nil {
 		return false
@@ -66,10 +65,10 @@ func (c *Core) linkIsNear(j *job, now time.Time) bool {
 	return held && time.Unix(j.next().start, 0).Sub(now) <= linkAhead
 }
 
-// readyLink lets a chain's next link go before the one before it has ended: its dependency
-// keeps it until then, and its hold until that begins. Slurm starts it as it ends the other,
-// as it does those of a stock chain. To be told to only after that costs it a turn of its
-// scheduler (batch_sched_delay, 3 s: measured on 22.05). It says false where this has to wait.
+// readyLink releases a chain's next link before the current one has ended. Its dependency keeps it until then,
+// and its hold until the hold begins. Slurm starts it when the other one ends, as in a stock chain. A release
+// after that end would cost a turn of Slurm's scheduler (batch_sched_delay, 3 s: measured on 22.05). readyLink
+// reports false if this must wait.
 func (c *Core) readyLink(s *snapshot, j *job, r *slurmctl.Job) bool {
 	hold, _ := c.holdFor(j, j.Step+1)
 	if r.State != slurmctl.Pending || r.ID == j.readied && r.Reservation == hold.Name {
@@ -85,7 +84,7 @@ func (c *Core) readyLink(s *snapshot, j *job, r *slurmctl.Job) bool {
 	return c.chore(&c.pace.mirror, j, KindReadyLink, Update{Job: r.ID, Change: u}, Args{Seen: c.seenIn(j, r)})
 }
 
-// settleReadyLink is called when a chain's next link was let go ahead, or was not.
+// settleReadyLink is called when a chain's next link was released ahead, or when that failed.
 func (c *Core) settleReadyLink(j *job, p *Pending, o Outcome) {
 	do := commandOf[Update](p)
 	if o.Err != nil {
@@ -99,9 +98,8 @@ func (c *Core) settleReadyLink(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// mirrorStep writes one planned start into a pending Slurm job (of a moldable one first its
-// nodes), unless it is
-// nearly there: small shifts are not worth a command. It says false where this has to
+// mirrorStep writes one planned start into a pending Slurm job, and first the nodes of a moldable job. It
+// skips a start that is nearly right: small shifts are not worth a command. It reports false if this must
 // wait.
 func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool {
 	if r.State != slurmctl.Pending {
@@ -134,7 +132,7 @@ func (c *Core) mirrorStep(j *job, r *slurmctl.Job, step int, now time.Time) bool
 	return c.chore(&c.pace.mirror, j, KindMirror, Update{Job: r.ID, Change: u}, Args{Seen: c.seenIn(j, r)})
 }
 
-// settleMirror is called when a planned start was written into Slurm, or was not.
+// settleMirror is called when a planned start was written into Slurm, or when that failed.
 func (c *Core) settleMirror(j *job, p *Pending, o Outcome) {
 	do := commandOf[Update](p)
 	r := c.recordOf(j, p, do.Job)
@@ -158,8 +156,8 @@ func (c *Core) settleMirror(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// shapeAhead has a Slurm job that waits given what the chosen alternative needs; lacks: it
-// has not got that yet. Done is false where this has to wait.
+// shapeAhead gives a waiting Slurm job what the chosen alternative needs. It reports lacks if the job does not
+// have that yet, and not done if this must wait.
 func (c *Core) shapeAhead(j *job, r *slurmctl.Job, step int) (done, lacks bool) {
 	u, lacks := c.shape(j, r, step)
 	if !lacks || len(j.plan) < step {
@@ -168,7 +166,7 @@ func (c *Core) shapeAhead(j *job, r *slurmctl.Job, step int) (done, lacks bool) 
 	return c.chore(&c.pace.mirror, j, KindShapeAhead, u, Args{Seen: c.seenIn(j, r)}), true
 }
 
-// settleShapeAhead is called when a Slurm job that waits was given its alternative's shape, or was not.
+// settleShapeAhead is called when a waiting Slurm job was given its alternative's shape, or when that failed.
 func (c *Core) settleShapeAhead(j *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		j.retryAt = c.now.Add(againAfter)

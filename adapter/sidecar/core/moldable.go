@@ -14,18 +14,18 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A moldable job has the profile of one of its alternatives at any time: the one that the
-// last plan has chosen, while it is queued, from its start on the one that it began with.
-// Before Slurm may start it, the parked job gets that one's nodes and time limit, in its
-// user's name: what an administrator sets is exempt from Slurm's limits.
+// A moldable job always has the profile of one of its alternatives: while it is queued, the one that the last
+// plan chose, and from its start the one that it began with. Before Slurm may start it, the parked job gets
+// the nodes and time limit of that alternative in its user's name: what an administrator sets is exempt from
+// Slurm's limits.
 
-// mayChoose reports whether it is still to be decided which alternative the job gets.
+// mayChoose reports whether the job's alternative is still open.
 func (j *job) mayChoose() bool {
 	return j.Moldable != nil && !j.Moldable.Fixed && j.State == row.Queued && len(j.partitions()) == 1
 }
 
-// alternatives lists those that a queued job may have at present, from 0: all but what Slurm has
-// refused.
+// alternatives lists the alternatives, from 0, that a queued job may have at present: all except those that
+// Slurm has refused.
 func (c *Core) alternatives(j *job) (which []int, err error) {
 	var reasons []string
 	for k, p := range j.Moldable.Alternatives {
@@ -47,8 +47,8 @@ func (c *Core) alternatives(j *job) (which []int, err error) {
 // leftOut reports whether an alternative was infeasible when the job was submitted.
 func leftOut(m *row.Moldable, k int) bool { return len(m.Minutes) > 0 && len(m.Minutes[k]) == 0 }
 
-// limitAs is the time limit of the Slurm job that begins with a step, from 0, of an
-// alternative; 0: the one that it has.
+// limitAs returns the time limit of the Slurm job that begins with a step, from 0, of an alternative; 0: the
+// job's own limit.
 func limitAs(m *row.Moldable, k, step int) time.Duration {
 	if m == nil || len(m.Minutes) == 0 || len(m.Minutes[k]) == 0 {
 		return 0
@@ -60,8 +60,8 @@ func limitAs(m *row.Moldable, k, step int) time.Duration {
 	return time.Duration(minutes) * time.Minute
 }
 
-// limitOnceStarted is the limit that a Slurm job of j will have when it starts: that of the
-// alternative, unless somebody has given it one of his own.
+// limitOnceStarted returns the limit that a Slurm job of j will have when it starts: that of the alternative,
+// unless a user or administrator has set another one.
 func (j *job) limitOnceStarted(r *slurmctl.Job, k, step int) time.Duration {
 	m := j.Moldable
 	limit := limitAs(m, k, step)
@@ -92,7 +92,7 @@ func (c *Core) mold(j *job, choice int, options []PlannedOption) {
 	}
 }
 
-// setChoice writes which alternative the job has.
+// setChoice records the job's alternative.
 func (c *Core) setChoice(j *job, choice int, fixed bool) {
 	m := *j.Moldable
 	m.Choice, m.Fixed = choice, fixed
@@ -105,7 +105,7 @@ func (c *Core) setChoice(j *job, choice int, fixed bool) {
 	}
 }
 
-// choiceWords is the choice and what the others would give, for the event log.
+// choiceWords describes the choice and what the other alternatives would give, for the event log.
 func (c *Core) choiceWords(j *job) map[string]any {
 	detail := map[string]any{"profile": j.Profile.String(), "by": j.Moldable.By.String(), "choice": j.Moldable.Choice + 1}
 	var others []string
@@ -129,8 +129,7 @@ func (c *Core) choiceWords(j *job) map[string]any {
 	return detail
 }
 
-// fixChoice is called as a moldable job starts: Slurm's word is the last on which
-// alternative that is.
+// fixChoice is called when a moldable job starts: what Slurm shows decides which alternative the job has.
 func (c *Core) fixChoice(j *job, r *slurmctl.Job) {
 	m := j.Moldable
 	if m == nil || m.Fixed {
@@ -144,8 +143,8 @@ func (c *Core) fixChoice(j *job, r *slurmctl.Job) {
 	c.event(j, "choice fixed", c.choiceWords(j))
 }
 
-// seenAs is the alternative that a job was started with, by its nodes and its time limit; of
-// one that is found running, any step may be the present one.
+// seenAs returns the alternative that a job was started with, by its nodes and its time limit. If the job was
+// found running, any step may be the current one.
 func seenAs(m *row.Moldable, r *slurmctl.Job, present int, inferred bool) int {
 	fits := func(k int, p planner.Profile) bool {
 		return !leftOut(m, k) && (p[0].Nodes == len(r.NodeList) || inferred && slices.Contains(request.Sizes(p), len(r.NodeList)))
@@ -169,8 +168,8 @@ func seenAs(m *row.Moldable, r *slurmctl.Job, present int, inferred bool) int {
 	return best
 }
 
-// shape is what a parked Slurm job of j lacks to begin with a step (1-based) of the chosen
-// alternative; false: nothing.
+// shape returns what a parked Slurm job of j needs to begin with a step (1-based) of the chosen alternative,
+// and false if it needs nothing.
 func (c *Core) shape(j *job, r *slurmctl.Job, step int) (Update, bool) {
 	m := j.Moldable
 	if m == nil || r.State != slurmctl.Pending || !j.mode.stepsAreJobs && step != 1 || step > len(j.Profile) {
@@ -192,7 +191,7 @@ func (c *Core) shape(j *job, r *slurmctl.Job, step int) (Update, bool) {
 	return Update{Job: r.ID, Change: u, As: j.UID}, u.NumNodes != 0 || u.TimeLimit != 0 || u.Comment != nil
 }
 
-// shaped is called when a job was given the shape, or was not.
+// shaped is called when a job was given the shape, or when that failed.
 func (c *Core) shaped(j *job, p *Pending, o Outcome) {
 	do, choice := commandOf[Update](p), j.Moldable.Choice
 	r, u := c.recordOf(j, p, do.Job), do.Change
@@ -207,8 +206,8 @@ func (c *Core) shaped(j *job, p *Pending, o Outcome) {
 		if j.marked == nil {
 			j.marked = map[slurmctl.JobID]int{}
 		}
-		j.marked[r.ID] = choice + 1 // whatever a site's plugins have made of it
-	case !transient(o.Err): // another one, then
+		j.marked[r.ID] = choice + 1 // whatever a site's plugins did to the comment
+	case !transient(o.Err): // choose another alternative
 		if j.refusedAs == nil {
 			j.refusedAs = map[int]refusal{}
 		}
@@ -216,7 +215,8 @@ func (c *Core) shaped(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// feasibleAlternatives leaves out what limits never let run, and fails where that is all.
+// feasibleAlternatives removes the alternatives that limits never let run. It returns the reasons if none is
+// left.
 func feasibleAlternatives(sp request.Request, never func(request.Request) []string) (request.Request, []string) {
 	m := *sp.Moldable
 	m.Minutes = slices.Clone(m.Minutes)
@@ -249,7 +249,7 @@ func feasibleAlternatives(sp request.Request, never func(request.Request) []stri
 	return sp, nil
 }
 
-// moldableOf is a request's alternatives as a row.
+// moldableOf returns a request's alternatives as a row.
 func moldableOf(sp request.Request) *row.Moldable {
 	m := sp.Moldable
 	if m == nil || len(m.Alternatives) == 0 || sp.MaxNodes > 0 {
@@ -258,7 +258,7 @@ func moldableOf(sp request.Request) *row.Moldable {
 	return &row.Moldable{Alternatives: m.Alternatives, By: m.By, Minutes: m.Minutes, Choice: m.Chosen()}
 }
 
-// moldableShown is what evosqueue shows of the alternatives.
+// moldableShown returns what evosqueue shows about the alternatives.
 func (c *Core) moldableShown(j *job) *api.Moldable {
 	m := j.Moldable
 	if m == nil {

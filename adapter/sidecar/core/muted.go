@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Nobody can fill the event log, which stays for good, by asking again and again: of what a
-// user causes by asking, a job has jobEvents events at once and one each jobEvery, and a
-// user's jobs userEvents together and one each userEvery. Of those beyond, the last one is
-// written as soon as one may be, or when the job ends; it says how many were left out.
+// No user can fill the event log, which is permanent, with repeated requests. For events that a user's
+// requests cause, a job may have jobEvents at once and one per jobEvery. All jobs of a user together may have
+// userEvents at once and one per userEvery. Beyond that, the sidecar writes only the last event, as soon as
+// one is allowed or when the job ends. It says how many were left out.
 const (
 	jobEvents, jobEvery   = 10, 10 * time.Minute
 	userEvents, userEvery = 50, time.Minute
@@ -19,16 +19,16 @@ var byAsking = map[string]bool{"change refused": true, "changed": true}
 
 // muted is the last event of a job that was not written.
 type muted struct {
-	count  int // of those not written, this one included; 0: there is none
+	count  int // number of events not written, including this one; 0: none
 	kind   string
 	at     time.Time
 	detail map[string]any
 }
 
-// quota counts events by the time at which all are forgotten; zero: none was written lately.
+// quota counts events by the time at which all are forgotten; zero: none was written recently.
 type quota time.Time
 
-// take reports whether one more event may be written, of some at once and one in each interval.
+// take reports whether one more event may be written, with at most `most` at once and one per interval.
 func (q quota) take(now time.Time, most int, every time.Duration) (quota, bool) {
 	after := Later(time.Time(q), now).Add(every)
 	if after.Sub(now) > time.Duration(most)*every {
@@ -37,7 +37,7 @@ func (q quota) take(now time.Time, most int, every time.Duration) (quota, bool) 
 	return quota(after), true
 }
 
-// mayWrite reports whether an event that a job's user has caused may be written now.
+// mayWrite reports whether an event that a job's user caused may be written now.
 func (c *Core) mayWrite(j *job) bool {
 	its, ok := j.events.take(c.now, jobEvents, jobEvery)
 	if !ok {
@@ -53,7 +53,7 @@ func (c *Core) mayWrite(j *job) bool {
 	return ok
 }
 
-// askedEvent writes an event that a job's user has caused, or keeps it in mind.
+// askedEvent writes an event that a job's user caused, or keeps it for later.
 func (c *Core) askedEvent(j *job, kind string, detail map[string]any) {
 	if !c.mayWrite(j) {
 		j.muted = muted{j.muted.count + 1, kind, c.now, detail}
@@ -76,7 +76,7 @@ func (c *Core) unmute(j *job) {
 	j.muted = muted{}
 }
 
-// unmuteAll writes what may be written by now, and forgets users who caused nothing lately.
+// unmuteAll writes what is allowed by now, and removes users without recent events.
 func (c *Core) unmuteAll() {
 	for _, j := range c.active {
 		if j.muted.count > 0 && c.mayWrite(j) {

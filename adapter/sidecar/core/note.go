@@ -2,7 +2,7 @@ package core
 
 import "maps"
 
-// note is a line for the log in the making.
+// note is a log line under construction.
 type note struct {
 	c      *Core
 	fields map[string]any

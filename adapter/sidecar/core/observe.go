@@ -11,7 +11,7 @@ import (
 // snapshot is the cluster as one observation shows it.
 type snapshot struct {
 	taken        time.Time // before the first command: nothing in it is older
-	nodesTaken   time.Time // when the nodes alone were polled after that
+	nodesTaken   time.Time // when the last later poll of the nodes only was made
 	jobs         []slurmctl.Job
 	nodes        []slurmctl.Node
 	partitions   map[string]slurmctl.Partition
@@ -21,20 +21,20 @@ type snapshot struct {
 	byID   map[slurmctl.JobID]*slurmctl.Job
 	marks  map[slurmctl.JobID]*Mark
 	index  map[string]int // of a node's name in nodes
-	layout int            // another one where these are other nodes than in the snapshot before
-	inUse  set            // nodes that some job holds, completing ones included
+	layout int            // number of the node list; another number means other nodes
+	inUse  set            // nodes that some job holds, including completing ones
 
-	leftToSlurm bool // to switch nodes on: those that are off count as free
+	leftToSlurm bool // Slurm switches nodes on: nodes that are off count as free
 
-	eligibles map[wish]eligibility // as far as asked for
+	eligibles map[wish]eligibility // filled on demand
 }
 
-// observed takes over a poll of Slurm.
+// observed processes a poll of Slurm.
 func (c *Core) observed(in Observation) {
 	p := &c.pace
 	p.polling, p.begun, p.ended = false, in.Begun, c.now
 	if in.Begun.Before(c.stepped) {
-		c.nextCycle = c.now // it tells of another time
+		c.nextCycle = c.now // the poll shows a time before the clock change
 		return
 	}
 	c.nextCycle = in.Begun.Add(c.cfg.PollInterval)
@@ -77,7 +77,7 @@ func (c *Core) unobserved(err error) {
 	c.nextCycle = c.now.Add(max(c.cfg.PollInterval, time.Second))
 }
 
-// newSnapshot is what an observation shows; before is the last one, or nil.
+// newSnapshot returns what an observation shows; before is the last snapshot, or nil.
 func newSnapshot(in Observation, before *snapshot) *snapshot {
 	s := &snapshot{taken: in.Begun, jobs: in.Jobs, byID: make(map[slurmctl.JobID]*slurmctl.Job, len(in.Jobs)),
 		partitions: map[string]slurmctl.Partition{}, reservations: map[string]slurmctl.Reservation{}, inUse: make(set, len(in.Nodes))}
@@ -99,7 +99,7 @@ func newSnapshot(in Observation, before *snapshot) *snapshot {
 		s.reservations[r.Name] = r
 	}
 	marks := in.Marks
-	if marks == nil { // nobody has read them
+	if marks == nil { // no poll has read them
 		marks = ReadMarks(in.Jobs, nil)
 	}
 	s.marks = make(map[slurmctl.JobID]*Mark, len(marks))
@@ -130,8 +130,8 @@ func sortedNodes(nodes []slurmctl.Node) []slurmctl.Node {
 	return sorted
 }
 
-// local translates node names to their positions in a pool (ascending indices into
-// the cluster's nodes); names that are not in it are left out.
+// local translates node names to their positions in a pool (ascending indices into the cluster's nodes). It
+// leaves out names that are not in the pool.
 func (s *snapshot) local(pool []int, names []string) []int {
 	var all []int
 	for _, name := range names {

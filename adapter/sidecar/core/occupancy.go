@@ -10,22 +10,21 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// occupancy says when every node of the cluster is in use, in seconds from an
-// origin. It is kept by node, not as a count, because jobs may be eligible for
-// different sets of nodes and because reservations and promised growths are of
-// certain nodes: a node promised to one job is promised to nobody else, whatever
-// partition the other comes from.
+// occupancy holds when every node of the cluster is in use, in seconds from an origin. It is kept per node,
+// not as a count, because jobs may be eligible for different sets of nodes, and because reservations and
+// promised growths use specific nodes. A node promised to one job is promised to no other job, in whatever
+// partition.
 type occupancy struct {
-	origin   int64 // Unix second that is 0
+	origin   int64 // Unix second that counts as 0
 	busy     [][]planner.NodeBusy
 	reserved [][]planner.NodeBusy // by others
 
-	preemption *slurmctl.Preemption // nil: nobody yields
-	tenures    [][]tenure           // of stock jobs, where some may yield
+	preemption *slurmctl.Preemption // nil: no job yields
+	tenures    [][]tenure           // of stock jobs, if some may yield
 }
 
 func newOccupancy(nodes int, origin int64) *occupancy {
-	const usual = 2 // intervals of a node
+	const usual = 2 // intervals per node
 	busy, memory := make([][]planner.NodeBusy, nodes), make([]planner.NodeBusy, usual*nodes)
 	for i := range busy {
 		busy[i] = memory[usual*i : usual*i : usual*(i+1)]
@@ -55,16 +54,15 @@ func (o *occupancy) interval(node int, start, end int64) (planner.NodeBusy, bool
 	return planner.NodeBusy{Node: node, Start: start, End: end}, end > start
 }
 
-// window is what the pool of these nodes (indices into the cluster's) has in use for a job
-// of that rank, with the nodes numbered by their position.
+// window returns what is in use in a pool of nodes (indices into the cluster's nodes) for a job of a rank. It
+// numbers the nodes by their position in the pool.
 func (o *occupancy) window(nodes []int, to rank) []planner.NodeBusy {
 	return o.claimed(windowOf(o.busy, nodes), nodes, to)
 }
 
-// reservedOn is what others have reserved of these nodes, in the same way. One that is
-// reserved before a job's time limit ends is left alone, though the plan may give it
-// back in time: Slurm does so, and a job that overruns would stand in the way of a
-// maintenance.
+// reservedOn returns what others have reserved of these nodes, in the same form. A job avoids a node that is
+// reserved before its time limit ends, even if the plan gives the node back in time. Slurm does the same, and
+// a job that overruns would block a maintenance.
 func (o *occupancy) reservedOn(nodes []int) []planner.NodeBusy { return windowOf(o.reserved, nodes) }
 
 func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
@@ -78,8 +76,8 @@ func windowOf(byNode [][]planner.NodeBusy, nodes []int) []planner.NodeBusy {
 	return all
 }
 
-// occupied is everything that is certain: what others use, and what is promised
-// to evolving jobs that have begun, or has just been given up for stock jobs; except is left out.
+// occupied returns everything that is certain: what others use, what is promised to evolving jobs that have
+// begun, and what was just given up for stock jobs. It leaves out `except`.
 func (c *Core) occupied(s *snapshot, origin int64, except *job) *occupancy {
 	o := c.foreign(s, origin)
 	for j := range c.each(c.active) {
@@ -91,7 +89,7 @@ func (c *Core) occupied(s *snapshot, origin int64, except *job) *occupancy {
 	return o
 }
 
-// foreign is what is not ours: stock jobs, others' reservations, nodes that cannot
+// foreign returns what does not belong to evolving jobs: stock jobs, other reservations, and nodes that cannot
 // be used.
 func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 	o := newOccupancy(len(s.nodes), origin)
@@ -113,10 +111,10 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if len(r.NodeList) == 0 || c.owner(r.ID) != nil && r.State != slurmctl.Completing {
-			continue // ours are below, with what is promised to them
+			continue // ours follow below, with their promises
 		}
 		end := c.releases(r, now)
-		if c.outlived(s, r) { // it is cancelled in this cycle
+		if c.outlived(s, r) { // it will be cancelled in this cycle
 			end = now + max(c.margin(), 1)
 		}
 		for _, name := range r.NodeList {
@@ -146,8 +144,7 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 	return o
 }
 
-// releases is the Unix second from which the nodes of a stock job can be counted
-// on.
+// releases returns the Unix second from which the plan can count on the nodes of a stock job.
 func (c *Core) releases(r *slurmctl.Job, now int64) int64 {
 	margin := int64(c.cfg.Margin / time.Second)
 	if r.State == slurmctl.Completing {
@@ -159,7 +156,7 @@ func (c *Core) releases(r *slurmctl.Job, now int64) int64 {
 	return max(r.EndTime.Unix(), now) + max(margin, 1)
 }
 
-// addLinks is addPromises for a chain: between two links its nodes are everybody's.
+// addLinks does what addPromises does, for a chain: between two links, all jobs may use its nodes.
 func (c *Core) addLinks(o *occupancy, s *snapshot, j *job, now int64) {
 	add := func(names []string, start, end int64) {
 		for _, name := range names {
@@ -168,7 +165,7 @@ func (c *Core) addLinks(o *occupancy, s *snapshot, j *job, now int64) {
 			}
 		}
 	}
-	end := now // an overrunning link holds its nodes still
+	end := now // an overrunning link still holds its nodes
 	for i, step := range j.promised(now) {
 		if i == 0 && j.State == row.Running {
 			end = max(end, step.end)
@@ -179,8 +176,7 @@ func (c *Core) addLinks(o *occupancy, s *snapshot, j *job, now int64) {
 	add(j.nodes(), o.origin, end)
 }
 
-// addPromises adds the nodes that a job has and will have, each until the margin
-// after its planned release.
+// addPromises adds the nodes that a job has and will have, each until the margin after its planned release.
 func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 	margin := int64(c.cfg.Margin / time.Second)
 	if !j.mode.carriesNodes && !j.lapsed() {
@@ -202,9 +198,9 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 	}
 	for _, n := range j.nodes() {
 		from[n] = o.origin
-		until[n] = max(until[n], now) // an overrunning step holds them still
+		until[n] = max(until[n], now) // an overrunning step still holds them
 	}
-	if j.Claim > 0 && j.runs() { // it may keep them for as long as its time limit lasts
+	if j.Claim > 0 && j.runs() { // it may keep them until its time limit
 		for _, n := range j.nodes() {
 			until[n] = max(until[n], now+j.reach(now))
 		}
@@ -215,11 +211,11 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 		}
 	}
 	if j.isMalleable() && j.runs() && len(j.plan) >= j.Step {
-		for _, n := range j.own() { // one that is lent stands in for one that was lost
+		for _, n := range j.own() { // a lent node replaces a lost one
 			until[n] = max(until[n], j.plan[j.Step-1].end)
 		}
 	}
-	if at := j.pinned(); at != "" && len(j.plan) > 0 { // also before it is planned so: see heedPinned
+	if at := j.pinned(); at != "" && len(j.plan) > 0 { // even before a plan contains it: see heedPinned
 		until[at] = max(until[at], j.plan[len(j.plan)-1].end)
 	}
 	c.addLent(o, s, j, now)
@@ -230,8 +226,8 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 	}
 }
 
-// addKept adds what a running job has, as if it were to have nothing further: what its
-// present step alone needs until the end of that, the rest for as long as it may run.
+// addKept adds what a running job has as if it got nothing more: what only its current step needs until that
+// step ends, and the rest for as long as the job may run.
 func (c *Core) addKept(o *occupancy, s *snapshot, j *job, now int64) {
 	kept, until := setOf(j.keeps()), max(j.plan[j.Step-1].end, now)
 	for _, name := range j.nodes() {

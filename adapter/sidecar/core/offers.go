@@ -12,9 +12,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// What is to change of a malleable job is put to its application: an offer of nodes, or a request or
-// demand to give some back. One is open at a time. The application waits for it (evosctl wait-event)
-// and answers (accept, decline); it lets go of nodes before it accepts to give them back.
+// The sidecar proposes every change of a malleable job to its application: it offers nodes, or asks or demands
+// to give some back. One offer is open at a time. The application waits for it (evosctl wait-event) and
+// answers (accept, decline). It stops using nodes before it accepts to give them back.
 //
 //	an offer, or a request to shrink that is not mandatory
 //	  accepted     the nodes come, or go, while the step goes on; then the answer returns
@@ -30,21 +30,22 @@ import (
 
 const (
 	offerOpen       = "open"
-	offerAccepted   = "accepted"   // and being carried out
-	offerDone       = "done"       // the nodes have come, or gone
+	offerAccepted   = "accepted"   // accepted and in progress
+	offerDone       = "done"       // the nodes have come or gone
 	offerDeclined   = "declined"   //
 	offerWithdrawn  = "withdrawn"  //
 	offerUnanswered = "unanswered" //
-	offerFailed     = "failed"     // accepted, and could not be done
+	offerFailed     = "failed"     // accepted, but it failed
 )
 
-// mostOffers is how many offers of a job are kept in mind, to be answered once.
+// mostOffers is how many offers of a job the sidecar keeps, to count each answer once.
 const mostOffers = 4
 
-// offer is a row.Offer.
+// offer is a row.Offer with methods.
 type offer row.Offer
 
-// offer is that which is not over; nil: there is none. It is not to be changed.
+// offer returns a copy of the open or accepted offer, or nil if there is none. The caller must not change its
+// lists.
 func (j *job) offer() *offer {
 	if n := len(j.Offers); n > 0 {
 		if o := offer(j.Offers[n-1]); !o.over() {
@@ -58,10 +59,10 @@ func (o *offer) over() bool { return o.State != offerOpen && o.State != offerAcc
 
 func (o *offer) grows() bool { return o.Kind == malleable.Grow.String() }
 
-// demands reports whether nodes are coming back by it for certain.
+// demands reports whether the offer will certainly bring nodes back.
 func (o *offer) demands() bool { return !o.grows() && (o.Mandatory || o.State == offerAccepted) }
 
-// wanted are the nodes that are to come or go.
+// wanted returns the nodes that will come or go.
 func (o *offer) wanted() []string {
 	if o.State == offerAccepted {
 		return o.List[:o.Accepted]
@@ -81,7 +82,7 @@ func (c *Core) changeOffer(j *job, o offer) {
 	c.notify(j)
 }
 
-// put puts an offer to a job.
+// put makes an offer to a job.
 func (c *Core) put(j *job, o offer) {
 	o.ID = c.wallSecond(c.now.Unix())
 	if n := len(j.Offers); n > 0 {
@@ -146,15 +147,15 @@ func (c *Core) closeOffer(j *job, state, note string) {
 }
 
 const (
-	// settled is how long a job is left alone after a change, declinedFor after it wanted none or did not
-	// answer; mostDeclinedFor, at most, where that happens again and again.
+	// settled is how long the sidecar leaves a job alone after a change; declinedFor is how long after it declined
+	// or did not answer, and mostDeclinedFor is the longest such time after repeated ones.
 	settled         = 5 * time.Second
 	declinedFor     = time.Minute
 	mostDeclinedFor = 10 * time.Minute
 )
 
-// carryOffer goes on with a job's offer, if there is one: it reports whether the job is not to do
-// anything else now.
+// carryOffer advances a job's offer, if there is one. It reports whether the job must not do anything else
+// now.
 func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 	o := j.offer()
 	switch {
@@ -209,7 +210,7 @@ func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 	return false
 }
 
-// offerDue is when something is to be done about its offer; zero: nothing is.
+// offerDue returns when the offer needs attention, or zero if it does not.
 func (j *job) offerDue() time.Time {
 	o := j.offer()
 	if o == nil || o.State != offerOpen {
@@ -246,7 +247,7 @@ func (c *Core) lend(s *snapshot, j *job, o *offer, missing []string) {
 	c.bring(j, lentStep, missing)
 }
 
-// mayNotLend ends a growth beyond the plan that Slurm does not let happen.
+// mayNotLend ends a growth beyond the plan that Slurm does not allow.
 func (c *Core) mayNotLend(j *job, got Grown, err error) {
 	if o := j.offer(); o == nil || !o.grows() {
 		return
@@ -259,10 +260,10 @@ func (c *Core) mayNotLend(j *job, got Grown, err error) {
 	}
 }
 
-// mostLendings is how often a growth beyond the plan is tried.
+// mostLendings is how often the sidecar tries a growth beyond the plan.
 const mostLendings = 3
 
-// giveLendingUp ends a growth that was accepted and does not come about.
+// giveLendingUp ends an accepted growth that does not succeed.
 func (c *Core) giveLendingUp(j *job, why string) {
 	if len(j.expanders) > 0 && c.cancelBeside("an expander", j.expanders...) {
 		j.expanders = nil
@@ -271,7 +272,7 @@ func (c *Core) giveLendingUp(j *job, why string) {
 	c.closeOffer(j, offerFailed, why)
 }
 
-// offerHold is the hold on nodes that are offered, or about to come.
+// offerHold returns the hold on nodes that are offered or about to come.
 func (c *Core) offerHold(j *job, now int64) (hold, bool) {
 	o := j.offer()
 	if o == nil || !o.grows() || !j.runs() {
@@ -286,7 +287,7 @@ func (c *Core) offerHold(j *job, now int64) (hold, bool) {
 	return h, true
 }
 
-// tellOffer answers who waits for an offer, or reports that there is none.
+// tellOffer answers a call that waits for an offer, and reports false if there is none.
 func (c *Core) tellOffer(k *call) bool {
 	j, err := c.callee(k.Job)
 	switch {
@@ -301,7 +302,7 @@ func (c *Core) tellOffer(k *call) bool {
 		return true
 	}
 	k.job = j
-	if n := len(j.Offers); j.silences > 0 && n > 0 && j.Offers[n-1].ID > j.toldOffer { // it listens by now
+	if n := len(j.Offers); j.silences > 0 && n > 0 && j.Offers[n-1].ID > j.toldOffer { // the application listens now
 		j.silences, j.offerAfter = 0, c.now
 	}
 	o := j.offer()
@@ -315,7 +316,7 @@ func (c *Core) tellOffer(k *call) bool {
 	return true
 }
 
-// demanded is what a job is to give back, nil where that is nothing.
+// demanded returns what a job must give back, or nil if that is nothing.
 func (c *Core) demanded(j *job) *api.Demand {
 	o := j.offer()
 	if o == nil || !o.demands() {
@@ -328,7 +329,7 @@ func (c *Core) demanded(j *job) *api.Demand {
 	return &api.Demand{Offer: o.ID, Nodes: len(leaving), Leaving: leaving, Deadline: c.wall(time.Unix(o.Deadline, 0)), Why: o.Why}
 }
 
-// offerShown is an offer as it is told.
+// offerShown converts an offer to its API form.
 func (c *Core) offerShown(o offer) api.Offer {
 	a := api.Offer{ID: o.ID, Kind: o.Kind, Mandatory: o.Mandatory, Nodes: o.Nodes, Has: o.Had, NodeList: slurmctl.CompressNodes(o.List[:o.Nodes]),
 		Why: o.Why, Made: c.wall(time.Unix(o.Made, 0)), Deadline: c.wall(time.Unix(o.Deadline, 0)), State: o.State, Accepted: o.Accepted, Enforced: o.Enforced, Note: o.Note}
@@ -347,8 +348,8 @@ func (c *Core) offerShown(o offer) api.Offer {
 	return a
 }
 
-// takeAnswer takes what an application says to an offer, or reports that what it has accepted is still
-// being done.
+// takeAnswer processes an application's answer to an offer. It reports false while an accepted change is in
+// progress.
 func (c *Core) takeAnswer(k *call) bool {
 	reply := func(a api.Answer, err error) bool {
 		a.Ready = err == nil
@@ -409,7 +410,7 @@ func (c *Core) takeAnswer(k *call) bool {
 	return false
 }
 
-// wantedAtEnd is wanted of an offer that is over.
+// wantedAtEnd does what wanted does, for an offer that is over.
 func (o *offer) wantedAtEnd() []string { return o.List[:max(o.Accepted, 0)] }
 
 // acceptable checks how many nodes an application accepts.

@@ -7,50 +7,49 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A poll of a cluster with 10,000 jobs costs slurmctld some 30 ms, a hundred times as
-// much as one of a small cluster. Routine polls are spaced so that slurmctld spends no
-// more than a share of its time (slurm.share) on them. Nothing that is due waits for
-// one: starts and growths are done from what is known, and where nodes are not free
-// yet, the nodes alone are polled, which is cheap.
+// A poll of a cluster with 10,000 jobs costs slurmctld about 30 ms, a hundred times as much as a poll of a
+// small cluster. Routine polls are spaced so that slurmctld spends at most a share of its time (slurm.share)
+// on them. Nothing that is due waits for a poll: the sidecar starts and grows jobs from what it knows. If
+// nodes are not free yet, it polls only the nodes, which is cheap.
 
 const (
-	// fast is the time between two polls of the nodes alone, while something waits for
-	// them, and of whole polls, while a start waits for one.
+	// fast is the time between two polls of only the nodes while something waits for them, and between whole polls
+	// while a start waits for one.
 	fast = 250 * time.Millisecond
-	// fastFor is for how long after a start or growth was due the loop polls so often.
+	// fastFor is how long the loop polls this often after a start or growth was due.
 	fastFor = 10 * time.Second
 	// urgency is how many times more of slurmctld's time an urgent poll may take.
 	urgency = 10
 	// maxPause bounds the pause between two polls: holds end a minute after their time.
 	maxPause = 20 * time.Second
-	// pollsCompared is how many polls in a row must be dear before the loop spaces them.
+	// pollsCompared is how many polls in a row must be expensive before the loop spaces them.
 	pollsCompared = 4
 )
 
-// pace says when to poll Slurm.
+// pace decides when to poll Slurm.
 type pace struct {
 	polling  bool
 	begun    time.Time                    // the last poll
 	ended    time.Time                    //
 	bare     time.Duration                // processor time of a command that asks for next to nothing, on this host; 0: not measured
 	costs    [pollsCompared]time.Duration // processor time of the latest polls' commands beyond bare ones, latest first
-	measure  bool                         // the next poll measures a bare command beside its own
-	pause    time.Duration                // after it
+	measure  bool                         // the next poll measures a bare command as well
+	pause    time.Duration                // pause after the poll
 	urgent   bool                         // something due waits for a poll
-	gated    bool                         // polls are dear: what can wait waits for the backfill scheduler
-	atNodes  bool                         // the nodes alone are being polled
-	nodesAt  time.Time                    // when they last were
-	waiting  time.Duration                // what waits for nodes does so for that long; below 0: nothing does
-	growing  bool                         // and some of it is the growth of a job that runs
+	gated    bool                         // polls are expensive: polls that can wait do so for the backfill scheduler
+	atNodes  bool                         // a poll of only the nodes is running
+	nodesAt  time.Time                    // when the last such poll was made
+	waiting  time.Duration                // how long something has waited for nodes; below 0: nothing waits
+	growing  bool                         // a running job waits for nodes to grow
 	farHolds allowance
 	mirror   allowance
 }
 
-// spare sets the pause after a poll from the processor time of its commands. How much of
-// that is slurmctld's answer, and not the start of a command on this host, shows a bare
-// command that is measured right beside: at first, as soon as a poll seems dear, and each
-// time that the configuration is read. Only what made all of the latest polls dear was
-// Slurm; what made one of them dear was something else on this machine.
+// spare sets the pause after a poll from the processor time of its commands. A bare command, measured beside
+// the poll, shows how much of that is the start of a command on this host and not slurmctld's answer. It is
+// measured at first, as soon as a poll seems expensive, and each time that the configuration is read. Only a
+// cost that all of the latest polls share comes from Slurm; a single expensive poll comes from something else
+// on this machine.
 func (p *pace) spare(in *Observation, share float64, poll time.Duration) {
 	known := p.bare > 0 || in.BareCPU > 0
 	if in.BareCPU > 0 {
@@ -69,7 +68,7 @@ func (p *pace) spare(in *Observation, share float64, poll time.Duration) {
 	p.gated = p.pause > max(poll, time.Second)
 }
 
-// next is when the next whole poll is to begin; wanted is when somebody asked for one.
+// next returns when the next whole poll must begin; wanted is when one was asked for.
 func (p *pace) next(wanted time.Time) time.Time {
 	at := p.ended.Add(p.pause)
 	if wanted.After(at) {
@@ -83,7 +82,7 @@ func (p *pace) next(wanted time.Time) time.Time {
 	return at
 }
 
-// nextNodes is when the nodes alone are to be polled; zero: not at all.
+// nextNodes returns when to poll only the nodes, or zero for not at all.
 func (p *pace) nextNodes() time.Time {
 	if p.waiting < 0 || p.atNodes {
 		return time.Time{}
@@ -95,12 +94,12 @@ func (p *pace) nextNodes() time.Time {
 	return last.Add(max(fast, p.waiting/4))
 }
 
-// startPolls asks for the polls that are due.
+// startPolls starts the polls that are due.
 func (c *Core) startPolls() {
 	p := &c.pace
 	if !p.polling && !c.now.Before(p.next(c.nextCycle)) {
 		p.polling = true
-		// gated ones that are urgent, too: what waits for them would wait for the locks as well
+		// gated even if urgent: what waits for them would wait for the locks as well
 		config := c.now.Sub(c.configRead) > ConfigFor
 		c.emit(Poll{Config: config, Gently: p.gated, Measure: p.measure || config && p.bare > 0})
 	}
@@ -110,10 +109,10 @@ func (c *Core) startPolls() {
 	}
 }
 
-// ConfigFor is for how long Slurm's configuration is taken to be what it was.
+// ConfigFor is how long the sidecar relies on the configuration that it read from Slurm.
 const ConfigFor = 5 * time.Minute
 
-// nodesSeen takes over which nodes have become free.
+// nodesSeen processes which nodes have become free.
 func (c *Core) nodesSeen(in NodesSeen) {
 	c.pace.atNodes = false
 	if in.Err == nil && c.snapshot != nil && !c.countsStand() {
@@ -121,9 +120,9 @@ func (c *Core) nodesSeen(in NodesSeen) {
 	}
 }
 
-// refresh takes over a later poll of the nodes: which can be used, and which are free.
+// refresh applies a later poll of only the nodes: which can be used, and which are free.
 func (s *snapshot) refresh(nodes []slurmctl.Node, taken time.Time) {
-	s.nodesTaken, s.nodes = taken, slices.Clone(s.nodes) // an observation is not changed
+	s.nodesTaken, s.nodes = taken, slices.Clone(s.nodes) // an observation must not change
 	for _, n := range nodes {
 		i, ok := s.index[n.Name]
 		if !ok {
@@ -138,7 +137,7 @@ func (s *snapshot) refresh(nodes []slurmctl.Node, taken time.Time) {
 	}
 }
 
-// wakeAt is when the loop has something to do, if nobody calls before.
+// wakeAt returns when the loop has something to do unless a call comes before.
 func (c *Core) wakeAt() time.Time {
 	now := c.now
 	at := now.Add(time.Minute)

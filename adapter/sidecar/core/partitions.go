@@ -10,14 +10,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A job of several partitions runs in one of them, with all its nodes: it is planned in
-// each that suits it, has the plan that completes first, and is moved there as it is let
-// go. Which one that is shows from the nodes of its plan.
+// A job of several partitions runs in one of them, with all its nodes. It is planned in each partition that
+// suits it, gets the plan that completes first, and is moved to that partition when it is released. The nodes
+// of its plan show which partition that is.
 
-// refusedFor is for how long a partition is left alone that Slurm refused to a job.
+// refusedFor is how long a job avoids a partition that Slurm refused to it.
 const refusedFor = 10 * time.Minute
 
-// partitions are those that the job was submitted to, or moved to since by others.
+// partitions returns the partitions that the job was submitted to, or that others moved it to since.
 func (j *job) partitions() []string {
 	asked := strings.Split(j.Partition, ",")
 	if r := j.record.Partition; r != "" && (strings.Contains(r, ",") || !slices.Contains(asked, r)) {
@@ -26,7 +26,7 @@ func (j *job) partitions() []string {
 	return asked
 }
 
-// unsuited says why a job cannot run in one of its partitions; "": it can.
+// unsuited returns why a job cannot run in one of its partitions, or "" if it can.
 func (c *Core) unsuited(s *snapshot, j *job, name string) string {
 	p, known := s.partitions[name]
 	limit := j.record.TimeLimit
@@ -49,21 +49,20 @@ func (c *Core) unsuited(s *snapshot, j *job, name string) string {
 	return c.forbids(j, name)
 }
 
-// refusal is what Slurm said when a job was to be moved to a partition.
+// refusal holds what Slurm said when it refused to move a job to a partition.
 type refusal struct {
 	why   string
 	until time.Time
 }
 
-// inPartition is what Slurm is asked for on behalf of the job, in one of its partitions.
+// inPartition returns the job's record with one of its partitions.
 func inPartition(r *slurmctl.Job, name string) *slurmctl.Job {
 	one := *r
 	one.Partition = name
 	return &one
 }
 
-// choices are the nodes that a job may have in each of its partitions that suits it, in
-// the order given.
+// choices returns the nodes that a job may have in each of its suitable partitions, in the order given.
 func (c *Core) choices(s *snapshot, j *job) ([][]int, error) {
 	var all [][]int
 	var why []string
@@ -88,8 +87,8 @@ func (c *Core) choices(s *snapshot, j *job) ([][]int, error) {
 	return all, nil
 }
 
-// placesOf are the nodes that a queued job may have and, where it is yet to be planned in
-// which of several partitions, those of each.
+// placesOf returns the nodes that a queued job may have. If several partitions are still possible, it also
+// returns the nodes of each.
 func (c *Core) placesOf(s *snapshot, j *job) ([]int, [][]int, error) {
 	if len(j.partitions()) == 1 {
 		nodes, err := s.eligible(&j.record, j.gres)
@@ -109,7 +108,7 @@ func union(lists [][]int) []int {
 	return slices.Compact(all)
 }
 
-// partitionFor is the partition of the job's plan, "" where there is nothing to choose.
+// partitionFor returns the partition of the job's plan, or "" if there is no choice.
 func (c *Core) partitionFor(s *snapshot, j *job) string {
 	names := j.partitions()
 	if len(names) < 2 || s == nil || len(j.plan) == 0 {
@@ -123,8 +122,8 @@ func (c *Core) partitionFor(s *snapshot, j *job) string {
 	return ""
 }
 
-// recordFor is what Slurm is asked for on behalf of a job whose partition is chosen: the
-// links of a chain are to run where the first one did.
+// recordFor returns the job's record with the chosen partition: the links of a chain must run in the partition
+// of the first link.
 func (c *Core) recordFor(s *snapshot, j *job) *slurmctl.Job {
 	if strings.Contains(j.record.Partition, ",") {
 		if name := c.partitionFor(s, j); name != "" {
@@ -134,7 +133,7 @@ func (c *Core) recordFor(s *snapshot, j *job) *slurmctl.Job {
 	return &j.record
 }
 
-// chosen is the candidate in the partition of its present plan, or else the first.
+// chosen returns the candidate in the partition of its current plan, or in the first one.
 func (cand candidate) chosen(s *snapshot) candidate {
 	if len(cand.choices) > 0 {
 		cand.nodes = cand.choices[max(cand.present(s), 0)]
@@ -143,7 +142,7 @@ func (cand candidate) chosen(s *snapshot) candidate {
 	return cand
 }
 
-// present is the choice that has all nodes of the candidate's plan; -1: none.
+// present returns the choice that has all nodes of the candidate's plan, or -1 if none has.
 func (cand candidate) present(s *snapshot) int {
 	planned := cand.job.planned()
 	return slices.IndexFunc(cand.choices, func(nodes []int) bool {
@@ -151,7 +150,7 @@ func (cand candidate) present(s *snapshot) int {
 	})
 }
 
-// partitionShown is the partition that the job runs or is planned in, or else all of its own.
+// partitionShown returns the partition that the job runs in or is planned in, or else all of its partitions.
 func (c *Core) partitionShown(j *job) string {
 	if j.runs() {
 		return partitionOf(j)

@@ -7,7 +7,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Kind says why a task was asked for, and so what follows from its outcome. Each kind has one settle
+// Kind is the reason for a task, and determines what follows from its outcome. Each kind has one settle
 // function, in the file that asks; the table is settleBy in work.go.
 type Kind uint8
 
@@ -16,9 +16,9 @@ const (
 	_                Kind = iota
 	KindDetach            // act.go: take a running job out of its hold
 	KindEnforce           // act.go: cancel a job whose nodes were promised to another one
-	KindWarn              // act.go: signal a job that outlasts its step
+	KindWarn              // act.go: signal a job that exceeds its step's time
 	KindShape             // start.go: give a job that is due the nodes of its alternative
-	KindStart             // start.go: let a parked job go
+	KindStart             // start.go: release a parked job
 	KindPark              // kept.go: park a job that Slurm does not start
 	KindEvict             // intruders.go: park a job whose nodes another user's job has taken
 	KindGrow              // resize.go: bring nodes
@@ -26,51 +26,51 @@ const (
 	KindExtend            // timelimit.go: raise time limits
 	KindRewrite           // change.go: write a changed request into the job's comment
 	KindDemand            // offers.go: signal a job that must give nodes back
-	KindAccrual           // age.go: read since when jobs age
+	KindAccrual           // age.go: read since when a job's age counts
 	KindRequest           // asked.go: read what a job asked for
 	KindScript            // request.go: read what a job's script asks for
 	KindLimits            // rules.go: read limits
-	KindTimeUsed          // suspended.go: read for how long a job has run
-	KindLengthen          // stuck.go: have a hold end later, in which a job runs
+	KindTimeUsed          // suspended.go: read how long a job has run
+	KindLengthen          // stuck.go: let a hold with a running job end later
 	KindEnd               // follow.go: ask how a job ended
-	KindLinkEnd           // follow.go: ask how a chain's present job ended
+	KindLinkEnd           // follow.go: ask how a chain's current job ended
 	KindCancelBeside      // follow.go: cancel Slurm jobs that belong to no evolving job any more
 	KindSendAway          // intruders.go: take another user's job out of a hold
 	KindReconfigure       // leaks.go: free nodes that are allocated to no job
-	KindLeave             // undriven.go: let a refused job go, or cancel it
+	KindLeave             // undriven.go: release a refused job, or cancel it
 	KindPowerUp           // power.go: switch nodes on
 	KindKeepUp            // power.go: keep nodes on
-	KindReadyLink         // mirror.go: let a chain's next job go before the present one has ended
+	KindReadyLink         // mirror.go: release a chain's next job before the current one has ended
 	KindMirror            // mirror.go: write a planned start
 	KindShapeAhead        // mirror.go: give a waiting job the nodes of its alternative
 	KindAdjustHold        // holdsync.go: change a hold
 	KindCreateHold        // holdsync.go: make a hold
-	KindDeleteHold        // holdsync.go: give a hold up
+	KindDeleteHold        // holdsync.go: delete a hold
 	numberOfKinds
 )
 
-// Pending is a task whose outcome has not come yet. It is data: what the outcome changes follows from it and
-// from the state at that time.
+// Pending is a task without an outcome yet. It is data: the effect of the outcome follows from it and from the
+// state at that time.
 type Pending struct {
 	Task  Task
 	Kind  Kind
 	Job   int64  // row of the evolving job that is busy with it; 0: none
-	Key   string // of a task that belongs to no job
+	Key   string // for a task that belongs to no job
 	Chore bool   // it can wait: see chore
 	Args  Args
 }
 
 // Args holds what a settle function needs beside the command. Each kind uses a few of them.
 type Args struct {
-	Seen      time.Time             // of the snapshot with the Slurm job's record; zero: the job's own record counts
+	Seen      time.Time             // when the snapshot with the Slurm job's record was taken; zero: the job's own record counts
 	Begun     time.Time             // when the task was asked for
 	Started   time.Time             // when the Slurm job started
 	Of        slurmctl.JobID        // the Slurm job that the task is about
-	State     row.State             // that the job gets
+	State     row.State             // next state of the job
 	Limit     string                // why Slurm did not start the job
-	Nodes     int                   // of the job after a growth
-	Partition string                // in which the job runs
-	Hold      *slurmctl.Reservation // as it is after the change
+	Nodes     int                   // size of the job after a growth
+	Partition string                // partition of the job
+	Hold      *slurmctl.Reservation // the hold after the change
 	Parts     []StartedPart         // to ask about next
 	Longest   time.Duration         // suspension of the parts so far
 	What      string                // words for the log
@@ -82,8 +82,8 @@ func commandOf[C Command](p *Pending) C {
 	return do
 }
 
-// recordOf returns the record that a pending task changes: the job's own, or that of the snapshot in which it
-// was seen. If another poll has come since, the record is one that nobody reads.
+// recordOf returns the record that a pending task changes: the job's own, or the one in the snapshot in which
+// the job was seen. If another poll has come since, it returns a record that is never read.
 func (c *Core) recordOf(j *job, p *Pending, id slurmctl.JobID) *slurmctl.Job {
 	if j != nil && p.Args.Seen.IsZero() {
 		return &j.record
@@ -94,7 +94,7 @@ func (c *Core) recordOf(j *job, p *Pending, id slurmctl.JobID) *slurmctl.Job {
 	return &slurmctl.Job{ID: id, State: slurmctl.Pending}
 }
 
-// seenIn returns for Args.Seen where the record of a Slurm job is.
+// seenIn returns the value of Args.Seen for the record of a Slurm job.
 func (c *Core) seenIn(j *job, r *slurmctl.Job) time.Time {
 	if r == &j.record {
 		return time.Time{}

@@ -7,13 +7,13 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// A slurmctld that is started again, or reads its configuration anew, takes the first of a job's
-// nodes for the one that runs the batch script, also where that is another because the first has
-// been merged into the job since (all versions; build_node_details in slurmctl's source). From then
-// on it does not let that node go before the job's end, and it would let the batch script's own go.
-// So such a job keeps both: it gives back others, and where a step was to have one node it has two.
+// When slurmctld starts again or rereads its configuration, it takes the first of a job's nodes for the node
+// of the batch script. That is wrong if the first node was merged into the job later (all versions;
+// build_node_details in slurmctl's source). From then on, slurmctld does not release that node before the
+// job's end, but would release the batch script's own node. So such a job keeps both nodes and gives back
+// others. A step planned for one node has two.
 
-// pinned is the node that slurmctld takes for the batch script's though another is; "": none.
+// pinned returns the node that slurmctld mistakes for the batch script's node, or "" if there is none.
 func (j *job) pinned() string {
 	is := j.record.BatchHost
 	if !j.mode.scriptSpansSteps || !j.runs() || j.BatchHost == "" || is == "" || is == j.BatchHost || !slices.Contains(j.nodes(), is) {
@@ -22,8 +22,8 @@ func (j *job) pinned() string {
 	return is
 }
 
-// bound lists the nodes that a job cannot give back before its end: the batch script's, and the
-// one that slurmctld takes for it.
+// boundNodes lists the nodes that a job cannot give back before its end: the batch script's node, and the node
+// that slurmctld mistakes for it.
 func (j *job) boundNodes() []string {
 	if at := j.pinned(); at != "" {
 		return []string{j.BatchHost, at}
@@ -31,14 +31,14 @@ func (j *job) boundNodes() []string {
 	return []string{j.BatchHost}
 }
 
-// awaitsPinned reports whether a job is promised the node that slurmctld does not let another one give back.
+// awaitsPinned reports whether a job is promised the node that slurmctld does not let another job give back.
 func (j *job) awaitsPinned(other *job) bool {
 	at := other.pinned()
 	return at != "" && slices.ContainsFunc(j.plan[min(j.Step, len(j.plan)):], func(p plannedStep) bool { return slices.Contains(p.nodes, at) })
 }
 
-// promisedTo reports whether others are promised a node, that of a pinned job, before a time from the
-// origin: only a node that is in order can be promised.
+// promisedTo reports whether a pinned job's node is promised to other jobs before a time, in seconds from the
+// origin. Only a usable node can be promised.
 func (c *Core) promisedTo(s *snapshot, o *occupancy, name string, to rank, until int64) bool {
 	n, ok := s.index[name]
 	if !ok || !s.nodes[n].Usable() || c.isSuspect([]string{name}) {
@@ -47,13 +47,13 @@ func (c *Core) promisedTo(s *snapshot, o *occupancy, name string, to rank, until
 	return slices.ContainsFunc(o.window([]int{n}, to), func(b planner.NodeBusy) bool { return b.Start < until })
 }
 
-// needs is how many nodes a job has in its present step at least, of those that it has.
+// needs returns how many of its nodes a job needs at least in its current step.
 func (j *job) needs() int { return max(j.Profile[j.Step-1].Nodes, len(j.boundNodes())) }
 
-// pinnedText says of a node why it is pinned.
+// pinnedText explains why a node is pinned.
 const pinnedText = "%s is the batch script's node for slurmctld since it was started or configured anew"
 
-// boundFirst sorts those that it cannot give back to the front.
+// boundFirst moves the nodes that the job cannot give back to the front.
 func (j *job) boundFirst(nodes []string) {
 	for i, name := range j.boundNodes() {
 		if at := slices.Index(nodes, name); at > i {
@@ -62,7 +62,7 @@ func (j *job) boundFirst(nodes []string) {
 	}
 }
 
-// whyBound says why a job cannot give back nodes of these before its end; "": it can.
+// whyBound returns why a job cannot give back all of these nodes before its end, or "" if it can.
 func (j *job) whyBound(nodes []string) string {
 	switch at := j.pinned(); {
 	case slices.Contains(nodes, j.BatchHost):
@@ -73,7 +73,7 @@ func (j *job) whyBound(nodes []string) string {
 	return ""
 }
 
-// floored is its profile with room for the nodes that it cannot give back in the steps to come.
+// floored returns its profile with room in the coming steps for the nodes that it cannot give back.
 func (j *job) floored() planner.Profile {
 	least := len(j.boundNodes())
 	if !j.mode.resizes || !slices.ContainsFunc(j.Profile[j.Step:], func(s planner.Step) bool { return s.Nodes < least }) {
@@ -86,7 +86,7 @@ func (j *job) floored() planner.Profile {
 	return p
 }
 
-// heedsPinned reports whether the plan leaves to the job what slurmctld does not let go.
+// heedsPinned reports whether the plan leaves the job the node that slurmctld does not release.
 func (j *job) heedsPinned() bool {
 	at := j.pinned()
 	if at == "" {
@@ -100,7 +100,7 @@ func (j *job) heedsPinned() bool {
 	return slices.Equal(j.floored(), j.Profile)
 }
 
-// heedPinned plans a job anew that is to keep a node that it was to give back.
+// heedPinned replans a job that must keep a node that it was planned to give back.
 func (c *Core) heedPinned(s *snapshot, j *job, now int64) {
 	at := j.pinned()
 	detail := map[string]any{"why": j.whyBound([]string{at})}
@@ -116,6 +116,6 @@ func (c *Core) heedPinned(s *snapshot, j *job, now int64) {
 		return
 	}
 	if c.refit(s, j, now, "slurmctld does not let "+at+" go") != "" {
-		c.storePlan(j, nil) // it is not as the profile is now: once it can be, it is planned in followPlans
+		c.storePlan(j, nil) // the plan does not match the profile now: followPlans plans it once that is possible
 	}
 }

@@ -13,38 +13,38 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// candidate is a pending job in the order of the list: an evolving one, or a
-// stock one of higher priority, which nobody may overtake.
+// candidate is a pending job in the order of the list: an evolving job, or a stock job of higher priority,
+// which no evolving job may overtake.
 type candidate struct {
 	job      *job          // nil: stock
-	record   *slurmctl.Job // of Slurm
+	record   *slurmctl.Job // Slurm's record
 	turn     turn
 	nodes    []int   // eligible
-	choices  [][]int // of the nodes, where it has several partitions: one is all that it gets
+	choices  [][]int // eligible nodes by partition, if it has several; it gets one of them
 	profile  planner.Profile
-	molds    []int // alternatives of a moldable job that may be chosen, profile's first; nil: there is no choice
+	molds    []int // possible alternatives of a moldable job, profile's first; nil: there is no choice
 	earliest int64 // Unix second
 	rank     rank
 }
 
-// batch is candidates that are planned together: they share one set of eligible
-// nodes, Slurm ends the same jobs for them, and no batch before it competes for these.
+// batch is a list of candidates that are planned together: they share one set of eligible nodes, Slurm ends
+// the same jobs for them, and no earlier batch competes for these nodes.
 type batch struct {
 	nodes []int
 	rank  rank
 	jobs  []candidate
 }
 
-// plan has all queued jobs planned over what is certain, in order of priority.
+// plan asks for a plan of all queued jobs around what is certain, in order of priority.
 func (c *Core) plan(s *snapshot) {
 	c.planning = true
 	c.emit(Plan{c.problem(s)})
 }
 
-// candidates lists what is planned, most urgent first.
+// candidates lists the jobs to plan, most urgent first.
 func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	var list []candidate
-	lowest := turn{math.MaxInt, math.MaxUint64} // of the last evolving job
+	lowest := turn{math.MaxInt, math.MaxUint64} // turn of the last evolving job
 	over, unread := c.overAccrual(s), c.firstUnread(s)
 	for j := range c.each(c.active) {
 		if j.State != row.Queued {
@@ -67,12 +67,12 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 		}
 		if j.asked == nil {
 			j.reason = because(whyRequestUnread)
-			continue // with the plan that it has
+			continue // it keeps its plan
 		}
 		if len(j.partitions()) > 1 {
 			if _, known := c.rulesSince(time.Time{}); !known {
 				j.reason = because(whyLimitsUnread)
-				continue // with the plan that it has
+				continue // it keeps its plan
 			}
 		}
 		nodes, choices, err := c.placesOf(s, j)
@@ -110,8 +110,9 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	return list
 }
 
-// firstUnread is the most urgent of the jobs that were just submitted and are not adopted yet: requests are not read in the order
-// of submission, and what is submitted beside such a job, and comes after it, is not to begin before. Without a record: there is none.
+// firstUnread returns the most urgent job that was just submitted and is not adopted yet, or a candidate
+// without a record if there is none. Requests are not read in the order of submission, and a job that was
+// submitted beside such a job and comes after it must not begin before it.
 func (c *Core) firstUnread(s *snapshot) (first candidate) {
 	for id := range c.coming {
 		r := s.byID[id]
@@ -125,19 +126,19 @@ func (c *Core) firstUnread(s *snapshot) (first candidate) {
 	return first
 }
 
-// unaged is a job with the turn that Slurm gives it: what was just submitted has no age to be counted.
+// unaged returns a job with the turn that Slurm gives it: a job that was just submitted has no age to count.
 func (c *Core) unaged(r *slurmctl.Job) candidate {
 	return candidate{record: r, turn: turn{c.tierOf(r, false), r.Priority}}
 }
 
-// justSubmitted reports whether a job is so new that its request may well be still to be read. One of the
-// future is not: nobody is to wait until then.
+// justSubmitted reports whether a job is so new that its request may still be unread. A job with a future
+// submit time does not count: no job should wait until then.
 func justSubmitted(s *snapshot, r *slurmctl.Job) bool {
 	return s.taken.Sub(r.SubmitTime).Abs() <= 5*time.Second
 }
 
-// behind moves jobs whose request has grown while they waited behind those that were
-// submitted before that: nobody's planned start is later by it.
+// behind moves jobs whose request grew while they waited behind jobs that were submitted before that. So the
+// change delays no other job's planned start.
 func behind(list []candidate) []candidate {
 	for i := len(list) - 1; i >= 0; i-- {
 		cand := list[i]
@@ -165,8 +166,7 @@ func moreUrgent(a, b candidate) int {
 	return cmp.Or(b.turn.compare(a.turn), a.record.SubmitTime.Compare(b.record.SubmitTime), cmp.Compare(a.record.ID, b.record.ID))
 }
 
-// stockCandidates lists pending stock jobs that Slurm would start before the last
-// of the evolving jobs.
+// stockCandidates lists pending stock jobs that Slurm would start before the last of the evolving jobs.
 func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate {
 	waiting := make([]candidate, 0, min(c.cfg.StockJobs, len(s.jobs)))
 	for i := range s.jobs {
@@ -193,7 +193,7 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate 
 		}
 		limit := min(seconds(r.TimeLimit)+untilLook, planner.MaxDuration)
 		count := r.NumNodes
-		if !r.Exclusive && count == 1 { // shares its node: count whole nodes by CPUs
+		if !r.Exclusive && count == 1 { // it shares its node: count whole nodes by CPUs
 			per := max(s.nodes[nodes[0]].CPUs, 1)
 			count = (r.NumCPUs*r.ArrayTasks + per - 1) / per
 		} else {
@@ -205,15 +205,14 @@ func (c *Core) stockCandidates(s *snapshot, now int64, lowest turn) []candidate 
 	return list
 }
 
-// untilLook is by how many seconds later than planned Slurm may start a stock job: it does so when it
-// looks at its queue the next time, with a plan and holds that are some seconds old by then. If the
-// plan had the next job begin right where the stock job would end, that one's hold
-// would keep the stock job from starting, and slide along for ever.
+// untilLook is how many seconds later than planned Slurm may start a stock job. It does so when it next looks
+// at its queue, with a plan and holds that are a few seconds old by then. If the plan had the next job begin
+// right where the stock job would end, that job's hold would keep the stock job from starting, and would move
+// on without end.
 const untilLook = 30
 
-// queues reports whether a pending job only waits for its turn or for nodes, and not
-// for something that the plan knows nothing of (a begin time, another job, a limit
-// of its account).
+// queues reports whether a pending job waits only for its turn or for nodes, and not for something outside of
+// the plan (a begin time, another job, a limit of its account).
 func queues(r *slurmctl.Job) bool {
 	switch r.Reason {
 	case "None", "Priority", "Resources":
@@ -222,7 +221,7 @@ func queues(r *slurmctl.Job) bool {
 	return r.Priority > 0 && (strings.HasPrefix(r.Reason, "ReqNodeNotAvail") || strings.HasPrefix(r.Reason, "Nodes required for job"))
 }
 
-// seconds is a time limit in whole seconds that the planner takes.
+// seconds converts a time limit to whole seconds for the planner.
 func seconds(limit time.Duration) int64 {
 	if s := int64(limit / time.Second); limit != slurmctl.Unlimited && s < planner.MaxDuration {
 		return s
@@ -230,7 +229,7 @@ func seconds(limit time.Duration) int64 {
 	return planner.MaxDuration
 }
 
-// notEligible says why Slurm does not consider a pending job at present.
+// notEligible returns why Slurm does not consider a pending job at present, or "".
 func notEligible(r *slurmctl.Job) string {
 	switch {
 	case r.Priority == 0:
@@ -241,18 +240,15 @@ func notEligible(r *slurmctl.Job) string {
 	return ""
 }
 
-// orderedBatches is how many batches keep the order of the list strictly. A batch is
-// a request of a strategy; where two partitions that share nodes take turns in a long
-// queue, every job would be one.
+// orderedBatches is how many batches strictly keep the order of the list. A batch is one request to a
+// strategy. If two partitions that share nodes alternate in a long queue, every job would be a batch.
 const orderedBatches = 50
 
-// batches groups the candidates without letting anyone overtake: a job joins the
-// last batch that competes for any of its nodes, if that one has the same nodes,
-// else it opens a new one. From the last of orderedBatches on, far back in the queue,
-// it joins any batch with the same nodes: by the time that these jobs come near their
-// start they are further in front.
-// A job of several partitions is a batch of its own; there it has the partition that it
-// has at present.
+// batches groups the candidates so that no job overtakes another one. A job joins the last batch that competes
+// for any of its nodes if that batch has the same nodes; otherwise it opens a new batch. After orderedBatches
+// batches, far back in the queue, it joins any batch with the same nodes: these jobs move forward before their
+// start comes near. A job of several partitions is a batch of its own; far back, it counts in the partition of
+// its current plan.
 func batches(s *snapshot, list []candidate) []*batch {
 	var all []*batch
 	for _, cand := range list {
@@ -271,7 +267,7 @@ func batches(s *snapshot, list []candidate) []*batch {
 		}
 		if found == nil {
 			found = &batch{nodes: cand.nodes, rank: cand.rank}
-			if len(all) == 0 { // mostly all are in it
+			if len(all) == 0 { // most jobs are in the first batch
 				found.jobs = make([]candidate, 0, len(list))
 			}
 			all = append(all, found)
@@ -281,8 +277,8 @@ func batches(s *snapshot, list []candidate) []*batch {
 	return all
 }
 
-// sameNodes reports whether two lists are equal. Jobs with the same wishes share one list,
-// which is not compared with itself.
+// sameNodes reports whether two lists are equal. Jobs with the same wishes share one list, and such a list is
+// not compared with itself.
 func sameNodes(a, b []int) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
@@ -305,7 +301,7 @@ func overlap(a, b []int) bool {
 // margin is how much longer released nodes count as busy, in seconds.
 func (c *Core) margin() int64 { return int64(c.cfg.Margin / time.Second) }
 
-// pool is jobs on some nodes as the planner sees them, but for what is busy.
+// pool returns jobs on some nodes as the planner sees them, without what is busy.
 func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) planner.Pool {
 	pool := planner.Pool{Nodes: len(nodes), Reserved: o.reservedOn(nodes), Jobs: make([]planner.PoolJob, 0, len(list))}
 	spots := newSpots(s, nodes)
@@ -344,10 +340,10 @@ func (c *Core) pool(s *snapshot, o *occupancy, nodes []int, list []candidate) pl
 	return pool
 }
 
-// spots are the positions of the cluster's nodes in a pool.
+// spots holds the positions of the cluster's nodes in a pool.
 type spots struct {
 	pool []int
-	at   []int  // -1: it is not in the pool
+	at   []int  // -1: not in the pool
 	seen []bool // by position; scratch
 }
 
@@ -359,12 +355,12 @@ func newSpots(s *snapshot, pool []int) *spots {
 	return p
 }
 
-// placedIn is where a pool has the nodes that are planned for a job from its present step on. While
-// that plan stays it is remembered, and is not to be changed.
+// placedIn caches where in a pool the nodes of a job's current and coming steps are. It is valid while the
+// plan stays, and must not be modified.
 type placedIn struct {
 	plan   []plannedStep
 	pool   []int
-	layout int // of the snapshot
+	layout int // layout of the snapshot
 	at     []int
 }
 
@@ -380,7 +376,7 @@ func (p *spots) preferred(s *snapshot, j *job) []int {
 	return known.at
 }
 
-// of is the ascending positions of all nodes of some steps.
+// of returns the ascending positions of all nodes of some steps.
 func (p *spots) of(s *snapshot, steps []plannedStep) []int {
 	count := 0
 	for _, step := range steps {
@@ -409,12 +405,11 @@ func (p *spots) of(s *snapshot, steps []plannedStep) []int {
 	return all
 }
 
-// startedLate is by how many seconds later than planned a job may start: Slurm itself
-// starts it then.
+// startedLate is how many seconds later than planned a job may start: Slurm itself starts it then.
 const startedLate = int64(mirrorDelay / time.Second)
 
-// limits are the time limits of a job that waits, from its start or, of a chain, from
-// each step's, with one of its profiles.
+// limits returns the time limits of a waiting job with one of its profiles, from its start or, for a chain,
+// from the start of each step.
 func (c *Core) limits(cand candidate, k int) []int64 {
 	if cand.job == nil {
 		return []int64{seconds(cand.record.TimeLimit)}
@@ -435,7 +430,7 @@ func (c *Core) limits(cand candidate, k int) []int64 {
 	return limits
 }
 
-// profiles are those of which the candidate gets one.
+// profiles returns the profiles of which the candidate gets one.
 func (cand candidate) profiles() []planner.Profile {
 	if cand.molds == nil {
 		return []planner.Profile{cand.profile}
@@ -447,9 +442,8 @@ func (cand candidate) profiles() []planner.Profile {
 	return all
 }
 
-// padLimit is the expand limit for the padded profile that keeps the requested
-// one within its own: padding makes some steps longer, and a multiple of them
-// even more so.
+// padLimit returns the expand limit for the padded profile that keeps the requested profile within its own
+// limit. Padding makes some steps longer, and a multiple of them even more so.
 func padLimit(p planner.Profile, margin int64, limit planner.ExpandLimit) planner.ExpandLimit {
 	if limit == planner.Infinite || limit <= 1 {
 		return limit
@@ -462,8 +456,8 @@ func padLimit(p planner.Profile, margin int64, limit planner.ExpandLimit) planne
 	return max(safe, 1)
 }
 
-// expandLimit is the job's own expand limit, else the site's or, if it has a
-// longer one, that of the strategy in use.
+// expandLimit returns the job's own expand limit, or else the larger one of the site's and the current
+// strategy's.
 func (c *Core) expandLimit(j *job) planner.ExpandLimit {
 	if j.ExpandLimit == 0 {
 		return max(c.cfg.ExpandLimit, c.strategy.ExpandLimit)
@@ -471,7 +465,7 @@ func (c *Core) expandLimit(j *job) planner.ExpandLimit {
 	return j.ExpandLimit
 }
 
-// storePlan sets a job's plan, to be written if it is another one than before.
+// storePlan sets a job's plan, and marks it for saving if it changed.
 func (c *Core) storePlan(j *job, plan []plannedStep) {
 	if slices.EqualFunc(j.plan, plan, func(a, b plannedStep) bool {
 		return a.start == b.start && a.end == b.end && (same(a.nodes, b.nodes) || slices.Equal(a.nodes, b.nodes))
@@ -483,7 +477,7 @@ func (c *Core) storePlan(j *job, plan []plannedStep) {
 	c.tries.changed++
 }
 
-// dropPlan takes a job's plan away and says why.
+// dropPlan removes a job's plan and records why.
 func (c *Core) dropPlan(j *job, why string) {
 	j.unfit, j.reason = why, saying(whyNotPlanned, why)
 	c.storePlan(j, nil)

@@ -9,7 +9,7 @@ import "fmt"
 const (
 	// mostPlanned bounds the plans of all queued jobs, by their cost.
 	mostPlanned = 8_000_000
-	// mostPlannedOfUser bounds those of one user, even if nobody else has jobs.
+	// mostPlannedOfUser bounds the plans of one user, even if no other user has jobs.
 	mostPlannedOfUser = 1_000_000
 	// stepCost is the cost of a step beyond its nodes.
 	stepCost = 16
@@ -28,8 +28,8 @@ func planCost(cand *candidate) (cost int64) {
 	return cost
 }
 
-// withinShares drops the jobs from a list, the most urgent first, that exceed their user's share of
-// planning. The first job of each user stays. It takes O(steps).
+// withinShares drops the jobs that exceed their user's share of planning from a list with the most urgent jobs
+// first. The first job of each user stays. It takes O(steps).
 func (c *Core) withinShares(list []candidate) []candidate {
 	costs := map[uint32]int64{}
 	for i := range list {
@@ -46,7 +46,7 @@ func (c *Core) withinShares(list []candidate) []candidate {
 		if j := cand.job; j != nil {
 			before, cost := costs[j.UID], planCost(&cand)
 			if before > 0 && before+cost > share {
-				costs[j.UID] = share // none behind it, or a short job would overtake a long one for ever
+				costs[j.UID] = share // none behind it, or short jobs would overtake a long one without end
 				c.dropPlan(j, fmt.Sprintf("is planned when earlier jobs of %s have begun: the nodes of all their steps add up to %d, and a user may have %d planned at a time", j.User, before, share))
 				continue
 			}

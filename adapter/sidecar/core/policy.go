@@ -9,31 +9,31 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// A malleability policy that is built in decides where it is asked. One that is a plugin is asked by an
-// effect, as a strategy is for a plan: the manager's look ends there, and what it was at is done again from
-// its beginning once the answer ([Resized]) is there, with all answers so far. Nothing has been changed
-// before the last of them, and equal state makes equal questions.
+// A built-in malleability policy decides immediately. A plugin is asked with an effect, as a strategy is for a
+// plan: the manager's run stops there. Once the answer ([Resized]) arrives, the manager repeats the current
+// phase from its beginning with all answers so far. Nothing changes before the last answer, and equal state
+// makes equal questions.
 
-// Question is what a malleability policy is asked.
+// Question holds a question to a malleability policy.
 type Question struct {
 	Asked   malleable.Request
 	Jobs    []malleable.Job // by increasing start time
-	Nodes   int             // of the cluster
+	Nodes   int             // in the cluster
 	Now     int64
-	Free    int   // nodes that are idle
+	Free    int   // idle nodes
 	Waiting []int // nodes that pending stock jobs need to start, in the order of the queue
 }
 
-// FallbackPolicy answers where a plugin has failed.
+// FallbackPolicy answers if a plugin fails.
 var FallbackPolicy malleable.Policy = malleable.EGS{}
 
-// asking is a policy that knows the answers to the first questions; at the next one it notes that, and
-// declines all.
+// asking is a policy that knows the answers to the first questions. It records the next question and declines
+// everything else.
 type asking struct {
 	*managing
 	known [][]malleable.Change
 	open  *Question
-	place []int // of the jobs of the open question, in what the policy was asked about
+	place []int // places of the open question's jobs in the list that the policy got
 }
 
 func (a *asking) Name() string { return a.strategy.Policy }
@@ -55,7 +55,7 @@ func (a *asking) Apply(jobs []malleable.Job, r malleable.Request, _ malleable.As
 	slices.SortStableFunc(a.place, func(x, y int) int { return cmp.Compare(jobs[x].Start, jobs[y].Start) })
 	for _, i := range a.place {
 		j := jobs[i]
-		j.Nodes = max(min(j.Nodes, j.Max), j.Min) // one that is held may be in between
+		j.Nodes = max(min(j.Nodes, j.Max), j.Min) // a held job may be between two sizes
 		q.Jobs = append(q.Jobs, j)
 	}
 	a.open = q
@@ -73,7 +73,7 @@ func mayFollow(jobs []malleable.Job, r malleable.Request) bool {
 	return can > 1 || can == 1 && r.Kind != malleable.Balance
 }
 
-// idle is how many nodes are allocated to nobody.
+// idle returns how many nodes are allocated to no job.
 func (m *managing) idle() (n int) {
 	for i := range m.s.nodes {
 		if m.s.nodes[i].Usable() && !m.s.inUse[m.s.nodes[i].Name] {
@@ -83,7 +83,7 @@ func (m *managing) idle() (n int) {
 	return n
 }
 
-// decided has the policy in use decide something. It reports false where a plugin is asked first: then
+// decided lets the current policy decide something. It reports false if a plugin must be asked first: then
 // nothing must have changed.
 func (m *managing) decided(by func(malleable.Policy)) bool {
 	if !m.strategy.Plugin {
@@ -100,10 +100,11 @@ func (m *managing) decided(by func(malleable.Policy)) bool {
 	return false
 }
 
-// faultsTold is how often the log has a fault of a policy; the event log has all.
+// faultsTold is the shortest time between two log lines about faults of a policy; the event log has all
+// faults.
 const faultsTold = 10 * time.Minute
 
-// resized takes over what a plugin has answered.
+// resized processes the answer of a plugin.
 func (c *Core) resized(in Resized) {
 	m := c.looking
 	if m == nil {

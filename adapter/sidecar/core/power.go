@@ -12,34 +12,32 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Slurm switches off nodes that nobody uses, held ones too, and switches them on for a
-// job: it is CONFIGURING until they are up. A growth would be late by so much. So nodes
-// that are off count as free from the time on by which they can be up at the latest, and
-// those of a hold are switched on as long before. They are there for a start, too, which
-// is planned anew with every poll: it comes as soon as they are up. Nodes that are on when
-// they could no longer be switched off and on in time are kept on.
+// Slurm switches off unused nodes, including held ones, and switches them on for a job, which is CONFIGURING
+// until they are up. That would delay a growth. So nodes that are off count as free from the latest time at
+// which they can be up, and the nodes of a hold are switched on that long before. That applies to a start as
+// well, but a start is replanned with every poll: it comes as soon as the nodes are up. The sidecar keeps
+// nodes on that could no longer be switched off and on in time.
 //
-// A sidecar that may not switch nodes on (an operator) leaves it to Slurm: what begins on
-// nodes that are off is late by the time that they take.
+// If the sidecar may not switch nodes on (as an operator), Slurm does: a job that begins on nodes that are off
+// is late by the time that they take.
 
 const (
-	// powerCycle is how often slurmctld looks after the nodes' power: every ten seconds,
-	// whatever the timeouts.
+	// powerCycle is how often slurmctld checks the nodes' power: every ten seconds, whatever the timeouts.
 	powerCycle = 10 * time.Second
-	// powerLead is how much earlier than need be nodes are switched on: polls may be late.
+	// powerLead is how much earlier than necessary the sidecar switches nodes on: polls may be late.
 	powerLead = 15 * time.Second
-	// powerDenied is how long the sidecar does not try again what it may not do.
+	// powerDenied is how long the sidecar waits before it tries again what Slurm denied.
 	powerDenied = 5 * time.Minute
 )
 
-// power is what is known of nodes that are switched off and on.
+// power holds what is known about nodes that are switched off and on.
 type power struct {
 	saving slurmctl.PowerSaving
 	on     bool                 // Slurm saves power
 	since  map[string]powerSeen // nodes that are not simply on
-	asked  map[string]time.Time // when nodes were last asked to come up
-	kept   map[string]time.Time // when they were last kept on
-	denied time.Time            // nobody is asked before
+	asked  map[string]time.Time // when nodes were last requested to come up
+	kept   map[string]time.Time // when nodes were last kept on
+	denied time.Time            // no requests before this time
 }
 
 type powerSeen struct {
@@ -55,18 +53,17 @@ func (p *power) setSaving(cfg slurmctl.Config) {
 	}
 }
 
-// up is for how long a node that is off may take to come up, counted from when it is
-// asked to.
+// up returns how long a node that is off may take to come up, from the request on.
 func (p *power) up() time.Duration { return p.saving.ResumeTimeout + powerCycle }
 
-// down is for how long one that goes off cannot be asked to come up.
+// down returns how long a node that goes off cannot be requested to come up.
 func (p *power) down() time.Duration { return p.saving.SuspendTimeout + powerCycle }
 
-// leaves reports whether nodes are left to Slurm to switch on: the sidecar may not.
+// leaves reports whether Slurm must switch nodes on, since the sidecar may not.
 func (p *power) leaves(now time.Time) bool { return now.Before(p.denied) }
 
-// watch notes since when nodes have been as they are, and gives those that were to come
-// up and are not usable.
+// watch records since when nodes have their power state. It returns the nodes that should have come up and are
+// not usable.
 func (p *power) watch(s *snapshot) (failed []string) {
 	for _, n := range s.nodes {
 		now, before := n.Power(), p.since[n.Name]
@@ -83,14 +80,14 @@ func (p *power) watch(s *snapshot) (failed []string) {
 			p.since[n.Name] = powerSeen{now, s.taken}
 		}
 		if at, asked := p.asked[n.Name]; asked && s.taken.Sub(at) > p.up() {
-			delete(p.asked, n.Name) // it is asked again
+			delete(p.asked, n.Name) // request it again
 		}
 	}
 	return failed
 }
 
-// ready is the Unix second at which a usable node is up at the latest: now for one that
-// is on, never for one that is not known to come up.
+// ready returns the latest Unix second at which a usable node is up: now if it is on, never if it is not known
+// to come up.
 func (p *power) ready(n slurmctl.Node, taken time.Time) int64 {
 	seen := p.since[n.Name]
 	if seen.power != n.Power() {
@@ -100,10 +97,10 @@ func (p *power) ready(n slurmctl.Node, taken time.Time) int64 {
 	switch state := n.Power(); {
 	case state == slurmctl.PowerOn:
 	case !p.on:
-		return planner.Forever // a reboot, or nobody is there to switch it on
+		return planner.Forever // a reboot, or nothing switches it on
 	case state == slurmctl.PowerUp:
 		if at = seen.since.Add(p.up()); taken.After(at.Add(powerCycle)) {
-			return planner.Forever // Slurm should have called it down
+			return planner.Forever // Slurm should have marked it down
 		}
 	case state == slurmctl.PoweredDown:
 		if asked, ok := p.asked[n.Name]; ok {
@@ -119,8 +116,8 @@ func (p *power) ready(n slurmctl.Node, taken time.Time) int64 {
 	return Later(at, taken).Unix()
 }
 
-// after is how many seconds after its last job a node can be had again: one that is to be
-// switched off goes off first.
+// after returns how many seconds after its last job a node is available again: a node that Slurm is about to
+// switch off goes off first.
 func (p *power) after(n slurmctl.Node) int64 {
 	if p.on && n.Power() == slurmctl.PowerDrain {
 		return int64((p.down() + p.up()) / time.Second)
@@ -128,8 +125,8 @@ func (p *power) after(n slurmctl.Node) int64 {
 	return 0
 }
 
-// watchPower is called with every poll: nodes that do not come up are told of; the plans
-// that have them are made anew, as for any node that is down.
+// watchPower is called with every poll. It logs nodes that do not come up. Plans that have them are remade, as
+// for any node that is down.
 func (c *Core) watchPower(s *snapshot) {
 	s.leftToSlurm = c.power.on && c.power.leaves(s.taken)
 	failed := c.power.watch(s)
@@ -145,8 +142,8 @@ func (c *Core) watchPower(s *snapshot) {
 	}
 }
 
-// switchNodes has the nodes of holds switched on that will be needed, and keeps those on
-// that would be switched off too late to be on again in time.
+// switchNodes switches on the nodes of holds that will be needed. It keeps nodes on that would be switched off
+// too late to be on again in time.
 func (c *Core) switchNodes(s *snapshot) {
 	p, now := &c.power, c.now
 	if !p.on || p.leaves(now) {
@@ -188,13 +185,13 @@ func (c *Core) switchNodes(s *snapshot) {
 	c.changePower(KindKeepUp, KeepUp{on}, on, "nodes kept on", p.kept)
 }
 
-// sortedSet returns names in order, each once. It changes the list that it is given.
+// sortedSet returns names in order, each once. It modifies its argument.
 func sortedSet(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// changePower asks Slurm to switch nodes on or to keep them on, and notes when.
+// changePower asks Slurm to switch nodes on or to keep them on, and records when.
 func (c *Core) changePower(kind Kind, do Command, nodes []string, what string, asked map[string]time.Time) {
 	if len(nodes) == 0 || !c.work.room() || !c.ask(nil, what, kind, Task{Command: do}, Args{What: what}) {
 		return
@@ -204,17 +201,17 @@ func (c *Core) changePower(kind Kind, do Command, nodes []string, what string, a
 	}
 }
 
-// settlePowerUp is called when nodes were switched on, or were not.
+// settlePowerUp is called when nodes were switched on, or when that failed.
 func (c *Core) settlePowerUp(_ *job, p *Pending, o Outcome) {
 	c.powerChanged(p, o, commandOf[PowerUp](p).Nodes, c.power.asked)
 }
 
-// settleKeepUp is called when nodes were kept on, or were not.
+// settleKeepUp is called when nodes were kept on, or when that failed.
 func (c *Core) settleKeepUp(_ *job, p *Pending, o Outcome) {
 	c.powerChanged(p, o, commandOf[KeepUp](p).Nodes, c.power.kept)
 }
 
-// powerChanged forgets that nodes were asked for if Slurm refused.
+// powerChanged removes the record of the request if Slurm refused it.
 func (c *Core) powerChanged(p *Pending, o Outcome, nodes []string, asked map[string]time.Time) {
 	entry := c.log.WithField("nodes", slurmctl.CompressNodes(nodes))
 	if o.Err == nil {
@@ -231,7 +228,8 @@ func (c *Core) powerChanged(p *Pending, o Outcome, nodes []string, asked map[str
 	entry.WithError(o.Err).Warn("Slurm was to switch nodes on or keep them on, and refuses; growths onto nodes that are off are late")
 }
 
-// awaited says in words why nodes cannot be had, if that is by their own state; otherwise it is as given.
+// awaited returns in words which state of the nodes makes a job wait, or `otherwise` if their state is not the
+// reason.
 func (s *snapshot) awaited(names []string, otherwise string) string {
 	if text := s.switching(names); text != "" {
 		return text
@@ -253,7 +251,7 @@ func (s *snapshot) awaited(names []string, otherwise string) string {
 	return fmt.Sprintf("waits for %s (%s)", slurmctl.CompressNodes(out), strings.Join(states, ", "))
 }
 
-// switching says in words that some of the nodes are off, if they are.
+// switching returns in words how many of the nodes are off, or "" if none is.
 func (s *snapshot) switching(names []string) string {
 	off := 0
 	for _, name := range names {

@@ -8,11 +8,10 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// rank is what decides for whom Slurm ends other people's jobs. It is the zero one where
-// Slurm does so for nobody.
+// rank decides for which jobs Slurm ends other jobs. It is the zero value if Slurm does not preempt.
 type rank struct{ partition, qos string }
 
-// rankOf is that of a job.
+// rankOf returns the rank of a job.
 func (c *Core) rankOf(r *slurmctl.Job) rank {
 	if c.rules.limits.Preemption() == nil {
 		return rank{}
@@ -20,19 +19,19 @@ func (c *Core) rankOf(r *slurmctl.Job) rank {
 	return rank{r.Partition, r.QOS}
 }
 
-// tenure is a node in use by a stock job that Slurm may end for others.
+// tenure is the use of a node by a stock job that Slurm may end for others.
 type tenure struct {
 	planner.NodeBusy
 	of rank
 }
 
-// yields reports whether Slurm ends jobs of a rank for one of another's.
+// yields reports whether Slurm ends jobs of rank `of` for a job of rank `to`.
 func (o *occupancy) yields(of, to rank) bool {
 	return o.preemption.Yields(of.partition, of.qos, to.partition, to.qos)
 }
 
-// claimed adds what of the nodes stock jobs have that do not yield to a rank, the nodes
-// numbered by their position.
+// claimed adds the use of the nodes by stock jobs that do not yield to a rank. It numbers the nodes by their
+// position.
 func (o *occupancy) claimed(busy []planner.NodeBusy, nodes []int, to rank) []planner.NodeBusy {
 	if o.preemption == nil {
 		return busy
@@ -48,15 +47,15 @@ func (o *occupancy) claimed(busy []planner.NodeBusy, nodes []int, to rank) []pla
 	return busy
 }
 
-// preempts reports whether anybody on the nodes yields to a rank.
+// preempts reports whether any job on the nodes yields to a rank.
 func (o *occupancy) preempts(nodes []int, to rank) bool {
 	return o.preemption != nil && slices.ContainsFunc(nodes, func(n int) bool {
 		return slices.ContainsFunc(o.tenures[n], func(t tenure) bool { return o.yields(t.of, to) })
 	})
 }
 
-// sparing plans one job on the nodes as if nobody yielded, and takes a plan for which
-// somebody has to only where the job completes sooner by it, as Slurm does.
+// sparing plans one job on the nodes as if no job yielded. Like Slurm, it prefers a plan that makes jobs yield
+// only if the job then completes sooner.
 func (o *occupancy) sparing(nodes []int, to rank, plan func(rank) ([]planner.Planned, error)) ([]planner.Planned, error) {
 	if !o.preempts(nodes, to) {
 		return plan(to)
@@ -74,8 +73,8 @@ func (o *occupancy) sparing(nodes []int, to rank, plan func(rank) ([]planner.Pla
 	return best, err
 }
 
-// untouched are the positions of the nodes on which nobody yields to a rank, where
-// somebody does on others; else nil.
+// untouched returns the positions of the nodes on which no job yields to a rank, if a job on other nodes does;
+// otherwise nil.
 func (o *occupancy) untouched(nodes []int, to rank) []int {
 	if !o.preempts(nodes, to) {
 		return nil
@@ -89,9 +88,9 @@ func (o *occupancy) untouched(nodes []int, to rank) []int {
 	return rest
 }
 
-// waitsForLower says in words for the end of which job of a lower rank a queued one is
-// planned, that Slurm would suspend for a stock job; "": for none. A job that is suspended keeps
-// its memory, and goes on when Slurm pleases: nobody's growth could be promised nodes that way.
+// waitsForLower returns in words for the end of which lower-ranked job a queued job is planned, if Slurm would
+// suspend that job for a stock job; otherwise "". A suspended job keeps its memory and resumes when Slurm
+// decides, so no growth could be promised such nodes.
 func (c *Core) waitsForLower(s *snapshot, j *job) string {
 	preemption := c.rules.limits.Preemption()
 	if preemption == nil || len(j.plan) == 0 || j.plan[0].start <= s.taken.Unix() {
@@ -107,8 +106,7 @@ func (c *Core) waitsForLower(s *snapshot, j *job) string {
 	return ""
 }
 
-// freeFor reports whether a job can begin on the nodes: they are free, or those who have
-// them yield to it.
+// freeFor reports whether a job can begin on the nodes: they are free, or the jobs on them yield to it.
 func (c *Core) freeFor(s *snapshot, names []string, r *slurmctl.Job) bool {
 	if s.free(names) {
 		return true

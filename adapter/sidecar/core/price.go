@@ -8,34 +8,34 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// What a promise costs others is counted for the job that it was made to: the node-seconds of
-// idle nodes that a hold keeps from a job that waits and could run there. They count from the
-// moment of holding on, since a job that would not end before the hold's time is kept out from
-// then on. A poll shows which nodes these are; the seconds until the next poll are theirs.
+// The cost of a promise to other jobs is counted for the job that got the promise: the node-seconds of idle
+// nodes that a hold keeps from a waiting job that could run there. They count as soon as the hold is there,
+// since a job that would not end before the hold's time cannot start from then on. A poll shows which nodes
+// these are; the seconds until the next poll count for them.
 
-// keeping is how many nodes the holds of a job keep from others.
+// keeping holds how many nodes the holds of a job keep from others.
 type keeping struct {
 	job   *job
 	nodes int
 }
 
-// keeper is the first hold on a node that nobody uses.
+// keeper is the first hold on an unused node.
 type keeper struct {
 	job   *job // nil: none
 	start int64
 }
 
-// prices is what was seen of that at the last poll.
+// prices holds what the last poll showed about such nodes.
 type prices struct {
 	kept  []keeping
-	nodes int       // of all of them
-	since time.Time // from when on they are to be counted
+	nodes int       // total
+	since time.Time // when counting starts
 }
 
-// priceEvery is how often a job that keeps nodes from others is written with its price.
+// priceEvery is how often a job that keeps nodes from others is saved with its price.
 const priceEvery = time.Minute
 
-// charge counts the time until a poll, by what the poll before has shown.
+// charge counts the time until a poll, using what the previous poll showed.
 func (c *Core) charge(at time.Time) {
 	passed := at.Sub(Later(c.prices.since, c.awake)).Milliseconds()
 	c.prices.since = at
@@ -52,16 +52,16 @@ func (c *Core) charge(at time.Time) {
 	}
 }
 
-// heldIdle returns what has been counted for a job, in node-seconds.
+// heldIdle returns the node-seconds counted for a job.
 func (j *job) heldIdle() int64 { return j.HeldIdle + j.heldIdleRest/1000 }
 
-// settlePrice has what has been counted written with the job.
+// settlePrice moves what was counted into the job's row.
 func (j *job) settlePrice() {
 	j.HeldIdle = j.heldIdle()
 	j.heldIdleRest %= 1000
 }
 
-// savePrices writes what has been counted since jobs were written.
+// savePrices saves what was counted since jobs were last saved.
 func (c *Core) savePrices() {
 	for _, k := range c.prices.kept {
 		if k.job.State != row.Ended {
@@ -70,7 +70,7 @@ func (c *Core) savePrices() {
 	}
 }
 
-// price finds out which holds keep idle nodes from jobs that wait.
+// price finds the holds that keep idle nodes from waiting jobs.
 func (c *Core) price(s *snapshot) {
 	c.prices.kept, c.prices.nodes = nil, 0
 	keepers := c.keepers(s)
@@ -116,9 +116,8 @@ func (c *Core) keepers(s *snapshot) (keepers []keeper) {
 	return keepers
 }
 
-// wantedNodes returns which nodes of keepers jobs that wait would get if nothing were held. The
-// jobs take idle nodes in their order, those that are not held first. One that would not fit with
-// all of them takes none.
+// wantedNodes returns which nodes of keepers waiting jobs would get without holds. The jobs take idle nodes in
+// their order, first nodes that are not held. A job that would not fit with all of them takes none.
 func (c *Core) wantedNodes(s *snapshot, keepers []keeper) []bool {
 	now := s.taken.Unix()
 	wanted, free, blocked := make([]bool, len(s.nodes)), make([]bool, len(s.nodes)), c.othersFrom(s)
@@ -156,7 +155,7 @@ func (c *Core) wantedNodes(s *snapshot, keepers []keeper) []bool {
 	return wanted
 }
 
-// othersFrom returns from when on each node is reserved by others, Unix seconds.
+// othersFrom returns the Unix second from which each node is reserved by others.
 func (c *Core) othersFrom(s *snapshot) []int64 {
 	from := slices.Repeat([]int64{math.MaxInt64}, len(s.nodes))
 	for _, r := range s.reservations {
@@ -172,8 +171,8 @@ func (c *Core) othersFrom(s *snapshot) []int64 {
 	return from
 }
 
-// waitingNow lists the jobs that wait for nodes, the most urgent first: stock jobs, and evolving
-// ones that are planned for later. There are stock_jobs of them at most.
+// waitingNow lists the jobs that wait for nodes, the most urgent first: stock jobs, and evolving jobs that are
+// planned for later. The list has at most stock_jobs jobs.
 func (c *Core) waitingNow(s *snapshot, now int64) []candidate {
 	list := c.stockCandidates(s, now, turn{})
 	for _, j := range c.active {

@@ -12,8 +12,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Effects in words, for histories and for people: what is done, of the most part without
-// what follows from the rest.
+// This file describes effects in words, for histories and for people.
 
 func (t Task) String() string { return fmt.Sprint(t.Command) }
 
