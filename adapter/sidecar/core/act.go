@@ -7,8 +7,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// act does what is due, at most one action a job at a time. Jobs that give nodes
-// back come first, so that those that wait for them need not look twice.
+// act carries out what is due, at most one action per job at a time. It handles jobs that
+// give nodes back first, so that jobs waiting for these nodes need no second look.
 func (c *Core) act(s *snapshot) {
 	now := c.now
 	for _, shrinking := range []bool{true, false} {
@@ -17,7 +17,7 @@ func (c *Core) act(s *snapshot) {
 				continue
 			}
 			if !c.work.room() {
-				return // again when something has ended
+				return // act again when something has ended
 			}
 			c.actOn(s, j, now)
 		}
@@ -54,7 +54,7 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 	}
 	switch j.State {
 	case row.Queued:
-		if j.kept == nil && len(j.plan) > 0 && j.plan[0].start <= now.Unix() { // what is kept back is planned anew
+		if j.kept == nil && len(j.plan) > 0 && j.plan[0].start <= now.Unix() { // jobs kept back are replanned, not started
 			c.start(s, j)
 		}
 	case row.Starting:
@@ -74,16 +74,16 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 	}
 }
 
-// attached finds a Slurm job of j that runs inside one of our holds. It would be
-// killed at the hold's end, and the hold could not be given up.
+// attached returns a Slurm job of j that runs inside one of our holds. Slurm would kill the
+// job at the hold's end, and the sidecar could not give up the hold.
 func (c *Core) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
 	if j.mode.staysInHold {
-		return slurmctl.Job{}, false // it cannot be helped: Start
+		return slurmctl.Job{}, false // the job must stay in the hold, see Start
 	}
 	for _, p := range j.held {
 		r := s.byID[p.ID]
 		if p.ID == j.record.ID {
-			r = &j.record // knows of what was done since the snapshot
+			r = &j.record // includes changes made since the snapshot
 		} else if j.touched.After(s.taken) {
 			continue
 		}
@@ -97,15 +97,15 @@ func (c *Core) attached(s *snapshot, j *job) (slurmctl.Job, bool) {
 	return slurmctl.Job{}, false
 }
 
-// detach takes a running job out of the hold that it was started in, and gives the
-// hold up: the nodes are the job's own now. A hold of another job's is left to that.
+// detach moves a running job out of the hold in which it started. It then gives up the hold,
+// because the job itself has the nodes. If the hold belongs to another job, detach keeps it.
 func (c *Core) detach(j *job, r slurmctl.Job) {
 	hold := r.Reservation
 	own, _ := parseHoldName(hold)
 	c.do(j, "detach", hold, KindDetach, Detach{r.ID, hold, own.job == j.id()}, Args{})
 }
 
-// settleDetach is called when a job was taken out of its hold.
+// settleDetach handles the outcome of moving a job out of its hold.
 func (c *Core) settleDetach(j *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		return
@@ -119,9 +119,9 @@ func (c *Core) settleDetach(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// watchOverrun sees to a job that keeps a step for longer than it said. It is
-// tolerated while nobody else was promised its nodes; where somebody was, the
-// site's policy is carried out after twice the grace.
+// watchOverrun handles a job that keeps a step longer than its profile says. The sidecar
+// tolerates the overrun while no other job was promised its nodes. If another job was, the
+// sidecar applies the site's policy after twice the grace.
 func (c *Core) watchOverrun(j *job, now time.Time) {
 	if j.lapsed() {
 		j.reason = saying(whyLapsed, j.lapsedWords())
@@ -161,21 +161,21 @@ func (c *Core) watchOverrun(j *job, now time.Time) {
 	}
 }
 
-// settleEnforce is called when a job was cancelled for another one.
+// settleEnforce handles the outcome of cancelling a job for another job.
 func (c *Core) settleEnforce(j *job, _ *Pending, o Outcome) { j.ending = o.Err == nil }
 
-// warn sends the site's signal to all of a job that keeps a step for too long: its
-// script, its children and its steps, on companions too.
+// warn sends the site's signal to a job that keeps a step too long: to its script, its
+// children and its steps, including those of companions.
 func (c *Core) warn(j *job) { c.signal(j, KindWarn) }
 
-// settleWarn is called when a job was warned.
+// settleWarn handles the outcome of warning a job.
 func (c *Core) settleWarn(j *job, _ *Pending, o Outcome) {
 	if o.Err != nil {
-		j.warned = false // again, when it is tried again
+		j.warned = false // warn again after the pause
 	}
 }
 
-// signal sends the site's signal to all of a job.
+// signal sends the site's signal to all Slurm jobs of a job.
 func (c *Core) signal(j *job, kind Kind) {
 	ids := []slurmctl.JobID{j.record.ID}
 	for _, p := range j.held {
@@ -187,13 +187,13 @@ func (c *Core) signal(j *job, kind Kind) {
 	c.do(j, "warn", name, kind, Signal{ids, name}, Args{})
 }
 
-// rival is a job that waits for a promised growth on nodes that j still has.
+// rival returns a job that waits for a promised growth on nodes that j still has.
 func (c *Core) rival(j *job, now time.Time) *job {
 	for _, other := range c.active {
 		if other == j || other.State != row.Waiting || other.kept != nil || other.isSuspended() {
 			continue
 		}
-		if next := other.next(); next != nil && next.start <= now.Unix() && len(common(next.nodes, j.own())) > 0 { // what is lent is demanded
+		if next := other.next(); next != nil && next.start <= now.Unix() && len(common(next.nodes, j.own())) > 0 { // lent nodes are demanded back elsewhere
 			return other
 		}
 	}

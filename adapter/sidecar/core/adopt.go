@@ -12,8 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// restore brings back what the database knows of jobs that had not ended, and of the last
-// ones that had.
+// restore loads from the database the jobs that had not ended, and the latest jobs that had
+// ended.
 func (c *Core) restore(books Books) {
 	c.work.last, c.lastRow = books.LastIntent, books.LastRow
 	for _, a := range books.Aside {
@@ -25,12 +25,12 @@ func (c *Core) restore(books Books) {
 	for _, b := range books.Active {
 		j := c.restored(b)
 		if c.setAside(j.id(), j.Submitted) != "" {
-			continue // adopt says so, if Slurm still has it
+			continue // adopt reports it if Slurm still has the job
 		}
 		j.recount, j.settled = true, j.id() != books.Doubt
 		j.needsReplan = j.lapsed()
 		if j.State == row.Starting {
-			// Whether Slurm was told to start it is not known; to say so twice does no harm.
+			// We do not know whether Slurm got the start command; repeating it is harmless.
 			j.State = row.Queued
 			c.save(j)
 		}
@@ -43,7 +43,7 @@ func (c *Core) restore(books Books) {
 		}
 		j.bindTo(b.Bound)
 		c.notInFuture(j, c.now)
-		if k := j.Step; k > 1 && k <= len(j.plan) { // what it gave back as that began; slurmd counts in whole seconds, as the database does
+		if k := j.Step; k > 1 && k <= len(j.plan) { // nodes given back when the step began; slurmd and the database both use whole seconds
 			j.gave, j.gaveAt = Without(j.plan[k-2].nodes, j.plan[k-1].nodes), j.StepStarted
 		}
 		c.add(j)
@@ -51,8 +51,7 @@ func (c *Core) restore(books Books) {
 	for _, b := range books.Ended {
 		c.ended = append(c.ended, c.restored(b))
 	}
-	// Whatever they were to do, the next observation shows how far they came, and
-	// every decision is made from that.
+	// The next observation shows how far each intent came. Every decision is based on that.
 	for _, i := range books.Intents {
 		c.log.WithField("intent", i.ID).WithField("action", i.Action).Info("a change was under way when the sidecar stopped: " + i.Detail)
 		c.emit(Settle{Intent: i.ID, At: c.now, Err: "the sidecar stopped in the middle"})
@@ -60,7 +59,7 @@ func (c *Core) restore(books Books) {
 	c.event(nil, "sidecar started", map[string]any{"version": c.site.Version, "jobs": len(books.Active)})
 }
 
-// restored is a job of the database with what was planned for it and what it had.
+// restored returns a job of the database with its plan and its past steps.
 func (c *Core) restored(b BookedJob) *job {
 	j := &job{Job: &b.Job, past: b.Past, choiceLogged: true}
 	for _, p := range b.Plan {
@@ -70,17 +69,16 @@ func (c *Core) restored(b BookedJob) *job {
 	return j
 }
 
-// expanded lists the nodes of a list that the sidecar itself wrote down.
+// expanded lists the nodes of a node list that the sidecar itself wrote.
 func expanded(list string) []string {
 	nodes, err := slurmctl.ExpandNodes(list)
 	if err != nil {
-		return nil // the shell has read it before
+		return nil // the shell has checked the list before
 	}
 	return nodes
 }
 
-// add puts a job on the list of those that are looked after. One that was taken for
-// ended is so no more.
+// add puts a job on the list of active jobs, and removes it from the list of ended jobs.
 func (c *Core) add(j *job) {
 	c.ended = slices.DeleteFunc(c.ended, func(other *job) bool { return other.ID == j.ID })
 	c.setMode(j)
@@ -94,16 +92,16 @@ func (c *Core) add(j *job) {
 	}
 }
 
-// isComing reports whether a job that asks to evolve is neither adopted nor refused yet: its
-// request, or what limits it, is still to be read. One that runs, and is adopted again
-// after the database was lost, may call next meanwhile, and is not to hear that there is
-// no such job.
+// isComing reports whether a job that asks to evolve is neither adopted nor refused yet,
+// because its request or its limits are still unread. After the database was lost, a running
+// job waits to be adopted again. If it calls next meanwhile, it must not get the error that
+// there is no such job.
 func (c *Core) isComing(id slurmctl.JobID) bool {
 	_, seen := c.coming[id]
 	return seen && c.byID[id] == nil && c.refused[id].ID == 0
 }
 
-// adopt takes in the jobs whose comment has the marker of evosbatch.
+// adopt takes in the jobs that have the marker of evosbatch in their comments.
 func (c *Core) adopt(s *snapshot) {
 	clear(c.coming)
 	for i := range s.jobs {
@@ -133,7 +131,7 @@ func (c *Core) isStranger(r *slurmctl.Job) bool {
 	return false
 }
 
-// adoptIfAsked adopts a Slurm job that asks for it once all that it asks for is known, or refuses it.
+// adoptIfAsked adopts a Slurm job that asks for it once its whole request is known, or refuses it.
 func (c *Core) adoptIfAsked(s *snapshot, r *slurmctl.Job) {
 	c.handling.Note(r.ID, r.SubmitTime, First)
 	sp, asked, err := c.request(s, r)
@@ -151,7 +149,7 @@ func (c *Core) adoptIfAsked(s *snapshot, r *slurmctl.Job) {
 	}
 	grows := sp.Whole()
 	if chain != nil {
-		grows = nil // every job is one with a script
+		grows = nil // every step is a job with its own script
 	}
 	a, known := c.readAsked(r, grows)
 	if !known {
@@ -169,8 +167,8 @@ func (c *Core) adoptIfAsked(s *snapshot, r *slurmctl.Job) {
 	}
 }
 
-// wholeChain returns the Slurm jobs of a chain, and its request; nil: the job is no chain. It returns false while
-// evosbatch is still submitting the rest of the chain, and for a link that comes with the chain's first job.
+// wholeChain returns the Slurm jobs of a chain, and its request. The list is nil if the job is no chain. It returns false while
+// evosbatch is still submitting the rest of the chain, and for a link that is adopted with the chain's first job.
 func (c *Core) wholeChain(s *snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {
 	if sp.Chain == nil {
 		return sp, nil, true
@@ -182,7 +180,7 @@ func (c *Core) wholeChain(s *snapshot, r *slurmctl.Job, sp request.Request) (req
 	return c.restOfChain(s, r, sp)
 }
 
-// forgetRead forgets what was read of Slurm jobs that are gone or adopted.
+// forgetRead deletes what was read about Slurm jobs that are gone or adopted.
 func (c *Core) forgetRead(s *snapshot) {
 	for id := range c.refused {
 		if s.byID[id] == nil {
@@ -196,8 +194,8 @@ func (c *Core) forgetRead(s *snapshot) {
 	}
 }
 
-// refuse leaves a job with a marker alone: it stays parked, or runs as a stock job, and the log
-// says why.
+// refuse does not adopt a job with a marker: the job stays parked, or runs as a stock job. The
+// log gives the reason.
 func (c *Core) refuse(r *slurmctl.Job, err error) {
 	left := "it stays parked"
 	if running(r) {
@@ -208,7 +206,7 @@ func (c *Core) refuse(r *slurmctl.Job, err error) {
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
 
-// stranger is a job that is not adopted, as evosqueue shows it.
+// stranger returns a job that is not adopted in the form that evosqueue shows.
 func stranger(r *slurmctl.Job, reason string) api.Job {
 	state := row.Queued
 	if running(r) {
@@ -280,15 +278,15 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	return nil
 }
 
-// driven reports whether the site has evolving jobs in any of these partitions: it gets none
-// of the others.
+// driven reports whether the site allows evolving jobs in any of these partitions. The sidecar
+// adopts jobs in no other partition.
 func (c *Core) driven(partitions string) bool {
 	return len(c.cfg.Partitions) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool {
 		return slices.Contains(c.cfg.Partitions, p)
 	})
 }
 
-// chainOf finds the Slurm jobs of a chain's steps, nil while some are missing.
+// chainOf returns the Slurm jobs of a chain's steps, or nil while some are missing.
 func (c *Core) chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.JobID {
 	ids := make([]slurmctl.JobID, steps)
 	ids[0] = first.ID
@@ -310,7 +308,7 @@ func (c *Core) chainOf(s *snapshot, first *slurmctl.Job, steps int) []slurmctl.J
 	return ids
 }
 
-// parts lists the Slurm jobs that the job consists of.
+// parts lists the Slurm jobs of the job.
 func (j *job) parts() []row.Part { return j.partsBy(slurmctl.CompressNodes) }
 
 func (j *job) partsBy(text func([]string) string) []row.Part {

@@ -7,24 +7,24 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Slurm's priorities have all that a parked job is due but age (slurmctl.Ageing): that
-// is added here, from submission or the user's own begin on, so that evolving jobs are
-// ordered among themselves and beside stock jobs as if they had been eligible since.
+// Slurm's priorities of parked jobs include everything except age (slurmctl.Ageing). This file
+// adds the age, counted from submission or from the user's own begin time. So evolving jobs are
+// ordered, among themselves and beside stock jobs, as if they had been eligible since then.
 
 const (
-	// accrualPause is the time between two questions since when Slurm itself counts age.
+	// accrualPause is how long the sidecar waits before it again asks since when Slurm counts age.
 	accrualPause = 5 * time.Minute
-	// calculationLate is by how much a calculation of all priorities may be late.
+	// calculationLate is how late a calculation of all priorities may be.
 	calculationLate = 5 * time.Second
 )
 
-// priorityOf is the priority by which a queued job is planned.
+// priorityOf returns the priority used to plan a queued job.
 func (c *Core) priorityOf(j *job, now time.Time) uint64 {
 	r := &j.record
 	if r.Priority == 0 || c.ageing.Weight == 0 || c.ageing.Always {
 		return r.Priority
 	}
-	submitted := r.SubmitTime // a requeued job begins anew
+	submitted := r.SubmitTime // a requeued job has a new submit time
 	if submitted.IsZero() {
 		submitted = j.Submitted
 	}
@@ -36,14 +36,14 @@ func (c *Core) priorityOf(j *job, now time.Time) uint64 {
 	return c.ageing.Priority(r.Priority, r.Nice, has, at.Sub(Later(submitted, j.Begin)))
 }
 
-// agedAt is the time as of which Slurm has counted the age of its stock jobs, or a
-// little earlier: an evolving job is to be older than one of them only if it is.
+// agedAt returns the time up to which Slurm has counted the age of its stock jobs, or a little
+// earlier. So an evolving job counts as older than a stock job only if it really is.
 func (c *Core) agedAt(now time.Time) time.Time {
 	return Later(c.calculated, now.Add(-c.ageing.Period-calculationLate))
 }
 
-// watchPriorities finds out when Slurm has calculated all priorities: those of most of
-// the stock jobs that age have changed from one poll to the next.
+// watchPriorities finds out when Slurm has calculated all priorities: most of the stock jobs
+// that age then have another priority than in the previous poll.
 func (c *Core) watchPriorities(before, after *snapshot) {
 	if c.ageing.Weight == 0 || before == nil {
 		return
@@ -67,9 +67,9 @@ func (c *Core) watchPriorities(before, after *snapshot) {
 	}
 }
 
-// eligibleAgain is called with whether Slurm would consider a queued job. The age of one
-// that waited for another job, or was held, begins when that is over. Where no limits
-// are enforced, one that is held later goes on ageing.
+// eligibleAgain takes over whether Slurm would consider a queued job. If the job waited for
+// another job, or was held, its age begins when that is over. If Slurm enforces no limits, a
+// job that is held later continues to age.
 func (c *Core) eligibleAgain(j *job, eligible bool, now time.Time) {
 	switch {
 	case !eligible:
@@ -84,9 +84,9 @@ func (c *Core) eligibleAgain(j *job, eligible bool, now time.Time) {
 	j.considered = j.considered || eligible
 }
 
-// readAccrual asks since when Slurm counts the age of queued jobs, as long as there are
-// some of which it is not known: mostly it does not, but a job that was planned before
-// the scheduler's first pass over it has a begin time to count from.
+// readAccrual asks since when Slurm counts the age of queued jobs, while this is unknown for
+// some of them. Slurm mostly does not count it. But a job planned before the scheduler's first
+// pass over it has a begin time to count from.
 func (c *Core) readAccrual() {
 	if c.ageing.Weight == 0 || c.ageing.Always || c.now.Sub(c.accrualRead) < accrualPause || !c.work.room() {
 		return
@@ -103,11 +103,11 @@ func (c *Core) readAccrual() {
 	}
 }
 
-// settleAccrual takes over since when Slurm counts jobs' age.
+// settleAccrual takes over since when Slurm counts the age of jobs.
 func (c *Core) settleAccrual(_ *job, _ *Pending, o Outcome) {
 	since, ok := o.Result.(map[slurmctl.JobID]time.Time)
 	if o.Err != nil || !ok {
-		return // at the next time
+		return // ask again next time
 	}
 	for _, j := range c.active {
 		if at, ok := since[j.record.ID]; ok && j.State == row.Queued {

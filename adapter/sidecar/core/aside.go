@@ -9,32 +9,33 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A user's job must not end the sidecar again and again. The core notes at which job it is, in
-// memory that the shell keeps in a file, so that it outlives a panic and a kill alike. The next
-// life finds there whose handling ended the one before, and that job is set aside: it runs or
-// waits as Slurm has it, nothing is done to it or for it, operators see why, and all others go on.
+// A user's job must not crash the sidecar repeatedly. The core notes which job it is handling, in
+// memory that the shell keeps in a file, so that the note survives a panic or a kill. After a
+// restart, the sidecar reads there which job it was handling when it ended, and sets that job
+// aside. Slurm runs or queues the job as usual, but the sidecar does nothing to it or for it.
+// Operators see why. All other jobs continue.
 
-// Handling is the note: the job's number, how it is handled, and when it was submitted. A number
-// of 0: no job is.
+// Handling holds the note: the job's number, its stage, and when it was submitted. The number
+// is 0 if no job is being handled.
 type Handling [16]byte
 
-// Stage is how a job is handled.
+// Stage describes how the core handles a job.
 type Stage byte
 
-// The stages.
+// The constants list the stages.
 const (
-	Again   Stage = iota // it has come through a whole cycle before
-	First                // it has not
-	Guessed              // all jobs are planned at once, and it is one that has not
+	Again   Stage = iota // the job has come through a whole cycle before
+	First                // the job has not come through a whole cycle yet
+	Guessed              // the core plans all jobs at once, and the noted job is a new one
 )
 
-// At returns the job that is noted, when it was submitted (in whole seconds), and its stage.
+// At returns the noted job, when it was submitted (in whole seconds), and its stage.
 func (h *Handling) At() (slurmctl.JobID, time.Time, Stage) {
 	return slurmctl.JobID(binary.LittleEndian.Uint32(h[:])), time.Unix(int64(binary.LittleEndian.Uint64(h[8:])), 0), Stage(h[4])
 }
 
-// Note writes which job is handled from now on. The number comes last: what stands there is
-// whole whenever the process ends.
+// Note records which job is handled from now on. It writes the number last, so that the note is
+// complete whenever the process ends.
 func (h *Handling) Note(id slurmctl.JobID, submitted time.Time, stage Stage) {
 	binary.LittleEndian.PutUint32(h[:], 0)
 	binary.LittleEndian.PutUint64(h[8:], uint64(submitted.Unix()))
@@ -42,13 +43,13 @@ func (h *Handling) Note(id slurmctl.JobID, submitted time.Time, stage Stage) {
 	binary.LittleEndian.PutUint32(h[:], uint32(id))
 }
 
-// Done notes that no job is handled.
+// Done records that no job is being handled.
 func (h *Handling) Done() { binary.LittleEndian.PutUint32(h[:], 0) }
 
-// NoteIn has the core note there which job it is at.
+// NoteIn makes the core record in h which job it is handling.
 func (c *Core) NoteIn(h *Handling) { c.handling = h }
 
-// at notes that a job is handled.
+// at records that the core is handling a job.
 func (c *Core) at(j *job) {
 	stage := First
 	if j.settled {
@@ -57,8 +58,8 @@ func (c *Core) at(j *job) {
 	c.handling.Note(j.id(), j.Submitted, stage)
 }
 
-// each returns jobs one after the other and notes which is handled. A job that ends the process
-// stays noted.
+// each returns jobs one after the other and records which one is being handled. If a job ends
+// the process, it stays recorded.
 func (c *Core) each(jobs []*job) iter.Seq[*job] {
 	return func(yield func(*job) bool) {
 		outer := *c.handling
@@ -71,16 +72,16 @@ func (c *Core) each(jobs []*job) iter.Seq[*job] {
 	}
 }
 
-// Aside is a job that is set aside.
+// Aside describes a job that is set aside.
 type Aside struct {
 	Job       slurmctl.JobID
-	Submitted time.Time // whole seconds: a number is given again some day
+	Submitted time.Time // whole seconds; Slurm may reuse the number
 	User      string
 	Why       string
 }
 
-// plans notes, while a strategy plans all jobs at once, a job that was not planned before: should
-// that end the process, it is the likeliest.
+// plans records a job that was not planned before, while a strategy plans all jobs at once. If
+// the planning ends the process, that job is the likeliest cause.
 func (c *Core) plans() {
 	for _, j := range c.active {
 		if !j.settled {
@@ -89,7 +90,7 @@ func (c *Core) plans() {
 	}
 }
 
-// setAside returns why a Slurm job is set aside; "" if it is not.
+// setAside returns why a Slurm job is set aside, or "" if it is not.
 func (c *Core) setAside(id slurmctl.JobID, submitted time.Time) string {
 	if a, is := c.aside[id]; is && a.Submitted.Unix() == submitted.Unix() {
 		return "set aside: " + a.Why
@@ -97,7 +98,7 @@ func (c *Core) setAside(id slurmctl.JobID, submitted time.Time) string {
 	return ""
 }
 
-// refuseAside refuses a job that is set aside, and reports whether it is.
+// refuseAside refuses a job that is set aside, and reports whether the job is set aside.
 func (c *Core) refuseAside(r *slurmctl.Job) bool {
 	why := c.setAside(r.ID, r.SubmitTime)
 	if why != "" {
@@ -106,7 +107,7 @@ func (c *Core) refuseAside(r *slurmctl.Job) bool {
 	return why != ""
 }
 
-// settle notes that all jobs have come through a whole cycle.
+// settle records that all jobs have come through a whole cycle.
 func (c *Core) settle() {
 	for _, j := range c.active {
 		j.settled = true

@@ -10,29 +10,29 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// asked is what a Slurm job asked for, or why that is not known.
+// asked holds the request of a Slurm job, or why the request is not known.
 type asked struct {
 	request         slurmctl.JobRequest
 	user            *slurmctl.User
-	userErr         error // that it is not known
+	userErr         error // why the user is not known
 	err             error
-	script          string        // the node of its batch script, of a job that was found running; "": not known
-	suspendedBefore time.Duration // for how long Slurm had such a job suspended by then
+	script          string        // the node of the batch script, if the job was found running; "" if not known
+	suspendedBefore time.Duration // how long Slurm had suspended such a job by then
 	known           bool
 
-	tries int       // that were not understood
-	again time.Time // when it is asked for again
+	tries int       // failed attempts to understand the request
+	again time.Time // when the next attempt is due
 }
 
-// What is not understood of a job, or whose user is not known at the moment, is asked for
-// again, so often and each time after thrice as long, in all for more than three minutes: an
-// answer that was garbled, or a directory of users that was away, is not to decide about the job.
+// If a request is not understood, or its user cannot be looked up at the moment, the sidecar
+// asks again. It triples the pause each time and tries for more than three minutes in all. So a
+// garbled answer or an unavailable user directory does not decide about the job.
 const (
 	askTries = 5
 	askPause = 5 * time.Second
 )
 
-// askPauseAfter is the pause after so many tries and one.
+// askPauseAfter returns the pause after a failed attempt that follows some earlier ones.
 func askPauseAfter(tries int) time.Duration {
 	pause := askPause
 	for range tries {
@@ -41,9 +41,9 @@ func askPauseAfter(tries int) time.Duration {
 	return pause
 }
 
-// readAsked gives what a job asked for, or has it read: a later cycle knows it then.
-// Where the job has a start time to try, it is also tried whether the site lets it be changed
-// and, by the profile (nil: not), grow.
+// readAsked returns the request of a job, or starts reading it for a later cycle. If the job has
+// a start time that can be tried, the sidecar also tries whether the site lets the job be changed.
+// With a profile p, it also tries whether the job may grow accordingly.
 func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
 	id := r.ID
 	read := c.asked[id]
@@ -59,10 +59,10 @@ func (c *Core) readAsked(r *slurmctl.Job, p planner.Profile) (asked, bool) {
 	return asked{}, false
 }
 
-// settleRequest takes over what a job asked for.
+// settleRequest takes over the request of a job.
 func (c *Core) settleRequest(_ *job, p *Pending, o Outcome) {
 	if transient(o.Err) {
-		return // again, a little later
+		return // read it again a little later
 	}
 	id := commandOf[ReadRequest](p).Job
 	read := c.asked[id]
@@ -82,10 +82,10 @@ func (c *Core) settleRequest(_ *job, p *Pending, o Outcome) {
 	c.log.WithField("job", id).WithError(read.why()).Warn("what a job asked for is not understood; it is asked for again")
 }
 
-// why says why the request is not understood, or whose it is not known.
+// why returns why the request is not understood, or why its user is not known.
 func (a *asked) why() error { return errors.Join(a.err, a.userErr) }
 
-// understood is the request, nil where it is not known.
+// understood returns the request, or nil if it is not known.
 func (a *asked) understood() *slurmctl.JobRequest {
 	if a.err != nil {
 		return nil
@@ -93,8 +93,8 @@ func (a *asked) understood() *slurmctl.JobRequest {
 	return &a.request
 }
 
-// mayTry is the start time of a parked job where the site has plugins that may refuse its
-// changes, so that this is known before anything depends on it.
+// mayTry returns the start time of a parked job if the site has plugins that may refuse changes.
+// The sidecar tries a change early, before anything depends on it.
 func (c *Core) mayTry(r *slurmctl.Job) time.Time {
 	if r.State != slurmctl.Pending || c.slurmConfig.Values["JobSubmitPlugins"] == "" || r.StartTime.Sub(c.now) < parked/2 {
 		return time.Time{}
@@ -102,7 +102,7 @@ func (c *Core) mayTry(r *slurmctl.Job) time.Time {
 	return r.StartTime
 }
 
-// readRequest is the question what a job asked for, with what is tried.
+// readRequest returns the command that reads the request of a job, with the changes to try.
 func (c *Core) readRequest(r *slurmctl.Job, p planner.Profile) ReadRequest {
 	read := ReadRequest{Job: r.ID, UID: r.UID, Config: c.slurmConfig, Try: c.mayTry(r), Running: running(r)}
 	if p != nil && !read.Try.IsZero() {
@@ -111,12 +111,12 @@ func (c *Core) readRequest(r *slurmctl.Job, p planner.Profile) ReadRequest {
 	return read
 }
 
-// running reports whether a job is found running.
+// running reports whether a job was found running.
 func running(r *slurmctl.Job) bool {
 	return r.State == slurmctl.Running || r.State == slurmctl.Suspended
 }
 
-// learn takes over what the job asked for; the first step has so many nodes.
+// learn takes over the request of a job whose first step has `first` nodes.
 func (j *job) learn(a asked, first int) error {
 	if a.err != nil {
 		return a.err
@@ -129,8 +129,8 @@ func (j *job) learn(a asked, first int) error {
 	return nil
 }
 
-// learnAll has the requests read of the jobs that were adopted before this process, and
-// forgets what is no longer of use.
+// learnAll reads the requests of the jobs that an earlier process adopted, and deletes requests
+// that are no longer needed.
 func (c *Core) learnAll(s *snapshot) {
 	for _, j := range c.active {
 		if j.asked != nil || j.ending {
@@ -138,7 +138,7 @@ func (c *Core) learnAll(s *snapshot) {
 		}
 		id := c.presentJob(j)
 		if s.byID[id] == nil {
-			continue // follow finds out
+			continue // follow handles that
 		}
 		a, known := c.readAsked(s.byID[id], nil)
 		if !known {
@@ -150,7 +150,7 @@ func (c *Core) learnAll(s *snapshot) {
 		}
 		if err := j.learn(a, first); err != nil {
 			c.logJob(j).WithError(err).Warn("what the job asked for is not understood")
-			j.asked = &slurmctl.JobRequest{StepMgr: c.facts.stepManagers} // to be on the safe side
+			j.asked = &slurmctl.JobRequest{StepMgr: c.facts.stepManagers} // the safe assumption
 		}
 		c.setMode(j)
 	}
@@ -161,7 +161,7 @@ func (c *Core) learnAll(s *snapshot) {
 	}
 }
 
-// gid is the group of the job's user; 0 where that is not known.
+// gid returns the group of the job's user, or 0 if it is not known.
 func (a asked) gid() uint32 {
 	if a.user == nil {
 		return 0

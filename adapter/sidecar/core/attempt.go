@@ -9,32 +9,32 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Whether a change can be had takes as long to find out as a plan of all queued jobs. So a
-// change is planned outside the core, on a copy of what it rests on: the effect [Try] hands the
-// copy to the shell, and [Tried] brings back what came of it. Steps go on meanwhile. If the
-// job, any plan or the snapshot is another one by then, the change is planned again.
+// Finding out whether a change is possible takes as long as planning all queued jobs. So the
+// change is planned outside the core, on a copy of everything it depends on. The effect [Try]
+// hands the copy to the shell, and [Tried] brings back the result. Steps continue meanwhile. If
+// the job, any plan or the snapshot has changed by then, the change is planned again.
 //
-// One change is planned at a time, and one of a user in a cycle; the others wait. Root and
-// operators go first, and as often as they want; then the user with the longest time since the last
-// one.
+// The core plans one change at a time, and one per user in a cycle; the other changes wait. Root
+// and operators go first, and as often as they want. After them goes the user with the longest
+// time since the last change.
 
 const (
-	mostWaiting = 16 // changes of a user that wait; the caller of another one asks again
+	mostWaiting = 16 // waiting changes of a user; the caller of a further one must ask again
 	mostTries   = 3  // how often a change is planned for one request
 )
 
-// Attempt is a change of a job, with a copy of all that it rests on.
+// Attempt holds a change of a job, with a copy of everything it depends on.
 type Attempt struct {
 	core   *Core // a copy
-	job    *job  // of the copy
+	job    *job  // in the copy
 	target *target
 
-	snapshot *snapshot // that was copied
-	was      job       // the job, as it was
-	changed  uint64    // plans that had changed by then
+	snapshot *snapshot // the snapshot that was copied
+	was      job       // the job before the attempt
+	changed  uint64    // number of plan changes before the attempt
 }
 
-// Try asks for an attempt at a change, and for [Tried] as an input.
+// Try asks the shell to run an attempt at a change, and to pass back [Tried] as an input.
 type Try struct {
 	ID      uint64 // of the call
 	Attempt *Attempt
@@ -42,31 +42,31 @@ type Try struct {
 
 func (Try) effect() {}
 
-// Tried brings back what came of an attempt.
+// Tried brings back the result of an attempt.
 type Tried struct {
 	ID       uint64
-	Refused  string // what stands in the way; "": nothing
-	Earliest int64  // Unix second at which the next step could begin; 0: as things are, never
-	Nodes    int    // of the step to which the job grows
-	Behind   bool   // it comes behind all others that wait
+	Refused  string // why the change is not possible; "" if it is
+	Earliest int64  // Unix second at which the next step could begin; 0 if never, as things are
+	Nodes    int    // nodes of the step to which the job grows
+	Behind   bool   // the job goes behind all other waiting jobs
 	Plan     []PlannedStep
 }
 
 func (Tried) input() {}
 
-// tries are the attempts of users.
+// tries holds the attempts of users.
 type tries struct {
-	underway uint64               // the call that is tried; 0: none
-	cycle    uint64               // number of the present cycle
+	underway uint64               // the call being tried; 0 if none
+	cycle    uint64               // number of the current cycle
 	last     uint64               // number of the last attempt
-	of       map[uint32]attempted // users that had one
-	changed  uint64               // how many plans have changed
+	of       map[uint32]attempted // users that had an attempt
+	changed  uint64               // how many plans have changed so far
 }
 
-// attempted is the last attempt of a user.
+// attempted identifies the last attempt of a user.
 type attempted struct{ number, cycle uint64 }
 
-// Run plans the change. It changes nothing but the copy.
+// Run plans the change. It changes only the copy.
 func (e Try) Run() Tried {
 	a := e.Attempt
 	r := a.core.tryChange(a.core.snapshot, a.job, a.target)
@@ -80,7 +80,7 @@ func (e Try) Run() Tried {
 	return out
 }
 
-// try asks for an attempt at a call's change.
+// try asks for an attempt at the change that a call requests.
 func (c *Core) try(k *call, j *job, t *target) {
 	all := c.copied()
 	own := *t
@@ -96,7 +96,7 @@ func (c *Core) try(k *call, j *job, t *target) {
 	c.emit(Try{ID: k.ID, Attempt: k.attempt})
 }
 
-// takeTried takes over what came of an attempt.
+// takeTried takes over the result of an attempt.
 func (c *Core) takeTried(in Tried) {
 	if c.tries.underway == in.ID {
 		c.tries.underway = 0
@@ -108,14 +108,14 @@ func (c *Core) takeTried(in Tried) {
 	}
 }
 
-// nextTries begins a cycle, in which each user may have an attempt. Those who had none lately
-// are forgotten.
+// nextTries begins a cycle, in which each user may have one attempt. It deletes users without
+// a recent attempt.
 func (c *Core) nextTries() {
 	c.tries.cycle++
 	maps.DeleteFunc(c.tries.of, func(_ uint32, t attempted) bool { return t.cycle+1 < c.tries.cycle })
 }
 
-// isNext reports whether a change may be planned now.
+// isNext reports whether the change of a call may be planned now.
 func (c *Core) isNext(k *call) bool {
 	if c.tries.underway != 0 {
 		return false
@@ -129,7 +129,7 @@ func (c *Core) trusts(uid uint32) bool {
 	return uid == 0 || uid == c.slurmUser || c.cfg.Operators.Allows(uid)
 }
 
-// inTurn returns the calls in the order in which they are answered.
+// inTurn returns the calls in the order in which the core answers them.
 func (c *Core) inTurn() []*call {
 	since := func(k *call) uint64 {
 		if k.Change == nil || c.trusts(k.UID) {
@@ -142,7 +142,7 @@ func (c *Core) inTurn() []*call {
 	return all
 }
 
-// tooMany returns why a change cannot wait beside its user's others; nil: it can.
+// tooMany returns why a change cannot wait beside its user's other changes, or nil if it can.
 func (c *Core) tooMany(in Call) error {
 	if in.Change == nil || c.trusts(in.UID) {
 		return nil
@@ -159,14 +159,14 @@ func (c *Core) tooMany(in Call) error {
 	return api.Errorf(api.ErrUnavailable, "%d changes of yours wait, and each cycle plans one: try again", n)
 }
 
-// outdated reports whether what an attempt rests on has changed.
+// outdated reports whether anything that an attempt depends on has changed.
 func (c *Core) outdated(a *Attempt, j *job) bool {
 	was := &a.was
 	return a.snapshot != c.snapshot || a.changed != c.tries.changed || was.Step != j.Step || was.State != j.State ||
 		!was.touched.Equal(j.touched) || len(was.Changes) != len(j.Changes) || !slices.Equal(was.nodes(), j.nodes())
 }
 
-// result is a call's target with what came of planning it.
+// result returns a call's target with the result of its attempt.
 func (k *call) result() tried {
 	r := tried{target: k.target, refused: k.tried.Refused, earliest: k.tried.Earliest}
 	r.behind, r.plan = k.tried.Behind, nil
@@ -180,11 +180,11 @@ func (k *call) result() tried {
 	return r
 }
 
-// forget ends a call's attempt.
+// forget deletes a call's attempt.
 func (k *call) forget() { k.tried, k.attempt, k.target = nil, nil, nil }
 
-// copied returns a copy of the core that shares nothing with it that changes: what happens to
-// the one does not change the other. What no plan rests on is left out.
+// copied returns a copy of the core that shares no changing state with the original. The copy
+// lacks everything that plans do not depend on.
 func (c *Core) copied() *Core {
 	n := &Core{site: c.site, cfg: c.cfg, now: c.now, skew: c.skew, cluster: c.cluster, strategy: c.strategy, started: c.started, quiet: c.quiet, awake: c.awake, stepped: c.stepped,
 		handling: &Handling{}}
@@ -211,7 +211,7 @@ func (c *Core) copied() *Core {
 	return n
 }
 
-// copied returns a copy of a snapshot, which remembers for itself what is found out from it.
+// copied returns a copy of a snapshot, which stores separately what is computed from it.
 func (s *snapshot) copied() *snapshot {
 	n := *s
 	n.reservations, n.inUse, n.holders, n.eligibles = maps.Clone(s.reservations), maps.Clone(s.inUse), maps.Clone(s.holders), maps.Clone(s.eligibles)

@@ -12,26 +12,27 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// Nodes that are held ahead of their time stand idle, or run only what ends before. A site
-// bounds that by shares (hold_shares) of a partition: for a job, a user, an account, and
-// everybody. The bounds say only what is held. No job is refused, and none waits, because of them.
+// Nodes that are held ahead of their time stand idle, or run only jobs that end before. A site
+// limits that by shares (hold_shares) of a partition: for a job, a user, an account, and all
+// users together. The shares limit only what is held. They make no job wait, and reject none.
 //
-// Holds are taken in turns, one of each user at a time, the soonest first, so that no user
-// takes all. What does not fit is planned but not held; evosqueue says why, and until when at
-// the latest. A hold whose time has come counts as a reservation only. Two rules keep a
-// growth from never being held:
-//   - The first hold of an owner may have any number of nodes. Its node-hours bound how far
+// Holds are taken in turns, one per user at a time, the earliest first, so that no user takes
+// all. A hold that does not fit is planned but not made. Evosqueue says why, and until when at
+// the latest. A hold whose time has come counts only as a reservation. Without two exceptions, a
+// growth might never be held:
+//   - The first hold of an owner may have any number of nodes. Its node-hours limit how far
 //     ahead it is held.
-//   - A job that waits for a growth may have any number of node-hours if its owner has none.
+//   - If a job waits for a growth, and its owner holds no node-hours, the hold may have any
+//     number of node-hours.
 
-// nodeBits is a set of the cluster's nodes, by their index.
+// nodeBits holds a set of the cluster's nodes, by their index.
 type nodeBits []uint64
 
 func newNodeBits(nodes int) nodeBits { return make(nodeBits, (nodes+63)/64) }
 
 func (b nodeBits) add(n int) { b[n/64] |= 1 << (n % 64) }
 
-// with returns how many members the set and another one have together.
+// with returns how many members the set and another set have together.
 func (b nodeBits) with(other nodeBits) (n int) {
 	for i := range b {
 		n += bits.OnesCount64(b[i] | other[i])
@@ -39,7 +40,7 @@ func (b nodeBits) with(other nodeBits) (n int) {
 	return n
 }
 
-// in returns how many members of the set are in another one.
+// in returns how many members of the set are in another set.
 func (b nodeBits) in(other nodeBits) (n int) {
 	for i := range b {
 		n += bits.OnesCount64(b[i] & other[i])
@@ -47,7 +48,7 @@ func (b nodeBits) in(other nodeBits) (n int) {
 	return n
 }
 
-// within returns the members of the set that are in another one.
+// within returns the members of the set that are in another set.
 func (b nodeBits) within(other nodeBits) nodeBits {
 	both := slices.Clone(b)
 	for i := range both {
@@ -60,8 +61,8 @@ func (b nodeBits) within(other nodeBits) nodeBits {
 type claim struct {
 	partition string
 	nodes     nodeBits // held ahead of time
-	count     int      // how many these are
-	growing   nodeBits // of these, for growths; not those that the job has, or is to have, before
+	count     int      // how many nodes these are
+	growing   nodeBits // the nodes of these that are for growths, without nodes that the job has, or will have, before
 	seconds   int64    // node-seconds until the job has them
 	until     int64    // Unix second at which the hold's time has come
 }
@@ -73,10 +74,10 @@ type owner struct{ scope, name string }
 type load struct {
 	holds      int
 	nodes      nodeBits // for growths
-	count      int      // how many these are
+	count      int      // how many nodes these are
 	seconds    int64
-	rate       int64 // node-seconds that are over in a second, at most
-	next, last int64 // Unix seconds at which the first hold, and the last one of a growth, come to their time; 0: none
+	rate       int64 // how many node-seconds pass per second, at most
+	next, last int64 // Unix seconds at which the first hold, and the last hold of a growth, come to their time; 0 if none
 }
 
 // loadKey identifies a load.
@@ -85,7 +86,7 @@ type loadKey struct {
 	partition string
 }
 
-// ledger holds what is held, and for whom.
+// ledger records what is held, and for whom.
 type ledger struct {
 	cfg        *config.Config
 	s          *snapshot
@@ -94,25 +95,25 @@ type ledger struct {
 	all        []claim
 	claims     map[owner][]claim
 	partitions map[string]nodeBits
-	loads      map[loadKey]*load // as far as asked for
+	loads      map[loadKey]*load // computed on demand
 }
 
 func (c *Core) newLedger(now int64) *ledger {
 	return &ledger{cfg: &c.cfg, s: c.snapshot, now: now, ahead: c.holdAhead(), claims: map[owner][]claim{}, partitions: map[string]nodeBits{}, loads: map[loadKey]*load{}}
 }
 
-// heldBack says why a hold is not taken.
+// heldBack holds why a hold is not taken.
 type heldBack struct {
 	step, nodes       int
-	key               string // the configuration key of the bound; "": the hold is taken
+	key               string // the configuration key of the limit; "" if the hold is taken
 	partition         string
 	most, wants, has  int64
 	by                int64 // Unix second until which it will fit if nothing else is held meanwhile
-	soonest           int64 // Unix second before which it cannot fit unless another hold is over; 0: not known
-	nodeHours, places bool  // what the figures are, if they are not reservations
+	soonest           int64 // Unix second before which it cannot fit unless another hold ends; 0 if not known
+	nodeHours, places bool  // unit of the figures, if they do not count reservations
 }
 
-// words says why nodes are not held, and until when.
+// words returns why nodes are not held, and until when.
 func (b *heldBack) words(c *Core) string {
 	figure := func(n int64) string {
 		switch {
@@ -133,7 +134,7 @@ func (b *heldBack) words(c *Core) string {
 	return text + "; they will be by " + c.clockText(time.Unix(b.by, 0))
 }
 
-// owners lists whose shares a job's holds count for.
+// owners lists the owners whose shares the holds of a job count for.
 func owners(j *job) []owner {
 	all := []owner{{"job", fmt.Sprint(j.SlurmID)}, {"user", j.User}, {"partition", ""}}
 	if j.Account != "" {
@@ -142,8 +143,8 @@ func owners(j *job) []owner {
 	return all
 }
 
-// take adds a hold if the shares allow it; else it returns why not. A hold that is in place
-// may have a tenth more node-hours than a new one, since plans drift by seconds.
+// take adds a hold if the shares allow it; otherwise it returns why not. A hold that is in place
+// may have a tenth more node-hours than a new hold, since plans drift by seconds.
 func (l *ledger) take(h hold, in string, awaited, inPlace bool) *heldBack {
 	back := &heldBack{step: h.step, nodes: len(h.nodes), most: int64(l.cfg.MaxHolds), wants: 1, has: int64(len(l.all))}
 	if len(l.all) >= l.cfg.MaxHolds {
@@ -169,7 +170,7 @@ func (l *ledger) take(h hold, in string, awaited, inPlace bool) *heldBack {
 	return nil
 }
 
-// next returns when the first hold comes to its time.
+// next returns when the time of the first hold comes.
 func (l *ledger) next() int64 {
 	next := l.all[0].until
 	for _, c := range l.all {
@@ -178,7 +179,7 @@ func (l *ledger) next() int64 {
 	return next
 }
 
-// exceeds reports whether a claim exceeds an owner's shares of nodes, and says by how much.
+// exceeds reports whether a claim exceeds an owner's shares of nodes. If so, it fills in back.
 func (l *ledger) exceeds(o owner, one *claim, back *heldBack, awaited, inPlace bool) bool {
 	if one.count == 0 {
 		return false
@@ -223,8 +224,8 @@ func (l *ledger) add(all []owner, one claim) {
 	}
 }
 
-// load returns what an owner holds ahead of time in a partition: on its nodes, whatever
-// partition the jobs are in.
+// load returns what an owner holds ahead of time on the nodes of a partition. The partitions of
+// the jobs do not matter.
 func (l *ledger) load(o owner, in string) *load {
 	key := loadKey{o, in}
 	if u := l.loads[key]; u != nil {
@@ -258,7 +259,7 @@ func (l *ledger) load(o owner, in string) *load {
 	return u
 }
 
-// nodesOf returns the nodes of a partition; of one that Slurm does not list, all.
+// nodesOf returns the nodes of a partition, or all nodes if Slurm does not list the partition.
 func (l *ledger) nodesOf(in string) nodeBits {
 	if here := l.partitions[in]; here != nil {
 		return here
@@ -279,7 +280,7 @@ func (l *ledger) nodesOf(in string) nodeBits {
 	return here
 }
 
-// claim returns what a hold takes of the shares.
+// claim returns what a hold takes from the shares.
 func (l *ledger) claim(h hold, in string) claim {
 	one := claim{partition: in, nodes: newNodeBits(len(l.s.nodes)), growing: newNodeBits(len(l.s.nodes)), until: max(h.start, l.now)}
 	if h.start <= l.now {
@@ -302,8 +303,9 @@ func (l *ledger) claim(h hold, in string) claim {
 	return one
 }
 
-// urgency orders the holds of a user: those whose time has come, those of running jobs, and those
-// of queued jobs; of each kind those in place first. All holds of a queued job go with its start.
+// urgency orders the holds of a user: first holds whose time has come, then holds of running jobs,
+// then holds of queued jobs. Within a kind, holds in place come first. All holds of a queued job
+// are as urgent as its start.
 func (c *Core) urgency(h *hold, now int64) int {
 	j := h.job
 	switch {
@@ -322,8 +324,8 @@ func (c *Core) urgency(h *hold, now int64) int {
 // inPlace reports whether Slurm has the hold of a job's step.
 func (c *Core) inPlace(j *job, step int) bool { return c.holdNames[holdKey{j.id(), step}] != "" }
 
-// fairly returns the order in which holds are taken: in turns, one of each user at a time, by
-// their urgency, the soonest first.
+// fairly returns the order in which holds are taken: in turns, one per user at a time. A user's
+// holds are ordered by urgency, then by start.
 func (c *Core) fairly(all []hold, now int64) []int {
 	order := make([]int, len(all))
 	for i := range order {
@@ -347,8 +349,8 @@ func (c *Core) fairly(all []hold, now int64) []int {
 	return order
 }
 
-// allowed cuts the list of holds at the shares of their owners, and notes of each job what is
-// not held for it.
+// allowed returns the holds that fit into the shares of their owners, and records for each job
+// what is not held.
 func (c *Core) allowed(all []hold, now int64) []hold {
 	for _, j := range c.active {
 		j.deferred, j.unheld = nil, nil
@@ -359,7 +361,7 @@ func (c *Core) allowed(all []hold, now int64) []hold {
 		h := all[i]
 		j := h.job
 		back := j.unheld
-		if j.State != row.Queued || back == nil || back.step > 1 { // growths are not held before the start is
+		if j.State != row.Queued || back == nil || back.step > 1 { // without a hold for the start, hold no growths
 			back = l.take(h, c.heldIn(j), h.awaited(), c.inPlace(j, h.step))
 		}
 		if taken[i] = back == nil; taken[i] {
@@ -383,8 +385,8 @@ func (c *Core) allowed(all []hold, now int64) []hold {
 	return kept
 }
 
-// tellUnheld adds an event for each running job whose growths were all held so far, when one is
-// not held any more: once for a step, at most.
+// tellUnheld adds an event for each running job that had all its growths held until now and
+// loses a hold, at most once per step.
 func (c *Core) tellUnheld() {
 	for _, j := range c.active {
 		b := j.unheld
@@ -399,7 +401,7 @@ func (c *Core) tellUnheld() {
 	}
 }
 
-// heldIn returns the partition of which a job's holds take a share.
+// heldIn returns the partition whose shares a job's holds count for.
 func (c *Core) heldIn(j *job) string {
 	if name := c.partitionFor(c.snapshot, j); name != "" && !j.runs() {
 		return name
@@ -411,7 +413,7 @@ func (c *Core) heldIn(j *job) string {
 // holdAhead returns how many seconds ahead of their time nodes are held.
 func (c *Core) holdAhead() int64 {
 	ahead := int64(c.cfg.HoldAhead / time.Second)
-	if c.power.on { // its nodes must be up by then
+	if c.power.on { // held nodes must be up in time
 		ahead = max(ahead, int64((c.power.up()+c.power.down()+powerLead)/time.Second))
 	}
 	return ahead

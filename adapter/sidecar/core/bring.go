@@ -6,9 +6,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// askMore makes the request for a growth's expander: all that the base job itself asked
-// for, for as long as that may still run. Where its hold consists of the very nodes it
-// needs not name them: there are sites that forbid that.
+// askMore builds the request for a growth's expander. The expander asks for everything that the
+// base job asked for, and for as long as the base job may still run. If the hold consists of
+// exactly these nodes, the request does not name them, because some sites forbid naming nodes.
 func (c *Core) askMore(j *job, g *Grow, parked bool) {
 	q := j.asked.More(len(g.Nodes), j.gres)
 	q.Partition, q.Account, q.QOS = partitionOf(j), j.Account, j.QOS
@@ -27,18 +27,18 @@ func (c *Core) askMore(j *job, g *Grow, parked bool) {
 	g.Request = q
 }
 
-// An expander begins within expanderBegins or is asked for anew, and lasts for a minute at
-// the least: for bringSeconds nodes that are brought must not be reserved for others.
+// If an expander does not begin within expanderBegins, the sidecar asks for it again. It lasts for
+// at least a minute. So for bringSeconds its nodes must not be reserved for others.
 const (
 	expanderBegins = 5 * time.Second
 	bringSeconds   = int64((slurmctl.ShortestLimit + expanderBegins) / time.Second)
 )
 
-// expanderLimit is the time limit of a job that brings nodes: in whole minutes, and no
-// shorter than the base job may still run, as a companion has the nodes until then. Where
-// others have reserved the nodes for right after that, it is shorter by less than a minute and
-// expanderBegins: Slurm starts no job whose limit reaches into a reservation. It reports
-// false where no minute is left before that.
+// expanderLimit returns the time limit of a job that brings nodes, in whole minutes. It is at least
+// as long as the base job may still run, because a companion has the nodes until then. If others
+// reserved the nodes for right after that, the limit is shorter by less than a minute and
+// expanderBegins, because Slurm starts no job whose limit reaches into a reservation. It returns
+// false if less than a minute is left before that.
 func (c *Core) expanderLimit(j *job, nodes []string) (limit time.Duration, fits bool) {
 	if j.record.TimeLimit == slurmctl.Unlimited {
 		return slurmctl.Unlimited, true
@@ -54,7 +54,7 @@ func (c *Core) expanderLimit(j *job, nodes []string) (limit time.Duration, fits 
 	return limit, true
 }
 
-// reservedAfter is when others have reserved any of some nodes next, from a time on; zero: never.
+// reservedAfter returns the next time, not before `from`, at which others reserved any of the nodes, or zero if never.
 func (s *snapshot) reservedAfter(nodes []string, from time.Time) (next time.Time) {
 	list := setOf(nodes)
 	for _, r := range s.reservations {

@@ -9,36 +9,36 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// call is a script that waits.
+// call holds a client's waiting call.
 type call struct {
 	Call
-	job   *job // that it waits for; nil: it has not asked yet
-	since int  // growths given up when it began to wait
-	again bool // it is worth asking again
+	job   *job // the job that the call waits for; nil if the call has not been evaluated yet
+	since int  // growths given up before the call began to wait
+	again bool // a new answer may be possible
 
-	at      time.Time // when it came
-	refused error     // what it asked for was begun, and is taken back
+	at      time.Time // when the call arrived
+	refused error     // why the change is taken back after it had begun
 
-	// of a change, see attempt.go
-	target   *target  // what is tried
-	attempt  *Attempt // with a copy of what that rests on
-	tried    *Tried   // what came of it; nil: not known yet
+	// for a change, see attempt.go
+	target   *target  // the change being tried
+	attempt  *Attempt // with a copy of everything that the change depends on
+	tried    *Tried   // the result; nil if not known yet
 	attempts int
 }
 
-// called is a new call.
+// called handles a new call.
 func (c *Core) called(in Call) {
 	if err := c.tooMany(in); err != nil {
 		c.emit(Reply{ID: in.ID, Change: &api.Change{Job: in.Job, Plan: []api.Span{}}, Err: err})
 		return
 	}
 	k := &call{Call: in, since: -1, at: c.now}
-	if in.Change != nil || !c.answer(k) { // a change is answered where decisions are made
+	if in.Change != nil || !c.answer(k) { // the answer to a change comes from decide
 		c.calling = append(c.calling, k)
 	}
 }
 
-// withdrawn answers a call that waits with what there is: the step stays ended.
+// withdrawn answers a waiting call with the current state. A step that the call ended stays ended.
 func (c *Core) withdrawn(in Withdrawal) {
 	i := slices.IndexFunc(c.calling, func(k *call) bool { return k.ID == in.ID })
 	if i < 0 {
@@ -62,19 +62,19 @@ func (c *Core) withdrawn(in Withdrawal) {
 	c.emit(Reply{ID: k.ID, Allocation: a})
 }
 
-// notify has everyone answered, if there is an answer, who waits for a change of the job.
+// notify marks the calls that wait for a change of the job, so that the core tries to answer them.
 func (c *Core) notify(j *job) {
 	for _, k := range c.calling {
 		k.again = k.again || k.job == j
 	}
 }
 
-// waitedFor reports whether somebody waits for a change of the job.
+// waitedFor reports whether a call waits for a change of the job.
 func (c *Core) waitedFor(j *job) bool {
 	return slices.ContainsFunc(c.calling, func(k *call) bool { return k.job == j })
 }
 
-// answerCalls answers those who were notified.
+// answerCalls answers the calls that were marked by notify, and changes.
 func (c *Core) answerCalls() {
 	answered := map[*call]bool{}
 	for _, k := range c.inTurn() {
@@ -85,12 +85,12 @@ func (c *Core) answerCalls() {
 	c.calling = slices.DeleteFunc(c.calling, func(k *call) bool { return answered[k] })
 }
 
-// changing reports whether somebody waits for a change of a job's request.
+// changing reports whether a call waits for a change of a job's request.
 func (c *Core) changing() bool {
 	return slices.ContainsFunc(c.calling, func(k *call) bool { return k.Change != nil })
 }
 
-// answer answers a call, or reports that it has to wait.
+// answer answers a call, and reports whether it did. If not, the call must wait.
 func (c *Core) answer(k *call) bool {
 	if j := c.byID[slurmctl.JobID(k.Job)]; j != nil {
 		c.at(j)
@@ -116,7 +116,7 @@ func (c *Core) answer(k *call) bool {
 	case err != nil:
 	case k.Next == nil:
 		if a = c.allocation(j); !j.runs() {
-			// a script may ask before its job was seen to start
+			// a script may ask before a poll has shown its job as running
 			c.nextCycle = c.now
 			a, err = api.Allocation{}, api.Errorf(api.ErrUnavailable, "%s is not running yet", jobNumber(k.Job))
 		}
@@ -138,13 +138,13 @@ func (c *Core) answer(k *call) bool {
 	return !wait
 }
 
-// callee is the job that a call is about.
+// callee returns the job that a call is about.
 func (c *Core) callee(id uint32) (*job, error) {
 	j := c.byID[slurmctl.JobID(id)]
 	switch {
 	case c.twin != nil:
 		return nil, api.Errorf(api.ErrUnavailable, "the sidecar changes nothing: another evoslurmd drives this cluster")
-	case c.snapshot == nil, c.isComing(slurmctl.JobID(id)): // what the database says may be out of date, and is not all
+	case c.snapshot == nil, c.isComing(slurmctl.JobID(id)): // the database may be outdated and incomplete
 		return nil, api.Errorf(api.ErrUnavailable, "the sidecar has just started and has not seen %s yet", jobNumber(id))
 	case j == nil && c.refused[slurmctl.JobID(id)].ID != 0:
 		return nil, api.Errorf(api.ErrConflict, "%s is not driven by the sidecar, %s", jobNumber(id), c.refused[slurmctl.JobID(id)].Reason)
@@ -154,8 +154,8 @@ func (c *Core) callee(id uint32) (*job, error) {
 	return j, nil
 }
 
-// endOrWait ends the step that the caller names and no other, one that ended before not
-// twice, and says what the job has in the next, or that this has to be waited for.
+// endOrWait ends the step that the caller names and no other step. It does not end a step twice. It
+// returns what the job has in the next step, or reports that the caller must wait for it.
 func (c *Core) endOrWait(j *job, req api.NextRequest) (a api.Allocation, wait bool, err error) {
 	if j.State == row.Running {
 		c.believe(j, req.From)

@@ -13,31 +13,31 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// What is still to come of a job may be changed while it waits or runs: by its script, its
-// user or an operator (evosctl update, grow, shrink). Whether it can be is known before
-// anything changes: the job is planned as the only one that may move (tryChange). What is
-// accepted is one transaction of the database; then Slurm is told (the marker in the job's
-// comment, of a job that waits its size and time limit), and when it has taken that the
-// caller is answered. Should Slurm refuse, all is as it was; should the sidecar be killed in
-// between, it goes on from the database. So the change is made once, and a database that is
-// lost later does not bring the old request back.
+// A script, user or operator may change the coming steps of a job while the job waits or runs
+// (evosctl update, grow, shrink). The core finds out whether the change is possible before it
+// changes anything: it plans the job as the only job that may move (tryChange). An accepted
+// change is one transaction of the database. Then the sidecar writes the change to Slurm: the
+// marker in the job's comment and, if the job is queued, its size and time limit. When Slurm has
+// accepted that, the sidecar answers the caller. If Slurm refuses, the sidecar undoes the change.
+// If the sidecar is killed in between, it continues from the database. So a change is made only
+// once, and the old request does not come back if the database is lost later.
 
-// mostChanges is how many changes of a job are kept in mind, to be made only once.
+// mostChanges is how many changes of a job are remembered, so that each is made only once.
 const mostChanges = 4
 
-// target is a job as it would be.
+// target describes a job as it would be after a change.
 type target struct {
 	*job          // a copy
-	words  string // what was asked for
-	ends   bool   // its present step ends now
+	words  string // the request in words
+	ends   bool   // the current step ends now
 	wait   int64
-	fewest int   // of a growth that may be smaller than asked for: its nodes at least
-	behind bool  // it comes behind all others that wait
-	grown  int   // the position of the step to which it grows; 0: it does not
-	most   []int // nodes of its last steps, where they are malleable
+	fewest int   // smallest number of nodes, for a growth that may be smaller than requested
+	behind bool  // the job goes behind all other waiting jobs
+	grown  int   // position of the step to which the job grows; 0 if it does not grow
+	most   []int // maximum nodes of the last steps, if they are malleable
 }
 
-// answerChange answers a call that changes a job, or reports that it has to wait.
+// answerChange answers a call that changes a job, and reports whether it did. If not, the call must wait.
 func (c *Core) answerChange(k *call) bool {
 	reply := func(a *api.Change, err error) bool {
 		c.emit(Reply{ID: k.ID, Change: a, Err: err})
@@ -84,7 +84,7 @@ func (c *Core) answerChange(k *call) bool {
 	return false
 }
 
-// conclude answers a call whose change was planned, or makes the change.
+// conclude answers a call whose change was planned, or makes the change. It reports whether it answered.
 func (c *Core) conclude(k *call, j *job) bool {
 	tried := k.result()
 	k.forget()
@@ -112,8 +112,8 @@ func (c *Core) conclude(k *call, j *job) bool {
 	return true
 }
 
-// readyToChange reports whether all is known that a change rests on, as of when it was asked
-// for or later.
+// readyToChange reports whether the core knows everything that a change depends on, as of the
+// time of the call or later.
 func (c *Core) readyToChange(k *call, j *job) bool {
 	s := c.snapshot
 	if j.busy || j.unwritten {
@@ -127,8 +127,8 @@ func (c *Core) readyToChange(k *call, j *job) bool {
 	return known
 }
 
-// answerChanged answers for a change that was made: of a growth or shrink, once the step has
-// begun.
+// answerChanged answers a call whose change was made. For a growth or shrink, it answers once the
+// next step has begun.
 func (c *Core) answerChanged(k *call, j *job, made row.Change) bool {
 	if j.unwritten {
 		return false
@@ -149,7 +149,7 @@ func (c *Core) answerChanged(k *call, j *job, made row.Change) bool {
 		case j.Step <= made.Step:
 			return false
 		}
-		if o := j.offer(); made.Step == 0 && o != nil && o.State == offerAccepted { // what it is lent goes
+		if o := j.offer(); made.Step == 0 && o != nil && o.State == offerAccepted { // lent nodes are still being given back
 			return false
 		}
 		has := c.allocation(j)
@@ -159,7 +159,7 @@ func (c *Core) answerChanged(k *call, j *job, made row.Change) bool {
 	return true
 }
 
-// changeOf is what a job asks for and is planned, for the answer to a change.
+// changeOf returns the request and plan of a job, for the answer to a change.
 func (c *Core) changeOf(j *job) api.Change {
 	a := api.Change{Job: j.SlurmID, Step: j.Step, Profile: j.Profile.String(), Plan: []api.Span{}}
 	if j.isMalleable() {
@@ -173,7 +173,7 @@ func (c *Core) changeOf(j *job) api.Change {
 	return a
 }
 
-// target is what a job is to become, or what is wrong with that.
+// target returns the job as changed by the request, or why the request is invalid.
 func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	conflict := func(format string, args ...any) (*target, error) {
 		return nil, api.Errorf(api.ErrConflict, "%s %s", jobNumber(j.SlurmID), fmt.Sprintf(format, args...))
@@ -203,7 +203,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	}
 	values, copied := *j.Job, *j
 	t := &target{job: &copied, most: mostOf(j)}
-	values.Moldable = nil // its alternatives count no more
+	values.Moldable = nil // its alternatives no longer apply
 	t.Job = &values
 	t.plan = slices.Clone(j.plan)
 	if j.lapsed() {
@@ -237,10 +237,10 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	return t, nil
 }
 
-// passed is for how many seconds the present step of a running job goes on.
+// passed returns how many seconds the current step of a running job has lasted so far.
 func (c *Core) passed(j *job) int64 { return max(c.now.Unix()-j.StepStarted.Unix(), 1) }
 
-// checkSeconds checks lengths of time of a request.
+// checkSeconds checks durations in a request.
 func checkSeconds(names string, all ...int64) error {
 	for _, s := range all {
 		if s < 0 || s > planner.MaxDuration {
@@ -284,7 +284,7 @@ func (c *Core) toUpdate(t *target, u api.Update) error {
 	return nil
 }
 
-// inStep sees that a job is in a step that may end now for another size.
+// inStep checks that a job is in a step that may end now for another size.
 func inStep(t *target) error {
 	conflict := func(format string, args ...any) error {
 		return api.Errorf(api.ErrConflict, "%s %s", jobNumber(t.SlurmID), fmt.Sprintf(format, args...))
@@ -300,7 +300,7 @@ func inStep(t *target) error {
 	return nil
 }
 
-// cut ends the present step of a target now; it gives what was left of it.
+// cut ends the current step of a target now, and returns how much of its time was left.
 func (c *Core) cut(t *target) (over planner.Profile, left int64) {
 	over = slices.Clone(t.Profile[:t.Step])
 	left = t.expected() - c.now.Unix()
@@ -348,12 +348,12 @@ func (c *Core) toGrow(t *target, g api.Grow) error {
 	t.Profile = append(over, planner.Step{Duration: lasts, Nodes: most})
 	if left > lasts {
 		t.Profile = append(t.Profile, planner.Step{Duration: left - lasts, Nodes: least})
-		if t.Malleable != nil { // within its bounds, as before
+		if t.Malleable != nil { // malleable within the bounds of the ended step
 			t.most = append([]int{t.mostOf(t.Step)}, t.most...)
 		}
 	}
 	t.Profile = append(t.Profile, coming...)
-	if t.Claim > 0 && g.Wait == 0 { // within its claim it gets them in finite time
+	if t.Claim > 0 && g.Wait == 0 { // within its claim the job gets the nodes in finite time
 		t.wait = planner.MaxDuration
 	}
 	return nil
@@ -407,7 +407,7 @@ func (c *Core) toShrink(t *target, sh api.Shrink) error {
 	return nil
 }
 
-// makeChange makes a job what it was planned to become.
+// makeChange applies a planned change to a job.
 func (c *Core) makeChange(j *job, t *target, id string) {
 	was := restorable{Job: *j.Job, reached: j.reached, release: j.release, kept: j.kept, overdue: j.overdue, needsReplan: j.needsReplan, plan: j.plan, id: id, words: t.words}
 	from := j.Profile.String()
@@ -432,7 +432,7 @@ func (c *Core) makeChange(j *job, t *target, id string) {
 	j.undo = &was
 }
 
-// restorable is what a job was before a change, should Slurm refuse that.
+// restorable holds the state of a job before a change, in case Slurm refuses the change.
 type restorable struct {
 	Job         row.Job
 	reached     int
@@ -445,7 +445,7 @@ type restorable struct {
 	id, words string // of the change
 }
 
-// undoChange takes a change back that Slurm refused.
+// undoChange undoes a change that Slurm refused.
 func (c *Core) undoChange(j *job, why error) {
 	was := j.undo
 	j.undo = nil
@@ -463,7 +463,7 @@ func (c *Core) undoChange(j *job, why error) {
 	}
 }
 
-// changeProfile writes a job's other profile.
+// changeProfile writes a job's changed profile to the database.
 func (c *Core) changeProfile(j *job) {
 	c.emit(SaveProfile{j.ID, j.Profile})
 	if known, ok := c.known[j.id()]; ok {
@@ -472,11 +472,11 @@ func (c *Core) changeProfile(j *job) {
 	}
 }
 
-// writeRequest tells Slurm what a job asks for since that was changed: where the database is
-// lost it is read from the job's comment.
+// writeRequest writes the changed request of a job to Slurm. If the database is lost, the sidecar
+// reads the request from the job's comment.
 func (c *Core) writeRequest(j *job) {
 	if j.busy || !c.work.room() || !c.work.roomFor(j.UID) || c.now.Before(j.retryAt) || j.State == row.Starting {
-		return // actOn comes back to it
+		return // actOn tries again
 	}
 	r := &j.record
 	text, err := c.rewritten(j)
@@ -494,13 +494,13 @@ func (c *Core) writeRequest(j *job) {
 		}
 	}
 	do := Update{Job: r.ID, Change: u}
-	if u.NumNodes > 0 || u.TimeLimit > 0 { // what root sets, limits of accounts and QOS count no more for
+	if u.NumNodes > 0 || u.TimeLimit > 0 { // limits of accounts and QOS do not apply to changes by root
 		do.As = j.UID
 	}
 	c.do(j, "change", j.Profile.String(), KindRewrite, do, Args{})
 }
 
-// settleRewrite is called when a changed request was written, or was not.
+// settleRewrite handles the outcome of writing a changed request.
 func (c *Core) settleRewrite(j *job, p *Pending, o Outcome) {
 	switch u := commandOf[Update](p).Change; {
 	case o.Err == nil && u.Comment != nil:
@@ -517,10 +517,10 @@ func (c *Core) settleRewrite(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// rewritten is the comment of a job with its present request.
+// rewritten returns the comment of a job with its current request.
 func (c *Core) rewritten(j *job) (string, error) {
 	return request.Rewrite(j.record.Comment, func(r request.Request) request.Request {
-		if r.Profile == nil { // its script has it, and options that the marker has not
+		if r.Profile == nil { // the profile is in the script, with options that the marker lacks
 			r.ExpandLimit, r.Drive = j.ExpandLimit, drivemode.Mode(j.Drive)
 		}
 		r.Moldable, r.Malleable = nil, nil
@@ -540,7 +540,7 @@ func (c *Core) rewritten(j *job) (string, error) {
 	})
 }
 
-// notKept is called when Slurm does not take a job's changed request.
+// notKept handles that Slurm does not accept a job's changed request.
 func (c *Core) notKept(j *job, why error) {
 	j.unwritten = false
 	if j.undo != nil {
@@ -551,17 +551,17 @@ func (c *Core) notKept(j *job, why error) {
 	c.logJob(j).WithError(why).Warn("Slurm does not keep a changed request; it would be lost with the database")
 }
 
-// mostRewrites is how often a request is written again that something else has written over.
+// mostRewrites is how often the sidecar rewrites a request that something else has overwritten.
 const mostRewrites = 3
 
-// before reports whether a job has yet to come to where its marker says that it was: it was requeued since.
-// Then it needs the steps of which the marker says no more than that they are over.
+// before reports whether a job was requeued and has not come back to the step in its marker. It then
+// needs its earlier steps, but the marker records only that they are over.
 func (j *job) before(at *request.Reached) bool {
 	return at != nil && (j.record.State == slurmctl.Pending && at.Step > 1 || j.runs() && at.Step > j.Step)
 }
 
-// checkWritten sees that a changed request is still in the job's comment: slurmctld may have
-// forgotten it in a crash, the sidecar was killed before it was written, or the job was requeued.
+// checkWritten checks that a changed request is still in the job's comment. Slurmctld may have lost
+// it in a crash, the sidecar may have been killed before writing it, or the job may have been requeued.
 func (c *Core) checkWritten(j *job) {
 	if len(j.Changes) == 0 || j.unwritten || j.rewrites >= mostRewrites || j.record.Comment == j.seenComment {
 		return

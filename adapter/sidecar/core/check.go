@@ -10,12 +10,12 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Check sees that the state keeps its invariants: those of the jobs and of what is under way. It is for tests; O(jobs × steps × nodes).
+// Check returns an error if the jobs or the tasks under way violate an invariant. It is for tests; O(jobs × steps × nodes).
 func (c *Core) Check() error {
 	return errors.Join(c.checkJobs(), c.checkWork())
 }
 
-// checkJobs: every job is where its state says, and is found by its Slurm jobs.
+// checkJobs checks that every job is where its state says, and that byID finds it by its Slurm jobs.
 func (c *Core) checkJobs() error {
 	var errs []error
 	bad := func(j *job, format string, args ...any) {
@@ -35,7 +35,7 @@ func (c *Core) checkJobs() error {
 			bad(j, "the plan has %d steps", len(j.plan))
 		case j.mode != behaviourOf(drivemode.Mode(j.Drive), c.factsOf(j)):
 			bad(j, "has another row of the drive table than its mode and site have")
-		case c.byID[j.id()] == nil: // another one's, see replaced
+		case c.byID[j.id()] == nil: // the entry may belong to another job, see replaced
 			bad(j, "is not found by its base job")
 		}
 		for i := 1; i < len(j.plan); i++ {
@@ -61,7 +61,7 @@ func (c *Core) checkJobs() error {
 	return errors.Join(errs...)
 }
 
-// twice reports whether a node is named twice.
+// twice reports whether a node is listed twice.
 func twice(nodes []string) bool {
 	for i, n := range nodes[:min(len(nodes), 16)] {
 		if slices.Contains(nodes[:i], n) {
@@ -71,17 +71,17 @@ func twice(nodes []string) bool {
 	return len(nodes) > 16 && len(slices.Compact(slices.Sorted(slices.Values(nodes)))) != len(nodes)
 }
 
-// A Clash is a node that is promised to two jobs at once.
+// A Clash describes a node that is promised to two jobs at once.
 type Clash struct {
 	Node string
 	Jobs [2]slurmctl.JobID
 	Text string
 }
 
-// Clashes lists the nodes that are promised to two jobs at once. What a job has longer than
-// planned, or what is due, kept back or suspended, is no promise; by the margin everybody
-// may be late. There is to be none but where a job was late and could not be planned anew
-// within its limits, which is told of it ("delayed", "overrun").
+// Clashes lists the nodes that are promised to two jobs at once. It does not count nodes that a job
+// keeps longer than planned. It also ignores steps that are due, and jobs kept back or suspended. Every job
+// may be late by the margin. Clashes must occur only if a job was late and could not be replanned
+// within its limits, which an event reports ("delayed", "overrun").
 func (c *Core) Clashes() []Clash {
 	type promise struct {
 		job        *job
@@ -94,9 +94,9 @@ func (c *Core) Clashes() []Clash {
 		if !j.runs() && j.State != row.Starting || j.kept != nil || j.isSuspended() {
 			continue
 		}
-		for i := max(j.Step, 0); i < len(j.plan); i++ { // steps to come
+		for i := max(j.Step, 0); i < len(j.plan); i++ { // coming steps
 			if j.plan[i].start <= c.now.Unix() {
-				continue // due: it waits for nodes that others have not given back
+				continue // due; the step waits for nodes that others have not given back
 			}
 			promises = append(promises, promise{j, i + 1, j.plan[i].start, j.plan[i].end, j.plan[i].nodes})
 		}
@@ -109,7 +109,7 @@ func (c *Core) Clashes() []Clash {
 		clash = clash || slices.ContainsFunc(promises[:i], func(b promise) bool { return overlap(a, b) && setOf(a.nodes).any(b.nodes) })
 	}
 	if !clash {
-		return nil // as nearly always
+		return nil // the usual case
 	}
 	of := map[string][]promise{}
 	for _, p := range promises {
@@ -132,7 +132,7 @@ func (c *Core) Clashes() []Clash {
 	return clashes
 }
 
-// checkWork: a job is busy while something is under way for it, and not longer.
+// checkWork checks that no more jobs are busy than tasks are under way.
 func (c *Core) checkWork() error {
 	busy := 0
 	for _, j := range c.active {
@@ -146,9 +146,9 @@ func (c *Core) checkWork() error {
 	return nil
 }
 
-// Written is what the database should have of the jobs that have not ended, once all that
-// the core has asked for is written. Node lists are as text by a function, which may
-// remember them: slices of names are not changed.
+// Written returns what the database should contain about the active jobs, once everything that the
+// core asked for is written. The function text formats node lists. It may cache its results,
+// because the core never modifies slices of names.
 func (c *Core) Written(text func([]string) string) []BookedJob {
 	all := make([]BookedJob, len(c.active))
 	for i, j := range c.active {
@@ -159,8 +159,8 @@ func (c *Core) Written(text func([]string) string) []BookedJob {
 	return all
 }
 
-// BeyondShare returns the first user with more holds in Slurm than the shares allow, and how many
-// these are; "" if there is none. It is for tests.
+// BeyondShare returns the first user with more holds in Slurm than the shares allow, and the number
+// of these holds. It returns "" if there is no such user. It is for tests.
 func (c *Core) BeyondShare() (user string, holds int) {
 	count := map[string]int{}
 	for _, h := range c.ours {

@@ -11,22 +11,22 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A job with a claim (--max-nodes) may grow up to it on demand, and waits for that if it has
-// to. So that no jobs ever wait for each other's nodes they begin and grow only where the
-// state after is safe (package claims; the proof is in docs/claims.md). Everybody else is
-// planned as if they kept what they have up to their time limits.
+// A job with a claim (--max-nodes) may grow up to it on demand, and waits for that if necessary. So
+// that jobs never wait for each other's nodes, they begin and grow only if the resulting state is
+// safe (package claims; the proof is in docs/claims.md). All other jobs are planned as if the jobs with
+// claims kept their nodes up to their time limits.
 
-// unsafe says why a job with a claim has to wait.
+// unsafe says why a job with a claim must wait.
 const unsafe = "waits for other jobs with claims: all could come to wait for each other's nodes"
 
-// claimant is a job with a claim during some time.
+// claimant describes a job with a claim during some time.
 type claimant struct {
 	claims.Job
 	from, until int64 // Unix seconds
 }
 
-// claimants are the jobs with a claim that have begun, but for one, as they are planned to be
-// at some time or later.
+// claimants returns the started jobs that have a claim, without `except`, with the nodes planned
+// for them at a time. It leaves out jobs that have ended by then.
 func (c *Core) claimants(s *snapshot, except *job, at int64) []claimant {
 	var all []claimant
 	now := s.taken.Unix()
@@ -47,7 +47,7 @@ func (c *Core) claimants(s *snapshot, except *job, at int64) []claimant {
 
 const mirrorSeconds = int64(mirrorDelay / time.Second)
 
-// hasAt is what a job has at some time, as far as it is planned.
+// hasAt returns the nodes of a job at some time, according to its plan.
 func (j *job) hasAt(at int64) []string {
 	has := j.nodes()
 	for _, step := range j.coming() {
@@ -69,7 +69,7 @@ func (c *Core) claimOf(s *snapshot, j *job, has []string) claims.Job {
 	return one
 }
 
-// gone are the nodes that are of no use at present.
+// gone marks the nodes that cannot be used at present.
 func (s *snapshot) gone() []bool {
 	gone := make([]bool, len(s.nodes))
 	for i, n := range s.nodes {
@@ -78,8 +78,8 @@ func (s *snapshot) gone() []bool {
 	return gone
 }
 
-// safeWith reports whether the state is safe if a job has some nodes at a time. One without a
-// claim needs nothing more to come to its end.
+// safeWith reports whether the state is safe if a job has some nodes at a time. A job without a
+// claim needs no more nodes to reach its end.
 func (c *Core) safeWith(s *snapshot, j *job, at int64, nodes []string) bool {
 	if j.Claim == 0 {
 		return true
@@ -91,7 +91,7 @@ func (c *Core) safeWith(s *snapshot, j *job, at int64, nodes []string) bool {
 	return len(jobs) == 1 || claims.Safe(len(s.nodes), s.gone(), jobs)
 }
 
-// admit has queued jobs with claims begin only once that is safe, most urgent first.
+// admit delays queued jobs with claims until it is safe to begin them, the most urgent first.
 func (c *Core) admit(s *snapshot, list []candidate, now int64) {
 	var begun []claimant
 	for i := range list {
@@ -112,8 +112,8 @@ func (c *Core) admit(s *snapshot, list []candidate, now int64) {
 	}
 }
 
-// safeFrom is the first time at which a queued job may begin beside those that have begun, or
-// are to.
+// safeFrom returns the first time at which a queued job may begin beside the jobs that have begun
+// or will begin before it.
 func (c *Core) safeFrom(s *snapshot, cand *candidate, begun []claimant) (at int64, one claims.Job) {
 	times := []int64{cand.earliest}
 	for _, other := range begun {
@@ -147,8 +147,8 @@ func (c *Core) safeFrom(s *snapshot, cand *candidate, begun []claimant) (at int6
 	return at, one
 }
 
-// fitSafely is fitStrictly of a job that may have a claim: no step of it grows before that is
-// safe.
+// fitSafely does what fitStrictly does, also for a job with a claim: none of its steps grows before
+// that is safe.
 func (c *Core) fitSafely(s *snapshot, j *job, t *target, now int64, f fitting, beyond bool) rest {
 	for {
 		r := c.fitStrictly(s, j, t, now, f, beyond)
@@ -175,8 +175,8 @@ func (c *Core) fitSafely(s *snapshot, j *job, t *target, now int64, f fitting, b
 	}
 }
 
-// moveUp plans anew what is to come of a job that waits for a growth that was asked for, or for a
-// chain's next link, if it can be had sooner: others have ended before their time.
+// moveUp replans a job that waits for a requested growth, or for a chain's next link, if it can
+// have the nodes sooner because other jobs ended early.
 func (c *Core) moveUp(s *snapshot, j *job, now int64) {
 	copied := *j
 	t := &target{job: &copied, wait: planner.MaxDuration}
@@ -186,7 +186,7 @@ func (c *Core) moveUp(s *snapshot, j *job, now int64) {
 	}
 }
 
-// claimBeyond says why a job can never have its claim.
+// claimBeyond returns an error if a job can never have its claim.
 func (c *Core) claimBeyond(j *job) error {
 	s, r := c.snapshot, &j.record
 	if j.Claim == 0 || s == nil || r.State != slurmctl.Pending {

@@ -9,22 +9,21 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A machine's clock may be set while jobs run, and a machine may sleep. Steps last for a
-// time, not until one. So the core's own clock is even: it goes on as time does and is never
-// set. The shell gives it with every step, and tells when the machine's clock was set
-// ([ClockSet]). By that one are the times in Slurm, in the database and in what people read:
-// they are translated where they come in and go out, here and nowhere else. What Slurm keeps
-// itself (when a job ends, when a reservation does, a begin time that a user gave) thereby
-// moves in the core's time: a job whose limit is too short for its plan gets a longer one.
+// The machine's clock may be set while jobs run, and a machine may sleep. A step lasts for a
+// duration, not until a time of day. So the core has its own steady clock, which is never set. The
+// shell passes its time to every step, and reports when the machine's clock was set ([ClockSet]).
+// Slurm, the database and all texts for people use the machine's clock. Only this file translates
+// their times, where they enter and leave the core. Times that Slurm itself keeps (the end of a job
+// or a reservation, a user's begin time) therefore move on the core's clock. If a job's limit
+// becomes too short for its plan, the job gets a longer limit.
 
-// stillSlack is for how long nothing may go on though the core was to be called, without
-// it being suspected to have slept.
+// stillSlack is how late a call of the core may be before the core suspects that the machine slept.
 const stillSlack = 10 * time.Second
 
-// clockSlack is by how much times of Slurm may be off.
+// clockSlack is how far off times of Slurm may be.
 const clockSlack = 2 * time.Second
 
-// watchStill finds out whether nothing went on though the core was to be called.
+// watchStill finds out whether the sidecar stood still although the core should have been called.
 func (c *Core) watchStill(now time.Time) {
 	last := c.tick
 	c.tick = now
@@ -48,7 +47,7 @@ func (c *Core) clockSet(by time.Duration) {
 		entry.Warn("slurmctld starts no queued job until the clock is where it was, unless it is restarted")
 	}
 	c.event(nil, "clock stepped", map[string]any{"seconds": int(by.Seconds())})
-	// what was read by the clock as it was
+	// times that were read from the old clock
 	back := func(times ...*time.Time) {
 		for _, t := range times {
 			if !t.IsZero() {
@@ -62,7 +61,7 @@ func (c *Core) clockSet(by time.Duration) {
 		c.unsaved[j] = true
 	}
 	if c.snapshot != nil {
-		s := c.snapshot.copied() // an attempt may read the other one
+		s := c.snapshot.copied() // an attempt may be reading the original
 		c.snapshot, s.jobs = s, slices.Clone(s.jobs)
 		s.byID = make(map[slurmctl.JobID]*slurmctl.Job, len(s.jobs))
 		for i := range s.jobs {
@@ -87,7 +86,7 @@ func (c *Core) clockSet(by time.Duration) {
 	c.nextCycle, c.stepped, c.pace.pause = c.now, c.now, 0
 }
 
-// in translates times of Slurm.
+// in translates times of Slurm to the core's clock.
 func (c *Core) in(times ...*time.Time) {
 	for _, t := range times {
 		if !t.IsZero() {
@@ -96,7 +95,7 @@ func (c *Core) in(times ...*time.Time) {
 	}
 }
 
-// wall is a time of the core's by the machine's clock.
+// wall translates a time of the core to the machine's clock.
 func (c *Core) wall(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -104,7 +103,7 @@ func (c *Core) wall(t time.Time) time.Time {
 	return t.Add(c.skew)
 }
 
-// wallSecond is the same for a Unix second; 0: none.
+// wallSecond does what wall does for a Unix second. It leaves 0, which means none.
 func (c *Core) wallSecond(s int64) int64 {
 	if s == 0 {
 		return 0
@@ -112,13 +111,13 @@ func (c *Core) wallSecond(s int64) int64 {
 	return s + int64(c.skew/time.Second)
 }
 
-// clockText is a time as people read it.
+// clockText returns a time of day for people.
 func (c *Core) clockText(t time.Time) string { return c.wall(t).Local().Format(time.TimeOnly) }
 
-// jobIn translates a job of Slurm's.
+// jobIn translates the times of a Slurm job.
 func (c *Core) jobIn(r *slurmctl.Job) { c.in(&r.SubmitTime, &r.StartTime, &r.EndTime) }
 
-// resultIn translates what came of a task.
+// resultIn translates the times in the result of a task.
 func (c *Core) resultIn(result any) any {
 	if c.skew == 0 {
 		return result
@@ -148,7 +147,7 @@ func (c *Core) resultIn(result any) any {
 	return result
 }
 
-// out translates what goes out.
+// out translates the times in an effect to the machine's clock.
 func (c *Core) out(e Effect) Effect {
 	if c.skew == 0 {
 		return e
@@ -215,13 +214,12 @@ func (c *Core) out(e Effect) Effect {
 	return e
 }
 
-// countsStand reports whether slurmctld may tell of CPUs allocated on nodes as they were:
-// after its clock was set back it counts anew only once the old time is reached again,
-// or it is started anew (source, all versions: last_set_all of the select plugins). What
-// its jobs have is true all the time.
+// countsStand reports whether slurmctld may report outdated counts of allocated CPUs. After its
+// clock was set back, it counts again only once the old time is reached or it restarts (source,
+// all versions: last_set_all of the select plugins). What it reports about jobs is always correct.
 func (c *Core) countsStand() bool { return c.now.Before(c.countsFrom) }
 
-// shift moves what a job is to do in time.
+// shift moves the plan and step times of a job by a duration.
 func (c *Core) shift(j *job, by time.Duration) {
 	if len(j.plan) > 0 {
 		plan := make([]plannedStep, len(j.plan))
@@ -241,8 +239,8 @@ func (c *Core) shift(j *job, by time.Duration) {
 	c.save(j)
 }
 
-// notInFuture puts right a job's times where the clock was set back while the
-// sidecar was down: how much of the step has passed is not known.
+// notInFuture corrects the times of a job if the clock was set back while the sidecar was
+// down. How much of the step has passed is then unknown.
 func (c *Core) notInFuture(j *job, now time.Time) {
 	if j.State == row.Ended || !j.StepStarted.After(now.Add(clockSlack)) {
 		return
@@ -256,9 +254,9 @@ func (c *Core) notInFuture(j *job, now time.Time) {
 	c.save(j)
 }
 
-// startedAt is when Slurm started a job that runs, by the clock of now. Slurm's word is
-// by the clock of then, which may have been set since: no job has started in the future,
-// nor before it was last seen queued.
+// startedAt returns when Slurm started a running job, by the current clock. Slurm's time is by the
+// clock of that moment, which may have been set since. No job has started in the future, or
+// before it was last seen queued.
 func startedAt(r *slurmctl.Job, queued, now time.Time) time.Time {
 	switch {
 	case r.StartTime.After(now.Add(clockSlack)):

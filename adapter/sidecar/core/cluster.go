@@ -5,11 +5,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// mostOthers bounds the jobs and reservations of others that are shown.
+// mostOthers limits the jobs and the reservations of others that are shown.
 const mostOthers = 20_000
 
-// Cluster is what the last poll has seen beside evolving jobs: never changed, and the same
-// until the next poll. Nil before the first. O(nodes of running jobs), once a poll.
+// Cluster returns what the last poll has seen beside evolving jobs, or nil before the first poll. The
+// result never changes, and is the same until the next poll. O(nodes of running jobs), once a poll.
 func (c *Core) Cluster() *api.Cluster {
 	s := c.snapshot
 	if s == nil {
@@ -42,7 +42,7 @@ func (c *Core) Cluster() *api.Cluster {
 		shown := api.Reservation{Name: r.Name, Start: c.wall(r.Start), End: c.wall(r.End), NodeList: slurmctl.CompressNodes(r.Nodes), Users: r.Users, Accounts: r.Accounts}
 		own, ours := parseHold(r)
 		if _, stuck := c.stuckHolds[name]; stuck {
-			continue // the job's own time
+			continue // hidden: it only covers the job's own time
 		}
 		if ours {
 			shown.Hold, shown.Job, shown.Step = true, uint32(own.job), own.step
