@@ -14,21 +14,21 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Site is what the core is told once of where it works.
+// Site holds what the core learns at startup about where it runs.
 type Site struct {
 	Version string // of the sidecar
-	User    string // that it runs as
-	Host    string // on which it runs, without its domain
-	Root    bool   // it may submit jobs in everybody's name
+	User    string // user that the sidecar runs as
+	Host    string // host on which the sidecar runs, without its domain
+	Root    bool   // the sidecar may submit jobs in the name of any user
 }
 
-// Core is all state. It is not safe for concurrent use.
+// Core holds all state. It is not safe for concurrent use.
 type Core struct {
 	site    Site
 	cfg     config.Config
-	now     time.Time     // of the present step, by the core's own clock
-	skew    time.Duration // of the machine's clock from that, see clock.go
-	effects []Effect      // of the present step, so far
+	now     time.Time     // of the current step, by the core's own clock
+	skew    time.Duration // how far the machine's clock is ahead of the core's, see clock.go
+	effects []Effect      // of the current step, so far
 	log     note
 
 	cluster
@@ -39,105 +39,105 @@ type Core struct {
 
 	strategy Strategy
 	planning bool      // a plan was asked for, and act waits for it
-	looking  *managing // a malleability policy was asked, and act waits for it; nil: none
+	looking  *managing // a malleability policy was asked, and act waits for it; nil if none was
 
 	handling  *Handling // never nil
-	faultTold time.Time // a fault of a policy is told again then
+	faultTold time.Time // when to log a fault of a policy again
 	stopping  bool
 	started   time.Time
 
 	quiet   quiet
 	tick    time.Time     // of the last step
-	wait    time.Duration // after which the next one was to come at the latest
+	wait    time.Duration // after which the next step was due at the latest
 	awake   time.Time     // since when there was no pause
-	stepped time.Time     // when the clock was, last
+	stepped time.Time     // when the machine's clock was last set
 }
 
-// cluster is Slurm as it was last seen.
+// cluster holds what was last seen of Slurm.
 type cluster struct {
 	slurmConfig slurmctl.Config
 	slurmUser   uint32
 	configRead  time.Time
 	facts       siteFacts
 	ageing      slurmctl.Ageing
-	calculated  time.Time      // Slurm's priorities, as far as was seen
+	calculated  time.Time      // last known calculation of Slurm's priorities
 	accrualRead time.Time      // see readAccrual
-	drive       drivemode.Mode // what Auto gets here
+	drive       drivemode.Mode // the drive mode that Auto selects here
 	driveReason string
 
 	snapshot   *snapshot
-	survey     *api.Cluster // of surveyOf, as it is shown
+	survey     *api.Cluster // surveyOf, as it is shown
 	surveyOf   *snapshot
-	lastErr    error // of the last poll; nil: it worked
-	twin       error // another sidecar drives the cluster; nil: none was seen
-	cycleCalls int   // Slurm's commands in the last cycle and since the one before
+	lastErr    error // of the last poll; nil if it worked
+	twin       error // another sidecar drives the cluster; nil if none was seen
+	cycleCalls int   // number of Slurm commands in the last cycle and since the one before
 	calls      uint64
 	countsFrom time.Time // see countsStand
 
 	suspect map[string]time.Time // nodes on which Slurm starts nothing, until when
 	doubts  map[uint32]int       // expanders in a row that Slurm did not start, by user
-	leaks   map[string]time.Time // since when nodes are allocated to nobody
-	leaked  []string             // those of them that were told of
-	healed  time.Time            // when that was last tried
+	leaks   map[string]time.Time // since when nodes are allocated to no job
+	leaked  []string             // leaked nodes already logged
+	healed  time.Time            // when healing leaks was last tried
 	rules   ruleBook             // limits of accounts, QOS and partitions
-	parksIn map[parksKey]bool    // whose expanders the site's plugins want parked
+	parksIn map[parksKey]bool    // keys of expanders that the site's plugins want parked
 	power   power
 }
 
-// jobs are the evolving ones.
+// jobs holds the evolving jobs.
 type jobs struct {
 	active  []*job                       // not ended, oldest first
 	ended   []*job                       // the last ones
 	byID    map[slurmctl.JobID]*job      // by base jobs, companions and links of chains
-	coming  map[slurmctl.JobID]uint32    // users of jobs that are to be adopted, or are by now
+	coming  map[slurmctl.JobID]uint32    // users of jobs that will be adopted, or now are
 	refused map[slurmctl.JobID]refused   // jobs with a marker that are not adopted
-	known   map[slurmctl.JobID]row.Known // all that were ever adopted, as the database has them
-	lastRow int64                        // the highest ID of these
-	scripts map[slurmctl.JobID]*script   // read, or being read, for adopt
-	asked   map[slurmctl.JobID]*asked    // the same of requests
-	unsaved map[*job]bool                // whose plans are to be written
-	aside   map[slurmctl.JobID]Aside     // whose handling ended the sidecar
+	known   map[slurmctl.JobID]row.Known // all jobs ever adopted, as the database has them
+	lastRow int64                        // highest ID of the known jobs
+	scripts map[slurmctl.JobID]*script   // scripts read or being read, for adopt
+	asked   map[slurmctl.JobID]*asked    // requests read or being read
+	unsaved map[*job]bool                // jobs whose plans must be written
+	aside   map[slurmctl.JobID]Aside     // jobs whose handling ended the sidecar
 
-	eventsOf map[uint32]quota // events that users have caused by asking
+	eventsOf map[uint32]quota // events that users caused by asking
 }
 
-// holds are our reservations, and those of others.
+// holds contains our reservations, and those of others.
 type holds struct {
-	reservations map[string]slurmctl.Reservation // as of the snapshot, and what was done since
-	stuckHolds   map[string]slurmctl.Reservation // holds that a job runs in and cannot be taken out of: none of reservations
+	reservations map[string]slurmctl.Reservation // as of the snapshot, with changes made since
+	stuckHolds   map[string]slurmctl.Reservation // holds occupied by a job that we cannot move; not in reservations
 	heldSince    map[string]time.Time            // when a hold was made or got its nodes
-	ours         []ownHold                       // of them our holds, by name
-	holdNames    map[holdKey]string              // of reservations
-	holdChanged  map[string]time.Time            // when a hold was last made, changed or given up here
-	unwilling    map[string]bool                 // holds that Slurm refuses to change: made anew
+	ours         []ownHold                       // our holds among the reservations, by name
+	holdNames    map[holdKey]string              // names of our holds in reservations
+	holdChanged  map[string]time.Time            // when the sidecar last made, changed or gave up a hold
+	unwilling    map[string]bool                 // holds that Slurm refuses to change, to be recreated
 	holdsOpen    bool                            // see cannotClose
-	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for others
-	fits         int64                           // Unix second before which the shares allow no further hold, unless one is over; 0: not known
+	intruders    map[slurmctl.JobID]intrusion    // jobs in holds that are for other jobs
+	fits         int64                           // Unix second before which the shares allow no further hold, unless a hold ends; 0 if not known
 	delays       delays                          // stock jobs that holds keep from starting
 }
 
-// underway is what was asked for and has not come out yet, and when to poll again.
+// underway holds requests without an outcome yet, and when to poll again.
 type underway struct {
 	work      work
 	pace      pace
-	nextCycle time.Time       // the next poll of Slurm is wanted then
-	mirrored  int             // where mirror goes on
+	nextCycle time.Time       // when the next poll of Slurm is due
+	mirrored  int             // where mirror continues
 	calling   []*call         // scripts that wait for their next step
-	tries     tries           // of the changes among them
+	tries     tries           // attempts at the changes among the calls
 	movedUp   int64           // the row of the job that was last moved up
 	last      []*planner.Last // how the batches of the queue were planned
-	made      []*made         // and what came of it
-	pressing  set             // nodes that pending stock jobs could use, which are not lent
+	made      []*made         // results of the batches
+	pressing  set             // nodes that pending stock jobs could use; they are not lent
 }
 
-// Strategy is what the core goes by of the strategy in use.
+// Strategy holds what the core needs to know about the strategy in use.
 type Strategy struct {
 	ExpandLimit planner.ExpandLimit
-	Policy      string // of malleable jobs, in use; "": the configuration's
-	Plugin      bool   // that is one
+	Policy      string // policy in use for malleable jobs; "" if it is the configured one
+	Plugin      bool   // the policy is a plugin
 }
 
-// Books are what the database has at the start.
+// Books holds the contents of the database at startup.
 type Books struct {
 	Active     []BookedJob // not ended, oldest first
 	Ended      []BookedJob // the last ones, in the order of their ends
@@ -145,20 +145,20 @@ type Books struct {
 	LastRow    int64
 	Intents    []row.Intent // never settled
 	LastIntent int64
-	Aside      []Aside        // jobs that are to be set aside
-	Doubt      slurmctl.JobID // the one that was handled as the life before ended, if that proves nothing; 0: none
+	Aside      []Aside        // jobs to set aside
+	Doubt      slurmctl.JobID // job being handled when the previous process ended, if that proves nothing; 0 if none
 }
 
-// BookedJob is a job with all that was written down of it.
+// BookedJob holds a job with everything that the database records about it.
 type BookedJob struct {
 	Job   row.Job
 	Plan  []row.Span
 	Past  []row.Span
 	Parts []row.Part
-	Bound string // the nodes that it may have, as the user listed them
+	Bound string // the nodes that the job may have, as the user listed them
 }
 
-// New makes a core that knows nothing yet but its configuration.
+// New returns a core that knows only its site, configuration and strategy.
 func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 	c := &Core{site: site, cfg: cfg, now: now, started: now, strategy: strategy, handling: &Handling{},
 		cluster: cluster{suspect: map[string]time.Time{}, doubts: map[uint32]int{}, leaks: map[string]time.Time{}, parksIn: map[parksKey]bool{}},
@@ -174,9 +174,9 @@ func New(site Site, cfg config.Config, strategy Strategy, now time.Time) *Core {
 	return c
 }
 
-// Step takes over what has happened, decides, and says what is to be done: in this order,
-// rows before tasks. The shell calls it again with whatever comes, and at the time of
-// [Wake] at the latest. Now is by a clock that is never set, see [ClockSet].
+// Step takes over the inputs, decides, and returns the effects in the order in which the shell must
+// carry them out: rows before tasks. The shell calls Step again when an input arrives, and at the
+// time of [Wake] at the latest. Now is by a clock that is never set, see [ClockSet].
 func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 	c.now = now
 	c.watchStill(now)
@@ -189,7 +189,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 		case Planned:
 			c.planned(in) // decided below
 		case Resized:
-			c.resized(in) // the same
+			c.resized(in) // decided below
 		case Outcome:
 			c.settled(in)
 		case NodesSeen:
@@ -226,8 +226,8 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 	return effects
 }
 
-// cycle is one round of observe, adopt, follow and plan; what comes of it is decided once
-// the plan is there.
+// cycle runs one round of observe, adopt, follow and plan. The decisions follow once the plan is
+// there.
 func (c *Core) cycle(s *snapshot) {
 	if c.lastErr != nil {
 		c.log.Info("Slurm can be observed again")
@@ -253,7 +253,7 @@ func (c *Core) cycle(s *snapshot) {
 	c.plan(s)
 }
 
-// planned takes over what the strategy has planned.
+// planned takes over the plans that the strategy made.
 func (c *Core) planned(in Planned) {
 	if !c.planning {
 		return
@@ -269,8 +269,8 @@ func (c *Core) planned(in Planned) {
 	c.settle()
 }
 
-// decide does what is due by the present state: after a cycle, and after everything that
-// happens between two.
+// decide carries out what is due in the current state. Step calls it after each cycle, and after
+// all other inputs.
 func (c *Core) decide() {
 	c.pace.urgent, c.pace.waiting, c.pace.growing, c.quiet.putOff = false, -1, false, false
 	if c.snapshot != nil && c.lastErr == nil {
@@ -282,18 +282,18 @@ func (c *Core) decide() {
 	c.answerCalls()
 }
 
-// configured takes over another configuration, or strategy.
+// configured takes over a changed configuration or strategy.
 func (c *Core) configured(in Configuration) {
 	if in.Config != nil {
 		c.cfg = *in.Config
-		c.configRead = time.Time{} // read Slurm's configuration again, too
+		c.configRead = time.Time{} // also read Slurm's configuration again
 	}
 	c.strategy = in.Strategy
-	c.last, c.made = nil, nil // another strategy, or other parameters of it
+	c.last, c.made = nil, nil // the strategy or its parameters may differ
 	c.nextCycle = c.now
 }
 
-// takeConfig is called when Slurm's configuration was read.
+// takeConfig takes over Slurm's configuration.
 func (c *Core) takeConfig(cfg slurmctl.Config) (err error) {
 	merge, reasons := slurmctl.Capabilities(cfg)
 	if cfg.Boot() != c.slurmConfig.Boot() {
@@ -321,7 +321,7 @@ func (c *Core) logJob(j *job) note {
 	return c.log.WithField("job", j.SlurmID).WithField("user", j.User).WithField("step", j.Step)
 }
 
-// owner is the evolving job that a Slurm job belongs to, nil for a stock job.
+// owner returns the evolving job that a Slurm job belongs to, or nil for a stock job.
 func (c *Core) owner(id slurmctl.JobID) *job { return c.byID[id] }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -6,14 +6,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// Promises are made so that no job waits for one that waits for it. Those that have lapsed are
-// gone, though: of two jobs that outlasted their profiles each may keep nodes without which
-// the other cannot go on, and give them back only at its end. Then neither gets a longer time
-// limit until the other has ended: else both would wait for ever.
+// The core makes promises so that no two jobs wait for each other. Lapsed promises no longer
+// prevent that. If two jobs exceed their profiles, each may keep nodes that the other needs to
+// continue, and give them back only at its end. Then neither job gets a longer time limit until
+// the other has ended. Otherwise both would wait forever.
 
-// deadlocked gives a job that holds planned nodes of a job which waits for its growth, and
-// waits, in turn, for one of that job's; nil: there is none. It follows the wait-for graph of
-// the growths that are planned: O(jobs² · nodes), for jobs that wait only.
+// deadlocked returns a job that has planned nodes of j and itself waits, directly or through other
+// jobs, for nodes of j. It returns nil if there is none. It follows the wait-for graph of the
+// planned growths: O(jobs² · nodes), for waiting jobs only.
 func (c *Core) deadlocked(j *job) *job {
 	seen := map[*job]bool{}
 	var reaches func(*job) bool // j, from another
@@ -53,7 +53,7 @@ func (c *Core) awaited(j *job) (all []*job) {
 	return all
 }
 
-// deadlockWords tell why a job's time limit is as it is.
+// deadlockWords explains why a job's time limit is not raised.
 func deadlockWords(other *job) string {
 	return fmt.Sprintf("it waits for nodes of %s, which waits for its own: the one of them that ends, or is cancelled, frees the other", jobNumber(other.SlurmID))
 }

@@ -12,32 +12,32 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Holds keep stock jobs from nodes. No stock job starts later because of them by more than its
-// budget (max_delay). A job is held up while Slurm would start it this moment if there were no
-// holds: it is eligible, its nodes are idle, and no job before it in Slurm's order needs them. The
-// first such moment is remembered. If the job is planned, with the holds, to start later than
-// that moment and its budget, the cheapest promises in its way lapse (giveway.go). Until then no
-// queued job is planned in its way either.
+// Holds keep stock jobs from nodes. No stock job may start later because of them by more than its
+// budget (max_delay). A job is held up if Slurm would start it now without holds: it is
+// eligible, its nodes are idle, and no job before it in Slurm's order needs them. The core remembers
+// the first such moment. If the holds delay the planned start beyond that moment plus the budget,
+// the cheapest promises in its way lapse (giveway.go). Until then, no queued job is planned in
+// its way either.
 //
-// In the order evolving jobs have their turn: a queued one with its first step, one that waits
-// for a growth with the nodes that it lacks. Thus a growth that is due comes before stock jobs
+// Evolving jobs also have their places in that order: a queued job with its first step, and a job
+// that waits for a growth with the nodes that it lacks. So a growth that is due comes before stock jobs
 // behind it, with or without a hold.
 
 const (
-	// mostOrdered is how many waiting jobs are looked at, mostOfUser how many of one user.
+	// mostOrdered is how many waiting jobs are considered, mostOfUser how many of one user.
 	mostOrdered, mostOfUser = 400, 40
 	// mostHeldUp is how many jobs are remembered.
 	mostHeldUp = 1000
-	// startPatience is how long a job may wait on nodes that no hold keeps from it. Then Slurm has
-	// another reason not to start it: it has no budget any more.
+	// startPatience is how long a job may wait on nodes that no hold keeps from it. After that, Slurm has
+	// another reason not to start it, and the job has no budget any more.
 	startPatience = 10 * time.Minute
-	// distrustFor is how long further jobs of its user have none either, if a promise lapsed for it.
+	// distrustFor is how long further jobs of a user have no budget, if a promise lapsed for such a job.
 	distrustFor = time.Hour
-	// delaysAgain is when delays are found again at the latest, even if nothing happens.
+	// delaysAgain is how long computed delays stay valid at most, even if nothing happens.
 	delaysAgain = time.Minute
 )
 
-// delays is what is known of stock jobs that holds keep from starting.
+// delays holds what is known about stock jobs that holds keep from starting.
 type delays struct {
 	jobs       map[slurmctl.JobID]*heldUp
 	distrusted map[uint32]time.Time // users, until when
@@ -45,7 +45,7 @@ type delays struct {
 	again      time.Time            // the next look, even if nothing happens
 }
 
-// copied returns a copy, for plans beside the loop.
+// copied returns a copy, for plans made outside the main loop.
 func (d *delays) copied() delays {
 	n := *d
 	n.jobs, n.distrusted = make(map[slurmctl.JobID]*heldUp, len(d.jobs)), maps.Clone(d.distrusted)
@@ -55,30 +55,30 @@ func (d *delays) copied() delays {
 	return n
 }
 
-// heldUp is a pending stock job that could have started without holds.
+// heldUp describes a pending stock job that could have started without holds.
 type heldUp struct {
 	uid   uint32    // its user
-	since time.Time // it first could
-	free  time.Time // since when it could start beside the holds, too; zero: it cannot
-	spent bool      // it did not start then
-	freed time.Time // when promises last lapsed for it; zero: never
+	since time.Time // when it first could
+	free  time.Time // since when it could also start beside the holds; zero if it cannot
+	spent bool      // it could have started in that time, and did not
+	freed time.Time // when promises last lapsed for it; zero if never
 
-	now   bool     // it is held up at present
+	now   bool     // it is currently held up
 	nodes []string // that are kept for it
-	from  int64    // Unix second from which they are
-	end   int64    // Unix second until which they are, its limit later
+	from  int64    // Unix second from which they are kept
+	end   int64    // Unix second until which they are kept: the start plus the job's time limit
 }
 
-// placed is a waiting job with the place that it would get.
+// placed describes a waiting job with the place that it would get.
 type placed struct {
 	candidate
 	stock bool  // it is a stock job, or the first task of one
-	start int64 // Unix second; planner.Forever: none
+	start int64 // Unix second; planner.Forever if none
 	at    []int // nodes
 }
 
-// watchDelays finds the stock jobs that are held up, and has promises give way to those that
-// would be later than their budgets.
+// watchDelays finds the stock jobs that are held up. Promises then give way to jobs that would
+// exceed their budgets.
 func (c *Core) watchDelays(s *snapshot) {
 	d := &c.delays
 	c.forgetDelays(s)
@@ -95,7 +95,7 @@ func (c *Core) watchDelays(s *snapshot) {
 	}
 }
 
-// forgetDelays drops the jobs that wait no longer.
+// forgetDelays drops the jobs that no longer wait.
 func (c *Core) forgetDelays(s *snapshot) {
 	for id, h := range c.delays.jobs {
 		r := s.byID[id]
@@ -117,7 +117,7 @@ func (c *Core) forgetDelays(s *snapshot) {
 	}
 }
 
-// nobodyHeldUp takes over that no hold keeps a stock job from starting.
+// nobodyHeldUp records that no hold keeps a stock job from starting.
 func (c *Core) nobodyHeldUp(s *snapshot) {
 	for id, h := range c.delays.jobs {
 		h.now = false
@@ -149,7 +149,7 @@ func (d *delays) of(uid uint32) (n int) {
 	return n
 }
 
-// heldFrom returns from when on each node is held: Unix seconds, planner.Forever if it is not.
+// heldFrom returns from when each node is held: Unix seconds, or planner.Forever if it is not held.
 func (c *Core) heldFrom(s *snapshot) []int64 {
 	from := slices.Repeat([]int64{planner.Forever}, len(s.nodes))
 	for _, h := range c.ours {
@@ -165,7 +165,7 @@ func (c *Core) heldFrom(s *snapshot) []int64 {
 	return from
 }
 
-// heldGains lists the coming growths of a running job that nodes are held for.
+// heldGains lists the coming growths of a running job with a hold in place.
 func (c *Core) heldGains(j *job) (held []gain) {
 	if !j.runs() || j.kept != nil {
 		return nil
@@ -178,8 +178,7 @@ func (c *Core) heldGains(j *job) (held []gain) {
 	return held
 }
 
-// idleHeld counts the nodes that are idle and held, and others that are idle. It returns 0 if
-// no idle node is held.
+// idleHeld returns the number of idle nodes, held or not, or 0 if no idle node is held.
 func (c *Core) idleHeld(s *snapshot, from []int64) (idle int) {
 	held := false
 	for i := range s.nodes {
@@ -194,10 +193,10 @@ func (c *Core) idleHeld(s *snapshot, from []int64) (idle int) {
 	return idle
 }
 
-// findDelays plans the waiting jobs without promises, and looks which of them could start now.
+// findDelays plans the waiting jobs without promises, and finds the jobs that could start now.
 func (c *Core) findDelays(s *snapshot, from []int64, idle int) {
 	budgets, err := c.cfg.Delays()
-	if err != nil { // Validate has seen it
+	if err != nil { // Validate rejects invalid delays before
 		return
 	}
 	now := s.taken.Unix()
@@ -220,7 +219,7 @@ func (c *Core) findDelays(s *snapshot, from []int64, idle int) {
 	}
 }
 
-// isHeldUp takes over where a job would be without promises. It reports whether the job is held up.
+// isHeldUp takes over the place of a job without promises, and reports whether the job is held up.
 func (c *Core) isHeldUp(s *snapshot, p *placed, from []int64, now int64) bool {
 	if !p.stock {
 		return false
@@ -236,7 +235,7 @@ func (c *Core) isHeldUp(s *snapshot, p *placed, from []int64, now int64) bool {
 		h = &heldUp{since: s.taken, uid: p.record.UID}
 		c.delays.jobs[id] = h
 	}
-	if h.isFreed(c.now) && s.free(h.nodes) { // Slurm starts it there once the holds are gone
+	if h.isFreed(c.now) && s.free(h.nodes) { // Slurm starts the job there once the holds are gone
 		h.now, h.from, h.end = false, now, end
 		h.waitsFor(slices.ContainsFunc(h.nodes, func(name string) bool { return from[s.index[name]] < end }), s.taken)
 		return false
@@ -252,7 +251,7 @@ func (c *Core) isHeldUp(s *snapshot, p *placed, from []int64, now int64) bool {
 	return h.now
 }
 
-// waitsFor notes whether something keeps the job from starting at present.
+// waitsFor records whether something currently keeps the job from starting.
 func (h *heldUp) waitsFor(something bool, now time.Time) {
 	switch {
 	case something:
@@ -262,7 +261,7 @@ func (h *heldUp) waitsFor(something bool, now time.Time) {
 	}
 }
 
-// slurmOrder lists the jobs that wait in Slurm's order, stock jobs and evolving ones with what is
+// slurmOrder lists the waiting jobs in Slurm's order: stock jobs, and evolving jobs with what is
 // due. It returns nil if no stock job fits on the idle nodes.
 func (c *Core) slurmOrder(s *snapshot, now int64, idle int) []placed {
 	var list []placed
@@ -309,8 +308,8 @@ func firstTask(cand candidate) (one candidate, rest *candidate) {
 	return one, &others
 }
 
-// dueNow returns an evolving job as Slurm would see it without holds: a queued one as its first
-// step, one that waits for nodes as a job for those.
+// dueNow returns an evolving job as Slurm would see it without holds: a queued job as its first
+// step, and a job that waits for nodes as a job for these nodes.
 func (c *Core) dueNow(s *snapshot, j *job, now int64) (candidate, bool) {
 	cand := candidate{record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, earliest: now, rank: c.rankOf(&j.record)}
 	if j.kept != nil || j.ending || j.asked == nil {
@@ -344,8 +343,8 @@ func (c *Core) dueNow(s *snapshot, j *job, now int64) (candidate, bool) {
 	return cand, true
 }
 
-// occupiedBut is what is certain if only some of the running jobs are promised nodes for their coming
-// steps. The others keep what they have for as long as it is planned.
+// occupiedBut returns what is certain if only some of the running jobs are promised nodes for their
+// coming steps. The other jobs keep their nodes as long as planned.
 func (c *Core) occupiedBut(s *snapshot, origin int64, promised func(*job) bool) *occupancy {
 	o := c.foreign(s, origin)
 	now := s.taken.Unix()
@@ -365,14 +364,14 @@ func (c *Core) occupiedBut(s *snapshot, origin int64, promised func(*job) bool) 
 			}
 		default:
 			one := *j
-			one.kept = &keptBack{} // it has what it has
+			one.kept = &keptBack{} // the job keeps its nodes
 			c.addPromises(o, s, &one, now)
 		}
 	}
 	return o
 }
 
-// delayDigest sums up what delays depend on.
+// delayDigest returns a digest of everything that delays depend on.
 func (c *Core) delayDigest(s *snapshot) uint64 {
 	sum := uint64(14695981039346656037)
 	add := func(values ...int64) {
@@ -408,8 +407,8 @@ func (c *Core) delayDigest(s *snapshot) uint64 {
 	return max(sum, 1)
 }
 
-// budgetOf returns how much later than it could have started a job may start, beside the promises
-// of another one: not at all if Slurm would put it first.
+// budgetOf returns how much later than possible a job may start because of promises to another
+// job. It returns 0 if Slurm would put the job first.
 func (c *Core) budgetOf(r *slurmctl.Job, budgets config.Delays, holder *job) time.Duration {
 	if c.outranks(r, &holder.record) {
 		return 0
@@ -417,8 +416,8 @@ func (c *Core) budgetOf(r *slurmctl.Job, budgets config.Delays, holder *job) tim
 	return budgets.Of(r.Partition, r.QOS)
 }
 
-// outranks reports whether Slurm puts a pending job first whatever the priorities: its partition
-// has a higher PriorityTier, or it preempts the other one.
+// outranks reports whether Slurm puts a pending job before another job whatever their priorities:
+// its partition has a higher PriorityTier, or it preempts the other job.
 func (c *Core) outranks(r, other *slurmctl.Job) bool {
 	if c.tierOf(r, true) > c.tierOf(other, true) {
 		return true
