@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// siteFacts holds what a site does not let the sidecar do with running Slurm jobs. A job has facts of its own:
-// whether it has a step manager is known once its request has been read.
+// siteFacts holds what a site does not let the sidecar do with running Slurm jobs. A job has its own facts: whether it
+// has a step manager is known once its request has been read.
 type siteFacts struct {
 	updatesNeedAccount bool // Slurm rejects every update of a running job (slurmctl.Client.WantsAccount)
 	resizesOnce        bool // Slurm resizes a job only once (slurmctl.ResizesOnce)
@@ -19,9 +19,9 @@ type siteFacts struct {
 }
 
 // behaviour holds what a drive mode means for a job on its site. Every column answers a question that some decision
-// asks; none of them names the mode.
+// asks. No column names the mode.
 type behaviour struct {
-	// What is one Slurm job, and what is several.
+	// Which parts of a job are one Slurm job, and which are several.
 	stepsAreJobs     bool // every step is a Slurm job with a script, a time limit, and nodes of its own
 	scriptSpansSteps bool // one batch script runs through all steps and calls next between them
 	mergesGrowths    bool // the nodes of an expander become nodes of the base job
@@ -32,8 +32,8 @@ type behaviour struct {
 	bringsNodes     bool // an expander brings the nodes of a growth, which takes bringSeconds
 	resizes         bool // a job that runs gets more nodes or fewer, by its plan, by a change, or as it is offered
 	raisesLimits    bool // the time limit of a running job can be raised
-	readiesLinks    bool // the next step's Slurm job is released before the present one ends
-	staysInHold     bool // what began in a hold cannot be taken out of it, and the hold lasts as long
+	readiesLinks    bool // the next step's Slurm job is released before the current step ends
+	staysInHold     bool // a job that begins in a hold cannot be moved out of it, and the hold lasts as long as the job
 	waitsForPrologs bool // an expander can be used only once its prologs have ended: until then it rejects steps
 
 	// How finely a running job's size changes.
@@ -63,7 +63,7 @@ var modes = map[drivemode.Mode]behaviour{
 	},
 }
 
-// behaviourOf returns the row of a drive mode: what it means, less what the site does not allow.
+// behaviourOf returns the row of a drive mode on a site: what the mode means, without what the site does not allow.
 func behaviourOf(mode drivemode.Mode, on siteFacts) behaviour {
 	b := modes[mode]
 	if on.updatesNeedAccount {
@@ -94,7 +94,7 @@ func (c *Core) setFacts(facts siteFacts) {
 	}
 }
 
-// setMode gives a job its row of the table. It is called when the job's drive mode or what is known of its request
+// setMode gives a job its row of the table. It is called when the job's drive mode, or the knowledge about its request,
 // has changed.
 func (c *Core) setMode(j *job) { j.mode = behaviourOf(drivemode.Mode(j.Drive), c.factsOf(j)) }
 
@@ -107,7 +107,7 @@ func (c *Core) factsOf(j *job) siteFacts {
 	return c.factsWith(j.asked.StepMgr)
 }
 
-// factsWith returns the facts that hold for a job with a step manager or without.
+// factsWith returns the facts that hold for a job with or without a step manager.
 func (c *Core) factsWith(stepMgr bool) siteFacts {
 	facts := c.facts
 	facts.stepManagers = stepMgr
@@ -122,9 +122,9 @@ func (c *Core) siteDrive(on siteFacts) (drivemode.Mode, string) {
 	return c.drive, c.driveReason
 }
 
-// driveOf returns the drive mode that a job gets, and why: the one that the job asks for, else the one that the
-// site has configured, else the one that works here. A job that asks for merge where that never works is rejected with
-// the reason. A site that has configured it gets companions instead.
+// driveOf returns the drive mode that a job gets, and why. The job's own choice comes first, then the configured mode,
+// then the mode that works here. If a job asks for merge where merge never works, driveOf rejects it with the reason. If
+// the site configured merge there, the job gets companions instead.
 func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive drivemode.Mode, why string, err error) {
 	const inWords = "drive mode merge cannot work here: %s; submit the job without --drive"
 	wanted := sp.Drive
@@ -140,11 +140,11 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive
 		drive, why = wanted, "the job asked for it"
 	case wanted == drivemode.Companion:
 		drive, why = wanted, "the job asked for it"
-	case c.cfg.Drive == drivemode.Companion: // what is no chain as submitted cannot become one
+	case c.cfg.Drive == drivemode.Companion: // a job not submitted as a chain cannot become a chain
 		drive, why = drivemode.Companion, "the configuration says so"
 	case drive == drivemode.Merge && (c.site.Root || r.User == c.site.User):
 		against := c.noMergeAny(r, sp)
-		if against == "" && c.cfg.Drive != drivemode.Merge { // else the site answers for it
+		if against == "" && c.cfg.Drive != drivemode.Merge { // with merge configured, the site is responsible
 			against = slurmctl.BesideEpilog(c.slurmConfig)
 		}
 		if against != "" {
@@ -171,7 +171,7 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive
 	return drive, why, nil
 }
 
-// noMergeAny returns the limits that speak against merging for a job, whichever profile it gets; "": none do.
+// noMergeAny returns the limits that prevent merging for any profile that the job may get, or "" if there are none.
 func (c *Core) noMergeAny(r *slurmctl.Job, sp request.Request) string {
 	if sp.Moldable == nil {
 		return c.noMerge(r, sp.Profile)
@@ -201,7 +201,7 @@ const (
 	accountRemedy = "Begin with the fewest nodes and give back as many as a growth has brought, use --drive=chain, or have the administrator let updates of running jobs pass"
 )
 
-// whyFixed says why Slurm jobs cannot be made smaller; "": they can.
+// whyFixed returns why Slurm jobs cannot be made smaller, or "" if they can.
 func (f siteFacts) whyFixed() string {
 	switch {
 	case f.updatesNeedAccount:
@@ -212,8 +212,8 @@ func (f siteFacts) whyFixed() string {
 	return ""
 }
 
-// noShrink returns the error for a profile that needs a smaller Slurm job: against says where. It returns nil where
-// Slurm jobs can be made smaller.
+// noShrink returns the error for a profile that needs a smaller Slurm job. The text against says where. It returns nil
+// if Slurm jobs can be made smaller.
 func (f siteFacts) noShrink(against string) error {
 	switch {
 	case f.updatesNeedAccount:
@@ -224,7 +224,7 @@ func (f siteFacts) noShrink(against string) error {
 	return nil
 }
 
-// onceWords says that Slurm resizes a job only once.
+// onceWords returns the text that Slurm resizes a job only once.
 func (c *Core) onceWords() string {
 	return fmt.Sprintf("and Slurm %s without slurmdbd resizes a job only once", c.slurmConfig.Version)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// eligibility is the answer of [snapshot.eligible], the same for all jobs that ask
-// for the same.
+// eligibility holds the answer of [snapshot.eligible], which is the same for all jobs with the
+// same request.
 type eligibility struct {
 	nodes []int
 	err   error
 }
 
-// wish is what a job asks of its nodes.
+// wish holds what a job requests of its nodes.
 type wish struct {
 	partition, features    string
 	cpus                   int
@@ -23,10 +23,10 @@ type wish struct {
 	excluded, wanted, gres string
 }
 
-// eligible lists the nodes (indices into the cluster's) on which Slurm may run a
-// job: those of its partitions, narrowed by --constraint, --exclude, --nodelist,
-// CPUs and memory per node, and gres, which it asks for on each. The error says in words what Evoslurm cannot plan. The
-// list is shared and not to be changed.
+// eligible lists the nodes (indices into the cluster's nodes) on which Slurm may run a job. It
+// takes the nodes of the job's partitions, narrowed by --constraint, --exclude, --nodelist, CPUs
+// and memory per node, and the gres requested on each node. The error explains what Evoslurm
+// cannot plan. Callers must not change the list, because it is shared.
 func (s *snapshot) eligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
 	key := wish{r.Partition, r.Features, r.MinCPUs, r.MinMemory, r.Heterogenous, strings.Join(r.ExcNodes, " "), strings.Join(r.ReqNodes, " "), ""}
 	if len(gres) > 0 {
@@ -43,7 +43,7 @@ func (s *snapshot) eligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error
 	return known.nodes, known.err
 }
 
-// findEligible is O(nodes).
+// findEligible computes what eligible returns. O(nodes).
 func (s *snapshot) findEligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, error) {
 	if r.Heterogenous {
 		return nil, fmt.Errorf("heterogeneous jobs cannot be planned yet")
@@ -65,7 +65,7 @@ func (s *snapshot) findEligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, e
 			}
 		}
 	}
-	hasGRES := map[string]bool{} // by what sinfo says of a node
+	hasGRES := map[string]bool{} // by the text that sinfo shows for a node
 	var nodes []int
 	for i, n := range s.nodes {
 		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || !constraint.Met(n.Features) ||

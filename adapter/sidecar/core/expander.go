@@ -6,14 +6,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// expanderMark is in the comment of every expander, unless a site's plugins have
-// overwritten that.
+// expanderMark is the text in the comment of every expander, unless a site's plugins have
+// overwritten the comment.
 const expanderMark = "evox:v1"
 
-// isExpander reports whether a Slurm job was made by the sidecar to bring nodes. It is
-// named as one, and has the mark; or, where the mark is gone, it belongs to the sidecar
-// or to the user of the evolving job that it is named after. Nobody gains by forging
-// one: mayBring, clean.
+// isExpander reports whether the sidecar created a Slurm job to bring nodes. The job has the name
+// of an expander, and the mark. If the mark is gone, the job must belong to the sidecar, or to the
+// user of the evolving job in its name. Forging an expander gains nothing: see mayBring and
+// clean.
 func (c *Core) isExpander(r *slurmctl.Job) bool {
 	own, ours := parseHoldName(r.Name)
 	if !ours {

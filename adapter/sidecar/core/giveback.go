@@ -10,15 +10,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A malleable application may give back of its own accord what it is lent (evosctl shrink): that is no
-// change of what it is to have, and its step goes on. It is carried out as an accepted request to shrink,
-// once, whatever happens to the sidecar; the job is offered nothing for a while after it.
+// A malleable application may give back lent nodes voluntarily (evosctl shrink). That does not
+// change its request, and its step continues. The sidecar handles it as an accepted request to
+// shrink, and carries it out exactly once even after a restart. It then makes the job no offer for
+// a while.
 
-// ownAccord is why such a request was made.
+// ownAccord is the reason recorded for such a request.
 const ownAccord = "the application asked for it"
 
-// answersFirst sees that what a job is offered, or asked for, does not come in between a growth or shrink on
-// demand: what was accepted is carried out before, and what is demanded is to be answered.
+// answersFirst handles an open offer or demand before a growth or shrink on demand. An accepted
+// offer must be carried out first, and a demand must be answered first.
 func (c *Core) answersFirst(k *call, j *job) (carries bool, err error) {
 	o := j.offer()
 	switch {
@@ -32,7 +33,7 @@ func (c *Core) answersFirst(k *call, j *job) (carries bool, err error) {
 	return false, nil
 }
 
-// givesBack reports whether all that a change asks for is to give back what a job is lent.
+// givesBack reports whether a change asks only to give back nodes that the job is lent.
 func (c *Core) givesBack(req *api.ChangeRequest, j *job) bool {
 	sh := req.Shrink
 	if sh == nil || req.Update != nil || req.Grow != nil || j.State != row.Running || j.ending || j.isSuspended() {
@@ -42,7 +43,7 @@ func (c *Core) givesBack(req *api.ChangeRequest, j *job) bool {
 	return len(lent) > 0 && sh.Nodes <= len(lent) && (len(sh.List) == 0 || len(Without(lent, sh.List)) > 0 || len(Without(sh.List, lent)) == 0)
 }
 
-// answerGiveBack answers a call that shrinks a job which is lent nodes, or reports that it has to wait.
+// answerGiveBack answers a call that shrinks a job with lent nodes, and reports whether it did. If not, the call must wait.
 func (c *Core) answerGiveBack(k *call, j *job) bool {
 	refuse := func(err error) bool {
 		c.emit(Reply{ID: k.ID, Err: err})
@@ -70,7 +71,7 @@ func (c *Core) answerGiveBack(k *call, j *job) bool {
 	return false
 }
 
-// toGiveBack are the nodes that a job gives back of those that it is lent, or why it cannot.
+// toGiveBack returns the lent nodes that a job gives back, or why it cannot give them back.
 func (c *Core) toGiveBack(j *job, req *api.ChangeRequest) ([]string, error) {
 	lent, has := c.goFirst(j, c.wants()), len(j.nodes())
 	by := req.Shrink.Nodes

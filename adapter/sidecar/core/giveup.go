@@ -9,23 +9,24 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// What fails is tried again less and less often, and a growth not for ever: the job then
-// stays in its step with what it has, holds nothing, its script is told by evosctl next,
-// and a further next plans it anew.
+// The sidecar retries a failed action less and less often, but a growth not forever. When it gives
+// up a growth, the job stays in its step with its nodes, and nothing is held for it. Evosctl next
+// reports that to the script. The next call of evosctl next makes the core plan the growth again.
 
 const (
-	// mostPause bounds the pause after a failed action, outagePause where Slurm or its
-	// database does not answer: what is due then is due as soon as it does.
+	// mostPause limits the pause after a failed action. If Slurm or its
+	// database does not answer, outagePause limits it, so that due actions follow soon after
+	// the outage.
 	mostPause   = 5 * time.Minute
 	outagePause = 30 * time.Second
 )
 
-// outage reports whether an action failed for what is no matter of the job.
+// outage reports whether an action failed for a reason unrelated to the job.
 func outage(err error) bool {
 	return transient(err) || errors.Is(err, slurmctl.ErrNoSlurmdbd) || errors.Is(err, slurmctl.ErrDBIndex)
 }
 
-// failed counts a failed action of the job, and says when it is tried again.
+// failed counts a failed action of the job, and sets when to try it again.
 func (j *job) failed(action string, err error, now time.Time, wall func(time.Time) time.Time) {
 	j.failures++
 	most := mostPause
@@ -39,7 +40,7 @@ func (j *job) failed(action string, err error, now time.Time, wall func(time.Tim
 	j.reason = reason{kind: whyFailed, what: action, tries: j.failures, at: wall(j.retryAt), text: err.Error()}
 }
 
-// mayGiveUp gives a growth to so many nodes up that has failed for too long, or will
+// mayGiveUp gives up the growth to a number of nodes if it has failed for too long, or will
 // always fail.
 func (c *Core) mayGiveUp(j *job, to int, err error) {
 	if err == nil || !errors.Is(err, ErrNeverMerged) && (j.failing.IsZero() || c.now.Sub(j.failing) < c.cfg.GiveUp) {
@@ -54,13 +55,13 @@ func (c *Core) mayGiveUp(j *job, to int, err error) {
 	j.kept = &keptBack{text: text + "; it is tried again when the job's script calls evosctl next", givenUp: true}
 	j.failures, j.failing, j.retryAt, j.reason = 0, time.Time{}, time.Time{}, saying(whyKeptBack, j.kept.text)
 	if j.State != row.Waiting {
-		return // it had lost nodes: nobody waits
+		return // it only replaced lost nodes: no call waits
 	}
 	j.State, j.StepEnded = row.Running, time.Time{}
 	c.save(j)
 	j.denials++
 	if j.denied = text; c.waitedFor(j) {
-		j.denied = "" // they are told
+		j.denied = "" // the waiting calls report it
 	}
 	j.denial = text
 	c.notify(j)
