@@ -105,7 +105,7 @@ type (
 		Held        []Part    // current parts of the job
 		Hold        string    // on the nodes; "" if none
 		HoldBegins  bool      // the hold must begin now, before its time
-		LetIn       []string  // users to let into the hold, which nobody may use before
+		LetIn       []string  // users to let into the hold, which is closed to all users before
 		StaysInHold bool      // a job that runs in a hold cannot be moved out of it
 		StepMgr     bool      // the expander has a step manager, and is usable once its prologs have ended
 		StaysUntil  time.Time // when the expander has ended at the latest
@@ -114,7 +114,7 @@ type (
 		Expanders   []slurmctl.JobID // existing expanders that are not merged yet
 		GaveBack    time.Time        // when the job last gave back some of the nodes; zero if it had none of them
 	}
-	// Shrink gives back nodes of a job, those of companions first, newest first. The
+	// Shrink gives back nodes of a job, companions' nodes first, newest first. The
 	// result is the []Part that the job has afterwards.
 	Shrink struct {
 		Held     []Part

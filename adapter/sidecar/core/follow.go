@@ -18,10 +18,10 @@ func (c *Core) follow(s *snapshot) {
 			continue
 		}
 		if j.busy && !j.touched.After(s.taken) {
-			j.touched = s.taken.Add(1) // nor once that has ended
+			j.touched = s.taken.Add(1) // do not believe this poll after the action has ended either
 		}
 		if j.touched.After(s.taken) {
-			continue // its last action is newer than what was seen
+			continue // its last action is newer than the poll
 		}
 		if j.mode.stepsAreJobs {
 			c.followChain(s, j)
@@ -61,10 +61,9 @@ func (c *Core) follow(s *snapshot) {
 	}
 }
 
-// observeHeld takes over from Slurm which nodes the job has: Slurm is the truth,
-// whatever the sidecar believes to have done. A merge or a shrink that slurmctld
-// forgot in a crash shows here, and so does one that it made while the sidecar
-// was away.
+// observeHeld takes over from Slurm which nodes the job has. Slurm is right, whatever the
+// sidecar believes. So the sidecar notices a merge or a shrink that slurmctld lost in a crash,
+// or completed while the sidecar was down.
 func (c *Core) observeHeld(s *snapshot, j *job) {
 	held := []Part{{ID: j.id(), Step: 1, Nodes: j.record.NodeList}}
 	j.expanders = j.expanders[:0]
@@ -91,7 +90,7 @@ func (c *Core) observeHeld(s *snapshot, j *job) {
 	c.setHeld(j, held)
 }
 
-// setHeld records what the job has from now on.
+// setHeld records the parts that the job has from now on.
 func (c *Core) setHeld(j *job, held []Part) {
 	j.held = held
 	for _, p := range held {
@@ -107,7 +106,7 @@ func heldText(held []Part) string {
 	return slurmctl.CompressNodes((&job{held: held}).nodes())
 }
 
-// recordAllocation writes what the job holds, and for which step, as of then.
+// recordAllocation records the nodes and the step of a job from a time on.
 func (c *Core) recordAllocation(j *job, now time.Time) {
 	nodes := j.nodes()
 	c.saveAllocation(j, now, len(nodes), slurmctl.CompressNodes(nodes))
@@ -119,8 +118,8 @@ func (c *Core) recordAllocation(j *job, now time.Time) {
 	}
 }
 
-// Later is the later of two times: no span ends before it began, whatever the clock
-// was set to in between.
+// Later returns the later of two times. It ensures that no span ends before it began, even if the
+// clock was set in between.
 func Later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -128,7 +127,7 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// began is called once Slurm has started the job.
+// began handles that Slurm has started the job.
 func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	c.fixChoice(j, r)
 	planned := int64(0)
@@ -136,7 +135,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 		planned = j.plan[0].start
 	}
 	j.State, j.Step, j.BatchHost, j.configuring = row.Running, 1, r.BatchHost, false
-	if j.inferred && j.script != "" && j.mode.scriptSpansSteps { // slurmctld may take another for it since, see pinned
+	if j.inferred && j.script != "" && j.mode.scriptSpansSteps { // slurmctld may report another batch host by now, see pinned
 		j.BatchHost = j.script
 	}
 	start := startedAt(r, j.queuedAt, c.now)
@@ -152,7 +151,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	c.event(j, "started", map[string]any{"planned": c.wallSecond(planned), "nodes": slurmctl.CompressNodes(j.nodes()), "step": j.Step})
 	c.logJob(j).WithField("nodes", slurmctl.CompressNodes(j.nodes())).Info("started")
 	if j.inferred && len(j.plan) == 0 {
-		return // planned once it is known of all others that were found with it in which step they are: followPlans
+		return // followPlans plans it once the steps of all other jobs found running are known
 	}
 	if len(j.plan) == 0 || planned != start.Unix() || !sameSet(j.plan[0].nodes, j.nodes()) {
 		const why = "it started at another time than planned"
@@ -161,7 +160,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 			if j.Step < len(j.plan) {
 				was = j.plan[j.Step].start
 			}
-			c.storePlan(j, nil) // nothing of it holds any more: once it can be, it is planned in followPlans
+			c.storePlan(j, nil) // no part of the plan applies; followPlans replans it when possible
 			if !j.last() {
 				c.event(j, "delayed", map[string]any{"why": why + ", and cannot be planned anew: " + unfit, "step": j.Step + 1, "was": c.wallSecond(was)})
 			}
@@ -169,8 +168,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 	}
 }
 
-// requeued is called when a job that ran waits in Slurm's queue again: it starts
-// over.
+// requeued handles that a job that ran is back in Slurm's queue. The job starts over.
 func (c *Core) requeued(j *job) {
 	c.logJob(j).Warn("the job was requeued: it starts over")
 	c.event(j, "requeued", map[string]any{"step": j.Step})
@@ -181,9 +179,9 @@ func (c *Core) requeued(j *job) {
 	j.State, j.Step, j.held, j.ending, j.retryAt = row.Queued, 0, nil, false, c.now.Add(slurmctl.RegrowAfter)
 	j.Started, j.StepStarted, j.StepEnded = time.Time{}, time.Time{}, time.Time{}
 	j.Suspended, j.suspendedFrom = 0, time.Time{}
-	j.inferred, j.reached, j.script, j.suspendedBefore = false, 0, "", 0 // of the run before
-	j.seenComment = ""                                                   // its marker may say no more of steps than that they are over
-	if j.Progress != nil {                                               // what was measured is so still
+	j.inferred, j.reached, j.script, j.suspendedBefore = false, 0, "", 0 // of the previous run
+	j.seenComment = ""                                                   // its marker may only record that the earlier steps are over
+	if j.Progress != nil {                                               // the measurements remain valid
 		j.Progress = &malleable.Progress{Runs: j.Progress.Runs}
 	}
 	if m := j.Moldable; m != nil {
@@ -196,9 +194,9 @@ func (c *Core) requeued(j *job) {
 	c.notify(j)
 }
 
-// askEnd asks how Slurm jobs of j ended.
+// askEnd asks Slurm how jobs of j ended.
 func (c *Core) askEnd(j *job, kind Kind, ids ...slurmctl.JobID) {
-	if c.work.room() { // else at the next poll
+	if c.work.room() { // otherwise at the next poll
 		c.ask(j, "", kind, c.gently(Ask{ids}), Args{})
 	}
 }
@@ -206,7 +204,7 @@ func (c *Core) askEnd(j *job, kind Kind, ids ...slurmctl.JobID) {
 // endsOf returns how Slurm jobs of j ended, and whether that is known.
 func (c *Core) endsOf(j *job, o Outcome) (map[slurmctl.JobID]slurmctl.Job, bool) {
 	if errors.Is(o.Err, ErrBackfilling) {
-		return nil, false // at the next poll
+		return nil, false // ask again at the next poll
 	}
 	if o.Err != nil {
 		c.logJob(j).WithError(o.Err).Warn("how it ended is not known yet")
@@ -222,7 +220,7 @@ func (c *Core) endsOf(j *job, o Outcome) (map[slurmctl.JobID]slurmctl.Job, bool)
 	return seen, true
 }
 
-// settleEnd ends a job that Slurm does not know any more or shows as ended: one poll alone is not believed.
+// settleEnd ends a job that Slurm no longer knows or shows as ended. One poll alone is not enough evidence.
 func (c *Core) settleEnd(j *job, _ *Pending, o Outcome) {
 	if seen, ok := c.endsOf(j, o); ok {
 		if last, known := seen[j.id()]; !known || last.Ended() {
@@ -231,8 +229,8 @@ func (c *Core) settleEnd(j *job, _ *Pending, o Outcome) {
 	}
 }
 
-// end closes a job's books; last is what Slurm says of it at last, if anything. What
-// it leaves in Slurm (holds, expanders) is not wanted any more and goes at once.
+// end records the end of a job. The value last is Slurm's final record of the job, if any. The sidecar
+// removes what the job leaves in Slurm (holds, expanders) at once.
 func (c *Core) end(j *job, last slurmctl.Job) {
 	state, at := string(last.State), c.now
 	if e := last.EndTime; last.Ended() && !e.IsZero() && e.Before(at) {
@@ -266,7 +264,7 @@ func (c *Core) end(j *job, last slurmctl.Job) {
 // MostEnded is how many ended jobs evosqueue --states=all can show.
 const MostEnded = 200
 
-// followChain is follow for a chain, whose steps begin and end with Slurm jobs.
+// followChain does what follow does for a chain, whose steps begin and end with Slurm jobs.
 func (c *Core) followChain(s *snapshot, j *job) {
 	current := c.currentLink(j)
 	r := s.byID[j.chain[current]]
@@ -291,7 +289,7 @@ func (c *Core) followChain(s *snapshot, j *job) {
 	}
 }
 
-// currentLink is the position of a chain's Slurm job that runs or is to run next.
+// currentLink returns the position in the chain of the Slurm job that runs or will run next.
 func (c *Core) currentLink(j *job) int {
 	if j.State == row.Waiting {
 		return j.Step
@@ -299,7 +297,7 @@ func (c *Core) currentLink(j *job) int {
 	return max(j.Step, 1) - 1
 }
 
-// presentJob returns the Slurm job in which the job runs, or is to run next.
+// presentJob returns the Slurm job in which the job runs, or will run next.
 func (c *Core) presentJob(j *job) slurmctl.JobID {
 	if j.mode.stepsAreJobs {
 		return j.chain[c.currentLink(j)]
@@ -307,9 +305,9 @@ func (c *Core) presentJob(j *job) slurmctl.JobID {
 	return j.id()
 }
 
-// settleLinkEnd is called with how a chain's present job ended.
+// settleLinkEnd takes over how the current Slurm job of a chain ended.
 func (c *Core) settleLinkEnd(j *job, p *Pending, o Outcome) {
-	ids := commandOf[Ask](p).Jobs // the present one, and the one before
+	ids := commandOf[Ask](p).Jobs // the current job, and the job of the last step that began
 	if seen, ok := c.endsOf(j, o); ok && len(ids) == 2 {
 		if current := slices.Index(j.chain, ids[0]); current >= 0 {
 			c.linkEnded(j, current, seen[ids[0]], seen[ids[1]])
@@ -317,11 +315,11 @@ func (c *Core) settleLinkEnd(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// linkEnded is called with what Slurm says of a chain's present job, which has ended,
-// and of the one whose step was the last to begin.
+// linkEnded handles the end of a chain's current job. It gets Slurm's records of that job, and of
+// the job whose step began last.
 func (c *Core) linkEnded(j *job, current int, done, before slurmctl.Job) {
 	if done.ID != 0 && j.Step == current && !done.StartTime.IsZero() && done.BatchHost != "" {
-		// it began and ended between two observations
+		// the job began and ended between two polls
 		c.linkRuns(c.snapshot, j, &done)
 		before = done
 	}
@@ -338,7 +336,7 @@ func (c *Core) linkEnded(j *job, current int, done, before slurmctl.Job) {
 	j.overdue = 0
 	if r := j.in(c.snapshot, j.chain[j.Step]); r != nil && r.State == slurmctl.Running && len(r.NodeList) > 0 {
 		j.see(r)
-		c.linkRuns(c.snapshot, j, r) // Slurm has started it as it ended the other
+		c.linkRuns(c.snapshot, j, r) // Slurm started it when the previous job ended
 		return
 	}
 	switch next := j.next(); {
@@ -349,7 +347,7 @@ func (c *Core) linkEnded(j *job, current int, done, before slurmctl.Job) {
 	}
 }
 
-// linkRuns is called when a chain's present job was seen running.
+// linkRuns handles that a chain's current job was seen running.
 func (c *Core) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
 	current := c.currentLink(j)
 	if j.Step == current+1 {
@@ -360,11 +358,11 @@ func (c *Core) linkRuns(s *snapshot, j *job, r *slurmctl.Job) {
 		c.began(s, j, r)
 		return
 	}
-	j.Suspended, j.suspendedFrom = 0, time.Time{} // Slurm counts for each of its jobs
+	j.Suspended, j.suspendedFrom = 0, time.Time{} // Slurm counts separately for each of its jobs
 	c.beginStep(j, startedAt(r, j.queuedAt, c.now))
 }
 
-// linkRequeued is called when a chain's job that ran waits in Slurm's queue again: its step starts over.
+// linkRequeued handles that a chain's job that ran is back in Slurm's queue. The job's step starts over.
 func (c *Core) linkRequeued(s *snapshot, j *job) {
 	if j.Step == 1 {
 		c.requeued(j)
@@ -382,7 +380,7 @@ func (c *Core) linkRequeued(s *snapshot, j *job) {
 	c.refit(s, j, s.taken.Unix(), "the job of a step was requeued")
 }
 
-// cancelChain cancels what is left of a chain. Should that fail, adopt finds it.
+// cancelChain cancels the remaining jobs of a chain. If that fails, adopt finds them.
 func (c *Core) cancelChain(j *job) {
 	left := slices.Clone(j.chain[min(max(j.Step, 1), len(j.chain)):])
 	left = slices.DeleteFunc(left, func(id slurmctl.JobID) bool { return j.in(c.snapshot, id) == nil })
@@ -391,7 +389,7 @@ func (c *Core) cancelChain(j *job) {
 	}
 }
 
-// cancelCompanions cancels those of a job that has ended, as far as they are known to run:
+// cancelCompanions cancels the companions of an ended job that are known to run. The function
 // clean finds the others.
 func (c *Core) cancelCompanions(j *job) {
 	var ids []slurmctl.JobID
@@ -405,20 +403,20 @@ func (c *Core) cancelCompanions(j *job) {
 	}
 }
 
-// cancelBeside cancels Slurm jobs that are nobody's any more.
+// cancelBeside cancels Slurm jobs that no longer belong to any job.
 func (c *Core) cancelBeside(what string, ids ...slurmctl.JobID) bool {
 	return c.ask(nil, fmt.Sprint("cancel ", ids), KindCancelBeside, Task{Command: Cancel{ids}}, Args{What: what})
 }
 
-// settleCancelBeside is called when such jobs were cancelled, or were not.
+// settleCancelBeside handles the outcome of cancelling such jobs.
 func (c *Core) settleCancelBeside(_ *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		c.log.WithError(o.Err).WithField("ids", commandOf[Cancel](p).Jobs).Warn(p.Args.What + " could not be cancelled")
 	}
 }
 
-// mayBring reports whether a Slurm job that is named as an expander of j may be one:
-// anybody can name a job as the sidecar does.
+// mayBring reports whether a Slurm job with the name of an expander of j may really be an expander. Any
+// user can use such a name.
 func (c *Core) mayBring(r *slurmctl.Job, j *job) bool { return r.UID == j.UID || c.isSelf(r) }
 
 // clean cancels expanders whose base job has ended or does not want them.
@@ -445,24 +443,24 @@ func (c *Core) outlived(s *snapshot, r *slurmctl.Job) bool {
 	own, _ := parseHoldName(r.Name)
 	j := c.byID[own.job]
 	if c.isComing(own.job) {
-		return false // its job is about to be adopted again
+		return false // its job will soon be adopted again
 	}
 	if base := s.byID[own.job]; base != nil && !base.Ended() && c.setAside(base.ID, base.SubmitTime) != "" {
-		return false // it keeps what it has
+		return false // the job keeps its nodes
 	}
-	forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // it was never let go, by a sidecar that was killed
+	forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // never released, because the sidecar was killed
 	if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)) {
 		return false
 	}
 	if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
-		return false // somebody else's job that only looks like ours
+		return false // another user's job that only looks like an expander
 	}
 	known, ever := c.known[own.job]
-	return !ever || known.UID == r.UID || c.isSelf(r) // else the same, of a job that has ended
+	return !ever || known.UID == r.UID || c.isSelf(r) // otherwise also another user's job, named after an ended job
 }
 
-// forlorn reports whether an expander was to bring a job nodes beyond its plan by an offer that is over, or
-// forgotten with the database.
+// forlorn reports whether an expander was created for an offer that is over, or lost with the
+// database. Such an expander would bring nodes beyond the job's plan.
 func (c *Core) forlorn(j *job, id slurmctl.JobID, own ownName) bool {
 	return own.step == lentStep && slices.Contains(j.expanders, id) && j.offer() == nil
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A promise gives way to a stock job that could start this moment, and would otherwise be later
-// than its budget. Nothing else takes these nodes until Slurm has started the job, or has had the
-// time to. The job that held them goes on with what it has: its coming steps are planned again
-// when it ends the present one.
+// A promise gives way to a stock job that could start now, and would otherwise start later than
+// its budget allows. Nothing else takes these nodes until Slurm has started the job, or has had
+// enough time to start it. The job that held the nodes continues with the nodes it has. Its coming
+// steps are planned again when it ends the current step.
 
-// giveWay has promises lapse for those of a list that would be too late. The lanes have all
-// places of the list, without promises.
+// giveWay makes promises lapse for listed jobs that would start too late. The lanes contain the
+// places of all listed jobs, without promises.
 func (c *Core) giveWay(s *snapshot, free *lanes, list []placed, budgets config.Delays, from []int64, now int64) {
-	var with []placed // where the list would be beside the promises; nil: not known
+	var with []placed // the places of the list beside the promises; nil if not known
 	latest := map[slurmctl.JobID]int64{}
 	for i := range list {
 		p := &list[i]
@@ -51,14 +51,14 @@ func (c *Core) giveWay(s *snapshot, free *lanes, list []placed, budgets config.D
 	c.keepSlots(s, with, latest, from, now)
 }
 
-// placeBeside finds the places of a list beside all promises.
+// placeBeside returns the list with the places that the jobs get beside all promises.
 func (c *Core) placeBeside(s *snapshot, list []placed, from []int64, now int64) []placed {
 	with := slices.Clone(list)
 	lanesOf(c.occupiedBut(s, now, c.holdsAny)).place(with, from)
 	return with
 }
 
-// obstacle is a running job whose promises keep nodes from another one.
+// obstacle describes a running job whose promises keep nodes from another job.
 type obstacle struct {
 	job   *job
 	nodes set
@@ -66,9 +66,9 @@ type obstacle struct {
 	first int64 // Unix second of its first growth
 }
 
-// cheapest finds the jobs whose promises must lapse so that a stock job can start now, of those
-// that may: the fewest node-seconds are lost, and no promise lapses for nothing. It returns the
-// nodes that the stock job has then.
+// cheapest returns the jobs whose promises must lapse so that a stock job can start now, and the
+// nodes that the stock job then gets. It chooses only among jobs accepted by may, prefers promises of
+// few node-seconds, and lets no promise lapse unnecessarily.
 func (c *Core) cheapest(s *snapshot, idle *lanes, p *placed, may func(*job) bool, now int64) (nodes []string, lapse []*job) {
 	end := now + seconds(p.record.TimeLimit)
 	all := c.obstacles(end)
@@ -96,7 +96,7 @@ func (c *Core) cheapest(s *snapshot, idle *lanes, p *placed, may func(*job) bool
 	if len(free(lapsed)) < need {
 		return nil, nil
 	}
-	for i := len(lapsed) - 1; i >= 0; i-- { // the dearest first
+	for i := len(lapsed) - 1; i >= 0; i-- { // the most expensive first
 		if rest := slices.Delete(slices.Clone(lapsed), i, i+1); len(free(rest)) >= need {
 			lapsed = rest
 		}
@@ -107,8 +107,8 @@ func (c *Core) cheapest(s *snapshot, idle *lanes, p *placed, may func(*job) bool
 	return free(lapsed)[:need], lapse
 }
 
-// couldHave lists the nodes that a job could have from now on if nothing were promised, beside what
-// the others of its list have: those of its own place first.
+// couldHave lists the nodes that a job could have from now on if nothing were promised, beside the
+// places of the other listed jobs. The nodes of the job's own place come first.
 func (c *Core) couldHave(s *snapshot, idle *lanes, p *placed) (names []string) {
 	for _, n := range p.at {
 		names = append(names, s.nodes[n].Name)
@@ -122,7 +122,7 @@ func (c *Core) couldHave(s *snapshot, idle *lanes, p *placed) (names []string) {
 }
 
 // obstacles lists the running jobs that are promised nodes before a Unix second, the cheapest
-// promise first, of equal ones the one furthest away.
+// promise first. If promises cost the same, the promise furthest in the future comes first.
 func (c *Core) obstacles(end int64) (all []obstacle) {
 	for _, j := range c.active {
 		x := obstacle{job: j, nodes: set{}, first: planner.Forever}
@@ -144,7 +144,7 @@ func (c *Core) obstacles(end int64) (all []obstacle) {
 	return all
 }
 
-// giveWayTo has what is promised to a running job lapse for a stock job.
+// giveWayTo makes the promises to a running job lapse for a stock job.
 func (c *Core) giveWayTo(j *job, r *slurmctl.Job, budget time.Duration) {
 	c.event(j, "lapsed", map[string]any{"before": j.Step + 1, "budget": int64(budget / time.Second)})
 	c.forsake(j, max(j.plan[j.Step-1].end, j.plan[j.Step-1].start))
@@ -159,8 +159,8 @@ func (c *Core) giveWayTo(j *job, r *slurmctl.Job, budget time.Duration) {
 // holdsAny reports whether nodes are held for a growth of a running job.
 func (c *Core) holdsAny(j *job) bool { return len(c.heldGains(j)) > 0 }
 
-// keepSlots finds the place at which each job that is held up is to start at the latest, beside the
-// promises: where its budget ends, or where it would start beside them.
+// keepSlots finds the latest place of each job that is held up. The place begins at the end of the
+// job's budget, or when the job would start beside the promises.
 func (c *Core) keepSlots(s *snapshot, with []placed, latest map[slurmctl.JobID]int64, from []int64, now int64) {
 	var held []placed
 	for _, p := range with {
@@ -183,7 +183,7 @@ func (c *Core) keepSlots(s *snapshot, with []placed, latest map[slurmctl.JobID]i
 	}
 }
 
-// keeps notes where a job is to start at the latest.
+// keeps records the latest place of a job.
 func (h *heldUp) keeps(s *snapshot, p placed) {
 	h.nodes, h.from, h.end = nil, p.start, p.start+seconds(p.record.TimeLimit)
 	for _, n := range p.at {
@@ -194,8 +194,8 @@ func (h *heldUp) keeps(s *snapshot, p placed) {
 // addFreed adds the nodes for which promises gave way: Slurm is about to start stock jobs there.
 func (c *Core) addFreed(o *occupancy, s *snapshot) { c.addKeptFor(o, s, true) }
 
-// addHeldUp adds the nodes that stock jobs are to have from the last moment on that their budgets leave
-// them: no plan that is made now makes them later than that.
+// addHeldUp adds the nodes kept for stock jobs, from the last moment that their budgets allow. So
+// no new plan makes the stock jobs later than that.
 func (c *Core) addHeldUp(o *occupancy, s *snapshot) { c.addKeptFor(o, s, false) }
 
 func (c *Core) addKeptFor(o *occupancy, s *snapshot, freed bool) {
@@ -213,17 +213,17 @@ func (c *Core) addKeptFor(o *occupancy, s *snapshot, freed bool) {
 	}
 }
 
-// keepsNodes reports whether nodes are kept for a job that is yet to start.
+// keepsNodes reports whether nodes are kept for a job that has not started yet.
 func (h *heldUp) keepsNodes(now time.Time) bool {
 	return !h.spent && (h.now || h.isFreed(now)) && len(h.nodes) > 0
 }
 
-// isFreed reports whether promises gave way to the job lately.
+// isFreed reports whether promises recently gave way to the job.
 func (h *heldUp) isFreed(now time.Time) bool {
 	return !h.freed.IsZero() && now.Sub(h.freed) <= startPatience
 }
 
-// withoutHeldUp drops the jobs from a list that have nodes kept already (addKeptFor).
+// withoutHeldUp removes jobs from a list if nodes are already kept for them (addKeptFor).
 func (c *Core) withoutHeldUp(list []candidate) []candidate {
 	if len(c.delays.jobs) == 0 {
 		return list

@@ -13,34 +13,34 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// hold is a reservation for the nodes that a job is given at the start of a step.
+// hold describes a reservation for the nodes that a job gets at the start of a step.
 type hold struct {
 	job   *job
 	step  int // 1-based
 	nodes []string
-	from  []int64  // when the job has each of them for the last time before, Unix seconds; 0: never
-	users []string // who may use it
+	from  []int64  // last time the job has each node before this step, Unix seconds; 0 if never
+	users []string // users that may use the hold
 	start int64    // Unix seconds
 	end   int64
 }
 
-// holdFlags: our own node mapping has chosen the nodes, with the jobs in view that
-// run there now (IGNORE_JOBS) and with all other holds. A node is held for one job
-// after another, and a job's time limit reaches beyond the time at which the plan
-// has it give a node back: with OVERLAP Slurm lets holds share nodes, and starts a
-// job in its own hold in spite of others' later ones. Administrators' reservations
-// are not in their way. A job that waits for a hold is not to be held when it ends.
+// holdFlags are the flags of all holds. Our own node mapping has chosen the nodes. It considers the
+// jobs that run there now (IGNORE_JOBS) and all other holds. A node may be held for several jobs, one
+// after another, and a job's time limit is later than the planned time to give a node back. With
+// OVERLAP, Slurm lets holds share nodes, and starts a job in its own hold although other holds follow.
+// Administrators' reservations do not obstruct them. When a hold ends, jobs that wait for it must
+// not become held (NO_HOLD_JOBS_AFTER_END).
 var holdFlags = []string{"IGNORE_JOBS", "OVERLAP", "NO_HOLD_JOBS_AFTER_END"}
 
-// startFlags are those of a hold to start in, which is long: with PURGE_COMP Slurm
-// deletes it once it has begun and no job has been bound to it for five minutes. So
-// nothing is held for long in vain while the sidecar is down.
+// startFlags are the flags of a hold to start in. Such a hold is long. With PURGE_COMP, Slurm deletes
+// it once it has begun and has had no job for five minutes. So nodes are not held long for nothing
+// while the sidecar is down.
 var startFlags = append(slices.Clip(holdFlags), "PURGE_COMP=5")
 
-// FlagsOfStuckHolds are added to those of a hold that a companion stays in, so that it does not outlive that.
+// FlagsOfStuckHolds are added to a hold that a companion stays in, so that the hold ends soon after the companion.
 var FlagsOfStuckHolds = startFlags[len(holdFlags):]
 
-// toStartIn reports whether a Slurm job begins in the hold; in others running ones grow.
+// toStartIn reports whether a Slurm job begins in the hold. In other holds, running jobs grow.
 func (h hold) toStartIn() bool { return h.step == 1 || h.job.mode.stepsAreJobs }
 
 func (h hold) flags() []string {
@@ -50,9 +50,9 @@ func (h hold) flags() []string {
 	return holdFlags
 }
 
-// Names of holds and expanders carry job, step and attempt (evo_4711_2_1), so that what is
-// left of a crashed sidecar can be found again. Users can name jobs like that, too: the
-// numbers are bounded so that the next one still is one.
+// Names of holds and expanders contain job, step and attempt (evo_4711_2_1), so that the sidecar finds
+// them after a crash. Users can also choose such names. The numbers are limited so that the name
+// with the next number remains valid.
 const mostDigits, mostIDDigits = 9, 10
 
 type ownName struct {
@@ -82,21 +82,21 @@ func parseHoldName(name string) (ownName, bool) {
 	return ownName{slurmctl.JobID(id), step, attempt}, true
 }
 
-// digits reports whether a text is a number of so many digits at the most.
+// digits reports whether a text is a number with at most a given number of digits.
 func digits(text string, most int) bool {
 	return text != "" && len(text) <= most && strings.Trim(text, "0123456789") == ""
 }
 
-// parseHold says whose hold a reservation is. One of the site's that only bears such a
-// name has not the flags.
+// parseHold returns whose hold a reservation is. A reservation of the site that only has such a
+// name lacks the flags.
 func parseHold(r slurmctl.Reservation) (ownName, bool) {
 	own, ours := parseHoldName(r.Name)
 	return own, ours && slices.Contains(r.Flags, "IGNORE_JOBS") && slices.Contains(r.Flags, "OVERLAP")
 }
 
-// wantedHolds lists the holds that the plan needs and the site's shares allow: of the starts and
-// growths that are planned for the next hold_ahead, and of growths for which a job waits
-// already. What is planned for later is held once it is as near.
+// wantedHolds lists the holds that the plan needs and the site's shares allow. These are holds of
+// starts and growths planned within the next hold_ahead, and of growths that a job already waits
+// for. Later starts and growths are held when they come within hold_ahead.
 func (c *Core) wantedHolds(now int64) []hold {
 	var all []hold
 	ahead := now + c.holdAhead()
@@ -106,7 +106,7 @@ func (c *Core) wantedHolds(now int64) []hold {
 		}
 		switch {
 		case j.kept != nil:
-		case j.State == row.Waiting && j.suspendedLong(c.now, c.cfg.Grace): // nobody would use them
+		case j.State == row.Waiting && j.suspendedLong(c.now, c.cfg.Grace): // the nodes would not be used
 		case j.runs(), j.State == row.Starting, j.State == row.Queued && len(j.plan) > 0 && j.plan[0].start <= ahead:
 			for _, h := range c.holdsOf(j, now) {
 				if h.start <= ahead || h.awaited() {
@@ -115,7 +115,7 @@ func (c *Core) wantedHolds(now int64) []hold {
 			}
 		}
 	}
-	// the most urgent first, promises of running jobs before all
+	// running jobs first, then by start
 	slices.SortStableFunc(all, func(a, b hold) int {
 		if a.job.runs() != b.job.runs() {
 			if a.job.runs() {
@@ -128,7 +128,7 @@ func (c *Core) wantedHolds(now int64) []hold {
 	return c.allowed(all, now)
 }
 
-// awaited reports whether the job waits for the hold's nodes already.
+// awaited reports whether the job already waits for the hold's nodes.
 func (h hold) awaited() bool { return h.job.State == row.Waiting && h.step == h.job.Step+1 }
 
 // holdsOf lists a job's holds: one for each step at which it gets nodes.
@@ -141,7 +141,7 @@ func (c *Core) holdsOf(j *job, now int64) []hold {
 	grace := int64(c.cfg.Grace / time.Second)
 	for _, g := range gains {
 		i := g.step - 1
-		if j.lastEnd > 0 && j.plan[i].start >= j.lastEnd { // its time limit is over by then
+		if j.lastEnd > 0 && j.plan[i].start >= j.lastEnd { // its time limit ends before
 			continue
 		}
 		end := g.end
@@ -156,15 +156,15 @@ func (c *Core) holdsOf(j *job, now int64) []hold {
 	return all
 }
 
-// gain is the nodes that a plan brings a job at a step.
+// gain holds the nodes that a plan brings a job at a step.
 type gain struct {
 	step  int // 1-based
 	nodes []string
-	end   int64   // Unix second at which the first of them is planned to be released
-	from  []int64 // when the job has each of them for the last time before, Unix seconds; 0: never
+	end   int64   // Unix second at which the first of these nodes is planned to be released
+	from  []int64 // last time the job has each node before this step, Unix seconds; 0 if never
 }
 
-// gains are what they were when they were last asked for: of that plan, with these nodes.
+// gains caches the result of gained for a plan, a step and the held parts.
 type gains struct {
 	all  []gain
 	plan []plannedStep
@@ -172,14 +172,14 @@ type gains struct {
 	held []Part
 }
 
-// gained lists what the plan brings the job from its present step on. It remembers that.
+// gained lists the nodes that the plan brings the job from its current step on. It caches the result.
 func (j *job) gained() []gain {
 	m := &j.gains
 	if m.step == j.Step && same(m.plan, j.plan) && same(m.held, j.held) {
 		return m.all
 	}
 	*m = gains{plan: j.plan, step: j.Step, held: j.held}
-	had := map[string]int64{} // when it has a node for the last time, so far
+	had := map[string]int64{} // last time the job has each node, so far
 	for i := max(j.Step-1, 0); i < len(j.plan); i++ {
 		added := j.plan[i].nodes
 		switch {
@@ -208,10 +208,10 @@ func (j *job) gained() []gain {
 	return m.all
 }
 
-// lastGains sets the ends of gains: when the job gives the first of their nodes back.
+// lastGains sets the ends of gains: when the job gives back the first of their nodes.
 func (j *job) lastGains(all []gain) {
 	type stay struct {
-		step int // up to which it is known
+		step int // up to which the stay is known
 		end  int64
 	}
 	stays := map[string]stay{}
@@ -233,17 +233,16 @@ func (j *job) lastGains(all []gain) {
 	}
 }
 
-// same reports whether two lists are one and the same.
+// same reports whether two lists are the same slice.
 func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// longestHold bounds the holds of jobs without a time limit.
+// longestHold limits the holds of jobs without a time limit.
 const longestHold = 365 * 24 * 3600
 
-// limitOf is the time limit in seconds of the Slurm job that begins with step i of j.
-// A hold to start in lasts for as long: Slurm ends a running job together with its
-// reservation, and nobody takes the job out of it while the sidecar is down. Slurm's
-// other jobs lose nothing by it: once the job runs they see its nodes taken until
-// then anyway.
+// limitOf returns the time limit in seconds of the Slurm job that begins with step i of j. A hold to
+// start in lasts as long. Slurm ends a running job together with its reservation, and nothing moves
+// the job out of the hold while the sidecar is down. That costs other jobs of Slurm nothing: once
+// the job runs, its nodes are taken until then anyway.
 func (c *Core) limitOf(j *job, i int) int64 {
 	choice := 0
 	if j.Moldable != nil {
@@ -252,7 +251,7 @@ func (c *Core) limitOf(j *job, i int) int64 {
 	return c.limitOfAs(j, i, choice)
 }
 
-// limitOfAs is limitOf with an alternative of a moldable job.
+// limitOfAs does what limitOf does, for a given alternative of a moldable job.
 func (c *Core) limitOfAs(j *job, i, choice int) int64 {
 	r := &j.record
 	if j.mode.stepsAreJobs && i < len(j.chain) && c.snapshot != nil && c.snapshot.byID[j.chain[i]] != nil {
@@ -261,11 +260,11 @@ func (c *Core) limitOfAs(j *job, i, choice int) int64 {
 	return min(seconds(j.limitOnceStarted(r, choice, i)), longestHold)
 }
 
-// late is by how many seconds a start is overdue, in whole minutes: holds are not to
-// be changed every second.
+// late returns how many seconds a start is overdue, rounded up to whole minutes, so that holds do
+// not change every second.
 func late(start, now int64) int64 { return (max(now-start, 0) + 59) / 60 * 60 }
 
-// holdKey tells holds apart: a job has one for each step that brings it nodes.
+// holdKey identifies a hold: a job has one hold for each step that brings it nodes.
 type holdKey struct {
 	job  slurmctl.JobID
 	step int
@@ -276,28 +275,27 @@ func (h hold) far(now int64) bool {
 	return h.job.State == row.Queued && len(h.job.plan) > 0 && h.job.plan[0].start > now+60
 }
 
-// earlier is by how many seconds a hold may begin before its step does without
-// being worth a change: nodes in plans shift by seconds all the time.
+// earlier is how many seconds a hold may begin before its step without a correction, because
+// planned times shift by seconds all the time.
 const earlier = 10
 
-// slack is by how much a time written into Slurm may be off while it is so far
-// away: plans drift with every job that starts late or ends early, and each change
-// costs slurmctld milliseconds.
+// slack returns how far off a time written into Slurm may be if it is so far ahead. Plans drift with
+// every job that starts late or ends early, and each change costs slurmctld milliseconds.
 func slack(ahead time.Duration) time.Duration { return max(ahead, 0) / 10 }
 
-// stale reports whether a reservation cannot be made to be the hold by changing it: it
-// has begun though the hold is to come.
+// stale reports whether no change can turn a reservation into the hold, because the reservation has
+// begun and the hold begins later.
 func (c *Core) stale(r slurmctl.Reservation, h hold, now int64) bool {
 	return r.Start.Unix() <= now && h.start > now+earlier
 }
 
-// nobody is who may use a hold to grow in until its expander is asked for: whoever may
-// use a reservation may run any job in it.
+// nobody is the user of a hold to grow in until its expander is requested. A real user could run
+// any job in the reservation.
 const nobody = slurmctl.Nobody
 
-// holdUsers are those who may use a hold. In one to start in it is the job's user, always:
-// Slurm lets no job refer to a reservation that its user may not use, and is to start it
-// while the sidecar is down, too.
+// holdUsers returns the users that may use a hold. The job's user may always use a hold to start in:
+// in Slurm, no job can refer to a reservation that its user may not use. Slurm must also start the
+// job while the sidecar is down.
 func (c *Core) holdUsers(h hold) []string {
 	switch {
 	case h.toStartIn():
@@ -308,8 +306,8 @@ func (c *Core) holdUsers(h hold) []string {
 	return []string{nobody}
 }
 
-// submitter is in whose name the expanders of a job are submitted: its user's, for which
-// the sidecar must be root, else its own.
+// submitter returns the user in whose name a job's expanders are submitted: the job's user if the
+// sidecar is root, otherwise the sidecar's own user.
 func (c *Core) submitter(j *job) string {
 	if c.site.Root || c.site.User == "" {
 		return j.User
@@ -317,15 +315,15 @@ func (c *Core) submitter(j *job) string {
 	return c.site.User
 }
 
-// holdFor finds the reservation for a job's step.
+// holdFor returns the reservation for a job's step, and whether there is one.
 func (c *Core) holdFor(j *job, step int) (slurmctl.Reservation, bool) {
 	name, ok := c.holdNames[holdKey{j.id(), step}]
 	return c.reservations[name], ok
 }
 
-// confirmed reports whether all that a queued job needs is held, as far as it is near and the
-// shares allow it, and whether nobody can have slipped in between: all has been polled since, or
-// the nodes alone, and they were free.
+// confirmed reports whether everything that a queued job needs is held, as far as it is near and the
+// shares allow it. It also checks that no other job took the nodes before that: a poll since then must
+// cover everything, or cover only the nodes and show them free.
 func (c *Core) confirmed(s *snapshot, j *job, now int64) bool {
 	ahead := now + c.holdAhead()
 	for _, h := range c.holdsOf(j, now) {
@@ -344,7 +342,7 @@ func (c *Core) confirmed(s *snapshot, j *job, now int64) bool {
 	return true
 }
 
-// nextName is a new name for an expander.
+// nextName returns a new name for an expander.
 func (c *Core) nextName(j *job, step int) ownName {
 	j.attempt++
 	return ownName{j.id(), step, j.attempt}

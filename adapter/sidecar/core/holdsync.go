@@ -10,8 +10,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// takeReservations takes over the reservations that a poll has shown, save where
-// something was done since it began.
+// takeReservations takes over the reservations of a poll, except holds that were changed since the
+// poll began.
 func (c *Core) takeReservations(s *snapshot) {
 	seen := maps.Clone(s.reservations)
 	for name, at := range c.holdChanged {
@@ -35,7 +35,7 @@ func (c *Core) takeReservations(s *snapshot) {
 	c.nameHolds()
 }
 
-// nameHolds finds out which reservation is whose hold.
+// nameHolds finds out which job and step each hold belongs to.
 func (c *Core) nameHolds() {
 	clear(c.holdNames)
 	c.ours = c.ours[:0]
@@ -52,19 +52,19 @@ func (c *Core) nameHolds() {
 	}
 }
 
-// ownHold is a reservation's name, read.
+// ownHold holds the name of one of our reservations, and its parsed form.
 type ownHold struct {
 	name string
 	own  ownName
 }
 
-// setHold is called when a hold was made or changed.
+// setHold records that a hold was created or changed.
 func (c *Core) setHold(r slurmctl.Reservation) {
 	c.reservations[r.Name], c.holdChanged[r.Name] = r, c.now
 	c.nameHolds()
 }
 
-// forgetHold is called when a hold was given up.
+// forgetHold records that a hold was given up.
 func (c *Core) forgetHold(name string) {
 	c.holdChanged[name] = c.now
 	delete(c.reservations, name)
@@ -73,9 +73,9 @@ func (c *Core) forgetHold(name string) {
 	c.nameHolds()
 }
 
-// syncHolds makes Slurm's reservations those that the plan needs, the most urgent
-// first. A node that changes hands is held all the time: what is not needed any more is
-// kept while something that is soon to hold one of its nodes is not in place.
+// syncHolds creates, changes and deletes reservations in Slurm to match the plan, the most urgent
+// first. A node that changes hands stays held all the time: the sidecar keeps a surplus hold while
+// a hold that soon needs one of its nodes is not in place.
 func (c *Core) syncHolds(s *snapshot) {
 	now := c.now.Unix()
 	wanted := c.wantedHolds(now)
@@ -89,11 +89,11 @@ func (c *Core) syncHolds(s *snapshot) {
 		name, own := h.name, h.own
 		k := holdKey{own.job, own.step}
 		if j := c.byID[own.job]; j != nil && j.busy {
-			existing[k] = "" // an action may be using it; look again when it is over
+			existing[k] = "" // an action may be using it; look again after the action
 			continue
 		}
 		if c.isComing(own.job) {
-			existing[k] = "" // its job is about to be adopted again, and the hold tells in which step it is
+			existing[k] = "" // its job will soon be adopted again, and the hold shows which step it is in
 			continue
 		}
 		h, want := needed[k]
@@ -103,7 +103,7 @@ func (c *Core) syncHolds(s *snapshot) {
 		}
 		existing[k] = name
 	}
-	missing := map[slurmctl.JobID]set{} // nodes of holds that are to be made, by job
+	missing := map[slurmctl.JobID]set{} // nodes of holds to create, by job
 	for _, h := range wanted {
 		if id := h.job.id(); existing[holdKey{id, h.step}] == "" && !h.far(now) {
 			if missing[id] == nil {
@@ -113,7 +113,7 @@ func (c *Core) syncHolds(s *snapshot) {
 		}
 	}
 	exact := c.stockWaits(s)
-	open := set{} // nodes of holds that are soon to be in place and are not
+	open := set{} // nodes of holds that must soon be in place and are not
 	for _, h := range wanted {
 		name, exists := existing[holdKey{h.job.id(), h.step}]
 		r, u, change := adjusted(c.reservations[name], h, now, exact)
@@ -126,7 +126,7 @@ func (c *Core) syncHolds(s *snapshot) {
 		switch {
 		case h.job.busy || h.job.holdRetry.After(c.now):
 		case exists && u.Nodes != nil && missing[h.job.id()].any(Without(c.reservations[name].Nodes, h.nodes)):
-			// its steps have other numbers: what it lets go is held by another one first
+			// its steps were renumbered: another hold must take over the released nodes first
 		case exists:
 			c.adjustHold(r, u, h, now)
 		default:
@@ -140,8 +140,8 @@ func (c *Core) syncHolds(s *snapshot) {
 	}
 }
 
-// changeHold asks for a change of a hold, which is r then, if there is room and, for what is far away,
-// allowance: else it reports false.
+// changeHold asks for a change of a hold, after which the hold is r. It returns false if there is no
+// room, or if the hold is far away and the allowance for such holds is used up.
 func (c *Core) changeHold(h hold, now int64, kind Kind, do Command, r slurmctl.Reservation) bool {
 	args := Args{Hold: &r}
 	if h.far(now) && !c.keepsFreed(do) {
@@ -154,7 +154,7 @@ func (c *Core) changeHold(h hold, now int64, kind Kind, do Command, r slurmctl.R
 	return c.work.roomForHolds() && c.ask(h.job, "", kind, task, args)
 }
 
-// holdWaits reports whether a hold was not changed since slurmctld would have let that wait.
+// holdWaits reports whether a change of a hold was postponed because slurmctld would have delayed it.
 func (c *Core) holdWaits(j *job, err error) bool {
 	if !errors.Is(err, ErrBackfilling) {
 		return false
@@ -163,8 +163,8 @@ func (c *Core) holdWaits(j *job, err error) bool {
 	return true
 }
 
-// keepsFreed reports whether a change takes a hold off nodes for which promises gave way: until then
-// Slurm does not start the stock job that should have these.
+// keepsFreed reports whether a change removes a hold from nodes for which promises gave way. Until
+// that change, Slurm does not start the stock job that should get the nodes.
 func (c *Core) keepsFreed(do Command) bool {
 	change, ok := do.(ChangeHold)
 	if !ok || change.Change.Nodes == nil {
@@ -178,25 +178,25 @@ func (c *Core) keepsFreed(do Command) bool {
 	return false
 }
 
-// soon is how far ahead of its time a hold is made even if it has to wait.
+// soon is how far ahead of its time a hold is changed even if the change must wait.
 const soon = 8 * time.Second
 
-// stockWaits reports whether jobs that are not ours wait for nodes. One that is planned to end right
-// at a hold is not started by Slurm while the hold begins any sooner; and where the hold's job waits
-// for that one in turn, both would wait for ever.
+// stockWaits reports whether jobs that are not ours wait for nodes. If a job is planned to end exactly
+// at a hold, Slurm does not start it while the hold begins any earlier. If the hold's job in turn
+// waits for that job, both would wait forever.
 func (c *Core) stockWaits(s *snapshot) bool {
 	return slices.ContainsFunc(s.jobs, func(r slurmctl.Job) bool {
 		return r.State == slurmctl.Pending && c.byID[r.ID] == nil && queues(&r)
 	})
 }
 
-// adjusted is a reservation as it should be for a hold, and what is to change of it. That of a job
-// that has not begun may be wanted exactly at its time, as far as plans leave time for stock jobs.
+// adjusted returns a reservation as it should be for a hold, and the change that it needs. With exact,
+// the hold of a job that does not run yet may begin only a little before its time (untilLook).
 func adjusted(r slurmctl.Reservation, h hold, now int64, exact bool) (slurmctl.Reservation, slurmctl.ReservationUpdate, bool) {
 	var u slurmctl.ReservationUpdate
 	start, end := r.Start.Unix(), r.End.Unix()
 	early := max(earlier, int64(slack(time.Duration(h.start-now)*time.Second)/time.Second))
-	sooner := early // by so much it may begin before its time
+	sooner := early // how much before its time it may begin
 	if exact && !h.job.runs() {
 		sooner = min(early, untilLook/2)
 	}
@@ -223,12 +223,12 @@ func adjusted(r slurmctl.Reservation, h hold, now int64, exact bool) (slurmctl.R
 	return r, u, moved || closed || u.StartNow || !u.Start.IsZero() || !u.End.IsZero()
 }
 
-// adjustHold changes a reservation to be r.
+// adjustHold changes a reservation so that it becomes r.
 func (c *Core) adjustHold(r slurmctl.Reservation, u slurmctl.ReservationUpdate, h hold, now int64) {
 	c.changeHold(h, now, KindAdjustHold, ChangeHold{r.Name, u}, r)
 }
 
-// settleAdjustHold is called when a hold was changed. If Slurm refused, another one takes its place.
+// settleAdjustHold handles the outcome of changing a hold. If Slurm refused, the hold will be recreated.
 func (c *Core) settleAdjustHold(j *job, p *Pending, o Outcome) {
 	u := commandOf[ChangeHold](p).Change
 	if p.Args.Hold == nil || c.holdWaits(j, o.Err) || o.Err != nil && u.Users != nil && c.cannotClose(o.Err) {
@@ -251,7 +251,7 @@ func (c *Core) createHold(h hold) {
 	start := time.Unix(max(h.start, now), 0)
 	request := slurmctl.ReservationRequest{Start: start, End: time.Unix(h.end, 0), Nodes: h.nodes, Users: h.users, Flags: h.flags()}
 	if h.start <= now {
-		request.Start = time.Time{} // now: Slurm's own clock decides
+		request.Start = time.Time{} // now, by Slurm's own clock
 	}
 	request.Name = ownName{h.job.id(), h.step, h.job.attempt + 1}.String()
 	r := slurmctl.Reservation{Name: request.Name, Start: start, End: request.End, Nodes: h.nodes, Users: h.users, Flags: request.Flags}
@@ -260,7 +260,7 @@ func (c *Core) createHold(h hold) {
 	}
 }
 
-// settleCreateHold is called when a hold was made, or was not.
+// settleCreateHold handles the outcome of creating a hold.
 func (c *Core) settleCreateHold(j *job, p *Pending, o Outcome) {
 	if p.Args.Hold == nil || c.holdWaits(j, o.Err) {
 		return
@@ -269,7 +269,7 @@ func (c *Core) settleCreateHold(j *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		own, _ := parseHoldName(r.Name)
 		if h := (hold{job: j, step: own.step}); !h.toStartIn() && c.cannotClose(o.Err) {
-			return // the next one is open
+			return // the next attempt creates an open hold
 		}
 		j.holdRetry = c.now.Add(againAfter)
 		c.logJob(j).WithError(o.Err).Warn("nodes of a coming step could not be held")
@@ -280,9 +280,9 @@ func (c *Core) settleCreateHold(j *job, p *Pending, o Outcome) {
 	c.logJob(j).WithField("hold", r.Name).WithField("nodes", slurmctl.CompressNodes(r.Nodes)).Debug("nodes held")
 }
 
-// cannotClose reports whether a hold was refused since Slurm takes nobody for its user. That is
-// so where it wants associations (AccountingStorageEnforce) and the site has deleted root's.
-// Holds are then open to the jobs' users, and who enters them is seen (intruders.go).
+// cannotClose reports whether Slurm refused a hold because it does not accept `nobody` as its user. That
+// happens if Slurm requires associations (AccountingStorageEnforce) and the site deleted root's. Then
+// holds are open to the jobs' users, and the sidecar detects jobs that enter them (intruders.go).
 func (c *Core) cannotClose(err error) bool {
 	if c.holdsOpen || !errors.Is(err, slurmctl.ErrInvalidAccount) {
 		return false
@@ -292,8 +292,8 @@ func (c *Core) cannotClose(err error) bool {
 	return true
 }
 
-// deleteHold gives a hold up. Slurm deletes no reservation that jobs refer to:
-// pending ones are taken out of it, running ones must be detached before.
+// deleteHold gives a hold up. Slurm deletes no reservation that jobs refer to. The command first moves pending
+// jobs out of the reservation. Running jobs must be detached before.
 func (c *Core) deleteHold(s *snapshot, name string) {
 	own, _ := parseHoldName(name)
 	owner := c.byID[own.job]
@@ -304,7 +304,7 @@ func (c *Core) deleteHold(s *snapshot, name string) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if j := c.owner(r.ID); j != nil && j.record.ID == r.ID {
-			r = &j.record // knows of what was done since the snapshot
+			r = &j.record // includes changes made since the snapshot
 		}
 		if !refersTo(r, name) {
 			continue
@@ -317,7 +317,7 @@ func (c *Core) deleteHold(s *snapshot, name string) {
 	c.ask(owner, name, KindDeleteHold, Task{Command: GiveUpHold{name, out}}, Args{Seen: s.taken})
 }
 
-// settleDeleteHold is called when a hold was given up, or was not.
+// settleDeleteHold handles the outcome of giving up a hold.
 func (c *Core) settleDeleteHold(j *job, p *Pending, o Outcome) {
 	do := commandOf[GiveUpHold](p)
 	if o.Err != nil {
