@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Input is something that happened.
+// Input is an event that the core processes.
 type Input interface{ input() }
 
 // Tick reports that the time of [Wake] has come.

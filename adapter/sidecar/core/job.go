@@ -104,7 +104,7 @@ type job struct {
 	queuedAt time.Time    // when the base job was last seen queued; zero: never
 }
 
-// plannedStep is a step of a scheduled profile in absolute time.
+// plannedStep holds a step of a scheduled profile in absolute time.
 type plannedStep struct {
 	start, end int64 // Unix seconds
 	nodes      []string

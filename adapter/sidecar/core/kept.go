@@ -22,7 +22,7 @@ type keptBack struct {
 	look   bool      // read the limit's figures before the next attempt
 	fresh  time.Time // the figures must be read at this time or later
 	looked time.Time // when they were last read
-	// givenUp marks a reason that is no limit: only a request of the script starts another attempt.
+	// givenUp reports that the cause is not a limit: only a request of the script starts another attempt.
 	givenUp bool
 	usage   usage // highest usage since then of the jobs that the limit may count
 }

@@ -13,17 +13,16 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// The malleability manager looks once a cycle, after all is planned, at what is lent and what is
-// free, in this order:
+// The malleability manager runs once a cycle, after planning. It checks lent and free nodes in this order:
 //
-//  1. Lent nodes that another evolving job is planned to get are demanded back in time.
-//  2. With precedence to waiting applications (PWA), pending stock jobs are waiting ones: what they
-//     could use of lent nodes is demanded back, and what they could use of free ones is not lent, even
-//     where it is not enough for them yet. So a stock job starts when it would if nobody were
-//     malleable, but for the grace of those that give way.
-//  3. What is free and wanted by nobody for a while is offered, as the policy distributes it.
+//  1. It demands lent nodes back in time if they are planned for another evolving job.
+//  2. With precedence to waiting applications (PWA), pending stock jobs count as waiting. The manager
+//     demands back the lent nodes that they could use, and does not lend the free nodes that they could
+//     use, even if these are not enough for them yet. So a stock job starts when it would without
+//     malleable jobs, plus the grace of the jobs that give way.
+//  3. It offers free nodes that no other job will need for a while, as the policy distributes them.
 //
-// Evolving jobs that wait are in the plan, and so in 1.
+// Waiting evolving jobs are in the plan, and so in 1.
 
 // approach returns which jobs have precedence.
 func (c *Core) approach() malleable.Approach { return c.cfg.Malleable.Precedence() }

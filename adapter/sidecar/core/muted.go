@@ -14,7 +14,7 @@ const (
 	userEvents, userEvery = 50, time.Minute
 )
 
-// byAsking has the kinds of events that a user causes by asking.
+// byAsking holds the kinds of events that a user causes by asking.
 var byAsking = map[string]bool{"change refused": true, "changed": true}
 
 // muted is the last event of a job that was not written.

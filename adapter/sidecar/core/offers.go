@@ -17,16 +17,16 @@ import (
 // answers (accept, decline). It stops using nodes before it accepts to give them back.
 //
 //	an offer, or a request to shrink that is not mandatory
-//	  accepted     the nodes come, or go, while the step goes on; then the answer returns
-//	  declined     nothing happens; the job is not asked again for a while
+//	  accepted     the nodes come or go while the step continues; then the answer returns
+//	  declined     nothing happens; the job gets no offer for a while
 //	  no answer    by the deadline: withdrawn, as when others need the nodes
 //	a mandatory shrink
 //	  accepted     the nodes go
-//	  declined,    the job is signalled at once, or when half of its time is over; at the deadline the
-//	  no answer    nodes are taken from it, with what still runs there
+//	  declined,    the sidecar signals the job at once, or after half of its time; at the deadline it
+//	  no answer    takes the nodes, with what still runs there
 //
-// Offers and answers are rows: an answer that is repeated (it was lost, or the sidecar was killed) counts
-// once, and what was accepted goes on after a restart, from what the job has then.
+// Offers and answers are rows in the database. A repeated answer (because it was lost, or the sidecar was
+// killed) counts once. An accepted change continues after a restart, from what the job has then.
 
 const (
 	offerOpen       = "open"

@@ -430,7 +430,7 @@ func (c *Core) limits(cand candidate, k int) []int64 {
 	return limits
 }
 
-// profiles returns the profiles of which the candidate gets one.
+// profiles returns the possible profiles of the candidate, which gets one of them.
 func (cand candidate) profiles() []planner.Profile {
 	if cand.molds == nil {
 		return []planner.Profile{cand.profile}

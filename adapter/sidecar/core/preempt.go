@@ -88,8 +88,8 @@ func (o *occupancy) untouched(nodes []int, to rank) []int {
 	return rest
 }
 
-// waitsForLower returns in words for the end of which lower-ranked job a queued job is planned, if Slurm would
-// suspend that job for a stock job; otherwise "". A suspended job keeps its memory and resumes when Slurm
+// waitsForLower returns in words that a queued job is planned for the end of a lower-ranked job that Slurm
+// would suspend for a stock job, or "" if it is not. A suspended job keeps its memory and resumes when Slurm
 // decides, so no growth could be promised such nodes.
 func (c *Core) waitsForLower(s *snapshot, j *job) string {
 	preemption := c.rules.limits.Preemption()

@@ -179,7 +179,7 @@ func (r Reply) String() string {
 	return text
 }
 
-// ChangeText is a request to change a job in words.
+// ChangeText describes a request to change a job.
 func ChangeText(req *api.ChangeRequest) string {
 	switch {
 	case req.Update != nil:
@@ -198,7 +198,7 @@ func ChangeText(req *api.ChangeRequest) string {
 	return "in no way"
 }
 
-// changeText is the answer to a change in words.
+// changeText describes the answer to a change.
 func changeText(a *api.Change) string {
 	switch {
 	case !a.Ready:
@@ -223,7 +223,7 @@ func changeText(a *api.Change) string {
 	return text
 }
 
-// offerText is an offer in words.
+// offerText describes an offer.
 func offerText(o *api.Offer) string {
 	switch {
 	case !o.Ready:
@@ -236,7 +236,7 @@ func offerText(o *api.Offer) string {
 	return fmt.Sprintf("may grow by %d to %d nodes, %s, by %s", o.Nodes, o.Has+o.Nodes, o.NodeList, clock(o.Deadline))
 }
 
-// answerText is what comes of an answer in words.
+// answerText describes the result of an answer.
 func answerText(a *api.Answer) string {
 	switch {
 	case !a.Ready:
@@ -255,7 +255,7 @@ func (l Log) String() string {
 	return text
 }
 
-// clock is a time of the day, with the date where it is far away.
+// clock formats a time of day, or returns "parked" for a time years ahead.
 func clock(t time.Time) string {
 	if t.Year() > 2030 {
 		return "parked"

@@ -9,43 +9,43 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Problem is the queue at one moment, with all that is certain: what a strategy is asked to
-// plan. It is its own: what the core does later does not change it.
+// Problem holds the queue at one moment with everything that is certain, for a strategy to plan. It is
+// independent: later changes in the core do not affect it.
 type Problem struct {
-	Jobs, Steps int // the most that the strategy is asked about at a time
+	Jobs, Steps int // upper bounds of what the strategy gets at a time
 
 	names    []string            // of the cluster's nodes
 	skew     time.Duration       // of the machine's clock
-	margin   int64               // by which released nodes count as busy for longer, in seconds
-	expand   planner.ExpandLimit // the site's for jobs without one of their own
+	margin   int64               // how many seconds longer released nodes count as busy
+	expand   planner.ExpandLimit // the site's limit for jobs without their own
 	occupied *occupancy
-	peaks    []peak // what running jobs keep if they are planned as if they did not evolve
+	peaks    []peak // nodes that running jobs keep if they are planned as if they did not evolve
 	batches  []problemBatch
 }
 
-// problemBatch is jobs that are planned together.
+// problemBatch holds jobs that are planned together.
 type problemBatch struct {
 	rank    rank
 	jobs    []problemJob
-	places  []place       // of a job of several partitions, those of each: it gets one
-	present int           // the place of its present plan; -1: none
-	last    *planner.Last // how it, or the one in its place a moment ago, was planned
-	was     *made         // and what came of that; nil: not known
+	places  []place       // for a job of several partitions, one place for each; the job gets one
+	present int           // the place of its current plan; -1: none
+	last    *planner.Last // how this batch, or the one that had its position a moment ago, was planned
+	was     *made         // result of that plan; nil: not known
 }
 
-// problemJob is a job of a batch; id 0: a stock job.
+// problemJob holds a job of a batch; id 0: a stock job.
 type problemJob struct {
 	id       slurmctl.JobID
-	profiles []planner.Profile // of which it gets one
-	molds    []int             // which alternatives of a moldable job these are; nil: there is no choice
-	limited  bool              // it has an expand limit of its own
+	profiles []planner.Profile // the job gets one of these
+	molds    []int             // indices of these alternatives of a moldable job; nil: there is no choice
+	limited  bool              // the job has its own expand limit
 }
 
-// place is nodes on which a batch may be planned.
+// place holds nodes on which a batch may be planned.
 type place struct {
 	nodes     []int
-	pool      planner.Pool // but for what is busy
-	untouched []int        // positions of the nodes on which nobody yields, where somebody does on others
+	pool      planner.Pool // without what is busy
+	untouched []int        // positions of the nodes on which no job yields, if jobs on others do
 	pinned    []planner.Placement
 }
 
@@ -55,42 +55,41 @@ type peak struct {
 	start, end int64
 }
 
-// Planner is a strategy at work.
+// Planner is a strategy in use.
 type Planner interface {
 	planner.Strategy
-	// Rigid reports whether its plans are those of jobs that do not evolve.
+	// Rigid reports whether it plans jobs as if they did not evolve.
 	Rigid() bool
-	// Pin tells it of the plans of running jobs, as far as they are on the nodes of the
-	// next pool.
+	// Pin passes the plans of running jobs, as far as they use the nodes of the next pool.
 	Pin([]planner.Placement)
 }
 
-// Planned is what a strategy has made of a problem.
+// Planned holds a strategy's solution of a problem.
 type Planned struct {
 	Jobs   []PlannedJob
-	Errors []error // of pools that could not be planned: their plans stay as they were
-	// Drifts says that a stock job may start at once, as far as is known: until it does, all
-	// is planned anew every now and then (planner.Pool.PlanAgain).
+	Errors []error // pools that could not be planned: their jobs keep their plans
+	// Drifts reports that a stock job may start at once, as far as is known: until it does, everything is
+	// replanned now and then (planner.Pool.PlanAgain).
 	Drifts bool
 
-	last []*planner.Last // of every batch, for the next problem
-	made []*made         // likewise; nil: not known
+	last []*planner.Last // last plan of every batch, for the next problem
+	made []*made         // result of every batch; nil: not known
 }
 
-// PlannedJob is the plan of an evolving job, or in words why there is none.
+// PlannedJob holds the plan of an evolving job, or in words why there is none.
 type PlannedJob struct {
 	Job   slurmctl.JobID // its base job
 	Unfit string
 	Steps []PlannedStep
 
-	// Of a moldable job whose profile is chosen: which alternative it gets, from 0, and what
-	// each would give.
+	// For a moldable job whose alternative is still open: the alternative that it gets, from 0, and what each
+	// would give.
 	Choice  int
 	Options []PlannedOption
 }
 
-// PlannedOption is what an alternative of a moldable job, from 0, would give, those before it
-// in the queue as they are planned: seconds are Unix.
+// PlannedOption holds what an alternative (from 0) of a moldable job would give, with the earlier jobs in the
+// queue as they are planned. Seconds are Unix.
 type PlannedOption struct {
 	Alternative int
 	Fits        bool
@@ -98,15 +97,15 @@ type PlannedOption struct {
 	Waste, Held int64 // node-seconds
 }
 
-// PlannedStep is a step in Unix seconds.
+// PlannedStep holds a step in Unix seconds.
 type PlannedStep struct {
 	Start, End int64
 	Nodes      []string
 
-	at []int // of the nodes, in the cluster's
+	at []int // positions of the nodes in the cluster
 }
 
-// problem makes the problem of the present queue.
+// problem returns the problem of the current queue.
 func (c *Core) problem(s *snapshot) *Problem {
 	now := s.taken.Unix()
 	o := c.occupied(s, now, nil)
@@ -114,7 +113,7 @@ func (c *Core) problem(s *snapshot) *Problem {
 	return c.problemOf(s, o, c.candidates(s, now))
 }
 
-// problemOf makes the problem of a list, with what is certain.
+// problemOf returns the problem of a list, with what is certain.
 func (c *Core) problemOf(s *snapshot, o *occupancy, list []candidate) *Problem {
 	now := s.taken.Unix()
 	p := &Problem{Jobs: len(list) + len(c.active), skew: c.skew, margin: c.margin(), expand: c.cfg.ExpandLimit, occupied: o, peaks: c.peaks(s, now), names: make([]string, len(s.nodes))}
@@ -161,7 +160,7 @@ func (c *Core) problemBatch(s *snapshot, o *occupancy, b *batch) problemBatch {
 	return all
 }
 
-// Plan has a strategy plan the problem, which it uses up.
+// Plan lets a strategy plan the problem. The problem cannot be used again.
 func (p *Problem) Plan(with Planner) Planned {
 	all := Planned{last: make([]*planner.Last, len(p.batches)), made: make([]*made, len(p.batches))}
 	for i, planned := range p.solve(with, &all.Errors) {
@@ -188,11 +187,11 @@ func (p *Problem) Plan(with Planner) Planned {
 	return all
 }
 
-// made is what came of the plan of a batch: while the plan is kept, that stays.
+// made holds the result of a batch's plan. It stays valid while the plan is kept.
 type made struct {
 	last   *planner.Last
-	names  []string // of the cluster's nodes
-	nodes  []int    // of the batch
+	names  []string // node names of the cluster
+	nodes  []int    // nodes of the batch
 	margin int64
 	jobs   []madeJob
 }
@@ -202,12 +201,12 @@ type madeJob struct {
 	PlannedJob
 }
 
-// stays reports whether a later plan is the same one.
+// stays reports whether a later plan is the same plan.
 func (m *made) stays(now *made) bool {
 	return m != nil && m.last != nil && m.last == now.last && len(m.jobs) == len(now.jobs) && m.margin == now.margin && slices.Equal(m.nodes, now.nodes) && slices.Equal(m.names, now.names)
 }
 
-// of reports whether it is the job's, which has no choice.
+// of reports whether this is the result of that job, and the job has no choice.
 func (m *madeJob) of(j problemJob) bool {
 	return m.id == j.id && m.molds == nil && j.molds == nil && len(m.profiles) == 1 && len(j.profiles) == 1 && same(m.profiles[0], j.profiles[0])
 }
@@ -237,13 +236,13 @@ func (p *Problem) solve(with Planner, errs *[]error) [][]poolPlan {
 	return all
 }
 
-// poolPlan is a plan with the pool that it is on.
+// poolPlan is a plan with the nodes of its pool.
 type poolPlan struct {
 	planner.Planned
 	nodes []int
 }
 
-// shared says of every batch whether one behind it competes for any of its nodes.
+// shared returns for every batch whether a later batch competes for any of its nodes.
 func (p *Problem) shared() []bool {
 	shared, behind := make([]bool, len(p.batches)), make([]bool, len(p.names))
 	for i := len(p.batches) - 1; i >= 0; i-- {
@@ -261,12 +260,12 @@ func (p *Problem) shared() []bool {
 	return shared
 }
 
-// plan plans the batch in a place and marks what it takes, if that matters to others.
+// plan plans the batch in a place, and marks the nodes that it takes if that matters to other batches.
 func (b *problemBatch) plan(o *occupancy, at *place, shared bool, with Planner) ([]poolPlan, error) {
 	if len(b.jobs) == 1 || !o.preempts(at.nodes, b.rank) {
 		return b.planSome(o, at, 0, len(b.jobs), shared, with)
 	}
-	var all []poolPlan // who yields to the first does not yield again
+	var all []poolPlan // a job that yields to the first one does not yield again
 	for i := range b.jobs {
 		one, err := b.planSome(o, at, i, i+1, true, with)
 		if err != nil {
@@ -315,8 +314,8 @@ func (b *problemBatch) fit(o *occupancy, at *place, from, to int, with Planner) 
 	})
 }
 
-// choose plans the batch's job in each of its partitions and gives the place where it
-// completes first: where it is already, if another is hardly better.
+// choose plans the batch's job in each of its partitions. It returns the place where the job completes first,
+// or the current one if another place is hardly better.
 func (b *problemBatch) choose(o *occupancy, with Planner) *place {
 	best, soonest := 0, planner.Forever
 	for i := range b.places {
@@ -335,9 +334,8 @@ func (b *problemBatch) choose(o *occupancy, with Planner) *place {
 	return &b.places[best]
 }
 
-// result is a job's plan. Of a plan without evolution every step gets as many of the
-// peak's nodes as it asks for: the strategy decides when the job starts, the profile what
-// it has.
+// result returns a job's plan. In a plan without evolution, every step gets as many of the peak's nodes as it
+// asks for: the strategy decides when the job starts, and the profile decides what it has.
 func (p *Problem) result(j problemJob, planned poolPlan) PlannedJob {
 	r := PlannedJob{Job: j.id, Unfit: planned.Unfit, Steps: make([]PlannedStep, 0, len(planned.Steps))}
 	if r.Unfit != "" {
@@ -363,7 +361,7 @@ func (p *Problem) result(j problemJob, planned poolPlan) PlannedJob {
 	return r
 }
 
-// options are what the alternatives of a moldable job would give.
+// options returns what the alternatives of a moldable job would give.
 func (p *Problem) options(j problemJob, options []planner.Option) []PlannedOption {
 	all := make([]PlannedOption, 0, len(options))
 	for k, o := range options {
@@ -379,7 +377,7 @@ func (p *Problem) options(j problemJob, options []planner.Option) []PlannedOptio
 	return all
 }
 
-// takePlans takes over what was planned.
+// takePlans stores the plans.
 func (c *Core) takePlans(in Planned) {
 	c.last, c.made = in.last, in.made
 	for _, err := range in.Errors {
@@ -407,7 +405,7 @@ func (c *Core) takePlans(in Planned) {
 	}
 }
 
-// pinned are the plans of the jobs that run, as far as they are on these nodes.
+// pinned returns the plans of running jobs, as far as they use these nodes.
 func (c *Core) pinned(s *snapshot, nodes []int, origin int64) []planner.Placement {
 	var all []planner.Placement
 	for _, j := range c.active {
@@ -435,7 +433,7 @@ func (c *Core) pinned(s *snapshot, nodes []int, origin int64) []planner.Placemen
 	return all
 }
 
-// take marks what a plan takes of these nodes.
+// take marks the nodes that a plan takes.
 func (o *occupancy) take(nodes []int, planned []planner.Planned) {
 	for _, p := range planned {
 		at := p.Start + o.origin
@@ -451,8 +449,7 @@ func (o *occupancy) take(nodes []int, planned []planner.Planned) {
 	}
 }
 
-// peaks are all nodes that a running job has at any time from now until its end, as if it
-// did not evolve.
+// peaks returns all nodes that a running job has at any time from now until its end, as if it did not evolve.
 func (c *Core) peaks(s *snapshot, origin int64) []peak {
 	var all []peak
 	for _, j := range c.active {
@@ -475,12 +472,12 @@ func (c *Core) peaks(s *snapshot, origin int64) []peak {
 	return all
 }
 
-// clone is an independent copy.
+// clone returns an independent copy.
 func (o *occupancy) clone() *occupancy {
 	n := newOccupancy(len(o.busy), o.origin)
 	for i := range o.busy {
 		n.busy[i], n.reserved[i] = slices.Clone(o.busy[i]), slices.Clone(o.reserved[i])
 	}
-	n.preemption, n.tenures = o.preemption, o.tenures // nobody changes them any more
+	n.preemption, n.tenures = o.preemption, o.tenures // they do not change any more
 	return n
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/evoslurm/evoslurm/planner/malleable"
 )
 
-// An application may report how far it is. How fast it is on how many nodes follows from that, and the
-// policy by marginal gain goes by it rather than by what was declared. Time counts as the job's own, that
-// for which Slurm has had it suspended left out: so a report is the same whatever the clocks are set to.
+// An application may report its progress. Its speed by number of nodes follows from the reports, and the
+// marginal-gain policy prefers that to the declared speedup. Time counts as the job's own time, without
+// suspensions: so a report does not depend on clock settings.
 
-// takeProgress takes a report, and answers it.
+// takeProgress processes a report and answers it.
 func (c *Core) takeProgress(k *call) {
 	j, err := c.callee(k.Job)
 	switch {
@@ -35,7 +35,7 @@ func (c *Core) takeProgress(k *call) {
 	c.emit(Reply{ID: k.ID, Progress: &a, Err: err})
 }
 
-// progress takes over how far an application is.
+// progress records the progress of an application.
 func (c *Core) progress(j *job, fraction float64) error {
 	var p malleable.Progress
 	if j.Progress != nil {
@@ -43,7 +43,7 @@ func (c *Core) progress(j *job, fraction float64) error {
 	}
 	r := malleable.Report{At: j.seconds(c.now), Fraction: fraction, Nodes: max(len(j.nodes()), 1), Since: j.seconds(j.steadySince(c.now))}
 	if p.Last != nil {
-		r.At = max(r.At, p.Last.At) // clocks of the sidecar's lives may differ
+		r.At = max(r.At, p.Last.At) // clocks may differ between runs of the sidecar
 	}
 	measured := p.Speedup() != nil
 	if err := p.Add(r); err != nil {
@@ -57,7 +57,7 @@ func (c *Core) progress(j *job, fraction float64) error {
 	return nil
 }
 
-// seconds is for how long a job had run at a time.
+// seconds returns how long a job had run at a time.
 func (j *job) seconds(at time.Time) int64 {
 	if j.Started.IsZero() {
 		return 0
@@ -65,7 +65,7 @@ func (j *job) seconds(at time.Time) int64 {
 	return max(int64((at.Sub(j.Started)-j.Suspended)/time.Second), 0)
 }
 
-// steadySince is since when a job has worked with the nodes that it has; now, where it waits for others.
+// steadySince returns since when a job has worked with its current nodes, or now if it waits for others.
 func (j *job) steadySince(now time.Time) time.Time {
 	if j.State != row.Running {
 		return now
@@ -77,7 +77,7 @@ func (j *job) steadySince(now time.Time) time.Time {
 	return since
 }
 
-// speedup is how fast a malleable job is on how many nodes, as measured, else as declared; nil: nobody knows.
+// speedup returns the measured speedup of a malleable job by nodes, or else the declared one; nil: not known.
 func (j *job) speedup() malleable.Speedup {
 	if j.Progress != nil {
 		if s := j.Progress.Speedup(); s != nil {
@@ -90,7 +90,7 @@ func (j *job) speedup() malleable.Speedup {
 	return (&request.Malleable{Speedup: j.Malleable.Speedup}).Declared()
 }
 
-// progressShown is what a job has reported, and what follows from it; nil: nothing.
+// progressShown returns what a job has reported and what follows from it, or nil if it has not reported.
 func (c *Core) progressShown(j *job) *api.Progress {
 	p := j.Progress
 	if p == nil || p.Last == nil {
@@ -113,5 +113,5 @@ func speedupText(s malleable.Speedup) string {
 	return fmt.Sprint(s)
 }
 
-// round leaves four digits.
+// round keeps four decimal places.
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

@@ -5,66 +5,66 @@ import (
 	"time"
 )
 
-// reason says why a job is where it is: a kind, and what the kind's words name. It is a plain value; words makes the
-// sentence that evosqueue shows.
+// reason holds why a job is in its current state: a kind, and the values for the kind's words. It is a plain
+// value; words makes the sentence that evosqueue shows.
 type reason struct {
 	kind  reasonKind
 	job   uint32    // another job that comes first
-	nodes int       // how many it gets, gives back, or waits for
+	nodes int       // number of nodes that it gets, gives back, or waits for
 	tries int       // how often an action has failed in a row
-	at    time.Time // when it goes on, by the machine's clock
+	at    time.Time // when it continues, by the machine's clock
 	what  string    // an action, in words
 	text  string    // what Slurm, a limit, or the planner says
 }
 
-// reasonKind names one cause for a job being where it is.
+// reasonKind names one cause for a job's current state.
 type reasonKind uint8
 
 const (
-	whyNothing reasonKind = iota // it goes on as planned
+	whyNothing reasonKind = iota // the job goes on as planned
 
 	// Something is not known yet.
 	whyRequestUnread       // what the job asks for
 	whyEarlierUnread       // what a job before it asks for
 	whyLimitsUnread        // the limits of its partitions
 	whyPartitionUnread     // the limits of the partition that it grows in
-	whyDatabaseNotWritable // nothing is done before it is written down
+	whyDatabaseNotWritable // nothing happens before it is written to the database
 
 	// The plan.
 	whyNotPlanned     // text says why it has no plan
 	whyNotReplanned   // text says why its coming steps have none; job began before it
 	whyWaitsForLower  // text names the job of lower priority whose end it waits for
-	whyClaimsConflict // all jobs with claims could come to wait for each other
+	whyClaimsConflict // all jobs with claims could end up waiting for each other
 	whyPlannedFor     // it waits for nodes that are planned for a time; text says why they were planned again
-	whyPromisedAway   // its nodes were promised to job since
+	whyPromisedAway   // its nodes were promised to job in the meantime
 	whyRoomUnder      // there may be room again under the limit in text
 	whyNotStarted     // Slurm did not start it on idle nodes, for the reason in text
 	whyLapsed         // nodes are no longer held for its coming steps; text says why
 	whyOverruns       // its step lasts longer than its profile says
 
 	// Nodes and holds.
-	whyHeldSoon        // its nodes are being held
+	whyHeldSoon        // its nodes will be held soon
 	whyHoldMoves       // its hold is being moved
 	whyReservedSoon    // others have reserved its nodes for too soon
 	whyNodesAwaited    // text says what its nodes wait for
-	whySwitchingOn     // the sidecar has its nodes switched on
-	whyConfiguring     // Slurm switches its nodes on
+	whySwitchingOn     // the sidecar is switching its nodes on
+	whyConfiguring     // Slurm is switching its nodes on
 	whyExpanderUnready // text says what the expander waits for
 	whyExpanderQueued  // text says why the expander has not begun
 
 	// Actions.
 	whyUserBusy   // too many actions of its user are under way
-	whyGrows      // it gets nodes
-	whyShrinks    // it gives nodes back
-	whyReshaped   // it is given the nodes of the chosen alternative
+	whyGrows      // it is getting nodes
+	whyShrinks    // it is giving nodes back
+	whyReshaped   // it is getting the nodes of the chosen alternative
 	whyReleased   // it was released in Slurm and is about to run
 	whyKeptBack   // text says which limit keeps it back
-	whyFailed     // what failed, with the error in text; after several tries it is tried again at a time
-	whyCompleting // it ends
-	whySuspended  // Slurm has it suspended since a time
+	whyFailed     // what failed, with the error in text; after several failures it is retried at a time
+	whyCompleting // it is completing
+	whySuspended  // it is suspended in Slurm since a time
 )
 
-// fixedWords holds the words of the kinds that name nothing else.
+// fixedWords holds the words of the kinds without values.
 var fixedWords = map[reasonKind]string{
 	whyRequestUnread:       "what it asked for is being read",
 	whyLimitsUnread:        "the limits of its partitions are being read",
@@ -83,10 +83,10 @@ var fixedWords = map[reasonKind]string{
 	whyCompleting:          "completing",
 }
 
-// because returns the reason of a kind that names nothing else.
+// because returns a reason of a kind without values.
 func because(kind reasonKind) reason { return reason{kind: kind} }
 
-// saying returns the reason of a kind whose words somebody else has.
+// saying returns a reason of a kind with the caller's words.
 func saying(kind reasonKind, text string) reason { return reason{kind: kind, text: text} }
 
 // words returns the sentence that users read; "": there is nothing to say.

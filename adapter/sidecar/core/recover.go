@@ -11,13 +11,12 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Where the database is lost while jobs run, they are adopted again from Slurm: the
-// request is in the marker, the nodes are the job's, and which step it is in
-// follows from these, from the holds that Slurm still has, and from the time. The
-// application has the last word: it says which step it ends.
+// If the database is lost while jobs run, the sidecar adopts them again from Slurm. The marker has the
+// request, and the job has its nodes. The current step follows from these, from the holds that Slurm still
+// has, and from the time. The application's word counts most: it says which step it ends.
 
-// recoverStep is the step of a job that was found running. A hold that outlives its growth, or that is of
-// before a change, is told by the number of the job's nodes, which no step before it has.
+// recoverStep returns the step of a job that was found running. It recognizes a hold that outlives its growth,
+// or that is older than a change, by the number of the job's nodes: no step before that hold has as many.
 func (c *Core) recoverStep(s *snapshot, j *job) int {
 	var held []int // the steps that nodes are held for
 	for _, r := range s.reservations {
@@ -40,11 +39,11 @@ func (c *Core) recoverStep(s *snapshot, j *job) int {
 	return first
 }
 
-// inferStep says which step (1-based), reached or one after it, a job is in that holds so
-// many nodes, may have the most in each, and began elapsed seconds ago; and whether it may have as many
-// in that step. coming is the first step that nodes are held for, 0 if
-// there is none: all growths of a running job are held, so those before it are
-// done; but nodes that it was lent may be those of a growth. O(steps).
+// inferStep returns the current step (1-based, `reached` or a later one) of a job that holds `nodes` nodes,
+// may have `most` in each step, and began `elapsed` seconds ago. It also reports whether the job may have that
+// many nodes in that step. `coming` is the first step that nodes are held for, or 0 if there is none. All
+// growths of a running job are held, so the growths before `coming` are done; but lent nodes may look like
+// those of a growth. O(steps).
 func inferStep(p planner.Profile, most func(step int) int, reached, nodes, coming int, elapsed int64) (step int, fits bool) {
 	reached = min(max(reached, 1), len(p))
 	lowest, highest := reached, len(p)
@@ -56,7 +55,7 @@ func inferStep(p planner.Profile, most func(step int) int, reached, nodes, comin
 			lowest = k
 		}
 	}
-	for _, from := range []int{lowest, reached} { // without holds, which may have ended, the time tells
+	for _, from := range []int{lowest, reached} { // without holds, which may have ended, the time decides
 		best, distance, start := 0, int64(0), int64(0)
 		for k := 1; k <= highest; k++ {
 			end := start + p[k-1].Duration
@@ -73,13 +72,13 @@ func inferStep(p planner.Profile, most func(step int) int, reached, nodes, comin
 	return lowest, false
 }
 
-// requeuedSince reports whether a job that runs has begun anew since its marker was written: it may be in
-// any step then.
+// requeuedSince reports whether a running job has begun again since its marker was written. Then it may be in
+// any step.
 func (c *Core) requeuedSince(r *slurmctl.Job, at *request.Reached) bool {
 	return at.Began != 0 && c.wallSecond(r.StartTime.Unix()) != at.Began
 }
 
-// recovered puts a job that was found running into the step that it is in.
+// recovered sets the current step of a job that was found running.
 func (c *Core) recovered(j *job, step int) {
 	began := j.Started.Add(j.suspendedBefore)
 	for _, earlier := range j.Profile[:step-1] {
@@ -91,9 +90,8 @@ func (c *Core) recovered(j *job, step int) {
 	j.Step, j.StepStarted = step, began
 }
 
-// believe takes the application's word for the step that it is in, where the
-// sidecar itself could only infer it. A step before that in which it was when others changed what
-// is to come says no more than that the application has not heard of that.
+// believe accepts the step that the application names, if the sidecar could only infer it. If the application
+// names a step before the one in which others changed the coming steps, it has only not heard of the change.
 func (c *Core) believe(j *job, step int) {
 	if !j.inferred || !j.mode.scriptSpansSteps || step < max(j.reached, 1) || step > len(j.Profile) {
 		return
@@ -112,15 +110,15 @@ func (c *Core) believe(j *job, step int) {
 	}
 }
 
-// restOfChain makes of a link whose chain's first job is gone, and was never known,
-// the first of a shorter chain. It says false where there is nothing to adopt.
+// restOfChain turns a link into the first link of a shorter chain if the chain's first job is gone and was
+// never known. It reports false if there is nothing to adopt.
 func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (request.Request, []slurmctl.JobID, bool) {
 	first := slurmctl.JobID(sp.Chain.First)
 	if s.byID[first] != nil || c.byID[first] != nil || sp.Chain.Step > len(sp.Profile) {
-		return sp, nil, false // comes with the chain's first job
+		return sp, nil, false // adopted with the chain's first job
 	}
 	if known, ever := c.known[first]; ever && !known.Submitted.After(r.SubmitTime) {
-		// it has ended as a whole: what is left of it must not stay parked for ever
+		// the chain has ended: its remaining jobs must not stay parked
 		if c.cancelBeside("a job of a chain", r.ID) {
 			c.log.WithField("job", r.ID).WithField("chain", first).Info("a job of a chain outlived it and is cancelled")
 		}
@@ -138,13 +136,13 @@ func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (re
 	}
 	rest := ids[sp.Chain.Step-1:]
 	if slices.ContainsFunc(ids[:sp.Chain.Step-1], func(id slurmctl.JobID) bool { return id != 0 }) || slices.Contains(rest, 0) {
-		return sp, nil, false // comes with an earlier link, or is not whole
+		return sp, nil, false // adopted with an earlier link, or incomplete
 	}
-	sp.Profile, sp.Moldable = slices.Clone(sp.Profile[sp.Chain.Step-1:]), nil // what it began with stays
+	sp.Profile, sp.Moldable = slices.Clone(sp.Profile[sp.Chain.Step-1:]), nil // the chosen alternative stays
 	return sp, rest, true
 }
 
-// transient reports whether asking again may bring another answer.
+// transient reports whether the same request may succeed later.
 func transient(err error) bool {
 	return errors.Is(err, slurmctl.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// fixedOnly is for pools without queued jobs, which no strategy has a say in.
+// fixedOnly plans pools without queued jobs, for which the strategy does not matter.
 var fixedOnly, _ = planner.StrategyByName("noX")
 
-// overrunQuantum is by how many seconds a step that lasts longer than planned is
-// taken to go on, each time anew.
+// overrunQuantum is how many more seconds each plan gives a step that lasts longer than planned.
 const overrunQuantum = 5
 
-// followPlans refits the running jobs whose plan no longer holds: a step lasts
-// longer than planned, or nodes of coming steps are lost to others.
+// followPlans refits the running jobs whose plan no longer holds: a step lasts longer than planned, or other
+// jobs use nodes of coming steps.
 func (c *Core) followPlans(s *snapshot) {
 	now := s.taken.Unix()
 	margin := int64(c.cfg.Margin / time.Second)
@@ -50,15 +49,14 @@ func (c *Core) followPlans(s *snapshot) {
 			c.refit(s, j, now, "nodes of its plan are taken or down")
 		}
 	}
-	if len(waits) > 0 { // one in a cycle, in turn: it takes as long as planning a change
+	if len(waits) > 0 { // one per cycle, in turn: it takes as long as planning a change
 		next := max(slices.IndexFunc(waits, func(j *job) bool { return j.ID > c.movedUp }), 0)
 		c.movedUp = waits[next].ID
 		c.moveUp(s, waits[next], now)
 	}
 }
 
-// lostNodes reports whether others use nodes that are planned for the job's coming
-// steps at that time.
+// lostNodes reports whether others use nodes that are planned for the job's coming steps at that time.
 func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool {
 	mine := setOf(j.nodes())
 	for i := j.Step; i < len(j.plan); i++ {
@@ -72,7 +70,7 @@ func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool
 				continue
 			}
 			for _, b := range others.claimed(others.busy[n], []int{n}, c.rankOf(&j.record)) {
-				// a job about to end may be late by the margin that it is given
+				// a job about to end may be late by its margin
 				if b.Start < end && start < b.End-int64(c.cfg.Margin/time.Second)-1 {
 					return true
 				}
@@ -91,8 +89,8 @@ func (c *Core) lostNodes(s *snapshot, others *occupancy, j *job, now int64) bool
 	return false
 }
 
-// limitEnd is how many seconds from now the time limit ends of the Slurm jobs that step
-// i of a running job begins with, if it does start seconds from now.
+// limitEnd returns how many seconds from now the time limit ends for the Slurm jobs that step i of a running
+// job begins with, if it starts `start` seconds from now.
 func (c *Core) limitEnd(j *job, i int, now, start int64) int64 {
 	if j.mode.stepsAreJobs {
 		return start + c.limitOf(j, i)
@@ -100,15 +98,15 @@ func (c *Core) limitEnd(j *job, i int, now, start int64) int64 {
 	return j.reach(now)
 }
 
-// limitsLeft are the limits of a running job's profile in refit: some steps for what it
-// has, then the coming ones.
+// limitsLeft returns the limits of a running job's profile in refit: some steps for what the job has, then the
+// coming steps.
 func (c *Core) limitsLeft(j *job, now int64, steps int) []int64 {
 	left := j.reach(now)
 	if !j.mode.stepsAreJobs {
 		return []int64{left}
 	}
 	if j.State == row.Waiting {
-		left = 1 // the record is that of the link to come
+		left = 1 // the record is that of the next link
 	}
 	limits := make([]int64, steps)
 	for i := range limits {
@@ -119,8 +117,8 @@ func (c *Core) limitsLeft(j *job, now int64, steps int) []int64 {
 	return limits
 }
 
-// givenBack is what is busy where a job keeps some nodes for a while yet, whoever was promised
-// them before that: these others have them then.
+// givenBack returns what is busy if a job keeps some nodes until a time, whatever was promised to others
+// before: the others get the nodes then.
 func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeBusy {
 	rest := busy[:0:0]
 	for _, b := range busy {
@@ -134,17 +132,17 @@ func givenBack(busy []planner.NodeBusy, held []int, until int64) []planner.NodeB
 	return rest
 }
 
-// besideDrained is what is busy of a pool, but for nodes that a job holds and that are drained, say: they are
-// given to nobody else, and are the job's for as long as it does not give them back.
+// besideDrained returns what is busy in a pool, without unusable (for example, drained) nodes that a job
+// holds. No other job gets such nodes, and the job has them until it gives them back.
 func (s *snapshot) besideDrained(busy []planner.NodeBusy, pool, held []int) []planner.NodeBusy {
 	return slices.DeleteFunc(busy, func(b planner.NodeBusy) bool {
 		return b.Start == 0 && b.End == planner.Forever && !s.nodes[pool[b.Node]].Usable() && slices.Contains(held, b.Node)
 	})
 }
 
-// takes reports whether a running job's plan has nodes while others are promised them. The
-// planner lets it keep what it has, whoever waits for that; in its present step it does so
-// unless that counts, too.
+// takes reports whether a running job's plan uses nodes while they are promised to others. The planner lets
+// the job keep the nodes that it has, even if others wait for them. The current step counts only if `present`
+// is set.
 func takes(p planner.Planned, busy []planner.NodeBusy, present bool) bool {
 	at := p.Start
 	for k, step := range p.Steps {
@@ -162,35 +160,34 @@ func takes(p planner.Planned, busy []planner.NodeBusy, present bool) bool {
 	return false
 }
 
-// rest is what is still to come of a running job, planned anew.
+// rest is the replanned rest of a running job.
 type rest struct {
-	plan  []plannedStep // all steps, those that are over as they were
-	late  bool          // beyond what its expand limit allows
-	unfit string        // why there is none
+	plan  []plannedStep // all steps; past steps are unchanged
+	late  bool          // later than its expand limit allows
+	unfit string        // why there is no plan
 }
 
-// fitting is how the rest of a running job is planned.
+// fitting holds how to plan the rest of a running job.
 type fitting struct {
 	around func(origin int64) *occupancy // what is certain without the job
-	// strict says that the job alone may move: what others were promised is theirs, of the
-	// nodes that it has, too. Else they have these once it has given them back.
+	// strict means that only this job may move: other jobs keep what they were promised, including nodes that this
+	// job has. Otherwise they get these nodes once the job has given them back.
 	strict bool
-	wait   int64 // by how many seconds its present step may last longer than its expand limit allows
-	// notBefore is the Unix second before which it gets no nodes; 0: it may now
+	wait   int64 // how many seconds longer than its expand limit allows its current step may last
+	// notBefore is the Unix second before which it gets no nodes; 0: no restriction.
 	notBefore int64
 }
 
-// refit plans the rest of a running job anew, over what is certain without it: the
-// present step goes on for what is left of it (no longer than its expand limit
-// allows), the nodes that it has stay its own, and other running jobs keep what
-// they were promised. Where the limit leaves no way, the job is delayed beyond it
-// rather than stopped, and the event log says so. Where there is still none, since others
-// were promised nodes that it has, these come after it, if they can: it gives them back only
-// at its end, so that else each would wait for the other. Where one of them cannot, who began
-// first goes first: those that began later are planned after the job or have no promise any
-// more, and it has none itself where it cannot be planned around the others. That order is
-// always the same, so that plans are not made to and fro; only who was promised a node that
-// slurmctld does not let go comes after the job that has it in any case. It says why there is no plan.
+// refit replans the rest of a running job around everything that is certain without it. The current step
+// continues for its remaining time (no longer than its expand limit allows). The job keeps its nodes, and
+// other running jobs keep what they were promised. If the limit leaves no way, the job is delayed beyond it
+// instead of stopped, and the event log says so. If there is still no plan because others were promised nodes
+// that the job has, these others come after it, if they can: the job gives the nodes back only at its end, so
+// each would wait for the other. If one of the others cannot, the job that began first comes first. Jobs that
+// began later are planned after it, or lose their promise; and the job itself has no promise if it cannot be
+// planned around the others. This order is always the same, so that plans do not change back and forth. There
+// is one exception: a job that was promised a node that slurmctld does not release always comes after the job
+// that has the node. refit returns why there is no plan, or "".
 func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) {
 	before := j.unplanned
 	j.unplanned = ""
@@ -210,18 +207,18 @@ func (c *Core) refit(s *snapshot, j *job, now int64, why string) (unfit string) 
 		j.reason.job = slices.MinFunc(after, beganFirst).SlurmID
 	}
 	text := j.reason.words()
-	if j.unplanned = text; text != before { // it is tried in every cycle
+	if j.unplanned = text; text != before { // refit runs in every cycle
 		c.logJob(j).WithField("why", why).Warn(text)
 	}
 	return unfit
 }
 
-// beganFirst orders running jobs: who began first comes first.
+// beganFirst orders running jobs by when they began.
 func beganFirst(a, b *job) int {
 	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.SlurmID, b.SlurmID))
 }
 
-// replan is refit in which no other job moves. It says why there is no plan.
+// replan does what refit does without moving other jobs. It returns why there is no plan, or "".
 func (c *Core) replan(s *snapshot, j *job, now int64, why string) (unfit string) {
 	c.quiet.refitted = true
 	r := c.fitBeside(s, j, now)
@@ -245,8 +242,8 @@ func (c *Core) fitBeside(s *snapshot, j *job, now int64) rest {
 	return r
 }
 
-// replanBefore is refit in which some jobs come after, with what they have until then: all of
-// them, or as many as can, and nothing is promised to the others any more. It reports whether
+// replanBefore does what refit does with the jobs of `after` planned later, with what they have until then. If
+// `all` is set, all of them must fit; otherwise those that do not fit lose their promise. It reports whether
 // the job has a plan.
 func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why string, all bool) bool {
 	if len(after) == 0 {
@@ -280,8 +277,8 @@ func (c *Core) replanBefore(s *snapshot, j *job, after []*job, now int64, why st
 	return true
 }
 
-// fitAfter reports whether jobs can be planned one after the other, with a job as it was planned
-// before them. It changes nothing.
+// fitAfter reports whether jobs can be planned one after the other behind a job with its new plan. It changes
+// nothing.
 func (c *Core) fitAfter(s *snapshot, j *job, r rest, after []*job, now int64) bool {
 	plans := make([][]plannedStep, len(after))
 	for i, other := range after {
@@ -305,7 +302,7 @@ func (c *Core) fitAfter(s *snapshot, j *job, r rest, after []*job, now int64) bo
 	return true
 }
 
-// waitFor lists the running jobs that were promised nodes which j has.
+// waitFor lists the running jobs that were promised nodes of j.
 func (c *Core) waitFor(j *job) (all []*job) {
 	have := j.nodes()
 	for _, other := range c.active {
@@ -319,7 +316,7 @@ func (c *Core) waitFor(j *job) (all []*job) {
 	return all
 }
 
-// refitted keeps what was planned.
+// refitted stores the new plan.
 func (c *Core) refitted(j *job, now int64, why string, r rest) {
 	plan := r.plan
 	if j.lapsed() {
@@ -339,8 +336,7 @@ func (c *Core) refitted(j *job, now int64, why string, r rest) {
 	}
 }
 
-// fitRest plans the rest of a running job, where it is to be so beyond its expand limit.
-// It changes nothing.
+// fitRest plans the rest of a running job, ignoring its expand limit if `beyond`. It changes nothing.
 func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) rest {
 	margin := int64(c.cfg.Margin / time.Second)
 	origin, left := now, j.expected()-now
@@ -349,19 +345,19 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 	}
 	coming, own := j.Profile[j.Step:], j.own()
 	short := j.State == row.Running && len(own) < j.Profile[j.Step-1].Nodes
-	if short { // nodes were lost: the rest of the step is yet to get its own
+	if short { // nodes were lost: the rest of the step must still get its nodes
 		coming = slices.Concat(planner.Profile{{Duration: left, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
 	}
 	if short || j.State == row.Waiting {
-		origin, left = now-1, 1 // what it has is over: what comes may begin now
+		origin, left = now-1, 1 // what it has is over: the next step may begin now
 	}
 	profile, mine := slices.Concat(planner.Profile{{Duration: left, Nodes: len(own)}}, coming), own
 	link := !j.mode.carriesNodes && j.State == row.Waiting
-	if link { // it has nothing any more: Slurm has taken the nodes of the link that has ended
+	if link { // it has no nodes: Slurm took those of the ended link
 		origin, profile, mine = now, slices.Clone(coming), nil
 	}
 	pinned := j.pinned()
-	if pinned != "" && slices.Contains(mine, pinned) { // the rest is planned without it
+	if pinned != "" && slices.Contains(mine, pinned) { // plan the rest without the pinned node
 		mine, profile = Without(mine, []string{pinned}), slices.Clone(profile)
 		for i := range profile {
 			profile[i].Nodes--
@@ -463,7 +459,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		start := at
 		at += step.Duration
 		if short && k == 0 {
-			continue // until the present step has its nodes again
+			continue // until the current step has its nodes again
 		}
 		if len(plan) == j.Step-1 {
 			start = j.StepStarted.Unix()

@@ -7,12 +7,12 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Where slurmctld has crashed it may have forgotten a job that was submitted seconds before, and has
-// given its number to the next one. That is certain where the user is another one, no job's ever changes, or
-// where the next one brings nodes to another job. All else may be changed by users, or is when a job is
-// requeued, the time of its submission too.
+// After a crash, slurmctld may have lost a job that was submitted seconds before, and reused its number for
+// the next one. That is certain if the user differs, since a job's user never changes, or if the next job
+// brings nodes to another job. Everything else may change, by users or by a requeue, including the submit
+// time.
 
-// in is one of the job's Slurm jobs as a snapshot shows it.
+// in returns one of the job's Slurm jobs as a snapshot shows it, or nil.
 func (j *job) in(s *snapshot, id slurmctl.JobID) *slurmctl.Job {
 	if r := s.byID[id]; r != nil && r.UID == j.UID {
 		return r
@@ -20,7 +20,8 @@ func (j *job) in(s *snapshot, id slurmctl.JobID) *slurmctl.Job {
 	return nil
 }
 
-// replaced ends a job whose number is another user's job's, or that of one that brings nodes to another job.
+// replaced ends a job whose number now belongs to another user's job, or to a job that brings nodes to another
+// job.
 func (c *Core) replaced(s *snapshot, j *job) bool {
 	id := c.presentJob(j)
 	if r := s.byID[id]; r == nil || r.UID == j.UID && c.byID[id] == j || j.busy {
@@ -32,7 +33,7 @@ func (c *Core) replaced(s *snapshot, j *job) bool {
 	return true
 }
 
-// disown forgets the numbers of jobs that brought nodes and that are others' by now.
+// disown removes the numbers of jobs that brought nodes if they belong to other jobs now.
 func (c *Core) disown(s *snapshot) {
 	maps.DeleteFunc(c.byID, func(id slurmctl.JobID, j *job) bool {
 		r := s.byID[id]
@@ -44,7 +45,8 @@ func (c *Core) disown(s *snapshot) {
 	})
 }
 
-// unread forgets what was read of jobs that are not adopted, likewise.
+// unread discards what was read of jobs that are not adopted, if their numbers belong to other users' jobs
+// now.
 func (c *Core) unread(s *snapshot) {
 	replaced := func(id slurmctl.JobID) bool {
 		return c.snapshot != nil && c.snapshot.byID[id] != nil && s.byID[id] != nil && c.snapshot.byID[id].UID != s.byID[id].UID

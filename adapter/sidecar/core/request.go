@@ -12,21 +12,19 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// script is what the batch script of a job asks for, whose comment has not the whole
-// request.
+// script holds what the batch script of a job asks for, if the job's comment does not have the whole request.
 type script struct {
 	given request.Request
 	asked bool
 	err   error
 	known bool
 
-	tries int       // that failed
-	again time.Time // when it is asked for again
+	tries int       // failed tries
+	again time.Time // when it is read again
 }
 
-// request is what a Slurm job that is not adopted asks of Evoslurm: by the marker in
-// its comment or, where a site's plugins have left nothing of that, by its script. It
-// says false also while the script is still to be read.
+// request returns what a Slurm job that is not adopted asks of Evoslurm: from the marker in its comment or, if
+// a site's plugins removed the marker, from its script. It reports false while the script is still unread.
 func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
 	if sp, asked, err = c.unbounded(s, r); asked && err == nil {
 		sp, err = s.bounded(sp)
@@ -34,9 +32,9 @@ func (c *Core) request(s *snapshot, r *slurmctl.Job) (sp request.Request, asked 
 	return sp, asked, err
 }
 
-// bounded returns a request without the alternatives, and the bounds of a malleable job, that
-// this cluster never has the nodes for; or why that leaves nothing of it. A job that runs is
-// no exception: every number in its request is one that its user wrote.
+// bounded returns a request without the alternatives and the bounds of a malleable job that need more nodes
+// than the cluster has, or why nothing of the request is left. Running jobs are no exception: a user wrote
+// every number in the request.
 func (s *snapshot) bounded(sp request.Request) (request.Request, error) {
 	if len(sp.Profile) == 0 {
 		return sp, errors.New("neither the marker nor the script has a profile")
@@ -67,7 +65,7 @@ func nonEmpty(text string) []string {
 	return []string{text}
 }
 
-// unbounded is request before its numbers are compared with the cluster.
+// unbounded does what request does, but does not compare the numbers with the cluster.
 func (c *Core) unbounded(s *snapshot, r *slurmctl.Job) (sp request.Request, asked bool, err error) {
 	sp, asked, err = c.mark(r)
 	switch {
@@ -81,7 +79,7 @@ func (c *Core) unbounded(s *snapshot, r *slurmctl.Job) (sp request.Request, aske
 	case !read.known:
 		c.coming[r.ID] = r.UID
 		return request.Request{}, false, nil
-	case asked && err == nil: // a marker that had no room for the profile
+	case asked && err == nil: // the marker had no room for the profile
 		if read.err != nil {
 			return request.Request{}, true, read.err
 		}
@@ -93,14 +91,13 @@ func (c *Core) unbounded(s *snapshot, r *slurmctl.Job) (sp request.Request, aske
 	return read.given, read.asked, read.err
 }
 
-// mayHaveLost reports whether a job without a marker may have had one: it is parked as
-// evosbatch and the sidecar park jobs, years ahead.
+// mayHaveLost reports whether a job without a marker may have had one: it is parked years ahead, as evosbatch
+// and the sidecar park jobs.
 func mayHaveLost(r *slurmctl.Job, now time.Time) bool {
 	return r.State == slurmctl.Pending && r.StartTime.Sub(now) > parked/2
 }
 
-// heldFor are the jobs that have holds: one of these that nobody knows any more, the database
-// was lost, may run without a marker.
+// heldFor returns the jobs that have holds. If the database was lost, such a job may run without a marker.
 func (s *snapshot) heldFor() map[slurmctl.JobID]bool {
 	if s.holders == nil {
 		s.holders = map[slurmctl.JobID]bool{}
@@ -113,8 +110,8 @@ func (s *snapshot) heldFor() map[slurmctl.JobID]bool {
 	return s.holders
 }
 
-// readScript gives what a job's script asks for, or has it read: a later cycle knows it then.
-// What cannot be read is asked for again, as often as a request is.
+// readScript returns what a job's script asks for, or starts to read it: then a later cycle has the result. A
+// failed read is repeated as often as that of a request.
 func (c *Core) readScript(id slurmctl.JobID) script {
 	read := c.scripts[id]
 	if read == nil {
@@ -129,7 +126,7 @@ func (c *Core) readScript(id slurmctl.JobID) script {
 	return script{}
 }
 
-// settleScript takes over what a job's script asks for.
+// settleScript records what a job's script asks for.
 func (c *Core) settleScript(_ *job, p *Pending, o Outcome) {
 	read := c.scripts[commandOf[ReadScript](p).Job]
 	if read == nil {
@@ -149,8 +146,8 @@ func (c *Core) settleScript(_ *job, p *Pending, o Outcome) {
 	c.nextCycle = c.now
 }
 
-// see takes over what Slurm says of the job's base job. The nodes to which an evolving
-// job is bound are in its marker, and where that is gone they are known from its script.
+// see stores Slurm's record of the job's base job. The nodes to which an evolving job is bound are in its
+// marker, or in its script if the marker is gone.
 func (j *job) see(r *slurmctl.Job) {
 	j.record = *r
 	j.record.ExcNodes = j.without(r.ExcNodes)
@@ -159,6 +156,6 @@ func (j *job) see(r *slurmctl.Job) {
 	}
 }
 
-// bindTo has the job keep to the nodes of a list, which was compared with the cluster before;
-// "": it may have any.
+// bindTo restricts the job to the nodes of a list that was compared with the cluster before; "": it may have
+// any.
 func (j *job) bindTo(list string) { j.bound, j.may = list, expanded(list) }

@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// endStep is called when the application has ended its step, or was made to.
+// endStep is called when a job's step has ended, by the application or by the sidecar.
 func (c *Core) endStep(j *job, now time.Time) {
 	j.State, j.StepEnded, j.reason, j.overdue = row.Waiting, now, reason{}, 0
 	gaveUp := j.kept != nil && j.kept.givenUp
@@ -28,9 +28,8 @@ func (c *Core) endStep(j *job, now time.Time) {
 	}
 }
 
-// transition brings a job whose step has ended to the nodes of the next one. It
-// goes by what the job has and what it is to have, so it can be left and taken up
-// at any point.
+// transition brings a job whose step has ended to the nodes of the next step. It depends only on what the job
+// has and what it must have, so it can stop and continue at any point.
 func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 	next := j.next()
 	if next == nil {
@@ -63,7 +62,7 @@ func (c *Core) transition(s *snapshot, j *job, now time.Time) {
 			return
 		}
 		if extra := Without(surplus, c.keepsLent(j, next, surplus)); j.isMalleable() && len(extra) > 0 && j.canReturn(extra) {
-			c.shrink(j, extra) // it has no more than it may at any time
+			c.shrink(j, extra) // it never has more than it may have
 			return
 		}
 		c.grow(s, j, j.Step+1, missing)
@@ -82,7 +81,7 @@ func (c *Core) leaving(s *snapshot, j *job, next *plannedStep, surplus []string)
 	if j.canReturn(surplus) {
 		return surplus
 	}
-	j.release = nil // by the plan; without one, the newest go first
+	j.release = nil // by the plan; without a plan, the newest go first
 	c.refit(s, j, c.now.Unix(), "its nodes are given back by companions")
 	if next = j.next(); next != nil {
 		surplus = Without(j.nodes(), next.nodes)
@@ -90,11 +89,11 @@ func (c *Core) leaving(s *snapshot, j *job, next *plannedStep, surplus []string)
 	if j.mode.shrinksInPart {
 		return surplus
 	}
-	return touched(j.held, surplus) // a part of what it was lent is planned; nodes of the base job stay
+	return touched(j.held, surplus) // the plan has a part of what was lent; nodes of the base job stay
 }
 
-// early reports whether a growth may be done before its time: the nodes are free, and
-// nobody else was promised them until then.
+// early reports whether a growth may happen before its time: the nodes are free, and they are not promised to
+// another job until then.
 func (c *Core) early(s *snapshot, j *job, nodes []string, now int64) bool {
 	if !s.free(nodes) {
 		return false
@@ -125,7 +124,7 @@ func (c *Core) beginStep(j *job, at time.Time) {
 	planned := plannedStep{start: at.Unix()}
 	if next := j.next(); next != nil {
 		planned = *next
-		plan := slices.Clone(j.plan) // as it came; the rest is planned anew, save of a chain
+		plan := slices.Clone(j.plan) // actual times; the rest is replanned, except for a chain
 		plan[j.Step-1].end = max(at.Unix(), plan[j.Step-1].start)
 		plan[j.Step].start = plan[j.Step-1].end
 		for i := j.Step; i < len(plan); i++ {
@@ -134,7 +133,7 @@ func (c *Core) beginStep(j *job, at time.Time) {
 		}
 		c.storePlan(j, plan)
 	} else {
-		c.storePlan(j, nil) // Slurm has begun a chain's link by itself: followPlans
+		c.storePlan(j, nil) // Slurm began a chain's link by itself: see followPlans
 	}
 	late := max(at.Sub(Later(time.Unix(planned.start, 0), j.StepEnded)), 0)
 	j.Step++
@@ -152,8 +151,7 @@ func (c *Core) beginStep(j *job, at time.Time) {
 	c.notify(j)
 }
 
-// grow brings the nodes of a step to a job by an expander that is started in the
-// hold on them.
+// grow brings the nodes of a step to a job with an expander that starts in the hold on them.
 func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 	if suspect := c.isSuspect(nodes); (suspect || !c.freeFor(s, nodes, &j.record)) && len(j.expanders) == 0 {
 		if late := j.State == row.Waiting && c.now.Unix() > j.next().start+5; suspect || late || j.State == row.Running {
@@ -174,11 +172,11 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		return
 	}
 	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) > 0 && len(common(nodes, r.Nodes)) > 0 && len(j.expanders) == 0 && !j.holdRetry.After(c.now) {
-		j.reason = because(whyHoldMoves) // Slurm would give it none that the hold keeps from it
+		j.reason = because(whyHoldMoves) // Slurm would give it no nodes that the hold blocks
 		return
 	}
 	if _, ok := c.holdFor(j, step); !ok && len(j.expanders) == 0 && c.covered(j, step, nodes) && j.State == row.Waiting && !j.holdRetry.After(c.now) {
-		j.reason = because(whyHeldSoon) // it was asked for just now
+		j.reason = because(whyHeldSoon) // the hold was requested just now
 		return
 	}
 	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
@@ -194,14 +192,14 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 	c.bring(j, step, nodes)
 }
 
-// parksKey says whose expanders are parked, and where. It is learnt from what a process of
-// the user's has said, and so it counts for no other user.
+// parksKey identifies whose expanders are parked, and where. The core learns that from the output of a user's
+// process, so it applies to no other user.
 type parksKey struct {
 	uid            uint32
 	partition, qos string
 }
 
-// bring asks for the expander that brings a job nodes, of a step or beyond its plan.
+// bring submits the expander that brings a job nodes, for a step or beyond its plan.
 func (c *Core) bring(j *job, step int, nodes []string) {
 	if !c.work.roomFor(j.UID) {
 		j.reason = because(whyUserBusy)
@@ -227,7 +225,7 @@ func (c *Core) bring(j *job, step int, nodes []string) {
 	c.do(j, "grow", g.Name+" "+slurmctl.CompressNodes(nodes), KindGrow, g, Args{Nodes: len(j.nodes()) + len(nodes), Partition: partition})
 }
 
-// usedHold takes over what became of the hold in which an expander was started.
+// usedHold updates the hold in which an expander started.
 func (c *Core) usedHold(g Grow, got Grown) {
 	if r, ok := c.reservations[g.Hold]; ok && got.Opened && !got.HoldGone {
 		r.Users = g.LetIn
@@ -241,7 +239,7 @@ func (c *Core) usedHold(g Grow, got Grown) {
 	}
 }
 
-// settleGrow is called with what became of an expander.
+// settleGrow is called with the outcome of an expander.
 func (c *Core) settleGrow(j *job, p *Pending, o Outcome) {
 	got, _ := o.Result.(Grown)
 	g, to := commandOf[Grow](p), p.Args.Nodes
@@ -274,9 +272,8 @@ func (c *Core) settleGrow(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// covered reports whether some of the nodes are reserved for anything but that step of the job, be it
-// what it was offered itself, for a time before its time limit: Slurm gives them to nobody outside of
-// a hold of ours then.
+// covered reports whether some of the nodes are reserved before the job's time limit for anything except that
+// step, including an offer to the job itself. Then Slurm gives them only to jobs inside one of our holds.
 func (c *Core) covered(j *job, step int, nodes []string) bool {
 	until := c.now.Add(time.Duration(j.reach(c.now.Unix()))*time.Second + time.Minute)
 	for _, r := range c.reservations {
@@ -284,7 +281,7 @@ func (c *Core) covered(j *job, step int, nodes []string) bool {
 			return true
 		}
 	}
-	for _, r := range c.stuckHolds { // until it is given up
+	for _, r := range c.stuckHolds { // until the hold is given up
 		if len(common(nodes, r.Nodes)) > 0 {
 			return true
 		}
@@ -292,7 +289,7 @@ func (c *Core) covered(j *job, step int, nodes []string) bool {
 	return false
 }
 
-// partitionOf is the partition in which the base job runs.
+// partitionOf returns the partition in which the base job runs.
 func partitionOf(j *job) string {
 	if j.record.Partition != "" {
 		return j.record.Partition
@@ -300,8 +297,8 @@ func partitionOf(j *job) string {
 	return j.Partition
 }
 
-// Unready says in words why an expander that has nodes cannot be used yet. To merge one
-// whose nodes do not come up would cost the base job its life. One with a step manager refuses
+// Unready returns in words why an expander that has nodes cannot be used yet, or "". If the sidecar merged an
+// expander whose nodes do not come up, Slurm would end the base job. An expander with a step manager rejects
 // steps until its prologs have ended.
 func Unready(k *slurmctl.Job, stepMgr bool) string {
 	switch {
@@ -315,7 +312,7 @@ func Unready(k *slurmctl.Job, stepMgr bool) string {
 	return ""
 }
 
-// notReady says in words why the expanders that a job has already bring nothing yet.
+// notReady returns in words why the job's present expanders bring nothing yet, or "".
 func (c *Core) notReady(s *snapshot, j *job) string {
 	for _, id := range j.expanders {
 		if k := s.byID[id]; k != nil {
@@ -336,7 +333,7 @@ func (c *Core) shrink(j *job, surplus []string) {
 	c.do(j, "shrink", slurmctl.CompressNodes(surplus), KindShrink, do, Args{})
 }
 
-// settleShrink is called when a job gave nodes back, or did not.
+// settleShrink is called when a job gave nodes back, or when that failed.
 func (c *Core) settleShrink(j *job, p *Pending, o Outcome) {
 	if held, ok := o.Result.([]Part); ok {
 		c.setHeld(j, held)
@@ -350,8 +347,8 @@ func (c *Core) settleShrink(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// repair gives a running job back what its present step should have: after a crash
-// of slurmctld rolled a merge or a shrink back, or a companion was lost.
+// repair restores what the current step of a running job should have, after a crash of slurmctld undid a merge
+// or a shrink, or after a companion was lost.
 func (c *Core) repair(s *snapshot, j *job) {
 	if !j.mode.resizes || len(j.plan) < j.Step || j.touched.After(s.taken) {
 		return
@@ -376,8 +373,8 @@ func (c *Core) repair(s *snapshot, j *job) {
 	}
 }
 
-// readiedFor is how long Slurm may take to start a link that was readied, after the end of
-// the one before, until it is told to once more.
+// readiedFor is how long Slurm may take to start a readied link after the end of the link before, until the
+// sidecar releases it again.
 const readiedFor = 5 * time.Second
 
 // startLink starts the Slurm job of a chain's next step in its hold.

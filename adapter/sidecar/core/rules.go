@@ -13,19 +13,19 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// ruleBook is what limits the users, as it was last read.
+// ruleBook holds the users' limits as last read.
 type ruleBook struct {
 	limits *slurmctl.Limits // nil: not read, or not readable
-	read   time.Time        // when that began
-	took   time.Duration    // how long it took
+	read   time.Time        // when the read began
+	took   time.Duration    // how long the read took
 }
 
-// limitsFor is for how long limits are believed to let a job in. Before one is refused,
-// and to tell of one that keeps something back, they are read anew.
+// limitsFor is how long the limits that were read may admit a job. They are read again before a job is
+// refused, and to describe a limit that keeps something back.
 const limitsFor = time.Minute
 
-// rulesSince gives the limits as they were then or later, or has them read: a later
-// cycle knows them. They are nil where they cannot be read.
+// rulesSince returns the limits as of time t or later, or starts to read them: then a later cycle has them.
+// They are nil if they cannot be read.
 func (c *Core) rulesSince(t time.Time) (limits *slurmctl.Limits, known bool) {
 	if now := c.now; t.After(now) {
 		t = now // the clock was set
@@ -40,7 +40,7 @@ func (c *Core) rulesSince(t time.Time) (limits *slurmctl.Limits, known bool) {
 	return nil, false
 }
 
-// settleLimits takes over what limits the users.
+// settleLimits records the users' limits.
 func (c *Core) settleLimits(_ *job, p *Pending, o Outcome) {
 	if transient(o.Err) {
 		return // again, a little later
@@ -53,19 +53,19 @@ func (c *Core) settleLimits(_ *job, p *Pending, o Outcome) {
 	c.nextCycle = c.now
 }
 
-// subject is whose limits count for a Slurm job in a partition.
+// subject returns the subject whose limits count for a Slurm job in a partition.
 func subject(r *slurmctl.Job, partition string) slurmctl.Subject {
 	return slurmctl.Subject{User: r.User, UID: r.UID, Account: r.Account, QOS: r.QOS, Partition: partition}
 }
 
-// mayEver sees that a parked job is not one that limits never let run as its profile
-// says, in any of its partitions, and gives the request without the alternatives that they
-// never let run. It says false while that is not known.
+// mayEver checks that limits do not exclude a parked job with its profile forever in all of its partitions. It
+// returns the request without the alternatives that limits never let run. It reports false while that is not
+// known.
 func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (_ request.Request, err error, known bool) {
 	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
 		return sp, nil, true
 	}
-	// The cycle that follows the answer must find it young enough, however slow Slurm is.
+	// The cycle that follows the answer must accept its age, however slow Slurm is.
 	limits, known := c.rulesSince(c.now.Add(-limitsFor - c.rules.took - c.now.Sub(c.snapshot.taken)))
 	if !known || limits == nil {
 		return sp, nil, known
@@ -83,8 +83,8 @@ func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *s
 	return sp, errors.New(strings.Join(never, "; ")), true
 }
 
-// neverOf says which limits never let a job run, and of a moldable one which alternatives
-// are left.
+// neverOf returns which limits never let a job run, and for a moldable job the request with the remaining
+// alternatives.
 func (c *Core) neverOf(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Request, chain bool, asked *slurmctl.JobRequest) (request.Request, []string) {
 	never := func(sp request.Request) []string { return c.never(limits, r, sp.Claimed(), chain, asked) }
 	if sp.Moldable == nil {
@@ -93,7 +93,7 @@ func (c *Core) neverOf(limits *slurmctl.Limits, r *slurmctl.Job, sp request.Requ
 	return feasibleAlternatives(sp, never)
 }
 
-// never lists what keeps a job for good out of all of its partitions: of the first of them.
+// never lists what permanently keeps a job out of all of its partitions, for the first one.
 func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile, chain bool, asked *slurmctl.JobRequest) (first []string) {
 	for _, partition := range strings.Split(r.Partition, ",") {
 		never := c.neverIn(limits, r, p, chain, asked, partition)
@@ -107,7 +107,7 @@ func (c *Core) never(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile
 	return first
 }
 
-// neverIn is never of one partition.
+// neverIn does what never does, for one partition.
 func (c *Core) neverIn(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profile, chain bool, asked *slurmctl.JobRequest, partition string) []string {
 	need := needOf(p, chain)
 	nodes := c.shownIn(partition)
@@ -132,8 +132,7 @@ func (c *Core) neverIn(limits *slurmctl.Limits, r *slurmctl.Job, p planner.Profi
 	return never
 }
 
-// shownIn are the nodes of a partition. Those that Slurm does not show at present are not
-// among them.
+// shownIn returns the nodes of a partition, without nodes that Slurm does not show at present.
 func (c *Core) shownIn(partition string) (nodes []slurmctl.Node) {
 	if c.snapshot == nil {
 		return nil
@@ -146,7 +145,7 @@ func (c *Core) shownIn(partition string) (nodes []slurmctl.Node) {
 	return nodes
 }
 
-// memoryOf is the least memory of nodes, and how many of them have as much as a job asks for.
+// memoryOf returns the least memory of the nodes, and how many nodes have as much as a job asks for.
 func memoryOf(nodes []slurmctl.Node, asked *slurmctl.JobRequest) (least int64, enough int) {
 	for _, n := range nodes {
 		if least == 0 || n.Memory < least {
@@ -159,14 +158,13 @@ func memoryOf(nodes []slurmctl.Node, asked *slurmctl.JobRequest) (least int64, e
 	return least, enough
 }
 
-// forbidden is why limits keep a job out of a partition for good, as of when they were read.
+// forbidden holds why limits permanently keep a job out of a partition, and when the limits were read.
 type forbidden struct {
 	why  string
 	read time.Time
 }
 
-// forbids says which limit keeps a job out of one of its partitions for good; "": none that
-// is known.
+// forbids returns which limit permanently keeps a job out of one of its partitions, or "" if none is known.
 func (c *Core) forbids(j *job, partition string) string {
 	if c.rules.limits == nil {
 		return ""
@@ -187,9 +185,9 @@ func needOf(p planner.Profile, chain bool) slurmctl.Need {
 	return slurmctl.NeedOf(request.Sizes(p), (p.Duration()+59)/60, chain)
 }
 
-// explain tells of a limit that keeps something back whose it is and how much is in use
-// of it, as soon as that is known, and has it tried again once there is room. What is
-// known to be full still is not tried, so that nothing is held for it in vain.
+// explain describes a limit that keeps something back, with its owner and its usage, as soon as these are
+// known. If there is room, the next attempt follows. If the limit is known to be full, the attempt is
+// postponed, so that no nodes are held for nothing.
 func (c *Core) explain(j *job, now time.Time) {
 	k := j.kept
 	if !k.look && slurmctl.KindOf(k.limit) == slurmctl.LimitReason && now.After(k.looked.Add(explainAgain)) {
@@ -220,12 +218,11 @@ func (c *Core) explain(j *job, now time.Time) {
 	}
 }
 
-// explainAgain is how often the figures of a limit are looked at that keeps something
-// back.
+// explainAgain is how often the figures of a limit that keeps something back are read.
 const explainAgain = 20 * time.Second
 
-// goThrough has a companion run in another partition with the same nodes where the job's
-// own takes no job as small as the growth (MinNodes).
+// goThrough lets a companion run in another partition with the same nodes if the job's own partition accepts
+// no job as small as the growth (MinNodes).
 func (c *Core) goThrough(j *job, g *Grow) {
 	limits, own := c.rules.limits, g.Request.Partition
 	if limits == nil || g.Merge || !limits.TooSmall(subject(&j.record, own), len(g.Nodes)) {
@@ -237,10 +234,9 @@ func (c *Core) goThrough(j *job, g *Grow) {
 	}
 }
 
-// noMerge says why limits speak against merging for a job, "" where they do not: its
-// partition takes no expander as small as a growth, or somebody counts its user's jobs:
-// up to this day Slurm goes on counting every expander that was merged, until slurmctld
-// is restarted or reads its configuration again.
+// noMerge returns why limits rule out merging for a job, or "" if they do not. Either its partition accepts no
+// expander as small as a growth, or a limit counts its user's jobs. In all Slurm versions so far, every merged
+// expander continues to count until slurmctld restarts or rereads its configuration.
 func (c *Core) noMerge(r *slurmctl.Job, p planner.Profile) string {
 	limits := c.rules.limits
 	need := needOf(p, false)

@@ -36,8 +36,8 @@ func (s set) any(names []string) bool {
 	return false
 }
 
-// Without returns the members of a that are not in b, in a's order. Where all are, in that
-// order, it is fast: so it mostly is with nodes.
+// Without returns the members of a that are not in b, in a's order. It is fast if all are in b in the same
+// order, which is the usual case for nodes.
 func Without(a, b []string) []string {
 	k := 0
 	for i, x := range a {
@@ -72,7 +72,7 @@ func common(a, b []string) []string {
 	return both
 }
 
-// sameSet reports whether a and b have the same members; neither repeats one.
+// sameSet reports whether a and b have the same members. Neither list may repeat a member.
 func sameSet(a, b []string) bool {
 	return len(a) == len(b) && len(Without(a, b)) == 0
 }

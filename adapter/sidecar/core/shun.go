@@ -8,15 +8,15 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A job may ask for what the sidecar does not know of nodes: temporary disk, sockets, a
-// resource of a plugin. What Slurm does not start on idle nodes that were planned for it, it
-// starts on others perhaps: these are left alone by this job, and by no one else.
+// A job may ask for something about nodes that the sidecar does not know: temporary disk, sockets, a resource
+// of a plugin. If Slurm does not start a job on idle nodes that were planned for it, it may start the job on
+// others. Only this job then avoids these nodes.
 
-// shunFor is for how long.
+// shunFor is how long a job avoids a node.
 const shunFor = time.Hour
 
-// shun has nodes left alone by a job, and reports whether it has enough others. If it has
-// not, all are tried again.
+// shun makes a job avoid nodes, and reports whether enough others remain. If not, the job may use all nodes
+// again.
 func (c *Core) shun(j *job, nodes []string, why string) bool {
 	if j.shunned == nil {
 		j.shunned = map[string]time.Time{}
@@ -37,12 +37,12 @@ func (c *Core) shun(j *job, nodes []string, why string) bool {
 	return true
 }
 
-// readmit forgets nodes whose time is up.
+// readmit removes nodes whose time is up.
 func (j *job) readmit(now time.Time) {
 	maps.DeleteFunc(j.shunned, func(_ string, until time.Time) bool { return until.Before(now) })
 }
 
-// without adds the nodes that are left alone to those that the job excludes itself.
+// without adds the nodes that the job avoids to the nodes that it excludes itself.
 func (j *job) without(excluded []string) []string {
 	if len(j.shunned) == 0 {
 		return excluded

@@ -14,9 +14,9 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// malleable checks what a malleable job asks for, and cuts what it takes beyond its profile to what
-// its partitions and limits let it have, as evosbatch does. (Where Slurm resizes a job only
-// once, or lets nobody change one that runs, what it is lent comes and goes by whole companions.)
+// malleable checks the request of a malleable job. Like evosbatch, it cuts what the job takes beyond its
+// profile to what its partitions and limits allow. (If Slurm resizes a job only once, or does not allow
+// changes of a running job, lent nodes come and go by whole companions.)
 func (c *Core) malleable(r *slurmctl.Job, sp request.Request) (request.Request, error) {
 	if err := sp.CheckMalleable(); err != nil || sp.Malleable == nil {
 		return sp, err
@@ -56,7 +56,7 @@ func (c *Core) malleable(r *slurmctl.Job, sp request.Request) (request.Request, 
 	return sp, nil
 }
 
-// malleableOf is what a request takes beyond its profile as a row.
+// malleableOf returns what a request takes beyond its profile, as a row.
 func malleableOf(sp request.Request) *row.Malleable {
 	m := sp.Malleable
 	if m == nil {
@@ -65,7 +65,7 @@ func malleableOf(sp request.Request) *row.Malleable {
 	return &row.Malleable{Max: sp.WholeMax(), Sizes: m.Sizes, Grace: m.Grace, Speedup: m.Speedup}
 }
 
-// mostOf is how many nodes a job takes in the steps after the present one.
+// mostOf returns how many nodes a job takes in the steps after the current one.
 func mostOf(j *job) []int {
 	if j.Malleable == nil {
 		return nil
@@ -73,8 +73,8 @@ func mostOf(j *job) []int {
 	return j.Malleable.Max[j.Step:]
 }
 
-// comingOf reads a profile, with bounds where a malleable job has any, which end at as many
-// nodes as the cluster has.
+// comingOf parses a profile, with bounds for a malleable job. The bounds are cut to the number of nodes in the
+// cluster.
 func comingOf(j *job, text string, nodes int) (planner.Profile, []int, error) {
 	var r request.Request
 	if err := r.Set("profile", text); err != nil {
@@ -96,9 +96,9 @@ func comingOf(j *job, text string, nodes int) (planner.Profile, []int, error) {
 	return r.Profile, r.Malleable.Max, nil
 }
 
-// rebound gives a job with another profile its bounds: its steps up to the present one keep
-// theirs, the others have one size, where most does not say more. A job none of whose
-// coming steps is malleable is so no more.
+// rebound returns the bounds of a job with a new profile. Its steps up to the current one keep their bounds,
+// and the others have one size unless `most` allows more. If no coming step is malleable, the job is not
+// malleable any more.
 func rebound(m *row.Malleable, p planner.Profile, step int, most []int) *row.Malleable {
 	if m == nil {
 		return nil

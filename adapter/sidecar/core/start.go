@@ -7,8 +7,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// start lets a parked job go, into the hold on its first step's nodes: once all
-// its growths are held too, nobody has slipped in before, and the nodes are free.
+// start releases a parked job into the hold on its first step's nodes once all its growths are held as well,
+// no other job has slipped in before it, and the nodes are free.
 func (c *Core) start(s *snapshot, j *job) {
 	now := c.now.Unix()
 	hold, ok := c.holdFor(j, 1)
@@ -18,7 +18,7 @@ func (c *Core) start(s *snapshot, j *job) {
 		}
 		c.awaitNodes(j.plan[0].start, false)
 		if late := now - j.plan[0].start; late > 0 && late < int64(fastFor/time.Second) {
-			c.pace.urgent = true // to poll the nodes was not enough
+			c.pace.urgent = true // polling the nodes was not enough
 		}
 		return
 	}
@@ -43,8 +43,8 @@ func (c *Core) start(s *snapshot, j *job) {
 	c.letGo(j, j.record.ID, hold.Name, row.Starting)
 }
 
-// reshape has a Slurm job of j given what the chosen alternative needs, and reports whether
-// it has that already.
+// reshape gives a Slurm job of j what the chosen alternative needs, and reports whether the job has it
+// already.
 func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
 	u, lacks := c.shape(j, r, step)
 	if !lacks {
@@ -59,14 +59,14 @@ func (c *Core) reshape(j *job, r *slurmctl.Job, step int) bool {
 	return false
 }
 
-// settleShape is called when a job that is due was given its nodes, or was not.
+// settleShape is called when a due job was given its nodes, or when that failed.
 func (c *Core) settleShape(j *job, p *Pending, o Outcome) {
 	c.shaped(j, p, o)
 	c.mayLeave(j, o.Err)
 }
 
-// promisedSince is a job that was promised nodes of a queued one after that was planned: a
-// running job whose rest was planned anew meanwhile.
+// promisedSince returns a job that was promised nodes of a queued job after that job was planned: a running
+// job whose rest was replanned in the meantime.
 func (c *Core) promisedSince(j *job) *job {
 	for _, other := range c.active {
 		if other == j || other.kept != nil || !other.runs() && other.State != row.Starting {
@@ -83,11 +83,11 @@ func (c *Core) promisedSince(j *job) *job {
 	return nil
 }
 
-// awaitNodes has the nodes polled, for somebody who should have some since then,
-// perhaps for a job that runs.
+// awaitNodes asks for polls of the nodes, for a job that should have had some since a time. If `growing`, that
+// job is running.
 func (c *Core) awaitNodes(since int64, growing bool) {
 	if c.countsStand() {
-		c.pace.urgent = true // the jobs tell
+		c.pace.urgent = true // the jobs show it
 		return
 	}
 	late := max(c.now.Sub(time.Unix(since, 0)), 0)
@@ -97,8 +97,8 @@ func (c *Core) awaitNodes(since int64, growing bool) {
 	}
 }
 
-// letGo starts a pending Slurm job of j inside a hold, now: a StartTime in the
-// future would wait for one of Slurm's cycles after it.
+// letGo starts a pending Slurm job of j inside a hold now: a StartTime in the future would wait for one of
+// Slurm's cycles after it.
 func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 	partition := c.partitionFor(c.snapshot, j)
 	if r := c.snapshot.byID[id]; r != nil && r.Partition == partition {
@@ -112,9 +112,9 @@ func (c *Core) letGo(j *job, id slurmctl.JobID, hold string, state row.State) {
 	}
 }
 
-// settleStart is called when a job was let go, or was not.
+// settleStart is called when a job was released, or when that failed.
 func (c *Core) settleStart(j *job, p *Pending, o Outcome) {
-	if partition := commandOf[Start](p).Partition; o.Err != nil && partition != "" && !transient(o.Err) { // the next one, then
+	if partition := commandOf[Start](p).Partition; o.Err != nil && partition != "" && !transient(o.Err) { // try the next partition
 		if j.refusedIn == nil {
 			j.refusedIn = map[string]refusal{}
 		}
@@ -131,8 +131,7 @@ func (c *Core) settleStart(j *job, p *Pending, o Outcome) {
 	}
 }
 
-// startSeen is called when a job that was let go was seen running: what a poll of all
-// jobs would find out later.
+// startSeen is called when a released job was seen running, which a poll of all jobs would show only later.
 func (c *Core) startSeen(j *job, r *slurmctl.Job) {
 	j.see(r)
 	j.priority = r.Priority
@@ -145,14 +144,14 @@ func (c *Core) startSeen(j *job, r *slurmctl.Job) {
 }
 
 const (
-	// startWait is how long Slurm may take to start a job that was let go.
+	// startWait is how long Slurm may take to start a released job.
 	startWait = time.Minute
 	// parked is how far in the future the start of a job without a plan is.
 	parked = 10 * 365 * 24 * time.Hour
 )
 
-// configures is called while Slurm has given a job nodes that are not up yet: it has not
-// begun, and its clock does not run.
+// configures is called while the nodes that Slurm has given a job are not up yet. The job has not begun, and
+// its clock does not run.
 func (c *Core) configures(s *snapshot, j *job) {
 	if j.runs() { // it was requeued between two polls
 		c.requeued(j)
@@ -166,8 +165,8 @@ func (c *Core) configures(s *snapshot, j *job) {
 	c.save(j)
 }
 
-// notConfigured is called when a job is queued again since some of its nodes did not come
-// up. It is planned anew for when Slurm lets it begin, after a requeue some two minutes.
+// notConfigured is called when a job is queued again because some of its nodes did not come up. It is
+// replanned for when Slurm lets it begin, about two minutes after a requeue.
 func (c *Core) notConfigured(j *job, r *slurmctl.Job) {
 	why := "its nodes did not come up: Slurm has put it back into the queue"
 	j.configuring, j.State, j.held = false, row.Queued, nil

@@ -7,20 +7,19 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// In virtual time a poll costs more than the second that it covers, and most of them show
-// what the one before has shown. [Core.Still] says until when such a poll would decide
-// nothing: then a simulation leaves it out. That is cautious: where it is not certain, it
-// says that polls are needed.
+// In virtual time a poll costs more than the second that it covers, and most polls show what the previous one
+// showed. [Core.Still] returns until when such a poll would decide nothing: a simulation skips it then. Still
+// is cautious: if it is not certain, it says that polls are needed.
 
-// quiet is what is known of the last cycle for [Core.Still].
+// quiet holds facts about the last cycle for [Core.Still].
 type quiet struct {
 	acted    time.Time // the last step that asked for more than polls and plans
-	drifts   bool      // see Planned; as long as its plan is kept it does not
-	refitted bool      // a running job was planned anew in it, from its time on
-	putOff   bool      // something that can wait had no allowance
+	drifts   bool      // see Planned; a kept plan does not drift
+	refitted bool      // the cycle replanned a running job from its time on
+	putOff   bool      // a chore had no allowance
 }
 
-// note takes over what a step has asked for.
+// note records the effects of a step.
 func (q *quiet) note(now time.Time, effects []Effect) {
 	for _, e := range effects {
 		switch e.(type) {
@@ -32,11 +31,11 @@ func (q *quiet) note(now time.Time, effects []Effect) {
 	}
 }
 
-// PutOff reports whether something waits for an allowance: whoever calls next may get it.
+// PutOff reports whether something waits for an allowance: the next caller may get it.
 func (c *Core) PutOff() bool { return c.quiet.putOff }
 
-// Same takes over a poll that shows what the last one has shown and of which nothing follows
-// (see [Core.Still]): that it began then and has ended now. A step is to come at once.
+// Same processes a poll that shows what the last one showed and has no consequences (see [Core.Still]): it
+// began at `begun` and has ended now. A step must follow at once.
 func (c *Core) Same(begun, now time.Time) {
 	p, s := &c.pace, c.snapshot
 	p.polling, p.begun, p.ended = false, begun, now
@@ -49,9 +48,8 @@ func (c *Core) Same(begun, now time.Time) {
 	s.taken, s.nodesTaken, s.holders, s.eligibles = begun, time.Time{}, nil, nil
 }
 
-// Still is until when a poll that shows what the last one has shown decides nothing, but for
-// what is put off; the zero time where polls are needed as usual. It is asked right after a
-// step.
+// Still returns until when a poll that shows what the last one showed decides nothing, except for postponed
+// tasks, or the zero time if polls are needed as usual. It must be called right after a step.
 func (c *Core) Still() (until time.Time) {
 	p, w, q := &c.pace, &c.work, &c.quiet
 	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.strategy.Plugin || c.looking != nil || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
@@ -60,7 +58,7 @@ func (c *Core) Still() (until time.Time) {
 		return time.Time{}
 	}
 	m := moments{after: p.begun, until: p.begun.Add(longestRest)}
-	if len(c.refused) > 0 { // limits that stand in the way are read anew
+	if len(c.refused) > 0 { // limits that block jobs are read again
 		m.until = c.configRead.Add(ConfigFor)
 		for _, in := range c.refused {
 			m.at(in.since.Add(c.cfg.GiveUp))
@@ -86,7 +84,7 @@ func (c *Core) Still() (until time.Time) {
 			return time.Time{}
 		case len(r.NodeList) > 0 && !r.EndTime.IsZero():
 			if !r.EndTime.After(p.begun) && c.owner(r.ID) == nil {
-				return time.Time{} // it may be gone any moment
+				return time.Time{} // it may end any moment
 			}
 			m.at(r.EndTime)
 		}
@@ -116,7 +114,7 @@ func (c *Core) Still() (until time.Time) {
 	return m.until
 }
 
-// stillOf is Still of one job: it reports false where it is not certain.
+// stillOf does what Still does, for one job. It reports false if it is not certain.
 func (c *Core) stillOf(m *moments, j *job) bool {
 	if j.busy || j.unwritten || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.extend || j.asked == nil ||
 		len(j.expanders) > 0 || j.isMalleable() && j.runs() || j.State == row.Starting || j.State == row.Queued && c.ageing.Weight > 0 || j.touched.After(m.after) {
@@ -161,7 +159,7 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 	if j.State == row.Queued && len(j.plan) > 0 {
 		start := time.Unix(j.plan[0].start, 0)
 		m.at(start.Add(-c.cfg.HoldAhead))
-		m.at(start.Add(-time.Minute)) // not far any more
+		m.at(start.Add(-time.Minute)) // it is near now
 		m.drift(start.Add(mirrorDelay), j.record.StartTime, mirrorDelay*2/3)
 	}
 	for _, h := range c.holdsOf(j, c.now.Unix()) {
@@ -177,10 +175,10 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 	return true
 }
 
-// moments are times from which on a decision may be another one.
+// moments collects times from which a decision may differ.
 type moments struct {
-	after time.Time // those until then have had their say
-	until time.Time // the first one, so far
+	after time.Time // earlier times have already had their effect
+	until time.Time // the first time so far
 }
 
 // at adds a moment, and the second after it: most are compared in whole seconds.
@@ -198,23 +196,23 @@ func (m *moments) at(t time.Time) {
 	}
 }
 
-// drift adds when what is written in Slurm is too far off from what it should be, for as
-// little ahead as that is then (see slack).
+// drift adds the time when a value in Slurm is too far from the wanted one for the time that is left then (see
+// slack).
 func (m *moments) drift(want, written time.Time, least time.Duration) {
 	if off := want.Sub(written).Abs(); off > least && off < longestHold*time.Second {
 		m.at(want.Add(-10 * off))
 	}
 }
 
-// longestRest is for how long nothing is decided at the most.
+// longestRest is the longest time without decisions.
 const longestRest = 24 * time.Hour
 
-// ConfigRead is when Slurm's configuration was read last.
+// ConfigRead returns when Slurm's configuration was last read.
 func (c *Core) ConfigRead() time.Time { return c.configRead }
 
-// Rested tells when it would have been read last, had no polls been left out: as it was.
+// Rested sets when the configuration would have been last read if no polls had been skipped.
 func (c *Core) Rested(configRead time.Time) { c.configRead = configRead }
 
-// Rest tells that the next step will come at that time or before: it is left to the shell
-// what [Wake] has asked for, up to [Core.Still].
+// Rest announces that the next step comes at `until` or earlier: the shell may delay what [Wake] asked for, up
+// to [Core.Still].
 func (c *Core) Rest(until time.Time) { c.wait = max(c.wait, until.Sub(c.tick)) }

@@ -6,14 +6,15 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Some jobs become smaller by whole companions only: jobs on a site that lets nobody change a running job, and jobs with
-// a step manager of their own.
+// Some jobs shrink only by whole companions: jobs on a site that does not allow changes of a running job, and
+// jobs with their own step manager.
 //
-// The job_submit plugin of some sites rejects every update of a job without Account= (slurmctl.ErrWantsAccount). Slurm
-// takes an account for pending jobs only. So a running job can get companions, and these can be ended. But the job
-// cannot be merged into, cannot become smaller, and cannot get a longer time limit. It also cannot be taken out of the
-// hold in which it began: it stays there, and the hold lasts until the job ends. Where a site has plugins, the sidecar
-// finds out by an update of each parked job that changes nothing (mayTry).
+// The job_submit plugin of some sites rejects every update of a job without Account=
+// (slurmctl.ErrWantsAccount). Slurm accepts an account for pending jobs only. So a running job can get
+// companions, and these can be ended. But it is impossible to merge into the job, to shrink it, or to raise
+// its time limit. It is also impossible to take it out of the hold in which it began: it stays there, and the
+// hold lasts until the job ends. If a site has plugins, the sidecar finds out by an update of each parked job
+// that changes nothing (mayTry).
 
 // stay records that a job began to run in a hold and stays there.
 func (c *Core) stay(name string) {
@@ -46,7 +47,7 @@ func (c *Core) takeStuckHolds(s *snapshot, seen map[string]slurmctl.Reservation)
 	}
 }
 
-// staysUntil returns when a job that has run in a hold since then has ended at the latest, and two minutes more.
+// staysUntil returns the latest end of a job that has run in a hold since a time, plus two minutes.
 func (c *Core) staysUntil(since time.Time, limit time.Duration) time.Time {
 	if limit == slurmctl.Unlimited {
 		limit = longestHold * time.Second
@@ -67,7 +68,7 @@ func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 	c.ask(j, "", KindLengthen, Task{Command: ChangeHold{hold.Name, slurmctl.ReservationUpdate{End: until}}}, Args{})
 }
 
-// settleLengthen is called when a hold that a job lives in was given a later end, or was not.
+// settleLengthen is called when a hold that a job is stuck in was given a later end, or when that failed.
 func (c *Core) settleLengthen(j *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		j.holdRetry = c.now.Add(againAfter)
@@ -91,10 +92,10 @@ func whole(held []Part, surplus []string) bool {
 	return true
 }
 
-// canReturn reports whether the job can give just these nodes back.
+// canReturn reports whether the job can give back exactly these nodes.
 func (j *job) canReturn(nodes []string) bool { return j.mode.resizesInPart || whole(j.held, nodes) }
 
-// canGive returns the nodes out of a list that a job can give back. Where its Slurm jobs cannot be made smaller, these
+// canGive returns the nodes of a list that a job can give back. If its Slurm jobs cannot shrink in part, these
 // are the nodes of whole companions.
 func (c *Core) canGive(j *job, nodes []string) []string {
 	if j.mode.shrinksInPart || len(j.held) == 0 || whole(j.held, nodes) {

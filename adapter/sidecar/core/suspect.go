@@ -9,14 +9,13 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// suspectFor is how long nodes that Slurm calls idle, and yet gives to nobody, are
-// left alone. Seen on 22.05 with PrologFlags=Contain: nodes of a job that was
-// cancelled just after its start are "busy" for the scheduler for some 35 s.
+// suspectFor is how long all jobs avoid nodes that Slurm calls idle, but gives to no job. Seen on 22.05 with
+// PrologFlags=Contain: nodes of a job that was cancelled just after its start are "busy" for the scheduler for
+// about 35 s.
 const suspectFor = 40 * time.Second
 
-// mostDoubts is how many expanders of a user in a row have their nodes left alone by everybody.
-// What else keeps a user's expanders from starting, the user may have brought about: it must
-// not keep nodes from others.
+// mostDoubts is how many expanders of a user in a row make all jobs avoid their nodes. The user may have
+// caused further failures, and must not keep nodes from others that way.
 const mostDoubts = 2
 
 // suspectNodes marks the nodes of a job's expander that Slurm did not start.
@@ -38,7 +37,7 @@ func (c *Core) suspectNodes(j *job, nodes []string, err error) {
 	c.log.WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm starts nothing on these idle nodes; others are looked for")
 }
 
-// isSuspect reports whether any of the nodes is left alone for now.
+// isSuspect reports whether any of the nodes must be avoided for now.
 func (c *Core) isSuspect(nodes []string) bool {
 	now := c.now
 	maps.DeleteFunc(c.suspect, func(_ string, until time.Time) bool { return until.Before(now) })

@@ -7,23 +7,23 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Slurm may suspend a job: an administrator has it do so, or a job of a partition with a
-// higher PriorityTier takes its nodes (PreemptMode=SUSPEND,GANG). Its processes stand
-// still, and Slurm puts its end off by as much. So do we: its steps last for a time in
-// which it runs. Where one of its companions is suspended it is as a whole. Meanwhile
-// nothing is done to it; its nodes are in use by it and by whoever has taken them.
+// Slurm may suspend a job: on an administrator's command, or when a job of a partition with a higher
+// PriorityTier takes its nodes (PreemptMode=SUSPEND,GANG). Its processes stop, and Slurm delays its end by the
+// same time. The sidecar does the same with its steps: they count only time in which the job runs. If one of
+// its companions is suspended, the whole job counts as suspended. In the meantime the sidecar does nothing to
+// it. Its nodes count as used by the job and by the job that took them.
 
-// suspendQuantum is by how much a suspended job's steps are moved at a time.
+// suspendQuantum is how far a suspended job's steps are moved at a time.
 const suspendQuantum = 10 * time.Second
 
 func (j *job) isSuspended() bool { return !j.suspendedFrom.IsZero() }
 
-// suspendedLong reports whether the job has been suspended for longer than that.
+// suspendedLong reports whether the job has been suspended for longer than d.
 func (j *job) suspendedLong(now time.Time, d time.Duration) bool {
 	return j.isSuspended() && now.Sub(j.suspendedFrom) > d
 }
 
-// followSuspension minds whether Slurm has the job suspended, or one of its companions.
+// followSuspension tracks whether Slurm has suspended the job or one of its companions.
 func (c *Core) followSuspension(s *snapshot, j *job) {
 	if !j.runs() {
 		return
@@ -58,7 +58,7 @@ func (c *Core) followSuspension(s *snapshot, j *job) {
 	}
 }
 
-// putOff moves a job's steps by a time for which it was suspended.
+// putOff delays a job's steps by a time for which it was suspended.
 func (c *Core) putOff(j *job, by time.Duration) {
 	if by = by.Round(time.Second); by <= 0 {
 		return
@@ -67,7 +67,8 @@ func (c *Core) putOff(j *job, by time.Duration) {
 	c.shift(j, by)
 }
 
-// suspendedFor returns how long a job was suspended that began at a time and has run for a time; 0 if that is not known.
+// suspendedFor returns how long a job was suspended that began at `started` and has run for `used`, or 0 if
+// that is not known.
 func (c *Core) suspendedFor(started time.Time, used time.Duration) time.Duration {
 	suspended := c.now.Sub(started) - used
 	if used <= 0 || started.IsZero() || suspended < clockSlack {
@@ -76,8 +77,9 @@ func (c *Core) suspendedFor(started time.Time, used time.Duration) time.Duration
 	return suspended.Round(time.Second)
 }
 
-// recountSuspension asks Slurm for how long the job has been suspended in all, or one of its companions, and
-// puts its steps off by what the sidecar has not seen: while it was away, or between two polls.
+// recountSuspension asks Slurm how long the job or one of its companions was suspended in total. It then
+// delays the job's steps by the suspensions that the sidecar did not see, while it was away or between two
+// polls.
 func (c *Core) recountSuspension(j *job) {
 	j.recount = false
 	parts := []StartedPart{{j.record.ID, j.record.StartTime}}
@@ -100,7 +102,7 @@ func (c *Core) recountParts(j *job, parts []StartedPart, longest time.Duration) 
 	c.ask(j, "", KindTimeUsed, Task{Command: ReadTimeUsed{parts[0].Job}}, Args{Started: parts[0].Started, Parts: parts[1:], Longest: longest})
 }
 
-// settleTimeUsed takes over for how long one of the job's parts has run.
+// settleTimeUsed records how long one of the job's parts has run.
 func (c *Core) settleTimeUsed(j *job, p *Pending, o Outcome) {
 	used, known := o.Result.(time.Duration)
 	longest := p.Args.Longest

@@ -7,13 +7,13 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A job whose plan ends later than it was to, through no fault of its own, gets a longer
-// time limit from the sidecar, in all its parts: base job and companions. Nobody else
-// gets less by it, so it is never beyond what the partition allows, nor into what others
-// have reserved. What an administrator gives the base job, its companions get too.
+// If a job's plan ends later than intended, through no fault of the job, the sidecar raises its time limit in
+// all its parts: base job and companions. Other jobs must not lose by that. So the limit never exceeds what
+// the partition allows, and never reaches into reservations of others. If an administrator raises the limit of
+// the base job, its companions get the same.
 
-// limitSlack is by how much a companion may end earlier than its base job: limits are in
-// minutes, and it began at another second.
+// limitSlack is how much earlier than its base job a companion may end: limits are in minutes, and the
+// companion began at another second.
 const limitSlack = time.Minute
 
 // extendLimits raises the time limits of the job's parts that are too short.
@@ -23,7 +23,7 @@ func (c *Core) extendLimits(s *snapshot, j *job) {
 	}
 	if c.rules.read.IsZero() {
 		c.rulesSince(c.now)
-		return // once they are known
+		return // wait until the limits are known
 	}
 	list := c.shortParts(s, j)
 	if len(list) == 0 {
@@ -33,7 +33,7 @@ func (c *Core) extendLimits(s *snapshot, j *job) {
 	c.do(j, "extend", fmt.Sprint(list), KindExtend, ExtendLimits{list}, Args{})
 }
 
-// settleExtend is called when time limits were raised, or were not.
+// settleExtend is called when time limits were raised, or when that failed.
 func (c *Core) settleExtend(j *job, p *Pending, o Outcome) {
 	list := commandOf[ExtendLimits](p).Parts
 	if o.Err != nil || len(list) == 0 {
@@ -46,8 +46,8 @@ func (c *Core) settleExtend(j *job, p *Pending, o Outcome) {
 	c.event(j, "limit raised", map[string]any{"minutes": int(list[0].Limit.Minutes()), "parts": len(list)})
 }
 
-// shortParts lists the parts that are to get a longer time limit, base job first, and
-// notes whether one cannot get as long a one as the plan needs.
+// shortParts lists the parts that need a longer time limit, base job first. It records whether a part cannot
+// get a limit as long as the plan needs.
 func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 	base, before := &j.record, j.lastEnd
 	planned := time.Unix(j.plan[len(j.plan)-1].end, 0)
@@ -60,7 +60,7 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 		return nil // not known
 	}
 	var list []Limit
-	// needs has a part end at a time, or as late as it can; raise reports whether it gets that.
+	// needs lets a part end at a time, or as late as possible. It changes the limit only if raise is set.
 	needs := func(r *slurmctl.Job, end time.Time, raise bool) time.Time {
 		longest, why := s.longestLimit(r, c.rules.limits)
 		if !j.mode.raisesLimits {
@@ -79,7 +79,7 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 		return latest
 	}
 	if planned.After(end) {
-		// one that overruns, or whose user has lowered its limit, keeps the limit that it has
+		// a job that overruns, or whose user has lowered its limit, keeps its limit
 		if other := c.deadlocked(j); other != nil {
 			end = needs(base, planned, false)
 			j.short += "; " + deadlockWords(other)
@@ -90,7 +90,7 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 	for _, p := range j.held {
 		r := s.byID[p.ID]
 		if j.touched.After(s.taken) {
-			break // what was seen of companions is old
+			break // the records of the companions are outdated
 		}
 		if p.ID != base.ID && r != nil && r.State == slurmctl.Running && r.TimeLimit != slurmctl.Unlimited &&
 			!r.EndTime.IsZero() && end.After(r.EndTime.Add(limitSlack)) {
@@ -104,7 +104,7 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 	return list
 }
 
-// tooShort notes that a part of the job ends before its plan does.
+// tooShort records that a part of the job ends before its plan does.
 func (j *job) tooShort(planned, latest time.Time, why string, clock func(time.Time) string) {
 	j.lastEnd = latest.Unix()
 	what := "its time limit"
@@ -120,13 +120,12 @@ func (j *job) tooShort(planned, latest time.Time, why string, clock func(time.Ti
 	}
 }
 
-// longerLimit is the time limit with which a running job ends at end or a little later,
-// and when it ends with that. It is no longer than longest (Unlimited: no bound), and
-// never shorter than it is.
+// longerLimit returns the time limit with which a running job ends at `end` or a little later, and when the
+// job ends with it. The limit is at most `longest` (Unlimited: no bound), and never shorter than now.
 func longerLimit(r *slurmctl.Job, end time.Time, longest time.Duration) (time.Duration, time.Time) {
 	limit := r.TimeLimit
 	if end.After(r.EndTime) {
-		// in whole minutes, with one to spare
+		// in whole minutes, plus a spare one
 		limit = (r.TimeLimit + end.Sub(r.EndTime)).Truncate(time.Minute) + 2*time.Minute
 	}
 	if longest != slurmctl.Unlimited {
@@ -136,10 +135,9 @@ func longerLimit(r *slurmctl.Job, end time.Time, longest time.Duration) (time.Du
 	return limit, r.EndTime.Add(limit - r.TimeLimit)
 }
 
-// longestLimit is the longest time limit that a running job may get, and why it is no
-// longer, in words: that of its partition, of its account and QOS (limits; nil: not
-// known), and none that reaches into a reservation of others on its nodes. Slurm would
-// let root do all of that.
+// longestLimit returns the longest time limit that a running job may get, and in words why it is not longer.
+// It observes the limits of the partition, of the account and QOS (limits; nil: not known), and reservations
+// of others on the job's nodes. Slurm would let root exceed all of these.
 func (s *snapshot) longestLimit(r *slurmctl.Job, limits *slurmctl.Limits) (longest time.Duration, why string) {
 	longest = slurmctl.Unlimited
 	shorter := func(limit time.Duration, reason string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Problem is the present queue, to plan with any strategy; nil if Slurm was not observed
-// yet. A job of several partitions is in that of its present plan, or in the first.
+// Problem returns the current queue as a problem for any strategy, or nil before the first poll of Slurm. A
+// job of several partitions is in the partition of its current plan, or in the first one.
 func (c *Core) Problem() *Problem {
 	if c.snapshot == nil {
 		return nil
@@ -24,14 +24,14 @@ func (c *Core) Problem() *Problem {
 	return p
 }
 
-// Try plans the problem with a strategy and says in figures how well; the problem can be
-// used again. The rows have what became of each evolving job, in the order of the queue.
+// Try plans the problem with a strategy and returns figures about the result. The problem can be used again.
+// The rows have the result for each evolving job, in the order of the queue.
 func (p *Problem) Try(with Planner) (figures api.StrategyPlan, rows []api.TrialJob, err error) {
 	again := *p
 	again.occupied, again.batches = p.occupied.clone(), slices.Clone(p.batches)
 	for i := range again.batches {
 		b := &again.batches[i]
-		b.last = nil // each strategy is to plan itself
+		b.last = nil // each strategy must plan for itself
 		b.places = slices.Clone(b.places)
 		for k := range b.places {
 			b.places[k].pool.Jobs = again.expanded(b.jobs, b.places[k].pool.Jobs, max(p.expand, planner.ExpandLimitOf(with)))
@@ -68,7 +68,7 @@ func (p *Problem) Try(with Planner) (figures api.StrategyPlan, rows []api.TrialJ
 	return figures, slices.Clip(rows), errors.Join(errs...)
 }
 
-// expanded is the jobs of a pool, those without an expand limit of their own with that one.
+// expanded returns the jobs of a pool, and sets the expand limit of jobs without their own.
 func (p *Problem) expanded(asked []problemJob, jobs []planner.PoolJob, limit planner.ExpandLimit) []planner.PoolJob {
 	jobs = slices.Clone(jobs)
 	for i, j := range asked {
@@ -82,5 +82,5 @@ func (p *Problem) expanded(asked []problemJob, jobs []planner.PoolJob, limit pla
 	return jobs
 }
 
-// wall is a second of the plan by the machine's clock.
+// wall converts a second of the plan to the machine's clock.
 func (p *Problem) wall(at int64) time.Time { return time.Unix(at+p.occupied.origin, 0).Add(p.skew) }

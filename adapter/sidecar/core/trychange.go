@@ -14,28 +14,27 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// tried is what would come of a change.
+// tried holds the result that a change would have.
 type tried struct {
-	*target         // with the plan; of what is refused, as it could be had, if it could
-	refused  string // what stands in the way; "": nothing
-	earliest int64  // Unix second at which the next step could begin; 0: as things are, never
+	*target         // with the plan; for a refused change, how it would be possible, if at all
+	refused  string // what prevents it; "": nothing
+	earliest int64  // Unix second at which the next step could begin; 0: never, as things are
 }
 
-// tryChange plans a job as it would be: it alone may move. What all others were promised
-// stays: running jobs their coming steps, queued ones their planned starts, and stock jobs
-// of higher priority the start that they may expect. Of a growth that may be smaller it
-// finds the most nodes.
+// tryChange plans a job as changed. Only this job may move; all others keep what they were promised: running
+// jobs their coming steps, queued jobs their planned starts, and stock jobs of higher priority their expected
+// start. If a growth may be smaller, tryChange finds the largest size that fits.
 func (c *Core) tryChange(s *snapshot, j *job, t *target) tried {
 	if _, err := c.rewrittenAs(j, t); err != nil {
 		t.plan = nil
 		return tried{target: t, refused: err.Error()}
 	}
 	around := c.aroundOf(s, j)
-	most := min(t.Profile[t.grown].Nodes, len(s.nodes)) // of no more nodes than there are
+	most := min(t.Profile[t.grown].Nodes, len(s.nodes)) // no more nodes than the cluster has
 	if t.grown == 0 || t.fewest >= most {
 		return c.tryOne(s, j, t, around)
 	}
-	var sizes []int // that it may have
+	var sizes []int // sizes that it may have
 	for n := t.fewest; n <= most; n++ {
 		if j.Malleable == nil || j.Malleable.Sizes.Has(n) {
 			sizes = append(sizes, n)
@@ -55,12 +54,12 @@ func (c *Core) tryChange(s *snapshot, j *job, t *target) tried {
 		fits[nodes] = c.tryOne(s, j, &one, around)
 		return fits[nodes]
 	}
-	// the first size too large
+	// the first size that is too large
 	n := sort.Search(len(sizes), func(i int) bool { return try(sizes[i]).refused != "" })
 	return fits[sizes[max(n-1, 0)]]
 }
 
-// tryOne is tryChange for one size.
+// tryOne does what tryChange does, for one size.
 func (c *Core) tryOne(s *snapshot, j *job, t *target, around func(origin int64) *occupancy) tried {
 	if why := c.neverAs(s, t); why != "" {
 		t.plan = nil
@@ -89,7 +88,7 @@ func (c *Core) tryOne(s *snapshot, j *job, t *target, around func(origin int64) 
 	return tried{target: t, refused: why, earliest: later.plan[t.Step].start}
 }
 
-// fitStrictly is fitRest of a change: what takes a node from others is none.
+// fitStrictly does what fitRest does, but rejects a plan that takes a node from others.
 func (c *Core) fitStrictly(s *snapshot, j *job, t *target, now int64, f fitting, beyond bool) rest {
 	r := c.fitRest(s, t.job, now, f, beyond)
 	if r.unfit != "" {
@@ -99,7 +98,7 @@ func (c *Core) fitStrictly(s *snapshot, j *job, t *target, now int64, f fitting,
 	for k := t.Step - 1; k < len(r.plan); k++ {
 		step := r.plan[k]
 		start := max(step.start, now)
-		if k == t.Step-1 { // what it has now was its own
+		if k == t.Step-1 { // the nodes that it has now were its own
 			if start = now; len(j.plan) >= j.Step {
 				start = max(start, j.plan[j.Step-1].end)
 			}
@@ -119,8 +118,8 @@ func (c *Core) fitStrictly(s *snapshot, j *job, t *target, now int64, f fitting,
 	return r
 }
 
-// aroundOf returns what is certain without a running job whose request changes, if all others
-// keep what they were promised.
+// aroundOf returns what is certain without a running job whose request changes, if all other jobs keep what
+// they were promised.
 func (c *Core) aroundOf(s *snapshot, j *job) func(origin int64) *occupancy {
 	known := map[int64]*occupancy{}
 	return func(origin int64) *occupancy {
@@ -146,9 +145,9 @@ func (c *Core) aroundOf(s *snapshot, j *job) func(origin int64) *occupancy {
 	}
 }
 
-// queuedAsPlanned lists the queued jobs that have a plan, to start when that says: none of them starts later
-// than that, on other nodes perhaps. They are planned together with the stock jobs, which is much faster
-// than to plan these around what each of them is to have of each node.
+// queuedAsPlanned lists the queued jobs with a plan, to start when the plan says. Each starts no later than
+// that, possibly on other nodes. They are planned together with the stock jobs. That is much faster than
+// planning the stock jobs around the planned nodes of each queued job.
 func (c *Core) queuedAsPlanned(s *snapshot) (list []candidate) {
 	for _, j := range c.active {
 		if j.State != row.Queued || len(j.plan) == 0 {
@@ -165,14 +164,14 @@ func (c *Core) queuedAsPlanned(s *snapshot) (list []candidate) {
 	return list
 }
 
-// inOrder plans one job after the other, as early as can be.
+// inOrder plans one job after the other, each as early as possible.
 type inOrder struct{ planner.Strategy }
 
 func (inOrder) Rigid() bool             { return false }
 func (inOrder) Pin([]planner.Placement) {}
 
-// tryQueued plans a job that waits: where it is in the queue, if nobody's planned start is
-// later by that, else behind everybody else.
+// tryQueued plans a waiting job at its position in the queue if that delays no other planned start, or else
+// behind all other jobs.
 func (c *Core) tryQueued(s *snapshot, t *target) tried {
 	now := s.taken.Unix()
 	list := c.candidates(s, now)
@@ -214,7 +213,7 @@ func (c *Core) tryQueued(s *snapshot, t *target) tried {
 	return tried{target: t, refused: take(c.problemOf(s, c.occupied(s, now, nil), behind(list)).Plan(inOrder{fixedOnly}))}
 }
 
-// neverAs says why a job can never be what it is to become.
+// neverAs returns why the changed job can never run, or "".
 func (c *Core) neverAs(s *snapshot, t *target) string {
 	if err := t.Profile.Validate(); err != nil {
 		return err.Error()
@@ -265,7 +264,7 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 	return ""
 }
 
-// limitNeeded is the time limit that a job that waits needs, as evosbatch reckons it.
+// limitNeeded returns the time limit that a waiting job needs, calculated as in evosbatch.
 func (c *Core) limitNeeded(j *job) time.Duration {
 	limit := c.expandLimit(j)
 	if limit == planner.Infinite {
@@ -278,7 +277,7 @@ func (c *Core) limitNeeded(j *job) time.Duration {
 	return time.Duration((total+59)/60) * time.Minute
 }
 
-// beyondLimit says why a running job's time limit cannot be as long as its plan.
+// beyondLimit returns why a running job's time limit cannot be as long as its plan, or "".
 func (c *Core) beyondLimit(s *snapshot, t *target) string {
 	r := &t.record
 	if r.TimeLimit == slurmctl.Unlimited || r.EndTime.IsZero() {
@@ -292,8 +291,7 @@ func (c *Core) beyondLimit(s *snapshot, t *target) string {
 	return ""
 }
 
-// inTheWay says who has the nodes at the time at which a step that has to be late was
-// wanted.
+// inTheWay describes what uses the nodes at the time at which a delayed step was wanted.
 func (c *Core) inTheWay(s *snapshot, t *target, o *occupancy, now int64) string {
 	wanted := max(t.expected(), now)
 	if t.State == row.Waiting {
@@ -309,7 +307,7 @@ func (c *Core) inTheWay(s *snapshot, t *target, o *occupancy, now int64) string 
 	return "it cannot be had"
 }
 
-// whoHas says who uses the nodes that step k of a job may have, from start to end.
+// whoHas describes what uses the nodes that step k of a job may have, from start to end.
 func (c *Core) whoHas(s *snapshot, t *target, o *occupancy, k int, start, end int64) string {
 	pool, _ := s.eligible(&t.record, t.gres)
 	mine := setOf(t.nodes())
@@ -333,10 +331,10 @@ func (c *Core) whoHas(s *snapshot, t *target, o *occupancy, k int, start, end in
 	return text
 }
 
-// mostNamed bounds how many jobs are named as being in the way.
+// mostNamed bounds how many jobs a message names as being in the way.
 const mostNamed = 5
 
-// users are those who use some nodes, as far as the job's user may know of them.
+// users returns what uses some nodes, as far as the job's user may know.
 func (c *Core) users(s *snapshot, j *job, nodes set, start, end int64) []string {
 	var who []string
 	others, more := false, 0
@@ -395,7 +393,7 @@ func (c *Core) users(s *snapshot, j *job, nodes set, start, end int64) []string 
 	return who
 }
 
-// rewrittenAs is the comment of a job as it would become.
+// rewrittenAs returns the comment of a job after a change.
 func (c *Core) rewrittenAs(j *job, t *target) (string, error) {
 	one := *t.job
 	values := *t.Job

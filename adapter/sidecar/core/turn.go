@@ -9,8 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// turn is what decides in Slurm who goes first: the tier of the partition, then the
-// priority.
+// turn holds what decides in Slurm which job goes first: the tier of the partition, then the priority.
 type turn struct {
 	tier     int
 	priority uint64
@@ -20,8 +19,8 @@ func (t turn) compare(other turn) int {
 	return cmp.Or(cmp.Compare(t.tier, other.tier), cmp.Compare(t.priority, other.priority))
 }
 
-// tierOf is the tier of a pending job: of several partitions the highest, or else the
-// lowest. An evolving job is to overtake nobody in any of them.
+// tierOf returns the highest or the lowest tier of a pending job's partitions. An evolving job must not
+// overtake other jobs in any of them.
 func (c *Core) tierOf(r *slurmctl.Job, highest bool) int {
 	tier, first := 0, true
 	for name := range strings.SplitSeq(r.Partition, ",") {
@@ -32,9 +31,9 @@ func (c *Core) tierOf(r *slurmctl.Job, highest bool) int {
 	return tier
 }
 
-// overAccrual are the queued jobs whose age does not count, since Slurm lets that of so
-// many jobs count at once (MaxJobsAccrue, …): those that were submitted first have it, stock
-// jobs too. Theirs begins when it is their turn. O(pending jobs) where there is such a bound.
+// overAccrual returns the queued jobs whose age does not count, because Slurm bounds how many jobs may age at
+// once (MaxJobsAccrue, …). Jobs that were submitted first age first, including stock jobs. The age of the
+// others starts to count later. O(pending jobs) if there is such a bound.
 func (c *Core) overAccrual(s *snapshot) map[*job]bool {
 	if c.ageing.Weight == 0 || c.ageing.Always || !c.ageing.Limits || !c.rules.limits.BoundsAccrual() {
 		return nil

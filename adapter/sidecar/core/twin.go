@@ -5,20 +5,18 @@ import (
 	"time"
 )
 
-// Two sidecars on two hosts have a database each, and neither knows of the other. They would
-// tear at the same jobs. What betrays another one is in Slurm: a hold that was made since
-// this sidecar watches, by nobody's order. This one then changes nothing until it is
-// restarted: that is for an administrator to decide.
+// Two sidecars on two hosts have separate databases and do not know of each other. They would fight over the
+// same jobs. Slurm shows the other one: a hold that appeared while this sidecar was watching, and that this
+// sidecar did not request. Then this sidecar changes nothing until an administrator restarts it.
 //
-// A sidecar whose database was lost finds its own holds in its first poll: they are adopted.
+// A sidecar that lost its database finds its own holds in its first poll and adopts them.
 
-// twinGrace is how long after the start the commands of a sidecar that was killed may still
-// make holds.
+// twinGrace is how long after the start the commands of a killed sidecar may still make holds.
 const twinGrace = 2 * time.Minute
 
-// watchTwin reports whether another sidecar drives the cluster. Every hold bears the number
-// of an attempt, and no sidecar makes one twice: a new one beyond this sidecar's own count is
-// another's.
+// watchTwin returns an error if another sidecar drives the cluster. Every hold has the number of an attempt,
+// and no sidecar uses a number twice. So a new hold beyond this sidecar's own count belongs to another
+// sidecar.
 func (c *Core) watchTwin(s *snapshot) error {
 	if c.twin != nil || c.snapshot == nil || c.now.Sub(c.started) <= twinGrace {
 		return c.twin
@@ -33,7 +31,7 @@ func (c *Core) watchTwin(s *snapshot) error {
 	return nil
 }
 
-// standBack has this sidecar change nothing from now on.
+// standBack stops all changes by this sidecar from now on.
 func (c *Core) standBack(hold string) error {
 	c.twin = fmt.Errorf("ANOTHER EVOSLURMD DRIVES THIS CLUSTER: it made the hold %s, which this one (on %s) did not; "+
 		"this one changes nothing until it is restarted: stop the other one, then restart this one", hold, c.site.Host)

@@ -13,15 +13,15 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A parked job that cannot be driven, because it was refused or because Slurm refuses to start it,
-// would wait in Slurm's queue without end. evosqueue says why from the first moment. After give_up
-// the site's policy (undriven) keeps it, lets it go as the stock job that it is to Slurm, or cancels it.
+// A parked job that cannot be driven, because it was refused or because Slurm refuses to start it, would wait
+// in Slurm's queue without end. evosqueue shows the reason from the start. After give_up, the site's policy
+// (undriven) keeps the job, releases it as a stock job, or cancels it.
 
 // refused is a job with a marker that is not driven.
 type refused struct {
 	api.Job
 	since time.Time
-	again time.Time // when it is tried again to let it go, or to cancel it
+	again time.Time // when the next attempt to release or cancel it follows
 }
 
 // mayLeave gives up a queued job that Slurm has refused to start for give_up.
@@ -34,12 +34,12 @@ func (c *Core) mayLeave(j *job, err error) {
 	c.event(j, "given up", map[string]any{"failures": j.failures, "error": err.Error()})
 	c.refuse(&r, fmt.Errorf("%s", text))
 	in := c.refused[r.ID]
-	in.since = c.now.Add(-c.cfg.GiveUp) // it has had its time
+	in.since = c.now.Add(-c.cfg.GiveUp) // its time is up
 	c.refused[r.ID] = in
 	c.end(j, slurmctl.Job{})
 }
 
-// leaveRefused carries out the site's policy for parked jobs that are not driven.
+// leaveRefused applies the site's policy to parked jobs that are not driven.
 func (c *Core) leaveRefused(s *snapshot) {
 	if c.cfg.Undriven == config.UndrivenKeep {
 		return
@@ -58,8 +58,8 @@ func (c *Core) leaveRefused(s *snapshot) {
 // mostWhy bounds the reason in a job's comment, in bytes.
 const mostWhy = 300
 
-// unmarked is the comment of a job that is let go: a later sidecar must not take it for an
-// evolving one, and its user sees the reason where Slurm shows comments.
+// unmarked returns the comment of a released job: a later sidecar must not take the job for an evolving one,
+// and its user sees the reason where Slurm shows comments.
 func unmarked(why string) string {
 	if len(why) > mostWhy {
 		why = strings.ToValidUTF8(why[:mostWhy], "") + "…"
@@ -67,7 +67,7 @@ func unmarked(why string) string {
 	return "Evoslurm does not drive this job: " + strings.ReplaceAll(why, "evo:v", "evo v")
 }
 
-// leave lets a refused job go, or cancels it.
+// leave releases or cancels a refused job.
 func (c *Core) leave(r *slurmctl.Job) {
 	comment := unmarked(c.refused[r.ID].Reason)
 	what, do := "let go as a stock job", Command(Update{Job: r.ID, Change: slurmctl.JobUpdate{StartNow: true, Comment: &comment}})
@@ -77,7 +77,7 @@ func (c *Core) leave(r *slurmctl.Job) {
 	c.ask(nil, fmt.Sprint("leave ", r.ID), KindLeave, Task{Command: do}, Args{What: what, Of: r.ID})
 }
 
-// settleLeave is called when a refused job was let go or cancelled, or was not.
+// settleLeave is called when a refused job was released or cancelled, or when that failed.
 func (c *Core) settleLeave(_ *job, p *Pending, o Outcome) {
 	id, what := p.Args.Of, p.Args.What
 	in, known := c.refused[id]
@@ -86,7 +86,7 @@ func (c *Core) settleLeave(_ *job, p *Pending, o Outcome) {
 	}
 	entry := c.log.WithField("job", id).WithField("user", in.User)
 	if o.Err != nil {
-		why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // of the last try
+		why, _, _ := strings.Cut(in.Reason, "; it cannot be ") // without the error of the last try
 		in.Reason = fmt.Sprintf("%s; it cannot be %s: %v", why, what, o.Err)
 		entry.WithError(o.Err).Warn("a job that cannot be driven stays parked")
 	} else {

@@ -15,29 +15,29 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// View is what the sidecar shows of itself: made after a step, never changed.
+// View holds what the sidecar shows about itself. A step makes it, and it never changes.
 type View struct {
-	Status    api.Status // but for the strategy's name and note
+	Status    api.Status // without the strategy's name and note
 	Jobs      []api.Job  // not ended
 	Ended     []api.Job
 	Owners    map[uint32]uint32 // Slurm id → uid
-	Coming    map[uint32]bool   // Slurm ids of jobs that are to be adopted
+	Coming    map[uint32]bool   // Slurm ids of jobs that will be adopted
 	Operators config.Operators
 	SlurmUser uint32
 	Reading   api.Reading
-	AsSlurm   bool // who is more than a user in Slurm reads more
+	AsSlurm   bool // users with more rights in Slurm may read more
 	Private   Private
 	Base      map[uint32]uint32 // Slurm id of a companion or link → base job
 
-	Holds     int // as Slurm has them
-	HeldNodes int // in these
-	IdleNodes int // of these, idle and kept from jobs that wait
+	Holds     int // number in Slurm
+	HeldNodes int // nodes in these holds
+	IdleNodes int // nodes of these that are idle and kept from waiting jobs
 }
 
-// Private is what Slurm's PrivateData keeps from users who are no operators, beside jobs.
+// Private holds what Slurm's PrivateData hides from users who are not operators, besides jobs.
 type Private struct{ Nodes, Partitions, Reservations bool }
 
-// View is the present state. O(jobs).
+// View returns the current state. O(jobs).
 func (c *Core) View() *View {
 	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading(), AsSlurm: c.cfg.Read == config.ReadSlurm,
 		Private: Private{Nodes: c.private("nodes"), Partitions: c.private("partitions"), Reservations: c.private("reservations")}}
@@ -116,7 +116,7 @@ func (c *Core) View() *View {
 	return v
 }
 
-// Job is what View shows of one active job; false if there is none. O(jobs).
+// Job returns what View shows of one active job, or false if there is none. O(jobs).
 func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) {
 	for j := range c.each(c.active) {
 		if j.SlurmID == uint32(id) {
@@ -126,8 +126,7 @@ func (c *Core) Job(id slurmctl.JobID) (api.Job, bool) {
 	return api.Job{}, false
 }
 
-// reading is the site's rule of who may read; Slurm's own is not known before its
-// configuration is.
+// reading returns the site's rule for who may read. Slurm's own rule is not known before its configuration is.
 func (c *Core) reading() api.Reading {
 	switch {
 	case c.cfg.Read == config.ReadEverybody:
@@ -138,12 +137,12 @@ func (c *Core) reading() api.Reading {
 	return api.AllJobs
 }
 
-// private reports whether Slurm keeps something from users; it does before its configuration is known.
+// private reports whether Slurm hides something from users. It reports true before the configuration is known.
 func (c *Core) private(what string) bool {
 	return c.slurmConfig.Version == "" || c.slurmConfig.Private(what)
 }
 
-// shown is a job with its times by the machine's clock.
+// shown converts the times of a job to the machine's clock.
 func (c *Core) shown(a api.Job) api.Job {
 	if c.skew == 0 {
 		return a
@@ -166,7 +165,7 @@ func (c *Core) shown(a api.Job) api.Job {
 	return a
 }
 
-// describe is a job as evosqueue shows it, by the core's clock.
+// describe returns a job as evosqueue shows it, by the core's clock.
 func (c *Core) describe(j *job) api.Job {
 	nodes := j.nodes()
 	a := api.Job{ID: j.SlurmID, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, Partition: c.partitionShown(j), State: string(j.State),
@@ -213,8 +212,8 @@ func (c *Core) describe(j *job) api.Job {
 	return a
 }
 
-// display holds what is shown of a job's profile and plan, and of which: views are made in
-// every step, and few plans change.
+// display caches what is shown of a job's profile and plan, with the values that it was made from: every step
+// makes views, and few plans change.
 type display struct {
 	profile planner.Profile
 	text    string
@@ -231,7 +230,7 @@ func (j *job) profileText() string {
 	return j.display.text
 }
 
-// planSpans returns the plan as it is shown. Nobody changes the list.
+// planSpans returns the plan for display. The list must not be modified.
 func (j *job) planSpans() []api.Span {
 	d := &j.display
 	if d.spans != nil && same(d.plan, j.plan) && same(d.sizes, j.Profile) {
@@ -246,8 +245,7 @@ func (j *job) planSpans() []api.Span {
 	return spans
 }
 
-// allocation is what a job holds now, with the CPUs of its nodes: evolving jobs
-// take whole nodes.
+// allocation returns what a job holds now, with the CPUs of its nodes: evolving jobs take whole nodes.
 func (c *Core) allocation(j *job) api.Allocation {
 	a := api.Allocation{Ready: true, Job: j.SlurmID, Step: j.Step, Steps: len(j.Profile), Drive: j.Drive, Nodes: len(j.nodes()), Parts: []api.Part{}}
 	for _, p := range j.held {
@@ -265,7 +263,7 @@ func (c *Core) allocation(j *job) api.Allocation {
 	return a
 }
 
-// comingStep is what the job's next step brings and takes, nil after the last.
+// comingStep returns what the job's next step brings and takes, or nil after the last step.
 func (c *Core) comingStep(j *job) *api.Coming {
 	if j.Step < 1 || j.last() {
 		return nil

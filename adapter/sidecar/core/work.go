@@ -7,39 +7,38 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 )
 
-// Changes of Slurm take their time: slurmctld may let a command wait for seconds, while its
-// backfill scheduler holds the locks, and nobody's growth is to wait for the StartTime of
-// somebody who has hours. There is no queue: what is to be done is found anew from the
-// present state each time something has ended, most urgent first, and asked for if there
-// is room. A job has one change at a time.
+// Changes of Slurm take time: slurmctld may let a command wait for seconds while its backfill scheduler holds
+// the locks. A growth must not wait for the StartTime of a job that has hours left. There is no queue: each
+// time a task has ended, the core derives the next tasks from the current state, most urgent first, and starts
+// them if there is room. A job has one change at a time.
 
 const (
-	// atOnce bounds how many tasks are under way at once; holds may take half of that, so
-	// that there is always room for starts, growths and shrinks.
+	// atOnce bounds how many tasks run at once. Holds may take half of that, so that there is always room for
+	// starts, growths, and shrinks.
 	atOnce = 16
-	// A task that runs a process of a user (see handsOf) lasts as long as that user likes, up
-	// to its deadline. It takes none of these, but one of its user's own: userAtOnce of
-	// usersAtOnce, the last newcomers of which are for users who have none under way.
+	// A task that runs a process of a user (see handsOf) lasts as long as that user likes, up to its deadline. It
+	// does not count in atOnce, but against its user: userAtOnce of usersAtOnce. The last `newcomers` places are
+	// for users without such a task.
 	userAtOnce  = 8
 	usersAtOnce = 64
 	newcomers   = 16
-	// chorePause is the least time between two of those that can wait (far holds, and
-	// the plan's mirror): after each, slurmctld's scheduler holds the locks.
+	// chorePause is the least time between two chores (far holds, and the plan's mirror): after each, slurmctld's
+	// scheduler holds the locks.
 	chorePause = 250 * time.Millisecond
-	// againAfter is when what failed is tried again, unless its job says.
+	// againAfter is the time until a failed task is tried again, unless its job sets another one.
 	againAfter = 2 * time.Second
 )
 
-// work is what was asked for and has not come out yet.
+// work holds the tasks without an outcome.
 type work struct {
-	last    int64                // ID of a task
+	last    int64                // ID of the last task
 	pending map[int64]*Pending   // tasks under way, by ID
-	lent    map[int64]uint32     // users in whose hands tasks are
-	hands   map[uint32]int       // the number of these, by user
-	chore   bool                 // one of what can wait is under way
-	chored  time.Time            // when the last one ended
-	keys    map[string]bool      // of what is under way and is of no job
-	retry   map[string]time.Time // and is not tried before
+	lent    map[int64]uint32     // tasks that a user's process runs, with the user
+	hands   map[uint32]int       // number of these tasks, by user
+	chore   bool                 // a chore is under way
+	chored  time.Time            // when the last chore ended
+	keys    map[string]bool      // keys of running tasks without a job
+	retry   map[string]time.Time // earliest next attempt, by key
 }
 
 func newWork() work {
@@ -49,10 +48,10 @@ func newWork() work {
 // room reports whether one more change may begin.
 func (w *work) room() bool { return len(w.pending)-len(w.lent) < atOnce }
 
-// roomForHolds is the same for one that starts, growths and shrinks go before.
+// roomForHolds does what room does, for tasks that starts, growths, and shrinks precede.
 func (w *work) roomForHolds() bool { return len(w.pending)-len(w.lent) < atOnce/2 }
 
-// roomFor reports whether one more task may begin that runs a process of a user.
+// roomFor reports whether one more task that runs a process of a user may begin.
 func (w *work) roomFor(uid uint32) bool {
 	if own := w.hands[uid]; own > 0 {
 		return own < userAtOnce && len(w.lent) < usersAtOnce-newcomers
@@ -78,8 +77,8 @@ func (w *work) takeBack(id int64) {
 	}
 }
 
-// handsOf is the user of the process that a command runs in the user's name, if it does:
-// the user can stop that process, and write what it prints.
+// handsOf returns the user in whose name a command runs a process, if it does: that user can stop the process,
+// and write what it prints.
 func handsOf(do Command) (uid uint32, lent bool) {
 	switch do := do.(type) {
 	case Grow:
@@ -92,7 +91,7 @@ func handsOf(do Command) (uid uint32, lent bool) {
 	return 0, false
 }
 
-// settleBy is what follows from the outcome of a task, by its kind. The job is nil if the task belongs to none.
+// settleBy holds the settle function of each kind. The job is nil if the task belongs to none.
 var settleBy = [numberOfKinds]func(c *Core, j *job, p *Pending, o Outcome){
 	KindDetach:       (*Core).settleDetach,
 	KindEnforce:      (*Core).settleEnforce,
@@ -125,10 +124,10 @@ var settleBy = [numberOfKinds]func(c *Core, j *job, p *Pending, o Outcome){
 	KindAdjustHold:   (*Core).settleAdjustHold,
 	KindCreateHold:   (*Core).settleCreateHold,
 	KindDeleteHold:   (*Core).settleDeleteHold,
-	KindDemand:       func(*Core, *job, *Pending, Outcome) {}, // once: at the deadline the nodes go anyway
+	KindDemand:       func(*Core, *job, *Pending, Outcome) {}, // no retry: at the deadline the nodes go anyway
 }
 
-// settled takes over what became of a task.
+// settled processes the outcome of a task.
 func (c *Core) settled(o Outcome) {
 	p, known := c.work.pending[o.Task]
 	if !known {
@@ -151,11 +150,11 @@ func (c *Core) settled(o Outcome) {
 		settleBy[p.Kind](c, j, p, o)
 	}
 	if intent != nil {
-		c.nextCycle = c.now // see what came of it
+		c.nextCycle = c.now // see what it changed
 	}
 }
 
-// jobOf returns the job that is busy with a task; nil: none, or it ended long ago.
+// jobOf returns the job that is busy with a task, or nil if there is none or it ended long ago.
 func (c *Core) jobOf(p *Pending) *job {
 	if p.Job == 0 {
 		return nil
@@ -170,7 +169,7 @@ func (c *Core) jobOf(p *Pending) *job {
 	return nil
 }
 
-// finish takes note that a task has come out.
+// finish records that a task has ended.
 func (c *Core) finish(j *job, p *Pending, err error) {
 	w := &c.work
 	switch {
@@ -191,8 +190,8 @@ func (c *Core) finish(j *job, p *Pending, err error) {
 	}
 }
 
-// settleIntent writes what became of an action on a job, and returns false if nothing was done. The job is nil
-// if it ended long ago.
+// settleIntent records the outcome of an action on a job, and returns false if nothing was done. The job is
+// nil if it ended long ago.
 func (c *Core) settleIntent(j *job, intent *row.Intent, o Outcome) bool {
 	if errors.Is(o.Err, ErrNotWritten) {
 		if j != nil {
@@ -231,8 +230,8 @@ func (c *Core) notWritten(j *job) {
 	}
 }
 
-// beginTask asks for a task. Until its outcome is there the job, if there is one, is busy. A task that belongs
-// to no job has a key: beginTask returns false while a task with that key is under way, and shortly after one
+// beginTask starts a task. The job, if there is one, is busy until the outcome arrives. A task that belongs to
+// no job has a key: beginTask returns false while a task with that key is under way, and shortly after one
 // failed.
 func (c *Core) beginTask(j *job, p Pending) bool {
 	w := &c.work
@@ -256,20 +255,20 @@ func (c *Core) beginTask(j *job, p Pending) bool {
 	return true
 }
 
-// ask asks for a task: see beginTask.
+// ask starts a task: see beginTask.
 func (c *Core) ask(j *job, key string, kind Kind, t Task, args Args) bool {
 	return c.beginTask(j, Pending{Task: t, Kind: kind, Key: key, Args: args})
 }
 
-// do asks for an action on a job. The intent is written before, and settled with the
-// outcome after. A failed action is tried again later, less and less often.
+// do starts an action on a job. The intent is written before it, and settled with the outcome after it. A
+// failed action is tried again later, less and less often.
 func (c *Core) do(j *job, action, detail string, kind Kind, do Command, args Args) {
 	intent := &row.Intent{Job: j.ID, Action: action, Detail: detail, At: c.now}
 	c.beginTask(j, Pending{Task: Task{Intent: intent, Command: do}, Kind: kind, Args: args})
 }
 
-// chore asks for what can wait: one at a time, and not while slurmctld would let it
-// wait (ErrBackfilling). It reports false where it cannot begin yet.
+// chore starts a task that can wait: one at a time, and not while slurmctld would let it wait
+// (ErrBackfilling). It reports false if the task cannot begin yet.
 func (c *Core) chore(from *allowance, j *job, kind Kind, do Command, args Args) bool {
 	w := &c.work
 	if w.chore || !w.roomForHolds() || c.now.Before(w.nextChore(c.pace.gated)) || !from.take(c.now, c.cfg.Slurm.Share) {
@@ -280,11 +279,11 @@ func (c *Core) chore(from *allowance, j *job, kind Kind, do Command, args Args) 
 	return c.beginTask(j, Pending{Task: c.gently(do), Kind: kind, Chore: true, Args: args})
 }
 
-// gently is a task that does not wait for slurmctld's backfill scheduler, where commands
-// cost so much that it matters.
+// gently returns a task that does not wait for slurmctld's backfill scheduler if commands cost so much that it
+// matters.
 func (c *Core) gently(do Command) Task { return Task{Gently: c.pace.gated, Command: do} }
 
-// nextChore is the earliest time of the next chore.
+// nextChore returns the earliest time of the next chore.
 func (w *work) nextChore(gated bool) time.Time {
 	if !gated {
 		return w.chored
@@ -292,23 +291,22 @@ func (w *work) nextChore(gated bool) time.Time {
 	return w.chored.Add(chorePause)
 }
 
-// An allowance bounds how often slurmctld is bothered with what can wait, and lets
-// some of it by at once.
+// allowance bounds how often chores use slurmctld, and lets some of them through at once.
 type allowance struct {
 	left float64
 	at   time.Time
 }
 
 const (
-	// choreCost is what a far hold or a mirrored start is taken to cost slurmctld: 1 ms
-	// itself, and 20 ms in its scheduler, which it makes start over.
+	// choreCost is the assumed cost of a far hold or a mirrored start for slurmctld: 1 ms itself, and 20 ms in its
+	// scheduler, which must start over.
 	choreCost = 20 * time.Millisecond
-	// choresSaved is how many may come at once after a quiet time.
+	// choresSaved is how many chores may come at once after a quiet time.
 	choresSaved = 50
 )
 
-// take uses the allowance up by one, if there is one left. Half of share, a part of
-// slurmctld's time, may go into it.
+// take uses one unit of the allowance, if one is left. Chores may use half of share, a part of slurmctld's
+// time.
 func (a *allowance) take(now time.Time, share float64) bool {
 	if a.at.IsZero() {
 		a.left = choresSaved

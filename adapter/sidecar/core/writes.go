@@ -8,34 +8,34 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Write is a change of the database. All of one step are one transaction, with the intents
-// of its tasks, written before any of these begins: no crash leaves the books half kept.
+// Write is a change of the database. All writes of one step are one transaction, together with the intents of
+// its tasks. The transaction ends before any of these tasks begins, so a crash leaves no half-written state.
 type Write interface {
 	Effect
 	write()
 }
 
 type (
-	// AddJob adds a job with all that is known of it, or, Again, one that was taken for ended.
+	// AddJob adds a job with everything known about it or, with Again, a job that was considered ended.
 	AddJob struct {
 		Job   row.Job
 		Parts []row.Part
 		Bound string
 		Again bool
 	}
-	// SaveJob writes a job as it is now.
+	// SaveJob saves the current state of a job.
 	SaveJob struct{ Job row.Job }
 	// SaveProfile replaces the profile that a job asks for.
 	SaveProfile struct {
 		Job     int64
 		Profile planner.Profile
 	}
-	// SaveParts writes which Slurm jobs the job consists of.
+	// SaveParts saves which Slurm jobs the job consists of.
 	SaveParts struct {
 		Job   int64
 		Parts []row.Part
 	}
-	// SaveAllocation writes what the job has from then on.
+	// SaveAllocation saves what the job has from then on.
 	SaveAllocation struct {
 		Job      int64
 		Step     int
@@ -50,12 +50,12 @@ type (
 	}
 	// AddEvent appends to the event log.
 	AddEvent struct {
-		Job    int64 // 0: of none
+		Job    int64 // 0: none
 		At     time.Time
 		Kind   string
 		Detail any
 	}
-	// Settle writes what became of an intent; "": it worked.
+	// Settle saves the outcome of an intent; "": it worked.
 	Settle struct {
 		Intent int64
 		At     time.Time
@@ -98,21 +98,21 @@ func (c *Core) event(j *job, kind string, detail map[string]any) {
 	c.emit(AddEvent{Job: id, At: c.now, Kind: kind, Detail: detail})
 }
 
-// save writes a job as it is now.
+// save saves the current state of a job.
 func (c *Core) save(j *job) {
 	j.settlePrice()
 	c.emit(SaveJob{*j.Job})
 }
 
-// saveParts writes which Slurm jobs the job consists of.
+// saveParts saves which Slurm jobs the job consists of.
 func (c *Core) saveParts(j *job) { c.emit(SaveParts{j.ID, j.parts()}) }
 
-// saveAllocation writes what the job has from then on.
+// saveAllocation saves what the job has from then on.
 func (c *Core) saveAllocation(j *job, at time.Time, nodes int, list string) {
 	c.emit(SaveAllocation{j.ID, j.Step, at, nodes, list})
 }
 
-// addJob writes a new job, or again one that was taken for ended.
+// addJob adds a new job, or again one that was considered ended.
 func (c *Core) addJob(j *job, detail map[string]any) {
 	kind := "adopted"
 	k, again := c.known[j.id()]
@@ -124,14 +124,14 @@ func (c *Core) addJob(j *job, detail map[string]any) {
 	}
 	c.known[j.id()] = row.Known{ID: j.ID, SlurmID: j.SlurmID, UID: j.UID, Submitted: j.Submitted, Steps: len(j.Profile)}
 	c.emit(AddJob{Job: *j.Job, Parts: j.parts(), Bound: j.bound, Again: again})
-	if again { // it may have been changed, and had a plan
+	if again { // it may have changed, and had a plan
 		c.emit(SaveProfile{j.ID, j.Profile})
 		c.unsaved[j] = true
 	}
 	c.event(j, kind, detail)
 }
 
-// savePlans writes the plans that have changed.
+// savePlans saves the plans that have changed.
 func (c *Core) savePlans() {
 	for _, j := range c.active {
 		if c.unsaved[j] {
