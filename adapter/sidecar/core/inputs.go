@@ -62,7 +62,7 @@ type Outcome struct {
 // [Reply] with the same ID answers it.
 type Call struct {
 	ID     uint64
-	UID    uint32 // of the caller
+	UID    uint32 // UID of the caller
 	Job    uint32
 	Next   *api.NextRequest
 	Change *api.ChangeRequest

@@ -97,7 +97,7 @@ func (c *Core) isFor(own ownName, r *slurmctl.Job) bool {
 	if j != nil {
 		return false
 	}
-	_, marked, err := c.mark(r) // not adopted yet, perhaps
+	_, marked, err := c.mark(r) // it may not be adopted yet
 	return marked || err != nil || r.ID == own.job
 }
 

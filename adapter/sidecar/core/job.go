@@ -13,13 +13,13 @@ import (
 type job struct {
 	*row.Job
 	priority uint64    // planning priority; once the job runs, its priority in Slurm
-	mode     behaviour // what its drive mode means on this site
+	mode     behaviour // what its drive mode means on its site
 	reason   reason    // why it is in its current state
 	note     string    // anything else to show about it
 
 	plan            []plannedStep        // one per step, or none without a plan; replaced, never modified
-	gains           gains                // what its plan gains
-	placedIn        placedIn             // location of its nodes
+	gains           gains                // cached nodes that its plan brings
+	placedIn        placedIn             // cached positions of its nodes in a pool
 	unfit           string               // why there is no plan
 	kept            *keptBack            // its start or growth that a limit keeps back; nil: nothing is kept back
 	shunned         map[string]time.Time // nodes on which Slurm did not start it, and until when it avoids them
@@ -84,8 +84,8 @@ type job struct {
 	forgone     string    // why its coming steps have no promise, in words, in step forgoneIn; "": it overran, or the reason is not known
 	deferred    []int     // near steps for which the shares do not allow a hold yet
 	unheld      *heldBack // why the first of these steps has no hold; replaced, never modified
-	unheldTold  int       // the last step whose missing hold was logged
-	unheldSince bool      // some step was without a hold since the last such event
+	unheldTold  int       // the last step that had no hold
+	unheldSince bool      // some step has had no hold since the event about it
 	unplanned   string    // why the last attempt to replan its coming steps failed, in words
 
 	unwritten   bool        // its request was changed and not written into Slurm yet

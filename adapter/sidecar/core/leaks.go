@@ -15,7 +15,7 @@ const (
 	// leakAge is how long a node must have been allocated to no job: jobs end and begin between the commands of
 	// one observation.
 	leakAge = 10 * time.Second
-	// healPause is the time between two attempts to heal.
+	// healPause is the time between two attempts to free leaked nodes.
 	healPause = 5 * time.Minute
 )
 

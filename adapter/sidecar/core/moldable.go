@@ -76,7 +76,7 @@ func (j *job) limitOnceStarted(r *slurmctl.Job, k, step int) time.Duration {
 	return r.TimeLimit
 }
 
-// mold gives a queued job an alternative.
+// mold assigns an alternative to a queued job.
 func (c *Core) mold(j *job, choice int, options []PlannedOption) {
 	m := j.Moldable
 	j.options = options

@@ -17,7 +17,7 @@ const (
 // byAsking holds the kinds of events that a user causes by asking.
 var byAsking = map[string]bool{"change refused": true, "changed": true}
 
-// muted is the last event of a job that was not written.
+// muted holds the last unwritten event of a job.
 type muted struct {
 	count  int // number of events not written, including this one; 0: none
 	kind   string
@@ -63,7 +63,7 @@ func (c *Core) askedEvent(j *job, kind string, detail map[string]any) {
 	c.emit(AddEvent{Job: j.ID, At: c.now, Kind: kind, Detail: detail})
 }
 
-// unmute writes the last event of a job that was not written.
+// unmute writes the last unwritten event of a job.
 func (c *Core) unmute(j *job) {
 	if j.muted.count == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// snapshot is the cluster as one observation shows it.
+// snapshot holds the cluster as one observation shows it.
 type snapshot struct {
 	taken        time.Time // before the first command: nothing in it is older
 	nodesTaken   time.Time // when the last later poll of the nodes only was made

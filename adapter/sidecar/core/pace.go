@@ -36,7 +36,7 @@ type pace struct {
 	measure  bool                         // the next poll measures a bare command as well
 	pause    time.Duration                // pause after the poll
 	urgent   bool                         // something due waits for a poll
-	gated    bool                         // polls are expensive: polls that can wait do so for the backfill scheduler
+	gated    bool                         // polls are expensive: what can wait does so while the backfill scheduler runs
 	atNodes  bool                         // a poll of only the nodes is running
 	nodesAt  time.Time                    // when the last such poll was made
 	waiting  time.Duration                // how long something has waited for nodes; below 0: nothing waits

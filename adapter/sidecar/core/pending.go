@@ -44,7 +44,7 @@ const (
 	KindMirror            // mirror.go: write a planned start
 	KindShapeAhead        // mirror.go: give a waiting job the nodes of its alternative
 	KindAdjustHold        // holdsync.go: change a hold
-	KindCreateHold        // holdsync.go: make a hold
+	KindCreateHold        // holdsync.go: create a hold
 	KindDeleteHold        // holdsync.go: delete a hold
 	numberOfKinds
 )

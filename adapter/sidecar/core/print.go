@@ -12,7 +12,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// This file describes effects in words, for histories and for people.
+// This file describes effects in words, for histories and for people. A description says what the effect does,
+// and mostly leaves out values that follow from the others.
 
 func (t Task) String() string { return fmt.Sprint(t.Command) }
 

@@ -37,7 +37,7 @@ func (c *Core) followPlans(s *snapshot) {
 		case j.lapsed():
 		case len(j.plan) != len(j.Profile):
 			c.refit(s, j, now, "it had no plan")
-		// a little late is what the margin is for
+		// the margin allows for a short delay
 		case j.State == row.Running && j.plan[j.Step-1].end+margin <= now && !(j.last() && j.record.State == slurmctl.Completing):
 			if j.overdue == 0 {
 				j.overdue = j.plan[j.Step-1].end
@@ -327,7 +327,7 @@ func (c *Core) refitted(j *job, now int64, why string, r rest) {
 		was = j.plan[j.Step].start
 	}
 	c.storePlan(j, plan)
-	if j.State == row.Waiting || j.expected() > now { // not for a step that overruns
+	if j.State == row.Waiting || j.expected() > now { // but not for a step that overruns
 		j.extend = true
 	}
 	if r.late && was != 0 && plan[j.Step].start > was {

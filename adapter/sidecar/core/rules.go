@@ -65,7 +65,7 @@ func (c *Core) mayEver(r *slurmctl.Job, sp request.Request, chain bool, asked *s
 	if r.State != slurmctl.Pending || len(sp.Profile) == 0 {
 		return sp, nil, true
 	}
-	// The cycle that follows the answer must accept its age, however slow Slurm is.
+	// The cycle that follows the answer must find the answer recent enough, however slow Slurm is.
 	limits, known := c.rulesSince(c.now.Add(-limitsFor - c.rules.took - c.now.Sub(c.snapshot.taken)))
 	if !known || limits == nil {
 		return sp, nil, known

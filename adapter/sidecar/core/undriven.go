@@ -17,7 +17,7 @@ import (
 // in Slurm's queue without end. evosqueue shows the reason from the start. After give_up, the site's policy
 // (undriven) keeps the job, releases it as a stock job, or cancels it.
 
-// refused is a job with a marker that is not driven.
+// refused holds a job with a marker that the sidecar does not drive.
 type refused struct {
 	api.Job
 	since time.Time
