@@ -33,7 +33,7 @@ const (
 type work struct {
 	last    int64                // ID of the last task
 	pending map[int64]*Pending   // tasks under way, by ID
-	lent    map[int64]uint32     // tasks that a user's process runs, with the user
+	lent    map[int64]uint32     // tasks that run a process of a user, with that user
 	hands   map[uint32]int       // number of these tasks, by user
 	chore   bool                 // a chore is under way
 	chored  time.Time            // when the last chore ended
