@@ -112,6 +112,22 @@ func TestDelayBesideQueued(t *testing.T) {
 	}
 }
 
+// TestDelayNeeded: a promise within a stock job's budget stays, though the job could start at once without it.
+func TestDelayNeeded(t *testing.T) {
+	b := newBench(t, 8)
+	b.cfg.MaxDelay, b.cfg.StockJobs = time.Hour, 100
+	small := b.evolving(1, 2000, "1@10m,3@5m", time.Hour)
+	b.begin(small)
+	large := b.evolving(2, 1000, "1@20m,5@7h", 9*time.Hour)
+	b.begin(large)
+	b.stock(10, 10, 5, 8*time.Hour)
+	b.see()
+	b.later(time.Second)
+	if small.lapsed() || !large.lapsed() {
+		t.Errorf("the promise of ten minutes has lapsed: %v, that of hours: %v; %+v", small.lapsed(), large.lapsed(), b.delays.jobs[10])
+	}
+}
+
 // TestFreedStay: the nodes for which a promise gave way stay kept while its hold still stands, so
 // that queued jobs of the holder's user cannot take them.
 func TestFreedStay(t *testing.T) {

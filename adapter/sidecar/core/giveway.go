@@ -40,8 +40,17 @@ func (c *Core) giveWay(s *snapshot, free *lanes, list []placed, budgets config.D
 			latest[p.record.ID] = at
 			continue
 		}
-		h.freed, h.nodes, h.from, with = c.now, nodes, now, nil
-		for _, j := range lapse {
+		if !late {
+			at = now
+		}
+		needed := c.needed(s, list, i, lapse, from, at, now)
+		if len(needed) == len(lapse) {
+			h.freed, h.nodes, h.from = c.now, nodes, now
+		} else {
+			latest[p.record.ID] = at // it starts within its budget, beside the promises that stay
+		}
+		with = nil
+		for _, j := range needed {
 			c.giveWayTo(j, p.record, c.budgetOf(p.record, budgets, j))
 		}
 	}
@@ -51,10 +60,31 @@ func (c *Core) giveWay(s *snapshot, free *lanes, list []placed, budgets config.D
 	c.keepSlots(s, with, latest, from, now)
 }
 
+// needed returns the jobs of lapse whose promises must lapse so that job i of a list starts by a Unix second.
+// The promises that cost least stay first, if the job starts in time beside them.
+func (c *Core) needed(s *snapshot, list []placed, i int, lapse []*job, from []int64, at, now int64) []*job {
+	needed := lapse
+	for _, j := range lapse {
+		if len(needed) == 1 {
+			break
+		}
+		without := slices.DeleteFunc(slices.Clone(needed), func(other *job) bool { return other == j })
+		if c.placeBut(s, list, without, from, now)[i].start <= at {
+			needed = without
+		}
+	}
+	return needed
+}
+
 // placeBeside returns the list with the places that the jobs get beside all promises.
 func (c *Core) placeBeside(s *snapshot, list []placed, from []int64, now int64) []placed {
+	return c.placeBut(s, list, nil, from, now)
+}
+
+// placeBut returns the list with the places that the jobs get beside the promises of all jobs but some.
+func (c *Core) placeBut(s *snapshot, list []placed, lapsed []*job, from []int64, now int64) []placed {
 	with := slices.Clone(list)
-	lanesOf(c.occupiedBut(s, now, c.holdsAny)).place(with, from)
+	lanesOf(c.occupiedBut(s, now, func(j *job) bool { return c.holdsAny(j) && !slices.Contains(lapsed, j) })).place(with, from)
 	return with
 }
 
