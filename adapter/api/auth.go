@@ -23,7 +23,7 @@ type caller struct {
 
 type peerKey struct{}
 
-// peer is what the kernel reports about the other end of a Unix connection.
+// peer holds what the kernel reports about the other end of a Unix connection.
 type peer struct {
 	uid uint32
 	err error

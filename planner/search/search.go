@@ -81,7 +81,7 @@ type SearchResult struct {
 	Evaluations int64 // placements tried
 }
 
-// Gap returns by how many percent the objective exceeds the bound.
+// Gap returns how far the objective exceeds the bound, in percent.
 func (r SearchResult) Gap() float64 {
 	if r.Bound.Value == 0 {
 		return 0

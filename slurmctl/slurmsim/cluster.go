@@ -44,7 +44,7 @@ type Cluster struct {
 	room     scratch
 }
 
-// state is what slurmctld knows. It writes to disk jobs, reservations, partitions, and
+// state holds what slurmctld knows. It writes to disk jobs, reservations, partitions, and
 // administrators' changes to nodes.
 type state struct {
 	nodes        []node

@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-// Moldable holds a job's alternatives: profiles of which it gets one at its start.
+// Moldable holds a job's alternative profiles. The job gets one of them at its start.
 type Moldable struct {
 	Alternatives []planner.Profile // in the user's order
 	By           planner.Preference

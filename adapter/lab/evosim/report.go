@@ -16,7 +16,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/lab/trace"
 )
 
-// mostOutcomes bounds the outcomes in one report: more lines cannot be told apart.
+// mostOutcomes bounds the outcomes in one report: readers cannot distinguish more lines.
 const mostOutcomes = 12
 
 // ReportCommand returns evosim report, with further input formats.

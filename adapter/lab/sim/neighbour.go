@@ -35,7 +35,7 @@ type NeighbourJob struct {
 // profile does: the gap that it leaves ends with it.
 //
 // It needs a scheduler that also places stock jobs. TestLendingDelays shows why no such rule exists
-// if Slurm places them. Complexity: O(n·w·a) for n jobs, of which w wait and a run at a time.
+// if Slurm places them. Complexity: O(n·w·a) for n jobs, with w waiting and a running at a time.
 func Neighbour(ctx context.Context, name string, nodes int, jobs []NeighbourJob) error {
 	rigid := make([]RigidJob, len(jobs))
 	for i, j := range jobs {

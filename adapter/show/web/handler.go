@@ -37,7 +37,7 @@ type Page struct {
 	Reader func(*http.Request) (Reader, error)
 	// Base is the path of the page in requests: "/" or "/web/".
 	Base string
-	// Tokens are what readers sign in with; nil if they do not sign in.
+	// Tokens lets readers sign in; nil if they need not.
 	Tokens *Tokens
 	// Told, if not nil, is called with successful and failed sign-ins.
 	Told func(r *http.Request, what string)

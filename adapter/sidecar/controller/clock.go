@@ -17,7 +17,7 @@ func startClock() *clock { return &clock{begun: time.Now()} }
 // now returns the time. It is safe for concurrent use.
 func (c *clock) now() time.Time { return c.begun.Add(time.Since(c.begun)).Round(0) }
 
-// set returns by how much the machine's clock was set since the last call, or 0.
+// set returns the change of the machine's clock since the last call, or 0.
 func (c *clock) set() time.Duration {
 	by := time.Now().Round(0).Sub(c.now()) - c.skew
 	if by.Abs() < clockSlack {

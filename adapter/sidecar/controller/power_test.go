@@ -20,7 +20,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// powerPrograms is what Slurm runs to power nodes down and up: it records their names for
+// powerPrograms holds the programs that Slurm runs to power nodes down and up: it records their names for
 // powerHouse, which is root.
 const powerPrograms = `#!/bin/sh
 export SLURM_CONF=@DIR@/slurm.conf

@@ -114,7 +114,7 @@ func (c *Controller) keep(changes []*pluginhost.Change, cfg config.Config) error
 	})
 }
 
-// use is what strategies are in use for: to plan, or to resize malleable jobs.
+// use says what strategies do: plan, or resize malleable jobs.
 type use struct {
 	named      func(config.Config) string // by the configuration
 	configured func(config.Config) string // the same with its parameters, in order
@@ -132,7 +132,7 @@ var uses = map[string]use{
 
 func policyOf(cfg config.Config) string { return cfg.Malleable.Policy }
 
-// kept is what was put in use before this process; nil: what the configuration has.
+// kept holds the choice made before this process; nil: the configuration's.
 // Where that is another one since, it is its turn.
 func kept(st *store.Store, cfg config.Config, kind string, log *logrus.Logger) (*pluginhost.Chosen, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), keptTimeout)

@@ -107,7 +107,7 @@ func (c *Change) Swap() {
 	}
 }
 
-// retire takes a selection out of use; what it returns is to be ended. The mutex is held.
+// retire takes a selection out of use. The caller must end what it returns. The mutex is held.
 func (s *selection) retire() *process {
 	p := s.process
 	s.process, s.ended = nil, true

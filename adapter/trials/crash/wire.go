@@ -29,7 +29,7 @@ type Question struct {
 	Exit   int      `json:",omitempty"` // how it ended
 }
 
-// Action is what a command does instead of its work.
+// Action says what a command does instead of its work.
 type Action string
 
 // The actions. Those that run the real command change only its output.

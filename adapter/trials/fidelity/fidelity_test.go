@@ -237,7 +237,7 @@ func read(t *testing.T, file string) (p played) {
 	return p
 }
 
-// moment is when in a second slurmctld's loops and the sidecar poll.
+// moment says when in a second slurmctld's loops run and the sidecar polls.
 type moment struct{ loop, backfill, poll time.Duration }
 
 // calling is how long a script is busy with evosctl next beyond what the sidecar and Slurm

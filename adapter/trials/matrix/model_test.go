@@ -13,7 +13,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// world is what operations by commands are tried on: a real cluster, or a model of one.
+// world runs operations by commands on a real cluster, or on a model of one.
 type world interface {
 	Jobs(context.Context) ([]slurmctl.Job, error)
 	JobsByID(context.Context, ...slurmctl.JobID) ([]slurmctl.Job, error)
