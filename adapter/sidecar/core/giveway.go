@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
@@ -60,20 +61,14 @@ func (c *Core) giveWay(s *snapshot, free *lanes, list []placed, budgets config.D
 	c.keepSlots(s, with, latest, from, now)
 }
 
-// needed returns the jobs of lapse whose promises must lapse so that job i of a list starts by a Unix second.
-// The promises that cost least stay first, if the job starts in time beside them.
+// needed returns the jobs of lapse, the cheapest first, whose promises must lapse so that job i of a list starts by
+// a Unix second. The promises that cost least stay, as many as let the job start in time. It places the list
+// O(log n) times for n jobs, since users choose how many there are.
 func (c *Core) needed(s *snapshot, list []placed, i int, lapse []*job, from []int64, at, now int64) []*job {
-	needed := lapse
-	for _, j := range lapse {
-		if len(needed) == 1 {
-			break
-		}
-		without := slices.DeleteFunc(slices.Clone(needed), func(other *job) bool { return other == j })
-		if c.placeBut(s, list, without, from, now)[i].start <= at {
-			needed = without
-		}
-	}
-	return needed
+	stay := sort.Search(len(lapse)-1, func(k int) bool {
+		return c.placeBut(s, list, lapse[k+1:], from, now)[i].start > at
+	})
+	return lapse[stay:]
 }
 
 // placeBeside returns the list with the places that the jobs get beside all promises.
