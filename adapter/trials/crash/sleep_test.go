@@ -86,7 +86,7 @@ func TestSleep(t *testing.T) {
 			})
 		}, func() error {
 			job := s.name("grow")
-			if _, err := s.submit(job, lasting(evolving, 3), "--profile=1@4s,3@4s,2@4s"); err != nil {
+			if _, err := s.submit(job, retrying, "--profile=1@6s,3@6s,2@6s"); err != nil {
 				return err
 			}
 			<-woken
