@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,6 +143,10 @@ func (c *Core) adoptIfAsked(s *snapshot, r *slurmctl.Job) {
 	if !asked {
 		return
 	}
+	if err := oneJob(r); err != nil {
+		c.refuse(r, err)
+		return
+	}
 	c.coming[r.ID] = r.UID
 	sp, chain, whole := c.wholeChain(s, r, sp)
 	if !whole {
@@ -165,6 +170,18 @@ func (c *Core) adoptIfAsked(s *snapshot, r *slurmctl.Job) {
 	if why != nil {
 		c.refuse(r, why)
 	}
+}
+
+// oneJob returns why a Slurm job that is a part of something larger cannot evolve, or nil. evosbatch
+// rejects such jobs, but a user can write a marker by hand.
+func oneJob(r *slurmctl.Job) error {
+	switch {
+	case r.Heterogenous:
+		return errors.New("heterogeneous jobs cannot be planned yet: submit each component with evosbatch")
+	case strings.Contains(r.Display, "_"):
+		return errors.New("job arrays cannot be planned yet: submit each task with evosbatch")
+	}
+	return nil
 }
 
 // wholeChain returns the Slurm jobs of a chain, and its request. The list is nil if the job is no chain. It returns false while

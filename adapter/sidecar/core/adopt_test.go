@@ -1,0 +1,26 @@
+package core
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/config"
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// TestPartsAreRefused checks that a task of an array and a component of a heterogeneous job are not
+// adopted, whether they wait or run already: a user can write their markers by hand.
+func TestPartsAreRefused(t *testing.T) {
+	for display, want := range map[string]string{"7_3": "job arrays cannot be planned", "7+0": "heterogeneous jobs cannot be planned"} {
+		for _, state := range []slurmctl.JobState{slurmctl.Pending, slurmctl.Running} {
+			c := newCore(config.Default(), time.Now())
+			s := &snapshot{nodes: []slurmctl.Node{{Name: "n1"}, {Name: "n2"}}}
+			r := &slurmctl.Job{ID: 7, Display: display, Heterogenous: strings.Contains(display, "+"), ArrayTasks: 1, State: state, Comment: "evo:v2;p=1@1m,2@1m;;"}
+			c.adoptIfAsked(s, r)
+			if why := c.refused[7].Reason; !strings.Contains(why, want) || len(c.active) > 0 {
+				t.Errorf("%s job %s: refused with %q, want %q; %d jobs are adopted", state, display, why, want, len(c.active))
+			}
+		}
+	}
+}
