@@ -74,7 +74,7 @@ func newUpdate() *cobra.Command {
 				}
 			}
 			if u.Profile == "" && u.Current == 0 {
-				return errors.New("what is to change? Say --profile, --current or both")
+				return errors.New("nothing to change: set --profile, --current, or both")
 			}
 			c.request.Update = &u
 			client, job, err := c.job.connect(cmd)

@@ -69,7 +69,7 @@ func parseActs(text string) (acts []Act, err error) {
 
 func parseChange(what string) (*api.ChangeRequest, error) {
 	if what == "" {
-		return nil, errors.New("what is to change?")
+		return nil, errors.New("nothing to change")
 	}
 	rest := what[1:]
 	switch what[0] {

@@ -152,11 +152,11 @@ func (c *Core) watchOverrun(j *job, now time.Time) {
 	switch {
 	case c.cfg.Overrun == "shrink" && shrinks && j.mode.resizes:
 		c.event(j, "enforced", detail)
-		c.logJob(j).Warn("the step is ended: its nodes were promised to another job")
+		c.logJob(j).Warn("ending the step: its nodes were promised to another job")
 		c.endStep(j, now)
 	case c.cfg.Overrun == "cancel" || j.last():
 		c.event(j, "enforced", detail)
-		c.logJob(j).Warn("the job is cancelled: its nodes were promised to another job")
+		c.logJob(j).Warn("cancelling the job: its nodes were promised to another job")
 		c.do(j, "cancel", "overrun", KindEnforce, Cancel{[]slurmctl.JobID{j.record.ID}}, Args{})
 	}
 }

@@ -219,7 +219,7 @@ func (c *Core) refuse(r *slurmctl.Job, err error) {
 		left = "it runs on as a stock job"
 	}
 	c.refused[r.ID] = refused{Job: stranger(r, "refused: "+err.Error()), since: c.now}
-	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("the job cannot be adopted; " + left)
+	c.log.WithField("job", r.ID).WithField("user", r.User).WithError(err).Warn("cannot adopt the job; " + left)
 	c.event(nil, "refused", map[string]any{"slurm_id": r.ID, "uid": r.UID, "user": r.User, "error": err.Error()})
 }
 

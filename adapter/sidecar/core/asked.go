@@ -79,7 +79,7 @@ func (c *Core) settleRequest(_ *job, p *Pending, o Outcome) {
 	}
 	read.again = c.now.Add(askPauseAfter(read.tries))
 	read.tries++
-	c.log.WithField("job", id).WithError(read.why()).Warn("what a job asked for is not understood; it is asked for again")
+	c.log.WithField("job", id).WithError(read.why()).Warn("cannot parse a job's request, reading it again")
 }
 
 // why returns why the request is not understood, or why its user is not known.
@@ -149,7 +149,7 @@ func (c *Core) learnAll(s *snapshot) {
 			first = j.Profile[c.currentLink(j)].Nodes
 		}
 		if err := j.learn(a, first); err != nil {
-			c.logJob(j).WithError(err).Warn("what the job asked for is not understood")
+			c.logJob(j).WithError(err).Warn("cannot parse the job's request")
 			j.asked = &slurmctl.JobRequest{StepMgr: c.facts.stepManagers} // the safe assumption
 		}
 		c.setMode(j)

@@ -70,7 +70,7 @@ func (c *Core) answerChange(k *call) bool {
 		return c.conclude(k, j)
 	}
 	if k.tried != nil && k.attempts >= mostTries {
-		return reply(nil, api.Errorf(api.ErrUnavailable, "what others were promised has changed while it was planned: try again"))
+		return reply(nil, api.Errorf(api.ErrUnavailable, "other jobs' promises changed during planning: try again"))
 	}
 	if !c.isNext(k) {
 		return false
@@ -263,7 +263,7 @@ func (c *Core) toUpdate(t *target, u api.Update) error {
 	}
 	switch {
 	case coming == nil && u.Current == 0:
-		return api.Errorf(api.ErrInvalid, "what is to change? Say --profile, --current or both")
+		return api.Errorf(api.ErrInvalid, "nothing to change: set --profile, --current, or both")
 	case u.Current > 0 && t.State != row.Running:
 		return api.Errorf(api.ErrConflict, "--current: %s is in no step at present", jobNumber(t.SlurmID))
 	case u.Wait > 0 && !t.runs():
@@ -324,7 +324,7 @@ func (c *Core) toGrow(t *target, g api.Grow) error {
 	}
 	has, least := len(t.nodes()), t.Profile[t.Step-1].Nodes
 	if lent := t.lent(); len(lent) > 0 && c.pressing.any(lent) {
-		return api.Errorf(api.ErrConflict, "%s is lent %s, which stock jobs wait for: it is to give them back", jobNumber(t.SlurmID), slurmctl.CompressNodes(lent))
+		return api.Errorf(api.ErrConflict, "%s must give back %s: stock jobs wait for these lent nodes", jobNumber(t.SlurmID), slurmctl.CompressNodes(lent))
 	}
 	coming := t.Profile[t.Step:]
 	over, left := c.cut(t)
@@ -333,7 +333,7 @@ func (c *Core) toGrow(t *target, g api.Grow) error {
 		lasts = left
 	}
 	if lasts == 0 {
-		return api.Errorf(api.ErrInvalid, "for how long? The time of step %d is over: say --for", t.Step)
+		return api.Errorf(api.ErrInvalid, "the time of step %d is over: set --for", t.Step)
 	}
 	t.grown, t.wait, t.words = len(over), g.Wait, fmt.Sprintf("grow by %d for %v", g.Nodes, time.Duration(lasts)*time.Second)
 	t.fewest = has + g.Nodes
@@ -370,7 +370,7 @@ func (c *Core) toShrink(t *target, sh api.Shrink) error {
 	by := sh.Nodes
 	switch {
 	case sh.Nodes != 0 && len(sh.List) > 0, sh.Nodes == 0 && len(sh.List) == 0:
-		return api.Errorf(api.ErrInvalid, "want how many nodes to give back, or which")
+		return api.Errorf(api.ErrInvalid, "set how many nodes to give back, or which")
 	case len(sh.List) > 0:
 		by = len(slices.Compact(slices.Sorted(slices.Values(sh.List))))
 		if bad := Without(sh.List, nodes); len(bad) > 0 {
@@ -399,7 +399,7 @@ func (c *Core) toShrink(t *target, sh api.Shrink) error {
 	case len(coming) > 0 && coming[0].Nodes == has:
 		coming[0].Duration = min(coming[0].Duration+left, planner.MaxDuration)
 	case left == 0:
-		return api.Errorf(api.ErrInvalid, "for how long? The time of step %d is over: say --for", t.Step)
+		return api.Errorf(api.ErrInvalid, "the time of step %d is over: set --for", t.Step)
 	default:
 		over = append(over, planner.Step{Duration: left, Nodes: has})
 	}
@@ -548,7 +548,7 @@ func (c *Core) notKept(j *job, why error) {
 		return
 	}
 	j.note = "Slurm does not keep its changed request: " + why.Error()
-	c.logJob(j).WithError(why).Warn("Slurm does not keep a changed request; it would be lost with the database")
+	c.logJob(j).WithError(why).Warn("cannot save a changed request in Slurm; it would be lost with the database")
 }
 
 // mostRewrites is how often the sidecar rewrites a request that something else has overwritten.

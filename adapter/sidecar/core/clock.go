@@ -32,7 +32,7 @@ func (c *Core) watchStill(now time.Time) {
 		return
 	}
 	if still := now.Sub(last) - max(c.wait, 0); still >= stillSlack {
-		c.log.WithField("seconds", int(still.Seconds())).Warn("the sidecar stood still; overruns are counted from now on")
+		c.log.WithField("seconds", int(still.Seconds())).Warn("the sidecar was stopped; counting overruns from now on")
 		c.event(nil, "stood still", map[string]any{"seconds": int(still.Seconds())})
 		c.awake = now
 	}
@@ -42,9 +42,9 @@ func (c *Core) watchStill(now time.Time) {
 func (c *Core) clockSet(by time.Duration) {
 	c.skew += by
 	entry := c.log.WithField("seconds", int(by.Seconds()))
-	entry.Warn("the machine's clock was set: all is planned anew")
+	entry.Warn("system clock changed, replanning all jobs")
 	if by < 0 {
-		entry.Warn("slurmctld starts no queued job until the clock is where it was, unless it is restarted")
+		entry.Warn("slurmctld starts no queued job until the clock reaches the old time or slurmctld restarts")
 	}
 	c.event(nil, "clock stepped", map[string]any{"seconds": int(by.Seconds())})
 	// times that were read from the old clock
@@ -245,7 +245,7 @@ func (c *Core) notInFuture(j *job, now time.Time) {
 	if j.State == row.Ended || !j.StepStarted.After(now.Add(clockSlack)) {
 		return
 	}
-	c.logJob(j).Warn("its step begins in the future: the clock was set back; it is taken to begin now")
+	c.logJob(j).Warn("the step begins in the future because the clock was set back; assuming that it begins now")
 	j.StepStarted, j.StepEnded = now, time.Time{}
 	if j.State == row.Waiting {
 		j.StepEnded = now

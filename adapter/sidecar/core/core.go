@@ -230,7 +230,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 // there.
 func (c *Core) cycle(s *snapshot) {
 	if c.lastErr != nil {
-		c.log.Info("Slurm can be observed again")
+		c.log.Info("Slurm can be polled again")
 		c.lastErr = nil
 	}
 	c.watchPriorities(c.snapshot, s)

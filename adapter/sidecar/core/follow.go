@@ -162,7 +162,7 @@ func (c *Core) began(s *snapshot, j *job, r *slurmctl.Job) {
 			}
 			c.storePlan(j, nil) // no part of the plan applies; followPlans replans it when possible
 			if !j.last() {
-				c.event(j, "delayed", map[string]any{"why": why + ", and cannot be planned anew: " + unfit, "step": j.Step + 1, "was": c.wallSecond(was)})
+				c.event(j, "delayed", map[string]any{"why": why + ", and cannot be planned again: " + unfit, "step": j.Step + 1, "was": c.wallSecond(was)})
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func (c *Core) endsOf(j *job, o Outcome) (map[slurmctl.JobID]slurmctl.Job, bool)
 		return nil, false // ask again at the next poll
 	}
 	if o.Err != nil {
-		c.logJob(j).WithError(o.Err).Warn("how it ended is not known yet")
+		c.logJob(j).WithError(o.Err).Warn("cannot tell yet how the job ended")
 		return nil, false
 	}
 	seen := map[slurmctl.JobID]slurmctl.Job{}
@@ -428,7 +428,7 @@ func (c *Core) clean(s *snapshot) {
 		}
 		own, _ := parseHoldName(r.Name)
 		if c.cancelBeside("an expander", r.ID) {
-			c.log.WithField("expander", r.ID).WithField("job", own.job).Info("an expander outlived its job and is cancelled")
+			c.log.WithField("expander", r.ID).WithField("job", own.job).Info("cancelling an expander that outlived its job")
 			c.event(c.byID[own.job], "cleaned", map[string]any{"expander": r.ID, "base": own.job})
 		}
 	}

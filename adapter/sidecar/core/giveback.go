@@ -28,7 +28,7 @@ func (c *Core) answersFirst(k *call, j *job) (carries bool, err error) {
 	case o.State == offerAccepted:
 		return true, nil
 	case o.demands():
-		return false, api.Errorf(api.ErrConflict, "%s is to give %s back: answer that (evosctl accept %d)", jobNumber(j.SlurmID), slurmctl.CompressNodes(o.wanted()), o.Nodes)
+		return false, api.Errorf(api.ErrConflict, "%s must give %s back: answer that (evosctl accept %d)", jobNumber(j.SlurmID), slurmctl.CompressNodes(o.wanted()), o.Nodes)
 	}
 	return false, nil
 }
@@ -82,7 +82,7 @@ func (c *Core) toGiveBack(j *job, req *api.ChangeRequest) ([]string, error) {
 	case req.From > 0 && req.From != j.Step:
 		return nil, api.Errorf(api.ErrConflict, "%s is in step %d, not %d (evaluate what evosctl env prints, and EVO_STEP is right)", jobNumber(j.SlurmID), j.Step, req.From)
 	case by != 0 && len(req.Shrink.List) > 0, by == 0 && len(req.Shrink.List) == 0:
-		return invalid("want how many nodes to give back, or which")
+		return invalid("set how many nodes to give back, or which")
 	case by < 0:
 		return invalid("to shrink by %d nodes: want at least 1", by)
 	case req.Shrink.For != 0:

@@ -48,7 +48,7 @@ func (c *Core) mayGiveUp(j *job, to int, err error) {
 	}
 	text := fmt.Sprintf("the growth to %d nodes was given up: %v", to, err)
 	c.event(j, "given up", map[string]any{"nodes": to, "failures": j.failures, "error": err.Error()})
-	c.logJob(j).WithError(err).Warn("a growth is given up: the job keeps what it has")
+	c.logJob(j).WithError(err).Warn("giving up a growth: the job keeps its nodes")
 	if len(j.expanders) > 0 && c.cancelBeside("an expander", j.expanders...) {
 		j.expanders = nil
 	}

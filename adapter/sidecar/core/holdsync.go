@@ -236,7 +236,7 @@ func (c *Core) settleAdjustHold(j *job, p *Pending, o Outcome) {
 	}
 	r := *p.Args.Hold
 	if o.Err != nil {
-		c.logJob(j).WithError(o.Err).Warn("a hold could not be changed; it is made anew")
+		c.logJob(j).WithError(o.Err).Warn("cannot change hold, recreating it")
 		c.unwilling[r.Name] = true
 		return
 	}
@@ -272,7 +272,7 @@ func (c *Core) settleCreateHold(j *job, p *Pending, o Outcome) {
 			return // the next attempt creates an open hold
 		}
 		j.holdRetry = c.now.Add(againAfter)
-		c.logJob(j).WithError(o.Err).Warn("nodes of a coming step could not be held")
+		c.logJob(j).WithError(o.Err).Warn("cannot hold nodes of a coming step")
 		return
 	}
 	c.heldSince[r.Name] = c.now
@@ -324,7 +324,7 @@ func (c *Core) settleDeleteHold(j *job, p *Pending, o Outcome) {
 		if j != nil {
 			j.holdRetry = c.now.Add(againAfter)
 		}
-		c.log.WithError(o.Err).WithField("hold", do.Name).Warn("a hold could not be given up")
+		c.log.WithError(o.Err).WithField("hold", do.Name).Warn("cannot give up a hold")
 		return
 	}
 	for _, out := range do.TakeOut {

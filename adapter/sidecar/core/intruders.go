@@ -128,7 +128,7 @@ func (c *Core) sendAway(s *snapshot, r *slurmctl.Job, name string, own ownName) 
 func (c *Core) settleSendAway(j *job, p *Pending, o Outcome) {
 	do := commandOf[Update](p)
 	if o.Err != nil {
-		c.log.WithError(o.Err).WithField("intruder", do.Job).Warn("a job could not be taken out of a hold that is for another one")
+		c.log.WithError(o.Err).WithField("intruder", do.Job).Warn("cannot take a job out of another job's hold")
 	} else if do.Change.Reservation != nil {
 		c.recordOf(j, p, do.Job).Reservation = *do.Change.Reservation
 	}

@@ -45,7 +45,7 @@ func (c *Core) lapse(j *job, now time.Time) {
 	}
 	c.forsake(j, now.Unix())
 	c.event(j, "lapsed", map[string]any{"step": j.Step})
-	c.logJob(j).Warn("nodes are no longer held for the job's coming steps; they are planned anew when it ends this one")
+	c.logJob(j).Warn("holds of coming steps lapsed; planning these steps again when this step ends")
 }
 
 // forsake ends a job's plan with its current step.
@@ -90,7 +90,7 @@ func (c *Core) cancelHolds(k *call) {
 		refuse(api.ErrUnavailable, "%s is being changed at this moment", jobNumber(j.SlurmID))
 		return
 	case j.lapsed():
-		refuse(api.ErrConflict, "nothing is held for %s any more: it is planned anew when it ends its step", jobNumber(j.SlurmID))
+		refuse(api.ErrConflict, "nothing is held for %s any more: it is planned again when it ends its step", jobNumber(j.SlurmID))
 		return
 	}
 	var holds []hold
@@ -109,16 +109,16 @@ func (c *Core) cancelHolds(k *call) {
 	j.forgone, j.forgoneIn = k.Cancel.By+" has cancelled its holds", j.Step
 	j.reason = saying(whyLapsed, j.lapsedWords())
 	c.event(j, "lapsed", map[string]any{"after": j.Step, "by": k.Cancel.By})
-	c.logJob(j).WithField("by", k.Cancel.By).Warn("the holds of the job's coming steps were cancelled; they are planned anew when it ends this one")
+	c.logJob(j).WithField("by", k.Cancel.By).Warn("holds of coming steps cancelled; planning these steps again when this step ends")
 	c.nextCycle = c.now
 	c.emit(Reply{ID: k.ID, Cancelled: &a})
 }
 
 // lapsedWords describes a lapsed promise. After a restart the reason is not known until a step overruns.
 func (j *job) lapsedWords() string {
-	text := "nodes are no longer held for its coming steps; it is planned anew when it calls next"
+	text := "nodes are no longer held for its coming steps; it is planned again when it calls next"
 	if j.mode.stepsAreJobs {
-		text = "nodes are no longer held for its coming steps; they are planned anew when it ends"
+		text = "nodes are no longer held for its coming steps; they are planned again when it ends"
 	}
 	switch {
 	case j.forgone != "" && j.forgoneIn == j.Step:

@@ -58,7 +58,7 @@ func (c *Core) watchLeaks(s *snapshot) {
 // settleReconfigure is called when leaked nodes were freed, or when that failed.
 func (c *Core) settleReconfigure(_ *job, p *Pending, o Outcome) {
 	if o.Err != nil {
-		c.log.WithError(o.Err).Warn("leaked nodes could not be freed")
+		c.log.WithError(o.Err).Warn("cannot free leaked nodes")
 		return
 	}
 	c.log.WithField("nodes", p.Args.What).Info("leaked nodes freed: slurmctld has read its configuration again")

@@ -89,7 +89,7 @@ func (c *Core) settleReadyLink(j *job, p *Pending, o Outcome) {
 	do := commandOf[Update](p)
 	if o.Err != nil {
 		j.retryAt = c.now.Add(againAfter)
-		c.logJob(j).WithError(o.Err).Warn("the chain's next job could not be let go ahead; it is once its time has come")
+		c.logJob(j).WithError(o.Err).Warn("cannot release the chain's next job early; releasing it when its time comes")
 		return
 	}
 	j.touched, j.readied = c.now, do.Job
@@ -137,7 +137,7 @@ func (c *Core) settleMirror(j *job, p *Pending, o Outcome) {
 	do := commandOf[Update](p)
 	r := c.recordOf(j, p, do.Job)
 	if o.Err != nil {
-		c.logJob(j).WithError(o.Err).Warn("the planned start could not be written into Slurm")
+		c.logJob(j).WithError(o.Err).Warn("cannot write the planned start into Slurm")
 		if j.retryAt = c.now.Add(againAfter); !outage(o.Err) && r.State == slurmctl.Pending {
 			j.failed("to write its planned start into Slurm", o.Err, c.now, c.wall)
 			c.mayLeave(j, o.Err)
@@ -170,7 +170,7 @@ func (c *Core) shapeAhead(j *job, r *slurmctl.Job, step int) (done, lacks bool) 
 func (c *Core) settleShapeAhead(j *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		j.retryAt = c.now.Add(againAfter)
-		c.logJob(j).WithError(o.Err).Warn("the alternative that was chosen could not be written into Slurm")
+		c.logJob(j).WithError(o.Err).Warn("cannot write the chosen alternative into Slurm")
 	}
 	j.touched = c.now
 	c.shaped(j, p, o)

@@ -71,7 +71,7 @@ func (c *Core) observed(in Observation) {
 // unobserved is called when a poll failed.
 func (c *Core) unobserved(err error) {
 	if c.lastErr == nil {
-		c.log.WithError(err).Error("Slurm cannot be observed; nothing is changed until it can")
+		c.log.WithError(err).Error("cannot poll Slurm; making no changes until a poll succeeds")
 	}
 	c.lastErr = err
 	c.nextCycle = c.now.Add(max(c.cfg.PollInterval, time.Second))

@@ -194,7 +194,7 @@ func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 			one.Note = "no answer"
 		}
 		c.event(j, "taken", map[string]any{"nodes": one.Nodes, "list": slurmctl.CompressNodes(one.wanted()), "why": one.Note})
-		c.logJob(j).WithField("nodes", slurmctl.CompressNodes(one.wanted())).Warn("nodes that were demanded back are taken: " + one.Note)
+		c.logJob(j).WithField("nodes", slurmctl.CompressNodes(one.wanted())).Warn("taking nodes that were demanded back: " + one.Note)
 		c.changeOffer(j, one)
 		return c.carryOffer(s, j, now)
 	case o.Mandatory && !o.Warned && (o.Note != "" || 2*now.Unix() >= o.Made+o.Deadline):
@@ -423,11 +423,11 @@ func (c *Core) acceptable(j *job, o *offer, nodes int) error {
 	case nodes < 0:
 		return api.Errorf(api.ErrInvalid, "to accept %d nodes: want at least 1, or 0 to decline", nodes)
 	case o.grows() && nodes > o.Nodes:
-		return api.Errorf(api.ErrInvalid, "to accept %d nodes: %d are offered", nodes, o.Nodes)
+		return api.Errorf(api.ErrInvalid, "cannot accept %d nodes: the offer has %d", nodes, o.Nodes)
 	case !o.grows() && nodes > len(o.List):
-		return api.Errorf(api.ErrInvalid, "to give %d nodes back: the job can give %d and have its smallest number left", nodes, len(o.List))
+		return api.Errorf(api.ErrInvalid, "cannot give %d nodes back: the job can give %d and keep its smallest number", nodes, len(o.List))
 	case o.Mandatory && nodes < o.Nodes:
-		return api.Errorf(api.ErrInvalid, "to give %d nodes back: it is mandatory, and %d are wanted", nodes, o.Nodes)
+		return api.Errorf(api.ErrInvalid, "cannot give only %d nodes back: the demand is for %d", nodes, o.Nodes)
 	case !o.grows() && !j.canReturn(o.List[:nodes]):
 		return api.Errorf(api.ErrInvalid, "to give %d nodes back: jobs cannot be resized here, and companions go as a whole", nodes)
 	case !j.Malleable.Sizes.Has(size):

@@ -51,7 +51,7 @@ func (c *Core) promisedTo(s *snapshot, o *occupancy, name string, to rank, until
 func (j *job) needs() int { return max(j.Profile[j.Step-1].Nodes, len(j.boundNodes())) }
 
 // pinnedText explains why a node is pinned.
-const pinnedText = "%s is the batch script's node for slurmctld since it was started or configured anew"
+const pinnedText = "slurmctld takes %s for the batch script's node since it was restarted or reconfigured"
 
 // boundFirst moves the nodes that the job cannot give back to the front.
 func (j *job) boundFirst(nodes []string) {

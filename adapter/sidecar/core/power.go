@@ -134,7 +134,7 @@ func (c *Core) watchPower(s *snapshot) {
 		return
 	}
 	nodes := slurmctl.CompressNodes(failed)
-	c.log.WithField("nodes", nodes).Warn("these nodes were to be switched on and did not come up; others are looked for")
+	c.log.WithField("nodes", nodes).Warn("nodes did not power up, looking for others")
 	for _, j := range c.active {
 		if mine := common(failed, j.planned()); len(mine) > 0 {
 			c.event(j, "nodes did not come up", map[string]any{"nodes": slurmctl.CompressNodes(mine)})
@@ -225,7 +225,7 @@ func (c *Core) powerChanged(p *Pending, o Outcome, nodes []string, asked map[str
 		c.power.denied = c.now.Add(powerDenied)
 		c.event(nil, "power left to Slurm", map[string]any{"error": o.Err.Error()})
 	}
-	entry.WithError(o.Err).Warn("Slurm was to switch nodes on or keep them on, and refuses; growths onto nodes that are off are late")
+	entry.WithError(o.Err).Warn("Slurm refuses to switch nodes on or keep them on; growths onto nodes that are off will be late")
 }
 
 // awaited returns in words which state of the nodes makes a job wait, or `otherwise` if their state is not the

@@ -23,7 +23,7 @@ func (c *Core) takeProgress(k *call) {
 	case !j.runs():
 		err = api.Errorf(api.ErrConflict, "%s is not running", jobNumber(j.SlurmID))
 	case !(k.Progress.Fraction >= 0 && k.Progress.Fraction <= 1):
-		err = api.Errorf(api.ErrInvalid, "progress %v is no fraction: want 0 to 1", k.Progress.Fraction)
+		err = api.Errorf(api.ErrInvalid, "invalid progress %v: want 0 to 1", k.Progress.Fraction)
 	default:
 		err = c.progress(j, k.Progress.Fraction)
 	}

@@ -66,7 +66,7 @@ const (
 
 // fixedWords holds the words of the kinds without values.
 var fixedWords = map[reasonKind]string{
-	whyRequestUnread:       "what it asked for is being read",
+	whyRequestUnread:       "its request is being read",
 	whyLimitsUnread:        "the limits of its partitions are being read",
 	whyPartitionUnread:     "the limits of its partition are being read",
 	whyDatabaseNotWritable: "waits for the sidecar's database, which cannot be written at present",
@@ -78,7 +78,7 @@ var fixedWords = map[reasonKind]string{
 	whySwitchingOn:         "its nodes are being switched on",
 	whyConfiguring:         "Slurm is switching its nodes on",
 	whyUserBusy:            "waits for other jobs of its user that are being changed",
-	whyReshaped:            "is given the nodes of the alternative that was chosen",
+	whyReshaped:            "gets the nodes of the chosen alternative",
 	whyReleased:            "let go, about to run",
 	whyCompleting:          "completing",
 }
@@ -96,17 +96,17 @@ func (r reason) words() string {
 	}
 	switch r.kind {
 	case whyEarlierUnread:
-		return fmt.Sprintf("what job %d asks for is being read, which is before it", r.job)
+		return fmt.Sprintf("waits for job %d, whose request is being read", r.job)
 	case whyNotReplanned:
 		return r.notReplanned()
 	case whyPlannedFor:
 		return r.plannedFor()
 	case whyPromisedAway:
-		return fmt.Sprintf("is planned anew: its nodes were promised to job %d", r.job)
+		return fmt.Sprintf("is planned again: its nodes were promised to job %d", r.job)
 	case whyRoomUnder:
-		return "is planned anew: there may be room under " + r.text
+		return "is planned again: there may be room under " + r.text
 	case whyNotStarted:
-		return "is planned anew: Slurm did not start it on idle nodes (" + r.text + ")"
+		return "is planned again: Slurm did not start it on idle nodes (" + r.text + ")"
 	case whyGrows:
 		return fmt.Sprintf("gets %d nodes", r.nodes)
 	case whyShrinks:
@@ -122,7 +122,7 @@ func (r reason) words() string {
 func (r reason) clock() string { return r.at.Local().Format(time.TimeOnly) }
 
 func (r reason) notReplanned() string {
-	text := "its coming steps cannot be planned anew: " + r.text
+	text := "its coming steps cannot be planned again: " + r.text
 	if r.job != 0 {
 		return "waits for " + jobNumber(r.job) + ", which began before it: " + text
 	}
@@ -130,11 +130,10 @@ func (r reason) notReplanned() string {
 }
 
 func (r reason) plannedFor() string {
-	text := fmt.Sprintf("waits for %d nodes, planned for %s", r.nodes, r.clock())
-	if r.text != "" {
-		return text + ", anew: " + r.text
+	if r.text == "" {
+		return fmt.Sprintf("waits for %d nodes, planned for %s", r.nodes, r.clock())
 	}
-	return text
+	return fmt.Sprintf("waits for %d nodes, replanned for %s: %s", r.nodes, r.clock(), r.text)
 }
 
 func (r reason) failed() string {

@@ -120,7 +120,7 @@ func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (re
 	if known, ever := c.known[first]; ever && !known.Submitted.After(r.SubmitTime) {
 		// the chain has ended: its remaining jobs must not stay parked
 		if c.cancelBeside("a job of a chain", r.ID) {
-			c.log.WithField("job", r.ID).WithField("chain", first).Info("a job of a chain outlived it and is cancelled")
+			c.log.WithField("job", r.ID).WithField("chain", first).Info("cancelling a job that outlived its chain")
 		}
 		return sp, nil, false
 	}

@@ -332,7 +332,7 @@ func (c *Core) refitted(j *job, now int64, why string, r rest) {
 	}
 	if r.late && was != 0 && plan[j.Step].start > was {
 		c.event(j, "delayed", map[string]any{"why": why, "step": j.Step + 1, "was": c.wallSecond(was), "start": c.wallSecond(plan[j.Step].start)})
-		c.logJob(j).Warn("a planned growth is late beyond the job's expand limit: " + why)
+		c.logJob(j).Warn("a planned growth is later than the job's expand limit allows: " + why)
 	}
 }
 
@@ -377,7 +377,7 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 
 	eligible, err := s.eligible(c.recordFor(s, j), j.gres)
 	if err != nil {
-		c.log.WithError(err).WithField("job", j.SlurmID).Warn("the job's eligible nodes are not known any more")
+		c.log.WithError(err).WithField("job", j.SlurmID).Warn("cannot determine the job's eligible nodes any more")
 	}
 	pool := slices.Clone(eligible)
 	for _, name := range mine {

@@ -27,7 +27,7 @@ func (c *Core) replaced(s *snapshot, j *job) bool {
 	if r := s.byID[id]; r == nil || r.UID == j.UID && c.byID[id] == j || j.busy {
 		return false
 	}
-	c.logJob(j).Warn("slurmctld has forgotten the job, and given its number to another one")
+	c.logJob(j).Warn("slurmctld lost the job and reused its ID")
 	c.cancelChain(j)
 	c.end(j, slurmctl.Job{})
 	return true

@@ -47,7 +47,7 @@ func (c *Core) settleLimits(_ *job, p *Pending, o Outcome) {
 	}
 	read, _ := o.Result.(*slurmctl.Limits)
 	if o.Err != nil {
-		c.log.WithError(o.Err).Warn("limits of accounts, QOS and partitions cannot be read")
+		c.log.WithError(o.Err).Warn("cannot read limits of accounts, QOS and partitions")
 	}
 	c.rules = ruleBook{limits: read, read: p.Args.Begun, took: c.now.Sub(p.Args.Begun)}
 	c.nextCycle = c.now

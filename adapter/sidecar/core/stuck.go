@@ -72,7 +72,7 @@ func (c *Core) lengthen(hold slurmctl.Reservation, r *slurmctl.Job) {
 func (c *Core) settleLengthen(j *job, p *Pending, o Outcome) {
 	if o.Err != nil {
 		j.holdRetry = c.now.Add(againAfter)
-		c.logJob(j).WithError(o.Err).Warn("the reservation that it runs in, and cannot be taken out of, ends before its time limit")
+		c.logJob(j).WithError(o.Err).Warn("the job's reservation ends before its time limit, and Slurm cannot take the job out of it")
 		return
 	}
 	do := commandOf[ChangeHold](p)

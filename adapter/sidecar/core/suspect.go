@@ -34,7 +34,7 @@ func (c *Core) suspectNodes(j *job, nodes []string, err error) {
 	for _, n := range nodes {
 		c.suspect[n] = c.now.Add(suspectFor)
 	}
-	c.log.WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm starts nothing on these idle nodes; others are looked for")
+	c.log.WithField("nodes", slurmctl.CompressNodes(nodes)).Warn("Slurm starts nothing on these idle nodes, looking for others")
 }
 
 // isSuspect reports whether any of the nodes must be avoided for now.

@@ -38,13 +38,13 @@ func (c *Core) followSuspension(s *snapshot, j *job) {
 	case suspended && !j.isSuspended():
 		j.suspendedAt, j.suspendedFrom = s.taken, s.taken
 		c.event(j, "suspended", map[string]any{"step": j.Step})
-		c.logJob(j).Info("Slurm has suspended the job: its steps are put off")
+		c.logJob(j).Info("Slurm suspended the job, moving its steps")
 	case !suspended && j.isSuspended():
 		lasted := s.taken.Sub(j.suspendedFrom)
 		c.putOff(j, s.taken.Sub(j.suspendedAt))
 		j.suspendedAt, j.suspendedFrom, j.reason, j.recount = time.Time{}, time.Time{}, reason{}, true
 		c.event(j, "resumed", map[string]any{"step": j.Step, "seconds": int(lasted.Seconds())})
-		c.logJob(j).WithField("seconds", int(lasted.Seconds())).Info("the job goes on")
+		c.logJob(j).WithField("seconds", int(lasted.Seconds())).Info("job resumed")
 		c.refit(s, j, s.taken.Unix(), "it was suspended")
 	case suspended && s.taken.Sub(j.suspendedAt) >= suspendQuantum:
 		c.putOff(j, s.taken.Sub(j.suspendedAt))

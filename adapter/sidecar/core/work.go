@@ -212,7 +212,7 @@ func (c *Core) settleIntent(j *job, intent *row.Intent, o Outcome) bool {
 	if o.Err != nil {
 		j.failed(intent.Action, o.Err, c.now, c.wall)
 		c.event(j, "failed", map[string]any{"action": intent.Action, "detail": intent.Detail, "error": text})
-		entry.WithError(o.Err).Warn("an action failed; it will be tried again")
+		entry.WithError(o.Err).Warn("action failed, will retry")
 	} else {
 		j.failures, j.failing, j.retryAt = 0, time.Time{}, time.Time{}
 		entry.Debug(intent.Detail)
