@@ -55,7 +55,7 @@ func TestHoldShares(t *testing.T) {
 			}
 		}
 		if kept == 0 {
-			return errors.New("holds that are to come cost nothing, though a job waits for their nodes")
+			return errors.New("future holds cost nothing, although a job waits for their nodes")
 		}
 		return nil
 	})

@@ -345,7 +345,7 @@ func (c *Controller) onLoop(ctx context.Context, f func()) bool {
 	return call(ctx, c, func() bool { f(); return true })
 }
 
-// view is what the API shows.
+// view holds what the API shows.
 type view struct {
 	core.View
 	api.Status

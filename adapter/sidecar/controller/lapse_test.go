@@ -19,7 +19,7 @@ func TestLapse(t *testing.T) {
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true}, func(c *config.Config) { c.Grace = 4 * time.Second })
 	says := func(l *lab, id uint32, words ...string) {
 		l.t.Helper()
-		l.eventually("what is told of the job", func() error {
+		l.eventually("the job's reason", func() error {
 			job, err := l.Job(l.ctx(), id)
 			for _, w := range words {
 				if !strings.Contains(job.Reason, w) {
@@ -66,7 +66,7 @@ func TestLapse(t *testing.T) {
 			a, err := l.Next(l.ctx(), id, api.NextRequest{From: 1})
 			done <- result{a, err}
 		}()
-		says(l, id, "waits for 6 nodes, planned for", "anew")
+		says(l, id, "waits for 6 nodes, replanned for")
 		l.hold(id, 2) // 6 of 7 while two are busy for minutes: nothing that Slurm would keep by itself
 		l.cancelStock(1, stock)
 		r := <-done

@@ -54,7 +54,7 @@ func TestLeak(t *testing.T) {
 		return details
 	}
 	leak(l)
-	l.eventually("the leak is told", func() error {
+	l.eventually("the leak event", func() error {
 		if got := events(l, "leak"); len(got) != 1 || !strings.Contains(got[0], "nodes") {
 			return fmt.Errorf("events %q", got)
 		}
@@ -67,7 +67,7 @@ func TestLeak(t *testing.T) {
 	healing.HealLeaks = true
 	l.must(l.Configure(l.ctx(), healing))
 	l.clean()
-	l.eventually("the healing is told", func() error { // once the command is back
+	l.eventually("the healing event", func() error { // once the command is back
 		if got := events(l, "leak healed"); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "nodes") }) {
 			return fmt.Errorf("events %q", got)
 		}

@@ -47,8 +47,8 @@ func (l *lab) expanders() int {
 	return strings.Count(out, "evo_")
 }
 
-// TestGRES checks that on nodes with generic resources, all of which go to a job with whole nodes,
-// jobs grow by companions from the start.
+// TestGRES checks that jobs grow by companions from the start on nodes with generic resources. A job
+// with whole nodes gets all of them.
 func TestGRES(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, slurmtest.Options{Accounting: true, PermitJobExpansion: true,
@@ -104,7 +104,7 @@ func TestGRES(t *testing.T) {
 		})
 		l.cancel(id)
 	})
-	l.run("a merge that fails for ever", func(l *lab) {
+	l.run("a merge that always fails", func(l *lab) {
 		before := l.expanders()
 		id := l.submit("1@5s,3@5s,2@5s,3@5s", "--partition=gpu")
 		l.running(id, 1)
@@ -126,7 +126,7 @@ func TestGRES(t *testing.T) {
 			l.t.Errorf("drive mode %s, want companion", job.Drive)
 		}
 		if n := l.expanders() - before; n != 3 {
-			l.t.Errorf("%d expanders for two growths, the first of which is not merged", n)
+			l.t.Errorf("%d expanders for two growths, although the first one is not merged", n)
 		}
 		l.cancel(id)
 		l.ended(id)

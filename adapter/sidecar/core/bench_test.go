@@ -76,9 +76,9 @@ func crowd(b *testing.B) (*Core, *snapshot) {
 	return c, s
 }
 
-// BenchmarkPlan is the planning of one cycle, with the plans of the cycle before in
-// place and a second gone by: late has jobs that were to start and have not, so that all is
-// planned anew; in still nothing happened; in end one stock job ended early, or is back.
+// BenchmarkPlan measures the planning of one cycle, a second after the cycle before, whose plans are in
+// place. In late, jobs have not started on time, so everything is planned again. In still, nothing
+// happened. In end, one stock job ended early, or is back.
 func BenchmarkPlan(b *testing.B) {
 	for name, happens := range map[string]func(*snapshot, int){
 		"late":  nil,

@@ -136,7 +136,7 @@ func TestSharesAreFair(t *testing.T) {
 		t.Errorf("%d holds, %d of the other user; want 10 and 4", len(kept), len(mine))
 	}
 	if b := greedy.unheld; b == nil || b.step != 8 || b.key != "max_holds" {
-		t.Errorf("the user who wants all is told %+v", b)
+		t.Errorf("the greedy user sees %+v", b)
 	}
 }
 

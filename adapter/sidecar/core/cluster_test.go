@@ -38,6 +38,6 @@ func TestClusterShown(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if c.Cluster() != got {
-		t.Error("it is made anew though nothing was polled")
+		t.Error("it is made again although nothing was polled")
 	}
 }

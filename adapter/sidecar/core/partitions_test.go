@@ -10,7 +10,7 @@ import (
 
 func TestSeveralPartitions(t *testing.T) {
 	// two is a bench with partition a of n1 to n4, where a stock job of higher priority
-	// takes an hour, b of n3 to n8, of which n3 and n4 are in use as well, and a job for both.
+	// takes an hour, b of n3 to n8, with n3 and n4 in use, and a job for both.
 	two := func(t *testing.T, profile string) (*bench, *job) {
 		b := newBench(t, 8)
 		b.partition("a", 1, 4)

@@ -161,8 +161,8 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// TestTooShortBare: where a site lets nobody change a job that runs, its limit is not raised, and
-// it is told while it runs that its plan ends later.
+// TestTooShortBare: if a site forbids changes of running jobs, a job's limit is not raised, and the
+// running job reports that its plan ends later.
 func TestTooShortBare(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		b := newBench(t, 4)
@@ -178,7 +178,7 @@ func TestTooShortBare(t *testing.T) {
 			t.Errorf("bare=%v: limits raised: %v", bare, list)
 		}
 		if told := strings.Contains(j.short, "Account=") && strings.Contains(j.short, "step 2 cannot begin"); told != bare {
-			t.Errorf("bare=%v: it is told %q", bare, j.short)
+			t.Errorf("bare=%v: it reports %q", bare, j.short)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// TestPrice: a hold that is to come costs what it keeps from a job that waits, and nothing else.
+// TestPrice: a future hold costs what it keeps from a waiting job, and nothing else.
 func TestPrice(t *testing.T) {
 	at := time.Unix(sharesNow, 0)
 	stock := func(nodes int, limit time.Duration, partition string) slurmctl.Job {

@@ -23,10 +23,10 @@ func TestInferStep(t *testing.T) {
 		{"2@10m,5@10m,1@5m", 2, 2, 6000, 1}, // late, yet its growth is still held
 		{"2@10m,5@10m,1@5m", 5, 0, 700, 2},
 		{"2@10m,5@10m,1@5m", 1, 0, 700, 3},         // left early
-		{"2@10m,5@10m,2@10m,5@10m", 2, 2, 1300, 1}, // both growths are to come
+		{"2@10m,5@10m,2@10m,5@10m", 2, 2, 1300, 1}, // both growths come later
 		{"2@10m,5@10m,2@10m,5@10m", 2, 4, 10, 3},   // one is done
 		{"2@10m,5@10m,2@10m,5@10m", 5, 4, 10, 2},   //
-		{"2@10m,5@10m,2@10m,5@10m", 5, 0, 10, 4},   // no growth is to come
+		{"2@10m,5@10m,2@10m,5@10m", 5, 0, 10, 4},   // no growth comes later
 		{"2@10m,5@10m,2@10m,5@10m", 2, 0, 1300, 3}, // the holds have ended: time tells
 		{"3@10m,3@10m,3@10m", 3, 0, 700, 2},        // no change of size: time tells
 		{"4@10m,3@10m,2@10m,1@10m", 2, 0, 0, 3},    //
@@ -43,8 +43,8 @@ func TestInferStep(t *testing.T) {
 	}
 }
 
-// TestComing: a job that is about to be adopted is told to ask again, not that there is no
-// such job: its script would end.
+// TestComing: a job that is about to be adopted gets the answer to ask again. If it learned that there
+// is no such job, its script would end.
 func TestComing(t *testing.T) {
 	c := newCore(config.Default(), time.Now())
 	c.byID[3] = &job{Job: &row.Job{SlurmID: 3, UID: 7}}

@@ -23,7 +23,7 @@ type growth struct {
 }
 
 // grow brings the nodes. If Slurm is still powering them up, has suspended a job, or a limit
-// currently prevents it, that is no failure: the growth continues once it can.
+// currently prevents it, this is not a failure: the growth continues once it can.
 func (d *Driver) grow(ctx context.Context, c core.Grow) (core.Grown, error) {
 	g := &growth{Grow: c, Driver: d}
 	g.Grown.Expanders = slices.Clone(c.Expanders)
@@ -317,7 +317,7 @@ func (g *growth) dropPending(ctx context.Context, brought []slurmctl.Job) error 
 	if err == nil {
 		g.Grown.Expanders = slices.DeleteFunc(g.Grown.Expanders, func(id slurmctl.JobID) bool { return slices.Contains(pending, id) })
 	}
-	return errors.Join(fmt.Errorf("expanders %v still wait and are asked for anew", pending), err)
+	return errors.Join(fmt.Errorf("expanders %v still wait; will request them again", pending), err)
 }
 
 // linkLost reports whether a merge failed for what another expander would mend.

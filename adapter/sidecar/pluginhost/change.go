@@ -197,9 +197,9 @@ func (u *Slot) Use(ctx context.Context, name string, parameters map[string]strin
 	return &Change{Slot: u, event: u.kind, next: s, forgive: true}, nil
 }
 
-// Reload looks for plugins again, forgives all faults and starts the plugins in use
-// anew, so that an upgraded executable takes over: the old processes answer until the
-// new ones have proved themselves. On an error the old ones go on.
+// Reload looks for plugins again, forgives all faults, and restarts the plugins in use, so that an
+// upgraded executable takes over. The old processes answer until the new ones have proved themselves.
+// On an error, the old ones go on.
 func (m *Manager) Reload(ctx context.Context, by string) (changes []*Change, err error) {
 	if err := m.rescan(); err != nil {
 		return nil, err

@@ -722,7 +722,7 @@ func TestKept(t *testing.T) {
 		change, err := again.Planning.Use(context.Background(), name, nil, "tester")
 		r.must(err)
 		if kept := change.Kept(); kept != nil || change.Event().Detail["to"] != "noX" {
-			t.Errorf("use %s: %+v is to be kept; event %v", name, kept, change.Event())
+			t.Errorf("use %s: it keeps %+v; event %v", name, kept, change.Event())
 		}
 		change.Discard()
 	}

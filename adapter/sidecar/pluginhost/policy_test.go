@@ -110,7 +110,7 @@ func (r *rig) listed(name string) api.Strategy {
 	return api.Strategy{}
 }
 
-// three returns three malleable jobs, the last of which must not be asked.
+// three returns three malleable jobs. The last one must not be asked.
 func three(asked malleable.Request) core.Question {
 	return core.Question{Asked: asked, Nodes: 12, Free: 2, Jobs: []malleable.Job{
 		{ID: "1", Start: 1, Nodes: 3, Min: 1, Max: 8, Speedup: malleable.Amdahl(.9)}, {ID: "2", Start: 2, Nodes: 4, Min: 2, Max: 8}, {ID: "3", Start: 3, Nodes: 3, Min: 1, Max: 8, Held: true}}}
@@ -166,7 +166,7 @@ func TestPolicyPlugins(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %q", mode, changes, err, want)
 		}
 		if !happened(r.Events(), "malleability policy fault", "instead:egs") || r.listed("mean").Faults <= before {
-			t.Errorf("%s: nothing is told", mode)
+			t.Errorf("%s: no event, or no fault counted", mode)
 		}
 	}
 	r.eventually("it is put aside, or back", func() bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// A poll shows thousands of jobs, few of which have changed, so lists are recorded as differences
+// A poll shows thousands of jobs, and few of them have changed. So lists are recorded as differences
 // from the previous ones.
 
 // seen holds the last poll and plan of a file.

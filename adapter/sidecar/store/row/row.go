@@ -68,7 +68,7 @@ type Offer struct {
 	Mandatory bool     `json:"mandatory,omitempty"`
 	Nodes     int      `json:"nodes"`
 	Had       int      `json:"had"`  // the job's nodes at that time
-	List      []string `json:"list"` // the offered nodes; for a shrink, those that can go, of which the first Nodes are wanted
+	List      []string `json:"list"` // the offered nodes; for a shrink, the nodes that can go: the first Nodes of them are wanted
 	Why       string   `json:"why,omitempty"`
 	Made      int64    `json:"made"`
 	Deadline  int64    `json:"deadline"`
