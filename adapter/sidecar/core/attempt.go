@@ -23,8 +23,14 @@ const (
 	mostTries   = 3  // how often a change is planned for one request
 )
 
-// Attempt holds a change of a job, with a copy of everything it depends on.
-type Attempt struct {
+// Attempt is a change of a job to be planned on a copy of everything it depends on.
+type Attempt interface {
+	// Run plans the change. It changes only the copy.
+	Run() Tried
+}
+
+// attempt is the core's [Attempt].
+type attempt struct {
 	core   *Core // a copy
 	job    *job  // in the copy
 	target *target
@@ -37,7 +43,7 @@ type Attempt struct {
 // Try asks the shell to run an attempt at a change, and to pass back [Tried] as an input.
 type Try struct {
 	ID      uint64 // of the call
-	Attempt *Attempt
+	Attempt Attempt
 }
 
 func (Try) effect() {}
@@ -66,11 +72,17 @@ type tries struct {
 // attempted identifies the last attempt of a user.
 type attempted struct{ number, cycle uint64 }
 
-// Run plans the change. It changes only the copy.
+// Run plans the change.
 func (e Try) Run() Tried {
-	a := e.Attempt
+	out := e.Attempt.Run()
+	out.ID = e.ID
+	return out
+}
+
+// Run implements [Attempt].
+func (a *attempt) Run() Tried {
 	r := a.core.tryChange(a.core.snapshot, a.job, a.target)
-	out := Tried{ID: e.ID, Refused: r.refused, Earliest: r.earliest, Behind: r.behind}
+	out := Tried{Refused: r.refused, Earliest: r.earliest, Behind: r.behind}
 	if r.grown > 0 {
 		out.Nodes = r.Profile[r.grown].Nodes
 	}
@@ -85,7 +97,7 @@ func (c *Core) try(k *call, j *job, t *target) {
 	all := c.copied()
 	own := *t
 	own.job = t.job.copied()
-	k.attempt = &Attempt{core: all, job: all.byID[j.id()], target: &own, snapshot: c.snapshot, was: *j, changed: c.tries.changed}
+	k.attempt = &attempt{core: all, job: all.byID[j.id()], target: &own, snapshot: c.snapshot, was: *j, changed: c.tries.changed}
 	k.target, k.attempts = t, k.attempts+1
 	c.tries.underway = k.ID
 	c.tries.last++
@@ -159,8 +171,12 @@ func (c *Core) tooMany(in Call) error {
 	return api.Errorf(api.ErrUnavailable, "%d changes of yours wait, and each cycle plans one: try again", n)
 }
 
-// outdated reports whether anything that an attempt depends on has changed.
-func (c *Core) outdated(a *Attempt, j *job) bool {
+// outdated reports whether anything that the attempt of a call depends on has changed.
+func (c *Core) outdated(k *call, j *job) bool {
+	a, tried := k.attempt.(*attempt)
+	if !tried {
+		return true
+	}
 	was := &a.was
 	return a.snapshot != c.snapshot || a.changed != c.tries.changed || was.Step != j.Step || was.State != j.State ||
 		!was.touched.Equal(j.touched) || len(was.Changes) != len(j.Changes) || !slices.Equal(was.nodes(), j.nodes())

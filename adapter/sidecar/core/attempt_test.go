@@ -97,7 +97,7 @@ func TestDryRunsOfOneUser(t *testing.T) {
 		if r := replies[tries[0].ID]; len(replies) != 1 || r.Err != nil || !r.Change.Accepted || len(r.Change.Plan) != 2 {
 			t.Fatalf("cycle %d: %+v, want call %d answered", cycle, replies, tries[0].ID)
 		}
-		if len(others) != 1 || others[0].Attempt.job.UID != 2000 {
+		if len(others) != 1 || others[0].Attempt.(*attempt).job.UID != 2000 {
 			t.Fatalf("cycle %d: %v is planned next, want the other user's", cycle, others)
 		}
 		if _, others, _ = outcome(b.Step(b.now, others[0].Run())); len(others) != 0 {

@@ -20,9 +20,9 @@ type call struct {
 	refused error     // why the change is taken back after it had begun
 
 	// for a change, see attempt.go
-	target   *target  // the change being tried
-	attempt  *Attempt // with a copy of everything that the change depends on
-	tried    *Tried   // the result; nil if not known yet
+	target   *target // the change being tried
+	attempt  Attempt // with a copy of everything that the change depends on
+	tried    *Tried  // the result; nil if not known yet
 	attempts int
 }
 

@@ -66,7 +66,7 @@ func (c *Core) answerChange(k *call) bool {
 	if c.givesBack(k.Change, j) {
 		return c.answerGiveBack(k, j)
 	}
-	if k.tried != nil && (k.Change.DryRun || !c.outdated(k.attempt, j)) {
+	if k.tried != nil && (k.Change.DryRun || !c.outdated(k, j)) {
 		return c.conclude(k, j)
 	}
 	if k.tried != nil && k.attempts >= mostTries {

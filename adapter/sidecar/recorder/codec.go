@@ -22,7 +22,7 @@ var (
 	timeType        = reflect.TypeFor[time.Time]()
 	errorType       = reflect.TypeFor[error]()
 	problemType     = reflect.TypeFor[*core.Problem]()
-	attemptType     = reflect.TypeFor[*core.Attempt]()
+	attemptType     = reflect.TypeFor[core.Attempt]()
 	observationType = reflect.TypeFor[core.Observation]()
 	plannedType     = reflect.TypeFor[core.Planned]()
 
