@@ -2,10 +2,7 @@ package slurmsim
 
 import "time"
 
-// The virtual clock: an agenda lists future events in the order of their times and, at equal times,
-// in the order of insertion. Nothing else influences the order, so equal runs are equal to the
-// byte, on any number of processors.
-
+// entry is a future event.
 type entry struct {
 	at  time.Duration // since the cluster's start
 	seq uint64
@@ -14,7 +11,9 @@ type entry struct {
 
 func (e *entry) before(o *entry) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
-// agenda is a binary heap.
+// agenda lists future events in the order of their times and, at equal times, in the order of
+// insertion. Nothing else influences the order, so equal runs are equal to the byte, on any number
+// of processors. It is a binary heap.
 type agenda []entry
 
 func (a *agenda) push(e entry) {
@@ -64,14 +63,6 @@ func (c *Cluster) second() time.Time { return c.Now().Truncate(time.Second) }
 // the clock.
 func (c *Cluster) Elapsed() time.Duration { return c.now }
 
-// StepClock sets the clock forward or back, as an administrator or an NTP daemon may. It does not
-// wake sleepers.
-func (c *Cluster) StepClock(d time.Duration) {
-	c.skew += d
-	c.changed()
-	c.wake()
-}
-
 // At calls run once the current clock has advanced to then. Calls due at the same moment run in the
 // order of the calls of At.
 func (c *Cluster) At(then time.Time, run func()) { c.after(then.Sub(c.Now()), run) }
@@ -114,4 +105,13 @@ func (c *Cluster) pass(d time.Duration) {
 		c.Step()
 	}
 	c.now = max(c.now, until)
+}
+
+// Next returns when, by [Cluster.Elapsed], the next event on the agenda is due; false if there is
+// none.
+func (c *Cluster) Next() (time.Duration, bool) {
+	if len(c.agenda) == 0 {
+		return 0, false
+	}
+	return c.agenda[0].at, true
 }

@@ -3,126 +3,28 @@ package slurmsim
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// mine finds a job that the user may change.
-func (k *Client) mine(id slurmctl.JobID) (*job, error) {
-	j := k.cluster.jobs[id]
-	switch {
-	case j == nil:
-		return nil, refusal("Invalid job id specified")
-	case k.user.UID != 0 && j.UID != k.user.UID:
-		return nil, refusal("Access/permission denied")
-	}
-	return j, nil
-}
-
-func about(name string, ids ...slurmctl.JobID) Command { return Command{Name: name, Jobs: ids} }
-
 // UpdateJob does what slurmctl.Client.UpdateJob does.
 func (k *Client) UpdateJob(ctx context.Context, id slurmctl.JobID, u slurmctl.JobUpdate) error {
 	return k.changing(ctx, k.cluster.options.Latency.Change, "UpdateJob", id, u, k.cluster.update)
 }
 
-// update applies all of u to a job, or nothing.
-func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
-	if j.Ended() || j.State == slurmctl.Completing {
-		return refusal("Job has already finished")
+// TryUpdate does what slurmctl.Client.TryUpdate does.
+func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Time) error {
+	err := k.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: start})
+	if errors.Is(err, slurmctl.ErrUnreachable) {
+		return err
 	}
-	pendingOnly := u.StartNow || !u.StartTime.IsZero() || u.NumNodes > 0 || u.Partition != ""
-	if pendingOnly && j.State != slurmctl.Pending {
-		return refusal("Job is no longer pending execution")
-	}
-	if u.Reservation != nil && *u.Reservation != "" {
-		r := c.reservation(*u.Reservation)
-		if r == nil {
-			return refusal("Requested reservation is invalid")
-		}
-		if !r.allows(j.request.User) {
-			return refusal("Access denied to requested reservation")
-		}
-		r.used = c.Now()
-	}
-	part, several := c.partitionsOf(u.Partition)
-	if u.Partition != "" && part == nil {
-		return refusal("Invalid partition name specified")
-	}
-	if u.Dependency != nil {
-		if err := c.depend(j, *u.Dependency); err != nil {
-			return err
-		}
-	}
-	switch {
-	case u.StartNow:
-		j.request.Begin, j.StartTime = c.second(), c.second()
-	case !u.StartTime.IsZero():
-		j.request.Begin, j.StartTime = u.StartTime, u.StartTime
-	}
-	if u.Reservation != nil {
-		if r := c.reservation(j.Reservation); r != nil {
-			r.used = c.Now()
-		}
-		j.Reservation = *u.Reservation
-	}
-	if u.TimeLimit != 0 {
-		j.TimeLimit = u.TimeLimit
-		if u.TimeLimit != slurmctl.Unlimited {
-			j.TimeLimit = (u.TimeLimit + time.Minute - 1).Truncate(time.Minute)
-		}
-		if j.active() {
-			c.limit(j)
-		}
-	}
-	if !u.EndTime.IsZero() && j.active() {
-		j.TimeLimit = (u.EndTime.Sub(j.StartTime) + time.Minute - 1).Truncate(time.Minute)
-		c.limit(j)
-		j.EndTime, j.ends = u.EndTime, u.EndTime.Unix()
-	}
-	if u.Partition != "" {
-		j.Partition, j.part, j.parts, j.request.Partition = u.Partition, part, several, u.Partition
-	}
-	if u.NumNodes > 0 {
-		j.NumNodes, j.request.Nodes = u.NumNodes, u.NumNodes
-	}
-	if u.Comment != nil {
-		j.Comment = *u.Comment
-	}
-	if u.AdminComment != nil {
-		j.AdminComment = *u.AdminComment
-	}
-	if u.Nice != nil {
-		j.Priority = uint64(max(int64(j.Priority)+int64(j.Nice)-int64(*u.Nice), 1))
-		j.Nice, j.request.Nice = *u.Nice, *u.Nice
-	}
-	c.disorder, c.special = true, true
-	c.touch(j)
-	c.kick()
-	return nil
-}
-
-// depend sets a pending job's dependency: "", "afterok:7", "expand:7".
-func (c *Cluster) depend(j *job, text string) error {
-	kind, rest, _ := strings.Cut(text, ":")
-	var id slurmctl.JobID
-	if _, err := fmt.Sscan(rest, &id); err != nil && text != "" {
-		return refusal("Job dependency problem")
-	}
-	if kind == "expand" {
-		if base := c.jobs[id]; base == nil || base.State != slurmctl.Running {
-			return refusal("Job dependency problem")
-		}
-		j.request.After, j.Dependency, j.expands = nil, "", id
+	if !refusedUpdate(err) {
 		return nil
 	}
-	j.request.After, j.Dependency = nil, text
-	if text != "" {
-		j.request.After = []Dependency{{kind, id}}
+	if jobs, failed := k.Glance(ctx, id); failed == nil && len(jobs) == 1 && jobs[0].State == slurmctl.Pending {
+		return err
 	}
 	return nil
 }
@@ -339,123 +241,6 @@ func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err erro
 	return id, err
 }
 
-// allocateLook is the interval at which a pending allocation is checked.
-const allocateLook = 100 * time.Millisecond
-
-// limitSeen is how long a limit must block an allocation before Allocate gives up.
-const limitSeen = time.Second
-
-// asked returns the job that an allocation requests.
-func (k *Client) asked(q slurmctl.AllocateRequest) Job {
-	u := k.user
-	if q.User != nil {
-		u = User{Name: q.User.Name, UID: q.User.UID, Account: q.Account}
-	}
-	request := Job{User: u, Name: q.Name, Comment: q.Comment, Partition: q.Partition, QOS: q.QOS, Nodes: q.Nodes, TimeLimit: q.TimeLimit,
-		Expand: q.ExpandJob, NodeList: q.NodeList, Exclude: q.Exclude, Constraint: q.Constraint, Reservation: q.Reservation}
-	request.MemoryPerNode, request.MemoryPerCPU, request.GRES = q.MemoryPerNode, q.MemoryPerCPU, q.GRES
-	if u.Account == "" {
-		for _, known := range k.cluster.users {
-			if known.Name == u.Name {
-				request.User.Account = known.Account
-			}
-		}
-	}
-	if !q.Exclusive {
-		request.CPUs = max(q.TasksPerNode, 1) * max(q.CPUsPerTask, 1)
-	}
-	return request
-}
-
-// Allocate does what slurmctl.Client.Allocate does. The job may be pending for the rest of the
-// context's time.
-func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.Job, error) {
-	if q.Name == "" {
-		return slurmctl.Job{}, slurmctl.ErrNoName
-	}
-	c := k.cluster
-	end := c.now + c.patience(ctx)
-	request := k.asked(q)
-	if q.Parked {
-		request.NodeList, request.Reservation, request.Begin = nil, "", c.Now().Add(forever)
-	}
-	var got slurmctl.Job
-	var id slurmctl.JobID
-	var reason string
-	command := Command{Name: "Allocate", About: q.Name}
-	if q.ExpandJob != 0 {
-		command.Jobs = []slurmctl.JobID{q.ExpandJob}
-	}
-	err := k.run(ctx, c.options.Latency.Salloc, command, func(done func(error)) {
-		var err error
-		if id, err = c.Submit(request); err != nil {
-			done(submitted("salloc", "Job submit/allocate failed: ", err))
-			return
-		}
-		if q.Parked {
-			if err = c.letGo(id, q.Reservation); err != nil {
-				done(err)
-				return
-			}
-		}
-		var limited time.Duration
-		var see func()
-		see = func() {
-			j := c.jobs[id]
-			switch {
-			case j == nil || j.Ended() || j.State == slurmctl.Completing:
-				done(fmt.Errorf("job %d: %w", id, slurmctl.ErrAlreadyDone))
-			case j.State != slurmctl.Pending:
-				got = c.shown(j)
-				done(nil)
-			case c.now >= end || ctx.Err() != nil:
-				reason = j.Reason
-				done(context.DeadlineExceeded)
-			case slurmctl.KindOf(j.Reason) == slurmctl.LimitReason && limited > 0 && c.now-limited >= limitSeen:
-				reason = j.Reason
-				done(errors.New("given up"))
-			default:
-				if slurmctl.KindOf(j.Reason) != slurmctl.LimitReason {
-					limited = 0
-				} else if limited == 0 {
-					limited = c.now
-				}
-				reason = j.Reason
-				c.after(allocateLook, see)
-			}
-		}
-		see()
-	})
-	if err == nil {
-		return got, nil
-	}
-	if errors.Is(err, errTimeout) { // the answer never came, so the job is unknown
-		return slurmctl.Job{}, err
-	}
-	if reason != "" && got.ID == 0 {
-		err = &slurmctl.PendingError{Job: id, Reason: reason, Err: err}
-	}
-	if id != 0 {
-		err = errors.Join(err, k.CancelAs(context.WithoutCancel(ctx), q.User, id))
-	}
-	return slurmctl.Job{ID: id}, err
-}
-
-// letGo puts a parked allocation into its reservation, to start now.
-func (c *Cluster) letGo(id slurmctl.JobID, reservation string) error {
-	j := c.jobs[id]
-	u := Update{JobUpdate: slurmctl.JobUpdate{StartNow: true, Reservation: &reservation}}
-	if see := c.options.Plugin.Update; see != nil {
-		if err := see(c.shown(j), &u); err != nil {
-			u = Update{u.JobUpdate, j.Account} // as changing does
-			if err = see(c.shown(j), &u); err != nil {
-				return err
-			}
-		}
-	}
-	return c.update(j, u.JobUpdate)
-}
-
 // PowerUp does what slurmctl.Client.PowerUp does.
 func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
 	return k.onNodes(ctx, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}) })
@@ -493,51 +278,4 @@ func (k *Client) Limits(ctx context.Context, cfg slurmctl.Config, _ ...string) (
 	return look(ctx, k, Command{Name: "Limits"}, func() (*slurmctl.Limits, error) {
 		return slurmctl.ParseLimits(cfg, k.cluster.limitsText()), nil
 	})
-}
-
-// accrues returns since when a job's age counts.
-func (j *job) accrues() time.Time {
-	since := j.SubmitTime
-	if j.request.Begin.After(since) {
-		since = j.request.Begin
-	}
-	return since
-}
-
-// used returns how long a job has run.
-func (c *Cluster) used(j *job) time.Duration {
-	switch {
-	case j.StartTime.IsZero() || j.State == slurmctl.Pending:
-		return 0
-	case j.State == slurmctl.Suspended:
-		return c.second().Sub(j.StartTime) - j.stood - (c.now - j.resumed).Truncate(time.Second)
-	case j.active():
-		return c.second().Sub(j.StartTime) - j.stood
-	}
-	return j.EndTime.Sub(j.StartTime) - j.stood
-}
-
-// leaving returns the completing jobs.
-func (c *Cluster) leaving() []*job {
-	var all []*job
-	for _, j := range c.ending {
-		if j.State == slurmctl.Completing {
-			all = append(all, j)
-		}
-	}
-	return all
-}
-
-// features reports whether a node has all features of "a" or "a&b", or at least one of "a|b".
-func (c *Cluster) features(n int, wanted string) bool {
-	for one := range strings.SplitSeq(wanted, "|") {
-		all := true
-		for f := range strings.SplitSeq(one, "&") {
-			all = all && slices.Contains(c.nodes[n].Features, strings.TrimSpace(f))
-		}
-		if all {
-			return true
-		}
-	}
-	return false
 }

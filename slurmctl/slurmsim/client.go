@@ -1,88 +1,16 @@
 package slurmsim
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Client runs commands on the model as one user. It has the methods of slurmctl.Client and fails in
-// the same way. Every call takes virtual time. During a call by a [Process], others continue; a
-// call from outside advances the clock until the command has ended.
-type Client struct {
-	cluster *Cluster
-	user    User
-	calls   uint64
-
-	wantsAccount bool
-}
-
-// Client returns a client of a user.
-func (c *Cluster) Client(u User) *Client {
-	c.watched = true
-	return &Client{cluster: c, user: u}
-}
-
-// Calls returns how many commands the client has run.
-func (k *Client) Calls() uint64 { return k.calls }
-
-// TryUpdate does what slurmctl.Client.TryUpdate does.
-func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Time) error {
-	err := k.UpdateJob(ctx, id, slurmctl.JobUpdate{StartTime: start})
-	if errors.Is(err, slurmctl.ErrUnreachable) {
-		return err
-	}
-	if !refusedUpdate(err) {
-		return nil
-	}
-	if jobs, failed := k.Glance(ctx, id); failed == nil && len(jobs) == 1 && jobs[0].State == slurmctl.Pending {
-		return err
-	}
-	return nil
-}
-
-// MayAllocate does what slurmctl.Client.MayAllocate does.
-func (k *Client) MayAllocate(ctx context.Context, q slurmctl.AllocateRequest) error {
-	return k.call(ctx, k.cluster.options.Latency.Look, Command{Name: "MayAllocate"}, func() error {
-		see := k.cluster.options.Plugin.Submit
-		if see == nil {
-			return nil
-		}
-		j := k.asked(q)
-		j.Expand, j.NodeList, j.Reservation = 0, nil, ""
-		return submitted("srun", "Unable to allocate resources: ", see(&j))
-	})
-}
-
 // Jobs does what slurmctl.Client.Jobs does.
 func (k *Client) Jobs(ctx context.Context) ([]slurmctl.Job, error) {
 	return look(ctx, k, Command{Name: "Jobs"}, func() ([]slurmctl.Job, error) { return k.cluster.Queue(), nil })
-}
-
-// Queue returns what squeue shows now.
-func (c *Cluster) Queue() []slurmctl.Job {
-	c.watched = true
-	all := slices.Concat(c.pending, c.active)
-	all = append(all, c.leaving()...)
-	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
-	jobs := make([]slurmctl.Job, len(all))
-	for i, j := range all {
-		jobs[i] = c.shown(j)
-	}
-	return jobs
-}
-
-// Record returns what slurmctld knows about a job, also for a while after its end.
-func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
-	j := c.jobs[id]
-	if j == nil {
-		return slurmctl.Job{}, false
-	}
-	return c.shown(j), true
 }
 
 // JobsByID does what slurmctl.Client.JobsByID does.
@@ -93,16 +21,6 @@ func (k *Client) JobsByID(ctx context.Context, ids ...slurmctl.JobID) ([]slurmct
 	return look(ctx, k, Command{Name: "JobsByID", Jobs: ids}, func() ([]slurmctl.Job, error) {
 		return k.cluster.byID(ids), nil
 	})
-}
-
-func (c *Cluster) byID(ids []slurmctl.JobID) []slurmctl.Job {
-	var jobs []slurmctl.Job
-	for _, id := range ids {
-		if j := c.jobs[id]; j != nil {
-			jobs = append(jobs, c.shown(j))
-		}
-	}
-	return jobs
 }
 
 // ScriptNode does what slurmctl.Client.ScriptNode does.
@@ -143,56 +61,6 @@ func (k *Client) Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partiti
 		return b, nil
 	})
 	return b.nodes, b.parts, err
-}
-
-// Sinfo returns what sinfo shows now.
-func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
-	for _, p := range c.partitions {
-		shown := p.Partition.Partition
-		shown.Nodes = slices.Clone(shown.Nodes)
-		parts = append(parts, shown)
-	}
-	held := newNodeSet(len(c.nodes)) // by reservations
-	for _, r := range c.reservations {
-		if r.overlaps(c.Now(), c.Now().Add(1)) {
-			held.or(r.set)
-		}
-	}
-	nodes = make([]slurmctl.Node, 0, len(c.nodes))
-	for i := range c.nodes {
-		n := &c.nodes[i]
-		shown := n.Node
-		shown.State, shown.CPUsAlloc = c.nodeState(i, held), int(c.usage.cpus[i])
-		shown.Flags = marks[n.power]
-		shown.Partitions = slices.Clip(shown.Partitions)
-		if n.leaked {
-			shown.CPUsAlloc = n.CPUs
-		}
-		nodes = append(nodes, shown)
-	}
-	return nodes, parts
-}
-
-func (c *Cluster) nodeState(i int, held nodeSet) string {
-	n, used := &c.nodes[i], int(c.usage.cpus[i])
-	switch {
-	case n.down:
-		return "down"
-	case n.drained && used > 0:
-		return "draining"
-	case n.drained:
-		return "drained"
-	case n.freeing > 0:
-		return "completing"
-	case n.leaked, used >= n.CPUs, c.usage.sole.has(i):
-		return "allocated"
-	case used > 0:
-		return "mixed"
-	}
-	if held.has(i) {
-		return "reserved"
-	}
-	return "idle"
 }
 
 // Reservations does what slurmctl.Client.Reservations does.

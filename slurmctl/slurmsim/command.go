@@ -20,6 +20,17 @@ type Command struct {
 	At     time.Time
 }
 
+func (q Command) String() string {
+	text := q.Name
+	for _, id := range q.Jobs {
+		text += fmt.Sprintf(" %d", id)
+	}
+	if q.About != "" {
+		text += " " + q.About
+	}
+	return text
+}
+
 // Changes reports whether the command changes Slurm's state.
 func (q Command) Changes() bool {
 	switch q.Name {
@@ -30,6 +41,8 @@ func (q Command) Changes() bool {
 	return true
 }
 
+func about(name string, ids ...slurmctl.JobID) Command { return Command{Name: name, Jobs: ids} }
+
 // Fault is a fault to inject into a command; the zero value injects none. A command hangs if its
 // answer comes later than its client waits.
 type Fault struct {
@@ -39,46 +52,25 @@ type Fault struct {
 	Err    error         // its answer, whatever it did
 }
 
-// Errors of commands that cannot reach slurmctld.
-var (
-	errUnreachable = &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: 1, Stderr: "Unable to contact slurm controller (connect failure)",
-		Err: errors.New("exit status 1")}
-	errTimeout = &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: -1, Err: context.DeadlineExceeded}
-)
+// Client runs commands on the model as one user. It has the methods of slurmctl.Client and fails in
+// the same way. Every call takes virtual time. During a call by a [Process], others continue; a
+// call from outside advances the clock until the command has ended.
+type Client struct {
+	cluster *Cluster
+	user    User
+	calls   uint64
 
-// refusal returns an error in slurmctld's words.
-func refusal(text string) error { return refusalOf("scontrol", text) }
-
-func refusalOf(command, text string) error {
-	return &slurmctl.CommandError{Args: []string{command}, ExitCode: 1, Stderr: text, Err: errors.New("exit status 1")}
+	wantsAccount bool
 }
 
-// submitted rewrites a refusal as sbatch or salloc prints it.
-func submitted(command, prefix string, err error) error {
-	var ce *slurmctl.CommandError
-	if !errors.As(err, &ce) {
-		return err
-	}
-	return refusalOf(command, command+": error: "+prefix+ce.Stderr)
+// Client returns a client of a user.
+func (c *Cluster) Client(u User) *Client {
+	c.watched = true
+	return &Client{cluster: c, user: u}
 }
 
-// Refusal returns the error of a Slurm command that fails with these words, for [Fault.Err].
-func Refusal(text string) error { return refusal(text) }
-
-// WithTimeout is context.WithTimeout in virtual time. The cluster's commands stop at that moment.
-// (They notice any other cancellation only at their next start.)
-func (c *Cluster) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	own, cancel := context.WithCancelCause(ctx)
-	c.after(d, func() {
-		cancel(context.DeadlineExceeded)
-		for _, u := range slices.Clone(c.underWay) {
-			if err := ended(u.ctx); err != nil {
-				u.settle(err)
-			}
-		}
-	})
-	return own, func() { cancel(context.Canceled) }
-}
+// Calls returns how many commands the client has run.
+func (k *Client) Calls() uint64 { return k.calls }
 
 // underWay is a command whose caller is waiting.
 type underWay struct {
@@ -95,6 +87,21 @@ func ended(ctx context.Context) error {
 		return errTimeout
 	}
 	return &slurmctl.CommandError{Args: []string{"slurmsim"}, ExitCode: -1, Err: ctx.Err()}
+}
+
+// WithTimeout is context.WithTimeout in virtual time. The cluster's commands stop at that moment.
+// (They notice any other cancellation only at their next start.)
+func (c *Cluster) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	own, cancel := context.WithCancelCause(ctx)
+	c.after(d, func() {
+		cancel(context.DeadlineExceeded)
+		for _, u := range slices.Clone(c.underWay) {
+			if err := ended(u.ctx); err != nil {
+				u.settle(err)
+			}
+		}
+	})
+	return own, func() { cancel(context.Canceled) }
 }
 
 // patience returns how long a command may last. For a deadline by the real clock, it is the
@@ -197,13 +204,14 @@ func (k *Client) change(ctx context.Context, q Command, f func() error) error {
 	return k.call(ctx, k.cluster.options.Latency.Change, q, f)
 }
 
-func (q Command) String() string {
-	text := q.Name
-	for _, id := range q.Jobs {
-		text += fmt.Sprintf(" %d", id)
+// mine finds a job that the user may change.
+func (k *Client) mine(id slurmctl.JobID) (*job, error) {
+	j := k.cluster.jobs[id]
+	switch {
+	case j == nil:
+		return nil, refusal("Invalid job id specified")
+	case k.user.UID != 0 && j.UID != k.user.UID:
+		return nil, refusal("Access/permission denied")
 	}
-	if q.About != "" {
-		text += " " + q.About
-	}
-	return text
+	return j, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,30 +58,6 @@ func ReadConf(in io.Reader, leaveOut ...string) (Options, error) {
 	return c.finish()
 }
 
-// conf is a partly read slurm.conf.
-type conf struct {
-	options    Options
-	leave      map[string]bool
-	unknown    []string
-	defaults   map[string]map[string]string // of NodeName=DEFAULT and PartitionName=DEFAULT lines
-	nodes      map[string]bool
-	partitions []confPartition
-	multi      bool
-	age        uint64
-}
-
-type confPartition struct {
-	Partition
-	nodes string
-}
-
-// unmodelled records something that the model does not know.
-func (c *conf) unmodelled(name string) {
-	if !c.leave["all"] && !c.leave[strings.ToLower(name)] && !slices.Contains(c.unknown, name) {
-		c.unknown = append(c.unknown, name)
-	}
-}
-
 // line reads a line of the file. A node's or partition's line has several parameters.
 func (c *conf) line(text string) error {
 	if text == "" {
@@ -113,28 +88,6 @@ func (c *conf) line(text string) error {
 	return nil
 }
 
-// confPairs splits Name=Value Name="a value".
-func confPairs(text string) (pairs [][2]string, err error) {
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
-		name, rest, ok := strings.Cut(text, "=")
-		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\"") {
-			return nil, fmt.Errorf("%q; want Name=Value", text)
-		}
-		value := ""
-		if quoted, isQuoted := strings.CutPrefix(rest, `"`); isQuoted {
-			if value, text, ok = strings.Cut(quoted, `"`); !ok {
-				return nil, fmt.Errorf("%s: a quotation mark is missing", name)
-			}
-		} else if i := strings.IndexAny(rest, " \t"); i >= 0 {
-			value, text = rest[:i], rest[i:]
-		} else {
-			value, text = rest, ""
-		}
-		pairs = append(pairs, [2]string{name, value})
-	}
-	return pairs, nil
-}
-
 // merged returns a line's parameters, by lower-case name, with the defaults set before it. If the
 // line sets defaults, merged stores them and returns nil.
 func (c *conf) merged(kind string, pairs [][2]string) map[string]string {
@@ -151,14 +104,6 @@ func (c *conf) merged(kind string, pairs [][2]string) map[string]string {
 		return nil
 	}
 	return all
-}
-
-func confNumber(s string) (int, error) {
-	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil {
-		return 0, fmt.Errorf("%q is no number", s)
-	}
-	return int(n), nil
 }
 
 // node reads a NodeName line.
@@ -252,46 +197,6 @@ func (c *conf) partition(p map[string]string) error {
 	}
 	c.partitions = append(c.partitions, one)
 	return nil
-}
-
-// confTime reads minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on.
-func confTime(s string) (time.Duration, error) {
-	switch strings.ToUpper(s) {
-	case "UNLIMITED", "INFINITE", "NONE":
-		return slurmctl.Unlimited, nil
-	}
-	bad := fmt.Errorf("%q is no time", s)
-	days, clock, hasDays := strings.Cut(s, "-")
-	if !hasDays {
-		days, clock = "0", s
-	}
-	units := map[int][]time.Duration{1: {time.Minute}, 2: {time.Minute, time.Second}, 3: {time.Hour, time.Minute, time.Second}}[strings.Count(clock, ":")+1]
-	if hasDays {
-		units = []time.Duration{time.Hour, time.Minute, time.Second}
-	}
-	parts := strings.Split(clock, ":")
-	if len(parts) > len(units) {
-		return 0, bad
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	total := time.Duration(n) * 24 * time.Hour
-	for i, part := range parts {
-		field, wrong := strconv.ParseUint(part, 10, 25)
-		if err = errors.Join(err, wrong); err != nil {
-			return 0, bad
-		}
-		total += time.Duration(field) * units[i]
-	}
-	return total, nil
-}
-
-func sorted(p map[string]string) []string {
-	var keys []string
-	for k := range p {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // finish checks that everything fits together.

@@ -2,10 +2,13 @@ package slurmsim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // ignored lists parameters of slurm.conf that make no difference to the model: names, paths, logs,
@@ -44,161 +47,98 @@ func isIgnored(list []string, name string) bool {
 	})
 }
 
+// conf is a partly read slurm.conf.
+type conf struct {
+	options    Options
+	leave      map[string]bool
+	unknown    []string
+	defaults   map[string]map[string]string // of NodeName=DEFAULT and PartitionName=DEFAULT lines
+	nodes      map[string]bool
+	partitions []confPartition
+	multi      bool
+	age        uint64
+}
+
+type confPartition struct {
+	Partition
+	nodes string
+}
+
+// unmodelled records something that the model does not know.
+func (c *conf) unmodelled(name string) {
+	if !c.leave["all"] && !c.leave[strings.ToLower(name)] && !slices.Contains(c.unknown, name) {
+		c.unknown = append(c.unknown, name)
+	}
+}
+
+func confNumber(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number", s)
+	}
+	return int(n), nil
+}
+
 var errNumber = errors.New("want a number")
 
-// set reads a parameter of the whole cluster.
-func (c *conf) set(name, value string) (err error) {
-	key, o := strings.ToLower(name), &c.options
-	duration := func(d *time.Duration) {
-		n, wrong := strconv.ParseUint(value, 10, 31)
-		if wrong != nil {
-			err = errNumber
-			return
-		}
-		*d = time.Duration(n) * time.Second
+// confTime reads minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on.
+func confTime(s string) (time.Duration, error) {
+	switch strings.ToUpper(s) {
+	case "UNLIMITED", "INFINITE", "NONE":
+		return slurmctl.Unlimited, nil
 	}
-	only := func(values ...string) {
-		for one := range strings.SplitSeq(strings.ToLower(value), ",") {
-			if !slices.Contains(values, one) {
-				c.unmodelled(name + "=" + one)
-			}
-		}
+	bad := fmt.Errorf("%q is no time", s)
+	days, clock, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, clock = "0", s
 	}
-	switch key {
-	case "killwait":
-		duration(&o.KillWait)
-	case "minjobage":
-		duration(&o.MinJobAge)
-	case "schedulertype":
-		if strings.EqualFold(value, "sched/builtin") {
-			o.BackfillInterval = -1
-			return nil
-		}
-		only("sched/backfill")
-	case "schedulerparameters":
-		for one := range strings.SplitSeq(value, ",") {
-			if err := c.scheduler(strings.TrimSpace(one)); err != nil {
-				return err
-			}
-		}
-	case "selecttype":
-		only("select/cons_tres", "select/cons_res", "select/linear")
-	case "selecttypeparameters":
-		only("cr_cpu", "cr_core", "cr_socket", "cr_core_default_dist_block", "cr_one_task_per_core", "cr_lln", "")
-	case "prioritytype":
-		c.multi = strings.EqualFold(value, "priority/multifactor")
-		only("priority/basic", "priority/multifactor")
-	case "priorityweightage":
-		if c.age, err = strconv.ParseUint(value, 10, 32); err != nil {
-			err = errNumber
-		}
-	case "prioritymaxage":
-		o.MaxAge, err = confTime(value)
-	case "accountingstoragetype":
-		o.Accounting = strings.EqualFold(value, "accounting_storage/slurmdbd")
-		only("accounting_storage/slurmdbd", "accounting_storage/none")
-	case "prologflags":
-		o.Contain = slices.Contains(strings.Split(strings.ToLower(value), ","), "contain")
-		only("contain", "alloc", "serial", "nohold", "forcerequeueonfail", "x11", "none", "")
-	case "epilog":
-		o.Epilog = value != ""
-	case "preempttype":
-		only("preempt/none")
-	case "preemptmode":
-		only("off")
-	case "topologyplugin":
-		only("topology/none", "topology/default", "topology/flat")
-	case "accountingstorageenforce":
-		only("none", "associations", "0", "1", "")
-	case "suspendtime":
-		only("-1", "none", "infinite")
-	case "suspendprogram", "resumeprogram", "suspendtimeout", "resumetimeout", "suspendrate", "resumerate", "suspendexcnodes", "suspendexcparts", "slurmctldparameters",
-		"dependencyparameters", "resvoverrun", "overtimelimit", "jobsubmitplugins", "grestypes", "licenses", "enforcepartlimits", "jobrequeue", "maxnodecount", "schedulertimeslice":
-		c.special(key, name, value)
-	default:
-		if strings.HasPrefix(key, "priorityweight") {
-			only("0")
-		} else if !isIgnored(ignored, key) {
-			c.unmodelled(name)
-		}
+	units := map[int][]time.Duration{1: {time.Minute}, 2: {time.Minute, time.Second}, 3: {time.Hour, time.Minute, time.Second}}[strings.Count(clock, ":")+1]
+	if hasDays {
+		units = []time.Duration{time.Hour, time.Minute, time.Second}
 	}
-	return err
+	parts := strings.Split(clock, ":")
+	if len(parts) > len(units) {
+		return 0, bad
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	total := time.Duration(n) * 24 * time.Hour
+	for i, part := range parts {
+		field, wrong := strconv.ParseUint(part, 10, 25)
+		if err = errors.Join(err, wrong); err != nil {
+			return 0, bad
+		}
+		total += time.Duration(field) * units[i]
+	}
+	return total, nil
 }
 
-// special reads a parameter that makes a difference only with some values.
-func (c *conf) special(key, name, value string) {
-	switch key {
-	case "enforcepartlimits", "jobrequeue", "maxnodecount", "schedulertimeslice", "suspendtimeout", "resumetimeout", "suspendrate", "resumerate", "suspendexcnodes",
-		"suspendexcparts", "suspendprogram", "resumeprogram", "dependencyparameters", "slurmctldparameters":
-		return // without SuspendTime, nothing is powered down
-	}
-	if value != "" && value != "0" && !strings.EqualFold(value, "none") {
-		c.unmodelled(name)
-	}
-}
-
-// scheduler reads one of the SchedulerParameters.
-func (c *conf) scheduler(text string) error {
-	name, value, _ := strings.Cut(text, "=")
-	o := &c.options
-	number := func(set func(int)) error {
-		n, err := confNumber(value)
-		if err != nil {
-			return errors.New(text + ": " + err.Error())
+// confPairs splits Name=Value Name="a value".
+func confPairs(text string) (pairs [][2]string, err error) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		name, rest, ok := strings.Cut(text, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\"") {
+			return nil, fmt.Errorf("%q; want Name=Value", text)
 		}
-		set(n)
-		return nil
-	}
-	seconds := func(d *time.Duration) error {
-		return number(func(n int) { *d = time.Duration(n) * time.Second })
-	}
-	switch key := strings.ToLower(name); key {
-	case "":
-	case "batch_sched_delay":
-		return seconds(&o.SchedDelay)
-	case "sched_interval":
-		return seconds(&o.SchedInterval)
-	case "sched_min_interval":
-		return number(func(n int) { o.SchedMinInterval = time.Duration(n) * time.Microsecond })
-	case "default_queue_depth":
-		return number(func(n int) { o.QueueDepth = n })
-	case "bf_interval":
-		return number(func(n int) {
-			if o.BackfillInterval > 0 && n > 0 {
-				o.BackfillInterval = time.Duration(n) * time.Second
+		value := ""
+		if quoted, isQuoted := strings.CutPrefix(rest, `"`); isQuoted {
+			if value, text, ok = strings.Cut(quoted, `"`); !ok {
+				return nil, fmt.Errorf("%s: a quotation mark is missing", name)
 			}
-		})
-	case "bf_window":
-		return number(func(n int) { o.BackfillWindow = time.Duration(n) * time.Minute })
-	case "bf_resolution":
-		return seconds(&o.BackfillStep)
-	case "bf_max_job_test":
-		return number(func(n int) { o.BackfillJobs = n })
-	case "defer":
-		o.Defer = true
-	case "permit_job_expansion":
-		o.PermitJobExpansion = true
-	case "disable_job_shrink":
-		o.DisableShrink = true
-	default:
-		if !isIgnored(schedulerIgnored, key) {
-			c.unmodelled("SchedulerParameters:" + name)
+		} else if i := strings.IndexAny(rest, " \t"); i >= 0 {
+			value, text = rest[:i], rest[i:]
+		} else {
+			value, text = rest, ""
 		}
+		pairs = append(pairs, [2]string{name, value})
 	}
-	return nil
+	return pairs, nil
 }
 
-// SetScheduler sets some SchedulerParameters in the form of slurm.conf: bf_interval=60,…
-func (o *Options) SetScheduler(text string) error {
-	c := conf{options: *o}
-	orElse(&c.options.BackfillInterval, 30*time.Second)
-	for one := range strings.SplitSeq(text, ",") {
-		if err := c.scheduler(strings.TrimSpace(one)); err != nil {
-			return err
-		}
+func sorted(p map[string]string) []string {
+	var keys []string
+	for k := range p {
+		keys = append(keys, k)
 	}
-	if *o = c.options; len(c.unknown) > 0 {
-		return &NotModelled{c.unknown}
-	}
-	return nil
+	slices.Sort(keys)
+	return keys
 }

@@ -8,6 +8,29 @@
 // It is not a mock. One conformance suite (conformance_test.go) runs on the model and on a real
 // Slurm. Where they differ, the model is wrong, or the difference is in the list below.
 //
+// # Files
+//
+// The state is plain data, in [Cluster]. A file calls only its own functions and those of the files
+// before it in this list (TestFilesCallBackward):
+//
+//	bits, agenda, refusal                     sets of nodes, the clock, errors
+//	options, config, conf_names, conf_set, conf
+//	                                          what a cluster is like
+//	coroutine, process                        code that runs in virtual time
+//	partition, job, node, resources, reservation, queue
+//	                                          the parts of the state
+//	timers, cluster, priority                 the whole state, and who looks at it when
+//	choose, limits, limits_text               a job's nodes; the limits of users
+//	life, preempt                             how jobs start and end
+//	eligible, start, schedule, slots, backfill
+//	                                          which jobs start
+//	power, reserve, loop                      nodes and reservations over time
+//	submit, resize, update, controller        what commands and administrators change
+//	show, command, client, plugin, change, allocate
+//	                                          commands and what they print
+//
+// The timers of slurmctld call later files through turns in cluster.go.
+//
 // # Time
 //
 // One agenda lists all future events in the order of their times and, at equal times, in the order

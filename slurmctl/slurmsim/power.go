@@ -2,41 +2,35 @@ package slurmsim
 
 import (
 	"slices"
-	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// PowerSaving describes how Slurm powers idle nodes down and up; zero if it does not.
-type PowerSaving struct {
-	SuspendTime    time.Duration // how long a node is idle before it powers down
-	SuspendTimeout time.Duration // how long it takes to power down, unusable by jobs
-	ResumeTimeout  time.Duration // how long it may take to power up before it is set down
-	Boot           time.Duration // how long it takes to power up
-	Except         []string      // nodes that stay on
-	Off            []string      // nodes that are off at the start
+// SetNode sets a node down, drains it, or resumes it (both false). Jobs on a node that goes down
+// end with NODE_FAIL.
+func (c *Cluster) SetNode(name string, down, drained bool) {
+	i, ok := c.index[name]
+	if !ok {
+		return
+	}
+	n := &c.nodes[i]
+	n.down, n.drained = down, drained
+	c.usable(i)
+	if down {
+		for _, j := range slices.Clone(c.active) {
+			if slices.Contains(j.nodes, i) {
+				c.finish(j, "NODE_FAIL")
+			}
+		}
+	}
+	c.changed()
+	c.kick()
 }
-
-// on reports whether power saving is configured.
-func (p *PowerSaving) on() bool { return p.SuspendTime > 0 }
-
-// powerLook is how often Slurm looks for nodes to power down (power_save_interval).
-const powerLook = time.Second
 
 // SetBoots sets whether a node comes up when it is powered up.
 func (c *Cluster) SetBoots(name string, boots bool) {
 	if i, ok := c.index[name]; ok {
 		c.nodes[i].broken = !boots
-	}
-}
-
-// switchOn starts to power up nodes that are off.
-func (c *Cluster) switchOn(nodes []int) {
-	for _, i := range nodes {
-		if n := &c.nodes[i]; n.power == slurmctl.PoweredDown {
-			n.power, n.powered = slurmctl.PowerUp, c.now
-			c.usable(i)
-		}
 	}
 }
 
@@ -87,6 +81,3 @@ func (c *Cluster) configured() {
 		c.event(j)
 	}
 }
-
-// marks maps power states to sinfo's marks.
-var marks = map[slurmctl.Power]string{slurmctl.PowerUp: "#", slurmctl.PoweredDown: "~", slurmctl.PowerDown: "%"}

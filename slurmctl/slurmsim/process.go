@@ -205,22 +205,6 @@ func (p *Process) Cluster() *Cluster { return p.cluster }
 // Now returns the time by the cluster's clock.
 func (p *Process) Now() time.Time { return p.cluster.Now() }
 
-// Job returns the record of the job whose script the process is, as squeue would show it.
-func (p *Process) Job() slurmctl.Job {
-	if j := p.cluster.jobs[p.job]; j != nil {
-		return p.cluster.shown(j)
-	}
-	return slurmctl.Job{ID: p.job}
-}
-
-// Host returns the node that the script runs on, whatever slurmctld believes.
-func (p *Process) Host() string {
-	if j := p.cluster.jobs[p.job]; j != nil && len(j.nodes) > 0 {
-		return p.cluster.nodes[j.script].Name
-	}
-	return ""
-}
-
 // Exit sets the exit code of the script.
 func (p *Process) Exit(code int) { p.exit = code }
 

@@ -48,20 +48,6 @@ func (c *Cluster) merge(k *job) error {
 	return nil
 }
 
-// count updates a record to match the job's nodes.
-func (c *Cluster) count(j *job) {
-	j.NumNodes, j.NumCPUs = len(j.nodes), 0
-	j.set = newNodeSet(len(c.nodes))
-	j.set.addAll(j.nodes)
-	for _, n := range j.nodes {
-		if j.whole() {
-			j.NumCPUs += c.nodes[n].CPUs
-		} else {
-			j.NumCPUs += j.request.CPUs
-		}
-	}
-}
-
 // empty ends an expander without nodes.
 func (c *Cluster) empty(k *job) {
 	c.merged = append(c.merged, k)
@@ -122,38 +108,6 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 	return nil
 }
 
-// Revoked lists the nodes of a running job on which none of its steps can start now, because the
-// nodes were taken from it within this second. slurmd refuses credentials up to that second
-// (cred_context.c, cred_revoked). It assumes that clocks have not been set since.
-func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
-	j := c.jobs[id]
-	if j == nil {
-		return nil
-	}
-	second := func(at time.Duration) int64 { return c.options.Start.Add(at).Unix() }
-	for _, n := range j.nodes {
-		if at, was := j.gone[n]; was && second(at) >= second(c.now) {
-			names = append(names, c.nodes[n].Name)
-		}
-	}
-	return names
-}
-
-// Stray lists the nodes taken from a running job on which its steps still start, because its step
-// manager does not know of the change (slurmctl.StepMgr).
-func (c *Cluster) Stray(id slurmctl.JobID) (names []string) {
-	j := c.jobs[id]
-	if j == nil || !c.options.StepMgr || !j.active() {
-		return nil
-	}
-	for n := range c.nodes {
-		if at, was := j.gone[n]; was && !c.options.Start.Add(at).Before(j.StartTime) && !slices.Contains(j.nodes, n) {
-			names = append(names, c.nodes[n].Name)
-		}
-	}
-	return names
-}
-
 // takeBatchHosts makes the first node of every job its batch host, as slurmctld does after a start
 // or reconfiguration (build_node_details).
 func (c *Cluster) takeBatchHosts() {
@@ -168,7 +122,3 @@ func (c *Cluster) takeBatchHosts() {
 // locked reports whether the job can no longer be changed: 22.05 without slurmdbd, after its first
 // resize.
 func (c *Cluster) locked(j *job) bool { return j.resized && !c.options.Accounting }
-
-func errDBIndex() error {
-	return refusal("Job update not available right now, the DB index is being set, try again in a bit")
-}

@@ -61,19 +61,6 @@ func (c *Cluster) capable(j *job, n int) bool {
 	return j.memory <= c.nodes[n].Memory && (len(j.request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.request.GRES))
 }
 
-// roomy reports whether a node satisfies them now.
-func (c *Cluster) roomy(j *job, u *usage, n int) bool {
-	if j.memory > 0 && u.mem[n]+j.memory > c.nodes[n].Memory {
-		return false
-	}
-	for k := range c.kinds {
-		if want := c.gresOf(j, n, k); want > 0 && u.gres[n*len(c.kinds)+k]+want > c.nodes[n].gres[k] {
-			return false
-		}
-	}
-	return true
-}
-
 // remember computes a request's memory per node.
 func (c *Cluster) remember(j *job) error {
 	q := &j.request
@@ -113,4 +100,92 @@ func tresText(all []slurmctl.GRES) string {
 		text += fmt.Sprintf("gres:%s", g)
 	}
 	return text
+}
+
+// usage records what jobs use of the nodes, now or once some jobs have ended.
+type usage struct {
+	jobs []int32 // on every node
+	cpus []int32
+	mem  []int64
+	gres []int64 // per node, all kinds
+	idle nodeSet // nodes without a job
+	sole nodeSet // nodes of jobs that do not share them
+}
+
+func (c *Cluster) noUsage() usage {
+	n := len(c.nodes)
+	u := usage{jobs: make([]int32, n), cpus: make([]int32, n), mem: make([]int64, n), gres: make([]int64, n*len(c.kinds)), idle: newNodeSet(n), sole: newNodeSet(n)}
+	for i := range c.nodes {
+		u.idle.add(i)
+	}
+	return u
+}
+
+// copyTo copies u to t. Unless all, it copies only what concerns jobs with whole nodes.
+func (u *usage) copyTo(t *usage, all bool) {
+	t.idle = append(t.idle[:0], u.idle...)
+	if all {
+		t.jobs = append(t.jobs[:0], u.jobs...)
+		t.cpus = append(t.cpus[:0], u.cpus...)
+		t.mem = append(t.mem[:0], u.mem...)
+		t.gres = append(t.gres[:0], u.gres...)
+		t.sole = append(t.sole[:0], u.sole...)
+	}
+}
+
+// take books a job's nodes, and give releases them.
+func (c *Cluster) take(j *job, nodes []int) { c.book(&c.usage, j, nodes, 1) }
+func (c *Cluster) give(j *job, nodes []int) { c.book(&c.usage, j, nodes, -1) }
+
+func (c *Cluster) book(u *usage, j *job, nodes []int, sign int32) {
+	whole := j.whole()
+	for _, n := range nodes {
+		cpus := int32(j.request.CPUs)
+		if whole {
+			cpus = int32(c.nodes[n].CPUs)
+		}
+		u.cpus[n] += sign * cpus
+		u.jobs[n] += sign
+		u.mem[n] += int64(sign) * j.memory
+		for k := range c.kinds {
+			u.gres[n*len(c.kinds)+k] += int64(sign) * c.gresOf(j, n, k)
+		}
+		if u.jobs[n] == 0 {
+			u.idle.add(n)
+		} else {
+			u.idle.drop(n)
+		}
+		if whole && sign > 0 {
+			u.sole.add(n)
+		} else if whole {
+			u.sole.drop(n)
+		}
+	}
+}
+
+// count updates a record to match the job's nodes.
+func (c *Cluster) count(j *job) {
+	j.NumNodes, j.NumCPUs = len(j.nodes), 0
+	j.set = newNodeSet(len(c.nodes))
+	j.set.addAll(j.nodes)
+	for _, n := range j.nodes {
+		if j.whole() {
+			j.NumCPUs += c.nodes[n].CPUs
+		} else {
+			j.NumCPUs += j.request.CPUs
+		}
+	}
+}
+
+// roomy reports whether a node satisfies them now.
+func (c *Cluster) roomy(j *job, u *usage, n int) bool {
+	if j.memory > 0 && u.mem[n]+j.memory > c.nodes[n].Memory {
+		return false
+	}
+	for k := range c.kinds {
+		if want := c.gresOf(j, n, k); want > 0 && u.gres[n*len(c.kinds)+k]+want > c.nodes[n].gres[k] {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,140 @@
+package slurmsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// allocateLook is the interval at which a pending allocation is checked.
+const allocateLook = 100 * time.Millisecond
+
+// limitSeen is how long a limit must block an allocation before Allocate gives up.
+const limitSeen = time.Second
+
+// asked returns the job that an allocation requests.
+func (k *Client) asked(q slurmctl.AllocateRequest) Job {
+	u := k.user
+	if q.User != nil {
+		u = User{Name: q.User.Name, UID: q.User.UID, Account: q.Account}
+	}
+	request := Job{User: u, Name: q.Name, Comment: q.Comment, Partition: q.Partition, QOS: q.QOS, Nodes: q.Nodes, TimeLimit: q.TimeLimit,
+		Expand: q.ExpandJob, NodeList: q.NodeList, Exclude: q.Exclude, Constraint: q.Constraint, Reservation: q.Reservation}
+	request.MemoryPerNode, request.MemoryPerCPU, request.GRES = q.MemoryPerNode, q.MemoryPerCPU, q.GRES
+	if u.Account == "" {
+		for _, known := range k.cluster.users {
+			if known.Name == u.Name {
+				request.User.Account = known.Account
+			}
+		}
+	}
+	if !q.Exclusive {
+		request.CPUs = max(q.TasksPerNode, 1) * max(q.CPUsPerTask, 1)
+	}
+	return request
+}
+
+// MayAllocate does what slurmctl.Client.MayAllocate does.
+func (k *Client) MayAllocate(ctx context.Context, q slurmctl.AllocateRequest) error {
+	return k.call(ctx, k.cluster.options.Latency.Look, Command{Name: "MayAllocate"}, func() error {
+		see := k.cluster.options.Plugin.Submit
+		if see == nil {
+			return nil
+		}
+		j := k.asked(q)
+		j.Expand, j.NodeList, j.Reservation = 0, nil, ""
+		return submitted("srun", "Unable to allocate resources: ", see(&j))
+	})
+}
+
+// Allocate does what slurmctl.Client.Allocate does. The job may be pending for the rest of the
+// context's time.
+func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slurmctl.Job, error) {
+	if q.Name == "" {
+		return slurmctl.Job{}, slurmctl.ErrNoName
+	}
+	c := k.cluster
+	end := c.now + c.patience(ctx)
+	request := k.asked(q)
+	if q.Parked {
+		request.NodeList, request.Reservation, request.Begin = nil, "", c.Now().Add(forever)
+	}
+	var got slurmctl.Job
+	var id slurmctl.JobID
+	var reason string
+	command := Command{Name: "Allocate", About: q.Name}
+	if q.ExpandJob != 0 {
+		command.Jobs = []slurmctl.JobID{q.ExpandJob}
+	}
+	err := k.run(ctx, c.options.Latency.Salloc, command, func(done func(error)) {
+		var err error
+		if id, err = c.Submit(request); err != nil {
+			done(submitted("salloc", "Job submit/allocate failed: ", err))
+			return
+		}
+		if q.Parked {
+			if err = c.letGo(id, q.Reservation); err != nil {
+				done(err)
+				return
+			}
+		}
+		var limited time.Duration
+		var see func()
+		see = func() {
+			j := c.jobs[id]
+			switch {
+			case j == nil || j.Ended() || j.State == slurmctl.Completing:
+				done(fmt.Errorf("job %d: %w", id, slurmctl.ErrAlreadyDone))
+			case j.State != slurmctl.Pending:
+				got = c.shown(j)
+				done(nil)
+			case c.now >= end || ctx.Err() != nil:
+				reason = j.Reason
+				done(context.DeadlineExceeded)
+			case slurmctl.KindOf(j.Reason) == slurmctl.LimitReason && limited > 0 && c.now-limited >= limitSeen:
+				reason = j.Reason
+				done(errors.New("given up"))
+			default:
+				if slurmctl.KindOf(j.Reason) != slurmctl.LimitReason {
+					limited = 0
+				} else if limited == 0 {
+					limited = c.now
+				}
+				reason = j.Reason
+				c.after(allocateLook, see)
+			}
+		}
+		see()
+	})
+	if err == nil {
+		return got, nil
+	}
+	if errors.Is(err, errTimeout) { // the answer never came, so the job is unknown
+		return slurmctl.Job{}, err
+	}
+	if reason != "" && got.ID == 0 {
+		err = &slurmctl.PendingError{Job: id, Reason: reason, Err: err}
+	}
+	if id != 0 {
+		err = errors.Join(err, k.CancelAs(context.WithoutCancel(ctx), q.User, id))
+	}
+	return slurmctl.Job{ID: id}, err
+}
+
+// letGo puts a parked allocation into its reservation, to start now.
+func (c *Cluster) letGo(id slurmctl.JobID, reservation string) error {
+	j := c.jobs[id]
+	u := Update{JobUpdate: slurmctl.JobUpdate{StartNow: true, Reservation: &reservation}}
+	if see := c.options.Plugin.Update; see != nil {
+		if err := see(c.shown(j), &u); err != nil {
+			u = Update{u.JobUpdate, j.Account} // as changing does
+			if err = see(c.shown(j), &u); err != nil {
+				return err
+			}
+		}
+	}
+	return c.update(j, u.JobUpdate)
+}

@@ -1,0 +1,136 @@
+package slurmsim
+
+import (
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// independent reports whether a pending job waits only for nodes: it is not held, has no later
+// begin time, and depends on no other job. Otherwise it sets the reason.
+func (c *Cluster) independent(j *job) bool {
+	if j.Priority == 0 {
+		return false
+	}
+	if len(j.request.After) > 0 && !c.dependencies(j) {
+		return false
+	}
+	if b := j.request.Begin; !b.IsZero() && b.After(c.Now()) {
+		c.why(j, "BeginTime")
+		return false
+	}
+	switch j.Reason {
+	case "BeginTime", "Dependency", "JobHeldUser", "JobHeldAdmin":
+		c.why(j, "None")
+	}
+	return true
+}
+
+// dependencies reports whether a job's dependencies are met.
+func (c *Cluster) dependencies(j *job) bool {
+	for _, d := range j.request.After {
+		other := c.jobs[d.Job]
+		switch {
+		case other == nil:
+			continue // ended long ago
+		case !other.Ended():
+			c.why(j, "Dependency")
+			return false
+		case d.Kind == "afterok" && other.State != slurmctl.Completed, d.Kind == "afternotok" && other.State == slurmctl.Completed:
+			c.why(j, "DependencyNeverSatisfied")
+			if j.request.KillOnInvalidDep {
+				c.after(0, func() {
+					if j.State == slurmctl.Pending {
+						c.finish(j, slurmctl.Cancelled)
+					}
+				})
+			}
+			return false
+		}
+	}
+	j.request.After, j.Dependency = nil, ""
+	return true
+}
+
+// lets reports whether the job's partition admits it (job_limits_check).
+func (c *Cluster) lets(j *job) bool {
+	if why := j.part.against(j); why != "" {
+		c.why(j, why)
+		return false
+	}
+	if j.Reason == "PartitionDown" || j.Reason == "PartitionNodeLimit" || j.Reason == "PartitionTimeLimit" {
+		c.why(j, "None")
+	}
+	return true
+}
+
+// within keeps those nodes of the job's partition that have what it requests.
+func (c *Cluster) within(j *job, nodes nodeSet) {
+	nodes.and(j.part.set)
+	if j.excluded != nil {
+		nodes.minus(j.excluded)
+	}
+	if j.Features == "" && !c.scarce(j) {
+		return
+	}
+	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
+		if j.Features != "" && !c.features(n, j.Features) || !c.capable(j, n) {
+			nodes.drop(n)
+		}
+	}
+}
+
+// first reports whether no other pending job precedes this one (_top_priority): Slurm tries such a
+// job when salloc submits it. Jobs in reservations are not compared with others.
+func (c *Cluster) first(j *job) bool {
+	for _, o := range c.pending {
+		if o == j || o.Reservation != j.Reservation || !c.independent(o) {
+			continue
+		}
+		switch {
+		case o.part == j.part:
+		case !o.part.set.overlaps(j.part.set), o.part.Tier < j.part.Tier:
+			continue
+		case o.part.Tier > j.part.Tier:
+			return false
+		}
+		if o.Priority > j.Priority && c.lets(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// queue returns those jobs in all that are themselves ready to start (build_job_queue).
+func (c *Cluster) queue(all []*job) []*job {
+	if !c.special {
+		return append(all, c.sorted()...)
+	}
+	for _, j := range c.sorted() {
+		if c.independent(j) && (len(j.parts) > 0 || c.lets(j)) {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// nextTurn returns when time alone will change something: a job's begin time, or a reservation's
+// start or end.
+func (c *Cluster) nextTurn() time.Time {
+	now, next := c.Now(), c.Now().Add(forever)
+	sooner := func(t time.Time) {
+		if t.After(now) && t.Before(next) {
+			next = t
+		}
+	}
+	if c.special {
+		for _, j := range c.pending {
+			sooner(j.request.Begin)
+		}
+	}
+	for _, r := range c.reservations {
+		sooner(r.Start)
+		sooner(r.End)
+	}
+	return next
+}

@@ -1,0 +1,41 @@
+package slurmsim
+
+import "slices"
+
+// prioritise gives a job the priority of a newly submitted or released job.
+func (c *Cluster) prioritise(j *job) {
+	j.Priority = uint64(max(int64(firstPriority)-int64(j.ID)+1-int64(j.request.Nice), 1))
+	if c.options.MultifactorAge > 0 {
+		j.Priority = 1
+		c.age(j)
+	}
+}
+
+// age updates the job's priority under priority/multifactor: it grows from the time at which the
+// job became eligible.
+func (c *Cluster) age(j *job) {
+	if c.options.MultifactorAge == 0 || j.Priority == 0 {
+		return
+	}
+	since := j.SubmitTime
+	if j.request.Begin.After(since) {
+		since = j.request.Begin
+	}
+	old := min(max(c.Now().Sub(since).Seconds()/c.options.MaxAge.Seconds(), 0), 1)
+	j.Priority = uint64(max(int64(float64(c.options.MultifactorAge)*old)-int64(j.Nice), 1))
+}
+
+// sorted returns the pending jobs, most urgent first (sort_job_queue2).
+func (c *Cluster) sorted() []*job {
+	if c.options.MultifactorAge > 0 {
+		for _, j := range c.pending {
+			c.age(j)
+		}
+		c.disorder = true
+	}
+	if c.disorder {
+		c.disorder = false
+		slices.SortStableFunc(c.pending, c.order)
+	}
+	return c.pending
+}

@@ -1,0 +1,169 @@
+package slurmsim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// reserve creates a reservation.
+func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
+	r := &reservation{used: c.Now()}
+	r.Reservation = slurmctl.Reservation{Name: q.Name, Start: q.Start, End: q.End, Nodes: slices.Clone(q.Nodes), Users: q.Users, Accounts: q.Accounts,
+		Partition: q.Partition, Flags: slices.Clone(q.Flags)}
+	if r.Start.IsZero() {
+		r.Start = c.second()
+	}
+	if r.Start.Before(c.Now().Add(-limitsEvery)) {
+		return refusal("Error creating the reservation: Requested reservation start time is in the past (Invalid time specified)")
+	}
+	if q.NodeCount > 0 {
+		for n := range c.nodes {
+			if len(r.Nodes) < q.NodeCount && c.up.has(n) && c.spare(n, r) {
+				r.Nodes = append(r.Nodes, c.nodes[n].Name)
+			}
+		}
+		if len(r.Nodes) < q.NodeCount && !r.has("IGNORE_JOBS") {
+			return refusal("Error creating the reservation: Requested nodes are busy")
+		}
+	}
+	if err := c.admit(r, ""); err != nil {
+		return err
+	}
+	if c.reservation(q.Name) != nil {
+		return refusal("Error creating the reservation: Duplicate reservation name")
+	}
+	c.reservations = append(c.reservations, r)
+	c.changed()
+	c.kick()
+	return nil
+}
+
+// spare reports whether neither a job's limit nor another reservation reaches into the reservation
+// on that node.
+func (c *Cluster) spare(n int, r *reservation) bool {
+	for _, j := range c.active {
+		if j.ends > r.Start.Unix() && slices.Contains(j.nodes, n) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(c.reservations, func(o *reservation) bool { return o.set.has(n) && o.overlaps(r.Start, r.End) })
+}
+
+// admit refuses a reservation that conflicts with others or with jobs (_resv_overlap, _job_overlap
+// of reservation.c). self is the name that it replaces.
+func (c *Cluster) admit(r *reservation, self string) error {
+	r.set = newNodeSet(len(c.nodes))
+	for _, name := range r.Nodes {
+		n, ok := c.index[name]
+		if !ok {
+			return refusal("Invalid node name specified")
+		}
+		r.set.add(n)
+	}
+	if !r.has("MAINT") && !r.has("OVERLAP") {
+		for _, o := range c.reservations {
+			if o.Name != self && !o.has("MAINT") && !o.has("OVERLAP") && o.overlaps(r.Start, r.End) && o.set.overlaps(r.set) {
+				return refusal("Error creating the reservation: Requested reservation overlaps with another reservation")
+			}
+		}
+	}
+	if r.has("IGNORE_JOBS") || r.has("MAINT") {
+		return nil
+	}
+	for _, j := range c.active {
+		if j.Reservation != r.Name && j.ends > r.Start.Unix() && slices.ContainsFunc(j.nodes, r.set.has) {
+			return refusal("Requested nodes are busy")
+		}
+	}
+	return nil
+}
+
+// alter applies all changes to a reservation, or none.
+func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
+	r := c.reservation(name)
+	if r == nil {
+		return refusal("Error updating the reservation: Requested reservation is invalid")
+	}
+	changed := *r
+	switch {
+	case u.StartNow && !r.Start.After(c.Now()): // slurmctl.Client notices that it has begun
+	case u.StartNow:
+		changed.Start = c.second()
+	case !u.Start.IsZero():
+		if !r.Start.After(c.Now()) {
+			return refusal("Error updating the reservation: Reservation already started")
+		}
+		if u.Start.Before(c.second()) {
+			return refusal("Error updating the reservation: Invalid time specified")
+		}
+		changed.Start = u.Start
+	}
+	if !u.End.IsZero() {
+		changed.End = u.End
+	}
+	if u.Nodes != nil {
+		changed.Nodes = slices.Clone(u.Nodes)
+	}
+	if u.Users != nil {
+		changed.Users = u.Users
+	}
+	if u.Accounts != nil {
+		changed.Accounts = u.Accounts
+	}
+	changed.Flags = slices.Concat(changed.Flags, u.Flags)
+	if err := c.admit(&changed, name); err != nil {
+		return err
+	}
+	*r = changed
+	c.changed()
+	c.kick()
+	return nil
+}
+
+// unreserve deletes a reservation that no job refers to.
+func (c *Cluster) unreserve(name string) error {
+	r := c.reservation(name)
+	if r == nil {
+		return refusal("Error deleting the reservation: Requested reservation is invalid")
+	}
+	if c.refers(name) {
+		return refusal("Error deleting the reservation: Requested reservation is in use")
+	}
+	c.reservations = slices.DeleteFunc(c.reservations, func(o *reservation) bool { return o == r })
+	c.changed()
+	c.kick()
+	return nil
+}
+
+// dropReservations deletes ended reservations, and those with PURGE_COMP that have been unused for
+// that long.
+func (c *Cluster) dropReservations() {
+	before := len(c.reservations)
+	c.reservations = slices.DeleteFunc(c.reservations, func(r *reservation) bool {
+		return !c.refers(r.Name) && (c.Now().After(r.End) || c.purged(r))
+	})
+	if len(c.reservations) != before {
+		c.changed()
+		c.kick()
+	}
+}
+
+func (c *Cluster) purged(r *reservation) bool {
+	for _, f := range r.Flags {
+		text, ok := strings.CutPrefix(f, "PURGE_COMP")
+		if !ok {
+			continue
+		}
+		after := 5 * time.Minute
+		if n, err := time.ParseDuration(strings.TrimPrefix(text, "=") + "m"); err == nil {
+			after = n
+		} else if t, err := time.Parse("15:04:05", strings.TrimPrefix(text, "=")); err == nil {
+			after = time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+		}
+		return c.Now().Sub(r.Start) > after && c.Now().Sub(r.used) > after
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package slurmsim
+
+import "slices"
+
+// slot is a time, in seconds, with the nodes that are free then.
+type slot struct {
+	from, to int64
+	free     nodeSet
+	nodes    int  // number of these nodes
+	opens    bool // the next slot has nodes that this one lacks
+}
+
+// failing returns the last slot that rules out all starts from first up to it, because the job
+// would lack nodes. It returns -1 if the start at first has enough nodes, which are then in b.free.
+func (b *backfill) failing(first int, end int64, nodes int) int {
+	last, few := first, -1
+	for ; last < len(b.space) && b.space[last].from <= end; last++ {
+		if b.space[last].nodes < nodes {
+			few = last
+		}
+	}
+	if few >= 0 {
+		return few
+	}
+	b.free = append(b.free[:0], b.all...)
+	for stuck := first; stuck < last; stuck++ {
+		if b.free.and(b.space[stuck].free); b.free.count() >= nodes {
+			continue
+		}
+		b.free = append(b.free[:0], b.all...)
+		for i := stuck; i > first; i-- {
+			if b.free.and(b.space[i].free); b.free.count() < nodes {
+				return i
+			}
+		}
+		return first
+	}
+	return -1
+}
+
+// opening returns the first slot from from on whose next slot has nodes that it lacks, or -1. It
+// looks as far as the scheduler does: one slot beyond end.
+func (b *backfill) opening(from int, end int64) int {
+	for i := from; i+1 < len(b.space); i++ {
+		if b.space[i].opens && (b.whole || !subset(b.all, b.space[i+1].free, b.space[i].free)) {
+			return i
+		}
+		if b.space[i].from > end {
+			b.gaveUp = true // a later cycle would look further
+			break
+		}
+	}
+	return -1
+}
+
+// number counts the nodes of slots.
+func (b *backfill) number(from, to int) {
+	for i := max(from, 0); i < min(to, len(b.space)); i++ {
+		s := &b.space[i]
+		s.nodes = s.free.count()
+		s.opens = i+1 < len(b.space) && !s.free.holds(b.space[i+1].free)
+	}
+}
+
+// subset reports whether this slot has all nodes that a job could have in the next slot. Then the
+// next slot need not be tried.
+func subset(all, next, now nodeSet) bool {
+	for i := range all {
+		if all[i]&next[i]&^now[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// clashes reports whether other jobs have these nodes at that time.
+func (b *backfill) clashes(set nodeSet, from, to int64) bool {
+	for i := range b.space {
+		if s := &b.space[i]; s.to > from && s.from < to && !s.free.holds(set) {
+			return true
+		}
+	}
+	return false
+}
+
+// copied returns a copy of a set that lasts for a cycle.
+func (b *backfill) copied(s nodeSet) nodeSet {
+	n := len(b.words)
+	b.words = append(b.words, s...)
+	return nodeSet(b.words[n:len(b.words):len(b.words)])
+}
+
+// reserve keeps nodes for a time (_add_reservation).
+func (b *backfill) reserve(set nodeSet, from, to int64) {
+	from = max(from, b.space[0].from)
+	to = max(to, from+b.step)
+	cut := func(i int, at int64) { // splits slot i there
+		rest := b.space[i]
+		rest.from, rest.free = at, b.copied(rest.free)
+		b.space[i].to = at
+		b.space = slices.Insert(b.space, i+1, rest)
+		b.slots++
+	}
+	i := 0
+	for ; i < len(b.space); i++ {
+		if b.space[i].to > from {
+			cut(i, from)
+			break
+		}
+		if b.space[i].to == from {
+			break
+		}
+	}
+	changed := i - 1
+	defer func() { b.number(changed, i+2) }()
+	for i++; i < len(b.space); i++ {
+		if to < b.space[i].to {
+			cut(i, to)
+		}
+		b.space[i].free.minus(set)
+		if to == b.space[i].to {
+			return
+		}
+	}
+}

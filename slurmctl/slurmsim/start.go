@@ -1,0 +1,70 @@
+package slurmsim
+
+import (
+	"slices"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+// tryNow starts a job on some of these nodes if they are free (select_nodes of node_scheduler.c).
+func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
+	if reason := c.limited(j); reason != "" {
+		c.why(j, reason)
+		return overLimits
+	}
+	if slurmctl.KindOf(j.Reason) == slurmctl.LimitReason {
+		c.why(j, "None")
+	}
+	usable, overlap, _, why := c.permitted(j, c.Now(), false)
+	if why != fine {
+		switch why {
+		case busy:
+			c.why(j, "Resources")
+		case reserved:
+			c.why(j, "ReqNodeNotAvail, Reserved for maintenance")
+		default:
+			c.why(j, "Reservation")
+		}
+		return why
+	}
+	c.within(j, usable)
+	ever := usable // the nodes on which it could run if no other job or reservation had them
+	if j.Reservation == "" && overlap {
+		ever = slices.Clone(j.part.set)
+		c.within(j, ever)
+	}
+	if ever.count() < j.NumNodes { // impossible in the current state
+		if overlap {
+			c.why(j, "Reservation")
+			return reserved
+		}
+		c.why(j, "Resources")
+		return notAvail
+	}
+	usable.and(avail)
+	if j.required != nil && !avail.holds(j.required) {
+		c.why(j, "ReqNodeNotAvail, May be reserved for other job")
+		return notAvail
+	}
+	up := usable.count()
+	usable.minus(c.completing)
+	usable.minus(c.resuming)
+	if set, ok := c.choose(j, &c.usage, usable); ok {
+		c.startJob(j, set.list())
+		return fine
+	}
+	if c.makeRoom(j, usable) {
+		return busy
+	}
+	if j.whole() {
+		usable.and(c.usage.idle)
+	} else {
+		usable.minus(c.usage.sole)
+	}
+	if usable.count() == up && up < j.NumNodes { // none is busy
+		c.why(j, "ReqNodeNotAvail, May be reserved for other job")
+		return notAvail
+	}
+	c.why(j, "Resources")
+	return busy
+}
