@@ -2,62 +2,36 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 )
 
-// caller is the sender of a request.
-type caller struct {
-	known bool // false: on TCP without a credential
-	uid   uint32
-}
+// maxDecoders is how many processes of MUNGE run at a time.
+const maxDecoders = 16
 
-type peerKey struct{}
+// authenticator identifies callers and proves answers to them.
+type authenticator struct {
+	munge     Munge
+	maxAge    time.Duration              // of a credential
+	cluster   func() string              // as Server.Cluster
+	forwarded []string                   // as Server.Forwarded
+	since     *atomic.Pointer[time.Time] // as Server.since
+	shares    *shares
+	log       logrus.FieldLogger
 
-// peer holds what the kernel reports about the other end of a Unix connection.
-type peer struct {
-	uid uint32
-	err error
-}
-
-// withPeer notes a Unix connection's peer when it is accepted (SO_PEERCRED: the
-// uid at the time of connect, which the caller cannot choose).
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if u, ok := c.(*net.UnixConn); ok {
-		return context.WithValue(ctx, peerKey{}, peerOf(u))
-	}
-	return ctx
-}
-
-// peerOf asks the kernel for the user at the other end; for a server's socket, that is the
-// listening user.
-func peerOf(u *net.UnixConn) (p peer) {
-	raw, err := u.SyscallConn()
-	if err == nil {
-		e := raw.Control(func(fd uintptr) {
-			var cred *syscall.Ucred
-			if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-				p.uid = cred.Uid
-			}
-		})
-		err = errors.Join(err, e)
-	}
-	p.err = err
-	return p
+	seen  replayCache
+	slots chan struct{} // one for each process of MUNGE that may run
 }
 
 // authenticate identifies the caller. It checks a credential if there is one; without one, it knows
 // only Unix peers.
-func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
+func (a *authenticator) authenticate(r *http.Request, body []byte) (caller, error) {
 	if p, ok := r.Context().Value(peerKey{}).(peer); ok {
 		if p.err != nil {
 			return caller{}, fmt.Errorf("the peer's credentials: %w", p.err)
@@ -72,7 +46,7 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 	if credential == "" {
 		return c, nil
 	}
-	decoded, err := s.decode(r.Context(), callerOf(r), credential)
+	decoded, err := a.decode(r.Context(), callerOf(r), credential)
 	if err != nil {
 		var m *mungeError
 		if errors.As(err, &m) && m.away() {
@@ -81,10 +55,10 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 		return c, Errorf(ErrDenied, "%v", err)
 	}
 	c.uid = decoded.UID
-	if err := s.bind(r, credential, decoded, body); err != nil {
+	if err := a.bind(r, credential, decoded, body); err != nil {
 		return c, err
 	}
-	if s.seen.used(credential, time.Now(), 2*s.maxAge()) {
+	if a.seen.used(credential, time.Now(), 2*a.maxAge) {
 		return c, Errorf(ErrDenied, "the MUNGE credential has been used before")
 	}
 	if err := claimed(r.Context(), c.uid); err != nil {
@@ -96,64 +70,117 @@ func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 
 // decode opens a credential, a bounded number at a time: a client that floods the
 // port with false ones gets no more processes than that.
-func (s *Server) decode(ctx context.Context, who holder, credential string) (Credential, error) {
-	free, err := s.decoder(ctx, who)
+func (a *authenticator) decode(ctx context.Context, who holder, credential string) (Credential, error) {
+	free, err := a.decoder(ctx, who)
 	if err != nil {
 		return Credential{}, err
 	}
 	defer free()
-	return s.Munge.Decode(ctx, credential)
+	return a.munge.Decode(ctx, credential)
 }
 
-// trusted reports whether a caller may act on all users' jobs.
-func (s *Server) trusted(c caller) bool { return c.known && s.acts(c.uid) }
-
-// acts reports whether a user may act on all users' jobs.
-func (s *Server) acts(uid uint32) bool {
-	return uid == 0 || int(uid) == os.Geteuid() || s.Operator != nil && s.Operator(uid)
+// seal keeps of a request what its answer is proved by.
+type seal struct {
+	target     target
+	credential string // of a user of this realm; "": the answer is not proved
 }
 
-// mayAct reports whether the caller may change the job: ErrDenied if unknown,
-// ErrForbidden if another user.
-func (s *Server) mayAct(ctx context.Context, c caller, id uint32) error {
-	if !c.known {
-		return Errorf(ErrDenied, "this needs a MUNGE credential: send the header \"Authorization: MUNGE <credential>\"")
+type sealKey struct{}
+
+// sealed prepares a request for an answer that is proved.
+func sealed(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), sealKey{}, new(seal)))
+}
+
+// targets returns the targets that a request's credential may name: this server, at one of its
+// addresses.
+func (a *authenticator) targets(r *http.Request, body []byte) ([]target, error) {
+	cluster := ""
+	if a.cluster != nil {
+		if cluster = a.cluster(); cluster == "" {
+			return nil, Errorf(ErrUnavailable, "the sidecar has not asked Slurm yet which cluster this is")
+		}
 	}
-	owner, err := s.Backend.Owner(ctx, id)
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return nil, Errorf(ErrDenied, "the request's connection has no address")
+	}
+	var all []target
+	for _, address := range append([]string{endpoint(local)}, a.forwarded...) {
+		all = append(all, newTarget(cluster, address, r.Method, r.URL.RequestURI(), body))
+	}
+	return all, nil
+}
+
+// bind checks that a credential was made for this request to this server, and has its answer proved.
+func (a *authenticator) bind(r *http.Request, credential string, c Credential, body []byte) error {
+	targets, err := a.targets(r, body)
 	if err != nil {
 		return err
 	}
-	if c.uid == owner || s.trusted(c) {
-		return nil
+	t := targets[0]
+	for _, other := range targets[1:] {
+		if c.Payload == other.request() {
+			t = other
+		}
 	}
-	foreign := fmt.Sprintf("job %d belongs to uid %d, and you are uid %d", id, owner, c.uid)
-	if s.reading() == OwnJobs { // that there is such a job is not for this caller
-		s.share().lines.write(holder{known: true, uid: c.uid}, time.Now(), s.Log.WithField("uid", c.uid), logrus.WarnLevel, "refused: "+foreign)
-		return s.notThere(ctx, id)
+	if sl, ok := r.Context().Value(sealKey{}).(*seal); ok {
+		*sl = seal{t, credential}
 	}
-	return Errorf(ErrForbidden, "%s", foreign)
+	if c.Payload != t.request() {
+		return t.mismatch(c.Payload)
+	}
+	if age := c.Decoded.Sub(c.Encoded); age > a.maxAge || age < -a.maxAge {
+		return Errorf(ErrDenied, "the MUNGE credential is %v old, at most %v is accepted (are the clocks of the two machines alike?)", age, a.maxAge)
+	}
+	// MUNGE counts whole seconds. Ages are compared, not times: the host's clock may be set.
+	if since := a.since.Load(); since != nil && c.Decoded.Sub(c.Encoded)+time.Second > time.Since(*since) {
+		return Errorf(ErrUnavailable, "the MUNGE credential was made before the sidecar began to listen here: make another")
+	}
+	return nil
 }
 
-// replayCache remembers recent credentials. munged refuses replays itself, but not if two munged
-// share a key; the cache does. It is bounded by dropping the oldest generation, at most every
-// maxAge.
-type replayCache struct {
-	mu       sync.Mutex
-	now, old map[[sha256.Size]byte]struct{}
-	turned   time.Time
+// prove adds the server's credential to an answer's header. Without munged, the answer goes out
+// without it, and the client asks again.
+func (a *authenticator) prove(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	sl, ok := r.Context().Value(sealKey{}).(*seal)
+	if !ok || sl.credential == "" {
+		return
+	}
+	free, err := a.mungeSlot(r.Context())
+	if err != nil { // the caller has hung up
+		return
+	}
+	defer free()
+	credential, err := a.munge.Encode(r.Context(), sl.target.answer(sl.credential, status, body), credentialTTL)
+	if err != nil {
+		a.log.WithError(err).Warn("cannot prove an answer by MUNGE")
+		return
+	}
+	w.Header().Set(answerHeader, credential)
 }
 
-// used notes the credential and reports whether it was noted before.
-// Each is remembered for keep/2 at least.
-func (c *replayCache) used(credential string, now time.Time, keep time.Duration) bool {
-	key := sha256.Sum256([]byte(credential))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.now == nil || now.Sub(c.turned) > keep/2 {
-		c.old, c.now, c.turned = c.now, make(map[[sha256.Size]byte]struct{}), now
+// decoder waits for one of the slots for unmunge; an address does not wait more often than its
+// share lets it.
+func (a *authenticator) decoder(ctx context.Context, who holder) (free func(), err error) {
+	leave, ok := a.shares.decoding.take(who, 1, false)
+	if !ok {
+		return leave, Errorf(ErrUnavailable, "%d credentials from %s are being decoded: try again", itsDecoding, who.address)
 	}
-	_, inNow := c.now[key]
-	_, inOld := c.old[key]
-	c.now[key] = struct{}{}
-	return inNow || inOld
+	slot, err := a.mungeSlot(ctx)
+	if err != nil {
+		leave()
+		return leave, err
+	}
+	return func() { slot(); leave() }, nil
+}
+
+// mungeSlot waits for one of the slots for processes of MUNGE.
+func (a *authenticator) mungeSlot(ctx context.Context) (free func(), err error) {
+	select {
+	case a.slots <- struct{}{}:
+		return func() { <-a.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

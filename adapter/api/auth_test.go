@@ -98,7 +98,7 @@ func TestExpiredCredential(t *testing.T) {
 }
 
 func TestCredentialAge(t *testing.T) {
-	s, at := &Server{}, time.Unix(1e9, 0)
+	a, at := (&Server{}).authenticator(), time.Unix(1e9, 0)
 	local := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 341})
 	r, err := http.NewRequestWithContext(local, http.MethodPost, "/v1/jobs/12/next", nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestCredentialAge(t *testing.T) {
 	payload := newTarget("", "10.0.0.1:341", "POST", "/v1/jobs/12/next", []byte(nextBody)).request()
 	for age, ok := range map[time.Duration]bool{0: true, time.Minute: true, 61 * time.Second: false, -time.Minute: true, -61 * time.Second: false} {
 		c := Credential{Encoded: at, Decoded: at.Add(age), Payload: payload}
-		if err := s.bind(r, "MUNGE:x:", c, []byte(nextBody)); (err == nil) != ok || err != nil && !errors.Is(err, ErrDenied) {
+		if err := a.bind(r, "MUNGE:x:", c, []byte(nextBody)); (err == nil) != ok || err != nil && !errors.Is(err, ErrDenied) {
 			t.Errorf("age %v: %v", age, err)
 		}
 	}
@@ -252,11 +252,11 @@ func TestStrangersMayNot(t *testing.T) {
 		{caller{known: false, uid: 0}, ErrDenied},
 		{caller{known: false, uid: me + 100}, ErrDenied},
 	} {
-		if err := s.mayAct(t.Context(), c.caller, 12); !errors.Is(err, c.want) {
+		if err := s.rights().mayAct(t.Context(), c.caller, 12); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.caller, err, c.want)
 		}
 	}
-	if err := s.mayAct(t.Context(), caller{known: true}, 99); !errors.Is(err, ErrNotFound) {
+	if err := s.rights().mayAct(t.Context(), caller{known: true}, 99); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no such job: %v", err)
 	}
 }

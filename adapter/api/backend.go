@@ -1,10 +1,6 @@
 package api
 
-import (
-	"context"
-	"errors"
-	"fmt"
-)
+import "context"
 
 // Backend answers the server's requests; the controller implements it. IDs are those of base jobs,
 // or of any other Slurm job of an evolving job (a companion, a link of a chain). Errors wrap
@@ -63,32 +59,3 @@ func Caller(ctx context.Context) uint32 {
 	uid, _ := ctx.Value(callerKey{}).(uint32)
 	return uid
 }
-
-// The kinds of error that cross the wire. If a Backend's error is one of them (errors.Is), the
-// Client's error is of the same kind.
-var (
-	ErrNotFound    = errors.New("not found")    // 404: no such evolving job
-	ErrConflict    = errors.New("conflict")     // 409: not in the job's present state
-	ErrForbidden   = errors.New("forbidden")    // 403: not this user's to do
-	ErrInvalid     = errors.New("invalid")      // 400: the request makes no sense
-	ErrUnavailable = errors.New("unavailable")  // 503: not now, the client asks again
-	ErrDenied      = errors.New("unauthorised") // 401: the caller did not prove its identity
-)
-
-// Unknown returns the error for a job that does not exist, or that the caller may not know of.
-func Unknown(id uint32) error {
-	return Errorf(ErrNotFound, "job %d is not an evolving job, or not known yet", id)
-}
-
-// Errorf returns an error of one of the kinds above whose text is only the sentence.
-func Errorf(kind error, format string, args ...any) error {
-	return &kindError{kind: kind, text: fmt.Sprintf(format, args...)}
-}
-
-type kindError struct {
-	kind error
-	text string
-}
-
-func (e *kindError) Error() string { return e.text }
-func (e *kindError) Unwrap() error { return e.kind }

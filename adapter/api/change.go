@@ -1,9 +1,6 @@
 package api
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // ChangeRequest changes the coming steps of a job, by one of Update, Grow, and Shrink. A caller may
 // repeat it with the same ID (if the answer was lost, or the wait was cut short) without changing
@@ -56,14 +53,4 @@ type Change struct {
 	Plan     []Span      `json:"plan"`                 // from the current step on; for a refused change, a plan that would be possible
 	Note     string      `json:"note,omitempty"`       //
 	Has      *Allocation `json:"allocation,omitempty"` // what the job has now, after a growth or shrink
-}
-
-func (s *Server) change(server, ctx context.Context, r request) (any, error) {
-	return waiting(s, server, ctx, r, func(id uint32) Change { return Change{Job: id} }, s.Backend.Change)
-}
-
-// Change changes the coming steps of a job and waits until the change is refused or done. A
-// repeated call with the same ID continues to wait.
-func (c *Client) Change(ctx context.Context, id uint32, req ChangeRequest) (Change, error) {
-	return untilReady(ctx, c, jobPath(id)+"/change", req, func(a Change) bool { return a.Ready })
 }

@@ -2,17 +2,16 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"reflect"
 	"strconv"
 	"strings"
@@ -20,18 +19,13 @@ import (
 )
 
 const (
-	unixPrefix = "unix://"
-
 	// DefaultPort is below 1024, so that no user can take it while the sidecar is away. It is assigned to
 	// no service, and below the ports that NFS and RPC clients take (from 600 on).
 	DefaultPort = 341
 
 	maxAnswer      = 256 << 20        // bytes; 10,000 jobs are about 10 MB
 	attemptTimeout = 15 * time.Second // for one try, beyond the server's wait
-	firstPause     = 200 * time.Millisecond
-	longestPause   = 5 * time.Second
-	credentialTTL  = time.Minute
-	patience       = 2 * time.Second // with a server that says "not yet", as it does of a job that has just started
+	patience       = 2 * time.Second  // with a server that says "not yet", as it does of a job that has just started
 )
 
 // Client sends requests to a Server. While the server is away (not started, restarting, machine
@@ -90,49 +84,6 @@ func NewClient(address string, munge Munge) (*Client, error) {
 // Address returns the server's, as NewClient was given it.
 func (c *Client) Address() string { return c.address }
 
-// Status returns the sidecar's.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
-	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
-}
-
-// Jobs lists the evolving jobs with their plans, including ended ones if all is set. If a user has
-// very many steps, some jobs come without plans: [Client.Job] has them.
-func (c *Client) Jobs(ctx context.Context, all bool) ([]Job, error) {
-	var js []Job
-	return js, c.call(ctx, http.MethodGet, jobsPath(all, true), nil, &js)
-}
-
-// Queue lists the evolving jobs without their plans, and with the beginnings of long profiles.
-func (c *Client) Queue(ctx context.Context, all bool) ([]Job, error) {
-	var js []Job
-	return js, c.call(ctx, http.MethodGet, jobsPath(all, false), nil, &js)
-}
-
-func jobsPath(all, plans bool) string {
-	return "/v1/jobs?all=" + strconv.FormatBool(all) + "&plan=" + strconv.FormatBool(plans)
-}
-
-// Job returns one evolving job.
-func (c *Client) Job(ctx context.Context, id uint32) (Job, error) {
-	var j Job
-	return j, c.call(ctx, http.MethodGet, jobPath(id), nil, &j)
-}
-
-// Allocation returns what the job has now.
-func (c *Client) Allocation(ctx context.Context, id uint32) (Allocation, error) {
-	var a Allocation
-	return a, c.call(ctx, http.MethodGet, jobPath(id)+"/allocation", nil, &a)
-}
-
-// Next ends step req.From and waits until the next step's nodes are there (Ready), there is no next
-// step (Done), or ctx ends. A repeated call with the same From continues to wait.
-func (c *Client) Next(ctx context.Context, id uint32, req NextRequest) (Allocation, error) {
-	return untilReady(ctx, c, jobPath(id)+"/next", req, func(a Allocation) bool { return a.Ready || a.Done })
-}
-
-func jobPath(id uint32) string { return "/v1/jobs/" + strconv.FormatUint(uint64(id), 10) }
-
 // call retries a request until it is answered.
 func (c *Client) call(ctx context.Context, method, uri string, in, out any) error {
 	var body []byte
@@ -145,10 +96,15 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 	if len(body) > maxBody {
 		return Errorf(ErrInvalid, "the request is too large: %d bytes, the sidecar takes %d", len(body), maxBody)
 	}
+	return c.persist(ctx, func() error { return c.attempt(ctx, method, uri, body, out) })
+}
+
+// persist repeats an attempt until the sidecar has answered it or ctx ends.
+func (c *Client) persist(ctx context.Context, attempt func() error) error {
 	told, refused, since := false, false, time.Now()
 	var before error // of the attempt before, which says more than "out of time"
 	for pause := newPause(); ; {
-		err := c.attempt(ctx, method, uri, body, out)
+		err := attempt()
 		if errors.Is(err, ErrDenied) && !refused && !c.unix {
 			refused = true // once: the clock may have been stepped since the credential was made
 			continue
@@ -156,13 +112,10 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 		if err == nil || ctx.Err() == nil && !away(err) {
 			return err
 		}
-		if ctx.Err() != nil && before != nil {
-			return silence{c.address, before, ctx.Err()}
+		if ctx.Err() != nil {
+			return silence{c.address, cmp.Or(before, err), ctx.Err()}
 		}
 		before = err
-		if ctx.Err() != nil {
-			return silence{c.address, err, ctx.Err()}
-		}
 		notYet := errors.Is(err, ErrUnavailable)
 		if notYet {
 			pause.length = min(pause.length, time.Second)
@@ -177,35 +130,7 @@ func (c *Client) call(ctx context.Context, method, uri string, in, out any) erro
 	}
 }
 
-// silence means that no server answered until a context ended; it holds the last failure and the
-// context's error.
-type silence struct {
-	address string
-	last    error
-	done    error
-}
-
-func (s silence) Error() string {
-	why := s.last.Error()
-	if errors.Is(s.last, s.done) {
-		why = "nothing came in time"
-	}
-	return fmt.Sprintf("the sidecar at %s does not answer: %s", s.address, why)
-}
-
-func (s silence) Unwrap() []error { return []error{s.done, s.last} }
-
-// awayError is a failure that may pass.
-type awayError struct{ error }
-
-func (e awayError) Unwrap() error { return e.error }
-
-func away(err error) bool {
-	var a awayError
-	return errors.As(err, &a)
-}
-
-// attempt returns one try.
+// attempt tries a request once.
 func (c *Client) attempt(ctx context.Context, method, uri string, body []byte, out any) error {
 	limit := attemptTimeout
 	if method == http.MethodPost {
@@ -296,55 +221,18 @@ func (c *Client) credential(ctx context.Context, method, uri string, body []byte
 	return t, credential, c.mungeFailure(err, err)
 }
 
-// mungeFailure classifies a failed munge or unmunge; other errors are as otherwise says.
-func (c *Client) mungeFailure(err, otherwise error) error {
-	var m *mungeError
-	switch {
-	case errors.As(err, &m) && m.away():
-		return awayError{err}
-	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("%w: it is needed to reach the sidecar at %s", err, c.address)
-	}
-	return otherwise
-}
-
-// failure returns the error that an answer reports.
-func (c *Client) failure(status int, data []byte) error {
-	var e Error
-	if json.Unmarshal(data, &e) != nil || e.Error == "" {
-		e.Error = fmt.Sprintf("the server at %s answered %d %s; is it a sidecar?", c.address, status, http.StatusText(status))
-	}
-	if status == http.StatusNotFound && strings.HasPrefix(e.Error, noRoute) {
-		e.Error = fmt.Sprintf("the sidecar at %s is older than this command: %s", c.address, e.Error)
-	}
-	e.Error = Printable(strings.ReplaceAll(e.Error, "\n", "; "))
-	err := errors.New(e.Error)
-	for _, k := range kinds {
-		if k.status == status {
-			err = Errorf(k.kind, "%s", e.Error)
+// untilReady asks again and again until the answer is ready.
+func untilReady[A any](ctx context.Context, c *Client, path string, q any, ready func(A) bool) (A, error) {
+	for pause := newPause(); ; {
+		var a A
+		asked := time.Now()
+		if err := c.call(ctx, http.MethodPost, path, q, &a); err != nil || ready(a) {
+			return a, err
 		}
-	}
-	switch status {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return awayError{err}
-	}
-	return err
-}
-
-// pause grows with every retry and has a random part, so that the jobs of a whole cluster do not
-// return in step.
-type pause struct{ length time.Duration }
-
-func newPause() *pause { return &pause{firstPause} }
-
-func (p *pause) sleep(ctx context.Context) error {
-	t := time.NewTimer(p.length/2 + rand.N(p.length))
-	defer t.Stop()
-	p.length = min(2*p.length, longestPause)
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		if time.Since(asked) >= time.Second {
+			pause = newPause()
+		} else if err := pause.sleep(ctx); err != nil { // cut short at once: the sidecar is stopping
+			return a, err
+		}
 	}
 }

@@ -1,10 +1,6 @@
 package api
 
-import (
-	"context"
-	"net/http"
-	"time"
-)
+import "time"
 
 // Cluster holds what exists besides evolving jobs, as of the last poll of Slurm.
 type Cluster struct {
@@ -49,42 +45,4 @@ type Reservation struct {
 	UID      uint32    `json:"uid,omitempty"` // of that job
 	Users    []string  `json:"-"`             // who may use it
 	Accounts []string  `json:"-"`             // whose users may
-}
-
-// cluster returns what the caller may read: of other users' jobs and holds by the rules for jobs,
-// of nodes and reservations what Slurm shows the caller.
-func (s *Server) cluster(ctx context.Context, r request) (any, error) {
-	if err := s.mayAsk(r.caller); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
-	defer cancel()
-	whole, err := s.Backend.Cluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, sight := s.seesAll(ctx, r.caller), s.sight(ctx, r.caller)
-	if all && sight == nil {
-		return *whole, nil
-	}
-	own, sees := *whole, s.seer(ctx, r.caller)
-	own.Nodes, own.Others, own.Reservations = sight.nodes(whole.Nodes), make([]OtherJob, len(whole.Others)), []Reservation{}
-	for i, j := range whole.Others {
-		if !all && j.UID != r.caller.uid && !(j.Account != "" && sees(j.Account)) {
-			j = OtherJob{Start: whole.Taken, NodeList: j.NodeList}
-		}
-		own.Others[i] = j
-	}
-	for _, v := range whole.Reservations {
-		if (all || !v.Hold || v.UID == r.caller.uid) && sight.shows(v) {
-			own.Reservations = append(own.Reservations, v)
-		}
-	}
-	return own, nil
-}
-
-// Cluster returns what exists besides evolving jobs.
-func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
-	var a Cluster
-	return a, c.call(ctx, http.MethodGet, "/v1/cluster", nil, &a)
 }

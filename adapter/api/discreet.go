@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Texts for people name jobs by number: "waits for job 7", "stock job 9 of ann", "JobId=7", the
@@ -16,20 +17,20 @@ var jobText = regexp.MustCompile(`\b(?:stock )?job (\d+)(?: of [^\s:;,)]+)?|\bJo
 
 // discretion returns what replaces, in a text, each job that the caller may not read of; nil
 // if the caller reads of all.
-func (s *Server) discretion(ctx context.Context, c caller) func(text string) string {
-	if s.seesAll(ctx, c) {
+func (r *rights) discretion(ctx context.Context, c caller) func(text string) string {
+	if r.seesAll(ctx, c) {
 		return nil
 	}
-	sees := s.seer(ctx, c)
+	sees := r.seer(ctx, c)
 	readable := func(number string) bool {
 		id, err := strconv.ParseUint(number, 10, 32)
 		if err != nil {
 			return false
 		}
-		if owner, err := s.Backend.Owner(ctx, uint32(id)); err == nil && c.known && owner == c.uid {
+		if owner, err := r.backend.Owner(ctx, uint32(id)); err == nil && c.known && owner == c.uid {
 			return true
 		}
-		j, err := s.Backend.Job(ctx, uint32(id))
+		j, err := r.backend.Job(ctx, uint32(id))
 		return err == nil && j.Account != "" && sees(j.Account)
 	}
 	return func(text string) string {
@@ -116,16 +117,27 @@ func discreetError(err error, with func(string) string) error {
 	return &kindError{kind: k.kind, text: with(k.text)}
 }
 
-// notThere returns the answer about a job that the caller may not know. It equals the answer for a
-// job that does not exist: before the first poll of Slurm, no job is known not to exist.
-func (s *Server) notThere(ctx context.Context, id uint32) error {
-	if is, err := s.Backend.Status(ctx); err == nil && is.LastCycle.IsZero() {
-		return NotSeen(id)
+// strategiesFor returns strategies as the caller may read them. Parameters may be secret (e.g. a
+// licence server's token), and a plugin's faults may repeat them: both are only for operators.
+func (r *rights) strategiesFor(c caller, all []Strategy) []Strategy {
+	if r.trusted(c) {
+		return all
 	}
-	return Unknown(id)
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Parameters, all[i].LastFault = []StrategyParameter{}, ""
+		if all[i].State == "refused" {
+			all[i].Reason = "operators see why"
+		}
+	}
+	return all
 }
 
-// NotSeen returns the error for a job that the sidecar has not seen yet.
-func NotSeen(id uint32) error {
-	return Errorf(ErrUnavailable, "the sidecar has just started and has not seen job %d yet", id)
+// noteFor returns a strategy's or policy's note as the caller may read it: the text after the colon
+// is the plugin's fault.
+func (r *rights) noteFor(c caller, note string) string {
+	if !r.trusted(c) {
+		note, _, _ = strings.Cut(note, ": ")
+	}
+	return note
 }

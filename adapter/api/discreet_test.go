@@ -73,24 +73,21 @@ func TestOthersJobsAreNotNamed(t *testing.T) {
 	owner, operator := b.owner, uint32(4009)
 	for _, reading := range []Reading{OwnJobs, AllJobs} {
 		s := &Server{Backend: b, Log: logrus.New(), Reading: func() Reading { return reading }, Operator: func(uid uint32) bool { return uid == operator }}
-		ctx := t.Context()
-		posts := func(f func(server, ctx context.Context, r request) (any, error)) func(context.Context, request) (any, error) {
-			return func(ctx context.Context, r request) (any, error) { return f(ctx, ctx, r) }
-		}
+		ctx, d := t.Context(), s.desk(t.Context())
 		for name, c := range map[string]struct {
-			answer func(context.Context, request) (any, error)
+			answer handler
 			body   any
 			texts  int
 		}{
-			"status":     {s.status, nil, 1},
-			"jobs":       {s.jobs, nil, 4},
-			"job":        {s.job, nil, 4},
-			"allocation": {s.allocation, nil, 2},
-			"next":       {posts(s.next), NextRequest{From: 1}, 1},
-			"change":     {posts(s.change), ChangeRequest{ID: "1"}, 4},
-			"offer":      {posts(s.offer), OfferQuery{}, 2},
-			"answer":     {posts(s.answerOffer), AnswerRequest{Offer: 1}, 3},
-			"events":     {s.events, nil, 2},
+			"status":     {d.status, nil, 1},
+			"jobs":       {d.jobs, nil, 4},
+			"job":        {d.job, nil, 4},
+			"allocation": {d.allocation, nil, 2},
+			"next":       {d.next, NextRequest{From: 1}, 1},
+			"change":     {d.change, ChangeRequest{ID: "1"}, 4},
+			"offer":      {d.offer, OfferQuery{}, 2},
+			"answer":     {d.answerOffer, AnswerRequest{Offer: 1}, 3},
+			"events":     {d.events, nil, 2},
 		} {
 			for _, uid := range []*uint32{&owner, &operator} {
 				v, err := visit[any](ctx, s.Visitor(uid), c.answer, "/v1/", c.body, "id", "12")
@@ -119,8 +116,8 @@ func TestNotThereAndNotYours(t *testing.T) {
 	for kind, seen := range map[error]time.Time{ErrNotFound: time.Unix(1_800_000_000, 0), ErrUnavailable: {}} {
 		b := gossiping{newBackend(4000), seen}
 		s := &Server{Backend: b, Log: logrus.New(), Reading: func() Reading { return OwnJobs }}
-		for name, answer := range map[string]func(context.Context, request) (any, error){"job": s.job, "allocation": s.allocation, "events": s.events,
-			"next": func(ctx context.Context, r request) (any, error) { return s.next(ctx, ctx, r) }} {
+		d := s.desk(t.Context())
+		for name, answer := range map[string]handler{"job": d.job, "allocation": d.allocation, "events": d.events, "next": d.next} {
 			ask := func(id string) (string, error) {
 				_, err := visit[any](t.Context(), s.Visitor(&b.owner), answer, "/v1/events?job="+id, NextRequest{From: 1}, "id", id)
 				if err == nil {

@@ -49,4 +49,16 @@
 // account. After any other answer it continues to wait for the sidecar, and names the sender. On
 // the Unix socket, it asks the kernel for the listening user. All texts in answers are made
 // printable (text.go).
+//
+// # Where things are
+//
+// A row calls those below it, never one above.
+//
+//	server.go                      listens and serves            client.go, calls.go, trust.go, away.go
+//	routes.go, answers.go          from connections to handlers  pages.go, visitor.go: the page's way to them
+//	reads.go, waits.go             the handlers                  operators.go: those for operators
+//	rights.go, sight.go            who may read and do what      discreet.go: texts without others' jobs
+//	auth.go, replay.go             who calls                     target.go: what credentials are for
+//	limit.go, shares.go, rates.go  what callers share            lines.go: of the log
+//	types.go, change.go, offer.go  what travels                caller.go, errors.go, munge.go, text.go, bounds.go
 package api

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -10,41 +8,6 @@ import (
 
 // MaxEvents is how many events one answer has at most.
 const MaxEvents = 1000
-
-// events returns the events that the caller may read: about jobs by the rules for jobs, the
-// sidecar's own only to operators.
-func (s *Server) events(ctx context.Context, r request) (any, error) {
-	if err := s.mayAsk(r.caller); err != nil {
-		return nil, err
-	}
-	q, err := parseQuery(r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
-	defer cancel()
-	if q.Job != 0 {
-		if err := s.mayRead(ctx, r.caller, q.Job); err != nil {
-			return nil, err
-		}
-	}
-	q.Sidecar = s.trusted(r.caller)
-	if !s.seesAll(ctx, r.caller) {
-		q.Owner = &r.caller.uid
-		if j, err := s.Backend.Job(ctx, q.Job); q.Job != 0 && err == nil {
-			q.Owner = &j.UID // not of one that had the same number before
-		}
-	}
-	events, err := s.Backend.Events(ctx, q)
-	with := s.discretion(ctx, r.caller)
-	for i := range events {
-		discreet(&events[i], with)
-	}
-	if events == nil {
-		events = []Event{}
-	}
-	return events, err
-}
 
 // parseQuery reads what values writes.
 func parseQuery(v url.Values) (EventQuery, error) {
@@ -89,14 +52,4 @@ func (q EventQuery) values() url.Values {
 		v.Set("since", q.Since.Format(time.RFC3339))
 	}
 	return v
-}
-
-// Events reads the event log, oldest first.
-func (c *Client) Events(ctx context.Context, q EventQuery) ([]Event, error) {
-	path := "/v1/events"
-	if v := q.values().Encode(); v != "" {
-		path += "?" + v
-	}
-	var all []Event
-	return all, c.call(ctx, http.MethodGet, path, nil, &all)
 }

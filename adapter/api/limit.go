@@ -33,13 +33,6 @@ func connections(listeners int) int {
 	return int(min(most/uint64(listeners), maxConnections))
 }
 
-// holder has connections: a user, or an address from which an unknown user calls by TCP.
-type holder struct {
-	known   bool
-	uid     uint32
-	address string
-}
-
 // gate is a listener that shares a bounded number of connections among their holders. A new
 // connection beyond a bound replaces an older one, or is closed:
 //
@@ -108,14 +101,6 @@ func (g *gate) Accept() (net.Conn, error) {
 		}
 		c.Close()
 	}
-}
-
-func hostOf(c net.Conn) string {
-	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
-	if err != nil {
-		return c.RemoteAddr().String()
-	}
-	return host
 }
 
 // admit decides on a new connection, and which other one leaves for it.

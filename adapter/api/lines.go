@@ -1,8 +1,6 @@
 package api
 
 import (
-	"errors"
-	"net/http"
 	"sync"
 	"time"
 
@@ -55,32 +53,4 @@ func (l *lines) write(who holder, now time.Time, entry *logrus.Entry, level logr
 		l.mu.Unlock()
 		entry.WithField("suppressed", n).Log(level, "suppressed further lines of this caller, the first: "+text)
 	})
-}
-
-// logRefusal logs what an administrator looks for: refused callers with the reason, and the
-// sidecar's own failures.
-func (s *Server) logRefusal(r *http.Request, status int, err error) {
-	who := callerOf(r)
-	entry := s.Log.WithFields(logrus.Fields{"method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr, "status": status})
-	var ref *refusal
-	if errors.As(err, &ref) && (ref.caller.known || ref.caller.uid != 0) {
-		entry = entry.WithField("uid", ref.caller.uid)
-	}
-	if errors.As(err, &ref) && ref.caller.known {
-		who = holder{known: true, uid: ref.caller.uid}
-	}
-	level, text := logrus.DebugLevel, err.Error()
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		level, text = logrus.WarnLevel, "refused: "+text
-	case status == http.StatusServiceUnavailable:
-		level = logrus.InfoLevel
-	case status >= http.StatusInternalServerError && r.Context().Err() == nil:
-		level, text = logrus.ErrorLevel, "request failed: "+text
-	}
-	if level == logrus.DebugLevel {
-		entry.Debug(text)
-		return
-	}
-	s.share().lines.write(who, time.Now(), entry, level, text)
 }

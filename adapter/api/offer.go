@@ -1,9 +1,6 @@
 package api
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // OfferQuery waits for an offer to a malleable job.
 type OfferQuery struct {
@@ -52,32 +49,4 @@ type Answer struct {
 	Accepted int         `json:"accepted"` // nodes that have come, or gone
 	Note     string      `json:"note,omitempty"`
 	Has      *Allocation `json:"allocation,omitempty"` // what the job has now, if something was accepted
-}
-
-func (s *Server) offer(server, ctx context.Context, r request) (any, error) {
-	return waiting(s, server, ctx, r, func(uint32) Offer { return Offer{} }, func(ctx context.Context, id uint32, q OfferQuery) (Offer, error) {
-		o, err := s.Backend.Offer(ctx, id, q)
-		o.Seconds = int(max(time.Until(o.Deadline)/time.Second, 0))
-		return o, err
-	})
-}
-
-func (s *Server) answerOffer(server, ctx context.Context, r request) (any, error) {
-	return waiting(s, server, ctx, r, func(uint32) Answer { return Answer{} }, func(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
-		if req.Accept < 0 {
-			return Answer{}, Errorf(ErrInvalid, "to accept %d nodes: want at least 1, or 0 to decline", req.Accept)
-		}
-		return s.Backend.Answer(ctx, id, req)
-	})
-}
-
-// Offer waits until there is an offer.
-func (c *Client) Offer(ctx context.Context, id uint32, q OfferQuery) (Offer, error) {
-	return untilReady(ctx, c, jobPath(id)+"/offer", q, func(a Offer) bool { return a.Ready })
-}
-
-// Answer answers an offer and waits until what was accepted is done. A repeated call with the same
-// offer continues to wait.
-func (c *Client) Answer(ctx context.Context, id uint32, req AnswerRequest) (Answer, error) {
-	return untilReady(ctx, c, jobPath(id)+"/answer", req, func(a Answer) bool { return a.Ready })
 }

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // ProgressReport is which part of its work an application has done, 0 to 1. It never falls.
 type ProgressReport struct {
@@ -25,13 +22,4 @@ type Measured struct {
 	Nodes    int     `json:"nodes"`
 	Seconds  int64   `json:"seconds"`
 	Fraction float64 `json:"fraction"`
-}
-
-func (s *Server) progress(server, ctx context.Context, r request) (any, error) {
-	return waiting(s, server, ctx, r, func(id uint32) Progress { return Progress{Job: id} }, s.Backend.Progress)
-}
-
-// Progress reports how far the application of a job is.
-func (c *Client) Progress(ctx context.Context, id uint32, r ProgressReport) (Progress, error) {
-	return untilReady(ctx, c, jobPath(id)+"/progress", r, func(a Progress) bool { return a.Ready })
 }

@@ -21,19 +21,19 @@ import (
 
 // proving returns a server that proves its answers as a Server does.
 func proving(answer func(*http.Request) (int, any)) http.Handler {
-	s := &Server{Munge: munged, decoders: make(chan struct{}, 1)}
+	f := front{auth: (&Server{Munge: munged}).authenticator()}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = sealed(r)
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
-			_, err = s.authenticate(r, body)
+			_, err = f.auth.authenticate(r, body)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusTeapot)
 			return
 		}
 		status, v := answer(r)
-		s.reply(w, r, status, v)
+		f.reply(w, r, status, v)
 	})
 }
 

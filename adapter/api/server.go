@@ -21,17 +21,10 @@ import (
 
 // Bounds of the server.
 const (
-	maxHeader      = 8 << 10          // bytes; a credential has at most half of it
-	maxDecoders    = 16               // unmunge processes
-	readTimeout    = 5 * time.Second  // for a whole request
-	headTimeout    = 2 * time.Second  // for its head
-	writeTimeout   = 10 * time.Second // for an answer, beyond the wait
-	idleTimeout    = 2 * time.Minute  // of a kept connection
-	drainTimeout   = 5 * time.Second  // for open requests at the end
-	backendTimeout = 10 * time.Second // for everything but next
+	readTimeout  = 5 * time.Second  // for a whole request
+	writeTimeout = 10 * time.Second // for an answer, beyond the wait
+	drainTimeout = 5 * time.Second  // for open requests at the end
 
-	// DefaultWait bounds one long poll; see Server.Wait.
-	DefaultWait = 30 * time.Second
 	// DefaultMaxAge bounds a MUNGE credential's age; see Server.MaxAge.
 	DefaultMaxAge = time.Minute
 )
@@ -82,10 +75,8 @@ type Server struct {
 
 	awaited     bool                      // another process has TCP's address
 	since       atomic.Pointer[time.Time] // when it began to listen on TCP, by a clock that is never set; nil if no other process could have had the address before
-	seen        replayCache
 	sharing     sync.Once
-	shares      *shares       // by share
-	decoders    chan struct{} // one slot for each unmunge that may run
+	shares      *shares // by share
 	listeners   []net.Listener
 	readTimeout time.Duration // tests shorten it
 	most        int           // connections of a listener; 0: as many as there may be
@@ -161,15 +152,16 @@ func (s *Server) Serve(ctx context.Context) error {
 		ErrorLog:          quietLog(s.Log),
 	}
 	failed := make(chan error, len(s.listeners)+1)
+	acts := s.rights().acts
 	most := cmp.Or(s.most, connections(len(s.listeners)+1))
 	for _, l := range s.listeners {
-		go func() { failed <- srv.Serve(limit(l, most, s.acts)) }()
+		go func() { failed <- srv.Serve(limit(l, most, acts)) }()
 	}
 	if s.awaited {
 		go func() {
 			if l := s.port().await(ctx); l != nil {
 				s.beganToListen()
-				failed <- srv.Serve(limit(l, most, s.acts))
+				failed <- srv.Serve(limit(l, most, acts))
 			}
 		}()
 	}
@@ -197,6 +189,18 @@ func (s *Server) close() {
 	s.listeners = nil
 }
 
+// share returns what the callers share.
+func (s *Server) share() *shares {
+	s.sharing.Do(func() { s.shares = newShares() })
+	return s.shares
+}
+
+func (s *Server) rights() *rights {
+	return &rights{backend: s.Backend, operator: s.Operator, readers: s.Reading, sees: s.Sees, shows: s.Shows, hidesNodes: s.HidesNodes,
+		lines: s.share().lines, log: s.Log}
+}
+
+// wait returns how long a request waits at most.
 func (s *Server) wait() time.Duration {
 	if s.Wait > 0 {
 		return s.Wait
@@ -204,11 +208,25 @@ func (s *Server) wait() time.Duration {
 	return DefaultWait
 }
 
-func (s *Server) maxAge() time.Duration {
+// desk returns what answers requests; done ctx ends their waits.
+func (s *Server) desk(ctx context.Context) *desk {
+	return &desk{backend: s.Backend, rights: s.rights(), shares: s.share(), wait: s.wait(), ending: ctx}
+}
+
+func (s *Server) authenticator() *authenticator {
+	a := &authenticator{munge: s.Munge, maxAge: DefaultMaxAge, cluster: s.Cluster, forwarded: s.Forwarded, since: &s.since, shares: s.share(), log: s.Log,
+		slots: make(chan struct{}, maxDecoders)}
 	if s.MaxAge > 0 {
-		return s.MaxAge
+		a.maxAge = s.MaxAge
 	}
-	return DefaultMaxAge
+	return a
+}
+
+// routes returns all that the server serves; done ctx ends the waits.
+func (s *Server) routes(ctx context.Context) http.Handler {
+	d := s.desk(ctx)
+	f := &front{auth: s.authenticator(), shares: d.shares, rights: d.rights, log: s.Log}
+	return f.routes(d, pages{ready: s.Ready, page: s.Page, views: s.Views})
 }
 
 // listenUnix opens the socket for all users (the kernel identifies callers) in a folder that only
@@ -246,4 +264,13 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// Visitor returns a visitor for a user; uid is nil for an unauthenticated caller.
+func (s *Server) Visitor(uid *uint32) Visitor {
+	v := Visitor{desk: s.desk(context.Background())}
+	if uid != nil {
+		v.caller = caller{known: true, uid: *uid}
+	}
+	return v
 }

@@ -15,11 +15,11 @@ type Sight struct {
 }
 
 // sight returns the caller's; nil: everything is shown.
-func (s *Server) sight(ctx context.Context, c caller) *Sight {
-	if s.Shows == nil || s.reading() == Anybody || s.trusted(c) || s.seer(ctx, c)("") {
+func (r *rights) sight(ctx context.Context, c caller) *Sight {
+	if r.shows == nil || r.reading() == Anybody || r.trusted(c) || r.seer(ctx, c)("") {
 		return nil
 	}
-	return s.Shows(ctx, c.uid)
+	return r.shows(ctx, c.uid)
 }
 
 // nodes returns the shown nodes, with their shown partitions. As in Slurm, a node is hidden if all
@@ -43,11 +43,11 @@ func (s *Sight) nodes(all []Node) []Node {
 func (s *Sight) shows(r Reservation) bool { return s == nil || s.Reservation(r) }
 
 // nodesShown returns how many nodes are.
-func (s *Server) nodesShown(ctx context.Context, sight *Sight) (int, error) {
+func (r *rights) nodesShown(ctx context.Context, sight *Sight) (int, error) {
 	if !sight.Nodes {
 		return 0, nil
 	}
-	whole, err := s.Backend.Cluster(ctx)
+	whole, err := r.backend.Cluster(ctx)
 	if errors.Is(err, ErrUnavailable) { // none is known yet
 		return 0, nil
 	}

@@ -218,7 +218,7 @@ func TestParametersAreForOperators(t *testing.T) {
 	for _, reading := range []Reading{OwnJobs, AllJobs, Anybody} {
 		s := &Server{Backend: secretive{newBackend(4000)}, Log: logrus.New(), Reading: func() Reading { return reading },
 			Operator: func(uid uint32) bool { return uid == operator }}
-		ask := func(uid *uint32, path string, answer func(context.Context, request) (any, error), values ...string) string {
+		ask := func(uid *uint32, path string, answer handler, values ...string) string {
 			v, err := visit[any](t.Context(), s.Visitor(uid), answer, path, nil, values...)
 			if err != nil {
 				t.Fatal(err)
@@ -235,10 +235,10 @@ func TestParametersAreForOperators(t *testing.T) {
 		}
 		for uid, want := range callers {
 			for path, text := range map[string]string{
-				"list":     ask(uid, "/v1/strategies", s.strategies),
-				"show":     ask(uid, "/v1/strategies/plug", s.strategies, "name", "plug"),
-				"policies": ask(uid, "/v1/policies", s.strategies),
-				"status":   ask(uid, "/v1/status", s.status),
+				"list":     ask(uid, "/v1/strategies", s.desk(t.Context()).strategies),
+				"show":     ask(uid, "/v1/strategies/plug", s.desk(t.Context()).strategies, "name", "plug"),
+				"policies": ask(uid, "/v1/policies", s.desk(t.Context()).strategies),
+				"status":   ask(uid, "/v1/status", s.desk(t.Context()).status),
 			} {
 				if got := strings.Count(text, secret); min(got, 1) != want {
 					t.Errorf("%s, %v: the secret is there %d times: %s", path, uid == &operator, got, text)
