@@ -83,8 +83,19 @@ func (c *Core) syncHolds(s *snapshot) {
 	for _, h := range wanted {
 		needed[holdKey{h.job.id(), h.step}] = h
 	}
-	existing := map[holdKey]string{}
-	var surplus []string
+	existing, surplus := c.matchHolds(needed, now)
+	open := c.changeHolds(wanted, existing, now, c.stockWaits(s))
+	for _, name := range surplus {
+		if !open.any(c.reservations[name].Nodes) {
+			c.deleteHold(s, name)
+		}
+	}
+}
+
+// matchHolds returns the names of the holds that exist for the needed ones, and the names of the surplus
+// holds. The name is "" for a hold that must stay as it is at present.
+func (c *Core) matchHolds(needed map[holdKey]hold, now int64) (existing map[holdKey]string, surplus []string) {
+	existing = map[holdKey]string{}
 	for _, h := range c.ours {
 		name, own := h.name, h.own
 		k := holdKey{own.job, own.step}
@@ -103,17 +114,14 @@ func (c *Core) syncHolds(s *snapshot) {
 		}
 		existing[k] = name
 	}
-	missing := map[slurmctl.JobID]set{} // nodes of holds to create, by job
-	for _, h := range wanted {
-		if id := h.job.id(); existing[holdKey{id, h.step}] == "" && !h.far(now) {
-			if missing[id] == nil {
-				missing[id] = set{}
-			}
-			missing[id].add(h.nodes)
-		}
-	}
-	exact := c.stockWaits(s)
-	open := set{} // nodes of holds that must soon be in place and are not
+	return existing, surplus
+}
+
+// changeHolds creates and changes holds. It returns the nodes of holds that must soon be in place and are not.
+// See adjusted for exact.
+func (c *Core) changeHolds(wanted []hold, existing map[holdKey]string, now int64, exact bool) (open set) {
+	missing := missingNodes(wanted, existing, now)
+	open = set{}
 	for _, h := range wanted {
 		name, exists := existing[holdKey{h.job.id(), h.step}]
 		r, u, change := adjusted(c.reservations[name], h, now, exact)
@@ -133,11 +141,21 @@ func (c *Core) syncHolds(s *snapshot) {
 			c.createHold(h)
 		}
 	}
-	for _, name := range surplus {
-		if !open.any(c.reservations[name].Nodes) {
-			c.deleteHold(s, name)
+	return open
+}
+
+// missingNodes returns the nodes of holds to create soon, by job.
+func missingNodes(wanted []hold, existing map[holdKey]string, now int64) map[slurmctl.JobID]set {
+	missing := map[slurmctl.JobID]set{}
+	for _, h := range wanted {
+		if id := h.job.id(); existing[holdKey{id, h.step}] == "" && !h.far(now) {
+			if missing[id] == nil {
+				missing[id] = set{}
+			}
+			missing[id].add(h.nodes)
 		}
 	}
+	return missing
 }
 
 // changeHold asks for a change of a hold, after which the hold is r. It returns false if there is no
@@ -200,27 +218,26 @@ func adjusted(r slurmctl.Reservation, h hold, now int64, exact bool) (slurmctl.R
 	if exact && !h.job.runs() {
 		sooner = min(early, untilLook/2)
 	}
+	change := false
 	switch want := max(h.start, now); {
 	case start > now && want <= now:
-		u.StartNow = true
+		u.StartNow, change = true, true
 		r.Start = time.Unix(now, 0)
 	case start > want || start < h.start-sooner && start > now:
-		u.Start = time.Unix(want, 0)
+		u.Start, change = time.Unix(want, 0), true
 		r.Start = u.Start
 	}
 	if end < h.end-earlier || end > h.end+60+2*early {
-		u.End = time.Unix(h.end+early, 0)
+		u.End, change = time.Unix(h.end+early, 0), true
 		r.End = u.End
 	}
-	moved := !sameSet(r.Nodes, h.nodes)
-	if moved {
-		u.Nodes, r.Nodes = h.nodes, h.nodes
+	if !sameSet(r.Nodes, h.nodes) {
+		u.Nodes, r.Nodes, change = h.nodes, h.nodes, true
 	}
-	closed := !sameSet(r.Users, h.users) // it was opened for an expander that did not come
-	if closed {
-		u.Users, r.Users = h.users, h.users
+	if !sameSet(r.Users, h.users) { // it was opened for an expander that did not come
+		u.Users, r.Users, change = h.users, h.users, true
 	}
-	return r, u, moved || closed || u.StartNow || !u.Start.IsZero() || !u.End.IsZero()
+	return r, u, change
 }
 
 // adjustHold changes a reservation so that it becomes r.

@@ -171,84 +171,25 @@ func (m *managing) rounded(j *job, list []string, nodes int) ([]string, int) {
 // makeWay demands what pending stock jobs could use. It reports false while the policy's answer is missing.
 func (m *managing) makeWay() bool {
 	m.pressing, m.waiting = set{}, nil
-	at := map[string]*job{} // lent nodes
-	returning := m.comingFree()
-	for _, j := range m.jobs {
-		o := j.offer()
-		for _, name := range j.lent() {
-			switch {
-			case o != nil && o.demands() && slices.Contains(o.wanted(), name):
-				returning[name] = true
-			case m.mayGive(j):
-				at[name] = j
-			}
-		}
-	}
-	booked := m.bookedFrom()
-	taken, useful := set{}, map[*job]set{}
-	total := 0
-	var why string
+	g := m.givable()
 	for _, w := range m.stockCandidates(m.s, m.second, turn{math.MinInt, 0}) {
-		if _, evolves := m.coming[w.record.ID]; evolves { // it is about to be adopted
-			continue
+		if _, evolves := m.coming[w.record.ID]; !evolves { // otherwise it is about to be adopted
+			m.giveTo(g, w)
 		}
-		need, until := w.profile[0].Nodes, m.second+w.profile[0].Duration
-		usable, lent := 0, []string(nil)
-		var have []string
-		for _, n := range w.nodes {
-			name := m.s.nodes[n].Name
-			if !m.s.nodes[n].Usable() {
-				continue
-			}
-			usable++
-			if taken[name] || booked[name] < until {
-				continue
-			}
-			switch {
-			case !m.s.inUse[name], returning[name]:
-				have = append(have, name)
-			case at[name] != nil:
-				lent = append(lent, name)
-			}
-		}
-		if need > usable {
-			continue // it cannot start at present, even if all jobs give way
-		}
-		m.waiting = append(m.waiting, need)
-		have = have[:min(len(have), need)]
-		missing := min(need-len(have), len(lent))
-		taken.add(have)
-		m.pressing.add(have)
-		for i, name := range lent {
-			m.pressing[name] = true
-			if i < missing {
-				taken[name] = true
-			}
-			if j := at[name]; missing > 0 {
-				if useful[j] == nil {
-					useful[j] = set{}
-				}
-				useful[j][name] = true
-			}
-		}
-		if missing > 0 && why == "" {
-			why = fmt.Sprintf("stock job %d waits", w.record.ID)
-		}
-		total += missing
 	}
-	if total == 0 {
+	if g.missing == 0 {
 		return true
 	}
 	var list []malleable.Job
 	var jobs []*job
 	for _, j := range m.jobs {
-		if n := len(useful[j]); n > 0 {
+		if n := len(g.useful[j]); n > 0 {
 			one := m.asJob(j)
 			one.Min = max(one.Min, one.Sizes.Floor(one.Nodes-n))
 			jobs, list = append(jobs, j), append(list, one)
 		}
 	}
-	r := malleable.Request{Kind: malleable.Shrink, Nodes: total, Mandatory: true}
+	r := malleable.Request{Kind: malleable.Shrink, Nodes: g.missing, Mandatory: true}
 	var changes []malleable.Change
 	if !m.decided(func(p malleable.Policy) { changes = malleable.Distribute(p, list, r, malleable.Declared) }) {
 		return false
@@ -257,11 +198,84 @@ func (m *managing) makeWay() bool {
 		j := jobs[change.Job]
 		first := m.goFirst(j, m.wants)
 		slices.SortStableFunc(first, func(a, b string) int {
-			return cmp.Compare(btoi(useful[j][b]), btoi(useful[j][a]))
+			return cmp.Compare(btoi(g.useful[j][b]), btoi(g.useful[j][a]))
 		})
-		m.demand(j, change.Accepted, first, why)
+		m.demand(j, change.Accepted, first, g.why)
 	}
 	return true
+}
+
+// givable holds the nodes that stock jobs could get from malleable jobs, and what they need of them.
+type givable struct {
+	lent      map[string]*job  // lent nodes, by the jobs that may give them back
+	returning set              // nodes that will be free soon
+	booked    map[string]int64 // see bookedFrom
+
+	taken   set          // nodes for the stock jobs so far
+	useful  map[*job]set // lent nodes that a stock job could use
+	missing int          // how many of the lent nodes the stock jobs need
+	why     string
+}
+
+// givable returns what malleable jobs may give back, before any stock job gets nodes.
+func (m *managing) givable() *givable {
+	g := &givable{lent: map[string]*job{}, returning: m.comingFree(), booked: m.bookedFrom(), taken: set{}, useful: map[*job]set{}}
+	for _, j := range m.jobs {
+		g.useful[j] = set{}
+		o := j.offer()
+		for _, name := range j.lent() {
+			switch {
+			case o != nil && o.demands() && slices.Contains(o.wanted(), name):
+				g.returning[name] = true
+			case m.mayGive(j):
+				g.lent[name] = j
+			}
+		}
+	}
+	return g
+}
+
+// giveTo adds what a pending stock job could use.
+func (m *managing) giveTo(g *givable, w candidate) {
+	need, until := w.profile[0].Nodes, m.second+w.profile[0].Duration
+	usable := 0
+	var have, lent []string
+	for _, n := range w.nodes {
+		name := m.s.nodes[n].Name
+		if !m.s.nodes[n].Usable() {
+			continue
+		}
+		usable++
+		if g.taken[name] || g.booked[name] < until {
+			continue
+		}
+		switch {
+		case !m.s.inUse[name], g.returning[name]:
+			have = append(have, name)
+		case g.lent[name] != nil:
+			lent = append(lent, name)
+		}
+	}
+	if need > usable {
+		return // it cannot start at present, even if all jobs give way
+	}
+	m.waiting = append(m.waiting, need)
+	have = have[:min(len(have), need)]
+	missing := min(need-len(have), len(lent))
+	g.taken.add(have)
+	g.taken.add(lent[:missing])
+	m.pressing.add(have)
+	m.pressing.add(lent)
+	if missing == 0 {
+		return
+	}
+	for _, name := range lent {
+		g.useful[g.lent[name]][name] = true
+	}
+	if g.why == "" {
+		g.why = fmt.Sprintf("stock job %d waits", w.record.ID)
+	}
+	g.missing += missing
 }
 
 func btoi(b bool) int {

@@ -338,59 +338,76 @@ func (c *Core) refitted(j *job, now int64, why string, r rest) {
 
 // fitRest plans the rest of a running job, ignoring its expand limit if `beyond`. It changes nothing.
 func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) rest {
-	margin := int64(c.cfg.Margin / time.Second)
-	origin, left := now, j.expected()-now
-	if j.State == row.Running && left < 1 {
-		left = overrunQuantum
-	}
-	coming, own := j.Profile[j.Step:], j.own()
-	short := j.State == row.Running && len(own) < j.Profile[j.Step-1].Nodes
-	if short { // nodes were lost: the rest of the step must still get its nodes
-		coming = slices.Concat(planner.Profile{{Duration: left, Nodes: j.Profile[j.Step-1].Nodes}}, coming)
-	}
-	if short || j.State == row.Waiting {
-		origin, left = now-1, 1 // what it has is over: the next step may begin now
-	}
-	profile, mine := slices.Concat(planner.Profile{{Duration: left, Nodes: len(own)}}, coming), own
-	link := !j.mode.carriesNodes && j.State == row.Waiting
-	if link { // it has no nodes: Slurm took those of the ended link
-		origin, profile, mine = now, slices.Clone(coming), nil
-	}
-	pinned := j.pinned()
-	if pinned != "" && slices.Contains(mine, pinned) { // plan the rest without the pinned node
-		mine, profile = Without(mine, []string{pinned}), slices.Clone(profile)
-		for i := range profile {
-			profile[i].Nodes--
-		}
-	} else {
-		pinned = ""
-	}
-	limit := c.expandLimit(j)
-	allowed := left
-	if link {
-		allowed = planner.Forever
-	} else if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch == planner.Forever {
-		allowed = planner.Forever
-	} else {
-		allowed = max(allowed, j.StepStarted.Unix()+stretch-origin) + f.wait
-	}
-
 	eligible, err := s.eligible(c.recordFor(s, j), j.gres)
 	if err != nil {
 		c.log.WithError(err).WithField("job", j.SlurmID).Warn("cannot determine the job's eligible nodes any more")
 	}
+	left := remainderOf(j, now)
+	pool := left.pool(s, eligible)
+	job := c.remainingJob(s, j, left, pool, f.wait, beyond)
+	planned := c.planRemainder(s, j, left, f, pool, job)
+	if planned.Unfit != "" {
+		return rest{unfit: planned.Unfit}
+	}
+	return rest{plan: left.plan(s, j, pool, planned, c.margin()), late: beyond}
+}
+
+// remainder holds what is left of a running job from its current step on.
+type remainder struct {
+	origin  int64           // Unix second at which it begins
+	lasts   int64           // seconds of its first step
+	profile planner.Profile // what the job has, then its coming steps; without the pinned node
+	mine    []string        // what the job has, without the pinned node
+	pinned  string          // the pinned node, which all steps keep; "" if the job has none
+	short   bool            // nodes were lost: the rest of the step must still get its nodes
+	link    bool            // the job has no nodes: Slurm took those of the ended link
+}
+
+// remainderOf returns what is left of a running job.
+func remainderOf(j *job, now int64) remainder {
+	coming := j.Profile[j.Step:]
+	if !j.mode.carriesNodes && j.State == row.Waiting {
+		return remainder{origin: now, profile: slices.Clone(coming), link: true}
+	}
+	left := remainder{origin: now, lasts: j.expected() - now, mine: j.own()}
+	if j.State == row.Running {
+		if left.lasts < 1 {
+			left.lasts = overrunQuantum
+		}
+		if step := j.Profile[j.Step-1]; len(left.mine) < step.Nodes {
+			left.short = true
+			coming = slices.Concat(planner.Profile{{Duration: left.lasts, Nodes: step.Nodes}}, coming)
+		}
+	}
+	if left.short || j.State == row.Waiting {
+		left.origin, left.lasts = now-1, 1 // what it has is over: the next step may begin now
+	}
+	left.profile = slices.Concat(planner.Profile{{Duration: left.lasts, Nodes: len(left.mine)}}, coming)
+	if pinned := j.pinned(); pinned != "" && slices.Contains(left.mine, pinned) {
+		left.pinned, left.mine = pinned, Without(left.mine, []string{pinned})
+		for i := range left.profile {
+			left.profile[i].Nodes--
+		}
+	}
+	return left
+}
+
+// pool returns the eligible nodes and those that the job has, without the pinned node.
+func (left remainder) pool(s *snapshot, eligible []int) []int {
 	pool := slices.Clone(eligible)
-	for _, name := range mine {
+	for _, name := range left.mine {
 		if i, ok := s.index[name]; ok && !slices.Contains(pool, i) {
 			pool = append(pool, i)
 		}
 	}
 	slices.Sort(pool)
-	pool = slices.DeleteFunc(pool, func(i int) bool { return s.nodes[i].Name == pinned })
-	padded := planner.Pad(profile, margin)
-	if allowed != planner.Forever {
-		allowed += padded[0].Duration - left
-	}
+	return slices.DeleteFunc(pool, func(i int) bool { return s.nodes[i].Name == left.pinned })
+}
+
+// remainingJob returns what is left of a running job as the planner sees it (see fitRest).
+func (c *Core) remainingJob(s *snapshot, j *job, left remainder, pool []int, wait int64, beyond bool) planner.PoolJob {
+	margin, limit := c.margin(), c.expandLimit(j)
+	padded := planner.Pad(left.profile, margin)
 	driver := -1
 	if at := s.local(pool, []string{j.BatchHost}); len(at) == 1 && j.mode.scriptSpansSteps {
 		driver = at[0]
@@ -400,79 +417,95 @@ func (c *Core) fitRest(s *snapshot, j *job, now int64, f fitting, beyond bool) r
 		release = j.newestFirst()
 	}
 	job := planner.PoolJob{
-		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(profile, margin, limit)},
-		Fixed: !link, Held: s.local(pool, mine), Driver: driver, MaxDuration: []int64{allowed},
-		Prefer: s.local(pool, j.preferred()), Release: s.local(pool, release), Limits: c.limitsLeft(j, origin, len(profile)),
+		Job:   planner.Job{ID: "0", Submit: 0, Profile: padded, ExpandLimit: padLimit(left.profile, margin, limit)},
+		Fixed: !left.link, Held: s.local(pool, left.mine), Driver: driver,
+		Prefer: s.local(pool, j.preferred()), Release: s.local(pool, release), Limits: c.limitsLeft(j, left.origin, len(left.profile)),
 	}
 	if j.mode.bringsNodes {
 		job.Bring = bringSeconds
 	}
-	if link {
-		job.MaxDuration = nil
+	switch {
+	case beyond:
+		job.ExpandLimit = planner.Infinite
+	case !left.link:
+		most := planner.Forever
+		if stretch := limit.Stretch(j.Profile[j.Step-1].Duration); stretch != planner.Forever {
+			most = max(left.lasts, j.StepStarted.Unix()+stretch-left.origin) + wait + padded[0].Duration - left.lasts
+		}
+		job.MaxDuration = []int64{most}
 	}
-	if beyond {
-		job.ExpandLimit, job.MaxDuration = planner.Infinite, nil
-	}
-	o := f.around(origin)
+	return job
+}
+
+// planRemainder plans what is left of a running job around what is certain without it.
+func (c *Core) planRemainder(s *snapshot, j *job, left remainder, f fitting, pool []int, job planner.PoolJob) planner.Planned {
+	o := f.around(left.origin)
 	reserved := o.reservedOn(pool)
 	planned, err := o.sparing(pool, c.rankOf(&j.record), func(to rank) ([]planner.Planned, error) {
 		busy := s.besideDrained(o.window(pool, to), pool, job.Held)
 		if !f.strict {
-			busy = givenBack(busy, job.Held, padded[0].Duration)
+			busy = givenBack(busy, job.Held, job.Profile[0].Duration)
 		}
 		for i := range pool {
-			if f.notBefore > origin && !slices.Contains(job.Held, i) {
-				busy = append(busy, planner.NodeBusy{Node: i, Start: 0, End: f.notBefore - origin})
+			if f.notBefore > left.origin && !slices.Contains(job.Held, i) {
+				busy = append(busy, planner.NodeBusy{Node: i, Start: 0, End: f.notBefore - left.origin})
 			}
 		}
 		planned, err := planner.Pool{Nodes: len(pool), Busy: busy, Reserved: reserved, Jobs: []planner.PoolJob{job}}.Plan(fixedOnly)
-		if err == nil && planned[0].Unfit == "" && job.Fixed && (takes(planned[0], busy, f.strict) || c.promisedTo(s, o, pinned, to, planned[0].End())) {
+		if err == nil && planned[0].Unfit == "" && job.Fixed && (takes(planned[0], busy, f.strict) || c.promisedTo(s, o, left.pinned, to, planned[0].End())) {
 			planned[0].Unfit = "nodes that it keeps are promised to others"
 		}
 		return planned, err
 	})
 	if err != nil {
-		return rest{unfit: err.Error()}
+		return planner.Planned{Unfit: err.Error()}
 	}
-	if planned[0].Unfit != "" {
-		return rest{unfit: planned[0].Unfit}
-	}
-	placed := planner.Unpad(planned[0].Placement, profile, margin)
-	plan, past := make([]plannedStep, 0, len(j.Profile)), j.Step-1
-	if link {
+	return planned[0]
+}
+
+// plan returns the job's past steps, and the remainder as planned in a pool.
+func (left remainder) plan(s *snapshot, j *job, pool []int, planned planner.Planned, margin int64) []plannedStep {
+	placed := planner.Unpad(planned.Placement, left.profile, margin)
+	past, at := j.Step-1, placed.Start+left.origin
+	if left.link {
 		past = j.Step
 	}
-	if len(j.plan) >= past {
-		plan = append(plan, j.plan[:past]...)
-	} else {
-		plan = append(plan, make([]plannedStep, past)...) // long past
-		for i, end := past-1, j.StepStarted.Unix(); i >= 0; i-- {
-			plan[i] = plannedStep{start: end - j.Profile[i].Duration, end: end}
-			end = plan[i].start
-		}
-	}
-	at := placed.Start + origin
-	if link {
+	plan := pastSteps(j, past)
+	if left.link {
 		plan[past-1].end = max(plan[past-1].start, min(plan[past-1].end, at))
 	}
 	for k, step := range placed.Steps {
 		start := at
 		at += step.Duration
-		if short && k == 0 {
+		if left.short && k == 0 {
 			continue // until the current step has its nodes again
 		}
 		if len(plan) == j.Step-1 {
 			start = j.StepStarted.Unix()
 		}
-		names := make([]string, 0, len(planned[0].Nodes[k])+1)
-		for _, n := range planned[0].Nodes[k] {
+		names := make([]string, 0, len(planned.Nodes[k])+1)
+		for _, n := range planned.Nodes[k] {
 			names = append(names, s.nodes[pool[n]].Name)
 		}
-		if pinned != "" {
-			names = append(names, pinned)
+		if left.pinned != "" {
+			names = append(names, left.pinned)
 			slices.SortFunc(names, func(a, b string) int { return s.index[a] - s.index[b] })
 		}
 		plan = append(plan, plannedStep{start: start, end: at, nodes: names})
 	}
-	return rest{plan: plan, late: beyond}
+	return plan
+}
+
+// pastSteps returns the first n steps of a job as they were planned, or else as its profile has them.
+func pastSteps(j *job, n int) []plannedStep {
+	plan := make([]plannedStep, n, len(j.Profile))
+	if len(j.plan) >= n {
+		copy(plan, j.plan)
+		return plan
+	}
+	for i, end := n-1, j.StepStarted.Unix(); i >= 0; i-- { // long past
+		plan[i] = plannedStep{start: end - j.Profile[i].Duration, end: end}
+		end = plan[i].start
+	}
+	return plan
 }

@@ -51,24 +51,17 @@ func (c *Core) Same(begun, now time.Time) {
 // Still returns until when a poll that shows what the last one showed decides nothing, except for postponed
 // tasks, or the zero time if polls are needed as usual. It must be called right after a step.
 func (c *Core) Still() (until time.Time) {
-	p, w, q := &c.pace, &c.work, &c.quiet
-	if c.changing() || c.snapshot == nil || c.lastErr != nil || c.planning || c.strategy.Plugin || c.looking != nil || c.stopping || len(w.pending) > 0 || p.polling || p.atNodes || p.urgent || p.waiting >= 0 ||
-		p.pause > 0 || q.refitted || !q.acted.Before(p.begun) || !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)) ||
-		len(c.intruders) > 0 || len(c.leaks) > 0 || len(c.unwilling) > 0 || len(c.prices.kept) > 0 || c.power.on || c.countsStand() {
+	if c.unsettled() {
 		return time.Time{}
 	}
-	m := moments{after: p.begun, until: p.begun.Add(longestRest)}
+	m := moments{after: c.pace.begun, until: c.pace.begun.Add(longestRest)}
 	if len(c.refused) > 0 { // limits that block jobs are read again
 		m.until = c.configRead.Add(ConfigFor)
-		for _, in := range c.refused {
-			m.at(in.since.Add(c.cfg.GiveUp))
-			m.at(in.again)
-		}
 	}
 	for _, l := range c.last {
 		if l != nil {
 			m.at(time.Unix(l.Until(), 0))
-		} else if q.drifts {
+		} else if c.quiet.drifts {
 			return time.Time{}
 		}
 	}
@@ -78,16 +71,47 @@ func (c *Core) Still() (until time.Time) {
 		}
 	}
 	for i := range c.snapshot.jobs {
-		r := &c.snapshot.jobs[i]
-		switch {
-		case c.isComing(r.ID) && justSubmitted(c.snapshot, r), r.State == slurmctl.Pending && c.isExpander(r), r.State == slurmctl.Completing, r.State == slurmctl.Suspended, r.State == slurmctl.Configuring:
+		if !c.stillIn(&m, &c.snapshot.jobs[i]) {
 			return time.Time{}
-		case len(r.NodeList) > 0 && !r.EndTime.IsZero():
-			if !r.EndTime.After(p.begun) && c.owner(r.ID) == nil {
-				return time.Time{} // it may end any moment
-			}
-			m.at(r.EndTime)
 		}
+	}
+	c.addTimes(&m)
+	return m.until
+}
+
+// unsettled reports whether something is under way, apart from single jobs, or must be watched in every poll.
+func (c *Core) unsettled() bool {
+	p, q := &c.pace, &c.quiet
+	switch {
+	case c.changing(), c.snapshot == nil, c.lastErr != nil, c.planning, c.strategy.Plugin, c.looking != nil, c.stopping, len(c.work.pending) > 0:
+	case p.polling, p.atNodes, p.urgent, p.waiting >= 0, p.pause > 0, !c.nextCycle.Equal(p.begun.Add(c.cfg.PollInterval)):
+	case q.refitted, !q.acted.Before(p.begun):
+	case len(c.intruders) > 0, len(c.leaks) > 0, len(c.unwilling) > 0, len(c.prices.kept) > 0, c.power.on, c.countsStand():
+	default:
+		return false
+	}
+	return true
+}
+
+// stillIn does what Still does, for one job in Slurm. It reports false if it is not certain.
+func (c *Core) stillIn(m *moments, r *slurmctl.Job) bool {
+	switch {
+	case c.isComing(r.ID) && justSubmitted(c.snapshot, r), r.State == slurmctl.Pending && c.isExpander(r), r.State == slurmctl.Completing, r.State == slurmctl.Suspended, r.State == slurmctl.Configuring:
+		return false
+	case len(r.NodeList) > 0 && !r.EndTime.IsZero():
+		if !r.EndTime.After(m.after) && c.owner(r.ID) == nil {
+			return false // it may end any moment
+		}
+		m.at(r.EndTime)
+	}
+	return true
+}
+
+// addTimes adds the times of what is not about single jobs.
+func (c *Core) addTimes(m *moments) {
+	for _, in := range c.refused {
+		m.at(in.since.Add(c.cfg.GiveUp))
+		m.at(in.again)
 	}
 	for _, r := range c.reservations {
 		m.at(r.Start)
@@ -108,20 +132,27 @@ func (c *Core) Still() (until time.Time) {
 	if len(c.delays.jobs) > 0 {
 		m.at(c.delays.again)
 	}
-	for _, t := range w.retry {
+	for _, t := range c.work.retry {
 		m.at(t)
 	}
-	return m.until
+}
+
+// moves reports whether something about a job is under way or due, or must be watched in every poll.
+func (c *Core) moves(j *job, now time.Time) bool {
+	due := j.due()
+	switch {
+	case j.busy, j.unwritten, j.ending, j.kept != nil, j.isSuspended(), j.recount, j.configuring, j.extend, j.asked == nil, len(j.expanders) > 0:
+	case j.isMalleable() && j.runs(), j.State == row.Starting, j.State == row.Queued && c.ageing.Weight > 0:
+	case j.touched.After(now), !due.IsZero() && !due.After(now):
+	default:
+		return false
+	}
+	return true
 }
 
 // stillOf does what Still does, for one job. It reports false if it is not certain.
 func (c *Core) stillOf(m *moments, j *job) bool {
-	if j.busy || j.unwritten || j.ending || j.kept != nil || j.isSuspended() || j.recount || j.configuring || j.extend || j.asked == nil ||
-		len(j.expanders) > 0 || j.isMalleable() && j.runs() || j.State == row.Starting || j.State == row.Queued && c.ageing.Weight > 0 || j.touched.After(m.after) {
-		return false
-	}
-	now := m.after
-	if due := j.due(); !due.IsZero() && !due.After(now) {
+	if c.moves(j, m.after) {
 		return false
 	}
 	margin, grace := c.cfg.Margin, c.cfg.Grace
@@ -162,6 +193,12 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 		m.at(start.Add(-time.Minute)) // it is near now
 		m.drift(start.Add(mirrorDelay), j.record.StartTime, mirrorDelay*2/3)
 	}
+	c.addHoldTimes(m, j)
+	return true
+}
+
+// addHoldTimes adds the times from which the holds of a job are too far from the wanted ones.
+func (c *Core) addHoldTimes(m *moments, j *job) {
 	for _, h := range c.holdsOf(j, c.now.Unix()) {
 		if r, ok := c.holdFor(j, h.step); ok {
 			start := time.Unix(h.start, 0)
@@ -172,7 +209,6 @@ func (c *Core) stillOf(m *moments, j *job) bool {
 			}
 		}
 	}
-	return true
 }
 
 // moments collects times from which a decision may differ.
