@@ -275,7 +275,7 @@ func (r *Request) CutMax(most int) bool {
 // MostNodes returns the largest number of nodes that the job may come to have by its profile and
 // its bounds.
 func (r Request) MostNodes() int {
-	if r.Malleable == nil {
+	if r.Malleable == nil || len(r.Malleable.Max) == 0 {
 		return r.Profile.Peak()
 	}
 	return slices.Max(r.Malleable.Max)
@@ -290,7 +290,7 @@ func (r Request) CheckMalleable() error {
 		return nil
 	case r.Drive == drivemode.Chain:
 		return errors.New("a chain cannot be malleable: its steps are Slurm jobs of their own, which are not resized while they run")
-	case r.MaxNodes > 0:
+	case r.MaxNodes > 0 && r.Profile != nil:
 		return fmt.Errorf("--max-nodes=%d: a malleable job makes no claim: it is lent what is free, up to %d nodes", r.MaxNodes, r.MostNodes())
 	}
 	return nil

@@ -97,6 +97,7 @@ func TestMalleable(t *testing.T) {
 		{"--size=pow2 --profile=2@10m job.sh", "", "", "--size, --grace and --speedup are of malleable jobs"},
 		{"--size=pow2 molds.sh", "", "", "a malleable job cannot be moldable"},
 		{"--grace=10s job.sh", "", "", "no evolution profile"},
+		{"--grace=10s --max-nodes=4 job.sh", "", "", "no evolution profile"},
 		{"--malleable=9-12 job.sh", "", "", "the profile goes up to 9 nodes, but partition main has 8 for this job"},
 		{"--malleable=4-5 -p short job.sh", "", "", "partition short has 3 for this job"},
 		{"--malleable=2-5 -p endless job.sh", "", "", "give a --time that ends, as the partition has none"},
