@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,32 +17,20 @@ import (
 // its option --bbf. Everything else stays the same: the job's name, Command, arguments, and other
 // lines. Without plugins, nothing is added or checked.
 
-// plugins reports whether the cluster has plugins that see submissions. A Slurm that does
-// not answer is left to sbatch.
-func (c *Command) plugins(ctx context.Context) bool {
-	if c.Cluster == nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	cfg, err := c.Cluster.Config(ctx)
-	return err == nil && cfg.Values["JobSubmitPlugins"]+cfg.Values["CliFilterPlugins"] != ""
-}
-
-// carried reports whether the unchanged script carries the whole request.
-func (r *submission) carried(want request.Request) bool {
-	given, asked, err := request.FromStored(r.text)
+// carries reports whether a script carries the whole request.
+func carries(script []byte, want request.Request) bool {
+	given, asked, err := request.FromStored(script)
 	return asked && err == nil && given.Same(want)
 }
 
 // cannotCarry returns why no line can be added to the script, or "".
-func (r *submission) cannotCarry() string {
+func (r submission) cannotCarry() string {
 	for _, name := range []string{"bb", "bbf"} {
 		if o, given := r.options.last(name); given {
 			return "with " + o.String() + " the request cannot be written into the script"
 		}
 	}
-	if !r.options.has("wrap") && !takesComments(string(r.text)) {
+	if !r.options.has("wrap") && !takesComments(string(r.script.text)) {
 		return "the script's language may not have comments that begin with #"
 	}
 	return ""
@@ -66,20 +53,20 @@ func takesComments(script string) bool {
 	return len(words) > 0 && hashLanguages.MatchString(filepath.Base(words[0]))
 }
 
-// carry adds to s what puts the request into the script, unless it is there already, and returns
+// carry adds to a call what puts the request into the script, unless it is there already, and returns
 // what removes it again once sbatch has read it.
-func (r *submission) carry(s *step) (done func(), err error) {
+func (r submission) carry(c *call) (done func(), err error) {
 	done = func() {}
-	if r.carried(s.request) {
+	if carries(r.script.text, c.request) {
 		return done, nil
 	}
 	if why := r.cannotCarry(); why != "" {
-		if request.HasLine(r.text) {
+		if request.HasLine(r.script.text) {
 			return done, fmt.Errorf("the script has an earlier request in it, and %s: remove its line %q", why, "#EVO: …")
 		}
 		return done, nil
 	}
-	line := s.request.ScriptLine()
+	line := c.request.ScriptLine()
 	if len(line)%os.Getpagesize() == 0 { // sbatch maps the file and reads up to a NUL
 		line = line[:len(line)-1] + " \n"
 	}
@@ -92,6 +79,6 @@ func (r *submission) carry(s *step) (done func(), err error) {
 	if err != nil {
 		return done, fmt.Errorf("writing the request for the script: %w", err)
 	}
-	s.extra = append(s.extra, "--bbf="+f.Name())
+	c.extra = append(c.extra, "--bbf="+f.Name())
 	return done, nil
 }

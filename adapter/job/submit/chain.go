@@ -1,87 +1,169 @@
 package submit
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/legible"
-	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// checkChain checks that the job can be a chain, where every step is a separate job.
-func (r *submission) checkChain() error {
+// sendChain runs sbatch once per step. If one fails, it cancels the earlier ones: half a chain
+// would run and never finish.
+func (s sender) sendChain(ctx context.Context, r submission, watched bool) (int, error) {
+	var ids []slurmctl.JobID
+	var waiting []<-chan error
+	var first, previous uint32
 	for i := range r.request.Profile {
-		if err := r.options.refuseTasks(r.request.Profile[i].Nodes); err != nil {
-			return err
+		c, err := r.linkCall(i, first, previous)
+		if err != nil {
+			return 0, s.giveUp(ids, err)
 		}
-		if _, err := r.chainStep(i, 1<<32-1, 1<<32-1); err != nil { // the longest marker
-			return err
+		l, err := s.sendLink(ctx, r, i, c, watched)
+		if err != nil {
+			return 0, s.giveUp(ids, err)
 		}
-	}
-	return nil
-}
-
-// chainStep returns the submission of step i, 0-based, after the job previous in the
-// chain that the job first began.
-func (r *submission) chainStep(i int, first, previous uint32) (step, error) {
-	link := &request.ChainLink{Step: i + 1}
-	if i > 0 {
-		link.First = first
-	}
-	marker, err := r.marker(link)
-	if err != nil {
-		return step{}, err
-	}
-	s := step{
-		nodes:   r.request.Profile[i].Nodes,
-		time:    r.linkLimit(r.request.Profile, i),
-		marker:  marker,
-		request: r.request,
-		extra:   r.exportOption(i),
-	}
-	s.request.Chain = link
-	if i > 0 {
-		s.extra = append(s.extra, "--dependency=afterok:"+strconv.FormatUint(uint64(previous), 10), "--kill-on-invalid-dep=yes")
-		if _, given := r.options.last("open-mode"); !given {
-			s.extra = append(s.extra, "--open-mode=append") // steps may share an output file
+		if l.status != 0 {
+			if len(ids) > 0 {
+				fmt.Fprintf(s.stderr, "evosbatch: error: %v\n", s.giveUp(ids, fmt.Errorf("step %d of %d was not submitted", i+1, len(r.request.Profile))))
+			}
+			return l.status, nil
+		}
+		if r.testOnly {
+			continue
+		}
+		if i == 0 {
+			first = l.id
+		}
+		previous = l.id
+		ids = append(ids, slurmctl.JobID(l.id))
+		if l.ended != nil {
+			waiting = append(waiting, l.ended)
 		}
 	}
-	return s, nil
+	s.report(r, ids)
+	return highest(waiting)
 }
 
-// stepVariables returns the variables that tell the script its step of the chain.
-func stepVariables(i int, profile planner.Profile) []string {
-	return []string{"EVO_STEP=" + strconv.Itoa(i+1), "EVO_STEPS=" + strconv.Itoa(len(profile))}
+// link is a job of a chain, as submitted.
+type link struct {
+	id     uint32
+	status int          // sbatch's, if it submitted none
+	ended  <-chan error // gets the outcome of a sbatch that waits for the job; nil: it waits for none
 }
 
-// exportOption adds the step's variables to the user's list of exported variables. The default ALL
-// includes them, and with NONE or NIL the user wants none.
-func (r *submission) exportOption(i int) []string {
-	o, given := r.options.last("export")
-	if !given || !o.HasValue {
-		return nil
+// sendLink runs sbatch for one step of a chain.
+func (s sender) sendLink(ctx context.Context, r submission, i int, c call, watched bool) (link, error) {
+	if err := ctx.Err(); err != nil {
+		return link{}, errors.New("interrupted")
 	}
-	for name := range strings.SplitSeq(o.Value, ",") {
-		switch strings.ToUpper(name) {
-		case "ALL", "NONE", "NIL":
-			return nil
+	if !r.testOnly {
+		c.extra = append(c.extra, "--parsable")
+	}
+	if watched {
+		done, err := r.carry(&c)
+		defer done()
+		if err != nil {
+			return link{}, err
 		}
 	}
-	return []string{"--export=" + o.Value + "," + strings.Join(stepVariables(i, r.request.Profile), ",")}
+	cmd := s.command(ctx, r.words(c))
+	cmd.Env = slices.Concat(s.environ, stepVariables(i, r.request.Profile))
+	if r.script.fromStdin {
+		cmd.Stdin = bytes.NewReader(r.script.text)
+	}
+	var l link
+	var text string
+	var err error
+	if _, waits := r.options.last("wait"); waits && !r.testOnly {
+		text, l.ended, err = startWaiting(cmd)
+	} else {
+		var stdout bytes.Buffer
+		cmd.Stdout = &stdout
+		err = cmd.Run()
+		text = stdout.String()
+	}
+	if l.status, err = statusOf(err); err != nil || l.status != 0 || r.testOnly {
+		return l, err
+	}
+	if l.id, err = parseJobID(text); err == nil && watched {
+		err = s.lookBack(ctx, r, c.request, slurmctl.JobID(l.id))
+	}
+	return l, err
 }
 
-// parseJobID reads what sbatch --parsable prints: the id, and perhaps a cluster.
-func parseJobID(text string) (uint32, error) {
-	line := strings.TrimSpace(text)
-	if at := strings.LastIndexByte(line, '\n'); at >= 0 {
-		line = line[at+1:] // a site's plugins may print above
+// startWaiting starts sbatch --wait, and returns its job's ID once it has submitted it, and what
+// gets its outcome.
+func startWaiting(cmd *exec.Cmd) (string, <-chan error, error) {
+	ended, ids := make(chan error, 1), make(chan uint32, 1)
+	w := &idWatcher{out: &bytes.Buffer{}, look: func(id uint32) error { ids <- id; return nil }}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	go func() { ended <- runWith(cmd, w, true) }()
+	select {
+	case id := <-ids:
+		return fmt.Sprint(id), ended, nil
+	case err := <-ended:
+		select {
+		case id := <-ids:
+			ended <- err
+			return fmt.Sprint(id), ended, nil
+		default:
+		}
+		return "", nil, err
 	}
-	digits, _, _ := strings.Cut(line, ";")
-	id, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || id == 0 {
-		return 0, errors.New("sbatch printed no job id: " + strconv.Quote(legible.Brief(text)))
+}
+
+// highest waits for the jobs of a chain, and returns the highest status.
+func highest(waiting []<-chan error) (int, error) {
+	most := 0
+	for _, ended := range waiting {
+		status, err := statusOf(<-ended)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, status)
 	}
-	return uint32(id), nil
+	return most, nil
+}
+
+// giveUp cancels the jobs of a chain that cannot be completed and adds to err what became of them.
+func (s sender) giveUp(ids []slurmctl.JobID, err error) error {
+	if len(ids) == 0 {
+		return err
+	}
+	var names []string
+	for _, id := range ids {
+		names = append(names, strconv.FormatUint(uint64(id), 10))
+	}
+	list := strings.Join(names, " ")
+	if s.site.cluster == nil {
+		return fmt.Errorf("%w; cancel the steps before it: scancel %s", err, list)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	if failed := s.site.cluster.Cancel(ctx, ids...); failed != nil {
+		return fmt.Errorf("%w; cancelling the steps before it failed (%v): scancel %s", err, failed, list)
+	}
+	return fmt.Errorf("%w; the steps before it are cancelled: %s", err, list)
+}
+
+// report prints what sbatch would print for the chain's first job; the others go to stderr.
+func (s sender) report(r submission, ids []slurmctl.JobID) {
+	if r.testOnly || len(ids) == 0 || r.options.has("quiet") {
+		return
+	}
+	if r.options.has("parsable") {
+		fmt.Fprintln(s.stdout, ids[0])
+		return
+	}
+	fmt.Fprintf(s.stdout, "Submitted batch job %d\n", ids[0])
+	for i, id := range ids[1:] {
+		fmt.Fprintf(s.stderr, "evosbatch: step %d of %d is job %d\n", i+2, len(ids), id)
+	}
 }

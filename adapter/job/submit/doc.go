@@ -3,9 +3,21 @@
 // whole time limit, a begin time that parks the job until the sidecar starts it, and a marker in
 // the comment that carries the request (package request). It needs only Slurm, never the sidecar.
 //
-//	words ─ parse ─┐
-//	SBATCH_* ──────┼─ layers ─ refuse ─ request ─ sbatch (once, or once a step in a chain)
-//	#SBATCH, #EVO ─┘
+// Command.run (command.go) is a line of stages. Each takes a value and returns the next:
+//
+//	words → options          options.go                        pure, except for sbatch's help
+//	whose job is it?         stock.go                          sbatch gets other jobs unchanged
+//	options → sources        sources.go, named.go, reader.go   reads files
+//	sources → submission     submission.go, and a file for     pure
+//	                         each topic: moldable, malleable,
+//	                         hooks, gres, nodes, refuse, begin
+//	submission → feasible    feasible.go, alternatives.go,     asks Slurm (site.go); places,
+//	                         fit.go                            limits, and resizes are pure
+//	submission → arguments   calls.go                          pure
+//	arguments → job          send.go, chain.go                 runs sbatch (sbatch.go, output.go)
+//
+// No two files refer to each other, not even by way of others. job.go has the value that the stages
+// hand on; layers.go joins the places where options can stand.
 //
 // If the cluster has plugins that may change a submission, the script also carries the request
 // (carry.go), and the job is checked afterwards (lookback.go); otherwise sbatch replaces this

@@ -6,10 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
-	"github.com/evoslurm/evoslurm/adapter/job/request"
-	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -22,35 +19,8 @@ type gres struct {
 // gres reads --gres, --gpus-per-node, --gpus-per-task, and --gpus. A total for the job counts for
 // the first step and must be equal on each of its nodes.
 func (l layers) gres(first int) (g gres, err error) {
-	if o, given := l.last("gres"); given {
-		if g.perNode, err = slurmctl.ParseGRES(o.Value); err != nil {
-			return g, fmt.Errorf("%s: %w", o, err)
-		}
-		if err := slurmctl.CheckWhole(g.perNode); err != nil {
-			return g, fmt.Errorf("%s: %w", o, err)
-		}
-	}
-	if o, given := l.last("gpus-per-node"); given {
-		some, err := gpus(o)
-		if err != nil {
-			return g, err
-		}
-		g.perNode = append(g.perNode, some...)
-	}
-	if o, given := l.last("gpus-per-task"); given && len(g.perNode) == 0 {
-		some, err := gpus(o)
-		if err != nil {
-			return g, err
-		}
-		tasks, known := l.last("ntasks-per-node")
-		n, err := strconv.Atoi(strings.TrimSpace(tasks.Value))
-		if !known || err != nil || n < 1 {
-			return g, fmt.Errorf("%s: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead", o)
-		}
-		for i := range some {
-			some[i].Count *= int64(n)
-		}
-		g.perNode = some
+	if g.perNode, err = l.gresPerNode(); err != nil {
+		return g, err
 	}
 	o, given := l.last("gpus")
 	if !given {
@@ -71,6 +41,45 @@ func (l layers) gres(first int) (g gres, err error) {
 		return g, fmt.Errorf("%s: is not what the nodes of the first step have by the other options: leave it out", o)
 	}
 	return g, nil
+}
+
+// gresPerNode reads --gres, --gpus-per-node, and --gpus-per-task.
+func (l layers) gresPerNode() (perNode []slurmctl.GRES, err error) {
+	if o, given := l.last("gres"); given {
+		if perNode, err = slurmctl.ParseGRES(o.Value); err == nil {
+			err = slurmctl.CheckWhole(perNode)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o, err)
+		}
+	}
+	if o, given := l.last("gpus-per-node"); given {
+		some, err := gpus(o)
+		if err != nil {
+			return nil, err
+		}
+		perNode = append(perNode, some...)
+	}
+	if o, given := l.last("gpus-per-task"); given && len(perNode) == 0 {
+		return l.gpusOfTasks(o)
+	}
+	return perNode, nil
+}
+
+// gpusOfTasks returns what --gpus-per-task asks for on each node.
+func (l layers) gpusOfTasks(o getopt.Option) ([]slurmctl.GRES, error) {
+	some, err := gpus(o)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := strconv.Atoi(strings.TrimSpace(l.value("ntasks-per-node")))
+	if err != nil || tasks < 1 {
+		return nil, fmt.Errorf("%s: the tasks on a node must be known: give --ntasks-per-node, or --gpus-per-node instead", o)
+	}
+	for i := range some {
+		some[i].Count *= int64(tasks)
+	}
+	return some, nil
 }
 
 // gpus reads "2" and "a100:2,v100:1".
@@ -123,44 +132,4 @@ func (g gres) onNode(n slurmctl.Node) bool {
 	}
 	has, err := slurmctl.ParseGRES(n.GRES)
 	return err == nil && slurmctl.HasGRES(has, g.perNode)
-}
-
-// checkResizes rejects a profile that resizes a Slurm job twice if Slurm can do so only once, or at
-// all if the job has a step manager. A chain's jobs are not resized.
-func checkResizes(r *submission, cfg slurmctl.Config) error {
-	once, stepMgr := slurmctl.ResizesOnce(cfg), r.options.hasStepMgr(cfg)
-	if r.request.Drive == drivemode.Chain || !once && !stepMgr {
-		return nil
-	}
-	profiles := []planner.Profile{r.request.Profile}
-	if r.request.Moldable != nil {
-		profiles = r.request.Moldable.Alternatives
-	}
-	for _, p := range profiles {
-		if against := request.Resized(p); stepMgr && against != "" {
-			return fmt.Errorf("%s: %s: %s", against, request.StepMgrWords, request.StepMgrRemedy)
-		}
-		if against := request.ResizedTwice(p); once && against != "" {
-			return fmt.Errorf("%s, and Slurm %s without slurmdbd resizes a job only once: %s", against, cfg.Version, request.OnceRemedy)
-		}
-	}
-	return nil
-}
-
-// hasStepMgr reports whether a job with these options will have a step manager.
-func (l layers) hasStepMgr(cfg slurmctl.Config) bool {
-	possible, always := slurmctl.StepMgr(cfg)
-	_, asked := l.last("stepmgr")
-	return possible && (always || asked)
-}
-
-// refuseMerge refuses a drive mode that can never work.
-func refuseMerge(drive drivemode.Mode, cfg slurmctl.Config) error {
-	if drive != drivemode.Merge {
-		return nil
-	}
-	if can, reasons := slurmctl.Capabilities(cfg); !can {
-		return fmt.Errorf("--drive=merge cannot work here: %s; leave it out", strings.Join(reasons, "; "))
-	}
-	return nil
 }

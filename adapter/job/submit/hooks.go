@@ -11,7 +11,7 @@ import (
 )
 
 // checkHooks sees that the job's hooks can reach it.
-func (r *submission) checkHooks() error {
+func (r submission) checkHooks() error {
 	if len(r.request.Hooks.Variables()) == 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r *submission) checkHooks() error {
 }
 
 // hookExport adds the hooks' variables to the user's list of exported variables.
-func (r *submission) hookExport() []string {
+func (r submission) hookExport() []string {
 	o, given := r.options.last("export")
 	hooks := r.request.Hooks.Variables()
 	if !given || !o.HasValue || len(hooks) == 0 || slices.Contains(strings.Split(strings.ToUpper(o.Value), ","), "ALL") {

@@ -3,6 +3,7 @@ package submit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
@@ -67,24 +68,24 @@ func (l layers) last(name string) (getopt.Option, bool) {
 	return getopt.Option{}, false
 }
 
+// value returns the value of the option that applies, or "".
+func (l layers) value(name string) string {
+	o, _ := l.last(name)
+	return o.Value
+}
+
 // has reports whether the command line has an option.
 func (l layers) has(name string) bool {
-	for _, o := range l.command {
-		if o.Name == name {
-			return true
-		}
-	}
-	return false
+	return contains(l.command, name)
+}
+
+func contains(options []getopt.Option, name string) bool {
+	return slices.ContainsFunc(options, func(o getopt.Option) bool { return o.Name == name })
 }
 
 // fromEnvironment returns the options that the environment gives sbatch.
 func (t optionTable) fromEnvironment(environ []string) []getopt.Option {
-	values := map[string]string{}
-	for _, assignment := range environ {
-		if name, value, ok := strings.Cut(assignment, "="); ok {
-			values[name] = value
-		}
-	}
+	values := valuesOf(environ)
 	var found []getopt.Option
 	for _, pair := range environmentOptions {
 		if value, ok := values[pair[0]]; ok && (value != "" || t.Long[pair[1]] != getopt.Required) {
@@ -94,13 +95,20 @@ func (t optionTable) fromEnvironment(environ []string) []getopt.Option {
 	return found
 }
 
-// ownFrom are evosbatch's own options that the environment has.
-func ownFrom(environ []string) []getopt.Option {
+// valuesOf returns the variables of an environment. The last assignment counts.
+func valuesOf(environ []string) map[string]string {
 	values := map[string]string{}
 	for _, assignment := range environ {
-		name, value, _ := strings.Cut(assignment, "=")
-		values[name] = value
+		if name, value, ok := strings.Cut(assignment, "="); ok {
+			values[name] = value
+		}
 	}
+	return values
+}
+
+// ownFrom returns evosbatch's own options in the environment.
+func ownFrom(environ []string) []getopt.Option {
+	values := valuesOf(environ)
 	var found []getopt.Option
 	for _, name := range request.Options {
 		if value := values[ownVariable(name)]; value != "" {
@@ -112,6 +120,19 @@ func ownFrom(environ []string) []getopt.Option {
 
 // errHeterogeneous is the error for every way to request a heterogeneous job.
 var errHeterogeneous = errors.New("heterogeneous jobs (\":\", hetjob) cannot be planned: submit them with sbatch")
+
+// refuseHeterogeneous refuses a lone colon anywhere: sbatch takes it for a separator.
+func refuseHeterogeneous(line getopt.Line) error {
+	if len(line.Operands) > 0 && line.Operands[0] == ":" {
+		return errHeterogeneous
+	}
+	for _, o := range line.Options {
+		if o.HasValue && o.Value == ":" {
+			return errHeterogeneous
+		}
+	}
+	return nil
+}
 
 // fromScript returns the options of a script's #SBATCH lines. Like sbatch, it joins the words of
 // all lines before it reads options.

@@ -1,8 +1,9 @@
 package submit
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"os/user"
 	"slices"
 	"strings"
@@ -12,108 +13,108 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// rules is a cluster that reports its users' limits; *slurmctl.Client implements it.
-type rules interface {
-	Limits(ctx context.Context, cfg slurmctl.Config, users ...string) (*slurmctl.Limits, error)
-	Defaults(ctx context.Context, user, account string) (defaultAccount, defaultQOS string, err error)
+// userLimits holds the limits that apply to a user's job.
+type userLimits struct {
+	*slurmctl.Limits
+	subject slurmctl.Subject // whose they are, in any partition
 }
 
-// limits returns the limits that apply to the submitting user, and whose they are; false if the
-// user may not see them: the sidecar sees all.
-func (c *Command) limits(ctx context.Context, r *submission) (*slurmctl.Limits, slurmctl.Subject, bool) {
-	none := func() (*slurmctl.Limits, slurmctl.Subject, bool) { return nil, slurmctl.Subject{}, false }
-	cluster, ok := c.Cluster.(rules)
+// limits returns the limits that apply to the submitting user's job with these options; false if
+// the user may not see them: the sidecar sees all.
+func (s site) limits(ctx context.Context, l layers) (userLimits, bool) {
+	cluster, ok := s.cluster.(rules)
 	me, err := user.Current()
 	if !ok || err != nil {
-		return none()
+		return userLimits{}, false
 	}
-	cfg, err := c.Cluster.Config(ctx)
-	if err != nil {
-		return none()
+	cfg, known := s.config(ctx)
+	if !known {
+		return userLimits{}, false
 	}
 	limits, err := cluster.Limits(ctx, cfg, me.Username)
 	if err != nil {
-		return none()
+		return userLimits{}, false
 	}
-	s := slurmctl.Subject{User: me.Username, Account: r.options.value("account"), QOS: r.options.value("qos")}
-	if limits.Enforced && (s.Account == "" || s.QOS == "") {
-		account, qos, err := cluster.Defaults(ctx, s.User, s.Account)
+	subject := slurmctl.Subject{User: me.Username, Account: l.value("account"), QOS: l.value("qos")}
+	if limits.Enforced && (subject.Account == "" || subject.QOS == "") {
+		account, qos, err := cluster.Defaults(ctx, subject.User, subject.Account)
 		if err != nil {
-			return none() // whose limits count is not known
+			return userLimits{}, false // whose limits count is not known
 		}
-		if s.Account == "" {
-			s.Account = account
-		}
-		if s.QOS == "" {
-			s.QOS = qos
-		}
+		subject.Account, subject.QOS = cmp.Or(subject.Account, account), cmp.Or(subject.QOS, qos)
 	}
-	return limits, s, true
+	return userLimits{limits, subject}, true
 }
 
-// checkLimits rejects a profile that limits of the user's account, QOS, and partition make
-// infeasible, and keeps the computed time limit within the longest that they allow.
-func (c *Command) checkLimits(ctx context.Context, r *submission, places []place) error {
-	limits, s, known := c.limits(ctx, r)
-	if !known {
-		return nil
+// partitions returns the partitions of the places or, if these are unknown, of the options.
+func (u userLimits) partitions(l layers, places []place) (names []string) {
+	for _, p := range places {
+		names = append(names, p.partition.Name)
 	}
-	names := c.partitionNames(r, places, limits)
+	if names != nil {
+		return names
+	}
+	if given := l.value("partition"); given != "" {
+		return strings.Split(given, ",")
+	}
+	return []string{u.DefaultPartition()}
+}
+
+// givenMinutes returns the shortest time limit that the partitions give a job without --time, or
+// unlimited.
+func (u userLimits) givenMinutes(partitions []string) int64 {
+	least := int64(unlimited)
+	for _, u.subject.Partition = range partitions {
+		if given := u.GivenMinutes(u.subject); given >= 0 {
+			least = min(least, given)
+		}
+	}
+	return least
+}
+
+// allowance is the most that limits allow a job in any of its partitions.
+type allowance struct {
+	minutes int64
+	nodes   int
+	against string // the limits on its nodes
+}
+
+// allow returns what the limits allow a job, or an error if it is infeasible in all of its
+// partitions.
+func (u userLimits) allow(r submission, places []place) (allowance, error) {
 	need := slurmctl.NeedOf(request.Sizes(r.request.Claimed()), minutes(r.request.Profile.Duration()), r.request.Drive == drivemode.Chain)
 	if r.userTime > 0 && r.userTime != unlimited {
 		need.Minutes = r.userTime
 	}
-	var first []string
-	longest, fits := int64(0), false
-	most, tooMuch := 0, []string{}
 	need.GRES = r.gres.perNode
-	for i, name := range names {
-		s.Partition = name
-		if need.CPUs, need.Most = limits.NodeCPUs(name), 0; i < len(places) && len(places[i].nodes) > 0 {
+	var allowed allowance
+	var never, against []string
+	fits := false
+	for i, name := range u.partitions(r.options, places) {
+		u.subject.Partition = name
+		if need.CPUs, need.Most = u.NodeCPUs(name), 0; i < len(places) && len(places[i].nodes) > 0 {
 			need.CPUs, need.Most = slurmctl.CPUsOf(places[i].nodes)
 		}
-		need.Memory, need.PerCPU = limits.NodeMemory(name, r.options.value("mem"), r.options.value("mem-per-cpu"), need.CPUs)
-		if never := limits.Never(s, need); len(never) > 0 {
-			first = append(first, never...)
+		need.Memory, need.PerCPU = u.NodeMemory(name, r.options.value("mem"), r.options.value("mem-per-cpu"), need.CPUs)
+		if why := u.Never(u.subject, need); len(why) > 0 {
+			never = append(never, why...)
 			continue
 		}
 		fits = true
-		if most := limits.MostMinutes(s); most < 0 {
-			longest = unlimited
+		if most := u.MostMinutes(u.subject); most < 0 {
+			allowed.minutes = unlimited
 		} else {
-			longest = max(longest, most)
+			allowed.minutes = max(allowed.minutes, most)
 		}
-		nodes, against := limits.MostNodes(s, need, r.request.MostNodes())
-		if most = max(most, nodes); against != "" {
-			tooMuch = append(tooMuch, against)
+		nodes, limit := u.MostNodes(u.subject, need, r.request.MostNodes())
+		if allowed.nodes = max(allowed.nodes, nodes); limit != "" {
+			against = append(against, limit)
 		}
 	}
-	if !fits && len(first) > 0 {
-		slices.Sort(first)
-		return fmt.Errorf("%s", strings.Join(slices.Compact(first), "; "))
+	if !fits {
+		slices.Sort(never)
+		return allowance{}, errors.New(strings.Join(slices.Compact(never), "; "))
 	}
-	if fits {
-		c.cutMost(r, most, strings.Join(tooMuch, "; "))
-		r.maxTime = min(r.maxTime, longest)
-	}
-	return nil
-}
-
-// partitionNames returns the partitions of the places or, if these are unknown, of the options.
-func (c *Command) partitionNames(r *submission, places []place, limits *slurmctl.Limits) (names []string) {
-	for _, p := range places {
-		names = append(names, p.partition.Name)
-	}
-	if given := r.options.value("partition"); names == nil && given != "" {
-		return strings.Split(given, ",")
-	} else if names == nil {
-		return []string{limits.DefaultPartition()}
-	}
-	return names
-}
-
-// value returns what an option has on the command line, in the environment or in the script.
-func (l layers) value(name string) string {
-	o, _ := l.last(name)
-	return o.Value
+	allowed.against = strings.Join(against, "; ")
+	return allowed, nil
 }

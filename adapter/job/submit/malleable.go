@@ -1,57 +1,39 @@
 package submit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/planner/malleable"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 // A malleable job is submitted with its smallest size, which must be feasible. Its larger sizes are
-// cut to what the partition, the user's nodes, and limits can ever allow, with a message.
+// cut to what the partition, the user's nodes, and limits can ever allow, with a message
+// (fit.go).
 
 // joinMalleable joins the requests of the command line and the script. A plain profile, or
 // alternatives, on the command line override bounds in the script.
 func (r *submission) joinMalleable(given, fromScript request.Request) error {
-	commanded := map[string]bool{}
+	overridden := map[string]bool{}
 	for _, o := range r.options.command {
-		commanded[o.Name] = commanded[o.Name] || o.Name != "profile" || isEvolution(o)
+		overridden[o.Name] = overridden[o.Name] || o.Name != "profile" || isEvolution(o)
 	}
-	if err := request.Contradiction(func(name string) bool { return commanded[name] }); err != nil {
+	if err := request.Contradiction(func(name string) bool { return overridden[name] }); err != nil {
 		return err
 	}
 	for _, o := range r.options.own {
-		commanded[o.Name] = true // the environment also overrides the script
+		overridden[o.Name] = true // the environment also overrides the script
 	}
-	m, of := given.Malleable, fromScript.Malleable
-	if given.Profile == nil && given.Moldable == nil && of != nil || m != nil && m.Max != nil && of != nil {
-		one := *of
-		if m != nil {
-			if m.Max != nil {
-				one.Max = m.Max
-			}
-			for name, take := range map[string]func(){
-				"size":    func() { one.Sizes = m.Sizes },
-				"grace":   func() { one.Grace = m.Grace },
-				"speedup": func() { one.Speedup = m.Speedup },
-			} {
-				if commanded[name] {
-					take()
-				}
-			}
-		}
-		m = &one
+	r.request.Malleable = given.Malleable
+	bounded := given.Malleable != nil && given.Malleable.Max != nil
+	if fromScript.Malleable != nil && (bounded || given.Profile == nil && given.Moldable == nil) {
+		r.request.Malleable = overlaid(given.Malleable, *fromScript.Malleable, overridden)
 	}
-	if r.request.Malleable = m; m == nil {
+	if r.request.Malleable == nil {
 		return nil
 	}
 	if err := r.request.Settle(); err != nil {
@@ -60,6 +42,33 @@ func (r *submission) joinMalleable(given, fromScript request.Request) error {
 	if !r.request.Endless() {
 		return r.request.CheckMalleable()
 	}
+	return r.readDuration()
+}
+
+// overlaid returns what the script says of a malleable job, with the command line's own bounds and
+// those options that it overrides.
+func overlaid(given *request.Malleable, fromScript request.Malleable, overridden map[string]bool) *request.Malleable {
+	if given == nil {
+		return &fromScript
+	}
+	if given.Max != nil {
+		fromScript.Max = given.Max
+	}
+	if overridden["size"] {
+		fromScript.Sizes = given.Sizes
+	}
+	if overridden["grace"] {
+		fromScript.Grace = given.Grace
+	}
+	if overridden["speedup"] {
+		fromScript.Speedup = given.Speedup
+	}
+	return &fromScript
+}
+
+// readDuration gives a job with --malleable the duration of its --time, if it has one; otherwise the
+// partition's limit applies (feasible.go).
+func (r *submission) readDuration() error {
 	r.inScript = false // the script does not say how long
 	known := r.request
 	known.Lasts(1)
@@ -68,7 +77,7 @@ func (r *submission) joinMalleable(given, fromScript request.Request) error {
 	}
 	o, timed := r.options.last("time")
 	if !timed {
-		return nil // the partition's: see lasts
+		return nil
 	}
 	limit, err := parseTimeLimit(o.Value)
 	if err == nil && limit > planner.MaxDuration/60 {
@@ -83,114 +92,38 @@ func (r *submission) joinMalleable(given, fromScript request.Request) error {
 
 var errNoEnd = errors.New("a malleable job is planned for as long as it may run: give a --time that ends")
 
-// lasts gives a job with --malleable but without --time sbatch's time limit: the partition's
-// default, otherwise its maximum; of several partitions, the shortest.
-func (c *Command) lasts(ctx context.Context, r *submission) error {
-	if !r.request.Endless() {
-		return nil
-	}
-	if c.Cluster == nil {
-		return errNoEnd
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	least := int64(unlimited)
-	places, err := r.options.places(ctx, c.Cluster, r.gres)
-	limits, s, known := c.limits(ctx, r)
-	if known {
-		for _, s.Partition = range c.partitionNames(r, places, limits) {
-			if given := limits.GivenMinutes(s); given >= 0 {
-				least = min(least, given)
-			}
-		}
-	} else if err != nil {
-		return fmt.Errorf("--malleable: for how long is not known, give --time: %w", err)
-	}
-	for _, p := range places {
-		for _, limit := range []time.Duration{p.partition.DefaultTime, p.partition.MaxTime} {
-			if limit != slurmctl.Unlimited && limit > 0 {
-				least = min(least, int64(limit/time.Minute))
-				break
-			}
-		}
-	}
-	if least > planner.MaxDuration/60 {
-		return fmt.Errorf("%w, as the partition has none", errNoEnd)
-	}
-	r.request.Lasts(least * 60)
-	r.userTime, r.implied = least, true
-	return r.complete()
-}
+// maxSpeedup bounds a file with a speed-up, in bytes.
+const maxSpeedup = 64 << 10
 
-// readSpeedup reads the file of --speedup, which then travels with the request.
-func (r *submission) readSpeedup() error {
-	m := r.request.Malleable
-	if m == nil || m.SpeedupFile() == "" {
-		return nil
+// withSpeedup reads the file of --speedup, whose contents then travel with the request.
+func (r submission) withSpeedup() (submission, error) {
+	if r.request.Malleable == nil || r.request.Malleable.SpeedupFile() == "" {
+		return r, nil
 	}
-	const most = 64 << 10
-	table, err := func() (malleable.Table, error) {
-		f, err := os.Open(m.SpeedupFile())
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		text, err := io.ReadAll(io.LimitReader(f, most+1))
-		if err == nil && len(text) > most {
-			err = fmt.Errorf("larger than %d KiB", most>>10)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return malleable.ParseTable(string(text))
-	}()
+	m := *r.request.Malleable
+	table, err := readSpeedup(m.SpeedupFile())
 	if err == nil {
-		one := *m
-		if err = one.SetSpeedup(table); err == nil {
-			r.request.Malleable = &one
-			return r.complete()
-		}
+		err = m.SetSpeedup(table)
 	}
-	return fmt.Errorf("--speedup=%s: %w", m.SpeedupFile(), err)
+	if err != nil {
+		return r, fmt.Errorf("--speedup=%s: %w", r.request.Malleable.SpeedupFile(), err)
+	}
+	r.request.Malleable = &m
+	return r, r.complete()
 }
 
-// cutMost limits a malleable job's larger sizes to what can ever be.
-func (c *Command) cutMost(r *submission, most int, why string) {
-	before := r.request.MostNodes()
-	if most >= before || !r.request.CutMax(most) {
-		return
+func readSpeedup(path string) (malleable.Table, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	now := "it runs on " + plural(r.request.MostNodes(), "node")
-	if r.request.Malleable != nil {
-		now = "it is malleable up to " + strconv.Itoa(r.request.MostNodes())
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSpeedup+1))
+	if err == nil && len(text) > maxSpeedup {
+		err = fmt.Errorf("larger than %d KiB", maxSpeedup>>10)
 	}
-	fmt.Fprintf(c.Stderr, "evosbatch: warning: %s, not %d: %s\n", now, before, why)
-}
-
-// cutToPlaces bounds it by the nodes of the partitions, and of --nodelist.
-func (c *Command) cutToPlaces(r *submission, places []place) {
-	if r.request.Malleable == nil {
-		return
+	if err != nil {
+		return nil, err
 	}
-	if names, err := r.options.nodeNames("nodelist"); err == nil && len(names) > 0 {
-		o, _ := r.options.last("nodelist")
-		c.cutMost(r, len(names), fmt.Sprintf("%s names %s", o, plural(len(names), "node")))
-	}
-	most, why := 0, []string{}
-	for _, p := range places {
-		most = max(most, p.usable)
-		why = append(why, fmt.Sprintf("partition %s has %d for this job%s", p.partition.Name, p.usable, p.with))
-	}
-	if len(places) > 0 {
-		c.cutMost(r, most, strings.Join(why, ", "))
-	}
-}
-
-// checkGrace rejects a malleable job that requests more time to give nodes back than the site
-// allows.
-func (c *Command) checkGrace(m *request.Malleable) error {
-	if m != nil && c.MaxGrace > 0 && time.Duration(m.Grace)*time.Second > c.MaxGrace {
-		return fmt.Errorf("--grace=%s: the site allows %v at most (malleable.max_grace)", planner.FormatDuration(int64(m.Grace)), c.MaxGrace)
-	}
-	return nil
+	return malleable.ParseTable(string(text))
 }

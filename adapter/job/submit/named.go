@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,16 +22,16 @@ const maxProfile = 1 << 20
 //
 // auto:NAME is the profile that would have fitted the last runs of the job with that name, and is
 // printed.
-func (c *Command) profileOf(ctx context.Context, value string) (string, error) {
+func (in reader) profileOf(ctx context.Context, value string) (string, error) {
 	if name, auto := strings.CutPrefix(value, "auto:"); auto {
-		if name == "" || c.LastRuns == nil {
+		if name == "" || in.lastRuns == nil {
 			return "", fmt.Errorf("--profile=%s: want auto:NAME, the name of a job that ran (evosqueue -t all)", value)
 		}
-		profile, what, err := c.LastRuns(ctx, name)
+		profile, what, err := in.lastRuns(ctx, name)
 		if err != nil {
 			return "", fmt.Errorf("--profile=%s: %w", value, err)
 		}
-		fmt.Fprintf(c.Stderr, "evosbatch: --profile=%s: %s\n", value, legible.Printable(what, false))
+		fmt.Fprintf(in.stderr, "evosbatch: --profile=%s: %s\n", value, legible.Printable(what, false))
 		return profile, nil
 	}
 	name, named := strings.CutPrefix(value, "@")
@@ -42,10 +43,8 @@ func (c *Command) profileOf(ctx context.Context, value string) (string, error) {
 	}
 	places := []string{name}
 	if !strings.Contains(name, "/") {
-		config := c.getenv("XDG_CONFIG_HOME")
-		if config == "" {
-			config = filepath.Join(c.getenv("HOME"), ".config")
-		}
+		variables := valuesOf(in.environ)
+		config := cmp.Or(variables["XDG_CONFIG_HOME"], filepath.Join(variables["HOME"], ".config"))
 		places = []string{filepath.Join(config, "evoslurm/profiles", name), filepath.Join(ProfileDir, name)}
 	}
 	for _, place := range places {

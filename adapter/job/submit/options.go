@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -31,6 +32,13 @@ const (
 	ownFlags   = `dry-run require-profile`
 )
 
+// profilers lists the values of sbatch's own --profile, which selects what accounting samples. No
+// evolution profile looks like them.
+var profilers = []string{"all", "none", "energy", "task", "lustre", "filesystem", "network"}
+
+// shapes lists the options that say how a job evolves; only one from the strongest place counts.
+var shapes = []string{"profile", "moldable", "malleable"}
+
 // optionTable knows sbatch's options, and evosbatch's own.
 type optionTable struct{ *getopt.Table }
 
@@ -40,6 +48,20 @@ func newOptionTable() optionTable {
 		getopt.Optional: optionalOptions,
 		getopt.Flag:     flagOptions + " " + ownFlags,
 	})}
+}
+
+// read reads the words of a command line. Unknown options may come from a site's plugins or a newer
+// Slurm: sbatch's help says.
+func (t optionTable) read(words []string, help func() string) (getopt.Line, error) {
+	line, err := t.Parse(words, "")
+	if err != nil {
+		t.learn(help())
+		line, err = t.Parse(words, "")
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\nTry \"evosbatch --help\" for more information", err)
+	}
+	return line, err
 }
 
 var helpLine = regexp.MustCompile(`(?m)^\s+(?:-(\w),\s+)?--([A-Za-z0-9][\w-]*)(\[=|=)?`)
@@ -64,6 +86,37 @@ func (t optionTable) learn(help string) {
 		}
 		t.Add(m[2], letter, has)
 	}
+}
+
+// isEvolution reports whether an option named profile is an evolution profile, not a value for
+// sbatch's own option of that name.
+func isEvolution(o getopt.Option) bool {
+	if o.Name != "profile" || o.Source != "" {
+		return false // on #SBATCH lines and in SBATCH_PROFILE it is always sbatch's
+	}
+	for name := range strings.SplitSeq(o.Value, ",") {
+		if !slices.Contains(profilers, strings.ToLower(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// asksToEvolve reports whether an option of the command line is a wish for an evolving job,
+// whatever its value.
+func asksToEvolve(o getopt.Option) bool {
+	return isEvolution(o) || slices.Contains(strings.Fields(ownOptions), o.Name)
+}
+
+// isOwn reports whether an option of the command line is not for sbatch.
+func isOwn(o getopt.Option) bool {
+	return asksToEvolve(o) || slices.Contains(strings.Fields(ownFlags), o.Name)
+}
+
+// ownVariable returns the variable for one of evosbatch's own options. These rank between the
+// command line and the script, like sbatch's.
+func ownVariable(option string) string {
+	return "EVOSBATCH_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
 
 // OptionNames returns all options for shell completion, evosbatch's own first; options that need a

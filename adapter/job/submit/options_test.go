@@ -116,7 +116,7 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// words draws a command line whose script begins at a known place.
+// drawWords draws a command line whose script begins at a known place.
 func drawWords(t *rapid.T, table optionTable) (words []string, names []string) {
 	var long []string
 	for name := range table.Long {
@@ -127,30 +127,32 @@ func drawWords(t *rapid.T, table optionTable) (words []string, names []string) {
 	for letter, name := range table.Short {
 		letters[name] = letter
 	}
-	value := rapid.StringMatching(`[a-z0-9=@,: -]{1,8}`)
 	for range rapid.IntRange(0, 8).Draw(t, "options") {
 		name := rapid.SampledFrom(long).Draw(t, "name")
 		names = append(names, name)
 		letter, short := letters[name]
-		short = short && rapid.Bool().Draw(t, "short")
-		v := value.Draw(t, "value")
-		joined := rapid.Bool().Draw(t, "joined")
-		switch has := table.Long[name]; {
-		case short && has == getopt.Required && joined:
-			words = append(words, "-"+string(letter)+v)
-		case short && has == getopt.Required:
-			words = append(words, "-"+string(letter), v)
-		case short:
-			words = append(words, "-"+string(letter))
-		case has == getopt.Required && !joined:
-			words = append(words, "--"+name, v)
-		case has == getopt.Required || has == getopt.Optional && joined:
-			words = append(words, "--"+name+"="+v)
-		default:
-			words = append(words, "--"+name)
-		}
+		words = append(words, drawOption(t, name, letter, short && rapid.Bool().Draw(t, "short"), table.Long[name])...)
 	}
 	return words, names
+}
+
+// drawOption draws the words of one option.
+func drawOption(t *rapid.T, name string, letter byte, short bool, has getopt.Arity) []string {
+	v := rapid.StringMatching(`[a-z0-9=@,: -]{1,8}`).Draw(t, "value")
+	joined := rapid.Bool().Draw(t, "joined")
+	switch {
+	case short && has == getopt.Required && joined:
+		return []string{"-" + string(letter) + v}
+	case short && has == getopt.Required:
+		return []string{"-" + string(letter), v}
+	case short:
+		return []string{"-" + string(letter)}
+	case has == getopt.Required && !joined:
+		return []string{"--" + name, v}
+	case has != getopt.Flag && joined:
+		return []string{"--" + name + "=" + v}
+	}
+	return []string{"--" + name}
 }
 
 func TestParseFindsTheScript(t *testing.T) {

@@ -34,7 +34,8 @@ func TestOwnVariables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := newSubmission(line, asked, layers{command: line.Options, own: ownFrom(strings.Fields(c.environ))}, request.Request{ExpandLimit: 1}, time.Now())
+		src := sources{line: line, options: layers{command: line.Options, own: ownFrom(strings.Fields(c.environ))}, evo: asked}
+		r, _, err := newSubmission(src, request.Request{ExpandLimit: 1}, time.Now())
 		switch {
 		case c.refused != "":
 			if err == nil || !strings.Contains(err.Error(), c.refused) {

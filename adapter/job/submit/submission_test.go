@@ -17,21 +17,21 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // build makes a request as Command does, from words and a script.
-func build(words, script string) (*submission, error) {
+func build(words, script string) (submission, error) {
 	table := newOptionTable()
 	line, err := table.Parse(strings.Fields(words), "")
 	if err != nil {
-		return nil, err
+		return submission{}, err
 	}
-	l := layers{command: line.Options}
-	if l.script, err = table.fromScript([]byte(script), "job.sh"); err != nil {
-		return nil, err
+	src := sources{line: line, options: layers{command: line.Options}}
+	if src.options.script, err = table.fromScript([]byte(script), "job.sh"); err != nil {
+		return submission{}, err
 	}
-	asked, err := request.FromScript([]byte(script))
-	if err != nil {
-		return nil, err
+	if src.evo, err = request.FromScript([]byte(script)); err != nil {
+		return submission{}, err
 	}
-	return newSubmission(line, asked, l, request.Request{ExpandLimit: 1}, noon)
+	r, _, err := newSubmission(src, request.Request{ExpandLimit: 1}, noon)
+	return r, err
 }
 
 func TestWords(t *testing.T) {
@@ -65,7 +65,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("%q: %v", c.words, err)
 			continue
 		}
-		s, err := r.whole()
+		s, err := r.wholeCall()
 		if err != nil {
 			t.Errorf("%q: %v", c.words, err)
 		}
@@ -102,7 +102,7 @@ func TestChainWords(t *testing.T) {
 			continue
 		}
 		for i, want := range c.want {
-			s, err := r.chainStep(i, 7, 8)
+			s, err := r.linkCall(i, 7, 8)
 			if err != nil {
 				t.Errorf("%q: %v", c.words, err)
 			}

@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,23 +10,6 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// Cluster is the part of Slurm that a submission queries; *slurmctl.Client implements it.
-type Cluster interface {
-	Nodes(ctx context.Context) ([]slurmctl.Node, []slurmctl.Partition, error)
-	Config(ctx context.Context) (slurmctl.Config, error)
-	Cancel(ctx context.Context, ids ...slurmctl.JobID) error
-	Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.Job, error)
-	BatchScript(ctx context.Context, id slurmctl.JobID) (string, error)
-}
-
-// lookError is a look at the cluster that failed.
-type lookError struct{ error }
-
-func (e lookError) Unwrap() error { return e.error }
-
-// lookTime bounds the queries before a submission. If Slurm does not answer, sbatch reports it.
-const lookTime = 10 * time.Second
-
 // place is a partition that a job may run in.
 type place struct {
 	partition slurmctl.Partition
@@ -36,17 +18,14 @@ type place struct {
 	with      string          // what they have to have
 }
 
+// why returns how many nodes a job may have in it.
+func (p place) why() string {
+	return fmt.Sprintf("partition %s has %d for this job%s", p.partition.Name, p.usable, p.with)
+}
+
 // places returns the partitions that the options name, or the default one, with the nodes that
 // --exclude, --constraint, and the resources wanted leave. It leaves unknown names to sbatch.
-func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]place, error) {
-	nodes, partitions, err := cluster.Nodes(ctx)
-	if err != nil {
-		return nil, lookError{err}
-	}
-	var names []string
-	if o, given := l.last("partition"); given {
-		names = strings.Split(o.Value, ",")
-	}
+func (l layers) places(nodes []slurmctl.Node, partitions []slurmctl.Partition, wanted gres) ([]place, error) {
 	excluded, err := l.nodeNames("exclude")
 	if err != nil {
 		return nil, err
@@ -57,7 +36,7 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 	}
 	allowed := map[string]slurmctl.Node{}
 	for _, n := range nodes {
-		if constraint.Met(n.Features) && wanted.onNode(n) {
+		if constraint.Met(n.Features) && wanted.onNode(n) && !slices.Contains(excluded, n.Name) {
 			allowed[n.Name] = n
 		}
 	}
@@ -66,13 +45,10 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 		with = " with " + slurmctl.JoinGRES(wanted.perNode)
 	}
 	var found []place
-	for _, p := range partitions {
-		if len(names) > 0 && !slices.Contains(names, p.Name) || len(names) == 0 && !p.Default {
-			continue
-		}
+	for _, p := range l.partitions(partitions) {
 		var may []slurmctl.Node
 		for _, name := range p.Nodes {
-			if n, ok := allowed[name]; ok && !slices.Contains(excluded, name) {
+			if n, ok := allowed[name]; ok {
 				may = append(may, n)
 			}
 		}
@@ -85,41 +61,16 @@ func (l layers) places(ctx context.Context, cluster Cluster, wanted gres) ([]pla
 	return found, nil
 }
 
-// nodeNames returns the nodes in an option; none if it names a file.
-func (l layers) nodeNames(name string) ([]string, error) {
-	o, given := l.last(name)
-	if !given || strings.Contains(o.Value, "/") {
-		return nil, nil
+// partitions returns those partitions that the options name, or the default one.
+func (l layers) partitions(all []slurmctl.Partition) (wanted []slurmctl.Partition) {
+	o, given := l.last("partition")
+	names := strings.Split(o.Value, ",")
+	for _, p := range all {
+		if given && slices.Contains(names, p.Name) || !given && p.Default {
+			wanted = append(wanted, p)
+		}
 	}
-	nodes, err := slurmctl.ExpandNodes(o.Value)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o, err)
-	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes), nil
-}
-
-// constraint returns the value of --constraint, or an error if the sidecar cannot plan it.
-func (l layers) constraint() (slurmctl.Constraint, error) {
-	o, _ := l.last("constraint")
-	return slurmctl.ParseConstraint(o.Value)
-}
-
-// nodeList returns the --nodelist, all nodes that the job may have, or "". To sbatch, it would mean
-// nodes that the job must have from its start, so it travels in the marker.
-func (l layers) nodeList(profile planner.Profile) (string, error) {
-	o, given := l.last("nodelist")
-	if given && strings.Contains(o.Value, "/") {
-		return "", fmt.Errorf("%s: name the nodes themselves, not a file", o)
-	}
-	names, err := l.nodeNames("nodelist")
-	if err != nil || len(names) == 0 {
-		return "", err
-	}
-	if peak := profile.Peak(); len(names) < peak {
-		return "", fmt.Errorf("%s: names %s, the profile goes up to %d", o, plural(len(names), "node"), peak)
-	}
-	return slurmctl.CompressNodes(names), nil
+	return wanted
 }
 
 // checkFit rejects a profile that is infeasible everywhere. It returns the time limit, in minutes,
@@ -139,7 +90,7 @@ func checkFit(profile planner.Profile, places []place) (allowed int64, err error
 		}
 		switch {
 		case peak > p.usable:
-			tooSmall = append(tooSmall, fmt.Sprintf("partition %s has %d for this job%s", p.partition.Name, p.usable, p.with))
+			tooSmall = append(tooSmall, p.why())
 		case need > limit:
 			tooShort = append(tooShort, fmt.Sprintf("partition %s allows %s", p.partition.Name, formatMinutes(limit)))
 		default:
@@ -153,13 +104,6 @@ func checkFit(profile planner.Profile, places []place) (allowed int64, err error
 		return 0, fmt.Errorf("the profile takes %s, but %s", formatMinutes(need), strings.Join(append(tooShort, tooSmall...), ", "))
 	}
 	return 0, fmt.Errorf("the profile goes up to %s, but %s", plural(peak, "node"), strings.Join(tooSmall, ", "))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // driven returns the places in partitions that the site's Evoslurm drives; without partitions, all.

@@ -1,0 +1,136 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/getopt"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+)
+
+// Command is one run of evosbatch.
+type Command struct {
+	Args       []string // without the program's name
+	Environ    []string
+	Stdin      *os.File
+	Stdout     io.Writer
+	Stderr     io.Writer
+	Sbatch     string          // the program to run: a path, or a name to look for in PATH
+	Cluster    Cluster         // nil: sizes are not checked
+	Defaults   request.Request // the site's, for jobs that set none
+	Partitions []string        // partitions that the site's Evoslurm drives; empty for all
+	MaxGrace   time.Duration   // for which a malleable job may ask; 0: any
+	// LastRuns returns the profile that would have fitted the user's last runs of the job with that
+	// name, and which runs those were.
+	LastRuns func(ctx context.Context, name string) (profile, what string, err error)
+
+	Help    func() // shows evosbatch's own help
+	Usage   func()
+	Version func()
+	// Exec replaces this process by another program.
+	Exec func(path string, argv, environ []string, stdin *os.File) error
+}
+
+// Run submits the job and returns the exit status: sbatch's, or if nothing was submitted, sbatch's
+// for errors, 1 or $SLURM_EXIT_ERROR. On a cluster without plugins, a successful submission does
+// not return if Exec works.
+func (c *Command) Run(ctx context.Context) int {
+	status, err := c.run(ctx)
+	if err == nil {
+		return status
+	}
+	fmt.Fprintf(c.Stderr, "evosbatch: error: %v\n", err)
+	var bad *planner.ParseError
+	if errors.As(err, &bad) {
+		if pointer := bad.Pointer(); pointer != "" {
+			fmt.Fprintln(c.Stderr, pointer)
+		}
+	}
+	if n, err := strconv.Atoi(valuesOf(c.Environ)["SLURM_EXIT_ERROR"]); err == nil && n != 0 {
+		return n
+	}
+	return 1
+}
+
+// run takes the words of the command line through the stages of a submission.
+func (c *Command) run(ctx context.Context) (int, error) {
+	program := sbatch{path: c.Sbatch, environ: c.Environ, stdin: c.Stdin, stdout: c.Stdout, stderr: c.Stderr, exec: c.Exec}
+	here := site{cluster: c.Cluster, partitions: c.Partitions, maxGrace: c.MaxGrace, stderr: c.Stderr}
+	in := reader{environ: c.Environ, stdin: c.Stdin, stderr: c.Stderr, lastRuns: c.LastRuns, site: here}
+
+	// 1. Words → options, as sbatch reads them.
+	table := newOptionTable()
+	line, bad := table.read(c.Args, func() string { return program.help(ctx) })
+
+	// 2. Jobs that do not evolve go to sbatch as they are; questions are answered.
+	text, done, err := in.passOn(program, line, bad, c.Args)
+	if done || err != nil {
+		return 0, err
+	}
+	if err := cmp.Or(bad, refuseHeterogeneous(line)); err != nil {
+		return 0, err
+	}
+	if answered, err := c.answer(program, line); answered {
+		return 0, err
+	}
+
+	// 3. Options → sources: variables, the script, and files with profiles are read.
+	src, err := in.sources(ctx, table, line, text)
+	if err != nil {
+		return 0, err
+	}
+
+	// 4. Sources → request (pure).
+	r, ignored, err := newSubmission(src, c.Defaults, time.Now())
+	if err != nil {
+		return 0, err
+	}
+
+	// 5. Request → request that can travel: the file with a speed-up is read into it.
+	if r, err = r.withSpeedup(); err != nil {
+		return 0, err
+	}
+	for _, name := range ignored {
+		fmt.Fprintf(c.Stderr, "evosbatch: %s does not go with this job: left out\n", name)
+	}
+
+	// 6. Request → request that is feasible here: Slurm is asked.
+	if r, err = here.feasible(ctx, r); err != nil {
+		return 0, err
+	}
+
+	// 7. Request → sbatch's arguments (pure; wholeCall, linkCall), which are shown or run.
+	program.environ = withHooks(c.Environ, r.request.Hooks)
+	out := sender{sbatch: program, site: here}
+	if r.options.has("dry-run") {
+		return 0, out.dryRun(r)
+	}
+	return out.send(ctx, r)
+}
+
+// answer answers a question of the command line, if it has one, instead of submitting.
+func (c *Command) answer(program sbatch, line getopt.Line) (answered bool, err error) {
+	for _, o := range line.Options {
+		switch o.Name {
+		case "help":
+			c.Help()
+		case "usage":
+			c.Usage()
+		case "version":
+			c.Version()
+		case "autocomplete":
+			return true, program.become(c.Args, script{})
+		default:
+			continue
+		}
+		return true, nil
+	}
+	return false, nil
+}

@@ -1,0 +1,77 @@
+package submit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/evoslurm/evoslurm/slurmctl"
+)
+
+func TestPlaces(t *testing.T) {
+	nodes := []slurmctl.Node{{Name: "n1", Features: []string{"big"}, GRES: "gpu:a100:4"}, {Name: "n2", GRES: "gpu:a100:2"}, {Name: "n3", Features: []string{"big"}}}
+	partitions := []slurmctl.Partition{
+		{Name: "main", Default: true, Nodes: []string{"n1", "n2", "n3"}},
+		{Name: "small", Nodes: []string{"n2", "n3", "gone"}, MaxNodes: 1},
+	}
+	for words, want := range map[string]string{
+		"job.sh":                         "partition main has 3 for this job",
+		"-p small,none job.sh":           "partition small has 1 for this job (MaxNodes)",
+		"-p small,main -x n[2-3] job.sh": "partition main has 1 for this job; partition small has 0 for this job",
+		"-p none job.sh":                 "",
+		"-C big job.sh":                  "partition main has 2 for this job",
+		"--gres=gpu:3 job.sh":            "partition main has 1 for this job with gpu:3",
+		"-G 4 job.sh":                    "partition main has 2 for this job with gpu:2",
+		"-x n[1 job.sh":                  "error",
+	} {
+		r, err := build("--profile=2@10m "+words, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		places, err := r.options.places(nodes, partitions, r.gres)
+		for _, p := range places {
+			all = append(all, p.why())
+		}
+		if err != nil {
+			all = []string{"error"}
+		}
+		if got := strings.Join(all, "; "); got != want {
+			t.Errorf("%s: %q, %v, want %q", words, got, err, want)
+		}
+	}
+}
+
+func TestTakesComments(t *testing.T) {
+	for script, want := range map[string]bool{
+		"#!/bin/sh\ntrue\n":                     true,
+		"#!/usr/bin/env -S FOO=1 python3.11\nx": true,
+		"#!/usr/bin/lua\nx\n":                   false,
+		"#!/usr/bin/lua\n# x\n":                 true,
+		"#!\n":                                  false,
+		"":                                      false,
+	} {
+		if got := takesComments(script); got != want {
+			t.Errorf("%q: %v", script, got)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for words, want := range map[string]string{
+		"":              "2@40m [[] [41]]",
+		"-t 90":         "2@40m [[] [90]]",
+		"--drive=chain": "2@40m [[] [41]]",
+	} {
+		r, err := build(strings.TrimSpace("--moldable=4@20m,2@40m "+words)+" job.sh", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := *r.request.Moldable
+		m.Minutes = [][]int64{nil, {120}}
+		r, err = r.choose(m)
+		if got := fmt.Sprint(r.request.Profile, " ", r.request.Moldable.Minutes); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", words, got, err, want)
+		}
+	}
+}
