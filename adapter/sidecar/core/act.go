@@ -30,26 +30,7 @@ func (c *Core) shrinks(j *job) bool {
 }
 
 func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
-	if j.unwritten {
-		if c.writeRequest(j); j.busy {
-			return
-		}
-	}
-	if r, attached := c.attached(s, j); attached && j.runs() {
-		c.detach(j, r)
-		return
-	}
-	switch {
-	case j.isSuspended():
-		return
-	case j.runs() && j.recount:
-		c.recountSuspension(j)
-		return
-	case j.runs() && j.asked == nil && c.facts.stepManagers && j.mode.resizes:
-		j.reason = because(whyRequestUnread)
-		return
-	}
-	if j.runs() && c.carryOffer(s, j, now) {
+	if c.actFirst(s, j, now) {
 		return
 	}
 	switch j.State {
@@ -72,6 +53,31 @@ func (c *Core) actOn(s *snapshot, j *job, now time.Time) {
 	if j.runs() && !j.busy {
 		c.extendLimits(s, j)
 	}
+}
+
+// actFirst carries out what comes before a job's next step. It reports whether the job must not do anything
+// else now.
+func (c *Core) actFirst(s *snapshot, j *job, now time.Time) bool {
+	if j.unwritten {
+		if c.writeRequest(j); j.busy {
+			return true
+		}
+	}
+	if r, attached := c.attached(s, j); attached && j.runs() {
+		c.detach(j, r)
+		return true
+	}
+	switch {
+	case j.isSuspended():
+		return true
+	case j.runs() && j.recount:
+		c.recountSuspension(j)
+		return true
+	case j.runs() && j.asked == nil && c.facts.stepManagers && j.mode.resizes:
+		j.reason = because(whyRequestUnread)
+		return true
+	}
+	return j.runs() && c.carryOffer(s, j, now)
 }
 
 // attached returns a Slurm job of j that runs inside one of our holds. Slurm would kill the

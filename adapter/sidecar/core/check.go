@@ -22,35 +22,8 @@ func (c *Core) checkJobs() error {
 		errs = append(errs, fmt.Errorf("job %d (%s, step %d): %s", j.SlurmID, j.State, j.Step, fmt.Sprintf(format, args...)))
 	}
 	for _, j := range c.active {
-		switch {
-		case j.State == row.Ended:
-			bad(j, "is among those that have not ended")
-		case j.runs() != (j.Step > 0):
-			bad(j, "a step goes on only of a job that runs")
-		case j.Step > len(j.Profile):
-			bad(j, "there are %d steps", len(j.Profile))
-		case j.State == row.Waiting && j.last():
-			bad(j, "waits after its last step")
-		case len(j.plan) != 0 && len(j.plan) != len(j.Profile) && !j.lapsed() && j.State != row.Waiting:
-			bad(j, "the plan has %d steps", len(j.plan))
-		case j.mode != behaviourOf(drivemode.Mode(j.Drive), c.factsOf(j)):
-			bad(j, "has another row of the drive table than its mode and site have")
-		case c.byID[j.id()] == nil: // the entry may belong to another job, see replaced
-			bad(j, "is not found by its base job")
-		}
-		for i := 1; i < len(j.plan); i++ {
-			if j.plan[i].start < j.plan[i-1].end {
-				bad(j, "step %d is planned to begin %d s before step %d ends", i+1, j.plan[i-1].end-j.plan[i].start, i)
-			}
-		}
-		for i, step := range j.plan {
-			if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && j.mode.resizes && n > j.needs() {
-				bad(j, "step %d is planned on %d nodes", i+1, n)
-			}
-			if i >= j.Step && twice(step.nodes) {
-				bad(j, "step %d is planned on a node twice", i+1)
-			}
-		}
+		c.checkState(j, bad)
+		checkPlan(j, bad)
 	}
 	c.checkLent(bad)
 	for _, j := range c.ended {
@@ -59,6 +32,43 @@ func (c *Core) checkJobs() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkState checks that a job is where its state says.
+func (c *Core) checkState(j *job, bad func(j *job, format string, args ...any)) {
+	switch {
+	case j.State == row.Ended:
+		bad(j, "is among those that have not ended")
+	case j.runs() != (j.Step > 0):
+		bad(j, "a step goes on only of a job that runs")
+	case j.Step > len(j.Profile):
+		bad(j, "there are %d steps", len(j.Profile))
+	case j.State == row.Waiting && j.last():
+		bad(j, "waits after its last step")
+	case len(j.plan) != 0 && len(j.plan) != len(j.Profile) && !j.lapsed() && j.State != row.Waiting:
+		bad(j, "the plan has %d steps", len(j.plan))
+	case j.mode != behaviourOf(drivemode.Mode(j.Drive), c.factsOf(j)):
+		bad(j, "has another row of the drive table than its mode and site have")
+	case c.byID[j.id()] == nil: // the entry may belong to another job, see replaced
+		bad(j, "is not found by its base job")
+	}
+}
+
+// checkPlan checks the order and the nodes of a job's planned steps.
+func checkPlan(j *job, bad func(j *job, format string, args ...any)) {
+	for i := 1; i < len(j.plan); i++ {
+		if j.plan[i].start < j.plan[i-1].end {
+			bad(j, "step %d is planned to begin %d s before step %d ends", i+1, j.plan[i-1].end-j.plan[i].start, i)
+		}
+	}
+	for i, step := range j.plan {
+		if n := len(step.nodes); i >= j.Step && n != j.Profile[i].Nodes || i == j.Step-1 && j.State == row.Running && j.mode.resizes && n > j.needs() {
+			bad(j, "step %d is planned on %d nodes", i+1, n)
+		}
+		if i >= j.Step && twice(step.nodes) {
+			bad(j, "step %d is planned on a node twice", i+1)
+		}
+	}
 }
 
 // twice reports whether a node is listed twice.
@@ -83,24 +93,7 @@ type Clash struct {
 // may be late by the margin. Clashes must occur only if a job was late and could not be replanned
 // within its limits, which an event reports ("delayed", "overrun").
 func (c *Core) Clashes() []Clash {
-	type promise struct {
-		job        *job
-		step       int
-		start, end int64
-		nodes      []string
-	}
-	var promises []promise
-	for _, j := range c.active {
-		if !j.runs() && j.State != row.Starting || j.kept != nil || j.isSuspended() {
-			continue
-		}
-		for i := max(j.Step, 0); i < len(j.plan); i++ { // coming steps
-			if j.plan[i].start <= c.now.Unix() {
-				continue // due; the step waits for nodes that others have not given back
-			}
-			promises = append(promises, promise{j, i + 1, j.plan[i].start, j.plan[i].end, j.plan[i].nodes})
-		}
-	}
+	promises := c.promises()
 	overlap := func(a, b promise) bool {
 		return a.job != b.job && max(a.start, b.start)+c.margin() < min(a.end, b.end)
 	}
@@ -130,6 +123,30 @@ func (c *Core) Clashes() []Clash {
 		}
 	}
 	return clashes
+}
+
+// promise holds the nodes that a job was promised for a step.
+type promise struct {
+	job        *job
+	step       int
+	start, end int64
+	nodes      []string
+}
+
+// promises lists the coming steps that Clashes compares.
+func (c *Core) promises() (all []promise) {
+	for _, j := range c.active {
+		if !j.runs() && j.State != row.Starting || j.kept != nil || j.isSuspended() {
+			continue
+		}
+		for i := max(j.Step, 0); i < len(j.plan); i++ { // coming steps
+			if j.plan[i].start <= c.now.Unix() {
+				continue // due; the step waits for nodes that others have not given back
+			}
+			all = append(all, promise{j, i + 1, j.plan[i].start, j.plan[i].end, j.plan[i].nodes})
+		}
+	}
+	return all
 }
 
 // checkWork checks that no more jobs are busy than tasks are under way.

@@ -181,34 +181,7 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 	c.now = now
 	c.watchStill(now)
 	for _, in := range inputs {
-		switch in := in.(type) {
-		case Books:
-			c.restore(in)
-		case Observation:
-			c.observed(in) // observe → adopt → follow → plan
-		case Planned:
-			c.planned(in) // decided below
-		case Resized:
-			c.resized(in) // decided below
-		case Outcome:
-			c.settled(in)
-		case NodesSeen:
-			c.nodesSeen(in)
-		case Call:
-			c.called(in)
-		case Tried:
-			c.takeTried(in)
-		case Withdrawal:
-			c.withdrawn(in)
-		case Configuration:
-			c.configured(in)
-		case ClockSet:
-			c.clockSet(in.By)
-		case Stop:
-			c.stopping = true
-			c.savePrices()
-		case Tick:
-		}
+		c.take(in)
 	}
 	if !c.planning && c.looking == nil && !c.stopping {
 		c.decide()
@@ -224,6 +197,38 @@ func (c *Core) Step(now time.Time, inputs ...Input) []Effect {
 	effects := append(c.effects, Wake{at})
 	c.effects = nil
 	return effects
+}
+
+// take takes over an input. Step decides afterwards.
+func (c *Core) take(in Input) {
+	switch in := in.(type) {
+	case Books:
+		c.restore(in)
+	case Observation:
+		c.observed(in) // observe → adopt → follow → plan
+	case Planned:
+		c.planned(in)
+	case Resized:
+		c.resized(in)
+	case Outcome:
+		c.settled(in)
+	case NodesSeen:
+		c.nodesSeen(in)
+	case Call:
+		c.called(in)
+	case Tried:
+		c.takeTried(in)
+	case Withdrawal:
+		c.withdrawn(in)
+	case Configuration:
+		c.configured(in)
+	case ClockSet:
+		c.clockSet(in.By)
+	case Stop:
+		c.stopping = true
+		c.savePrices()
+	case Tick:
+	}
 }
 
 // cycle runs one round of observe, adopt, follow and plan. The decisions follow once the plan is

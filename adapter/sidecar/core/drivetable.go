@@ -154,6 +154,14 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive
 	if drive == drivemode.Companion && !c.site.Root && r.User != c.site.User {
 		return "", "", fmt.Errorf("drive mode companion (%s) submits jobs in the user's name, for which the sidecar must run as root, not as %s", why, c.site.User)
 	}
+	if err := c.checkResizes(sp, facts); err != nil {
+		return "", "", err
+	}
+	return drive, why, nil
+}
+
+// checkResizes returns an error if a profile that the job may get needs a resize that Slurm refuses.
+func (c *Core) checkResizes(sp request.Request, facts siteFacts) error {
 	profiles := []planner.Profile{sp.Profile}
 	if sp.Moldable != nil {
 		profiles = sp.Moldable.Alternatives
@@ -161,14 +169,14 @@ func (c *Core) driveOf(r *slurmctl.Job, sp request.Request, stepMgr bool) (drive
 	for _, p := range profiles {
 		if against := request.Resized(p); against != "" {
 			if err := facts.noShrink(against); err != nil {
-				return "", "", err
+				return err
 			}
 		}
 		if against := request.ResizedTwice(p); facts.resizesOnce && against != "" {
-			return "", "", errors.New(against + ", " + c.onceWords() + ": " + request.OnceRemedy)
+			return errors.New(against + ", " + c.onceWords() + ": " + request.OnceRemedy)
 		}
 	}
-	return drive, why, nil
+	return nil
 }
 
 // noMergeAny returns the limits that prevent merging for any profile that the job may get, or "" if there are none.

@@ -53,8 +53,36 @@ func (s *snapshot) findEligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, e
 		return nil, err
 	}
 	excluded, wanted := setOf(r.ExcNodes), setOf(r.ReqNodes)
+	member := s.members(r.Partition)
+	hasGRES := map[string]bool{} // by the text that sinfo shows for a node
+	var nodes []int
+	for i, n := range s.nodes {
+		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || !constraint.Met(n.Features) || tooSmall(&n, r) {
+			continue
+		}
+		if len(gres) > 0 {
+			if _, known := hasGRES[n.GRES]; !known {
+				of, err := slurmctl.ParseGRES(n.GRES)
+				hasGRES[n.GRES] = err == nil && slurmctl.HasGRES(of, gres)
+			}
+			if !hasGRES[n.GRES] {
+				continue
+			}
+		}
+		nodes = append(nodes, i)
+	}
+	return nodes, nil
+}
+
+// tooSmall reports whether a node has fewer CPUs or less memory than a job asks for.
+func tooSmall(n *slurmctl.Node, r *slurmctl.Job) bool {
+	return n.CPUs < r.MinCPUs || r.MinMemory > 0 && n.Memory < r.MinMemory
+}
+
+// members reports which nodes are in any of these partitions that is up.
+func (s *snapshot) members(partitions string) []bool {
 	member := make([]bool, len(s.nodes))
-	for _, name := range strings.Split(r.Partition, ",") {
+	for _, name := range strings.Split(partitions, ",") {
 		p, ok := s.partitions[name]
 		if !ok || !p.Up {
 			continue
@@ -65,25 +93,5 @@ func (s *snapshot) findEligible(r *slurmctl.Job, gres []slurmctl.GRES) ([]int, e
 			}
 		}
 	}
-	hasGRES := map[string]bool{} // by the text that sinfo shows for a node
-	var nodes []int
-	for i, n := range s.nodes {
-		if !member[i] || excluded[n.Name] || len(wanted) > 0 && !wanted[n.Name] || !constraint.Met(n.Features) ||
-			n.CPUs < r.MinCPUs || r.MinMemory > 0 && n.Memory < r.MinMemory {
-			continue
-		}
-		if len(gres) > 0 {
-			has, ok := hasGRES[n.GRES]
-			if !ok {
-				of, err := slurmctl.ParseGRES(n.GRES)
-				has = err == nil && slurmctl.HasGRES(of, gres)
-				hasGRES[n.GRES] = has
-			}
-			if !has {
-				continue
-			}
-		}
-		nodes = append(nodes, i)
-	}
-	return nodes, nil
+	return member
 }

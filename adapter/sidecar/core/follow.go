@@ -441,22 +441,32 @@ func (c *Core) outlived(s *snapshot, r *slurmctl.Job) bool {
 		return false
 	}
 	own, _ := parseHoldName(r.Name)
-	j := c.byID[own.job]
 	if c.isComing(own.job) {
 		return false // its job will soon be adopted again
 	}
 	if base := s.byID[own.job]; base != nil && !base.Ended() && c.setAside(base.ID, base.SubmitTime) != "" {
 		return false // the job keeps its nodes
 	}
-	forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // never released, because the sidecar was killed
-	if j != nil && (j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)) {
+	if j := c.byID[own.job]; j != nil && c.awaits(s, j, r, own) {
 		return false
 	}
-	if base := s.byID[own.job]; base != nil && base.UID != r.UID && !c.isSelf(r) {
-		return false // another user's job that only looks like an expander
+	return c.isSelf(r) || c.sameUser(s, r, own.job)
+}
+
+// awaits reports whether a known base job may still use an expander.
+func (c *Core) awaits(s *snapshot, j *job, r *slurmctl.Job, own ownName) bool {
+	forgotten := r.State == slurmctl.Pending && s.taken.Sub(r.SubmitTime) > startWait // never released, because the sidecar was killed
+	return j.busy || j.touched.After(s.taken) || !j.ending && j.runs() && !forgotten && !c.forlorn(j, r.ID, own)
+}
+
+// sameUser reports whether a job of a user may be an expander of a base job. If not, it is another user's
+// job that only looks like an expander.
+func (c *Core) sameUser(s *snapshot, r *slurmctl.Job, id slurmctl.JobID) bool {
+	if base := s.byID[id]; base != nil && base.UID != r.UID {
+		return false
 	}
-	known, ever := c.known[own.job]
-	return !ever || known.UID == r.UID || c.isSelf(r) // otherwise also another user's job, named after an ended job
+	known, ever := c.known[id]
+	return !ever || known.UID == r.UID // otherwise it is named after an ended job
 }
 
 // forlorn reports whether an expander was created for an offer that is over, or lost with the

@@ -96,7 +96,24 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 	if o.preemption = c.rules.limits.Preemption(); o.preemption != nil {
 		o.tenures = make([][]tenure, len(s.nodes))
 	}
-	now := s.taken.Unix()
+	c.addNodes(o, s)
+	c.addStock(o, s)
+	others := maps.Clone(s.reservations)
+	maps.DeleteFunc(others, func(_ string, r slurmctl.Reservation) bool { _, ours := parseHold(r); return ours })
+	for _, name := range sortedKeys(others) {
+		r := others[name]
+		for _, name := range r.Nodes {
+			if n, ok := s.index[name]; ok {
+				o.reserve(n, r.Start.Unix(), r.End.Unix())
+			}
+		}
+	}
+	return o
+}
+
+// addNodes adds the nodes that cannot be used, each until it can.
+func (c *Core) addNodes(o *occupancy, s *snapshot) {
+	origin := o.origin
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		switch {
@@ -108,6 +125,11 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 			o.add(i, origin, c.power.ready(*n, s.taken))
 		}
 	}
+}
+
+// addStock adds the nodes that stock jobs have.
+func (c *Core) addStock(o *occupancy, s *snapshot) {
+	now := s.taken.Unix()
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if len(r.NodeList) == 0 || c.owner(r.ID) != nil && r.State != slurmctl.Completing {
@@ -124,24 +146,13 @@ func (c *Core) foreign(s *snapshot, origin int64) *occupancy {
 					until += c.power.after(s.nodes[n])
 				}
 				if o.preemption == nil || r.State != slurmctl.Running {
-					o.add(n, origin, until)
-				} else if b, ok := o.interval(n, origin, until); ok {
+					o.add(n, o.origin, until)
+				} else if b, ok := o.interval(n, o.origin, until); ok {
 					o.tenures[n] = append(o.tenures[n], tenure{b, c.rankOf(r)})
 				}
 			}
 		}
 	}
-	others := maps.Clone(s.reservations)
-	maps.DeleteFunc(others, func(_ string, r slurmctl.Reservation) bool { _, ours := parseHold(r); return ours })
-	for _, name := range sortedKeys(others) {
-		r := others[name]
-		for _, name := range r.Nodes {
-			if n, ok := s.index[name]; ok {
-				o.reserve(n, r.Start.Unix(), r.End.Unix())
-			}
-		}
-	}
-	return o
 }
 
 // releases returns the Unix second from which the plan can count on the nodes of a stock job.
@@ -200,6 +211,17 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 		from[n] = o.origin
 		until[n] = max(until[n], now) // an overrunning step still holds them
 	}
+	j.prolong(until, now)
+	c.addLent(o, s, j, now)
+	for name, start := range from {
+		if n, ok := s.index[name]; ok {
+			o.add(n, start, until[name]+margin)
+		}
+	}
+}
+
+// prolong extends the planned releases of the nodes that a job may keep for longer.
+func (j *job) prolong(until map[string]int64, now int64) {
 	if j.Claim > 0 && j.runs() { // it may keep them until its time limit
 		for _, n := range j.nodes() {
 			until[n] = max(until[n], now+j.reach(now))
@@ -217,12 +239,6 @@ func (c *Core) addPromises(o *occupancy, s *snapshot, j *job, now int64) {
 	}
 	if at := j.pinned(); at != "" && len(j.plan) > 0 { // even before a plan contains it: see heedPinned
 		until[at] = max(until[at], j.plan[len(j.plan)-1].end)
-	}
-	c.addLent(o, s, j, now)
-	for name, start := range from {
-		if n, ok := s.index[name]; ok {
-			o.add(n, start, until[name]+margin)
-		}
 	}
 }
 

@@ -47,54 +47,12 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	lowest := turn{math.MaxInt, math.MaxUint64} // turn of the last evolving job
 	over, unread := c.overAccrual(s), c.firstUnread(s)
 	for j := range c.each(c.active) {
-		if j.State != row.Queued {
+		if j.State != row.Queued || !c.plannable(s, j, over[j]) {
 			continue
 		}
-		if j.reason, j.unfit = (reason{}), ""; j.kept != nil {
-			if c.dropPlan(j, j.kept.text); j.stillKept(c.now) {
-				continue
-			}
-			j.kept = nil
-		}
-		why := notEligible(&j.record)
-		c.eligibleAgain(j, why == "" && !over[j], s.taken)
-		if j.priority = j.record.Priority; !over[j] {
-			j.priority = c.priorityOf(j, s.taken)
-		}
-		if why != "" {
-			c.dropPlan(j, why)
+		cand, ok := c.candidateOf(s, j, now, unread)
+		if !ok {
 			continue
-		}
-		if j.asked == nil {
-			j.reason = because(whyRequestUnread)
-			continue // it keeps its plan
-		}
-		if len(j.partitions()) > 1 {
-			if _, known := c.rulesSince(time.Time{}); !known {
-				j.reason = because(whyLimitsUnread)
-				continue // it keeps its plan
-			}
-		}
-		nodes, choices, err := c.placesOf(s, j)
-		if err != nil {
-			c.dropPlan(j, err.Error())
-			continue
-		}
-		cand := candidate{job: j, earliest: now, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
-			profile: j.Profile, rank: c.rankOf(&j.record)}
-		if j.mayChoose() {
-			if cand.molds, err = c.alternatives(j); err != nil {
-				c.dropPlan(j, err.Error())
-				continue
-			}
-			cand.profile = j.Moldable.Alternatives[cand.molds[0]]
-		}
-		if unread.record != nil && len(j.plan) == 0 && justSubmitted(s, cand.record) && moreUrgent(unread, c.unaged(cand.record)) < 0 {
-			j.reason = reason{kind: whyEarlierUnread, job: uint32(unread.record.ID)}
-			continue
-		}
-		if !j.Begin.IsZero() {
-			cand.earliest = max(now, j.Begin.Unix())
 		}
 		if cand.turn.compare(lowest) < 0 {
 			lowest = cand.turn
@@ -108,6 +66,64 @@ func (c *Core) candidates(s *snapshot, now int64) []candidate {
 	list = c.withinShares(c.withoutHeldUp(behind(list)))
 	c.admit(s, list, now)
 	return list
+}
+
+// plannable reports whether a queued job can be planned now, and says why not. It sets the job's priority. The
+// age of a job that is over a limit of accrual does not count (see overAccrual).
+func (c *Core) plannable(s *snapshot, j *job, over bool) bool {
+	if j.reason, j.unfit = (reason{}), ""; j.kept != nil {
+		if c.dropPlan(j, j.kept.text); j.stillKept(c.now) {
+			return false
+		}
+		j.kept = nil
+	}
+	why := notEligible(&j.record)
+	c.eligibleAgain(j, why == "" && !over, s.taken)
+	if j.priority = j.record.Priority; !over {
+		j.priority = c.priorityOf(j, s.taken)
+	}
+	if why != "" {
+		c.dropPlan(j, why)
+		return false
+	}
+	if j.asked == nil {
+		j.reason = because(whyRequestUnread)
+		return false // it keeps its plan
+	}
+	if len(j.partitions()) > 1 {
+		if _, known := c.rulesSince(time.Time{}); !known {
+			j.reason = because(whyLimitsUnread)
+			return false // it keeps its plan
+		}
+	}
+	return true
+}
+
+// candidateOf returns a queued job as a candidate. It reports false if the job can be placed nowhere, or must
+// wait for a job that is not adopted yet.
+func (c *Core) candidateOf(s *snapshot, j *job, now int64, unread candidate) (candidate, bool) {
+	nodes, choices, err := c.placesOf(s, j)
+	if err != nil {
+		c.dropPlan(j, err.Error())
+		return candidate{}, false
+	}
+	cand := candidate{job: j, earliest: now, record: &j.record, turn: turn{c.tierOf(&j.record, false), j.priority}, nodes: nodes, choices: choices,
+		profile: j.Profile, rank: c.rankOf(&j.record)}
+	if j.mayChoose() {
+		if cand.molds, err = c.alternatives(j); err != nil {
+			c.dropPlan(j, err.Error())
+			return candidate{}, false
+		}
+		cand.profile = j.Moldable.Alternatives[cand.molds[0]]
+	}
+	if unread.record != nil && len(j.plan) == 0 && justSubmitted(s, cand.record) && moreUrgent(unread, c.unaged(cand.record)) < 0 {
+		j.reason = reason{kind: whyEarlierUnread, job: uint32(unread.record.ID)}
+		return candidate{}, false
+	}
+	if !j.Begin.IsZero() {
+		cand.earliest = max(now, j.Begin.Unix())
+	}
+	return cand, true
 }
 
 // firstUnread returns the most urgent job that was just submitted and is not adopted yet, or a candidate

@@ -37,13 +37,12 @@ func (c *Core) followPlans(s *snapshot) {
 		case j.lapsed():
 		case len(j.plan) != len(j.Profile):
 			c.refit(s, j, now, "it had no plan")
-		// the margin allows for a short delay
-		case j.State == row.Running && j.plan[j.Step-1].end+margin <= now && !(j.last() && j.record.State == slurmctl.Completing):
+		case j.overruns(now - margin):
 			if j.overdue == 0 {
 				j.overdue = j.plan[j.Step-1].end
 			}
 			c.refit(s, j, now, "the step lasts longer than planned")
-		case j.State == row.Waiting && (len(j.Changes) > 0 || j.mode.stepsAreJobs) && j.next() != nil && j.next().start > now+overrunQuantum:
+		case j.mayMoveUp(now):
 			waits = append(waits, j)
 		case c.lostNodes(s, others, j, now):
 			c.refit(s, j, now, "nodes of its plan are taken or down")
@@ -54,6 +53,17 @@ func (c *Core) followPlans(s *snapshot) {
 		c.movedUp = waits[next].ID
 		c.moveUp(s, waits[next], now)
 	}
+}
+
+// overruns reports whether a planned job's current step lasts past its planned end at a time, which allows for
+// a short delay.
+func (j *job) overruns(at int64) bool {
+	return j.State == row.Running && j.plan[j.Step-1].end <= at && !(j.last() && j.record.State == slurmctl.Completing)
+}
+
+// mayMoveUp reports whether a job's next step may begin earlier than planned.
+func (j *job) mayMoveUp(now int64) bool {
+	return j.State == row.Waiting && (len(j.Changes) > 0 || j.mode.stepsAreJobs) && j.next() != nil && j.next().start > now+overrunQuantum
 }
 
 // lostNodes reports whether others use nodes that are planned for the job's coming steps at that time.

@@ -163,33 +163,47 @@ func (c *Core) grow(s *snapshot, j *job, step int, nodes []string) {
 		}
 		return
 	}
-	if j.asked == nil {
-		j.reason = because(whyRequestUnread)
-		return
-	}
-	if why := c.notReady(s, j); why != "" {
-		j.reason = saying(whyExpanderUnready, why)
-		return
-	}
-	if r, ok := c.holdFor(j, step); ok && len(Without(nodes, r.Nodes)) > 0 && len(common(nodes, r.Nodes)) > 0 && len(j.expanders) == 0 && !j.holdRetry.After(c.now) {
-		j.reason = because(whyHoldMoves) // Slurm would give it no nodes that the hold blocks
-		return
-	}
-	if _, ok := c.holdFor(j, step); !ok && len(j.expanders) == 0 && c.covered(j, step, nodes) && j.State == row.Waiting && !j.holdRetry.After(c.now) {
-		j.reason = because(whyHeldSoon) // the hold was requested just now
-		return
-	}
-	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
-		if _, known := c.rulesSince(time.Time{}); !known {
-			j.reason = because(whyPartitionUnread)
-			return
-		}
-	}
-	if _, fits := c.expanderLimit(j, nodes); !fits && len(j.expanders) == 0 {
-		j.reason = because(whyReservedSoon)
+	if why := c.notBrought(s, j, step, nodes); why.kind != whyNothing {
+		j.reason = why
 		return
 	}
 	c.bring(j, step, nodes)
+}
+
+// notBrought returns why free nodes of a step cannot be brought to a job yet, if there is a reason.
+func (c *Core) notBrought(s *snapshot, j *job, step int, nodes []string) reason {
+	if j.asked == nil {
+		return because(whyRequestUnread)
+	}
+	if why := c.notReady(s, j); why != "" {
+		return saying(whyExpanderUnready, why)
+	}
+	if len(j.expanders) == 0 && !j.holdRetry.After(c.now) {
+		if why := c.notHeld(j, step, nodes); why.kind != whyNothing {
+			return why
+		}
+	}
+	if p := s.partitions[partitionOf(j)]; c.rules.limits == nil && p.MinNodes > len(nodes) {
+		if _, known := c.rulesSince(time.Time{}); !known {
+			return because(whyPartitionUnread)
+		}
+	}
+	if _, fits := c.expanderLimit(j, nodes); !fits && len(j.expanders) == 0 {
+		return because(whyReservedSoon)
+	}
+	return reason{}
+}
+
+// notHeld returns why a job must wait for the hold on nodes of a step, if there is a reason.
+func (c *Core) notHeld(j *job, step int, nodes []string) reason {
+	r, held := c.holdFor(j, step)
+	switch {
+	case held && len(Without(nodes, r.Nodes)) > 0 && len(common(nodes, r.Nodes)) > 0:
+		return because(whyHoldMoves) // Slurm would give it no nodes that the hold blocks
+	case !held && c.covered(j, step, nodes) && j.State == row.Waiting:
+		return because(whyHeldSoon) // the hold was requested just now
+	}
+	return reason{}
 }
 
 // parksKey identifies whose expanders are parked, and where. The core learns that from the output of a user's

@@ -70,9 +70,7 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 		if !raise && limit > r.TimeLimit {
 			limit, latest, why = r.TimeLimit, r.EndTime, ""
 		}
-		if latest.Before(planned) && (j.lastEnd == 0 || latest.Unix() < j.lastEnd) {
-			j.tooShort(planned, latest, why, c.clockText)
-		}
+		j.tooShort(planned, latest, why, c.clockText)
 		if limit > r.TimeLimit {
 			list = append(list, Limit{r.ID, limit})
 		}
@@ -88,12 +86,10 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 		}
 	}
 	for _, p := range j.held {
-		r := s.byID[p.ID]
 		if j.touched.After(s.taken) {
 			break // the records of the companions are outdated
 		}
-		if p.ID != base.ID && r != nil && r.State == slurmctl.Running && r.TimeLimit != slurmctl.Unlimited &&
-			!r.EndTime.IsZero() && end.After(r.EndTime.Add(limitSlack)) {
+		if r := s.byID[p.ID]; p.ID != base.ID && endsBefore(r, end) {
 			needs(r, end, true)
 		}
 	}
@@ -104,8 +100,16 @@ func (c *Core) shortParts(s *snapshot, j *job) []Limit {
 	return list
 }
 
-// tooShort records that a part of the job ends before its plan does.
+// endsBefore reports whether the time limit of a running companion is too short for the end of its base job.
+func endsBefore(r *slurmctl.Job, end time.Time) bool {
+	return r != nil && r.State == slurmctl.Running && r.TimeLimit != slurmctl.Unlimited && !r.EndTime.IsZero() && end.After(r.EndTime.Add(limitSlack))
+}
+
+// tooShort records the first part of the job that ends before its plan does.
 func (j *job) tooShort(planned, latest time.Time, why string, clock func(time.Time) string) {
+	if !latest.Before(planned) || j.lastEnd != 0 && latest.Unix() >= j.lastEnd {
+		return
+	}
 	j.lastEnd = latest.Unix()
 	what := "its time limit"
 	if why != "" {

@@ -223,19 +223,7 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 	if t.Claim > 0 && peak > t.Claim {
 		return fmt.Sprintf("it would have %d nodes, and its claim is %d (--max-nodes)", peak, t.Claim)
 	}
-	eligible := 0
-	for _, name := range t.partitions() {
-		if t.runs() && name != partitionOf(t.job) {
-			continue
-		}
-		p, known := s.partitions[name]
-		if nodes, err := s.eligible(inPartition(&t.record, name), t.gres); err == nil && (!known || p.MaxNodes == 0 || p.MaxNodes >= peak) {
-			eligible = max(eligible, len(nodes))
-		} else if known && p.MaxNodes > 0 {
-			eligible = max(eligible, min(p.MaxNodes, len(nodes)))
-		}
-	}
-	if peak > eligible {
+	if eligible := mostEligible(s, t, peak); peak > eligible {
 		return fmt.Sprintf("it would have %d nodes, and may have %d at most (nodes of its partition that suit it, and MaxNodes)", peak, eligible)
 	}
 	facts := c.factsOf(t.job)
@@ -248,18 +236,42 @@ func (c *Core) neverAs(s *snapshot, t *target) string {
 		return why + ", " + c.onceWords()
 	}
 	if !t.runs() {
-		if n := t.Profile[0].Nodes; n != t.record.NumNodes && len(t.gres) > 0 {
-			return fmt.Sprintf("its first step would have %d nodes in place of %d, and it asks for generic resources: cancel it and submit another", n, t.record.NumNodes)
-		}
-		longest, why := s.longestLimit(&t.record, c.rules.limits)
-		if need := c.limitNeeded(t.job); longest != slurmctl.Unlimited && need > longest {
-			return fmt.Sprintf("it would need a time limit of %v, and %s allows %v", need, why, longest)
+		if why := c.neverStarts(s, t); why != "" {
+			return why
 		}
 	}
 	if c.rules.limits != nil {
 		if never := c.never(c.rules.limits, &t.record, coming, false, t.asked); len(never) > 0 {
 			return strings.Join(never, "; ")
 		}
+	}
+	return ""
+}
+
+// mostEligible returns the most nodes that the changed job may have in a partition, up to its peak or more.
+func mostEligible(s *snapshot, t *target, peak int) (most int) {
+	for _, name := range t.partitions() {
+		if t.runs() && name != partitionOf(t.job) {
+			continue
+		}
+		p, known := s.partitions[name]
+		if nodes, err := s.eligible(inPartition(&t.record, name), t.gres); err == nil && (!known || p.MaxNodes == 0 || p.MaxNodes >= peak) {
+			most = max(most, len(nodes))
+		} else if known && p.MaxNodes > 0 {
+			most = max(most, min(p.MaxNodes, len(nodes)))
+		}
+	}
+	return most
+}
+
+// neverStarts returns why the changed waiting job can never start, or "".
+func (c *Core) neverStarts(s *snapshot, t *target) string {
+	if n := t.Profile[0].Nodes; n != t.record.NumNodes && len(t.gres) > 0 {
+		return fmt.Sprintf("its first step would have %d nodes in place of %d, and it asks for generic resources: cancel it and submit another", n, t.record.NumNodes)
+	}
+	longest, why := s.longestLimit(&t.record, c.rules.limits)
+	if need := c.limitNeeded(t.job); longest != slurmctl.Unlimited && need > longest {
+		return fmt.Sprintf("it would need a time limit of %v, and %s allows %v", need, why, longest)
 	}
 	return ""
 }
@@ -338,32 +350,14 @@ const mostNamed = 5
 func (c *Core) users(s *snapshot, j *job, nodes set, start, end int64) []string {
 	var who []string
 	others, more := false, 0
-	add := func(uid uint32, text string) {
+	for _, user := range c.userJobs(s, j, nodes, start, end) {
 		switch {
-		case uid != j.UID && c.reading() == api.OwnJobs:
+		case user.uid != j.UID && c.reading() == api.OwnJobs:
 			others = true
 		case len(who) >= mostNamed:
 			more++
 		default:
-			who = append(who, text)
-		}
-	}
-	for i := range s.jobs {
-		r := &s.jobs[i]
-		if c.owner(r.ID) == nil && nodes.any(r.NodeList) && c.releases(r, s.taken.Unix()) > start {
-			add(r.UID, fmt.Sprintf("job %d", r.ID))
-		}
-	}
-	for _, other := range c.active {
-		if other.SlurmID == j.SlurmID {
-			continue
-		}
-		if slices.ContainsFunc(other.coming(), func(p plannedStep) bool { return p.start < end && start < p.end && nodes.any(p.nodes) }) {
-			text := fmt.Sprintf("job %d", other.SlurmID)
-			if other.State == row.Queued {
-				text += " (planned)"
-			}
-			add(other.UID, text)
+			who = append(who, user.text)
 		}
 	}
 	if more > 0 {
@@ -378,19 +372,52 @@ func (c *Core) users(s *snapshot, j *job, nodes set, start, end int64) []string 
 			who = append(who, "reservation "+name)
 		}
 	}
-	down := 0
-	for name := range nodes {
-		if n, ok := s.index[name]; ok && !s.nodes[n].Usable() {
-			down++
-		}
-	}
-	if down > 0 {
+	if down := s.unusable(nodes); down > 0 {
 		who = append(who, fmt.Sprintf("%d nodes that cannot be used", down))
 	}
 	if len(who) == 0 {
 		who = append(who, "pending jobs of higher priority")
 	}
 	return who
+}
+
+// userJob holds a job that uses nodes, in words, and whose it is.
+type userJob struct {
+	uid  uint32
+	text string
+}
+
+// userJobs lists the other jobs that use some nodes, or are planned there.
+func (c *Core) userJobs(s *snapshot, j *job, nodes set, start, end int64) (all []userJob) {
+	for i := range s.jobs {
+		r := &s.jobs[i]
+		if c.owner(r.ID) == nil && nodes.any(r.NodeList) && c.releases(r, s.taken.Unix()) > start {
+			all = append(all, userJob{r.UID, fmt.Sprintf("job %d", r.ID)})
+		}
+	}
+	for _, other := range c.active {
+		if other.SlurmID == j.SlurmID {
+			continue
+		}
+		if slices.ContainsFunc(other.coming(), func(p plannedStep) bool { return p.start < end && start < p.end && nodes.any(p.nodes) }) {
+			text := fmt.Sprintf("job %d", other.SlurmID)
+			if other.State == row.Queued {
+				text += " (planned)"
+			}
+			all = append(all, userJob{other.UID, text})
+		}
+	}
+	return all
+}
+
+// unusable counts the nodes that cannot be used.
+func (s *snapshot) unusable(nodes set) (n int) {
+	for name := range nodes {
+		if i, ok := s.index[name]; ok && !s.nodes[i].Usable() {
+			n++
+		}
+	}
+	return n
 }
 
 // rewrittenAs returns the comment of a job after a change.

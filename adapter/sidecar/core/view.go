@@ -41,18 +41,7 @@ type Private struct{ Nodes, Partitions, Reservations bool }
 func (c *Core) View() *View {
 	v := &View{Owners: map[uint32]uint32{}, Coming: map[uint32]bool{}, Base: map[uint32]uint32{}, Operators: c.cfg.Operators, SlurmUser: c.slurmUser, Reading: c.reading(), AsSlurm: c.cfg.Read == config.ReadSlurm,
 		Private: Private{Nodes: c.private("nodes"), Partitions: c.private("partitions"), Reservations: c.private("reservations")}}
-	v.Status = api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
-		Started: c.wall(c.started), SlurmCalls: c.cycleCalls, PollPause: c.pace.pause.Seconds()}
-	drive, why := c.siteDrive(c.factsWith(false))
-	v.Status.Drive, v.Status.DriveReason = string(drive), why
-	if c.snapshot != nil {
-		v.Status.Nodes, v.Status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)
-	}
-	if c.twin != nil {
-		v.Status.LastError = c.twin.Error()
-	} else if c.lastErr != nil {
-		v.Status.LastError = "its last poll of Slurm failed: " + c.lastErr.Error()
-	}
+	v.Status = c.status()
 	further := map[uint32][]uint32{}
 	for id, j := range c.byID {
 		if uint32(id) != j.SlurmID {
@@ -85,23 +74,8 @@ func (c *Core) View() *View {
 	for _, j := range c.ended {
 		v.Ended = append(v.Ended, show(j))
 	}
-	if s := c.snapshot; s != nil {
-		seen := map[string]bool{}
-		for _, r := range s.reservations {
-			if _, stuck := c.stuckHolds[r.Name]; stuck {
-				continue
-			}
-			if _, ours := parseHold(r); !ours {
-				continue
-			}
-			v.Holds++
-			for _, name := range r.Nodes {
-				if !seen[name] {
-					seen[name] = true
-					v.HeldNodes++
-				}
-			}
-		}
+	if c.snapshot != nil {
+		v.Holds, v.HeldNodes = c.countHolds()
 		v.IdleNodes = c.prices.nodes
 	}
 	for _, j := range slices.Concat(c.ended, c.active) {
@@ -114,6 +88,37 @@ func (c *Core) View() *View {
 		v.Owners[uint32(id)], v.Base[uint32(id)] = j.UID, j.SlurmID
 	}
 	return v
+}
+
+// status returns the sidecar's state, without the number of jobs set aside.
+func (c *Core) status() api.Status {
+	drive, why := c.siteDrive(c.factsWith(false))
+	status := api.Status{Version: c.site.Version, Cluster: c.slurmConfig.ClusterName, SlurmVersion: c.slurmConfig.Version,
+		Started: c.wall(c.started), SlurmCalls: c.cycleCalls, PollPause: c.pace.pause.Seconds(), Drive: string(drive), DriveReason: why}
+	if c.snapshot != nil {
+		status.Nodes, status.LastCycle = len(c.snapshot.nodes), c.wall(c.snapshot.taken)
+	}
+	if c.twin != nil {
+		status.LastError = c.twin.Error()
+	} else if c.lastErr != nil {
+		status.LastError = "its last poll of Slurm failed: " + c.lastErr.Error()
+	}
+	return status
+}
+
+// countHolds counts the holds in Slurm that can be given up, and their nodes.
+func (c *Core) countHolds() (holds, nodes int) {
+	held := set{}
+	for _, r := range c.snapshot.reservations {
+		if _, stuck := c.stuckHolds[r.Name]; stuck {
+			continue
+		}
+		if _, ours := parseHold(r); ours {
+			holds++
+			held.add(r.Nodes)
+		}
+	}
+	return holds, len(held)
 }
 
 // Job returns what View shows of one active job, or false if there is none. O(jobs).
