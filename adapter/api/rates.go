@@ -49,8 +49,9 @@ const most = 4096
 type rates[K comparable] struct {
 	perSecond, burst float64
 
-	mu sync.Mutex
-	of map[K]rate
+	mu       sync.Mutex
+	of       map[K]rate
+	searched time.Time // for idle holders
 }
 
 // rate is the amount left at a time.
@@ -63,7 +64,8 @@ type rate struct {
 func (r *rates[K]) take(who K, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.of) >= most {
+	// A search looks at all holders, so there is one per refill at most, however many callers come.
+	if len(r.of) >= most && now.Sub(r.searched).Seconds()*r.perSecond >= 1 {
 		r.forget(now)
 	}
 	if r.of == nil {
@@ -91,6 +93,7 @@ func (r *rates[K]) refilled(is rate, now time.Time) rate {
 
 // forget drops callers that were idle for a while.
 func (r *rates[K]) forget(now time.Time) {
+	r.searched = now
 	for who, is := range r.of {
 		if r.refilled(is, now).left >= r.burst {
 			delete(r.of, who)

@@ -215,6 +215,19 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestManyCallersAreCheap checks that a caller costs as little while as many callers as there may be
+// are remembered. A search for idle ones at each call took this test minutes.
+func TestManyCallersAreCheap(t *testing.T) {
+	r := rates[int]{perSecond: 1, burst: 1}
+	begin := time.Unix(1e9, 0)
+	for who := range 20 * most {
+		r.take(who, begin.Add(time.Duration(who)*time.Microsecond))
+	}
+	if len(r.of) != most {
+		t.Errorf("%d are remembered, want %d", len(r.of), most)
+	}
+}
+
 // TestFloodedLog: 1,000 anonymous calls write some lines, and one that says how many were left out.
 func TestFloodedLog(t *testing.T) {
 	var log strings.Builder
