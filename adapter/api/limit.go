@@ -3,6 +3,7 @@ package api
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -176,6 +177,9 @@ func (g *gate) remove(s *slotted) {
 
 // stateOf records how far a connection has come; it is http.Server.ConnState.
 func stateOf(c net.Conn, state http.ConnState) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
 	s, ok := c.(*slotted)
 	if !ok {
 		return

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -171,5 +172,18 @@ func TestClaim(t *testing.T) {
 	}
 	if g.holders[user].count() != 4 || g.holders[holder{address: "a"}].count() != 1 || g.open != 5 {
 		t.Errorf("%d of the user, %d of the address, %d in all", g.holders[user].count(), g.holders[holder{address: "a"}].count(), g.open)
+	}
+}
+
+// TestStateUnderTLS checks that a connection counts as busy, and then as kept, under TLS as without.
+func TestStateUnderTLS(t *testing.T) {
+	g := limit(nil, 16, nil)
+	s := &slotted{Conn: &waitingConn{}, gate: g, holder: holder{address: "a"}}
+	g.admit(s)
+	for state, want := range map[http.ConnState]int{http.StateActive: busy, http.StateIdle: kept} {
+		stateOf(tls.Server(s, nil), state)
+		if of := g.holders[s.holder]; of[want].Len() != 1 {
+			t.Errorf("%v: the connection is not counted so", state)
+		}
 	}
 }
