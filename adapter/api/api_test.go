@@ -156,9 +156,7 @@ func TestManyWait(t *testing.T) {
 			errs <- err
 		}()
 	}
-	for range n {
-		<-b.waiting
-	}
+	await(t, n, b.waiting, errs)
 	close(b.ready)
 	for range n {
 		if err := <-errs; err != nil {
@@ -197,13 +195,14 @@ func TestStopAnswersWaiters(t *testing.T) {
 	r := serve(t, b, func(s *Server) { s.Wait = time.Hour })
 	var answers []chan string
 	for _, hc := range []*http.Client{unixClient(r.unix), unixClient(r.unix)} {
-		answer := make(chan string, 1)
+		answer, failed := make(chan string, 1), make(chan error, 1)
 		answers = append(answers, answer)
 		go func() {
-			status, body := send(t, hc, "POST", "http://x/v1/jobs/12/next", "", `{"from": 1}`)
-			answer <- fmt.Sprint(status, " ", body)
+			status, body, err := try(t.Context(), hc, "POST", "http://x/v1/jobs/12/next", "", `{"from": 1}`)
+			answer <- fmt.Sprint(status, " ", body, err)
+			failed <- err
 		}()
-		<-b.waiting
+		await(t, 1, b.waiting, failed)
 	}
 	r.stop()
 	for _, answer := range answers {

@@ -202,7 +202,7 @@ func TestRights(t *testing.T) {
 		if status, body := post(t, r, c.caller, r.good()); status != want {
 			t.Errorf("%s, TCP: %d %s; want %d", c.name, status, body, want)
 		}
-		hc := unixAs(t, int(c.caller), r.unix)
+		hc := unixAs(int(c.caller), r.unix)
 		if status, body := send(t, hc, "POST", "http://x/v1/jobs/12/next", "", nextBody); status != want {
 			t.Errorf("%s, Unix: %d %s; want %d", c.name, status, body, want)
 		}

@@ -191,6 +191,19 @@ func (b *fakeBackend) Next(ctx context.Context, id uint32, req NextRequest) (All
 	}
 }
 
+// await receives n times from a channel of a backend, which the requests of a test reach, unless one
+// of these fails before.
+func await(t *testing.T, n int, reached <-chan struct{}, failed <-chan error) {
+	t.Helper()
+	for range n {
+		select {
+		case <-reached:
+		case err := <-failed:
+			t.Fatal(err)
+		}
+	}
+}
+
 // running is a server at work.
 type running struct {
 	*Server
@@ -231,7 +244,8 @@ func serve(t testing.TB, b Backend, change func(*Server)) *running {
 	l := logrus.New()
 	l.SetOutput(r.log)
 	l.SetLevel(logrus.DebugLevel)
-	r.Server = &Server{Backend: b, Log: l, Socket: filepath.Join(dir, "s"), TCP: "127.0.0.1:0", Munge: munged, Reading: anybody}
+	r.Server = &Server{Backend: b, Log: l, Socket: filepath.Join(dir, "s"), TCP: "127.0.0.1:0", Munge: munged, Reading: anybody,
+		readTimeout: 5 * time.Minute} // a loaded machine cuts nobody off
 	if change != nil {
 		change(r.Server)
 	}
@@ -286,10 +300,19 @@ func encodeAs(t *testing.T, uid uint32, payload string, ttl int) string {
 	return strings.TrimSpace(string(out))
 }
 
-// dialAs connects to a Unix socket as another user. The kernel records the effective UID of the
-// thread, which is then not reused.
+// dialAs connects to a Unix socket as another user.
 func dialAs(t *testing.T, uid int, path string) net.Conn {
 	t.Helper()
+	c, err := connectAs(uid, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// connectAs is dialAs for goroutines that are not the test's. The kernel records the effective UID
+// of the thread, which is then not reused.
+func connectAs(uid int, path string) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
 		err  error
@@ -306,36 +329,42 @@ func dialAs(t *testing.T, uid int, path string) net.Conn {
 	}()
 	r := <-done
 	if r.err != nil {
-		t.Fatalf("connect as uid %d: %v", uid, r.err)
+		return nil, fmt.Errorf("connect as uid %d: %w", uid, r.err)
 	}
-	return r.conn
+	return r.conn, nil
 }
 
 // unixAs returns an HTTP client of the socket that the kernel reports as uid.
-func unixAs(t *testing.T, uid int, address string) *http.Client {
+func unixAs(uid int, address string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return dialAs(t, uid, strings.TrimPrefix(address, unixPrefix)), nil
+		return connectAs(uid, strings.TrimPrefix(address, unixPrefix))
 	}}}
 }
 
 // send sends a request and gives its status and body.
 func send(t *testing.T, hc *http.Client, method, url, authorization, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	status, text, err := try(t.Context(), hc, method, url, authorization, body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return status, text
+}
+
+// try is send for a goroutine that is not the test's, which must not end with the request.
+func try(ctx context.Context, hc *http.Client, method, url, authorization, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
 	}
 	if authorization != "" {
 		req.Header.Set("Authorization", authorization)
 	}
 	res, err := hc.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, "", err
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(data)
+	return res.StatusCode, string(data), err
 }

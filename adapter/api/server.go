@@ -78,7 +78,7 @@ type Server struct {
 	sharing     sync.Once
 	shares      *shares // by share
 	listeners   []net.Listener
-	readTimeout time.Duration // tests shorten it
+	readTimeout time.Duration // of a request and of its head, in tests; 0: as the bounds say
 	most        int           // connections of a listener; 0: as many as there may be
 }
 
@@ -136,14 +136,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	if len(s.listeners) == 0 && !s.awaited {
 		return errors.New("api: Serve before Listen")
 	}
-	if s.readTimeout == 0 {
-		s.readTimeout = readTimeout
+	read, head := readTimeout, headTimeout
+	if s.readTimeout > 0 {
+		read, head = s.readTimeout, s.readTimeout
 	}
 	srv := &http.Server{
 		Handler:     s.routes(ctx),
-		ReadTimeout: s.readTimeout,
+		ReadTimeout: read,
 		// silent clients make room for others soon
-		ReadHeaderTimeout: min(s.readTimeout, headTimeout),
+		ReadHeaderTimeout: head,
 		WriteTimeout:      s.wait() + backendTimeout + writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,

@@ -157,31 +157,38 @@ func TestRequestsByUser(t *testing.T) {
 	b := slow{newBackend(uint32(greedy)), make(chan struct{}, 1000), make(chan struct{})}
 	r := serve(t, b, nil)
 	var all sync.WaitGroup
-	for range itsWaiting {
-		all.Go(func() { send(t, unixAs(t, greedy, r.unix), "POST", "http://x/v1/jobs/12/next", "", nextBody) })
+	failed := make(chan error, itsWaiting+itsRequests)
+	ask := func(method, path, body string) {
+		all.Go(func() {
+			if _, _, err := try(t.Context(), unixAs(greedy, r.unix), method, "http://x"+path, "", body); err != nil {
+				failed <- err
+			}
+		})
 	}
 	for range itsWaiting {
-		<-b.waiting
+		ask("POST", "/v1/jobs/12/next", nextBody)
 	}
-	if status, body := send(t, unixAs(t, greedy, r.unix), "POST", "http://x/v1/jobs/12/next", "", nextBody); status != 503 || !strings.Contains(body, "try again") {
+	await(t, itsWaiting, b.waiting, failed)
+	if status, body := send(t, unixAs(greedy, r.unix), "POST", "http://x/v1/jobs/12/next", "", nextBody); status != 503 || !strings.Contains(body, "try again") {
 		t.Errorf("beyond what may wait for a job: %d %s, want 503", status, body)
 	}
 	for range itsRequests { // those that wait do not count
-		all.Go(func() { send(t, unixAs(t, greedy, r.unix), "GET", "http://x/v1/status", "", "") })
+		ask("GET", "/v1/status", "")
 	}
-	for range itsRequests {
-		<-b.asked
-	}
-	if status, body := send(t, unixAs(t, greedy, r.unix), "GET", "http://x/v1/jobs", "", ""); status != 503 || !strings.Contains(body, "try again") {
+	await(t, itsRequests, b.asked, failed)
+	if status, body := send(t, unixAs(greedy, r.unix), "GET", "http://x/v1/jobs", "", ""); status != 503 || !strings.Contains(body, "try again") {
 		t.Errorf("beyond a user's share: %d %s, want 503", status, body)
 	}
-	if status, _ := send(t, unixAs(t, other, r.unix), "GET", "http://x/v1/jobs", "", ""); other != greedy && status != 200 {
+	if status, _ := send(t, unixAs(other, r.unix), "GET", "http://x/v1/jobs", "", ""); other != greedy && status != 200 {
 		t.Errorf("another user: %d, want 200", status)
 	}
 	close(b.answer)
 	close(b.ready)
 	all.Wait()
-	if status, _ := send(t, unixAs(t, greedy, r.unix), "GET", "http://x/v1/jobs", "", ""); status != 200 {
+	if len(failed) > 0 {
+		t.Error(<-failed)
+	}
+	if status, _ := send(t, unixAs(greedy, r.unix), "GET", "http://x/v1/jobs", "", ""); status != 200 {
 		t.Errorf("afterwards: %d, want 200", status)
 	}
 }

@@ -168,7 +168,7 @@ func TestStrategyRights(t *testing.T) {
 				}
 			}
 			b.did = nil
-			if status, body := send(t, unixAs(t, nobody, r.unix), "POST", "http://x"+path, "", "{}"); status != 403 || len(b.did) > 0 || !strings.Contains(body, "operators") {
+			if status, body := send(t, unixAs(nobody, r.unix), "POST", "http://x"+path, "", "{}"); status != 403 || len(b.did) > 0 || !strings.Contains(body, "operators") {
 				t.Errorf("%s: a user on the Unix socket, POST %s: %d %s; want 403", name, path, status, body)
 			}
 		}
