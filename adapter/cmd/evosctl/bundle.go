@@ -31,7 +31,7 @@ The recordings name users, jobs and nodes, as squeue does. With --mask users' na
 and paths are replaced, by user1, user2 and so on, everywhere alike. Accounts, names of
 jobs and of nodes stay.`
 
-func newBundle() *cobra.Command {
+func newBundle(linked string) *cobra.Command {
 	var file string
 	var mask bool
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ func newBundle() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, _, err := config.Load(cmd.Flags())
 			if err != nil {
-				fmt.Fprintf(os.Stderr, "evosctl: %v\n", err)
+				say("%v", err)
 				return exitStatus(2)
 			}
 			ctx, stop := untilSignal(cmd.Context())
@@ -51,12 +51,12 @@ func newBundle() *cobra.Command {
 			if file == "" {
 				file = now.Format("evoslurm-20060102-150405.tar.gz")
 			}
-			b := &bundle{cfg: cfg, now: now}
+			b := &bundle{linked: linked, cfg: cfg, now: now}
 			if mask {
 				b.mask = recorder.NewMask()
 			}
 			if err := b.collect(examine(ctx, cmd.Flags())); err != nil {
-				fmt.Fprintf(os.Stderr, "evosctl: %v\n", err)
+				say("%v", err)
 				return exitStatus(2)
 			}
 			if err := wholefile.Write(file, 0o600, b.pack); err != nil {
@@ -73,10 +73,11 @@ func newBundle() *cobra.Command {
 
 // bundle is the archive being packed.
 type bundle struct {
-	cfg   config.Config
-	now   time.Time
-	mask  *recorder.Mask // nil to leave names as they are
-	files []bundled
+	linked string // the version, set by the linker
+	cfg    config.Config
+	now    time.Time
+	mask   *recorder.Mask // nil to leave names as they are
+	files  []bundled
 }
 
 type bundled struct {
@@ -99,7 +100,7 @@ func (b *bundle) collect(r *report) error {
 	if err != nil {
 		return err
 	}
-	about := fmt.Sprintf("%s\n%s %s/%s\nmade %s\n", version.Line(linked), runtime.Version(), runtime.GOOS, runtime.GOARCH, b.now.Format(time.RFC3339))
+	about := fmt.Sprintf("%s\n%s %s/%s\nmade %s\n", version.Line(b.linked), runtime.Version(), runtime.GOOS, runtime.GOARCH, b.now.Format(time.RFC3339))
 	if len(recordings) == 0 {
 		about += "there are no recordings: recorder.mib is 0, or the sidecar has not run\n"
 	}
@@ -126,7 +127,7 @@ func (b *bundle) recordings(files []string) error {
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		if err == nil && b.mask != nil {
-			err = b.mask.Learn(bytes.NewReader(text), version.Of(linked))
+			err = b.mask.Learn(bytes.NewReader(text), version.Of(b.linked))
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the ring went on
@@ -144,7 +145,7 @@ func (b *bundle) recordings(files []string) error {
 		}
 		if b.mask != nil {
 			var out bytes.Buffer
-			if err := b.mask.Rewrite(&out, bytes.NewReader(text), version.Of(linked)); err != nil {
+			if err := b.mask.Rewrite(&out, bytes.NewReader(text), version.Of(b.linked)); err != nil {
 				return err
 			}
 			text = out.Bytes()

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 const cancelHoldsHelp = `Cancel the holds for the coming growths of a running job: other jobs may have these nodes at once. The job
@@ -29,11 +25,11 @@ func newCancelHolds() *cobra.Command {
 		Long:  cancelHoldsHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseUint(args[0], 10, 32)
-			if err != nil || id == 0 {
-				return fmt.Errorf("%q is no job id", args[0])
+			id, err := parseJob(args[0])
+			if err != nil {
+				return err
 			}
-			client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+			client, err := connect(cmd)
 			if err != nil {
 				return err
 			}
@@ -41,14 +37,12 @@ func newCancelHolds() *cobra.Command {
 			defer stop()
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			a, err := client.CancelHolds(ctx, uint32(id))
+			a, err := client.CancelHolds(ctx, id)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				enc := json.NewEncoder(os.Stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(a)
+				return printJSON(os.Stdout, a)
 			}
 			for _, h := range a.Holds {
 				fmt.Printf("cancelled: %s for step %d of job %d, from %s\n", h.NodeList, h.Step, a.Job, h.Start.Local().Format(time.DateTime))

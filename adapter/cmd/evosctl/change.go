@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -263,8 +262,7 @@ const leaveTime = 30 * time.Second
 // accepted, it drains everything that evosrun --follow has started on the leaving nodes, and names
 // these nodes.
 func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint32) (api.Change, error) {
-	hooks := hooksHere()
-	if c.dryRun || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 && c.signal == "" {
+	if c.dryRun || c.signal == "" && unwatched(client, job) {
 		return c.ask(ctx, client, job)
 	}
 	limited, stop := untilSignal(ctx)
@@ -274,20 +272,13 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 		return api.Change{}, err
 	}
 	var leaving []string
-	if sh := c.request.Shrink; sh != nil {
-		c.dryRun = true
-		a, err := c.ask(ctx, client, job)
-		c.dryRun = false
-		if err != nil || !a.Accepted {
+	if c.request.Shrink != nil {
+		var a api.Change
+		if leaving, a, err = c.rehearse(ctx, client, job, &has); err != nil || !a.Accepted {
 			return a, err
 		}
-		has.Coming = &api.Coming{Nodes: has.Nodes - max(sh.Nodes, len(sh.List))}
-		if leaving = a.Leaving; len(leaving) == 0 { // an older sidecar
-			leaving = injob.Leaving(has, sh.List, os.Getenv("SLURMD_NODENAME"))
-		}
-		sh.Nodes, sh.List = 0, leaving
 	}
-	hooks = hooksFor(limited, client, has, 0)
+	hooks := hooksFor(limited, client, has, 0)
 	hookFailed(hooks.Leaving(limited, has, leaving))
 	m := injob.MeetFollowers(limited, client.Address(), job, leaving, false, time.Time{}, say)
 	defer m.End(nil)
@@ -307,6 +298,25 @@ func (c *changing) askFollowed(ctx context.Context, client *api.Client, job uint
 	return a, err
 }
 
+// rehearse asks whether a shrink will be accepted. It returns the nodes that will leave, and has the
+// request name them.
+func (c *changing) rehearse(ctx context.Context, client *api.Client, job uint32, has *api.Allocation) ([]string, api.Change, error) {
+	sh := c.request.Shrink
+	c.dryRun = true
+	a, err := c.ask(ctx, client, job)
+	c.dryRun = false
+	if err != nil || !a.Accepted {
+		return nil, a, err
+	}
+	has.Coming = &api.Coming{Nodes: has.Nodes - max(sh.Nodes, len(sh.List))}
+	leaving := a.Leaving
+	if len(leaving) == 0 { // an older sidecar
+		leaving = injob.Leaving(*has, sh.List, os.Getenv("SLURMD_NODENAME"))
+	}
+	sh.Nodes, sh.List = 0, leaving
+	return leaving, a, nil
+}
+
 // resize requests a growth or shrink and prints what the job then has.
 func (c *changing) resize(cmd *cobra.Command, out *output) error {
 	client, job, err := c.job.connect(cmd)
@@ -317,7 +327,7 @@ func (c *changing) resize(cmd *cobra.Command, out *output) error {
 	var sig interrupted
 	switch {
 	case errors.As(err, &sig):
-		return out.fail(err, 128+int(sig.signal), false)
+		return out.fail(err, sig.status(), false)
 	case err != nil:
 		return out.fail(err, 1, false)
 	case !a.Accepted:
@@ -344,9 +354,7 @@ func refusalText(a api.Change) string {
 // show writes the answer for people, or as JSON.
 func (c *changing) show(out io.Writer, a api.Change) error {
 	if c.asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(a)
+		return printJSON(out, a)
 	}
 	switch {
 	case !a.Accepted:

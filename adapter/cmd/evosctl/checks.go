@@ -14,14 +14,11 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/api/reach"
-	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 const (
-	checkTimeout = 5 * time.Second // of one question
-
 	// Slurm's clock is read to the second, so that a difference below two is none.
 	clockNoticed = 2 * time.Second
 	staleCycle   = time.Minute // a sidecar that has not polled Slurm for this long is stuck
@@ -29,13 +26,6 @@ const (
 
 // The commands that the sidecar and the jobs run.
 var slurmCommands = []string{"squeue", "sinfo", "scontrol", "sbatch", "salloc", "scancel", "srun"}
-
-// doctor holds what the checks share.
-type doctor struct {
-	report
-	cfg   config.Config
-	slurm *slurmctl.Client
-}
 
 // examine runs all checks, except those that depend on a failed one.
 func examine(ctx context.Context, flags *pflag.FlagSet) *report {
@@ -50,20 +40,6 @@ func examine(ctx context.Context, flags *pflag.FlagSet) *report {
 	}
 	d.sidecar(ctx)
 	return &d.report
-}
-
-func (d *doctor) configuration(flags *pflag.FlagSet) bool {
-	cfg, file, err := config.Load(flags)
-	if err != nil {
-		d.add("configuration", fail, err.Error(), "see the sample configs/evoslurm.yaml")
-		return false
-	}
-	if file == "" {
-		file = "defaults (no file)"
-	}
-	d.cfg = cfg
-	d.add("configuration", ok, file, "")
-	return true
 }
 
 func (d *doctor) commands() bool {

@@ -2,11 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,9 +42,7 @@ func newDoctor() *cobra.Command {
 				r = examine(ctx, cmd.Flags())
 			}
 			if asJSON {
-				enc := json.NewEncoder(os.Stdout)
-				enc.SetIndent("", "  ")
-				if err := enc.Encode(r); err != nil {
+				if err := printJSON(os.Stdout, r); err != nil {
 					return err
 				}
 			} else {
@@ -67,63 +61,4 @@ func newDoctor() *cobra.Command {
 	t.addFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the results as JSON")
 	return cmd
-}
-
-// result is how a check ended.
-type result string
-
-const (
-	ok   result = "ok"
-	warn result = "warn"
-	fail result = "fail"
-)
-
-// check is one thing looked at.
-type check struct {
-	Check  string `json:"check"`
-	Result result `json:"result"`
-	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"`
-}
-
-// report is all that doctor found.
-type report struct {
-	Checks  []check  `json:"checks"`
-	Drive   string   `json:"drive,omitempty"` // what drive mode auto gets; "" if Slurm could not be asked
-	Reasons []string `json:"reasons,omitempty"`
-}
-
-func (r *report) add(name string, res result, detail, remedy string) {
-	r.Checks = append(r.Checks, check{name, res, detail, remedy})
-}
-
-func (r *report) failed() bool {
-	for _, c := range r.Checks {
-		if c.Result == fail {
-			return true
-		}
-	}
-	return false
-}
-
-// print writes a table: check, result, finding; with the remedy below.
-func (r *report) print(w io.Writer, colour bool) {
-	width := 0
-	for _, c := range r.Checks {
-		width = max(width, len(c.Check))
-	}
-	colours := map[result]string{ok: "32", warn: "33", fail: "31"}
-	for _, c := range r.Checks {
-		res := fmt.Sprintf("%-4s", c.Result)
-		if colour {
-			res = "\x1b[" + colours[c.Result] + "m" + res + "\x1b[0m"
-		}
-		fmt.Fprintf(w, "%-*s  %s  %s\n", width, c.Check, res, c.Detail)
-		if c.Remedy != "" {
-			fmt.Fprintf(w, "%*s        → %s\n", width, "", c.Remedy)
-		}
-	}
-	if r.Drive != "" {
-		fmt.Fprintf(w, "\nJobs grow by drive mode %s: %s.\n", r.Drive, strings.Join(r.Reasons, "; "))
-	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
-	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 const eventsHelp = `What happened to evolving jobs, or to one of them, a line for each event: when it was
@@ -43,11 +42,11 @@ func newEvents() *cobra.Command {
 				return fmt.Errorf("--lines=%d: want 1 to %d", lines, api.MaxEvents)
 			}
 			if len(args) > 0 {
-				id, err := strconv.ParseUint(args[0], 10, 32)
-				if err != nil || id == 0 {
-					return fmt.Errorf("%q is no job id", args[0])
+				id, err := parseJob(args[0])
+				if err != nil {
+					return err
 				}
-				q.Job = uint32(id)
+				q.Job = id
 			}
 			if since != "" {
 				at, err := parseSince(since, time.Now())
@@ -59,7 +58,7 @@ func newEvents() *cobra.Command {
 			if !cmd.Flags().Changed("lines") && (q.Job != 0 || since != "") {
 				q.Limit = api.MaxEvents
 			}
-			client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+			client, err := connect(cmd)
 			if err != nil {
 				return err
 			}

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/version"
 )
@@ -59,60 +56,7 @@ func newRoot() *cobra.Command {
 	}
 	config.AddFlag(root.PersistentFlags())
 	version.Flag(root, linked)
-	root.AddCommand(newNext(), newPeek(), newEnv(), newHostfile(), newRun(), newLaunch(), newUpdate(), newGrow(), newShrink(), newWaitEvent(), newAccept(), newDecline(), newProgress(), newDoctor(), newStrategy(), newCancelHolds(), newEvents(), newProfile(), newBundle(), newWeb())
+	root.AddCommand(newNext(), newPeek(), newEnv(), newHostfile(), newRun(version.Line(linked)), newLaunch(), newUpdate(), newGrow(), newShrink(), newWaitEvent(), newAccept(), newDecline(), newProgress(), newDoctor(), newStrategy(), newCancelHolds(), newEvents(), newProfile(), newBundle(linked), newWeb())
 	version.Arguments(root)
 	return root
-}
-
-// exitStatus ends evosctl with a status; what there was to say has been said.
-type exitStatus int
-
-func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// interrupted is the cause of a context that a signal ended.
-type interrupted struct{ signal syscall.Signal }
-
-func (e interrupted) Error() string { return e.signal.String() }
-
-// untilSignal returns a context that SIGINT, SIGTERM, or SIGHUP ends; the cause names the signal.
-func untilSignal(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		select {
-		case s := <-signals:
-			cancel(interrupted{s.(syscall.Signal)})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(nil)
-	}
-}
-
-// sidecarRemedy is the remedy if a sidecar does not answer.
-const sidecarRemedy = "start evoslurmd; check api in the configuration, and listen.tcp in the sidecar's"
-
-// atOnce queries a sidecar for a user who only looks: if there is none, it fails at once; if it
-// exists but cannot answer yet, it waits.
-func atOnce[T any](ctx context.Context, client *api.Client, question func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, strategyPatience)
-	defer cancel()
-	waiting, away := client.Waiting, false
-	defer func() { client.Waiting = waiting }()
-	client.Waiting = func(address string, err error) {
-		if errors.Is(err, api.ErrUnavailable) {
-			waiting(address, err)
-			return
-		}
-		away = true
-		cancel()
-	}
-	answer, err := question(ctx)
-	if away {
-		err = fmt.Errorf("%w; %s", err, sidecarRemedy)
-	}
-	return answer, err
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
-	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -79,13 +78,8 @@ func (n *next) run(cmd *cobra.Command) error {
 	if err != nil {
 		return n.out.fail(err, 1, true)
 	}
-	ctx, stop := untilSignal(cmd.Context())
+	ctx, stop := untilSignalOr(cmd.Context(), n.timeout)
 	defer stop()
-	if n.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, n.timeout)
-		defer cancel()
-	}
 	a, err := n.wait(ctx, client, job, release)
 	if err != nil {
 		return n.failed(ctx, err)
@@ -132,9 +126,6 @@ func (n *next) wait(ctx context.Context, client *api.Client, job uint32, release
 	})
 }
 
-// errDraining means that the step's end came before draining was done.
-var errDraining = errors.New("evosrun --follow was still draining nodes: the step has not ended")
-
 // followed ends a step by calling end once everything that evosrun --follow has started is off the
 // leaving nodes; after the last step, off all nodes. If there are followers, the job gives up
 // exactly those nodes.
@@ -161,28 +152,6 @@ func followed(ctx context.Context, client *api.Client, a api.Allocation, release
 	return b, err
 }
 
-// hooksHere returns the hooks that the job was submitted with; their output must not mix with what
-// the shell evaluates.
-func hooksHere() injob.Hooks {
-	return injob.Hooks{Hooks: request.HooksOf(os.Getenv), Environ: os.Environ(), Output: os.Stderr}
-}
-
-// hooksFor are these for the end of the step in which the job has a, or an offer.
-func hooksFor(ctx context.Context, client *api.Client, a api.Allocation, offer int64) injob.Hooks {
-	return hooksHere().For(ctx, client, client.Address(), a, offer)
-}
-
-// hookFailed reports a failed hook. The job continues: others wait for the leaving nodes, and
-// arriving nodes are there.
-func hookFailed(err error) {
-	if err != nil {
-		say("%v", err)
-		hookErrors = append(hookErrors, err)
-	}
-}
-
-var hookErrors []error
-
 // unknownEnd describes the situation without an answer: the request may not have reached the
 // sidecar.
 const unknownEnd = "whether the step has ended is not known, call again to wait for the next one"
@@ -195,11 +164,11 @@ func (n *next) failed(ctx context.Context, err error) error {
 	case errors.Is(err, errDraining):
 		status := 124
 		if errors.As(context.Cause(ctx), &sig) {
-			status = 128 + int(sig.signal)
+			status = sig.status()
 		}
 		return n.out.fail(err, status, false)
 	case errors.As(context.Cause(ctx), &sig):
-		return n.out.fail(fmt.Errorf("%v; %s", sig, unknownEnd), 128+int(sig.signal), false)
+		return n.out.fail(fmt.Errorf("%v; %s", sig, unknownEnd), sig.status(), false)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return n.out.fail(fmt.Errorf("not ready after %v; %s", n.timeout, unknownEnd), 124, false)
 	}

@@ -2,20 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
-	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
 const waitEventHelp = `Wait until a malleable job is offered nodes, or asked to give some back, and print that as
@@ -70,19 +67,14 @@ func (w *waitEvent) run(cmd *cobra.Command) error {
 	if err != nil {
 		return w.out.fail(err, 1, true)
 	}
-	ctx, stop := untilSignal(cmd.Context())
+	ctx, stop := untilSignalOr(cmd.Context(), w.timeout)
 	defer stop()
-	if w.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.timeout)
-		defer cancel()
-	}
 	o, err := client.Offer(ctx, job, api.OfferQuery{After: w.after})
 	var sig interrupted
 	switch {
 	case err == nil:
 	case errors.As(context.Cause(ctx), &sig):
-		return w.out.fail(sig, 128+int(sig.signal), false)
+		return w.out.fail(sig, sig.status(), false)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return w.out.fail(fmt.Errorf("no offer in %v", w.timeout), 124, false)
 	default:
@@ -103,9 +95,7 @@ func (w *waitEvent) run(cmd *cobra.Command) error {
 	if err != nil {
 		return w.out.fail(err, 1, true)
 	}
-	enc := json.NewEncoder(os.Stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(struct {
+	return printJSON(os.Stdout, struct {
 		api.Offer
 		Names []string `json:"names"`
 	}{o, names})
@@ -208,9 +198,9 @@ func (a *answering) run(cmd *cobra.Command, nodes int) error {
 	switch {
 	case err == nil:
 	case errors.As(context.Cause(ctx), &sig) && errors.Is(err, errAnswering):
-		return a.out.fail(err, 128+int(sig.signal), false)
+		return a.out.fail(err, sig.status(), false)
 	case errors.As(context.Cause(ctx), &sig):
-		return a.out.fail(fmt.Errorf("%w; what was accepted goes on", sig), 128+int(sig.signal), false)
+		return a.out.fail(fmt.Errorf("%w; what was accepted goes on", sig), sig.status(), false)
 	default:
 		return a.out.fail(err, 1, false)
 	}
@@ -235,11 +225,10 @@ func (a *answering) leave(ctx context.Context, client *api.Client, job uint32, i
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.ID == id })
-	if i < 0 || j.Offers[i].State != "open" { // the answer says so
+	o, open := openOffer(j, id)
+	if !open { // the answer says so
 		return nil
 	}
-	o := j.Offers[i]
 	if o.Kind != "shrink" {
 		return errors.New("--signal is for nodes that are given back, and these are offered")
 	}
@@ -254,30 +243,17 @@ func (a *answering) leave(ctx context.Context, client *api.Client, job uint32, i
 	return leaveNodes(ctx, client, job, names[:nodes], a.signal, o.Deadline.Add(-leaveBefore))
 }
 
+// openOffer returns an offer of a job, if it can still be answered.
+func openOffer(j api.Job, id int64) (api.Offer, bool) {
+	i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.ID == id && o.State == "open" })
+	if i < 0 {
+		return api.Offer{}, false
+	}
+	return j.Offers[i], true
+}
+
 // leaveBefore is how long before the deadline to answer, whatever still runs on the nodes.
 const leaveBefore = 3 * time.Second
-
-// leaveNodes signals the srun steps on nodes that go, and waits until they have ended.
-func leaveNodes(ctx context.Context, client *api.Client, job uint32, leaving []string, signal string, deadline time.Time) error {
-	has, err := injob.Present(ctx, client, job)
-	if err != nil {
-		return err
-	}
-	own := os.Getenv("SLURM_JOB_ID") + "." + os.Getenv("SLURM_STEP_ID")
-	left, err := injob.Leave(ctx, &slurmctl.Client{}, has, leaving, signal, own, deadline)
-	if err == nil && len(left) > 0 && ctx.Err() == nil {
-		say("%s: still there after SIG%s; they are killed with their nodes", strings.Join(left, ", "), signal)
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}
-
-// addSignal adds --signal.
-func addSignal(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "signal", "", "signal for srun steps on nodes that leave, before they leave: "+strings.Join(injob.LeaveSignals, ", "))
-}
 
 // errAnswering is an end that came before the answer.
 var errAnswering = errors.New("evosrun --follow was still draining nodes: nothing was answered")
@@ -285,8 +261,7 @@ var errAnswering = errors.New("evosrun --follow was still draining nodes: nothin
 // answer accepts or declines. Before that, it drains what evosrun --follow has started on nodes
 // given back, and it runs the job's hooks for the change.
 func (a *answering) answer(ctx context.Context, client *api.Client, job uint32, req api.AnswerRequest) (api.Answer, error) {
-	hooks := hooksHere()
-	if req.Accept == 0 || !injob.Followed(client.Address(), job) && len(hooks.Variables()) == 0 {
+	if req.Accept == 0 || unwatched(client, job) {
 		return client.Answer(ctx, job, req)
 	}
 	has, err := client.Allocation(ctx, job)
@@ -297,16 +272,15 @@ func (a *answering) answer(ctx context.Context, client *api.Client, job uint32, 
 	if err != nil {
 		return api.Answer{}, err
 	}
-	i := slices.IndexFunc(j.Offers, func(o api.Offer) bool { return o.ID == req.Offer })
-	hooks = hooksFor(ctx, client, has, req.Offer)
-	if i < 0 || j.Offers[i].State != "open" { // nothing comes of it, or has already
+	hooks := hooksFor(ctx, client, has, req.Offer)
+	o, open := openOffer(j, req.Offer)
+	if !open { // nothing comes of it, or has already
 		got, err := client.Answer(ctx, job, req)
 		if err == nil && got.Has != nil {
 			hookFailed(hooks.Undone().Arrived(ctx, *got.Has, nil))
 		}
 		return got, err
 	}
-	o := j.Offers[i]
 	leaving := injob.GivenBack(o, req.Accept)
 	given := has
 	given.Coming = &api.Coming{Nodes: has.Nodes - len(leaving)}

@@ -51,9 +51,7 @@ func (o *output) print(a api.Allocation) error {
 	for _, v := range e.Set {
 		answer.Environ[v.Name] = &v.Value
 	}
-	enc := json.NewEncoder(os.Stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(answer)
+	return printJSON(os.Stdout, answer)
 }
 
 // export prints the commands for the shell to evaluate.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"os"
 
@@ -32,12 +31,10 @@ latest, in Unix seconds; all are empty where nothing is demanded.`
 
 // encodeComing writes the next step with any demand, or null if there is neither.
 func encodeComing(out io.Writer, a api.Allocation) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
 	if a.Coming == nil && a.Demand == nil {
-		return enc.Encode(nil)
+		return printJSON(out, nil)
 	}
-	return enc.Encode(struct {
+	return printJSON(out, struct {
 		*api.Coming
 		Demand *api.Demand `json:"demand,omitempty"`
 	}{a.Coming, a.Demand})

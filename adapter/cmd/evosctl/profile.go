@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evoslurm/evoslurm/adapter/api"
-	"github.com/evoslurm/evoslurm/adapter/job/injob"
 	"github.com/evoslurm/evoslurm/adapter/show/ran"
 	"github.com/evoslurm/evoslurm/planner"
 )
@@ -39,7 +37,7 @@ func newProfile() *cobra.Command {
 			if margin < 0 || margin > 1000 {
 				return fmt.Errorf("--margin=%d: want a percentage from 0 to 1000", margin)
 			}
-			client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+			client, err := connect(cmd)
 			if err != nil {
 				return err
 			}
@@ -47,11 +45,11 @@ func newProfile() *cobra.Command {
 			defer stop()
 			var all [][]ran.Step
 			for _, arg := range args {
-				id, err := strconv.ParseUint(arg, 10, 32)
-				if err != nil || id == 0 {
-					return fmt.Errorf("%q is no job id", arg)
+				id, err := parseJob(arg)
+				if err != nil {
+					return err
 				}
-				j, err := atOnce(ctx, client, func(ctx context.Context) (api.Job, error) { return client.Job(ctx, uint32(id)) })
+				j, err := atOnce(ctx, client, func(ctx context.Context) (api.Job, error) { return client.Job(ctx, id) })
 				if err != nil {
 					return err
 				}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -61,9 +60,7 @@ func newProgress() *cobra.Command {
 				return err
 			}
 			a.Ready = false // of no interest here
-			enc := json.NewEncoder(os.Stdout)
-			enc.SetIndent("", "  ")
-			return enc.Encode(a)
+			return printJSON(os.Stdout, a)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
-	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
 const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of
@@ -56,48 +54,21 @@ func newStrategy() *cobra.Command {
 			return ask(cmd, func(c *api.Client, ctx context.Context) (api.Strategy, error) { return c.Strategy(ctx, args[0]) }, showStrategy)
 		}}
 	var set []string
-	configured := false
-	use := &cobra.Command{Use: "use {NAME [--set NAME=VALUE]... | --configured}", Short: "Plan with a strategy from the next cycle on", Args: cobra.MaximumNArgs(1),
-		Example: "  evosctl strategy use klein --set expand_limit=1.5 --set compact=false",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case configured && (len(args) > 0 || len(set) > 0):
-				return errors.New("--configured takes neither a name nor --set: the configuration has both")
-			case configured:
-				args = []string{api.Configured}
-			case len(args) == 0:
-				return errors.New("want the name of a strategy, or --configured")
-			}
-			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Strategy, error) {
-				return c.UseStrategy(ctx, args[0], r)
-			}, showStrategy)
-		}}
-	use.Flags().BoolVar(&configured, "configured", false, "use the configuration's strategy, with its parameters")
-	usePolicy := &cobra.Command{Use: "use-policy {NAME [--set NAME=VALUE]... | --configured}", Short: "Resize malleable jobs by a policy from now on", Args: cobra.MaximumNArgs(1),
-		Example: "  evosctl strategy use-policy fpsma",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case configured && (len(args) > 0 || len(set) > 0):
-				return errors.New("--configured takes neither a name nor --set")
-			case configured:
-				args = []string{api.Configured}
-			case len(args) == 0:
-				return errors.New("want the name of a malleability policy, or --configured")
-			}
-			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Strategy, error) {
-				return c.UsePolicy(ctx, args[0], r)
-			}, showStrategy)
-		}}
-	usePolicy.Flags().BoolVar(&configured, "configured", false, "use the configuration's policy (malleable.policy)")
+	use := newUse(&cobra.Command{Use: "use {NAME [--set NAME=VALUE]... | --configured}", Short: "Plan with a strategy from the next cycle on",
+		Example: "  evosctl strategy use klein --set expand_limit=1.5 --set compact=false"},
+		"use the configuration's strategy, with its parameters", "--configured takes neither a name nor --set: the configuration has both", "want the name of a strategy, or --configured",
+		(*api.Client).UseStrategy)
+	usePolicy := newUse(&cobra.Command{Use: "use-policy {NAME [--set NAME=VALUE]... | --configured}", Short: "Resize malleable jobs by a policy from now on",
+		Example: "  evosctl strategy use-policy fpsma"},
+		"use the configuration's policy (malleable.policy)", "--configured takes neither a name nor --set", "want the name of a malleability policy, or --configured",
+		(*api.Client).UsePolicy)
 	try := &cobra.Command{Use: "try NAME [--set NAME=VALUE]...", Short: "Plan the present queue with a strategy, act on nothing", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Trial, error) {
 				return c.TryStrategy(ctx, args[0], r)
 			}, showTrial)
 		}}
-	for _, c := range []*cobra.Command{use, usePolicy, try} {
-		c.Flags().StringArrayVar(&set, "set", nil, "value of a parameter, NAME=VALUE; may be repeated")
-	}
+	addSet(try, &set)
 	reload := &cobra.Command{Use: "reload", Short: "Look for plugins again; an upgraded one takes over", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return ask(cmd, (*api.Client).ReloadStrategies, listStrategies)
@@ -106,27 +77,47 @@ func newStrategy() *cobra.Command {
 	return cmd
 }
 
-// strategyPatience is how long the sidecar is waited for.
-const strategyPatience = time.Minute
+func addSet(cmd *cobra.Command, set *[]string) {
+	cmd.Flags().StringArrayVar(set, "set", nil, "value of a parameter, NAME=VALUE; may be repeated")
+}
+
+// newUse completes a command that uses a strategy or policy by its name, or as configured.
+func newUse(cmd *cobra.Command, configuredHelp, both, neither string, use func(*api.Client, context.Context, string, api.StrategyRequest) (api.Strategy, error)) *cobra.Command {
+	var set []string
+	var configured bool
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case configured && (len(args) > 0 || len(set) > 0):
+			return errors.New(both)
+		case configured:
+			args = []string{api.Configured}
+		case len(args) == 0:
+			return errors.New(neither)
+		}
+		return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Strategy, error) {
+			return use(c, ctx, args[0], r)
+		}, showStrategy)
+	}
+	cmd.Flags().BoolVar(&configured, "configured", false, configuredHelp)
+	addSet(cmd, &set)
+	return cmd
+}
 
 // ask asks the sidecar and prints the answer.
 func ask[T any](cmd *cobra.Command, question func(*api.Client, context.Context) (T, error), print func(io.Writer, T)) error {
-	client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+	client, err := connect(cmd)
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(cmd.Context())
+	ctx, stop := untilSignalOr(cmd.Context(), sidecarPatience)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, strategyPatience)
-	defer cancel()
 	answer, err := question(client, ctx)
 	if err != nil {
 		return err
 	}
 	if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(answer)
+		return printJSON(os.Stdout, answer)
 	}
 	var text bytes.Buffer
 	print(&text, answer)
@@ -177,19 +168,7 @@ func showStrategy(w io.Writer, s api.Strategy) {
 		version = ", version " + s.Version
 	}
 	fmt.Fprintf(w, "%s (%s%s)\n%s\n\n", s.Name, s.Kind, version, s.Help)
-	state := s.State
-	if s.Reason != "" && s.State == "policy" {
-		state = s.Reason
-	} else if s.Reason != "" {
-		state += " " + s.Reason
-	}
-	if s.InUse && !s.Since.IsZero() {
-		state += fmt.Sprintf(", since %s, by %s", s.Since.Format(time.DateTime), s.By)
-		if s.Instead != "" {
-			state += fmt.Sprintf("; the configuration has %s", s.Instead)
-		}
-	}
-	fmt.Fprintf(w, "State:    %s\nPlans:    %d\n", state, s.Plans)
+	fmt.Fprintf(w, "State:    %s\nPlans:    %d\n", stateOf(s), s.Plans)
 	if s.Kind == "plugin" {
 		fmt.Fprintf(w, "Faults:   %d; %d cycles planned without it\n", s.Faults, s.Fallen)
 	}
@@ -204,18 +183,7 @@ func showStrategy(w io.Writer, s api.Strategy) {
 	}
 	fmt.Fprintln(w, "\nParameters:")
 	for _, p := range s.Parameters {
-		bounds := p.Type
-		switch {
-		case len(p.Choices) > 0:
-			bounds = strings.Join(p.Choices, ", ")
-		case p.Min != "" && p.Max != "":
-			bounds += " from " + p.Min + " to " + p.Max
-		case p.Min != "":
-			bounds += ", " + p.Min + " or more"
-		case p.Max != "":
-			bounds += ", " + p.Max + " or less"
-		}
-		fmt.Fprintf(w, "  %s=%s  (%s; default %s)\n      %s\n", p.Name, p.Value, bounds, p.Default, p.Help)
+		fmt.Fprintf(w, "  %s=%s  (%s; default %s)\n      %s\n", p.Name, p.Value, boundsOf(p), p.Default, p.Help)
 	}
 }
 
@@ -254,6 +222,39 @@ func showTrial(w io.Writer, t api.Trial) {
 			fmt.Fprintf(w, "job %d would have no plan: %s\n", j.ID, j.TriedUnfit)
 		}
 	}
+}
+
+// stateOf returns a strategy's state, and since when it is in use.
+func stateOf(s api.Strategy) string {
+	state := s.State
+	if s.Reason != "" && s.State == "policy" {
+		state = s.Reason
+	} else if s.Reason != "" {
+		state += " " + s.Reason
+	}
+	if s.InUse && !s.Since.IsZero() {
+		state += fmt.Sprintf(", since %s, by %s", s.Since.Format(time.DateTime), s.By)
+		if s.Instead != "" {
+			state += fmt.Sprintf("; the configuration has %s", s.Instead)
+		}
+	}
+	return state
+}
+
+// boundsOf returns the values that a parameter may have.
+func boundsOf(p api.StrategyParameter) string {
+	bounds := p.Type
+	switch {
+	case len(p.Choices) > 0:
+		bounds = strings.Join(p.Choices, ", ")
+	case p.Min != "" && p.Max != "":
+		bounds += " from " + p.Min + " to " + p.Max
+	case p.Min != "":
+		bounds += ", " + p.Min + " or more"
+	case p.Max != "":
+		bounds += ", " + p.Max + " or less"
+	}
+	return bounds
 }
 
 // called is a strategy with its parameters.

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
+
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/evoslurm/evoslurm/adapter/job/injob"
 	"github.com/evoslurm/evoslurm/adapter/show/web"
 )
 
@@ -40,7 +39,7 @@ func newWeb() *cobra.Command {
 			if !strings.HasPrefix(base, "/") {
 				return fmt.Errorf("--base=%s: want a path that begins with /", base)
 			}
-			client, err := injob.Connect(cmd.Flags(), "evosctl", os.Stderr)
+			client, err := connect(cmd)
 			if err != nil {
 				return err
 			}
