@@ -234,3 +234,21 @@ func onSeaWulf(r *trial) {
 		r.cancel(id)
 	})
 }
+
+// onAllPartitions tries a site whose plugin puts a job that names no partition into small, the
+// default, and wide. Such a job runs in wide if small lacks the nodes for its growth.
+func onAllPartitions(r *trial) {
+	inWide := func(j seen) string {
+		if j.Partition != "wide" {
+			return fmt.Sprintf("job %d runs in partition %s, want wide", j.ID, j.Partition)
+		}
+		return ""
+	}
+	r.run(r.site.Profile, func(r *trial) { r.evolve(demand{never: []string{"n1", "n2"}, part: inWide}) })
+	r.run("7 nodes: more than either partition has", func(r *trial) {
+		r.refused(demand{profile: "1@10s,7@10s,1@5s"}, "partition small has 2", "partition wide has 6", "The job is cancelled")
+	})
+	r.run("--partition=small", func(r *trial) {
+		r.refused(demand{args: []string{"--partition=small"}}, "partition small has 2", "The job is cancelled")
+	})
+}

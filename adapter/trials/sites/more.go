@@ -88,6 +88,7 @@ func more() []Site {
 				Partitions: []slurmtest.Partition{{Name: "small", Nodes: "n[1-2]", Extra: "DefaultTime=10"}, {Name: "wide", Nodes: "n[3-8]", Extra: "DefaultTime=10"}},
 				ExtraConf:  "JobSubmitPlugins=all_partitions\n",
 			},
+			Profile: "1@10s,5@12s,1@5s", // the growth alone is more than small has
 		},
 		{
 			Name: "submit limit", Trap: "one job of a user in a QOS, submitted ones too (MaxSubmitJobsPerUser)",

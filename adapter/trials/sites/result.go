@@ -99,7 +99,7 @@ func WriteDocument(path string, results []Result, day time.Time) error {
 	fmt.Fprintf(&b, "\nWritten by `make sites` on %s, on Slurm %s: evolving jobs on the configurations that real sites publish,\n"+
 		"scaled to eight nodes or so (package `adapter/trials/sites` has them). *passed*: all nodes of every step, with the memory and\n"+
 		"GRES of the first one's, commands over all of them, nothing left behind, nobody else's job touched.\n"+
-		"*refused*: at submission, in these words, with nothing submitted.\n\n", day.UTC().Format(time.DateOnly), version)
+		"*refused*: at submission, in these words, with nothing left in the queue.\n\n", day.UTC().Format(time.DateOnly), version)
 	b.WriteString("| site | tried | drive mode | result |\n|---|---|---|---|\n")
 	var traps []string
 	last := ""
