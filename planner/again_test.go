@@ -136,8 +136,8 @@ func TestPlanAgainStays(t *testing.T) {
 	}
 	p.Jobs = slices.Clone(p.Jobs)
 	p.Jobs[2].Prefer = first[2].Nodes[0]
-	if anew, err := p.Plan(noX); err != nil || cmp.Equal(anew[2].Nodes, first[2].Nodes) {
-		t.Errorf("planned anew it is on %v again (%v)", anew[2].Nodes, err)
+	if fresh, err := p.Plan(noX); err != nil || cmp.Equal(fresh[2].Nodes, first[2].Nodes) {
+		t.Errorf("a fresh plan has it on %v again (%v)", fresh[2].Nodes, err)
 	}
 	if again, _, err := p.PlanAgain(noX, 0, last); err != nil || !cmp.Equal(again, first) {
 		t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(first, again))

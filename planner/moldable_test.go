@@ -294,7 +294,7 @@ func TestMoldableAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("(-anew +kept):\n%s", diff)
+			t.Fatalf("(-fresh +kept):\n%s", diff)
 		}
 	})
 }

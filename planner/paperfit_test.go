@@ -50,7 +50,7 @@ func paperFit(res naive.Timeline, nodes int, req Profile, l ExpandLimit, i int, 
 		}
 		if i > 1 { // 17
 			// The step lasts until its successor starts. (The recursion returns the start of the
-			// tail; for the last step, that is its end.)
+			// tail; for the last step, this is its end.)
 			return ts, append(Profile{{tail - ts, n}}, x...)
 		}
 		return tail - d, append(Profile{{d, n}}, x...) // 18–20

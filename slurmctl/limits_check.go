@@ -16,7 +16,7 @@ type Subject struct {
 	Partition string
 }
 
-// Need is what an evolving job needs over its life. Its limits are those of a rigid job with its
+// Need holds what an evolving job needs over its life. Its limits are those of a rigid job with its
 // peak: although companions are separate jobs, they must not get a user more than the limits allow.
 type Need struct {
 	Peak    int    // largest number of nodes

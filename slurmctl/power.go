@@ -12,7 +12,7 @@ import (
 type Power int
 
 // What sinfo's marks say about a node's power. sinfo shows one mark only. For a node that is
-// powering up or down, that is the power mark.
+// powering up or down, it shows the power mark.
 const (
 	PowerOn     Power = iota // as far as sinfo tells
 	PowerUp                  // "#": powering up

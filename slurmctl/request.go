@@ -26,8 +26,8 @@ type JobRequest struct {
 	MemoryPerNode int64 // MiB
 	MemoryPerCPU  int64 // MiB
 	MemoryPerGPU  int64 // MiB
-	// DefaultMemory is what the partition, or otherwise the cluster, gives per node or per CPU to
-	// jobs that request none.
+	// DefaultMemory holds the memory per node or per CPU that the partition, or otherwise the cluster,
+	// gives to jobs that request none.
 	DefaultMemoryPerNode int64
 	DefaultMemoryPerCPU  int64
 

@@ -6,7 +6,7 @@ import "time"
 // its own once it has its own record.
 type JobID uint32
 
-// Unlimited is the TimeLimit of a job, or the MaxTime of a partition, that has no bound.
+// Unlimited is the TimeLimit of a job or the MaxTime of a partition without a bound.
 const Unlimited time.Duration = -1
 
 // ShortestLimit is the shortest time limit: Slurm counts limits in whole minutes.

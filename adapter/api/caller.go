@@ -34,7 +34,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerOf asks the kernel for the user at the other end; for a server's socket, that is the
+// peerOf asks the kernel for the user at the other end; for a server's socket, this is the
 // listening user.
 func peerOf(u *net.UnixConn) (p peer) {
 	raw, err := u.SyscallConn()

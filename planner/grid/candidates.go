@@ -58,7 +58,7 @@ func eight(bytes []uint8, i int) uint64 {
 	return binary.LittleEndian.Uint64(bytes[k : k+8 : k+8])
 }
 
-// sample samples some of the cells from first to last, all of which a step covers. Steps with more
+// sample samples some of the cells from first to last. The step covers all of them. Steps with more
 // nodes come first.
 func (pat *Pattern) sample(first, last int, shade uint8) {
 	if len(pat.samples) == gridProbes {

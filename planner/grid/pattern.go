@@ -147,8 +147,8 @@ func (g *Grid) probeSpan(pat *Pattern, first, last, run int64, nodes int) {
 	pat.wide = append(pat.wide, newProbe(&g.layers[level][j], first, last-first))
 }
 
-// Demand sets what every cell must have that some steps in a row cover, the first of which starts
-// after seconds after the pivot. In a cell where one step ends and the next begins, the smaller of
+// Demand sets what every cell must have that some steps in a row cover. The first step starts after
+// seconds after the pivot. In a cell where one step ends and the next begins, the smaller of
 // both counts.
 func (g *Grid) Demand(pat *Pattern, after int64, steps profile.Profile) {
 	if cap(pat.needs) == 0 {

@@ -103,7 +103,7 @@ func (c Change) Size(j Job) int {
 	return j.Nodes - c.Accepted
 }
 
-// Policy decides which jobs grow or shrink when nodes are to be given out or reclaimed.
+// Policy decides which jobs grow or shrink when the manager gives out or reclaims nodes.
 type Policy interface {
 	Name() string
 	// Apply asks jobs to grow by up to r.Nodes in total, or to shrink by r.Nodes or more. It asks

@@ -34,7 +34,7 @@ type Waiting struct {
 	Malleable bool // its nodes count against the threshold
 }
 
-// State is what a malleability manager sees of a cluster.
+// State holds what a malleability manager sees of a cluster.
 type State struct {
 	Free      int // idle nodes that are not held for a job
 	Coming    int // nodes that jobs are giving back by an earlier decision; those jobs are Held and still have them

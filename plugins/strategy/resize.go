@@ -20,7 +20,7 @@ import (
 
 // ResizeRequest is a request to a malleability policy.
 type ResizeRequest struct {
-	Asked   malleable.Request // grow or shrink, and by how many nodes
+	Asked   malleable.Request // grow or shrink, and the number of nodes
 	Jobs    []malleable.Job   // by increasing start time
 	Nodes   int               // of the cluster, or of these jobs' part of it
 	Now     int64

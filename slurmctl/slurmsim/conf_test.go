@@ -70,7 +70,7 @@ func TestReadConfRefuses(t *testing.T) {
 		"NodeName=n1\n":                                  "there is no PartitionName line",
 		"NodeName=n1\nPartitionName=p Nodes=n2\n":        "partition p: there is no node n2",
 		"NodeName=n1\nNodeName=n1\nPartitionName=p\n":    "line 2: node n1 is there twice",
-		rest + "PartitionName=q MaxTime=for ever":        "line 3: ",
+		rest + "PartitionName=q MaxTime=ages":            "line 3: ",
 		rest + "SchedulerParameters=bf_interval=often\n": `line 3: SchedulerParameters=bf_interval=often: bf_interval=often: "often" is no number`,
 		rest + `ClusterName="a`:                          "line 3: ClusterName: a quotation mark is missing",
 		rest + "ClusterName=a\\":                         "line 3: it goes on after the end",

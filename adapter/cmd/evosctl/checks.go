@@ -159,7 +159,7 @@ func (d *doctor) clock(ctx context.Context) {
 	case diff.Abs() > d.cfg.Munge.MaxAge:
 		d.add("clock", fail, detail, "set the clocks (NTP); MUNGE credentials are refused")
 	case diff.Abs() > clockNoticed:
-		d.add("clock", warn, detail, "set the clocks (NTP): steps begin by so much too early or too late")
+		d.add("clock", warn, detail, "set the clocks (NTP): steps begin too early or too late by this difference")
 	default:
 		d.add("clock", ok, detail, "")
 	}

@@ -16,7 +16,7 @@ func (d *doctor) power(sc slurmctl.Config) {
 		d.add("power saving", ok, "off", "")
 	case os.Geteuid() != 0 && !isSlurmUser(sc):
 		d.add("power saving", warn, fmt.Sprintf("on, nodes are up within %v: only root, SlurmUser and administrators switch them on", saving.ResumeTimeout),
-			"run the sidecar as root: as an operator it leaves it to Slurm, and what starts or grows onto nodes that are off is late by so much")
+			"run the sidecar as root: as an operator it leaves switching to Slurm, and starts and growths onto nodes that are off are late by this time")
 	case sc.HidesCloud():
 		d.add("power saving", warn, fmt.Sprintf("on, nodes are up within %v; State=CLOUD nodes that are off are not shown, and not planned", saving.ResumeTimeout),
 			"PrivateData=cloud in slurm.conf, if there are such nodes")
@@ -25,7 +25,7 @@ func (d *doctor) power(sc slurmctl.Config) {
 	}
 	if sc.SuspendsJobs() {
 		d.add("preemption", warn, "PreemptMode="+sc.Values["PreemptMode"]+": Slurm suspends jobs for those of a partition with a higher PriorityTier",
-			"an evolving job's steps are put off by as long as it is suspended; submit to the partition with the highest PriorityTier where growths are to be in time. For evolving jobs themselves nobody is suspended: they wait for the nodes of others")
+			"an evolving job's steps move by the time of its suspension; submit to the partition with the highest PriorityTier if growths must be on time. Slurm suspends no job for an evolving one: it waits for the other jobs' nodes")
 	}
 }
 

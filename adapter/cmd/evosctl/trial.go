@@ -254,7 +254,7 @@ func (t *trial) step(ctx context.Context, from int, name string, want int) bool 
 		t.add(name, fail, err.Error(), "")
 		return false
 	case !a.Ready || a.Nodes != want:
-		t.add(name, fail, strings.TrimSpace(fmt.Sprintf("%d nodes where %d were to be after %.1f s %s", a.Nodes, want, took, a.Note)), "evosqueue and the sidecar's log say more")
+		t.add(name, fail, strings.TrimSpace(fmt.Sprintf("%d nodes instead of %d after %.1f s %s", a.Nodes, want, took, a.Note)), "evosqueue and the sidecar's log say more")
 		return false
 	}
 	var names []string

@@ -40,7 +40,7 @@ func example() []api.Job {
 			Start: at(-350 * time.Second), End: at(40 * time.Minute),
 			Plan: []api.Span{{Step: 1, Start: at(-350 * time.Second), End: at(250 * time.Second), Nodes: 2}, {Step: 2, Start: at(250 * time.Second), End: at(35 * time.Minute), Nodes: 5}},
 			Past: []api.Span{{Step: 1, Start: at(-350 * time.Second), Nodes: 2, NodeList: "n[1-2]"}}},
-		{ID: 9, Name: "weird\x1b[31m\n", User: "alice", UID: 2001, Partition: "debug", State: "waiting", Reason: "step 1 has ended, 4 nodes are to come", Drive: "merge", ExpandLimit: "inf",
+		{ID: 9, Name: "weird\x1b[31m\n", User: "alice", UID: 2001, Partition: "debug", State: "waiting", Reason: "step 1 has ended, 4 nodes will come", Drive: "merge", ExpandLimit: "inf",
 			Profile: "1@10m,4@10m", Step: 1, Steps: 2, Nodes: 1, NextChange: at(-time.Second), NextNodes: 4, Start: at(-3 * time.Hour), End: at(time.Hour)},
 		{ID: 3, Name: "done", User: "carol", UID: 2003, Partition: "main", State: "ended", EndState: "TIMEOUT", Step: 2, Steps: 2, Start: at(-400 * 24 * time.Hour), End: at(-399 * 24 * time.Hour)},
 		{ID: 10, Name: "shrinks", User: "bob", UID: 2002, Partition: "main", State: "running", Step: 1, Steps: 2, Nodes: 5, NextChange: at(20 * time.Second), NextNodes: 1, Start: at(-2 * time.Hour), End: at(3 * time.Hour)},

@@ -390,7 +390,7 @@ func TestFollowFailures(t *testing.T) {
 	}{
 		"all end well":       {[]string{"--follow", "true"}, 0, nil},
 		"the highest status": {[]string{"--follow", "--restart=never", "sh", "-c", "exit $((3 + EVO_RANK))"}, 4, []string{"on n1 it failed with status 3", "on n2 it failed with status 4"}},
-		"again, but not for ever": {[]string{"--follow", "--restart-limit=1", "sh", "-c", "echo try $EVO_NODE; exit 7"}, 7,
+		"again, but not forever": {[]string{"--follow", "--restart-limit=1", "sh", "-c", "echo try $EVO_NODE; exit 7"}, 7,
 			[]string{"try n2\n", "it is started again in 1s", "on n2 it ended with status 7, and so it did 1 times before"}},
 		"one for all": {[]string{"--follow", "-K", "--restart=never", "sh", "-c", `[ $EVO_RANK = 1 ] && exit 9; exec sleep 1000`}, 9, nil},
 		"a drain that hangs": {[]string{"--follow", "-K", "--restart=never", "--drain-time=100ms", "--drain=exec sleep 1000", "sh", "-c", `[ $EVO_RANK = 1 ] && exit 9; trap '' TERM; echo deaf; while :; do sleep 0.1; done`}, 9,

@@ -285,7 +285,7 @@ func (r Request) MostNodes() int {
 func (r Request) CheckMalleable() error {
 	switch {
 	case r.Endless():
-		return errors.New("--malleable: for how long is not known: have evosbatch submit the job, or give --profile=MIN-MAX@DURATION")
+		return errors.New("--malleable: the duration is not known: let evosbatch submit the job, or give --profile=MIN-MAX@DURATION")
 	case r.Malleable == nil:
 		return nil
 	case r.Drive == drivemode.Chain:

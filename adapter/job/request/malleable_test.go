@@ -107,7 +107,7 @@ func TestMalleableDirectives(t *testing.T) {
 		}
 	}
 	r, _, err := FromStored([]byte("#EVO --malleable=2-9 --size=pow2\n"))
-	if err != nil || !r.Endless() || !strings.Contains(r.CheckMalleable().Error(), "for how long is not known") {
+	if err != nil || !r.Endless() || !strings.Contains(r.CheckMalleable().Error(), "the duration is not known") {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	r.Lasts(3600)

@@ -60,7 +60,7 @@ func (s site) lasting(ctx context.Context, r submission) (submission, error) {
 	if u, known := s.limits(ctx, r.options); known {
 		least = u.givenMinutes(u.partitions(r.options, places))
 	} else if err != nil {
-		return r, fmt.Errorf("--malleable: for how long is not known, give --time: %w", err)
+		return r, fmt.Errorf("--malleable: the duration is not known, give --time: %w", err)
 	}
 	for _, p := range places {
 		for _, limit := range []time.Duration{p.partition.DefaultTime, p.partition.MaxTime} {

@@ -128,7 +128,7 @@ func TestMalleable(t *testing.T) {
 		}
 	}
 	for says, cluster := range map[string]Cluster{
-		"for how long is not known, give --time": still{dead: true},
+		"the duration is not known, give --time": still{dead: true},
 		"give a --time that ends":                nil,
 	} {
 		var out, errs bytes.Buffer

@@ -28,8 +28,8 @@ average over the workloads and, if there are several, the minimum and maximum.
 "-" is standard input.
 
 Utilisation, effective utilisation, waste and expanded jobs are in percent, times
-in seconds, the planning itself (schedule_ms) in milliseconds. "gap" is by how many
-percent the makespan exceeds what no plan can beat, as far as that is proven.
+in seconds, the planning itself (schedule_ms) in milliseconds. "gap" is the excess
+of the makespan over the proven lower bound, in percent.
 
 --picture draws box plots over all workloads and the plans of one of them (--chart).
 All cores are used; for planning times that others do not disturb, --workers=1.`,

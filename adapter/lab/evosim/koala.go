@@ -70,7 +70,7 @@ that never had more than 2 processors. What the text does not tell is an option.
 }
 
 func koalaTables(out io.Writer, r sim.KoalaResult) error {
-	fmt.Fprintf(out, "%d jobs, %d runs, seed %d; grown up to %d %% of each cluster, of which others have %d %%\n\n", r.Koala.Jobs, r.Runs, r.Seed, r.Koala.Threshold, r.Koala.Background)
+	fmt.Fprintf(out, "%d jobs, %d runs, seed %d; grown up to %d %% of each cluster, other jobs have %d %% of it\n\n", r.Koala.Jobs, r.Runs, r.Seed, r.Koala.Threshold, r.Koala.Background)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "workload\tapproach\tpolicy\tmean size\tmax size\tstuck %\texecution\tFT\tGADGET 2\twait\tresponse\tutilisation %\tgrows\tshrinks")
 	for _, x := range r.Rows {

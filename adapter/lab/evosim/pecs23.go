@@ -31,8 +31,8 @@ which running malleable jobs give way to waiting ones.
 Then the same for applications that evolve, each of up to --phases phases that scale differently.
 Their users submit them as rigid, moldable or malleable jobs with the nodes that the largest phase
 needs, as evolving jobs that declare the nodes of every phase, or as both: with bounds for every
-phase. The planner's own fit plans them; declared growths are promises, and "late" is by how many
-seconds one came too late, at most.
+phase. The planner's own fit plans them; declared growths are promises, and "late" is the
+largest delay of one, in seconds.
 
 Equal seeds give equal output. All cores are used; --workers=1 uses one.`,
 		Args: cobra.NoArgs,

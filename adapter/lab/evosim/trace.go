@@ -450,7 +450,7 @@ func diffCommand(more []trace.Format) *cobra.Command {
 		Use:   "diff [--list=10] [--format=json|table] FILE FILE",
 		Short: "Compare two outcomes of the same jobs, job by job",
 		Long: `Compare two outcomes of the same jobs, by their numbers: how many start later in the second one
-than in the first, by how much, and which. Times count from the first submission of each. An outcome is a trace that
+than in the first, how much later, and which. Times count from the first submission of each. An outcome is a trace that
 tells when jobs started, or what evosim run --format=json prints.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -112,7 +112,7 @@ func words(all []outcome.Outcome) (text []string) {
 		figures[i] = f
 		evolve := ""
 		if n := len(o.Of(evolves).Jobs); n > 0 {
-			evolve = fmt.Sprintf(", of which %s evolve", count(n, ""))
+			evolve = fmt.Sprintf(" (%s evolve)", count(n, ""))
 		}
 		half := "half of them did not wait"
 		if f.Wait.Median > 0 {

@@ -20,8 +20,8 @@ type OAR struct {
 	Seed       uint64
 }
 
-// DefaultOAR is as published. The work is that of 8 jobs that use 57 % of the cores for 5 hours, as
-// given. The reaction is the rigid jobs' wait if something only has to be killed.
+// DefaultOAR holds the published values. The work is that of 8 jobs that use 57 % of the cores for 5
+// hours, as given. The reaction is the rigid jobs' wait if something only has to be killed.
 var DefaultOAR = OAR{Background: workload.DefaultOAR, Work: 82_000, Reaction: 8, Grace: 40, Tests: 1000, Seed: 1}
 
 // Validate returns what cannot be simulated.

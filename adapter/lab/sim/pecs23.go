@@ -33,7 +33,7 @@ func PECS23Schedulers() []string {
 	return append(names, "easy+gain")
 }
 
-// DefaultPECS23 is as published, plus applications of up to five phases.
+// DefaultPECS23 holds the published values, plus applications of up to five phases.
 var DefaultPECS23 = PECS23{Model: workload.DefaultPECS23, Seeds: 10, Shares: []int{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100},
 	Schedulers: PECS23Schedulers(), Phases: 5, Policy: "gain", Ahead: 1}
 

@@ -3,8 +3,8 @@ package sim
 // Epsilon stands for the ϵ of the printed tables: more than 0, rounded to 0.
 const Epsilon = .25
 
-// Published holds the figures of the paper's Tables 1 and 2, by strategy and column. Scheduling
-// times are those of a Python program on an Intel Core 2 Duo at 2.53 GHz.
+// Published holds the figures of the paper's Tables 1 and 2, by strategy and column. The
+// scheduling times come from a Python program on an Intel Core 2 Duo at 2.53 GHz.
 var Published = map[string]map[string]Range{
 	"rigid": {
 		"waste": {43, 70, 116}, "utilisation": {1, 1, 1}, "effective_utilisation": {30, 40, 51}, "makespan": {1, 1, 1}, "schedule_ms": {4.64, 6.2, 9.41},

@@ -17,7 +17,7 @@ var Besides = append(append([]string{Slurm}, sim.Baselines...), Neighbour)
 // Slurm is only stock Slurm, as modelled.
 const Slurm = "slurm"
 
-// Neighbour is what a scheduler could do that also places stock jobs: jobs evolve, and no job
+// Neighbour models a scheduler that also places stock jobs: jobs evolve, and no job
 // starts later than with EASY and rigid jobs ([sim.Neighbour]).
 const Neighbour = "neighbour"
 

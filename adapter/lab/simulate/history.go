@@ -323,7 +323,7 @@ func (h *history) happens(words []string) error {
 		h.tell(name)
 	case "price": // what evosacct shows of it
 		h.price(name)
-	case "peek": // what evosctl peek is told
+	case "peek": // the answer to evosctl peek
 		if id, ok := h.jobOf(name); ok {
 			c.Go(func(p *slurmsim.Process) { h.s.call(p, core.Call{Job: uint32(id)}) })
 		}

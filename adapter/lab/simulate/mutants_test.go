@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	mutate      = flag.Bool("mutants", false, "build and try the mutants, not only see that they can be")
-	mutantsAnew = flag.Bool("mutants.anew", false, "ignore what found them last")
+	mutate     = flag.Bool("mutants", false, "build and try the mutants, not only see that they can be")
+	mutantsAll = flag.Bool("mutants.all", false, "ignore what found them last, and try all histories and storms")
 )
 
 // foundFile names for every mutant the history or storm that found it last. That one is played
@@ -130,7 +130,7 @@ func (m mutant) try(t *testing.T, text, foundBy string) string {
 		t.Fatalf("it cannot be built: %v\n%s", err, out)
 	}
 	all := [][]string{{"-test.run=^TestHistories$"}, {"-test.run=^TestHistoriesAtRest$"}, {"-test.run=^TestStorms$", "-storm.seeds=30", "-storm.seed=1", "-storm.shrink=0"}}
-	if foundBy != "" && !*mutantsAnew {
+	if foundBy != "" && !*mutantsAll {
 		all = slices.Insert(all, 0, playedBy(foundBy))
 	}
 	for _, by := range all {

@@ -125,7 +125,7 @@ func (r *Result) Table(out io.Writer, all bool) error {
 	_, err := fmt.Fprintf(out, `%s on %d nodes: %d jobs, %d started, %d ended, %d did not complete
 makespan %d s (%.1f days), average wait %.0f s, turnaround %.0f s, bounded slowdown %.1f
 utilisation %.1f %%, effective utilisation %.1f %%, waste %.2f %%
-node-seconds: %.0f allocated, %.0f idle, of which %.0f on held nodes
+node-seconds: %.0f allocated, %.0f idle (%.0f of them on held nodes)
 jobs changed their size %d times; fairness %.2f
 `, who, r.Nodes, len(r.Jobs), m.Started, m.Ended, m.Unfinished, m.Makespan, (time.Duration(m.Makespan)*time.Second).Hours()/24,
 		m.Wait.Mean, m.Turnaround.Mean, m.Slowdown.Mean, m.Utilisation, m.EffectiveUtilisation, m.Waste, m.Allocated, m.Idle, m.HeldIdle, m.Changes, m.Fairness)

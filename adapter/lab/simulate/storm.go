@@ -264,7 +264,7 @@ func (g *storming) malleable(i int) {
 		60+g.IntN(60), g.pick("auto", "companion"), sizes, 5+g.IntN(60), strings.Join(says, ","))
 }
 
-// hasty submits a job with short steps, some of which end at once, while the sidecar may be killed
+// hasty submits a job with short steps. Some of them end at once, while the sidecar may be killed
 // and restarted within a second.
 func (g *storming) hasty(i int) {
 	var profile, lasts []string

@@ -76,7 +76,7 @@ type App struct {
 	Err   error    // of next, if any
 
 	before   []request.Request // what it asked for before each of its changes
-	over     int               // number of past steps, from the first on, of which the sidecar knows only the peak
+	over     int               // number of first steps for which the sidecar knows only the peak
 	failed   int               // nodes that it has lost since its step began
 	regained int               // nodes that it has again, because slurmctld forgot that they were given back
 	booted   time.Duration     // when slurmctld was back after a crash, last; 0: it has not crashed

@@ -12,7 +12,7 @@
 // Times are whole seconds from 0, jobs are in list order. busy, submit and
 // expand_limit (a number ≥ 1 or "inf"; in place of the strategy's) are optional.
 //
-// A moldable job has further profiles, beside or instead of its profile, of which it gets one. It
+// A moldable job has further profiles, beside or instead of its profile, and gets one of them. It
 // may say which it prefers: "completion" (the default), "waste", or "node-hours":
 //
 //	{"id": "b", "alternatives": [[{"duration": 7200, "nodes": 4}], [{"duration": 2400, "nodes": 16}]],

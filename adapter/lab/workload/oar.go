@@ -27,7 +27,7 @@ type OAR struct {
 	Bursts      int
 }
 
-// DefaultOAR is as published.
+// DefaultOAR holds the published values.
 var DefaultOAR = OAR{Cores: 64, Node: 4, Seconds: 5 * 3600, Quiet: 5500, Load: 40, Jobs: 35, Bursts: 5}
 
 // Validate returns what cannot be generated.

@@ -34,7 +34,7 @@ type PECS23 struct {
 	Phases int // of an application, at most
 }
 
-// DefaultPECS23 is as published.
+// DefaultPECS23 holds the published values.
 var DefaultPECS23 = PECS23{Nodes: 128, Days: 30, Phases: 1}
 
 // PECSJob is a job of the model, before its kind is chosen.

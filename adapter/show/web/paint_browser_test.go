@@ -56,7 +56,7 @@ func TestPaintBrowser(t *testing.T) {
 			chromedp.Evaluate(`performance.getEntriesByType("navigation")[0].responseEnd`, &served),
 			chromedp.Evaluate(`document.querySelectorAll(".nodes path").length`, &drawn),
 			chromedp.Evaluate(`performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource")).reduce((n, r) => n + r.encodedBodySize, 0)`, &bytes)))
-		t.Logf("first paint after %.0f ms, of which the server %.0f ms; of one word after %.0f ms; %d bytes in all, %d shapes",
+		t.Logf("first paint after %.0f ms (%.0f ms of it the server); of one word after %.0f ms; %d bytes in all, %d shapes",
 			paints[len(paints)-1], served, words[len(words)-1], bytes, drawn)
 		if bytes > 150_000 || bytes < 10_000 || drawn < 500 {
 			t.Errorf("%d bytes, want 150,000 at most; %d shapes", bytes, drawn)

@@ -34,9 +34,8 @@ func (j Job) rigid() planner.Profile {
 // scenarioNodes is the cluster that the standard scenario is made for.
 const scenarioNodes = 8
 
-// Standard returns the demo's scenario: jobs that grow, shrink, or do both, each of which would
-// keep the others waiting at its peak size, and another user's stock jobs that compete for the same
-// nodes.
+// Standard returns the demo's scenario: jobs that grow, shrink, or do both. Each would keep the
+// others waiting at its peak size. Another user's stock jobs compete for the same nodes.
 func Standard() []Job {
 	return []Job{
 		stock("render", 1, 0, "3@16s"),

@@ -107,7 +107,7 @@ const takenBack = `id=$(evosbatch --parsable --output=/dev/null %s --wrap true) 
 
 // users holds the commands of docs/using.md and docs/applications.md, except the fences
 // (TestEvolvePages, TestExamples), and how to type them here, in the order of the page: as a user
-// on 16 nodes, of which job $JOB has two, beside the Python library; "" for unchanged. Their output
+// on 16 nodes (job $JOB has two), beside the Python library; "" for unchanged. Their output
 // goes to the file said.
 var users = map[string]string{
 	"evosdemo tutorial": "", "evosctl strategy policies": "evosctl strategy policies && grep -q folding said", "evosctl help launch": "",

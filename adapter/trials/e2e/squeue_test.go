@@ -18,7 +18,7 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl/slurmtest"
 )
 
-// turmFormat is what turm asks squeue for.
+// turmFormat lists the fields that turm asks squeue for.
 const turmFormat = "jobid,name,state,username,timeused,StartTime,tres-alloc,partition,nodelist,stdout,stderr,command,statecompact,reason,ArrayJobID,ArrayTaskID,NodeList,WorkDir"
 
 // TestOwnCluster: who names the own cluster, in a variable as sites' modules do or on the command line, in

@@ -216,7 +216,7 @@ func (d *driven) mirrored(ctx context.Context, id slurmctl.JobID) error {
 	})
 }
 
-// told turns the sidecar's words about the job into an error: if one of its actions failed, that is
+// told turns the sidecar's words about the job into an error: if one of its actions failed, they name
 // what Slurm refused.
 func (d *driven) told(id slurmctl.JobID, err error) error {
 	j, _ := d.sidecar.Job(context.Background(), uint32(id))

@@ -162,7 +162,7 @@ func more() []Site {
 			Job:     []string{"--constraint=[rack1|rack2]"},
 		},
 		{
-			Name: "threads", Trap: "two threads a core, of which jobs want one; memory by CPU",
+			Name: "threads", Trap: "two threads a core, and jobs want one; memory by CPU",
 			Options: slurmtest.Options{
 				NodeExtra:  map[string]string{"n[1-8]": "CPUs=8 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2"},
 				Partitions: part("DefaultTime=10 DefMemPerCPU=50"), ExtraConf: "SelectTypeParameters=CR_Core_Memory,CR_ONE_TASK_PER_CORE\n",
