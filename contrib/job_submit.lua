@@ -3,7 +3,7 @@
 -- With SchedulerParameters=permit_job_expansion, which drive mode "merge" needs, Slurm
 -- lets everybody ask for --dependency=expand:JOBID of any job, also of another user or
 -- account. This guard permits it to the job's owner and to root (and to SlurmUser or
--- whoever else is named below), in the one form that Evoslurm uses.
+-- others named below), in the one form that Evoslurm uses.
 --
 -- To install: copy it beside slurm.conf, or take its function "allowed" into the
 -- job_submit.lua that is there already; set JobSubmitPlugins=lua; restart slurmctld.

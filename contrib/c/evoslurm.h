@@ -84,10 +84,10 @@ struct evos_offer {
 /* The step that the job is in. */
 int evos_current(struct evos_step **step);
 
-/* Ends the step, the present one if ended is NULL, and waits for the nodes of the next, for so many
- * seconds if timeout is above 0: to call it again goes on waiting. release are nodes that the
- * application would rather give up at a shrink, "n3,n4", or NULL. To end a step that has ended
- * already only waits. */
+/* Ends the step, the current one if ended is NULL, and waits for the nodes of the next one, for
+ * timeout seconds if that is above 0. Another call continues to wait. release names nodes that the
+ * application prefers to give up at a shrink, "n3,n4", or is NULL. For a step that has ended already,
+ * it only waits. */
 int evos_next(const struct evos_step *ended, const char *release, double timeout, struct evos_step **step);
 
 /* The next step as it is planned at the moment; EVOS_DONE in the last. */
@@ -97,11 +97,11 @@ int evos_peek(struct evos_coming **coming);
  * or NULL: for the rest of the present step; now, or within wait, "5m", if that is not NULL. */
 int evos_grow(int nodes, int least, const char *lasts, const char *wait, struct evos_step **step);
 
-/* Ends the step and begins one with so many nodes fewer, or without those named, "n3,n4". */
+/* Ends the step and begins one with that many fewer nodes, or without the named nodes, "n3,n4". */
 int evos_shrink(int nodes, const char *names, const char *lasts, struct evos_step **step);
 
-/* Waits until the job, a malleable one, is offered nodes or asked for some, by another offer than
- * that with the id after. One that is not answered is told again. */
+/* Waits for an offer to the malleable job, or a demand, with another id than after. It returns an
+ * unanswered one again. */
 int evos_wait_event(long long after, double timeout, struct evos_offer **offer);
 
 /* Takes so many nodes, all if nodes is 0, or gives them back: leave them before. Waits until they

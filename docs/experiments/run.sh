@@ -1,4 +1,4 @@
-# Makes the tables of docs/experiments.md anew, with the evosim that is in PATH:
+# Makes the tables of docs/experiments.md again, with the evosim in PATH:
 #   sh run.sh DATA_FOLDER OUT_FOLDER [evosim sweep's options, such as --workers=2]
 # In DATA_FOLDER are lublin-256.swf, hpc2n-excerpt.swf, nasa-ipsc-1993.swf.gz, theta-2022.swf.gz and curie-2011.swf.gz. OUT_FOLDER comes
 # to have the traces, every outcome, a table (CSV) for each declaration and all tables of the page, tables.md. What was

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the Go and Python code of strategy.proto anew. Needs protoc (Debian's
+# Writes the Go and Python code of strategy.proto. Needs protoc (Debian's
 # protobuf-compiler; its version decides which python3-protobuf can read the result).
 set -eu
 cd "$(dirname "$0")"

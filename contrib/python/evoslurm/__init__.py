@@ -179,8 +179,8 @@ def _shrink(nodes: int = 0, names: Sequence[str] = (), lasts: str = "") -> _Call
 
 
 def _wait_event(after: int = 0, timeout: Optional[float] = None) -> _Call[Offer]:
-    """Waits until the job, a malleable one, is offered nodes or asked for some: an Offer with another
-    id than after. One that is not answered is told again."""
+    """Waits for an Offer to the malleable job, or a demand, with another id than after. It returns an
+    unanswered one again."""
     return _Call(_offer, "wait-event", after=after, timeout=_seconds(timeout))
 
 
@@ -215,7 +215,7 @@ def steps() -> Iterator[Step]:
 
 
 def offers() -> Iterator[Offer]:
-    """What the job is offered and asked for, each once, for ever."""
+    """Yields offers to the job and demands, each once, without end."""
     after = 0
     while True:
         offer = wait_event(after)
@@ -224,7 +224,7 @@ def offers() -> Iterator[Offer]:
 
 
 def events(follow: bool = False) -> Iterator[Event]:
-    """What has happened to the job, and with follow what goes on happening, for ever."""
+    """Yields past events of the job, and with follow also new ones, without end."""
     with subprocess.Popen(_events(current(), follow), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:

@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a job is placed: its start, and for how long each step is held."""
+    """The placement of a job: its start, and how long each step is held."""
 
     start: int
     durations: tuple

@@ -28,7 +28,7 @@ TYPES = {bool: pb.TYPE_BOOL, int: pb.TYPE_INT, float: pb.TYPE_NUMBER, str: pb.TY
 
 
 def serve(strategy):
-    """Makes this process a plugin that serves the strategy, until it is told to end.
+    """Makes this process a plugin that serves the strategy, until the sidecar ends it.
 
     What it prints goes to the sidecar's log (standard error); standard output
     belongs to the handshake.

@@ -64,7 +64,7 @@ time_t time(time_t *t) {
 	return now.tv_sec;
 }
 
-// Deadlines are told to the kernel in its own time.
+// The kernel gets deadlines in its own time.
 static struct timespec real(const struct timespec *ts) {
 	struct timespec r = *ts;
 	r.tv_sec -= *offset;

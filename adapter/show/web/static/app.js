@@ -1,5 +1,5 @@
-// The page follows what happens: what changes is fetched anew while it is looked at. All of it
-// is there without this, too.
+// The page follows changes: it fetches changed parts again while it is visible. Everything is also
+// there without this script.
 "use strict";
 (() => {
   const main = () => document.getElementById("live");

@@ -1,7 +1,7 @@
 // Series of nodes over time, drawn by uPlot; what they say is in a table without this.
 "use strict";
 (() => {
-  const charts = new Map(); // by name: they outlive what is fetched anew
+  const charts = new Map(); // by name: they outlive fetched parts
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const step = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2419200];
   const wide = el => Math.max(200, el.clientWidth);

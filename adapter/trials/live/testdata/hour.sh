@@ -1,5 +1,5 @@
 #!/bin/sh
-# hour.sh lublin-256.swf >hour.json: the workload of TestHour, made anew with the evosim of the path.
+# hour.sh lublin-256.swf >hour.json: the workload of TestHour, made with the evosim in PATH.
 #
 # Of the trace's jobs those that are worth a node of 16, and not longer than half an hour, come 130 times as fast. Of the hour that has a
 # load of 75 % nearest an hour is made 7.5 minutes, and about a third of the jobs evolve. What is left out at the end is what
