@@ -63,13 +63,13 @@ func build() (*options, *cobra.Command) {
 	cmd := &cobra.Command{
 		Use:   "evosacct",
 		Short: "Show what evolving jobs had, step by step",
-		Long: `Shows evolving jobs that queued, ran or ended in a window of time, and of each what every
-step had: nodes, times and node-seconds. Its options are those of sacct.`,
+		Long: `Show evolving jobs that queued, ran or ended in a period, with the nodes, times and
+node-seconds of each step. The options are those of sacct.`,
 		Example: `  evosacct                          my jobs since midnight
-  evosacct -S now-7days -a -X       everybody's of a week, a line each
+  evosacct -S now-7days -a -X       all users' jobs of a week, one line each
   evosacct -j 4711 -P -o jobid,step,nnodes,nodeseconds
-  evosacct -a --totals=user         whose holds kept nodes idle that others waited for?
-  evosacct -o jobid,start,promised,late,promise,cause%-60   were growths as promised?`,
+  evosacct -a --totals=user         whose holds kept nodes idle while other jobs waited for them?
+  evosacct -o jobid,start,promised,late,promise,cause%-60   did growths come as promised?`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

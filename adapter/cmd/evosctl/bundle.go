@@ -23,20 +23,20 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/sidecar/recorder"
 )
 
-const bundleHelp = `Pack what a report of a problem needs into one file: the recordings of the sidecar
-(recorder in the configuration), the configuration without what may be secret, the
-versions, and what evosctl doctor says. Run it as the sidecar's user on its host.
+const bundleHelp = `Pack one file for a problem report: the sidecar's recordings (recorder in the
+configuration), the configuration without secrets, the versions, and the output of
+evosctl doctor. Run it as the sidecar's user on its host.
 
-The recordings name users, jobs and nodes, as squeue does. With --mask users' names
-and paths are replaced, by user1, user2 and so on, everywhere alike. Accounts, names of
-jobs and of nodes stay.`
+The recordings name users, jobs and nodes, as squeue does. --mask replaces users' names
+and paths by user1, user2 and so on, the same everywhere. Names of accounts, jobs and
+nodes stay.`
 
 func newBundle(linked string) *cobra.Command {
 	var file string
 	var mask bool
 	cmd := &cobra.Command{
 		Use:   "bundle [-o FILE] [--mask]",
-		Short: "Pack recordings, configuration and doctor's answers for a report",
+		Short: "Pack recordings, configuration and doctor's output for a problem report",
 		Long:  bundleHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

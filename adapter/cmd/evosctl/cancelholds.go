@@ -21,7 +21,7 @@ func newCancelHolds() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "cancel-holds JOB",
-		Short: "Cancel what is held for a running job's coming steps (operators)",
+		Short: "Cancel the holds for a running job's coming steps (operators)",
 		Long:  cancelHoldsHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

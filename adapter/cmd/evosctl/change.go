@@ -51,10 +51,10 @@ func newUpdate() *cobra.Command {
 	var current, wait string
 	cmd := &cobra.Command{
 		Use:   "update [JOB]",
-		Short: "Replace what is still to come of a job's profile",
+		Short: "Replace the coming steps of a job's profile",
 		Long:  updateHelp,
 		Example: `  evosctl update --profile=8@20m,2@5m           in the job: the steps after this one
-  evosctl update 4711 --profile=4@1h --dry-run  would it be accepted, and when?
+  evosctl update 4711 --profile=4@1h --dry-run  would the sidecar accept it, and when?
   evosctl update --current=15m                  this step goes on for 15 minutes`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,27 +105,27 @@ func newUpdate() *cobra.Command {
 	return cmd
 }
 
-const growHelp = `End the present step and begin one with N more nodes, planned like any other: now, or
-within --wait at the earliest time at which they can be had without anybody else's plan
-being moved. It prints what evosctl next prints:
+const growHelp = `End the current step and begin one with N more nodes, planned like any other: now, or
+within --wait as soon as this moves no other job's plan. It prints what evosctl next
+prints:
 
   if eval "$(evosctl grow 4 --for=20m)"; then
       evosrun ./refine                      # on 4 more nodes
       eval "$(evosctl shrink 4)"
   else
-      echo "no more nodes: $EVO_ERROR"      # and when they could be had
+      echo "no more nodes: $EVO_ERROR"      # and the earliest time for them
   fi
 
-The new step lasts for --for, after which the job has as many nodes as before (a step
-that evosctl next begins), or else for what is left of the present one. With --min it is
-content with fewer nodes. A malleable job has N more than it has at present: what it is
-lent it keeps, promised for the new step, unless others wait for that; and it has one of
-its sizes (--size). In a job's profile it counts as a step of its own: EVO_STEP and
-EVO_STEPS become one more.
+The new step lasts for --for; evosctl next then returns to the old number of nodes.
+Without --for, it lasts for the rest of the current step. With --min, fewer nodes are
+enough. A malleable job gets N more than its current nodes: it keeps its lent nodes,
+promised for the new step, unless other jobs wait for them, and it must have one of its
+sizes (--size). The growth is a new step of the profile: EVO_STEP and EVO_STEPS increase
+by one.
 
-Exit status: 0 once the nodes are there; 2 refused: EVO_ERROR has what stands in the way
-and the earliest time, and nothing has changed; 1 failed; 128 + N after signal N: what
-was accepted goes on, evosctl next waits for it.`
+Exit status: 0 once the nodes are there; 2 refused: EVO_ERROR has the obstacle and the
+earliest time, and nothing has changed; 1 failed; 128 + N after signal N: an accepted
+growth goes on, and evosctl next waits for it.`
 
 func newGrow() *cobra.Command {
 	c := &changing{}
@@ -134,7 +134,7 @@ func newGrow() *cobra.Command {
 	var lasts, wait string
 	cmd := &cobra.Command{
 		Use:   "grow N",
-		Short: "Have N more nodes, now or soon, or know when they could be had",
+		Short: "Get N more nodes, now or soon, or learn when they could come",
 		Long:  growHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -160,17 +160,18 @@ func newGrow() *cobra.Command {
 	return cmd
 }
 
-const shrinkHelp = `End the present step and begin one with N fewer nodes, or without those of --nodes. It
-prints what evosctl next prints. The application must be off the nodes that go before it
-calls this; what evosrun --follow has started on this node is drained by it. The new step lasts for --for, or else for what is left of the present one.
+const shrinkHelp = `End the current step and begin one with N fewer nodes, or without the nodes of --nodes. It
+prints what evosctl next prints. The application must leave these nodes before this call;
+evosrun --follow on this node drains them. The new step lasts for --for, or else for the rest
+of the current one.
 
-A malleable job that is lent nodes gives these back first by it, and its step goes on; it is offered nothing for
-a while then. To give back more than it is lent ends the step.
+A malleable job first gives back lent nodes, and its step goes on; it then gets no offer for a
+while. Giving back more than its lent nodes ends the step.
 
-With --signal=TERM the srun steps that have tasks on the nodes that go get that signal first, and are waited for, up to 30
-seconds; steps on other nodes alone get none.
+With --signal=TERM, srun steps with tasks on leaving nodes get that signal first, and the command
+waits for them, up to 30 seconds. Other steps get no signal.
 
-Exit status: as of evosctl grow.`
+Exit status: the same as for evosctl grow.`
 
 func newShrink() *cobra.Command {
 	c := &changing{}

@@ -9,15 +9,14 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/show/display"
 )
 
-const doctorHelp = `Check the installation and the cluster, and tell which drive mode jobs get and
-why. Run it as the sidecar's user, on its host; run as a user on a compute node it
-tells whether jobs can reach the sidecar from there.
+const doctorHelp = `Check the installation and the cluster, and print which drive mode jobs get and why.
+Run it as the sidecar's user on its host. Run by a user on a compute node, it checks
+whether jobs can reach the sidecar from there.
 
-With --trial an evolving job of ten seconds is really run instead, as the calling
-user, through a growth and a shrink: what the site does to its comment, which drive
-mode it gets and how long each change takes. It is for users, too: give what jobs
-must have there (-p, -A, -q). What is wrong is reported with the remedy, and nothing is
-left behind.
+With --trial, it runs a ten-second evolving job instead, as the calling user, through a
+growth and a shrink. It reports changes of the job's comment by the site, the drive mode,
+and how long each change takes. Users may run it, too: give the options that jobs need
+(-p, -A, -q). For each problem it prints the remedy, and it leaves nothing behind.
 
 Exit status: 1 if a check failed, else 0.`
 

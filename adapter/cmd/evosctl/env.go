@@ -7,13 +7,13 @@ func newEnv() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "Print the exports of the present step, without ending it",
+		Short: "Print the exports of the current step, without ending it",
 		Long: `Print what evosctl next prints, for the nodes that the job has now:
 
   eval "$(evosctl env)"
 
-With --no-slurm all SLURM_ variables but SLURM_CONF are unset: for MPI launchers
-that start processes by themselves; see evosctl launch --help.`,
+With --no-slurm, all SLURM_ variables except SLURM_CONF are unset: for MPI launchers
+that start processes themselves; see evosctl launch --help.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := job.present(cmd)

@@ -16,9 +16,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-const eventsHelp = `What happened to evolving jobs, or to one of them, a line for each event: when it was
-adopted, started, grew and shrank, how far from its plan that was, and what failed.
-Users see events of the jobs that they may see; operators those of the sidecar, too.`
+const eventsHelp = `Print a line for each event of evolving jobs, or of one job: its adoption, start, growths
+and shrinks, their distance from the plan, and failures. Users see events of the jobs that
+they may read; operators also see events of the sidecar.`
 
 // followPause is the interval between two requests of --follow.
 const followPause = time.Second
@@ -33,7 +33,7 @@ func newEvents() *cobra.Command {
 		Long:  eventsHelp,
 		Example: `  evosctl events 4711             all of one job
   evosctl events --since=2h       of the last two hours
-  evosctl events -f               the last ones, and those to come
+  evosctl events -f               the last ones, then new ones
   evosctl events 4711 --json      for programs, one object a line`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

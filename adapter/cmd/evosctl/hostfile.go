@@ -16,10 +16,10 @@ func newHostfile() *cobra.Command {
 	var slots int
 	cmd := &cobra.Command{
 		Use:   "hostfile",
-		Short: "Write the nodes that the job has now as an MPI host file",
-		Long: `Write all nodes that the job has now, one on a line: plain (n1), mpich (n1:4)
-or openmpi (n1 slots=4). Slots are --slots, else what Slurm would place there:
---ntasks-per-node, else the CPUs divided by --cpus-per-task.
+		Short: "Write the current nodes of the job as an MPI host file",
+		Long: `Write all current nodes of the job, one per line: plain (n1), mpich (n1:4) or
+openmpi (n1 slots=4). The slots are --slots, else the tasks that Slurm would place
+there: --ntasks-per-node, else the CPUs divided by --cpus-per-task.
 
   evosctl hostfile --format=mpich -o hosts
   mpiexec -f hosts ./a.out

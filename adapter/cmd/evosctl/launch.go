@@ -12,9 +12,9 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
-const launchHelp = `Start a command on a node of the job, as ssh would: what an MPI launcher needs to
-reach the nodes of all Slurm jobs of an evolving job (drive mode companion). Where
-a launcher takes no arguments to its agent use evolaunch, a link to evosctl.
+const launchHelp = `Start a command on a node of the job, as ssh would. MPI launchers need it to reach the
+nodes of all Slurm jobs of an evolving job (drive mode companion). If a launcher passes
+no arguments to its agent, use evolaunch, a link to evosctl.
 
   eval "$(evosctl env --no-slurm)"       # in a subshell, if srun is used later
 

@@ -14,8 +14,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-const nextHelp = `End the present step of the evolving job, wait until the next step's nodes are
-there, and print what the job's shell must evaluate to use them:
+const nextHelp = `End the current step of the evolving job, wait for the next step's nodes, and print
+what the job's shell must evaluate to use them:
 
   #!/bin/bash
   #EVO --profile=2@10m,5@30m,1@5m
@@ -24,25 +24,24 @@ there, and print what the job's shell must evaluate to use them:
       evosrun ./simulate step $EVO_STEP     # on 5 nodes, then on 1
   done
 
-Set after the eval: EVO_JOB_ID, EVO_STEP (from 1), EVO_STEPS, EVO_NODES (how
-many), EVO_NODELIST (n[1-5]), EVO_DRIVE, EVO_DONE (empty; 1 once the last step
-has ended, or if asking again is of no use), and the SLURM_ variables that srun and MPI launchers read. In drive
-mode companion those describe the base job alone, as srun does not reach
-further: use evosrun, or evosctl hostfile. EVO_GAVE_BACK, if set, has nodes that
-the base job gave back: evosrun excludes them, and srun needs -x.
+Set after the eval: EVO_JOB_ID, EVO_STEP (from 1), EVO_STEPS, EVO_NODES (the number of
+nodes), EVO_NODELIST (n[1-5]), EVO_DRIVE, EVO_DONE (empty; 1 after the last step, or if
+another call is useless), and the SLURM_ variables that srun and MPI launchers read. In
+drive mode companion, those describe the base job only, since srun reaches no further:
+use evosrun, or evosctl hostfile. EVO_GAVE_BACK, if set, lists nodes that the base job
+gave back: evosrun excludes them, and srun needs -x.
 
-At a shrink the application must be off the nodes that go before it calls this;
---release names those that it would rather give up. What evosrun --follow has started on
-this node is drained first, by this, and told what the job has then. What the job was
-submitted with as --on-grow, --on-shrink and --on-step is run, for five minutes each at
-most; where that failed EVO_HOOK_ERROR says why, and the job goes on.
+Before a shrink, the application must leave the nodes that go; --release names nodes that
+it prefers to give up. evosrun --follow on this node drains its instances first. The hooks
+--on-grow, --on-shrink and --on-step of the job run for at most five minutes each; if one
+fails, EVO_HOOK_ERROR says why, and the job goes on.
 
-Exit status: 0, also after the last step; 1 if it failed (the eval then fails too,
-EVO_ERROR has the reason and EVO_DONE is 1), also if a growth was given up: the job
-keeps what it has, and another call tries again; 124 after --timeout, 128 + N after
-signal N: there was no answer, and whether the step has ended is not known. Call again to
-continue waiting; no step is ended twice. While the sidecar is away, this waits. Which step ends: --from, else EVO_STEP (set by the
-last eval), else the present one; to end a step twice does nothing.`
+Exit status: 0, also after the last step; 1 if it failed (the eval then also fails,
+EVO_ERROR has the reason, and EVO_DONE is 1) or gave up a growth: the job keeps its nodes,
+and another call tries again; 124 after --timeout, 128 + N after signal N: there was no
+answer, and the step may have ended. Call again to continue waiting. While the sidecar is
+away, this waits. It ends the step --from, else EVO_STEP (set by the last eval), else the
+current one; a second call for the same step does nothing.`
 
 type next struct {
 	job     jobFlag
@@ -56,7 +55,7 @@ func newNext() *cobra.Command {
 	n := &next{}
 	cmd := &cobra.Command{
 		Use:   "next",
-		Short: "End the present step and wait for the next one's nodes",
+		Short: "End the current step and wait for the next one's nodes",
 		Long:  nextHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return n.run(cmd) },

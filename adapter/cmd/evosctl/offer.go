@@ -15,7 +15,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
-const waitEventHelp = `Wait until a malleable job is offered nodes, or asked to give some back, and print that as
+const waitEventHelp = `Wait for an offer of nodes to a malleable job, or a demand to give some back, and print it as
 JSON:
 
   {"offer": 1795379104, "kind": "shrink", "mandatory": true, "nodes": 4, "node_list": "n[5-8]",
@@ -49,7 +49,7 @@ func newWaitEvent() *cobra.Command {
 	w := &waitEvent{}
 	cmd := &cobra.Command{
 		Use:   "wait-event",
-		Short: "Wait until a malleable job is offered nodes, or asked to give some back",
+		Short: "Wait for an offer to a malleable job, or for a demand",
 		Long:  waitEventHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
@@ -101,27 +101,26 @@ func (w *waitEvent) run(cmd *cobra.Command) error {
 	}{o, names})
 }
 
-const acceptHelp = `Accept K nodes of what a malleable job is offered, or give K nodes back that it is asked for (see
-evosctl wait-event), and wait until they have come, or gone. It prints what evosctl next prints: evaluate
-it, and srun and mpiexec use the job's present nodes. The step goes on. What evosrun --follow has started on
-nodes that are given back is drained first, before the deadline where they are demanded; the job's --on-shrink
-is run before, its --on-grow once nodes have come.
+const acceptHelp = `Accept K nodes of an offer to a malleable job, or give back K nodes that the sidecar demands (see evosctl
+wait-event), and wait until they have come or gone. It prints what evosctl next prints: evaluate it, and srun
+and mpiexec use the job's current nodes. The step goes on. Before nodes leave, evosrun --follow drains them,
+within the deadline of a demand, and the job's --on-shrink runs. After nodes have come, its --on-grow runs.
 
-With --signal=TERM, of nodes that are given back, the srun steps that have tasks on them get that signal first, and are
-waited for until shortly before the deadline; steps on other nodes alone get none. (The site's overrun_signal,
-which a demand that is not answered brings, is for all of the job.)
+With --signal=TERM, srun steps with tasks on leaving nodes get that signal first. The command waits for them until
+shortly before the deadline. Other steps get no signal. (The site's overrun_signal, after a demand without an
+answer, goes to the whole job.)
 
-Which offer is answered: --offer, else EVO_OFFER, else the one that is open. To call this again for the
-same offer changes nothing twice.
+The command answers the offer --offer, else EVO_OFFER, else the open one. A second call for the same offer
+changes nothing.
 
-Exit status: 0 once the nodes have come, or gone; 1 if it failed (the offer is over, or K is none of
-the sizes that the job can have): EVO_ERROR has the reason, and the job has what it had; 128 + N after
-signal N: what was accepted goes on.`
+Exit status: 0 once the nodes have come or gone; 1 if it failed (the offer is over, or the job cannot have
+that size): EVO_ERROR has the reason, and the job keeps its nodes; 128 + N after signal N: the accepted change
+goes on.`
 
-const declineHelp = `Decline what a malleable job is offered, or asked for (see evosctl wait-event). It is left alone then for a
-while. Nodes of a mandatory shrink are taken at the deadline nevertheless.
+const declineHelp = `Decline an offer to a malleable job, or a demand (see evosctl wait-event). The job then gets no offer for a
+while. Slurm still takes the nodes of a mandatory shrink at the deadline.
 
-Which offer is answered: --offer, else EVO_OFFER, else the one that is open.`
+The command answers the offer --offer, else EVO_OFFER, else the open one.`
 
 // answering is accept or decline.
 type answering struct {
@@ -136,7 +135,7 @@ func newAccept() *cobra.Command {
 	a := &answering{}
 	cmd := &cobra.Command{
 		Use:   "accept K",
-		Short: "Accept nodes that are offered, or give back those asked for",
+		Short: "Accept offered nodes, or give back demanded ones",
 		Long:  acceptHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -164,7 +163,7 @@ func newDecline() *cobra.Command {
 	a := &answering{}
 	cmd := &cobra.Command{
 		Use:   "decline",
-		Short: "Decline what a malleable job is offered or asked for",
+		Short: "Decline an offer to a malleable job, or a demand",
 		Long:  declineHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.run(cmd, 0) },

@@ -10,24 +10,22 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/job/injob"
 )
 
-const peekHelp = `Print what the next step is planned to be, and what is demanded back, without ending the
-present step:
+const peekHelp = `Print the plan of the next step, and demands for nodes, without ending the current step:
 
   eval "$(evosctl peek)"
   [ -n "$EVO_NEXT_LEAVING" ] && ./leave "$EVO_NEXT_LEAVING"
 
-Set after the eval: EVO_NEXT_STEP (from 1), EVO_NEXT_NODES (how many),
-EVO_NEXT_AT (when it is planned, in Unix seconds), EVO_NEXT_ARRIVING and
-EVO_NEXT_LEAVING (nodes, as n[1-5]). All are empty in the last step.
+Set after the eval: EVO_NEXT_STEP (from 1), EVO_NEXT_NODES (the number of nodes),
+EVO_NEXT_AT (the planned time, in Unix seconds), EVO_NEXT_ARRIVING and EVO_NEXT_LEAVING
+(nodes, as n[1-5]). All are empty in the last step.
 
-It is the plan of this moment: a step that ends earlier or later than planned may
-bring other nodes, and evosctl next --release names others to leave. EVO_NEXT_AT is
-empty while the step is not planned: after one that lasted longer than its profile
-says, it is planned once evosctl next is called.
+The plan may change: a step that ends earlier or later than planned may bring other nodes,
+and evosctl next --release names other nodes to leave. EVO_NEXT_AT is empty while the step
+has no plan: after a step that exceeded its time, evosctl next makes the plan.
 
-Of a malleable job that is to give nodes back (evosctl wait-event) EVO_DEMAND is the number of
-that demand, EVO_DEMAND_LEAVING the nodes that go, and EVO_DEMAND_AT when they are taken at the
-latest, in Unix seconds; all are empty where nothing is demanded.`
+If a malleable job must give nodes back (evosctl wait-event), EVO_DEMAND is the number of that
+demand, EVO_DEMAND_LEAVING the nodes that go, and EVO_DEMAND_AT the deadline in Unix seconds.
+Without a demand, all are empty.`
 
 // encodeComing writes the next step with any demand, or null if there is neither.
 func encodeComing(out io.Writer, a api.Allocation) error {
@@ -45,7 +43,7 @@ func newPeek() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "peek",
-		Short: "Print what comes next and which nodes would go, without ending the step",
+		Short: "Print the next step and the nodes that would go, without ending the step",
 		Long:  peekHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

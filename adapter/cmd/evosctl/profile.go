@@ -13,24 +13,23 @@ import (
 	"github.com/evoslurm/evoslurm/planner"
 )
 
-const profileHelp = `Tell which profile would have fitted jobs that ran, by what was recorded of their steps:
-how long each was asked for, how long it lasted until the application ended it, and how
-long it then still had its nodes while it waited for the next step's. Of several jobs, runs
-of the same application, the longest of each step counts. The profile is printed last, for
-evosbatch --profile=@NAME:
+const profileHelp = `Print the profile that would have fitted jobs that ran. For each step, it shows the requested
+time, the time until the application ended it, and the time that it then kept its nodes while
+waiting for the next step's. For several jobs (runs of the same application), the longest time
+of each step counts. The last line is the profile, for evosbatch --profile=@NAME:
 
   evosctl profile 4711 4712 -q >~/.config/evoslurm/profiles/amr
   evosbatch --profile=@amr amr.sh
 
---margin is added to each step, 5 % if not given: a step that lasts longer than its
-profile says is late for those who wait for the nodes.`
+--margin (default 5 %) lengthens each step: a step that exceeds its time delays the jobs
+that wait for its nodes.`
 
 func newProfile() *cobra.Command {
 	var quiet bool
 	margin := ran.Margin
 	cmd := &cobra.Command{
 		Use:   "profile JOB...",
-		Short: "Tell which profile would have fitted jobs that ran",
+		Short: "Print the profile that would have fitted jobs that ran",
 		Long:  profileHelp,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

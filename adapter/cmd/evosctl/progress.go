@@ -14,20 +14,20 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/api"
 )
 
-const progressHelp = `Tell which part of its work the application has done: a fraction from 0 to 1, or a percentage.
+const progressHelp = `Report how much of its work the application has done: a fraction from 0 to 1, or a percentage.
 
   evosctl progress 0.37
   evosctl progress 37%
 
-From reports on two sizes follows how fast the application is on how many nodes (by Amdahl's law), which counts
-more than what evosbatch --speedup has declared: the malleability policy gain gives nodes where they speed up
-most. The time between two reports counts where the nodes are the same all the while; so report before a
-step ends and before an offer is accepted, and every minute or so.
+From reports on two sizes, the sidecar computes the application's speed on any number of nodes (Amdahl's law).
+This overrides evosbatch --speedup: the malleability policy gain gives nodes to the jobs that they speed up
+most. The time between two reports counts only if the nodes stayed the same. So report before a step ends,
+before you accept an offer, and every minute or so.
 
 Progress never falls, unless Slurm has requeued the job. evosqueue --long shows it.
 
-Exit status: 0; 1 if it was refused; 124 if the sidecar has not answered within --timeout: go on, the next
-report tells as much.`
+Exit status: 0; 1 if the report was refused; 124 without an answer within --timeout: go on, the next report is
+enough.`
 
 func newProgress() *cobra.Command {
 	var job jobFlag
@@ -35,7 +35,7 @@ func newProgress() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "progress FRACTION",
-		Short: "Tell which part of its work the application has done",
+		Short: "Report how much of its work the application has done",
 		Long:  progressHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,7 +9,7 @@ import (
 func newRun(version string) *cobra.Command {
 	return &cobra.Command{
 		Use:                "run [srun options] -- command [arguments]",
-		Short:              "Run a command over all nodes that the job has now (as evosrun)",
+		Short:              "Run a command on all current nodes of the job (as evosrun)",
 		Long:               injob.RunHelp,
 		DisableFlagParsing: true, // they are srun's
 		RunE: func(_ *cobra.Command, args []string) error {

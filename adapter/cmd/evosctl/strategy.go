@@ -18,14 +18,15 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/legible"
 )
 
-const strategyHelp = `Planning algorithms: those built in, and plugins in the folder strategies.dir of
-the configuration. They are changed between two planning cycles, while jobs run. So
-are malleability policies, which say which malleable jobs grow or shrink.
+const strategyHelp = `Manage planning strategies: built-in ones, and plugins in the folder strategies.dir of
+the configuration. The sidecar changes them between two planning cycles, while jobs run.
+The same is true of malleability policies, which decide which malleable jobs grow or
+shrink.
 
-What use changes stays so, over restarts too, until somebody uses another one or the
-configuration comes to name another strategy or other parameters for it. use
---configured goes back to the configuration's, as its name does. use-policy is the
-same for malleability policies. use, use-policy, reload and try are for operators.`
+A strategy set by use stays in use, also after restarts, until the next use or until the
+configuration names another strategy or other parameters. use --configured, or use with
+the name in the configuration, goes back to the configuration. use-policy does the same
+for malleability policies. use, use-policy, reload and try are for operators.`
 
 func newStrategy() *cobra.Command {
 	cmd := &cobra.Command{
@@ -62,7 +63,7 @@ func newStrategy() *cobra.Command {
 		Example: "  evosctl strategy use-policy fpsma"},
 		"use the configuration's policy (malleable.policy)", "--configured takes neither a name nor --set", "want the name of a malleability policy, or --configured",
 		(*api.Client).UsePolicy)
-	try := &cobra.Command{Use: "try NAME [--set NAME=VALUE]...", Short: "Plan the present queue with a strategy, act on nothing", Args: cobra.ExactArgs(1),
+	try := &cobra.Command{Use: "try NAME [--set NAME=VALUE]...", Short: "Plan the current queue with a strategy, without acting on it", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return change(cmd, set, func(c *api.Client, ctx context.Context, r api.StrategyRequest) (api.Trial, error) {
 				return c.TryStrategy(ctx, args[0], r)

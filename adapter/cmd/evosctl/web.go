@@ -16,20 +16,20 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/show/web"
 )
 
-const webHelp = `Opens the page on a port of this machine, until it is interrupted: the cluster by node and by
-job, past, present and planned; each job; what happened. It shows what you may read. The
-address that is printed has a secret in it, without which nobody else on this machine
-gets in, and begins a session of eight hours; from elsewhere the port is reached with ssh -L, or through a proxy (--base).`
+const webHelp = `Serve the page on a port of this machine until interrupted: the past, present and plan of
+the cluster by node and by job, each job, and events. It shows what you may read. The
+printed address contains a secret, which keeps other users of this machine out, and begins
+a session of eight hours. From other machines, use ssh -L, or a proxy (--base).`
 
 func newWeb() *cobra.Command {
 	var port int
 	var base string
 	cmd := &cobra.Command{
 		Use:   "web",
-		Short: "Open the page on a port of this machine",
+		Short: "Serve the page on a port of this machine",
 		Long:  webHelp,
 		Example: `  evosctl web
-  evosctl web --port=8080                       and on one's own machine: ssh -L 8080:localhost:8080 LOGIN
+  evosctl web --port=8080                       then on your machine: ssh -L 8080:localhost:8080 LOGIN
   evosctl web --port=8080 --base=/node/$HOSTNAME/8080/   behind Open OnDemand`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

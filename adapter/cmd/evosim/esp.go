@@ -53,15 +53,15 @@ func espCommand() *cobra.Command {
 		Use:   "esp [--seeds=3] [--strategy=noX] [--format=json|table]",
 		Short: "Run the benchmark ESP on a model of Slurm",
 		Long: `Run the Effective System Performance benchmark on the model of Slurm, in virtual time, as Georgiou's thesis (2010)
-runs it on the real one: 230 jobs of 14 types, with the two that ask for the whole system, or without them
-(throughput). Efficiency is the least time that the work could take over what it took: by the 10,773 s that
-are printed with the jobs, and by the 11,003 s to which their work adds up. 50 jobs come at once, then one every 30 s.
+runs it on the real one: 230 jobs of 14 types, with or without (throughput) the two jobs that request the whole
+system. Efficiency is the shortest possible time divided by the actual time: with the 10,773 s that are
+printed with the jobs, and with the 11,003 s to which their work adds up. 50 jobs come at once, then one every 30 s.
 
-Dynamic ESP (Prabhakaran and others 2014) has 69 jobs, types F to J, want four more cores after 16 % of their time. They
-declare it, and the sidecar plans them; or they ask for it, at 16 % and once more at 25 %, and those that are refused take
-longer. Their time is shorter by what is left of it then, or "as a whole", as if they had had the cores from their
-beginning. Beside it are the same jobs rigid at their largest size, and the plain benchmark, whose jobs of these
-types take longer on fewer cores.`,
+In Dynamic ESP (Prabhakaran and others 2014), 69 jobs of the types F to J want four more cores after 16 % of their
+time. Either they declare this, and the sidecar plans it; or they ask at 16 % and again at 25 %, and refused jobs take
+longer. More cores shorten the rest of their time, or "as a whole", all of it, as if they had had the cores from the
+start. The output also has the same jobs rigid at their largest size, and the plain benchmark, in which these jobs take
+longer on fewer cores.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "json" && format != "table" {

@@ -40,11 +40,11 @@ func extractCommand() *cobra.Command {
 		return strings.NewReader(text), nil
 	}, func() trace.Format { return accounting(own) })
 	cmd.Use = "extract [--from=TIME] [--until=TIME] [--users=NAME,…] [--injected] [--to=swf|json|batsim] [--output=FILE]"
-	cmd.Short = "Write what Slurm's accounting tells of jobs as a trace"
-	cmd.Long = `Write what Slurm's accounting (sacct) tells of jobs as a trace: when they were submitted, started and
-ended, on how many nodes. Times are sacct's: 2026-11-22, 2026-11-22T15:00, now-7days; without --from sacct
-takes today's jobs. --injected takes only those that evosim trace inject has submitted, numbered as they are in
-the trace, so that evosim trace diff compares them with what was simulated, job by job.`
+	cmd.Short = "Write Slurm's accounting of jobs as a trace"
+	cmd.Long = `Write Slurm's accounting (sacct) of jobs as a trace: their submission, start, end, and number of nodes.
+Times are sacct's: 2026-11-22, 2026-11-22T15:00, now-7days; without --from, sacct takes today's jobs.
+--injected takes only jobs of evosim trace inject, with their numbers in the trace, so that evosim trace
+diff compares them with a simulation, job by job.`
 	flags := cmd.Flags()
 	flags.StringVar(&q.From, "from", "", "jobs from this time on")
 	flags.StringVar(&q.Until, "until", "", "jobs up to this time")
@@ -60,15 +60,15 @@ func injectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject [--time=F] [--cpus-per-node=N] [--rigid] [--partition=NAME] [--dry-run] FILE",
 		Short: "Submit a trace's jobs to a real Slurm, as jobs that sleep",
-		Long: `Submit the jobs of a trace to the Slurm that sbatch finds, each at its time after the first, on as many
-nodes, which it has for itself, with its time limit, and have it sleep for as long as it ran. --time=60 makes
-an hour a minute. Jobs that never ran are left out. They are called ` + injected + `NUMBER, by which evosim trace
-extract --injected finds them. It ends when the last job is submitted; where it is interrupted what was submitted stays.
+		Long: `Submit the jobs of a trace to the Slurm that sbatch finds: each at its time after the first, on whole nodes, with
+its size and time limit. Each job sleeps for its run time. --time=60 makes an hour a minute. Jobs that never ran are
+left out. The jobs are named ` + injected + `NUMBER, and evosim trace extract --injected finds them by this name. The
+command ends when the last job is submitted; after an interruption, submitted jobs stay.
 
-Jobs that evolve go through the sidecar: evosbatch submits them with their profile, and they sleep for the length of a step
-before they call evosctl next. Steps are of whole seconds: where --time makes them much shorter, scale the trace
-(evosim trace scale --time) and have its jobs evolve then. With --rigid they are stock jobs of their largest size; jobs
-that are moldable or malleable are refused without.`,
+Evolving jobs go through the sidecar: evosbatch submits them with their profile, and they sleep for the length of a
+step before they call evosctl next. Steps have whole seconds: if --time makes them much shorter, first scale the trace
+(evosim trace scale --time) and then make its jobs evolve. With --rigid, evolving jobs are stock jobs of their largest
+size; moldable and malleable jobs are refused without it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -19,19 +19,19 @@ func replayCommand() *cobra.Command {
 	var until, job, why string
 	cmd := &cobra.Command{
 		Use:   "replay [--until=TIME] [--job=ID | --why=ID] FILE|FOLDER",
-		Short: "Step the sidecar's core through a recording again",
-		Long: `Step the sidecar's decision core through what evoslurmd has recorded (recorder.dir
-in its configuration), from the file on to the last of the same run, or through the
-newest run of a folder. It says whether the core does the same again; else the first
-effect that differs, with its time, what came in and both effects, and exits with 1.
+		Short: "Replay a recording through the sidecar's core",
+		Long: `Replay a recording of evoslurmd (recorder.dir in its configuration) through the sidecar's
+decision core: from a file to the last one of the same run, or the newest run of a folder.
+If the core decides differently, the command prints the first different effect, with its
+time, input and both effects, and exits with 1.
 
---until ends at a time: 2026-11-22T15:04:05, 15:04:05 of the recording's first day,
-or 1h30m after its beginning. --job shows what concerns a job, as it happens. --why
-tells in words where a job is at the end, and what each decision on it rested on.
+--until stops at a time: 2026-11-22T15:04:05, 15:04:05 of the recording's first day, or
+1h30m after its beginning. --job shows what concerns a job, as it happens. --why explains
+in words where a job is at the end, and the reasons of each decision about it.
 
-A recording that is cut short (the sidecar was killed, or still runs) is replayed as
-far as it is whole. One that another version has made, that was changed, or that
-is none is refused.`,
+An incomplete recording (the sidecar was killed, or still runs) is replayed as far as it is
+whole. The command rejects recordings of another version, changed recordings, and other
+files.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return replay(cmd, args[0], until, job, why)

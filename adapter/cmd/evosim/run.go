@@ -52,19 +52,19 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [--nodes=N | --slurm-conf=FILE] [--config=FILE] [--strategy=NAME] [--evolving=PART] [--format=json|table] [--report=FILE.html] FILE",
 		Short: "Run a workload with the sidecar on a model of Slurm, in virtual time",
-		Long: `Run a workload in virtual time: a model of slurmctld schedules it, and beside that
-runs the sidecar's own decision core, with its configuration.
+		Long: `Run a workload in virtual time: a model of slurmctld schedules it, together with the
+sidecar's own decision core and its configuration.
 
 FILE is a workload file (JSON), Batsim's or ElastiSim's, or a trace in the Standard Workload
-Format, gzipped or not; "-" is standard input. Jobs with several steps evolve, those
-with alternatives are moldable, those with "malleable" bounds take every offer within these and end when their work is
-done: the node-seconds of their profile, or by their speed-up. All others are stock jobs. evosim trace evolve makes such.
-Of a trace, --evolving=0.1 gives one job in ten, drawn by --seed, a profile of three
-steps with the job's area.
+Format, gzipped or not; "-" is standard input. Jobs with several steps evolve, and jobs
+with alternatives are moldable. Jobs with "malleable" bounds take every offer within these and end when their work is
+done: the node-seconds of their profile, or by their speed-up. All others are stock jobs. evosim trace evolve makes
+evolving jobs. For a trace, --evolving=0.1 gives one job in ten, drawn by --seed, a profile of three steps with the
+job's area.
 
-The cluster has the workload's nodes, --nodes, or those of a site's slurm.conf. What
-the model does not know of that is named, and refused: --leave-out=NAME,… (or "all")
-runs without it.
+The cluster has the workload's nodes, --nodes, or those of a site's slurm.conf. The
+command refuses parameters that the model does not know, and names them;
+--leave-out=NAME,… (or "all") runs without them.
 
 --beside=slurm,easy (or "all") runs the same work with a scheduler that a site would use instead. Evolving jobs
 are then rigid at their largest size (moldable ones as their first alternative, malleable ones as their profile).
@@ -73,12 +73,12 @@ of all nodes, without partitions). "neighbour" is a scheduler that also places s
 starts later than with EASY and rigid jobs. All figures are shown side by side, also how many stock jobs start
 later than beside rigid jobs, and how much later.
 
---checkpoint=FILE: where it is interrupted, or at --until=SECOND, FILE is written, and --resume=FILE with the same options
-and workload goes on from there: the result is that of a run that was not interrupted. With another --strategy it is a
-branch: what would have become of the rest, had the strategy been changed then (as evosctl strategy use does). A checkpoint
-has no state: the way there is gone again, and seen to be the same.
+--checkpoint=FILE writes FILE when the run is interrupted, or at --until=SECOND. --resume=FILE with the same options and
+workload continues from there, with the result of an uninterrupted run. With another --strategy, the rest runs as if the
+strategy had been changed then (as evosctl strategy use does). A checkpoint has no state: the run is replayed up to that
+point, and checked to be the same.
 
---report=FILE.html writes it all as one HTML file: in words, tables and charts (see evosim report).
+--report=FILE.html writes one HTML report with text, tables and charts (see evosim report).
 
 Times are seconds from the first submission; waste is in percent of the node-seconds
 that jobs asked for, utilisation (allocated) and effective utilisation (asked for) in
@@ -137,7 +137,7 @@ percent of nodes × makespan.`,
 	flags.IntVar(&f.nodes, "nodes", 0, "number of nodes, overriding the workload's")
 	flags.IntVar(&f.cpus, "cpus-per-node", f.cpus, "CPUs per node, which are a trace's processors")
 	flags.StringVar(&f.slurmConf, "slurm-conf", "", "a site's slurm.conf, for nodes, partitions and scheduler")
-	flags.StringSliceVar(&f.leaveOut, "leave-out", nil, `parameters of it to ignore, as the error names them, or "all"`)
+	flags.StringSliceVar(&f.leaveOut, "leave-out", nil, `parameters of slurm.conf to ignore, as the error names them, or "all"`)
 	flags.StringVar(&f.scheduler, "scheduler-parameters", "", "Slurm's SchedulerParameters, such as bf_interval=60")
 	flags.StringVar(&f.config, "config", "", "the sidecar's configuration, evoslurm.yaml (default: its defaults)")
 	flags.StringVar(&f.strategy, "strategy", "", "planning strategy (default: the configuration's)")
@@ -151,7 +151,7 @@ percent of nodes × makespan.`,
 	flags.Int64Var(&f.until, "until", 0, "virtual second at which to stop the run")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "checkpoint to write when interrupted or stopped by --until")
 	flags.StringVar(&f.resume, "resume", "", "checkpoint to resume from, optionally with another --strategy")
-	flags.BoolVar(&f.everyPoll, "every-poll", false, "make every poll of Slurm (same result, far slower)")
+	flags.BoolVar(&f.everyPoll, "every-poll", false, "simulate every poll of Slurm (same result, far slower)")
 	return cmd
 }
 

@@ -41,38 +41,37 @@ func sweepCommand() *cobra.Command {
 
   traces:
     - file: lublin-256.swf   # beside FILE, or an absolute path
-      skip: 1000             # jobs that ran, before the first that is taken
-      jobs: 500              # so many from there on; without: all
+      skip: 1000             # number of jobs that ran to skip
+      jobs: 500              # number of jobs to take (default: all)
       cpus_per_node: 1
   shares: [0.1, 0.3, 0.6, 1]
   strategies: [noX, 2X+c, slurm, easy]
   seeds: [1, 2, 3]
 
-Strategies are the sidecar's, run as by evosim run, and what a site would use instead (its --beside). Further:
-shapes (steps, as evosim run --evolving has them, the default, or those of evosim trace evolve), beside (the one with
-which the others are compared, default slurm), config (an evoslurm.yaml), scheduler_parameters (Slurm's), speedup (of
-moldable and malleable jobs, as evosim trace evolve --speedup has it), and of a trace name and nodes.
+Strategies are those of the sidecar (as in evosim run), and the schedulers of evosim run --beside. Further keys:
+shapes (steps, as in evosim run --evolving, the default, or the shapes of evosim trace evolve), beside (the strategy to
+compare with, default slurm), config (an evoslurm.yaml), scheduler_parameters (Slurm's), speedup (of moldable and
+malleable jobs, as in evosim trace evolve --speedup), and for a trace name and nodes.
 
-Every outcome is a file in --output (default: FILE's name with .sweep for its ending). A sweep that was
-interrupted goes on where it was; one that has grown runs what is new. results.csv there has a row
-for every trace, shape, share and strategy: of each figure the mean over the seeds, and half of its confidence
-interval of 95 %.
+Each outcome is a file in --output (default: FILE's name with the ending .sweep). A sweep continues after an
+interruption, and runs only new experiments after a change of FILE. results.csv has a row for each trace, shape, share
+and strategy, with the mean of each figure over the seeds and half of its 95 % confidence interval.
 
---slurm submits what has no outcome yet as a job array of its own, and a job behind it that makes the table.
-A task runs one experiment, or more of them, one after the other, where the cluster's MaxArraySize or --per-task has it
-so; with --workers=N no more than N tasks run at a time. FILE, the traces, --output and evosim must be seen by all
-nodes, and stay as they are. --sbatch-option=--partition=short goes to sbatch. Once the jobs have ended the
-same command submits what failed or was cancelled.`,
+--slurm submits the experiments without an outcome as a job array, and a job after it that makes the table. A task
+runs one experiment, or several in a row if the cluster's MaxArraySize or --per-task requires it. With --workers=N, at
+most N tasks run at a time. All nodes must see FILE, the traces, --output and evosim, and these must not change.
+--sbatch-option=--partition=short goes to sbatch. After the jobs have ended, the same command submits failed and
+cancelled experiments.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.folder, "output", "o", "", "folder of the outcomes (default: FILE's name, ending in .sweep)")
 	flags.IntVar(&f.workers, "workers", f.workers, "experiments at a time; with --slurm: tasks at a time (default: as many as Slurm runs)")
-	flags.IntVar(&f.perTask, "per-task", 0, "with --slurm: experiments of a task (default: as few as the cluster's MaxArraySize allows)")
-	flags.StringVar(&f.cell, "cell", "", "run only this experiment, or FIRST-LAST, unless it has an outcome, and make no table")
+	flags.IntVar(&f.perTask, "per-task", 0, "with --slurm: experiments per task (default: as few as the cluster's MaxArraySize allows)")
+	flags.StringVar(&f.cell, "cell", "", "run only this experiment, or FIRST-LAST, if it has no outcome, and make no table")
 	flags.BoolVar(&f.table, "table", false, "only make the table from the existing outcomes")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "list the experiments, and which have an outcome")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "list the experiments and their outcomes")
 	flags.BoolVar(&f.slurm, "slurm", false, "submit the experiments to Slurm as a job array")
 	flags.StringArrayVar(&f.options, "sbatch-option", nil, "an option for sbatch, such as --partition=short")
 	cmd.MarkFlagsMutuallyExclusive("cell", "table", "dry-run", "slurm")

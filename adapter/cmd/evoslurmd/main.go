@@ -47,16 +47,16 @@ func command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evoslurmd [--config FILE]",
 		Short: "The sidecar that plans evolving jobs and drives Slurm",
-		Long: `evoslurmd watches a stock Slurm, plans the jobs that evosbatch submitted and drives
-Slurm to give and take their nodes as planned. It runs as root or as SlurmUser, on
-the host of slurmctld or any other that has Slurm's commands. It stays in the
-foreground and logs to standard error.
+		Long: `evoslurmd plans the jobs submitted by evosbatch, and drives a stock Slurm to give and
+take their nodes as planned. Run it as root or as SlurmUser, on the host of slurmctld or
+any other host with Slurm's commands. It stays in the foreground and logs to standard
+error.
 
-Of several on one machine that share a database one works; the others wait and take
-over when it ends.
+Of several instances on one machine that share a database, only one is active; the others
+take over when it ends.
 
-SIGTERM and SIGINT stop it cleanly: jobs go on, and so does it when it is started
-again. SIGHUP makes it read its configuration again, also while it waits.`,
+SIGTERM and SIGINT stop it cleanly: jobs go on, and a new start continues with them. SIGHUP
+makes it read its configuration again, also while it waits.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -89,8 +89,8 @@ func newCommandOf(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evosqueue",
 		Short: "Show evolving jobs",
-		Long: `Shows the evolving jobs that Evoslurm has in its care: where they are in their
-profiles, what changes next and when, the planned start and end.`,
+		Long: `Show the evolving jobs that Evoslurm manages: their step, the next change and its time,
+and the planned start and end.`,
 		Example: `  evosqueue --me            my jobs
   evosqueue --gantt -i 2    a chart of all, drawn again every two seconds
   evosqueue -t all          ended ones, too

@@ -38,8 +38,8 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evostop",
 		Short: "Show evolving jobs on the full screen",
-		Long: `Shows the evolving jobs, those of oneself or of all that one may read, in the manner of
-top: the queue, a chart of past and plan, a job's details with its events.
+		Long: `Show the evolving jobs that you may read, like top: the queue, a chart of past and plan,
+and a job's details with its events.
 
 ` + keysHelp,
 		Args:          cobra.NoArgs,

@@ -22,17 +22,17 @@ import (
 
 const keysHelp = `Keys, as in top and turm:
   q            quit (^C, too)
-  up, down, j, k, PgUp, PgDn, Home, End   another job; in a text: scroll
-  Enter        the job's details; Esc, Backspace: back
-  g, Tab       the chart of all jobs, the queue
-  u            jobs of one user alone; nothing: of all
-  o            another order: by number, user, next change
-  R            the order reversed
-  a            ended jobs, too, or not
-  c            cancel the job, if y is answered
-  d, s         seconds between two looks
-  space        look at once
-  h, ?         these keys`
+  up, down, j, k, PgUp, PgDn, Home, End   select another job; scroll in a text
+  Enter        show the job's details; Esc, Backspace: go back
+  g, Tab       switch between the chart of all jobs and the queue
+  u            show only one user's jobs (empty: all users)
+  o            change the order: by number, user, or next change
+  R            reverse the order
+  a            show or hide ended jobs
+  c            cancel the job, after the answer y
+  d, s         set the seconds between two updates
+  space        update now
+  h, ?         show these keys`
 
 // options holds the command line's options.
 type options struct {

@@ -11,57 +11,56 @@ import (
 )
 
 // RunHelp is the help text of evosrun and of evosctl run.
-const RunHelp = `Run a command over all nodes that the evolving job has now.
+const RunHelp = `Run a command on all current nodes of the evolving job.
 
   evosrun [srun options] command [arguments]
   evosctl run [srun options] -- command [arguments]
 
-The options are srun's and are passed on to it. Where the job is one Slurm job
-(drive modes merge and chain) this is srun with the environment of the job's
-present size. Where it is several (companion) there is one srun for each, with
---ntasks, --nodes, --nodelist and --exclude spread over them, tasks and the
-labels of --label numbered through, and the highest exit status as the result;
---kill-on-bad-exit ends all of them. Options of plugins take their value with
-"=" (--name=value).
+evosrun passes srun's options on. If the job is one Slurm job (drive modes merge and
+chain), this is srun with the environment of the job's current size. If the job is
+several Slurm jobs (companion), evosrun starts one srun for each. It spreads --ntasks,
+--nodes, --nodelist and --exclude over them, numbers all tasks and the labels of --label
+in one sequence, and returns the highest exit status; --kill-on-bad-exit ends all of
+them. Options of plugins take their value with "=" (--name=value).
 
-No task is started on a node that the job gave back. If --nodelist names one, the
-command fails; if the environment still does, since it was not evaluated, evosrun says so.
+evosrun starts no task on a node that the job gave back. If --nodelist names one, it
+fails. If the environment still names one, since it was not evaluated, it warns.
 
 Each task finds EVO_RANK, EVO_NTASKS, EVO_JOB_ID and EVO_PART_ID (the Slurm job
 that it runs in) in its environment. In drive mode companion an MPI program must
 be started with its own mpiexec instead; see evosctl launch --help.
 
-With --follow the command runs on every node that the job has, and goes on doing so as
-the job changes its size: it is started on nodes that arrive, and drained on those that
-leave, before they are given back.
+With --follow, the command runs on every node of the job while the job changes its size:
+evosrun starts an instance on each node that arrives, and drains the instance on each
+node that leaves before giving the node back.
 
   evosrun --follow [srun options] [options] -- command [arguments]
 
-  --follow[=steps|script]  who ends the steps: this command, each at its planned time
-                           (steps, the default); or the script, by evosctl next, shrink or
-                           accept on this node, which wait until the nodes are drained
-  --drain=CMD              run on each node that leaves, by sh; when it has ended, the
-                           instance gets the signal
-  --drain-signal=TERM      the signal (HUP, INT, QUIT, TERM, USR1, USR2)
-  --drain-time=30s         for all of that; then what still runs is killed. A step that
-                           ends with nodes leaving is begun to end so much earlier
-  --on-nodes=CMD           run here, by sh, whenever the nodes have changed: EVO_NODELIST
-                           has all, EVO_ARRIVED and EVO_LEFT what is new
-  --accept=all|shrink|none answer what a malleable job is offered and asked for (evosctl wait-event):
-                           all of it (the default with steps), declining what would come,
-                           or leave it to the script (the default with script)
-  --restart=on-failure     an instance that ends: never, on-failure, always started again
-  --restart-limit=5        times in a row, each within a minute; then it has failed
+  --follow[=steps|script]  who ends the steps: this command, at the planned times (steps,
+                           the default); or the script, by evosctl next, shrink or accept
+                           on this node, which wait for the drains
+  --drain=CMD              command for sh on each node that leaves; after it, the instance
+                           gets the signal
+  --drain-signal=TERM      signal for the instance: HUP, INT, QUIT, TERM, USR1, or USR2
+  --drain-time=30s         longest time for both, before instances are killed. The end of a
+                           step with leaving nodes begins earlier by this time
+  --on-nodes=CMD           command for sh on this node after each change: EVO_NODELIST has
+                           all nodes, EVO_ARRIVED and EVO_LEFT the changes
+  --accept=all|shrink|none offers and demands for a malleable job to accept (evosctl wait-event):
+                           all (the default with steps), only demands (offers are declined),
+                           or none: leave them to the script (the default with script)
+  --restart=on-failure     restart instances that end: never, on-failure, or always
+  --restart-limit=5        restarts in a row, each within a minute, before the instance fails
 
-It ends when no instance runs any more nor will again (the highest exit status is its
-own), when the job's last step ends, or by SIGINT, SIGTERM or SIGHUP: then all are drained.
-Several in one job, on one node, wait for each other: nodes are given back once all have drained.
---exclude keeps nodes free of it, --ntasks-per-node starts more than one task on each, -K
-ends all when one has failed for good. Instances find EVO_RANK (the lowest number that
-was free), EVO_NODE, EVO_JOB_ID and EVO_PART_ID.
+It ends when no instance runs or will restart (with the highest exit status), when the
+job's last step ends, or by SIGINT, SIGTERM or SIGHUP: it then drains all instances.
+Several evosrun --follow of a job on one node wait for each other: nodes go back once all
+have drained. --exclude keeps nodes free, --ntasks-per-node starts several tasks on each
+node, and -K ends all instances when one has failed for good. Instances find EVO_RANK
+(the lowest free number), EVO_NODE, EVO_JOB_ID and EVO_PART_ID.
 
---jobid=ID names the evolving job; inside a job it is known.
-The configuration is $EVOSLURM_CONFIG's, else /etc/evoslurm/evoslurm.yaml.
+--jobid=ID names the evolving job (not needed inside the job).
+The configuration file is $EVOSLURM_CONFIG, else /etc/evoslurm/evoslurm.yaml.
 `
 
 // runUsage returns the same in brief.

@@ -32,7 +32,7 @@ in seconds, the planning itself (schedule_ms) in milliseconds. "gap" is the exce
 of the makespan over the proven lower bound, in percent.
 
 --picture draws box plots over all workloads and the plans of one of them (--chart).
-All cores are used; for planning times that others do not disturb, --workers=1.`,
+The command uses all cores; --workers=1 gives undisturbed planning times.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := search.check(); err != nil {

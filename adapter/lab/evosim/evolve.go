@@ -17,23 +17,23 @@ func evolveCommand(more []trace.Format) *cobra.Command {
 	speedup := ""
 	cmd := &cobra.Command{
 		Use:   "evolve [--share=0.3] [--shape=uniform|amr|ramp|pulse|moldable|malleable] [--seed=1] [--speedup=SPEEDUP] FILE",
-		Short: "Have some jobs of a rigid trace evolve",
-		Long: `Have a share of the jobs of a rigid trace evolve, drawn by the seed: those that ran for
---shortest seconds at least. A job keeps its node-seconds, to less than a second of its largest step, so
-that both worlds do the same work; its largest size is at most the machine's. Shapes:
+		Short: "Make some jobs of a rigid trace evolve",
+		Long: `Make a share of the jobs of a rigid trace evolve, drawn by the seed from those that ran for
+at least --shortest seconds. A job keeps its node-seconds, to less than a second of its largest step, so
+both traces have the same work. Its largest size is at most the machine's. Shapes:
 
   uniform    1 to 10 steps of 500 to 3600 s on 1 to 75 % of the machine, as Klein and Pérez (2011) draw
              them, scaled to the job's size and run time
   amr        the blocks of a code with adaptive mesh refinement (miniAMR, a moving sphere), in 22 steps
   ramp       four steps, each larger than the one before
   pulse      small, with two bursts at the job's size
-  moldable   half, once or twice the size, as long as that takes
-  malleable  from a quarter of its size up to this
+  moldable   half, once or twice the size, with the time that each takes
+  malleable  from a quarter of its size up to its size
 
-On another size than it had a moldable or malleable job takes the same node-seconds, unless --speedup tells how fast it is on how
-many nodes: amdahl:0.95, or NODES:SPEEDUP,… such as 1:1,4:3.4,16:9.
+On another size, a moldable or malleable job takes the same node-seconds, unless --speedup gives its speed on each
+number of nodes: amdahl:0.95, or NODES:SPEEDUP,… such as 1:1,4:3.4,16:9.
 
-The outcome is a workload file (JSON), which keeps what the trace said of the job.`,
+The output is a workload file (JSON), which keeps the trace's fields of each job.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(trace.Shapes, model.Shape) {
@@ -62,10 +62,10 @@ The outcome is a workload file (JSON), which keeps what the trace said of the jo
 	}
 	f.writing(cmd)
 	flags := cmd.Flags()
-	flags.Float64Var(&model.Share, "share", model.Share, "part of the jobs, 0 to 1")
+	flags.Float64Var(&model.Share, "share", model.Share, "share of the jobs, 0 to 1")
 	flags.StringVar(&model.Shape, "shape", model.Shape, strings.Join(trace.Shapes, ", "))
-	flags.Uint64Var(&model.Seed, "seed", model.Seed, "of the random choices")
+	flags.Uint64Var(&model.Seed, "seed", model.Seed, "random seed")
 	flags.StringVar(&speedup, "speedup", "", "of moldable and malleable jobs: amdahl:F, or NODES:SPEEDUP,…")
-	flags.Int64Var(&model.Shortest, "shortest", model.Shortest, "seconds that a job runs at least to evolve")
+	flags.Int64Var(&model.Shortest, "shortest", model.Shortest, "shortest run time of a job that evolves, in seconds")
 	return cmd
 }

@@ -75,7 +75,7 @@ test-0001.json, test-0002.json, … Test number k of a seed is always the same.`
 	}
 	cmd.Flags().StringVar(&kind, "kind", kind, "model")
 	cmd.Flags().IntVar(&tests, "tests", tests, "number of workloads")
-	cmd.Flags().Uint64Var(&seed, "seed", seed, "of the random choices")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "random seed")
 	cmd.Flags().StringVar(&dir, "output", dir, "folder for one file per workload")
 	modelFlags(cmd, &model)
 	return cmd

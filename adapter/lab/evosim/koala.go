@@ -17,16 +17,16 @@ func koalaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "koala [--runs=4] [--seed=1] [--format=json|table]",
 		Short: "Repeat KOALA's evaluation of malleable jobs (FPSMA, EGS; PRA, PWA)",
-		Long: `Play the workloads of "Scheduling Malleable Applications in Multicluster Systems"
+		Long: `Simulate the workloads of "Scheduling Malleable Applications in Multicluster Systems"
 (Buisson et al. 2007) on a model of the DAS-3: 300 jobs of FT (2-32 processors,
 powers of two) and GADGET 2 (2-46); Wm and Wmr (half of the jobs rigid) with two
-minutes between arrivals under PRA, W'm and W'mr with 30 s under PWA. Say of each
+minutes between arrivals under PRA, W'm and W'mr with 30 s under PWA. Report for each
 finding of section VII whether it holds.
 
 Sizes are processors per malleable job, averaged over its execution and the most
 it reached; times are seconds; utilisation is percent of the processors that other
 users leave, while jobs are submitted; "stuck" is the percentage of malleable jobs
-that never had more than 2 processors. What the text does not tell is an option.`,
+that never had more than 2 processors. Options set what the text leaves open.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if runs < 1 || runs > 10_000 {
@@ -59,11 +59,11 @@ that never had more than 2 processors. What the text does not tell is an option.
 	flags.StringSliceVar(&names, "policies", names, "malleability policies to compare")
 	flags.Var(&format, "format", "output format")
 	flags.IntVar(&k.Jobs, "jobs", k.Jobs, "jobs of a workload")
-	flags.IntVar(&k.Background, "background", k.Background, "percent of each cluster that other users have")
-	flags.IntVar(&k.Threshold, "threshold", k.Threshold, "percent of each cluster over which jobs are not grown")
-	flags.IntVar(&k.Poll, "poll", k.Poll, "seconds between two looks of the scheduler")
-	flags.IntVar(&k.Claim, "claim", k.Claim, "seconds until a further processor is had")
-	flags.IntVar(&k.Adapt, "adapt", k.Adapt, "seconds for which an application stands still at a change")
+	flags.IntVar(&k.Background, "background", k.Background, "percent of each cluster that other users occupy")
+	flags.IntVar(&k.Threshold, "threshold", k.Threshold, "percent of each cluster above which jobs do not grow")
+	flags.IntVar(&k.Poll, "poll", k.Poll, "seconds between two polls of the scheduler")
+	flags.IntVar(&k.Claim, "claim", k.Claim, "seconds to get a further processor")
+	flags.IntVar(&k.Adapt, "adapt", k.Adapt, "seconds that an application stops at a change")
 	flags.IntVar(&k.BestGadget, "best-gadget", k.BestGadget, "processors on which GADGET 2 is fastest")
 	flags.IntVar(&k.BestFT, "best-ft", k.BestFT, "processors on which FT is fastest")
 	return cmd

@@ -24,7 +24,7 @@ and the percentage of cores wasted on jobs that were killed, which the thesis do
 
 A malleable job keeps one core of every node (dynamic-cpuset) or one node (dynamic-mpi, which has
 --grace to leave the others); a best-effort job takes all that is free when it starts, and is killed
-when a rigid job needs some of it. The background is drawn: the log's five hours are not told.`,
+when a rigid job needs some of it. The background is random: the log's five hours are not published.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if workers < 1 {
@@ -55,7 +55,7 @@ when a rigid job needs some of it. The background is drawn: the log's five hours
 	flags.Int64Var(&e.Background.Seconds, "seconds", e.Background.Seconds, "seconds of the experiment")
 	flags.Int64Var(&e.Background.Quiet, "quiet", e.Background.Quiet, "seconds before the first rigid job")
 	flags.Int64Var(&e.Work, "work", e.Work, "core-seconds of a malleable job")
-	flags.Int64Var(&e.Reaction, "reaction", e.Reaction, "seconds that it takes to start a job")
+	flags.Int64Var(&e.Reaction, "reaction", e.Reaction, "seconds to start a job")
 	flags.Int64Var(&e.Grace, "grace", e.Grace, "seconds that a Dynamic MPI job takes to release nodes")
 	flags.IntVar(&workers, "workers", workers, "simulations at a time")
 	flags.Var(&format, "format", "output format")

@@ -57,7 +57,7 @@ scheduling time is in milliseconds (published: Python on a laptop of 2008).`,
 		},
 	}
 	cmd.Flags().IntVar(&tests, "tests", tests, "number of tests")
-	cmd.Flags().Uint64Var(&seed, "seed", seed, "of the random choices")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "random seed")
 	cmd.Flags().StringSliceVar(&names, "strategies", names, "strategies to compare")
 	cmd.Flags().Var(&format, "format", "output format")
 	modelFlags(cmd, &model)

@@ -34,7 +34,7 @@ needs, as evolving jobs that declare the nodes of every phase, or as both: with 
 phase. The planner's own fit plans them; declared growths are promises, and "late" is the
 largest delay of one, in seconds.
 
-Equal seeds give equal output. All cores are used; --workers=1 uses one.`,
+Equal seeds give equal output. The command uses all cores; --workers=1 uses one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if workers < 1 {
@@ -59,11 +59,11 @@ Equal seeds give equal output. All cores are used; --workers=1 uses one.`,
 	flags.IntVar(&e.Seeds, "seeds", e.Seeds, "number of workloads: those of the seeds S0, S1, …")
 	flags.IntVar(&e.Model.Days, "days", e.Model.Days, "days of a workload")
 	flags.IntVar(&e.Model.Nodes, "nodes", e.Model.Nodes, "nodes of the cluster")
-	flags.IntSliceVar(&e.Shares, "shares", e.Shares, "percentages of jobs that are malleable, or submitted as what they are")
+	flags.IntSliceVar(&e.Shares, "shares", e.Shares, "percentages of jobs that are malleable, or submitted as their own kind")
 	flags.StringSliceVar(&e.Schedulers, "schedulers", e.Schedulers, "schedulers to compare")
 	flags.IntVar(&e.Phases, "phases", e.Phases, "largest number of phases of an evolving application (0: none)")
 	flags.StringVar(&e.Policy, "policy", e.Policy, "malleability policy for evolving applications")
-	flags.IntVar(&e.Ahead, "ahead", e.Ahead, "waiting evolving applications that keep their place; others start only if they can at once")
+	flags.IntVar(&e.Ahead, "ahead", e.Ahead, "waiting evolving applications with a reserved place; others start only if they can start at once")
 	flags.IntVar(&workers, "workers", workers, "simulations at a time")
 	flags.Var(&format, "format", "output format")
 	return cmd

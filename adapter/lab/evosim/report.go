@@ -24,17 +24,16 @@ func ReportCommand(more ...trace.Format) *cobra.Command {
 	var file, title, batsim, perfetto string
 	cmd := &cobra.Command{
 		Use:   "report [--output=FILE.html] [--title=TEXT] [--batsim=FOLDER] [--perfetto=FOLDER] DIR|FILE...",
-		Short: "Make one HTML file of outcomes",
-		Long: `Make one HTML file of outcomes: what evosim baseline --output and evosim run --format=json wrote,
-and any trace that tells when its jobs started. Of a folder all files that end in .swf or .json, gzipped
-or not, are taken. The file needs nothing else: a summary in words, tables that need no JavaScript, a
-Gantt chart that zooms, utilisation and queue over time, how long jobs wait, and how it was made.
-Where jobs change their sizes in one outcome and not in another, every stock job's start in the one is
-compared with its start in the other.
+		Short: "Make one HTML report of outcomes",
+		Long: `Make one HTML report of outcomes: from evosim baseline --output, evosim run --format=json, or any trace
+with start times. For a folder, it takes all files that end in .swf or .json, gzipped or not. The report is one
+file, with a summary in words, tables without JavaScript, a zooming Gantt chart, utilisation and queue over
+time, waits, and how it was made. If jobs change their sizes in one outcome and not in another, the report
+compares the starts of all stock jobs in both.
 
---batsim=FOLDER writes each outcome as Batsim does, NAME_jobs.csv and NAME_schedule.json, which evalys
-reads; --perfetto=FOLDER as a trace in JSON that Perfetto shows. With one of these a report is written
-only if --output asks for it.`,
+--batsim=FOLDER writes each outcome in Batsim's form, NAME_jobs.csv and NAME_schedule.json, for evalys.
+--perfetto=FOLDER writes each as a JSON trace for Perfetto. With one of these, there is a report only with
+--output.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			outcomes, err := readOutcomes(args, more)

@@ -20,16 +20,17 @@ func scheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedule [--strategy=NAME] [--format=json|table] FILE",
 		Short: "Plan the jobs of a workload file",
-		Long: `Plan the jobs of a workload file, all known from the start, in list order.
+		Long: `Plan the jobs of a workload file in list order. All jobs are known from the start.
 "-" is standard input.
 
 Strategies: rigid, noX, 2X, 2X+c, infX, infX+c, or any other <limit>X[+c];
 minwaste or <limit>X+m (as early, with the least waste); search[+fair][+<limit>X]
 (the whole list at once, within --budget or --evaluations).
 
-A moldable job has "alternatives", a list of profiles beside or in place of "profile",
-and perhaps "moldable_by" (completion, waste, node-hours); "choice" is the one that it
-gets, from 1, and "options" what each would give over the jobs before it in the list.
+A moldable job has "alternatives", a list of profiles beside or instead of "profile",
+and optionally "moldable_by" (completion, waste, node-hours). In the output, "choice" is
+the number of its alternative, from 1, and "options" has the result of each alternative
+over the jobs before it in the list.
 
 Waste is in percent of the node-seconds used, utilisation (allocated) and
 effective utilisation (used) in percent of nodes × makespan, times in seconds;

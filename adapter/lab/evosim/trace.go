@@ -25,14 +25,14 @@ import (
 func TraceCommand(more ...trace.Format) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
-		Short: "Look at traces of jobs, change and convert them",
-		Long: `Look at traces of jobs, change and convert them.
+		Short: "Inspect, change and convert traces of jobs",
+		Long: `Inspect, change and convert traces of jobs.
 
 A trace is in the Standard Workload Format (SWF), a workload file (JSON), Batsim's workload,
-ElastiSim's jobs, or what sacct -P prints; gzipped or not; "-" is standard input. Which it is
-its beginning tells. SWF is read as a stream. A trace that something is wrong with is refused, with
-line and field; --lenient leaves such jobs out and says so, and refuses what has no others. A job that SWF has in
-parts as well (status 2 to 4) is read once.`,
+ElastiSim's jobs, or the output of sacct -P; gzipped or not; "-" is standard input. The command
+detects the format, and reads SWF as a stream. It rejects an invalid trace, with line and field.
+--lenient skips invalid jobs with a message, and rejects a trace without valid ones. SWF jobs that
+also occur in parts (status 2 to 4) count once.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
@@ -54,14 +54,14 @@ type traceFlags struct {
 }
 
 func (f *traceFlags) reading(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.options.Lenient, "lenient", false, "leave out jobs that something is wrong with, and say so")
-	cmd.Flags().IntVar(&f.nodes, "nodes", 0, "nodes of the machine, or processors where the trace counts by these (default: the header's)")
-	cmd.Flags().Float64Var(&f.options.Speed, "flops", 1e12, "operations a second of a node, for ElastiSim's jobs")
+	cmd.Flags().BoolVar(&f.options.Lenient, "lenient", false, "skip invalid jobs, with a message")
+	cmd.Flags().IntVar(&f.nodes, "nodes", 0, "nodes of the machine, or processors if the trace counts these (default: the header's)")
+	cmd.Flags().Float64Var(&f.options.Speed, "flops", 1e12, "operations per second of a node, for ElastiSim's jobs")
 }
 
 func (f *traceFlags) writing(cmd *cobra.Command) {
 	f.reading(cmd)
-	cmd.Flags().StringVar(&f.to, "to", "", "format to write: "+strings.Join(trace.Formats, ", ")+" (default: by the name of --output, else as it was read, else swf)")
+	cmd.Flags().StringVar(&f.to, "to", "", "format to write: "+strings.Join(trace.Formats, ", ")+" (default: from the name of --output, else the input format, else swf)")
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file to write, gzipped if it ends in .gz (default: standard output)")
 }
 
@@ -263,9 +263,9 @@ func convertCommand(more []trace.Format) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert [--to=swf|json|batsim] [--sort] [--output=FILE] FILE",
 		Short: "Write a trace in another format",
-		Long: `Write a trace in another format. JSON is a workload file, as evosim schedule and evosim run
-read it, and has beside it all that SWF says; SWF and Batsim's workload have no words for jobs that
-evolve. Nothing is lost from SWF to JSON and back.`,
+		Long: `Write a trace in another format. JSON is a workload file for evosim schedule and evosim run, and
+keeps all fields of SWF: nothing is lost from SWF to JSON and back. SWF and Batsim's workload
+cannot describe evolving jobs.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !sorted {
@@ -312,16 +312,16 @@ func filterCommand(more []trace.Format) *cobra.Command {
 	}
 	f.writing(cmd)
 	flags := cmd.Flags()
-	flags.Int64SliceVar(&keep.Users, "user", nil, "of these users")
-	flags.Int64SliceVar(&keep.Groups, "group", nil, "of these groups")
-	flags.Int64SliceVar(&keep.Queues, "queue", nil, "of these queues")
-	flags.Int64SliceVar(&keep.Partitions, "partition", nil, "of these partitions")
-	flags.Int64SliceVar(&keep.Statuses, "status", nil, "of this status: 1 completed, 0 failed, 5 cancelled")
-	flags.IntVar(&keep.MinSize, "min-size", 0, "processors at least")
-	flags.IntVar(&keep.MaxSize, "max-size", 0, "processors at most (0: any)")
-	flags.Float64Var(&keep.MinRun, "min-run", 0, "seconds of run time at least")
-	flags.Float64Var(&keep.MaxRun, "max-run", 0, "seconds of run time at most (0: any)")
-	flags.BoolVar(&keep.Ran, "ran", false, "that ran, on a size that is known")
+	flags.Int64SliceVar(&keep.Users, "user", nil, "only jobs of these users")
+	flags.Int64SliceVar(&keep.Groups, "group", nil, "only jobs of these groups")
+	flags.Int64SliceVar(&keep.Queues, "queue", nil, "only jobs of these queues")
+	flags.Int64SliceVar(&keep.Partitions, "partition", nil, "only jobs of these partitions")
+	flags.Int64SliceVar(&keep.Statuses, "status", nil, "only jobs with this status: 1 completed, 0 failed, 5 cancelled")
+	flags.IntVar(&keep.MinSize, "min-size", 0, "smallest number of processors")
+	flags.IntVar(&keep.MaxSize, "max-size", 0, "largest number of processors (0: any)")
+	flags.Float64Var(&keep.MinRun, "min-run", 0, "shortest run time in seconds")
+	flags.Float64Var(&keep.MaxRun, "max-run", 0, "longest run time in seconds (0: any)")
+	flags.BoolVar(&keep.Ran, "ran", false, "only jobs that ran on a known size")
 	return cmd
 }
 
@@ -332,10 +332,10 @@ func scaleCommand(more []trace.Format) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale [--load=F] [--time=F] [--machine=N] [--cpus-per-node=N] FILE",
 		Short: "Scale the load, the times or the machine of a trace",
-		Long: `Scale a trace. --load=1.2 has jobs come 1.2 times as fast; --time=60 makes an hour a minute;
---machine=16 has a machine of 16, and jobs that are as large a part of it as they were (1 at least,
-so that the load may rise); --cpus-per-node=16 counts by nodes of so many processors. With another load
-nobody knows how long jobs would have waited: what the trace says of that is left out.`,
+		Long: `Scale a trace. --load=1.2 submits jobs 1.2 times as fast; --time=60 makes an hour a minute.
+--machine=16 scales the machine to 16 nodes, and jobs to the same part of it (at least 1, so the load
+may rise). --cpus-per-node=16 counts nodes of 16 processors. Under another load, the recorded waits
+would be wrong: they are left out.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -375,10 +375,10 @@ nobody knows how long jobs would have waited: what the trace says of that is lef
 	}
 	f.writing(cmd)
 	flags := cmd.Flags()
-	flags.Float64Var(&s.Load, "load", s.Load, "have jobs come so many times as fast")
+	flags.Float64Var(&s.Load, "load", s.Load, "multiply the rate of submissions by this")
 	flags.Float64Var(&s.Time, "time", s.Time, "divide all times by this")
 	flags.IntVar(&machine, "machine", 0, "size of the machine to scale to")
-	flags.IntVar(&s.CPUs, "cpus-per-node", s.CPUs, "count by nodes of so many processors")
+	flags.IntVar(&s.CPUs, "cpus-per-node", s.CPUs, "count nodes with this number of processors")
 	return cmd
 }
 
@@ -389,11 +389,11 @@ func cutCommand(more []trace.Format) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cut [--from=T] [--until=T] | --length=T --utilisation=PERCENT|--load=PERCENT [--before=T] FILE",
 		Short: "Cut a period out of a trace",
-		Long: `Cut out the jobs that are submitted in a period: from one time to another after the first
-submission, or the period of a --length whose utilisation (what ran in it, also what had started
-before) or load (the work submitted in it) is nearest to what is wanted, in percent of the machine.
---before=1h takes the jobs of the hour before with it, so that the machine is not empty when the
-period begins. Times are such as 90s, 12h or 720h.`,
+		Long: `Cut out the jobs submitted in a period: --from one time --until another, after the first
+submission; or the period of a --length with the utilisation or load nearest to the wanted one, in
+percent of the machine. Utilisation counts all that ran in the period, load the work submitted in it.
+--before=1h also takes the jobs of the hour before, so that the machine is not empty when the
+period begins. Times are written as 90s, 12h or 720h.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			drop := func(h *trace.Header) { h.Drop("MaxJobs", "MaxRecords") }
@@ -434,12 +434,12 @@ period begins. Times are such as 90s, 12h or 720h.`,
 	}
 	f.writing(cmd)
 	flags := cmd.Flags()
-	flags.DurationVar(&from, "from", 0, "begin, after the first submission")
-	flags.DurationVar(&to, "until", 0, "end, after the first submission (0: the trace's)")
+	flags.DurationVar(&from, "from", 0, "start of the period, after the first submission")
+	flags.DurationVar(&to, "until", 0, "end of the period, after the first submission (0: the end of the trace)")
 	flags.DurationVar(&length, "length", 0, "length of the period to find")
-	flags.DurationVar(&before, "before", 0, "take with it what is submitted so long before")
-	flags.Float64Var(&utilisation, "utilisation", utilisation, "percent of the machine in use")
-	flags.Float64Var(&load, "load", load, "percent of the machine that is asked for")
+	flags.DurationVar(&before, "before", 0, "also take jobs submitted this long before the period")
+	flags.Float64Var(&utilisation, "utilisation", utilisation, "wanted utilisation, in percent of the machine")
+	flags.Float64Var(&load, "load", load, "wanted load, in percent of the machine")
 	return cmd
 }
 
@@ -449,9 +449,9 @@ func diffCommand(more []trace.Format) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [--list=10] [--format=json|table] FILE FILE",
 		Short: "Compare two outcomes of the same jobs, job by job",
-		Long: `Compare two outcomes of the same jobs, by their numbers: how many start later in the second one
-than in the first, how much later, and which. Times count from the first submission of each. An outcome is a trace that
-tells when jobs started, or what evosim run --format=json prints.`,
+		Long: `Compare two outcomes of the same jobs, by job number: how many start later in the second one than
+in the first, how much later, and which. Times count from the first submission of each. An outcome
+is a trace with start times, or the output of evosim run --format=json.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.options.AnyOrder = true
@@ -489,7 +489,7 @@ tells when jobs started, or what evosim run --format=json prints.`,
 	}
 	f.reading(cmd)
 	cmd.Flags().Var(&format, "format", "output format")
-	cmd.Flags().IntVar(&list, "list", list, "list so many jobs, the most delayed first (-1: all)")
+	cmd.Flags().IntVar(&list, "list", list, "number of jobs to list, the most delayed first (-1: all)")
 	return cmd
 }
 
@@ -498,11 +498,11 @@ func statCommand(more []trace.Format) *cobra.Command {
 	format, by := format("table"), ""
 	cmd := &cobra.Command{
 		Use:   "stat [--by=hour|weekday|day|user|size] [--format=json|table] FILE",
-		Short: "Show what a trace looks like",
+		Short: "Show statistics of a trace",
 		Long: `Show arrivals, sizes, run times, waits, limits against run times, load and utilisation. Load is
-the work of all jobs on the machine for as long as jobs are submitted; utilisation is up to the last
-end, and takes that the trace tells when jobs started. Hours and days are those of the trace's own
-time zone, if it tells.`,
+the work of all jobs divided by the machine's capacity up to the last submission. Utilisation counts
+up to the last end, and needs a trace with start times. Hours and days are in the trace's time zone,
+if it has one.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if by != "" && !slices.Contains(trace.Groupings, by) {
@@ -601,11 +601,12 @@ func BaselineCommand(more ...trace.Format) *cobra.Command {
 	scheduler, cpus, format, page := "easy", 1, format("table"), ""
 	cmd := &cobra.Command{
 		Use:   "baseline [--scheduler=fcfs|easy|conservative] [--cpus-per-node=N] [--format=json|table] [--output=OUTCOME] [--report=FILE.html] FILE",
-		Short: "Run a trace rigidly, by the schedulers that sites have",
+		Short: "Run a trace with rigid jobs, by FCFS, EASY or conservative backfilling",
 		Long: `Run the jobs of a trace again, each at its largest size, by FCFS, EASY or conservative
-backfilling, and show what came of it; --output writes the outcome as a trace, which evosim trace stat
-and diff and evosim report read, --report as an HTML page of its own. Backfilling goes by requested times; a job without one is taken to know how long it
-runs, and one that ran longer to have asked for that. Jobs that never ran are left out.`,
+backfilling, and show the outcome. --output writes it as a trace for evosim trace stat,
+evosim trace diff and evosim report; --report writes it as an HTML page. Backfilling uses
+requested times. For a job without one, or one that ran longer, it uses the run time. Jobs
+that never ran are left out.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(sim.Baselines, scheduler) {
@@ -657,8 +658,8 @@ runs, and one that ran longer to have asked for that. Jobs that never ran are le
 	}
 	f.writing(cmd)
 	cmd.Flags().StringVar(&scheduler, "scheduler", scheduler, strings.Join(sim.Baselines, ", "))
-	cmd.Flags().IntVar(&cpus, "cpus-per-node", cpus, "processors of a node; jobs have nodes for themselves")
-	cmd.Flags().Var(&format, "format", "output format of what is shown")
-	cmd.Flags().StringVar(&page, "report", "", "HTML file to write of the outcome (see evosim report)")
+	cmd.Flags().IntVar(&cpus, "cpus-per-node", cpus, "processors per node; jobs do not share nodes")
+	cmd.Flags().Var(&format, "format", "output format on standard output")
+	cmd.Flags().StringVar(&page, "report", "", "HTML report to write about the outcome (see evosim report)")
 	return cmd
 }
