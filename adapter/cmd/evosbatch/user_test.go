@@ -20,10 +20,7 @@ import (
 // the way the sidecar does.
 func TestAsUsers(t *testing.T) {
 	cluster := slurmtest.Start(t, slurmtest.Options{Nodes: 2})
-	program := filepath.Join(cluster.Dir(), "evosbatch")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := build(t, cluster)
 	client := &slurmctl.Client{Env: cluster.Env()}
 	for _, u := range cluster.Users() {
 		script := filepath.Join(u.Home, "job.sh")
@@ -40,22 +37,7 @@ func TestAsUsers(t *testing.T) {
 		if _, err := fmt.Sscan(out, &id); err != nil {
 			t.Fatalf("%q: %v", out, err)
 		}
-		jobs, err := client.JobsByID(t.Context(), id)
-		if err != nil || len(jobs) != 1 {
-			t.Fatalf("%v, %v", jobs, err)
-		}
-		j := jobs[0]
-		if j.User != u.Name || j.State != slurmctl.Pending || j.Reason != "BeginTime" || j.NumNodes != 1 || !j.Exclusive {
-			t.Errorf("%+v", j)
-		}
-		s, ok, err := request.ParseMarker(j.Comment)
-		if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != drivemode.Companion || s.Comment != comment {
-			t.Errorf("marker %q: %+v, %v, %v", j.Comment, s, ok, err)
-		}
-		got, err := client.BatchScript(t.Context(), id)
-		if err != nil || got != body {
-			t.Errorf("script %q, %v", got, err)
-		}
+		checkParked(t, client, id, u, comment, body)
 		// Once started, it runs what was submitted, with the arguments unchanged.
 		if _, err := cluster.Run(t.Context(), u, "scontrol", "update", fmt.Sprintf("JobId=%d", id), "StartTime=now"); err != nil {
 			t.Fatal(err)
@@ -66,6 +48,37 @@ func TestAsUsers(t *testing.T) {
 			t.Errorf("%q, %v", printed, err)
 		}
 	}
+}
+
+// checkParked checks a job that waits for the sidecar.
+func checkParked(t *testing.T, client *slurmctl.Client, id slurmctl.JobID, u slurmtest.User, comment, body string) {
+	t.Helper()
+	jobs, err := client.JobsByID(t.Context(), id)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("%v, %v", jobs, err)
+	}
+	j := jobs[0]
+	if j.User != u.Name || j.State != slurmctl.Pending || j.Reason != "BeginTime" || j.NumNodes != 1 || !j.Exclusive {
+		t.Errorf("%+v", j)
+	}
+	s, ok, err := request.ParseMarker(j.Comment)
+	if !ok || err != nil || s.Profile.String() != "1@1m,2@2m" || s.Drive != drivemode.Companion || s.Comment != comment {
+		t.Errorf("marker %q: %+v, %v, %v", j.Comment, s, ok, err)
+	}
+	got, err := client.BatchScript(t.Context(), id)
+	if err != nil || got != body {
+		t.Errorf("script %q, %v", got, err)
+	}
+}
+
+// build returns the path of evosbatch.
+func build(t *testing.T, cluster *slurmtest.Cluster) string {
+	t.Helper()
+	program := filepath.Join(cluster.Dir(), "evosbatch")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
 }
 
 // waitEnd waits until a job has completed.
@@ -95,10 +108,7 @@ func TestLimits(t *testing.T) {
 			cluster := slurmtest.Start(t, slurmtest.Options{Nodes: 8, Accounting: true,
 				Partitions: []slurmtest.Partition{{Name: "main", Default: true, MaxTime: "60", Extra: "DefaultTime=10"}, {Name: "big", Extra: "MinNodes=3 MaxNodes=6"}},
 				ExtraConf:  "AccountingStorageEnforce=associations,limits,qos\nPrivateData=" + private})
-			program := filepath.Join(cluster.Dir(), "evosbatch")
-			if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
+			program := build(t, cluster)
 			u := cluster.Users()[0]
 			for _, args := range [][]string{
 				{"modify", "user", u.Name, "set", "GrpTRES=node=5", "MaxWall=30"},
@@ -126,23 +136,27 @@ func TestLimits(t *testing.T) {
 				{[]string{"--malleable=3-9", "-p", "big", "-t", "20"}, ""},
 			} {
 				out, err := cluster.Run(t.Context(), u, program, append(c.args, "--parsable", "-o", "/dev/null", "--wrap=true")...)
-				if c.want == "" {
-					if err != nil {
-						t.Errorf("%q: %v", c.args, err)
-						continue
-					}
-					limit, err := cluster.Run(t.Context(), u, "squeue", "-h", "-j", strings.TrimSpace(out), "-o", "%l")
-					marker, err2 := cluster.Run(t.Context(), u, "squeue", "-h", "-j", strings.TrimSpace(out), "-o", "%k")
-					if want := cut[strings.Join(c.args, " ")]; err2 != nil || !strings.Contains(marker, want) {
-						t.Errorf("%q: marker %q, %v; want %q", c.args, marker, err2, want)
-					}
-					if err != nil || strings.Contains(c.args[0], "10m") && strings.TrimSpace(limit) != "30:00" {
-						t.Errorf("%q: time limit %q, %v; want 30:00", c.args, limit, err)
-					}
+				if c.want == "" && err == nil {
+					checkCut(t, cluster, u, c.args, strings.TrimSpace(out), cut[strings.Join(c.args, " ")])
+				} else if c.want == "" {
+					t.Errorf("%q: %v", c.args, err)
 				} else if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%q: %s %v; want a refusal with %q", c.args, out, err, c.want)
 				}
 			}
 		})
+	}
+}
+
+// checkCut checks the marker and the time limit of a job that was taken.
+func checkCut(t *testing.T, cluster *slurmtest.Cluster, u slurmtest.User, args []string, id, want string) {
+	t.Helper()
+	limit, err := cluster.Run(t.Context(), u, "squeue", "-h", "-j", id, "-o", "%l")
+	if err != nil || strings.Contains(args[0], "10m") && strings.TrimSpace(limit) != "30:00" {
+		t.Errorf("%q: time limit %q, %v; want 30:00", args, limit, err)
+	}
+	marker, err := cluster.Run(t.Context(), u, "squeue", "-h", "-j", id, "-o", "%k")
+	if err != nil || !strings.Contains(marker, want) {
+		t.Errorf("%q: marker %q, %v; want %q", args, marker, err, want)
 	}
 }

@@ -48,40 +48,48 @@ func TestBundle(t *testing.T) {
 		if err := wholefile.Write(file, 0o600, b.pack); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := ""
-		for packed := tar.NewReader(z); ; {
-			h, err := packed.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := io.ReadAll(packed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names += h.Name + " "
-			if strings.Contains(string(text), "secret") || mask && strings.Contains(string(text), "alice") {
-				t.Errorf("mask %v: %s has\n%s", mask, h.Name, text)
+		packed := unpack(t, file)
+		for name, text := range packed {
+			if strings.Contains(text, "secret") || mask && strings.Contains(text, "alice") {
+				t.Errorf("mask %v: %s has\n%s", mask, name, text)
 			}
 		}
 		for _, want := range []string{"versions.txt", "config.json", "doctor.txt", "recorder/20231114T221320.000Z-000000.evorec"} {
-			if !strings.Contains(names, "evoslurm/"+want) {
-				t.Errorf("mask %v: %s is not in %s", mask, want, names)
+			if _, there := packed["evoslurm/"+want]; !there {
+				t.Errorf("mask %v: %s is not in it", mask, want)
 			}
 		}
-		if mask != strings.Contains(names, "left-out.txt") {
-			t.Errorf("mask %v: %s", mask, names)
+		if _, left := packed["evoslurm/recorder/left-out.txt"]; left != mask {
+			t.Errorf("mask %v: files left out: %v", mask, left)
 		}
+	}
+}
+
+// unpack returns the files of a bundle by name.
+func unpack(t *testing.T, file string) map[string]string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for packed := tar.NewReader(z); ; {
+		h, err := packed.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[h.Name] = string(text)
 	}
 }

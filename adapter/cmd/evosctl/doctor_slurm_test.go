@@ -68,79 +68,88 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("drive mode %s because %q, want %s", r.Drive, r.Reasons, want)
 	}
 
-	s.run("what Slurm's configuration says", func(t *testing.T) {
-		err := s.Reconfigure(t.Context(), func(o *slurmtest.Options) {
-			o.PermitJobExpansion = false
-			o.SchedulerParameters = "disable_job_shrink"
-			o.ExtraConf += "Epilog=/bin/true\n"
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, status := s.diagnose(s.user)
-		got := r.results()
-		if got["permit_job_expansion"] != warn || got["disable_job_shrink"] != warn || got["Epilog"] != warn || r.Drive != "companion" || status != 0 {
-			t.Errorf("exit status %d, drive mode %s: %v", status, r.Drive, got)
-		}
-		if os.Geteuid() == 0 && got["rights"] != warn {
-			t.Errorf("an ordinary user's rights are %s", got["rights"])
-		}
-		r, status = s.diagnose(s.user, "EVOSLURM_DRIVE=merge")
-		if r.results()["drive mode"] != fail || r.results()["Epilog"] != ok || status != 1 {
-			t.Errorf("drive: merge where it cannot be: exit status %d, %v", status, r.results())
-		}
-	})
+	s.run("what Slurm's configuration says", s.doctorOnConfiguration)
+	s.run("what is missing", s.doctorOnMissing)
+	s.run("the table", s.doctorTable)
+	s.run("slurmctld is down", s.doctorWithoutController)
+}
 
-	s.run("what is missing", func(t *testing.T) {
-		for env, check := range map[string]string{
-			"EVOSLURM_API=unix:///nonexistent/socket": "sidecar",
-			"EVOSLURM_MUNGE_SOCKET=/nonexistent":      "MUNGE",
-			"EVOSLURM_SLURM_BIN=/nonexistent":         "Slurm commands",
-			"SLURM_CONF=/nonexistent":                 "slurmctld",
-			"EVOSLURM_GRACE=soon":                     "configuration",
-			"EVOSLURM_CONFIG=/nonexistent":            "configuration",
-		} {
-			r, status := s.diagnose(s.user, env)
-			failures := slices.Collect(maps.Keys(r.results()))
-			failures = slices.DeleteFunc(failures, func(name string) bool { return r.results()[name] != fail })
-			// Without MUNGE, neither the sidecar can be reached nor slurmctld on the same socket;
-			// without slurm.conf, a request cannot name the cluster.
-			if status != 1 || !slices.Contains(failures, check) || check != "MUNGE" && check != "slurmctld" && len(failures) != 1 {
-				t.Errorf("%s: exit status %d, failures %q, want %s", env, status, failures, check)
-			}
-			for _, c := range r.Checks {
-				if c.Result == fail && c.Detail == "" {
-					t.Errorf("%s: %s failed without a reason", env, c.Check)
-				}
-			}
-		}
+// doctorOnConfiguration sees that doctor reports what slurm.conf rules out.
+func (s *site) doctorOnConfiguration(t *testing.T) {
+	err := s.Reconfigure(t.Context(), func(o *slurmtest.Options) {
+		o.PermitJobExpansion = false
+		o.SchedulerParameters = "disable_job_shrink"
+		o.ExtraConf += "Epilog=/bin/true\n"
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, status := s.diagnose(s.user)
+	got := r.results()
+	if got["permit_job_expansion"] != warn || got["disable_job_shrink"] != warn || got["Epilog"] != warn || r.Drive != "companion" || status != 0 {
+		t.Errorf("exit status %d, drive mode %s: %v", status, r.Drive, got)
+	}
+	if os.Geteuid() == 0 && got["rights"] != warn {
+		t.Errorf("an ordinary user's rights are %s", got["rights"])
+	}
+	r, status = s.diagnose(s.user, "EVOSLURM_DRIVE=merge")
+	if r.results()["drive mode"] != fail || r.results()["Epilog"] != ok || status != 1 {
+		t.Errorf("drive: merge where it cannot be: exit status %d, %v", status, r.results())
+	}
+}
 
-	s.run("the table", func(t *testing.T) {
-		out := s.must("evosctl", "doctor")
-		for _, want := range []string{"slurmctld", "Jobs grow by drive mode companion: ", "permit_job_expansion  warn  not set\n", "→ for drive mode merge"} {
-			if !strings.Contains(out, want) {
-				t.Errorf("no %q in\n%s", want, out)
+// doctorOnMissing sees that doctor names what is missing, and nothing else.
+func (s *site) doctorOnMissing(t *testing.T) {
+	for env, check := range map[string]string{
+		"EVOSLURM_API=unix:///nonexistent/socket": "sidecar",
+		"EVOSLURM_MUNGE_SOCKET=/nonexistent":      "MUNGE",
+		"EVOSLURM_SLURM_BIN=/nonexistent":         "Slurm commands",
+		"SLURM_CONF=/nonexistent":                 "slurmctld",
+		"EVOSLURM_GRACE=soon":                     "configuration",
+		"EVOSLURM_CONFIG=/nonexistent":            "configuration",
+	} {
+		r, status := s.diagnose(s.user, env)
+		failures := slices.Collect(maps.Keys(r.results()))
+		failures = slices.DeleteFunc(failures, func(name string) bool { return r.results()[name] != fail })
+		// Without MUNGE, neither the sidecar can be reached nor slurmctld on the same socket;
+		// without slurm.conf, a request cannot name the cluster.
+		if status != 1 || !slices.Contains(failures, check) || check != "MUNGE" && check != "slurmctld" && len(failures) != 1 {
+			t.Errorf("%s: exit status %d, failures %q, want %s", env, status, failures, check)
+		}
+		for _, c := range r.Checks {
+			if c.Result == fail && c.Detail == "" {
+				t.Errorf("%s: %s failed without a reason", env, c.Check)
 			}
 		}
-		if !regexp.MustCompile(`partition main +ok +drive mode companion`).MatchString(out) {
-			t.Errorf("no drive mode of partition main in\n%s", out)
-		}
-		if strings.Contains(out, "\x1b") {
-			t.Errorf("colour where there is no terminal: %q", out)
-		}
-	})
+	}
+}
 
-	s.run("slurmctld is down", func(t *testing.T) {
-		if err := s.StopController(t.Context()); err != nil {
-			t.Fatal(err)
+// doctorTable looks at what doctor prints for people.
+func (s *site) doctorTable(t *testing.T) {
+	out := s.must("evosctl", "doctor")
+	for _, want := range []string{"slurmctld", "Jobs grow by drive mode companion: ", "permit_job_expansion  warn  not set\n", "→ for drive mode merge"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
 		}
-		r, status := s.diagnose(s.user)
-		if got := r.results()["slurmctld"]; got != fail || status != 1 || r.Drive != "" {
-			t.Errorf("exit status %d, slurmctld %s, drive mode %q", status, got, r.Drive)
-		}
-		if err := s.StartController(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
+	}
+	if !regexp.MustCompile(`partition main +ok +drive mode companion`).MatchString(out) {
+		t.Errorf("no drive mode of partition main in\n%s", out)
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("colour where there is no terminal: %q", out)
+	}
+}
+
+// doctorWithoutController sees that doctor reports a slurmctld that is down.
+func (s *site) doctorWithoutController(t *testing.T) {
+	if err := s.StopController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, status := s.diagnose(s.user)
+	if got := r.results()["slurmctld"]; got != fail || status != 1 || r.Drive != "" {
+		t.Errorf("exit status %d, slurmctld %s, drive mode %q", status, got, r.Drive)
+	}
+	if err := s.StartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
