@@ -53,32 +53,42 @@ func (a *agenda) pop() entry {
 	return first
 }
 
+// clock is the virtual clock with its agenda.
+type clock struct {
+	start  time.Time
+	now    time.Duration // since the start
+	skew   time.Duration // how far the clock was moved
+	agenda agenda
+	seq    uint64
+	inside bool // a callback is running
+}
+
 // Now returns the time by the cluster's clock.
-func (c *Cluster) Now() time.Time { return c.options.Start.Add(c.now + c.skew) }
+func (c *clock) Now() time.Time { return c.start.Add(c.now + c.skew) }
 
 // second returns the current time as slurmctld writes it, to the second.
-func (c *Cluster) second() time.Time { return c.Now().Truncate(time.Second) }
+func (c *clock) second() time.Time { return c.Now().Truncate(time.Second) }
 
 // Elapsed returns how much virtual time has passed since the cluster's start. It ignores changes of
 // the clock.
-func (c *Cluster) Elapsed() time.Duration { return c.now }
+func (c *clock) Elapsed() time.Duration { return c.now }
 
 // At calls run once the current clock has advanced to then. Calls due at the same moment run in the
 // order of the calls of At.
-func (c *Cluster) At(then time.Time, run func()) { c.after(then.Sub(c.Now()), run) }
+func (c *clock) At(then time.Time, run func()) { c.after(then.Sub(c.Now()), run) }
 
 // After calls run after d.
-func (c *Cluster) After(d time.Duration, run func()) { c.after(d, run) }
+func (c *clock) After(d time.Duration, run func()) { c.after(d, run) }
 
-func (c *Cluster) after(d time.Duration, run func()) { c.at(c.now+max(d, 0), run) }
+func (c *clock) after(d time.Duration, run func()) { c.at(c.now+max(d, 0), run) }
 
-func (c *Cluster) at(then time.Duration, run func()) {
+func (c *clock) at(then time.Duration, run func()) {
 	c.seq++
 	c.agenda.push(entry{max(then, c.now), c.seq, run})
 }
 
 // Step runs the next event on the agenda and reports whether there was one.
-func (c *Cluster) Step() bool {
+func (c *clock) Step() bool {
 	if len(c.agenda) == 0 {
 		return false
 	}
@@ -94,12 +104,12 @@ func (c *Cluster) Step() bool {
 }
 
 // Run lets virtual time pass until then by the clock.
-func (c *Cluster) Run(until time.Time) { c.pass(until.Sub(c.Now())) }
+func (c *clock) Run(until time.Time) { c.pass(until.Sub(c.Now())) }
 
 // Sleep lets virtual time pass.
-func (c *Cluster) Sleep(d time.Duration) { c.pass(d) }
+func (c *clock) Sleep(d time.Duration) { c.pass(d) }
 
-func (c *Cluster) pass(d time.Duration) {
+func (c *clock) pass(d time.Duration) {
 	until := c.now + max(d, 0)
 	for len(c.agenda) > 0 && c.agenda[0].at <= until {
 		c.Step()
@@ -109,7 +119,7 @@ func (c *Cluster) pass(d time.Duration) {
 
 // Next returns when, by [Cluster.Elapsed], the next event on the agenda is due; false if there is
 // none.
-func (c *Cluster) Next() (time.Duration, bool) {
+func (c *clock) Next() (time.Duration, bool) {
 	if len(c.agenda) == 0 {
 		return 0, false
 	}

@@ -200,14 +200,14 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 		start, overlap := later, false
 		later = 0
 		if resv {
-			nodes, others, when, why := c.permitted(j, time.Unix(start, 0), true)
-			if why != fine {
+			allowed := c.reservations.permitted(j, len(c.nodes), time.Unix(start, 0), true)
+			if allowed.why != fine {
 				return false, false
 			}
-			start, overlap = when.Unix(), others
-			c.within(j, nodes)
-			nodes.and(c.up)
-			b.all, b.whole = append(b.all[:0], nodes...), false
+			start, overlap = allowed.start.Unix(), allowed.overlap
+			c.within(j, allowed.nodes)
+			allowed.nodes.and(c.up)
+			b.all, b.whole = append(b.all[:0], allowed.nodes...), false
 		}
 		end := min(max(start, b.now)+limit, b.now+int64(forever/time.Second))
 		first := 0
@@ -226,7 +226,7 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 			later = b.space[opening].to
 		}
 		if overlap {
-			if e := c.reservationEnd(start, b.step); e != 0 && e+1 < b.window && (later == 0 || e+1 < later) {
+			if e := c.reservations.nextEnd(start, b.step); e != 0 && e+1 < b.window && (later == 0 || e+1 < later) {
 				later = e + 1
 			}
 		}

@@ -25,6 +25,13 @@ func (s nodeSet) span(first, last int) {
 	}
 }
 
+// fill adds all nodes.
+func (s nodeSet) fill() {
+	for i := range s {
+		s[i] = ^uint64(0)
+	}
+}
+
 func (s nodeSet) addAll(nodes []int) {
 	for _, n := range nodes {
 		s.add(n)

@@ -243,7 +243,7 @@ func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err erro
 
 // PowerUp does what slurmctl.Client.PowerUp does.
 func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
-	return k.onNodes(ctx, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}) })
+	return k.onNodes(ctx, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}, k.cluster.now) })
 }
 
 // KeepUp does what slurmctl.Client.KeepUp does.

@@ -102,19 +102,19 @@ func (c *Cluster) choose(j *job, u *usage, from nodeSet) (nodeSet, bool) {
 }
 
 // cpusOf returns how many CPUs of a node the job takes.
-func (c *Cluster) cpusOf(j *job, n int) int32 {
+func (t *nodeTable) cpusOf(j *job, n int) int32 {
 	if j.whole() {
-		return int32(c.nodes[n].CPUs)
+		return int32(t.nodes[n].CPUs)
 	}
 	return int32(j.request.CPUs)
 }
 
 // freeCPUs returns how many CPUs of a node the job could take.
-func (c *Cluster) freeCPUs(j *job, u *usage, n int) int32 {
+func (t *nodeTable) freeCPUs(j *job, u *usage, n int) int32 {
 	if j.whole() {
-		return int32(c.nodes[n].CPUs)
+		return int32(t.nodes[n].CPUs)
 	}
-	return int32(c.nodes[n].CPUs) - u.cpus[n]
+	return int32(t.nodes[n].CPUs) - u.cpus[n]
 }
 
 // tightest returns the node of a run with the fewest CPUs that suffice.

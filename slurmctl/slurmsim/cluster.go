@@ -10,12 +10,8 @@ import (
 // Cluster is the model: its state as plain data, and its agenda. Only one goroutine may use it and
 // everything that it returns.
 type Cluster struct {
+	clock
 	options Options
-	now     time.Duration // since the start
-	skew    time.Duration // how far the clock was moved
-	agenda  agenda
-	seq     uint64
-	inside  bool // a callback is running
 	chance  *rand.Rand
 
 	processes []*Process
@@ -25,7 +21,7 @@ type Cluster struct {
 	underWay  []*underWay
 
 	state
-	saved  state // what slurmctld would know after a crash
+	saved  disk
 	stale  []slurmctl.JobID
 	dirty  bool // changed since the last save
 	saving bool // a save is on the agenda
@@ -38,7 +34,6 @@ type Cluster struct {
 	turns    turns
 	users    []User // users who have submitted
 	watched  bool   // a client exists and may see plans
-	uniform  bool   // all nodes have the same CPUs and weight
 	loop     loop
 	backfill backfill
 	room     scratch
@@ -52,29 +47,27 @@ type turns struct {
 	backfill func()           // a look of the backfill scheduler
 }
 
-// state holds what slurmctld knows. It writes to disk jobs, reservations, partitions, and
-// administrators' changes to nodes.
+// state holds what slurmctld knows.
 type state struct {
-	nodes        []node
-	rank         []int // a node's position by name
-	index        map[string]int
-	kinds        []slurmctl.GRES // existing kinds
-	partitions   []*partition
-	jobs         map[slurmctl.JobID]*job
-	pending      []*job // most urgent first, unless disorder is set
-	disorder     bool
-	special      bool   // some job has waited for more than nodes, or was changed
-	active       []*job // running and suspended jobs, in order of start
-	ending       []*job // completing
-	merged       []*job // merged expanders that still count
-	byEnd        []*job // active jobs by the ends of their limits; nil if to be built
-	reservations []*reservation
-	lastID       slurmctl.JobID
+	nodeTable
+	jobTable
+	partitions   partitions
+	reservations reservations
 	usage        usage
-	shared       int     // active jobs that share nodes
-	up           nodeSet // neither down nor drained
-	completing   nodeSet
-	resuming     nodeSet // powering up
+}
+
+// take books a job's nodes, and give releases them.
+func (s *state) take(j *job, nodes []int) { s.book(&s.usage, j, nodes, 1) }
+func (s *state) give(j *job, nodes []int) { s.book(&s.usage, j, nodes, -1) }
+
+// disk holds what slurmctld would know after a crash: jobs, reservations, partitions, and
+// administrators' changes to nodes.
+type disk struct {
+	nodes        []node
+	jobs         map[slurmctl.JobID]*job
+	lastID       slurmctl.JobID
+	partitions   partitions
+	reservations reservations
 }
 
 // saveEvery is how far slurmctld's saved state may lag (measured: events six seconds before a crash
@@ -127,8 +120,8 @@ func (c *Cluster) save() {
 	c.stale, c.dirty = c.stale[:0], false
 	s.lastID = c.lastID
 	s.nodes = append(s.nodes[:0], c.nodes...)
-	s.reservations = cloneReservations(c.reservations)
-	s.partitions = clonePartitions(c.partitions)
+	s.reservations = c.reservations.clone()
+	s.partitions = c.partitions.clone()
 }
 
 // why sets the reason for which a job waits.

@@ -13,42 +13,20 @@ import (
 func New(o Options) *Cluster {
 	o = o.withDefaults()
 	c := &Cluster{options: o, boot: o.Start, running: map[slurmctl.JobID]*Process{}}
+	c.start = o.Start
 	c.turns = turns{loop: c.look, schedule: c.mainPass, backfill: c.backfillLook}
 	c.chance = rand.New(rand.NewPCG(o.Seed, 2205))
-	c.index, c.jobs = map[string]int{}, map[slurmctl.JobID]*job{}
-	c.nodes = make([]node, len(o.NodeList))
-	c.up, c.uniform = newNodeSet(len(c.nodes)), true
-	for i, n := range o.NodeList {
-		c.uniform = c.uniform && n.CPUs == o.NodeList[0].CPUs && n.Weight == o.NodeList[0].Weight
-		c.index[n.Name] = i
-		c.nodes[i].Node = n
-		c.nodes[i].Partitions = nil
-		c.up.add(i)
-	}
+	c.jobs = map[slurmctl.JobID]*job{}
+	c.nodeTable = newNodeTable(o.NodeList)
 	if err := c.findKinds(); err != nil {
 		panic(err) // a mistake in the options
 	}
 	for _, given := range o.Partitions {
-		p := &partition{Partition: given, set: newNodeSet(len(c.nodes))}
-		orElse(&p.MinNodes, 1)
-		orElse(&p.OverSubscribe, "NO")
-		orElse(&p.Tier, 1)
-		if p.Nodes == nil {
-			for i := range c.nodes {
-				p.Nodes = append(p.Nodes, c.nodes[i].Name)
-			}
-		}
-		for _, name := range p.Nodes {
-			i := c.index[name]
-			p.set.add(i)
-			c.nodes[i].Partitions = append(c.nodes[i].Partitions, p.Name)
-		}
-		c.partitions = append(c.partitions, p)
+		c.partitions = append(c.partitions, c.newPartition(given))
 	}
 	for _, name := range o.PowerSaving.Off {
 		c.nodes[c.index[name]].power = slurmctl.PoweredDown
 	}
-	c.rank = ranks(c.nodes)
 	c.rebuild()
 	c.save()
 	c.loop.start()
@@ -70,9 +48,9 @@ func (c *Cluster) rebuild() {
 	}
 	for _, id := range sortedIDs(c.jobs) {
 		j := c.jobs[id]
-		j.part = c.partition(j.part.Name)
+		j.part = c.partitions.named(j.part.Name)
 		for i, p := range j.parts {
-			j.parts[i] = c.partition(p.Name)
+			j.parts[i] = c.partitions.named(p.Name)
 		}
 		switch {
 		case j.State == slurmctl.Pending:
@@ -114,7 +92,7 @@ func (c *Cluster) StartController() {
 	}
 	c.lastID = c.saved.lastID
 	c.nodes = slices.Clone(c.saved.nodes)
-	c.reservations, c.partitions = cloneReservations(c.saved.reservations), clonePartitions(c.saved.partitions)
+	c.reservations, c.partitions = c.saved.reservations.clone(), c.saved.partitions.clone()
 	c.boot = c.second()
 	c.rebuild()
 	for id, p := range sortedProcesses(c.running) {

@@ -70,11 +70,11 @@ func (c *Cluster) within(j *job, nodes nodeSet) {
 	if j.excluded != nil {
 		nodes.minus(j.excluded)
 	}
-	if j.Features == "" && !c.scarce(j) {
+	if j.Features == "" && !j.scarce() {
 		return
 	}
 	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
-		if j.Features != "" && !c.features(n, j.Features) || !c.capable(j, n) {
+		if j.Features != "" && !c.hasFeatures(n, j.Features) || !c.capable(j, n) {
 			nodes.drop(n)
 		}
 	}

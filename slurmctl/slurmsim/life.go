@@ -29,7 +29,7 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	}
 	if slices.ContainsFunc(nodes, func(n int) bool { return c.nodes[n].power == slurmctl.PoweredDown }) {
 		j.State = slurmctl.Configuring
-		c.switchOn(nodes)
+		c.switchOn(nodes, c.now)
 	} else {
 		c.launch(j)
 	}

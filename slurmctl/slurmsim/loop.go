@@ -53,7 +53,7 @@ func (c *Cluster) limits() {
 		if j.State != slurmctl.Running {
 			continue
 		}
-		r := c.reservation(j.Reservation)
+		r := c.reservations.named(j.Reservation)
 		if !j.EndTime.IsZero() && !now.Before(j.EndTime) || r != nil && !r.has("FLEX") && now.After(r.End) {
 			c.finish(j, slurmctl.TimedOut)
 		}

@@ -21,39 +21,83 @@ type node struct {
 	freeing int           // jobs that are completing there
 }
 
+// nodeTable holds the cluster's nodes.
+type nodeTable struct {
+	nodes      []node
+	rank       []int // a node's position by name
+	index      map[string]int
+	kinds      []slurmctl.GRES // existing kinds
+	uniform    bool            // all nodes have the same CPUs and weight
+	up         nodeSet         // neither down nor drained
+	completing nodeSet
+	resuming   nodeSet // powering up
+}
+
+func newNodeTable(list []slurmctl.Node) nodeTable {
+	t := nodeTable{nodes: make([]node, len(list)), index: map[string]int{}, up: newNodeSet(len(list)), uniform: true}
+	for i, n := range list {
+		t.uniform = t.uniform && n.CPUs == list[0].CPUs && n.Weight == list[0].Weight
+		t.index[n.Name] = i
+		t.nodes[i].Node = n
+		t.nodes[i].Partitions = nil
+		t.up.add(i)
+	}
+	t.rank = ranks(t.nodes)
+	return t
+}
+
+// newPartition creates a partition of some nodes, or of all.
+func (t *nodeTable) newPartition(given Partition) *partition {
+	p := &partition{Partition: given, set: newNodeSet(len(t.nodes))}
+	orElse(&p.MinNodes, 1)
+	orElse(&p.OverSubscribe, "NO")
+	orElse(&p.Tier, 1)
+	if p.Nodes == nil {
+		for i := range t.nodes {
+			p.Nodes = append(p.Nodes, t.nodes[i].Name)
+		}
+	}
+	for _, name := range p.Nodes {
+		i := t.index[name]
+		p.set.add(i)
+		t.nodes[i].Partitions = append(t.nodes[i].Partitions, p.Name)
+	}
+	return p
+}
+
 // usable puts a node into the sets that match its state.
-func (c *Cluster) usable(i int) {
-	n := &c.nodes[i]
+func (t *nodeTable) usable(i int) {
+	n := &t.nodes[i]
 	if n.down || n.drained || n.leaked || n.power == slurmctl.PowerDown {
-		c.up.drop(i)
+		t.up.drop(i)
 	} else {
-		c.up.add(i)
+		t.up.add(i)
 	}
 	if n.power == slurmctl.PowerUp {
-		c.resuming.add(i)
+		t.resuming.add(i)
 	} else {
-		c.resuming.drop(i)
+		t.resuming.drop(i)
 	}
 }
 
 // switchOn starts to power up nodes that are off.
-func (c *Cluster) switchOn(nodes []int) {
+func (t *nodeTable) switchOn(nodes []int, now time.Duration) {
 	for _, i := range nodes {
-		if n := &c.nodes[i]; n.power == slurmctl.PoweredDown {
-			n.power, n.powered = slurmctl.PowerUp, c.now
-			c.usable(i)
+		if n := &t.nodes[i]; n.power == slurmctl.PoweredDown {
+			n.power, n.powered = slurmctl.PowerUp, now
+			t.usable(i)
 		}
 	}
 }
 
 // named returns a set of nodes by name, or nil for no names.
-func (c *Cluster) named(names []string) (nodeSet, error) {
+func (t *nodeTable) named(names []string) (nodeSet, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	set := newNodeSet(len(c.nodes))
+	set := newNodeSet(len(t.nodes))
 	for _, name := range names {
-		n, ok := c.index[name]
+		n, ok := t.index[name]
 		if !ok {
 			return nil, refusal("Invalid node name specified")
 		}
@@ -63,18 +107,18 @@ func (c *Cluster) named(names []string) (nodeSet, error) {
 }
 
 // names returns the nodes' names in order.
-func (c *Cluster) names(nodes []int) []string {
+func (t *nodeTable) names(nodes []int) []string {
 	if nodes == nil {
 		return nil
 	}
-	byRank := func(a, b int) int { return c.rank[a] - c.rank[b] }
+	byRank := func(a, b int) int { return t.rank[a] - t.rank[b] }
 	if !slices.IsSortedFunc(nodes, byRank) {
 		nodes = slices.Clone(nodes)
 		slices.SortFunc(nodes, byRank)
 	}
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
-		names[i] = c.nodes[n].Name
+		names[i] = t.nodes[n].Name
 	}
 	return names
 }
@@ -92,12 +136,12 @@ func ranks(nodes []node) []int {
 	return ranks
 }
 
-// features reports whether a node has all features of "a" or "a&b", or at least one of "a|b".
-func (c *Cluster) features(n int, wanted string) bool {
+// hasFeatures reports whether a node has all features of "a" or "a&b", or at least one of "a|b".
+func (t *nodeTable) hasFeatures(n int, wanted string) bool {
 	for one := range strings.SplitSeq(wanted, "|") {
 		all := true
 		for f := range strings.SplitSeq(one, "&") {
-			all = all && slices.Contains(c.nodes[n].Features, strings.TrimSpace(f))
+			all = all && slices.Contains(t.nodes[n].Features, strings.TrimSpace(f))
 		}
 		if all {
 			return true
@@ -107,7 +151,7 @@ func (c *Cluster) features(n int, wanted string) bool {
 }
 
 // Size returns how many nodes the cluster has.
-func (c *Cluster) Size() int { return len(c.nodes) }
+func (t *nodeTable) Size() int { return len(t.nodes) }
 
 // marks maps power states to sinfo's marks.
 var marks = map[slurmctl.Power]string{slurmctl.PowerUp: "#", slurmctl.PoweredDown: "~", slurmctl.PowerDown: "%"}

@@ -26,8 +26,12 @@ func (p *partition) against(j *job) string {
 	return ""
 }
 
-func clonePartitions(all []*partition) []*partition {
-	copied := make([]*partition, len(all))
+// partitions holds the partitions in the order of the configuration.
+type partitions []*partition
+
+// clone returns copies of all.
+func (all partitions) clone() partitions {
+	copied := make(partitions, len(all))
 	for i, p := range all {
 		one := *p
 		copied[i] = &one
@@ -35,27 +39,27 @@ func clonePartitions(all []*partition) []*partition {
 	return copied
 }
 
-// partition returns the partition of that name, or for "" the default one.
-func (c *Cluster) partition(name string) *partition {
-	for _, p := range c.partitions {
+// named returns the partition of that name, or for "" the default one.
+func (all partitions) named(name string) *partition {
+	for _, p := range all {
 		if p.Name == name || name == "" && p.Default {
 			return p
 		}
 	}
 	if name == "" {
-		return c.partitions[0]
+		return all[0]
 	}
 	return nil
 }
 
-// partitionsOf returns the first partition to try for a job that names these, and all of them if
+// several returns the first partition to try for a job that names these, and all of them if
 // there are several; nil if one of them does not exist.
-func (c *Cluster) partitionsOf(names string) (first *partition, several []*partition) {
+func (all partitions) several(names string) (first *partition, several []*partition) {
 	if !strings.Contains(names, ",") {
-		return c.partition(names), nil
+		return all.named(names), nil
 	}
 	for name := range strings.SplitSeq(names, ",") {
-		p := c.partition(name)
+		p := all.named(name)
 		if p == nil || name == "" {
 			return nil, nil
 		}

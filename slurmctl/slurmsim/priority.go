@@ -35,7 +35,7 @@ func (c *Cluster) sorted() []*job {
 	}
 	if c.disorder {
 		c.disorder = false
-		slices.SortStableFunc(c.pending, c.order)
+		slices.SortStableFunc(c.pending, byUrgency)
 	}
 	return c.pending
 }

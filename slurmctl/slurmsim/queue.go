@@ -10,8 +10,8 @@ import (
 
 func sortedIDs(jobs map[slurmctl.JobID]*job) []slurmctl.JobID { return slices.Sorted(maps.Keys(jobs)) }
 
-// order compares two jobs by urgency.
-func (c *Cluster) order(a, b *job) int {
+// byUrgency compares two jobs by urgency.
+func byUrgency(a, b *job) int {
 	if in, other := a.Reservation != "", b.Reservation != ""; in != other {
 		if in {
 			return -1
@@ -22,45 +22,59 @@ func (c *Cluster) order(a, b *job) int {
 		a.SubmitTime.Compare(b.SubmitTime), cmp.Compare(a.ID, b.ID))
 }
 
-// queued adds to the list of pending jobs; unqueued removes.
-func (c *Cluster) queued(j *job) {
-	if n := len(c.pending); n > 0 && c.order(c.pending[n-1], j) > 0 {
-		c.disorder = true
-	}
-	c.pending = append(c.pending, j)
-	c.special = c.special || !j.plain()
+// jobTable holds the records of jobs.
+type jobTable struct {
+	jobs     map[slurmctl.JobID]*job
+	lastID   slurmctl.JobID
+	pending  []*job // most urgent first, unless disorder is set
+	disorder bool
+	special  bool   // some job has waited for more than nodes, or was changed
+	active   []*job // running and suspended jobs, in order of start
+	shared   int    // active jobs that share nodes
+	ending   []*job // completing
+	merged   []*job // merged expanders that still count
+	byEnd    []*job // active jobs by the ends of their limits; nil if to be built
 }
 
-func (c *Cluster) unqueued(j *job) {
-	if i := slices.Index(c.pending, j); i >= 0 {
-		c.pending = slices.Delete(c.pending, i, i+1)
+// queued adds to the list of pending jobs; unqueued removes.
+func (t *jobTable) queued(j *job) {
+	if n := len(t.pending); n > 0 && byUrgency(t.pending[n-1], j) > 0 {
+		t.disorder = true
+	}
+	t.pending = append(t.pending, j)
+	t.special = t.special || !j.plain()
+}
+
+func (t *jobTable) unqueued(j *job) {
+	if i := slices.Index(t.pending, j); i >= 0 {
+		t.pending = slices.Delete(t.pending, i, i+1)
 	}
 }
 
 // inactive removes a job from the active jobs.
-func (c *Cluster) inactive(j *job) {
-	if i := slices.Index(c.active, j); i >= 0 {
-		c.active = slices.Delete(c.active, i, i+1)
+func (t *jobTable) inactive(j *job) {
+	if i := slices.Index(t.active, j); i >= 0 {
+		t.active = slices.Delete(t.active, i, i+1)
 		if !j.whole() {
-			c.shared--
+			t.shared--
 		}
 	}
-	if i := slices.Index(c.byEnd, j); i >= 0 {
-		c.byEnd = slices.Delete(c.byEnd, i, i+1)
+	if i := slices.Index(t.byEnd, j); i >= 0 {
+		t.byEnd = slices.Delete(t.byEnd, i, i+1)
 	}
 }
 
 // drop removes a job from the completing jobs.
-func (c *Cluster) drop(j *job) {
-	if i := slices.Index(c.ending, j); i >= 0 {
-		c.ending = slices.Delete(c.ending, i, i+1)
+func (t *jobTable) drop(j *job) {
+	if i := slices.Index(t.ending, j); i >= 0 {
+		t.ending = slices.Delete(t.ending, i, i+1)
 	}
 }
 
 // leaving returns the completing jobs.
-func (c *Cluster) leaving() []*job {
+func (t *jobTable) leaving() []*job {
 	var all []*job
-	for _, j := range c.ending {
+	for _, j := range t.ending {
 		if j.State == slurmctl.Completing {
 			all = append(all, j)
 		}
@@ -69,18 +83,18 @@ func (c *Cluster) leaving() []*job {
 }
 
 // byLimit returns the active jobs in the order in which their limits end them.
-func (c *Cluster) byLimit() []*job {
-	if c.byEnd == nil && len(c.active) > 0 {
-		c.byEnd = slices.Clone(c.active)
-		slices.SortStableFunc(c.byEnd, func(a, b *job) int { return cmp.Compare(a.ends, b.ends) })
+func (t *jobTable) byLimit() []*job {
+	if t.byEnd == nil && len(t.active) > 0 {
+		t.byEnd = slices.Clone(t.active)
+		slices.SortStableFunc(t.byEnd, func(a, b *job) int { return cmp.Compare(a.ends, b.ends) })
 	}
-	return c.byEnd
+	return t.byEnd
 }
 
-// refers reports whether a pending or running job uses the reservation.
-func (c *Cluster) refers(name string) bool {
+// refersTo reports whether a pending or running job uses the reservation.
+func (t *jobTable) refersTo(name string) bool {
 	in := func(j *job) bool { return j.Reservation == name }
-	return slices.ContainsFunc(c.pending, in) || slices.ContainsFunc(c.active, in)
+	return slices.ContainsFunc(t.pending, in) || slices.ContainsFunc(t.active, in)
 }
 
 // count is the use of a bound: running jobs, their nodes, and submitted jobs.
@@ -88,21 +102,21 @@ type count struct{ jobs, nodes, submitted int }
 
 // counted counts the active jobs that f selects. Slurm keeps counting merged expanders until it
 // rereads its configuration (measured on 22.05).
-func (c *Cluster) counted(f func(*job) bool) (n count) {
-	for _, j := range c.active {
+func (t *jobTable) counted(f func(*job) bool) (n count) {
+	for _, j := range t.active {
 		if f(j) {
 			n.jobs++
 			n.submitted++
 			n.nodes += len(j.nodes)
 		}
 	}
-	for _, j := range c.merged {
+	for _, j := range t.merged {
 		if f(j) {
 			n.jobs++
 			n.submitted++
 		}
 	}
-	for _, j := range c.pending {
+	for _, j := range t.pending {
 		if f(j) {
 			n.submitted += j.ArrayTasks
 		}

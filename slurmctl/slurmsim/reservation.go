@@ -33,8 +33,12 @@ func (r *reservation) overlaps(from, to time.Time) bool {
 	return r.Start.Before(to) && r.End.After(from)
 }
 
-func cloneReservations(all []*reservation) []*reservation {
-	copied := make([]*reservation, len(all))
+// reservations holds the reservations in the order of their creation.
+type reservations []*reservation
+
+// clone returns copies of all.
+func (all reservations) clone() reservations {
+	copied := make(reservations, len(all))
 	for i, r := range all {
 		one := *r
 		copied[i] = &one
@@ -42,12 +46,12 @@ func cloneReservations(all []*reservation) []*reservation {
 	return copied
 }
 
-// reservation returns the reservation of that name, or nil.
-func (c *Cluster) reservation(name string) *reservation {
+// named returns the reservation of that name, or nil.
+func (all reservations) named(name string) *reservation {
 	if name == "" {
 		return nil
 	}
-	for _, r := range c.reservations {
+	for _, r := range all {
 		if r.Name == name {
 			return r
 		}
@@ -55,11 +59,11 @@ func (c *Cluster) reservation(name string) *reservation {
 	return nil
 }
 
-// reservationEnd returns the first end of a reservation from then on, rounded up, or 0
+// nextEnd returns the first end of a reservation from then on, rounded up, or 0
 // (find_resv_end).
-func (c *Cluster) reservationEnd(from, step int64) int64 {
+func (all reservations) nextEnd(from, step int64) int64 {
 	first := int64(0)
-	for _, r := range c.reservations {
+	for _, r := range all {
 		if end := r.End.Unix(); end >= from && (first == 0 || end < first) {
 			first = end
 		}
@@ -70,14 +74,14 @@ func (c *Cluster) reservationEnd(from, step int64) int64 {
 // resvEvery is how often the loop checks for reservations that have begun or ended.
 const resvEvery = 5 * time.Second
 
-// reservationTurn returns when the loop will next see a reservation begin or end, or 0.
-func (c *Cluster) reservationTurn() time.Duration {
+// nextTurn returns when the loop will next see a reservation begin or end, or 0. It is now by the
+// clock, and elapsed since the cluster's start.
+func (all reservations) nextTurn(now time.Time, elapsed time.Duration) time.Duration {
 	next := time.Duration(0)
-	now := c.Now()
-	for _, r := range c.reservations {
+	for _, r := range all {
 		for _, t := range []time.Time{r.Start, r.End} {
-			at := c.now + t.Sub(now)
-			if at = (at + resvEvery - 1).Truncate(resvEvery); at > c.now && (next == 0 || at < next) {
+			at := elapsed + t.Sub(now)
+			if at = (at + resvEvery - 1).Truncate(resvEvery); at > elapsed && (next == 0 || at < next) {
 				next = at
 			}
 		}
@@ -97,67 +101,77 @@ const (
 	overLimits         // a limit blocks it
 )
 
-// permitted returns the nodes that reservations allow a job to start on at when or, with move,
-// later (job_test_resv of reservation.c). overlap reports whether other jobs' reservations removed
-// some.
-func (c *Cluster) permitted(j *job, when time.Time, move bool) (nodes nodeSet, overlap bool, start time.Time, why verdict) {
+// allowance is what reservations leave to a job.
+type allowance struct {
+	nodes   nodeSet
+	overlap bool      // other jobs' reservations removed some
+	start   time.Time // when it holds
+	why     verdict
+}
+
+// permitted returns which of that many nodes reservations allow a job to start on at when or, with
+// move, later (job_test_resv of reservation.c).
+func (all reservations) permitted(j *job, nodes int, when time.Time, move bool) allowance {
+	a := allowance{nodes: newNodeSet(nodes), start: when}
 	limit := j.TimeLimit
 	if limit == slurmctl.Unlimited {
 		limit = forever
 	}
-	nodes = newNodeSet(len(c.nodes))
-	fill := func() {
-		for i := range nodes {
-			nodes[i] = ^uint64(0)
-		}
-	}
 	if j.Reservation != "" {
-		own := c.reservation(j.Reservation)
-		switch {
-		case own == nil, !own.allows(j.request.User):
-			return nil, false, when, notUsable
-		case own.has("FLEX"):
-			fill()
-		case when.Before(own.Start), !when.Before(own.End):
-			return nil, false, when, notUsable
-		case j.required != nil && !own.set.holds(j.required):
-			return nil, false, when, notUsable
-		default:
-			nodes.or(own.set)
-		}
-		maint, over := own.has("MAINT"), own.has("OVERLAP")
-		for _, r := range c.reservations {
-			if maint || over && !r.has("MAINT") || r == own || !r.overlaps(when, when.Add(limit)) || !nodes.overlaps(r.set) {
-				continue
-			}
-			overlap = true
-			nodes.minus(r.set)
-		}
-		return nodes, overlap, when, fine
+		all.permitInside(&a, j, limit)
+		return a
 	}
 	for tries := 0; ; tries++ {
-		fill()
-		why = fine
-		for _, r := range c.reservations {
-			if !r.overlaps(when, when.Add(limit)) {
-				continue
-			}
-			if r.has("MAINT") && j.part.set.holds(r.set) {
-				why = reserved
-			} else if j.required != nil && j.required.overlaps(r.set) {
-				why = busy
-			}
-			if why != fine {
-				if move {
-					when = r.End
-				}
-				break
-			}
-			nodes.minus(r.set)
-			overlap = overlap || j.part.set.overlaps(r.set)
+		if all.permitOutside(&a, j, limit); a.why == fine || !move || tries == 10 {
+			return a
 		}
-		if why == fine || !move || tries == 10 {
-			return nodes, overlap, when, why
+	}
+}
+
+// permitInside finds the nodes for a job in a reservation.
+func (all reservations) permitInside(a *allowance, j *job, limit time.Duration) {
+	own := all.named(j.Reservation)
+	switch {
+	case own == nil, !own.allows(j.request.User):
+		a.why = notUsable
+		return
+	case own.has("FLEX"):
+		a.nodes.fill()
+	case a.start.Before(own.Start), !a.start.Before(own.End), j.required != nil && !own.set.holds(j.required):
+		a.why = notUsable
+		return
+	default:
+		a.nodes.or(own.set)
+	}
+	maint, over := own.has("MAINT"), own.has("OVERLAP")
+	for _, r := range all {
+		if maint || over && !r.has("MAINT") || r == own || !r.overlaps(a.start, a.start.Add(limit)) || !a.nodes.overlaps(r.set) {
+			continue
 		}
+		a.overlap = true
+		a.nodes.minus(r.set)
+	}
+}
+
+// permitOutside finds the nodes for a job in no reservation. If a reservation excludes the job, the
+// allowance's start moves to the reservation's end.
+func (all reservations) permitOutside(a *allowance, j *job, limit time.Duration) {
+	a.nodes.fill()
+	a.why = fine
+	for _, r := range all {
+		if !r.overlaps(a.start, a.start.Add(limit)) {
+			continue
+		}
+		if r.has("MAINT") && j.part.set.holds(r.set) {
+			a.why = reserved
+		} else if j.required != nil && j.required.overlaps(r.set) {
+			a.why = busy
+		}
+		if a.why != fine {
+			a.start = r.End
+			return
+		}
+		a.nodes.minus(r.set)
+		a.overlap = a.overlap || j.part.set.overlaps(r.set)
 	}
 }

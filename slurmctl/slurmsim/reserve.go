@@ -32,7 +32,7 @@ func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
 	if err := c.admit(r, ""); err != nil {
 		return err
 	}
-	if c.reservation(q.Name) != nil {
+	if c.reservations.named(q.Name) != nil {
 		return refusal("Error creating the reservation: Duplicate reservation name")
 	}
 	c.reservations = append(c.reservations, r)
@@ -83,7 +83,7 @@ func (c *Cluster) admit(r *reservation, self string) error {
 
 // alter applies all changes to a reservation, or none.
 func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
-	r := c.reservation(name)
+	r := c.reservations.named(name)
 	if r == nil {
 		return refusal("Error updating the reservation: Requested reservation is invalid")
 	}
@@ -125,11 +125,11 @@ func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 
 // unreserve deletes a reservation that no job refers to.
 func (c *Cluster) unreserve(name string) error {
-	r := c.reservation(name)
+	r := c.reservations.named(name)
 	if r == nil {
 		return refusal("Error deleting the reservation: Requested reservation is invalid")
 	}
-	if c.refers(name) {
+	if c.refersTo(name) {
 		return refusal("Error deleting the reservation: Requested reservation is in use")
 	}
 	c.reservations = slices.DeleteFunc(c.reservations, func(o *reservation) bool { return o == r })
@@ -143,7 +143,7 @@ func (c *Cluster) unreserve(name string) error {
 func (c *Cluster) dropReservations() {
 	before := len(c.reservations)
 	c.reservations = slices.DeleteFunc(c.reservations, func(r *reservation) bool {
-		return !c.refers(r.Name) && (c.Now().After(r.End) || c.purged(r))
+		return !c.refersTo(r.Name) && (c.Now().After(r.End) || c.purged(r))
 	})
 	if len(c.reservations) != before {
 		c.changed()

@@ -8,45 +8,45 @@ import (
 )
 
 // findKinds finds the kinds of generic resources and how many of each a node has.
-func (c *Cluster) findKinds() error {
-	for i := range c.nodes {
-		all, err := slurmctl.ParseGRES(c.nodes[i].GRES)
+func (t *nodeTable) findKinds() error {
+	for i := range t.nodes {
+		all, err := slurmctl.ParseGRES(t.nodes[i].GRES)
 		if err != nil {
 			return err
 		}
 		for _, g := range all {
-			if k := (slurmctl.GRES{Name: g.Name, Type: g.Type}); !slices.Contains(c.kinds, k) {
-				c.kinds = append(c.kinds, k)
+			if k := (slurmctl.GRES{Name: g.Name, Type: g.Type}); !slices.Contains(t.kinds, k) {
+				t.kinds = append(t.kinds, k)
 			}
 		}
 	}
-	for i := range c.nodes {
-		all, _ := slurmctl.ParseGRES(c.nodes[i].GRES)
-		c.nodes[i].gres = make([]int64, len(c.kinds))
+	for i := range t.nodes {
+		all, _ := slurmctl.ParseGRES(t.nodes[i].GRES)
+		t.nodes[i].gres = make([]int64, len(t.kinds))
 		for _, g := range all {
-			c.nodes[i].gres[slices.Index(c.kinds, slurmctl.GRES{Name: g.Name, Type: g.Type})] += g.Count
+			t.nodes[i].gres[slices.Index(t.kinds, slurmctl.GRES{Name: g.Name, Type: g.Type})] += g.Count
 		}
 	}
 	return nil
 }
 
 // scarce reports whether a job's memory or generic resources count.
-func (c *Cluster) scarce(j *job) bool { return j.memory > 0 || len(j.request.GRES) > 0 }
+func (j *job) scarce() bool { return j.memory > 0 || len(j.request.GRES) > 0 }
 
 // gresOf returns how much of a kind the job takes from a node: with whole nodes, all of it. A
 // request without a type takes the node's first type.
-func (c *Cluster) gresOf(j *job, n, kind int) int64 {
+func (t *nodeTable) gresOf(j *job, n, kind int) int64 {
 	if j.whole() {
-		return c.nodes[n].gres[kind]
+		return t.nodes[n].gres[kind]
 	}
 	total := int64(0)
 	for _, g := range j.request.GRES {
-		k := c.kinds[kind]
+		k := t.kinds[kind]
 		if g.Name != k.Name || g.Type != "" && g.Type != k.Type {
 			continue
 		}
-		if g.Type == "" && slices.ContainsFunc(c.kinds[:kind], func(o slurmctl.GRES) bool {
-			return o.Name == g.Name && c.nodes[n].gres[slices.Index(c.kinds, o)] > 0
+		if g.Type == "" && slices.ContainsFunc(t.kinds[:kind], func(o slurmctl.GRES) bool {
+			return o.Name == g.Name && t.nodes[n].gres[slices.Index(t.kinds, o)] > 0
 		}) {
 			continue
 		}
@@ -56,35 +56,35 @@ func (c *Cluster) gresOf(j *job, n, kind int) int64 {
 }
 
 // capable reports whether a node could ever satisfy the job's memory and GRES.
-func (c *Cluster) capable(j *job, n int) bool {
-	have, err := slurmctl.ParseGRES(c.nodes[n].GRES)
-	return j.memory <= c.nodes[n].Memory && (len(j.request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.request.GRES))
+func (t *nodeTable) capable(j *job, n int) bool {
+	have, err := slurmctl.ParseGRES(t.nodes[n].GRES)
+	return j.memory <= t.nodes[n].Memory && (len(j.request.GRES) == 0 || err == nil && slurmctl.HasGRES(have, j.request.GRES))
 }
 
-// remember computes a request's memory per node.
-func (c *Cluster) remember(j *job) error {
+// setMemory computes a request's memory per node. It refuses generic resources that no node has.
+func (t *nodeTable) setMemory(o *Options, j *job) error {
 	q := &j.request
 	for _, g := range q.GRES {
-		if !slices.ContainsFunc(c.kinds, func(k slurmctl.GRES) bool { return k.Name == g.Name && (g.Type == "" || g.Type == k.Type) }) {
+		if !slices.ContainsFunc(t.kinds, func(k slurmctl.GRES) bool { return k.Name == g.Name && (g.Type == "" || g.Type == k.Type) }) {
 			return refusal("Invalid generic resource (gres) specification")
 		}
 	}
-	if !c.options.ConsumeMemory {
+	if !o.ConsumeMemory {
 		return nil
 	}
 	cpus := int64(max(q.CPUs, 1))
 	if j.whole() {
-		cpus = int64(c.nodes[0].CPUs)
+		cpus = int64(t.nodes[0].CPUs)
 	}
 	switch {
 	case q.MemoryPerNode != nil && *q.MemoryPerNode > 0:
 		j.memory = *q.MemoryPerNode
 	case q.MemoryPerCPU > 0:
 		j.memory = q.MemoryPerCPU * cpus
-	case q.MemoryPerNode == nil && c.options.DefMemPerCPU > 0:
-		j.memory = c.options.DefMemPerCPU * cpus
+	case q.MemoryPerNode == nil && o.DefMemPerCPU > 0:
+		j.memory = o.DefMemPerCPU * cpus
 	default:
-		j.memory = c.nodes[0].Memory
+		j.memory = t.nodes[0].Memory
 	}
 	j.MinMemory = j.memory
 	return nil
@@ -112,10 +112,10 @@ type usage struct {
 	sole nodeSet // nodes of jobs that do not share them
 }
 
-func (c *Cluster) noUsage() usage {
-	n := len(c.nodes)
-	u := usage{jobs: make([]int32, n), cpus: make([]int32, n), mem: make([]int64, n), gres: make([]int64, n*len(c.kinds)), idle: newNodeSet(n), sole: newNodeSet(n)}
-	for i := range c.nodes {
+func (t *nodeTable) noUsage() usage {
+	n := len(t.nodes)
+	u := usage{jobs: make([]int32, n), cpus: make([]int32, n), mem: make([]int64, n), gres: make([]int64, n*len(t.kinds)), idle: newNodeSet(n), sole: newNodeSet(n)}
+	for i := range t.nodes {
 		u.idle.add(i)
 	}
 	return u
@@ -133,22 +133,19 @@ func (u *usage) copyTo(t *usage, all bool) {
 	}
 }
 
-// take books a job's nodes, and give releases them.
-func (c *Cluster) take(j *job, nodes []int) { c.book(&c.usage, j, nodes, 1) }
-func (c *Cluster) give(j *job, nodes []int) { c.book(&c.usage, j, nodes, -1) }
-
-func (c *Cluster) book(u *usage, j *job, nodes []int, sign int32) {
+// book adds a job's share of these nodes to the usage or, with sign -1, removes it.
+func (t *nodeTable) book(u *usage, j *job, nodes []int, sign int32) {
 	whole := j.whole()
 	for _, n := range nodes {
 		cpus := int32(j.request.CPUs)
 		if whole {
-			cpus = int32(c.nodes[n].CPUs)
+			cpus = int32(t.nodes[n].CPUs)
 		}
 		u.cpus[n] += sign * cpus
 		u.jobs[n] += sign
 		u.mem[n] += int64(sign) * j.memory
-		for k := range c.kinds {
-			u.gres[n*len(c.kinds)+k] += int64(sign) * c.gresOf(j, n, k)
+		for k := range t.kinds {
+			u.gres[n*len(t.kinds)+k] += int64(sign) * t.gresOf(j, n, k)
 		}
 		if u.jobs[n] == 0 {
 			u.idle.add(n)
@@ -164,13 +161,13 @@ func (c *Cluster) book(u *usage, j *job, nodes []int, sign int32) {
 }
 
 // count updates a record to match the job's nodes.
-func (c *Cluster) count(j *job) {
+func (t *nodeTable) count(j *job) {
 	j.NumNodes, j.NumCPUs = len(j.nodes), 0
-	j.set = newNodeSet(len(c.nodes))
+	j.set = newNodeSet(len(t.nodes))
 	j.set.addAll(j.nodes)
 	for _, n := range j.nodes {
 		if j.whole() {
-			j.NumCPUs += c.nodes[n].CPUs
+			j.NumCPUs += t.nodes[n].CPUs
 		} else {
 			j.NumCPUs += j.request.CPUs
 		}
@@ -178,12 +175,12 @@ func (c *Cluster) count(j *job) {
 }
 
 // roomy reports whether a node satisfies them now.
-func (c *Cluster) roomy(j *job, u *usage, n int) bool {
-	if j.memory > 0 && u.mem[n]+j.memory > c.nodes[n].Memory {
+func (t *nodeTable) roomy(j *job, u *usage, n int) bool {
+	if j.memory > 0 && u.mem[n]+j.memory > t.nodes[n].Memory {
 		return false
 	}
-	for k := range c.kinds {
-		if want := c.gresOf(j, n, k); want > 0 && u.gres[n*len(c.kinds)+k]+want > c.nodes[n].gres[k] {
+	for k := range t.kinds {
+		if want := t.gresOf(j, n, k); want > 0 && u.gres[n*len(t.kinds)+k]+want > t.nodes[n].gres[k] {
 			return false
 		}
 	}

@@ -84,7 +84,7 @@ func (p *pass) try(j *job) bool {
 			case busy:
 				fails = true
 			case reserved, notUsable:
-				if r := p.reservation(j.Reservation); r != nil {
+				if r := p.reservations.named(j.Reservation); r != nil {
 					p.avail.minus(r.set)
 				}
 			}

@@ -186,7 +186,7 @@ func (c *Cluster) Revoked(id slurmctl.JobID) (names []string) {
 	if j == nil {
 		return nil
 	}
-	second := func(at time.Duration) int64 { return c.options.Start.Add(at).Unix() }
+	second := func(at time.Duration) int64 { return c.start.Add(at).Unix() }
 	for _, n := range j.nodes {
 		if at, was := j.gone[n]; was && second(at) >= second(c.now) {
 			names = append(names, c.nodes[n].Name)
@@ -203,7 +203,7 @@ func (c *Cluster) Stray(id slurmctl.JobID) (names []string) {
 		return nil
 	}
 	for n := range c.nodes {
-		if at, was := j.gone[n]; was && !c.options.Start.Add(at).Before(j.StartTime) && !slices.Contains(j.nodes, n) {
+		if at, was := j.gone[n]; was && !c.start.Add(at).Before(j.StartTime) && !slices.Contains(j.nodes, n) {
 			names = append(names, c.nodes[n].Name)
 		}
 	}

@@ -15,8 +15,9 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 	if slurmctl.KindOf(j.Reason) == slurmctl.LimitReason {
 		c.why(j, "None")
 	}
-	usable, overlap, _, why := c.permitted(j, c.Now(), false)
-	if why != fine {
+	allowed := c.reservations.permitted(j, len(c.nodes), c.Now(), false)
+	usable, overlap := allowed.nodes, allowed.overlap
+	if why := allowed.why; why != fine {
 		switch why {
 		case busy:
 			c.why(j, "Resources")

@@ -11,7 +11,7 @@ import (
 
 // record checks an incoming request as slurmctld does.
 func (c *Cluster) record(q Job) (*job, error) {
-	p, several := c.partitionsOf(q.Partition)
+	p, several := c.partitions.several(q.Partition)
 	if p == nil {
 		return nil, refusal("Invalid partition name specified")
 	}
@@ -41,7 +41,7 @@ func (c *Cluster) record(q Job) (*job, error) {
 		return nil, err
 	}
 	if q.Reservation != "" {
-		r := c.reservation(q.Reservation)
+		r := c.reservations.named(q.Reservation)
 		if r == nil {
 			return nil, refusal("Requested reservation is invalid")
 		}
@@ -70,7 +70,7 @@ func (c *Cluster) record(q Job) (*job, error) {
 		j.NumCPUs = q.Nodes * c.nodes[0].CPUs
 	}
 	j.TRESPer = tresText(q.GRES)
-	if err := c.remember(j); err != nil {
+	if err := c.setMemory(&c.options, j); err != nil {
 		return nil, err
 	}
 	if len(q.After) > 0 {

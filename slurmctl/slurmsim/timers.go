@@ -65,7 +65,7 @@ func (c *Cluster) wake() {
 	if idle && len(c.active) == 0 && len(c.reservations) == 0 {
 		return
 	}
-	if t := c.reservationTurn(); t > 0 {
+	if t := c.reservations.nextTurn(c.Now(), c.now); t > 0 {
 		sooner(t)
 	}
 	next = max(next, c.now+1)

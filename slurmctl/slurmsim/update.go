@@ -18,7 +18,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		return refusal("Job is no longer pending execution")
 	}
 	if u.Reservation != nil && *u.Reservation != "" {
-		r := c.reservation(*u.Reservation)
+		r := c.reservations.named(*u.Reservation)
 		if r == nil {
 			return refusal("Requested reservation is invalid")
 		}
@@ -27,7 +27,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		}
 		r.used = c.Now()
 	}
-	part, several := c.partitionsOf(u.Partition)
+	part, several := c.partitions.several(u.Partition)
 	if u.Partition != "" && part == nil {
 		return refusal("Invalid partition name specified")
 	}
@@ -43,7 +43,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		j.request.Begin, j.StartTime = u.StartTime, u.StartTime
 	}
 	if u.Reservation != nil {
-		if r := c.reservation(j.Reservation); r != nil {
+		if r := c.reservations.named(j.Reservation); r != nil {
 			r.used = c.Now()
 		}
 		j.Reservation = *u.Reservation
