@@ -16,7 +16,7 @@ const allocateLook = 100 * time.Millisecond
 const limitSeen = time.Second
 
 // asked returns the job that an allocation requests.
-func (k *Client) asked(q slurmctl.AllocateRequest) Job {
+func asked(k *Client, q slurmctl.AllocateRequest) Job {
 	u := k.user
 	if q.User != nil {
 		u = User{Name: q.User.Name, UID: q.User.UID, Account: q.Account}
@@ -39,12 +39,12 @@ func (k *Client) asked(q slurmctl.AllocateRequest) Job {
 
 // MayAllocate does what slurmctl.Client.MayAllocate does.
 func (k *Client) MayAllocate(ctx context.Context, q slurmctl.AllocateRequest) error {
-	return k.call(ctx, k.cluster.options.Latency.Look, Command{Name: "MayAllocate"}, func() error {
+	return call(ctx, k, k.cluster.options.Latency.Look, Command{Name: "MayAllocate"}, func() error {
 		see := k.cluster.options.Plugin.Submit
 		if see == nil {
 			return nil
 		}
-		j := k.asked(q)
+		j := asked(k, q)
 		j.Expand, j.NodeList, j.Reservation = 0, nil, ""
 		return submitted("srun", "Unable to allocate resources: ", see(&j))
 	})
@@ -57,8 +57,8 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 		return slurmctl.Job{}, slurmctl.ErrNoName
 	}
 	c := k.cluster
-	end := c.now + c.patience(ctx)
-	request := k.asked(q)
+	end := c.now + patience(ctx)
+	request := asked(k, q)
 	if q.Parked {
 		request.NodeList, request.Reservation, request.Begin = nil, "", c.Now().Add(forever)
 	}
@@ -69,14 +69,14 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 	if q.ExpandJob != 0 {
 		command.Jobs = []slurmctl.JobID{q.ExpandJob}
 	}
-	err := k.run(ctx, c.options.Latency.Salloc, command, func(done func(error)) {
+	err := runCommand(ctx, k, c.options.Latency.Salloc, command, func(done func(error)) {
 		var err error
 		if id, err = c.Submit(request); err != nil {
 			done(submitted("salloc", "Job submit/allocate failed: ", err))
 			return
 		}
 		if q.Parked {
-			if err = c.letGo(id, q.Reservation); err != nil {
+			if err = letGo(c, id, q.Reservation); err != nil {
 				done(err)
 				return
 			}
@@ -89,7 +89,7 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 			case j == nil || j.Ended() || j.State == slurmctl.Completing:
 				done(fmt.Errorf("job %d: %w", id, slurmctl.ErrAlreadyDone))
 			case j.State != slurmctl.Pending:
-				got = c.shown(j)
+				got = shown(c, j)
 				done(nil)
 			case c.now >= end || ctx.Err() != nil:
 				reason = j.Reason
@@ -125,16 +125,16 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 }
 
 // letGo puts a parked allocation into its reservation, to start now.
-func (c *Cluster) letGo(id slurmctl.JobID, reservation string) error {
+func letGo(c *Cluster, id slurmctl.JobID, reservation string) error {
 	j := c.jobs[id]
 	u := Update{JobUpdate: slurmctl.JobUpdate{StartNow: true, Reservation: &reservation}}
 	if see := c.options.Plugin.Update; see != nil {
-		if err := see(c.shown(j), &u); err != nil {
+		if err := see(shown(c, j), &u); err != nil {
 			u = Update{u.JobUpdate, j.Account} // as changing does
-			if err = see(c.shown(j), &u); err != nil {
+			if err = see(shown(c, j), &u); err != nil {
 				return err
 			}
 		}
 	}
-	return c.update(j, u.JobUpdate)
+	return update(c, j, u.JobUpdate)
 }

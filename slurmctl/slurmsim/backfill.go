@@ -33,7 +33,7 @@ type backfill struct {
 	words             []uint64
 }
 
-func (c *Cluster) backfillLook() {
+func backfillTurn(c *Cluster) {
 	b := &c.backfill
 	if c.down || len(c.pending) == 0 {
 		return
@@ -44,7 +44,7 @@ func (c *Cluster) backfillLook() {
 	}
 	if c.now >= b.rests && (b.version != c.loop.version || !now.Before(b.quiet) || c.options.MultifactorAge > 0) {
 		b.version, b.rests = c.loop.version, c.now+c.options.BackfillInterval
-		c.backfillCycle()
+		backfillCycle(c)
 		b.ended = c.second()
 	}
 	switch {
@@ -52,15 +52,15 @@ func (c *Cluster) backfillLook() {
 	case c.options.MultifactorAge > 0:
 		c.backfillAt(c.now + c.options.BackfillInterval)
 	default:
-		b.quiet = c.nextEvent()
+		b.quiet = nextEvent(c)
 		c.backfillAt(c.now + b.quiet.Sub(now))
 	}
 }
 
 // nextEvent returns when time alone may let the backfill scheduler start a job: a job is past its
 // limit, or expected to start.
-func (c *Cluster) nextEvent() time.Time {
-	now, next := c.Now(), c.nextTurn()
+func nextEvent(c *Cluster) time.Time {
+	now, next := c.Now(), nextTurn(c)
 	if all := c.byLimit(); len(all) > 0 {
 		first := time.Unix(all[0].ends, 0)
 		if !first.After(now) {
@@ -87,14 +87,14 @@ func maxTime(a, b time.Time) time.Time {
 
 // backfillCycle gives every pending job, in order, the earliest place that delays no earlier job.
 // It starts the job if that place is now (_attempt_backfill).
-func (c *Cluster) backfillCycle() {
+func backfillCycle(c *Cluster) {
 	b := &c.backfill
-	c.room.queue = c.queue(c.room.queue[:0])
+	c.room.queue = readyJobs(c, c.room.queue[:0])
 	queue := c.room.queue
 	b.step = int64(c.options.BackfillStep / time.Second)
 	b.now = c.Now().Unix()
 	if again := b.appended && !b.gaveUp && !c.watched; again && len(b.placed) <= len(queue) && slices.Equal(b.placed, queue[:len(b.placed)]) {
-		c.fillAll(queue[len(b.placed):]) // earlier placements are unchanged
+		fillAll(c, queue[len(b.placed):]) // earlier placements are unchanged
 		return
 	}
 	for _, j := range b.expected {
@@ -109,11 +109,11 @@ func (c *Cluster) backfillCycle() {
 	b.space = append(b.space[:0], slot{from: b.now / b.step * b.step, to: b.window, free: b.copied(c.up)})
 	b.number(0, 1)
 	b.slots, b.tried, b.placed, b.gaveUp = 1, 0, b.placed[:0], false
-	c.fillAll(queue)
+	fillAll(c, queue)
 }
 
 // fillAll places jobs in order.
-func (c *Cluster) fillAll(queue []*job) {
+func fillAll(c *Cluster, queue []*job) {
 	b := &c.backfill
 	b.appended = true
 	some := small{queue: queue, most: len(c.nodes)}
@@ -127,7 +127,7 @@ func (c *Cluster) fillAll(queue []*job) {
 		b.placed, b.expected = append(b.placed, j), append(b.expected, j)
 		b.counted = false
 		for tasks := j.ArrayTasks; tasks > 0 && j.State == slurmctl.Pending; tasks-- {
-			started, ok := c.fillAnywhere(j)
+			started, ok := fillAnywhere(c, j)
 			if !ok || !started && j.ArrayTasks == 1 {
 				break
 			}
@@ -157,17 +157,17 @@ func (s *small) from(i, idle int) bool {
 
 // fillAnywhere runs fill in each of the job's partitions until the job starts: Slurm keeps a place
 // for it in each.
-func (c *Cluster) fillAnywhere(j *job) (started, ok bool) {
+func fillAnywhere(c *Cluster, j *job) (started, ok bool) {
 	if len(j.parts) == 0 {
-		return c.fill(j)
+		return fill(c, j)
 	}
 	first := time.Time{}
 	j.somewhere(func() bool {
-		if !c.lets(j) {
+		if !partitionAdmits(c, j) {
 			return false
 		}
 		j.planned = time.Time{}
-		begins, placed := c.fill(j)
+		begins, placed := fill(c, j)
 		started, ok = started || begins, ok || placed
 		if !j.planned.IsZero() && (first.IsZero() || j.planned.Before(first)) {
 			first = j.planned
@@ -181,18 +181,18 @@ func (c *Cluster) fillAnywhere(j *job) (started, ok bool) {
 }
 
 // fill places one job: the job starts or gets a later place. ok reports whether it has either.
-func (c *Cluster) fill(j *job) (started, ok bool) {
+func fill(c *Cluster, j *job) (started, ok bool) {
 	b := &c.backfill
-	if c.limited(j) != "" {
+	if limitReason(c, j) != "" {
 		return false, false
 	}
-	limit := int64(c.backfillLimit(j) / time.Second)
+	limit := int64(j.plannedFor() / time.Second)
 	later := b.now
 	resv := len(c.reservations) > 0
 	if !resv { // the nodes are then the same at all times
 		b.all = b.all[:0]
 		b.all = append(b.all, j.part.set...)
-		c.within(j, b.all)
+		c.keepSuitable(j, b.all)
 		b.all.and(c.up)
 		b.whole = b.all.equal(c.up)
 	}
@@ -205,7 +205,7 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 				return false, false
 			}
 			start, overlap = allowed.start.Unix(), allowed.overlap
-			c.within(j, allowed.nodes)
+			c.keepSuitable(j, allowed.nodes)
 			allowed.nodes.and(c.up)
 			b.all, b.whole = append(b.all[:0], allowed.nodes...), false
 		}
@@ -240,7 +240,7 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 			b.counted = true
 			b.tried++
 		}
-		at, set, fits := c.willRun(j, b.free)
+		at, set, fits := willRun(c, j, b.free)
 		if !fits {
 			if later != 0 {
 				continue
@@ -252,7 +252,7 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 			at, later = b.now+1, 0
 		}
 		if at <= b.now {
-			switch c.tryNow(j, b.free) {
+			switch tryNow(c, j, b.free) {
 			case fine:
 				return true, true
 			case reserved, notUsable, overLimits:
@@ -277,27 +277,15 @@ func (c *Cluster) fill(j *job) (started, ok bool) {
 	}
 }
 
-// backfillLimit returns how long a job is planned for.
-func (c *Cluster) backfillLimit(j *job) time.Duration {
-	most := j.part.MaxTime
-	if most <= 0 {
-		most = forever
-	}
-	if j.TimeLimit == slurmctl.Unlimited {
-		return most
-	}
-	return min(j.TimeLimit, most)
-}
-
 // willRun returns when and where a job could run on some of these nodes if all active jobs lasted
 // until their limits (_will_run_test of select/cons_common). It removes jobs in groups whose ends
 // lie within a doubling time, so the answer may be late.
-func (c *Cluster) willRun(j *job, from nodeSet) (int64, nodeSet, bool) {
+func willRun(c *Cluster, j *job, from nodeSet) (int64, nodeSet, bool) {
 	now := c.backfill.now
-	if set, ok := c.choose(j, &c.usage, from); ok {
+	if set, ok := choose(c, j, &c.usage, from); ok {
 		return now, set, true
 	}
-	if c.victims(j, from) != nil { // try it now, so that it makes room
+	if victims(c, j, from) != nil { // try it now, so that it makes room
 		c.room.got = append(c.room.got[:0], from...)
 		return now, c.room.got, true
 	}
@@ -337,7 +325,7 @@ func (c *Cluster) willRun(j *job, from nodeSet) (int64, nodeSet, bool) {
 		for window *= 2; more && all[i].ends > end+window; {
 			window *= 2
 		}
-		if set, ok := c.choose(j, future, from); ok {
+		if set, ok := choose(c, j, future, from); ok {
 			at := last.ends
 			if at <= now {
 				at = max(at+int64(c.options.KillWait/time.Second), now+1)

@@ -11,7 +11,7 @@ import (
 
 // UpdateJob does what slurmctl.Client.UpdateJob does.
 func (k *Client) UpdateJob(ctx context.Context, id slurmctl.JobID, u slurmctl.JobUpdate) error {
-	return k.changing(ctx, k.cluster.options.Latency.Change, "UpdateJob", id, u, k.cluster.update)
+	return changing(ctx, k, k.cluster.options.Latency.Change, "UpdateJob", id, u, func(j *job, u slurmctl.JobUpdate) error { return update(k.cluster, j, u) })
 }
 
 // TryUpdate does what slurmctl.Client.TryUpdate does.
@@ -31,15 +31,15 @@ func (k *Client) TryUpdate(ctx context.Context, id slurmctl.JobID, start time.Ti
 
 // Merge does what slurmctl.Client.Merge does.
 func (k *Client) Merge(ctx context.Context, expander slurmctl.JobID) error {
-	return k.changing(ctx, k.cluster.options.Latency.Merge, "Merge", expander, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
-		return k.cluster.merge(j)
+	return changing(ctx, k, k.cluster.options.Latency.Merge, "Merge", expander, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
+		return merge(k.cluster, j)
 	})
 }
 
 // Shrink does what slurmctl.Client.Shrink does.
 func (k *Client) Shrink(ctx context.Context, id slurmctl.JobID, keep []string) error {
-	return k.changing(ctx, k.cluster.options.Latency.Shrink, "Shrink", id, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
-		return k.cluster.shrink(j, keep)
+	return changing(ctx, k, k.cluster.options.Latency.Shrink, "Shrink", id, slurmctl.JobUpdate{}, func(j *job, _ slurmctl.JobUpdate) error {
+		return shrink(k.cluster, j, keep)
 	})
 }
 
@@ -53,19 +53,19 @@ func (k *Client) CancelAs(ctx context.Context, u *slurmctl.User, ids ...slurmctl
 	if len(ids) == 0 {
 		return nil
 	}
-	return k.change(ctx, about("Cancel", ids...), func() error {
+	return change(ctx, k, about("Cancel", ids...), func() error {
 		for _, id := range ids {
 			j := k.cluster.jobs[id]
 			if j == nil || j.Ended() || j.State == slurmctl.Completing {
 				continue
 			}
-			if _, err := k.mine(id); err != nil {
+			if _, err := ownJob(k, id); err != nil {
 				return err
 			}
 			if u != nil && u.UID != 0 && u.UID != j.UID {
 				return refusal("Access/permission denied")
 			}
-			k.cluster.finish(j, slurmctl.Cancelled)
+			finish(k.cluster, j, slurmctl.Cancelled)
 		}
 		return nil
 	})
@@ -74,8 +74,8 @@ func (k *Client) CancelAs(ctx context.Context, u *slurmctl.User, ids ...slurmctl
 // Signal does what slurmctl.Client.Signal does. A job's program receives the signal from
 // [Process.Wait].
 func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ slurmctl.SignalOptions) error {
-	return k.change(ctx, about("Signal", id), func() error {
-		j, err := k.mine(id)
+	return change(ctx, k, about("Signal", id), func() error {
+		j, err := ownJob(k, id)
 		switch {
 		case err != nil:
 			return err
@@ -90,7 +90,7 @@ func (k *Client) Signal(ctx context.Context, id slurmctl.JobID, name string, _ s
 
 // Hold does what slurmctl.Client.Hold does.
 func (k *Client) Hold(ctx context.Context, id slurmctl.JobID) error {
-	return k.onPending(ctx, about("Hold", id), func(j *job) {
+	return onPending(ctx, k, about("Hold", id), func(j *job) {
 		j.Priority, j.Reason = 0, "JobHeldAdmin"
 		if k.user.UID != 0 {
 			j.Reason = "JobHeldUser"
@@ -100,17 +100,17 @@ func (k *Client) Hold(ctx context.Context, id slurmctl.JobID) error {
 
 // Release does what slurmctl.Client.Release does.
 func (k *Client) Release(ctx context.Context, id slurmctl.JobID) error {
-	return k.onPending(ctx, about("Release", id), func(j *job) {
+	return onPending(ctx, k, about("Release", id), func(j *job) {
 		if j.Priority == 0 {
 			j.Reason = "None"
-			k.cluster.prioritise(j)
+			prioritise(k.cluster, j)
 		}
 	})
 }
 
-func (k *Client) onPending(ctx context.Context, q Command, f func(*job)) error {
-	return k.change(ctx, q, func() error {
-		j, err := k.mine(q.Jobs[0])
+func onPending(ctx context.Context, k *Client, q Command, f func(*job)) error {
+	return change(ctx, k, q, func() error {
+		j, err := ownJob(k, q.Jobs[0])
 		if err != nil {
 			return err
 		}
@@ -128,8 +128,8 @@ func (k *Client) onPending(ctx context.Context, q Command, f func(*job)) error {
 // Suspend does what scontrol suspend does. In the model, a suspended job keeps its nodes, and its
 // time stands still.
 func (k *Client) Suspend(ctx context.Context, id slurmctl.JobID) error {
-	return k.change(ctx, about("Suspend", id), func() error {
-		j, err := k.mine(id)
+	return change(ctx, k, about("Suspend", id), func() error {
+		j, err := ownJob(k, id)
 		if err == nil && j.State != slurmctl.Running {
 			err = refusal("Job is not running")
 		}
@@ -151,8 +151,8 @@ func (k *Client) Suspend(ctx context.Context, id slurmctl.JobID) error {
 
 // Resume undoes Suspend and moves the job's limit by the duration of the suspension.
 func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
-	return k.change(ctx, about("Resume", id), func() error {
-		j, err := k.mine(id)
+	return change(ctx, k, about("Resume", id), func() error {
+		j, err := ownJob(k, id)
 		if err == nil && j.State != slurmctl.Suspended {
 			err = refusal("Job is not suspended")
 		}
@@ -168,7 +168,7 @@ func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
 		j.stood += stood
 		j.State, j.resumed = slurmctl.Running, c.now
 		c.running[id].resume()
-		c.watch(j)
+		watchEnd(c, j)
 		c.touch(j)
 		return nil
 	})
@@ -176,37 +176,37 @@ func (k *Client) Resume(ctx context.Context, id slurmctl.JobID) error {
 
 // Requeue does what scontrol requeue does: it puts a batch job back into the queue.
 func (k *Client) Requeue(ctx context.Context, id slurmctl.JobID) error {
-	return k.change(ctx, about("Requeue", id), func() error {
-		j, err := k.mine(id)
+	return change(ctx, k, about("Requeue", id), func() error {
+		j, err := ownJob(k, id)
 		switch {
 		case err != nil:
 			return err
 		case j.request.Script == "" || !j.active():
 			return refusal("Requested operation is presently disabled")
 		}
-		k.cluster.requeue(j)
+		requeue(k.cluster, j)
 		return nil
 	})
 }
 
 // Reconfigure does what slurmctl.Client.Reconfigure does. It recovers leaked nodes.
 func (k *Client) Reconfigure(ctx context.Context) error {
-	return k.change(ctx, Command{Name: "Reconfigure"}, func() error {
+	return change(ctx, k, Command{Name: "Reconfigure"}, func() error {
 		c := k.cluster
 		for i := range c.nodes {
 			c.nodes[i].leaked = false
 			c.usable(i)
 		}
 		c.merged = nil
-		c.takeBatchHosts()
+		takeBatchHosts(c)
 		c.changed()
 		c.kick()
 		return nil
 	})
 }
 
-func (k *Client) reserving(ctx context.Context, name, of string, f func() error) error {
-	return k.change(ctx, Command{Name: name, About: of}, func() error {
+func reserving(ctx context.Context, k *Client, name, of string, f func() error) error {
+	return change(ctx, k, Command{Name: name, About: of}, func() error {
 		if k.user.UID != 0 {
 			return refusal("Access/permission denied")
 		}
@@ -216,17 +216,17 @@ func (k *Client) reserving(ctx context.Context, name, of string, f func() error)
 
 // CreateReservation does what slurmctl.Client.CreateReservation does.
 func (k *Client) CreateReservation(ctx context.Context, q slurmctl.ReservationRequest) error {
-	return k.reserving(ctx, "CreateReservation", q.Name, func() error { return k.cluster.reserve(q) })
+	return reserving(ctx, k, "CreateReservation", q.Name, func() error { return createReservation(k.cluster, q) })
 }
 
 // UpdateReservation does what slurmctl.Client.UpdateReservation does.
 func (k *Client) UpdateReservation(ctx context.Context, name string, u slurmctl.ReservationUpdate) error {
-	return k.reserving(ctx, "UpdateReservation", name, func() error { return k.cluster.alter(name, u) })
+	return reserving(ctx, k, "UpdateReservation", name, func() error { return updateReservation(k.cluster, name, u) })
 }
 
 // DeleteReservation does what slurmctl.Client.DeleteReservation does.
 func (k *Client) DeleteReservation(ctx context.Context, name string) error {
-	return k.reserving(ctx, "DeleteReservation", name, func() error { return k.cluster.unreserve(name) })
+	return reserving(ctx, k, "DeleteReservation", name, func() error { return deleteReservation(k.cluster, name) })
 }
 
 // Submit does what sbatch does, with a typed request, as the request's user.
@@ -234,7 +234,7 @@ func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err erro
 	if q.Script == "" {
 		q.Script = "#!/bin/sh\n"
 	}
-	err = k.change(ctx, Command{Name: "Submit", About: q.Name}, func() (err error) {
+	err = change(ctx, k, Command{Name: "Submit", About: q.Name}, func() (err error) {
 		id, err = k.cluster.Submit(q)
 		return submitted("sbatch", "Batch job submission failed: ", err)
 	})
@@ -243,20 +243,20 @@ func (k *Client) Submit(ctx context.Context, q Job) (id slurmctl.JobID, err erro
 
 // PowerUp does what slurmctl.Client.PowerUp does.
 func (k *Client) PowerUp(ctx context.Context, nodes []string) error {
-	return k.onNodes(ctx, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}, k.cluster.now) })
+	return onNodes(ctx, k, "PowerUp", nodes, func(i int) { k.cluster.switchOn([]int{i}, k.cluster.now) })
 }
 
 // KeepUp does what slurmctl.Client.KeepUp does.
 func (k *Client) KeepUp(ctx context.Context, nodes []string) error {
-	return k.onNodes(ctx, "KeepUp", nodes, func(i int) {
+	return onNodes(ctx, k, "KeepUp", nodes, func(i int) {
 		if n := &k.cluster.nodes[i]; n.power == slurmctl.PowerOn {
 			n.powered = k.cluster.now
 		}
 	})
 }
 
-func (k *Client) onNodes(ctx context.Context, name string, nodes []string, f func(int)) error {
-	return k.change(ctx, Command{Name: name, About: strings.Join(nodes, ",")}, func() error {
+func onNodes(ctx context.Context, k *Client, name string, nodes []string, f func(int)) error {
+	return change(ctx, k, Command{Name: name, About: strings.Join(nodes, ",")}, func() error {
 		if k.user.UID != 0 {
 			return refusal("Access/permission denied")
 		}
@@ -276,6 +276,6 @@ func (k *Client) onNodes(ctx context.Context, name string, nodes []string, f fun
 // Limits does what slurmctl.Client.Limits does.
 func (k *Client) Limits(ctx context.Context, cfg slurmctl.Config, _ ...string) (*slurmctl.Limits, error) {
 	return look(ctx, k, Command{Name: "Limits"}, func() (*slurmctl.Limits, error) {
-		return slurmctl.ParseLimits(cfg, k.cluster.limitsText()), nil
+		return slurmctl.ParseLimits(cfg, limitsText(k.cluster)), nil
 	})
 }

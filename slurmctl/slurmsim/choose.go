@@ -18,18 +18,14 @@ type run struct {
 	required           int // first node in it that the job names; -1 if none
 }
 
-// candidates keeps those nodes with room for the job in that usage.
-func (c *Cluster) candidates(j *job, u *usage, from nodeSet) {
-	if j.whole() {
-		from.and(u.idle)
-		return
-	}
-	from.minus(u.sole)
-	for n := from.next(0); n >= 0; n = from.next(n + 1) {
-		if int(u.cpus[n])+j.request.CPUs > c.nodes[n].CPUs || !c.roomy(j, u, n) {
-			from.drop(n)
-		}
-	}
+// choice is the choice of a job's nodes under way.
+type choice struct {
+	*nodeTable
+	*scratch
+	j    *job
+	u    *usage
+	want int   // nodes still needed
+	cpus int32 // CPUs still needed
 }
 
 // choose picks a job's nodes as select/cons_tres does (_eval_nodes of its job_test.c). It considers
@@ -38,93 +34,82 @@ func (c *Cluster) candidates(j *job, u *usage, from nodeSet) {
 // goes upwards from the named node, then downwards. It repeats this until the job has enough nodes.
 // A job that lacks one node gets the sufficient node with the fewest free CPUs. The set is valid
 // until the next call. O(nodes).
-func (c *Cluster) choose(j *job, u *usage, from nodeSet) (nodeSet, bool) {
-	want := j.NumNodes
-	whole := j.whole()
-	if whole && from.common(u.idle) < want {
+func choose(c *Cluster, j *job, u *usage, from nodeSet) (nodeSet, bool) {
+	if j.whole() && from.common(u.idle) < j.NumNodes {
 		return nil, false
 	}
-	w := &c.room
+	w := choice{&c.nodeTable, &c.room, j, u, j.NumNodes, int32(j.NumNodes) * int32(max(j.request.CPUs, 1))}
 	w.from = append(w.from[:0], from...)
-	c.candidates(j, u, w.from)
-	if w.from.count() < want || j.required != nil && !w.from.holds(j.required) {
+	w.candidates(j, u, w.from)
+	if w.from.count() < w.want || j.required != nil && !w.from.holds(j.required) {
 		return nil, false
 	}
 	w.got = append(w.got[:0], make(nodeSet, len(from))...)
-	cpus := int32(want) * int32(max(j.request.CPUs, 1)) // still needed
 	if j.required != nil {
-		if want -= j.required.count(); want < 0 {
+		if w.want < j.required.count() {
 			return nil, false
 		}
 		for n := j.required.next(0); n >= 0; n = j.required.next(n + 1) {
-			w.got.add(n)
-			cpus -= c.cpusOf(j, n)
+			w.get(n)
 		}
 	}
-	if want > 0 {
-		c.consecutive(j, u)
+	if w.want > 0 {
+		w.consecutive()
 	}
-	for want > 0 {
-		best := bestRun(w.runs, want, cpus)
+	for w.want > 0 {
+		best := bestRun(w.runs, w.want, w.cpus)
 		if best < 0 {
 			return nil, false
 		}
-		r := &w.runs[best]
-		get := func(n int) {
-			if want > 0 && w.from.has(n) && !w.got.has(n) {
-				w.got.add(n)
-				want--
-				cpus -= c.cpusOf(j, n)
-			}
-		}
-		switch {
-		case r.required >= 0:
-			for n := r.required; n <= r.last; n++ {
-				get(n)
-			}
-			for n := r.required - 1; n >= r.first; n-- {
-				get(n)
-			}
-		case c.uniform && whole && j.required == nil:
-			last := min(r.last, r.first+want-1)
-			w.got.span(r.first, last)
-			want -= last - r.first + 1
-		case want == 1:
-			get(c.tightest(j, u, r, cpus))
-		default:
-			for n := r.first; n <= r.last && want > 0; n++ {
-				get(n)
-			}
-		}
-		r.nodes = 0
+		w.takeFrom(&w.runs[best])
 	}
 	return w.got, true
 }
 
-// cpusOf returns how many CPUs of a node the job takes.
-func (t *nodeTable) cpusOf(j *job, n int) int32 {
-	if j.whole() {
-		return int32(t.nodes[n].CPUs)
+// get takes a node if the job needs it.
+func (w *choice) get(n int) {
+	if w.want > 0 && w.from.has(n) && !w.got.has(n) {
+		w.got.add(n)
+		w.want--
+		w.cpus -= w.cpusOf(w.j, n)
 	}
-	return int32(j.request.CPUs)
 }
 
-// freeCPUs returns how many CPUs of a node the job could take.
-func (t *nodeTable) freeCPUs(j *job, u *usage, n int) int32 {
-	if j.whole() {
-		return int32(t.nodes[n].CPUs)
+// takeFrom takes nodes from a run.
+func (w *choice) takeFrom(r *run) {
+	switch {
+	case r.required >= 0:
+		for n := r.required; n <= r.last; n++ {
+			w.get(n)
+		}
+		for n := r.required - 1; n >= r.first; n-- {
+			w.get(n)
+		}
+	case w.plain():
+		last := min(r.last, r.first+w.want-1)
+		w.got.span(r.first, last)
+		w.want -= last - r.first + 1
+	case w.want == 1:
+		w.get(w.tightest(r))
+	default:
+		for n := r.first; n <= r.last && w.want > 0; n++ {
+			w.get(n)
+		}
 	}
-	return int32(t.nodes[n].CPUs) - u.cpus[n]
+	r.nodes = 0
 }
+
+// plain reports whether one node is as good as another.
+func (w *choice) plain() bool { return w.uniform && w.j.whole() && w.j.required == nil }
 
 // tightest returns the node of a run with the fewest CPUs that suffice.
-func (c *Cluster) tightest(j *job, u *usage, r *run, cpus int32) int {
+func (w *choice) tightest(r *run) int {
 	best, least := r.first, int32(0)
 	for n := r.first; n <= r.last; n++ {
-		if c.room.got.has(n) {
+		if w.got.has(n) {
 			continue
 		}
-		if free := c.freeCPUs(j, u, n); free >= cpus && (least == 0 || free < least) {
+		if free := w.freeCPUs(w.j, w.u, n); free >= w.cpus && (least == 0 || free < least) {
 			best, least = n, free
 		}
 	}
@@ -132,11 +117,10 @@ func (c *Cluster) tightest(j *job, u *usage, r *run, cpus int32) int {
 }
 
 // consecutive finds the runs among the candidates.
-func (c *Cluster) consecutive(j *job, u *usage) {
-	w := &c.room
+func (w *choice) consecutive() {
 	w.runs = w.runs[:0]
-	if c.uniform && j.whole() && j.required == nil {
-		cpus := int32(c.nodes[0].CPUs)
+	if w.plain() {
+		cpus := int32(w.nodes[0].CPUs)
 		for n := w.from.next(0); n >= 0; {
 			end := w.from.gap(n)
 			w.runs = append(w.runs, run{first: n, last: end - 1, nodes: end - n, cpus: int32(end-n) * cpus, required: -1})
@@ -153,7 +137,7 @@ func (c *Cluster) consecutive(j *job, u *usage) {
 	}
 	before := -2
 	for n := w.from.next(0); n >= 0; n = w.from.next(n + 1) {
-		weight := c.nodes[n].Weight
+		weight := w.nodes[n].Weight
 		if n != before+1 || at.nodes > 0 && weight != at.weight {
 			end()
 		}
@@ -162,14 +146,14 @@ func (c *Cluster) consecutive(j *job, u *usage) {
 			at.first = n
 		}
 		at.last = n
-		if j.required != nil && j.required.has(n) {
+		if w.j.required != nil && w.j.required.has(n) {
 			if at.required < 0 {
 				at.required = n
 			}
 			continue
 		}
 		at.weight = weight
-		at.cpus += c.freeCPUs(j, u, n)
+		at.cpus += w.freeCPUs(w.j, w.u, n)
 		at.nodes++
 	}
 	end()

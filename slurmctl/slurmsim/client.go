@@ -19,7 +19,7 @@ func (k *Client) JobsByID(ctx context.Context, ids ...slurmctl.JobID) ([]slurmct
 		return nil, nil
 	}
 	return look(ctx, k, Command{Name: "JobsByID", Jobs: ids}, func() ([]slurmctl.Job, error) {
-		return k.cluster.byID(ids), nil
+		return byID(k.cluster, ids), nil
 	})
 }
 
@@ -39,8 +39,8 @@ func (k *Client) Glance(ctx context.Context, ids ...slurmctl.JobID) ([]slurmctl.
 	var jobs []slurmctl.Job
 	for _, id := range ids {
 		var found []slurmctl.Job
-		if err := k.call(ctx, k.cluster.options.Latency.Look, Command{Name: "Glance", Jobs: []slurmctl.JobID{id}}, func() error {
-			found = k.cluster.byID([]slurmctl.JobID{id})
+		if err := call(ctx, k, k.cluster.options.Latency.Look, Command{Name: "Glance", Jobs: []slurmctl.JobID{id}}, func() error {
+			found = byID(k.cluster, []slurmctl.JobID{id})
 			return nil
 		}); err != nil {
 			return nil, err
@@ -146,14 +146,14 @@ func (k *Client) TimeUsed(ctx context.Context, id slurmctl.JobID) (time.Duration
 		if j == nil {
 			return 0, refusal("Invalid job id specified")
 		}
-		return k.cluster.used(j), nil
+		return timeUsed(k.cluster, j), nil
 	})
 }
 
 // BatchScript does what slurmctl.Client.BatchScript does.
 func (k *Client) BatchScript(ctx context.Context, id slurmctl.JobID) (string, error) {
 	return look(ctx, k, Command{Name: "BatchScript", Jobs: []slurmctl.JobID{id}}, func() (string, error) {
-		j, err := k.mine(id)
+		j, err := ownJob(k, id)
 		if err == nil && j.request.Script == "" {
 			err = refusal("Job script not specified")
 		}

@@ -74,8 +74,14 @@ func (k *Client) Calls() uint64 { return k.calls }
 
 // underWay is a command whose caller is waiting.
 type underWay struct {
-	ctx    context.Context
-	settle func(error)
+	cluster  *Cluster
+	ctx      context.Context
+	patient  bool // watches its own time, as Allocate does
+	fault    Fault
+	duration time.Duration
+	wake     func() // continues the caller
+	settled  bool
+	outcome  error
 }
 
 // ended returns the error of a command whose context has ended.
@@ -107,7 +113,7 @@ func (c *Cluster) WithTimeout(ctx context.Context, d time.Duration) (context.Con
 // patience returns how long a command may last. For a deadline by the real clock, it is the
 // remaining time, rounded up to seconds. It is then the same in every run if the context was made
 // just before.
-func (c *Cluster) patience(ctx context.Context) time.Duration {
+func patience(ctx context.Context) time.Duration {
 	most := slurmctl.DefaultTimeout
 	if at, ok := ctx.Deadline(); ok {
 		most = min(most, (time.Until(at) + time.Second - 1).Truncate(time.Second))
@@ -116,7 +122,7 @@ func (c *Cluster) patience(ctx context.Context) time.Duration {
 }
 
 // chanced returns a command's duration with random time added.
-func (c *Cluster) chanced(d time.Duration) time.Duration {
+func chanced(c *Cluster, d time.Duration) time.Duration {
 	if c.options.Latency.Spread == 0 {
 		return d
 	}
@@ -125,12 +131,13 @@ func (c *Cluster) chanced(d time.Duration) time.Duration {
 
 // call runs f in the middle of a command that takes d. What f finds counts only if call returns no
 // error.
-func (k *Client) call(ctx context.Context, d time.Duration, q Command, f func() error) error {
-	return k.run(ctx, d, q, func(done func(error)) { done(f()) })
+func call(ctx context.Context, k *Client, d time.Duration, q Command, f func() error) error {
+	return runCommand(ctx, k, d, q, func(done func(error)) { done(f()) })
 }
 
-// run is call for a command that slurmctld answers later: f receives the function to call then.
-func (k *Client) run(ctx context.Context, d time.Duration, q Command, f func(done func(error))) error {
+// runCommand is call for a command that slurmctld answers later: f receives the function to call
+// then.
+func runCommand(ctx context.Context, k *Client, d time.Duration, q Command, f func(done func(error))) error {
 	c := k.cluster
 	k.calls++
 	c.commands++
@@ -138,59 +145,77 @@ func (k *Client) run(ctx context.Context, d time.Duration, q Command, f func(don
 		return err
 	}
 	q.Number, q.User, q.At = c.commands, k.user, c.Now()
-	var fault Fault
+	u := &underWay{cluster: c, ctx: ctx, patient: q.Name == "Allocate"}
 	if c.options.Faults != nil {
-		fault = c.options.Faults(q)
+		u.fault = c.options.Faults(q)
 	}
-	d = c.chanced(d)
-	most := c.patience(ctx)
-	var outcome error
+	u.duration = chanced(c, d)
+	most := patience(ctx)
 	c.block(func(wake func()) {
-		settled := false
-		waits := &underWay{ctx: ctx}
-		settle := func(err error) {
-			if !settled {
-				settled, outcome = true, err
-				c.underWay = slices.DeleteFunc(c.underWay, func(u *underWay) bool { return u == waits })
-				wake()
-			}
+		u.wake = wake
+		if !u.patient {
+			c.underWay = append(c.underWay, u)
 		}
-		waits.settle = settle
-		if q.Name != "Allocate" { // Allocate watches its own time
-			c.underWay = append(c.underWay, waits)
-		}
-		answer := func(err error) {
-			if fault.Err != nil {
-				err = fault.Err
-			}
-			c.after(fault.After+d-d/2, func() {
-				if gone := ended(ctx); gone != nil && q.Name != "Allocate" {
-					err = gone
-				}
-				settle(err)
-			})
-		}
-		c.after(fault.Before+d/2, func() {
-			switch {
-			case c.down:
-				c.after(c.options.Latency.Lost, func() { settle(errUnreachable) })
-			case fault.Drop:
-				answer(errUnreachable)
-			default:
-				f(answer)
-			}
-		})
-		if faulty := fault.Before+fault.After > 0 || c.down; q.Name == "Allocate" && faulty || q.Name != "Allocate" && (fault.Before+d+fault.After > most || c.down) {
-			c.after(most, func() { settle(errTimeout) })
+		c.after(u.fault.Before+u.duration/2, func() { u.arrive(f) })
+		if u.mayOutlast(most) {
+			c.after(most, func() { u.settle(errTimeout) })
 		}
 	})
-	return outcome
+	return u.outcome
+}
+
+// mayOutlast reports whether the command may last longer than that.
+func (u *underWay) mayOutlast(most time.Duration) bool {
+	delay := u.fault.Before + u.fault.After
+	if u.cluster.down {
+		return true
+	}
+	if u.patient {
+		return delay > 0
+	}
+	return delay+u.duration > most
+}
+
+// arrive brings the command to slurmctld, which runs f.
+func (u *underWay) arrive(f func(done func(error))) {
+	switch c := u.cluster; {
+	case c.down:
+		c.after(c.options.Latency.Lost, func() { u.settle(errUnreachable) })
+	case u.fault.Drop:
+		u.answer(errUnreachable)
+	default:
+		f(u.answer)
+	}
+}
+
+// answer brings slurmctld's answer to the caller.
+func (u *underWay) answer(err error) {
+	if u.fault.Err != nil {
+		err = u.fault.Err
+	}
+	u.cluster.after(u.fault.After+u.duration-u.duration/2, func() {
+		if gone := ended(u.ctx); gone != nil && !u.patient {
+			err = gone
+		}
+		u.settle(err)
+	})
+}
+
+// settle ends the caller's wait, once.
+func (u *underWay) settle(err error) {
+	if u.settled {
+		return
+	}
+	u.settled, u.outcome = true, err
+	c := u.cluster
+	c.underWay = slices.DeleteFunc(c.underWay, func(o *underWay) bool { return o == u })
+	u.wake()
 }
 
 // look runs a command that changes nothing.
 func look[T any](ctx context.Context, k *Client, q Command, f func() (T, error)) (T, error) {
 	var found, none T
-	err := k.call(ctx, k.cluster.Looking(), q, func() (err error) {
+	err := call(ctx, k, k.cluster.Looking(), q, func() (err error) {
 		found, err = f()
 		return err
 	})
@@ -200,12 +225,12 @@ func look[T any](ctx context.Context, k *Client, q Command, f func() (T, error))
 	return found, nil
 }
 
-func (k *Client) change(ctx context.Context, q Command, f func() error) error {
-	return k.call(ctx, k.cluster.options.Latency.Change, q, f)
+func change(ctx context.Context, k *Client, q Command, f func() error) error {
+	return call(ctx, k, k.cluster.options.Latency.Change, q, f)
 }
 
-// mine finds a job that the user may change.
-func (k *Client) mine(id slurmctl.JobID) (*job, error) {
+// ownJob finds a job that the user may change.
+func ownJob(k *Client, id slurmctl.JobID) (*job, error) {
 	j := k.cluster.jobs[id]
 	switch {
 	case j == nil:

@@ -14,7 +14,11 @@ func New(o Options) *Cluster {
 	o = o.withDefaults()
 	c := &Cluster{options: o, boot: o.Start, running: map[slurmctl.JobID]*Process{}}
 	c.start = o.Start
-	c.turns = turns{loop: c.look, schedule: c.mainPass, backfill: c.backfillLook}
+	c.turns = turns{
+		loop:     func() { loopTurn(c) },
+		schedule: func(whole bool) { mainPass(c, whole) },
+		backfill: func() { backfillTurn(c) },
+	}
 	c.chance = rand.New(rand.NewPCG(o.Seed, 2205))
 	c.jobs = map[slurmctl.JobID]*job{}
 	c.nodeTable = newNodeTable(o.NodeList)
@@ -27,7 +31,7 @@ func New(o Options) *Cluster {
 	for _, name := range o.PowerSaving.Off {
 		c.nodes[c.index[name]].power = slurmctl.PoweredDown
 	}
-	c.rebuild()
+	rebuild(c)
 	c.save()
 	c.loop.start()
 	c.wake()
@@ -36,7 +40,7 @@ func New(o Options) *Cluster {
 }
 
 // rebuild computes from the jobs what is in use on the nodes.
-func (c *Cluster) rebuild() {
+func rebuild(c *Cluster) {
 	c.pending, c.active, c.ending, c.merged, c.byEnd = nil, nil, nil, nil, nil
 	defer func() { c.backfill.expected = append(c.backfill.expected[:0], c.pending...) }()
 	c.usage, c.shared = c.noUsage(), 0
@@ -94,7 +98,7 @@ func (c *Cluster) StartController() {
 	c.nodes = slices.Clone(c.saved.nodes)
 	c.reservations, c.partitions = c.saved.reservations.clone(), c.saved.partitions.clone()
 	c.boot = c.second()
-	c.rebuild()
+	rebuild(c)
 	for id, p := range sortedProcesses(c.running) {
 		if j := c.jobs[id]; j == nil || !j.active() || j.restarts != alive[id].restarts {
 			p.Kill() // a process without a job, or of the next run, which mostly has other nodes
@@ -106,16 +110,16 @@ func (c *Cluster) StartController() {
 		j.expands = 0
 		switch now := alive[id]; {
 		case j.State == slurmctl.Completing && j.requeued:
-			c.again(j)
+			queueAgain(c, j)
 		case j.State == slurmctl.Completing:
-			c.close(j, j.final)
+			closeRecord(c, j, j.final)
 		case j.Ended():
-			c.forget(j)
+			forgetLater(c, j)
 		case !j.active():
 		case now == nil, !now.active(), now.request.Program != nil && c.running[id] == nil:
-			c.finish(j, slurmctl.Completed) // its nodes say so
+			finish(c, j, slurmctl.Completed) // its nodes say so
 		default:
-			c.watch(j)
+			watchEnd(c, j)
 		}
 	}
 	missed := c.missed
@@ -123,7 +127,7 @@ func (c *Cluster) StartController() {
 	for _, tell := range missed {
 		tell()
 	}
-	c.takeBatchHosts()
+	takeBatchHosts(c)
 	c.loop.start()
 	c.changed()
 	c.kick()

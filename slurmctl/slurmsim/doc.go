@@ -10,8 +10,9 @@
 //
 // # Files
 //
-// The state is plain data, in [Cluster]. A file calls only its own functions and those of the files
-// before it in this list (TestFilesCallBackward):
+// The state is plain data, in [Cluster]. What needs only a part of it, such as the nodes, is a method
+// of that part. Decisions are functions over the whole. A file calls only its own functions and those
+// of the files before it in this list (TestFilesCallBackward):
 //
 //	bits, agenda, refusal                     sets of nodes, the clock, errors
 //	options, config, conf_names, conf_set, conf

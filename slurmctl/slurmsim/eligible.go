@@ -8,11 +8,11 @@ import (
 
 // independent reports whether a pending job waits only for nodes: it is not held, has no later
 // begin time, and depends on no other job. Otherwise it sets the reason.
-func (c *Cluster) independent(j *job) bool {
+func independent(c *Cluster, j *job) bool {
 	if j.Priority == 0 {
 		return false
 	}
-	if len(j.request.After) > 0 && !c.dependencies(j) {
+	if len(j.request.After) > 0 && !dependenciesMet(c, j) {
 		return false
 	}
 	if b := j.request.Begin; !b.IsZero() && b.After(c.Now()) {
@@ -26,8 +26,8 @@ func (c *Cluster) independent(j *job) bool {
 	return true
 }
 
-// dependencies reports whether a job's dependencies are met.
-func (c *Cluster) dependencies(j *job) bool {
+// dependenciesMet reports whether a job's dependencies are met.
+func dependenciesMet(c *Cluster, j *job) bool {
 	for _, d := range j.request.After {
 		other := c.jobs[d.Job]
 		switch {
@@ -41,7 +41,7 @@ func (c *Cluster) dependencies(j *job) bool {
 			if j.request.KillOnInvalidDep {
 				c.after(0, func() {
 					if j.State == slurmctl.Pending {
-						c.finish(j, slurmctl.Cancelled)
+						finish(c, j, slurmctl.Cancelled)
 					}
 				})
 			}
@@ -52,8 +52,8 @@ func (c *Cluster) dependencies(j *job) bool {
 	return true
 }
 
-// lets reports whether the job's partition admits it (job_limits_check).
-func (c *Cluster) lets(j *job) bool {
+// partitionAdmits reports whether the job's partition admits it (job_limits_check).
+func partitionAdmits(c *Cluster, j *job) bool {
 	if why := j.part.against(j); why != "" {
 		c.why(j, why)
 		return false
@@ -64,27 +64,11 @@ func (c *Cluster) lets(j *job) bool {
 	return true
 }
 
-// within keeps those nodes of the job's partition that have what it requests.
-func (c *Cluster) within(j *job, nodes nodeSet) {
-	nodes.and(j.part.set)
-	if j.excluded != nil {
-		nodes.minus(j.excluded)
-	}
-	if j.Features == "" && !j.scarce() {
-		return
-	}
-	for n := nodes.next(0); n >= 0; n = nodes.next(n + 1) {
-		if j.Features != "" && !c.hasFeatures(n, j.Features) || !c.capable(j, n) {
-			nodes.drop(n)
-		}
-	}
-}
-
-// first reports whether no other pending job precedes this one (_top_priority): Slurm tries such a
+// isFirst reports whether no other pending job precedes this one (_top_priority): Slurm tries such a
 // job when salloc submits it. Jobs in reservations are not compared with others.
-func (c *Cluster) first(j *job) bool {
+func isFirst(c *Cluster, j *job) bool {
 	for _, o := range c.pending {
-		if o == j || o.Reservation != j.Reservation || !c.independent(o) {
+		if o == j || o.Reservation != j.Reservation || !independent(c, o) {
 			continue
 		}
 		switch {
@@ -94,20 +78,20 @@ func (c *Cluster) first(j *job) bool {
 		case o.part.Tier > j.part.Tier:
 			return false
 		}
-		if o.Priority > j.Priority && c.lets(o) {
+		if o.Priority > j.Priority && partitionAdmits(c, o) {
 			return false
 		}
 	}
 	return true
 }
 
-// queue returns those jobs in all that are themselves ready to start (build_job_queue).
-func (c *Cluster) queue(all []*job) []*job {
+// readyJobs appends the pending jobs that are themselves ready to start (build_job_queue).
+func readyJobs(c *Cluster, all []*job) []*job {
 	if !c.special {
-		return append(all, c.sorted()...)
+		return append(all, inOrder(c)...)
 	}
-	for _, j := range c.sorted() {
-		if c.independent(j) && (len(j.parts) > 0 || c.lets(j)) {
+	for _, j := range inOrder(c) {
+		if independent(c, j) && (len(j.parts) > 0 || partitionAdmits(c, j)) {
 			all = append(all, j)
 		}
 	}
@@ -116,7 +100,7 @@ func (c *Cluster) queue(all []*job) []*job {
 
 // nextTurn returns when time alone will change something: a job's begin time, or a reservation's
 // start or end.
-func (c *Cluster) nextTurn() time.Time {
+func nextTurn(c *Cluster) time.Time {
 	now, next := c.Now(), c.Now().Add(forever)
 	sooner := func(t time.Time) {
 		if t.After(now) && t.Before(next) {

@@ -129,3 +129,18 @@ const forever = 365 * 24 * time.Hour
 
 // defaultQOS is the QOS of jobs that name none.
 const defaultQOS = "normal"
+
+// scarce reports whether a job's memory or generic resources count.
+func (j *job) scarce() bool { return j.memory > 0 || len(j.request.GRES) > 0 }
+
+// plannedFor returns how long a job is planned for.
+func (j *job) plannedFor() time.Duration {
+	most := j.part.MaxTime
+	if most <= 0 {
+		most = forever
+	}
+	if j.TimeLimit == slurmctl.Unlimited {
+		return most
+	}
+	return min(j.TimeLimit, most)
+}

@@ -9,9 +9,9 @@ import (
 )
 
 // startJob starts a pending job on these nodes.
-func (c *Cluster) startJob(j *job, nodes []int) {
+func startJob(c *Cluster, j *job, nodes []int) {
 	if j.ArrayTasks > 1 {
-		j = c.split(j)
+		j = split(c, j)
 	}
 	c.unqueued(j)
 	c.active = append(c.active, j)
@@ -22,7 +22,7 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 	j.StartTime = c.second()
 	j.EndTime = time.Time{}
 	c.count(j)
-	c.limit(j)
+	setLimit(c, j)
 	c.take(j, nodes)
 	if !j.whole() {
 		c.shared++
@@ -31,17 +31,17 @@ func (c *Cluster) startJob(j *job, nodes []int) {
 		j.State = slurmctl.Configuring
 		c.switchOn(nodes, c.now)
 	} else {
-		c.launch(j)
+		launch(c, j)
 	}
 	c.touch(j)
 	c.event(j)
 	if j.request.Script != "" && j.revoked.Equal(c.second()) { // slurmd refuses the script: see Revoked
-		c.finish(j, slurmctl.Failed)
+		finish(c, j, slurmctl.Failed)
 	}
 }
 
 // split makes a separate record for an array's next task.
-func (c *Cluster) split(all *job) *job {
+func split(c *Cluster, all *job) *job {
 	all.ArrayTasks--
 	task := *all
 	c.lastID++
@@ -54,8 +54,8 @@ func (c *Cluster) split(all *job) *job {
 	return &task
 }
 
-// limit sets when a running job's limit ends it.
-func (c *Cluster) limit(j *job) {
+// setLimit sets when a running job's limit ends it.
+func setLimit(c *Cluster, j *job) {
 	if j.TimeLimit == slurmctl.Unlimited {
 		j.EndTime, j.ends = time.Time{}, j.StartTime.Add(forever).Unix()
 	} else {
@@ -67,11 +67,11 @@ func (c *Cluster) limit(j *job) {
 }
 
 // launch starts a job's script, a moment later.
-func (c *Cluster) launch(j *job) {
+func launch(c *Cluster, j *job) {
 	q := &j.request
 	if q.Program == nil {
 		j.left, j.resumed = q.Lasts, c.now+c.options.Latency.Launch
-		c.watch(j)
+		watchEnd(c, j)
 		return
 	}
 	id, epoch := j.ID, j.epoch
@@ -84,7 +84,7 @@ func (c *Cluster) launch(j *job) {
 			delete(c.running, id)
 			c.tell(func() {
 				if j := c.jobs[id]; j != nil && j.active() {
-					c.exited(j, p.exit)
+					exited(c, j, p.exit)
 				}
 			})
 		})
@@ -92,8 +92,8 @@ func (c *Cluster) launch(j *job) {
 	})
 }
 
-// watch puts the job's own end on the agenda.
-func (c *Cluster) watch(j *job) {
+// watchEnd puts the job's own end on the agenda.
+func watchEnd(c *Cluster, j *job) {
 	if j.left <= 0 {
 		return
 	}
@@ -101,37 +101,37 @@ func (c *Cluster) watch(j *job) {
 	c.at(j.resumed+j.left, func() {
 		c.tell(func() {
 			if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Running {
-				c.exited(j, j.request.ExitCode)
+				exited(c, j, j.request.ExitCode)
 			}
 		})
 	})
 }
 
-func (c *Cluster) exited(j *job, code int) {
+func exited(c *Cluster, j *job, code int) {
 	j.ExitCode = code
 	state := slurmctl.Completed
 	if code != 0 {
 		state = slurmctl.Failed
 	}
-	c.finish(j, state)
+	finish(c, j, state)
 }
 
 // finish ends a pending or running job.
-func (c *Cluster) finish(j *job, state slurmctl.JobState) {
+func finish(c *Cluster, j *job, state slurmctl.JobState) {
 	j.epoch++
 	j.EndTime = c.second()
 	if j.State == slurmctl.Pending {
 		if j.StartTime.After(j.EndTime) || j.StartTime.IsZero() {
 			j.StartTime = j.EndTime
 		}
-		c.close(j, state)
+		closeRecord(c, j, state)
 		return
 	}
 	if p := c.running[j.ID]; p != nil {
 		delete(c.running, j.ID)
 		p.Kill()
 	}
-	c.complete(j)
+	complete(c, j)
 	j.State, j.final = slurmctl.Completing, state
 	c.touch(j)
 	release := c.options.Latency.Release
@@ -142,13 +142,13 @@ func (c *Cluster) finish(j *job, state slurmctl.JobState) {
 	c.after(release, func() {
 		c.tell(func() {
 			if c.boot.Equal(boot) {
-				c.freed(nodes)
+				freeNodes(c, nodes)
 			}
 			if j := c.jobs[id]; j != nil && j.epoch == epoch && j.State == slurmctl.Completing {
 				if c.drop(j); j.requeued {
-					c.again(j)
+					queueAgain(c, j)
 				} else {
-					c.close(j, state)
+					closeRecord(c, j, state)
 				}
 			}
 			c.schedule()
@@ -157,7 +157,7 @@ func (c *Cluster) finish(j *job, state slurmctl.JobState) {
 }
 
 // complete takes the nodes from an ended job; for a moment, they stay busy.
-func (c *Cluster) complete(j *job) {
+func complete(c *Cluster, j *job) {
 	c.inactive(j)
 	c.ending = append(c.ending, j)
 	c.give(j, j.nodes)
@@ -167,8 +167,8 @@ func (c *Cluster) complete(j *job) {
 	}
 }
 
-// freed handles nodes on which a job has completed.
-func (c *Cluster) freed(nodes []int) {
+// freeNodes handles nodes on which a job has completed.
+func freeNodes(c *Cluster, nodes []int) {
 	for _, n := range nodes {
 		if c.nodes[n].freeing--; c.nodes[n].freeing <= 0 {
 			c.nodes[n].freeing = 0
@@ -180,16 +180,16 @@ func (c *Cluster) freed(nodes []int) {
 
 // requeue ends a batch job that returns to the queue. As in Slurm, it starts again two minutes
 // later at the earliest.
-func (c *Cluster) requeue(j *job) {
-	c.finish(j, slurmctl.Cancelled)
+func requeue(c *Cluster, j *job) {
+	finish(c, j, slurmctl.Cancelled)
 	j.requeued, j.revoked = true, c.second()
 }
 
 // requeueWait is how long a requeued job waits at least.
 const requeueWait = 2 * time.Minute
 
-// again makes a requeued job pending once its nodes are free.
-func (c *Cluster) again(j *job) {
+// queueAgain makes a requeued job pending once its nodes are free.
+func queueAgain(c *Cluster, j *job) {
 	j.epoch++
 	j.requeued = false
 	j.restarts++
@@ -207,19 +207,19 @@ func (c *Cluster) again(j *job) {
 	c.kick()
 }
 
-// close turns a record into that of an ended job.
-func (c *Cluster) close(j *job, state slurmctl.JobState) {
+// closeRecord turns a record into that of an ended job.
+func closeRecord(c *Cluster, j *job, state slurmctl.JobState) {
 	c.unqueued(j)
 	c.inactive(j)
 	j.State = state
 	c.touch(j)
 	c.event(j)
 	c.kick()
-	c.forget(j)
+	forgetLater(c, j)
 }
 
-// forget removes an ended job's record after MinJobAge.
-func (c *Cluster) forget(j *job) {
+// forgetLater removes an ended job's record after MinJobAge.
+func forgetLater(c *Cluster, j *job) {
 	id := j.ID
 	c.after(c.options.MinJobAge, func() {
 		if j := c.jobs[id]; j != nil && j.Ended() && !c.down {

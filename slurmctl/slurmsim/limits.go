@@ -21,31 +21,31 @@ type Bound struct {
 	MaxWall         time.Duration // per job
 }
 
-// bound finds the limits for a job: the QOS's limit, otherwise the limits of the user's association
+// boundsOf finds the limits for a job: the QOS's limit, otherwise the limits of the user's association
 // and, with up, of the account.
-func (c *Cluster) bound(j *job, most func(*Bound) int, up bool) []*Bound {
+func boundsOf(all []Bound, j *job, most func(*Bound) int, up bool) []*Bound {
 	var found []*Bound
-	for i := range c.options.Bounds {
-		if b := &c.options.Bounds[i]; b.QOS != "" && b.QOS == j.QOS && most(b) > 0 {
+	for i := range all {
+		if b := &all[i]; b.QOS != "" && b.QOS == j.QOS && most(b) > 0 {
 			return append(found, b)
 		}
 	}
-	for i := range c.options.Bounds {
-		b := &c.options.Bounds[i]
+	for i := range all {
+		b := &all[i]
 		if b.QOS != "" || b.Account != j.Account || most(b) == 0 {
 			continue
 		}
-		if b.User == j.User || b.User == "" && (up || !c.ownBound(j, most)) {
+		if b.User == j.User || b.User == "" && (up || !hasOwnBound(all, j, most)) {
 			found = append(found, b)
 		}
 	}
 	return found
 }
 
-// ownBound reports whether the user's own association has that limit, which overrides the
+// hasOwnBound reports whether the user's own association has that limit, which overrides the
 // account's.
-func (c *Cluster) ownBound(j *job, most func(*Bound) int) bool {
-	return slices.ContainsFunc(c.options.Bounds, func(b Bound) bool {
+func hasOwnBound(all []Bound, j *job, most func(*Bound) int) bool {
+	return slices.ContainsFunc(all, func(b Bound) bool {
 		return b.QOS == "" && b.Account == j.Account && b.User == j.User && most(&b) > 0
 	})
 }
@@ -64,8 +64,8 @@ func (b *Bound) subject(j *job, perUser bool) func(*job) bool {
 	}
 }
 
-// limited returns the reason of the limit that blocks a pending job, or "".
-func (c *Cluster) limited(j *job) string {
+// limitReason returns the reason of the limit that blocks a pending job, or "".
+func limitReason(c *Cluster, j *job) string {
 	if !c.options.Enforce || len(c.options.Bounds) == 0 {
 		return ""
 	}
@@ -90,7 +90,7 @@ func (c *Cluster) limited(j *job) string {
 		{func(b *Bound) int { return b.MaxNodes }, func(_ count, most int) bool { return j.NumNodes > most }, false, false, "MaxNodePerJobLimit", "MaxNodePerJobLimit"},
 		{func(b *Bound) int { return b.MaxNodesPerUser }, func(n count, most int) bool { return n.nodes+j.NumNodes > most }, false, true, "", "MaxNodePerUserLimit"},
 	} {
-		for _, b := range c.bound(j, limit.most, limit.up) {
+		for _, b := range boundsOf(c.options.Bounds, j, limit.most, limit.up) {
 			if limit.passes(c.counted(b.subject(j, limit.perUser)), limit.most(b)) {
 				return name(b, limit.assoc, limit.qos)
 			}
@@ -99,13 +99,13 @@ func (c *Cluster) limited(j *job) string {
 	return ""
 }
 
-// submits refuses a job over a submit limit.
-func (c *Cluster) submits(j *job) error {
+// maySubmit refuses a job over a submit limit.
+func maySubmit(c *Cluster, j *job) error {
 	if !c.options.Enforce {
 		return nil
 	}
 	most := func(b *Bound) int { return b.MaxSubmit }
-	for _, b := range c.bound(j, most, false) {
+	for _, b := range boundsOf(c.options.Bounds, j, most, false) {
 		if n := c.counted(b.subject(j, true)); n.submitted+j.ArrayTasks > b.MaxSubmit {
 			return refusal("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)")
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // limitsText returns what Slurm's commands would print about the limits.
-func (c *Cluster) limitsText() slurmctl.LimitsText {
+func limitsText(c *Cluster) slurmctl.LimitsText {
 	var parts, assocs, all, qos, preempt strings.Builder
 	unlimited := func(n int) string {
 		if n == 0 {

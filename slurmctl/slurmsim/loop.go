@@ -6,22 +6,22 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// look is one look of the loop.
-func (c *Cluster) look() {
+// loopTurn is one look of the loop.
+func loopTurn(c *Cluster) {
 	if c.down {
 		return
 	}
 	l := &c.loop
 	if c.now-l.limits >= limitsEvery {
 		l.limits = c.now.Truncate(limitsEvery)
-		c.limits()
+		endOverdue(c)
 	}
-	c.powerTurn()
-	c.reservationsDue()
+	powerTurn(c)
+	noticeReservations(c)
 	switch {
 	case c.now-l.full >= c.options.SchedInterval:
 		l.full, l.last, l.asked = c.now, c.now, false
-		if c.restless() {
+		if restless(c) {
 			c.request(true)
 		}
 	case l.asked && c.now-l.last >= c.options.SchedDelay:
@@ -32,7 +32,7 @@ func (c *Cluster) look() {
 }
 
 // restless reports whether a pass over the whole queue may find something new.
-func (c *Cluster) restless() bool {
+func restless(c *Cluster) bool {
 	l := &c.loop
 	if len(c.pending) == 0 {
 		return false
@@ -40,10 +40,10 @@ func (c *Cluster) restless() bool {
 	return l.version != l.seen || c.options.MultifactorAge > 0 || !c.Now().Before(l.quiet)
 }
 
-// limits ends jobs that are past their time limit or their reservation's end.
-func (c *Cluster) limits() {
+// endOverdue ends jobs that are past their time limit or their reservation's end.
+func endOverdue(c *Cluster) {
 	if c.options.PowerSaving.on() {
-		c.configured()
+		startConfigured(c)
 	}
 	now := c.Now()
 	if all := c.byLimit(); len(c.reservations) == 0 && (len(all) == 0 || all[0].ends > now.Unix()) {
@@ -55,14 +55,14 @@ func (c *Cluster) limits() {
 		}
 		r := c.reservations.named(j.Reservation)
 		if !j.EndTime.IsZero() && !now.Before(j.EndTime) || r != nil && !r.has("FLEX") && now.After(r.End) {
-			c.finish(j, slurmctl.TimedOut)
+			finish(c, j, slurmctl.TimedOut)
 		}
 	}
-	c.dropReservations()
+	dropReservations(c)
 }
 
-// reservationsDue runs the scheduler if a reservation has begun or ended.
-func (c *Cluster) reservationsDue() {
+// noticeReservations runs the scheduler if a reservation has begun or ended.
+func noticeReservations(c *Cluster) {
 	if len(c.reservations) == 0 || c.now/resvEvery == c.loop.looked/resvEvery {
 		return
 	}

@@ -30,13 +30,13 @@ func (k *Client) WantsAccount() bool { return k.wantsAccount }
 
 // changing runs an update of a job that takes d. Like slurmctl.Client, it judges a refusal by an
 // update that changes nothing, with and without the job's account.
-func (k *Client) changing(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, u slurmctl.JobUpdate, do func(*job, slurmctl.JobUpdate) error) error {
-	set := func(account string) error { return k.set(ctx, d, name, id, Update{u, account}, do) }
+func changing(ctx context.Context, k *Client, d time.Duration, name string, id slurmctl.JobID, u slurmctl.JobUpdate, do func(*job, slurmctl.JobUpdate) error) error {
+	set := func(account string) error { return runUpdate(ctx, k, d, name, id, Update{u, account}, do) }
 	touch := func(account string) error {
-		return k.set(ctx, k.cluster.options.Latency.Change, "UpdateJob", id, Update{Account: account}, func(*job, slurmctl.JobUpdate) error { return nil })
+		return runUpdate(ctx, k, k.cluster.options.Latency.Change, "UpdateJob", id, Update{Account: account}, func(*job, slurmctl.JobUpdate) error { return nil })
 	}
 	if k.wantsAccount {
-		j, known := k.lasting(ctx, id)
+		j, known := lasting(ctx, k, id)
 		if known && j.State == slurmctl.Pending {
 			return set(j.Account)
 		}
@@ -50,7 +50,7 @@ func (k *Client) changing(ctx context.Context, d time.Duration, name string, id 
 	if !refusedUpdate(err) {
 		return err
 	}
-	j, known := k.lasting(ctx, id)
+	j, known := lasting(ctx, k, id)
 	if !known || !refusedUpdate(touch("")) {
 		return err
 	}
@@ -63,10 +63,10 @@ func (k *Client) changing(ctx context.Context, d time.Duration, name string, id 
 	return set(j.Account)
 }
 
-// set runs one update.
-func (k *Client) set(ctx context.Context, d time.Duration, name string, id slurmctl.JobID, given Update, do func(*job, slurmctl.JobUpdate) error) error {
-	return k.call(ctx, d, about(name, id), func() error {
-		j, err := k.mine(id)
+// runUpdate runs one update.
+func runUpdate(ctx context.Context, k *Client, d time.Duration, name string, id slurmctl.JobID, given Update, do func(*job, slurmctl.JobUpdate) error) error {
+	return call(ctx, k, d, about(name, id), func() error {
+		j, err := ownJob(k, id)
 		if as := given.As; err == nil && as != nil && as.UID != 0 && as.UID != j.UID {
 			err = refusal("Access/permission denied")
 		}
@@ -74,7 +74,7 @@ func (k *Client) set(ctx context.Context, d time.Duration, name string, id slurm
 			return err
 		}
 		if see := k.cluster.options.Plugin.Update; see != nil {
-			if err := see(k.cluster.shown(j), &given); err != nil {
+			if err := see(shown(k.cluster, j), &given); err != nil {
 				return err
 			}
 		}
@@ -86,7 +86,7 @@ func (k *Client) set(ctx context.Context, d time.Duration, name string, id slurm
 }
 
 // lasting returns a job that can be updated and whose account is known.
-func (k *Client) lasting(ctx context.Context, id slurmctl.JobID) (slurmctl.Job, bool) {
+func lasting(ctx context.Context, k *Client, id slurmctl.JobID) (slurmctl.Job, bool) {
 	jobs, err := k.Glance(ctx, id)
 	if err != nil || len(jobs) != 1 {
 		return slurmctl.Job{}, false

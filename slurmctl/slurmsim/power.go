@@ -19,7 +19,7 @@ func (c *Cluster) SetNode(name string, down, drained bool) {
 	if down {
 		for _, j := range slices.Clone(c.active) {
 			if slices.Contains(j.nodes, i) {
-				c.finish(j, "NODE_FAIL")
+				finish(c, j, "NODE_FAIL")
 			}
 		}
 	}
@@ -35,7 +35,7 @@ func (c *Cluster) SetBoots(name string, boots bool) {
 }
 
 // powerTurn changes the power state of nodes whose time has come.
-func (c *Cluster) powerTurn() {
+func powerTurn(c *Cluster) {
 	p := &c.options.PowerSaving
 	if !p.on() {
 		return
@@ -67,16 +67,16 @@ func (c *Cluster) powerTurn() {
 	}
 }
 
-// configured releases jobs whose nodes have come up: their time counts from then on.
-func (c *Cluster) configured() {
+// startConfigured releases jobs whose nodes have come up: their time counts from then on.
+func startConfigured(c *Cluster) {
 	for _, j := range slices.Clone(c.active) {
 		if j.State != slurmctl.Configuring || slices.ContainsFunc(j.nodes, func(n int) bool { return c.nodes[n].power != slurmctl.PowerOn }) {
 			continue
 		}
 		j.State = slurmctl.Running
 		j.StartTime = c.second()
-		c.limit(j)
-		c.launch(j)
+		setLimit(c, j)
+		launch(c, j)
 		c.touch(j)
 		c.event(j)
 	}

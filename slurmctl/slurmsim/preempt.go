@@ -6,20 +6,20 @@ import (
 )
 
 // preempts reports whether Slurm ends the victim, or jobs like it, for the job.
-func (c *Cluster) preempts(j, victim *job) bool {
-	switch c.options.Preempt {
+func preempts(o *Options, j, victim *job) bool {
+	switch o.Preempt {
 	case "partition_prio":
-		return victim.part.Tier < j.part.Tier && c.endsBy(victim) != ""
+		return victim.part.Tier < j.part.Tier && endsBy(o, victim) != ""
 	case "qos":
-		return slices.Contains(c.options.QOSPreempts[j.QOS], victim.QOS) && c.endsBy(victim) != ""
+		return slices.Contains(o.QOSPreempts[j.QOS], victim.QOS) && endsBy(o, victim) != ""
 	}
 	return false
 }
 
 // endsBy returns how a job is preempted, "REQUEUE" or "CANCEL", or "" if it is not.
-func (c *Cluster) endsBy(victim *job) string {
-	mode := c.options.PreemptMode
-	if c.options.Preempt == "partition_prio" && victim.part.PreemptMode != "" {
+func endsBy(o *Options, victim *job) string {
+	mode := o.PreemptMode
+	if o.Preempt == "partition_prio" && victim.part.PreemptMode != "" {
 		mode = victim.part.PreemptMode
 	}
 	if mode == "REQUEUE" || mode == "CANCEL" {
@@ -30,13 +30,13 @@ func (c *Cluster) endsBy(victim *job) string {
 
 // victims returns the active jobs that would be ended for this one, least important first, and the
 // nodes that it would get. It returns none if that does not help.
-func (c *Cluster) victims(j *job, from nodeSet) []*job {
+func victims(c *Cluster, j *job, from nodeSet) []*job {
 	if c.options.Preempt == "" {
 		return nil
 	}
 	var candidates []*job
 	for _, v := range c.active {
-		if c.preempts(j, v) {
+		if preempts(&c.options, j, v) {
 			candidates = append(candidates, v)
 		}
 	}
@@ -50,7 +50,7 @@ func (c *Cluster) victims(j *job, from nodeSet) []*job {
 			continue
 		}
 		c.book(future, v, v.nodes, -1)
-		set, ok := c.choose(j, future, from)
+		set, ok := choose(c, j, future, from)
 		if !ok {
 			continue
 		}
@@ -61,13 +61,13 @@ func (c *Cluster) victims(j *job, from nodeSet) []*job {
 
 // makeRoom ends the jobs in the way of a job that may preempt them, and reports whether it did. The
 // job starts once its nodes are free.
-func (c *Cluster) makeRoom(j *job, from nodeSet) bool {
-	all := c.victims(j, from)
+func makeRoom(c *Cluster, j *job, from nodeSet) bool {
+	all := victims(c, j, from)
 	for _, v := range all {
-		if c.endsBy(v) == "REQUEUE" && v.request.Script != "" {
-			c.requeue(v)
+		if endsBy(&c.options, v) == "REQUEUE" && v.request.Script != "" {
+			requeue(c, v)
 		} else {
-			c.finish(v, "PREEMPTED")
+			finish(c, v, "PREEMPTED")
 		}
 	}
 	if len(all) > 0 {

@@ -3,17 +3,17 @@ package slurmsim
 import "slices"
 
 // prioritise gives a job the priority of a newly submitted or released job.
-func (c *Cluster) prioritise(j *job) {
+func prioritise(c *Cluster, j *job) {
 	j.Priority = uint64(max(int64(firstPriority)-int64(j.ID)+1-int64(j.request.Nice), 1))
 	if c.options.MultifactorAge > 0 {
 		j.Priority = 1
-		c.age(j)
+		age(c, j)
 	}
 }
 
 // age updates the job's priority under priority/multifactor: it grows from the time at which the
 // job became eligible.
-func (c *Cluster) age(j *job) {
+func age(c *Cluster, j *job) {
 	if c.options.MultifactorAge == 0 || j.Priority == 0 {
 		return
 	}
@@ -25,11 +25,11 @@ func (c *Cluster) age(j *job) {
 	j.Priority = uint64(max(int64(float64(c.options.MultifactorAge)*old)-int64(j.Nice), 1))
 }
 
-// sorted returns the pending jobs, most urgent first (sort_job_queue2).
-func (c *Cluster) sorted() []*job {
+// inOrder returns the pending jobs, most urgent first (sort_job_queue2).
+func inOrder(c *Cluster) []*job {
 	if c.options.MultifactorAge > 0 {
 		for _, j := range c.pending {
-			c.age(j)
+			age(c, j)
 		}
 		c.disorder = true
 	}

@@ -36,16 +36,6 @@ func (r *reservation) overlaps(from, to time.Time) bool {
 // reservations holds the reservations in the order of their creation.
 type reservations []*reservation
 
-// clone returns copies of all.
-func (all reservations) clone() reservations {
-	copied := make(reservations, len(all))
-	for i, r := range all {
-		one := *r
-		copied[i] = &one
-	}
-	return copied
-}
-
 // named returns the reservation of that name, or nil.
 func (all reservations) named(name string) *reservation {
 	if name == "" {
@@ -57,6 +47,16 @@ func (all reservations) named(name string) *reservation {
 		}
 	}
 	return nil
+}
+
+// clone returns copies of all.
+func (all reservations) clone() reservations {
+	copied := make(reservations, len(all))
+	for i, r := range all {
+		one := *r
+		copied[i] = &one
+	}
+	return copied
 }
 
 // nextEnd returns the first end of a reservation from then on, rounded up, or 0
@@ -101,7 +101,7 @@ const (
 	overLimits         // a limit blocks it
 )
 
-// allowance is what reservations leave to a job.
+// allowance holds what reservations leave to a job.
 type allowance struct {
 	nodes   nodeSet
 	overlap bool      // other jobs' reservations removed some

@@ -8,8 +8,8 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// reserve creates a reservation.
-func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
+// createReservation creates a reservation.
+func createReservation(c *Cluster, q slurmctl.ReservationRequest) error {
 	r := &reservation{used: c.Now()}
 	r.Reservation = slurmctl.Reservation{Name: q.Name, Start: q.Start, End: q.End, Nodes: slices.Clone(q.Nodes), Users: q.Users, Accounts: q.Accounts,
 		Partition: q.Partition, Flags: slices.Clone(q.Flags)}
@@ -21,7 +21,7 @@ func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
 	}
 	if q.NodeCount > 0 {
 		for n := range c.nodes {
-			if len(r.Nodes) < q.NodeCount && c.up.has(n) && c.spare(n, r) {
+			if len(r.Nodes) < q.NodeCount && c.up.has(n) && spare(c, n, r) {
 				r.Nodes = append(r.Nodes, c.nodes[n].Name)
 			}
 		}
@@ -29,7 +29,7 @@ func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
 			return refusal("Error creating the reservation: Requested nodes are busy")
 		}
 	}
-	if err := c.admit(r, ""); err != nil {
+	if err := admit(c, r, ""); err != nil {
 		return err
 	}
 	if c.reservations.named(q.Name) != nil {
@@ -43,7 +43,7 @@ func (c *Cluster) reserve(q slurmctl.ReservationRequest) error {
 
 // spare reports whether neither a job's limit nor another reservation reaches into the reservation
 // on that node.
-func (c *Cluster) spare(n int, r *reservation) bool {
+func spare(c *Cluster, n int, r *reservation) bool {
 	for _, j := range c.active {
 		if j.ends > r.Start.Unix() && slices.Contains(j.nodes, n) {
 			return false
@@ -54,7 +54,7 @@ func (c *Cluster) spare(n int, r *reservation) bool {
 
 // admit refuses a reservation that conflicts with others or with jobs (_resv_overlap, _job_overlap
 // of reservation.c). self is the name that it replaces.
-func (c *Cluster) admit(r *reservation, self string) error {
+func admit(c *Cluster, r *reservation, self string) error {
 	r.set = newNodeSet(len(c.nodes))
 	for _, name := range r.Nodes {
 		n, ok := c.index[name]
@@ -81,8 +81,8 @@ func (c *Cluster) admit(r *reservation, self string) error {
 	return nil
 }
 
-// alter applies all changes to a reservation, or none.
-func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
+// updateReservation applies all changes to a reservation, or none.
+func updateReservation(c *Cluster, name string, u slurmctl.ReservationUpdate) error {
 	r := c.reservations.named(name)
 	if r == nil {
 		return refusal("Error updating the reservation: Requested reservation is invalid")
@@ -114,7 +114,7 @@ func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 		changed.Accounts = u.Accounts
 	}
 	changed.Flags = slices.Concat(changed.Flags, u.Flags)
-	if err := c.admit(&changed, name); err != nil {
+	if err := admit(c, &changed, name); err != nil {
 		return err
 	}
 	*r = changed
@@ -123,8 +123,8 @@ func (c *Cluster) alter(name string, u slurmctl.ReservationUpdate) error {
 	return nil
 }
 
-// unreserve deletes a reservation that no job refers to.
-func (c *Cluster) unreserve(name string) error {
+// deleteReservation deletes a reservation that no job refers to.
+func deleteReservation(c *Cluster, name string) error {
 	r := c.reservations.named(name)
 	if r == nil {
 		return refusal("Error deleting the reservation: Requested reservation is invalid")
@@ -140,10 +140,10 @@ func (c *Cluster) unreserve(name string) error {
 
 // dropReservations deletes ended reservations, and those with PURGE_COMP that have been unused for
 // that long.
-func (c *Cluster) dropReservations() {
+func dropReservations(c *Cluster) {
 	before := len(c.reservations)
 	c.reservations = slices.DeleteFunc(c.reservations, func(r *reservation) bool {
-		return !c.refersTo(r.Name) && (c.Now().After(r.End) || c.purged(r))
+		return !c.refersTo(r.Name) && (c.Now().After(r.End) || r.purged(c.Now()))
 	})
 	if len(c.reservations) != before {
 		c.changed()
@@ -151,7 +151,7 @@ func (c *Cluster) dropReservations() {
 	}
 }
 
-func (c *Cluster) purged(r *reservation) bool {
+func (r *reservation) purged(now time.Time) bool {
 	for _, f := range r.Flags {
 		text, ok := strings.CutPrefix(f, "PURGE_COMP")
 		if !ok {
@@ -163,7 +163,7 @@ func (c *Cluster) purged(r *reservation) bool {
 		} else if t, err := time.Parse("15:04:05", strings.TrimPrefix(text, "=")); err == nil {
 			after = time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
 		}
-		return c.Now().Sub(r.Start) > after && c.Now().Sub(r.used) > after
+		return now.Sub(r.Start) > after && now.Sub(r.used) > after
 	}
 	return false
 }

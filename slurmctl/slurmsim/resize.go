@@ -9,7 +9,7 @@ import (
 
 // merge returns an expander's nodes to the job that it was allocated for (scontrol update JobId=K
 // NumNodes=0).
-func (c *Cluster) merge(k *job) error {
+func merge(c *Cluster, k *job) error {
 	switch base := c.jobs[k.expands]; {
 	case !c.options.PermitJobExpansion:
 		return refusal("Requested operation not supported on this system")
@@ -30,9 +30,9 @@ func (c *Cluster) merge(k *job) error {
 			c.nodes[n].leaked = true
 			c.usable(n)
 		}
-		c.empty(k)
+		endEmpty(c, k)
 		return nil
-	case c.locked(base):
+	case locked(&c.options, base):
 		return errDBIndex()
 	default:
 		c.give(k, k.nodes)
@@ -42,23 +42,23 @@ func (c *Cluster) merge(k *job) error {
 		c.count(base)
 		c.touch(base)
 		c.event(base)
-		c.empty(k)
+		endEmpty(c, k)
 	}
 	c.kick()
 	return nil
 }
 
-// empty ends an expander without nodes.
-func (c *Cluster) empty(k *job) {
+// endEmpty ends an expander without nodes.
+func endEmpty(c *Cluster, k *job) {
 	c.merged = append(c.merged, k)
 	k.nodes, k.set = []int{}, newNodeSet(len(c.nodes))
 	k.epoch++
 	k.EndTime = c.second()
-	c.close(k, slurmctl.Completed)
+	closeRecord(c, k, slurmctl.Completed)
 }
 
 // shrink leaves a running job only these nodes.
-func (c *Cluster) shrink(j *job, keep []string) error {
+func shrink(c *Cluster, j *job, keep []string) error {
 	if c.options.DisableShrink {
 		return refusal("Requested operation is presently disabled")
 	}
@@ -67,7 +67,7 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 		return refusal("Job has already finished")
 	case j.State == slurmctl.Pending:
 		return refusal("Requested operation not supported on this system")
-	case c.locked(j):
+	case locked(&c.options, j):
 		return errDBIndex()
 	}
 	kept, err := c.named(keep)
@@ -103,14 +103,14 @@ func (c *Cluster) shrink(j *job, keep []string) error {
 	c.event(j)
 	c.kick()
 	if j.request.Script != "" && slices.Contains(leave, j.script) {
-		c.finish(j, slurmctl.Failed) // its batch script was killed with the node
+		finish(c, j, slurmctl.Failed) // its batch script was killed with the node
 	}
 	return nil
 }
 
 // takeBatchHosts makes the first node of every job its batch host, as slurmctld does after a start
 // or reconfiguration (build_node_details).
-func (c *Cluster) takeBatchHosts() {
+func takeBatchHosts(c *Cluster) {
 	for _, id := range sortedIDs(c.jobs) {
 		if j := c.jobs[id]; j.State == slurmctl.Running && len(j.nodes) > 0 && j.batchHost != slices.Min(j.nodes) {
 			j.batchHost = slices.Min(j.nodes)
@@ -121,4 +121,4 @@ func (c *Cluster) takeBatchHosts() {
 
 // locked reports whether the job can no longer be changed: 22.05 without slurmdbd, after its first
 // resize.
-func (c *Cluster) locked(j *job) bool { return j.resized && !c.options.Accounting }
+func locked(o *Options, j *job) bool { return j.resized && !o.Accounting }

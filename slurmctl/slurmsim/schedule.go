@@ -9,19 +9,19 @@ import (
 // mainPass is a pass of the main scheduler (_schedule of job_scheduler.c). It starts jobs in order
 // until a job does not get its nodes. Then the other jobs of that partition wait, and no job gets
 // the partition's nodes.
-func (c *Cluster) mainPass(whole bool) {
+func mainPass(c *Cluster, whole bool) {
 	l := &c.loop
 	if whole {
-		l.seen, l.quiet = l.version, c.nextTurn()
+		l.seen, l.quiet = l.version, nextTurn(c)
 	}
-	c.room.queue = append(c.room.queue[:0], c.sorted()...)
+	c.room.queue = append(c.room.queue[:0], inOrder(c)...)
 	p := pass{Cluster: c, whole: whole, avail: append(c.room.avail[:0], c.up...)}
 	c.room.avail = p.avail
 	for _, j := range c.room.queue {
 		if len(p.stuck) == len(c.partitions) && !c.watched && len(c.reservations) == 0 {
 			return // no job can start any more, and reasons are not watched
 		}
-		if j.State != slurmctl.Pending || !c.independent(j) {
+		if j.State != slurmctl.Pending || !independent(c, j) {
 			continue
 		}
 		if len(j.parts) == 0 {
@@ -51,7 +51,7 @@ func (p *pass) enough() bool { return !p.whole && p.tested > p.options.QueueDept
 // try starts a job in its partition if it can, or all tasks of an array for which there is room.
 // Otherwise other jobs may have to wait behind it. It reports whether the job started.
 func (p *pass) try(j *job) bool {
-	if !p.lets(j) {
+	if !partitionAdmits(p.Cluster, j) {
 		return false
 	}
 	for tasks := true; tasks && j.State == slurmctl.Pending; {
@@ -77,7 +77,7 @@ func (p *pass) try(j *job) bool {
 			fails = true
 		} else {
 			more := j.ArrayTasks > 1
-			switch p.tryNow(j, p.avail) {
+			switch tryNow(p.Cluster, j, p.avail) {
 			case fine:
 				tasks = more
 				continue

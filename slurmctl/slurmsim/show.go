@@ -11,7 +11,7 @@ import (
 )
 
 // shown returns the job as squeue shows it.
-func (c *Cluster) shown(j *job) slurmctl.Job {
+func shown(c *Cluster, j *job) slurmctl.Job {
 	r := j.Job
 	if r.Display == "" {
 		r.Display = fmt.Sprint(r.ID)
@@ -30,8 +30,8 @@ func (c *Cluster) shown(j *job) slurmctl.Job {
 	return r
 }
 
-// used returns how long a job has run.
-func (c *Cluster) used(j *job) time.Duration {
+// timeUsed returns how long a job has run.
+func timeUsed(c *Cluster, j *job) time.Duration {
 	switch {
 	case j.StartTime.IsZero() || j.State == slurmctl.Pending:
 		return 0
@@ -51,7 +51,7 @@ func (c *Cluster) Queue() []slurmctl.Job {
 	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := make([]slurmctl.Job, len(all))
 	for i, j := range all {
-		jobs[i] = c.shown(j)
+		jobs[i] = shown(c, j)
 	}
 	return jobs
 }
@@ -62,14 +62,14 @@ func (c *Cluster) Record(id slurmctl.JobID) (slurmctl.Job, bool) {
 	if j == nil {
 		return slurmctl.Job{}, false
 	}
-	return c.shown(j), true
+	return shown(c, j), true
 }
 
-func (c *Cluster) byID(ids []slurmctl.JobID) []slurmctl.Job {
+func byID(c *Cluster, ids []slurmctl.JobID) []slurmctl.Job {
 	var jobs []slurmctl.Job
 	for _, id := range ids {
 		if j := c.jobs[id]; j != nil {
-			jobs = append(jobs, c.shown(j))
+			jobs = append(jobs, shown(c, j))
 		}
 	}
 	return jobs
@@ -92,7 +92,7 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		shown := n.Node
-		shown.State, shown.CPUsAlloc = c.nodeState(i, held), int(c.usage.cpus[i])
+		shown.State, shown.CPUsAlloc = nodeState(c, i, held), int(c.usage.cpus[i])
 		shown.Flags = marks[n.power]
 		shown.Partitions = slices.Clip(shown.Partitions)
 		if n.leaked {
@@ -103,7 +103,7 @@ func (c *Cluster) Sinfo() (nodes []slurmctl.Node, parts []slurmctl.Partition) {
 	return nodes, parts
 }
 
-func (c *Cluster) nodeState(i int, held nodeSet) string {
+func nodeState(c *Cluster, i int, held nodeSet) string {
 	n, used := &c.nodes[i], int(c.usage.cpus[i])
 	switch {
 	case n.down:
@@ -128,7 +128,7 @@ func (c *Cluster) nodeState(i int, held nodeSet) string {
 // Job returns the record of the job whose script the process is, as squeue would show it.
 func (p *Process) Job() slurmctl.Job {
 	if j := p.cluster.jobs[p.job]; j != nil {
-		return p.cluster.shown(j)
+		return shown(p.cluster, j)
 	}
 	return slurmctl.Job{ID: p.job}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // tryNow starts a job on some of these nodes if they are free (select_nodes of node_scheduler.c).
-func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
-	if reason := c.limited(j); reason != "" {
+func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
+	if reason := limitReason(c, j); reason != "" {
 		c.why(j, reason)
 		return overLimits
 	}
@@ -28,11 +28,11 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 		}
 		return why
 	}
-	c.within(j, usable)
+	c.keepSuitable(j, usable)
 	ever := usable // the nodes on which it could run if no other job or reservation had them
 	if j.Reservation == "" && overlap {
 		ever = slices.Clone(j.part.set)
-		c.within(j, ever)
+		c.keepSuitable(j, ever)
 	}
 	if ever.count() < j.NumNodes { // impossible in the current state
 		if overlap {
@@ -50,11 +50,11 @@ func (c *Cluster) tryNow(j *job, avail nodeSet) verdict {
 	up := usable.count()
 	usable.minus(c.completing)
 	usable.minus(c.resuming)
-	if set, ok := c.choose(j, &c.usage, usable); ok {
-		c.startJob(j, set.list())
+	if set, ok := choose(c, j, &c.usage, usable); ok {
+		startJob(c, j, set.list())
 		return fine
 	}
-	if c.makeRoom(j, usable) {
+	if makeRoom(c, j, usable) {
 		return busy
 	}
 	if j.whole() {

@@ -10,7 +10,7 @@ import (
 )
 
 // record checks an incoming request as slurmctld does.
-func (c *Cluster) record(q Job) (*job, error) {
+func record(c *Cluster, q Job) (*job, error) {
 	p, several := c.partitions.several(q.Partition)
 	if p == nil {
 		return nil, refusal("Invalid partition name specified")
@@ -86,11 +86,11 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 			return 0, err
 		}
 	}
-	j, err := c.record(q)
+	j, err := record(c, q)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.submits(j); err != nil {
+	if err := maySubmit(c, j); err != nil {
 		return 0, err
 	}
 	if !slices.Contains(c.users, q.User) {
@@ -101,7 +101,7 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	if q.Array > 0 {
 		j.Display = fmt.Sprintf("%d_[1-%d]", j.ID, q.Array)
 	}
-	c.prioritise(j)
+	prioritise(c, j)
 	if q.Held {
 		j.Priority, j.Reason = 0, "JobHeldUser"
 	}
@@ -110,8 +110,8 @@ func (c *Cluster) Submit(q Job) (slurmctl.JobID, error) {
 	appended := c.backfill.appended
 	c.touch(j)
 	c.backfill.appended = appended
-	if q.Script == "" && !c.options.Defer && q.Array == 0 && c.independent(j) && c.first(j) && c.lets(j) {
-		if c.tryNow(j, c.up) == fine {
+	if q.Script == "" && !c.options.Defer && q.Array == 0 && independent(c, j) && isFirst(c, j) && partitionAdmits(c, j) {
+		if tryNow(c, j, c.up) == fine {
 			return j.ID, nil
 		}
 	}

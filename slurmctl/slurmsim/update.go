@@ -9,7 +9,7 @@ import (
 )
 
 // update applies all of u to a job, or nothing.
-func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
+func update(c *Cluster, j *job, u slurmctl.JobUpdate) error {
 	if j.Ended() || j.State == slurmctl.Completing {
 		return refusal("Job has already finished")
 	}
@@ -32,7 +32,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 		return refusal("Invalid partition name specified")
 	}
 	if u.Dependency != nil {
-		if err := c.depend(j, *u.Dependency); err != nil {
+		if err := depend(c, j, *u.Dependency); err != nil {
 			return err
 		}
 	}
@@ -54,12 +54,12 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 			j.TimeLimit = (u.TimeLimit + time.Minute - 1).Truncate(time.Minute)
 		}
 		if j.active() {
-			c.limit(j)
+			setLimit(c, j)
 		}
 	}
 	if !u.EndTime.IsZero() && j.active() {
 		j.TimeLimit = (u.EndTime.Sub(j.StartTime) + time.Minute - 1).Truncate(time.Minute)
-		c.limit(j)
+		setLimit(c, j)
 		j.EndTime, j.ends = u.EndTime, u.EndTime.Unix()
 	}
 	if u.Partition != "" {
@@ -85,7 +85,7 @@ func (c *Cluster) update(j *job, u slurmctl.JobUpdate) error {
 }
 
 // depend sets a pending job's dependency: "", "afterok:7", "expand:7".
-func (c *Cluster) depend(j *job, text string) error {
+func depend(c *Cluster, j *job, text string) error {
 	kind, rest, _ := strings.Cut(text, ":")
 	var id slurmctl.JobID
 	if _, err := fmt.Sscan(rest, &id); err != nil && text != "" {
