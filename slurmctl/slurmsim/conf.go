@@ -183,11 +183,7 @@ func (c *conf) partition(p map[string]string) error {
 		case "prioritytier", "priority":
 			one.Tier, err = confNumber(value)
 		case "oversubscribe", "shared":
-			kind, _, _ := strings.Cut(strings.ToUpper(value), ":")
-			if kind == "FORCE" {
-				c.unmodelled("PartitionName:OverSubscribe=FORCE")
-			}
-			one.OverSubscribe = kind
+			one.OverSubscribe = c.overSubscribe(value)
 		default:
 			c.unmodelled("PartitionName:" + key)
 		}
@@ -197,6 +193,15 @@ func (c *conf) partition(p map[string]string) error {
 	}
 	c.partitions = append(c.partitions, one)
 	return nil
+}
+
+// overSubscribe reads whether a partition's jobs share nodes.
+func (c *conf) overSubscribe(value string) string {
+	kind, _, _ := strings.Cut(strings.ToUpper(value), ":")
+	if kind == "FORCE" {
+		c.unmodelled("PartitionName:OverSubscribe=FORCE")
+	}
+	return kind
 }
 
 // finish checks that everything fits together.

@@ -12,7 +12,8 @@ import (
 )
 
 // ignored lists parameters of slurm.conf that make no difference to the model: names, paths, logs,
-// daemons' timeouts, permissions, and what happens on nodes. A final * matches any rest.
+// daemons' timeouts, permissions, what happens on nodes, and how nodes power down, which they never
+// do without SuspendTime. A final * matches any rest.
 var ignored = strings.Fields(`clustername slurmctldhost* controlmachine controladdr backupcontroller backupaddr authtype authinfo authalt* credtype cryptotype
  jobcredential* slurmuser slurmduser statesavelocation slurmdspooldir slurmctldpidfile slurmdpidfile slurmctldlogfile slurmdlogfile
  slurmctldsyslogdebug slurmdsyslogdebug slurmschedlogfile slurmschedloglevel logtimeformat slurmctldport slurmdport srunportrange mailprog maildomain mpidefault mpiparams
@@ -28,7 +29,9 @@ var ignored = strings.Fields(`clustername slurmctldhost* controlmachine controla
  getenvtimeout groupupdateforce groupupdatetime hashplugin interactivestepoptions preemptexempttime preemptparameters acctgathernodefreq acctgatherenergytype
  extsensorstype extsensorsfreq ext_sensors* nodefeaturesplugins prioritycalcperiod prioritydecayhalflife priorityusageresetperiod priorityfavorsmall
  priorityflags priorityparameters prioritysitefactor* mcsplugin mcsparameters defmempercpu defmempernode maxmempercpu maxmempernode
- reservedports slurmctldplugstack certmgr* tls* namespaceplugin allowspecresourcesusage`)
+ reservedports slurmctldplugstack certmgr* tls* namespaceplugin allowspecresourcesusage
+ enforcepartlimits jobrequeue maxnodecount schedulertimeslice suspendtimeout resumetimeout suspendrate resumerate suspendexcnodes suspendexcparts
+ suspendprogram resumeprogram dependencyparameters slurmctldparameters`)
 
 // schedulerIgnored lists ignored SchedulerParameters: they say how slurmctld spends its own time,
 // and passes of the model take none.
@@ -80,6 +83,16 @@ func confNumber(s string) (int, error) {
 }
 
 var errNumber = errors.New("want a number")
+
+// confSeconds reads a number of seconds.
+func confSeconds(s string, d *time.Duration) error {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return errNumber
+	}
+	*d = time.Duration(n) * time.Second
+	return nil
+}
 
 // confTime reads minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on.
 func confTime(s string) (time.Duration, error) {

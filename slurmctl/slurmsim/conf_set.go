@@ -8,144 +8,147 @@ import (
 	"time"
 )
 
-// set reads a parameter of the whole cluster.
-func (c *conf) set(name, value string) (err error) {
-	key, o := strings.ToLower(name), &c.options
-	duration := func(d *time.Duration) {
-		n, wrong := strconv.ParseUint(value, 10, 31)
-		if wrong != nil {
-			err = errNumber
-			return
-		}
-		*d = time.Duration(n) * time.Second
-	}
-	only := func(values ...string) {
-		for one := range strings.SplitSeq(strings.ToLower(value), ",") {
-			if !slices.Contains(values, one) {
-				c.unmodelled(name + "=" + one)
-			}
-		}
-	}
-	switch key {
-	case "killwait":
-		duration(&o.KillWait)
-	case "minjobage":
-		duration(&o.MinJobAge)
-	case "schedulertype":
+// modelled lists parameters of which the model knows only some values.
+var modelled = map[string][]string{
+	"schedulertype":            {"sched/backfill", "sched/builtin"},
+	"selecttype":               {"select/cons_tres", "select/cons_res", "select/linear"},
+	"selecttypeparameters":     {"cr_cpu", "cr_core", "cr_socket", "cr_core_default_dist_block", "cr_one_task_per_core", "cr_lln", ""},
+	"prioritytype":             {"priority/basic", "priority/multifactor"},
+	"accountingstoragetype":    {"accounting_storage/slurmdbd", "accounting_storage/none"},
+	"prologflags":              {"contain", "alloc", "serial", "nohold", "forcerequeueonfail", "x11", "none", ""},
+	"preempttype":              {"preempt/none"},
+	"preemptmode":              {"off"},
+	"topologyplugin":           {"topology/none", "topology/default", "topology/flat"},
+	"accountingstorageenforce": {"none", "associations", "0", "1", ""},
+	"suspendtime":              {"-1", "none", "infinite"},
+}
+
+// unset lists parameters that must have no value in the model.
+var unset = strings.Fields("resvoverrun overtimelimit jobsubmitplugins grestypes licenses")
+
+// readers read the parameters that make a difference to the model.
+var readers = map[string]func(c *conf, value string) error{
+	"killwait":  func(c *conf, value string) error { return confSeconds(value, &c.options.KillWait) },
+	"minjobage": func(c *conf, value string) error { return confSeconds(value, &c.options.MinJobAge) },
+	"schedulertype": func(c *conf, value string) error {
 		if strings.EqualFold(value, "sched/builtin") {
-			o.BackfillInterval = -1
-			return nil
+			c.options.BackfillInterval = -1
 		}
-		only("sched/backfill")
-	case "schedulerparameters":
+		return nil
+	},
+	"schedulerparameters": func(c *conf, value string) error {
 		for one := range strings.SplitSeq(value, ",") {
 			if err := c.scheduler(strings.TrimSpace(one)); err != nil {
 				return err
 			}
 		}
-	case "selecttype":
-		only("select/cons_tres", "select/cons_res", "select/linear")
-	case "selecttypeparameters":
-		only("cr_cpu", "cr_core", "cr_socket", "cr_core_default_dist_block", "cr_one_task_per_core", "cr_lln", "")
-	case "prioritytype":
+		return nil
+	},
+	"prioritytype": func(c *conf, value string) error {
 		c.multi = strings.EqualFold(value, "priority/multifactor")
-		only("priority/basic", "priority/multifactor")
-	case "priorityweightage":
+		return nil
+	},
+	"priorityweightage": func(c *conf, value string) (err error) {
 		if c.age, err = strconv.ParseUint(value, 10, 32); err != nil {
-			err = errNumber
+			return errNumber
 		}
-	case "prioritymaxage":
-		o.MaxAge, err = confTime(value)
-	case "accountingstoragetype":
-		o.Accounting = strings.EqualFold(value, "accounting_storage/slurmdbd")
-		only("accounting_storage/slurmdbd", "accounting_storage/none")
-	case "prologflags":
-		o.Contain = slices.Contains(strings.Split(strings.ToLower(value), ","), "contain")
-		only("contain", "alloc", "serial", "nohold", "forcerequeueonfail", "x11", "none", "")
-	case "epilog":
-		o.Epilog = value != ""
-	case "preempttype":
-		only("preempt/none")
-	case "preemptmode":
-		only("off")
-	case "topologyplugin":
-		only("topology/none", "topology/default", "topology/flat")
-	case "accountingstorageenforce":
-		only("none", "associations", "0", "1", "")
-	case "suspendtime":
-		only("-1", "none", "infinite")
-	case "suspendprogram", "resumeprogram", "suspendtimeout", "resumetimeout", "suspendrate", "resumerate", "suspendexcnodes", "suspendexcparts", "slurmctldparameters",
-		"dependencyparameters", "resvoverrun", "overtimelimit", "jobsubmitplugins", "grestypes", "licenses", "enforcepartlimits", "jobrequeue", "maxnodecount", "schedulertimeslice":
-		c.special(key, name, value)
-	default:
-		if strings.HasPrefix(key, "priorityweight") {
-			only("0")
-		} else if !isIgnored(ignored, key) {
-			c.unmodelled(name)
-		}
-	}
-	return err
+		return nil
+	},
+	"prioritymaxage": func(c *conf, value string) (err error) {
+		c.options.MaxAge, err = confTime(value)
+		return err
+	},
+	"accountingstoragetype": func(c *conf, value string) error {
+		c.options.Accounting = strings.EqualFold(value, "accounting_storage/slurmdbd")
+		return nil
+	},
+	"prologflags": func(c *conf, value string) error {
+		c.options.Contain = slices.Contains(strings.Split(strings.ToLower(value), ","), "contain")
+		return nil
+	},
+	"epilog": func(c *conf, value string) error {
+		c.options.Epilog = value != ""
+		return nil
+	},
 }
 
-// special reads a parameter that makes a difference only with some values.
-func (c *conf) special(key, name, value string) {
-	switch key {
-	case "enforcepartlimits", "jobrequeue", "maxnodecount", "schedulertimeslice", "suspendtimeout", "resumetimeout", "suspendrate", "resumerate", "suspendexcnodes",
-		"suspendexcparts", "suspendprogram", "resumeprogram", "dependencyparameters", "slurmctldparameters":
-		return // without SuspendTime, nothing is powered down
-	}
-	if value != "" && value != "0" && !strings.EqualFold(value, "none") {
+// set reads a parameter of the whole cluster.
+func (c *conf) set(name, value string) error {
+	key := strings.ToLower(name)
+	read, values := readers[key], modelled[key]
+	switch {
+	case values != nil:
+		c.only(name, value, values)
+	case read != nil:
+	case strings.HasPrefix(key, "priorityweight"):
+		c.only(name, value, []string{"0"})
+	case slices.Contains(unset, key):
+		if value != "" && value != "0" && !strings.EqualFold(value, "none") {
+			c.unmodelled(name)
+		}
+	case !isIgnored(ignored, key):
 		c.unmodelled(name)
 	}
+	if read == nil {
+		return nil
+	}
+	return read(c, value)
+}
+
+// only records those parts of a value that the model does not know.
+func (c *conf) only(name, value string, known []string) {
+	for one := range strings.SplitSeq(strings.ToLower(value), ",") {
+		if !slices.Contains(known, one) {
+			c.unmodelled(name + "=" + one)
+		}
+	}
+}
+
+// schedulerParameter is where one of the SchedulerParameters goes: a flag, a count, or a time.
+type schedulerParameter struct {
+	flag  *bool
+	count *int
+	time  *time.Duration
+	unit  time.Duration
 }
 
 // scheduler reads one of the SchedulerParameters.
 func (c *conf) scheduler(text string) error {
 	name, value, _ := strings.Cut(text, "=")
-	o := &c.options
-	number := func(set func(int)) error {
-		n, err := confNumber(value)
-		if err != nil {
-			return errors.New(text + ": " + err.Error())
-		}
-		set(n)
-		return nil
-	}
-	seconds := func(d *time.Duration) error {
-		return number(func(n int) { *d = time.Duration(n) * time.Second })
-	}
-	switch key := strings.ToLower(name); key {
-	case "":
-	case "batch_sched_delay":
-		return seconds(&o.SchedDelay)
-	case "sched_interval":
-		return seconds(&o.SchedInterval)
-	case "sched_min_interval":
-		return number(func(n int) { o.SchedMinInterval = time.Duration(n) * time.Microsecond })
-	case "default_queue_depth":
-		return number(func(n int) { o.QueueDepth = n })
-	case "bf_interval":
-		return number(func(n int) {
-			if o.BackfillInterval > 0 && n > 0 {
-				o.BackfillInterval = time.Duration(n) * time.Second
-			}
-		})
-	case "bf_window":
-		return number(func(n int) { o.BackfillWindow = time.Duration(n) * time.Minute })
-	case "bf_resolution":
-		return seconds(&o.BackfillStep)
-	case "bf_max_job_test":
-		return number(func(n int) { o.BackfillJobs = n })
-	case "defer":
-		o.Defer = true
-	case "permit_job_expansion":
-		o.PermitJobExpansion = true
-	case "disable_job_shrink":
-		o.DisableShrink = true
-	default:
-		if !isIgnored(schedulerIgnored, key) {
+	key, o := strings.ToLower(name), &c.options
+	p, known := map[string]schedulerParameter{
+		"batch_sched_delay":    {time: &o.SchedDelay, unit: time.Second},
+		"sched_interval":       {time: &o.SchedInterval, unit: time.Second},
+		"sched_min_interval":   {time: &o.SchedMinInterval, unit: time.Microsecond},
+		"default_queue_depth":  {count: &o.QueueDepth},
+		"bf_interval":          {time: &o.BackfillInterval, unit: time.Second},
+		"bf_window":            {time: &o.BackfillWindow, unit: time.Minute},
+		"bf_resolution":        {time: &o.BackfillStep, unit: time.Second},
+		"bf_max_job_test":      {count: &o.BackfillJobs},
+		"defer":                {flag: &o.Defer},
+		"permit_job_expansion": {flag: &o.PermitJobExpansion},
+		"disable_job_shrink":   {flag: &o.DisableShrink},
+	}[key]
+	if !known {
+		if key != "" && !isIgnored(schedulerIgnored, key) {
 			c.unmodelled("SchedulerParameters:" + name)
 		}
+		return nil
+	}
+	if p.flag != nil {
+		*p.flag = true
+		return nil
+	}
+	n, err := confNumber(value)
+	if err != nil {
+		return errors.New(text + ": " + err.Error())
+	}
+	switch {
+	case p.count != nil:
+		*p.count = n
+	case key == "bf_interval" && (o.BackfillInterval <= 0 || n == 0): // sched/builtin has none
+	default:
+		*p.time = time.Duration(n) * p.unit
 	}
 	return nil
 }
