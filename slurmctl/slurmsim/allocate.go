@@ -57,71 +57,86 @@ func (k *Client) Allocate(ctx context.Context, q slurmctl.AllocateRequest) (slur
 		return slurmctl.Job{}, slurmctl.ErrNoName
 	}
 	c := k.cluster
-	end := c.now + patience(ctx)
+	a := allocation{cluster: c, ctx: ctx, end: c.now + patience(ctx)}
 	request := asked(k, q)
 	if q.Parked {
 		request.NodeList, request.Reservation, request.Begin = nil, "", c.Now().Add(forever)
 	}
-	var got slurmctl.Job
-	var id slurmctl.JobID
-	var reason string
 	command := Command{Name: "Allocate", About: q.Name}
 	if q.ExpandJob != 0 {
 		command.Jobs = []slurmctl.JobID{q.ExpandJob}
 	}
 	err := runCommand(ctx, k, c.options.Latency.Salloc, command, func(done func(error)) {
+		a.done = done
 		var err error
-		if id, err = c.Submit(request); err != nil {
+		if a.id, err = c.Submit(request); err != nil {
 			done(submitted("salloc", "Job submit/allocate failed: ", err))
 			return
 		}
 		if q.Parked {
-			if err = letGo(c, id, q.Reservation); err != nil {
+			if err = letGo(c, a.id, q.Reservation); err != nil {
 				done(err)
 				return
 			}
 		}
-		var limited time.Duration
-		var see func()
-		see = func() {
-			j := c.jobs[id]
-			switch {
-			case j == nil || j.Ended() || j.State == slurmctl.Completing:
-				done(fmt.Errorf("job %d: %w", id, slurmctl.ErrAlreadyDone))
-			case j.State != slurmctl.Pending:
-				got = shown(c, j)
-				done(nil)
-			case c.now >= end || ctx.Err() != nil:
-				reason = j.Reason
-				done(context.DeadlineExceeded)
-			case slurmctl.KindOf(j.Reason) == slurmctl.LimitReason && limited > 0 && c.now-limited >= limitSeen:
-				reason = j.Reason
-				done(errors.New("given up"))
-			default:
-				if slurmctl.KindOf(j.Reason) != slurmctl.LimitReason {
-					limited = 0
-				} else if limited == 0 {
-					limited = c.now
-				}
-				reason = j.Reason
-				c.after(allocateLook, see)
-			}
-		}
-		see()
+		a.look()
 	})
 	if err == nil {
-		return got, nil
+		return a.got, nil
 	}
 	if errors.Is(err, errTimeout) { // the answer never came, so the job is unknown
 		return slurmctl.Job{}, err
 	}
-	if reason != "" && got.ID == 0 {
-		err = &slurmctl.PendingError{Job: id, Reason: reason, Err: err}
+	if a.reason != "" && a.got.ID == 0 {
+		err = &slurmctl.PendingError{Job: a.id, Reason: a.reason, Err: err}
 	}
-	if id != 0 {
-		err = errors.Join(err, k.CancelAs(context.WithoutCancel(ctx), q.User, id))
+	if a.id != 0 {
+		err = errors.Join(err, k.CancelAs(context.WithoutCancel(ctx), q.User, a.id))
 	}
-	return slurmctl.Job{ID: id}, err
+	return slurmctl.Job{ID: a.id}, err
+}
+
+// allocation is an allocation that a client waits for.
+type allocation struct {
+	cluster *Cluster
+	ctx     context.Context
+	end     time.Duration // when the client gives up
+	done    func(error)
+
+	id      slurmctl.JobID
+	got     slurmctl.Job
+	reason  string        // last reason for which the job waited
+	limited time.Duration // since when a limit has blocked it; 0 if none does
+}
+
+// look checks whether the job has started, and looks again later if it may start.
+func (a *allocation) look() {
+	c := a.cluster
+	j := c.jobs[a.id]
+	switch {
+	case j == nil || j.Ended() || j.State == slurmctl.Completing:
+		a.done(fmt.Errorf("job %d: %w", a.id, slurmctl.ErrAlreadyDone))
+		return
+	case j.State != slurmctl.Pending:
+		a.got = shown(c, j)
+		a.done(nil)
+		return
+	}
+	a.reason = j.Reason
+	atLimit := slurmctl.KindOf(j.Reason) == slurmctl.LimitReason
+	switch {
+	case c.now >= a.end || a.ctx.Err() != nil:
+		a.done(context.DeadlineExceeded)
+		return
+	case !atLimit:
+		a.limited = 0
+	case a.limited == 0:
+		a.limited = c.now
+	case c.now-a.limited >= limitSeen:
+		a.done(errors.New("given up"))
+		return
+	}
+	c.after(allocateLook, a.look)
 }
 
 // letGo puts a parked allocation into its reservation, to start now.

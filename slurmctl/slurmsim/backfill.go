@@ -182,104 +182,146 @@ func fillAnywhere(c *Cluster, j *job) (started, ok bool) {
 
 // fill places one job: the job starts or gets a later place. ok reports whether it has either.
 func fill(c *Cluster, j *job) (started, ok bool) {
-	b := &c.backfill
 	if limitReason(c, j) != "" {
 		return false, false
 	}
-	limit := int64(j.plannedFor() / time.Second)
-	later := b.now
-	resv := len(c.reservations) > 0
-	if !resv { // the nodes are then the same at all times
-		b.all = b.all[:0]
-		b.all = append(b.all, j.part.set...)
+	b := &c.backfill
+	p := placing{Cluster: c, b: b, j: j, limit: int64(j.plannedFor() / time.Second), later: b.now}
+	if len(c.reservations) == 0 { // the nodes are then the same at all times
+		b.all = append(b.all[:0], j.part.set...)
 		c.keepSuitable(j, b.all)
 		b.all.and(c.up)
 		b.whole = b.all.equal(c.up)
 	}
 	for {
-		start, overlap := later, false
-		later = 0
-		if resv {
-			allowed := c.reservations.permitted(j, len(c.nodes), time.Unix(start, 0), true)
-			if allowed.why != fine {
-				return false, false
-			}
-			start, overlap = allowed.start.Unix(), allowed.overlap
-			c.keepSuitable(j, allowed.nodes)
-			allowed.nodes.and(c.up)
-			b.all, b.whole = append(b.all[:0], allowed.nodes...), false
-		}
-		end := min(max(start, b.now)+limit, b.now+int64(forever/time.Second))
-		first := 0
-		if b.space[0].to <= start {
-			first = sort.Search(len(b.space), func(i int) bool { return b.space[i].to > start })
-		}
-		failing := b.failing(first, end, j.NumNodes)
-		opening := b.opening(first, end)
-		if failing >= 0 && !overlap {
-			for opening >= 0 && opening < failing {
-				end = b.space[opening].to + limit
-				opening = b.opening(opening+1, end)
-			}
-		}
-		if opening >= 0 {
-			later = b.space[opening].to
-		}
-		if overlap {
-			if e := c.reservations.nextEnd(start, b.step); e != 0 && e+1 < b.window && (later == 0 || e+1 < later) {
-				later = e + 1
-			}
-		}
-		if failing >= 0 || j.required != nil && !b.free.holds(j.required) {
-			if later != 0 {
-				continue
-			}
+		switch p.attempt() {
+		case startsNow:
+			return true, true
+		case hasPlace:
+			return false, true
+		case hasNone:
 			return false, false
 		}
-		if !b.counted {
-			b.counted = true
-			b.tried++
-		}
-		at, set, fits := willRun(c, j, b.free)
-		if !fits {
-			if later != 0 {
-				continue
-			}
-			return false, false
-		}
-		at = max(at, start)
-		if at <= b.now && (set.overlaps(c.completing) || set.overlaps(c.resuming)) {
-			at, later = b.now+1, 0
-		}
-		if at <= b.now {
-			switch tryNow(c, j, b.free) {
-			case fine:
-				return true, true
-			case reserved, notUsable, overLimits:
-				return false, false
-			}
-			later = 0
-		}
-		if later != 0 && at > later {
-			continue
-		}
-		if at > b.now+int64(c.options.BackfillWindow/time.Second) {
-			return false, false
-		}
-		from, to := at/b.step*b.step, (at+limit)/b.step*b.step
-		if at > b.now && b.clashes(set, from, to) {
-			later = at
-			continue
-		}
-		j.planned = time.Unix(at, 0)
-		b.reserve(set, from, to)
-		return false, true
 	}
 }
 
+// placing is the search for a job's place. Times are in seconds.
+type placing struct {
+	*Cluster
+	b     *backfill
+	j     *job
+	limit int64 // how long the job lasts
+	start int64 // first moment of this attempt
+	later int64 // moment of the next attempt; 0 if none
+}
+
+// attempted is the outcome of an attempt to place a job.
+type attempted int
+
+const (
+	goesOn    attempted = iota // another attempt follows, at placing.later
+	startsNow                  // the job has started
+	hasPlace                   // it has a later place
+	hasNone                    // it has none in this cycle
+)
+
+// attempt tries to place the job at p.later, or after that.
+func (p *placing) attempt() attempted {
+	b := p.b
+	p.start, p.later = p.later, 0
+	overlap := false
+	if len(p.reservations) > 0 {
+		allowed := p.reservations.permitted(p.j, len(p.nodes), time.Unix(p.start, 0), true)
+		if allowed.why != fine {
+			return hasNone
+		}
+		p.start, overlap = allowed.start.Unix(), allowed.overlap
+		p.keepSuitable(p.j, allowed.nodes)
+		allowed.nodes.and(p.up)
+		b.all, b.whole = append(b.all[:0], allowed.nodes...), false
+	}
+	if !p.findNodes(overlap) {
+		return p.laterOrNone()
+	}
+	if !b.counted {
+		b.counted = true
+		b.tried++
+	}
+	at, set, fits := willRun(p.Cluster, p.j, b.free)
+	if !fits {
+		return p.laterOrNone()
+	}
+	return p.place(max(at, p.start), set)
+}
+
+func (p *placing) laterOrNone() attempted {
+	if p.later != 0 {
+		return goesOn
+	}
+	return hasNone
+}
+
+// findNodes finds the nodes that are free for as long as the job lasts, in b.free, and the moment
+// of the next attempt. It reports whether they are enough.
+func (p *placing) findNodes(overlap bool) bool {
+	b := p.b
+	end := min(max(p.start, b.now)+p.limit, b.now+int64(forever/time.Second))
+	first := 0
+	if b.space[0].to <= p.start {
+		first = sort.Search(len(b.space), func(i int) bool { return b.space[i].to > p.start })
+	}
+	failing := b.failing(first, end, p.j.NumNodes)
+	opening := b.opening(first, end)
+	if failing >= 0 && !overlap {
+		for opening >= 0 && opening < failing {
+			end = b.space[opening].to + p.limit
+			opening = b.opening(opening+1, end)
+		}
+	}
+	if opening >= 0 {
+		p.later = b.space[opening].to
+	}
+	if overlap {
+		if e := p.reservations.nextEnd(p.start, b.step); e != 0 && e+1 < b.window && (p.later == 0 || e+1 < p.later) {
+			p.later = e + 1
+		}
+	}
+	return failing < 0 && (p.j.required == nil || b.free.holds(p.j.required))
+}
+
+// place starts the job if the moment is now, or keeps the nodes for it.
+func (p *placing) place(at int64, set nodeSet) attempted {
+	b := p.b
+	if at <= b.now && (set.overlaps(p.completing) || set.overlaps(p.resuming)) {
+		at, p.later = b.now+1, 0
+	}
+	if at <= b.now {
+		switch tryNow(p.Cluster, p.j, b.free) {
+		case fine:
+			return startsNow
+		case reserved, notUsable, overLimits:
+			return hasNone
+		}
+		p.later = 0
+	}
+	if p.later != 0 && at > p.later {
+		return goesOn
+	}
+	if at > b.now+int64(p.options.BackfillWindow/time.Second) {
+		return hasNone
+	}
+	from, to := at/b.step*b.step, (at+p.limit)/b.step*b.step
+	if at > b.now && b.clashes(set, from, to) {
+		p.later = at
+		return goesOn
+	}
+	p.j.planned = time.Unix(at, 0)
+	b.reserve(set, from, to)
+	return hasPlace
+}
+
 // willRun returns when and where a job could run on some of these nodes if all active jobs lasted
-// until their limits (_will_run_test of select/cons_common). It removes jobs in groups whose ends
-// lie within a doubling time, so the answer may be late.
+// until their limits (_will_run_test of select/cons_common).
 func willRun(c *Cluster, j *job, from nodeSet) (int64, nodeSet, bool) {
 	now := c.backfill.now
 	if set, ok := choose(c, j, &c.usage, from); ok {
@@ -293,37 +335,11 @@ func willRun(c *Cluster, j *job, from nodeSet) (int64, nodeSet, bool) {
 	if c.usage.copyTo(future, cpus); from.count() < j.NumNodes {
 		return 0, nil, false
 	}
-	window, end := int64(30), int64(0)
-	all := c.byLimit()
-	for i := 0; i < len(all); {
-		var last *job
-		more := false
-		for ; i < len(all); i++ {
-			one := all[i]
-			if !one.set.overlaps(from) {
-				continue
-			}
-			ends := one.ends
-			if end == 0 {
-				end = ends + window - ends%window
-			}
-			last = one
-			if cpus {
-				c.book(future, one, one.nodes, -1)
-			} else {
-				future.idle.or(one.set)
-			}
-			if i+1 < len(all) && all[i+1].ends > end+window {
-				more = true
-				i++
-				break
-			}
-		}
+	d := departures{nodeTable: &c.nodeTable, future: future, cpus: cpus, all: c.byLimit(), window: 30}
+	for d.next < len(d.all) {
+		last := d.group(from)
 		if last == nil {
 			return 0, nil, false
-		}
-		for window *= 2; more && all[i].ends > end+window; {
-			window *= 2
 		}
 		if set, ok := choose(c, j, future, from); ok {
 			at := last.ends
@@ -334,4 +350,51 @@ func willRun(c *Cluster, j *job, from nodeSet) (int64, nodeSet, bool) {
 		}
 	}
 	return 0, nil, false
+}
+
+// departures ends active jobs in the order of their limits. It ends them in groups whose ends lie
+// within a doubling time, so the last end of a group may be late for a job.
+type departures struct {
+	*nodeTable
+	future *usage
+	cpus   bool // whether the future includes shares of nodes
+
+	all         []*job
+	next        int
+	window, end int64 // in seconds
+}
+
+// group ends the next group of jobs on some of these nodes and returns its last job, or nil.
+func (d *departures) group(from nodeSet) (last *job) {
+	more := false
+	for i, one := range d.all[d.next:] {
+		if !one.set.overlaps(from) {
+			continue
+		}
+		if d.end == 0 {
+			d.end = one.ends + d.window - one.ends%d.window
+		}
+		last = one
+		if d.cpus {
+			d.book(d.future, one, one.nodes, -1)
+		} else {
+			d.future.idle.or(one.set)
+		}
+		if more = d.pausesBefore(d.next + i + 1); more {
+			d.next += i + 1
+			break
+		}
+	}
+	if !more {
+		d.next = len(d.all)
+	}
+	for d.window *= 2; more && d.pausesBefore(d.next); {
+		d.window *= 2
+	}
+	return last
+}
+
+// pausesBefore reports whether that job belongs to a later group.
+func (d *departures) pausesBefore(next int) bool {
+	return next < len(d.all) && d.all[next].ends > d.end+d.window
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// modelled lists parameters of which the model knows only some values.
+// modelled lists the known values of parameters whose other values are not in the model.
 var modelled = map[string][]string{
 	"schedulertype":            {"sched/backfill", "sched/builtin"},
 	"selecttype":               {"select/cons_tres", "select/cons_res", "select/linear"},

@@ -12,24 +12,11 @@ import (
 // config returns what scontrol show config prints for such a cluster.
 func (o Options) config(boot time.Time) slurmctl.Config {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%d sec", int(d.Seconds())) }
-	params := []string{
-		fmt.Sprintf("batch_sched_delay=%d", int(o.SchedDelay.Seconds())),
-		fmt.Sprintf("sched_interval=%d", int(o.SchedInterval.Seconds())),
-	}
-	add := func(given bool, param string) {
-		if given {
-			params = append(params, param)
-		}
-	}
-	add(o.BackfillInterval > 0, fmt.Sprintf("bf_interval=%d", int(o.BackfillInterval.Seconds())))
-	add(o.PermitJobExpansion, "permit_job_expansion")
-	add(o.DisableShrink, "disable_job_shrink")
-	add(o.Defer, "defer")
 	values := map[string]string{
 		"SLURM_VERSION": o.Version, "ClusterName": "model", "BOOT_TIME": fmt.Sprint(boot.Unix()), "SlurmUser": "root(0)",
 		"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CORE", "KillWait": seconds(o.KillWait), "MinJobAge": seconds(o.MinJobAge),
 		"AccountingStorageType": "accounting_storage/none", "PrologFlags": "", "PriorityType": "priority/basic",
-		"SchedulerParameters": strings.Join(params, ","), "SchedulerType": "sched/backfill",
+		"SchedulerParameters": o.schedulerParameters(), "SchedulerType": "sched/backfill",
 	}
 	if o.BackfillInterval < 0 {
 		values["SchedulerType"] = "sched/builtin"
@@ -47,16 +34,7 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 	if o.DefMemPerCPU > 0 {
 		values["DefMemPerCPU"] = fmt.Sprint(o.DefMemPerCPU)
 	}
-	var kinds []string
-	for _, n := range o.NodeList {
-		all, _ := slurmctl.ParseGRES(n.GRES)
-		for _, g := range all {
-			if !slices.Contains(kinds, g.Name) {
-				kinds = append(kinds, g.Name)
-			}
-		}
-	}
-	values["GresTypes"] = strings.Join(kinds, ",")
+	values["GresTypes"] = strings.Join(gresKinds(o.NodeList), ",")
 	if o.Enforce {
 		values["AccountingStorageEnforce"] = "associations,limits,qos"
 	}
@@ -78,4 +56,35 @@ func (o Options) config(boot time.Time) slurmctl.Config {
 		values["PriorityMaxAge"] = fmt.Sprintf("%d-%02d:00:00", int(o.MaxAge.Hours())/24, int(o.MaxAge.Hours())%24)
 	}
 	return slurmctl.Config{Version: o.Version, ClusterName: "model", Values: values}
+}
+
+// schedulerParameters returns SchedulerParameters.
+func (o Options) schedulerParameters() string {
+	params := []string{
+		fmt.Sprintf("batch_sched_delay=%d", int(o.SchedDelay.Seconds())),
+		fmt.Sprintf("sched_interval=%d", int(o.SchedInterval.Seconds())),
+	}
+	add := func(given bool, param string) {
+		if given {
+			params = append(params, param)
+		}
+	}
+	add(o.BackfillInterval > 0, fmt.Sprintf("bf_interval=%d", int(o.BackfillInterval.Seconds())))
+	add(o.PermitJobExpansion, "permit_job_expansion")
+	add(o.DisableShrink, "disable_job_shrink")
+	add(o.Defer, "defer")
+	return strings.Join(params, ",")
+}
+
+// gresKinds returns the names of the nodes' generic resources.
+func gresKinds(nodes []slurmctl.Node) (kinds []string) {
+	for _, n := range nodes {
+		all, _ := slurmctl.ParseGRES(n.GRES)
+		for _, g := range all {
+			if !slices.Contains(kinds, g.Name) {
+				kinds = append(kinds, g.Name)
+			}
+		}
+	}
+	return kinds
 }

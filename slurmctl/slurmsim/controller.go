@@ -106,21 +106,7 @@ func (c *Cluster) StartController() {
 		}
 	}
 	for _, id := range sortedIDs(c.jobs) {
-		j := c.jobs[id]
-		j.expands = 0
-		switch now := alive[id]; {
-		case j.State == slurmctl.Completing && j.requeued:
-			queueAgain(c, j)
-		case j.State == slurmctl.Completing:
-			closeRecord(c, j, j.final)
-		case j.Ended():
-			forgetLater(c, j)
-		case !j.active():
-		case now == nil, !now.active(), now.request.Program != nil && c.running[id] == nil:
-			finish(c, j, slurmctl.Completed) // its nodes say so
-		default:
-			watchEnd(c, j)
-		}
+		takeUp(c, c.jobs[id], alive[id])
 	}
 	missed := c.missed
 	c.missed = nil
@@ -131,6 +117,24 @@ func (c *Cluster) StartController() {
 	c.loop.start()
 	c.changed()
 	c.kick()
+}
+
+// takeUp continues with a job whose record was saved. now is what became of it, or nil.
+func takeUp(c *Cluster, j, now *job) {
+	j.expands = 0
+	switch {
+	case j.State == slurmctl.Completing && j.requeued:
+		queueAgain(c, j)
+	case j.State == slurmctl.Completing:
+		closeRecord(c, j, j.final)
+	case j.Ended():
+		forgetLater(c, j)
+	case !j.active():
+	case now == nil, !now.active(), now.request.Program != nil && c.running[j.ID] == nil:
+		finish(c, j, slurmctl.Completed) // its nodes say so
+	default:
+		watchEnd(c, j)
+	}
 }
 
 func sortedProcesses(all map[slurmctl.JobID]*Process) iter.Seq2[slurmctl.JobID, *Process] {

@@ -121,6 +121,9 @@ func (j *job) somewhere(try func() bool) bool {
 	return false
 }
 
+// wholeMinutes rounds a time limit up, as slurmctld does.
+func wholeMinutes(d time.Duration) time.Duration { return (d + time.Minute - 1).Truncate(time.Minute) }
+
 // firstPriority is the priority of the first job under priority/basic; each later job has one less.
 const firstPriority = 4294901759
 

@@ -2,6 +2,7 @@ package slurmsim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
@@ -36,28 +37,22 @@ func (c *Cluster) SetBoots(name string, boots bool) {
 
 // powerTurn changes the power state of nodes whose time has come.
 func powerTurn(c *Cluster) {
-	p := &c.options.PowerSaving
-	if !p.on() {
+	if !c.options.PowerSaving.on() {
 		return
 	}
 	came := false
 	for i := range c.nodes {
 		n := &c.nodes[i]
-		since := c.now - n.powered
+		was, busy := n.power, !c.usage.idle.has(i) || n.freeing > 0 || !c.up.has(i)
+		n.power = nextPower(&c.options.PowerSaving, n, c.now-n.powered, busy)
 		switch {
-		case n.power == slurmctl.PowerUp && !n.broken && since >= p.Boot:
-			n.power, came = slurmctl.PowerOn, true
-		case n.power == slurmctl.PowerUp && since >= p.ResumeTimeout:
-			n.power, came = slurmctl.PoweredDown, true
-			c.SetNode(n.Name, true, n.drained)
-		case n.power == slurmctl.PowerDown && since >= p.SuspendTimeout:
-			n.power, came = slurmctl.PoweredDown, true
-		case n.power == slurmctl.PowerOn && (!c.usage.idle.has(i) || n.freeing > 0 || !c.up.has(i)):
-		case n.power == slurmctl.PowerOn && since >= p.SuspendTime && !slices.Contains(p.Except, n.Name):
-			n.power = slurmctl.PowerDown
-		default:
+		case was == slurmctl.PowerOn && busy:
+		case n.power == was:
 			continue
+		case was == slurmctl.PowerUp && n.power == slurmctl.PoweredDown: // it did not come up in time
+			c.SetNode(n.Name, true, n.drained)
 		}
+		came = came || n.power != was && was != slurmctl.PowerOn
 		n.powered = c.now // also while busy
 		c.usable(i)
 	}
@@ -65,6 +60,28 @@ func powerTurn(c *Cluster) {
 		c.changed()
 		c.kick()
 	}
+}
+
+// nextPower returns the power state of a node that has had its state for that long.
+func nextPower(p *PowerSaving, n *node, since time.Duration, busy bool) slurmctl.Power {
+	switch n.power {
+	case slurmctl.PowerUp:
+		if !n.broken && since >= p.Boot {
+			return slurmctl.PowerOn
+		}
+		if since >= p.ResumeTimeout {
+			return slurmctl.PoweredDown
+		}
+	case slurmctl.PowerDown:
+		if since >= p.SuspendTimeout {
+			return slurmctl.PoweredDown
+		}
+	case slurmctl.PowerOn:
+		if !busy && since >= p.SuspendTime && !slices.Contains(p.Except, n.Name) {
+			return slurmctl.PowerDown
+		}
+	}
+	return n.power
 }
 
 // startConfigured releases jobs whose nodes have come up: their time counts from then on.

@@ -49,6 +49,21 @@ func (all reservations) named(name string) *reservation {
 	return nil
 }
 
+// open returns the reservation of that name if the user may use it, and nil for "".
+func (all reservations) open(name string, u User) (*reservation, error) {
+	if name == "" {
+		return nil, nil
+	}
+	r := all.named(name)
+	if r == nil {
+		return nil, refusal("Requested reservation is invalid")
+	}
+	if !r.allows(u) {
+		return nil, refusal("Access denied to requested reservation")
+	}
+	return r, nil
+}
+
 // clone returns copies of all.
 func (all reservations) clone() reservations {
 	copied := make(reservations, len(all))
@@ -57,6 +72,15 @@ func (all reservations) clone() reservations {
 		copied[i] = &one
 	}
 	return copied
+}
+
+// clashes reports whether a reservation would share nodes with another one, except self, though
+// neither may.
+func (all reservations) clashes(r *reservation, self string) bool {
+	shares := func(r *reservation) bool { return r.has("MAINT") || r.has("OVERLAP") }
+	return !shares(r) && slices.ContainsFunc(all, func(o *reservation) bool {
+		return o.Name != self && !shares(o) && o.overlaps(r.Start, r.End) && o.set.overlaps(r.set)
+	})
 }
 
 // nextEnd returns the first end of a reservation from then on, rounded up, or 0
@@ -107,6 +131,17 @@ type allowance struct {
 	overlap bool      // other jobs' reservations removed some
 	start   time.Time // when it holds
 	why     verdict
+}
+
+// reason returns the reason of a job that may have no nodes.
+func (a *allowance) reason() string {
+	switch a.why {
+	case busy:
+		return "Resources"
+	case reserved:
+		return "ReqNodeNotAvail, Reserved for maintenance"
+	}
+	return "Reservation"
 }
 
 // permitted returns which of that many nodes reservations allow a job to start on at when or, with

@@ -63,12 +63,8 @@ func admit(c *Cluster, r *reservation, self string) error {
 		}
 		r.set.add(n)
 	}
-	if !r.has("MAINT") && !r.has("OVERLAP") {
-		for _, o := range c.reservations {
-			if o.Name != self && !o.has("MAINT") && !o.has("OVERLAP") && o.overlaps(r.Start, r.End) && o.set.overlaps(r.set) {
-				return refusal("Error creating the reservation: Requested reservation overlaps with another reservation")
-			}
-		}
+	if c.reservations.clashes(r, self) {
+		return refusal("Error creating the reservation: Requested reservation overlaps with another reservation")
 	}
 	if r.has("IGNORE_JOBS") || r.has("MAINT") {
 		return nil

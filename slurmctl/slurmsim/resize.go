@@ -59,25 +59,9 @@ func endEmpty(c *Cluster, k *job) {
 
 // shrink leaves a running job only these nodes.
 func shrink(c *Cluster, j *job, keep []string) error {
-	if c.options.DisableShrink {
-		return refusal("Requested operation is presently disabled")
-	}
-	switch {
-	case j.Ended() || j.State == slurmctl.Completing:
-		return refusal("Job has already finished")
-	case j.State == slurmctl.Pending:
-		return refusal("Requested operation not supported on this system")
-	case locked(&c.options, j):
-		return errDBIndex()
-	}
-	kept, err := c.named(keep)
-	switch {
-	case err != nil:
+	kept, err := mayShrink(c, j, keep)
+	if err != nil {
 		return err
-	case len(keep) == 0:
-		return refusal("Node count specification invalid")
-	case j.request.Script != "" && !kept.has(j.batchHost):
-		return refusal("Invalid node name specified") // the batch host cannot be removed
 	}
 	var stay, leave []int
 	for _, n := range j.nodes {
@@ -106,6 +90,30 @@ func shrink(c *Cluster, j *job, keep []string) error {
 		finish(c, j, slurmctl.Failed) // its batch script was killed with the node
 	}
 	return nil
+}
+
+// mayShrink returns the nodes to keep, or why the job cannot shrink to them.
+func mayShrink(c *Cluster, j *job, keep []string) (nodeSet, error) {
+	switch {
+	case c.options.DisableShrink:
+		return nil, refusal("Requested operation is presently disabled")
+	case j.Ended() || j.State == slurmctl.Completing:
+		return nil, refusal("Job has already finished")
+	case j.State == slurmctl.Pending:
+		return nil, refusal("Requested operation not supported on this system")
+	case locked(&c.options, j):
+		return nil, errDBIndex()
+	}
+	kept, err := c.named(keep)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(keep) == 0:
+		return nil, refusal("Node count specification invalid")
+	case j.request.Script != "" && !kept.has(j.batchHost):
+		return nil, refusal("Invalid node name specified") // the batch host cannot be removed
+	}
+	return kept, nil
 }
 
 // takeBatchHosts makes the first node of every job its batch host, as slurmctld does after a start

@@ -48,59 +48,76 @@ type pass struct {
 // enough reports whether the pass stops trying jobs.
 func (p *pass) enough() bool { return !p.whole && p.tested > p.options.QueueDepth+1 }
 
-// try starts a job in its partition if it can, or all tasks of an array for which there is room.
-// Otherwise other jobs may have to wait behind it. It reports whether the job started.
+// try starts a job in its partition if it can, or all tasks of an array for which there is room. It
+// reports whether the job started.
 func (p *pass) try(j *job) bool {
 	if !partitionAdmits(p.Cluster, j) {
 		return false
 	}
-	for tasks := true; tasks && j.State == slurmctl.Pending; {
-		tasks = false
+	for more := true; more && j.State == slurmctl.Pending; {
 		if p.tested++; p.enough() {
 			return false
 		}
-		switch {
-		case j.Reservation != "":
-			if slices.Contains(p.full, j.Reservation) {
-				p.why(j, "Priority")
-				continue
-			}
-		case slices.Contains(p.stuck, j.part):
-			if j.Reason == "None" || j.Reason == "Resources" {
-				p.why(j, "Priority")
-			}
-			continue
-		}
-		fails := false
-		if p.avail.common(j.part.set) < j.NumNodes {
-			p.why(j, "Resources")
-			fails = true
-		} else {
-			more := j.ArrayTasks > 1
-			switch tryNow(p.Cluster, j, p.avail) {
-			case fine:
-				tasks = more
-				continue
-			case busy:
-				fails = true
-			case reserved, notUsable:
-				if r := p.reservations.named(j.Reservation); r != nil {
-					p.avail.minus(r.set)
-				}
-			}
-			if j.required != nil && j.required.count() >= j.NumNodes {
-				fails = false
-				p.avail.minus(j.required)
-			}
-		}
-		if fails && j.Reservation != "" {
-			fails = false
-			p.full = append(p.full, j.Reservation)
-		}
-		if fails {
-			p.stuck = append(p.stuck, j.part)
-			p.avail.minus(j.part.set)
-		}
+		more = p.tryTask(j)
 	}
 	return j.State != slurmctl.Pending
+}
+
+// tryTask starts a job, or the next task of an array, if it can. Otherwise other jobs may have to
+// wait behind it. It reports whether to try a further task.
+func (p *pass) tryTask(j *job) bool {
+	if p.waits(j) {
+		return false
+	}
+	if p.avail.common(j.part.set) < j.NumNodes {
+		p.why(j, "Resources")
+		p.stop(j)
+		return false
+	}
+	more := j.ArrayTasks > 1
+	fails := false
+	switch tryNow(p.Cluster, j, p.avail) {
+	case fine:
+		return more
+	case busy:
+		fails = true
+	case reserved, notUsable:
+		if r := p.reservations.named(j.Reservation); r != nil {
+			p.avail.minus(r.set)
+		}
+	}
+	if j.required != nil && j.required.count() >= j.NumNodes {
+		p.avail.minus(j.required)
+	} else if fails {
+		p.stop(j)
+	}
+	return false
+}
+
+// waits reports whether a job waits behind another one in its partition or reservation.
+func (p *pass) waits(j *job) bool {
+	if j.Reservation != "" {
+		if !slices.Contains(p.full, j.Reservation) {
+			return false
+		}
+		p.why(j, "Priority")
+		return true
+	}
+	if !slices.Contains(p.stuck, j.part) {
+		return false
+	}
+	if j.Reason == "None" || j.Reason == "Resources" {
+		p.why(j, "Priority")
+	}
+	return true
+}
+
+// stop lets the following jobs wait behind this one.
+func (p *pass) stop(j *job) {
+	if j.Reservation != "" {
+		p.full = append(p.full, j.Reservation)
+		return
+	}
+	p.stuck = append(p.stuck, j.part)
+	p.avail.minus(j.part.set)
 }

@@ -17,16 +17,9 @@ func tryNow(c *Cluster, j *job, avail nodeSet) verdict {
 	}
 	allowed := c.reservations.permitted(j, len(c.nodes), c.Now(), false)
 	usable, overlap := allowed.nodes, allowed.overlap
-	if why := allowed.why; why != fine {
-		switch why {
-		case busy:
-			c.why(j, "Resources")
-		case reserved:
-			c.why(j, "ReqNodeNotAvail, Reserved for maintenance")
-		default:
-			c.why(j, "Reservation")
-		}
-		return why
+	if allowed.why != fine {
+		c.why(j, allowed.reason())
+		return allowed.why
 	}
 	c.keepSuitable(j, usable)
 	ever := usable // the nodes on which it could run if no other job or reservation had them

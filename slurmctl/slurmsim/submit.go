@@ -9,28 +9,11 @@ import (
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
-// record checks an incoming request as slurmctld does.
+// record checks an incoming request as slurmctld does, and makes the job's record.
 func record(c *Cluster, q Job) (*job, error) {
 	p, several := c.partitions.several(q.Partition)
-	if p == nil {
-		return nil, refusal("Invalid partition name specified")
-	}
-	if q.Nodes < 1 {
-		return nil, refusal("Node count specification invalid")
-	}
-	if q.Expand != 0 {
-		base := c.jobs[q.Expand]
-		switch {
-		case !c.options.PermitJobExpansion:
-			return nil, refusal("Requested operation not supported on this system")
-		case base == nil, base.State != slurmctl.Running:
-			return nil, refusal("Job dependency problem")
-		case base.Partition != p.Name:
-			return nil, refusal("Invalid partition name specified")
-		}
-	}
-	if fits := func(p *partition) bool { return q.Nodes <= len(p.Nodes) }; !fits(p) && !slices.ContainsFunc(several, fits) {
-		return nil, refusal("Requested node configuration is not available")
+	if err := checkRequest(c, &q, p, several); err != nil {
+		return nil, err
 	}
 	j := &job{request: q, part: p, parts: several, expands: q.Expand}
 	var err error
@@ -40,30 +23,12 @@ func record(c *Cluster, q Job) (*job, error) {
 	if j.excluded, err = c.named(q.Exclude); err != nil {
 		return nil, err
 	}
-	if q.Reservation != "" {
-		r := c.reservations.named(q.Reservation)
-		if r == nil {
-			return nil, refusal("Requested reservation is invalid")
-		}
-		if !r.allows(q.User) {
-			return nil, refusal("Access denied to requested reservation")
-		}
-	}
-	limit := q.TimeLimit
-	if limit == 0 {
-		limit = p.DefaultTime
-		if limit == slurmctl.Unlimited || limit == 0 {
-			limit = p.MaxTime
-		}
-	} else if limit != slurmctl.Unlimited {
-		limit = (limit + time.Minute - 1).Truncate(time.Minute)
-	}
-	if base := c.jobs[q.Expand]; base != nil && base.TimeLimit != slurmctl.Unlimited { // _test_job_dependency of job_scheduler.c
-		limit = base.EndTime.Sub(c.second()).Truncate(time.Minute)
+	if _, err := c.reservations.open(q.Reservation, q.User); err != nil {
+		return nil, err
 	}
 	j.Job = slurmctl.Job{Name: q.Name, User: q.User.Name, UID: q.User.UID, Account: q.User.Account, QOS: cmp.Or(q.QOS, defaultQOS), Partition: cmp.Or(q.Partition, p.Name), Comment: q.Comment,
 		State: slurmctl.Pending, Reason: "None", NumNodes: q.Nodes, ReqNodes: slices.Clone(q.NodeList), ExcNodes: slices.Clone(q.Exclude),
-		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: limit, SubmitTime: c.second(), StartTime: q.Begin,
+		Features: q.Constraint, MinCPUs: max(q.CPUs, 1), Exclusive: q.CPUs == 0, TimeLimit: timeLimit(c, &q, p), SubmitTime: c.second(), StartTime: q.Begin,
 		Reservation: q.Reservation, Nice: q.Nice, ArrayTasks: max(q.Array, 1)}
 	j.NumCPUs = q.Nodes * max(q.CPUs, 1)
 	if j.whole() {
@@ -77,6 +42,49 @@ func record(c *Cluster, q Job) (*job, error) {
 		j.Dependency = fmt.Sprintf("%s:%d", q.After[0].Kind, q.After[0].Job)
 	}
 	return j, nil
+}
+
+// checkRequest refuses a job that its partitions or the job to expand rule out.
+func checkRequest(c *Cluster, q *Job, p *partition, several []*partition) error {
+	fits := func(p *partition) bool { return q.Nodes <= len(p.Nodes) }
+	switch {
+	case p == nil:
+		return refusal("Invalid partition name specified")
+	case q.Nodes < 1:
+		return refusal("Node count specification invalid")
+	}
+	if q.Expand != 0 {
+		base := c.jobs[q.Expand]
+		switch {
+		case !c.options.PermitJobExpansion:
+			return refusal("Requested operation not supported on this system")
+		case base == nil, base.State != slurmctl.Running:
+			return refusal("Job dependency problem")
+		case base.Partition != p.Name:
+			return refusal("Invalid partition name specified")
+		}
+	}
+	if !fits(p) && !slices.ContainsFunc(several, fits) {
+		return refusal("Requested node configuration is not available")
+	}
+	return nil
+}
+
+// timeLimit returns a job's time limit: of an expander, what remains of the job to expand
+// (_test_job_dependency of job_scheduler.c).
+func timeLimit(c *Cluster, q *Job, p *partition) time.Duration {
+	if base := c.jobs[q.Expand]; base != nil && base.TimeLimit != slurmctl.Unlimited {
+		return base.EndTime.Sub(c.second()).Truncate(time.Minute)
+	}
+	switch {
+	case q.TimeLimit == slurmctl.Unlimited:
+		return slurmctl.Unlimited
+	case q.TimeLimit != 0:
+		return wholeMinutes(q.TimeLimit)
+	case p.DefaultTime == slurmctl.Unlimited || p.DefaultTime == 0:
+		return p.MaxTime
+	}
+	return p.DefaultTime
 }
 
 // Submit queues a job as sbatch does or, without a Script, as salloc does.
