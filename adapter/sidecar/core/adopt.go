@@ -10,6 +10,7 @@ import (
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/job/request"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 )
 
@@ -242,11 +243,8 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 		return err
 	}
 	whole := sp.Whole()
-	if err := whole.Validate(); err != nil {
+	if err := c.checkSteps(r, sp, whole); err != nil {
 		return err
-	}
-	if sp.Moldable != nil && !c.site.Root && r.User != c.site.User {
-		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.site.User)
 	}
 	values := &row.Job{SlurmID: uint32(r.ID), Submitted: r.SubmitTime, Name: r.Name, User: r.User, UID: r.UID, GID: a.gid(),
 		Account: r.Account, QOS: r.QOS, Partition: r.Partition, Profile: whole, ExpandLimit: sp.ExpandLimit, Moldable: moldableOf(sp), Malleable: malleableOf(sp),
@@ -292,6 +290,17 @@ func (c *Core) adoptJob(r *slurmctl.Job, sp request.Request, chain []slurmctl.Jo
 	c.addJob(j, detail)
 	c.add(j)
 	c.logJob(j).WithField("profile", values.Profile.String()).WithField("drive", values.Drive).Info("adopted")
+	return nil
+}
+
+// checkSteps returns an error if a job's steps are invalid, or the sidecar may not choose their nodes.
+func (c *Core) checkSteps(r *slurmctl.Job, sp request.Request, whole planner.Profile) error {
+	if err := whole.Validate(); err != nil {
+		return err
+	}
+	if sp.Moldable != nil && !c.site.Root && r.User != c.site.User {
+		return fmt.Errorf("a moldable job is given its nodes in its user's name, for which the sidecar must run as root, not as %s", c.site.User)
+	}
 	return nil
 }
 

@@ -173,10 +173,10 @@ func (c *Core) changeOf(j *job) api.Change {
 	return a
 }
 
-// target returns the job as changed by the request, or why the request is invalid.
-func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
-	conflict := func(format string, args ...any) (*target, error) {
-		return nil, api.Errorf(api.ErrConflict, "%s %s", jobNumber(j.SlurmID), fmt.Sprintf(format, args...))
+// checkChange returns an error if a job cannot be changed now, or the request is not for its current step.
+func (c *Core) checkChange(j *job, req *api.ChangeRequest) error {
+	conflict := func(format string, args ...any) error {
+		return api.Errorf(api.ErrConflict, "%s %s", jobNumber(j.SlurmID), fmt.Sprintf(format, args...))
 	}
 	kinds := 0
 	for _, is := range []bool{req.Update != nil, req.Grow != nil, req.Shrink != nil} {
@@ -185,7 +185,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 		}
 	}
 	if kinds != 1 {
-		return nil, api.Errorf(api.ErrInvalid, "want one of update, grow and shrink")
+		return api.Errorf(api.ErrInvalid, "want one of update, grow and shrink")
 	}
 	switch {
 	case !j.mode.resizes:
@@ -200,6 +200,14 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	}
 	if req.From > 0 && j.runs() && req.From != j.Step {
 		return conflict("is in step %d, not %d (evaluate what evosctl env prints, and EVO_STEP is right)", j.Step, req.From)
+	}
+	return nil
+}
+
+// target returns the job as changed by the request, or why the request is invalid.
+func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
+	if err := c.checkChange(j, req); err != nil {
+		return nil, err
 	}
 	values, copied := *j.Job, *j
 	t := &target{job: &copied, most: mostOf(j)}
@@ -309,7 +317,8 @@ func (c *Core) cut(t *target) (over planner.Profile, left int64) {
 	return over, max(left, 0)
 }
 
-func (c *Core) toGrow(t *target, g api.Grow) error {
+// checkGrow returns an error if the request to grow is invalid, or no step is running.
+func checkGrow(t *target, g api.Grow) error {
 	if err := checkSeconds("--for, --wait", g.For, g.Wait); err != nil {
 		return err
 	}
@@ -319,7 +328,11 @@ func (c *Core) toGrow(t *target, g api.Grow) error {
 	case g.Min < 0 || g.Min > g.Nodes:
 		return api.Errorf(api.ErrInvalid, "--min=%d: want 1 to %d", g.Min, g.Nodes)
 	}
-	if err := inStep(t); err != nil {
+	return inStep(t)
+}
+
+func (c *Core) toGrow(t *target, g api.Grow) error {
+	if err := checkGrow(t, g); err != nil {
 		return err
 	}
 	has, least := len(t.nodes()), t.Profile[t.Step-1].Nodes

@@ -152,25 +152,12 @@ func (c *Core) out(e Effect) Effect {
 	if c.skew == 0 {
 		return e
 	}
-	job := func(j row.Job) row.Job {
-		for _, t := range []*time.Time{&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind} {
-			*t = c.wall(*t)
-		}
-		j.Offers = slices.Clone(j.Offers)
-		for i := range j.Offers {
-			o := &j.Offers[i]
-			for _, t := range []*int64{&o.Made, &o.Deadline, &o.Answered, &o.Closed} {
-				*t = c.wallSecond(*t)
-			}
-		}
-		return j
-	}
 	switch e := e.(type) {
 	case AddJob:
-		e.Job = job(e.Job)
+		e.Job = c.outJob(e.Job)
 		return e
 	case SaveJob:
-		return SaveJob{job(e.Job)}
+		return SaveJob{c.outJob(e.Job)}
 	case SavePlan:
 		e.Plan = slices.Clone(e.Plan)
 		for i, p := range e.Plan {
@@ -187,29 +174,49 @@ func (c *Core) out(e Effect) Effect {
 		e.At = c.wall(e.At)
 		return e
 	case Task:
-		if e.Intent != nil {
-			intent := *e.Intent
-			intent.At = c.wall(intent.At)
-			e.Intent = &intent
+		return c.outTask(e)
+	}
+	return e
+}
+
+// outJob does what out does, for the row of a job.
+func (c *Core) outJob(j row.Job) row.Job {
+	for _, t := range []*time.Time{&j.Submitted, &j.Begin, &j.Started, &j.StepStarted, &j.StepEnded, &j.Ended, &j.Behind} {
+		*t = c.wall(*t)
+	}
+	j.Offers = slices.Clone(j.Offers)
+	for i := range j.Offers {
+		o := &j.Offers[i]
+		for _, t := range []*int64{&o.Made, &o.Deadline, &o.Answered, &o.Closed} {
+			*t = c.wallSecond(*t)
 		}
-		switch do := e.Command.(type) {
-		case Update:
-			do.Change.StartTime, do.Change.EndTime = c.wall(do.Change.StartTime), c.wall(do.Change.EndTime)
-			e.Command = do
-		case ReadRequest:
-			do.Try = c.wall(do.Try)
-			e.Command = do
-		case Reserve:
-			do.Request.Start, do.Request.End = c.wall(do.Request.Start), c.wall(do.Request.End)
-			e.Command = do
-		case Grow:
-			do.StaysUntil = c.wall(do.StaysUntil)
-			e.Command = do
-		case ChangeHold:
-			do.Change.Start, do.Change.End = c.wall(do.Change.Start), c.wall(do.Change.End)
-			e.Command = do
-		}
-		return e
+	}
+	return j
+}
+
+// outTask does what out does, for a task.
+func (c *Core) outTask(e Task) Task {
+	if e.Intent != nil {
+		intent := *e.Intent
+		intent.At = c.wall(intent.At)
+		e.Intent = &intent
+	}
+	switch do := e.Command.(type) {
+	case Update:
+		do.Change.StartTime, do.Change.EndTime = c.wall(do.Change.StartTime), c.wall(do.Change.EndTime)
+		e.Command = do
+	case ReadRequest:
+		do.Try = c.wall(do.Try)
+		e.Command = do
+	case Reserve:
+		do.Request.Start, do.Request.End = c.wall(do.Request.Start), c.wall(do.Request.End)
+		e.Command = do
+	case Grow:
+		do.StaysUntil = c.wall(do.StaysUntil)
+		e.Command = do
+	case ChangeHold:
+		do.Change.Start, do.Change.End = c.wall(do.Change.Start), c.wall(do.Change.End)
+		e.Command = do
 	}
 	return e
 }

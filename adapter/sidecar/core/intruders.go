@@ -64,6 +64,16 @@ func (c *Core) watchIntruders(s *snapshot) {
 			delete(c.intruders, id)
 		}
 	}
+	c.sendIntruders(s)
+	for _, id := range slices.Sorted(maps.Keys(c.intruders)) {
+		if in := c.intruders[id]; in.job != nil {
+			in.job.note = in.text
+		}
+	}
+}
+
+// sendIntruders sends every job away from a hold that is not for it.
+func (c *Core) sendIntruders(s *snapshot) {
 	for i := range s.jobs {
 		r := &s.jobs[i]
 		if r.Reservation == "" || r.Ended() || r.State == slurmctl.Completing {
@@ -74,11 +84,6 @@ func (c *Core) watchIntruders(s *snapshot) {
 				c.sendAway(s, r, name, own)
 				break // the other reservations follow in the next cycle
 			}
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(c.intruders)) {
-		if in := c.intruders[id]; in.job != nil {
-			in.job.note = in.text
 		}
 	}
 }

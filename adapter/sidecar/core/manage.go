@@ -479,6 +479,23 @@ func (m *managing) lendable(j *job) []string {
 	if m.approach() == malleable.PRA { // the job keeps them
 		until = max(until, j.plan[len(j.plan)-1].end)
 	}
+	barred := m.barred(j, until)
+	var names []string
+	for _, n := range eligible {
+		name := s.nodes[n].Name
+		if one := []string{name}; !barred[name] && !m.pressing[name] && s.free(one) && !m.isSuspect(one) && !slices.Contains(m.leaked, name) && wantedAt(m.wants[name], j) > until {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(wantedAt(m.wants[b], j), wantedAt(m.wants[a], j))
+	})
+	return names
+}
+
+// barred returns the nodes that are offered already, or reserved before a Unix second or within a job's time
+// limit.
+func (m *managing) barred(j *job, until int64) set {
 	barred := set{}
 	for _, other := range m.active {
 		if o := other.offer(); o != nil && o.grows() {
@@ -493,17 +510,7 @@ func (m *managing) lendable(j *job) []string {
 			barred.add(r.Nodes)
 		}
 	}
-	var names []string
-	for _, n := range eligible {
-		name := s.nodes[n].Name
-		if one := []string{name}; !barred[name] && !m.pressing[name] && s.free(one) && !m.isSuspect(one) && !slices.Contains(m.leaked, name) && wantedAt(m.wants[name], j) > until {
-			names = append(names, name)
-		}
-	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Compare(wantedAt(m.wants[b], j), wantedAt(m.wants[a], j))
-	})
-	return names
+	return barred
 }
 
 // lendFor is how many seconds nodes must stay free to be worth lending.

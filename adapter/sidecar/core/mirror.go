@@ -35,22 +35,29 @@ func (c *Core) mirror(s *snapshot) {
 		case j.State == row.Queued:
 			done = c.mirrorStep(j, &j.record, 1, now)
 		case j.mode.stepsAreJobs && j.runs():
-			for k := j.Step; k < len(j.chain) && done && !j.busy; k++ {
-				r := j.in(s, j.chain[k])
-				switch {
-				case r == nil, r.ID == j.letGo, r.ID == j.readied && j.State == row.Waiting:
-				case k == j.Step && c.linkIsNear(j, now):
-					done = c.readyLink(s, j, r)
-				default:
-					done = c.mirrorStep(j, r, k+1, now)
-				}
-			}
+			done = c.mirrorLinks(s, j, now)
 		}
 		if !done {
 			c.mirrored-- // comes first the next time
 			return
 		}
 	}
+}
+
+// mirrorLinks does what mirror does, for the coming steps of a chain. It reports false if some must wait.
+func (c *Core) mirrorLinks(s *snapshot, j *job, now time.Time) bool {
+	done := true
+	for k := j.Step; k < len(j.chain) && done && !j.busy; k++ {
+		r := j.in(s, j.chain[k])
+		switch {
+		case r == nil, r.ID == j.letGo, r.ID == j.readied && j.State == row.Waiting:
+		case k == j.Step && c.linkIsNear(j, now):
+			done = c.readyLink(s, j, r)
+		default:
+			done = c.mirrorStep(j, r, k+1, now)
+		}
+	}
+	return done
 }
 
 // linkAhead is how long before its planned start a chain's next link is readied.

@@ -182,13 +182,22 @@ func (c *Core) shape(j *job, r *slurmctl.Job, step int) (Update, bool) {
 	if limit := j.limitOnceStarted(r, m.Choice, step-1); limit != r.TimeLimit {
 		u.TimeLimit = limit
 	}
-	asked, ok, err := c.mark(r)
-	if ok && err == nil && asked.Moldable != nil && j.marked[r.ID] != m.Choice+1 && (asked.Profile == nil || asked.Moldable.Chosen() != m.Choice) {
-		if text, fits := request.Choose(r.Comment, m.Choice+1); fits && asked.Moldable.Choice != m.Choice+1 {
-			u.Comment = &text
-		}
+	if j.marked[r.ID] != m.Choice+1 {
+		u.Comment = c.markChoice(r, m.Choice)
 	}
 	return Update{Job: r.ID, Change: u, As: j.UID}, u.NumNodes != 0 || u.TimeLimit != 0 || u.Comment != nil
+}
+
+// markChoice returns the comment of a Slurm job with the chosen alternative, or nil if it needs no other one.
+func (c *Core) markChoice(r *slurmctl.Job, choice int) *string {
+	asked, ok, err := c.mark(r)
+	if !ok || err != nil || asked.Moldable == nil || asked.Profile != nil && asked.Moldable.Chosen() == choice {
+		return nil
+	}
+	if text, fits := request.Choose(r.Comment, choice+1); fits && asked.Moldable.Choice != choice+1 {
+		return &text
+	}
+	return nil
 }
 
 // shaped is called when a job was given the shape, or when that failed.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -161,21 +162,8 @@ func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 	switch {
 	case o == nil:
 		return false
-	case o.State == offerAccepted && o.grows():
-		missing := Without(o.wanted(), j.nodes())
-		if len(missing) == 0 {
-			c.closeOffer(j, offerDone, "")
-			return false
-		}
-		c.lend(s, j, o, missing)
-		return true
 	case o.State == offerAccepted:
-		if surplus := c.canGive(j, common(o.wanted(), j.nodes())); len(surplus) > 0 {
-			c.shrink(j, surplus)
-			return true
-		}
-		c.closeOffer(j, offerDone, "")
-		return false
+		return c.carryAccepted(s, j, o)
 	case j.State == row.Waiting && !o.Mandatory:
 		c.closeOffer(j, offerWithdrawn, "the step has ended")
 		return false
@@ -190,9 +178,7 @@ func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 	case o.Mandatory && now.Unix() >= o.Deadline:
 		one := *o
 		one.State, one.Accepted, one.Enforced = offerAccepted, one.Nodes, true
-		if one.Note == "" {
-			one.Note = "no answer"
-		}
+		one.Note = cmp.Or(one.Note, "no answer")
 		c.event(j, "taken", map[string]any{"nodes": one.Nodes, "list": slurmctl.CompressNodes(one.wanted()), "why": one.Note})
 		c.logJob(j).WithField("nodes", slurmctl.CompressNodes(one.wanted())).Warn("taking nodes that were demanded back: " + one.Note)
 		c.changeOffer(j, one)
@@ -207,6 +193,21 @@ func (c *Core) carryOffer(s *snapshot, j *job, now time.Time) bool {
 		c.signal(j, KindDemand)
 		return true
 	}
+	return false
+}
+
+// carryAccepted does what carryOffer does, for an accepted offer.
+func (c *Core) carryAccepted(s *snapshot, j *job, o *offer) bool {
+	if o.grows() {
+		if missing := Without(o.wanted(), j.nodes()); len(missing) > 0 {
+			c.lend(s, j, o, missing)
+			return true
+		}
+	} else if surplus := c.canGive(j, common(o.wanted(), j.nodes())); len(surplus) > 0 {
+		c.shrink(j, surplus)
+		return true
+	}
+	c.closeOffer(j, offerDone, "")
 	return false
 }
 

@@ -150,32 +150,13 @@ func (c *Core) switchNodes(s *snapshot) {
 		return
 	}
 	var off, on []string
-	due := func(h hold, ahead time.Duration) bool { return time.Unix(h.start, 0).Sub(now) <= ahead }
 	for _, h := range c.wantedHolds(now.Unix()) {
 		r, held := c.holdFor(h.job, h.step)
-		if !held || !due(h, p.up()+p.down()+powerLead) {
+		if left := time.Unix(h.start, 0).Sub(now); !held || left > p.up()+p.down()+powerLead {
 			continue
 		}
-		waits := false
-		for _, name := range common(h.nodes, r.Nodes) {
-			i, known := s.index[name]
-			if !known || !s.nodes[i].Usable() || s.inUse[name] {
-				continue
-			}
-			switch s.nodes[i].Power() {
-			case slurmctl.PowerOn:
-				if p.saving.SuspendTime > 0 && now.Sub(p.kept[name]) >= p.saving.SuspendTime/2 {
-					on = append(on, name)
-				}
-			case slurmctl.PoweredDown:
-				waits = true
-				if _, asked := p.asked[name]; !asked && due(h, p.up()+powerLead) {
-					off = append(off, name)
-				}
-			default:
-				waits = true
-			}
-		}
+		down, idle, waits := p.toSwitch(s, h, r.Nodes, now)
+		off, on = append(off, down...), append(on, idle...)
 		if waits && h.step == 1 && h.job.State == row.Queued {
 			h.job.reason = because(whySwitchingOn)
 		}
@@ -183,6 +164,32 @@ func (c *Core) switchNodes(s *snapshot) {
 	off, on = sortedSet(off), sortedSet(on)
 	c.changePower(KindPowerUp, PowerUp{off}, off, "nodes switched on", p.asked)
 	c.changePower(KindKeepUp, KeepUp{on}, on, "nodes kept on", p.kept)
+}
+
+// toSwitch returns which nodes of a hold must be switched on now, and which ones kept on. It also reports
+// whether the hold waits for nodes that are not on.
+func (p *power) toSwitch(s *snapshot, h hold, held []string, now time.Time) (off, on []string, waits bool) {
+	left := time.Unix(h.start, 0).Sub(now)
+	for _, name := range common(h.nodes, held) {
+		i, known := s.index[name]
+		if !known || !s.nodes[i].Usable() || s.inUse[name] {
+			continue
+		}
+		switch s.nodes[i].Power() {
+		case slurmctl.PowerOn:
+			if p.saving.SuspendTime > 0 && now.Sub(p.kept[name]) >= p.saving.SuspendTime/2 {
+				on = append(on, name)
+			}
+		case slurmctl.PoweredDown:
+			waits = true
+			if _, asked := p.asked[name]; !asked && left <= p.up()+powerLead {
+				off = append(off, name)
+			}
+		default:
+			waits = true
+		}
+	}
+	return off, on, waits
 }
 
 // sortedSet returns names in order, each once. It modifies its argument.

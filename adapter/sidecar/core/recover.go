@@ -124,6 +124,18 @@ func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (re
 		}
 		return sp, nil, false
 	}
+	ids := c.linksOf(s, r, sp)
+	rest := ids[sp.Chain.Step-1:]
+	if slices.ContainsFunc(ids[:sp.Chain.Step-1], func(id slurmctl.JobID) bool { return id != 0 }) || slices.Contains(rest, 0) {
+		return sp, nil, false // adopted with an earlier link, or incomplete
+	}
+	sp.Profile, sp.Moldable = slices.Clone(sp.Profile[sp.Chain.Step-1:]), nil // the chosen alternative stays
+	return sp, rest, true
+}
+
+// linksOf returns the Slurm jobs of the chain that a link belongs to, by step. It returns 0 for a step without
+// a job.
+func (c *Core) linksOf(s *snapshot, r *slurmctl.Job, sp request.Request) []slurmctl.JobID {
 	ids := make([]slurmctl.JobID, len(sp.Profile))
 	ids[sp.Chain.Step-1] = r.ID
 	for i := range s.jobs {
@@ -134,12 +146,7 @@ func (c *Core) restOfChain(s *snapshot, r *slurmctl.Job, sp request.Request) (re
 			ids[o.Chain.Step-1] = other.ID
 		}
 	}
-	rest := ids[sp.Chain.Step-1:]
-	if slices.ContainsFunc(ids[:sp.Chain.Step-1], func(id slurmctl.JobID) bool { return id != 0 }) || slices.Contains(rest, 0) {
-		return sp, nil, false // adopted with an earlier link, or incomplete
-	}
-	sp.Profile, sp.Moldable = slices.Clone(sp.Profile[sp.Chain.Step-1:]), nil // the chosen alternative stays
-	return sp, rest, true
+	return ids
 }
 
 // transient reports whether the same request may succeed later.

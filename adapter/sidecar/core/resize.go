@@ -102,10 +102,10 @@ func (c *Core) early(s *snapshot, j *job, nodes []string, now int64) bool {
 		if other == j || other.kept != nil || !other.runs() && other.State != row.Starting {
 			continue
 		}
-		for i := max(other.Step-1, 0); i < len(other.plan); i++ {
-			if other.plan[i].end > now && other.plan[i].start < j.next().start && len(common(nodes, other.plan[i].nodes)) > 0 {
-				return false
-			}
+		if slices.ContainsFunc(other.coming(), func(p plannedStep) bool {
+			return p.end > now && p.start < j.next().start && len(common(nodes, p.nodes)) > 0
+		}) {
+			return false
 		}
 	}
 	for _, r := range c.reservations {

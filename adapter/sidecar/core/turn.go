@@ -38,15 +38,11 @@ func (c *Core) overAccrual(s *snapshot) map[*job]bool {
 	if c.ageing.Weight == 0 || c.ageing.Always || !c.ageing.Limits || !c.rules.limits.BoundsAccrual() {
 		return nil
 	}
-	type waiting struct {
-		r *slurmctl.Job
-		j *job
-	}
-	all, most := map[string][]waiting{}, map[string]int{}
+	all, most := map[string][]waitingJob{}, map[string]int{}
 	known := map[slurmctl.Subject]string{}
-	add := func(r *slurmctl.Job, j *job) {
-		partition, _, _ := strings.Cut(r.Partition, ",")
-		who := subject(r, partition)
+	for _, w := range c.waitingJobs(s) {
+		partition, _, _ := strings.Cut(w.r.Partition, ",")
+		who := subject(w.r, partition)
 		among, ok := known[who]
 		if !ok {
 			var n int
@@ -54,22 +50,12 @@ func (c *Core) overAccrual(s *snapshot) map[*job]bool {
 			known[who], most[among] = among, n
 		}
 		if among != "" {
-			all[among] = append(all[among], waiting{r, j})
-		}
-	}
-	for _, j := range c.active {
-		if j.State == row.Queued && notEligible(&j.record) == "" {
-			add(&j.record, j)
-		}
-	}
-	for i := range s.jobs {
-		if r := &s.jobs[i]; r.State == slurmctl.Pending && c.owner(r.ID) == nil && !c.isExpander(r) && queues(r) {
-			add(r, nil)
+			all[among] = append(all[among], w)
 		}
 	}
 	over := map[*job]bool{}
 	for among, jobs := range all {
-		slices.SortFunc(jobs, func(a, b waiting) int {
+		slices.SortFunc(jobs, func(a, b waitingJob) int {
 			return cmp.Or(a.r.SubmitTime.Compare(b.r.SubmitTime), cmp.Compare(a.r.ID, b.r.ID))
 		})
 		for _, w := range jobs[min(most[among], len(jobs)):] {
@@ -79,4 +65,25 @@ func (c *Core) overAccrual(s *snapshot) map[*job]bool {
 		}
 	}
 	return over
+}
+
+// waitingJob holds the record of a job that waits for nodes, and its evolving job, nil for a stock job.
+type waitingJob struct {
+	r *slurmctl.Job
+	j *job
+}
+
+// waitingJobs lists the evolving and stock jobs whose age may count.
+func (c *Core) waitingJobs(s *snapshot) (all []waitingJob) {
+	for _, j := range c.active {
+		if j.State == row.Queued && notEligible(&j.record) == "" {
+			all = append(all, waitingJob{&j.record, j})
+		}
+	}
+	for i := range s.jobs {
+		if r := &s.jobs[i]; r.State == slurmctl.Pending && c.owner(r.ID) == nil && !c.isExpander(r) && queues(r) {
+			all = append(all, waitingJob{r, nil})
+		}
+	}
+	return all
 }
