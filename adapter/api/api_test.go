@@ -81,9 +81,9 @@ func TestBadRequests(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/v1/jobs/x", "", 400, "no job id"},
-		{"GET", "/v1/jobs/0", "", 400, "no job id"},
-		{"GET", "/v1/jobs/4294967296", "", 400, "no job id"},
+		{"GET", "/v1/jobs/x", "", 400, "invalid job ID"},
+		{"GET", "/v1/jobs/0", "", 400, "invalid job ID"},
+		{"GET", "/v1/jobs/4294967296", "", 400, "invalid job ID"},
 		{"GET", "/v1/jobs/99", "", 404, "job 99"},
 		{"GET", "/v1/jobs?all=perhaps", "", 400, "all="},
 		{"GET", "/v1/nothing", "", 404, "/v1/nothing"},

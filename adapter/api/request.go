@@ -33,7 +33,7 @@ func (r request) flag(name string) (bool, error) {
 func (r request) id() (uint32, error) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 32)
 	if err != nil || id == 0 {
-		return 0, Errorf(ErrInvalid, "%q is no job id", r.PathValue("id"))
+		return 0, Errorf(ErrInvalid, "invalid job ID %q", r.PathValue("id"))
 	}
 	return uint32(id), nil
 }

@@ -87,7 +87,7 @@ type visitorKey struct{}
 func VisitorOf(r *http.Request) (Visitor, error) {
 	v, ok := r.Context().Value(visitorKey{}).(Visitor)
 	if !ok {
-		return v, Errorf(ErrDenied, "nobody has said who is asking")
+		return v, Errorf(ErrDenied, "the request does not prove who is asking")
 	}
 	return v, nil
 }

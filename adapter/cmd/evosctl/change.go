@@ -139,7 +139,7 @@ func newGrow() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if g.Nodes, err = strconv.Atoi(args[0]); err != nil {
-				return out.fail(fmt.Errorf("%q is no number of nodes", args[0]), 1, false)
+				return out.fail(fmt.Errorf("invalid number of nodes %q", args[0]), 1, false)
 			}
 			for text, to := range map[*string]*int64{&lasts: &g.For, &wait: &g.Wait} {
 				if err := duration(*text, to); err != nil {
@@ -186,7 +186,7 @@ func newShrink() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 0 {
 				if sh.Nodes, err = strconv.Atoi(args[0]); err != nil || sh.Nodes < 1 {
-					return out.fail(fmt.Errorf("%q is no number of nodes", args[0]), 1, false)
+					return out.fail(fmt.Errorf("invalid number of nodes %q", args[0]), 1, false)
 				}
 			}
 			if sh.List, err = slurmctl.ExpandNodes(list); err != nil {

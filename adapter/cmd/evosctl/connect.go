@@ -51,7 +51,7 @@ func atOnce[T any](ctx context.Context, client *api.Client, question func(contex
 func parseJob(text string) (uint32, error) {
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || id == 0 {
-		return 0, fmt.Errorf("%q is no job id", text)
+		return 0, fmt.Errorf("invalid job ID %q", text)
 	}
 	return uint32(id), nil
 }

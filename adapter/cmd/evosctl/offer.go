@@ -141,7 +141,7 @@ func newAccept() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, err := strconv.Atoi(args[0])
 			if err != nil || nodes < 1 {
-				return a.out.fail(fmt.Errorf("%q is no number of nodes; want at least 1, or evosctl decline", args[0]), 1, false)
+				return a.out.fail(fmt.Errorf("invalid number of nodes %q; want at least 1, or evosctl decline", args[0]), 1, false)
 			}
 			if a.signal != "" {
 				if a.signal, err = injob.LeaveSignal(a.signal); err != nil {

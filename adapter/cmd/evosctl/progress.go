@@ -78,7 +78,7 @@ func parseFraction(text string) (float64, error) {
 		f /= 100
 	}
 	if err != nil || !(f >= 0 && f <= 1) {
-		return 0, fmt.Errorf("progress %q is no fraction: want 0 to 1, e.g. 0.37, or 37%%", text)
+		return 0, fmt.Errorf("invalid progress %q: want 0 to 1, e.g. 0.37, or 37%%", text)
 	}
 	return f, nil
 }

@@ -26,7 +26,7 @@ func (f *runFlags) leave(e *simulate.Experiment) error {
 	}
 	c := new(simulate.Checkpoint)
 	if err := json.Unmarshal(text, c); err != nil || c.Step < 0 || c.Jobs == "" {
-		return fmt.Errorf("--resume=%s: it is no checkpoint of evosim run", f.resume)
+		return fmt.Errorf("--resume=%s: not a checkpoint of evosim run", f.resume)
 	}
 	if f.until > 0 && f.until <= c.Second {
 		return fmt.Errorf("--until=%d: the checkpoint is at second %d already", f.until, c.Second)

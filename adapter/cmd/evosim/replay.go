@@ -65,7 +65,7 @@ func replay(cmd *cobra.Command, path, until, job, why string) error {
 	if text := job + why; text != "" {
 		id, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || id == 0 {
-			return fmt.Errorf("%q is no job ID", text)
+			return fmt.Errorf("invalid job ID %q", text)
 		}
 		story.Job = slurmctl.JobID(id)
 		p.See = func(s recorder.Step) {

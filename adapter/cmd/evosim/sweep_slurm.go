@@ -28,7 +28,7 @@ func (f *sweepFlags) checkSlurm(cmd *cobra.Command) error {
 	}
 	for _, option := range f.options {
 		if !strings.HasPrefix(option, "-") {
-			return fmt.Errorf("--sbatch-option=%s: is no option; want one such as --partition=short", option)
+			return fmt.Errorf("--sbatch-option=%s: not an option; want one such as --partition=short", option)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ and a job's details with its events.
 			}
 			o.delay = time.Duration(delay * float64(time.Second))
 			if !display.Look(os.Stdout, os.Getenv).TTY {
-				return fmt.Errorf("standard output is no terminal; evosqueue -i repeats itself without one")
+				return fmt.Errorf("standard output is not a terminal; use evosqueue -i, which needs none")
 			}
 			site, _, err := config.Load(cmd.Flags())
 			if err != nil {

@@ -244,7 +244,7 @@ func (c Config) Validate() error {
 	}
 	check(c.Database != "", "database", "empty; want the path of a file")
 	check(c.Listen.Socket != "" || c.Listen.TCP != "", "listen", "neither socket nor tcp is set")
-	check(strings.HasPrefix(c.Listen.Socket, "/") || c.Listen.Socket == "", "listen.socket", "%q is no absolute path", c.Listen.Socket)
+	check(strings.HasPrefix(c.Listen.Socket, "/") || c.Listen.Socket == "", "listen.socket", "%q is not an absolute path", c.Listen.Socket)
 	if c.Listen.TCP != "" {
 		check(validHostPort(c.Listen.TCP, true), "listen.tcp", "%q; want host:port or :port", c.Listen.TCP)
 	}
@@ -260,14 +260,14 @@ func (c Config) Validate() error {
 	check((c.Web.Certificate == "") == (c.Web.Key == ""), "web.key", "%q; want the key of web.certificate, or neither", c.Web.Key)
 	check(c.Web.Certificate == "" || filepath.IsAbs(c.Web.Certificate) && filepath.IsAbs(c.Web.Key), "web.certificate", "%q, %q; want absolute paths", c.Web.Certificate, c.Web.Key)
 	check(pagePath.MatchString(c.Web.Base), "web.base", "%q; want a path such as / or /evoslurm/", c.Web.Base)
-	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is no absolute path", c.Web.Tokens)
+	check(c.Web.Tokens == "" || filepath.IsAbs(c.Web.Tokens), "web.tokens", "%q is not an absolute path", c.Web.Tokens)
 	socket, isUnix := strings.CutPrefix(c.API, "unix://")
 	check(isUnix && strings.HasPrefix(socket, "/") || !isUnix && (validHostPort(c.API, false) || hostName.MatchString(c.API)), "api", "%q; want unix:///path, host or host:port", c.API)
 	for _, address := range c.Listen.Forwarded {
 		_, err := netip.ParseAddrPort(address)
 		check(err == nil, "listen.forwarded", "%q; want IP:port", address)
 	}
-	check(accountName.MatchString(c.SidecarUser), "sidecar_user", "%q is no account's name", c.SidecarUser)
+	check(accountName.MatchString(c.SidecarUser), "sidecar_user", "%q is not an account name", c.SidecarUser)
 	check(c.Munge.MaxAge >= time.Second, "munge.max_age", "%v; want 1s or more", c.Munge.MaxAge)
 	check(c.Slurm.Timeout >= time.Second, "slurm.timeout", "%v; want 1s or more", c.Slurm.Timeout)
 	check(c.Slurm.Share > 0 && c.Slurm.Share <= 1, "slurm.share", "%v; want more than 0 and 1 at most", c.Slurm.Share)
@@ -275,7 +275,7 @@ func (c Config) Validate() error {
 	check(c.StockJobs >= 0, "stock_jobs", "%d; want 0 or more", c.StockJobs)
 	check(c.MaxHolds >= 1, "max_holds", "%d; want 1 or more", c.MaxHolds)
 	c.HoldShares.validate(check)
-	check(c.Recorder.Dir == "" || filepath.IsAbs(c.Recorder.Dir), "recorder.dir", "%q is no absolute path", c.Recorder.Dir)
+	check(c.Recorder.Dir == "" || filepath.IsAbs(c.Recorder.Dir), "recorder.dir", "%q is not an absolute path", c.Recorder.Dir)
 	check(c.Recorder.MiB == 0 || c.Recorder.MiB >= 4, "recorder.mib", "%d; want 0 (nothing is recorded) or 4 and more", c.Recorder.MiB)
 	check(c.Margin >= 0, "margin", "%v; want 0s or more", c.Margin)
 	check(c.HoldAhead >= 0, "hold_ahead", "%v; want 0s or more", c.HoldAhead)
@@ -287,7 +287,7 @@ func (c Config) Validate() error {
 	check(c.Undriven == UndrivenKeep || c.Undriven == UndrivenRelease || c.Undriven == UndrivenCancel, "undriven", "%q; want release, cancel or keep", c.Undriven)
 	check(c.Grace >= 0, "grace", "%v; want 0s or more", c.Grace)
 	check(c.Strategy != "", "strategy", "empty; want a strategy's name, such as noX")
-	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is no absolute path", c.Strategies.Dir)
+	check(c.Strategies.Dir == "" || filepath.IsAbs(c.Strategies.Dir), "strategies.dir", "%q is not an absolute path", c.Strategies.Dir)
 	check(c.Strategies.Timeout >= 100*time.Millisecond, "strategies.timeout", "%v; want 100ms or more", c.Strategies.Timeout)
 	check(c.Strategies.Memory >= 192, "strategies.memory", "%d; want 192 (MiB) or more", c.Strategies.Memory)
 	_, err = c.Strategies.Sums()
@@ -305,7 +305,7 @@ func (c Config) Validate() error {
 	check(slices.Contains([]string{"error", "warn", "info", "debug", "trace"}, c.Log.Level), "log.level", "%q; want error, warn, info, debug or trace", c.Log.Level)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "%q; want text or json", c.Log.Format)
 	for _, p := range c.Partitions {
-		check(p != "" && !strings.ContainsAny(p, " ,\t\n"), "partitions", "%q is no partition's name", p)
+		check(p != "" && !strings.ContainsAny(p, " ,\t\n"), "partitions", "%q is not a partition name", p)
 	}
 	return errors.Join(errs...)
 }

@@ -173,7 +173,7 @@ func TestRefused(t *testing.T) {
 		"slurm: {share: 5}":                   "slurm.share",
 		"expand_limit: 0.5":                   "expand_limit",
 		"expand_limit: much":                  "expand_limit",
-		"drive: teleport":                     "drive: \"teleport\" is no drive mode",
+		"drive: teleport":                     "drive: invalid drive mode \"teleport\"",
 		"undriven: park":                      "undriven: \"park\"; want release, cancel or keep",
 		"overrun: kill":                       "overrun: \"kill\"",
 		"api: no where":                       "api: \"no where\"",

@@ -24,5 +24,5 @@ func Parse(name string) (Mode, error) {
 	case Auto, Merge, Companion, Chain:
 		return m, nil
 	}
-	return "", fmt.Errorf("%q is no drive mode: auto, merge, companion or chain", legible.Brief(name))
+	return "", fmt.Errorf("invalid drive mode %q: want auto, merge, companion, or chain", legible.Brief(name))
 }

@@ -108,7 +108,7 @@ func ExportsOfComing(a api.Allocation) (Exports, error) {
 
 // noNode says that an answer names what can be no node.
 func noNode(job uint32, name string) error {
-	return fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", job, name)
+	return fmt.Errorf("the sidecar's answer about job %d: %q is not a node name", job, name)
 }
 
 // NodesOfOffer returns the names of the nodes that a malleable job is offered, or asked for.
@@ -119,7 +119,7 @@ func NodesOfOffer(o api.Offer) ([]string, error) {
 	}
 	for _, name := range slices.Concat(nodes, o.Order, o.Further) {
 		if !validNode(name) {
-			return nil, fmt.Errorf("the sidecar's answer about job %d: %q is no node's name", o.Job, name)
+			return nil, fmt.Errorf("the sidecar's answer about job %d: %q is not a node name", o.Job, name)
 		}
 	}
 	return nodes, nil
@@ -230,7 +230,7 @@ func check(a api.Allocation) error {
 			}
 			seen[name] = true
 			if !validNode(name) {
-				return bad("%q is no node's name", name)
+				return bad("%q is not a node name", name)
 			}
 			if p.CPUs[i] < 1 {
 				return bad("%d CPUs on %s", p.CPUs[i], name)

@@ -29,7 +29,7 @@ func Hostfile(a api.Allocation, format string, slots int, getenv func(string) st
 			case "openmpi":
 				fmt.Fprintf(&b, "%s slots=%d", node, n)
 			default:
-				return "", fmt.Errorf("%q is no host file format: plain, mpich or openmpi", format)
+				return "", fmt.Errorf("invalid host file format %q: want plain, mpich, or openmpi", format)
 			}
 			b.WriteByte('\n')
 		}

@@ -37,7 +37,7 @@ func JobID(given string, getenv func(string) string) (uint32, error) {
 	}
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || id == 0 {
-		return 0, fmt.Errorf("%s: %q is no job id", from, text)
+		return 0, fmt.Errorf("%s: invalid job ID %q", from, text)
 	}
 	return uint32(id), nil
 }

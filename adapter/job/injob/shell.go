@@ -33,7 +33,7 @@ func ParseShell(name string) (Shell, error) {
 			return s, nil
 		}
 	}
-	return Shell{}, fmt.Errorf("%q is no shell known here: sh, csh or fish", name)
+	return Shell{}, fmt.Errorf("unknown shell %q: want sh, csh, or fish", name)
 }
 
 // Exports writes the exports as commands for the shell's eval.

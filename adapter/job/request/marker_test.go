@@ -65,7 +65,7 @@ func TestParseMarkerRefuses(t *testing.T) {
 		"evo:v1;p=1@1m;script":                "unknown field",
 		"evo:v1;p=1@1m;x=0.5":                 `field "x"`,
 		"evo:v1;p=1@1m;x=NaN":                 `field "x"`,
-		"evo:v1;p=1@1m;d=fast":                "no drive mode",
+		"evo:v1;p=1@1m;d=fast":                "invalid drive mode",
 		"evo:v1;p=1@1m;b=-5":                  `field "b"`,
 		"evo:v1;p=1@1m;b=9223372036854775":    `field "b"`,
 		"evo:v1;p=1@1m;d=chain;i=01":          `field "i"`,

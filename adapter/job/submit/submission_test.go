@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{"--profile=energy job.sh", "", "no evolution profile"},
 		{"--profile=2@ job.sh", "", "step 1: duration missing"},
 		{"--expand-limit=0.5 --profile=1@1m job.sh", "", "expand limit 0.5 is below 1"},
-		{"--drive=fast --profile=1@1m job.sh", "", `"fast" is no drive mode`},
+		{"--drive=fast --profile=1@1m job.sh", "", `invalid drive mode "fast"`},
 		{"-N4 --profile=2@1m job.sh", "", "--nodes=4: the profile says the nodes, 2 in the first step"},
 		{"--profile=2@1m job.sh", "#SBATCH --nodes=1-4", "--nodes=1-4 (job.sh, line 1): the profile says the nodes"},
 		{"--profile=2@1m job.sh", "#SBATCH --array=1-4", "--array=1-4 (job.sh, line 1): job arrays cannot be planned yet"},

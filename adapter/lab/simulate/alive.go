@@ -69,6 +69,6 @@ func (h *history) checkAlive() {
 		h.alive = alive{progress: at, since: now, until: now + longest + patience}
 	} else if now > l.until && at.left > 0 && !l.told {
 		l.told = true
-		h.blame(fmt.Errorf("nobody gets on: %s\nsince %s, and what ran then could last until %s at the longest", strings.Join(who, "; "), stamp(l.since), stamp(l.until-patience)))
+		h.blame(fmt.Errorf("no job makes progress: %s\nsince %s, and what ran then could last until %s at the longest", strings.Join(who, "; "), stamp(l.since), stamp(l.until-patience)))
 	}
 }

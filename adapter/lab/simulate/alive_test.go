@@ -14,7 +14,7 @@ func TestAlive(t *testing.T) {
 	if err == nil {
 		t.Fatal("nobody starts it, and nothing is wrong")
 	}
-	for _, want := range []string{"nobody gets on: ", "(waits) is PENDING"} {
+	for _, want := range []string{"no job makes progress: ", "(waits) is PENDING"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nhas no %q", err, want)
 		}

@@ -111,7 +111,7 @@ func parseChange(what string) (*api.ChangeRequest, error) {
 		}
 		return &api.ChangeRequest{Grow: g}, nil
 	}
-	return nil, fmt.Errorf("nobody knows how to %q", what)
+	return nil, fmt.Errorf("unknown command %q", what)
 }
 
 // runActs is the script of an application that decides as it runs.

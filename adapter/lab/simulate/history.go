@@ -385,7 +385,7 @@ func (h *history) happens(words []string) error {
 	case "forge": // a job of another user's that is named as an expander
 		return h.forge(words[1:])
 	default:
-		return fmt.Errorf("nobody knows how to %q", words[0])
+		return fmt.Errorf("unknown command %q", words[0])
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (g *Gate) Handler(h http.Handler) http.Handler {
 		q := r.URL.Query()
 		if !g.opens(q.Get("token")) {
 			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, "This page is somebody's own: open the address that evosctl web has printed.", http.StatusForbidden)
+			http.Error(w, "This page belongs to one user: open the address that evosctl web printed.", http.StatusForbidden)
 			return
 		}
 		setCookie(w, r, g.sessions.begin("", "", [sha256.Size]byte{}))

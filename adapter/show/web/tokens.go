@@ -138,12 +138,12 @@ func uidOf(name string) (uint32, error) {
 // of returns the user of a token.
 func (t *Tokens) of(token string) (name string, uid uint32, err error) {
 	if t.File == "" {
-		return "", 0, api.Errorf(api.ErrDenied, "nobody signs in here: the configuration has no web.tokens")
+		return "", 0, api.Errorf(api.ErrDenied, "cannot sign in here: the configuration has no web.tokens")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.refresh(); err != nil {
-		return "", 0, api.Errorf(api.ErrUnavailable, "nobody can sign in at present: %v", err)
+		return "", 0, api.Errorf(api.ErrUnavailable, "cannot sign in at present: %v", err)
 	}
 	return t.standsFor(sha256.Sum256([]byte(token)))
 }
@@ -174,7 +174,7 @@ func (t *Tokens) User(r *http.Request) (name string, uid *uint32, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.refresh(); err != nil {
-		return "", nil, api.Errorf(api.ErrUnavailable, "nobody can sign in at present: %v", err)
+		return "", nil, api.Errorf(api.ErrUnavailable, "cannot sign in at present: %v", err)
 	}
 	name, id, err := t.standsFor(s.token)
 	return name, &id, err

@@ -146,7 +146,7 @@ func (b *books) writeOne(tx *store.Store, e core.Effect) error {
 		_, err := tx.Intend(ctx, *e.Intent)
 		return err
 	}
-	return fmt.Errorf("nobody knows how to write %T", e)
+	return fmt.Errorf("database: unknown entry %T", e)
 }
 
 // check reports an error of the store; one that lasts, once.

@@ -185,7 +185,7 @@ func (d *Driver) Run(ctx, polls context.Context, t core.Task) (result any, err e
 	case core.Reconfigure:
 		return nil, d.Slurm.Reconfigure(ctx)
 	}
-	return nil, fmt.Errorf("nobody knows how to carry out %T", t.Command)
+	return nil, fmt.Errorf("drive: unknown command %T", t.Command)
 }
 
 // resultOf returns an answer as a result, which there is none of with an error.

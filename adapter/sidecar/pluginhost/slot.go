@@ -47,7 +47,7 @@ var planning = purpose{kind: "strategy", option: "strategy", fallback: fallback.
 		if !ok {
 			st, err := planner.StrategyByName(s.Name)
 			if err != nil {
-				return fmt.Errorf("there is no strategy %q; evosctl strategy list tells which there are", sdk.Clean(s.Name, 63))
+				return fmt.Errorf("there is no strategy %q; evosctl strategy list shows the strategies", sdk.Clean(s.Name, 63))
 			}
 			d = sdk.Definition{Name: s.Name, New: func(sdk.Values) (planner.Strategy, error) { return st, nil }}
 		}
@@ -80,7 +80,7 @@ var resizing = purpose{kind: "malleability policy", option: "malleable.policy", 
 	},
 	build: func(s *selection) (err error) {
 		if s.policy, err = malleable.PolicyByName(s.Name); err != nil {
-			return fmt.Errorf("there is no malleability policy %q; evosctl strategy policies tells which there are", sdk.Clean(s.Name, 63))
+			return fmt.Errorf("there is no malleability policy %q; evosctl strategy policies shows the policies", sdk.Clean(s.Name, 63))
 		}
 		if len(s.Parameters) > 0 {
 			return fmt.Errorf("policy %s has no parameters", s.Name)

@@ -101,7 +101,7 @@ func (e *encoder) value(v reflect.Value) {
 	case reflect.Interface:
 		e.dynamic(v)
 	default:
-		panic(fmt.Sprintf("recorder: nobody knows how to write %v", v.Type()))
+		panic(fmt.Sprintf("recorder: unknown type %v", v.Type()))
 	}
 }
 

@@ -37,7 +37,7 @@ type Step struct {
 
 // What is wrong with a file.
 var (
-	ErrNoRecording = errors.New("this is no recording of evoslurmd's")
+	ErrNoRecording = errors.New("this is not a recording of evoslurmd")
 	ErrTampered    = errors.New("the recording was changed after it was written, or is damaged: a checksum does not fit")
 	ErrCut         = errors.New("the recording is cut short")
 )

@@ -144,7 +144,7 @@ func (s *Story) Why(w io.Writer, at time.Time, view *core.View) bool {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
 	} else if view != nil {
-		fmt.Fprintln(w, "  it is no evolving job that the sidecar has adopted")
+		fmt.Fprintln(w, "  it is not an evolving job that the sidecar has adopted")
 	}
 	switch {
 	case s.ended:
