@@ -33,7 +33,7 @@ type alive struct {
 }
 
 // checkAlive checks in the calm after a storm that some job makes progress.
-func (h *history) checkAlive() {
+func (h *checks) checkAlive() {
 	now := h.s.Cluster.Elapsed()
 	var at progress
 	var who []string

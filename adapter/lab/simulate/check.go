@@ -6,20 +6,27 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
 	"github.com/evoslurm/evoslurm/adapter/sidecar/store/row"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
 
+// checks compares every step with what must hold in all histories.
+type checks struct {
+	*stage
+	heldBack heldBack
+	beyond   time.Duration // when a user last exceeded the shares of holds
+	alive    alive
+	texts    map[*string]nodesText // of lists of nodes, by where they are
+}
+
 // checkStep checks after a step of the core that its state keeps its invariants and that the
 // database matches the state.
-func (h *history) checkStep() {
+func (h *checks) checkStep() {
 	h.blame(h.s.core.Check())
 	for _, c := range h.s.core.Clashes() {
 		if !h.excused(c.Jobs[0]) && !h.excused(c.Jobs[1]) {
@@ -52,7 +59,7 @@ func (h *history) checkStep() {
 const givesUpWithin = 10 * time.Minute
 
 // checkShares checks that no user exceeds the shares of holds, except briefly.
-func (h *history) checkShares() {
+func (h *checks) checkShares() {
 	user, holds := h.s.core.BeyondShare()
 	now := h.s.Cluster.Elapsed()
 	if user == "" {
@@ -65,7 +72,7 @@ func (h *history) checkShares() {
 
 // text is slurmctl.CompressNodes with a cache: a plan is checked after every step but seldom
 // changes.
-func (h *history) text(nodes []string) string {
+func (h *checks) text(nodes []string) string {
 	if len(nodes) == 0 {
 		return ""
 	}
@@ -81,19 +88,6 @@ func (h *history) text(nodes []string) string {
 type nodesText struct {
 	of   int
 	text string
-}
-
-// excuses lists the events that explain why a job is not as planned.
-var excuses = []string{"delayed", "overrun", "lapsed", "suspended", "resumed", "requeued", "step corrected", "nodes changed", "kept back", "given up", "failed", "changed"}
-
-// excused reports whether the event log explains why a job is not as planned.
-func (h *history) excused(id slurmctl.JobID) bool {
-	for _, e := range h.s.Database.Events {
-		if h.s.Database.jobs[e.Job].Job.SlurmID == uint32(id) && slices.Contains(excuses, e.Kind) {
-			return true
-		}
-	}
-	return h.told[id]
 }
 
 // sameBooked compares what is written with what should be. It ignores how the core finds a job
@@ -120,19 +114,9 @@ func sameJob(a, b row.Job) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// blame records an error, once per wording.
-func (h *history) blame(err error) {
-	if err == nil || h.blamed[err.Error()] {
-		return
-	}
-	h.blamed[err.Error()] = true
-	h.say("WRONG: " + err.Error())
-	h.errs = append(h.errs, fmt.Errorf("%s: %w", stamp(h.s.Cluster.Elapsed()), err))
-}
-
 // mayChange checks that the sidecar changes only evolving jobs, its own jobs, and jobs in its
 // holds.
-func (h *history) mayChange(q slurmsim.Command) {
+func (h *checks) mayChange(q slurmsim.Command) {
 	if q.User.Name != slurmsim.Root.Name || !q.Changes() {
 		return
 	}
@@ -145,57 +129,8 @@ func (h *history) mayChange(q slurmsim.Command) {
 	}
 }
 
-// jobOf returns the job of that name, unless slurmctld has forgotten it and its number is another
-// job's. It also finds companions by name.
-func (h *history) jobOf(name string) (slurmctl.JobID, bool) {
-	if strings.HasPrefix(name, "evo_") {
-		for _, r := range h.s.Cluster.Queue() {
-			if r.Name == name && !r.Ended() {
-				return r.ID, true
-			}
-		}
-	}
-	if first, link, isLink := strings.Cut(name, "/"); isLink { // Slurm numbers them consecutively
-		n, err := strconv.Atoi(link)
-		id := h.jobs[first] + slurmctl.JobID(n-1)
-		r, known := h.s.Cluster.Record(id)
-		return id, err == nil && known && r.Name == first && h.apps[first].Drive == drivemode.Chain
-	}
-	id, ok := h.jobs[name]
-	r, known := h.s.Cluster.Record(id)
-	if a := h.apps[name]; known && r.Name != name || !known && a != nil && len(a.Steps) == 0 {
-		return 0, false
-	}
-	return id, ok
-}
-
-// tricks reports whether a job is a forged one. slurmctld may have forgotten it, and its number may
-// be another job's.
-func (h *history) tricks(r slurmctl.Job) bool {
-	return h.forged[r.ID] && strings.HasPrefix(r.Name, "evo_")
-}
-
-func (h *history) record(id slurmctl.JobID) (slurmctl.Job, bool) {
-	for _, r := range h.s.Cluster.Queue() {
-		if r.ID == id {
-			return r, true
-		}
-	}
-	return slurmctl.Job{}, false
-}
-
-// over reports whether no job has anything left to do.
-func (h *history) over() bool {
-	for _, r := range h.s.Cluster.Queue() {
-		if !r.Ended() && !h.tricks(r) {
-			return false
-		}
-	}
-	return true
-}
-
 // checkEnd checks, long after the last event, that all jobs have ended and nothing is left behind.
-func (h *history) checkEnd() {
+func (h *checks) checkEnd() {
 	for _, r := range h.s.Cluster.Queue() {
 		if r.State == slurmctl.Suspended || r.State == slurmctl.Pending && r.Priority == 0 {
 			return // the script has left it so, and others may wait for it
@@ -226,25 +161,8 @@ func (h *history) checkEnd() {
 	}
 }
 
-// why returns evosqueue's explanation of a job.
-func (h *history) why(id slurmctl.JobID) string {
-	if v := h.s.View(); v != nil {
-		for _, j := range v.Jobs {
-			if j.ID == v.Base[uint32(id)] {
-				return j.State + ": " + j.Reason
-			}
-		}
-	}
-	return "unknown to the sidecar"
-}
-
-// refused reports whether the sidecar has refused the job in words: the job stays parked.
-func (h *history) refused(id slurmctl.JobID) bool {
-	return strings.Contains(h.why(id), "refused: ") || strings.Contains(h.why(id), "can never begin")
-}
-
 // checkApps checks that applications got in every step what their profiles say.
-func (h *history) checkApps() {
+func (h *checks) checkApps() {
 	for _, name := range h.order {
 		a := h.apps[name]
 		for _, wrong := range append(a.wrong, a.judged()...) {
@@ -253,5 +171,66 @@ func (h *history) checkApps() {
 	}
 }
 
-// wrong returns all errors found.
-func (h *history) wrong() error { return errors.Join(h.errs...) }
+// checkBounds checks that no malleable application has more nodes than its current and next step
+// allow, nor fewer than the smaller minimum of these, unless nodes are lost.
+func (h *checks) checkBounds() {
+	var queue []slurmctl.Job
+	for _, name := range h.order {
+		a := h.apps[name]
+		step := a.step()
+		if a.Malleable == nil || step == 0 || step > len(a.Profile) {
+			continue
+		}
+		next := min(step+1, len(a.Profile))
+		most, least := max(a.Malleable.Max[step-1], a.Malleable.Max[next-1]), min(a.Profile[step-1].Nodes, a.Profile[next-1].Nodes)
+		nodes, id, runs := 0, h.jobs[name], false
+		if queue == nil {
+			queue = h.s.Cluster.Queue()
+		}
+		own := fmt.Sprintf("evo_%d_", id)
+		for i := range queue {
+			r := &queue[i]
+			if r.State == slurmctl.Running && (r.ID == id || strings.HasPrefix(r.Name, own) && !h.tricks(*r)) {
+				nodes += len(r.NodeList)
+			}
+			runs = runs || r.ID == id && r.State == slurmctl.Running
+		}
+		switch {
+		case !runs || h.excused(id):
+		case nodes > most && !h.unseen(id, nodes):
+			h.blame(fmt.Errorf("%s has %d nodes in step %d, and may have %d", name, nodes, step, most))
+		case nodes < least && !h.lossy:
+			h.blame(fmt.Errorf("%s has %d nodes in step %d, and was promised %d", name, nodes, step, least))
+		}
+	}
+}
+
+// unseen reports whether slurmctld has forgotten in a crash that a job gave nodes back, and the
+// sidecar has not seen it yet: the job has more than the sidecar knows.
+func (h *checks) unseen(id slurmctl.JobID, nodes int) bool {
+	j, known := h.s.Job(id)
+	return h.crashed && known && j.Nodes < nodes
+}
+
+// checkThreshold checks that no offer would let malleable jobs exceed the site's threshold.
+func (h *checks) checkThreshold(effects []core.Effect) {
+	threshold := h.s.Config.Malleable.Threshold
+	if threshold == 0 || !slices.ContainsFunc(effects, func(e core.Effect) bool { a, ok := e.(core.AddEvent); return ok && a.Kind == "offered" }) {
+		return
+	}
+	sum := 0
+	for _, j := range h.s.View().Jobs {
+		if j.Bounds == "" {
+			continue
+		}
+		sum += j.Nodes
+		for _, o := range j.Offers {
+			if o.Kind == "grow" && (o.State == "open" || o.State == "accepted") {
+				sum += max(o.Nodes, o.Accepted) + o.Has - j.Nodes
+			}
+		}
+	}
+	if sum > threshold {
+		h.blame(fmt.Errorf("malleable jobs are offered nodes to have %d together, above the threshold of %d", sum, threshold))
+	}
+}

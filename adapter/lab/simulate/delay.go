@@ -21,7 +21,7 @@ type heldBack struct {
 
 // checkDelay checks that no stock job that is first in Slurm's order, with enough idle nodes, is
 // held back longer than its budget.
-func (h *history) checkDelay() {
+func (h *checks) checkDelay() {
 	b, now := &h.heldBack, h.s.Cluster.Elapsed()
 	if b.job != 0 {
 		if b.total == nil {
@@ -37,7 +37,7 @@ func (h *history) checkDelay() {
 
 // firstHeldBack returns the first job in Slurm's order if it is a stock job that only holds keep
 // from starting, otherwise 0.
-func (h *history) firstHeldBack() slurmctl.JobID {
+func (h *checks) firstHeldBack() slurmctl.JobID {
 	if h.s.Cluster.Elapsed() < h.calmFrom || h.had != nil || !h.s.Running() || len(h.stocks) == 0 {
 		return 0
 	}

@@ -73,10 +73,6 @@ func (s Submission) Malleable() bool { return s.Most > 0 }
 
 // Bounds of experiments.
 const (
-	firstUser = 20000
-	mostUsers = 10000
-	accounts  = 10 // among which users are spread
-
 	// idleFor is how long nothing may run or start, once all jobs are submitted, before waiting
 	// jobs count as waiting forever.
 	idleFor = 24 * time.Hour
@@ -84,11 +80,6 @@ const (
 
 // longest bounds the duration of an experiment: clocks cannot count nanoseconds beyond twice that.
 var longest = 2 * planner.MaxDuration * time.Second
-
-func experimenter(n int) slurmsim.User {
-	n %= mostUsers
-	return slurmsim.User{Name: fmt.Sprintf("u%d", n+1), UID: uint32(firstUser + n), Account: fmt.Sprintf("a%d", n%accounts+1)}
-}
 
 // trial is a running experiment.
 type trial struct {

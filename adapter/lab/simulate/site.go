@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evoslurm/evoslurm/adapter/api"
 	"github.com/evoslurm/evoslurm/adapter/internal/config"
 	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/planner"
 	"github.com/evoslurm/evoslurm/slurmctl"
 	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
 )
@@ -383,4 +386,74 @@ func (h *history) price(name string) {
 			}
 		}
 	}
+}
+
+// change NAME WHAT [wait=] [current=] [dry]: a change from outside the job.
+func (h *history) change(words []string) error {
+	if len(words) < 2 {
+		return errors.New("change NAME WHAT")
+	}
+	req, err := parseChange(words[1])
+	if err != nil {
+		return err
+	}
+	o := options(words[2:])
+	_, req.DryRun = o["dry"]
+	if u := req.Update; u != nil {
+		for key, to := range map[string]*int64{"current": &u.Current, "wait": &u.Wait} {
+			if text, given := o[key]; given {
+				if *to, err = planner.ParseDuration(text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	id, ok := h.jobOf(words[0])
+	if !ok {
+		h.say("there is no such job")
+		return nil
+	}
+	h.s.Cluster.Go(func(p *slurmsim.Process) {
+		c, err := h.s.Change(p, id, *req)
+		if a := h.apps[words[0]]; a != nil && (err == nil || c.Accepted) {
+			a.answered(c)
+		}
+	})
+	return nil
+}
+
+// progress NAME FRACTION: an application reports how far it is.
+func (h *history) progress(words []string) error {
+	if len(words) != 2 {
+		return errors.New("progress NAME FRACTION")
+	}
+	fraction, err := strconv.ParseFloat(words[1], 64)
+	if err != nil {
+		return err
+	}
+	id, ok := h.jobOf(words[0])
+	if !ok {
+		h.say("there is no such job")
+		return nil
+	}
+	h.s.Cluster.Go(func(p *slurmsim.Process) {
+		_, _ = h.s.Progress(p, id, fraction, func() bool { return true }) // the reply is part of the history
+	})
+	return nil
+}
+
+// cancelHolds NAME: an operator cancels the holds of a job.
+func (h *history) cancelHolds(words []string) error {
+	if len(words) != 1 {
+		return errors.New("cancelholds NAME")
+	}
+	id, ok := h.jobOf(words[0])
+	if !ok {
+		h.say("there is no such job")
+		return nil
+	}
+	h.s.Cluster.Go(func(p *slurmsim.Process) {
+		h.s.call(p, core.Call{Job: uint32(id), Cancel: &api.CancelHolds{By: "root"}}) // the reply is part of the history
+	})
+	return nil
 }

@@ -1,0 +1,151 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/api"
+	"github.com/evoslurm/evoslurm/adapter/sidecar/core"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// Change is evosctl update, grow, or shrink, in the calling process. While the sidecar is down, it
+// repeats the same request, unless the job's number now belongs to another job.
+func (s *Sidecar) Change(p *slurmsim.Process, job slurmctl.JobID, req api.ChangeRequest) (api.Change, error) {
+	s.changes++
+	req.ID = fmt.Sprintf("%x", s.changes)
+	asked, _ := s.Cluster.Record(job)
+	for {
+		if now, known := s.Cluster.Record(job); known && now.Name != asked.Name {
+			return api.Change{}, fmt.Errorf("job %d is another one by now", job)
+		}
+		r, answered := s.call(p, core.Call{Job: uint32(job), Change: &req})
+		switch {
+		case answered && r.Err == nil && r.Change != nil && r.Change.Ready:
+			return *r.Change, nil
+		case answered && r.Err != nil && !unavailable(r.Err):
+			if r.Change != nil { // it was made anyway: e.g. the job was requeued before it had the nodes
+				return *r.Change, r.Err
+			}
+			return api.Change{}, r.Err
+		}
+		s.appoint(time.Second)
+		p.Sleep(time.Second)
+	}
+}
+
+// unanswered is after how long a call to an absent sidecar fails.
+const unanswered = 100 * time.Millisecond
+
+// Next is evosctl next: it ends a step of a job and waits for the nodes of the next, in the
+// process that calls it. While the sidecar is down, or knows nothing of the job yet, it asks
+// again.
+func (s *Sidecar) Next(p *slurmsim.Process, job slurmctl.JobID, from int) (api.Allocation, error) {
+	for {
+		r, answered := s.call(p, core.Call{Job: uint32(job), Next: &api.NextRequest{From: from}})
+		switch {
+		case answered && r.Err == nil && (r.Allocation.Ready || r.Allocation.Done):
+			return r.Allocation, nil
+		case answered && r.Err != nil && !unavailable(r.Err):
+			return r.Allocation, r.Err
+		}
+		s.appoint(time.Second)
+		p.Sleep(time.Second)
+	}
+}
+
+// call sends the core a call; it returns false if no answer comes within a minute.
+func (s *Sidecar) call(p *slurmsim.Process, in core.Call) (reply core.Reply, answered bool) {
+	if s.core == nil {
+		p.Sleep(unanswered)
+		return reply, false
+	}
+	s.last++
+	in.ID = s.last
+	life := s.life
+	p.Await(func(wake func()) {
+		over := false
+		s.waiting[in.ID] = func(r *core.Reply) {
+			if over = true; r != nil {
+				reply, answered = *r, true
+			}
+			wake()
+		}
+		s.Cluster.After(0, func() {
+			if s.life == life {
+				s.give(in)
+			}
+		})
+		s.appoint(time.Minute)
+		s.Cluster.After(time.Minute, func() {
+			if over {
+				return
+			}
+			if s.life == life {
+				s.give(core.Withdrawal{ID: in.ID})
+			}
+			wake()
+		})
+	})
+	return reply, answered
+}
+
+// poke calls the core, as a poll or a call would, so that it learns the time.
+func (s *Sidecar) poke() {
+	life := s.life
+	s.Cluster.After(0, func() {
+		if s.life == life {
+			s.give(core.Tick{})
+		}
+	})
+}
+
+func unavailable(err error) bool { return errors.Is(err, api.ErrUnavailable) }
+
+// Offer is evosctl wait-event: it waits for an offer after a known one. While the sidecar is down it asks
+// again, for as long as the job runs.
+func (s *Sidecar) Offer(p *slurmsim.Process, job slurmctl.JobID, after int64, running func() bool) (api.Offer, error) {
+	r, err := s.insist(p, core.Call{Job: uint32(job), Offer: &api.OfferQuery{After: after}}, running, func(r core.Reply) bool { return r.Offer != nil && r.Offer.Ready })
+	if err != nil {
+		return api.Offer{}, err
+	}
+	return *r.Offer, nil
+}
+
+// Answer is evosctl accept or decline.
+func (s *Sidecar) Answer(p *slurmsim.Process, job slurmctl.JobID, req api.AnswerRequest, running func() bool) (api.Answer, error) {
+	r, err := s.insist(p, core.Call{Job: uint32(job), Answer: &req}, running, func(r core.Reply) bool { return r.Answer != nil && r.Answer.Ready })
+	if err != nil {
+		return api.Answer{}, err
+	}
+	return *r.Answer, nil
+}
+
+// Progress is evosctl progress.
+func (s *Sidecar) Progress(p *slurmsim.Process, job slurmctl.JobID, fraction float64, running func() bool) (api.Progress, error) {
+	r, err := s.insist(p, core.Call{Job: uint32(job), Progress: &api.ProgressReport{Fraction: fraction}}, running, func(r core.Reply) bool { return r.Progress != nil && r.Progress.Ready })
+	if err != nil {
+		return api.Progress{}, err
+	}
+	return *r.Progress, nil
+}
+
+// insist calls until there is an answer.
+func (s *Sidecar) insist(p *slurmsim.Process, in core.Call, running func() bool, ready func(core.Reply) bool) (core.Reply, error) {
+	for running() {
+		r, answered := s.call(p, in)
+		switch {
+		case answered && r.Err == nil && ready(r):
+			return r, nil
+		case answered && r.Err != nil && !unavailable(r.Err):
+			return r, r.Err
+		}
+		s.appoint(time.Second)
+		p.Sleep(time.Second)
+	}
+	return core.Reply{}, errOver
+}
+
+var errOver = errors.New("the job is over")

@@ -1,0 +1,132 @@
+package simulate
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evoslurm/evoslurm/adapter/internal/drivemode"
+	"github.com/evoslurm/evoslurm/adapter/job/request"
+	"github.com/evoslurm/evoslurm/planner"
+	"github.com/evoslurm/evoslurm/slurmctl"
+	"github.com/evoslurm/evoslurm/slurmctl/slurmsim"
+)
+
+// submit NAME PROFILE[/PROFILE…] [by=PREFERENCE] [limit=] [user=] [drive=] [expand=] [begin=] [lasts=STEP:FOR,…] [deaf] [abrupt=STEP]
+// [partition=] [qos=] [mem=MIB] [gres=] [stored] [acts=AFTER:WHAT,…] [claim=NODES]
+// [size=] [grace=] [says=ANSWER,…]
+func (h *history) submit(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("submit NAME PROFILE")
+	}
+	all, err := request.ParseAlternatives(strings.ReplaceAll(words[1], "/", "|"))
+	o := options(words[2:])
+	a := &App{User: userNamed(o["user"]), Name: words[0], Alternatives: all, Drive: drivemode.Mode(o["drive"]), Partition: o["partition"]}
+	if !strings.Contains(words[1], "/") {
+		a.Alternatives = nil
+		err = a.bounded(words[1], o)
+	}
+	if err != nil {
+		return err
+	}
+	if err := asks(&a.Asks, o); err != nil {
+		return err
+	}
+	_, a.Stored = o["stored"]
+	_, a.Deaf = o["deaf"]
+	var begins time.Duration
+	var lasts map[int]time.Duration
+	if err := cmp.Or(given(o, "by", &a.By, planner.ParsePreference), given(o, "expand", &a.ExpandLimit, planner.ParseExpandLimit),
+		given(o, "limit", &a.Limit, time.ParseDuration), given(o, "begin", &begins, time.ParseDuration), given(o, "lasts", &lasts, parseLasts),
+		given(o, "claim", &a.Claim, strconv.Atoi), given(o, "acts", &a.Acts, parseActs), given(o, "abrupt", &a.Abrupt, strconv.Atoi)); err != nil {
+		return err
+	}
+	if o["begin"] != "" {
+		a.Begin = h.s.Cluster.Now().Add(begins)
+	}
+	a.Lasts = func(step int) time.Duration {
+		if d, ok := lasts[step]; ok {
+			return d
+		}
+		return a.says(step)
+	}
+	id, err := h.s.Submit(a)
+	if err != nil {
+		return err
+	}
+	for i := range a.Profile {
+		if h.evolving[id+slurmctl.JobID(i)] = true; a.Drive != drivemode.Chain {
+			break
+		}
+	}
+	h.jobs[a.Name], h.apps[a.Name] = id, a
+	h.order = append(h.order, a.Name)
+	return nil
+}
+
+// stock NAME NODES LIMIT LASTS [user=] [on=NODES] [partition=] [qos=] [mem=MIB] [gres=] [cpus=]
+// [in=RESERVATION] [comment=] [hexcomment=] [hexscript=] [held] [parked]
+func (h *history) stock(words []string) error {
+	if len(words) < 4 {
+		return fmt.Errorf("stock NAME NODES LIMIT LASTS")
+	}
+	nodes, err1 := strconv.Atoi(words[1])
+	limit, err2 := time.ParseDuration(words[2])
+	lasts, err3 := time.ParseDuration(words[3])
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return err
+		}
+	}
+	o, begin := options(words[4:]), time.Time{}
+	_, held := o["held"]
+	if _, parked := o["parked"]; parked {
+		begin = h.s.Cluster.Now().Add(parkedFor)
+	}
+	comment, err1 := hex.DecodeString(o["hexcomment"])
+	script, err2 := hex.DecodeString(o["hexscript"])
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	q := slurmsim.Job{User: userNamed(o["user"]), Name: words[0], Script: "#!/bin/bash\n" + string(script) + "\n", Nodes: nodes, TimeLimit: limit, Lasts: lasts,
+		Partition: o["partition"], Reservation: o["in"], Comment: o["comment"] + string(comment), Held: held, Begin: begin}
+	if err := asks(&q, o); err != nil {
+		return err
+	}
+	if on := o["on"]; on != "" {
+		list, err := slurmctl.ExpandNodes(on)
+		if err != nil {
+			return err
+		}
+		q.NodeList = list
+	}
+	if h.began != nil {
+		q.Program = func(p *slurmsim.Process) {
+			h.began[q.Name] = h.s.Cluster.Elapsed()
+			p.Sleep(lasts)
+		}
+	}
+	id, err := h.s.Cluster.Submit(q)
+	if err != nil {
+		h.say(fmt.Sprintf("stock: %v", err))
+		return nil
+	}
+	h.jobs[words[0]], h.evolving[id] = id, q.Comment != "" || len(script) > 0
+	h.stocks[id] = len(o) == 0 || len(o) == 1 && o["user"] != ""
+	return nil
+}
+
+// forge NAME JOB: bob names a job as the sidecar names JOB's expanders.
+func (h *history) forge(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("forge NAME JOB")
+	}
+	id, err := h.s.Cluster.Submit(slurmsim.Job{User: Bob, Name: fmt.Sprintf("evo_%d_2_7", h.jobs[words[1]]), Comment: "evox:v1",
+		Script: "#!/bin/bash\n", Nodes: 1, TimeLimit: time.Hour, Lasts: time.Hour})
+	h.jobs[words[0]], h.forged[id] = id, true
+	return err
+}
