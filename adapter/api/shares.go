@@ -26,6 +26,7 @@ const (
 // shares holds the callers' shares of a server.
 type shares struct {
 	bodies   amounts[holder]
+	readers  readers
 	requests amounts[holder]
 	waiting  amounts[uint32] // by job
 	decoding amounts[holder]
@@ -65,10 +66,11 @@ func (s *shares) readBody(w http.ResponseWriter, r *http.Request, trusted func(u
 	if r.ContentLength < 0 {
 		size = maxBody
 	}
-	free, ok := s.bodies.take(who, size, who.known && trusted(who.uid))
+	free, ok := s.room(r.Context(), who, size, who.known && trusted(who.uid))
 	if !ok {
 		return nil, free, Errorf(ErrUnavailable, "too much is being sent at this moment: try again")
 	}
+	defer s.readers.add(who, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) })()
 	if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 		free()
 		return nil, func() {}, Errorf(ErrInvalid, "the request's body: %v", err)

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -131,6 +134,47 @@ func TestBodiesShareABudget(t *testing.T) {
 		if s.share().bodies.sum != 0 || len(s.share().bodies.of) != 0 {
 			t.Errorf("%d bytes are counted at the end, of %d callers", s.share().bodies.sum, len(s.share().bodies.of))
 		}
+	}
+}
+
+// TestSlowBodiesGiveWay checks that a caller whose body comes at once is heard though another one at
+// its address fills their share with bodies that never end.
+func TestSlowBodiesGiveWay(t *testing.T) {
+	s := quiet()
+	server := httptest.NewServer(s.routes(t.Context()))
+	t.Cleanup(server.Close) // after the connections
+	const head = "POST /v1/jobs/1/next HTTP/1.1\r\nHost: x\r\nAuthorization: MUNGE MUNGE:AAAA:\r\nContent-Length: %d\r\n\r\n"
+	send := func(size int, body string) net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err == nil {
+			_, err = fmt.Fprintf(c, head+body, size)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	for range itsBodies / maxBody {
+		send(maxBody, "x")
+	}
+	address, full := holder{address: "127.0.0.1"}, false
+	for end := time.Now().Add(time.Minute); !full && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		s.share().bodies.mu.Lock()
+		full = s.share().bodies.of[address] == itsBodies
+		s.share().bodies.mu.Unlock()
+	}
+	if !full {
+		t.Fatal("the share is not full")
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(send(2, "{}")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the answer is %s, want that its credential is false (401)", answer.Status)
 	}
 }
 
