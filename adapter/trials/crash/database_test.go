@@ -57,6 +57,7 @@ func TestDatabase(t *testing.T) {
 			s.must(os.WriteFile(s.Dir+"/evoslurmd.yaml", bytes.ReplaceAll(config, []byte(s.Dir+"/db/"), []byte(dir+"/")), 0o644))
 			defer os.WriteFile(s.Dir+"/evoslurmd.yaml", config, 0o644)
 			s.control.arm(0)
+			s.must(s.log.Truncate(0)) // another subtest's sidecar logged a refusal as well
 			s.start()
 			// the first grows, the second's steps need nothing of Slurm, the third comes
 			// while the database is spoilt and the fourth ends

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +29,11 @@ func TestFaults(t *testing.T) {
 		seed := *fromSeed + uint64(i)
 		name := names[seed%uint64(len(names))]
 		runs[name] = append(runs[name], seed)
+	}
+	for name := range runs {
+		if !slices.ContainsFunc(scenarios, func(sc scenario) bool { return sc.name == name }) {
+			t.Errorf("there is no scenario %q", name)
+		}
 	}
 	for _, sc := range scenarios {
 		if len(runs[sc.name]) == 0 {

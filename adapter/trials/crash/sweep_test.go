@@ -55,8 +55,17 @@ func TestCrashPoints(t *testing.T) {
 					break
 				}
 			}
+			someTried(t, tried, points-begin)
 			fmt.Fprintf(os.Stderr, "%s: %d crash points tried, %d in a run without a crash\n", sc.name, tried, points)
 		})
+	}
+}
+
+// someTried fails a test that tried no crash point though there are some after the first one.
+func someTried(t *testing.T, tried, after int) {
+	t.Helper()
+	if tried == 0 && after >= 0 {
+		t.Error("no crash point was tried")
 	}
 }
 
