@@ -212,7 +212,7 @@ func (c *Core) target(j *job, req *api.ChangeRequest) (*target, error) {
 	values, copied := *j.Job, *j
 	t := &target{job: &copied, most: mostOf(j)}
 	values.Moldable = nil // its alternatives no longer apply
-	t.Job = &values
+	t.job.Job = &values
 	t.plan = slices.Clone(j.plan)
 	if j.lapsed() {
 		t.plan = nil

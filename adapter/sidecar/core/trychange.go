@@ -45,10 +45,10 @@ func (c *Core) tryChange(s *snapshot, j *job, t *target) tried {
 	}
 	fits := map[int]tried{}
 	try := func(nodes int) tried {
-		values, copied := *t.Job, *t.job
+		values, copied := *t.job.Job, *t.job
 		one := *t
 		one.job = &copied
-		one.Job = &values
+		one.job.Job = &values
 		one.Profile = slices.Clone(t.Profile)
 		one.Profile[t.grown].Nodes = nodes
 		fits[nodes] = c.tryOne(s, j, &one, around)
@@ -423,7 +423,7 @@ func (s *snapshot) unusable(nodes set) (n int) {
 // rewrittenAs returns the comment of a job after a change.
 func (c *Core) rewrittenAs(j *job, t *target) (string, error) {
 	one := *t.job
-	values := *t.Job
+	values := *t.job.Job
 	values.Changes = []row.Change{{ID: "ffffffffffffffff"}}
 	one.Job, one.record = &values, j.record
 	return c.rewritten(&one)
